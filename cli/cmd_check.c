@@ -99,7 +99,7 @@ static int run_check(const void *arg, char *const *operands, size_t n)
 
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', check_args, config.file, "FILE",
-         "the configuration (or give FILE as the only argument)"),
+         "the configuration, - for standard input (or give FILE as the only argument)"),
     FLAG(BOOL, "dump", 0, check_args, dump, NULL,
          "print the normalised configuration instead of a summary"),
     FLAG(BOOL, "print-default", 0, check_args, print_default, NULL,

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cmd.h"
 #include "cli/convert_diff.h"
@@ -68,6 +69,9 @@ static int run_convert(const void *arg, char *const *operands, size_t n)
     const struct convert_args *args = arg;
     if (n == 0) {
         return cmd_usage_error("convert", "the FILE to convert is missing");
+    }
+    if (args->targets != NULL && strcmp(operands[0], "-") == 0) {
+        return cmd_usage_error("convert", "--diff reads the FILE twice: standard input cannot be");
     }
     if (args->targets != NULL && migrate_is_yaml(operands[0], SV(""))) {
         return cmd_usage_error("convert",

@@ -132,7 +132,8 @@ static int run_command(const void *arg, char *const *operands, size_t n)
 
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', run_args, config.file, "FILE",
-         "the configuration; see docs/configuration.md. Without it, or without scrape_configs in "
+         "the configuration, - for standard input; see docs/configuration.md. Without it, or "
+         "without scrape_configs in "
          "it, annotated pods are scraped (see `profpull check --print-default` and "
          "docs/annotations.md)"),
     FLAG(TEXT, "write.url", 0, run_args, config.write_url, "URL",

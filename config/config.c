@@ -326,27 +326,28 @@ static void name_file(const struct config_options *options, struct config_errors
     }
 }
 
-static struct config *load_alloy(const char *path, const struct config_options *given,
-                                 struct config_errors *errors)
+static struct config *load_alloy(const struct alloy_sources *sources,
+                                 const struct config_options *given, struct config_errors *errors)
 {
     static const struct config_options none = {.env = NULL};
     const struct config_options *options = given != NULL ? given : &none;
-    struct arena *arena = arena_new(ARENA_MAX);
-    struct alloy_sources sources;
+    name_file(options, errors, sources->at[0].name);
+    return config_read(sources->at[0].name, options, errors, read_alloy_root, sources, NULL);
+}
+
+/* A file, or all of a directory; the arena is a new one that the caller frees. */
+static bool read_sources(const char *path, struct config_errors *errors, struct arena **ret_arena,
+                         struct alloy_sources *ret_sources)
+{
     struct err err = ERR_INIT;
-    struct config *c = NULL;
-    if (arena == NULL) {
-        err_memory(&err);
-    }
-    if (arena != NULL && alloy_sources_read(path, arena, &sources, &err)) {
-        name_file(options, errors, sources.at[0].name);
-        c = config_read(sources.at[0].name, options, errors, read_alloy_root, &sources, NULL);
-    } else {
+    *ret_arena = arena_new(ARENA_MAX);
+    bool ok = *ret_arena != NULL ? alloy_sources_read(path, *ret_arena, ret_sources, &err)
+                                 : err_memory(&err);
+    if (!ok) {
         config_errors_set_file(errors, path);
         config_errors_add(errors, 0, 0, "", err.msg);
     }
-    arena_free(arena);
-    return c;
+    return ok;
 }
 
 /* Variables of the environment, of which one may not be set here. */
@@ -403,9 +404,8 @@ static bool print_foreign(const struct alloy_source *source, const struct config
     return ok;
 }
 
-static bool convert_alloy(const char *path, const struct alloy_sources *sources,
-                          const struct config_options *options, struct config_errors *errors,
-                          struct arena *arena, struct buf *out)
+static bool convert_alloy(const struct alloy_sources *sources, const struct config_options *options,
+                          struct config_errors *errors, struct arena *arena, struct buf *out)
 {
     struct variables variables = {.options = options};
     bool ok = print_alloy(sources, &variables, errors, arena, out);
@@ -414,7 +414,7 @@ static bool convert_alloy(const char *path, const struct alloy_sources *sources,
         struct config_options quiet = *options;
         quiet.warnings = NULL;
         quiet.notes = NULL;
-        struct config *c = load_alloy(path, &quiet, errors);
+        struct config *c = load_alloy(sources, &quiet, errors);
         ok = ok && c != NULL;
         config_unref(c);
     }
@@ -424,21 +424,15 @@ static bool convert_alloy(const char *path, const struct alloy_sources *sources,
 bool config_convert(const char *path, const struct config_options *options,
                     struct config_errors *errors, struct buf *out)
 {
-    struct arena *arena = arena_new(ARENA_MAX);
+    struct arena *arena;
     struct alloy_sources sources;
-    struct err err = ERR_INIT;
     bool ok = false;
     name_file(options, errors, path);
-    if (arena == NULL) {
-        err_memory(&err);
-    }
-    if (arena == NULL || !alloy_sources_read(path, arena, &sources, &err)) {
-        config_errors_add(errors, 0, 0, "", err.msg);
-    } else {
+    if (read_sources(path, errors, &arena, &sources)) {
         name_file(options, errors, sources.at[0].name);
         ok = sources.n == 1 && migrate_is_yaml(sources.at[0].name, sources.at[0].text)
                  ? print_foreign(&sources.at[0], options, errors, out)
-                 : convert_alloy(path, &sources, options, errors, arena, out);
+                 : convert_alloy(&sources, options, errors, arena, out);
     }
     arena_free(arena);
     return ok;
@@ -477,10 +471,20 @@ static struct config *doubted(struct config *c, const struct config_options *opt
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors)
 {
-    if (path != NULL && alloy_is_path(path)) {
-        return doubted(load_alloy(path, options, errors), options);
+    struct arena *arena;
+    struct alloy_sources sources;
+    struct config *c = NULL;
+    if (path == NULL) {
+        return doubted(load(path, options, errors, read_root, NULL), options);
     }
-    return doubted(load(path, options, errors, read_root, NULL), options);
+    if (read_sources(path, errors, &arena, &sources)) {
+        const struct alloy_source *first = &sources.at[0];
+        c = alloy_are_sources(path, &sources)
+                ? load_alloy(&sources, options, errors)
+                : config_read(first->name, options, errors, read_root, &first->text, NULL);
+    }
+    arena_free(arena);
+    return doubted(c, options);
 }
 
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,

@@ -2,15 +2,14 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "config/alloy/profiles.h"
 
-bool alloy_is_path(const char *path)
+bool alloy_are_sources(const char *path, const struct alloy_sources *sources)
 {
-    struct stat st;
-    return sv_ends_with(sv_from(path), SV(".alloy")) ||
-           (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+    return sources->n != 1 || sv_ends_with(sv_from(path), SV(".alloy")) ||
+           sv_ends_with(sv_from(sources->at[0].name), SV(".alloy")) ||
+           alloy_is_text(sources->at[0].text);
 }
 
 static const char *get_environment(void *arg, const char *name)

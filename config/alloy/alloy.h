@@ -18,8 +18,8 @@ struct alloy_messages {
     bool for_text; /* to be printed: a URL may be that of a variable that is not set here */
 };
 
-/* Is this the name of Alloy's configuration: a file that ends in ".alloy", or a directory? */
-bool alloy_is_path(const char *path);
+/* Are these Alloy's: a directory of files, a file that ends in ".alloy", or one that begins so? */
+bool alloy_are_sources(const char *path, const struct alloy_sources *sources);
 /* The tree of all sources together, in the arena, which the sources must live in as well. After
  * errors a root that is incomplete: whatever could be read, for the tables of config/ to find
  * further errors in; or NULL, if there is nothing. The errors are about the first source unless

@@ -6,20 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/ascii.h"
 #include "config/config.h"
 #include "config/file.h"
 
 /* Files in a directory. */
 #define FILES_MAX 256
+#define BOM "\xef\xbb\xbf"
 
 static bool read_one(const char *path, size_t max, struct arena *arena,
                      struct alloy_source *ret_source, struct err *err)
 {
     struct buf text;
     buf_init(&text, max + 1);
-    bool ok = file_read(path, max, &text, err);
-    ret_source->name = ok ? arena_strdup(arena, path) : NULL;
+    bool standard = strcmp(path, ALLOY_SOURCE_STDIN) == 0;
+    bool ok =
+        standard ? file_read_fd(STDIN_FILENO, max, &text, err) : file_read(path, max, &text, err);
+    ret_source->name = ok ? arena_strdup(arena, standard ? "<stdin>" : path) : NULL;
     const char *copy = ok ? arena_strndup(arena, text.len > 0 ? text.data : "", text.len) : NULL;
     ret_source->text = (struct sv){copy, text.len};
     buf_done(&text);
@@ -87,6 +92,49 @@ static const char *absolute(const char *directory, struct arena *arena)
     const char *copy =
         arena_strdup(arena, realpath(directory, resolved) != NULL ? resolved : directory);
     return copy != NULL ? copy : "";
+}
+
+/* The rest after white space and comments. */
+static struct sv skip_space(struct sv v)
+{
+    for (;;) {
+        v = sv_trim(v);
+        const char *end = NULL;
+        size_t closing = 0;
+        if (sv_starts_with(v, SV("//"))) {
+            end = memchr(v.p, '\n', v.n);
+        } else if (sv_starts_with(v, SV("/*"))) {
+            end = memmem(v.p + 2, v.n - 2, "*/", 2);
+            closing = 2;
+        } else {
+            return v;
+        }
+        v = end != NULL ? sv_skip(v, (size_t)(end - v.p) + closing) : SV("");
+    }
+}
+
+static struct sv skip_name(struct sv v)
+{
+    size_t n = 0;
+    while (n < v.n && (ascii_is_word(v.p[n]) || v.p[n] == '.')) {
+        n++;
+    }
+    return sv_skip(v, n);
+}
+
+bool alloy_is_text(struct sv text)
+{
+    struct sv v = sv_starts_with(text, SV(BOM)) ? sv_skip(text, sizeof(BOM) - 1) : text;
+    struct sv name = skip_space(v);
+    struct sv rest = skip_name(name);
+    if (rest.n == name.n) {
+        return name.n == 0 && sv_trim(v).n > 0; /* nothing but comments */
+    }
+    size_t i = 0;
+    while (i < rest.n && (rest.p[i] == ' ' || rest.p[i] == '\t')) {
+        i++;
+    }
+    return i < rest.n && (rest.p[i] == '=' || rest.p[i] == '{' || rest.p[i] == '"');
 }
 
 bool alloy_sources_read(const char *path, struct arena *arena, struct alloy_sources *ret_sources,

@@ -9,8 +9,11 @@
 #include "base/err.h"
 #include "base/str.h"
 
+/* The path that stands for standard input. */
+#define ALLOY_SOURCE_STDIN "-"
+
 struct alloy_source {
-    const char *name;
+    const char *name; /* "<stdin>" for standard input */
     struct sv text;
 };
 
@@ -24,5 +27,8 @@ struct alloy_sources {
  * texts live in the arena, and together have at most CONFIG_FILE_MAX bytes. */
 bool alloy_sources_read(const char *path, struct arena *arena, struct alloy_sources *ret_sources,
                         struct err *err);
+/* Does a text begin as one of Alloy does, and none of YAML: with a comment of "//", a block or an
+ * attribute? */
+bool alloy_is_text(struct sv text);
 
 #endif

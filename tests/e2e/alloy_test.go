@@ -550,6 +550,41 @@ pyroscope.relabel "r" {
 	}
 }
 
+// The kind of a configuration shows in its name or in how it begins, on standard input too.
+func TestAlloyOnStandardInput(t *testing.T) {
+	t.Parallel()
+	text := "// a comment\n/* another */ pyroscope.write \"w\" {\n  endpoint { url = \"http://127.0.0.1:1\" }\n}\n" +
+		"pyroscope.scrape \"s\" {\n  targets = [{\"__address__\" = \"127.0.0.1:1\"}]\n" +
+		"  forward_to = [pyroscope.write.w.receiver]\n}\n"
+	good := "<stdin>: the configuration is good\n"
+	file := alloyFile(t, t.TempDir(), "config", text)
+	yaml := call(t, text, "convert", "-")
+	if yaml.code != 0 || !strings.Contains(yaml.stdout, "job_name: \"s\"") {
+		t.Fatalf("convert -: %d %s%s", yaml.code, yaml.stdout, yaml.stderr)
+	}
+	for _, c := range []struct {
+		stdin string
+		args  []string
+		code  int
+		out   string
+	}{
+		{text, []string{"check", "--config", "-"}, 0, good},
+		{text, []string{"check", "-"}, 0, good},
+		{yaml.stdout, []string{"check", "-"}, 0, good},
+		{"", []string{"check", file}, 0, "the configuration is good\n"},
+		{text, []string{"discover", "--config", "-"}, 0, `"job":"s"`},
+		{text + "x = 1\n", []string{"check", "-"}, 1, "<stdin>:9:1: x: unknown attribute"},
+		{text + "x = 1\n", []string{"run", "--config", "-"}, 1, "<stdin>:9:1: "},
+		{"nosuch: 1\n", []string{"check", "-"}, 1, "<stdin>:1:1: "},
+		{text, []string{"convert", "--diff", file, "-"}, 2, "standard input"},
+	} {
+		r := call(t, c.stdin, c.args...)
+		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.out) {
+			t.Errorf("%q: %d, expected %d and %q\n%s%s", c.args, r.code, c.code, c.out, r.stdout, r.stderr)
+		}
+	}
+}
+
 // A mistake on the line of a secret does not show it.
 func TestAlloyKeepsSecretsOutOfErrors(t *testing.T) {
 	t.Parallel()

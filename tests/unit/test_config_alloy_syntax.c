@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "config/alloy/source.h"
 #include "config/alloy/syntax.h"
 #include "config/config.h"
 
@@ -354,9 +355,42 @@ static void texts_of_expressions_are_kept(void **state)
     config_errors_free(errors);
 }
 
+static void texts_are_known_by_their_beginning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool alloy;
+    } cases[] = {
+        {"logging {\n}", true},
+        {"pyroscope.write \"w\" {", true},
+        {"  \n\t// c\n/* d\n */ a = 1", true},
+        {"\xef\xbb\xbfimport.file\t\"x\" {", true},
+        {"// only a comment", true},
+        {"/* without an end", true},
+        {"", false},
+        {" \n", false},
+        {"\xef\xbb\xbf", false},
+        {"global:\n", false},
+        {"global :\n", false},
+        {"a\n= 1", false},
+        {"# a = 1\n", false},
+        {"---\na = 1\n", false},
+        {"- a = 1\n", false},
+        {"{a: 1}", false},
+        {"\"a\": 1", false},
+        {"/", false},
+        {"word", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CHECK_INT(alloy_is_text(sv_from(cases[i].text)), cases[i].alloy, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_known_by_their_beginning),
         cmocka_unit_test(statements_and_blocks),
         cmocka_unit_test(expressions),
         cmocka_unit_test(syntax_errors_have_places),
