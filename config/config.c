@@ -335,14 +335,21 @@ static struct config *load_alloy(const struct alloy_sources *sources,
     return config_read(sources->at[0].name, options, errors, read_alloy_root, sources, NULL);
 }
 
-/* A file, or all of a directory; the arena is a new one that the caller frees. */
+/* A file, all of a directory, or ("-") standard input; the arena is a new one that the caller
+ * frees. */
 static bool read_sources(const char *path, struct config_errors *errors, struct arena **ret_arena,
                          struct alloy_sources *ret_sources)
 {
     struct err err = ERR_INIT;
     *ret_arena = arena_new(ARENA_MAX);
-    bool ok = *ret_arena != NULL ? alloy_sources_read(path, *ret_arena, ret_sources, &err)
-                                 : err_memory(&err);
+    bool ok = false;
+    if (*ret_arena == NULL) {
+        err_memory(&err);
+    } else if (strcmp(path, "-") == 0) {
+        ok = alloy_sources_read_stdin(*ret_arena, ret_sources, &err);
+    } else {
+        ok = alloy_sources_read(path, *ret_arena, ret_sources, &err);
+    }
     if (!ok) {
         config_errors_set_file(errors, path);
         config_errors_add(errors, 0, 0, "", err.msg);

@@ -454,11 +454,11 @@ struct config_options {
 struct sv config_builtin(void);
 
 /* Reads and checks a file ("-": standard input), or text with a name for messages. A file that ends
- * in ".alloy" or begins as such files do, or a directory of such files, is Grafana Alloy's. A path of NULL stands for
- * config_builtin(). Without the key scrape_configs the jobs are those of config_builtin(); their
- * places name CONFIG_BUILTIN_NAME. NULL if there was any error: all are in errors then, which the
- * caller owns. Files named in it are not opened here, but secrets given both inline and by file and
- * the like are refused. Thread: any, no shared state. */
+ * in ".alloy" or begins as such files do, or a directory of such files, is Grafana Alloy's. A path
+ * of NULL stands for config_builtin(). Without the key scrape_configs the jobs are those of
+ * config_builtin(); their places name CONFIG_BUILTIN_NAME. NULL if there was any error: all are in
+ * errors then, which the caller owns. Files named in it are not opened here, but secrets given both
+ * inline and by file and the like are refused. Thread: any, no shared state. */
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,

@@ -72,6 +72,7 @@ const struct yaml_node *alloy_read(const struct alloy_sources *sources,
     l->arena = arena;
     l->tree.arena = arena;
     l->tree.errors = messages->errors;
+    l->file = sources->at[0].name;
     l->errors = messages->errors;
     l->warnings = messages->warnings;
     l->notes = messages->notes;

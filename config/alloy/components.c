@@ -66,6 +66,7 @@ static const struct alloy_value *local_file(struct alloy_load *l, struct alloy_n
         (void)alloy_as_bool(&l->ev, stmt->value->place, v, &secret);
     }
     v = alloy_given(&given, "filename", &stmt);
+    l->ev.path = alloy_path(l->arena, n->path, SV("filename"));
     if (v == NULL || !alloy_as_string(&l->ev, stmt->value->place, v, &name)) {
         return &alloy_unknown;
     }
@@ -118,11 +119,13 @@ static void check_object_settings(struct alloy_load *l, const struct alloy_node 
 
 /* The value of an attribute as a string; NULL after an error. */
 static const struct alloy_value *given_string(struct alloy_load *l, const struct alloy_given *given,
-                                              const char *name, struct alloy_place *ret_place)
+                                              const char *path, const char *name,
+                                              struct alloy_place *ret_place)
 {
     const struct alloy_stmt *stmt;
     const struct alloy_value *s;
     const struct alloy_value *v = alloy_given(given, name, &stmt);
+    l->ev.path = alloy_path(l->arena, path, sv_from(name));
     if (v == NULL || !alloy_as_string(&l->ev, stmt->value->place, v, &s)) {
         return NULL;
     }
@@ -140,8 +143,8 @@ static const struct alloy_value *kubernetes_object(struct alloy_load *l, struct 
     alloy_read_block(&r, &object_schema, n->stmt, n->path,
                      tree_mapping(&l->tree, n->stmt->place, n->path), &given);
     check_object_settings(l, n, &given);
-    const struct alloy_value *namespace = given_string(l, &given, "namespace", &place);
-    const struct alloy_value *name = given_string(l, &given, "name", &place);
+    const struct alloy_value *namespace = given_string(l, &given, n->path, "namespace", &place);
+    const struct alloy_value *name = given_string(l, &given, n->path, "name", &place);
     struct alloy_value *data = alloy_value_new(l->arena, VALUE_HANDLE);
     if (data == NULL) {
         alloy_no_memory(l);
@@ -152,6 +155,7 @@ static const struct alloy_value *kubernetes_object(struct alloy_load *l, struct 
     data->holder = alloy_text(l, HTTP_CONTENT_PREFIX "%s/%.*s/%.*s", content_kind_word(kind),
                               SV_ARG(namespace->text), SV_ARG(name->text));
     data->what = alloy_text(l, "the data of a %s", content_kind_title(kind));
+    l->ev.path = n->path;
     if (!content_name_parse(sv_from(alloy_text(l, "%s/key", data->holder)), &parsed)) {
         return alloy_fail(&l->ev, place,
                           "expected the names of a namespace and of a %s in it, got \"%.*s\" and "

@@ -19,8 +19,11 @@ const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct alloy_place p
     char message[MESSAGE_MAX];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(message, sizeof(message), fmt, args);
+    int n = vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
+    if (ev->suffix != NULL && n >= 0 && (size_t)n < sizeof(message)) {
+        snprintf(message + n, sizeof(message) - (size_t)n, "%s", ev->suffix);
+    }
     ev->n_failures++;
     if (!ev->exhausted) {
         config_errors_add_in(ev->errors, place.file, place.line, place.column,

@@ -34,7 +34,8 @@ struct alloy_eval {
     const struct alloy_value *(*resolve)(void *arg, const struct alloy_chain *chain,
                                          size_t *ret_used);
     void *arg;
-    const char *path; /* of the attribute that is evaluated, for messages */
+    const char *path;   /* of the attribute that is evaluated, for messages */
+    const char *suffix; /* of errors: where an instance of a module is; or NULL */
     size_t n_values;
     size_t n_failures; /* alloy_fail() calls */
     bool exhausted;    /* a limit was reported */

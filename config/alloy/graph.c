@@ -111,7 +111,13 @@ void alloy_graph_done(struct alloy_load *l)
     for (size_t i = 0; i < l->n_modules; i++) {
         map_free(l->modules[i]->by_id, NULL);
         map_free(l->modules[i]->declared, NULL);
+        map_free(l->modules[i]->by_argument, NULL);
     }
+}
+
+const struct alloy_member *alloy_argument(const struct alloy_module *m, struct sv name)
+{
+    return map_get(m->by_argument, name);
 }
 
 struct alloy_module *alloy_enter(struct alloy_load *l, struct alloy_module *m)
@@ -120,6 +126,7 @@ struct alloy_module *alloy_enter(struct alloy_load *l, struct alloy_module *m)
     l->module = m;
     l->ev.arg = l;
     l->ev.module_path = m != NULL ? m->directory : NULL;
+    l->ev.suffix = m != NULL ? m->suffix : NULL;
     return before;
 }
 
@@ -417,22 +424,19 @@ static const struct alloy_value *argument_of(struct alloy_load *l, const struct 
                                              const struct alloy_chain *chain, size_t *ret_used)
 {
     const char *names[ALLOY_ROWS_MAX];
-    size_t n = 0;
-    size_t i = 0;
-    while (i < m->n_arguments && !sv_eq(m->arguments[i].key, chain->names[1])) {
-        if (n < ALLOY_ROWS_MAX) {
-            names[n++] = alloy_text(l, "%.*s", SV_ARG(m->arguments[i].key));
+    const struct alloy_member *argument = alloy_argument(m, chain->names[1]);
+    if (argument == NULL) {
+        size_t n = 0;
+        for (; n < m->n_arguments && n < ALLOY_ROWS_MAX; n++) {
+            names[n] = alloy_text(l, "%.*s", SV_ARG(m->arguments[n].key));
         }
-        i++;
-    }
-    if (i == m->n_arguments) {
         *ret_used = chain->n;
         return alloy_fail(&l->ev, chain->places[1], "no argument \"%.*s\" in this module%s",
                           SV_ARG(chain->names[1]), hint(l, suggest(chain->names[1], names, n)));
     }
     bool whole = chain->n > 2 && sv_eq_str(chain->names[2], "value");
     *ret_used = whole ? 3 : chain->n;
-    return whole ? m->arguments[i].value
+    return whole ? argument->value
                  : alloy_fail(&l->ev, chain->places[1], "expected argument.%.*s.value",
                               SV_ARG(chain->names[1]));
 }

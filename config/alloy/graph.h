@@ -76,7 +76,9 @@ struct alloy_module {
     struct alloy_module *next;      /* of the same foreach */
     struct alloy_member *arguments; /* their values */
     size_t n_arguments;
-    struct sv variable; /* of foreach */
+    struct map *by_argument; /* of struct alloy_member; NULL: not of an instance */
+    const char *suffix;      /* of errors in an instance: where it is; or NULL */
+    struct sv variable;      /* of foreach */
     const struct alloy_value *variable_value;
     unsigned depth;
 };
@@ -91,6 +93,7 @@ struct alloy_nodes {
 struct alloy_load {
     struct arena *arena;
     struct tree tree;
+    const char *file; /* the first source */
     struct config_errors *errors;
     struct config_errors *warnings;
     struct config_errors *notes;
@@ -151,6 +154,8 @@ struct alloy_module *alloy_module_new(struct alloy_load *l, struct alloy_module 
 void alloy_module_collect(struct alloy_load *l, struct alloy_module *m,
                           const struct alloy_body *bodies, size_t n);
 void alloy_module_run(struct alloy_load *l, struct alloy_module *m);
+/* An argument of an instance by its name; NULL if there is none. */
+const struct alloy_member *alloy_argument(const struct alloy_module *m, struct sv name);
 /* Makes a module the one that is evaluated; returns the one before. */
 struct alloy_module *alloy_enter(struct alloy_load *l, struct alloy_module *m);
 

@@ -73,6 +73,11 @@ void alloy_collect_declare(struct alloy_load *l, struct alloy_module *m, const s
     }
 }
 
+static bool is_import(const struct alloy_stmt *s)
+{
+    return s->value == NULL && sv_starts_with(s->name, SV("import."));
+}
+
 /* ---- import ---------------------------------------------------------------------------------- */
 
 /* Is this file being imported already, by an import that this module came from? */
@@ -84,40 +89,83 @@ static bool is_importing(const struct alloy_module *m, const char *file)
     return m != NULL;
 }
 
-/* Takes the declares of a text into the namespace of an import. file: that the text is from, NULL:
- * none. */
-static void import_text(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s,
-                        const char *path, const struct alloy_source *text, const char *file,
-                        const char *directory)
+/* The declares of a text. */
+static void collect_imported(struct alloy_load *l, struct alloy_module *inside, const char *path,
+                             const struct alloy_body *body)
 {
-    struct alloy_body body;
+    for (const struct alloy_stmt *t = body->first; t != NULL; t = t->next) {
+        if (is(t, "declare")) {
+            alloy_collect_declare(l, inside, t);
+        } else if (!is_import(t)) {
+            (void)fail(l, t->place, path, "only declare and import are allowed in an import");
+        }
+    }
+}
+
+/* What the texts declare, then what they import. */
+static void collect_all_imported(struct alloy_load *l, struct alloy_module *inside,
+                                 const char *path, const struct alloy_body *bodies, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        collect_imported(l, inside, path, &bodies[i]);
+    }
+    struct alloy_module *before = alloy_enter(l, inside);
+    for (size_t i = 0; i < n; i++) {
+        for (const struct alloy_stmt *t = bodies[i].first; t != NULL; t = t->next) {
+            alloy_collect_import(l, inside, t);
+        }
+    }
+    alloy_enter(l, before);
+}
+
+/* An import without declares has a name, too. */
+static void add_namespace(struct alloy_load *l, struct alloy_module *m, struct alloy_module *scope,
+                          struct sv name)
+{
+    struct alloy_declare *d = arena_alloc(l->arena, sizeof(*d));
+    void *old;
+    if (d == NULL ||
+        !map_put(m->declared, sv_from(alloy_text(l, "%.*s.", SV_ARG(name))), d, &old)) {
+        alloy_no_memory(l);
+        return;
+    }
+    *d = (struct alloy_declare){.name = name, .scope = scope};
+}
+
+/* Takes the declares of texts, which are one scope, into the namespace of an import. What they
+ * import themselves is known in this scope only. file: that the texts are from, or their directory;
+ * NULL: none. */
+static void import_texts(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s,
+                         const char *path, const struct alloy_sources *texts, const char *file)
+{
     if (m->depth == ALLOY_MODULES_DEEP_MAX) {
         (void)fail(l, s->place, path, "imports nested more than 16 deep");
         return;
     }
     struct alloy_module *inside = alloy_module_new(l, NULL, m->prefix, s->place);
-    if (inside == NULL || !alloy_parse(text->name, text->text, l->arena, l->errors, &body)) {
+    struct alloy_body *bodies = arena_array(l->arena, texts->n + 1, sizeof(*bodies));
+    if (inside == NULL || bodies == NULL) {
+        alloy_no_memory(l);
         return;
     }
-    inside->directory = directory;
+    inside->directory = texts->directory;
     inside->depth = m->depth + 1;
     inside->importer = m;
     inside->file = file;
-    for (const struct alloy_stmt *t = body.first; t != NULL; t = t->next) {
-        if (is(t, "declare")) {
-            alloy_collect_declare(l, inside, t);
-        } else if (t->value != NULL || t->name.n < 7 || memcmp(t->name.p, "import.", 7) != 0) {
-            (void)fail(l, t->place, path, "only declare and import are allowed in an import");
-        }
+    bool ok = true;
+    for (size_t i = 0; i < texts->n; i++) {
+        ok = alloy_parse(texts->at[i].name, texts->at[i].text, l->arena, l->errors, &bodies[i]) &&
+             ok;
     }
-    struct alloy_module *before = alloy_enter(l, inside);
-    for (const struct alloy_stmt *t = body.first; t != NULL; t = t->next) {
-        alloy_collect_import(l, inside, t);
+    if (ok) {
+        collect_all_imported(l, inside, path, bodies, texts->n);
     }
-    alloy_enter(l, before);
+    add_namespace(l, m, inside, s->label);
     for (const struct alloy_declare *d = inside->declares; d != NULL; d = d->next) {
-        add_declare(l, m, inside, alloy_text(l, "%.*s.%.*s", SV_ARG(s->label), SV_ARG(d->name)),
-                    d->stmt);
+        if (d->scope == inside) {
+            add_declare(l, m, inside, alloy_text(l, "%.*s.%.*s", SV_ARG(s->label), SV_ARG(d->name)),
+                        d->stmt);
+        }
     }
 }
 
@@ -172,22 +220,18 @@ static void import_files(struct alloy_load *l, struct alloy_module *m, const str
         (void)fail(l, place, path, err.msg);
         return;
     }
-    for (size_t i = 0; i < sources.n; i++) {
-        char resolved[PATH_MAX];
-        const char *source = sources.at[i].name;
-        const char *file =
-            alloy_text(l, "%s", realpath(source, resolved) != NULL ? resolved : source);
-        if (is_importing(m, file)) {
-            (void)fail(l, place, path, alloy_text(l, "imports itself: %s", file));
-        } else {
-            import_text(l, m, s, path, &sources.at[i], file, sources.directory);
-        }
+    char resolved[PATH_MAX];
+    const char *file = alloy_text(l, "%s", realpath(name, resolved) != NULL ? resolved : name);
+    if (is_importing(m, file)) {
+        (void)fail(l, place, path, alloy_text(l, "imports itself: %s", file));
+    } else {
+        import_texts(l, m, s, path, &sources, file);
     }
 }
 
 void alloy_collect_import(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s)
 {
-    if (s->value != NULL || s->name.n < 7 || memcmp(s->name.p, "import.", 7) != 0) {
+    if (!is_import(s)) {
         return;
     }
     const char *path = alloy_text(l, "%s%.*s.%.*s", m->prefix, SV_ARG(s->name), SV_ARG(s->label));
@@ -200,7 +244,8 @@ void alloy_collect_import(struct alloy_load *l, struct alloy_module *m, const st
         const char *text = one_attribute(l, s, path, "content", &string_schema, &place);
         if (text != NULL) {
             const struct alloy_source source = {place.file, sv_from(text)};
-            import_text(l, m, s, path, &source, NULL, m->directory);
+            const struct alloy_sources one = {.at = &source, .n = 1, .directory = m->directory};
+            import_texts(l, m, s, path, &one, NULL);
         }
     } else if (is(s, "import.http") || is(s, "import.git")) {
         alloy_tell(l->warnings, s->place, path,
@@ -235,16 +280,26 @@ static size_t count_blocks(const struct alloy_body *body, const char *name)
     return n;
 }
 
-static const struct alloy_stmt *find_attribute(const struct alloy_stmt *block, struct sv name)
+/* The attributes of an instance by name; NULL without memory. The caller frees it. */
+static struct map *attributes_of(struct alloy_load *l, const struct alloy_node *n)
 {
-    const struct alloy_stmt *s = block->body.first;
-    while (s != NULL && !(s->value != NULL && sv_eq(s->name, name))) {
-        s = s->next;
+    struct map *all = map_new();
+    void *old;
+    for (const struct alloy_stmt *s = n->stmt->body.first; all != NULL && s != NULL; s = s->next) {
+        const struct alloy_stmt *before = map_get(all, s->name);
+        if (s->value != NULL && before != NULL) {
+            (void)fail(l, s->place, alloy_path(l->arena, n->path, s->name),
+                       alloy_text(l, "given twice, first at %d:%d", before->place.line,
+                                  before->place.column));
+        } else if (s->value != NULL &&
+                   !map_put(all, s->name, (void *)(uintptr_t)s, &old)) { /* only read again */
+            return map_free(all, NULL);
+        }
     }
-    return s;
+    return all;
 }
 
-/* The value of an argument that the instance does not give. */
+/* The value of an argument that the instance does not give; NULL if it must. */
 static const struct alloy_value *default_of(struct alloy_load *l, const struct alloy_node *n,
                                             const struct alloy_stmt *argument)
 {
@@ -261,11 +316,46 @@ static const struct alloy_value *default_of(struct alloy_load *l, const struct a
     }
     v = alloy_given(&given, "default", &stmt);
     if (!optional) {
-        l->ev.path = n->path;
-        return alloy_fail(&l->ev, n->stmt->place, "missing required argument \"%.*s\"",
-                          SV_ARG(argument->label));
+        return NULL;
     }
     return v != NULL ? v : &alloy_null;
+}
+
+/* The value of an argument; given: the attribute of the instance, NULL if there is none. */
+static const struct alloy_value *value_of(struct alloy_load *l, const struct alloy_node *n,
+                                          struct alloy_module *inside,
+                                          const struct alloy_stmt *argument,
+                                          const struct alloy_stmt *given)
+{
+    if (given != NULL) {
+        l->ev.path = alloy_path(l->arena, n->path, argument->label);
+        return alloy_eval(&l->ev, given->value);
+    }
+    struct alloy_module *before = alloy_enter(l, inside);
+    const struct alloy_value *v = default_of(l, n, argument);
+    alloy_enter(l, before);
+    if (v != NULL) {
+        return v;
+    }
+    l->ev.path = n->path;
+    return alloy_fail(&l->ev, n->stmt->place, "missing required argument \"%.*s\"",
+                      SV_ARG(argument->label));
+}
+
+/* Of several with one name the first counts. */
+static void add_argument(struct alloy_load *l, struct alloy_module *inside, struct sv name,
+                         const struct alloy_value *v)
+{
+    struct alloy_member *argument = &inside->arguments[inside->n_arguments];
+    void *old;
+    if (alloy_argument(inside, name) != NULL) {
+        return;
+    }
+    *argument = (struct alloy_member){.key = name, .value = v};
+    inside->n_arguments++;
+    if (!map_put(inside->by_argument, name, argument, &old)) {
+        alloy_no_memory(l);
+    }
 }
 
 /* The values of the arguments: those of the instance in its own scope, defaults in that of the
@@ -275,27 +365,19 @@ static void read_arguments(struct alloy_load *l, struct alloy_node *n, struct al
     const struct alloy_body *body = &n->declare->stmt->body;
     size_t size = count_blocks(body, "argument");
     inside->arguments = arena_array(l->arena, size + 1, sizeof(*inside->arguments));
-    if (inside->arguments == NULL) {
+    struct map *attributes = attributes_of(l, n);
+    if (inside->arguments == NULL || attributes == NULL) {
         alloy_no_memory(l);
+        map_free(attributes, NULL);
         return;
     }
     for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
         if (!is(s, "argument")) {
             continue;
         }
-        const struct alloy_stmt *given = find_attribute(n->stmt, s->label);
-        const struct alloy_value *v;
-        if (given != NULL) {
-            l->ev.path = alloy_path(l->arena, n->path, s->label);
-            v = alloy_eval(&l->ev, given->value);
-        } else {
-            struct alloy_module *before = alloy_enter(l, inside);
-            v = default_of(l, n, s);
-            alloy_enter(l, before);
-        }
-        inside->arguments[inside->n_arguments++] =
-            (struct alloy_member){.key = s->label, .value = v};
+        add_argument(l, inside, s->label, value_of(l, n, inside, s, map_get(attributes, s->label)));
     }
+    map_free(attributes, NULL);
 }
 
 static void no_such_argument(struct alloy_load *l, const struct alloy_stmt *s, const char *path,
@@ -318,13 +400,9 @@ static void check_given(struct alloy_load *l, const struct alloy_node *n,
 {
     for (const struct alloy_stmt *s = n->stmt->body.first; s != NULL; s = s->next) {
         const char *path = alloy_path(l->arena, n->path, s->name);
-        size_t i = 0;
-        while (i < inside->n_arguments && !sv_eq(inside->arguments[i].key, s->name)) {
-            i++;
-        }
         if (s->value == NULL) {
             (void)fail(l, s->place, path, "an instance of a module has no blocks");
-        } else if (i == inside->n_arguments) {
+        } else if (alloy_argument(inside, s->name) == NULL) {
             no_such_argument(l, s, path, inside);
         }
     }
@@ -366,6 +444,11 @@ static bool is_within(const struct alloy_module *m, const struct alloy_declare *
     return m != NULL;
 }
 
+static const char *place_file(const struct alloy_load *l, struct alloy_place place)
+{
+    return place.file != NULL ? place.file : l->file;
+}
+
 const struct alloy_value *alloy_instance(struct alloy_load *l, struct alloy_node *n)
 {
     const struct alloy_declare *d = n->declare;
@@ -382,7 +465,14 @@ const struct alloy_value *alloy_instance(struct alloy_load *l, struct alloy_node
     if (m == NULL) {
         return &alloy_unknown;
     }
+    m->by_argument = map_new();
+    if (m->by_argument == NULL) {
+        alloy_no_memory(l);
+        return &alloy_unknown;
+    }
     m->outer = d->scope;
+    m->suffix = alloy_text(l, " (in %s, %s:%d)%s", n->name, place_file(l, n->stmt->place),
+                           n->stmt->place.line, n->module->suffix != NULL ? n->module->suffix : "");
     m->made_from = d;
     m->directory = d->scope->directory;
     n->inside = m;

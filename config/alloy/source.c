@@ -16,15 +16,15 @@
 #define FILES_MAX 256
 #define BOM "\xef\xbb\xbf"
 
+/* path NULL: standard input. */
 static bool read_one(const char *path, size_t max, struct arena *arena,
                      struct alloy_source *ret_source, struct err *err)
 {
     struct buf text;
     buf_init(&text, max + 1);
-    bool standard = strcmp(path, ALLOY_SOURCE_STDIN) == 0;
-    bool ok =
-        standard ? file_read_fd(STDIN_FILENO, max, &text, err) : file_read(path, max, &text, err);
-    ret_source->name = ok ? arena_strdup(arena, standard ? "<stdin>" : path) : NULL;
+    bool ok = path != NULL ? file_read(path, max, &text, err)
+                           : file_read_fd(STDIN_FILENO, max, &text, err);
+    ret_source->name = ok ? arena_strdup(arena, path != NULL ? path : "<stdin>") : NULL;
     const char *copy = ok ? arena_strndup(arena, text.len > 0 ? text.data : "", text.len) : NULL;
     ret_source->text = (struct sv){copy, text.len};
     buf_done(&text);
@@ -137,6 +137,24 @@ bool alloy_is_text(struct sv text)
     return i < rest.n && (rest.p[i] == '=' || rest.p[i] == '{' || rest.p[i] == '"');
 }
 
+static bool read_single(const char *path, const char *directory, struct arena *arena,
+                        struct alloy_sources *ret_sources, struct err *err)
+{
+    struct alloy_source *source = arena_alloc(arena, sizeof(*source));
+    if (directory == NULL || source == NULL) {
+        return err_memory(err);
+    }
+    *ret_sources =
+        (struct alloy_sources){.at = source, .n = 1, .directory = absolute(directory, arena)};
+    return read_one(path, CONFIG_FILE_MAX, arena, source, err);
+}
+
+bool alloy_sources_read_stdin(struct arena *arena, struct alloy_sources *ret_sources,
+                              struct err *err)
+{
+    return read_single(NULL, ".", arena, ret_sources, err);
+}
+
 bool alloy_sources_read(const char *path, struct arena *arena, struct alloy_sources *ret_sources,
                         struct err *err)
 {
@@ -149,12 +167,5 @@ bool alloy_sources_read(const char *path, struct arena *arena, struct alloy_sour
     const char *slash = strrchr(path, '/');
     const char *directory =
         slash == NULL ? "." : arena_strndup(arena, path, (size_t)(slash - path) + 1);
-    struct alloy_source *source = arena_alloc(arena, sizeof(*source));
-    if (directory == NULL || source == NULL) {
-        return err_memory(err);
-    }
-    ret_sources->directory = absolute(directory, arena);
-    ret_sources->at = source;
-    ret_sources->n = 1;
-    return read_one(path, CONFIG_FILE_MAX, arena, source, err);
+    return read_single(path, directory, arena, ret_sources, err);
 }

@@ -9,9 +9,6 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* The path that stands for standard input. */
-#define ALLOY_SOURCE_STDIN "-"
-
 struct alloy_source {
     const char *name; /* "<stdin>" for standard input */
     struct sv text;
@@ -27,6 +24,9 @@ struct alloy_sources {
  * texts live in the arena, and together have at most CONFIG_FILE_MAX bytes. */
 bool alloy_sources_read(const char *path, struct arena *arena, struct alloy_sources *ret_sources,
                         struct err *err);
+/* The same of standard input. */
+bool alloy_sources_read_stdin(struct arena *arena, struct alloy_sources *ret_sources,
+                              struct err *err);
 /* Does a text begin as one of Alloy does, and none of YAML: with a comment of "//", a block or an
  * attribute? */
 bool alloy_is_text(struct sv text);

@@ -317,14 +317,24 @@ static void modules(void **state)
          "error 5:2 p.one.bogus: the module has no such argument\n"},
         {W "declare \"p\" {\n pyroscope.scrape \"s\" {\n targets = " H
            "\n forward_to = [pyroscope.write.w.receiver]\n }\n}\np \"one\" { }\n" S(H),
-         "error 7:16 one/pyroscope.scrape.s.forward_to: no pyroscope.write.w\n"},
+         "error 7:16 one/pyroscope.scrape.s.forward_to: no pyroscope.write.w (in one, "
+         "x.alloy:10)\n"},
+        {"declare \"p\" {\n argument \"t\" { }\n}\np \"one\" {\n t = 1\n t = 2\n}\n" W S(H),
+         "error 6:2 p.one.t: given twice, first at 5:2\n"},
+        {"declare \"b\" {\n local.file \"f\" {\n filename = [1]\n }\n}\ndeclare \"a\" {\n b \"in\" "
+         "{ "
+         "}\n}\na \"out\" { }\n" W S(H),
+         "error 3:13 out/in/local.file.f.filename: expected a string, got an array (in out/in, "
+         "x.alloy:7) (in out, x.alloy:9)\n"},
         {"declare \"a\" {\n a \"x\" { }\n}\na \"y\" { }\n" W S(H),
-         "error 2:2 y/a.x: a module that contains itself\n"},
+         "error 2:2 y/a.x: a module that contains itself (in y, x.alloy:4)\n"},
         {"import.string \"ns\" {\n content = `import.http \"lib\" { url = \"http://x\" }`\n}\n"
-         "ns.lib \"a\" { }\nns.lib.pull \"b\" { }\n" W S(H),
+         "ns.lib \"a\" { }\n" W S(H),
+         "error 4:1 ns.lib: no such component\n"
+         "warning 1:1 import.http.lib: is not supported: what uses its components is left out\n"},
+        {"import.http \"lib\" {\n url = \"http://x\"\n}\nlib.pull \"b\" { }\n" W S(H),
          "warning 1:1 import.http.lib: is not supported: what uses its components is left out\n"
-         "warning 4:1 ns.lib.a: comes from an import that is not supported; left out\n"
-         "warning 5:1 ns.lib.pull.b: comes from an import that is not supported; left out\n"},
+         "warning 4:1 lib.pull.b: comes from an import that is not supported; left out\n"},
         {"foreach \"f\" {\n collection = 1\n var = [2]\n template { }\n}\n" W S(H),
          "error 2:15 foreach.f.collection: expected a list, got a number\n"
          "error 3:8 foreach.f.var: expected a string, got an array\n"},
@@ -366,6 +376,36 @@ static void files_of_a_directory_are_one(void **state)
                         "nothing in this file is scraped: there is no pyroscope.scrape that sends "
                         "anywhere");
     done(&run);
+}
+
+/* The files of an imported directory know what the others declare and import; whoever imports the
+ * directory knows what they declare alone. */
+static void an_imported_directory_is_one_scope(void **state)
+{
+    (void)state;
+    static const char *const uses[] = {"one", "two", "inner.three"};
+    static const char *const errors[] = {NULL, NULL, "no such component"};
+    char *directory = testing_mkdtemp();
+    testing_write_file(directory, "a.alloy", "declare \"one\" {\n two \"x\" { }\n}\n");
+    testing_write_file(directory, "b.alloy",
+                       "declare \"two\" {\n inner.three \"x\" { }\n}\nimport.string \"inner\" {\n "
+                       "content = `declare \"three\" { }`\n}\n");
+    for (size_t i = 0; i < 3; i++) {
+        struct run run;
+        struct buf text;
+        buf_init(&text, TEXT_MAX);
+        buf_printf(&text, "import.file \"lib\" {\n filename = \"%s\"\n}\nlib.%s \"i\" { }\n%s",
+                   directory, uses[i], W S(H));
+        run_text(&run, text.data);
+        CHECK_STR(config_errors_count(run.messages.errors) > 0
+                      ? config_errors_at(run.messages.errors, 0)->message
+                      : NULL,
+                  errors[i], uses[i]);
+        done(&run);
+        buf_done(&text);
+    }
+    testing_rmdir(directory);
+    free(directory);
 }
 
 /* The depth is bounded, and no import comes twice on the way down. */
@@ -529,6 +569,7 @@ int main(void)
         cmocka_unit_test(modules),
         cmocka_unit_test(texts_that_yaml_cannot_have),
         cmocka_unit_test(files_of_a_directory_are_one),
+        cmocka_unit_test(an_imported_directory_is_one_scope),
         cmocka_unit_test(a_file_that_imports_itself),
         cmocka_unit_test(what_is_not_supported),
         cmocka_unit_test(doubling_lists_stay_small),
