@@ -23,7 +23,7 @@ static void add_job(struct alloy_load *l, struct yaml_node *jobs, const struct a
     if (job != NULL && list != NULL) {
         job->incomplete = true;
         tree_put(&l->tree, job, key, list);
-        tree_add(&l->tree, jobs, job);
+        tree_append(&l->tree, jobs, job);
     }
 }
 
@@ -35,7 +35,7 @@ static void add_data(struct alloy_load *l, struct yaml_node *jobs, const struct 
             continue;
         }
         struct yaml_node *list = tree_list(&l->tree, n->stmt->place, n->path);
-        tree_add(&l->tree, list, data);
+        tree_append(&l->tree, list, data);
         add_job(l, jobs, n, places[i].key,
                 places[i].from != NULL ? yaml_get(data, places[i].from) : list);
     }
@@ -56,7 +56,7 @@ static void add_scrape(struct alloy_load *l, struct yaml_node *jobs, const struc
             tree_put_new(&l->tree, job, key, s->settings->items[i].value);
         }
     }
-    tree_add(&l->tree, jobs, job);
+    tree_append(&l->tree, jobs, job);
 }
 
 static void add_write(struct alloy_load *l, struct yaml_node *endpoints, const struct alloy_node *n)
@@ -67,7 +67,7 @@ static void add_write(struct alloy_load *l, struct yaml_node *endpoints, const s
         if (e != NULL) {
             e->incomplete = true;
         }
-        tree_add(&l->tree, endpoints, e);
+        tree_append(&l->tree, endpoints, e);
     }
 }
 
