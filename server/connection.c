@@ -40,7 +40,8 @@ struct connection {
     size_t looked_at; /* bytes of an unfinished head */
     char *head;       /* of the request, and its decoded texts */
     struct request request;
-    const void *data; /* of the caller */
+    const void *data;    /* of the caller */
+    struct place *place; /* of the server */
     struct body body;
     uint64_t counted;                /* of the body, in o->bodies */
     int64_t body_ms;                 /* when the body began */
@@ -520,6 +521,16 @@ struct connection *connection_free(struct connection *c)
         free(c);
     }
     return NULL;
+}
+
+void connection_set_place(struct connection *c, struct place *place)
+{
+    c->place = place;
+}
+
+struct place *connection_place(const struct connection *c)
+{
+    return c->place;
 }
 
 void connection_end(struct connection *c, enum connection_end why)

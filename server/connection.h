@@ -21,6 +21,7 @@
 
 struct event_base;
 struct connection;
+struct place;
 
 /* Why a connection ended. */
 enum connection_end {
@@ -78,6 +79,9 @@ struct connection_options {
 struct connection *connection_new(const struct connection_options *o, int fd, SSL *session);
 /* Without on_end(). Accepts NULL, returns NULL. One that is held lives until it is resumed. */
 struct connection *connection_free(struct connection *c);
+/* What the server keeps with it; NULL before it is set. */
+void connection_set_place(struct connection *c, struct place *place);
+struct place *connection_place(const struct connection *c);
 /* Ends it: calls on_end(), closes and frees. */
 void connection_end(struct connection *c, enum connection_end why);
 /* Ends it if its time is over. */

@@ -14,22 +14,16 @@
 #include "server/access.h"
 #include "server/connection.h"
 #include "server/exchange_pool.h"
+#include "server/places.h"
 #include "server/routes.h"
 #include "server/tls.h"
 
 /* How often the times of connections are checked, and accept() is tried again. */
 #define CHECK_MS 100
 /* Connections that the kernel holds while we have not accepted them. */
-#define BACKLOG 128
+#define BACKLOG 1024
 /* A header of an answer of its own. */
 #define HEADER_MAX ((size_t)4096)
-
-/* A connection and where it comes from. */
-struct place {
-    struct connection *connection; /* NULL: free */
-    struct in6_addr address;       /* IPv4 as ::ffff:a.b.c.d */
-    uint64_t number;               /* in order of arrival */
-};
 
 struct server {
     struct server_options options;
@@ -38,9 +32,7 @@ struct server {
     struct loop_thread *thread;
     struct evconnlistener *listener;
     struct loop_timer *timer; /* armed while there is a connection, or accept() has failed */
-    struct place *places;     /* options.max_connections */
-    size_t n;
-    uint64_t last_number;
+    struct places *places;
     uint16_t port;
     struct connection_bodies bodies;
     struct http_files *files;    /* with credentials and certificates */
@@ -134,6 +126,7 @@ static void server_on_request(void *arg, struct connection *c, struct request *r
 {
     struct server *s = arg;
     metric_inc(s->requests);
+    places_use(s->places, connection_place(c));
     struct route_match match = routes_find(&s->options, r);
     const struct route *route = match.route != NULL ? match.route : match.other;
     if (route != NULL && !let_in(s, c, r, route)) {
@@ -182,15 +175,9 @@ static void server_on_body(void *arg, struct connection *c, const struct request
 static void server_on_end(void *arg, struct connection *c, enum connection_end why)
 {
     struct server *s = arg;
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->places[i].connection == c) {
-            s->places[i] = s->places[--s->n];
-            s->places[s->n].connection = NULL;
-            break;
-        }
-    }
+    places_remove(s->places, connection_place(c));
     metric_inc(s->ended[why]);
-    metric_set(s->open, (int64_t)s->n);
+    metric_set(s->open, (int64_t)places_count(s->places));
 }
 
 static struct in6_addr address_of(const struct sockaddr *from)
@@ -205,49 +192,14 @@ static struct in6_addr address_of(const struct sockaddr *from)
     return address;
 }
 
-/* How many connections an address has, and which is the oldest of them. */
-static size_t count_of(const struct server *s, const struct in6_addr *address,
-                       const struct place **ret_oldest)
-{
-    size_t n = 0;
-    *ret_oldest = NULL;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct place *p = &s->places[i];
-        if (memcmp(&p->address, address, sizeof(*address)) != 0) {
-            continue;
-        }
-        n++;
-        if (*ret_oldest == NULL || p->number < (*ret_oldest)->number) {
-            *ret_oldest = p;
-        }
-    }
-    return n;
-}
-
-/* The oldest connection of the address that has the most; NULL if there is none. */
-static const struct place *victim(const struct server *s)
-{
-    const struct place *found = NULL;
-    size_t most = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct place *oldest;
-        size_t n = count_of(s, &s->places[i].address, &oldest);
-        if (found == NULL || n > most || (n == most && oldest->number < found->number)) {
-            most = n;
-            found = oldest;
-        }
-    }
-    return found;
-}
-
 /* Makes room for one more connection of an address. */
 static void make_room(struct server *s, const struct in6_addr *address)
 {
-    const struct place *oldest;
-    if (count_of(s, address, &oldest) >= s->options.max_connections_per_address) {
-        connection_end(oldest->connection, CONNECTION_SAME_ADDRESS);
-    } else if (s->n >= s->options.max_connections) {
-        connection_end(victim(s)->connection, CONNECTION_CROWDED);
+    struct connection *own = places_own_victim(s->places, address);
+    if (own != NULL) {
+        connection_end(own, CONNECTION_SAME_ADDRESS);
+    } else if (places_are_full(s->places)) {
+        connection_end(places_victim(s->places), CONNECTION_CROWDED);
     }
 }
 
@@ -268,10 +220,14 @@ static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd
     if (c == NULL) {
         return;
     }
-    s->places[s->n++] =
-        (struct place){.connection = c, .address = address, .number = ++s->last_number};
-    metric_set(s->open, (int64_t)s->n);
-    if (s->n == 1) {
+    struct place *place = places_add(s->places, &address, c);
+    if (place == NULL) {
+        connection_free(c);
+        return;
+    }
+    connection_set_place(c, place);
+    metric_set(s->open, (int64_t)places_count(s->places));
+    if (places_count(s->places) == 1) {
         loop_timer_after(s->timer, CHECK_MS);
     }
 }
@@ -283,8 +239,8 @@ static void server_on_accept_failed(struct evconnlistener *listener, void *arg)
 {
     struct server *s = arg;
     struct pollfd waiting = {.fd = evconnlistener_get_fd(listener), .events = POLLIN};
-    if (poll(&waiting, 1, 0) != 0 && s->n > 0) {
-        connection_end(victim(s)->connection, CONNECTION_CROWDED);
+    if (poll(&waiting, 1, 0) != 0 && places_count(s->places) > 0) {
+        connection_end(places_victim(s->places), CONNECTION_CROWDED);
     }
     evconnlistener_disable(listener);
     loop_timer_after(s->timer, CHECK_MS);
@@ -295,11 +251,11 @@ static void server_on_timer(void *arg)
     struct server *s = arg;
     int64_t now_ms = clock_mono_ms();
     /* A connection that ends leaves its place to one that has been looked at. */
-    for (size_t i = s->n; i > 0; i--) {
-        connection_check_time(s->places[i - 1].connection, now_ms);
+    for (size_t i = places_count(s->places); i > 0; i--) {
+        connection_check_time(places_at(s->places, i - 1), now_ms);
     }
     evconnlistener_enable(s->listener);
-    if (s->n > 0) {
+    if (places_count(s->places) > 0) {
         loop_timer_after(s->timer, CHECK_MS);
     }
 }
@@ -427,7 +383,7 @@ static bool server_setup(struct server *s, struct err *err)
         .on_end = server_on_end,
         .arg = s,
     };
-    s->places = calloc(s->options.max_connections, sizeof(*s->places));
+    s->places = places_new(s->options.max_connections, s->options.max_connections_per_address);
     s->timer = loop_timer_new(s->loop, server_on_timer, s);
     if (s->places == NULL || s->timer == NULL) {
         return err_memory(err);
@@ -529,8 +485,8 @@ struct server *server_stop(struct server *s)
         return NULL;
     }
     loop_thread_join(s->thread);
-    for (size_t i = 0; i < s->n; i++) {
-        connection_free(s->places[i].connection);
+    for (size_t i = 0; s->places != NULL && i < places_count(s->places); i++) {
+        connection_free(places_at(s->places, i));
     }
     if (s->listener != NULL) {
         evconnlistener_free(s->listener);
@@ -538,7 +494,7 @@ struct server *server_stop(struct server *s)
     exchange_pool_stop(s->query);
     exchange_pool_stop(s->receive);
     loop_timer_free(s->timer);
-    free(s->places);
+    places_free(s->places);
     loop_free(s->loop);
     exchange_pool_free(s->query);
     exchange_pool_free(s->receive);

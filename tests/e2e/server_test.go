@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -19,6 +21,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"profpull.test/e2e/fakes/loop"
 )
 
 // authority issues certificates for tests.
@@ -301,5 +305,199 @@ write: [{url: "http://127.0.0.1:1"}]
 		if r.code != 1 || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, "admin server on 127.0.0.1:0") {
 			t.Errorf("%s: exit status %d, %q, expected 1 and %q", c.keys, r.code, r.stderr, want)
 		}
+	}
+}
+
+// startServers starts the program with a server for queries and one for receiving, each with a password.
+func startServers(t *testing.T, query, receive string) (p *program, queries, receiver string) {
+	t.Helper()
+	queries, receiver = loop.Host()+":4042", loop.Host()+":4040"
+	p = run(t, `
+query: {listen: "`+queries+`", basic_auth: {username: q, password: one}, `+query+`}
+receive: {listen: "`+receiver+`", bearer_token: two, `+receive+`}
+scrape_configs: [{job_name: none, static_configs: [{targets: ["127.0.0.1:1"]}]}]
+write: [{url: "http://127.0.0.1:1"}]
+`)
+	return p, queries, receiver
+}
+
+const labelNames = "/querier.v1.QuerierService/LabelNames"
+
+// Each server has routes, credentials and metrics of its own.
+func TestServersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	p, queries, receiver := startServers(t, "", "")
+	admin := strings.TrimPrefix(p.admin, "http://")
+	for _, c := range []struct {
+		method, addr, path, user, password string
+		status                             int
+		part                               string
+	}{
+		{"GET", admin, "/metrics", "", "", 200, "profpull_"},
+		{"POST", admin, labelNames, "q", "one", 404, "404 page not found"},
+		{"GET", queries, "/metrics", "q", "one", 404, "404 page not found"},
+		{"POST", queries, labelNames, "", "", 401, `"code":"unauthenticated"`},
+		{"POST", queries, labelNames, "q", "two", 401, `"code":"unauthenticated"`},
+		{"POST", queries, "//" + labelNames[1:], "q", "one", 400, `"code":"invalid_argument"`},
+		{"POST", queries, "/pyroscope" + labelNames, "q", "one", 400, `"code":"invalid_argument"`},
+		{"GET", receiver, "/metrics", "", "", 404, "404 page not found"},
+		{"POST", receiver, labelNames, "q", "one", 404, "404 page not found"},
+	} {
+		r, err := http.NewRequest(c.method, "http://"+c.addr+c.path, strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if c.user != "" {
+			r.SetBasicAuth(c.user, c.password)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.status || !strings.Contains(string(body), c.part) {
+			t.Errorf("%s %s%s as %q: got %s %q (%v), expected %d %q", c.method, c.addr, c.path, c.user, resp.Status, body, err, c.status, c.part)
+		}
+	}
+	m := p.metrics()
+	for _, want := range []struct {
+		name string
+		n    float64
+	}{{"profpull_query_requests_total", 5}, {"profpull_receive_requests_total", 2}} {
+		if n := m.sum(want.name); n != want.n {
+			t.Errorf("%s: %v, expected %v", want.name, n, want.n)
+		}
+	}
+	if n := m.sum("profpull_query_requests_refused_total", "reason", "credentials"); n != 2 {
+		t.Errorf("%v requests without credentials", n)
+	}
+	if strings.Contains(p.stderr.String(), "cTpvbmU") {
+		t.Error("a secret is in the log")
+	}
+}
+
+// Ten thousand connections that say little or nothing take no more places than there are, cost
+// little memory, and keep nobody from being answered.
+func TestTenThousandConnections(t *testing.T) {
+	t.Parallel()
+	const places, flood = 1000, 10000
+	p, _, receiver := startServers(t, "", fmt.Sprintf("max_connections: %d, max_connections_per_address: %d", places, places/2))
+	before := p.rss()
+	conns := make([]net.Conn, 0, places*2)
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	client := http.Client{Timeout: patience(), Transport: &http.Transport{DisableKeepAlives: true}}
+	for i := 0; i < flood; i++ {
+		// From 250 addresses, in four groups: nothing, a part of a head, of a body, of a wrong request.
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 9, 1, byte(1+i%250))}, Timeout: patience()}
+		c, err := d.Dial("tcp", receiver)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		_, _ = io.WriteString(c, []string{
+			"", "POST /ingest HTTP/1.1\r\nX: ", "POST /ingest?name=a HTTP/1.1\r\nAuthorization: Bearer two\r\nContent-Length: 100000\r\n\r\nabc",
+			"\x16\x03\x01",
+		}[i%4])
+		if conns = append(conns, c); len(conns) == cap(conns) {
+			// The server has ended the first half of them by now.
+			for _, old := range conns[:places] {
+				old.Close()
+			}
+			conns = append(conns[:0], conns[places:]...)
+		}
+		if i%1000 == 999 {
+			resp, err := client.Get("http://" + receiver + "/nothing")
+			if err != nil {
+				t.Fatalf("after %d connections: %v", i+1, err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 404 {
+				t.Errorf("after %d connections: %s", i+1, resp.Status)
+			}
+			if code, _ := p.get("/-/healthy"); code != 200 {
+				t.Errorf("/-/healthy: %d", code)
+			}
+		}
+	}
+	m := p.metrics()
+	if n := m.sum("profpull_receive_connections"); n > places {
+		t.Errorf("%v connections, expected at most %d", n, places)
+	}
+	if n := m.sum("profpull_receive_connections_ended_total", "reason", "crowded"); n < flood-2*places {
+		t.Errorf("%v connections made room", n)
+	}
+	grown := p.rss() - before
+	t.Logf("%d places cost %d KiB", places, grown>>10)
+	if !instrumented(t) && grown > 64<<20 {
+		t.Errorf("the memory has grown by %d MiB", grown>>20)
+	}
+}
+
+// Bodies that are slow, large, or small until they are inflated.
+func TestBodiesThatAttack(t *testing.T) {
+	t.Parallel()
+	p, queries, _ := startServers(t, "request_timeout: 1s, max_body_size: 1MiB", "")
+	head := "POST " + labelNames + " HTTP/1.1\r\nHost: x\r\nAuthorization: Basic cTpvbmU=\r\nContent-Type: application/json\r\n"
+
+	slow, err := net.Dial("tcp", queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	_, _ = io.WriteString(slow, head+"Content-Length: 100000\r\n\r\n")
+	ended := make(chan string, 1)
+	go func() {
+		answer, _ := io.ReadAll(slow)
+		ended <- string(answer)
+	}()
+	for answer := ""; answer == ""; {
+		select {
+		case answer = <-ended:
+			if !strings.HasPrefix(answer, "HTTP/1.1 408") || !strings.Contains(answer, `"code":"deadline_exceeded"`) {
+				t.Errorf("a slow body: %q", answer)
+			}
+		case <-time.After(100 * time.Millisecond):
+			_, _ = io.WriteString(slow, " ")
+		}
+	}
+
+	post := func(extra, body string) (int, string) {
+		c, err := net.Dial("tcp", queries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, head+"Connection: close\r\n"+extra+"\r\n"+body)
+		answer, _ := io.ReadAll(c)
+		var status int
+		_, _ = fmt.Sscanf(string(answer), "HTTP/1.1 %d", &status)
+		return status, string(answer)
+	}
+	if status, answer := post("Content-Length: 2000000\r\nExpect: 100-continue\r\n", ""); status != 413 || strings.Contains(answer, "100 Continue") {
+		t.Errorf("a large body: %q", answer)
+	}
+	if status, answer := post("Transfer-Encoding: chunked\r\n", "ffffff\r\n"); status != 413 {
+		t.Errorf("a large chunk: %q", answer)
+	}
+
+	before := p.rss()
+	var bomb bytes.Buffer
+	w := gzip.NewWriter(&bomb)
+	zeros := make([]byte, 1<<20)
+	for i := 0; i < 512; i++ {
+		_, _ = w.Write(zeros)
+	}
+	w.Close()
+	status, answer := post(fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n", bomb.Len()), bomb.String())
+	if status/100 != 4 {
+		t.Errorf("512 MiB in %d bytes: %q", bomb.Len(), answer)
+	}
+	if grown := p.rss() - before; !instrumented(t) && grown > 64<<20 {
+		t.Errorf("the memory has grown by %d MiB", grown>>20)
 	}
 }
