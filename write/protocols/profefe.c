@@ -11,14 +11,14 @@
 #include "pprof/summary.h"
 #include "write/protocols/table.h"
 
+/* Names that only imported profiles have. */
+static const struct {
+    const char *name;
+    const char *type;
+} aliases[] = {{"cpu", "cpu"}, {"heap", "heap"}, {"allocs", "heap"}, {"goroutines", "goroutine"}};
+
 const char *profefe_type(struct sv name)
 {
-    /* Names that only imported profiles have. */
-    static const struct {
-        const char *name;
-        const char *type;
-    } aliases[] = {
-        {"cpu", "cpu"}, {"heap", "heap"}, {"allocs", "heap"}, {"goroutines", "goroutine"}};
     const struct config_builtin_type *t;
     for (size_t i = 0; (t = config_builtin_type(i)) != NULL; i++) {
         if (t->profefe != NULL && sv_eq_str(name, t->type.name)) {
@@ -31,6 +31,25 @@ const char *profefe_type(struct sv name)
         }
     }
     return "other";
+}
+
+static void put_name(const char *type, const char *wanted, const char *name, struct buf *out)
+{
+    if (type != NULL && (wanted == NULL || strcmp(type, wanted) == 0)) {
+        buf_printf(out, "%s%s", out->len > 0 ? "|" : "", name);
+    }
+}
+
+bool profefe_names(const char *type, struct buf *out)
+{
+    const struct config_builtin_type *t;
+    for (size_t i = 0; (t = config_builtin_type(i)) != NULL; i++) {
+        put_name(t->profefe, type, t->type.name, out);
+    }
+    for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+        put_name(aliases[i].type, type, aliases[i].name, out);
+    }
+    return buf_ok(out);
 }
 
 /* `__*` is ours, and the service has a parameter of its own. */

@@ -27,6 +27,11 @@
  * "threadcreate", else "other". It refuses all others, `allocs` among them. Static storage. */
 const char *profefe_type(struct sv name);
 
+/* Writes the names that have a type into an empty buffer, as the alternatives of a regex
+ * ("memory|heap|allocs"); NULL:
+ * those of all types but "other". */
+bool profefe_names(const char *type, struct buf *out);
+
 /* Appends the query: service, instance_id, type, labels, created_at. Collectors of 2019 refuse a
  * profile without instance_id, later ones ignore it: it is the label `instance`, else the service.
  * The server decodes labels twice, so they are encoded twice: no character is lost. created_at

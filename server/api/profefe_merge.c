@@ -1,0 +1,154 @@
+#include "server/api/profefe_merge.h"
+
+#include <string.h>
+
+#include "pprof/merge.h"
+#include "server/api/ask.h"
+#include "server/api/pprof_reply.h"
+
+#define PPROF_TYPE "application/octet-stream"
+
+static bool finish(struct exchange *x, bool ok, struct err *err)
+{
+    x->content_type = PPROF_TYPE;
+    if (!ok) {
+        buf_clear(&x->reply);
+    }
+    return ok || (err->kind != ERR_NONE ? false : err_memory(err));
+}
+
+bool profefe_merge_all(struct exchange *x, const struct store_range *range, size_t *ret_n,
+                       struct err *err)
+{
+    struct query q;
+    return finish(x,
+                  ask_query(x, x->deadline_ms, NULL, &q, err) &&
+                      query_merged(&q, range, &x->reply, ret_n, err),
+                  err);
+}
+
+/* ---- by id ----------------------------------------------------------------------------------- */
+
+struct one {
+    struct exchange *x;
+    struct merge *merge; /* NULL: the bytes are the answer */
+    struct sv id;        /* that is asked for */
+    struct buf *merged;  /* ids of merged profiles that have been added */
+    struct err *err;
+    bool ok;
+};
+
+/* Several profiles may have become one in the store, which counts once for all of them. */
+static bool is_new(struct one *o, const char *id)
+{
+    if (sv_eq_str(o->id, id)) {
+        return true;
+    }
+    bool known = memmem(o->merged->data, o->merged->len, id, strlen(id)) != NULL;
+    buf_puts(o->merged, known ? "" : id);
+    return !known;
+}
+
+static bool profefe_on_found(void *arg, const struct store_body *body)
+{
+    struct one *o = arg;
+    if (o->merge != NULL) {
+        o->ok = !is_new(o, body->id) || merge_add(o->merge, body->data, o->err);
+    } else {
+        o->ok = buf_append(&o->x->reply, body->data.p, body->data.n) ||
+                err_set(o->err, ERR_LIMIT, "the profile is larger than query.max_bytes");
+    }
+    return true;
+}
+
+static bool get(struct one *o, struct sv id, bool *ret_found)
+{
+    o->id = id;
+    o->ok = true;
+    return !exchange_is_over(o->x, o->err) &&
+           store_get(o->x->options->store, id, ret_found, profefe_on_found, o, o->err) && o->ok;
+}
+
+bool profefe_get(struct exchange *x, struct sv id, bool *ret_found, struct err *err)
+{
+    struct one o = {.x = x, .err = err};
+    return finish(x, get(&o, id, ret_found), err);
+}
+
+static struct merge *new_merge(const struct exchange *x, struct err *err)
+{
+    struct merge_options options = {.bytes_max = x->bytes_max / 2, .mode = MERGE_SUM};
+    return merge_new(&options, err);
+}
+
+bool profefe_merge_ids(struct exchange *x, struct sv ids, bool *ret_found, struct err *err)
+{
+    struct buf merged;
+    struct one o = {.x = x, .merge = new_merge(x, err), .merged = &merged, .err = err};
+    bool ok = o.merge != NULL;
+    bool more = true;
+    *ret_found = true;
+    buf_init(&merged, REQUEST_HEAD_MAX);
+    while (ok && more && *ret_found) {
+        struct sv id = ids;
+        more = sv_cut(ids, '+', &id, &ids);
+        ok = get(&o, id, ret_found);
+    }
+    if (ok && *ret_found) {
+        ok = merge_write(o.merge, &x->reply, err);
+    }
+    merge_free(o.merge);
+    buf_done(&merged);
+    return finish(x, ok, err);
+}
+
+/* ---- the newest ------------------------------------------------------------------------------ */
+
+struct newest {
+    struct arena *arena;
+    struct sv *ids;
+    size_t n;
+    size_t max;
+};
+
+static bool profefe_on_newest(void *arg, const struct store_body *body)
+{
+    struct newest *n = arg;
+    const char *id = n->n < n->max ? arena_strdup(n->arena, body->id) : NULL;
+    if (id != NULL) {
+        n->ids[n->n++] = sv_from(id);
+    }
+    return id != NULL;
+}
+
+/* Oldest first: the first profile decides the header of the result. */
+static bool merge_found(struct exchange *x, const struct newest *n, struct err *err)
+{
+    struct buf merged;
+    struct one o = {.x = x, .merge = new_merge(x, err), .merged = &merged, .err = err};
+    bool ok = o.merge != NULL;
+    buf_init(&merged, n->n * STORE_ID_LENGTH + 1);
+    for (size_t i = n->n; i > 0 && ok; i--) {
+        bool found;
+        ok = get(&o, n->ids[i - 1], &found);
+    }
+    ok = ok && merge_write(o.merge, &x->reply, err);
+    merge_free(o.merge);
+    buf_done(&merged);
+    return ok;
+}
+
+bool profefe_merge_newest(struct exchange *x, const struct store_range *range, size_t limit,
+                          struct arena *arena, size_t *ret_n, struct err *err)
+{
+    struct store_stats stats;
+    store_stats(x->options->store, &stats);
+    struct newest n = {.arena = arena,
+                       .max = limit < stats.profiles ? limit : (size_t)stats.profiles};
+    struct store_scan scan = {.range = *range, .newest_first = true, .limit = n.max};
+    n.ids = arena_array(arena, n.max + 1, sizeof(*n.ids));
+    bool ok = (n.ids != NULL || err_memory(err)) &&
+              (n.max == 0 || store_each_body(x->options->store, &scan, profefe_on_newest, &n, err));
+    *ret_n = n.n;
+    return finish(x, ok && (n.n == 0 || merge_found(x, &n, err)), err);
+}

@@ -1,0 +1,182 @@
+#include "server/api/profefe_params.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "http/url.h"
+
+/* "2026-11-22T00:30:00" */
+#define SECONDS_LENGTH 19
+#define TIME_TEXT_MAX 64
+/* Of an error in JSON: each byte of a message may become six. */
+#define ERROR_REPLY_MAX ((size_t)8 * ERR_MSG_MAX)
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static bool fail_time(struct sv text, struct err *err)
+{
+    return err_set(err, ERR_INPUT, "time in unsupported format \"%.*s\"", SV_ARG(text));
+}
+
+bool profefe_time(struct sv text, int64_t *ret_ns, struct err *err)
+{
+    char with_zone[TIME_TEXT_MAX];
+    if (text.n < SECONDS_LENGTH || text.n + 1 >= sizeof(with_zone) || text.p[10] != 'T') {
+        return fail_time(text, err);
+    }
+    memcpy(with_zone, text.p, text.n);
+    with_zone[text.n] = 'Z';
+    struct sv rest = {with_zone, text.n + 1};
+    /* A zone in the text leaves ours over. */
+    return (clock_take_rfc3339(&rest, TIME_TEXT_MAX, ret_ns) && rest.n == 0) ||
+           fail_time(text, err);
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+/* Decodes a text in place; false at an escape that is none, with *ret_n where it begins. */
+static bool unescape(char *text, size_t *ret_n)
+{
+    size_t n = 0;
+    for (size_t i = 0; text[i] != '\0'; i++) {
+        int byte = text[i] == '+' ? ' ' : (unsigned char)text[i];
+        if (text[i] == '%') {
+            byte = url_decode_byte(sv_from(text + i));
+            if (byte < 0) {
+                *ret_n = i;
+                return false;
+            }
+            i += 2;
+        }
+        text[n++] = (char)byte;
+    }
+    text[n] = '\0';
+    *ret_n = n;
+    return true;
+}
+
+/* A decoded copy, or NULL. */
+static char *decode(struct sv text, struct arena *arena, size_t *ret_n, struct err *err)
+{
+    /* Nobody means a NUL by it. */
+    const char *end = text.n == 0 ? NULL : memchr(text.p, '\0', text.n);
+    text.n = end == NULL ? text.n : (size_t)(end - text.p);
+    char *out = arena_strndup(arena, text.p, text.n);
+    if (out == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    if (!unescape(out, ret_n)) {
+        struct sv bad = sv_skip(text, *ret_n);
+        err_set(err, ERR_INPUT, "invalid URL escape \"%.*s\"", bad.n < 3 ? (int)bad.n : 3, bad.p);
+        return NULL;
+    }
+    return out;
+}
+
+struct pair {
+    struct label label;
+    size_t place; /* in the text */
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct pair *x = a;
+    const struct pair *y = b;
+    int order = sv_cmp(x->label.name, y->label.name);
+    return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static bool take_pair(struct sv text, struct arena *arena, struct label *ret, struct err *err)
+{
+    struct sv name = text;
+    struct sv value = SV("");
+    (void)sv_cut(text, '=', &name, &value);
+    ret->name.p = decode(sv_trim(name), arena, &ret->name.n, err);
+    if (ret->name.p != NULL) {
+        ret->value.p = decode(sv_trim(value), arena, &ret->value.n, err);
+    }
+    return ret->name.p != NULL && ret->value.p != NULL;
+}
+
+bool profefe_labels(struct sv text, struct arena *arena, struct label **ret, size_t *ret_n,
+                    struct err *err)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < text.n; i++) {
+        count += text.p[i] == ',';
+    }
+    struct pair *pairs = arena_array(arena, count, sizeof(*pairs));
+    struct label *labels = arena_array(arena, count, sizeof(*labels));
+    if (pairs == NULL || labels == NULL) {
+        return err_memory(err);
+    }
+    size_t n = 0;
+    bool more = text.n > 0;
+    while (more) {
+        struct sv pair = text;
+        more = sv_cut(text, ',', &pair, &text);
+        pairs[n].place = n;
+        if (!take_pair(pair, arena, &pairs[n].label, err)) {
+            return false;
+        }
+        n += pairs[n].label.name.n > 0;
+    }
+    qsort(pairs, n, sizeof(*pairs), compare);
+    for (size_t i = 0; i < n; i++) {
+        labels[i] = pairs[i].label;
+    }
+    *ret = labels;
+    *ret_n = n;
+    return true;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void put_labels(const struct profefe_profile *p, struct buf *out)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->n_labels; i++) {
+        const struct label *l = &p->labels[i];
+        if (sv_starts_with(l->name, SV("__")) || sv_eq_str(l->name, LABEL_SERVICE_NAME)) {
+            continue;
+        }
+        buf_puts(out, any ? ",{" : ",\"labels\":[{");
+        json_member("key", l->name, out);
+        json_member("value", l->value, out);
+        buf_putc(out, '}');
+        any = true;
+    }
+    buf_puts(out, any ? "]" : "");
+}
+
+bool profefe_put_profile(const struct profefe_profile *p, struct buf *out)
+{
+    char time[32];
+    clock_format_rfc3339(p->time_ns, time, sizeof(time));
+    buf_putc(out, '{');
+    json_member("id", p->id, out);
+    json_member("type", sv_from(p->type), out);
+    json_member("service", p->service, out);
+    put_labels(p, out);
+    buf_printf(out, ",\"created_at\":\"%.*sZ\"}", SECONDS_LENGTH, time);
+    return buf_ok(out);
+}
+
+void profefe_fail(struct exchange *x, int status, const char *fmt, ...)
+{
+    char message[ERR_MSG_MAX];
+    struct buf text;
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(message, sizeof(message), fmt, ap);
+    va_end(ap);
+    buf_init(&text, ERROR_REPLY_MAX);
+    buf_printf(&text, "{\"code\":%d", status);
+    json_member("error", sv_from(message), &text);
+    buf_puts(&text, "}\n");
+    exchange_text(x, status, "application/json", (struct sv){text.data, text.len});
+    buf_done(&text);
+}
