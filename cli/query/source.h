@@ -12,17 +12,20 @@
 #include "base/err.h"
 #include "cli/flags.h"
 #include "cli/query/remote.h"
+#include "cli/query/top.h"
 
 struct json_t;
 
 struct query_ask {
     const char *service; /* NULL: all */
     const char *type;
+    const char *language; /* of DeepFlow */
     const struct flag_pairs *labels;
     int64_t from_ns;
     int64_t until_ns;
 };
 
+/* What a server has no API for is NULL. */
 struct query_source {
     const char *name;
     /* Arrays of strings, which the caller releases; NULL with err. */
@@ -31,10 +34,14 @@ struct query_source {
     /* The merged profile, pprof in whichever compression it came, in a buffer that the caller has
      * not initialised and frees; empty if nothing was found. */
     bool (*merge)(struct remote *r, const struct query_ask *ask, struct buf *ret, struct err *err);
+    /* A tree, of servers without merge(), and the unit of its values; the caller frees it. */
+    struct tree *(*tree)(struct remote *r, const struct query_ask *ask, char unit[TOP_UNIT_MAX],
+                         struct err *err);
 };
 
 extern const struct query_source query_pyroscope;
 extern const struct query_source query_profefe;
+extern const struct query_source query_deepflow;
 
 #define PGO_TYPE "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 /* A merged CPU profile of a Pyroscope, cut to what `go build -pgo` reads: the five innermost

@@ -270,3 +270,77 @@ func TestPGO(t *testing.T) {
 	expectCall(t, exitPeer, "", "has no CPU profile of the service \"cart\" in this time", pgo...)
 	expectCall(t, exitUsage, "", "--service is needed", "pgo")
 }
+
+// The functions of a merged profile, or of DeepFlow's trees in both of their shapes.
+func TestQueryTop(t *testing.T) {
+	t.Parallel()
+	q := newQuerier(t, cpuProfile())
+	r := expectCall(t, exitDone, "cpu.(*Cart).step1\n", "", "query", "top", "--url", q.URL(), "--service", "cart")
+	if !strings.Contains(r.stdout, " in 3 functions, the first 3:\n") || !strings.Contains(r.stdout, "100.00%") {
+		t.Error(r.stdout)
+	}
+	r = expectCall(t, exitDone, "the first 1:\n", "", "query", "top", "--url", q.URL(), "-n", "1", "--value", "samples")
+	if n := strings.Count(r.stdout, "step"); n != 1 {
+		t.Errorf("%d functions\n%s", n, r.stdout)
+	}
+	expectCall(t, exitInput, "", "the profile has no sample type \"wall\", only samples/count cpu/nanoseconds", "query", "top",
+		"--url", q.URL(), "--value", "wall")
+	q.body = nil
+	expectCall(t, exitPeer, "", "has no profile of the type \"cpu\"", "query", "top", "--url", q.URL())
+}
+
+// DeepFlow answers trees; parents may come after their children.
+func TestQueryDeepFlow(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked, result string
+	s, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		asked = r.Method + " " + r.URL.Path + " " + string(raw)
+		_, _ = io.WriteString(w, `{"OPT_STATUS":"SUCCESS","DESCRIPTION":"","result":`+result+`,"debug":null}`)
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Down)
+	answer := func(text string) {
+		mu.Lock()
+		result = text
+		mu.Unlock()
+	}
+	args := []string{"query", "top", "--protocol", "deepflow", "--url", s.URL(), "--service", "cart", "--type", "on-cpu",
+		"--language", "eBPF", "--label", "pod=it's", "--from", "100", "--until", "200"}
+	const functions = `"functions":["cart","main","work","x\u001b[31m"]`
+	answer(`{` + functions + `,"node_values":{"columns":[],"values":[[0,-1,0,5000000],[3,2,1000000,1000000],[2,3,3000000,4000000],[1,0,1000000,5000000]]}}`)
+	r := expectCall(t, exitDone, "       3.00s  60.00%        4.00s  80.00%  work\n", "", args...)
+	if !strings.HasPrefix(r.stdout, "5.00s in 3 functions, the first 3:\n") || strings.ContainsRune(r.stdout, 0x1b) {
+		t.Errorf("%q", r.stdout)
+	}
+	want := `POST /v1/profile/ProfileTracing {"app_service":"cart","profile_language_type":"eBPF","profile_event_type":"on-cpu",` +
+		"\"tag_filter\":\"`pod` = 'it''s'\"," + `"time_start":100,"time_end":200}`
+	mu.Lock()
+	if asked != want {
+		t.Errorf("%s\nexpected %s", asked, want)
+	}
+	mu.Unlock()
+	answer(`[{"profile_location_str":"cart","node_id":"","parent_node_id":"-1","self_value":0,"total_value":5},` +
+		`{"profile_location_str":"main","node_id":"a","parent_node_id":"","self_value":2000000,"total_value":5000000},` +
+		`{"profile_location_str":"work","node_id":"b","parent_node_id":"a","self_value":3000000,"total_value":3000000}]`)
+	expectCall(t, exitDone, "       2.00s  40.00%        5.00s 100.00%  main\n", "", args...)
+	for _, bad := range []string{
+		`{` + functions + `,"node_values":{"values":[[0,-1,0,5],[1,2,1,1],[2,1,1,1]]}}`, // a circle
+		`{` + functions + `,"node_values":{"values":[[0,-1,0,5],[1,9,1,1]]}}`,
+		`{` + functions + `,"node_values":{"values":[[0,-1,0,5],[9,0,1,1]]}}`,
+		`{` + functions + `,"node_values":{"values":[[0,-1,0,5],5,[-1,0,1,1]]}}`,
+	} {
+		answer(bad)
+		expectCall(t, exitPeer, "", "the answer has nodes without a ", args...)
+	}
+	answer("null")
+	expectCall(t, exitPeer, "", "has no profile of the type \"on-cpu\" and the service \"cart\"", args...)
+	expectCall(t, exitUsage, "", "deepflow has no API for services", "query", "services", "--protocol", "deepflow")
+	expectCall(t, exitUsage, "", "deepflow has no API for merged profiles", "query", "merge", "--protocol", "deepflow", "-o", "x")
+	expectCall(t, exitInput, "", "deepflow needs a --service", "query", "top", "--protocol", "deepflow")
+}
