@@ -171,6 +171,13 @@ $(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,s
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# The query APIs over a few profiles, for clients of other makers.
+$(BUILD)/obj/tests/tools/query_server.o: | $(PROTO_H)
+$(BUILD)/tests/query-server: $(BUILD)/obj/tests/tools/query_server.o $(call libs,server)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # ---- fuzz targets: tests/fuzz/fuzz_<room>_<what>.c --------------------------------------------
 # Built twice: with a plain driver that replays the corpus (part of `make check`, any compiler), and
 # with libFuzzer by `make fuzz`.
@@ -197,7 +204,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-discovery bench-write bench-query check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/query-bench
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/query-bench $(BUILD)/tests/query-server
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -221,6 +228,10 @@ delta-diff: $(TOOLS) ## deltas, merges and conversions of old profiles against g
 
 charts: $(BUILD)/profpull ## the Helm chart, rendered in many variants (needs Go 1.22 and modules)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/charts.sh
+
+.PHONY: connect-diff
+connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh
 
 check: ## all tests: unit, corpora, deltas, end to end
 	BUILD=$(BUILD) MAKE="$(MAKE)" ./scripts/check.sh
