@@ -12,7 +12,7 @@
 #include "tests/unit/testing.h"
 
 /* 2026-11-22T00:30:00Z, when p1 begins. */
-#define QUERY_T0_NS INT64_C(1795307400000000000)
+#define STORED_T0_NS INT64_C(1795307400000000000)
 
 static inline struct label stored_label(const char *name, const char *value)
 {

@@ -33,7 +33,7 @@ static int set_up(void **state)
         .store = stored_store_new(f->then_dir, testing_log(f->log)),
         .version = "1.2.3",
     };
-    stored_put_three(f->then.store, QUERY_T0_NS);
+    stored_put_three(f->then.store, STORED_T0_NS);
     f->now = f->then;
     f->now.store = stored_store_new(f->now_dir, testing_log(f->log));
     stored_put_three(f->now.store, clock_wall_ns() - 1800 * NS_PER_S);
@@ -469,8 +469,8 @@ static void names_of_other_characters_are_for_those_who_ask(void **state)
                              stored_label("service_name", "dots")};
     struct label more[] = {stored_label("__name__", "process_cpu"), stored_label("k8s.pod", "y"),
                            stored_label("service_name", "dots")};
-    stored_put(f->then.store, labels, 3, (struct sv){data.data, data.len}, QUERY_T0_NS);
-    stored_put(f->then.store, more, 3, (struct sv){data.data, data.len}, QUERY_T0_NS);
+    stored_put(f->then.store, labels, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
+    stored_put(f->then.store, more, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
     buf_done(&data);
     static const struct {
         const char *path;
