@@ -7,6 +7,9 @@
 //	deltaref -tool build/tests/legacy-tool -legacy 1000          conversions of old formats
 //	deltaref -tool build/tests/merge-tool -merge 1000            merges of random profiles
 //	deltaref -tool build/tests/merge-tool -merge 1 PROFILE...    the merge of these files
+//	deltaref -tool build/tests/merge-tool -merge 500 PROFILE...  random sets of these files
+//	deltaref -tool build/tests/merge-tool -merge 500 -loadgen build/loadgen
+//	                                                             of a Go program's profiles
 //	deltaref -bench BEFORE AFTER                                 what google/pprof needs for it
 //	deltaref -make 1150 BEFORE AFTER                             writes two heap profiles
 package main
@@ -31,7 +34,7 @@ func main() {
 	pairs := flag.Int("pairs", 1000, "random pairs")
 	seed := flag.Int64("seed", 1, "of the random pairs")
 	loadgen := flag.String("loadgen", "", "program to take pairs from")
-	merge := flag.Int("merge", 0, "random merges")
+	merge := flag.Int("merge", 0, "random merges, of generated profiles, of files, or of those of -loadgen")
 	legacy := flag.Int("legacy", 0, "random profiles in old formats")
 	bench := flag.Bool("bench", false, "measure google/pprof with the files BEFORE AFTER")
 	times := flag.Int("n", 20, "rounds of -bench")
@@ -52,9 +55,9 @@ func main() {
 	if *legacy > 0 {
 		c.legacy(*legacy, *seed)
 	} else if *merge > 0 && flag.NArg() > 0 {
-		c.mergeFiles(flag.Args())
+		c.mergeFiles(flag.Args(), *merge, *seed)
 	} else if *merge > 0 && *loadgen != "" {
-		c.mergeReal(*loadgen)
+		c.mergeReal(*loadgen, *merge, *seed)
 	} else if *merge > 0 {
 		c.merges(*merge, *seed)
 	} else if *loadgen != "" {
@@ -257,7 +260,7 @@ func (w *world) restart() bool {
 // real takes pairs from a Go program under load.
 func (c *checker) real(program string) {
 	last := map[string][]byte{}
-	scrape(program, func(path string, round int, body []byte) {
+	scrape(program, deltaPaths, func(path string, round int, body []byte) {
 		if before := last[path]; before != nil {
 			c.pair(fmt.Sprintf("%s %d", path, round), before, body, false)
 		}
@@ -265,26 +268,41 @@ func (c *checker) real(program string) {
 	})
 }
 
-// mergeReal merges all profiles of a kind that a Go program under load gives.
-func (c *checker) mergeReal(program string) {
+// mergeReal merges all profiles of a kind that a Go program under load gives, and n random sets of
+// them.
+func (c *checker) mergeReal(program string, n int, seed int64) {
 	all := map[string][][]byte{}
-	scrape(program, func(path string, round int, body []byte) {
+	paths := append([]string{"goroutine", "threadcreate", "profile?seconds=1"}, deltaPaths...)
+	scrape(program, paths, func(path string, round int, body []byte) {
 		all[path] = append(all[path], body)
 	})
 	for path, profiles := range all {
-		c.mergeCase(path, profiles, true)
+		c.mergeCase(path, profiles, hasCounters(path))
 	}
+	c.mergeSets(all, n, seed)
+}
+
+// deltaPaths are those of profiles with counters.
+var deltaPaths = []string{"heap", "allocs?gc=1", "mutex", "block"}
+
+func hasCounters(path string) bool {
+	for _, p := range deltaPaths {
+		if p == path {
+			return true
+		}
+	}
+	return false
 }
 
 // scrape runs a program and calls on for each of its profiles.
-func scrape(program string, on func(path string, round int, body []byte)) {
+func scrape(program string, paths []string, on func(path string, round int, body []byte)) {
 	const address = "127.0.0.1:16917"
 	cmd := exec.Command(program, "-listen", address, "-busy", "0.3")
 	check(cmd.Start())
 	defer cmd.Process.Kill()
 	for round := 0; round < 8; round++ {
 		time.Sleep(500 * time.Millisecond)
-		for _, path := range []string{"heap", "allocs?gc=1", "mutex", "block"} {
+		for _, path := range paths {
 			body, err := get("http://" + address + "/debug/pprof/" + path)
 			if err != nil {
 				log.Printf("%s: %v", path, err)

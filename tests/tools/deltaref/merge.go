@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"sort"
 
 	google "github.com/google/pprof/profile"
 )
@@ -154,15 +155,47 @@ func (c *checker) merges(n int, seed int64) {
 	}
 }
 
-// mergeFiles compares files: each set is the profiles of one program.
-func (c *checker) mergeFiles(names []string) {
+// mergeFiles compares the merge of files, which are profiles of one program, or n > 1 random sets of
+// any files whose types are equal.
+func (c *checker) mergeFiles(names []string, n int, seed int64) {
 	var profiles [][]byte
+	groups := map[string][][]byte{}
 	for _, name := range names {
 		b, err := os.ReadFile(name)
 		check(err)
+		p, err := google.ParseData(b)
+		check(err)
+		types := fmt.Sprint(p.PeriodType)
+		for _, t := range p.SampleType {
+			types += fmt.Sprint(" ", t.Type, "/", t.Unit)
+		}
+		groups[types] = append(groups[types], b)
 		profiles = append(profiles, b)
 	}
-	c.mergeCase(fmt.Sprint(names), profiles, false)
+	if n > 1 {
+		c.mergeSets(groups, n, seed)
+	} else {
+		c.mergeCase(fmt.Sprint(names), profiles, false)
+	}
+}
+
+// mergeSets compares n random sets, each of up to eight profiles of one group in any order; the same
+// one may come several times.
+func (c *checker) mergeSets(groups map[string][][]byte, n int, seed int64) {
+	var names []string
+	for name := range groups {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	r := rand.New(rand.NewSource(seed))
+	for i := 0; i < n; i++ {
+		name := names[i%len(names)]
+		var profiles [][]byte
+		for k := 0; k <= r.Intn(8); k++ {
+			profiles = append(profiles, groups[name][r.Intn(len(groups[name]))])
+		}
+		c.mergeCase(fmt.Sprintf("set %d of %s", i, name), profiles, false)
+	}
 }
 
 // ---- rich profiles ----------------------------------------------------------------------------
