@@ -1,9 +1,10 @@
 #!/bin/sh
 # How long queries take over an hour of 100 services with five types each, one profile every 15
-# seconds (120,000 profiles; needs a gigabyte under TMPDIR). Prints and never fails on a time.
+# seconds (120,000 profiles; needs two gigabytes under TMPDIR). 100 3 600 is the same hour as it is when
+# it has been merged to one profile for each five minutes. Prints and never fails on a time.
 # Figures: docs/benchmarks.md.
 #
-#   BUILD=build scripts/bench-query.sh [SERVICES [MINUTES [STACKS]]]
+#   BUILD=build scripts/bench-query.sh [SERVICES [MINUTES [STACKS [DIFFERENT]]]]
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)

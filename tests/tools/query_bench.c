@@ -1,10 +1,10 @@
 /* How long queries take over an hour of profiles.
  *
- *   query-bench DIRECTORY [SERVICES [MINUTES [STACKS]]]
+ *   query-bench DIRECTORY [SERVICES [MINUTES [STACKS [DIFFERENT]]]]
  *
  * Fills a store in a new directory with so many services (100) of five types each, one profile
- * every 15 seconds for so many minutes (60), of so many stacks (150) out of four times as many, and
- * prints how long filling took, and of each kind of query three times how long it takes and how
+ * every 15 seconds for so many minutes (60), of so many stacks (150) out of DIFFERENT ones (600),
+ * and prints how long filling took, and of each kind of query three times how long it takes and how
  * much of that is processor time, and the size of the result. A directory that is filled is asked
  * only.
  */
@@ -46,7 +46,9 @@ struct bench {
     unsigned services;
     unsigned minutes;
     unsigned stacks;
+    unsigned different;
     struct sv bodies[VARIANTS];
+    bool used[FUNCTIONS + 1]; /* by the profile being made */
     uint64_t bytes;
 };
 
@@ -82,6 +84,7 @@ static void put_stack(struct bench *b, unsigned kind, unsigned stack, struct buf
         uint64_t callee = rng_next(&frames) % 16;
         at = (at * 3 + 1 + (callee < 2 ? callee + 1 : 0)) % FUNCTIONS;
         path[i] = at + 1;
+        b->used[at + 1] = true;
     }
     for (uint64_t i = depth; i > 0; i--) {
         n += wire_encode(path[i - 1], ids + n);
@@ -128,12 +131,15 @@ static struct sv make(struct bench *b, unsigned service, unsigned kind)
     char *data = NULL;
     struct sv body = {NULL, 0};
     buf_init(&out, (size_t)16 * 1024 * 1024);
+    memset(b->used, 0, sizeof(b->used));
     put_types(kind, &out);
     for (unsigned i = 0; i < b->stacks; i++) {
-        put_stack(b, kind, (unsigned)(rng_next(&b->rng) % ((uint64_t)b->stacks * 4)), &out);
+        put_stack(b, kind, (unsigned)(rng_next(&b->rng) % b->different), &out);
     }
     for (uint64_t id = 1; id <= FUNCTIONS; id++) {
-        put_function(service, id, &out);
+        if (b->used[id]) {
+            put_function(service, id, &out);
+        }
     }
     wire_put_bytes(&out, PROFILE_STRING, "", 0);
     for (unsigned i = 0; i < 4; i++) {
@@ -148,7 +154,7 @@ static struct sv make(struct bench *b, unsigned service, unsigned kind)
                                       "github.com/acme/service-%u/internal/part%" PRIu64
                                       ".(*Handler%" PRIu64 ").Step",
                                       service, id % 17, id);
-        wire_put_bytes(&out, PROFILE_STRING, name, (size_t)n);
+        wire_put_bytes(&out, PROFILE_STRING, name, b->used[id] ? (size_t)n : 0);
     }
     if (!buf_ok(&out) || !gzip_pack(b->scratch, (struct sv){out.data, out.len}, &data, &body.n)) {
         err_memory(&err);
@@ -341,13 +347,14 @@ int main(int argc, char **argv)
 {
     struct err err = ERR_INIT;
     if (argc < 2) {
-        (void)fprintf(stderr, "query-bench DIRECTORY [SERVICES [MINUTES [STACKS]]]\n");
+        (void)fprintf(stderr, "query-bench DIRECTORY [SERVICES [MINUTES [STACKS [DIFFERENT]]]]\n");
         return 2;
     }
     struct bench b = {
         .services = number(argc, argv, 2, 100),
         .minutes = number(argc, argv, 3, 60),
         .stacks = number(argc, argv, 4, 150),
+        .different = number(argc, argv, 5, 600),
         .scratch = scratch_new(),
     };
     struct log *log = log_new(2, LOG_WARN, LOG_LOGFMT);
