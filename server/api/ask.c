@@ -85,8 +85,16 @@ bool ask_step(double step_s, struct err *err)
     return step_s >= STEP_MIN_S || err_set(err, ERR_INPUT, "step must be >= 1ms");
 }
 
+/* It is 0 from the first query on. */
+static struct metric_cell *damaged_cell(const struct exchange *x)
+{
+    return metrics_single(x->options->metrics, METRIC_COUNTER,
+                          "profpull_query_damaged_profiles_total",
+                          "Stored profiles that queries have left out because they are damaged.");
+}
+
 bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *arena,
-               struct query *ret, struct err *err)
+               atomic_size_t *damaged, struct query *ret, struct err *err)
 {
     *ret = (struct query){
         .store = x->options->store,
@@ -94,8 +102,18 @@ bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *aren
         .cancelled = x->cancelled,
         .bytes_max = x->bytes_max / 2,
         .arena = arena,
+        .damaged = damaged,
     };
+    (void)damaged_cell(x);
     return ret->store != NULL || err_set(err, ERR_REFUSED,
                                          "no profiles are stored here: there is "
                                          "no destination with protocol store");
+}
+
+void ask_count_damaged(const struct exchange *x, const atomic_size_t *damaged)
+{
+    size_t n = atomic_load(damaged);
+    if (n > 0) {
+        metric_add(damaged_cell(x), n);
+    }
 }

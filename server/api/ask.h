@@ -4,6 +4,7 @@
 #ifndef PROFPULL_SERVER_API_ASK_H
 #define PROFPULL_SERVER_API_ASK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,8 +37,11 @@ bool ask_nodes(int64_t asked, int64_t *ret, struct err *err);
 bool ask_step(double step_s, struct err *err);
 
 /* Who asks, and what it may cost: half of the memory of a request, since its arena may have the
- * other one. ERR_REFUSED without a store. */
+ * other one. damaged: where profiles are counted that the answer is without (see below), or NULL.
+ * ERR_REFUSED without a store. */
 bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *arena,
-               struct query *ret, struct err *err);
+               atomic_size_t *damaged, struct query *ret, struct err *err);
+/* Adds them to the metric. */
+void ask_count_damaged(const struct exchange *x, const atomic_size_t *damaged);
 
 #endif

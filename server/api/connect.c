@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/api/ask.h"
 #include "server/api/protojson.h"
 
 #define STATUS_OK 200
@@ -230,6 +231,31 @@ static bool answer(struct connect_call *call, const struct connect_method *metho
            write_reply(call, method, codec, out, err);
 }
 
+static void count(const struct exchange *x, const struct connect_method *method, const char *code)
+{
+    const char *const values[] = {method->path + 1, code};
+    metric_inc(metric_cell(
+        metrics_family(
+            x->options->metrics, METRIC_COUNTER, "profpull_connect_calls_total",
+            "Calls of Connect's methods by the code of their answer, \"ok\" for a success.",
+            "method", "code"),
+        values));
+}
+
+/* Answers with the error, if it has one. */
+static void finish(struct exchange *x, const struct connect_method *method, bool ok,
+                   const char *content_type, enum connect_code code, const struct err *err)
+{
+    if (ok) {
+        x->status = STATUS_OK;
+        x->content_type = content_type;
+        exchange_deflate(x);
+    } else {
+        connect_reply_error(x, code, err);
+    }
+    count(x, method, ok ? "ok" : code_of(code, err->kind).name);
+}
+
 static void serve_method(struct exchange *x, const struct connect_method *method, size_t body_max)
 {
     struct content_type type = content_type_of(x->request);
@@ -244,16 +270,10 @@ static void serve_method(struct exchange *x, const struct connect_method *method
     buf_init(&plain, body_max);
     buf_init(&call.reply_bytes, x->bytes_max);
     buf_puts(&x->headers, "Accept-Encoding: gzip\r\n");
-    if (call.arena == NULL) {
-        err_memory(&err);
-        connect_reply_error(x, CONNECT_BY_KIND, &err);
-    } else if (answer(&call, method, type.codec, &plain, &x->reply, &err)) {
-        x->status = STATUS_OK;
-        x->content_type = type.echo;
-        exchange_deflate(x);
-    } else {
-        connect_reply_error(x, call.code, &err);
-    }
+    bool ok = call.arena != NULL ? answer(&call, method, type.codec, &plain, &x->reply, &err)
+                                 : err_memory(&err);
+    finish(x, method, ok, type.echo, call.code, &err);
+    ask_count_damaged(x, &call.damaged);
     buf_done(&call.reply_bytes);
     buf_done(&plain);
     arena_free(call.arena);

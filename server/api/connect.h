@@ -9,6 +9,7 @@
 #define PROFPULL_SERVER_API_CONNECT_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -43,6 +44,7 @@ struct connect_call {
     const ProtobufCMessage *reply;
     struct buf reply_bytes;
     enum connect_code code; /* of a failure */
+    atomic_size_t damaged;  /* profiles that the answer is without; they are counted */
 };
 
 struct connect_method {

@@ -70,9 +70,12 @@ static bool merge(const struct exchange *x, const struct ask *ask, bool pgo, str
         .keep_locations = PGO_LOCATIONS,
         .aggregate_callees = pgo,
     };
+    atomic_size_t damaged = 0;
     struct arena *arena = arena_new(x->bytes_max / 2);
-    bool ok = (arena != NULL || err_memory(err)) && ask_query(x, x->deadline_ms, arena, &q, err) &&
+    bool ok = (arena != NULL || err_memory(err)) &&
+              ask_query(x, x->deadline_ms, arena, &damaged, &q, err) &&
               query_profile(&q, &ask->range, &ask->type, &o, out, err);
+    ask_count_damaged(x, &damaged);
     arena_free(arena);
     return ok;
 }

@@ -365,7 +365,7 @@ static void reply_services(struct exchange *x, struct arena *arena)
     struct query_range range;
     struct query_strings names = {.n = 0};
     if (exchange_whole_time(x, &range) &&
-        (!ask_query(x, x->deadline_ms, arena, &q, &err) ||
+        (!ask_query(x, x->deadline_ms, arena, NULL, &q, &err) ||
          !query_label_values(&q, &range, SV(LABEL_SERVICE_NAME), &names, &err))) {
         fail_query(x, &err);
         return;

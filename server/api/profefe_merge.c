@@ -21,10 +21,11 @@ bool profefe_merge_all(struct exchange *x, const struct store_range *range, size
                        struct err *err)
 {
     struct query q;
-    return finish(x,
-                  ask_query(x, x->deadline_ms, NULL, &q, err) &&
-                      query_merged(&q, range, &x->reply, ret_n, err),
-                  err);
+    atomic_size_t damaged = 0;
+    bool ok = ask_query(x, x->deadline_ms, NULL, &damaged, &q, err) &&
+              query_merged(&q, range, &x->reply, ret_n, err);
+    ask_count_damaged(x, &damaged);
+    return finish(x, ok, err);
 }
 
 /* ---- by id ----------------------------------------------------------------------------------- */

@@ -33,7 +33,7 @@ static bool profile_types(struct connect_call *call, const void *request, struct
         answer_new(call->arena, &api__profile_types_response__descriptor, err);
     if (answer == NULL ||
         !ask_range(&ask, no_range ? now_ms - HOUR_MS : r->start, no_range ? now_ms : r->end, err) ||
-        !ask_query(call->exchange, call->deadline_ms, call->arena, &q, err) ||
+        !ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err) ||
         !query_label_values(&q, &ask.range, SV("__profile_type__"), &ids, err)) {
         return false;
     }
@@ -82,7 +82,7 @@ static bool ask_labels(struct connect_call *call, struct ask *ask, char *const *
                        int64_t start, int64_t end, struct query *ret, struct err *err)
 {
     return ask_range(ask, start, end, err) && ask_matchers(ask, matchers, n, err) &&
-           ask_query(call->exchange, call->deadline_ms, call->arena, ret, err);
+           ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, ret, err);
 }
 
 static bool label_names(struct connect_call *call, const void *request, struct err *err)
@@ -224,7 +224,8 @@ static bool profile_stats(struct connect_call *call, const void *request, struct
     (void)request;
     Api__GetProfileStatsResponse *answer =
         answer_new(call->arena, &api__get_profile_stats_response__descriptor, err);
-    if (answer == NULL || !ask_query(call->exchange, call->deadline_ms, call->arena, &q, err)) {
+    if (answer == NULL ||
+        !ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err)) {
         return false;
     }
     store_stats(q.store, &stats);

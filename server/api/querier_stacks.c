@@ -198,13 +198,14 @@ bool querier_merge_stacktraces(struct connect_call *call, const void *request, s
     struct shape shape;
     Api__SelectMergeStacktracesResponse *answer =
         answer_new(call->arena, &api__select_merge_stacktraces_response__descriptor, err);
-    bool ok = answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
-              ask_type(&m.ask, sv_from(r->profile_typeid), err) &&
-              ask_nodes(r->max_nodes, &m.nodes, err) &&
-              ask_selector(&m.ask, sv_from(r->label_selector), err) &&
-              stacks_of(call->arena, r, &m.stacks, err) &&
-              ask_query(call->exchange, call->deadline_ms, call->arena, &m.query, err) &&
-              shape_of(&m, &shape, err);
+    bool ok =
+        answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
+        ask_type(&m.ask, sv_from(r->profile_typeid), err) &&
+        ask_nodes(r->max_nodes, &m.nodes, err) &&
+        ask_selector(&m.ask, sv_from(r->label_selector), err) &&
+        stacks_of(call->arena, r, &m.stacks, err) &&
+        ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &m.query, err) &&
+        shape_of(&m, &shape, err);
     ask_done(&m.ask);
     if (!ok) {
         return false;
@@ -227,13 +228,14 @@ bool querier_merge_span_profile(struct connect_call *call, const void *request, 
     struct shape shape;
     Api__SelectMergeSpanProfileResponse *answer =
         answer_new(call->arena, &api__select_merge_span_profile_response__descriptor, err);
-    bool ok = answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
-              ask_type(&m.ask, sv_from(r->profile_typeid), err) &&
-              ask_nodes(r->max_nodes, &m.nodes, err) &&
-              ask_selector(&m.ask, sv_from(r->label_selector), err) &&
-              spans_of(call->arena, r->span_selector, r->n_span_selector, &m.stacks, err) &&
-              ask_query(call->exchange, call->deadline_ms, call->arena, &m.query, err) &&
-              shape_of(&m, &shape, err);
+    bool ok =
+        answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
+        ask_type(&m.ask, sv_from(r->profile_typeid), err) &&
+        ask_nodes(r->max_nodes, &m.nodes, err) &&
+        ask_selector(&m.ask, sv_from(r->label_selector), err) &&
+        spans_of(call->arena, r->span_selector, r->n_span_selector, &m.stacks, err) &&
+        ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &m.query, err) &&
+        shape_of(&m, &shape, err);
     ask_done(&m.ask);
     if (!ok) {
         return false;
@@ -265,7 +267,7 @@ bool querier_merge_profile(struct connect_call *call, const void *request, struc
         profiles_of(call->arena, r->profile_id_selector, r->n_profile_id_selector, &o.stacks,
                     err) &&
         traces_of(call->arena, r->trace_id_selector, r->n_trace_id_selector, &o.stacks, err) &&
-        ask_query(call->exchange, call->deadline_ms, call->arena, &q, err) &&
+        ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err) &&
         query_profile(&q, &ask.range, &ask.type, &o, &call->reply_bytes, err);
     ask_done(&ask);
     return ok;
@@ -286,7 +288,7 @@ static struct tree *tree_of_side(struct connect_call *call,
         ask_range(&ask, r->start, r->end, err) &&
         ask_selector(&ask, sv_from(r->label_selector), err) &&
         stacks_of(call->arena, r, &stacks, err) &&
-        ask_query(call->exchange, call->deadline_ms, call->arena, &q, err)) {
+        ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err)) {
         tree = query_tree(&q, &ask.range, &ask.type, &stacks, err);
     }
     ask_done(&ask);

@@ -69,7 +69,7 @@ static bool find_series(struct connect_call *call, const Api__SelectSeriesReques
            ask_selector(ask, sv_from(r->label_selector), err) &&
            answer_views(call->arena, r->group_by, r->n_group_by, &steps.group_by, err) &&
            querier_call_site(call->arena, r->stack_trace_selector, &stacks, err) &&
-           ask_query(call->exchange, call->deadline_ms, call->arena, &q, err) &&
+           ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err) &&
            query_time_series(&q, &ask->range, &ask->type, &steps, &stacks, ret, err);
 }
 
@@ -156,7 +156,7 @@ static bool find_heatmap(struct connect_call *call, const Api__SelectHeatmapRequ
         !ask_step(r->step, err) || !ask_selector(ask, sv_from(r->label_selector), err) ||
         !check_heatmap(r, err) ||
         !answer_views(call->arena, r->group_by, r->n_group_by, &steps.group_by, err) ||
-        !ask_query(call->exchange, call->deadline_ms, call->arena, &q, err)) {
+        !ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err)) {
         return false;
     }
     /* Spans are stored with the stacks, but not counted each for itself. */

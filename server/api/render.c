@@ -247,20 +247,22 @@ static bool written(const struct buf *out, struct err *err)
 }
 
 /* Runs a handler with an arena, and words its error. */
-static void serve(struct exchange *x,
-                  bool (*render)(struct exchange *x, struct arena *arena, struct err *err))
+static void serve(struct exchange *x, bool (*render)(struct exchange *x, struct arena *arena,
+                                                     atomic_size_t *damaged, struct err *err))
 {
     struct err err = ERR_INIT;
     struct arena *arena = arena_new(x->bytes_max / 2);
+    atomic_size_t damaged = 0;
     x->content_type = "application/json";
     if (arena == NULL) {
         err_memory(&err);
     }
-    if (arena != NULL && render(x, arena, &err) && written(&x->reply, &err)) {
+    if (arena != NULL && render(x, arena, &damaged, &err) && written(&x->reply, &err)) {
         exchange_deflate(x);
     } else {
         connect_reply_error(x, CONNECT_BY_KIND, &err);
     }
+    ask_count_damaged(x, &damaged);
     arena_free(arena);
 }
 
@@ -291,8 +293,8 @@ static bool render_json(struct exchange *x, const struct tree *tree, const struc
     return true;
 }
 
-static bool render_asked(struct exchange *x, struct arena *arena, const struct ask *ask,
-                         struct err *err)
+static bool render_asked(struct exchange *x, struct arena *arena, atomic_size_t *damaged,
+                         const struct ask *ask, struct err *err)
 {
     struct query q;
     struct query_stacks stacks = {.call_site = NULL};
@@ -300,7 +302,7 @@ static bool render_asked(struct exchange *x, struct arena *arena, const struct a
     int64_t asked = read_nodes(x->request);
     int64_t nodes = 0;
     if (!ask_nodes(dot && asked == 0 ? DOT_NODES_DEFAULT : asked, &nodes, err) ||
-        !ask_query(x, x->deadline_ms, arena, &q, err)) {
+        !ask_query(x, x->deadline_ms, arena, damaged, &q, err)) {
         return false;
     }
     struct tree *tree = query_tree(&q, &ask->range, &ask->type, &stacks, err);
@@ -310,11 +312,11 @@ static bool render_asked(struct exchange *x, struct arena *arena, const struct a
     return ok;
 }
 
-static bool render(struct exchange *x, struct arena *arena, struct err *err)
+static bool render(struct exchange *x, struct arena *arena, atomic_size_t *damaged, struct err *err)
 {
     static const struct names names = {"query", "from", "until"};
     struct ask ask = {.selector = NULL};
-    bool ok = read_ask(x->request, &names, &ask, err) && render_asked(x, arena, &ask, err);
+    bool ok = read_ask(x->request, &names, &ask, err) && render_asked(x, arena, damaged, &ask, err);
     ask_done(&ask);
     return ok;
 }
@@ -343,8 +345,8 @@ static void write_diff(const struct flamegraph *graph, const struct profile_type
     buf_puts(out, "}\n");
 }
 
-static bool render_sides(struct exchange *x, struct arena *arena, const struct ask *left,
-                         const struct ask *right, struct err *err)
+static bool render_sides(struct exchange *x, struct arena *arena, atomic_size_t *damaged,
+                         const struct ask *left, const struct ask *right, struct err *err)
 {
     struct query q;
     struct query_stacks stacks = {.call_site = NULL};
@@ -354,7 +356,7 @@ static bool render_sides(struct exchange *x, struct arena *arena, const struct a
         return err_set(err, ERR_INPUT, "profile types must match");
     }
     if (!ask_nodes(read_nodes(x->request), &nodes, err) ||
-        !ask_query(x, x->deadline_ms, arena, &q, err)) {
+        !ask_query(x, x->deadline_ms, arena, damaged, &q, err)) {
         return false;
     }
     struct tree *a = query_tree(&q, &left->range, &left->type, &stacks, err);
@@ -368,7 +370,8 @@ static bool render_sides(struct exchange *x, struct arena *arena, const struct a
     return ok;
 }
 
-static bool render_diff(struct exchange *x, struct arena *arena, struct err *err)
+static bool render_diff(struct exchange *x, struct arena *arena, atomic_size_t *damaged,
+                        struct err *err)
 {
     static const struct names left_names = {"leftQuery", "leftFrom", "leftUntil"};
     static const struct names right_names = {"rightQuery", "rightFrom", "rightUntil"};
@@ -376,7 +379,7 @@ static bool render_diff(struct exchange *x, struct arena *arena, struct err *err
     struct ask right = {.selector = NULL};
     bool ok = read_ask(x->request, &left_names, &left, err) &&
               read_ask(x->request, &right_names, &right, err) &&
-              render_sides(x, arena, &left, &right, err);
+              render_sides(x, arena, damaged, &left, &right, err);
     ask_done(&left);
     ask_done(&right);
     return ok;
@@ -389,7 +392,8 @@ static void serve_diff(struct exchange *x)
 
 /* ---- values of labels ------------------------------------------------------------------------ */
 
-static bool label_values(struct exchange *x, struct arena *arena, struct err *err)
+static bool label_values(struct exchange *x, struct arena *arena, atomic_size_t *damaged,
+                         struct err *err)
 {
     struct sv label = request_param(x->request, "label");
     int64_t now_ms = clock_wall_ns() / NS_PER_MS;
@@ -402,7 +406,7 @@ static bool label_values(struct exchange *x, struct arena *arena, struct err *er
     if (sv_eq_str(label, "__name__")) {
         label = SV("__profile_type__");
     }
-    if (!ask_query(x, x->deadline_ms, arena, &q, err) ||
+    if (!ask_query(x, x->deadline_ms, arena, damaged, &q, err) ||
         !query_label_values(&q, &range, label, &values, err)) {
         return false;
     }

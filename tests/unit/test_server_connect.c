@@ -24,6 +24,7 @@ static int set_up(void **state)
     f->log = testing_log_new();
     f->options = (struct server_options){
         .sets = ROUTE_QUERY,
+        .metrics = metrics_new(),
         .settings = settings_new(NULL, testing_log(f->log)),
         .version = "1.2.3",
     };
@@ -35,6 +36,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     settings_free(f->options.settings);
+    metrics_free(f->options.metrics);
     testing_log_done(f->log);
     free(f);
     return 0;
@@ -241,6 +243,22 @@ static void requests_are_answered_as_connect_says(void **state)
     }
 }
 
+static void calls_are_counted_by_their_code(void **state)
+{
+    struct fixture *f = *state;
+    const struct row good = {JSON_TYPE, NULL, {"{}", 2}, 200, "application/json", "1", NULL};
+    const struct row bad = {JSON_TYPE, NULL, {"[]", 2}, 400, "application/json", "", NULL};
+    check_row(f, &good);
+    check_row(f, &good);
+    check_row(f, &bad);
+    CHECK_INT(testing_metric(f->options.metrics, "profpull_connect_calls_total{method=\"version.v1."
+                                                 "Version/Version\",code=\"ok\"}"),
+              2, "ok");
+    CHECK_INT(testing_metric(f->options.metrics, "profpull_connect_calls_total{method=\"version.v1."
+                                                 "Version/Version\",code=\"invalid_argument\"}"),
+              1, "invalid_argument");
+}
+
 static void a_compressed_request_is_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -433,6 +451,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(requests_are_answered_as_connect_says, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_are_counted_by_their_code, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_compressed_request_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_of_a_request_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(settings_are_kept_by_name, set_up, tear_down),
