@@ -150,40 +150,11 @@ static bool same_texts(const char *const *a, const char *const *b, size_t n)
     return true;
 }
 
-static bool same_headers(const struct http_settings *a, const struct http_settings *b)
-{
-    bool same = a->n_headers == b->n_headers;
-    for (size_t i = 0; same && i < a->n_headers; i++) {
-        same = str_same(a->headers[i].name, b->headers[i].name) &&
-               str_same(a->headers[i].value, b->headers[i].value);
-    }
-    return same;
-}
-
-static bool same_http(const struct http_settings *a, const struct http_settings *b)
-{
-#define TEXTS(s)                                                                                   \
-    (const char *const[])                                                                          \
-    {                                                                                              \
-        (s)->username, (s)->password, (s)->password_file, (s)->auth_type, (s)->credentials,        \
-            (s)->credentials_file, (s)->tls.ca_pem, (s)->tls.ca_file, (s)->tls.cert_pem,           \
-            (s)->tls.cert_file, (s)->tls.key_pem, (s)->tls.key_file, (s)->tls.server_name,         \
-            (s)->proxy_url, (s)->no_proxy                                                          \
-    }
-    return a->auth == b->auth && same_texts(TEXTS(a), TEXTS(b), 15) &&
-           a->tls.insecure_skip_verify == b->tls.insecure_skip_verify &&
-           a->tls.min_version == b->tls.min_version &&
-           a->proxy_from_environment == b->proxy_from_environment &&
-           a->follow_redirects == b->follow_redirects && a->enable_http2 == b->enable_http2 &&
-           same_headers(a, b);
-#undef TEXTS
-}
-
 bool kube_access_same(const struct config_kubernetes *a, const struct config_kubernetes *b)
 {
     return str_same(a->kubeconfig_file, b->kubeconfig_file) &&
            str_same(a->api_server, b->api_server) &&
-           (a->api_server == NULL || same_http(&a->http, &b->http));
+           (a->api_server == NULL || http_settings_equal(&a->http, &b->http));
 }
 
 static bool same_selectors(const struct config_kubernetes *a, const struct config_kubernetes *b)

@@ -189,7 +189,7 @@ static void test_same_server(void **state)
     struct config_kubernetes base = {
         .api_server = "https://a",
         .http = {.credentials = "t", .headers = &header, .n_headers = 1}};
-    struct config_kubernetes cases[8] = {base, base, base, base, base, base, base, base};
+    struct config_kubernetes cases[9] = {base, base, base, base, base, base, base, base, base};
     char same[] = "https://a"; /* another string */
     cases[0].api_server = same;
     cases[1].api_server = "https://b";
@@ -199,7 +199,8 @@ static void test_same_server(void **state)
     cases[5].http.n_headers = 0;
     cases[6].http.enable_http2 = true;
     cases[7].api_server = NULL;
-    for (size_t i = 0; i < 8; i++) {
+    cases[8].http.username_file = "/other";
+    for (size_t i = 0; i < 9; i++) {
         CHECK_INT(kube_access_same(&base, &cases[i]), i == 0, "");
     }
     struct config_kubernetes in_cluster = {0};
