@@ -14,26 +14,9 @@
 #include "base/str.h"
 #include "pprof/delta.h"
 #include "pprof/gzip.h"
+#include "tests/tools/read_file.h"
 
-#define FILE_MAX ((size_t)256 * 1024 * 1024)
 #define SEED 42
-
-static bool read_file(const char *path, struct buf *out)
-{
-    char chunk[65536];
-    FILE *f = fopen(path, "rbe");
-    if (f == NULL) {
-        perror(path);
-        return false;
-    }
-    buf_init(out, FILE_MAX);
-    size_t n;
-    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
-        buf_append(out, chunk, n);
-    }
-    (void)fclose(f);
-    return buf_ok(out);
-}
 
 static enum delta_result make(const struct buf *body, const struct delta_state *baseline,
                               struct scratch *scratch, struct delta_output *out)

@@ -14,25 +14,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "pprof/merge.h"
-
-#define FILE_MAX ((size_t)256 * 1024 * 1024)
-
-static bool read_file(const char *path, struct buf *out)
-{
-    char chunk[65536];
-    FILE *f = fopen(path, "rbe");
-    if (f == NULL) {
-        perror(path);
-        return false;
-    }
-    buf_init(out, FILE_MAX);
-    size_t n;
-    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
-        buf_append(out, chunk, n);
-    }
-    (void)fclose(f);
-    return buf_ok(out);
-}
+#include "tests/tools/read_file.h"
 
 static bool read_files(char **paths, size_t n, struct buf *bodies)
 {

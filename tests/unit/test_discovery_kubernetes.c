@@ -4,6 +4,25 @@
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
+/* A configuration with one job, which must live as long as discovery. */
+struct pods {
+    struct config_source source;
+    struct config_job job;
+    struct config config;
+};
+
+/* Runs with all pods of the server, until a line begins like this. */
+static void run_pods(struct world *w, struct pods *pods, const char *until)
+{
+    pods->source = (struct config_source){
+        .kind = SOURCE_KUBERNETES,
+        .kubernetes = {.role = ROLE_POD, .api_server = w->url},
+    };
+    pods->job = (struct config_job){.name = "pods", .sources = &pods->source, .n_sources = 1};
+    pods->config = (struct config){.jobs = &pods->job, .n_jobs = 1};
+    run(w, &pods->config, until);
+}
+
 static void test_pages_and_watch(void **state)
 {
     (void)state;
@@ -79,13 +98,8 @@ static void test_streamed(void **state)
     };
     struct world w;
     setup(&w, rules, 2);
-    struct config_source source = {
-        .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = ROLE_POD, .api_server = w.url},
-    };
-    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "pod/ns/c");
+    struct pods pods;
+    run_pods(&w, &pods, "pod/ns/c");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"
@@ -149,13 +163,8 @@ static void test_relist(void **state)
     };
     struct world w;
     setup(&w, rules, 4);
-    struct config_source source = {
-        .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = ROLE_POD, .api_server = w.url},
-    };
-    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "pod/ns/a @-");
+    struct pods pods;
+    run_pods(&w, &pods, "pod/ns/a @-");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "0 pod/ns/b 10.0.0.2:6060 @10.0.0.2\n"
@@ -293,13 +302,8 @@ static void test_other_kinds(void **state)
     struct world w;
     setup(&w, rules, 4);
     testing_log_expect(w.log, "does not answer as it should");
-    struct config_source source = {
-        .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = ROLE_POD, .api_server = w.url},
-    };
-    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "pod/ns/a @-");
+    struct pods pods;
+    run_pods(&w, &pods, "pod/ns/a @-");
     CHECK_STR(w.groups.data,
               "0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n"
               "synced\n"
@@ -329,13 +333,8 @@ static void test_found_again(void **state)
     struct world w;
     setup(&w, rules, 3);
     testing_log_expect(w.log, "does not answer as it should");
-    struct config_source source = {
-        .kind = SOURCE_KUBERNETES,
-        .kubernetes = {.role = ROLE_POD, .api_server = w.url},
-    };
-    struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
-    struct config config = {.jobs = &job, .n_jobs = 1};
-    run(&w, &config, "pod/ns/a @-");
+    struct pods pods;
+    run_pods(&w, &pods, "pod/ns/a @-");
     /* The line is logged with the first bytes of the event. */
     loop_run_once(w.loop);
     const char *text = testing_log_text(w.log);
