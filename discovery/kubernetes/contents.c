@@ -15,8 +15,10 @@
 /* After a failure, and at the earliest after a server has refused a credential. */
 #define RETRY_MS 5000
 #define TIMEOUT_MS 15000
-/* An object of Kubernetes holds 1.5 MiB at most; base64 makes four bytes of three. */
-#define OBJECT_MAX ((size_t)4 << 20)
+/* An object of Kubernetes holds 1.5 MiB at most, base64 included. */
+#define OBJECT_MAX ((size_t)2 << 20)
+/* Objects that are being read at the same time. */
+#define RUNNING_MAX 4
 /* Objects in the text of what is missing. */
 #define SHOWN 4
 
@@ -137,6 +139,7 @@ static void report(struct object *o, bool ok, const struct err *err)
 
 static void finish(struct object *o, bool ok, const struct err *err)
 {
+    loop_timer_after(o->owner->tick, 0); /* others may wait for their turn */
     o->due_ms = clock_mono_ms() + (ok ? READ_EVERY_MS : o->owner->options.retry_ms);
     report(o, ok, err);
     struct kube_contents *c = o->owner;
@@ -219,13 +222,18 @@ static void contents_on_tick(void *arg)
 {
     struct kube_contents *c = arg;
     int64_t now_ms = clock_mono_ms();
+    size_t running = 0;
+    loop_timer_after(c->tick, TICK_MS);
     look_for_refusals(c);
     for (size_t i = 0; i < c->n_objects; i++) {
+        running += c->objects[i].transfer != NULL;
+    }
+    for (size_t i = 0; i < c->n_objects && running < RUNNING_MAX; i++) {
         if (c->objects[i].transfer == NULL && now_ms >= c->objects[i].due_ms) {
             request(&c->objects[i], now_ms);
+            running++;
         }
     }
-    loop_timer_after(c->tick, TICK_MS);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */

@@ -48,9 +48,8 @@ static void note_change(void *arg)
 
 static const char *const names[] = {"kubernetes:secret/n/s/one", "kubernetes:secret/n/s/two"};
 
-static void world_init(struct world *w, const char *first)
+static void world_init_with(struct world *w, const char *first, const struct config_strings *list)
 {
-    static const struct config_strings list = {names, 2};
     struct err err = ERR_INIT;
     *w = (struct world){.contents = http_contents_new()};
     atomic_store(&answer, first);
@@ -58,7 +57,7 @@ static void world_init(struct world *w, const char *first)
     w->server = server_new(respond, NULL);
     server_url(w->server, "", w->url);
     discovery_counters_init(&w->counters, w->f.metrics);
-    w->reader = kube_contents_new(&(struct kube_contents_options){.names = &list,
+    w->reader = kube_contents_new(&(struct kube_contents_options){.names = list,
                                                                   .server = w->url,
                                                                   .access = &w->access,
                                                                   .http = w->f.client,
@@ -73,6 +72,12 @@ static void world_init(struct world *w, const char *first)
                                   &err);
     CHECK_STR(err.msg, "", "kube_contents_new");
     assert_non_null(w->reader);
+}
+
+static void world_init(struct world *w, const char *first)
+{
+    static const struct config_strings list = {names, 2};
+    world_init_with(w, first, &list);
 }
 
 static void world_done(struct world *w)
@@ -164,6 +169,32 @@ static void failures_leave_what_was_read(void **state)
     world_done(&w);
 }
 
+/* More than are read at the same time. */
+static void many_objects_take_turns(void **state)
+{
+    (void)state;
+    enum { N = 20 };
+    char text[N][64];
+    const char *list[N];
+    for (size_t i = 0; i < N; i++) {
+        snprintf(text[i], sizeof(text[i]), "kubernetes:configmap/n/c%zu/k", i);
+        list[i] = text[i];
+    }
+    struct world w;
+    world_init_with(&w, ANSWER("200 OK", "{\"data\":{\"k\":\"plain\"}}"),
+                    &(struct config_strings){list, N});
+    kube_contents_start(w.reader);
+    while (w.asked == 0) {
+        loop_run(w.f.loop);
+    }
+    check_missing(&w, "");
+    CHECK_INT(metric_value(w.counters.content_reads[CONTENT_READ_OK]), N, "");
+    for (size_t i = 0; i < N; i++) {
+        assert_true(http_contents_version(w.contents, list[i]) == 2);
+    }
+    world_done(&w);
+}
+
 static void answers_that_are_no_object(void **state)
 {
     (void)state;
@@ -199,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_secret_is_read_once_for_its_values),
         cmocka_unit_test(failures_leave_what_was_read),
+        cmocka_unit_test(many_objects_take_turns),
         cmocka_unit_test(answers_that_are_no_object),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
