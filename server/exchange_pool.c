@@ -24,8 +24,16 @@ struct job {
     struct connection *connection;
     const struct route *route;
     int64_t began_ms;
+    int status; /* of an answer of the server's own, with the message; else 0 */
+    const char *message;
     struct exchange exchange;
 };
+
+static void fail(struct job *j, int status, const char *message)
+{
+    j->status = status;
+    j->message = message;
+}
 
 static struct job *job_of(struct work *w)
 {
@@ -38,25 +46,25 @@ static void exchange_pool_on_run(struct work *w)
     struct job *j = job_of(w);
     struct exchange *x = &j->exchange;
     if (atomic_load(x->cancelled)) {
-        exchange_text(x, STATUS_CANCELLED, "text/plain; charset=utf-8",
-                      SV("the client has closed the connection\n"));
+        fail(j, STATUS_CANCELLED, "the client has closed the connection");
         return;
     }
     if (clock_mono_ms() >= x->deadline_ms) {
-        exchange_text(x, STATUS_UNAVAILABLE, "text/plain; charset=utf-8",
-                      SV("no time was left for this request when its turn came\n"));
+        fail(j, STATUS_UNAVAILABLE, "no time was left for this request when its turn came");
         return;
     }
     j->route->work(x);
+    if (!buf_ok(&x->reply) || !buf_ok(&x->headers)) {
+        bool large = buf_too_big(&x->reply) || buf_too_big(&x->headers);
+        fail(j, STATUS_INTERNAL, large ? "the answer is too large" : "out of memory");
+    }
 }
 
 static void answer(struct job *j)
 {
     struct exchange *x = &j->exchange;
-    if (!buf_ok(&x->reply) || !buf_ok(&x->headers)) {
-        bool large = buf_too_big(&x->reply) || buf_too_big(&x->headers);
-        connection_reply(j->connection, STATUS_INTERNAL, "text/plain; charset=utf-8",
-                         large ? SV("the answer is too large\n") : SV("out of memory\n"));
+    if (j->status != 0) {
+        reply_error(j->connection, j->route->errors, j->status, SV(""), j->message);
         return;
     }
     connection_answer(j->connection, &(struct connection_answer){
@@ -72,7 +80,8 @@ static void exchange_pool_on_done(struct work *w)
 {
     struct job *j = job_of(w);
     struct exchange_pool *p = j->pool;
-    metric_set(p->requests, --p->n);
+    p->n--;
+    metric_gauge_add(p->requests, -1);
     metric_observe(p->seconds, (double)(clock_mono_ms() - j->began_ms) / 1000.0);
     if (connection_resume(j->connection)) {
         answer(j);
@@ -108,7 +117,8 @@ bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const s
     buf_init(&j->exchange.headers, HEADERS_MAX);
     buf_init(&j->exchange.reply, REPLY_MAX);
     connection_hold(c);
-    metric_set(p->requests, ++p->n);
+    p->n++;
+    metric_gauge_add(p->requests, 1);
     worker_submit(p->workers, &j->work);
     return true;
 }

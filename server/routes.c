@@ -33,7 +33,8 @@ static const char *connect_code(int status)
         const char *code;
     } rows[] = {
         {400, "invalid_argument"},   {401, "unauthenticated"},    {408, "deadline_exceeded"},
-        {413, "resource_exhausted"}, {429, "resource_exhausted"}, {503, "unavailable"},
+        {413, "resource_exhausted"}, {429, "resource_exhausted"}, {499, "canceled"},
+        {500, "internal"},           {503, "unavailable"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].status == status) {

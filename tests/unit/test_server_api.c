@@ -58,6 +58,8 @@ static const struct route routes[] = {
     {"/pyroscope/render", .set = ROUTE_QUERY, .work = echo},
     {"/wait", .set = ROUTE_QUERY, .work = wait_for_test},
     {"/much", .set = ROUTE_QUERY, .work = answer_far_too_much},
+    {"/x.Connect/Much", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_CONNECT,
+     .work = answer_far_too_much},
     {"/x.Connect/Do", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_CONNECT,
      .work = echo},
     {"/api/zero/x", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_PROFEFE,
@@ -171,6 +173,8 @@ static void requests_and_their_answers(void **state)
          "{\"code\":405,\"error\":\"method not allowed\"}\n"},
         {"GET /x.Connect/Do HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 405",
          "Allow: POST\r\nConnection: close\r\nContent-Length: 0\r\n"},
+        {"POST /x.Connect/Much HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 500",
+         "{\"code\":\"internal\",\"message\":\"the answer is too large\"}"},
         {"GET /much HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 500", "the answer is too large\n"},
     };
     struct fixture *f = *state;
@@ -448,7 +452,7 @@ static void no_time_is_left(void **state)
         usleep(20000);
     }
     waiting = client_dial(f->server);
-    client_send(waiting, "GET /echo HTTP/1.1\r\n" CLOSE "\r\n");
+    client_send(waiting, "POST /x.Connect/Do HTTP/1.1\r\n" CLOSE "\r\n");
     wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
     int64_t now_ms = clock_mono_ms();
     while (clock_mono_ms() < now_ms + 2) {
@@ -457,7 +461,7 @@ static void no_time_is_left(void **state)
     sem_post(&f->go_on);
     client_read_all(waiting, &text);
     CHECK_CONTAINS(text.data, "HTTP/1.1 503", "");
-    CHECK_CONTAINS(text.data, "no time was left", "");
+    CHECK_CONTAINS(text.data, "{\"code\":\"unavailable\",\"message\":\"no time was left", "");
     close(working);
     close(waiting);
     buf_done(&text);
