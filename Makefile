@@ -104,7 +104,8 @@ $(PROTO_O): $(BUILD)/obj/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@$(if $(V),:,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -w -MMD -MP -c -o $@ $<
 $(BUILD)/lib/server.a: $(PROTO_O)
-$(OBJ_server) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/test_server_*.c tests/fuzz/fuzz_server_*.c)): | $(PROTO_H)
+# Whatever may include them.
+$(OBJ_server) $(OBJ_cli) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/*/*.c)): | $(PROTO_H)
 
 # Everything is rebuilt when the compiler or its options change.
 $(BUILD)/flags: FORCE
