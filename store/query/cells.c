@@ -17,7 +17,7 @@ bool grid_init(struct grid *g, const struct query_range *r, double step_s, struc
     }
     int64_t step_max = INT64_C(1) << 60;
     *g = (struct grid){
-        .start_ms = r->start_ms,
+        .start_ms = r->start_ms > 0 ? r->start_ms : 0,
         .end_ms = r->end_ms,
         .step_ms = step_ms < (double)step_max ? (int64_t)step_ms : step_max,
     };

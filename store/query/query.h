@@ -31,7 +31,7 @@ struct query {
      * which results live, has a limit of its own and is freed by the caller. */
     size_t bytes_max;
     struct arena *arena;
-    atomic_size_t *damaged; /* counts profiles that were left out as damaged; may be NULL */
+    atomic_size_t *damaged; /* counts profiles that cannot be read and were left out; may be NULL */
 };
 
 struct query_range {

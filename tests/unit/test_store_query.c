@@ -371,6 +371,9 @@ static void test_timelines(void **state)
                         QUERY_T0 + cases[i].end);
         check_timeline(&r, &cases[i].o, &all, cases[i].want, cases[i].name);
     }
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", INT64_MIN, INT64_MAX);
+    const struct query_steps o = {.step_s = 3600};
+    check_timeline(&r, &o, &all, "{} +1800000:1.1e+08\n", "all times");
     query_rig_done(&r);
 }
 
@@ -455,7 +458,7 @@ static void test_heatmaps(void **state)
     query_rig_done(&r);
 }
 
-/* ---- damaged bodies -------------------------------------------------------------------------- */
+/* ---- profiles without stacks ----------------------------------------------------------------- */
 
 static void test_recordings_have_no_stacks(void **state)
 {
@@ -471,15 +474,41 @@ static void test_recordings_have_no_stacks(void **state)
     query_rig_done(&r);
 }
 
+/* Two locations have the same id, which is not seen when the profile is stored. */
+static void test_a_profile_that_cannot_be_read_costs_itself_alone(void **state)
+{
+    (void)state;
+    struct query_rig r;
+    struct buf b = stored_file("p1");
+    char *second = memmem(b.data, b.len, "\x22\x15\x08\x02", 4);
+    assert_non_null(second);
+    second[3] = 1;
+    query_rig_init(&r);
+    rig_put_bytes(&r.store, "__name__=process_cpu,pod=a,service_name=vecdemo",
+                  (QUERY_T0 + 1) * NS_PER_MS, (struct sv){b.data, b.len}, PROFILE_PPROF, NULL);
+    query_rig_range(&r, "{pod=\"a\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &all, P1_ALONE, "");
+    CHECK_INT(atomic_load(&r.damaged), 1, "");
+    buf_done(&b);
+    query_rig_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_label_names),     cmocka_unit_test(test_label_values),
-        cmocka_unit_test(test_series),          cmocka_unit_test(test_profile_types),
-        cmocka_unit_test(test_trees),           cmocka_unit_test(test_both_ends_count),
-        cmocka_unit_test(test_listed_profiles), cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_timelines),       cmocka_unit_test(test_timeline_of_a_call_site),
-        cmocka_unit_test(test_heatmaps),        cmocka_unit_test(test_recordings_have_no_stacks),
+        cmocka_unit_test(test_label_names),
+        cmocka_unit_test(test_label_values),
+        cmocka_unit_test(test_series),
+        cmocka_unit_test(test_profile_types),
+        cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_both_ends_count),
+        cmocka_unit_test(test_listed_profiles),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_timelines),
+        cmocka_unit_test(test_timeline_of_a_call_site),
+        cmocka_unit_test(test_heatmaps),
+        cmocka_unit_test(test_recordings_have_no_stacks),
+        cmocka_unit_test(test_a_profile_that_cannot_be_read_costs_itself_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
