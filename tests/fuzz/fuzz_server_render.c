@@ -29,7 +29,7 @@ static void check_answer(const struct exchange *x)
     if (x->status == 200 && strcmp(x->content_type, "text/plain") == 0) {
         return;
     }
-    json_t *json = json_loadb(x->reply.data, x->reply.len, 0, NULL);
+    json_t *json = json_loadb(x->reply.data, x->reply.len, JSON_ALLOW_NUL, NULL);
     must(json != NULL);
     json_decref(json);
 }
