@@ -52,6 +52,7 @@ static bool serve(struct store *s, struct metrics *metrics, struct err *err)
     char byte;
     struct settings *settings = settings_new(NULL, NULL);
     struct server_options options = {
+        .name = "query",
         .listen = "127.0.0.1:0",
         .sets = ROUTE_QUERY,
         .max_connections = 64,
