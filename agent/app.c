@@ -11,6 +11,7 @@
 #include "agent/memory.h"
 #include "agent/pipeline.h"
 #include "agent/process.h"
+#include "agent/receive.h"
 #include "agent/sharing/sharding.h"
 #include "agent/thread.h"
 #include "base/cgroup.h"
@@ -48,6 +49,7 @@ struct app {
     struct agent_thread threads[THREADS];
     struct writer *writer;
     struct delivery delivery; /* of what is scraped; the network thread's */
+    struct receive *receive;
     struct scraper *scraper;
     struct sharding *sharding; /* NULL unless targets are shared */
     struct pipeline *pipeline;
@@ -184,6 +186,19 @@ static bool make_writer(struct app *app, struct err *err)
     return app->writer != NULL;
 }
 
+static bool make_receive(struct app *app, struct err *err)
+{
+    struct receive_options options = {
+        .config = &app->config->receive,
+        .intern = app->intern,
+        .writer = app->writer,
+        .log = app->log,
+        .metrics = app->metrics,
+    };
+    app->receive = receive_new(&options, err);
+    return app->receive != NULL;
+}
+
 /* Half of the remaining descriptors are for transfers, half for idle connections. */
 static unsigned share_of_fds(unsigned fds)
 {
@@ -282,8 +297,8 @@ struct app *app_new(const struct config *config, struct err *err)
     app->drained_fd = -1;
     pthread_mutex_init(&app->missing_lock, NULL);
     app->config = config_ref(config);
-    if (!make_base(app, err) || !make_writer(app, err) || !make_scraper(app, err) ||
-        !make_sharding(app, err) || !make_discovery(app, err)) {
+    if (!make_base(app, err) || !make_writer(app, err) || !make_receive(app, err) ||
+        !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
         return app_free(app);
     }
     return app;
@@ -312,6 +327,11 @@ struct metrics *app_metrics(struct app *app)
 struct scraper *app_scraper(struct app *app)
 {
     return app->scraper;
+}
+
+struct receive *app_receive(struct app *app)
+{
+    return app->receive;
 }
 
 /* ---- taking down ----------------------------------------------------------------------------- */
@@ -399,6 +419,7 @@ struct app *app_free(struct app *app)
     sharding_free(app->sharding);
     scraper_free(app->scraper);
     profile_rules_free(app->delivery.rules);
+    receive_free(app->receive);
     writer_free(app->writer);
     worker_pool_free(app->workers);
     for (size_t i = 0; i < THREADS; i++) {

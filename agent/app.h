@@ -9,6 +9,7 @@
 #ifndef PROFPULL_AGENT_APP_H
 #define PROFPULL_AGENT_APP_H
 
+#include "agent/receive.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -22,9 +23,10 @@ struct app;
 struct app *app_new(const struct config *config, struct err *err);
 bool app_start(struct app *app, struct err *err);
 struct log *app_log(struct app *app);
-/* For the admin server. Both live as long as the app. */
+/* For the servers. All live as long as the app. */
 struct metrics *app_metrics(struct app *app);
 struct scraper *app_scraper(struct app *app);
+struct receive *app_receive(struct app *app);
 
 /* Whether every loop has run recently; the error names the thread that has not, or says for how
  * long a worker has been at one job. A disk that hangs

@@ -52,6 +52,7 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
         .log = app_log(app),
         .metrics = app_metrics(app),
         .scraper = app_scraper(app),
+        .receiver = app_receive(app),
         .settings = s->settings,
         .config = config,
         .version = PROFPULL_VERSION,

@@ -24,6 +24,7 @@ struct route;
 struct server;
 struct settings;
 struct store;
+struct receive;
 
 /* Sets of routes. */
 #define ROUTE_ADMIN 1U
@@ -70,6 +71,7 @@ struct server_options {
     struct scraper *scraper;
     struct store *store;       /* NULL if profiles are not kept */
     struct settings *settings; /* of Pyroscope's apps (server/api/settings.h); NULL for none */
+    struct receive *receiver;  /* of what is pushed; NULL if ROUTE_RECEIVE is not among the sets */
     const struct config *config;
     const char *version;
     /* Called on the server's thread; false with the reason in err, true perhaps with a warning

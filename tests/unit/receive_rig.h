@@ -11,8 +11,10 @@
 #include "base/loop.h"
 #include "relabel/relabel.h"
 #include "tests/unit/pprof_writer.h"
-#include "write/protocol.h"
 #include "write/write.h"
+
+/* Of write/protocol.h, which has a struct request as the server has. */
+const struct config_protocol *const *write_protocols(void);
 
 struct receive_rig {
     struct testing_log *log;
