@@ -269,7 +269,8 @@ void read_jobs(struct reader *r, const struct place *root, struct config *c)
     if (at.node != root->node) {
         read_list(r, &at, sizeof(struct config_job), read_job, c, &list);
     }
-    if (list.n == 0 && r->reported == before && !r->out_of_memory && !r->partial) {
+    bool needs_one = yaml_get(root->node, "receive") == NULL && !r->partial;
+    if (list.n == 0 && needs_one && r->reported == before && !r->out_of_memory) {
         reader_error(r, &at, "at least one job is needed");
     }
     c->jobs = list.at;
