@@ -20,6 +20,7 @@
 #define TABLES_MAX ((size_t)64 * 1024 * 1024)
 /* Of one sample, as at a Pyroscope. */
 #define SAMPLE_LABELS_MAX 100
+#define YEAR_NS (INT64_C(365) * 24 * 3600 * NS_PER_S)
 /* Messages about refused profiles. */
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 5
@@ -324,6 +325,8 @@ static struct window window_of(const struct pprof_summary *s, const struct recei
     struct window w = {.from_ns = s->time_ns, .until_ns = facts->until_ns};
     if (w.from_ns <= 0) {
         w.from_ns = facts->from_ns > 0 ? facts->from_ns : now_ns;
+    } else if (w.from_ns < YEAR_NS && facts->from_ns > 0) {
+        w.from_ns = facts->from_ns; /* the clock of a program that started without one */
     }
     if (s->duration_ns > 0) {
         w.until_ns = add_ns(w.from_ns, s->duration_ns);
@@ -452,6 +455,10 @@ enum receive_result receive_put(struct receive *r, const struct receive_item *it
 {
     int64_t now_ns = clock_wall_ns();
     struct window w = window_of(&item->summary, facts, now_ns);
+    if (facts->n_labels > RECEIVE_LABELS_MAX) {
+        err_set(err, ERR_INPUT, "profile series has more than %d labels", RECEIVE_LABELS_MAX);
+        return RECEIVE_BAD_LABELS;
+    }
     size_t n = received_labels_sort(facts->labels, facts->n_labels);
     if (!check_time(r, w.from_ns, now_ns, facts->labels, n, err)) {
         return RECEIVE_BAD_TIME;

@@ -90,11 +90,14 @@ enum receive_result receive_open(struct receive *r, enum receive_protocol protoc
 /* After receive_open(), whatever it returned. */
 void receive_close(struct receive *r, struct receive_item *item);
 
+/* A request with more labels for a profile is refused before they are looked at. */
+#define RECEIVE_LABELS_MAX 1024
+
 /* Labels and time of a profile, as its request gives them. */
 struct receive_facts {
     struct label *labels; /* in any order; they are sorted. Empty values do not count */
     size_t n_labels;
-    int64_t from_ns;  /* if the profile says no time; 0: it is now */
+    int64_t from_ns;  /* if the profile says no time, or one in 1970; 0: it is now */
     int64_t until_ns; /* 0: unknown */
 };
 

@@ -134,6 +134,26 @@ static void refuses_labels(void **state)
     receive_rig_done(&g);
 }
 
+static void too_many_labels(void **state)
+{
+    (void)state;
+    static struct label labels[RECEIVE_LABELS_MAX + 1];
+    struct receive_rig g;
+    struct receive_item item;
+    struct err err = ERR_INIT;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    const struct receive_facts facts = {.labels = labels, .n_labels = RECEIVE_LABELS_MAX + 1};
+    receive_rig_start(&g, "{}", ONE);
+    CHECK_INT(receive_open(g.receive, RECEIVE_PUSH, PROFILE_PPROF,
+                           (struct sv){profile.data, profile.len}, &item, &err),
+              RECEIVE_ACCEPTED, "");
+    CHECK_INT(receive_put(g.receive, &item, &facts, &err), RECEIVE_BAD_LABELS, "");
+    CHECK_STR(err.msg, "profile series has more than 1024 labels", "");
+    receive_close(g.receive, &item);
+    buf_done(&profile);
+    receive_rig_done(&g);
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 static void window(void **state)
@@ -153,6 +173,8 @@ static void window(void **state)
         {"{}", 0, now - 60 * minute, RECEIVE_ACCEPTED},
         {"{}", 0, 1, RECEIVE_BAD_TIME},
         {"{}", now, 1, RECEIVE_ACCEPTED}, /* the profile's own time decides */
+        {"{}", 5 * minute, 0, RECEIVE_BAD_TIME},
+        {"{}", 5 * minute, now, RECEIVE_ACCEPTED}, /* but not if it is of 1970 */
         {"{}", now - 6 * 24 * 60 * minute, 0, RECEIVE_ACCEPTED},
         {"{}", now - 8 * 24 * 60 * minute, 0, RECEIVE_BAD_TIME},
         {"{max_age: 1h}", now - 120 * minute, 0, RECEIVE_BAD_TIME},
@@ -384,15 +406,11 @@ static void from_many_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_become),
-        cmocka_unit_test(refuses_labels),
-        cmocka_unit_test(window),
-        cmocka_unit_test(refuses_profiles),
-        cmocka_unit_test(limits_size),
-        cmocka_unit_test(keeps_bytes),
-        cmocka_unit_test(rules_apply),
-        cmocka_unit_test(full_queue),
-        cmocka_unit_test(from_many_threads),
+        cmocka_unit_test(labels_become),    cmocka_unit_test(refuses_labels),
+        cmocka_unit_test(too_many_labels),  cmocka_unit_test(window),
+        cmocka_unit_test(refuses_profiles), cmocka_unit_test(limits_size),
+        cmocka_unit_test(keeps_bytes),      cmocka_unit_test(rules_apply),
+        cmocka_unit_test(full_queue),       cmocka_unit_test(from_many_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 #define SAMPLE_RATE_DEFAULT 100
 #define NAME_MAX_BYTES ((size_t)1024)
 /* Labels that are added to those of the name. */
-#define LABELS_ADDED 4
+#define LABELS_ADDED 5
 /* __name__ of a recording, which holds several types. */
 #define JFR_NAME "jfr"
 
@@ -199,18 +199,24 @@ static void add_label(struct ingest *in, struct sv name, struct sv value)
     in->labels[in->n_labels++] = (struct label){name, value};
 }
 
-/* All but the name: what the request does not say replaces nothing that it says. */
+/* Each name once: what the server makes replaces a key of the name. */
 static void make_labels(struct ingest *in, struct sv service, struct sv name)
 {
     struct sv spy = param(in, "spyName");
+    bool text = in->form == FORM_GROUPS || in->form == FORM_LINES;
+    bool renamed = ingest_name_get(&in->name, SV(LABEL_SERVICE_NAME)).n > 0;
     for (size_t i = 0; i < in->name.n; i++) {
         struct label *l = &in->name.pairs[i];
-        if (!sv_eq_str(l->name, "pyroscope_spy")) {
+        bool replaced = sv_eq_str(l->name, "pyroscope_spy") ||
+                        (text && renamed && sv_eq_str(l->name, "app_name"));
+        if (!replaced) {
             add_label(in, l->name, l->value);
         }
     }
-    if (ingest_name_get(&in->name, SV(LABEL_SERVICE_NAME)).n == 0) {
+    if (!renamed) {
         add_label(in, SV(LABEL_SERVICE_NAME), service);
+    } else if (text) {
+        add_label(in, SV("app_name"), service);
     }
     add_label(in, SV("pyroscope_spy"), spy.n > 0 ? spy : SV("unknown"));
     add_label(in, SV(LABEL_NAME), name);

@@ -5,11 +5,18 @@
 #include "server/api/proto/push.pb-c.h"
 #include "server/api/receive/reply.h"
 
+/* How many labels of a series are looked at: one more than may be. */
+static size_t count_labels(const Api__RawProfileSeries *s)
+{
+    return s->n_labels > RECEIVE_LABELS_MAX ? RECEIVE_LABELS_MAX + 1 : s->n_labels;
+}
+
 /* The labels of a series as views, in the arena of the call. NULL if out of memory. */
 static struct label *labels_of(const struct connect_call *call, const Api__RawProfileSeries *s)
 {
-    struct label *labels = arena_array(call->arena, s->n_labels + 1, sizeof(*labels));
-    for (size_t i = 0; labels != NULL && i < s->n_labels; i++) {
+    size_t n = count_labels(s);
+    struct label *labels = arena_array(call->arena, n + 1, sizeof(*labels));
+    for (size_t i = 0; labels != NULL && i < n; i++) {
         labels[i] = (struct label){sv_from(s->labels[i]->name), sv_from(s->labels[i]->value)};
     }
     return labels;
@@ -29,7 +36,7 @@ static enum receive_result take_sample(const struct connect_call *call,
         result = RECEIVE_NO_MEMORY;
     }
     if (result == RECEIVE_ACCEPTED) {
-        const struct receive_facts facts = {.labels = labels, .n_labels = series->n_labels};
+        const struct receive_facts facts = {.labels = labels, .n_labels = count_labels(series)};
         result = receive_put(r, &item, &facts, err);
     }
     receive_count(r, RECEIVE_PUSH, result, data.n, err);
