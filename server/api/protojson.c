@@ -407,11 +407,35 @@ static bool read_message(struct reader *r, const json_t *json, ProtobufCMessage 
     return true;
 }
 
+/* Whether a text may hold more values than are read: each begins after one of [{,: or is the whole.
+ * A value takes far more memory than its text. */
+static bool has_many_values(struct sv json)
+{
+    size_t n = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < json.n; i++) {
+        char c = json.p[i];
+        if (in_string) {
+            i += c == '\\';
+            in_string = c != '"';
+        } else if (c == '"') {
+            in_string = true;
+        } else {
+            n += c == '[' || c == '{' || c == ',' || c == ':';
+        }
+    }
+    return n > PROTOJSON_VALUES_MAX;
+}
+
 ProtobufCMessage *protojson_read(struct sv json, const ProtobufCMessageDescriptor *d,
                                  struct arena *arena, struct err *err)
 {
     struct reader r = {arena, err};
     json_error_t problem;
+    if (has_many_values(json)) {
+        err_set(err, ERR_LIMIT, "more than %d values", PROTOJSON_VALUES_MAX);
+        return NULL;
+    }
     if (json.n == 0) {
         err_set(err, ERR_INPUT, "zero-length payload is not a valid JSON object");
         return NULL;

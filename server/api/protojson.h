@@ -17,6 +17,9 @@
 #include "base/err.h"
 #include "base/str.h"
 
+/* A JSON text with more values (and keys) is refused. */
+#define PROTOJSON_VALUES_MAX 500000
+
 /* Both make a message in the arena, strings included. NULL with ERR_INPUT for text or bytes that
  * are none, ERR_LIMIT at the ceiling of the arena or out of memory. */
 ProtobufCMessage *protojson_read(struct sv json, const ProtobufCMessageDescriptor *d,

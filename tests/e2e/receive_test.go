@@ -1,0 +1,294 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/loop"
+	fakepprof "profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// relay starts a profpull that takes profiles and hands them on. more: further keys of receive.
+func relay(t *testing.T, more, write string) (*program, string) {
+	t.Helper()
+	listen := loop.Host() + ":4040"
+	p := run(t, fmt.Sprintf("receive: {listen: %q%s}\nscrape_configs: []\nwrite: [%s]\n", listen, more, write))
+	return p, "http://" + listen
+}
+
+// post sends one request and returns its status and body.
+func post(t *testing.T, url, contentType string, body []byte, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest("POST", url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// ---- profpull to profpull -----------------------------------------------------------------------
+
+// Whatever the protocol between two profpulls is, the same bytes come out of the second one, with the
+// labels that went into the first.
+func TestRelayKeepsBytesAndLabels(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, protocol, path string
+		adds                 string // labels that come with the protocol
+	}{
+		{"push", "push", "", "__delta__"}, // import sets it
+		{"ingest", "ingest", "", "__delta__ pyroscope_spy"},
+		{"deepflow", "ingest", "/api/v1/profile", "__delta__ pyroscope_spy"},
+		{"profefe", "profefe", "", ""},
+	} {
+		c := c
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := startPyroscope(t, pyroscope.Options{})
+			p, base := relay(t, "", fmt.Sprintf("{name: main, url: %q}", s.URL()))
+			r := call(t, "", "import", "--url", base+c.path, "--protocol", c.protocol, "--name", "shop.cart",
+				"--label", "pod=cart-7f", "--label", "zone=a b=c", realFiles(t))
+			if r.code != exitDone || !strings.Contains(r.stdout, "sent 6 profiles") {
+				t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+			want := realProfiles(t)
+			got := map[string]bool{}
+			for _, p := range waitProfiles(t, s, len(want), nil) {
+				if !bytes.Equal(p.Raw, want[p.Name()]) {
+					t.Errorf("%s: other bytes than the file's, or of another type", p.Name())
+				}
+				got[p.Name()] = true
+				labels := map[string]string{"__name__": p.Name(), "service_name": "shop.cart", "pod": "cart-7f",
+					"zone": "a b=c"}
+				for name, value := range p.Labels {
+					if want, ok := labels[name]; ok && value == want {
+						delete(labels, name)
+					} else if ok || !strings.Contains(" "+c.adds+" ", " "+name+" ") {
+						t.Errorf("%s: label %s is %q", p.Name(), name, value)
+					}
+				}
+				if len(labels) != 0 {
+					t.Errorf("%s: lacks %v", p.Name(), labels)
+				}
+			}
+			if len(got) != len(want) {
+				t.Errorf("types %v, expected %d", got, len(want))
+			}
+			noneRefused(t, s)
+			m := p.metrics()
+			if n := m.sum("profpull_receive_profiles_total", "result", "accepted", "protocol", c.name); n != 6 {
+				t.Errorf("%v accepted of %s", n, c.name)
+			}
+			if text := m.ledger("main").balance(); text != "" {
+				t.Error(text)
+			}
+		})
+	}
+}
+
+// A scraped profile that goes through a relay arrives as one that goes there directly.
+func TestRelayOfScrapes(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	_, base := relay(t, "", fmt.Sprintf("{name: main, url: %q}", s.URL()))
+	direct := startPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	run(t, fmt.Sprintf(`
+scrape_configs:
+- job_name: shop
+  scrape_interval: 1s
+  scrape_timeout: 1s
+  static_configs: [{targets: [%q], labels: {service_name: cart, app.kubernetes.io/name: cart}}]
+  profiles: {process_cpu: {enabled: false}}
+write:
+- {name: relay, url: %q}
+- {name: direct, url: %q}
+`, tg.Addr(), base, direct.URL()))
+	waitProfiles(t, direct, 5, nil)
+	relayed := map[string]pyroscope.Received{}
+	for _, p := range waitProfiles(t, s, 5, nil) {
+		relayed[p.SHA256] = p
+	}
+	compared := 0
+	for _, p := range direct.Profiles() {
+		r, ok := relayed[p.SHA256]
+		if !ok {
+			continue // on its way
+		}
+		if fmt.Sprint(r.Labels) != fmt.Sprint(p.Labels) {
+			t.Errorf("labels %v by the relay, %v directly", r.Labels, p.Labels)
+		}
+		compared++
+	}
+	if compared == 0 {
+		t.Error("none of the profiles came both ways")
+	}
+	noneRefused(t, s)
+}
+
+// ---- what SDKs send -----------------------------------------------------------------------------
+
+func form(t *testing.T, parts ...string) (string, []byte) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for i := 0; i+1 < len(parts); i += 2 {
+		f, err := w.CreateFormFile(parts[i], parts[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(f, parts[i+1])
+	}
+	_ = w.Close()
+	return w.FormDataContentType(), b.Bytes()
+}
+
+func gzipped(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(b)
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// The requests of the SDKs as they are today: the paths, parameters, parts and encodings of each.
+func TestReceiveFromSDKs(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	p, base := relay(t, ", profile_relabel_configs: [{source_labels: [app], regex: noisy, action: drop}]",
+		fmt.Sprintf("{name: main, url: %q, protocol: ingest}, {name: push, url: %q}", s.URL(), s.URL()))
+	now := time.Now()
+	cpu := fakepprof.Make("cpu", fakepprof.Options{})
+	name := func(app string) string { return url.QueryEscape(app) }
+	goForm, goBody := form(t, "profile", string(realProfiles(t)["mutex"]),
+		"sample_type_config", `{"contentions":{"display-name":"mutex_count","units":"lock_samples"},`+
+			`"delay":{"display-name":"mutex_duration","units":"lock_nanoseconds"}}`)
+	javaForm, javaBody := form(t, "jfr", string(gzipped(recording(now))), "labels", string(gzipped([]byte("\x0a\x02\x08\x01"))))
+	nodeForm, nodeBody := form(t, "profile", string(fakepprof.Gzip(cpu)))
+	series := fakepprof.AppendBytes(nil, 1, pair("__name__", "process_cpu"))
+	series = fakepprof.AppendBytes(series, 1, pair("service_name", "rust"))
+	series = fakepprof.AppendBytes(series, 1, pair("otel.scope.name", "com.grafana.pyroscope/rust"))
+	series = fakepprof.AppendBytes(series, 2, fakepprof.AppendBytes(fakepprof.AppendBytes(nil, 1, cpu), 2, []byte("id")))
+	push := fakepprof.AppendBytes(nil, 1, series)
+	for _, c := range []struct {
+		what, path, contentType string
+		body                    []byte
+		header                  []string
+	}{
+		{"go", fmt.Sprintf("/ingest?aggregationType=&from=%d&name=%s&sampleRate=100&spyName=gospy&units=&until=%d",
+			now.Add(-15*time.Second).UnixNano(), name("go{__session_id__=0123456789abcdef,otel.scope.name=x}"), now.UnixNano()),
+			goForm, goBody, nil},
+		{"java", fmt.Sprintf("/ingest?name=%s&units=samples&aggregationType=sum&sampleRate=100&from=%d&until=%d&spyName=javaspy&format=jfr",
+			name("java{}"), now.Unix()-10, now.Unix()), javaForm, javaBody, nil},
+		{"node", fmt.Sprintf("/pyroscope/ingest?from=%d&until=%d&name=%s&spyName=nodespy&sampleRate=100", now.Unix()-10, now.Unix(),
+			name("node{env=x}")), nodeForm, nodeBody, nil},
+		{"rust", "/push.v1.PusherService/Push", "application/proto", gzipped(push),
+			[]string{"Content-Encoding", "gzip", "Connect-Protocol-Version", "1"}},
+		{"noisy", "/ingest?name=" + name("x{app=noisy}"), nodeForm, nodeBody, nil},
+		{"folded", fmt.Sprintf("/ingest?name=%s&from=%d&until=%d", name("text.cpu{env=x}"), now.Unix()-10, now.Unix()), "",
+			[]byte("main;work 3\nmain;idle 5\n"), nil},
+	} {
+		if status, text := post(t, base+c.path, c.contentType, c.body, c.header...); status != 200 {
+			t.Errorf("%s: %d %s", c.what, status, text)
+		}
+	}
+	want := map[string]string{ // by service and API of the destination
+		"go push":   `__delta__="false" __name__="mutex" otel.scope.name="x" pyroscope_spy="gospy" service_name="go"`,
+		"node push": `__delta__="false" __name__="process_cpu" env="x" pyroscope_spy="nodespy" service_name="node"`,
+		"rust push": `__name__="process_cpu" otel.scope.name="com.grafana.pyroscope/rust" service_name="rust"`,
+		"text push": `__delta__="false" __name__="process_cpu" env="x" pyroscope_spy="unknown" service_name="text"`,
+	}
+	waitProfiles(t, s, 4, func(r *pyroscope.Received) bool { return r.API == "push" })
+	waitProfiles(t, s, 5, func(r *pyroscope.Received) bool { return r.API == "ingest" })
+	for _, r := range s.Profiles() {
+		key := r.Labels["service_name"] + " " + r.API
+		if r.API != "push" {
+			continue
+		}
+		if got := describeLabels(r.Labels); got != want[key] {
+			t.Errorf("%s: labels %s, expected %s", key, got, want[key])
+		}
+		if key == "rust push" && !bytes.Equal(r.Raw, cpu) {
+			t.Errorf("rust: other bytes")
+		}
+	}
+	m := p.metrics()
+	for result, n := range map[string]float64{"accepted": 5, "dropped": 1} {
+		if got := m.sum("profpull_receive_profiles_total", "result", result); got != n {
+			t.Errorf("%v %s, expected %v", got, result, n)
+		}
+	}
+	if got := m.sum("profpull_receive_extras_total", "kind", "jfr_labels"); got != 1 {
+		t.Errorf("%v parts with labels", got)
+	}
+	// The destination that cannot carry a recording drops it, and says so.
+	if got := m.sum("profpull_write_dropped_profiles_total", "endpoint", "push", "reason", "format"); got != 1 {
+		t.Errorf("%v recordings dropped", got)
+	}
+}
+
+func pair(name, value string) []byte {
+	return fakepprof.AppendBytes(fakepprof.AppendBytes(nil, 1, []byte(name)), 2, []byte(value))
+}
+
+// ---- outages ------------------------------------------------------------------------------------
+
+// What was pushed goes to the spool as well, and is sent by the next process if this one is killed.
+func TestReceivedProfilesAreSpooled(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	s.Down()
+	dir := t.TempDir()
+	write := fmt.Sprintf("{name: main, url: %q, queue: {spool_directory: %q}}", s.URL(), dir)
+	p, base := relay(t, "", write)
+	raw := fakepprof.Gzip(fakepprof.Make("cpu", fakepprof.Options{}))
+	for i := 0; i < 5; i++ {
+		if status, text := post(t, fmt.Sprintf("%s/ingest?name=a{n=%d}", base, i), "", raw); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	p.wait("the spool", func() string {
+		if n := p.metrics().sum("profpull_write_spool_profiles", "endpoint", "main"); n != 5 {
+			return fmt.Sprintf("%v profiles are on disk", n)
+		}
+		return ""
+	})
+	_ = p.cmd.Process.Kill()
+	<-p.done
+	if err := s.Up(); err != nil {
+		t.Fatal(err)
+	}
+	relay(t, "", write)
+	got := map[string]bool{}
+	for _, r := range waitProfiles(t, s, 5, nil) {
+		got[r.Labels["n"]] = true
+	}
+	if len(got) != 5 {
+		t.Errorf("%v came", got)
+	}
+}
