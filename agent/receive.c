@@ -26,10 +26,8 @@
 #define LOG_BURST 5
 
 static const char *const protocol_names[RECEIVE_PROTOCOLS] = {
-    [RECEIVE_PUSH] = "push",
-    [RECEIVE_INGEST] = "ingest",
-    [RECEIVE_DEEPFLOW] = "deepflow",
-    [RECEIVE_PROFEFE] = "profefe",
+    [RECEIVE_PUSH] = "push",       [RECEIVE_INGEST] = "ingest", [RECEIVE_DEEPFLOW] = "deepflow",
+    [RECEIVE_PROFEFE] = "profefe", [RECEIVE_PPROF] = "pprof",
 };
 
 static const char *const result_names[RECEIVE_RESULTS] = {

@@ -31,6 +31,7 @@ enum receive_protocol {
     RECEIVE_INGEST,
     RECEIVE_DEEPFLOW,
     RECEIVE_PROFEFE,
+    RECEIVE_PPROF,
     RECEIVE_PROTOCOLS, /* count */
 };
 

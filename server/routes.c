@@ -156,8 +156,8 @@ static const struct route agent_routes[] = {
 
 /* A new API adds a line. */
 static const struct route *const tables[] = {
-    agent_routes, querier_routes, render_routes,  services_routes, profefe_routes,  deepflow_routes,
-    pgo_routes,   agent_routes,   querier_routes, render_routes,   services_routes, receive_routes,
+    agent_routes,    receive_routes, querier_routes,  render_routes,
+    services_routes, profefe_routes, deepflow_routes, pgo_routes,
 };
 
 /* The i-th row of a table; *i becomes less by the rows of it. NULL past the last one. */

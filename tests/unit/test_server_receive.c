@@ -493,6 +493,42 @@ static void ingest_jfr_and_text(void **state)
     stop(&f);
 }
 
+static void plain_pprof(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    struct sv raw = {profile.data, profile.len};
+    static const struct {
+        const char *target;
+        int status;
+    } rows[] = {
+        {"/v1/pprof?service_name=a&label.pod=b&other=c", 204},
+        {"/v1/pprof", 204},
+        {"/v1/pprof?label.__name__=x", 204}, /* not the sender's */
+        {"/v1/pprof?label.pod=a&label.pod=b", 400},
+        {"/v1/pprof?label.=a", 400},
+        {"/v1/pprof?label.pod=c", 204}, /* dropped by a rule */
+    };
+    start_with(&f,
+               "{profile_relabel_configs: [{source_labels: [pod], regex: c, action: drop}, "
+               "{source_labels: [__name__], regex: process_cpu, action: keep}]}",
+               "[{name: a, url: \"http://127.0.0.1:1\"}]");
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct got a = ask(&f, "POST", rows[i].target, "", raw);
+        CHECK_INT(a.status, rows[i].status, rows[i].target);
+        got_done(&a);
+    }
+    struct got a = ask(&f, "POST", "/v1/pprof", "", SV("hello"));
+    CHECK_INT(a.status, 400, "");
+    got_done(&a);
+    CHECK_INT(count(&f, "pprof", "accepted"), 3, "");
+    CHECK_INT(count(&f, "pprof", "dropped"), 1, "");
+    buf_done(&profile);
+    stop(&f);
+}
+
 /* What is inflated has the memory of the request as its limit. */
 static void bombs(void **state)
 {
@@ -542,13 +578,10 @@ static void bombs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded_exchanges),
-        cmocka_unit_test(push_keeps_the_good_ones),
-        cmocka_unit_test(a_full_queue_is_503),
-        cmocka_unit_test(push_speaks_connect),
-        cmocka_unit_test(ingest_forms),
-        cmocka_unit_test(ingest_jfr_and_text),
-        cmocka_unit_test(bombs),
+        cmocka_unit_test(recorded_exchanges),  cmocka_unit_test(push_keeps_the_good_ones),
+        cmocka_unit_test(a_full_queue_is_503), cmocka_unit_test(push_speaks_connect),
+        cmocka_unit_test(ingest_forms),        cmocka_unit_test(ingest_jfr_and_text),
+        cmocka_unit_test(plain_pprof),         cmocka_unit_test(bombs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

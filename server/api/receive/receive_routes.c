@@ -1,6 +1,7 @@
 #include "server/api/receive/receive_routes.h"
 
 #include "server/api/receive/ingest.h"
+#include "server/api/receive/pprof_post.h"
 #include "server/api/receive/profefe_post.h"
 #include "server/api/receive/push.h"
 
@@ -13,5 +14,6 @@ const struct route receive_routes[] = {
      .errors = ROUTE_ERRORS_CONNECT, .work = deepflow_ingest_work},
     {"/api/0/profiles", .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_PROFEFE,
      .work = profefe_post_work},
+    {"/v1/pprof", .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .work = pprof_post_work},
     {.path = NULL},
 };
