@@ -39,7 +39,7 @@ void read_receive(struct reader *r, const struct place *root, struct config *c)
     struct place at = place_of_key(root, "receive");
     c->receive.job.pos = place_pos(r, &at);
     c->receive.job.name = JOB_NAME;
-    if (at.node->kind == YAML_MAPPING) {
+    if (at.node->kind == YAML_MAPPING && !r->partial) {
         read_forward_to(r, &at, c, &c->receive.job);
     }
 }

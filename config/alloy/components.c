@@ -255,7 +255,7 @@ static const struct alloy_component components[] = {
     {.name = "livedebugging", .evaluate = no_effect, .service = true},
     {.name = "pyroscope.ebpf", .unsupported = NOT_PULLED},
     {.name = "pyroscope.java", .unsupported = NOT_PULLED},
-    {.name = "pyroscope.receive_http", .unsupported = "is left out: nothing is received"},
+    {.name = "pyroscope.receive_http", .evaluate = alloy_pyroscope_receive},
     {.name = "pyroscope.enrich", .unsupported = "is not supported; what flows into it is left out"},
     {.name = "local.file_match", .evaluate = alloy_discovery_left_out},
     {.name = "remote.kubernetes.secret", .evaluate = kubernetes_secret},

@@ -42,6 +42,7 @@ struct flattening {
     struct pending **last;
     size_t n_jobs;
     size_t n_scrapes;
+    struct pending *receive; /* NULL: nothing is received */
     struct yaml_node *write;
     size_t n_endpoints;
 };
@@ -282,6 +283,14 @@ static struct yaml_node *make_job(struct alloy_load *l, const struct alloy_node 
     return job;
 }
 
+static void use_writes(const struct ways *ways)
+{
+    for (size_t i = 0; i < ways->n; i++) {
+        struct alloy_write *w = ways->at[i].write->data;
+        w->used = true;
+    }
+}
+
 /* Adds a job, or its ways to one that says the same. */
 static void add_job(struct flattening *f, const struct alloy_node *n, struct yaml_node *job,
                     const char *name, const struct ways *ways)
@@ -321,9 +330,8 @@ static void add_job(struct flattening *f, const struct alloy_node *n, struct yam
     buf_done(&key);
     for (size_t i = 0; i < ways->n; i++) {
         add_way(l, p->ways, &ways->at[i]);
-        struct alloy_write *w = ways->at[i].write->data;
-        w->used = true;
     }
+    use_writes(ways);
 }
 
 /* The groups of a scrape's targets by their chains, in the order of their first targets. */
@@ -392,6 +400,33 @@ static void flatten_scrape(struct flattening *f, const struct alloy_node *n)
         const char *name = n_groups == 1 ? n->name : alloy_text(l, "%s/%zu", n->name, i + 1);
         add_job(f, n, make_job(l, n, &groups[i]), name, ways);
     }
+}
+
+/* We listen at one address only. */
+static void flatten_receive(struct flattening *f, const struct alloy_node *n)
+{
+    struct alloy_load *l = f->l;
+    const struct alloy_receive *receive = n->data;
+    struct way way = {.n_relabels = 0};
+    if (receive == NULL || !receive->complete || l->ev.exhausted) {
+        return;
+    }
+    struct ways *ways = arena_alloc(l->arena, sizeof(*ways));
+    struct pending *p = arena_alloc(l->arena, sizeof(*p));
+    if (ways == NULL || p == NULL) {
+        alloy_no_memory(l);
+        return;
+    }
+    walk(l, &receive->receivers, &way, ways);
+    if (ways->n == 0 || f->receive != NULL) {
+        alloy_tell(l->warnings, n->stmt->place, n->path, "is left out: %s",
+                   ways->n == 0 ? "it sends nowhere" : "another one receives already");
+        return;
+    }
+    *p = (struct pending){
+        .job = receive->settings, .ways = ways, .place = receive->place, .path = n->path};
+    f->receive = p;
+    use_writes(ways);
 }
 
 /* ---- where jobs send ------------------------------------------------------------------------- */
@@ -534,6 +569,7 @@ void alloy_flatten(struct alloy_load *l, const struct alloy_module *root)
         return;
     }
     visit(f, root, "pyroscope.scrape", flatten_scrape);
+    visit(f, root, "pyroscope.receive_http", flatten_receive);
     map_free(f->by_key, NULL);
     visit(f, root, "pyroscope.write", visit_external);
     visit(f, root, "pyroscope.write", v.differ ? visit_own : visit_global);
@@ -545,7 +581,12 @@ void alloy_flatten(struct alloy_load *l, const struct alloy_module *root)
         put_ways(f, p);
         tree_append(&l->tree, f->jobs, p->job);
     }
-    if (f->n_jobs == 0 && errors == 0 && config_errors_count(l->errors) == 0) {
+    if (f->receive != NULL) {
+        put_ways(f, f->receive);
+        tree_put(&l->tree, l->root, "receive", f->receive->job);
+    }
+    if (f->n_jobs == 0 && f->receive == NULL && errors == 0 &&
+        config_errors_count(l->errors) == 0) {
         nothing_left(f);
     }
     tree_put(&l->tree, l->root, "scrape_configs", f->jobs);

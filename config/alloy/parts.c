@@ -85,7 +85,7 @@ static void add_node(struct alloy_load *l, struct yaml_node *jobs, struct yaml_n
     } else if (sv_eq_str(name, "pyroscope.relabel") && n->data != NULL) {
         const struct alloy_profile_relabel *p = n->data;
         add_job(l, jobs, n, "profile_relabel_configs", p->rules);
-    } else {
+    } else if (!sv_eq_str(name, "pyroscope.receive_http")) {
         add_data(l, jobs, n);
     }
 }
@@ -101,6 +101,7 @@ struct yaml_node *alloy_parts(struct alloy_load *l)
             add_node(l, jobs, endpoints, n);
         }
     }
+    tree_put(&l->tree, root, "receive", yaml_get(l->root, "receive"));
     tree_put(&l->tree, root, "log", yaml_get(l->root, "log"));
     tree_put(&l->tree, root, "scrape_configs", jobs);
     tree_put(&l->tree, root, "write", endpoints);

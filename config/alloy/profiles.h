@@ -24,6 +24,14 @@ struct alloy_profile_relabel {
     struct alloy_receivers receivers;
 };
 
+/* Of pyroscope.receive_http. */
+struct alloy_receive {
+    struct yaml_node *settings; /* the keys of `receive`, without the destinations */
+    struct alloy_receivers receivers;
+    struct alloy_place place; /* of forward_to */
+    bool complete;            /* no error in it */
+};
+
 /* Of pyroscope.write. */
 struct alloy_write {
     const struct yaml_node *endpoints;       /* a list; NULL without any */
@@ -33,6 +41,7 @@ struct alloy_write {
 };
 
 const struct alloy_value *alloy_pyroscope_scrape(struct alloy_load *l, struct alloy_node *n);
+const struct alloy_value *alloy_pyroscope_receive(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_pyroscope_relabel(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_pyroscope_write(struct alloy_load *l, struct alloy_node *n);
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
 )
@@ -547,6 +550,47 @@ pyroscope.relabel "r" {
 	want := "2:10 3:3 5:1 7:13 9:15 10:5 13:14 18:61 20:21 21:21 23:5 28:22 29:22 31:18 38:20"
 	if strings.Join(got, " ") != want || r.code != 1 {
 		t.Errorf("%d: errors at %q", r.code, strings.Join(got, " "))
+	}
+}
+
+// What an SDK pushes to pyroscope.receive_http passes pyroscope.relabel and arrives; the file has no scrape.
+func TestAlloyReceives(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	host := loop.Host()
+	p := runFile(t, nil, alloyFile(t, t.TempDir(), "config.alloy", `
+pyroscope.receive_http "sdk" {
+	http {
+		listen_address = "`+host+`"
+		listen_port    = 4040
+	}
+	forward_to = [pyroscope.relabel.team.receiver]
+}
+pyroscope.relabel "team" {
+	forward_to = [pyroscope.write.w.receiver]
+	rule {
+		target_label = "team"
+		replacement  = "x"
+	}
+}
+pyroscope.write "w" {
+	endpoint { url = "`+server.URL()+`" }
+}
+`))
+	now := time.Now().Unix()
+	r, err := http.Post(fmt.Sprintf("http://%s:4040/ingest?name=app&format=folded&from=%d&until=%d", host, now-10, now),
+		"text/plain", strings.NewReader("main;work 5\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != 200 {
+		t.Fatalf("%s\n%s", r.Status, p.stderr.String())
+	}
+	got := waitProfiles(t, server, 1, nil)[0].Labels
+	if got["service_name"] != "app" || got["team"] != "x" {
+		t.Errorf("labels %v", got)
 	}
 }
 

@@ -446,9 +446,9 @@ static void what_is_not_supported(void **state)
          "pyroscope.scrape.s\n"
          "warning 5:1 pyroscope.scrape.s: is left out: nothing is left to scrape\n"
          "note 2:1 pyroscope.write.w: nothing is sent to it; left out\n"},
-        {"pyroscope.receive_http \"sdk\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n" W,
-         "error 1:1 nothing in this file is scraped: pyroscope.receive_http.sdk is not supported\n"
-         "warning 1:1 pyroscope.receive_http.sdk: is left out: nothing is received\n"
+        {"pyroscope.ebpf \"host\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n" W,
+         "error 1:1 nothing in this file is scraped: pyroscope.ebpf.host is not supported\n"
+         "warning 1:1 pyroscope.ebpf.host: is left out: profpull pulls pprof over HTTP\n"
          "note 4:1 pyroscope.write.w: nothing is sent to it; left out\n"},
         {"remote.vault \"s\" { }\npyroscope.write \"w\" {\n endpoint {\n url = "
          "\"http://h\"\n basic_auth {\n username = \"u\"\n password = "
@@ -464,6 +464,28 @@ static void what_is_not_supported(void **state)
 #define REMOTE(arguments) "remote.kubernetes.secret \"s\" {\n" arguments "\n}\n"
 #define LOGIN(attribute)                                                                           \
     "pyroscope.write \"w\" {\n endpoint {\n url = \"http://h\"\n " attribute "\n }\n}\n" S(H)
+
+static void receivers(void **state)
+{
+    (void)state;
+    static const struct message_case cases[] = {
+        {"pyroscope.receive_http \"a\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n" W, ""},
+        {"pyroscope.receive_http \"a\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n"
+         "pyroscope.receive_http \"b\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n" W,
+         "warning 4:1 pyroscope.receive_http.b: is left out: another one receives already\n"},
+        {"pyroscope.receive_http \"a\" {\n forward_to = []\n}\n" W S(H),
+         "warning 1:1 pyroscope.receive_http.a: is left out: it sends nowhere\n"},
+        {"pyroscope.receive_http \"a\" {\n http {\n  port = 1\n  listen_port = 70000\n  tls {\n   "
+         "key = "
+         "1\n  }\n }\n}\n" W S(H),
+         "error 1:1 pyroscope.receive_http.a: missing required attribute \"forward_to\"\n"
+         "error 3:3 pyroscope.receive_http.a.http.port: unknown attribute; did you mean "
+         "\"listen_port\"?\n"
+         "error 4:17 pyroscope.receive_http.a.http: expected a port of 0-65535\n"
+         "error 6:4 pyroscope.receive_http.a.http.tls.key: unknown attribute\n"},
+    };
+    CHECK_MESSAGES(cases);
+}
 
 static void secrets_of_kubernetes(void **state)
 {
@@ -574,6 +596,7 @@ int main(void)
         cmocka_unit_test(what_is_not_supported),
         cmocka_unit_test(doubling_lists_stay_small),
         cmocka_unit_test(limits_are_errors),
+        cmocka_unit_test(receivers),
         cmocka_unit_test(secrets_of_kubernetes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
