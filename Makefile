@@ -91,6 +91,17 @@ $(BUILD)/gen/builtin_yaml.inc: examples/builtin.yaml
 	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
 $(BUILD)/obj/config/builtin.o: $(BUILD)/gen/builtin_yaml.inc
 
+# The stylesheet and the scripts of the pages, in the same way.
+ASSETS := $(wildcard server/pages/assets/*)
+ASSETS_INC := $(patsubst server/pages/assets/%,$(BUILD)/gen/%.inc,$(subst .css,_css,$(subst .js,_js,$(ASSETS))))
+$(BUILD)/gen/%_js.inc: server/pages/assets/%.js
+	@mkdir -p $(@D)
+	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
+$(BUILD)/gen/%_css.inc: server/pages/assets/%.css
+	@mkdir -p $(@D)
+	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
+$(BUILD)/obj/server/pages/assets.o: $(ASSETS_INC)
+
 # Messages of protobuf: protoc-c makes C of them. What it makes is not ours to lint.
 PROTO   := $(wildcard server/api/proto/*.proto)
 PROTO_C := $(PROTO:%.proto=$(BUILD)/gen/%.pb-c.c)
@@ -210,7 +221,7 @@ tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BU
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
 
-run: $(BUILD)/profpull ## scrape a real pprof program on loopback into ./data (RUN_SECONDS=45)
+run: $(BUILD)/profpull ## scrape programs on loopback and show their flame graphs, until Ctrl-C
 	BUILD=$(BUILD) ./scripts/run.sh
 
 unit: $(TEST_BIN) ## unit tests alone

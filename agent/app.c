@@ -388,6 +388,11 @@ static uint64_t total_dropped(const struct write_ledger *ledger)
     return sum;
 }
 
+struct write_ledger app_ledger(struct app *app, size_t endpoint)
+{
+    return writer_ledger(app->writer, endpoint);
+}
+
 void app_summary(struct app *app)
 {
     for (size_t i = 0; i < app->config->n_endpoints; i++) {

@@ -16,6 +16,7 @@
 #include "base/metrics.h"
 #include "config/config.h"
 #include "scraper/scraper.h"
+#include "write/write.h"
 
 struct app;
 
@@ -44,6 +45,8 @@ int app_drained_fd(const struct app *app);
 
 /* Ends at once: stops every thread, and drops what is queued. The summary is final then. */
 void app_halt(struct app *app);
+/* Of an endpoint of the configuration. Any thread. */
+struct write_ledger app_ledger(struct app *app, size_t endpoint);
 /* Logs one line for each endpoint with the number of profiles accepted, sent and dropped. */
 void app_summary(struct app *app);
 /* Accepts NULL and half-built ones, returns NULL. */

@@ -15,6 +15,11 @@ static bool servers_on_ready(void *arg, struct buf *text)
     return app_ready(arg, text);
 }
 
+static struct write_ledger servers_on_ledger(void *arg, size_t endpoint)
+{
+    return app_ledger(arg, endpoint);
+}
+
 static struct server_work work_of(const struct config_server *c)
 {
     return (struct server_work){
@@ -58,6 +63,7 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
         .version = PROFPULL_VERSION,
         .healthy = servers_on_healthy,
         .ready = servers_on_ready,
+        .ledger = servers_on_ledger,
         .arg = app,
     };
     if (sets == 0) {

@@ -43,9 +43,23 @@ for package in $want; do
     missing="$missing $package"
   fi
 done
+# A test looks at the pages in a browser without a window, where the distribution has one.
+browser() {
+  case $1 in test | lint) ;; *) return ;; esac
+  for package in chromium-headless-shell chromium; do
+    ! command -v "$package" >/dev/null 2>&1 || return 0
+  done
+  for package in chromium-headless-shell chromium; do
+    if apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+      echo "$package"
+      return
+    fi
+  done
+}
+
 # The real programs that are scraped are downloaded later and need apt's lists.
 lists=$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)
-if [ -z "$missing" ] && [ -n "$lists" ]; then
+if [ -z "$missing" ] && [ -n "$lists" ] && [ -z "$(browser "${1:-build}")" ]; then
   exit 0
 fi
 
@@ -59,7 +73,8 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "installing with apt:${missing:- nothing, only reading the package lists}"
 $as_root apt-get update -q
-if [ -n "$missing" ]; then
+missing="$missing $(browser "${1:-build}")"
+if [ -n "${missing# }" ]; then
   # shellcheck disable=SC2086  # a list of packages
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
 fi

@@ -12,6 +12,7 @@
 #include "server/api/receive/receive_routes.h"
 #include "server/api/render.h"
 #include "server/api/services.h"
+#include "server/pages/pages.h"
 #include "server/targets_json.h"
 
 #define LINKS_MAX ((size_t)64 * 1024)
@@ -140,7 +141,8 @@ static void reply_links(struct connection *c, const struct request *r,
 /* ---- routes ---------------------------------------------------------------------------------- */
 
 static const struct route agent_routes[] = {
-    {"/", .set = ROUTE_ADMIN, .handle = reply_links},
+    {"/", .set = ROUTE_ADMIN, .handle = reply_links}, /* if profiles are not shown here */
+    {"/links", .set = ROUTE_ADMIN, .handle = reply_links},
     {"/metrics", .set = ROUTE_ADMIN, .handle = reply_metrics,
      .about = "counters, gauges and histograms"},
     {"/api/v1/targets", .set = ROUTE_ADMIN, .handle = reply_targets,
@@ -156,7 +158,7 @@ static const struct route agent_routes[] = {
 
 /* A new API adds a line. */
 static const struct route *const tables[] = {
-    agent_routes,    receive_routes, querier_routes,  render_routes,
+    page_routes,     agent_routes,   receive_routes,  querier_routes, render_routes,
     services_routes, profefe_routes, deepflow_routes, pgo_routes,
 };
 

@@ -25,6 +25,7 @@ struct server;
 struct settings;
 struct store;
 struct receive;
+struct write_ledger;
 
 /* Sets of routes. */
 #define ROUTE_ADMIN 1U
@@ -79,6 +80,8 @@ struct server_options {
     bool (*healthy)(void *arg, struct err *err);
     /* The same; the reason, or what should be known although it is ready, is appended to text. */
     bool (*ready)(void *arg, struct buf *text);
+    /* The ledger of an endpoint; NULL: there is none to show. Any thread. */
+    struct write_ledger (*ledger)(void *arg, size_t endpoint);
     void *arg;
 };
 

@@ -436,7 +436,7 @@ write:
   - {name: main, url: "`+server.URL()+`"}
 `)
 	waitProfiles(t, server, 8, nil)
-	for path, want := range map[string]int{"/": 200, "/-/healthy": 200, "/-/ready": 200, "/metrics": 200,
+	for path, want := range map[string]int{"/": 200, "/links": 200, "/-/healthy": 200, "/-/ready": 200, "/metrics": 200,
 		"/api/v1/targets": 200, "/nothing": 404, "/../etc/passwd": 404} {
 		if status, _ := p.get(path); status != want {
 			t.Errorf("%s: %d, expected %d", path, status, want)

@@ -175,8 +175,9 @@ static void pages_and_statuses(void **state)
     } rows[] = {
         {"GET", "/-/healthy", "HTTP/1.1 200", "ok"},
         {"GET", "/-/ready", "HTTP/1.1 200", "ok\npods in namespace b are missing\n"},
-        {"GET", "/", "HTTP/1.1 200", "profpull 1.2.3"},
-        {"GET", "/", "HTTP/1.1 200", "<li><a href=\"/-/ready\">/-/ready</a> whether discovery"},
+        {"GET", "/links", "HTTP/1.1 200", "profpull 1.2.3"},
+        {"GET", "/links", "HTTP/1.1 200",
+         "<li><a href=\"/-/ready\">/-/ready</a> whether discovery"},
         {"GET", "/%2D/ready?x=1", "HTTP/1.1 200", "ok"},
         {"HEAD", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
         {"HEAD", "/api/v1/targets", "HTTP/1.1 200", "application/json"},

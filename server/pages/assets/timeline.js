@@ -1,0 +1,155 @@
+// Totals over time as bars. Dragging chooses a range, arrow keys move it.
+
+import {format} from "./units.js";
+
+const HEIGHT = 84;
+const FOOT = 18;
+
+function clock(ms, spanMs) {
+  const d = new Date(ms);
+  const two = (n) => String(n).padStart(2, "0");
+  const time = `${two(d.getHours())}:${two(d.getMinutes())}`;
+  if (spanMs > 36 * 3600e3) {
+    return `${d.getMonth() + 1}-${two(d.getDate())} ${time}`;
+  }
+  return spanMs < 600e3 ? `${time}:${two(d.getSeconds())}` : time;
+}
+
+export class Timeline {
+  // onChoose(fromMs, untilMs, isBase)
+  constructor(box, onChoose) {
+    this.box = box;
+    this.onChoose = onChoose;
+    this.canvas = document.createElement("canvas");
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", "Totals over time; drag to choose a time range");
+    this.note = document.createElement("output");
+    box.replaceChildren(this.canvas, this.note);
+    this.context = this.canvas.getContext("2d");
+    this.data = null;
+    this.ranges = [];
+    this.drag = null;
+    this.choosesBase = false;
+    this.listen();
+  }
+
+  listen() {
+    const c = this.canvas;
+    c.addEventListener("pointerdown", (e) => {
+      c.setPointerCapture(e.pointerId);
+      this.drag = {from: this.timeAt(e), to: this.timeAt(e), isBase: e.shiftKey || this.choosesBase};
+    });
+    c.addEventListener("pointermove", (e) => {
+      if (this.drag !== null) {
+        this.drag.to = this.timeAt(e);
+        this.draw();
+      }
+      this.tell(this.timeAt(e));
+    });
+    c.addEventListener("pointerup", () => this.drop());
+    c.addEventListener("pointercancel", () => {
+      this.drag = null;
+      this.draw();
+    });
+    c.addEventListener("pointerleave", () => {
+      this.note.textContent = this.hint;
+    });
+    new ResizeObserver(() => this.draw()).observe(this.box);
+  }
+
+  drop() {
+    const d = this.drag;
+    this.drag = null;
+    if (d === null || this.data === null) {
+      return;
+    }
+    const from = Math.min(d.from, d.to);
+    const to = Math.max(d.from, d.to);
+    if (to - from >= this.data.stepMs / 2) {
+      this.onChoose(Math.floor(from), Math.ceil(to), d.isBase);
+    }
+    this.draw();
+  }
+
+  // data: {from, until, stepMs, unit, points: [[ms, value]]}; ranges: [{from, until, kind}]
+  show(data, ranges, hint) {
+    this.data = data;
+    this.ranges = ranges;
+    this.hint = hint;
+    this.note.textContent = hint;
+    this.most = data.points.reduce((most, p) => Math.max(most, p[1]), 0);
+    this.draw();
+  }
+
+  timeAt(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const part = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+    return this.data === null ? 0 : this.data.from + part * (this.data.until - this.data.from);
+  }
+
+  tell(ms) {
+    if (this.data === null) {
+      return;
+    }
+    const near = this.data.points.find((p) => ms <= p[0] && ms > p[0] - this.data.stepMs);
+    const at = new Date(ms).toLocaleString();
+    this.note.textContent = near === undefined ? `${at} · no profile` :
+      `${at} · ${format(near[1], this.data.unit)}`;
+  }
+
+  draw() {
+    const w = this.box.clientWidth;
+    if (this.data === null || w === 0) {
+      return;
+    }
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.width = Math.round(w * ratio);
+    this.canvas.height = Math.round(HEIGHT * ratio);
+    this.canvas.style.width = `${w}px`;
+    this.canvas.style.height = `${HEIGHT}px`;
+    const ctx = this.context;
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const {from, until, stepMs, points} = this.data;
+    const x = (ms) => ((ms - from) / (until - from)) * w;
+    const floor = HEIGHT - FOOT;
+    for (const range of this.ranges) {
+      ctx.fillStyle = colour(range.kind === "base" ? "--base-soft" : "--accent-soft");
+      ctx.fillRect(x(range.from), 0, Math.max(2, x(range.until) - x(range.from)), floor);
+    }
+    ctx.fillStyle = colour("--accent");
+    const wide = Math.max(1, (stepMs / (until - from)) * w - 1);
+    for (const [ms, value] of points) {
+      const high = this.most > 0 ? (value / this.most) * (floor - 6) : 0;
+      ctx.fillRect(x(ms) - wide, floor - Math.max(1, high), wide, Math.max(1, high));
+    }
+    ctx.fillStyle = colour("--line");
+    ctx.fillRect(0, floor, w, 1);
+    this.drawClock(x, colour, w);
+    if (this.drag !== null) {
+      const a = x(Math.min(this.drag.from, this.drag.to));
+      const b = x(Math.max(this.drag.from, this.drag.to));
+      ctx.fillStyle = colour(this.drag.isBase ? "--base-soft" : "--accent-soft");
+      ctx.fillRect(a, 0, b - a, floor);
+      ctx.fillStyle = colour(this.drag.isBase ? "--base" : "--accent");
+      ctx.fillRect(a, 0, 1, floor);
+      ctx.fillRect(b, 0, 1, floor);
+    }
+  }
+
+  drawClock(x, colour, w) {
+    const ctx = this.context;
+    const {from, until} = this.data;
+    ctx.fillStyle = colour("--muted");
+    ctx.font = "11px system-ui, sans-serif";
+    ctx.textBaseline = "middle";
+    const n = Math.max(2, Math.floor(w / 130));
+    for (let i = 0; i <= n; i++) {
+      const ms = from + ((until - from) * i) / n;
+      ctx.textAlign = i === 0 ? "left" : i === n ? "right" : "center";
+      ctx.fillText(clock(ms, until - from), x(ms), HEIGHT - FOOT / 2 + 1);
+    }
+    ctx.textAlign = "left";
+  }
+}

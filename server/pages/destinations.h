@@ -1,0 +1,17 @@
+/* The page of destinations with the ledger of each, and that of the effective configuration; both
+ * as JSON too.
+ */
+#ifndef PROFPULL_SERVER_PAGES_DESTINATIONS_H
+#define PROFPULL_SERVER_PAGES_DESTINATIONS_H
+
+#include "server/exchange.h"
+
+void page_destinations(struct exchange *x);
+/* {"destinations":[{"name":"...","url":"...","protocol":"...","accepted":1,...,"dropped":{}}]} */
+void v1_destinations(struct exchange *x);
+
+void page_config(struct exchange *x);
+/* {"yaml":"..."} */
+void v1_config(struct exchange *x);
+
+#endif

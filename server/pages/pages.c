@@ -1,0 +1,30 @@
+#include "server/pages/pages.h"
+
+#include "server/api/v1_profiles.h"
+#include "server/pages/assets.h"
+#include "server/pages/destinations.h"
+#include "server/pages/profiles.h"
+#include "server/pages/targets.h"
+
+const struct route page_routes[] = {
+    {"/", .set = ROUTE_QUERY, .work = page_profiles, .about = "profiles: flame graphs and tables"},
+    {"/assets/", .is_prefix = true, .set = ROUTE_ADMIN, .work = page_asset},
+    {"/assets/", .is_prefix = true, .set = ROUTE_QUERY, .work = page_asset},
+    {"/api/v1/services", .set = ROUTE_QUERY, .work = v1_services,
+     .about = "services with profiles"},
+    {"/api/v1/types", .set = ROUTE_QUERY, .work = v1_types, .about = "types of a service"},
+    {"/api/v1/labels", .set = ROUTE_QUERY, .work = v1_labels, .about = "labels of a service"},
+    {"/api/v1/flamegraph", .set = ROUTE_QUERY, .work = v1_flamegraph,
+     .about = "levels of a flame graph"},
+    {"/api/v1/top", .set = ROUTE_QUERY, .work = v1_top, .about = "functions by what they take"},
+    {"/api/v1/timeline", .set = ROUTE_QUERY, .work = v1_timeline, .about = "totals over time"},
+    {"/api/v1/pprof", .set = ROUTE_QUERY, .work = v1_pprof, .about = "a merged profile"},
+    {"/targets", .set = ROUTE_ADMIN, .work = page_targets, .about = "every scrape and its state"},
+    {"/destinations", .set = ROUTE_ADMIN, .work = page_destinations,
+     .about = "destinations and their ledgers"},
+    {"/api/v1/destinations", .set = ROUTE_ADMIN, .work = v1_destinations,
+     .about = "the same as JSON"},
+    {"/config", .set = ROUTE_ADMIN, .work = page_config, .about = "the effective configuration"},
+    {"/api/v1/config", .set = ROUTE_ADMIN, .work = v1_config, .about = "the same as JSON"},
+    {.path = NULL},
+};

@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/target"
+)
+
+const cpuType = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+
+// pagesProgram keeps the profiles of a busy program and of fakes, and waits until some are stored.
+func pagesProgram(t *testing.T, targets string, services ...string) *program {
+	t.Helper()
+	p := run(t, `
+global: {scrape_interval: 2s}
+scrape_configs:
+  - job_name: seen
+    profiles: {process_cpu: {seconds: 1s}}
+    static_configs:
+`+targets+`
+write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
+`)
+	for _, service := range services {
+		p.wait("profiles of "+service, func() string {
+			status, body := p.get("/api/v1/top?service=" + url.QueryEscape(service) + "&type=" + cpuType)
+			if status != 200 || !strings.Contains(body, `"self":`) {
+				return body
+			}
+			return ""
+		})
+	}
+	return p
+}
+
+const readyPage = `document.documentElement.dataset.ready === "1"`
+
+// A flame graph, a difference and the targets, as people see them: drawn, without an error of a
+// script, with the functions of the busy program in them. The pictures are in
+// $BUILD/screenshots.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	address := startLoadgen(t)
+	p := pagesProgram(t, `      - {targets: ["`+address+`"], labels: {service_name: busy}}
+      - {targets: ["127.0.0.1:1"], labels: {service_name: gone}}
+`, "busy")
+
+	b.look(1400, 900, "light")
+	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage)
+	if rows := b.text(`document.querySelector("#table tbody").innerText`); !strings.Contains(rows, "main.burnCPU") {
+		t.Errorf("the table has no main.burnCPU: %.500s", rows)
+	}
+	if n := b.eval(`profpull.flame.drawn`).(float64); n < 5 {
+		t.Errorf("%v nodes are drawn", n)
+	}
+	// What is drawn has colours.
+	if colours := b.eval(`(() => {
+		const c = profpull.flame.canvas;
+		const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+		const seen = new Set();
+		for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 0) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+		return seen.size;
+	})()`).(float64); colours < 5 {
+		t.Errorf("the flame graph has %v colours", colours)
+	}
+	b.shoot("flame-graph")
+
+	// Search with share, callers and callees, and the view in the address.
+	b.eval(`(() => { const s = document.getElementById("search"); s.value = "burnCPU"; s.dispatchEvent(new Event("input")); })()`)
+	if found := b.text(`document.getElementById("found").textContent`); !strings.Contains(found, "%") || strings.HasPrefix(found, "0.0") {
+		t.Errorf("search found %q", found)
+	}
+	b.eval(`[...document.querySelectorAll("#table td.name button")].find((x) => x.textContent === "main.burnCPU").click()`)
+	if shown := b.eval(`!document.getElementById("sandwich").hidden && profpull.callees.graph.n > 1 && location.search.includes("fn=main.burnCPU")`); shown != true {
+		t.Errorf("no callers and callees: %s", b.text("location.search"))
+	}
+	link := b.text("profpull.exactLink()")
+	b.open(link, readyPage)
+	if name := b.text(`document.getElementById("sandwich-name").textContent`); name != "main.burnCPU" {
+		t.Errorf("the link shows %q: %s", name, link)
+	}
+	b.shoot("callers-and-callees")
+
+	// Zoom, by the keyboard.
+	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage)
+	b.eval(`(() => { const c = profpull.flame.canvas; for (const key of ["ArrowDown", "ArrowDown", "Enter"]) c.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true})); })()`)
+	if zoom := b.text("location.search"); !strings.Contains(zoom, "zoom=") {
+		t.Errorf("the keys have not zoomed: %s", zoom)
+	}
+
+	b.look(390, 844, "dark")
+	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage)
+	if wide := b.eval("document.documentElement.scrollWidth").(float64); wide > 390 {
+		t.Errorf("the page is %v wide on a phone", wide)
+	}
+	b.shoot("flame-graph-phone-dark")
+
+	b.look(1400, 900, "dark")
+	b.open(p.admin+"/?service=busy&compare=1&from=now-2s&base_from=now-5m&base_until=now&type="+cpuType, readyPage)
+	if head := b.text(`document.querySelector("#table thead").innerText`); !strings.Contains(head, "Before") || !strings.Contains(head, "Change") {
+		t.Errorf("the table of a difference has the columns %q", head)
+	}
+	b.shoot("difference-dark")
+
+	b.look(1400, 900, "light")
+	wait(t, "the failure of a target", func() string {
+		_, body := p.get("/targets?health=down")
+		if !strings.Contains(body, "refused") {
+			return body
+		}
+		return ""
+	})
+	b.open(p.admin+"/targets", `document.querySelectorAll("#targets tbody tr").length > 5`)
+	if first := b.text(`document.querySelector("#targets tbody tr").innerText`); !strings.Contains(first, "gone") || !strings.Contains(first, "down") {
+		t.Errorf("failing targets are not first: %s", first)
+	}
+	b.shoot("targets")
+	b.open(p.admin+"/destinations", `document.body.innerText.includes("accepted")`)
+	b.shoot("destinations")
+	b.open(p.admin+"/config", `document.getElementById("yaml").innerText.includes("scrape_configs:")`)
+	b.sound()
+}
+
+// 100,000 nodes are drawn, and moved about without waiting.
+func TestLargeFlameGraph(t *testing.T) {
+	t.Parallel()
+	const functions = 100000
+	b := newBrowser(t)
+	large := newTarget(t, target.Options{Functions: 1, Bodies: map[string][]byte{
+		"/debug/pprof/profile": pprof.Gzip(pprof.Make("cpu", pprof.Options{Functions: functions}))}})
+	p := pagesProgram(t, `      - {targets: ["`+large.Addr()+`"], labels: {service_name: large}}
+`, "large")
+	b.look(1400, 900, "light")
+	b.open(p.admin+"/?service=large&from=now-5m&max_nodes=1000000&type="+cpuType, readyPage)
+	if n := b.eval("profpull.graph.n").(float64); n < functions {
+		t.Errorf("the graph has %v nodes", n)
+	}
+	// The time of a frame does not depend on the number of nodes, so neither does what is drawn.
+	drawn := b.eval("profpull.flame.drawn").(float64)
+	if drawn < 1000 || drawn > 60000 {
+		t.Errorf("%v nodes are drawn", drawn)
+	}
+	ms := b.eval(`(() => { const f = profpull.flame; const t = performance.now(); for (let i = 0; i < 20; i++) f.draw(performance.now()); return (performance.now() - t) / 20; })()`)
+	t.Logf("a frame with %v of %d nodes takes %.1f ms", drawn, functions, ms)
+	b.shoot("large")
+	b.sound()
+}
+
+// Names from outside are text, whatever they look like.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	const name, hostile = "example.com/shop/", "<b onclick=x>/sh/"
+	profile := bytes.ReplaceAll(pprof.Make("cpu", pprof.Options{}), []byte(name), []byte(hostile))
+	fake := newTarget(t, target.Options{Bodies: map[string][]byte{"/debug/pprof/profile": pprof.Gzip(profile)}})
+	const service = `</script><img src=x onerror=alert(1)>`
+	p := pagesProgram(t, `      - {targets: ["`+fake.Addr()+`"], labels: {service_name: "`+service+`"}}
+`, service)
+	b.open(p.admin+"/?from=now-5m&labels="+url.QueryEscape(`service_name!="<u>"`), readyPage)
+	if rows := b.text(`document.querySelector("#table tbody").innerText`); !strings.Contains(rows, hostile) {
+		t.Errorf("the table has no %s: %s", hostile, rows)
+	}
+	for _, path := range []string{"/", "/targets"} {
+		if path != "/" {
+			b.open(p.admin+path, `document.querySelectorAll("#targets tbody tr").length > 0`)
+		}
+		if n := b.eval(`document.querySelectorAll("img, u, [onclick], [onerror]").length`).(float64); n != 0 {
+			t.Errorf("%s has %v elements that came from names", path, n)
+		}
+	}
+	b.sound()
+}
+
+// Without JavaScript the page has the form, the flame graph and the table; and the same data is
+// there as JSON and as a profile.
+func TestPagesWithoutScripts(t *testing.T) {
+	t.Parallel()
+	address := startLoadgen(t)
+	p := pagesProgram(t, `      - {targets: ["`+address+`"], labels: {service_name: busy}}
+`, "busy")
+	_, page := p.get("/?service=busy")
+	for _, part := range []string{`<option selected>busy</option>`, `<svg class="flame"`, `<title>main.burnCPU: `, `<td>main.burnCPU</td>`} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page has no %s", part)
+		}
+	}
+	resp, err := http.Get(p.admin + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if csp := resp.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+		t.Errorf("Content-Security-Policy: %s", csp)
+	}
+	for path, part := range map[string]string{
+		"/api/v1/services":                          `"busy"`,
+		"/api/v1/types?service=busy":                cpuType,
+		"/api/v1/labels?service=busy":               `"service_name"`,
+		"/api/v1/labels?service=busy&name=instance": address,
+		"/api/v1/flamegraph?service=busy":           `"main.burnCPU"`,
+		"/api/v1/flamegraph?service=busy&compare=1": `"diff":true`,
+		"/api/v1/top?service=busy":                  `{"name":"`,
+		"/api/v1/timeline?service=busy":             `"points":[[`,
+		"/api/v1/destinations":                      `"accepted":`,
+		"/api/v1/config":                            `scrape_configs:`,
+		"/api/v1/targets":                           address,
+	} {
+		status, body := p.get(path)
+		var v any
+		if err := json.Unmarshal([]byte(body), &v); status != 200 || err != nil || !strings.Contains(body, part) {
+			t.Errorf("%s: %d, %v, expected %s in %.300s", path, status, err, part, body)
+		}
+	}
+	for path, part := range map[string]string{
+		"/api/v1/top?from=yesterday":                                `"from\": expected a time`,
+		"/api/v1/top?from=now&until=now-1h":                         `later than`,
+		"/api/v1/flamegraph?max_nodes=0":                            `max_nodes`,
+		"/api/v1/top?service=busy&labels=" + url.QueryEscape("{a="): `parse error`,
+		"/api/v1/top?type=x":                                        `error`,
+	} {
+		if status, body := p.get(path); status != 400 || !strings.Contains(body, part) {
+			t.Errorf("%s: %d %s, expected 400 with %s", path, status, body, part)
+		}
+	}
+	if status, body := p.get("/api/v1/top?service=nobody"); status != 200 && status != 404 {
+		t.Errorf("an unknown service: %d %s", status, body)
+	}
+	_, raw := p.get("/api/v1/pprof?service=busy&type=" + cpuType)
+	if top := pprofTop(t, []byte(raw)); !strings.Contains(top, "main.burnCPU") {
+		t.Errorf("the profile has no main.burnCPU:\n%s", top)
+	}
+}
