@@ -13,6 +13,7 @@
 #include "agent/process.h"
 #include "agent/receive.h"
 #include "agent/sharing/sharding.h"
+#include "agent/stores.h"
 #include "agent/thread.h"
 #include "base/cgroup.h"
 #include "base/clock.h"
@@ -47,6 +48,7 @@ struct app {
     struct worker_pool *workers;
     unsigned n_workers;
     struct agent_thread threads[THREADS];
+    struct stores *stores;
     struct writer *writer;
     struct delivery delivery; /* of what is scraped; the network thread's */
     struct receive *receive;
@@ -181,7 +183,12 @@ static bool make_writer(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .contents = app->contents,
+        .open_sink = stores_open_sink,
     };
+    app->stores = options.open_arg = stores_new(app->log, app->metrics);
+    if (app->stores == NULL) {
+        return err_memory(err);
+    }
     app->writer = writer_new(&options, err);
     return app->writer != NULL;
 }
@@ -334,6 +341,11 @@ struct receive *app_receive(struct app *app)
     return app->receive;
 }
 
+struct store *app_store(struct app *app, const char *endpoint)
+{
+    return stores_get(app->stores, endpoint);
+}
+
 /* ---- taking down ----------------------------------------------------------------------------- */
 
 static void stop_discovery(struct app *app)
@@ -426,6 +438,7 @@ struct app *app_free(struct app *app)
     profile_rules_free(app->delivery.rules);
     receive_free(app->receive);
     writer_free(app->writer);
+    stores_free(app->stores);
     worker_pool_free(app->workers);
     for (size_t i = 0; i < THREADS; i++) {
         agent_thread_done(&app->threads[i]);

@@ -19,6 +19,7 @@
 #include "write/write.h"
 
 struct app;
+struct store;
 
 /* Takes a reference of config. Nothing is sent before app_start(). */
 struct app *app_new(const struct config *config, struct err *err);
@@ -28,6 +29,8 @@ struct log *app_log(struct app *app);
 struct metrics *app_metrics(struct app *app);
 struct scraper *app_scraper(struct app *app);
 struct receive *app_receive(struct app *app);
+/* The store of an endpoint, or the first one (NULL); NULL if there is none. */
+struct store *app_store(struct app *app, const char *endpoint);
 
 /* Whether every loop has run recently; the error names the thread that has not, or says for how
  * long a worker has been at one job. A disk that hangs

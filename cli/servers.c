@@ -60,6 +60,7 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
         .receiver = app_receive(app),
         .settings = s->settings,
         .config = config,
+        .store = app_store(app, NULL),
         .version = PROFPULL_VERSION,
         .healthy = servers_on_healthy,
         .ready = servers_on_ready,

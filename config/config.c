@@ -163,7 +163,7 @@ static void share_memory(const struct reader *r, struct config *c)
     memory_plan(&in, &c->memory);
     c->global.bodies_max_bytes = c->memory.bodies;
     c->global.delta_state_max_bytes = c->memory.baselines;
-    endpoints_share_memory(c);
+    endpoints_complete(c);
 }
 
 static void read_tree(struct reader *r, const struct yaml_node *root, struct config *c)

@@ -290,6 +290,13 @@ struct config_endpoint {
     uint64_t spool_max_bytes;
     int64_t spool_fsync_ms; /* CONFIG_FSYNC_ALWAYS, CONFIG_FSYNC_NEVER, or how long it may wait */
     unsigned concurrency;
+    /* Of a directory: what is kept; 0: all. */
+    int64_t retention_max_age_ms;
+    uint64_t retention_max_bytes;
+    /* Of a store. */
+    int64_t store_stretch_ms;            /* of one file */
+    int64_t store_merge_ms;              /* profiles of so much time become one; 0: never */
+    unsigned store_merge_cpu;            /* percent of one core for that */
     struct config_pairs external_labels; /* of this endpoint: its own over the global ones */
     struct config_pairs own_labels;      /* as the file gives them */
     struct config_label_limits label_limits;

@@ -52,28 +52,34 @@ static void write_protocol(struct dumper *d, const char *key, const void *arg, c
 
 static const struct kind kind_protocol = {.read = read_protocol, .write = write_protocol};
 
-/* file:// and an absolute path that is more than the root. */
-static bool is_file_url(struct sv v)
+/* A scheme, "://" and an absolute path that is more than the root. */
+static bool is_directory_url(struct sv v, const char *scheme)
 {
-    static const struct sv scheme = {"file://", 7};
-    if (!sv_starts_with(v, scheme)) {
+    struct sv name = sv_from(scheme);
+    if (!sv_starts_with(v, name) || !sv_starts_with(sv_skip(v, name.n), SV("://"))) {
         return false;
     }
-    struct sv path = {v.p + scheme.n, v.n - scheme.n};
+    struct sv path = sv_skip(v, name.n + strlen("://"));
     while (path.n > 0 && path.p[path.n - 1] == '/') {
         path.n--;
     }
     return path.n > 0 && path.p[0] == '/' && !sv_starts_with(path, SV("//"));
 }
 
+/* Whether a URL names a directory, and not a server. */
+static bool is_local_url(struct sv v)
+{
+    return is_directory_url(v, "file") || is_directory_url(v, "store");
+}
+
 static bool check_url(struct sv v)
 {
-    return is_file_url(v) || check_http_url(v);
+    return is_local_url(v) || check_http_url(v);
 }
 
 static const struct text_kind text_url = {
     .expected = "a URL such as \"http://host:4040\" without user, query and fragment, or "
-                "\"file:///directory\"",
+                "\"file:///directory\" or \"store:///directory\"",
     .ok = check_url,
     .url = true};
 
@@ -186,12 +192,64 @@ static void check_queue(struct reader *r, const struct place *at, bool clean, vo
 static const struct range range_queue_bytes = {1024, UINT64_C(1) << 40};
 
 static const struct field queue_rows[] = {
-    /* A share of memory_limit unless it is given: see endpoints_share_memory(). */
+    /* A share of memory_limit unless it is given: see endpoints_complete(). */
     ROW(config_endpoint, "max_bytes", queue_max_bytes, &kind_size, .arg = &range_queue_bytes),
     ROW(config_endpoint, "spool_directory", spool_directory, &kind_text, .arg = &text_file_name),
     PART(NULL, &kind_mapping, .arg = &schema_spool, .when = has_spool),
 };
 static const struct schema schema_queue = SCHEMA(queue_rows, 0, .check = check_queue);
+
+/* ---- directories ----------------------------------------------------------------------------- */
+
+#define DAY_MS (24 * HOUR_MS)
+/* Not given: what the protocol says; see endpoints_complete(). */
+#define UNSET_MS INT64_C(-1)
+#define UNSET_BYTES UINT64_MAX
+
+static const struct range range_kept_age = {0, 100 * 366 * DAY_MS};
+static const struct range range_kept_bytes = {0, UINT64_C(1) << 50};
+static const struct range range_stretch = {60 * 1000, 7 * DAY_MS};
+static const struct range range_merge = {0, DAY_MS};
+static const struct range range_percent = {1, 100};
+
+static const struct field retention_rows[] = {
+    ROW(config_endpoint, "max_age", retention_max_age_ms, &kind_duration, .arg = &range_kept_age,
+        .initial.ms = UNSET_MS),
+    ROW(config_endpoint, "max_bytes", retention_max_bytes, &kind_size, .arg = &range_kept_bytes,
+        .initial.size = UNSET_BYTES),
+};
+static const struct schema schema_retention = SCHEMA(retention_rows, 0);
+
+static void check_store(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    const struct config_endpoint *e = out;
+    if (clean && e->store_stretch_ms % 1000 != 0) {
+        struct place place = place_of_key(at, "stretch");
+        reader_error(r, &place, "expected whole seconds");
+    }
+}
+
+static const struct field store_rows[] = {
+    ROW(config_endpoint, "stretch", store_stretch_ms, &kind_duration, .arg = &range_stretch,
+        .initial.ms = 60 * 60 * 1000),
+    ROW(config_endpoint, "merge", store_merge_ms, &kind_duration, .arg = &range_merge,
+        .initial.ms = 5 * 60 * 1000),
+    ROW(config_endpoint, "merge_cpu", store_merge_cpu, &kind_unsigned, .arg = &range_percent,
+        .initial.number = 25),
+};
+static const struct schema schema_store = SCHEMA(store_rows, 0, .check = check_store);
+
+static bool is_directory(const void *record)
+{
+    const struct config_protocol *p = ((const struct config_endpoint *)record)->protocol;
+    return p != NULL && p->scheme != NULL;
+}
+
+static bool is_store(const void *record)
+{
+    const struct config_protocol *p = ((const struct config_endpoint *)record)->protocol;
+    return p != NULL && p->is_store;
+}
 
 /* ---- an endpoint ----------------------------------------------------------------------------- */
 
@@ -209,12 +267,13 @@ const struct config_protocol *config_protocol_of_url(const struct config_protoco
                                                      const char *url)
 {
     struct sv text = sv_from(url);
-    bool is_file = is_file_url(text);
+    bool local = is_local_url(text);
     while (text.n > 0 && text.p[text.n - 1] == '/') {
         text.n--;
     }
     for (; all != NULL && *all != NULL; all++) {
-        if (is_file ? (*all)->is_directory : has_path(*all, text)) {
+        const char *scheme = (*all)->scheme;
+        if (local ? scheme != NULL && is_directory_url(text, scheme) : has_path(*all, text)) {
             return *all;
         }
     }
@@ -242,12 +301,37 @@ static void check_protocol(struct reader *r, const struct place *at, struct conf
 {
     bool given = names_protocol(at->node);
     struct place place = place_of_key(at, given ? "protocol" : "url");
-    bool file = is_file_url(sv_from(e->url));
+    struct sv url = sv_from(e->url);
     if (!given) {
         take_protocol_of_url(r, e);
-    } else if (e->protocol != NULL && file != e->protocol->is_directory) {
+        return;
+    }
+    const char *scheme = e->protocol != NULL ? e->protocol->scheme : NULL;
+    bool fits = scheme != NULL ? is_directory_url(url, scheme) : !is_local_url(url);
+    if (e->protocol != NULL && !fits) {
         reader_error(r, &place, "protocol \"%s\" does not go with a URL that begins with %s",
-                     e->protocol->name, file ? "file://" : "http");
+                     e->protocol->name,
+                     !is_local_url(url)               ? "http"
+                     : is_directory_url(url, "store") ? "store://"
+                                                      : "file://");
+    }
+}
+
+/* Complains about keys of destinations that this one is not. */
+static void check_directory_keys(struct reader *r, const struct place *at,
+                                 const struct config_endpoint *e)
+{
+    static const struct {
+        const char *key;
+        const char *problem;
+    } keys[] = {{"retention", "has no effect: only file:// and store:// keep profiles"},
+                {"store", "has no effect without a URL that begins with store://"}};
+    bool has[] = {e->protocol->scheme != NULL, e->protocol->is_store};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct place place = place_of_key(at, keys[i].key);
+        if (!has[i] && place.node != at->node) {
+            reader_error(r, &place, "%s", keys[i].problem);
+        }
     }
 }
 
@@ -272,6 +356,9 @@ static void check_endpoint(struct reader *r, const struct place *at, bool clean,
     check_tenant(r, at, e);
     if (e->url != NULL && clean && r->reported == before) {
         check_protocol(r, at, e);
+        if (e->protocol != NULL) {
+            check_directory_keys(r, at, e);
+        }
     }
 }
 
@@ -291,6 +378,8 @@ static const struct field endpoint_rows[] = {
         .arg = &range_interval, .initial.ms = 10000),
     PART("retry", &kind_mapping, .arg = &schema_retry),
     PART("queue", &kind_mapping, .arg = &schema_queue),
+    PART("retention", &kind_mapping, .arg = &schema_retention, .when = is_directory),
+    PART("store", &kind_mapping, .arg = &schema_store, .when = is_store),
     ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency,
         .initial.number = 16),
     ROW(config_endpoint, "label_limits", label_limits, &kind_mapping, .arg = &schema_label_limits),
@@ -433,7 +522,7 @@ static bool check_server(struct reader *r, const struct config_endpoint *e, cons
 {
     char message[1024];
     const char *what = confidential(e);
-    if (e->url == NULL || what == NULL || is_file_url(sv_from(url)) || same_server(e->url, url)) {
+    if (e->url == NULL || what == NULL || is_local_url(sv_from(url)) || same_server(e->url, url)) {
         return true;
     }
     snprintf(message, sizeof(message),
@@ -481,13 +570,20 @@ static void check_urls(struct reader *r, const struct place *list, const struct 
     }
 }
 
-void endpoints_share_memory(struct config *c)
+void endpoints_complete(struct config *c)
 {
     /* Our own array, which nobody else has seen yet. */
     struct config_endpoint *at = (struct config_endpoint *)(uintptr_t)c->endpoints;
     for (size_t i = 0; i < c->n_endpoints; i++) {
         if (at[i].queue_max_bytes == 0) {
             at[i].queue_max_bytes = c->memory.queue;
+        }
+        const struct config_protocol *p = at[i].protocol;
+        if (at[i].retention_max_age_ms == UNSET_MS) {
+            at[i].retention_max_age_ms = p != NULL ? p->max_age_ms : 0;
+        }
+        if (at[i].retention_max_bytes == UNSET_BYTES) {
+            at[i].retention_max_bytes = p != NULL ? p->max_bytes : 0;
         }
     }
 }
@@ -505,7 +601,7 @@ void read_one_endpoint(struct reader *r, const struct place *at, struct config *
     c->endpoints = e;
     c->n_endpoints = 1;
     c->memory.queue = MEMORY_QUEUE_DEFAULT;
-    endpoints_share_memory(c);
+    endpoints_complete(c);
 }
 
 void read_endpoints(struct reader *r, const struct place *root, struct config *c)

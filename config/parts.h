@@ -92,8 +92,9 @@ const struct config_protocol *const *reader_protocols(const struct reader *r);
 /* The list `write` of a root; checks it and adds the settings of the command line (endpoints.c). */
 void read_endpoints(struct reader *r, const struct place *root, struct config *c);
 
-/* Gives the queues without a ceiling that of c->memory (endpoints.c). */
-void endpoints_share_memory(struct config *c);
+/* Gives the endpoints what was not given and depends on other parts: the ceiling of queues, from
+ * c->memory, and what directories keep (endpoints.c). */
+void endpoints_complete(struct config *c);
 
 /* One endpoint, which becomes the only one of the configuration (endpoints.c). */
 void read_one_endpoint(struct reader *r, const struct place *at, struct config *c);

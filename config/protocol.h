@@ -7,6 +7,7 @@
 #define PROFPULL_CONFIG_PROTOCOL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define CONFIG_PROTOCOL_PATHS 3
 
@@ -15,12 +16,18 @@ struct config_protocol {
     /* HTTP: a URL that ends in one of these (NULL-terminated) speaks this protocol and no other.
      * The first is the path that profiles are posted to. */
     const char *paths[CONFIG_PROTOCOL_PATHS];
-    bool is_directory; /* its URL is "file:///DIR", and every such URL is this protocol's */
-    bool takes_jfr;    /* besides pprof, which all protocols take */
+    /* Not HTTP: the scheme of its URLs, "file" for "file:///DIR"; every such URL is this
+     * protocol's. */
+    const char *scheme;
+    /* What it keeps unless the endpoint says otherwise; 0: all. */
+    int64_t max_age_ms;
+    uint64_t max_bytes;
+    bool is_store;  /* it has the keys of `store` */
+    bool takes_jfr; /* besides pprof, which all protocols take */
 };
 
-/* The protocol of a URL that can mean only one: file://, or the path of a method. NULL if it could
- * mean any. all may be NULL. */
+/* The protocol of a URL that can mean only one: file://, store://, or the path of a method. NULL if
+ * it could mean any. all may be NULL. */
 const struct config_protocol *config_protocol_of_url(const struct config_protocol *const *all,
                                                      const char *url);
 

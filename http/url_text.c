@@ -240,10 +240,9 @@ bool url_join(struct sv base, struct sv path, struct sv query, struct buf *out)
     return buf_ok(out);
 }
 
-/* The path of a file URL, still encoded. */
-static struct sv file_path(struct sv url)
+/* The path of a file URL after its scheme, still encoded. */
+static struct sv file_path(struct sv path)
 {
-    struct sv path = sv_skip(url, strlen("file:"));
     if (sv_starts_with(path, SV("//localhost/"))) {
         return sv_skip(path, strlen("//localhost"));
     }
@@ -253,8 +252,11 @@ static struct sv file_path(struct sv url)
 bool url_to_directory(struct sv url, struct buf *out, struct err *err)
 {
     static const char expected[] = "expected a URL such as \"file:///var/lib/profiles\"";
-    bool is_url = sv_starts_with(url, SV("file:"));
-    struct sv path = is_url ? file_path(url) : url;
+    struct sv scheme = SV("");
+    struct sv path = url;
+    bool is_url = sv_cut(url, ':', &scheme, &path) &&
+                  (sv_eq_str(scheme, "file") || sv_eq_str(scheme, "store"));
+    path = is_url ? file_path(path) : url;
     bool absolute = path.n > 0 && path.p[0] == '/' && !sv_starts_with(path, SV("//"));
     path = strip_slashes(path);
     if (!absolute || path.n == 0) {

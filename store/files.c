@@ -237,6 +237,12 @@ bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
     }
     if (!ok) {
         err_sys(err, "cannot remove %s", name);
+        pthread_mutex_lock(&s->lock);
+        f->gone = false;
+        if (add(s, f)) {
+            listed = NULL;
+        }
+        pthread_mutex_unlock(&s->lock);
     }
     store_file_unref(listed);
     return ok;

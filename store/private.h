@@ -38,6 +38,7 @@ struct store_file {
     uint64_t singles; /* of them not merged */
     int64_t oldest_ns;
     int64_t newest_ns;
+    uint64_t left;  /* singles after the last merging */
     unsigned scans; /* that read it */
     bool merging;   /* its bodies are being replaced: scans wait */
 };
@@ -101,6 +102,23 @@ void store_id_format(int64_t time_ns, uint64_t hash, int64_t row, char out[STORE
 bool store_id_parse(struct sv text, int64_t *ret_time_ms, uint64_t *ret_hash, int64_t *ret_row);
 bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_hash);
 
+/* The files that are written, with references; at most STORE_WRITERS_MAX. */
+size_t store_writers_files(struct store *s, struct store_file **ret);
+/* Closes those whose stretch is over and that nothing came for in so long. */
+void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms);
+
+/* ---- on the store's own thread (maintain.c, merging.c) --------------------------------------- */
+
+bool store_background_start(struct store *s, struct err *err);
+void store_background_stop(struct store *s);
+/* One round of all of it, as of a wall time; also for tests. */
+void store_maintain(struct store *s, int64_t now_ns);
+void store_merge_files(struct store *s, int64_t now_ns);
+/* Copies the log of a file into it; truncate: waits for readers, and empties it. */
+bool store_checkpoint(struct db *db, bool truncate, struct err *err);
+/* False if the store closes meanwhile. */
+bool store_pause(struct store *s, int64_t ms);
+
 /* ---- the store ------------------------------------------------------------------------------- */
 
 struct store_metrics {
@@ -113,14 +131,20 @@ struct store_metrics {
     struct metric_cell *unsplit;
     struct metric_cell *bad_rows;
     struct metric *removed; /* by reason */
+    struct metric_cell *merged;
+    struct metric_cell *merged_bytes;
+    struct metric_cell *merges_bytes;
+    struct metric_cell *unmergeable;
+    struct metric_cell *merge_failures;
 };
 
 struct store {
     struct store_options options; /* name and directory are copies */
     struct store_metrics metrics;
     int lock_fd;
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t changed;
+    pthread_mutex_t lock;   /* guards what follows */
+    pthread_cond_t changed; /* monotonic */
+    bool stopping;
     struct store_file **files; /* in order of names */
     size_t n_files;
     size_t files_cap;
@@ -132,6 +156,9 @@ struct store {
     struct scratch *scratch;
     uint64_t uses; /* of files by puts */
     uint64_t batch_start;
+    pthread_mutex_t maintain_lock; /* one round at a time */
+    pthread_t thread;
+    bool has_thread;
 };
 
 #endif

@@ -30,6 +30,7 @@ struct writing {
     struct map *sets;   /* blob -> row, as a pointer */
     struct map *series; /* set and labels -> struct known_series */
     uint64_t used;      /* when, for choosing which to close */
+    int64_t used_ms;
     /* The transaction. */
     bool open;
     struct err problem; /* it has failed, as do all further puts of the batch */
@@ -135,6 +136,33 @@ void store_writers_close(struct store *s, const struct store_file *f)
     pthread_mutex_unlock(&s->write_lock);
 }
 
+size_t store_writers_files(struct store *s, struct store_file **ret)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&s->write_lock);
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        if (s->writers[i] != NULL) {
+            ret[n++] = store_file_ref(s->writers[i]->file);
+        }
+    }
+    pthread_mutex_unlock(&s->write_lock);
+    return n;
+}
+
+void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms)
+{
+    int64_t now_ms = clock_mono_ms();
+    pthread_mutex_lock(&s->write_lock);
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        struct writing *w = s->writers[i];
+        if (w != NULL && store_file_until_ns(w->file) < now_ns && now_ms - w->used_ms > idle_ms) {
+            writing_free(w);
+            s->writers[i] = NULL;
+        }
+    }
+    pthread_mutex_unlock(&s->write_lock);
+}
+
 static bool is_replaced(const struct writing *w)
 {
     struct stat st;
@@ -216,6 +244,7 @@ static struct writing *writing_of(struct store *s, int64_t from_ns, bool *ret_no
     store_file_unref(f);
     if (w != NULL) {
         w->used = ++s->uses;
+        w->used_ms = clock_mono_ms();
     }
     return w;
 }

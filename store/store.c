@@ -43,6 +43,21 @@ static void make_metrics(struct store *s)
                             "Profiles that the store had already, and that were not kept twice.");
     m->unsplit = cell_of(s, METRIC_COUNTER, "profpull_store_unsplit_total",
                          "Profiles whose samples have too many different labels to make series.");
+    m->removed = metrics_family(all, METRIC_COUNTER, "profpull_store_files_removed_total",
+                                "Files of the store that retention has removed, by reason: age, "
+                                "bytes.",
+                                "endpoint", "reason");
+    m->merged = cell_of(s, METRIC_COUNTER, "profpull_store_merged_total",
+                        "Profiles of the store that became part of a merged one.");
+    m->merged_bytes = cell_of(s, METRIC_COUNTER, "profpull_store_merged_bytes_total",
+                              "Bytes of the profiles that became part of a merged one.");
+    m->merges_bytes = cell_of(s, METRIC_COUNTER, "profpull_store_merges_bytes_total",
+                              "Bytes of the merged profiles that replaced them.");
+    m->unmergeable = cell_of(s, METRIC_COUNTER, "profpull_store_unmergeable_total",
+                             "Profiles of the store that cannot be merged, and stay as they are.");
+    m->merge_failures = cell_of(s, METRIC_COUNTER, "profpull_store_merge_failures_total",
+                                "Passes over a file of the store that ended before all of its "
+                                "profiles were merged.");
     m->bad_rows = cell_of(s, METRIC_COUNTER, "profpull_store_damaged_profiles_total",
                           "Profiles that were read and whose bytes have changed on the disk.");
 }
@@ -58,6 +73,9 @@ static void store_collect(struct metrics_out *out, void *arg)
     metrics_out_sample(out, labels, 1, (double)stats.files);
     metrics_out_family(out, "profpull_store_profiles", "Profiles in the store.", METRIC_GAUGE);
     metrics_out_sample(out, labels, 1, (double)stats.profiles);
+    metrics_out_family(out, "profpull_store_singles", "Profiles in the store that are not merged.",
+                       METRIC_GAUGE);
+    metrics_out_sample(out, labels, 1, (double)stats.singles);
     metrics_out_family(out, "profpull_store_bytes", "Bytes of the files of the store.",
                        METRIC_GAUGE);
     metrics_out_sample(out, labels, 1, (double)stats.bytes);
@@ -77,6 +95,9 @@ static bool start(struct store *s, const struct store_options *o, struct err *er
     if (!store_take_directory(s, err) || !store_list(s, err)) {
         return false;
     }
+    if (!store_background_start(s, err)) {
+        return false;
+    }
     return o->metrics == NULL || metrics_collector(o->metrics, store_collect, s) || err_memory(err);
 }
 
@@ -92,7 +113,12 @@ struct store *store_open(const struct store_options *options, struct err *err)
     s->lock_fd = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->write_lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
+    pthread_mutex_init(&s->maintain_lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     return start(s, options, err) ? s : store_close(s);
 }
 
@@ -101,6 +127,7 @@ struct store *store_close(struct store *s)
     if (s == NULL) {
         return NULL;
     }
+    store_background_stop(s);
     store_writers_close(s, NULL);
     store_readers_close(s, NULL);
     store_files_free(s->files, s->n_files);
@@ -109,6 +136,7 @@ struct store *store_close(struct store *s)
         close(s->lock_fd);
     }
     pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->maintain_lock);
     pthread_mutex_destroy(&s->write_lock);
     pthread_mutex_destroy(&s->lock);
     free((char *)(uintptr_t)s->options.name);
@@ -127,6 +155,7 @@ void store_stats(struct store *s, struct store_stats *ret)
         ret->bytes += store_file_bytes(f);
         if (f->profiles > 0) {
             ret->profiles += f->profiles;
+            ret->singles += f->singles;
             ret->oldest_ns = f->oldest_ns < ret->oldest_ns ? f->oldest_ns : ret->oldest_ns;
             ret->newest_ns = f->newest_ns > ret->newest_ns ? f->newest_ns : ret->newest_ns;
         }

@@ -36,6 +36,7 @@ struct store_options {
     int64_t max_age_ms;    /* 0: for ever */
     uint64_t max_bytes;    /* of all files; 0: any number */
     int64_t merge_ms;      /* profiles of closed stretches are merged to one for each; 0: never */
+    unsigned merge_cpu;    /* percent of one core that merging may take; 0: 25 */
     struct log *log;
     struct metrics *metrics; /* may be NULL */
 };
@@ -163,6 +164,7 @@ bool store_get(struct store *s, struct sv id, bool *ret_found,
 struct store_stats {
     uint64_t files;
     uint64_t profiles;
+    uint64_t singles; /* of them not merged */
     uint64_t bytes;
     int64_t oldest_ns;
     int64_t newest_ns;

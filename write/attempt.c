@@ -28,6 +28,7 @@ struct attempt {
     const struct protocol *protocol;
     struct work work;
     struct sink *sink;
+    struct delivery delivery;
     atomic_bool abandoned; /* what has not begun need not begin */
 };
 
@@ -175,13 +176,54 @@ static struct attempt *of_work(struct work *w)
     return (struct attempt *)(void *)((char *)w - offsetof(struct attempt, work));
 }
 
+static struct attempt *of_delivery(struct delivery *d)
+{
+    return (struct attempt *)(void *)((char *)d - offsetof(struct attempt, delivery));
+}
+
+static void add_waiting(struct sink *s, struct delivery *d)
+{
+    pthread_mutex_lock(&s->lock);
+    *s->end = d;
+    s->end = &d->next;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Takes those that wait, without those that were abandoned. Their own work finds nothing to do
+ * then, and until it runs they live. */
+static size_t take_waiting(struct sink *s, struct delivery *ret[SINK_BATCH_MAX])
+{
+    size_t n = 0;
+    pthread_mutex_lock(&s->lock);
+    while (s->first != NULL && n < SINK_BATCH_MAX) {
+        struct delivery *d = s->first;
+        s->first = d->next;
+        d->taken = true;
+        if (!atomic_load(&of_delivery(d)->abandoned)) {
+            ret[n++] = d;
+        }
+    }
+    if (s->first == NULL) {
+        s->end = &s->first;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 static void attempt_deliver(struct work *w)
 {
     struct attempt *a = of_work(w);
-    if (atomic_load(&a->abandoned)) {
+    struct delivery *all[SINK_BATCH_MAX];
+    if (a->sink->deliver_all == NULL) {
+        if (!atomic_load(&a->abandoned)) {
+            a->protocol->deliver(a->sink, &a->series, a->profile, &a->answer);
+        }
         return;
     }
-    a->protocol->deliver(a->sink, &a->series, a->profile, &a->answer);
+    size_t n = a->delivery.taken ? 0 : take_waiting(a->sink, all);
+    if (n > 0) {
+        a->sink->deliver_all(a->sink, all, n);
+    }
 }
 
 static void attempt_delivered(struct work *w)
@@ -201,6 +243,11 @@ static enum request_status start_delivery(struct attempt *a)
     a->work = (struct work){
         .home = a->destination->options->loop, .run = attempt_deliver, .done = attempt_delivered};
     atomic_init(&a->abandoned, false);
+    a->delivery =
+        (struct delivery){.series = &a->series, .profile = a->profile, .answer = &a->answer};
+    if (a->sink->deliver_all != NULL) {
+        add_waiting(a->sink, &a->delivery);
+    }
     sink_thread_submit(a->destination->sink_thread, &a->work);
     return REQUEST_OK;
 }

@@ -8,6 +8,7 @@
 #ifndef PROFPULL_WRITE_PROTOCOL_H
 #define PROFPULL_WRITE_PROTOCOL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/err.h"
@@ -19,12 +20,34 @@
 #include "write/request.h"
 #include "write/series.h"
 
+/* One profile for a destination that is not HTTP. */
+struct delivery {
+    const struct series *series;
+    const struct profile *profile;
+    struct answer *answer; /* to be set */
+    /* Private to attempt.c. */
+    struct delivery *next;
+    bool taken;
+};
+
+/* The most profiles that are delivered at once. */
+#define SINK_BATCH_MAX 256
+
 /* What a protocol without HTTP keeps for a destination: the first member of its own struct.
  * Reference-counted, because a delivery may outlive the writer. */
 struct sink {
     atomic_uint refs;
     void (*free)(struct sink *s);
+    /* Delivers all profiles that wait, at most SINK_BATCH_MAX, on the thread of the destination.
+     * NULL: the protocol delivers them one by one. */
+    void (*deliver_all)(struct sink *s, struct delivery *const *all, size_t n);
+    /* Those that wait, in order of their work; under the lock. Private to attempt.c. */
+    pthread_mutex_t lock;
+    struct delivery *first;
+    struct delivery **end;
 };
+/* With one reference for the caller. */
+void sink_init(struct sink *s, void (*free_sink)(struct sink *s));
 
 struct protocol {
     struct config_protocol config; /* the first member, see protocol_of() */
@@ -39,7 +62,8 @@ struct protocol {
      * refuses the profile, a 5xx is the server's trouble. */
     void (*classify)(const struct answer_input *in, const struct reply *r, struct answer *a);
 
-    /* Not HTTP: opens the destination, with one reference for the caller. */
+    /* Not HTTP: opens the destination, with one reference for the caller. NULL without build: what
+     * it needs is in another room, and the options of the writer open it. */
     struct sink *(*open)(const char *url, struct err *err);
     /* Writes one profile, on the thread of the destination. */
     void (*deliver)(struct sink *sink, const struct series *s, const struct profile *p,

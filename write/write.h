@@ -61,6 +61,7 @@ struct write_ledger {
 };
 
 struct writer;
+struct sink;
 
 enum write_outcome { WRITE_SENT, WRITE_RETRIED, WRITE_DROPPED };
 
@@ -87,6 +88,10 @@ struct writer_options {
      * NULL. */
     void (*on_attempt)(void *arg, const struct write_attempt *attempt);
     void *attempt_arg;
+    /* Opens a destination of a protocol that is in another room (protocol.h); what it returns has
+     * deliver_all. NULL: there are none. */
+    struct sink *(*open_sink)(void *arg, const struct config_endpoint *endpoint, struct err *err);
+    void *open_arg;
 };
 
 /* Prepares all endpoints; creates the directory of a file endpoint. An error names the endpoint. */

@@ -419,7 +419,13 @@ static bool make_spool(struct destination *d, struct err *err)
 static bool open_sink(struct destination *d, struct err *err)
 {
     const struct writer_options *o = d->options;
-    d->sink = d->protocol->open(d->config->url, err);
+    if (d->protocol->open != NULL) {
+        d->sink = d->protocol->open(d->config->url, err);
+    } else if (o->open_sink != NULL) {
+        d->sink = o->open_sink(o->open_arg, d->config, err);
+    } else {
+        err_set(err, ERR_INPUT, "this command cannot write to %s://", d->config->protocol->scheme);
+    }
     if (d->sink != NULL) {
         d->sink_thread = sink_thread_new(o->loop, o->log, d->config->name, err);
     }
@@ -448,7 +454,7 @@ static bool make_destination(struct writer *w, size_t i, struct err *err)
     if (d->config->spool_directory != NULL && !make_spool(d, err)) {
         return false;
     }
-    return d->protocol->open == NULL || open_sink(d, err);
+    return d->protocol->build != NULL || open_sink(d, err);
 }
 
 static bool make_destinations(struct writer *w, struct err *err)

@@ -11,7 +11,7 @@ static const struct config_protocol testing_push = {.name = "push",
 static const struct config_protocol testing_ingest = {
     .name = "ingest", .paths = {"/ingest", "/api/v1/profile"}, .takes_jfr = true};
 static const struct config_protocol testing_file = {
-    .name = "file", .is_directory = true, .takes_jfr = true};
+    .name = "file", .scheme = "file", .takes_jfr = true};
 static const struct config_protocol testing_profefe = {.name = "profefe",
                                                        .paths = {"/api/0/profiles"}};
 static const struct config_protocol *const testing_protocols[] = {

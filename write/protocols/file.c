@@ -92,8 +92,7 @@ struct sink *file_open(const char *url, struct err *err)
         err_memory(err);
         return NULL;
     }
-    atomic_init(&s->sink.refs, 1);
-    s->sink.free = file_sink_free;
+    sink_init(&s->sink, file_sink_free);
     pthread_mutex_init(&s->lock, NULL);
     return open_sink(s, url, err) ? &s->sink : sink_unref(&s->sink);
 }
@@ -383,7 +382,7 @@ const struct readback readback_file = {.directory = directory_of};
 /* ---- the row --------------------------------------------------------------------------------- */
 
 const struct protocol protocol_file = {
-    .config = {.name = "file", .is_directory = true, .takes_jfr = true},
+    .config = {.name = "file", .scheme = "file", .takes_jfr = true},
     .labels = {.names = SERIES_NAMES_ALL, .unlimited = true},
     .open = file_open,
     .deliver = file_deliver,

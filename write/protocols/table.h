@@ -10,6 +10,7 @@
     ROW(push)                                                                                      \
     ROW(ingest)                                                                                    \
     ROW(file)                                                                                      \
+    ROW(store)                                                                                     \
     ROW(profefe)
 
 #define PROTOCOL_DECLARE(name) extern const struct protocol protocol_##name;
