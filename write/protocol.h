@@ -64,7 +64,7 @@ struct protocol {
 
     /* Not HTTP: opens the destination, with one reference for the caller. NULL without build: what
      * it needs is in another room, and the options of the writer open it. */
-    struct sink *(*open)(const char *url, struct err *err);
+    struct sink *(*open)(const struct config_endpoint *endpoint, struct err *err);
     /* Writes one profile, on the thread of the destination. */
     void (*deliver)(struct sink *sink, const struct series *s, const struct profile *p,
                     struct answer *ret_answer);

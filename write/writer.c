@@ -420,7 +420,7 @@ static bool open_sink(struct destination *d, struct err *err)
 {
     const struct writer_options *o = d->options;
     if (d->protocol->open != NULL) {
-        d->sink = d->protocol->open(d->config->url, err);
+        d->sink = d->protocol->open(d->config, err);
     } else if (o->open_sink != NULL) {
         d->sink = o->open_sink(o->open_arg, d->config, err);
     } else {

@@ -14,7 +14,13 @@ static const struct config_protocol testing_file = {
     .name = "file", .scheme = "file", .takes_jfr = true};
 static const struct config_protocol testing_profefe = {.name = "profefe",
                                                        .paths = {"/api/0/profiles"}};
+static const struct config_protocol testing_store = {.name = "store",
+                                                     .scheme = "store",
+                                                     .max_age_ms = 1000,
+                                                     .max_bytes = 2000,
+                                                     .takes_jfr = true,
+                                                     .is_store = true};
 static const struct config_protocol *const testing_protocols[] = {
-    &testing_push, &testing_ingest, &testing_file, &testing_profefe, NULL};
+    &testing_push, &testing_ingest, &testing_file, &testing_profefe, &testing_store, NULL};
 
 #endif

@@ -361,7 +361,7 @@ static void mistakes_in_profiles(void **state)
          ""},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr}]}\n"),
          "f:3:13: scrape_configs[0].profiles: \"n\" has the format jfr, which the protocols push "
-         "and profefe cannot carry: an endpoint with protocol ingest or file is needed in "
+         "and profefe cannot carry: an endpoint with protocol ingest, file or store is needed in "
          "forward_to\n"},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr, delta: auto, enabled: "
              "false}]}\n"),
@@ -515,7 +515,7 @@ static void mistakes_in_endpoints(void **state)
     (void)state;
 #define URL_EXPECTED                                                                               \
     "expected a URL such as \"http://host:4040\" without user, query and fragment, or "            \
-    "\"file:///directory\""
+    "\"file:///directory\" or \"store:///directory\""
     static const struct mistake cases[] = {
         {"scrape_configs: [{job_name: a}]\n", "f:1:1: write: at least one endpoint is needed\n"},
         {"scrape_configs: [{job_name: a}]\nwrite: {url: x}\n",
@@ -553,9 +553,26 @@ static void mistakes_in_endpoints(void **state)
         {WRITE("  protocol: file\n"), "f:4:13: write[0].protocol: protocol \"file\" does not go "
                                       "with a URL that begins with http\n"},
         {WRITE("  protocol: profefe\n"), ""},
+        {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'store:///x', protocol: file}]\n",
+         "f:2:39: write[0].protocol: protocol \"file\" does not go with a URL that begins with "
+         "store://\n"},
+        {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'store://x'}]\n",
+         "f:2:15: write[0].url: " URL_EXPECTED ", got \"store://x\"\n"},
+        {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'store:///x', retention: {max_age: 1d}, "
+         "store: {stretch: 2h, merge: 0s, merge_cpu: 100}}]\n",
+         ""},
+        {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'file:///x', retention: {max_bytes: 1GB}, "
+         "store: {merge: 1m}}]\n",
+         "f:2:64: write[0].store: has no effect without a URL that begins with store://\n"},
+        {WRITE("  retention: {max_age: 1d}\n"),
+         "f:4:14: write[0].retention: has no effect: only file:// and store:// keep profiles\n"},
+        {"scrape_configs: [{job_name: a}]\nwrite: [{url: 'store:///x', store: {stretch: "
+         "60001ms}}]\n",
+         "f:2:46: write[0].store.stretch: expected whole seconds\n"},
         {WRITE("  protocol: auto\n"), ""},
-        {WRITE("  protocol: otlp\n"), "f:4:13: write[0].protocol: expected \"push\", \"ingest\", "
-                                      "\"file\", \"profefe\" or \"auto\", got \"otlp\"\n"},
+        {WRITE("  protocol: otlp\n"),
+         "f:4:13: write[0].protocol: expected \"push\", \"ingest\", "
+         "\"file\", \"profefe\", \"store\" or \"auto\", got \"otlp\"\n"},
         {WRITE("- {url: 'http://y', name: b}\n"),
          "f:3:3: write[0]: missing required key \"name\" (there is more than one endpoint)\n"},
         {WRITE("  name: b\n- {url: 'http://y', name: b}\n"),

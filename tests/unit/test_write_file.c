@@ -2,6 +2,7 @@
 #include "tests/unit/testing.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "write/protocols/file.h"
+#include "write/protocols/file_retention.h"
 #include "write/protocols/table.h"
 
 static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
@@ -36,7 +38,8 @@ static int setup(void **state)
     f.dir = testing_mkdtemp();
     f.in = intern_new();
     (void)snprintf(url, sizeof(url), "file://%s/a/b", f.dir);
-    f.sink = file_open(url, &err);
+    struct config_endpoint endpoint = {.url = url};
+    f.sink = file_open(&endpoint, &err);
     *state = &f;
     return f.dir == NULL || f.in == NULL || f.sink == NULL;
 }
@@ -244,17 +247,132 @@ static void test_bad_urls(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     char url[512];
-    assert_null(file_open("file://host/x", &err));
+    struct config_endpoint endpoint = {.url = "file://host/x"};
+    assert_null(file_open(&endpoint, &err));
     CHECK_CONTAINS(err.msg, "expected a URL", "");
     err_clear(&err);
     testing_write_file(f->dir, "plain", "x");
     (void)snprintf(url, sizeof(url), "file://%s/plain", f->dir);
-    assert_null(file_open(url, &err));
+    endpoint.url = url;
+    assert_null(file_open(&endpoint, &err));
     CHECK_CONTAINS(err.msg, "/plain: Not a directory", "");
     err_clear(&err);
     (void)snprintf(url, sizeof(url), "file://%s/plain/below", f->dir);
-    assert_null(file_open(url, &err));
+    endpoint.url = url;
+    assert_null(file_open(&endpoint, &err));
     CHECK_CONTAINS(err.msg, "Not a directory", "");
+}
+
+/* ---- retention ------------------------------------------------------------------------------- */
+
+static char *read_index(const struct fixture *f)
+{
+    char path[600];
+    static char text[100000];
+    (void)snprintf(path, sizeof(path), "%s/a/b/index.jsonl", f->dir);
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    size_t n = fread(text, 1, sizeof(text) - 1, in);
+    text[n] = '\0';
+    fclose(in);
+    return text;
+}
+
+static bool is_there(const struct fixture *f, const char *name)
+{
+    char path[600];
+    (void)snprintf(path, sizeof(path), "%s/a/b/%s", f->dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static struct file_retention_result retain(const struct fixture *f, int64_t oldest_ns,
+                                           uint64_t max_bytes)
+{
+    char path[600];
+    struct err err = ERR_INIT;
+    struct file_retention_result result;
+    (void)snprintf(path, sizeof(path), "%s/a/b", f->dir);
+    struct file_retention r = {.root = open(path, O_RDONLY | O_DIRECTORY),
+                               .index = FILE_INDEX,
+                               .oldest_ns = oldest_ns,
+                               .max_bytes = max_bytes};
+    assert_true(r.root >= 0);
+    bool ok = file_retention_run(&r, &result, &err);
+    CHECK_STR(err.msg, "", "");
+    assert_true(ok);
+    close(r.root);
+    return result;
+}
+
+static void test_old_files_are_removed_with_their_lines(void **state)
+{
+    struct fixture *f = *state;
+    struct answer a;
+    for (int64_t i = 0; i < 3; i++) {
+        char type[] = {'t', (char)('0' + i), '\0'};
+        struct profile *p = make(f, "cart", type, "\x1f\x8bxx", 4);
+        p->until_ns += i * NS_PER_S;
+        write_profile(f, p, &a);
+        assert_int_equal(a.class, ANSWER_SENT);
+    }
+    struct file_retention_result r = retain(f, UNTIL_NS + NS_PER_S, 0);
+    assert_true(r.removed == 1 && r.bytes == 8);
+    assert_false(is_there(f, "cart/t0"));
+    assert_true(is_there(f, "cart/t1"));
+    CHECK_CONTAINS(read_index(f), "{\"file\":\"cart/t1/", "");
+    assert_null(strstr(read_index(f), "cart/t0/"));
+    /* A tenth more than what is too much goes, so that rounds are rare. */
+    r = retain(f, INT64_MIN, 7);
+    assert_true(r.removed == 1 && r.bytes == 4);
+    assert_true(is_there(f, "cart/t2") && !is_there(f, "cart/t1"));
+    r = retain(f, INT64_MAX, 0);
+    assert_true(r.removed == 1 && r.bytes == 0 && !is_there(f, "cart"));
+    CHECK_STR(read_index(f), "", "");
+}
+
+static void test_lines_that_name_other_files_touch_nothing(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const files[] = {
+        "../../plain", "/etc/passwd", "a/../plain", "a/b/../../../plain", "plain", "a/b/c/../plain",
+        "a//plain",    ".a/b/c",      "",
+    };
+    char text[2000] = "no json\n";
+    size_t n = strlen(text);
+    testing_write_file(f->dir, "plain", "x");
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        n += (size_t)snprintf(text + n, sizeof(text) - n,
+                              "{\"file\":\"%s\",\"until\":\"2020-01-01T00:00:00Z\",\"size\":1}\n",
+                              files[i]);
+    }
+    char directory[600];
+    (void)snprintf(directory, sizeof(directory), "%s/a/b", f->dir);
+    testing_write_file(directory, "index.jsonl", text);
+    struct file_retention_result r = retain(f, INT64_MAX, 0);
+    assert_true(r.removed == 0 && r.bytes == 0);
+    CHECK_STR(read_index(f), text, "");
+    assert_true(is_there(f, "../../plain"));
+}
+
+static void test_the_sink_keeps_to_its_bytes(void **state)
+{
+    struct fixture *f = *state;
+    struct answer a;
+    char url[512];
+    struct err err = ERR_INIT;
+    (void)snprintf(url, sizeof(url), "file://%s/a/b", f->dir);
+    struct config_endpoint endpoint = {.url = url, .retention_max_bytes = 400};
+    sink_unref(f->sink);
+    f->sink = file_open(&endpoint, &err);
+    assert_non_null(f->sink);
+    for (int64_t i = 0; i < 300; i++) {
+        struct profile *p = make(f, "cart", "t", "\x1f\x8bxx", 4);
+        p->until_ns += i * NS_PER_S;
+        write_profile(f, p, &a);
+        assert_int_equal(a.class, ANSWER_SENT);
+    }
+    struct file_retention_result r = retain(f, INT64_MIN, 0);
+    assert_true(r.bytes <= 400 && r.bytes >= 340);
 }
 
 static void test_directory_that_vanishes(void **state)
@@ -385,6 +503,9 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_old_files_are_removed_with_their_lines),
+        TEST(test_lines_that_name_other_files_touch_nothing),
+        TEST(test_the_sink_keeps_to_its_bytes),
         TEST(test_gzip_byte_for_byte),
         TEST(test_jfr),
         TEST(test_plain_is_compressed),

@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "http/url.h"
 #include "pprof/gzip.h"
+#include "write/protocols/file_retention.h"
 #include "write/protocols/table.h"
 
 #define PATH_BYTES_MAX 4096
@@ -29,6 +30,11 @@ struct file_sink {
     atomic_uint_fast64_t next_temporary;
     char *directory;
     pthread_mutex_t lock; /* held to name a file and append to the index */
+    int64_t max_age_ms;   /* 0: any */
+    uint64_t max_bytes;   /* 0: any number */
+    /* Under the lock. */
+    uint64_t bytes;        /* of the files, as far as known */
+    int64_t next_round_ms; /* monotonic; 0: the first has not been */
 };
 
 /* One profile on its way to the disk. */
@@ -85,7 +91,7 @@ static bool open_sink(struct file_sink *s, const char *url, struct err *err)
     return fd >= 0;
 }
 
-struct sink *file_open(const char *url, struct err *err)
+struct sink *file_open(const struct config_endpoint *endpoint, struct err *err)
 {
     struct file_sink *s = calloc(1, sizeof(*s));
     if (s == NULL) {
@@ -94,7 +100,9 @@ struct sink *file_open(const char *url, struct err *err)
     }
     sink_init(&s->sink, file_sink_free);
     pthread_mutex_init(&s->lock, NULL);
-    return open_sink(s, url, err) ? &s->sink : sink_unref(&s->sink);
+    s->max_age_ms = endpoint->retention_max_age_ms;
+    s->max_bytes = endpoint->retention_max_bytes;
+    return open_sink(s, endpoint->url, err) ? &s->sink : sink_unref(&s->sink);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -303,6 +311,35 @@ static bool append_index(struct writing *w, struct err *err)
     return ok;
 }
 
+/* ---- retention ------------------------------------------------------------------------------- */
+
+#define ROUND_MS (5 * 60 * MS_PER_S)
+
+/* Removes what is beyond the retention, now and then. Under the sink's lock. */
+static bool retain(struct writing *w, struct err *err)
+{
+    struct file_sink *s = w->sink;
+    int64_t now_ms = clock_mono_ms();
+    bool due = s->next_round_ms == 0 || now_ms >= s->next_round_ms;
+    s->bytes += w->bytes;
+    if ((s->max_age_ms == 0 && s->max_bytes == 0) ||
+        (!due && (s->max_bytes == 0 || s->bytes <= s->max_bytes))) {
+        return true;
+    }
+    struct file_retention_result result;
+    struct file_retention r = {
+        .root = w->root,
+        .index = FILE_INDEX,
+        .oldest_ns = s->max_age_ms > 0 ? clock_wall_ns() - s->max_age_ms * NS_PER_MS : INT64_MIN,
+        .max_bytes = s->max_bytes};
+    bool ok = file_retention_run(&r, &result, err);
+    if (ok) {
+        s->bytes = result.bytes;
+    }
+    s->next_round_ms = now_ms + ROUND_MS;
+    return ok;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static int open_below(int parent, const char *name)
@@ -340,6 +377,9 @@ static bool publish(struct writing *w, struct err *err)
     bool ok = named && append_index(w, err);
     if (!ok) {
         (void)unlinkat(w->dir, named ? w->name : w->temporary, 0);
+    } else {
+        /* The profile is safe; what cannot be removed now is tried again. */
+        (void)retain(w, NULL);
     }
     pthread_mutex_unlock(&w->sink->lock);
     return ok;

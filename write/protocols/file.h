@@ -9,6 +9,9 @@
  * at any moment, not a loss of power. A gzip profile is kept byte for byte, a plain one is
  * compressed.
  *
+ * Files beyond the retention of the endpoint are removed, the oldest first, and their lines with
+ * them (file_retention.h): when the bytes are too many, and every few minutes for their age.
+ *
  * file_deliver() blocks on the disk, which may hang, and belongs on a thread of the destination's
  * own; any number may run at once.
  */
@@ -29,8 +32,9 @@
 /* Profiles of one instance, type and millisecond that get a name ("-2", "-3", ...). */
 #define FILE_SAME_NAME_MAX 100
 
-/* url: see url_to_directory(). Makes the directory and those above it. NULL and err on failure. */
-struct sink *file_open(const char *url, struct err *err);
+/* Makes the directory of the endpoint's URL (url_to_directory()) and those above it; what it keeps
+ * is the endpoint's retention. NULL and err on failure. */
+struct sink *file_open(const struct config_endpoint *endpoint, struct err *err);
 
 /* Writes one profile and its line in the index. The series is built by the rules of this protocol.
  * The answer is ANSWER_SENT, or ANSWER_RETRY with what failed: a full disk passes, and so do
