@@ -315,7 +315,7 @@ static bool leave_alone(struct merging *m, const struct single *one, struct err 
  * into an empty one stays as it is. */
 static bool take(struct merging *m, const struct single *one, struct err *err)
 {
-    struct member *member = malloc(sizeof(*member));
+    struct member *member = calloc(1, sizeof(*member));
     struct err why = ERR_INIT;
     if (member == NULL) {
         return err_memory(err);
