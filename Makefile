@@ -177,6 +177,12 @@ $(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,w
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# Profiles into the store, and what merging makes of them.
+$(BUILD)/tests/store-bench: $(BUILD)/obj/tests/tools/store_bench.o $(call libs,store)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # Queries over an hour of profiles.
 $(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,store)
 	@mkdir -p $(@D)
@@ -213,10 +219,10 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-discovery bench-write bench-query check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
+.PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-discovery bench-write bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/query-bench $(BUILD)/tests/query-server
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -279,6 +285,9 @@ bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, next to google/ppr
 
 bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer on one core
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-write.sh
+
+bench-store: $(BUILD)/tests/store-bench ## profiles a second into the store on one core, and merging
+	BUILD=$(abspath $(BUILD)) ./scripts/bench-store.sh
 
 bench-query: $(BUILD)/tests/query-bench ## how long queries take over an hour of 100 services
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-query.sh

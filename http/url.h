@@ -69,8 +69,8 @@ bool url_append_query(struct buf *out, const struct url_query *q);
  * is dropped. */
 bool url_join(struct sv base, struct sv path, struct sv query, struct buf *out);
 
-/* Appends the directory of a file or store URL without trailing slashes: "file:///var/lib/x", decoded, or a
- * bare path that begins with "/". */
+/* Appends the directory of a file or store URL without trailing slashes: "file:///var/lib/x",
+ * decoded, or a bare path that begins with "/". */
 bool url_to_directory(struct sv url, struct buf *out, struct err *err);
 
 /* ---- parsing --------------------------------------------------------------------------------- */
