@@ -54,6 +54,7 @@ struct merging {
     struct buf out;
     struct buf blob;
     int64_t cpu_ns; /* of the thread, when it slept last */
+    uint64_t left;  /* singles that this pass knows of */
 };
 
 /* ---- the share of a core --------------------------------------------------------------------- */
@@ -184,6 +185,7 @@ static void forget_singles(struct merging *m, size_t n)
 {
     pthread_mutex_lock(&m->store->lock);
     m->file->singles -= m->file->singles < n ? m->file->singles : n;
+    m->left -= m->left < n ? m->left : n;
     pthread_mutex_unlock(&m->store->lock);
 }
 
@@ -441,6 +443,9 @@ static void merge_file(struct store *s, struct store_file *f)
     struct merging m = {.store = s, .file = f, .cpu_ns = cpu_ns()};
     buf_init(&m.out, RESULT_BYTES_MAX);
     buf_init(&m.blob, STORE_BLOB_MAX);
+    pthread_mutex_lock(&s->lock);
+    m.left = f->singles;
+    pthread_mutex_unlock(&s->lock);
     bool ok = db_open(&m.db, f->path, false, &empty, &err) &&
               (empty || (list_singles(&m, &err) && merge_all(&m, &err) && shrink(&m, &err)));
     if (!ok && err.kind != ERR_NONE) {
@@ -459,8 +464,9 @@ static void merge_file(struct store *s, struct store_file *f)
     buf_done(&m.blob);
     db_close(&m.db);
     pthread_mutex_lock(&s->lock);
-    /* What is left cannot be merged: another pass comes when there is more. */
-    f->left = f->singles;
+    /* What is left cannot be merged: another pass comes when there is more, as there is if profiles
+     * came meanwhile. */
+    f->left = m.left;
     pthread_mutex_unlock(&s->lock);
 }
 
