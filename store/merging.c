@@ -465,8 +465,8 @@ static void merge_file(struct store *s, struct store_file *f)
     db_close(&m.db);
     pthread_mutex_lock(&s->lock);
     /* What is left cannot be merged: another pass comes when there is more, as there is if profiles
-     * came meanwhile. */
-    f->left = m.left;
+     * came meanwhile, or if it has failed. */
+    f->left = ok ? m.left : 0;
     pthread_mutex_unlock(&s->lock);
 }
 
