@@ -87,7 +87,7 @@ static void test_other_databases_and_versions(void **state)
     static const struct {
         const char *sql;
         const char *reason;
-        bool anew;
+        bool empty;
     } cases[] = {
         {"CREATE TABLE t(x)", "foreign", true},
         {"PRAGMA application_id = 1", "foreign", false},
@@ -104,7 +104,7 @@ static void test_other_databases_and_versions(void **state)
         store_rig_init(&r);
         put_two(&r);
         path_of(&r, "20261122T000000Z-1h.db", path);
-        if (cases[i].anew) {
+        if (cases[i].empty) {
             assert_int_equal(unlink(path), 0);
         }
         run_sql(path, cases[i].sql);
