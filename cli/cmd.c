@@ -103,7 +103,9 @@ static struct config *load_config(const struct cmd_config_flags *flags,
                                   const struct config_options *options,
                                   struct config_errors *errors)
 {
-    struct config *config = config_load(flags->file, options, errors);
+    struct config *config = flags->text.p != NULL
+                                ? config_parse(flags->file, flags->text, options, errors)
+                                : config_load(flags->file, options, errors);
     size_t n = config_errors_count(errors) + config_errors_more(errors);
     size_t warnings = config_errors_count(options->warnings);
     cmd_print_messages(options->warnings, "warning");

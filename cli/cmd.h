@@ -44,7 +44,8 @@ int command_unknown(const char *name);
 
 /* The flags that say which configuration to use. */
 struct cmd_config_flags {
-    const char *file;      /* --config */
+    const char *file; /* --config */
+    struct sv text;   /* in place of a file, with its name for messages in file; p NULL: none */
     const char *write_url; /* --write.url */
     const char *listen;    /* --listen */
     const char *service;   /* --sharding.service */

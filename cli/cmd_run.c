@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/exit_guard.h"
+#include "cli/run_targets.h"
 #include "cli/servers.h"
 
 /* A signal to the process and then to its group, as timeout(1) sends them, counts as one. */
@@ -18,6 +20,8 @@
 /* How long a drain may take beyond its deadline, stopping the sources and writing spools included.
  */
 #define STOP_MS (INT64_C(15) * MS_PER_S)
+/* The configuration of --target. */
+#define TARGETS_TEXT_MAX ((size_t)1 << 20)
 /* How long it may take to join all threads at the end. */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
 
@@ -93,22 +97,66 @@ static int open_signals(void)
 
 struct run_args {
     struct cmd_config_flags config;
+    struct flag_list targets;
+    const char *data;
     int64_t drain_ms;
 };
+
+/* The configuration of the flags: a file, or what --target says. NULL after a message. */
+static struct config *load(const struct run_args *args)
+{
+    struct cmd_config_flags which = args->config;
+    which.for_this_machine = true;
+    if (args->targets.n == 0) {
+        return cmd_load_config(&which);
+    }
+    struct err err = ERR_INIT;
+    struct buf text;
+    struct config *config = NULL;
+    buf_init(&text, TARGETS_TEXT_MAX);
+    if (run_targets_config(&args->targets, args->data, &text, &err)) {
+        which.file = "--target";
+        which.text = (struct sv){text.data, text.len};
+        config = cmd_load_config(&which);
+    } else {
+        (void)cmd_fail(EXIT_INPUT, &err);
+    }
+    buf_done(&text);
+    return config;
+}
+
+/* Where to look at what is kept. The port of the address may be 0, the server's is not. */
+static void say_address(const struct servers *servers, const struct config *config)
+{
+    struct sv listen = sv_from(config->server.listen);
+    const char *colon = listen.n > 0 ? memrchr(listen.p, ':', listen.n) : NULL;
+    if (servers->n == 0 || colon == NULL) {
+        return;
+    }
+    struct sv host = {.p = listen.p, .n = (size_t)(colon - listen.p)};
+    bool is_any = host.n == 0 || sv_eq_str(host, "0.0.0.0") || sv_eq_str(host, "[::]");
+    if (is_any) {
+        host = SV("localhost");
+    }
+    fprintf(stderr, "profpull: profiles are shown at http://%.*s:%u/\n", SV_ARG(host),
+            (unsigned)server_port(servers->at[0]));
+}
 
 static int run_command(const void *arg, char *const *operands, size_t n)
 {
     const struct run_args *args = arg;
     (void)operands;
     (void)n;
-    if (args->config.file == NULL && args->config.write_url == NULL) {
-        return cmd_usage_error("run", "--write.url URL or --config FILE is needed");
+    if (args->config.file == NULL && args->config.write_url == NULL && args->targets.n == 0) {
+        return cmd_usage_error("run", "--target HOST:PORT, --write.url URL or --config FILE is "
+                                      "needed");
+    }
+    if (args->targets.n > 0 && args->config.file != NULL) {
+        return cmd_usage_error("run", "--target and --config exclude each other");
     }
     /* First of all: a SIGHUP must not end the process while it reads its configuration. */
     int signal_fd = open_signals();
-    struct cmd_config_flags which = args->config;
-    which.for_this_machine = true;
-    struct config *config = cmd_load_config(&which);
+    struct config *config = load(args);
     if (config == NULL) {
         close(signal_fd);
         return EXIT_INPUT;
@@ -121,6 +169,9 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     if (app == NULL || !servers_start(&servers, app, config, &err)) {
         code = cmd_fail(EXIT_INPUT, &err);
     } else {
+        if (args->targets.n > 0) {
+            say_address(&servers, config);
+        }
         code = serve(app, signal_fd, args->drain_ms);
     }
     servers_stop(&servers);
@@ -136,6 +187,11 @@ static const struct flag flags[] = {
          "without scrape_configs in "
          "it, annotated pods are scraped (see `profpull check --print-default` and "
          "docs/annotations.md)"),
+    FLAG(LIST, "target", 0, run_args, targets, "[NAME=]HOST:PORT",
+         "no configuration: scrape this program's /debug/pprof, keep its profiles in --data, and "
+         "show them in the browser. NAME is its service. May be given several times"),
+    FLAG(TEXT, "data", 0, run_args, data, "DIR",
+         "where --target keeps profiles (default ./profpull-data)"),
     FLAG(TEXT, "write.url", 0, run_args, config.write_url, "URL",
          "push here (Pyroscope): makes or replaces the endpoint \"main\""),
     FLAG(TEXT, "sharding.service", 0, run_args, config.service, "NAME",
@@ -152,12 +208,13 @@ static const struct flag flags[] = {
 const struct command cmd_run = {
     .name = "run",
     .summary = "discover, scrape and push until stopped",
-    .usage = "run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s]",
+    .usage = "run --target [NAME=]HOST:PORT ... [--data DIR] [--listen ADDR]\n"
+             "run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s]",
     .description =
         "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or SIGINT.",
     .exit_codes =
         "Exit code: 0 ended by a signal, 1 the configuration is wrong or start failed, 2 usage.",
     COMMAND_FLAGS(flags, run_args),
-    .defaults = &(const struct run_args){.drain_ms = 20 * MS_PER_S},
+    .defaults = &(const struct run_args){.data = "profpull-data", .drain_ms = 20 * MS_PER_S},
     .run = run_command,
 };

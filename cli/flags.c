@@ -116,12 +116,23 @@ static bool add_pair(const struct flag *f, const char *text, void *to, struct er
     return true;
 }
 
+static bool add_text(const struct flag *f, const char *text, void *to, struct err *err)
+{
+    struct flag_list *list = to;
+    (void)f;
+    if (list->n == FLAG_PAIRS_MAX) {
+        return err_set(err, ERR_INPUT, "at most %d of them", FLAG_PAIRS_MAX);
+    }
+    list->at[list->n++] = text;
+    return true;
+}
+
 static bool set_flag(const struct flag *f, const char *text, void *args, struct err *err)
 {
     static bool (*const setters[])(const struct flag *, const char *, void *, struct err *) = {
         [FLAG_TEXT] = set_text,  [FLAG_CHOICE] = set_choice,     [FLAG_NUMBER] = set_number,
         [FLAG_SIZE] = set_size,  [FLAG_DURATION] = set_duration, [FLAG_TIME] = set_time,
-        [FLAG_PAIRS] = add_pair,
+        [FLAG_PAIRS] = add_pair, [FLAG_LIST] = add_text,
     };
     void *to = (char *)args + f->offset;
     if (f->kind == FLAG_BOOL) {

@@ -26,6 +26,7 @@ enum flag_kind {
     FLAG_DURATION, /* milliseconds */
     FLAG_TIME,     /* nanoseconds since 1970 */
     FLAG_PAIRS,    /* NAME=VALUE, repeatable, each name once */
+    FLAG_LIST,     /* repeatable */
 };
 #define FLAG_TYPE_BOOL bool
 #define FLAG_TYPE_TEXT const char *
@@ -35,6 +36,7 @@ enum flag_kind {
 #define FLAG_TYPE_DURATION int64_t
 #define FLAG_TYPE_TIME int64_t
 #define FLAG_TYPE_PAIRS struct flag_pairs
+#define FLAG_TYPE_LIST struct flag_list
 
 struct flag_pair {
     struct sv name;
@@ -43,6 +45,11 @@ struct flag_pair {
 
 struct flag_pairs {
     struct flag_pair at[FLAG_PAIRS_MAX];
+    size_t n;
+};
+
+struct flag_list {
+    const char *at[FLAG_PAIRS_MAX];
     size_t n;
 };
 

@@ -193,7 +193,8 @@ static void put_zsh_text(struct buf *out, const char *text)
 
 static void put_zsh_flag(struct buf *out, const struct flag *f)
 {
-    buf_printf(out, " \\\n        '%s--%s[", f->kind == FLAG_PAIRS ? "*" : "", f->name);
+    buf_printf(out, " \\\n        '%s--%s[",
+               f->kind == FLAG_PAIRS || f->kind == FLAG_LIST ? "*" : "", f->name);
     put_zsh_text(out, f->help);
     buf_putc(out, ']');
     if (f->kind == FLAG_CHOICE) {

@@ -1,14 +1,16 @@
 #!/bin/sh
-# Shows the main job on real input: starts two programs on loopback, scrapes their /debug/pprof for
-# RUN_SECONDS (45; 0 = until Ctrl-C) and stores the profiles under DATA (./data). One is Debian's
-# prometheus-node-exporter (unpacked under the build directory, nothing is installed), which has
-# little to do; the other, tests/tools/loadgen, always works. Both are ended with the script.
+# Shows profpull on real input: starts two programs on loopback, scrapes their /debug/pprof, keeps
+# the profiles under DATA (./data) and says at which address they are seen, until Ctrl-C, or for
+# RUN_SECONDS (0: no limit). One program is Debian's prometheus-node-exporter (unpacked under the
+# build directory, nothing is installed), which has little to do; the other, tests/tools/loadgen,
+# always works. Both are ended with the script.
 set -eu
 
 build=${BUILD:-build}
 go=${GO:-go}
 data=${DATA:-$PWD/data}
-seconds=${RUN_SECONDS:-45}
+seconds=${RUN_SECONDS:-0}
+listen=${LISTEN:-127.0.0.1:4041}
 mkdir -p "$data" "$build"
 build_path=$(cd "$build" && pwd)
 
@@ -16,6 +18,8 @@ build_path=$(cd "$build" && pwd)
 exporter=$(find "$build/programs" -type f -name prometheus-node-exporter | head -n 1)
 log=$build/run-exporter.log
 busy_log=$build/run-busy.log
+profpull_log=$build/run-profpull.log
+cpu=process_cpu:cpu:nanoseconds:cpu:nanoseconds
 exporter_pid=
 busy_pid=
 profpull_pid=
@@ -61,16 +65,49 @@ start_busy() {
   return 1
 }
 
+# The address of the page, from what profpull says.
+start_profpull() {
+  "$build/profpull" run --target "busy=$busy" --target "node-exporter=127.0.0.1:$port" \
+    --data "$data" --listen "$listen" 2>"$profpull_log" &
+  profpull_pid=$!
+  while kill -0 "$profpull_pid" 2>/dev/null; do
+    address=$(sed -n 's/^profpull: profiles are shown at //p' "$profpull_log")
+    [ -z "$address" ] || return 0
+    sleep 0.1
+  done
+  echo "profpull did not start; its log:" >&2
+  cat "$profpull_log" >&2
+  return 1
+}
+
+# The first CPU profile has been kept: with the programs' next phases that takes 5 to 15 seconds.
+wait_for_profile() {
+  export PPROF_TMPDIR="$build_path/run-pprof"
+  while kill -0 "$profpull_pid" 2>/dev/null; do
+    if "$go" tool pprof -top -nodecount=5 "${address}api/v1/pprof?service=busy&type=$cpu" \
+      >"$build/run-top.txt" 2>/dev/null; then
+      return 0
+    fi
+    sleep 1
+  done
+}
+
 start_exporter
 start_busy
-echo "scraping prometheus-node-exporter on 127.0.0.1:$port and a busy program on $busy into $data"
-export TARGET="127.0.0.1:$port" BUSY_TARGET="$busy" DATA="$data"
-"$build/profpull" run --config examples/local.yaml &
-profpull_pid=$!
+start_profpull
 trap 'kill "$profpull_pid" 2>/dev/null' INT TERM
+echo "scraping prometheus-node-exporter on 127.0.0.1:$port and a busy program on $busy into $data"
+wait_for_profile
+if kill -0 "$profpull_pid" 2>/dev/null; then
+  echo
+  echo "go tool pprof -top '${address}api/v1/pprof?service=busy&type=$cpu'"
+  cat "$build/run-top.txt"
+  echo
+  echo "A flame graph of the busy program: ${address}?service=busy&from=now-15m"
+  echo "(until Ctrl-C; the log is $profpull_log)"
+fi
 
 if [ "$seconds" -gt 0 ]; then
-  echo "(for $seconds seconds; RUN_SECONDS=0 runs until Ctrl-C)"
   # Ends early if the program does.
   left=$seconds
   while [ "$left" -gt 0 ] && kill -0 "$profpull_pid" 2>/dev/null; do
@@ -79,26 +116,16 @@ if [ "$seconds" -gt 0 ]; then
   done
   kill "$profpull_pid" 2>/dev/null || true
 fi
+# A signal ends wait early, before the program has ended.
 code=0
 wait "$profpull_pid" || code=$?
+while kill -0 "$profpull_pid" 2>/dev/null; do
+  code=0
+  wait "$profpull_pid" || code=$?
+done
 profpull_pid=
 if [ "$code" -ne 0 ]; then
-  echo "profpull ended with exit code $code" >&2
+  echo "profpull ended with exit code $code; its log:" >&2
+  cat "$profpull_log" >&2
   exit "$code"
 fi
-
-echo
-echo "profiles by program and type (under $data):"
-for type in "$data"/node-exporter/*/ "$data"/busy/*/; do
-  [ -d "$type" ] || continue
-  n=$(find "$type" -name '*.pb.gz' | wc -l)
-  printf '  %-30s %s\n' "${type#"$data"/}" "$n"
-done
-latest=$(find "$data" -path '*/busy/process_cpu/*.pb.gz' | sort | tail -n 1)
-if [ -z "$latest" ]; then
-  echo "no CPU profile was stored" >&2
-  exit 1
-fi
-echo
-echo "go tool pprof -top $latest"
-"$go" tool pprof -top -nodecount=5 "$latest"
