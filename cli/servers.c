@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "server/api/settings.h"
+#include "store/store.h"
 
 static bool servers_on_healthy(void *arg, struct err *err)
 {
@@ -87,7 +88,8 @@ bool servers_start(struct servers *s, struct app *app, const struct config *conf
     const struct config_server *admin = &config->server;
     const struct config_server *query = &config->query;
     const struct config_server *receive = &config->receive.server;
-    s->settings = settings_new(NULL, app_log(app));
+    const struct store *store = app_store(app, NULL);
+    s->settings = settings_new(store == NULL ? NULL : store_directory(store), app_log(app));
     unsigned on_admin = admin->listen[0] != '\0' ? ROUTE_ADMIN : 0;
     unsigned on_query = query->listen[0] != '\0' ? ROUTE_QUERY : 0;
     unsigned on_receive = receive->listen[0] != '\0' ? ROUTE_RECEIVE : 0;

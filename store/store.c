@@ -101,6 +101,11 @@ static bool start(struct store *s, const struct store_options *o, struct err *er
     return o->metrics == NULL || metrics_collector(o->metrics, store_collect, s) || err_memory(err);
 }
 
+const char *store_directory(const struct store *s)
+{
+    return s->options.directory;
+}
+
 struct store *store_open(const struct store_options *options, struct err *err)
 {
     struct store *s = calloc(1, sizeof(*s));

@@ -45,6 +45,8 @@ struct store_options {
  * are no error. NULL and err if the directory cannot be used. */
 struct store *store_open(const struct store_options *options, struct err *err);
 struct store *store_close(struct store *s); /* accepts NULL, returns NULL */
+/* Where it is; other files than databases may be kept there too. */
+const char *store_directory(const struct store *s);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
