@@ -53,6 +53,14 @@ func TestPages(t *testing.T) {
       - {targets: ["127.0.0.1:1"], labels: {service_name: gone}}
 `, "busy")
 
+	// A short profile of a program that is a little busy may have missed it.
+	p.wait("samples of main.burnCPU", func() string {
+		_, body := p.get("/api/v1/top?service=busy&limit=100000&type=" + cpuType)
+		if !strings.Contains(body, "main.burnCPU") {
+			return body
+		}
+		return ""
+	})
 	b.look(1400, 900, "light")
 	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage)
 	if rows := b.text(`document.querySelector("#table tbody").innerText`); !strings.Contains(rows, "main.burnCPU") {
@@ -186,6 +194,13 @@ func TestPagesWithoutScripts(t *testing.T) {
 	address := startLoadgen(t)
 	p := pagesProgram(t, `      - {targets: ["`+address+`"], labels: {service_name: busy}}
 `, "busy")
+	p.wait("samples of main.burnCPU", func() string {
+		_, body := p.get("/api/v1/top?service=busy&limit=100000&type=" + cpuType)
+		if !strings.Contains(body, `"main.burnCPU"`) {
+			return body
+		}
+		return ""
+	})
 	_, page := p.get("/?service=busy")
 	for _, part := range []string{`<option selected>busy</option>`, `<svg class="flame"`, `<title>main.burnCPU: `, `<td>main.burnCPU</td>`} {
 		if !strings.Contains(page, part) {
