@@ -22,6 +22,7 @@ struct drawing {
 
 /* ---- the form -------------------------------------------------------------------------------- */
 
+/* The chosen one stays chosen if the range has none of it. */
 static void put_options(struct buf *out, const struct query_strings *list, struct sv chosen)
 {
     bool is_there = false;
@@ -39,23 +40,34 @@ static void put_options(struct buf *out, const struct query_strings *list, struc
     }
 }
 
-/* "process_cpu · cpu" for the id of a type. */
+/* "process_cpu · cpu (nanoseconds)" for the id of a type. */
+static void put_type_option(struct buf *out, struct sv id, bool is_chosen)
+{
+    struct profile_type type;
+    if (!profile_type_parse(id, &type, NULL)) {
+        return;
+    }
+    buf_puts(out, "<option value=\"");
+    html_text(out, id);
+    buf_puts(out, is_chosen ? "\" selected>" : "\">");
+    html_text(out, type.name);
+    buf_puts(out, " · ");
+    html_text(out, type.sample_type);
+    buf_puts(out, " (");
+    html_text(out, type.sample_unit);
+    buf_puts(out, ")</option>");
+}
+
 static void put_type_options(struct buf *out, const struct query_strings *list, struct sv chosen)
 {
+    bool is_there = false;
     for (size_t i = 0; i < list->n; i++) {
-        struct profile_type type;
-        if (!profile_type_parse(list->at[i], &type, NULL)) {
-            continue;
-        }
-        buf_puts(out, "<option value=\"");
-        html_text(out, list->at[i]);
-        buf_puts(out, sv_eq(list->at[i], chosen) ? "\" selected>" : "\">");
-        html_text(out, type.name);
-        buf_puts(out, " · ");
-        html_text(out, type.sample_type);
-        buf_puts(out, " (");
-        html_text(out, type.sample_unit);
-        buf_puts(out, ")</option>");
+        bool is_chosen = sv_eq(list->at[i], chosen);
+        is_there = is_there || is_chosen;
+        put_type_option(out, list->at[i], is_chosen);
+    }
+    if (!is_there) {
+        put_type_option(out, chosen, true);
     }
 }
 
@@ -268,14 +280,27 @@ static bool draw(const struct view *v, struct drawing *d, struct err *err)
     return d->base != NULL && tree_diff(d->base, d->now, v->max_nodes, v->arena, &d->graph, err);
 }
 
+/* Says which side of a difference has nothing. */
+static void put_empty_side(struct buf *out, const struct drawing *d)
+{
+    bool is_base = d->base != NULL && tree_total(d->base) == 0;
+    if (is_base || tree_total(d->now) == 0) {
+        buf_printf(out,
+                   "<p class=\"panel\" id=\"empty-side\">No profiles in the range %s: all of "
+                   "the other one is shown as a difference.</p>\n",
+                   is_base ? "before" : "after");
+    }
+}
+
 static bool put_profiles(struct exchange *x, struct view *v, struct err *err)
 {
     struct drawing d = {.now = NULL};
     bool ok = put_form(x, v, err) && draw(v, &d, err);
     if (ok && tree_total(d.now) == 0 && (d.base == NULL || tree_total(d.base) == 0)) {
-        buf_puts(&x->reply, "<p class=\"panel\" id=\"empty\">No profile in this range. Choose a "
+        buf_puts(&x->reply, "<p class=\"panel\" id=\"empty\">No profiles in this range. Choose a "
                             "longer range, another type or fewer labels.</p>\n");
     } else if (ok) {
+        put_empty_side(&x->reply, &d);
         put_workbench(x, v, &d);
         ok = put_static(x, v, &d, err);
     }
@@ -284,12 +309,20 @@ static bool put_profiles(struct exchange *x, struct view *v, struct err *err)
     return ok;
 }
 
-static void put_nothing(struct buf *out)
+/* The form stays if it may be the cause. */
+static bool put_nothing(struct exchange *x, const struct view *v, struct err *err)
 {
-    buf_puts(out, "<div class=\"panel\" id=\"empty\"><h1>No profile yet</h1><p>In this range "
-                  "nothing has been stored. The first profiles come one interval after the start; "
-                  "<a href=\"targets\">Targets</a> shows whether they are scraped, and when. "
-                  "<a href=\"\">Look again</a>.</p></div>\n");
+    bool is_asked = v->now.service.n > 0 || v->now.labels.n > 0 || v->now.from.n > 0;
+    if (is_asked && !put_form(x, v, err)) {
+        return false;
+    }
+    buf_printf(&x->reply,
+               "<div class=\"panel\" id=\"empty\"><h1>%s</h1><p>In this range "
+               "nothing has been stored. The first profiles come one interval after the start; "
+               "<a href=\"targets\">Targets</a> shows whether they are scraped, and when. "
+               "<a href=\"\">Look again</a>.</p></div>\n",
+               is_asked ? "No profiles in this range" : "No profile yet");
+    return true;
 }
 
 static void put_no_store(struct buf *out)
@@ -310,10 +343,7 @@ void page_profiles(struct exchange *x)
     html_begin(x, "Profiles", "./");
     bool ok = view_read(&v, x, &err);
     if (ok && !view_choose(&v, &err)) {
-        ok = err.kind == ERR_NONE;
-        if (ok) {
-            put_nothing(&x->reply);
-        }
+        ok = err.kind == ERR_NONE && put_nothing(x, &v, &err);
     } else if (ok) {
         ok = put_profiles(x, &v, &err);
     }

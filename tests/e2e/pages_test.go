@@ -104,6 +104,19 @@ func TestPages(t *testing.T) {
 		t.Errorf("the keys have not zoomed: %s", zoom)
 	}
 
+	// Arrow keys move the range by half of its length, once the totals are there.
+	b.open(p.admin+"/?service=busy&from=1700000000000&until=now&type="+cpuType, readyPage+` && profpull.timeline.data !== null`)
+	moved := b.text(`(() => {
+		let moved = "";
+		profpull.timeline.onChoose = (from, until, isBase) => { moved = JSON.stringify([from, until, isBase]); };
+		profpull.timeline.data.from = 1000; profpull.timeline.data.until = 3000;
+		profpull.timeline.canvas.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowLeft"}));
+		return moved;
+	})()`)
+	if moved != "[0,2000,false]" {
+		t.Errorf("the arrow key has moved the range to %s", moved)
+	}
+
 	b.look(390, 844, "dark")
 	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage)
 	if wide := b.eval("document.documentElement.scrollWidth").(float64); wide > 390 {
@@ -205,6 +218,21 @@ func TestPagesWithoutScripts(t *testing.T) {
 	for _, part := range []string{`<option selected>busy</option>`, `<svg class="flame"`, `<title>main.burnCPU: `, `<td>main.burnCPU</td>`} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page has no %s", part)
+		}
+	}
+	// What is chosen stays chosen if the range has none of it.
+	const goroutine = "goroutine:goroutine:count:goroutine:count"
+	for query, parts := range map[string][]string{
+		"service=nobody&type=" + goroutine:                                          {`<option selected>nobody</option>`, `<option value="` + goroutine + `" selected>`, "No profiles in this range"},
+		"service=busy&from=now-2h&until=now-1h&type=" + cpuType:                     {`<option selected>busy</option>`, `<option value="` + cpuType + `" selected>`, "No profiles in this range"},
+		"service=nobody&from=now-2h":                                                {`<option selected>nobody</option>`, `value="now-2h"`, "No profiles in this range"},
+		"service=busy&compare=1&base_from=now-3h&base_until=now-2h&type=" + cpuType: {`<option value="` + cpuType + `" selected>`, "No profiles in the range before"},
+	} {
+		_, page := p.get("/?" + query)
+		for _, part := range parts {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page for %s has no %s", query, part)
+			}
 		}
 	}
 	resp, err := http.Get(p.admin + "/")

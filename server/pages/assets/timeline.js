@@ -1,4 +1,4 @@
-// Totals over time as bars. Dragging chooses a range, arrow keys move it.
+// Totals over time as bars. Dragging chooses a range; arrow keys move it by half of its length.
 
 import {format} from "./units.js";
 
@@ -22,7 +22,9 @@ export class Timeline {
     this.onChoose = onChoose;
     this.canvas = document.createElement("canvas");
     this.canvas.setAttribute("role", "img");
-    this.canvas.setAttribute("aria-label", "Totals over time; drag to choose a time range");
+    this.canvas.setAttribute("aria-label",
+        "Totals over time; drag to choose a time range, arrow keys move it");
+    this.canvas.tabIndex = 0;
     this.note = document.createElement("output");
     box.replaceChildren(this.canvas, this.note);
     this.context = this.canvas.getContext("2d");
@@ -54,7 +56,20 @@ export class Timeline {
     c.addEventListener("pointerleave", () => {
       this.note.textContent = this.hint;
     });
+    c.addEventListener("keydown", (e) => this.key(e));
     new ResizeObserver(() => this.draw()).observe(this.box);
+  }
+
+  key(event) {
+    const steps = {ArrowLeft: -0.5, ArrowRight: 0.5};
+    if (this.data === null || !Object.hasOwn(steps, event.key) || event.altKey || event.ctrlKey ||
+        event.metaKey) {
+      return;
+    }
+    event.preventDefault();
+    const range = this.ranges.find((r) => (r.kind === "base") === this.choosesBase) ?? this.data;
+    const by = Math.round((range.until - range.from) * steps[event.key]);
+    this.onChoose(range.from + by, range.until + by, this.choosesBase);
   }
 
   drop() {
