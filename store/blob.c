@@ -210,7 +210,9 @@ bool blob_read_set(struct sv blob, struct arena *arena, struct set *ret)
     }
     ret->types = types;
     ret->n_types = (size_t)n;
-    ret->period = r.bad ? (struct set_type){.type = SV("")} : read_type(&r, arena);
+    if (!r.bad) {
+        ret->period = read_type(&r, arena);
+    }
     return at_end(&r);
 }
 

@@ -32,10 +32,12 @@ static size_t labels_of(const struct request *r, struct label *out)
     for (size_t i = 0; i < r->n_params; i++) {
         const struct request_param *p = &r->params[i];
         if (sv_eq_str(p->name, LABEL_SERVICE_NAME)) {
-            out[n++] = (struct label){p->name, p->value};
+            out[n] = (struct label){p->name, p->value};
+            n++;
         } else if (sv_starts_with(p->name, LABEL_PREFIX) &&
                    !sv_starts_with(sv_skip(p->name, LABEL_PREFIX.n), SV("__"))) {
-            out[n++] = (struct label){sv_skip(p->name, LABEL_PREFIX.n), p->value};
+            out[n] = (struct label){sv_skip(p->name, LABEL_PREFIX.n), p->value};
+            n++;
         }
     }
     return n;
@@ -53,7 +55,8 @@ static enum receive_result take(struct exchange *x, struct sv body, struct err *
         size_t n = labels_of(x->request, labels);
         (void)profile_name_of(&item.summary, SV(""), request_param(x->request, "service_name"),
                               &name, err);
-        labels[n++] = (struct label){SV(LABEL_NAME), {name.data, name.len}};
+        labels[n] = (struct label){SV(LABEL_NAME), {name.data, name.len}};
+        n++;
         const struct receive_facts facts = {.labels = labels, .n_labels = n};
         result = receive_put(r, &item, &facts, err);
     }

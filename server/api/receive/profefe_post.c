@@ -245,8 +245,10 @@ static struct receive_facts facts_of(struct post *p, struct label out[])
             out[n++] = *l;
         }
     }
-    out[n++] = (struct label){SV(LABEL_SERVICE_NAME), p->service};
-    out[n++] = (struct label){SV(LABEL_NAME), name};
+    out[n] = (struct label){SV(LABEL_SERVICE_NAME), p->service};
+    n++;
+    out[n] = (struct label){SV(LABEL_NAME), name};
+    n++;
     return (struct receive_facts){.labels = out, .n_labels = n, .from_ns = p->created_ns};
 }
 
