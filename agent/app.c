@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/delivery.h"
+#include "agent/dropped.h"
 #include "agent/memory.h"
 #include "agent/pipeline.h"
 #include "agent/process.h"
@@ -54,6 +55,7 @@ struct app {
     struct receive *receive;
     struct scraper *scraper;
     struct sharding *sharding; /* NULL unless targets are shared */
+    struct dropped *dropped;
     struct pipeline *pipeline;
     struct discovery *discovery;
     atomic_bool synced;
@@ -78,7 +80,14 @@ static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_
 static void app_on_group(void *arg, const struct target_group *group)
 {
     struct app *app = arg;
+    dropped_forget(app->dropped, group->job, group->source);
     pipeline_group(app->pipeline, group);
+}
+
+static void app_on_verdict(void *arg, const struct pipeline_verdict *verdict)
+{
+    struct app *app = arg;
+    dropped_note(app->dropped, verdict);
 }
 
 static bool app_wants_label(void *arg, size_t job, struct sv name)
@@ -271,7 +280,13 @@ static bool make_discovery(struct app *app, struct err *err)
         .metrics = app->metrics,
         .scraper = app->scraper,
         .sharding = app->sharding,
+        .on_verdict = app_on_verdict,
+        .arg = app,
     };
+    app->dropped = dropped_new(app->config, app->metrics);
+    if (app->dropped == NULL) {
+        return err_memory(err);
+    }
     app->pipeline = pipeline_new(&pipeline, err);
     if (app->pipeline == NULL) {
         return false;
@@ -339,6 +354,11 @@ struct scraper *app_scraper(struct app *app)
 struct receive *app_receive(struct app *app)
 {
     return app->receive;
+}
+
+struct dropped *app_dropped(struct app *app)
+{
+    return app->dropped;
 }
 
 struct store *app_store(struct app *app, const char *endpoint)
@@ -433,6 +453,7 @@ struct app *app_free(struct app *app)
     }
     app_halt(app);
     pipeline_free(app->pipeline);
+    dropped_free(app->dropped);
     sharding_free(app->sharding);
     scraper_free(app->scraper);
     profile_rules_free(app->delivery.rules);

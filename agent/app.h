@@ -19,6 +19,7 @@
 #include "write/write.h"
 
 struct app;
+struct dropped;
 struct store;
 
 /* Takes a reference of config. Nothing is sent before app_start(). */
@@ -29,6 +30,7 @@ struct log *app_log(struct app *app);
 struct metrics *app_metrics(struct app *app);
 struct scraper *app_scraper(struct app *app);
 struct receive *app_receive(struct app *app);
+struct dropped *app_dropped(struct app *app);
 /* The store of an endpoint, or the first one (NULL); NULL if there is none. */
 struct store *app_store(struct app *app, const char *endpoint);
 

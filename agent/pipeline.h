@@ -19,7 +19,7 @@
 
 struct pipeline_verdict {
     const struct target_group *group;
-    const struct labels *discovered; /* before the rules */
+    struct labels *discovered; /* before the rules; borrowed */
     struct labels *relabelled; /* of a pod, after the rules; NULL if they dropped it; borrowed */
     struct target *target;     /* NULL if there is none; borrowed */
     bool set_aside;            /* kept, but without a type to scrape: see ports.h */

@@ -59,6 +59,7 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
         .metrics = app_metrics(app),
         .scraper = app_scraper(app),
         .receiver = app_receive(app),
+        .dropped = app_dropped(app),
         .settings = s->settings,
         .config = config,
         .store = app_store(app, NULL),

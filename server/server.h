@@ -20,6 +20,7 @@
 #include "scraper/scraper.h"
 
 struct config;
+struct dropped;
 struct route;
 struct server;
 struct settings;
@@ -70,6 +71,7 @@ struct server_options {
     struct log *log;
     struct metrics *metrics;
     struct scraper *scraper;
+    struct dropped *dropped;   /* label sets that are not targets; NULL: none to show */
     struct store *store;       /* NULL if profiles are not kept */
     struct settings *settings; /* of Pyroscope's apps (server/api/settings.h); NULL for none */
     struct receive *receiver;  /* of what is pushed; NULL if ROUTE_RECEIVE is not among the sets */

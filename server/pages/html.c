@@ -85,7 +85,8 @@ void html_begin(struct exchange *x, const char *title, const char *active)
         const char *path;
         const char *text;
     } links[] = {
-        {"./", "Profiles"},          {"targets", "Targets"}, {"destinations", "Destinations"},
+        {"./", "Profiles"},          {"targets", "Targets"},
+        {"dropped", "Dropped"},      {"destinations", "Destinations"},
         {"config", "Configuration"}, {"links", "More"},
     };
     struct buf *out = &x->reply;

@@ -3,6 +3,7 @@
 #include "server/api/v1_profiles.h"
 #include "server/pages/assets.h"
 #include "server/pages/destinations.h"
+#include "server/pages/dropped.h"
 #include "server/pages/profiles.h"
 #include "server/pages/targets.h"
 
@@ -20,6 +21,11 @@ const struct route page_routes[] = {
     {"/api/v1/timeline", .set = ROUTE_QUERY, .work = v1_timeline, .about = "totals over time"},
     {"/api/v1/pprof", .set = ROUTE_QUERY, .work = v1_pprof, .about = "a merged profile"},
     {"/targets", .set = ROUTE_ADMIN, .work = page_targets, .about = "every scrape and its state"},
+    {"/dropped", .set = ROUTE_ADMIN, .work = page_dropped,
+     .about = "targets that were dropped, and the rule that dropped them"},
+    {"/api/v1/dropped", .set = ROUTE_ADMIN, .work = v1_dropped, .about = "the same as JSON"},
+    {"/trace", .set = ROUTE_ADMIN, .work = page_trace},
+    {"/api/v1/trace", .set = ROUTE_ADMIN, .work = v1_trace},
     {"/destinations", .set = ROUTE_ADMIN, .work = page_destinations,
      .about = "destinations and their ledgers"},
     {"/api/v1/destinations", .set = ROUTE_ADMIN, .work = v1_destinations,

@@ -3,10 +3,13 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -281,4 +284,112 @@ func TestPagesWithoutScripts(t *testing.T) {
 	if top := pprofTop(t, []byte(raw)); !strings.Contains(top, "main.burnCPU") {
 		t.Errorf("the profile has no main.burnCPU:\n%s", top)
 	}
+}
+
+// What has not become a target, with the rule that dropped it, and its labels after each rule: as a
+// page and as JSON, without secrets, and as it is now.
+func TestDroppedTargets(t *testing.T) {
+	t.Parallel()
+	list := filepath.Join(t.TempDir(), "targets.json")
+	write := func(tier string) {
+		text := `[{"targets": ["10.9.8.7:80"], "labels": {"tier": "` + tier + `", "__param_token": "geheim", "hostile": "<b>x"}}]`
+		if err := os.WriteFile(list+".new", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(list+".new", list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("test")
+	p := run(t, `
+scrape_configs:
+  - job_name: some
+    file_sd_configs: [{files: ["`+list+`"], refresh_interval: 1s}]
+    relabel_configs:
+      - {source_labels: [tier], target_label: copy}
+      - {target_label: __param_key, replacement: verborgen}
+      - {action: drop, source_labels: [copy], regex: test|canary}
+  - job_name: refused
+    static_configs: [{targets: ["10.9.8.7:99999"]}]
+write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
+`)
+	type target struct {
+		ID                            int
+		Job, Source, Place, Does, Why string
+		Labels                        map[string]string
+		Rule                          int
+	}
+	var all struct{ Dropped []target }
+	read := func() string {
+		_, body := p.get("/api/v1/dropped")
+		all.Dropped = nil
+		if err := json.Unmarshal([]byte(body), &all); err != nil {
+			return err.Error() + ": " + body
+		}
+		return ""
+	}
+	p.wait("both are dropped", func() string {
+		if problem := read(); problem != "" {
+			return problem
+		}
+		if len(all.Dropped) != 2 {
+			return fmt.Sprint(all)
+		}
+		return ""
+	})
+	first, second := all.Dropped[0], all.Dropped[1]
+	if first.Job != "some" || first.Rule != 3 || !strings.HasSuffix(first.Place, ":8") || !strings.Contains(first.Does, `regex="test|canary"`) || first.Labels["tier"] != "test" || first.Why != "" {
+		t.Errorf("the first one is %+v", first)
+	}
+	if second.Job != "refused" || second.Rule != 0 || !strings.Contains(second.Why, "99999") {
+		t.Errorf("the second one is %+v", second)
+	}
+	var trace struct {
+		Steps []struct {
+			Rule          int
+			Outcome, Does string
+			Labels        map[string]string
+		}
+	}
+	id := strconv.Itoa(first.ID)
+	status, body := p.get("/api/v1/trace?id=" + id)
+	if err := json.Unmarshal([]byte(body), &trace); status != 200 || err != nil || len(trace.Steps) != 3 {
+		t.Fatalf("the trace: %d, %v, %s", status, err, body)
+	}
+	if s := trace.Steps; s[0].Labels["copy"] != "test" || s[0].Outcome != "kept" || s[2].Outcome != "dropped" || s[2].Rule != 3 {
+		t.Errorf("the trace is %s", body)
+	}
+	pages := map[string][]string{
+		"/api/v1/dropped":        nil,
+		"/api/v1/trace?id=" + id: nil,
+		"/dropped":               {"10.9.8.7:80", "rule 3", "test|canary", "trace?id=" + id, "&lt;b&gt;x", "99999"},
+		"/dropped?job=refused":   {"99999"},
+		"/trace?id=" + id:        {"As discovered", "copy=test", "dropped"},
+	}
+	for path, parts := range pages {
+		status, page := p.get(path)
+		if status != 200 || strings.Contains(page, "geheim") || strings.Contains(page, "verborgen") || (parts != nil && strings.Contains(page, "<b>x")) {
+			t.Errorf("%s: %d, or it has what it must not have: %s", path, status, page)
+		}
+		for _, part := range parts {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s has no %q: %s", path, part, page)
+			}
+		}
+	}
+	for path, want := range map[string]int{"/trace?id=x": 400, "/api/v1/trace?id=": 400, "/api/v1/trace?id=99999": 404, "/trace?id=99999": 404} {
+		if status, body := p.get(path); status != want || !strings.Contains(body, "dropped target") {
+			t.Errorf("%s: %d, expected %d: %s", path, status, want, body)
+		}
+	}
+	write("live")
+	p.wait("the first one is a target", func() string {
+		if problem := read(); problem != "" {
+			return problem
+		}
+		if len(all.Dropped) != 1 {
+			return fmt.Sprint(all)
+		}
+		return ""
+	})
 }

@@ -1,0 +1,49 @@
+/* The label sets that have not become targets, and why: what the page of dropped targets shows.
+ *
+ * A bounded record: of each job the first DROPPED_MAX label sets and DROPPED_BYTES_MAX bytes of
+ * labels, by source. The discovery thread writes it, a source at a time; any thread copies from it,
+ * under a short lock. What has no place is counted, and gets one when its source is discovered
+ * again.
+ */
+#ifndef PROFPULL_AGENT_DROPPED_H
+#define PROFPULL_AGENT_DROPPED_H
+
+#include "agent/pipeline.h"
+#include "base/labels.h"
+#include "base/metrics.h"
+#include "config/config.h"
+
+/* Of one job. */
+#define DROPPED_MAX 500
+#define DROPPED_BYTES_MAX ((size_t)2 * 1024 * 1024)
+
+struct dropped;
+
+/* NULL if out of memory. config and metrics outlive it. */
+struct dropped *dropped_new(const struct config *config, struct metrics *metrics);
+struct dropped *dropped_free(struct dropped *d); /* accepts NULL, returns NULL */
+
+/* Forgets what is known of a source: it is about to be relabelled again. */
+void dropped_forget(struct dropped *d, size_t job, const char *source);
+/* Notes a label set that has not become a target; ignores the others. */
+void dropped_note(struct dropped *d, const struct pipeline_verdict *verdict);
+
+/* A copy. */
+struct dropped_target {
+    uint64_t id; /* until its source is discovered again */
+    size_t job;  /* index in config->jobs */
+    char *source;
+    struct labels *labels; /* before the rules */
+    size_t rule;           /* the rule that dropped it or failed, from 1; 0: see why */
+    char *why;             /* NULL if a rule dropped it */
+};
+
+/* Copies what is known of a job, in the order of discovery, at most max. Returns how many;
+ * *ret_more (may be NULL): the record is full, so that there may be others. Any thread. */
+size_t dropped_list(struct dropped *d, size_t job, struct dropped_target *ret, size_t max,
+                    bool *ret_more);
+/* Copies one. False if it is not there any more, or if memory ran out. Any thread. */
+bool dropped_find(struct dropped *d, uint64_t id, struct dropped_target *ret);
+void dropped_target_done(struct dropped_target *t);
+
+#endif

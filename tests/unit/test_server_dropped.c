@@ -1,0 +1,185 @@
+/* The record of label sets that have not become targets, and the labels after each rule. */
+#include "tests/unit/testing.h"
+
+#include <stdlib.h>
+
+#include "agent/dropped.h"
+#include "server/rule_trace.h"
+
+struct fixture {
+    struct intern *intern;
+    struct metrics *metrics;
+    struct labels_builder *b;
+    struct config *config;
+    struct dropped *dropped;
+};
+
+static int setup(void **state)
+{
+    static const char yaml[] = "scrape_configs:\n- job_name: a\n  relabel_configs:\n"
+                               "  - {source_labels: [x], target_label: y}\n"
+                               "  - {action: labeldrop, regex: x}\n"
+                               "  - {action: drop, source_labels: [y], regex: bad}\n"
+                               "  - {target_label: never, replacement: seen}\n"
+                               "- job_name: b\n";
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    struct config_errors *errors = config_errors_new();
+    struct config_options options = {.write_url = "http://x:1"};
+    f->config = config_parse("f", sv_from(yaml), &options, errors);
+    assert_non_null(f->config);
+    config_errors_free(errors);
+    f->intern = intern_new();
+    f->metrics = metrics_new();
+    f->b = labels_builder_new(f->intern);
+    f->dropped = dropped_new(f->config, f->metrics);
+    assert_non_null(f->dropped);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    dropped_free(f->dropped);
+    config_unref(f->config);
+    labels_builder_free(f->b);
+    metrics_free(f->metrics);
+    intern_free(f->intern);
+    free(f);
+    return 0;
+}
+
+/* A label set of `bytes` bytes or a little more, which rule 3 has dropped, or which failed. */
+static void note(struct fixture *f, size_t job, const char *source, size_t bytes,
+                 const struct err *err)
+{
+    const struct target_group group = {.job = job, .source = source};
+    char *value = calloc(1, bytes + 1);
+    assert_non_null(value);
+    memset(value, 'v', bytes);
+    labels_builder_reset(f->b, NULL);
+    labels_builder_set_str(f->b, "x", value);
+    struct labels *labels = labels_builder_build(f->b);
+    const struct pipeline_verdict verdict = {
+        .group = &group,
+        .discovered = labels,
+        .outcome = err == NULL ? RELABEL_DROPPED : RELABEL_FAILED,
+        .rule = err == NULL ? 3 : 0,
+        .err = err,
+    };
+    dropped_note(f->dropped, &verdict);
+    labels_unref(labels);
+    free(value);
+}
+
+static size_t count(struct fixture *f, size_t job, bool *ret_more)
+{
+    struct dropped_target *all = calloc(DROPPED_MAX, sizeof(*all));
+    assert_non_null(all);
+    size_t n = dropped_list(f->dropped, job, all, DROPPED_MAX, ret_more);
+    for (size_t i = 0; i < n; i++) {
+        dropped_target_done(&all[i]);
+    }
+    free(all);
+    return n;
+}
+
+static void a_source_replaces_what_is_known_of_it(void **state)
+{
+    struct fixture *f = *state;
+    struct dropped_target t;
+    struct err err = ERR_INIT;
+    note(f, 0, "pod/a", 10, NULL);
+    note(f, 0, "pod/b", 10, NULL);
+    err_set(&err, ERR_REFUSED, "its node");
+    note(f, 0, "pod/a", 10, &err);
+    note(f, 1, "pod/a", 10, NULL);
+    assert_int_equal(count(f, 0, NULL), 3);
+    assert_true(dropped_find(f->dropped, 3, &t));
+    assert_string_equal(t.source, "pod/a");
+    assert_string_equal(t.why, "its node");
+    assert_int_equal(t.rule, 0);
+    dropped_target_done(&t);
+    dropped_forget(f->dropped, 0, "pod/a");
+    assert_int_equal(count(f, 0, NULL), 1);
+    assert_int_equal(count(f, 1, NULL), 1);
+    assert_false(dropped_find(f->dropped, 3, &t));
+    assert_true(dropped_find(f->dropped, 2, &t));
+    assert_string_equal(t.source, "pod/b");
+    assert_null(t.why);
+    assert_int_equal(t.rule, 3);
+    dropped_target_done(&t);
+}
+
+static void the_record_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    bool more = true;
+    struct buf page;
+    for (int i = 0; i < DROPPED_MAX; i++) {
+        note(f, 0, i < 7 ? "pod/a" : "pod/b", 10, NULL);
+    }
+    assert_int_equal(count(f, 0, &more), DROPPED_MAX);
+    assert_false(more);
+    note(f, 0, "pod/c", 10, NULL);
+    note(f, 0, "pod/c", 10, NULL);
+    assert_int_equal(count(f, 0, &more), DROPPED_MAX);
+    assert_true(more);
+    dropped_forget(f->dropped, 0, "pod/a");
+    note(f, 0, "pod/c", 10, NULL);
+    assert_int_equal(count(f, 0, &more), DROPPED_MAX - 6);
+    /* Two of nearly a MiB have a place, a third has none. */
+    for (int i = 0; i < 3; i++) {
+        note(f, 1, "pod/d", DROPPED_BYTES_MAX / 2 - 100, NULL);
+    }
+    assert_int_equal(count(f, 1, &more), 2);
+    assert_true(more);
+    dropped_forget(f->dropped, 1, "pod/d");
+    note(f, 1, "pod/d", DROPPED_BYTES_MAX / 2 - 100, NULL);
+    assert_int_equal(count(f, 1, &more), 1);
+    buf_init(&page, (size_t)1 << 20);
+    assert_true(metrics_render(f->metrics, &page));
+    assert_non_null(strstr(page.data, "profpull_dropped_targets_unshown_total{job=\"a\"} 2\n"));
+    assert_non_null(strstr(page.data, "profpull_dropped_targets_unshown_total{job=\"b\"} 1\n"));
+    buf_done(&page);
+}
+
+static void each_rule_is_traced(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const after[] = {
+        "{\"x\":\"bad\",\"y\":\"bad\"}",
+        "{\"y\":\"bad\"}",
+        "{\"y\":\"bad\"}",
+    };
+    struct rule_trace t;
+    struct err err = ERR_INIT;
+    labels_builder_reset(f->b, NULL);
+    labels_builder_set_str(f->b, "x", "bad");
+    struct labels *labels = labels_builder_build(f->b);
+    assert_true(rule_trace_run(&t, &f->config->jobs[0].relabel, labels, &err));
+    assert_int_equal(t.verdict.outcome, RELABEL_DROPPED);
+    assert_int_equal(t.n, 3);
+    for (size_t i = 0; i < t.n; i++) {
+        struct buf text;
+        buf_init(&text, 1024);
+        labels_format_json(t.steps[i].labels, &text);
+        assert_string_equal(text.data, after[i]);
+        assert_int_equal(t.steps[i].rule, i + 1);
+        assert_int_equal(t.steps[i].outcome, i == 2 ? RELABEL_DROPPED : RELABEL_KEPT);
+        buf_done(&text);
+    }
+    rule_trace_done(&t);
+    labels_unref(labels);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_source_replaces_what_is_known_of_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_record_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_rule_is_traced, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
