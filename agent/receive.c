@@ -46,10 +46,11 @@ static const char *const extra_names[RECEIVE_EXTRAS] = {
 struct receive {
     struct receive_options options;
     struct scratch_pool *scratches;
-    pthread_mutex_t lock; /* of the rules and the limit of log lines */
+    pthread_mutex_t lock; /* of the rules, the salt and the limit of log lines */
     struct delivery delivery;
     struct log_limit limit;
     uint64_t seed;
+    uint16_t last_salt; /* the first one is any: equal profiles may come again after a restart */
     struct metric_cell *profiles[RECEIVE_PROTOCOLS][RECEIVE_RESULTS];
     struct metric_cell *bytes[RECEIVE_PROTOCOLS];
     struct metric_cell *extras[RECEIVE_EXTRAS];
@@ -97,6 +98,7 @@ struct receive *receive_new(const struct receive_options *options, struct err *e
     rng_seed_random(&rng);
     r->options = *options;
     r->seed = rng_next(&rng);
+    r->last_salt = (uint16_t)rng_next(&rng);
     pthread_mutex_init(&r->lock, NULL);
     register_metrics(r, o->metrics);
     r->scratches = scratch_pool_new(SCRATCH_POOL_MAX);
@@ -421,6 +423,7 @@ static struct profile *make_profile(struct receive *r, const struct receive_item
         p->until_ns = w.until_ns;
         p->scraped_ms = clock_mono_ms();
         p->format = item->format;
+        p->salt = item->salt;
         p->is_delta = item->format == PROFILE_PPROF && is_delta(built);
         p->refusable = true; /* the sender keeps it */
     }
@@ -448,11 +451,23 @@ static enum receive_result deliver(struct receive *r, struct profile *p, struct 
     return results[result];
 }
 
-enum receive_result receive_put(struct receive *r, const struct receive_item *item,
+/* A number that no profile had for long, and not 0. */
+static uint16_t next_salt(struct receive *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->last_salt = r->last_salt == UINT16_MAX ? 1 : (uint16_t)(r->last_salt + 1);
+    uint16_t salt = r->last_salt;
+    pthread_mutex_unlock(&r->lock);
+    return salt;
+}
+
+enum receive_result receive_put(struct receive *r, struct receive_item *item,
                                 const struct receive_facts *facts, struct err *err)
 {
     int64_t now_ns = clock_wall_ns();
     struct window w = window_of(&item->summary, facts, now_ns);
+    item->from_ns = w.from_ns;
+    item->salt = facts->keep_equal ? next_salt(r) : 0;
     if (facts->n_labels > RECEIVE_LABELS_MAX) {
         err_set(err, ERR_INPUT, "profile series has more than %d labels", RECEIVE_LABELS_MAX);
         return RECEIVE_BAD_LABELS;

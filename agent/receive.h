@@ -80,6 +80,8 @@ struct receive_item {
     enum profile_format format;
     struct sv data;               /* as it came, or converted */
     struct pprof_summary summary; /* with the texts of its types; times only for a recording */
+    int64_t from_ns;              /* when it starts: from receive_put() on */
+    uint16_t salt;                /* of the profile it has become, likewise */
     char *converted;              /* private, as is what follows */
     struct scratch *scratch;
 };
@@ -100,11 +102,12 @@ struct receive_facts {
     size_t n_labels;
     int64_t from_ns;  /* if the profile says no time, or one in 1970; 0: it is now */
     int64_t until_ns; /* 0: unknown */
+    bool keep_equal;  /* it is kept even if a store has an equal one */
 };
 
-/* Hands an open profile to the destinations. err is set unless it is accepted, or dropped by a
+/* Hands an open profile to the destinations, and says of the item what it has become. err is set unless it is accepted, or dropped by a
  * rule. */
-enum receive_result receive_put(struct receive *r, const struct receive_item *item,
+enum receive_result receive_put(struct receive *r, struct receive_item *item,
                                 const struct receive_facts *facts, struct err *err);
 
 /* Counts a profile that ended with this result, and logs a refusal. Once for each profile. */

@@ -113,6 +113,7 @@ static void store_sink_deliver_all(struct sink *sink, struct delivery *const *al
                                          .n_labels = all[i]->series->n,
                                          .data = {p->data, p->size},
                                          .format = p->format,
+                                         .salt = p->salt,
                                          .from_ns = p->from_ns,
                                          .until_ns = p->until_ns};
             next += all[i]->series->n;

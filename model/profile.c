@@ -37,6 +37,7 @@ struct profile *profile_copy(const struct profile *p)
     copy->is_delta = p->is_delta;
     copy->format = p->format;
     copy->job = p->job;
+    copy->salt = p->salt;
     return copy;
 }
 

@@ -28,6 +28,9 @@ struct profile {
     bool refusable;
     enum profile_format format;
     uint32_t job; /* index in the configuration */
+    /* 0, or what keeps it apart from another profile with the same bytes, labels and time. The
+     * files of a spool do not have it: of equal profiles that are read from there one is left. */
+    uint16_t salt;
 };
 
 /* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory.

@@ -79,6 +79,7 @@ static const char *const statements[DB_STATEMENTS] = {
                    "(time, hash) > (?2, ?3) AND time <= ?4 ORDER BY time, hash LIMIT ?5",
     [SQL_PROFILE] = "SELECT set_id, time, until, hash, format, merge, series FROM profiles "
                     "WHERE id = ?1",
+    [SQL_FIND_PROFILE] = "SELECT id, time FROM profiles WHERE hash = ?1 AND time BETWEEN ?2 AND ?3",
     [SQL_BODY] = "SELECT data FROM bodies WHERE id = ?1",
     [SQL_MERGED_BODY] = "SELECT set_id, time, until, profile, hash, series, data FROM merges "
                         "WHERE id = ?1",

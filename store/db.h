@@ -54,6 +54,7 @@ enum db_statement {
     SQL_SET,
     SQL_POINTS,
     SQL_PROFILE,
+    SQL_FIND_PROFILE,
     SQL_BODY,
     SQL_MERGED_BODY,
     SQL_SINGLES,

@@ -101,6 +101,8 @@ void store_writers_close(struct store *s, const struct store_file *f); /* NULL: 
 void store_id_format(int64_t time_ns, uint64_t hash, int64_t row, char out[STORE_ID_LENGTH + 1]);
 bool store_id_parse(struct sv text, int64_t *ret_time_ms, uint64_t *ret_hash, int64_t *ret_row);
 bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_hash);
+/* Whether bytes have a hash, whatever their salt is. */
+bool store_hash_fits(struct sv data, uint64_t hash);
 
 /* The files that are written, with references; at most STORE_WRITERS_MAX. */
 size_t store_writers_files(struct store *s, struct store_file **ret);

@@ -108,6 +108,21 @@ bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_
     return time_ns / NS_PER_MS == time_ms && (hash & ((UINT64_C(1) << 42) - 1)) == id_hash;
 }
 
+/* ---- hashes ---------------------------------------------------------------------------------- */
+
+/* The salt is in the highest bits alone: the others still tell whether the bytes have changed. */
+#define SALT_SHIFT 48
+
+uint64_t store_hash(struct sv data, uint16_t salt)
+{
+    return blob_hash(data, NULL, 0) ^ (uint64_t)salt << SALT_SHIFT;
+}
+
+bool store_hash_fits(struct sv data, uint64_t hash)
+{
+    return (blob_hash(data, NULL, 0) ^ hash) << (64 - SALT_SHIFT) == 0;
+}
+
 /* ---- files being written --------------------------------------------------------------------- */
 
 static void forget_known(struct writing *w)
@@ -520,7 +535,7 @@ static bool read_profile(struct putting *p, struct err *err)
                      err))) {
         return false;
     }
-    p->hash = blob_hash(put->data, NULL, 0);
+    p->hash = store_hash(put->data, put->salt);
     return put_set(p, err);
 }
 

@@ -517,7 +517,7 @@ static bool gather_series(struct scan *c, struct bodies_job *job, const struct b
 /* A body whose bytes have changed on the disk costs itself alone. */
 static bool is_intact(struct scan *c, const struct body_row *r, struct sv data, const char *id)
 {
-    if (blob_hash(data, NULL, 0) == r->hash) {
+    if (store_hash_fits(data, r->hash)) {
         return true;
     }
     metric_inc(c->store->metrics.bad_rows);
@@ -654,5 +654,47 @@ bool store_get(struct store *s, struct sv id, bool *ret_found,
     bool ok = get.bodies.arena != NULL ? scan_run(&c, false, err) : err_memory(err);
     *ret_found = get.found;
     job_done(&get.bodies);
+    return ok;
+}
+
+/* ---- the id of a profile --------------------------------------------------------------------- */
+
+struct find_job {
+    uint64_t hash;
+    bool found;
+    char *id;
+};
+
+static bool find_in_file(struct scan *c, struct err *err)
+{
+    struct find_job *find = c->job;
+    sqlite3_stmt *st = db_statement(c->db, SQL_FIND_PROFILE, err);
+    if (st == NULL) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, (int64_t)find->hash);
+    sqlite3_bind_int64(st, 2, c->range->from_ns);
+    sqlite3_bind_int64(st, 3, c->range->until_ns);
+    int row = db_step(c->db, st, err);
+    if (row == 1) {
+        store_id_format(sqlite3_column_int64(st, 1), find->hash, sqlite3_column_int64(st, 0),
+                        find->id);
+        find->found = true;
+        c->stopped = true;
+        sqlite3_reset(st);
+    }
+    return row >= 0;
+}
+
+bool store_find(struct store *s, uint32_t second, uint64_t hash, bool *ret_found,
+                char ret_id[STORE_ID_LENGTH + 1], struct err *err)
+{
+    struct find_job find = {.hash = hash, .id = ret_id};
+    struct store_range range = {.from_ns = second * NS_PER_S,
+                                .until_ns = second * NS_PER_S + NS_PER_S - 1};
+    struct scan c = {
+        .store = s, .range = &range, .any = true, .visit_file = find_in_file, .job = &find};
+    bool ok = scan_run(&c, false, err);
+    *ret_found = find.found;
     return ok;
 }

@@ -66,6 +66,7 @@ struct store_put {
     size_t n_labels;
     struct sv data; /* gzip or plain */
     enum profile_format format;
+    uint16_t salt;   /* keeps equal profiles apart */
     int64_t from_ns; /* wall clock; decides where the profile counts */
     int64_t until_ns;
     /* Results: */
@@ -76,8 +77,8 @@ struct store_put {
 };
 
 /* Puts n profiles in one transaction. False if any of them was not taken. One thread at a time; it
- * blocks on the disk. A profile that is there already, with the same labels, start and bytes, is
- * taken and not kept twice. */
+ * blocks on the disk. A profile that is there already, with the same labels, start, bytes and salt,
+ * is taken and not kept twice. */
 bool store_put(struct store *s, struct store_put *profiles, size_t n);
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -161,6 +162,13 @@ bool store_each_body(struct store *s, const struct store_scan *scan,
  * bytes. *ret_found says whether there is one. */
 bool store_get(struct store *s, struct sv id, bool *ret_found,
                bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err);
+
+/* What the store knows the bytes of a profile by, with its salt. */
+uint64_t store_hash(struct sv data, uint16_t salt);
+/* The id of a profile that starts in this second (of the wall clock) and has this hash. *ret_found
+ * says whether there is one; it looks at all profiles of the file. */
+bool store_find(struct store *s, uint32_t second, uint64_t hash, bool *ret_found,
+                char ret_id[STORE_ID_LENGTH + 1], struct err *err);
 
 /* Of all files. Without a profile the times are 0. */
 struct store_stats {

@@ -310,6 +310,37 @@ static void keeps_bytes(void **state)
     receive_rig_done(&g);
 }
 
+/* ---- equal profiles -------------------------------------------------------------------------- */
+
+/* Only those that ask for it are told apart, each from all others. */
+static void equal_profiles_are_kept_on_request(void **state)
+{
+    (void)state;
+    struct receive_rig g;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    struct err err = ERR_INIT;
+    uint16_t salts[3];
+    receive_rig_start(&g, "{}", ONE);
+    for (size_t i = 0; i < 3; i++) {
+        struct label at[LABELS_ROOM];
+        struct receive_item item;
+        const struct receive_facts facts = {.labels = at,
+                                            .n_labels = labels_of("__name__=x service_name=s", at),
+                                            .keep_equal = i > 0};
+        struct sv data = {profile.data, profile.len};
+        assert_int_equal(receive_open(g.receive, RECEIVE_PROFEFE, PROFILE_PPROF, data, &item, &err),
+                         RECEIVE_ACCEPTED);
+        CHECK_INT(receive_put(g.receive, &item, &facts, &err), RECEIVE_ACCEPTED, err.msg);
+        salts[i] = item.salt;
+        assert_true(item.from_ns > 0);
+        receive_close(g.receive, &item);
+    }
+    assert_int_equal(salts[0], 0);
+    assert_true(salts[1] != 0 && salts[2] != 0 && salts[1] != salts[2]);
+    receive_rig_done(&g);
+    buf_done(&profile);
+}
+
 /* ---- rules and queues ------------------------------------------------------------------------ */
 
 static void rules_apply(void **state)
@@ -406,11 +437,17 @@ static void from_many_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_become),    cmocka_unit_test(refuses_labels),
-        cmocka_unit_test(too_many_labels),  cmocka_unit_test(window),
-        cmocka_unit_test(refuses_profiles), cmocka_unit_test(limits_size),
-        cmocka_unit_test(keeps_bytes),      cmocka_unit_test(rules_apply),
-        cmocka_unit_test(full_queue),       cmocka_unit_test(from_many_threads),
+        cmocka_unit_test(equal_profiles_are_kept_on_request),
+        cmocka_unit_test(labels_become),
+        cmocka_unit_test(refuses_labels),
+        cmocka_unit_test(too_many_labels),
+        cmocka_unit_test(window),
+        cmocka_unit_test(refuses_profiles),
+        cmocka_unit_test(limits_size),
+        cmocka_unit_test(keeps_bytes),
+        cmocka_unit_test(rules_apply),
+        cmocka_unit_test(full_queue),
+        cmocka_unit_test(from_many_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,6 +189,47 @@ static void test_the_same_profile_is_kept_once(void **state)
     store_rig_done(&r);
 }
 
+/* A salt keeps equal profiles apart; each is found by its hash, for a second of its start. */
+static void test_a_salt_keeps_equal_profiles_apart(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    struct err err = ERR_INIT;
+    struct store_stats stats;
+    struct buf b = pprof_make(
+        &(struct pprof_spec){.types = "cpu/nanoseconds", .time_nanos = RIG_T0}, two_stacks, 2);
+    struct label l[RIG_LABELS_MAX];
+    size_t n = rig_labels("__name__=cpu,service_name=s", l);
+    struct store_put puts[4];
+    const uint16_t salts[] = {0, 1, UINT16_MAX, 1};
+    char id[STORE_ID_LENGTH + 1];
+    bool found;
+    store_rig_init(&r);
+    for (size_t i = 0; i < 4; i++) {
+        puts[i] = (struct store_put){.labels = l,
+                                     .n_labels = n,
+                                     .data = {b.data, b.len},
+                                     .salt = salts[i],
+                                     .from_ns = RIG_T0,
+                                     .until_ns = RIG_T0};
+    }
+    assert_true(store_put(r.store, puts, 4));
+    store_stats(r.store, &stats);
+    assert_int_equal(stats.profiles, 3);
+    CHECK_STR(puts[3].id, puts[1].id, "the same salt");
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t hash = store_hash(puts[i].data, salts[i]);
+        uint32_t second = (uint32_t)(RIG_T0 / RIG_SECOND);
+        assert_true(store_find(r.store, second, hash, &found, id, &err) && found);
+        CHECK_STR(id, puts[i].id, "");
+        assert_true(store_find(r.store, second + 1, hash, &found, id, &err) && !found);
+        assert_true(store_find(r.store, 0, hash, &found, id, &err) && !found);
+        assert_true(store_find(r.store, second, hash + 1, &found, id, &err) && !found);
+    }
+    buf_done(&b);
+    store_rig_done(&r);
+}
+
 static void test_what_is_no_profile_is_refused(void **state)
 {
     (void)state;
@@ -294,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_a_stretch_is_a_file),
         cmocka_unit_test(test_a_batch_of_many_stretches_is_taken),
         cmocka_unit_test(test_the_same_profile_is_kept_once),
+        cmocka_unit_test(test_a_salt_keeps_equal_profiles_apart),
         cmocka_unit_test(test_what_is_no_profile_is_refused),
         cmocka_unit_test(test_a_recording_is_kept_but_has_no_series),
         cmocka_unit_test(test_a_second_process_learns_who_has_the_lock),
