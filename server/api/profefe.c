@@ -70,8 +70,7 @@ static bool read_time(const struct request *r, const char *name, int64_t *ret_ns
     if (text.n == 0) {
         return err_set(err, ERR_INPUT, "missing \"%s\"", name);
     }
-    return profefe_time(text, ret_ns, err) ||
-           err_wrap(err, "bad \"%s\" timestamp \"%.*s\"", name, SV_ARG(text));
+    return profefe_time(text, ret_ns, err) || profefe_wrap(err, name, " timestamp", text);
 }
 
 static bool read_range(const struct request *r, struct store_range *ret, struct err *err)
@@ -145,7 +144,7 @@ static bool read_question(const struct exchange *x, struct arena *arena, struct 
         return false;
     }
     return profefe_labels(labels, arena, &q->labels, &q->n_labels, err) ||
-           err_wrap(err, "bad \"labels\" \"%.*s\"", SV_ARG(labels));
+           profefe_wrap(err, "labels", "", labels);
 }
 
 static void fail_question(struct exchange *x, const struct err *err)
@@ -286,9 +285,7 @@ static void reply_merge(struct exchange *x, struct arena *arena)
                      q.type == NULL ? "unknown" : q.type);
     } else {
         size_t n = 0;
-        bool ok = make_selector(&q, &err) &&
-                  (q.limit > 0 ? profefe_merge_newest(x, &q.range, q.limit, arena, &n, &err)
-                               : profefe_merge_all(x, &q.range, &n, &err));
+        bool ok = make_selector(&q, &err) && profefe_merge_range(x, &q.range, q.limit, &n, &err);
         if (!ok) {
             fail_query(x, &err);
         } else if (n == 0) {
@@ -302,20 +299,21 @@ static void reply_merge(struct exchange *x, struct arena *arena)
     }
 }
 
-/* A UUID, as ours are, or an xid, as those of profefe. */
+/* A UUID, as lists have them, or an xid, as the answers to POST. */
 static bool is_id(struct sv id)
 {
-    bool uuid = id.n == STORE_ID_LENGTH;
+    uint32_t second;
+    uint64_t hash;
+    if (id.n != STORE_ID_LENGTH) {
+        return profefe_id_parse(id, &second, &hash);
+    }
     for (size_t i = 0; i < id.n; i++) {
-        bool dash = uuid && (i == 8 || i == 13 || i == 18 || i == 23);
-        const char *allowed = dash   ? "-"
-                              : uuid ? "0123456789abcdef"
-                                     : "0123456789abcdefghijklmnopqrstuv";
-        if (id.p[i] == '\0' || strchr(allowed, id.p[i]) == NULL) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (id.p[i] == '\0' || strchr(dash ? "-" : "0123456789abcdef", id.p[i]) == NULL) {
             return false;
         }
     }
-    return uuid || id.n == 20;
+    return true;
 }
 
 static bool are_ids(struct sv ids, size_t *ret_n)

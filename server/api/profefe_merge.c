@@ -5,6 +5,7 @@
 #include "pprof/merge.h"
 #include "server/api/ask.h"
 #include "server/api/pprof_reply.h"
+#include "server/api/profefe_params.h"
 
 #define PPROF_TYPE "application/octet-stream"
 
@@ -17,13 +18,15 @@ static bool finish(struct exchange *x, bool ok, struct err *err)
     return ok || (err->kind != ERR_NONE ? false : err_memory(err));
 }
 
-bool profefe_merge_all(struct exchange *x, const struct store_range *range, size_t *ret_n,
-                       struct err *err)
+bool profefe_merge_range(struct exchange *x, const struct store_range *range, size_t limit,
+                         size_t *ret_n, struct err *err)
 {
+    /* As profefe's storage lists them; the first profile decides the header of the result. */
+    const struct store_scan scan = {.range = *range, .newest_first = true, .limit = limit};
     struct query q;
     atomic_size_t damaged = 0;
     bool ok = ask_query(x, x->deadline_ms, NULL, &damaged, &q, err) &&
-              query_merged(&q, range, &x->reply, ret_n, err);
+              query_merged(&q, &scan, &x->reply, ret_n, err);
     ask_count_damaged(x, &damaged);
     return finish(x, ok, err);
 }
@@ -62,12 +65,26 @@ static bool profefe_on_found(void *arg, const struct store_body *body)
     return true;
 }
 
+/* One of profefe's ids, as the answers to POST have, is looked up first. */
 static bool get(struct one *o, struct sv id, bool *ret_found)
 {
+    struct store *store = o->x->options->store;
+    char known[STORE_ID_LENGTH + 1];
+    uint32_t second;
+    uint64_t hash;
+    *ret_found = false;
+    if (exchange_is_over(o->x, o->err)) {
+        return false;
+    }
+    if (profefe_id_parse(id, &second, &hash)) {
+        if (!store_find(store, second, hash, ret_found, known, o->err) || !*ret_found) {
+            return o->err->kind == ERR_NONE;
+        }
+        id = sv_from(known);
+    }
     o->id = id;
     o->ok = true;
-    return !exchange_is_over(o->x, o->err) &&
-           store_get(o->x->options->store, id, ret_found, profefe_on_found, o, o->err) && o->ok;
+    return store_get(store, id, ret_found, profefe_on_found, o, o->err) && o->ok;
 }
 
 bool profefe_get(struct exchange *x, struct sv id, bool *ret_found, struct err *err)
@@ -101,55 +118,4 @@ bool profefe_merge_ids(struct exchange *x, struct sv ids, bool *ret_found, struc
     merge_free(o.merge);
     buf_done(&merged);
     return finish(x, ok, err);
-}
-
-/* ---- the newest ------------------------------------------------------------------------------ */
-
-struct newest {
-    struct arena *arena;
-    struct sv *ids;
-    size_t n;
-    size_t max;
-};
-
-static bool profefe_on_newest(void *arg, const struct store_body *body)
-{
-    struct newest *n = arg;
-    const char *id = n->n < n->max ? arena_strdup(n->arena, body->id) : NULL;
-    if (id != NULL) {
-        n->ids[n->n++] = sv_from(id);
-    }
-    return id != NULL;
-}
-
-/* Oldest first: the first profile decides the header of the result. */
-static bool merge_found(struct exchange *x, const struct newest *n, struct err *err)
-{
-    struct buf merged;
-    struct one o = {.x = x, .merge = new_merge(x, err), .merged = &merged, .err = err};
-    bool ok = o.merge != NULL;
-    buf_init(&merged, n->n * STORE_ID_LENGTH + 1);
-    for (size_t i = n->n; i > 0 && ok; i--) {
-        bool found;
-        ok = get(&o, n->ids[i - 1], &found);
-    }
-    ok = ok && merge_write(o.merge, &x->reply, err);
-    merge_free(o.merge);
-    buf_done(&merged);
-    return ok;
-}
-
-bool profefe_merge_newest(struct exchange *x, const struct store_range *range, size_t limit,
-                          struct arena *arena, size_t *ret_n, struct err *err)
-{
-    struct store_stats stats;
-    store_stats(x->options->store, &stats);
-    struct newest n = {.arena = arena,
-                       .max = limit < stats.profiles ? limit : (size_t)stats.profiles};
-    struct store_scan scan = {.range = *range, .newest_first = true, .limit = n.max};
-    n.ids = arena_array(arena, n.max + 1, sizeof(*n.ids));
-    bool ok = (n.ids != NULL || err_memory(err)) &&
-              (n.max == 0 || store_each_body(x->options->store, &scan, profefe_on_newest, &n, err));
-    *ret_n = n.n;
-    return finish(x, ok && (n.n == 0 || merge_found(x, &n, err)), err);
 }

@@ -5,17 +5,15 @@
 #ifndef PROFPULL_SERVER_API_PROFEFE_MERGE_H
 #define PROFPULL_SERVER_API_PROFEFE_MERGE_H
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "server/exchange.h"
 #include "store/store.h"
 
-/* All profiles of the range, and the newest ones; *ret_n: how many there were. */
-bool profefe_merge_all(struct exchange *x, const struct store_range *range, size_t *ret_n,
-                       struct err *err);
-bool profefe_merge_newest(struct exchange *x, const struct store_range *range, size_t limit,
-                          struct arena *arena, size_t *ret_n, struct err *err);
+/* The newest profiles of the range, or all (limit 0), the newest first; *ret_n: how many there
+ * were. */
+bool profefe_merge_range(struct exchange *x, const struct store_range *range, size_t limit,
+                         size_t *ret_n, struct err *err);
 
 /* The bytes of one profile, as it came. */
 bool profefe_get(struct exchange *x, struct sv id, bool *ret_found, struct err *err);

@@ -13,11 +13,75 @@
 /* Of an error in JSON: each byte of a message may become six. */
 #define ERROR_REPLY_MAX ((size_t)8 * ERR_MSG_MAX)
 
+/* Of a text that an error shows: two of them fit. */
+#define SHOWN_MAX 256
+/* Bits of a digit of an id, and the zeros that fill up the last one. */
+#define DIGIT_BITS 5
+#define ID_PADDING 4
+
+static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+void profefe_id_format(int64_t time_ns, uint64_t hash, char out[PROFEFE_ID_LENGTH + 1])
+{
+    uint64_t second = (uint32_t)(time_ns / NS_PER_S);
+    uint64_t high = second << ID_PADDING | hash >> (64 - ID_PADDING);
+    uint64_t low = hash << ID_PADDING;
+    for (size_t i = PROFEFE_ID_LENGTH; i > 0; i--) {
+        out[i - 1] = digits[low % 32];
+        low = low >> DIGIT_BITS | high << (64 - DIGIT_BITS);
+        high >>= DIGIT_BITS;
+    }
+    out[PROFEFE_ID_LENGTH] = '\0';
+}
+
+bool profefe_id_parse(struct sv text, uint32_t *ret_second, uint64_t *ret_hash)
+{
+    uint64_t high = 0;
+    uint64_t low = 0;
+    if (text.n != PROFEFE_ID_LENGTH) {
+        return false;
+    }
+    for (size_t i = 0; i < text.n; i++) {
+        const char *digit = memchr(digits, text.p[i], sizeof(digits) - 1);
+        if (digit == NULL) {
+            return false;
+        }
+        high = high << DIGIT_BITS | low >> (64 - DIGIT_BITS);
+        low = low << DIGIT_BITS | (uint64_t)(digit - digits);
+    }
+    *ret_second = (uint32_t)(high >> ID_PADDING);
+    *ret_hash = high << (64 - ID_PADDING) | low >> ID_PADDING;
+    return true;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static void quote(struct sv text, struct buf *out)
+{
+    buf_init(out, ERR_MSG_MAX);
+    json_quote((struct sv){text.p, text.n < SHOWN_MAX ? text.n : SHOWN_MAX}, out);
+}
+
+bool profefe_wrap(struct err *err, const char *name, const char *more, struct sv text)
+{
+    struct buf quoted;
+    quote(text, &quoted);
+    err_wrap(err, "bad \"%s\"%s %s", name, more, buf_ok(&quoted) ? quoted.data : "");
+    buf_done(&quoted);
+    return false;
+}
+
 /* ---- times ----------------------------------------------------------------------------------- */
 
 static bool fail_time(struct sv text, struct err *err)
 {
-    return err_set(err, ERR_INPUT, "time in unsupported format \"%.*s\"", SV_ARG(text));
+    struct buf quoted;
+    quote(text, &quoted);
+    err_set(err, ERR_INPUT, "time in unsupported format %s", buf_ok(&quoted) ? quoted.data : "");
+    buf_done(&quoted);
+    return false;
 }
 
 bool profefe_time(struct sv text, int64_t *ret_ns, struct err *err)

@@ -25,7 +25,7 @@ static bool merged_on_body(void *arg, const struct store_body *body)
     return true;
 }
 
-bool query_merged(const struct query *q, const struct store_range *r, struct buf *out,
+bool query_merged(const struct query *q, const struct store_scan *scan, struct buf *out,
                   size_t *ret_n, struct err *err)
 {
     struct scratch *scratch = scratch_new();
@@ -34,11 +34,12 @@ bool query_merged(const struct query *q, const struct store_range *r, struct buf
     }
     scratch_limit(scratch, q->bytes_max / 2);
     const struct merge_options o = {.bytes_max = q->bytes_max / 2, .scratch = scratch};
-    const struct store_scan scan = {.range = *r, .with_data = true};
+    struct store_scan with_data = *scan;
+    with_data.with_data = true;
     struct merging m = {.q = q, .merge = merge_new(&o, err)};
     bool ok = m.merge != NULL;
     if (ok) {
-        ok = store_each_body(q->store, &scan, merged_on_body, &m, err);
+        ok = store_each_body(q->store, &with_data, merged_on_body, &m, err);
         ok = query_ended(ok, &m.err, err) && (m.n == 0 || merge_write(m.merge, out, err));
         *ret_n = m.n;
     }

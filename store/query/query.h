@@ -110,9 +110,9 @@ struct query_profile_options {
 bool query_profile(const struct query *q, const struct query_range *r,
                    const struct profile_type *type, const struct query_profile_options *o,
                    struct buf *out, struct err *err);
-/* What google/pprof's Merge makes of all profiles of the range, with all sample types, as gzip;
- * *ret_n: how many there were. ERR_INPUT if their types differ. */
-bool query_merged(const struct query *q, const struct store_range *r, struct buf *out,
+/* What google/pprof's Merge makes of the profiles that a scan visits, in its order, with all sample
+ * types, as gzip; *ret_n: how many there were. ERR_INPUT if their types differ. */
+bool query_merged(const struct query *q, const struct store_scan *scan, struct buf *out,
                   size_t *ret_n, struct err *err);
 
 /* ---- time ------------------------------------------------------------------------------------ */

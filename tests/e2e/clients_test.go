@@ -51,8 +51,8 @@ func expectTool(t *testing.T, url, part string) {
 	}
 }
 
-// postProfile imports a file as profefe's README does.
-func postProfile(t *testing.T, url string, data []byte) {
+// postProfile imports a file as profefe's README does, and returns what it has become.
+func postProfile(t *testing.T, url string, data []byte) listed {
 	t.Helper()
 	resp, err := http.Post(url, "application/x-www-form-urlencoded", bytes.NewReader(data))
 	if err != nil {
@@ -63,6 +63,11 @@ func postProfile(t *testing.T, url string, data []byte) {
 	if resp.StatusCode != 200 || !strings.HasPrefix(string(text), `{"code":200,`) {
 		t.Fatalf("%s: %s: %s", url, resp.Status, text)
 	}
+	var answer struct{ Body listed }
+	if err := json.Unmarshal(text, &answer); err != nil {
+		t.Fatalf("%s: %v: %s", url, err, text)
+	}
+	return answer.Body
 }
 
 // listed is an element of a list.
@@ -102,7 +107,10 @@ func TestProfefeReadme(t *testing.T) {
 	// $ curl -XPOST "http://localhost:10100/api/0/profiles?service=service1&type=cpu&labels=..." --data-binary @cpu.pb.gz
 	postProfile(t, "http://"+address+"/api/0/profiles?service=service1&type=cpu&instance_id=i1&labels=version=1.0.0,pod=a", data)
 	postProfile(t, "http://"+address+"/api/0/profiles?service=service1&type=cpu&instance_id=i2&labels=version=1.0.0,pod=b", data)
-	postProfile(t, "http://"+address+"/api/0/profiles?service=service1&type=cpu&instance_id=i1&labels=version=2.0.0,pod=a", data)
+	other := "http://" + address + "/api/0/profiles?service=service1&type=cpu&instance_id=i1&labels=version=2.0.0,pod=a"
+	first := postProfile(t, other, data)
+	// The same profile once more is another one; of labels with one name the last one counts.
+	second := postProfile(t, other+",pod=b,pod=a", data)
 	query := "service=service1&type=cpu&from=" + from + "&to=" + to + "&labels=version=1.0.0"
 	var found []listed
 	p.wait("the profiles", func() string {
@@ -141,6 +149,32 @@ func TestProfefeReadme(t *testing.T) {
 	// The first one comes back byte for byte.
 	if _, body := p.get("/api/0/profiles/" + found[0].ID); body != string(data) {
 		t.Error("the profile is not the one that was imported")
+	}
+	// So do those that were answered to POST, by the ids of the answers.
+	otherQuery := strings.Replace(query, "version=1.0.0", "version=2.0.0", 1)
+	p.wait("the other profiles", func() string {
+		if status, text := p.get("/api/0/profiles?" + otherQuery); status != 200 {
+			return text
+		}
+		if found := listProfiles(t, p, "/api/0/profiles?"+otherQuery); len(found) != 2 {
+			return fmt.Sprintf("%d profiles: %v", len(found), found)
+		}
+		return ""
+	})
+	for _, posted := range []listed{first, second} {
+		if len(posted.ID) != 20 || posted.CreatedAt != found[0].CreatedAt || fmt.Sprint(posted.Labels) != "[{pod a} {version 2.0.0}]" {
+			t.Errorf("the answer: %+v", posted)
+		}
+		if status, body := p.get("/api/0/profiles/" + posted.ID); status != 200 || body != string(data) {
+			t.Errorf("%s: %d, not the profile that was imported", posted.ID, status)
+		}
+	}
+	if first.ID == second.ID {
+		t.Errorf("two profiles have the id %s", first.ID)
+	}
+	expectTool(t, "http://"+address+"/api/0/profiles/"+first.ID+"+"+second.ID, "flat%")
+	if status, text := p.get("/api/0/profiles/" + first.ID[:10] + strings.Repeat("0", 10)); status != 404 {
+		t.Errorf("an unknown id: %d %s", status, text)
 	}
 	text, err := tool(t, "http://"+address+"/api/0/profiles/merge?service=nobody&type=cpu&from="+from+"&to="+to)
 	if err == nil || !strings.Contains(text, "404 Not Found") || !strings.Contains(text, "nothing found") {

@@ -247,16 +247,17 @@ static void one_profile_comes_as_it_was_put(void **state)
     rig_answer_done(&a);
 }
 
-/* Those of a range are merged in order of time, or only the newest. */
+/* Those of a range are merged from the newest on, all of them or so many. */
 static void merges_of_a_range(void **state)
 {
     const struct world *w = *state;
     char path[512];
-    fill_ids(w, "/api/0/profiles/$1+$2", path, sizeof(path));
+    fill_ids(w, "/api/0/profiles/$2+$1", path, sizeof(path));
     struct rig_answer both = get(w, path, "");
     struct rig_answer a = get(w, "/api/0/profiles/merge?service=cart&type=cpu" WINDOW, "");
     CHECK_INT(a.status, 200, "merge");
     CHECK_STR(a.headers, "Content-Disposition: attachment; filename=\"cpu\"\r\n", "merge");
+    check_same_profile(&a, "merged21", "merge");
     assert_int_equal(a.n, both.n);
     assert_memory_equal(a.body, both.body, a.n);
     rig_answer_done(&a);
@@ -264,14 +265,120 @@ static void merges_of_a_range(void **state)
     assert_int_equal(a.n, both.n);
     assert_memory_equal(a.body, both.body, a.n);
     rig_answer_done(&a);
-    fill_ids(w, "/api/0/profiles/$2+$2", path, sizeof(path));
-    struct rig_answer twice = get(w, path, "");
+    rig_answer_done(&both);
+    /* One alone, through the same merge. */
     a = get(w, "/api/0/profiles/merge?service=cart&type=cpu&limit=1" WINDOW, "");
     CHECK_INT(a.status, 200, "limit=1");
-    assert_true(twice.n != both.n || memcmp(twice.body, both.body, both.n) != 0);
+    both = get(w,
+               "/api/0/profiles/merge?service=cart&type=cpu&from=2026-11-22T00:30:15"
+               "&to=2026-11-22T00:30:15",
+               "");
+    CHECK_INT(both.status, 200, "the newest");
+    assert_int_equal(a.n, both.n);
+    assert_memory_equal(a.body, both.body, a.n);
     rig_answer_done(&a);
-    rig_answer_done(&twice);
     rig_answer_done(&both);
+}
+
+/* ---- profiles that came by POST -------------------------------------------------------------- */
+
+/* As POST keeps it; the id is that of its answer. */
+static void put_posted(struct world *w, const char *labels, const char *file, int64_t at_ns,
+                       uint16_t salt, char id[PROFEFE_ID_LENGTH + 1])
+{
+    struct buf data = stored_file(file);
+    struct label l[RIG_LABELS_MAX];
+    struct store_put p = {.labels = l,
+                          .n_labels = rig_labels(labels, l),
+                          .data = {data.data, data.len},
+                          .salt = salt,
+                          .from_ns = at_ns,
+                          .until_ns = at_ns};
+    assert_true(store_put(w->rig.store, &p, 1));
+    profefe_id_format(at_ns, store_hash(p.data, salt), id);
+    buf_done(&data);
+}
+
+/* What the collector listed and merged after p1, p2, and p1 once more. */
+static void equal_profiles_are_two(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *want; /* values of the label "pod" */
+    } cases[] = {
+        {"/api/0/profiles?service=twice&type=cpu" WINDOW, "aab"},
+        {"/api/0/profiles?service=twice&type=cpu&limit=1" WINDOW, "b"},
+        {"/api/0/profiles?service=twice&type=cpu&limit=2" WINDOW, "ab"},
+    };
+    struct world *w = *state;
+    char id[PROFEFE_ID_LENGTH + 1];
+    put_posted(w, "__name__=process_cpu,pod=a,service_name=twice", "p1", T0, 65535, id);
+    put_posted(w, "__name__=process_cpu,pod=b,service_name=twice", "p2", T0 + 15 * NS_PER_S, 1, id);
+    put_posted(w, "__name__=process_cpu,pod=a,service_name=twice", "p1", T0, 2, id);
+    /* The same one, tried again. */
+    put_posted(w, "__name__=process_cpu,pod=a,service_name=twice", "p1", T0, 2, id);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char pods[16] = "";
+        struct rig_answer a = get(w, cases[i].path, "");
+        json_t *root = json_loads(a.body, 0, NULL);
+        json_t *list = json_object_get(root, "body");
+        for (size_t j = 0; j < json_array_size(list) && j + 1 < sizeof(pods); j++) {
+            json_t *label = json_array_get(json_object_get(json_array_get(list, j), "labels"), 0);
+            strncat(pods, json_string_value(json_object_get(label, "value")), 1);
+        }
+        CHECK_STR(pods, cases[i].want, cases[i].path);
+        json_decref(root);
+        rig_answer_done(&a);
+    }
+    struct rig_answer a = get(w, "/api/0/profiles/merge?service=twice&type=cpu" WINDOW, "");
+    check_same_profile(&a, "merged211", "merge");
+    rig_answer_done(&a);
+}
+
+static void the_id_of_the_answer_is_known(void **state)
+{
+    struct world *w = *state;
+    char ids[3][PROFEFE_ID_LENGTH + 1];
+    char path[256];
+    /* Within a second, and in different files of the store. */
+    put_posted(w, "__name__=process_cpu,service_name=posted", "p1", T0 + NS_PER_S - 1, 7, ids[0]);
+    put_posted(w, "__name__=process_cpu,service_name=posted", "p2", T0 + 7200 * NS_PER_S, 8,
+               ids[1]);
+    put_posted(w, "__name__=process_cpu,service_name=posted", "p1", T0 + NS_PER_S - 1, 9, ids[2]);
+    assert_string_not_equal(ids[0], ids[2]);
+    static const char *const files[] = {"p1", "p2", "p1"};
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(path, sizeof(path), "/api/0/profiles/%s", ids[i]);
+        struct rig_answer a = get(w, path, "");
+        CHECK_INT(a.status, 200, path);
+        check_same_profile(&a, files[i], path);
+        rig_answer_done(&a);
+    }
+    (void)snprintf(path, sizeof(path), "/api/0/profiles/%s+%s+%s", ids[1], ids[0], ids[2]);
+    struct rig_answer a = get(w, path, "");
+    CHECK_INT(a.status, 200, path);
+    CHECK_CONTAINS(a.headers, path + strlen("/api/0/profiles/"), "the name of the file");
+    rig_answer_done(&a);
+    /* One of lists and one of POST. */
+    char both[256];
+    (void)snprintf(both, sizeof(both), "/api/0/profiles/$2+%s", ids[0]);
+    fill_ids(w, both, path, sizeof(path));
+    a = get(w, path, "");
+    CHECK_INT(a.status, 200, path);
+    rig_answer_done(&a);
+    /* Another second, and a hash that nothing has. */
+    struct buf data = stored_file("p1");
+    const struct sv bytes = {data.data, data.len};
+    char none[2][PROFEFE_ID_LENGTH + 1];
+    profefe_id_format(T0 + NS_PER_S, store_hash(bytes, 7), none[0]);
+    profefe_id_format(T0, store_hash(bytes, 10), none[1]);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof(path), "/api/0/profiles/%s+%s", ids[0], none[i]);
+        a = get(w, path, "");
+        CHECK_INT(a.status, 404, path);
+        rig_answer_done(&a);
+    }
+    buf_done(&data);
 }
 
 /* go tool pprof shows the text of an error only with a header; others may want JSON. */
@@ -484,9 +591,44 @@ static void labels_are_decoded_again(void **state)
     }
 }
 
+static void ids_are_xids(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t second;
+        uint64_t hash;
+    } cases[] = {
+        {"dc13r2j8di1bgu3afk20", 1795308938, 0x686c82b8786a7d04},
+        {"00000000000000000000", 0, 0},
+        {"vvvvvvvvvvvvvvvvvvvg", UINT32_MAX, UINT64_MAX},
+        {"dc13r2j8di1bgu3afk2", -1, 0},
+        {"dc13r2j8di1bgu3afk200", -1, 0},
+        {"dc13r2j8di1bgu3afk2w", -1, 0},
+        {"DC13r2j8di1bgu3afk20", -1, 0},
+        {"", -1, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t second;
+        uint64_t hash;
+        char text[PROFEFE_ID_LENGTH + 1];
+        bool ok = profefe_id_parse(sv_from(cases[i].text), &second, &hash);
+        CHECK_INT(ok, cases[i].second >= 0, cases[i].text);
+        if (ok) {
+            CHECK_INT(second, cases[i].second, cases[i].text);
+            assert_true(hash == cases[i].hash);
+            profefe_id_format(cases[i].second * NS_PER_S + 5, hash, text);
+            CHECK_STR(text, cases[i].text, "written again");
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_xids),
+        cmocka_unit_test_setup_teardown(equal_profiles_are_two, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_id_of_the_answer_is_known, setup, teardown),
         cmocka_unit_test(times_without_zone),
         cmocka_unit_test(labels_are_decoded_again),
         cmocka_unit_test_setup_teardown(answers_in_json, setup, teardown),

@@ -355,6 +355,51 @@ static void a_full_queue_is_503(void **state)
     stop(&f);
 }
 
+/* What is wrong in the query of profefe's POST, shown as profefe quotes it. */
+static void profefe_queries_that_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        const char *want;
+    } rows[] = {
+        {"/api/0/profiles?service=a&type=heap&labels=a%3D1,b%3D%25zz",
+         "bad request: bad \\\"labels\\\" \\\"a=1,b=%zz\\\": invalid URL escape \\\"%zz\\\""},
+        {"/api/0/profiles?service=a&type=heap&labels=%22%3D%25",
+         "bad request: bad \\\"labels\\\" \\\"\\\\\\\"=%\\\": invalid URL escape \\\"%\\\""},
+        {"/api/0/profiles?service=a&type=heap&created_at=2026-11-22T00:30:00Z",
+         "bad request: bad \\\"created_at\\\" \\\"2026-11-22T00:30:00Z\\\": time in unsupported "
+         "format \\\"2026-11-22T00:30:00Z\\\""},
+        {"/api/0/profiles?type=heap", "bad request: missing \\\"service\\\""},
+        {"/api/0/profiles?service=a", "bad request: unknown profile type"},
+    };
+    struct fixture f;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    start_with(&f, "{}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char want[512];
+        (void)snprintf(want, sizeof(want), "{\"code\":400,\"error\":\"%s\"}\n", rows[i].want);
+        struct got a = ask(&f, "POST", rows[i].path, "", (struct sv){profile.data, profile.len});
+        CHECK_INT(a.status, 400, rows[i].path);
+        CHECK_STR(a.body, want, rows[i].path);
+        got_done(&a);
+    }
+    struct buf many;
+    buf_init(&many, BODY_MAX);
+    buf_puts(&many, "/api/0/profiles?service=a&type=heap&labels=");
+    for (int i = 0; i < 257; i++) {
+        buf_printf(&many, "a%d,", i);
+    }
+    struct got a = ask(&f, "POST", many.data, "", (struct sv){profile.data, profile.len});
+    CHECK_INT(a.status, 400, "labels");
+    CHECK_CONTAINS(a.body, "bad request: more than 256 labels", "labels");
+    got_done(&a);
+    buf_done(&many);
+    buf_done(&profile);
+    stop(&f);
+}
+
 static void push_speaks_connect(void **state)
 {
     (void)state;
@@ -578,10 +623,15 @@ static void bombs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded_exchanges),  cmocka_unit_test(push_keeps_the_good_ones),
-        cmocka_unit_test(a_full_queue_is_503), cmocka_unit_test(push_speaks_connect),
-        cmocka_unit_test(ingest_forms),        cmocka_unit_test(ingest_jfr_and_text),
-        cmocka_unit_test(plain_pprof),         cmocka_unit_test(bombs),
+        cmocka_unit_test(recorded_exchanges),
+        cmocka_unit_test(push_keeps_the_good_ones),
+        cmocka_unit_test(a_full_queue_is_503),
+        cmocka_unit_test(profefe_queries_that_are_refused),
+        cmocka_unit_test(push_speaks_connect),
+        cmocka_unit_test(ingest_forms),
+        cmocka_unit_test(ingest_jfr_and_text),
+        cmocka_unit_test(plain_pprof),
+        cmocka_unit_test(bombs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

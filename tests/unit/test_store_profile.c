@@ -188,7 +188,7 @@ static void test_merged_is_google_pprofs(void **state)
     query_rig_init(&r);
     buf_init(&out, 1 << 20);
     const struct store_range range = {QUERY_S * NS_PER_MS, QUERY_E * NS_PER_MS, NULL};
-    assert_true(query_merged(&r.q, &range, &out, &n, &err));
+    assert_true(query_merged(&r.q, &(struct store_scan){.range = range}, &out, &n, &err));
     CHECK_INT(n, 3, "");
     assert_true(gzip_inflate(scratch, (struct sv){out.data, out.len}, 1 << 20, 0, &plain, &err));
     CHECK_INT(plain.n, want.len, "");
@@ -196,13 +196,13 @@ static void test_merged_is_google_pprofs(void **state)
 
     const struct store_range before = {0, 1, NULL};
     buf_clear(&out);
-    assert_true(query_merged(&r.q, &before, &out, &n, &err));
+    assert_true(query_merged(&r.q, &(struct store_scan){.range = before}, &out, &n, &err));
     CHECK_INT(n + out.len, 0, "nothing");
 
     const struct pprof_row row = {"a", NULL, {1}};
     rig_put(&r.store, "__name__=memory,service_name=vecdemo", QUERY_T0 * NS_PER_MS,
             "alloc_space/bytes", &row, 1, NULL);
-    assert_false(query_merged(&r.q, &range, &out, &n, &err));
+    assert_false(query_merged(&r.q, &(struct store_scan){.range = range}, &out, &n, &err));
     CHECK_CONTAINS(err.msg, "profile ", "");
     CHECK_INT(err.kind, ERR_INPUT, "of other types");
     buf_done(&out);
