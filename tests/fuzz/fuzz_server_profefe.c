@@ -1,8 +1,9 @@
-/* Parameters of profefe's API: a line with a time, and labels. Labels that can be read are sorted,
- * and read the same when they are written down again. */
+/* Parameters of profefe's API: a line with a time or an id, and labels. Labels that can be read are
+ * sorted, and read the same when they are written down again. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "http/url.h"
 #include "server/api/profefe_params.h"
 
@@ -52,6 +53,19 @@ static void check_labels(struct sv text)
     arena_free(arena);
 }
 
+/* An id is written again as it was read; of its last digit one bit counts. */
+static void check_id(struct sv text)
+{
+    uint32_t second;
+    uint64_t hash;
+    char again[PROFEFE_ID_LENGTH + 1];
+    if (profefe_id_parse(text, &second, &hash)) {
+        must(text.n == PROFEFE_ID_LENGTH);
+        profefe_id_format(second * NS_PER_S, hash, again);
+        must(memcmp(again, text.p, PROFEFE_ID_LENGTH - 1) == 0);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sv text = {(const char *)data, size};
@@ -61,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)sv_cut(text, '\n', &time, &text);
     must(profefe_time(time, &ns, &err) == (err.kind == ERR_NONE));
     must(ns >= 0);
+    check_id(time);
     if (text.n <= 8192) {
         check_labels(text);
     }
