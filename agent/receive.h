@@ -105,8 +105,8 @@ struct receive_facts {
     bool keep_equal;  /* it is kept even if a store has an equal one */
 };
 
-/* Hands an open profile to the destinations, and says of the item what it has become. err is set unless it is accepted, or dropped by a
- * rule. */
+/* Hands an open profile to the destinations, and says of the item what it has become. err is set
+ * unless it is accepted, or dropped by a rule. */
 enum receive_result receive_put(struct receive *r, struct receive_item *item,
                                 const struct receive_facts *facts, struct err *err);
 
