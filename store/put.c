@@ -110,7 +110,7 @@ bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-/* The salt is in the highest bits alone: the others still tell whether the bytes have changed. */
+/* The salt is in the highest bits alone: the others still show whether the bytes have changed. */
 #define SALT_SHIFT 48
 
 uint64_t store_hash(struct sv data, uint16_t salt)

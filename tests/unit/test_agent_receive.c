@@ -312,7 +312,7 @@ static void keeps_bytes(void **state)
 
 /* ---- equal profiles -------------------------------------------------------------------------- */
 
-/* Only those that ask for it are told apart, each from all others. */
+/* Only those that ask for it are kept apart, each from all others. */
 static void equal_profiles_are_kept_on_request(void **state)
 {
     (void)state;
