@@ -243,15 +243,16 @@ func (g *rich) location(id uint64, p *google.Profile) *google.Location {
 	for i := g.r.Intn(4); i > 0 && len(p.Function) > 0; i-- {
 		l.Line = append(l.Line, google.Line{Function: p.Function[g.r.Intn(len(p.Function))],
 			Line: int64(g.few()) - 1})
-		setColumn(&l.Line[len(l.Line)-1], int64(g.few()))
+		setNew(&l.Line[len(l.Line)-1], "Column", int64(g.few()))
 	}
 	return l
 }
 
-// setColumn: lines have no columns in the google/pprof of Go before 1.21.
-func setColumn(line *google.Line, column int64) {
-	if f := reflect.ValueOf(line).Elem().FieldByName("Column"); f.IsValid() {
-		f.SetInt(column)
+// setNew sets a field that google/pprof does not have in Go before 1.21: a line's column, a URL of
+// documentation.
+func setNew(object interface{}, field string, value interface{}) {
+	if f := reflect.ValueOf(object).Elem().FieldByName(field); f.IsValid() {
+		f.Set(reflect.ValueOf(value))
 	}
 }
 
@@ -280,7 +281,8 @@ func (g *rich) value() int64 {
 func (g *rich) write() []byte {
 	r := g.r
 	p := &google.Profile{SampleType: g.types, TimeNanos: 1 + int64(r.Intn(1000)), DurationNanos: int64(g.few()),
-		PeriodType: g.period, Period: int64(g.few()), DefaultSampleType: g.text(), DocURL: g.text()}
+		PeriodType: g.period, Period: int64(g.few()), DefaultSampleType: g.text()}
+	setNew(p, "DocURL", g.text())
 	p.DropFrames, p.KeepFrames = g.text(), g.text()
 	for i := r.Intn(4); i > 0; i-- {
 		p.Comments = append(p.Comments, g.text())
