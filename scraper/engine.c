@@ -112,6 +112,20 @@ void engine_reschedule(struct engine *e, struct scrape *sc)
     reschedule(e, sc, phase_from(e, sc, engine_now_ms(e)));
 }
 
+void engine_scrape_now(struct engine *e, const struct target *target, size_t entry)
+{
+    struct scrape *sc = table_find(&e->table, target, entry);
+    while (sc != NULL && (sc->target != target || sc->entry != entry)) {
+        sc = table_next(sc);
+    }
+    if (sc == NULL || sc->state != STATE_IDLE || e->stopped) {
+        return;
+    }
+    sc->off_phase = true;
+    reschedule(e, sc, engine_now_ms(e));
+    engine_rearm(e);
+}
+
 /* ---- starting -------------------------------------------------------------------------------- */
 
 /* A scrape that was never tried is what the other scrapes of its target are: one that answers does

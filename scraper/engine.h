@@ -57,6 +57,8 @@ bool engine_set_group(struct engine *e, size_t job, const char *source,
                       struct target *const *targets, size_t n);
 /* Starts no more scrapes and cancels those in flight. A drain ends without a call. */
 void engine_stop(struct engine *e);
+/* As scraper_scrape_now(). */
+void engine_scrape_now(struct engine *e, const struct target *target, size_t entry);
 /* How long a drain waits for answers once the last target has sampled: a target that hangs must not
  * use up the time of the drain. */
 #define ENGINE_DRAIN_ANSWER_MS 5000

@@ -53,7 +53,7 @@ struct scrape {
     uint8_t reason;                /* enum reason, of the last attempt; shared */
     uint32_t round;                /* the last update of a group that touched it */
     bool in_gate;                  /* that of its process */
-    bool off_phase;                /* due once before its phase (schedule_resume()) */
+    bool off_phase;                /* due once before its phase: resumed, or asked for */
     struct scrape_history history; /* shared */
     bool apart;                    /* there was another scrape with this identity */
     struct claim *claims;          /* first come, first served; the list is shared */

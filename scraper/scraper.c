@@ -213,6 +213,41 @@ bool scraper_set_group(struct scraper *s, size_t job, const char *source,
     return true;
 }
 
+/* A scrape that is to run now. */
+struct wish {
+    struct loop_task task;
+    struct scraper *scraper;
+    struct target *target;
+    size_t entry;
+};
+
+static void scraper_run_wish(struct loop_task *task)
+{
+    struct wish *w = (struct wish *)(void *)((char *)task - offsetof(struct wish, task));
+    struct scraper *s = w->scraper;
+    if (s->engine != NULL) {
+        engine_scrape_now(s->engine, w->target, w->entry);
+    }
+    target_unref(w->target);
+    free(w);
+    unref(s);
+}
+
+bool scraper_scrape_now(struct scraper *s, struct target *target, size_t entry)
+{
+    struct wish *w = malloc(sizeof(*w));
+    if (w == NULL) {
+        return false;
+    }
+    *w = (struct wish){.task = {.run = scraper_run_wish},
+                       .scraper = s,
+                       .target = target_ref(target),
+                       .entry = entry};
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    loop_post(s->options.loop, &w->task);
+    return true;
+}
+
 static void scraper_run_stop(struct loop_task *task)
 {
     struct scraper *s =

@@ -69,6 +69,10 @@ struct scraper *scraper_free(struct scraper *s);
  * counted. False if out of memory. s NULL: nothing is scraped, and the references are released. */
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets);
+/* Posts to the loop: a scrape of scraper_snapshot() that does not wait or run is due now, once;
+ * after that its phase holds again. What keeps two clients from sampling one process at a time
+ * applies. Takes a reference of target. False if out of memory. Any thread. */
+bool scraper_scrape_now(struct scraper *s, struct target *target, size_t entry);
 /* Posts to the loop: starts nothing more and ignores later targets. Scrapes in flight that can end
  * by the deadline (monotonic ms) do, the others are cancelled. Then calls on_drained on the loop's
  * thread, unless scraper_stop() came first. Any thread; only the first call counts. */

@@ -21,6 +21,7 @@ const struct route page_routes[] = {
     {"/api/v1/timeline", .set = ROUTE_QUERY, .work = v1_timeline, .about = "totals over time"},
     {"/api/v1/pprof", .set = ROUTE_QUERY, .work = v1_pprof, .about = "a merged profile"},
     {"/targets", .set = ROUTE_ADMIN, .work = page_targets, .about = "every scrape and its state"},
+    {"/api/v1/scrape", .set = ROUTE_ADMIN, .methods = ROUTE_POST, .work = v1_scrape},
     {"/dropped", .set = ROUTE_ADMIN, .work = page_dropped,
      .about = "targets that were dropped, and the rule that dropped them"},
     {"/api/v1/dropped", .set = ROUTE_ADMIN, .work = v1_dropped, .about = "the same as JSON"},

@@ -9,9 +9,16 @@
 #include "scraper/scraper.h"
 #include "server/pages/html.h"
 #include "server/pages/value.h"
+#include "server/routes.h"
 
 #define ROWS_MAX 500
 #define PAGE_SCRAPES 64
+/* Scrapes that one request brings forward: more would be due at once. */
+#define NOW_MAX 100
+
+#define STATUS_SEE_OTHER 303
+#define STATUS_BAD_REQUEST 400
+#define STATUS_FORBIDDEN 403
 
 /* What is asked for, and what has been found. */
 struct list {
@@ -86,6 +93,18 @@ static void put_target(struct buf *out, const struct scrape_status *s)
     buf_puts(out, "</td>");
 }
 
+/* The button that scrapes at once. */
+static void put_now(struct buf *out, const struct scrape_status *s)
+{
+    buf_puts(out, "<form method=\"post\" action=\"api/v1/scrape?job=");
+    html_param(out, sv_from(s->job));
+    buf_puts(out, "&amp;type=");
+    html_param(out, sv_from(s->type));
+    buf_puts(out, "&amp;url=");
+    html_param(out, sv_from(s->url));
+    buf_puts(out, "\"><button>Profile now</button></form>");
+}
+
 /* "in 12 s", or what stands in its place. */
 static void put_due(struct buf *out, const struct scrape_status *s, int64_t now_ns)
 {
@@ -98,6 +117,9 @@ static void put_due(struct buf *out, const struct scrape_status *s, int64_t now_
         int64_t left_s = (s->next_due_ns - now_ns) / NS_PER_S;
         buf_puts(out, "in ");
         value_put(out, left_s > 0 ? left_s : 1, SV("seconds"));
+    }
+    if (!s->in_flight && s->follows == NULL) {
+        put_now(out, s);
     }
     buf_puts(out, "</td>");
 }
@@ -238,4 +260,61 @@ void page_targets(struct exchange *x)
     }
     buf_puts(out, "</section>\n");
     html_end(x);
+}
+
+/* ---- profile now ----------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct exchange *x, const struct scrape_status *s)
+{
+    struct sv job = param(x, "job");
+    struct sv type = param(x, "type");
+    struct sv url = param(x, "url");
+    return s->follows == NULL && (job.n == 0 || sv_eq_str(job, s->job)) &&
+           (type.n == 0 || sv_eq_str(type, s->type)) && (url.n == 0 || sv_eq_str(url, s->url));
+}
+
+static size_t scrape_wanted(struct exchange *x)
+{
+    struct scrape_status statuses[PAGE_SCRAPES];
+    size_t cursor = 0;
+    size_t n;
+    size_t scheduled = 0;
+    while ((n = scraper_snapshot(x->options->scraper, &cursor, statuses, PAGE_SCRAPES)) > 0) {
+        for (size_t i = 0; i < n; i++) {
+            const struct scrape_status *s = &statuses[i];
+            if (scheduled < NOW_MAX && is_wanted(x, s) &&
+                scraper_scrape_now(x->options->scraper, s->target, s->entry)) {
+                scheduled++;
+            }
+            scrape_status_done(&statuses[i]);
+        }
+    }
+    return scheduled;
+}
+
+/* Whether a page of another site has sent the request, in a browser that says so. */
+static bool is_foreign(const struct exchange *x)
+{
+    struct sv site = request_header(x->request, "Sec-Fetch-Site");
+    return site.n > 0 && !sv_eq_nocase(site, "same-origin") && !sv_eq_nocase(site, "none");
+}
+
+void v1_scrape(struct exchange *x)
+{
+    x->content_type = "application/json";
+    if (is_foreign(x)) {
+        x->status = STATUS_FORBIDDEN;
+        buf_puts(&x->reply, "{\"error\":\"a page of another site must not ask for scrapes\"}\n");
+    } else if (param(x, "job").n + param(x, "type").n + param(x, "url").n == 0) {
+        x->status = STATUS_BAD_REQUEST;
+        buf_puts(&x->reply, "{\"error\":\"expected job, type or url, got none of them\"}\n");
+    } else {
+        size_t n = scrape_wanted(x);
+        x->status = n > 0 ? STATUS_OK : STATUS_NOT_FOUND;
+        buf_printf(&x->reply, "{\"scheduled\":%zu}\n", n);
+        if (n > 0 && request_header_lists(x->request, "Accept", "text/html")) {
+            x->status = STATUS_SEE_OTHER;
+            buf_puts(&x->headers, "Location: ../../targets\r\n");
+        }
+    }
 }

@@ -8,5 +8,8 @@
 
 /* job=, service= and health= choose; at most 500 scrapes are shown, those that fail first. */
 void page_targets(struct exchange *x);
+/* POST: makes the scrapes that job=, type= and url= choose due now: {"scheduled":1}. One of them
+ * must be given. A browser gets the page of targets in answer. */
+void v1_scrape(struct exchange *x);
 
 #endif

@@ -393,3 +393,81 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		return ""
 	})
 }
+
+// A scrape is brought forward on request, by POST only.
+func TestProfileNow(t *testing.T) {
+	t.Parallel()
+	fake := newTarget(t, target.Options{})
+	p := run(t, `
+scrape_configs:
+  - job_name: slow
+    scrape_interval: 24h
+    profiles: {process_cpu: {enabled: false}, memory: {enabled: true}}
+    static_configs: [{targets: ["`+fake.Addr()+`"], labels: {service_name: now}}]
+write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
+`)
+	const path = "/debug/pprof/allocs"
+	p.wait("the scrape", func() string {
+		_, body := p.get("/targets")
+		if !strings.Contains(body, `action="api/v1/scrape?job=slow&amp;type=memory&amp;url=`) {
+			return body
+		}
+		return ""
+	})
+	post := func(query, name, value string) (int, string, string) {
+		req, err := http.NewRequest("POST", p.admin+"/api/v1/scrape?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "" {
+			req.Header.Set(name, value)
+		}
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(body), resp.Header.Get("Location")
+	}
+	for _, c := range []struct {
+		query, name, value string
+		status             int
+	}{
+		{"", "", "", 400},
+		{"job=other", "", "", 404},
+		{"job=slow&type=memory", "Sec-Fetch-Site", "cross-site", 403},
+	} {
+		if status, body, _ := post(c.query, c.name, c.value); status != c.status {
+			t.Errorf("%+v: %d %s", c, status, body)
+		}
+	}
+	if status, _ := p.get("/api/v1/scrape?job=slow"); status != 405 {
+		t.Errorf("GET: %d", status)
+	}
+	if n := len(fake.RequestsFor(path)); n != 0 {
+		t.Fatalf("%d scrapes before any was asked for", n)
+	}
+	if status, body, _ := post("job=slow&type=memory", "", ""); status != 200 || body != "{\"scheduled\":1}\n" {
+		t.Errorf("%d %s", status, body)
+	}
+	p.wait("the scrape that was asked for", func() string {
+		if n := len(fake.RequestsFor(path)); n != 1 {
+			return strconv.Itoa(n)
+		}
+		_, body := p.get("/api/v1/targets")
+		if !strings.Contains(body, `"successes":1`) || !strings.Contains(body, `"health":"up"`) {
+			return body
+		}
+		return ""
+	})
+	if status, _, location := post("job=slow&type=memory", "Accept", "text/html,*/*"); status != 303 || location != "../../targets" {
+		t.Errorf("a browser gets %d, %q", status, location)
+	}
+	p.wait("the second one", func() string {
+		if n := len(fake.RequestsFor(path)); n != 2 {
+			return strconv.Itoa(n)
+		}
+		return ""
+	})
+}
