@@ -12,6 +12,12 @@ static void one_endpoint_init(struct one_endpoint *o, struct config *config, siz
     o->endpoint = config->endpoints[i];
     /* The spool belongs to a running `profpull run`. */
     o->endpoint.spool_directory = NULL;
+    /* So do retention and merging. */
+    if (o->endpoint.protocol != NULL && o->endpoint.protocol->is_store) {
+        o->endpoint.retention_max_age_ms = 0;
+        o->endpoint.retention_max_bytes = 0;
+        o->endpoint.store_merge_ms = 0;
+    }
     o->config.endpoints = &o->endpoint;
     o->config.n_endpoints = 1;
 }

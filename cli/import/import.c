@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/stores.h"
 #include "base/clock.h"
 #include "base/labels.h"
 #include "base/loop.h"
@@ -50,6 +51,7 @@ struct import {
     struct loop *loop;
     struct intern *intern;
     struct worker_pool *workers;
+    struct stores *stores;
     struct writer *writer; /* NULL with --dry-run */
     struct labels_builder *builder;
     struct loop_timer *give_up_timer;
@@ -472,11 +474,17 @@ static bool make_writer(struct import *im, struct err *err)
     e->queue_max_bytes = UINT64_C(1) << 40;
     e->max_age_ms = 0;
     e->retry_on_429 = true;
+    im->stores = stores_new(NULL, NULL);
+    if (im->stores == NULL) {
+        return err_memory(err);
+    }
     struct writer_options options = {.config = &im->to->config,
                                      .loop = im->loop,
                                      .intern = im->intern,
                                      .on_attempt = import_on_attempt,
-                                     .attempt_arg = im};
+                                     .attempt_arg = im,
+                                     .open_sink = stores_open_sink,
+                                     .open_arg = im->stores};
     im->writer = writer_new(&options, err);
     return im->writer != NULL;
 }
@@ -504,6 +512,7 @@ static void import_done(struct import *im)
         free(im->pending[i].path);
     }
     writer_free(im->writer);
+    stores_free(im->stores);
     worker_pool_free(im->workers);
     if (im->loop != NULL) {
         /* Completed work of the workers. */

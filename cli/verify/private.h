@@ -50,6 +50,7 @@ struct verify {
     struct http_client *http; /* for queries */
     struct loop_timer *deadline;
     bool extended; /* the deadline, for empty tenants */
+    struct stores *stores;
     struct probe *probes;
     size_t n_probes;
     size_t printed;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/stores.h"
 #include "base/clock.h"
 #include "cli/advice.h"
 #include "cli/cmd.h"
@@ -183,7 +184,9 @@ static bool open_probe(struct verify *v, struct probe *probe, struct err *err)
                                      .loop = v->loop,
                                      .intern = v->intern,
                                      .on_attempt = verify_on_attempt,
-                                     .attempt_arg = probe};
+                                     .attempt_arg = probe,
+                                     .open_sink = stores_open_sink,
+                                     .open_arg = v->stores};
     probe->service = make_service(probe);
     probe->retry_timer = loop_timer_new(v->loop, verify_ask, probe);
     if (probe->service == NULL || probe->retry_timer == NULL) {
@@ -277,7 +280,8 @@ static bool init(struct verify *v, struct err *err)
     }
     v->intern = intern_new();
     v->deadline = loop_timer_new(v->loop, verify_on_deadline, v);
-    if (v->intern == NULL || v->deadline == NULL) {
+    v->stores = stores_new(NULL, NULL);
+    if (v->intern == NULL || v->deadline == NULL || v->stores == NULL) {
         return err_memory(err);
     }
     return make_data(v, err) && add_probes(v, err);
@@ -300,6 +304,7 @@ static void done(struct verify *v)
     for (size_t i = 0; i < v->n_probes; i++) {
         probe_done(&v->probes[i]);
     }
+    stores_free(v->stores);
     worker_pool_free(v->workers);
     if (v->loop != NULL) {
         /* Completed work of the workers. */

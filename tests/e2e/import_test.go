@@ -413,6 +413,31 @@ func TestImportToFiles(t *testing.T) {
 	}
 }
 
+// A store takes what is imported, is left as it is by retention, and is not written by two at a time;
+// verify writes to it.
+func TestImportToStore(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	expectCall(t, exitDone, "sent 6 ", "", "import", "--url", "store://"+dir, "--name", "app", "--from", "2020-02-29T12:00:00Z",
+		realFiles(t))
+	config := `
+scrape_configs:
+  - {job_name: a, static_configs: [{targets: ["127.0.0.1:1"]}]}
+write:
+  - {name: local, url: "store://` + dir + `", retention: {max_age: 0}}
+`
+	expectCall(t, exitDone, "accepted; not read back", "", "verify", "--config", writeConfig(t, config))
+	p := run(t, config)
+	if n := p.metrics().sum("profpull_store_profiles"); n != 7 {
+		t.Errorf("%v profiles, expected 6 and the one of verify", n)
+	}
+	if _, text := p.get("/api/0/services"); !strings.Contains(text, `"app"`) {
+		t.Error(text)
+	}
+	expectCall(t, exitInput, "", "another process (", "import", "--url", "store://"+dir, "--name", "app", realFiles(t))
+	p.stop()
+}
+
 // An endpoint of a configuration is used with all its settings; nothing else of the file is touched.
 func TestImportWithConfig(t *testing.T) {
 	t.Parallel()
