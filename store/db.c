@@ -1,6 +1,9 @@
 #include "store/db.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Large pages: a profile of 30 KB is a few of them. */
 #define PAGE_SIZE "16384"
@@ -12,6 +15,7 @@
 #define CACHE_KIB "-4096"
 /* How long a statement waits for another connection that writes. */
 #define BUSY_MS 10000
+#define URI_MAX ((size_t)16 * 1024)
 /* Bytes of one row: a profile is at most as large as it may be when inflated. */
 #define ROW_BYTES_MAX (128 * 1024 * 1024)
 
@@ -101,6 +105,19 @@ bool db_damaged(struct db *db, const char *what, struct err *err)
     return err_set(err, ERR_INPUT, "damaged: %s", what);
 }
 
+static bool is_of_reading(int rc)
+{
+    return rc == SQLITE_IOERR || rc == SQLITE_IOERR_READ || rc == SQLITE_IOERR_SHORT_READ ||
+           rc == SQLITE_IOERR_FSTAT || rc == SQLITE_IOERR_CORRUPTFS;
+}
+
+/* With what the system said, if it said anything. */
+static bool set_with_cause(struct db *db, const char *text, struct err *err)
+{
+    errno = sqlite3_system_errno(db->handle);
+    return errno != 0 ? err_sys(err, "%s", text) : err_set(err, ERR_SYSTEM, "%s", text);
+}
+
 static bool fail(struct db *db, int rc, struct err *err)
 {
     const char *text = db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc);
@@ -118,8 +135,11 @@ static bool fail(struct db *db, int rc, struct err *err)
     case SQLITE_CONSTRAINT:
         return db_damaged(db, text, err);
     case SQLITE_IOERR:
-        db->fault = DB_UNREADABLE;
-        return err_set(err, ERR_SYSTEM, "%s", sqlite3_errstr(rc));
+        /* What cannot be written now may be written later: that is the disk's fault alone. */
+        db->fault = is_of_reading(rc) ? DB_UNREADABLE : db->fault;
+        return set_with_cause(db, sqlite3_errstr(rc), err);
+    case SQLITE_CANTOPEN:
+        return set_with_cause(db, text, err);
     default:
         return err_set(err, ERR_SYSTEM, "%s", text);
     }
@@ -307,6 +327,51 @@ bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (make ? SQLITE_OPEN_CREATE : 0);
     int rc = sqlite3_open_v2(path, &db->handle, flags, NULL);
     bool ok = rc == SQLITE_OK ? set_up(db, make, ret_empty, err) : fail(db, rc, err);
+    if (!ok) {
+        db_close(db);
+    }
+    return ok;
+}
+
+/* A name as it is in a URI. */
+static void put_escaped(struct buf *out, const char *path)
+{
+    for (const char *c = path; *c != '\0'; c++) {
+        if (*c == '%' || *c == '?' || *c == '#') {
+            buf_printf(out, "%%%02X", (unsigned)*c);
+        } else {
+            buf_putc(out, *c);
+        }
+    }
+}
+
+static bool has_log(const char *path)
+{
+    char name[4096];
+    struct stat st;
+    int n = snprintf(name, sizeof(name), "%s-wal", path);
+    return n < 0 || (size_t)n >= sizeof(name) || (stat(name, &st) == 0 && st.st_size > 0);
+}
+
+bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err)
+{
+    struct buf uri;
+    *db = (struct db){.still = true};
+    *ret_empty = false;
+    if (has_log(path)) {
+        return err_set(err, ERR_SYSTEM, "what its log has cannot be read");
+    }
+    buf_init(&uri, URI_MAX);
+    buf_puts(&uri, "file:");
+    put_escaped(&uri, path);
+    buf_puts(&uri, "?immutable=1");
+    int rc =
+        buf_ok(&uri)
+            ? sqlite3_open_v2(uri.data, &db->handle,
+                              SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL)
+            : SQLITE_NOMEM;
+    buf_done(&uri);
+    bool ok = rc == SQLITE_OK ? set_up(db, false, ret_empty, err) : fail(db, rc, err);
     if (!ok) {
         db_close(db);
     }

@@ -70,6 +70,7 @@ enum db_statement {
 struct db {
     sqlite3 *handle; /* NULL: closed */
     enum db_fault fault;
+    bool still;                              /* by db_open_still() */
     sqlite3_stmt *statements[DB_STATEMENTS]; /* made on first use */
 };
 
@@ -77,6 +78,10 @@ struct db {
  * has no schema (only without make): nothing can be read from it. False with err; db->fault says
  * whether the file is to blame. */
 bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err);
+/* Opens a database that nobody writes, for reading, where SQLite cannot make the files that it
+ * needs beside one: in a directory or on a disk that cannot be written. False if there is a log
+ * beside it, which would be missed. *ret_empty as above. */
+bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err);
 void db_close(struct db *db); /* an already closed one too */
 
 /* A statement without parameters, ready to be bound; NULL with err. */

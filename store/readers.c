@@ -63,6 +63,13 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
     if (db_open(&c->db, f->path, false, &empty, &why) && !empty) {
         return c;
     }
+    struct err ignored = ERR_INIT;
+    if (!empty && c->db.fault == DB_FINE) {
+        if (db_open_still(&c->db, f->path, &empty, &ignored) && !empty) {
+            return c;
+        }
+        c->db.fault = DB_FINE;
+    }
     *ret_skip = empty || c->db.fault != DB_FINE;
     if (c->db.fault != DB_FINE) {
         store_file_fault(s, f, c->db.fault, why.msg);
@@ -75,6 +82,11 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
 
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err)
 {
+    if (c->db.still) {
+        /* The disk may be writable again: the next query looks. */
+        conn_free(c);
+        return;
+    }
     if (c->db.fault != DB_FINE) {
         store_file_fault(s, c->file, c->db.fault, err->msg);
         conn_free(c);

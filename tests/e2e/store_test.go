@@ -1,11 +1,16 @@
 package e2e
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +84,18 @@ func TestStoreKeepsWhatItHasAcknowledged(t *testing.T) {
 	p.stop()
 }
 
+// waitStored waits until this process has stored so many profiles more.
+func (p *program) waitStored(more float64) {
+	p.t.Helper()
+	before := p.metrics().ledger("local").sent
+	p.wait("profiles to be stored", func() string {
+		if p.metrics().ledger("local").sent < before+more {
+			return "not enough"
+		}
+		return ""
+	})
+}
+
 // A second process says who has the lock, and ends.
 func TestStoreOfAnotherProcess(t *testing.T) {
 	t.Parallel()
@@ -95,6 +112,183 @@ func TestStoreOfAnotherProcess(t *testing.T) {
 	p.stop()
 }
 
+// sumOfStore is the sum of all values of a type of job0 in the store, asked for as Grafana asks.
+func (p *program) sumOfStore() float64 {
+	p.t.Helper()
+	status, text := p.get(fmt.Sprintf("/pyroscope/render?format=json&from=now-1h&until=%d&query=", time.Now().Add(time.Hour).UnixMilli()) +
+		url.QueryEscape(`goroutine:goroutine:count:goroutine:count{}`))
+	var answer struct {
+		Flamebearer struct{ NumTicks float64 }
+	}
+	if err := json.Unmarshal([]byte(text), &answer); status != 200 || err != nil {
+		p.t.Fatalf("%d %v %s", status, err, text)
+	}
+	return answer.Flamebearer.NumTicks
+}
+
+// waitEmptied waits until nothing is queued and the ledger balances; nothing may have been dropped.
+func (p *program) waitEmptied() {
+	p.t.Helper()
+	p.wait("the queue to be empty", func() string {
+		l := p.metrics().ledger("local")
+		if l.dropped != 0 {
+			p.t.Fatalf("%v were dropped", l.dropped)
+		}
+		if l.queued != 0 {
+			return fmt.Sprint(l.queued, " wait")
+		}
+		return l.balance()
+	})
+}
+
+// waitRefused waits until the store takes nothing, the log says why, and profiles wait.
+func (p *program) waitRefused(why string) {
+	p.t.Helper()
+	p.wait("a refusal for "+why, func() string {
+		m := p.metrics()
+		if balance := m.ledger("local").balance(); balance != "" {
+			p.t.Fatal(balance)
+		}
+		switch {
+		case m.sum("profpull_store_puts_total", "result", "failed") == 0:
+			return "none"
+		case m.ledger("local").queued < 20:
+			return "too few wait"
+		case m.sum("profpull_write_up", "endpoint", "local") != 0:
+			return "the destination is up"
+		case !strings.Contains(p.stderr.String(), why):
+			return "the log says something else"
+		}
+		return ""
+	})
+}
+
+// openWay lets other users in: each directory above a test's own is for its maker alone.
+func openWay(dir string) {
+	for ; dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
+		_ = os.Chmod(dir, 0o755)
+	}
+}
+
+// writeUntilFull fills a disk to its last byte.
+func writeUntilFull(t *testing.T, file string) {
+	t.Helper()
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	block := make([]byte, 4096)
+	for {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The disk of the store is full: profiles wait, and the queue says why; what is stored is answered.
+// A process that is killed then and started again on the full disk goes on waiting. When there is room
+// again, all is stored.
+func TestStoreOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	dir := t.TempDir()
+	disk := filepath.Join(dir, "store")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
+		t.Skipf("cannot mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	tg := newTarget(t, target.Options{Functions: 50})
+	config := storeConfig(tg.Addr(), dir)
+	p := run(t, config)
+	p.wait("stacks in the store", func() string {
+		if p.sumOfStore() == 0 {
+			return "none"
+		}
+		return ""
+	})
+	ballast := filepath.Join(disk, "ballast")
+	writeUntilFull(t, ballast)
+	p.waitRefused("full")
+	before := p.metrics().ledger("local").sent
+	if sum := p.sumOfStore(); sum == 0 {
+		t.Error("nothing is answered")
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.done
+
+	p = run(t, config)
+	p.waitRefused("full")
+	if kept := p.metrics().sum("profpull_store_profiles"); kept < before {
+		t.Errorf("%v profiles were acknowledged, the store has %v", before, kept)
+	}
+	if sum := p.sumOfStore(); sum == 0 {
+		t.Error("nothing is answered")
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	p.waitEmptied()
+	if n := p.metrics().sum("profpull_store_file_faults_total"); n != 0 {
+		t.Errorf("%v files were given up", n)
+	}
+	p.stop()
+}
+
+// The directory of the store cannot be written any more, so that no further file can be made.
+// Profiles wait; what is stored is answered.
+func TestStoreInADirectoryThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tg := newTarget(t, target.Options{Functions: 50})
+	// A further file is made for each two megabytes.
+	config := strings.Replace(storeConfig(tg.Addr(), dir), "    retry:", "    retention: {max_bytes: 16MiB}\n    retry:", 1)
+	wrapper := []string(nil)
+	if os.Geteuid() == 0 {
+		// Root may write everywhere.
+		setpriv, err := exec.LookPath("setpriv")
+		if err != nil {
+			t.Skip("needs setpriv (util-linux)")
+		}
+		wrapper = []string{setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"}
+		if err := os.Chown(dir, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		openWay(dir)
+	}
+	file := writeConfig(t, config)
+	if os.Geteuid() == 0 {
+		openWay(filepath.Dir(file))
+	}
+	p := startFile(t, wrapper, file)
+	p.waitUp()
+	p.wait("stacks in the store", func() string {
+		if p.sumOfStore() == 0 {
+			return "none"
+		}
+		return ""
+	})
+	store := filepath.Join(dir, "store")
+	if err := os.Chmod(store, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(store, 0o755) })
+	p.waitRefused("cannot write to ")
+	if sum := p.sumOfStore(); sum == 0 {
+		t.Error("nothing is answered")
+	}
+	if err := os.Chmod(store, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.waitEmptied()
+	p.stop()
+}
+
 // The directory of the store is removed, or cannot be written to, while profiles come: they wait, and
 // none is lost.
 func TestStoreWaitsForItsDisk(t *testing.T) {
@@ -102,16 +296,7 @@ func TestStoreWaitsForItsDisk(t *testing.T) {
 	dir := t.TempDir()
 	tg := newTarget(t, target.Options{Functions: 50})
 	p := run(t, storeConfig(tg.Addr(), dir))
-	waitSent := func(more float64) {
-		before := p.metrics().ledger("local").sent
-		p.wait("profiles to be sent", func() string {
-			if p.metrics().ledger("local").sent < before+more {
-				return "not enough"
-			}
-			return ""
-		})
-	}
-	waitSent(1)
+	p.waitStored(1)
 	// A file in the place of the directory stops root, too.
 	moved := filepath.Join(dir, "moved")
 	if err := os.Rename(filepath.Join(dir, "store"), moved); err != nil {
@@ -129,14 +314,8 @@ func TestStoreWaitsForItsDisk(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "store")); err != nil {
 		t.Fatal(err)
 	}
-	waitSent(1)
-	p.wait("the queue to be empty", func() string {
-		l := p.metrics().ledger("local")
-		if l.queued != 0 {
-			return fmt.Sprint(l.queued, " wait")
-		}
-		return l.balance()
-	})
+	p.waitStored(1)
+	p.waitEmptied()
 	p.stop()
 	if !strings.Contains(p.stderr.String(), "is not there any more") {
 		t.Fatal("the missing file is not named")

@@ -251,6 +251,44 @@ static void test_a_full_disk_takes_nothing_and_then_all(void **state)
     store_rig_done(&r);
 }
 
+/* A file that may not grow by a byte stands for a disk that has become read-only: nothing is
+ * written and the system does not say that it is full. The file is used again when it may be. */
+static void test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    struct rlimit old;
+    struct stat st;
+    struct label l[RIG_LABELS_MAX];
+    char path[512];
+    struct pprof_spec spec = {.types = "x/count", .time_nanos = 1};
+    struct buf b = pprof_make(&spec, rows, 2);
+    store_rig_init(&r);
+    rig_put(&r, "__name__=cpu,service_name=s", RIG_T0, "x/count", rows, 1, NULL);
+    struct store_put put = {.labels = l,
+                            .n_labels = rig_labels("__name__=cpu,service_name=s", l),
+                            .data = {b.data, b.len},
+                            .from_ns = RIG_T0 + RIG_SECOND,
+                            .until_ns = RIG_T0 + RIG_SECOND};
+    path_of(&r, "20261122T000000Z-1h.db-wal", path);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    struct rlimit low = {.rlim_cur = (rlim_t)st.st_size, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    assert_false(store_put(r.store, &put, 1));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    CHECK_INT(put.taken, STORE_FAILED, put.problem);
+    CHECK_CONTAINS(put.problem, "disk I/O error", "");
+    rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 7200, "service_name", "s 0 1\n");
+    assert_true(store_put(r.store, &put, 1));
+    rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 7200, "service_name", "s 0 1\ns 1 1\n");
+    assert_int_equal(r.store->n_files, 1);
+    assert_int_equal(faults(&r, "unreadable"), 0);
+    buf_done(&b);
+    store_rig_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_flipped_bits),
         cmocka_unit_test(test_a_removed_file_is_missed),
         cmocka_unit_test(test_a_full_disk_takes_nothing_and_then_all),
+        cmocka_unit_test(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
