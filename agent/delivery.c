@@ -10,11 +10,16 @@ static enum delivery_result better(enum delivery_result a, enum delivery_result 
 static enum delivery_result hand_over(const struct delivery *d, struct profile *profile,
                                       enum profile_verdict verdict, uint64_t endpoints)
 {
+    static const enum delivery_result results[] = {
+        [PROFILE_DROPPED] = DELIVERY_DROPPED,
+        [PROFILE_FAILED] = DELIVERY_FAILED,
+        [PROFILE_NO_MEMORY] = DELIVERY_NO_MEMORY,
+    };
     if (verdict == PROFILE_KEPT) {
         return writer_put(d->writer, profile, endpoints) ? DELIVERY_TAKEN : DELIVERY_FULL;
     }
     profile_unref(profile);
-    return verdict == PROFILE_DROPPED ? DELIVERY_DROPPED : DELIVERY_FAILED;
+    return results[verdict];
 }
 
 /* The destinations with rules of their own get copies; they are removed from *forward_to. */
@@ -33,7 +38,7 @@ static enum delivery_result put_ways(const struct delivery *d, const struct prof
         *forward_to &= ~endpoint;
         struct profile *copy = profile_copy(profile);
         if (copy == NULL) {
-            result = better(result, DELIVERY_FAILED);
+            result = better(result, DELIVERY_NO_MEMORY);
             continue;
         }
         copy->refusable = refusable;

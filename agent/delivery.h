@@ -21,9 +21,10 @@ struct delivery {
 };
 
 enum delivery_result {
-    DELIVERY_TAKEN,   /* by one destination at least */
-    DELIVERY_FULL,    /* the others dropped it, or none of them had room */
-    DELIVERY_FAILED,  /* a rule failed, or took away the type, or memory ran out */
+    DELIVERY_TAKEN, /* by one destination at least */
+    DELIVERY_FULL,  /* the others dropped it, or none of them had room */
+    DELIVERY_NO_MEMORY,
+    DELIVERY_FAILED,  /* a rule failed, or took away the type */
     DELIVERY_DROPPED, /* by a rule, as intended */
 };
 

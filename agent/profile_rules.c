@@ -266,11 +266,11 @@ static enum profile_verdict apply_set(struct profile_rules *r, struct profile *p
     struct cached *m = &r->cache[(hash ^ hash >> 32) % PROFILE_RULES_CACHED];
     struct labels *after = NULL;
     enum outcome outcome;
+    struct err err = ERR_INIT;
     if (m->before != NULL && m->set == set && labels_equal(m->before, p->labels)) {
         outcome = (enum outcome)m->outcome;
         after = m->after == NULL ? NULL : labels_ref(m->after);
     } else {
-        struct err err = ERR_INIT;
         outcome = apply_rules(r, p, set, &after, &err);
         if (err.kind != ERR_NONE) {
             log_failed(r, p, &err, now_ms);
@@ -282,7 +282,7 @@ static enum profile_verdict apply_set(struct profile_rules *r, struct profile *p
     if (outcome == OUTCOME_KEPT) {
         profile_set_labels(p, after);
     }
-    return verdicts[outcome];
+    return err.kind == ERR_MEMORY ? PROFILE_NO_MEMORY : verdicts[outcome];
 }
 
 enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile *p, int64_t now_ms)

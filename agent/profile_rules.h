@@ -36,7 +36,8 @@ struct profile_rules *profile_rules_free(struct profile_rules *r); /* accepts NU
 enum profile_verdict {
     PROFILE_KEPT,
     PROFILE_DROPPED, /* by a rule: as intended */
-    PROFILE_FAILED,  /* a rule failed, or took away the type, or memory ran out */
+    PROFILE_FAILED,  /* a rule failed, or took away the type */
+    PROFILE_NO_MEMORY,
 };
 /* Applies the rules of the profile's job to its labels. Unless it is kept, the profile is counted
  * as dropped, and the caller releases it. now_ms: monotonic, for the eviction and the rate of log

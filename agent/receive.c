@@ -433,9 +433,8 @@ static struct profile *make_profile(struct receive *r, const struct receive_item
 static enum receive_result deliver(struct receive *r, struct profile *p, struct err *err)
 {
     static const enum receive_result results[] = {
-        [DELIVERY_TAKEN] = RECEIVE_ACCEPTED,
-        [DELIVERY_FULL] = RECEIVE_QUEUE_FULL,
-        [DELIVERY_FAILED] = RECEIVE_RULES_FAILED,
+        [DELIVERY_TAKEN] = RECEIVE_ACCEPTED,      [DELIVERY_FULL] = RECEIVE_QUEUE_FULL,
+        [DELIVERY_NO_MEMORY] = RECEIVE_NO_MEMORY, [DELIVERY_FAILED] = RECEIVE_RULES_FAILED,
         [DELIVERY_DROPPED] = RECEIVE_DROPPED,
     };
     pthread_mutex_lock(&r->lock);
@@ -444,6 +443,8 @@ static enum receive_result deliver(struct receive *r, struct profile *p, struct 
     pthread_mutex_unlock(&r->lock);
     if (result == DELIVERY_FULL) {
         err_set(err, ERR_LIMIT, "the queues of all destinations are full; try again later");
+    } else if (result == DELIVERY_NO_MEMORY) {
+        err_memory(err);
     } else if (result == DELIVERY_FAILED) {
         err_set(err, ERR_INPUT,
                 "a rule of receive.profile_relabel_configs failed, or left no " LABEL_NAME);
