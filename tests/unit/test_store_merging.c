@@ -1,6 +1,9 @@
 /* Merging and retention: what they leave as it was, and what they remove. */
 #include "tests/unit/store_rig.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "pprof/gzip.h"
 #include "store/parts.h"
 
@@ -197,6 +200,61 @@ static void test_a_scan_keeps_its_file_from_being_merged(void **state)
     store_rig_done(&r);
 }
 
+/* Two of a series for a merge, and one alone: a pass over them ends with singles left. */
+static void put_three(struct store_rig *r, int64_t at)
+{
+    const struct pprof_row one[] = {{"a main", "", {1, 1}}};
+    rig_put(r, "__name__=cpu,service_name=s", RIG_T0 + at * RIG_SECOND, "x/count y/count", one, 1,
+            NULL);
+    rig_put(r, "__name__=cpu,service_name=s", RIG_T0 + (at + 1) * RIG_SECOND, "x/count y/count",
+            one, 1, NULL);
+    rig_put(r, "__name__=cpu,service_name=alone", RIG_T0 + at * RIG_SECOND, "x/count y/count", one,
+            1, NULL);
+}
+
+/* What a pass has left does not hide what comes afterwards, also if it is as much. */
+static void test_what_comes_after_a_pass_is_merged_though_it_left_some(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    rig_merging(&r);
+    put_three(&r, 0);
+    store_maintain(r.store, LATER);
+    assert_int_equal(total(&r, 0, 3600).bodies, 2);
+    assert_int_equal(r.store->files[0]->singles, 1);
+    put_three(&r, 400);
+    store_maintain(r.store, LATER);
+    assert_int_equal(total(&r, 0, 3600).bodies, 4);
+    store_rig_done(&r);
+}
+
+/* The file may not grow while it is merged: nothing is merged, nothing is lost, and the next round
+ * merges. */
+static void test_a_pass_that_fails_is_tried_again(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    struct rlimit old;
+    struct rlimit low;
+    rig_merging(&r);
+    put_three(&r, 0);
+    store_rig_reopen(&r);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    low = (struct rlimit){.rlim_cur = 0, .rlim_max = old.rlim_max};
+    testing_log_expect(r.log, "profiles of the store cannot be merged");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    store_maintain(r.store, LATER);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(
+        store_rig_metric(&r, "profpull_store_merge_failures_total{endpoint=\"local\"}"), 1);
+    assert_int_equal(total(&r, 0, 3600).bodies, 3);
+    store_maintain(r.store, LATER);
+    assert_int_equal(total(&r, 0, 3600).bodies, 2);
+    assert_int_equal(total(&r, 0, 3600).sums[0], 3);
+    store_rig_done(&r);
+}
+
 /* ---- retention ------------------------------------------------------------------------------- */
 
 static void put_days(struct store_rig *r, int64_t n)
@@ -282,6 +340,8 @@ int main(void)
         cmocka_unit_test(test_late_profiles_are_merged_by_a_later_pass),
         cmocka_unit_test(test_negative_samples_and_other_types_are_not_merged),
         cmocka_unit_test(test_a_scan_keeps_its_file_from_being_merged),
+        cmocka_unit_test(test_what_comes_after_a_pass_is_merged_though_it_left_some),
+        cmocka_unit_test(test_a_pass_that_fails_is_tried_again),
         cmocka_unit_test(test_files_are_removed_by_age),
         cmocka_unit_test(test_files_are_removed_by_bytes),
         cmocka_unit_test(test_a_large_stretch_gets_further_files),
