@@ -65,6 +65,7 @@ void scratch_limit(struct scratch *s, size_t max)
 {
     s->max = max;
     s->over = false;
+    buf_clear(&s->buf); /* that it met the last ceiling says nothing of this one */
     if (scratch_bytes(s) > max) {
         free_blocks(s);
         buf_done(&s->buf);
