@@ -131,19 +131,22 @@ void mask_echo(struct sv url, bool all, char *text, size_t n)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-static void put_value(struct label l, bool all, struct buf *out)
+bool mask_value(struct label l, bool all, struct buf *out)
 {
     if (mask_label(l.name, all)) {
-        json_quote(SV(MASK), out);
-    } else if (sv_eq_str(l.name, LABEL_URL)) {
-        struct buf url;
-        buf_init(&url, (sizeof(MASK) + 1) * (l.value.n + 1));
-        mask_url(l.value, all, &url);
-        json_quote(buf_ok(&url) ? (struct sv){.p = url.data, .n = url.len} : SV(MASK), out);
-        buf_done(&url);
-    } else {
-        json_quote(l.value, out);
+        return buf_puts(out, MASK);
     }
+    return sv_eq_str(l.name, LABEL_URL) ? mask_url(l.value, all, out)
+                                        : buf_append(out, l.value.p, l.value.n);
+}
+
+static void put_value(struct label l, bool all, struct buf *out)
+{
+    struct buf text;
+    buf_init(&text, (sizeof(MASK) + 1) * (l.value.n + 1));
+    bool ok = mask_value(l, all, &text);
+    json_quote(ok ? (struct sv){text.data, text.len} : SV(MASK), out);
+    buf_done(&text);
 }
 
 bool mask_labels_json(const struct labels *labels, bool all, struct buf *out)

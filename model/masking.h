@@ -27,6 +27,9 @@ bool mask_label(struct sv name, bool all);
 
 /* Appends a URL with the hidden values of its query replaced. Takes any text. */
 bool mask_url(struct sv url, bool all, struct buf *out);
+/* Appends what is shown of a label's value: MASK, a URL of the configuration (`__meta_url`) as
+ * mask_url() shows it, or the value. */
+bool mask_value(struct label l, bool all, struct buf *out);
 /* Appends a JSON object with the labels, as labels_format_json() does. A label that holds a URL of
  * the configuration (`__meta_url`) is shown as mask_url() shows it. */
 bool mask_labels_json(const struct labels *labels, bool all, struct buf *out);

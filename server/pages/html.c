@@ -51,10 +51,14 @@ void html_param(struct buf *out, struct sv text)
 
 void html_label(struct buf *out, struct label label, bool mask_all)
 {
+    struct buf value;
+    buf_init(&value, (sizeof(MASK) + 1) * (label.value.n + 1));
     buf_puts(out, "<span>");
     html_text(out, label.name);
     buf_puts(out, "=");
-    html_text(out, mask_label(label.name, mask_all) ? SV(MASK) : label.value);
+    html_text(out,
+              mask_value(label, mask_all, &value) ? (struct sv){value.data, value.len} : SV(MASK));
+    buf_done(&value);
     buf_puts(out, "</span>");
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/dropped.h"
+#include "server/pages/html.h"
 #include "server/rule_trace.h"
 
 struct fixture {
@@ -174,9 +175,30 @@ static void each_rule_is_traced(void **state)
     labels_unref(labels);
 }
 
+/* A page shows of a label what the JSON shows: no secret parameter, of the URL of a list either. */
+static void test_secrets_of_labels(void **state)
+{
+    (void)state;
+    const struct label labels[] = {
+        {SV("__param_token"), SV("s3cret")},
+        {SV("__meta_url"), SV("http://x/list?token=s3cret&a=<b>")},
+        {SV("pod"), SV("a")},
+    };
+    struct buf out;
+    buf_init(&out, 4096);
+    for (size_t i = 0; i < 3; i++) {
+        html_label(&out, labels[i], false);
+    }
+    assert_string_equal(out.data, "<span>__param_token=&lt;secret&gt;</span>"
+                                  "<span>__meta_url=http://x/list?token=&lt;secret&gt;&amp;a=&lt;"
+                                  "b&gt;</span><span>pod=a</span>");
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_secrets_of_labels),
         cmocka_unit_test_setup_teardown(a_source_replaces_what_is_known_of_it, setup, teardown),
         cmocka_unit_test_setup_teardown(the_record_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(each_rule_is_traced, setup, teardown),
