@@ -290,6 +290,7 @@ func TestPagesWithoutScripts(t *testing.T) {
 // page and as JSON, without secrets, and as it is now.
 func TestDroppedTargets(t *testing.T) {
 	t.Parallel()
+	b := newBrowser(t)
 	list := filepath.Join(t.TempDir(), "targets.json")
 	write := func(tier string) {
 		text := `[{"targets": ["10.9.8.7:80"], "labels": {"tier": "` + tier + `", "__param_token": "geheim", "hostile": "<b>x"}}]`
@@ -382,6 +383,12 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 			t.Errorf("%s: %d, expected %d: %s", path, status, want, body)
 		}
 	}
+	b.look(1400, 900, "light")
+	b.open(p.admin+"/dropped", `document.querySelectorAll("#dropped tbody tr").length === 2`)
+	b.shoot("dropped")
+	b.open(p.admin+"/trace?id="+id, `document.querySelectorAll("#trace tbody tr").length === 3`)
+	b.shoot("trace")
+	b.sound()
 	write("live")
 	p.wait("the first one is a target", func() string {
 		if problem := read(); problem != "" {
