@@ -117,9 +117,10 @@ static struct config *load_config(const struct cmd_config_flags *flags,
     } else {
         print_foreign(options->notes);
     }
-    if (config != NULL && flags->strict && warnings > 0) {
-        fprintf(stderr, "profpull: the configuration has %zu warning%s\n", warnings,
-                warnings == 1 ? "" : "s");
+    size_t notes = config_errors_count(options->notes);
+    if (config != NULL && flags->strict && warnings + notes > 0) {
+        fprintf(stderr, "profpull: the configuration has %zu warning%s and %zu note%s\n", warnings,
+                warnings == 1 ? "" : "s", notes, notes == 1 ? "" : "s");
         config = config_unref(config);
     }
     return config;

@@ -108,8 +108,8 @@ static const struct flag flags[] = {
     FLAG(TEXT, "listen", 0, check_args, config.listen, "ADDR", "as for `profpull run`"),
     FLAG(TEXT, "sharding.service", 0, check_args, config.service, "NAME", "as for `profpull run`"),
     FLAG(BOOL, "strict", 0, check_args, config.strict, NULL,
-         "warnings are errors: what is most likely not meant, files of credentials that cannot be "
-         "read here, and what is left out or changed of a file of Grafana Alloy"),
+         "warnings and notes are errors: what is most likely not meant, files of credentials that "
+         "cannot be read here, and what is left out or changed of a file of Grafana Alloy"),
 };
 
 const struct command cmd_check = {

@@ -25,7 +25,7 @@ pyroscope.write "w" { endpoint { url = "http://127.0.0.1:1" } }
 `
 
 // What of an Alloy file is left out is named with its place by check, by run at the start, and in
-// comments by convert; --strict makes what concerns profiles an error.
+// comments by convert; check --strict makes all of it an error, convert --strict what concerns profiles.
 func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	t.Parallel()
 	file := writeNamed(t, "config.alloy", partly)
@@ -34,7 +34,7 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	expectCall(t, exitDone, "good", warning, "check", "--config", file)
 	expectCall(t, exitDone, "good", note, "check", "--config", file)
 	expectCall(t, exitInput, "", warning, "check", "--strict", "--config", file)
-	expectCall(t, exitInput, "", "has 1 warning\n", "check", "--strict", "--config", file)
+	expectCall(t, exitInput, "", "has 1 warning and 1 note\n", "check", "--strict", "--config", file)
 	expectCall(t, exitInput, "*", warning, "run", "--config", file, "--listen", "192.0.2.1:1")
 	expectCall(t, exitDone, "# "+warning, "", "convert", file)
 	expectCall(t, exitInput, "", warning, "convert", "--strict", file)
