@@ -105,9 +105,10 @@ bool servers_start(struct servers *s, struct app *app, const struct config *conf
         on_query |= ROUTE_RECEIVE;
         on_receive = 0;
     }
-    return start(s, app, config, "admin", admin, on_admin, err) &&
-           start(s, app, config, "query", query, on_query, err) &&
-           start(s, app, config, "receive", receive, on_receive, err);
+    /* The admin server last: when it answers, the others do. */
+    return start(s, app, config, "query", query, on_query, err) &&
+           start(s, app, config, "receive", receive, on_receive, err) &&
+           start(s, app, config, "admin", admin, on_admin, err);
 }
 
 void servers_stop(struct servers *s)

@@ -189,7 +189,7 @@ static void warn_of_job(const struct config_job *job, struct config_errors *warn
 
 void config_warn(const struct config *c, struct config_errors *warnings)
 {
-    uint64_t used = 0;
+    uint64_t used = c->receive.server.listen[0] != '\0' ? c->receive.job.forward_to : 0;
     for (size_t i = 0; i < c->n_jobs; i++) {
         used |= c->jobs[i].forward_to;
         if (!str_same(c->jobs[i].pos.file, CONFIG_BUILTIN_NAME)) {
@@ -198,7 +198,7 @@ void config_warn(const struct config *c, struct config_errors *warnings)
     }
     for (size_t i = 0; i < c->n_endpoints; i++) {
         if ((used >> i & 1) == 0) {
-            warn(warnings, &c->endpoints[i].pos, "no job forwards to the endpoint \"%s\"",
+            warn(warnings, &c->endpoints[i].pos, "nothing is forwarded to the endpoint \"%s\"",
                  c->endpoints[i].name);
         }
     }

@@ -125,7 +125,12 @@ static void test_endpoints_that_get_nothing(void **state)
     check_warnings("scrape_configs:\n- job_name: a\n  static_configs: [{targets: [\"h:1\"]}]\n"
                    "  forward_to: [one]\n"
                    "write: [{name: one, url: \"http://x\"}, {name: two, url: \"http://y\"}]\n",
-                   "f:5:39: no job forwards to the endpoint \"two\"\n");
+                   "f:5:39: nothing is forwarded to the endpoint \"two\"\n");
+    check_warnings("scrape_configs:\n- job_name: a\n  static_configs: [{targets: [\"h:1\"]}]\n"
+                   "  forward_to: [one]\n"
+                   "write: [{name: one, url: \"http://x\"}, {name: two, url: \"http://y\"}]\n"
+                   "receive: {listen: \"127.0.0.1:4040\", forward_to: [two]}\n",
+                   "");
 }
 
 int main(void)
