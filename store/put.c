@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "pprof/gzip.h"
 #include "store/blob.h"
@@ -68,14 +69,11 @@ static bool take_hex(struct sv text, size_t at, size_t n, uint64_t *ret)
 {
     uint64_t v = 0;
     for (size_t i = at; i < at + n; i++) {
-        char c = text.p[i];
-        if (c >= '0' && c <= '9') {
-            v = v << 4 | (uint64_t)(c - '0');
-        } else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f') {
-            v = v << 4 | (uint64_t)((c | 0x20) - 'a' + 10);
-        } else {
+        int digit = ascii_hex_value(text.p[i]);
+        if (digit < 0) {
             return false;
         }
+        v = v << 4 | (uint64_t)digit;
     }
     *ret = v;
     return true;
