@@ -50,12 +50,22 @@ cd "$root/tests/e2e" || exit 1
 code=$?
 
 count() { grep -c "^ *--- $1: " "$log"; }
+# What the failed tests printed, each line after the name of its test: in the log of tests that run
+# side by side it is scattered.
+failures() {
+  awk 'FNR == NR { if (match($0, /^ *--- FAIL: /)) failed[$3] = 1; next }
+    /^=== (RUN|CONT|NAME|PAUSE) / { name = $3; next }
+    /^ *--- / { name = $3 }
+    name in failed { print name ": " $0 }' "$log" "$log"
+}
 passed=$(count PASS)
 failed=$(count FAIL)
 skipped=$(count SKIP)
 if [ "$code" -ne 0 ]; then
   [ "$failed" -gt 0 ] || failed=1 # it did not build, or crashed
   cat "$log"
+  echo "$0: what the failed tests printed:"
+  failures
 else
   # Without -v from the caller: the results, and the figures that the tests print.
   grep -E '^ *--- |^ok|^FAIL|^    [a-z_]+_test\.go:' "$log"
