@@ -10,34 +10,75 @@ struct row {
     long status;         /* of the answer; 0: no one status stands for it */
     const char *message; /* that the body of the answer must contain; NULL: any body */
     enum reason_kind kind;
+    const char *advice; /* what to do about it; NULL: nothing that holds in general */
 };
+
+#define ADVICE_NO_PPROF                                                                            \
+    "another page is served at this path: check the port and the path of the profile type"
+#define ADVICE_FORBIDDEN                                                                           \
+    "the target does not let us in: check basic_auth, authorization or tls_config of the job"
 
 /* A row with a message precedes the one for its status alone. */
 static const struct row rows[REASONS] = {
     [REASON_NONE] = {.name = "", .kind = REASON_KIND_SUCCESS},
-    [REASON_RESOLVE] = {.name = "resolve"},
-    [REASON_CONNECT] = {.name = "connect"},
-    [REASON_TLS] = {.name = "tls"},
-    [REASON_TIMEOUT] = {.name = "timeout"},
-    [REASON_TOO_LARGE] = {.name = "too_large"},
-    [REASON_NO_ROOM] = {.name = "no_room"},
-    [REASON_REDIRECT] = {.name = "redirect"},
+    [REASON_RESOLVE] =
+        {.name = "resolve",
+         .advice =
+             "no such host name: check __address__, and whether the DNS of this machine knows it"},
+    [REASON_CONNECT] =
+        {.name = "connect",
+         .advice =
+             "nothing answers there: check the port (annotation, label or list), that the program "
+             "listens on this address and not on 127.0.0.1 only, and network policies"},
+    [REASON_TLS] = {.name = "tls",
+                    .advice =
+                        "check that the port speaks TLS (scheme), and tls_config: ca_file for a "
+                        "private authority, server_name if the certificate is for another name"},
+    [REASON_TIMEOUT] = {.name = "timeout",
+                        .advice = "raise scrape_timeout, or look why the target is slow"},
+    [REASON_TOO_LARGE] = {.name = "too_large", .advice = "raise body_size_limit of the job"},
+    [REASON_NO_ROOM] =
+        {.name = "no_room",
+         .advice =
+             "too many bodies at a time: raise global.bodies_max_bytes, or spread the scrapes"},
+    [REASON_REDIRECT] = {.name = "redirect",
+                         .advice = "only redirects to the same scheme, host and port are followed: "
+                                   "set scheme or path to where it leads"},
     [REASON_CUT] = {.name = "cut"},
-    [REASON_PROTOCOL] = {.name = "protocol"},
+    [REASON_PROTOCOL] = {.name = "protocol",
+                         .advice = "what answers there does not speak HTTP as expected: check the "
+                                   "port, and http or https"},
     [REASON_ABORTED] = {.name = "aborted"},
-    [REASON_DESCRIPTORS] = {.name = "descriptors"},
-    [REASON_ADDRESS] = {.name = "address"},
-    [REASON_CONFIG] = {.name = "config"},
-    [REASON_MEMORY] = {.name = "memory"},
-    [REASON_BUSY] = {.name = "busy"},
+    [REASON_DESCRIPTORS] = {.name = "descriptors",
+                            .advice = "raise the limit of open files (LimitNOFILE, ulimit -n)"},
+    [REASON_ADDRESS] = {.name = "address",
+                        .advice = "the name leads to an address that is never scraped by itself: "
+                                  "allow_special_address, if that is meant"},
+    [REASON_CONFIG] = {.name = "config",
+                       .advice =
+                           "a file with credentials or certificates of the job cannot be used"},
+    [REASON_MEMORY] = {.name = "memory", .advice = "give the process more memory"},
+    [REASON_BUSY] =
+        {.name = "busy",
+         .advice =
+             "profiles come faster than deltas are made of them: more CPUs, or longer intervals"},
     [REASON_CPU_IN_USE] = {.name = "cpu_in_use",
                            .status = 500,
                            .message = "cpu profiling already in use",
-                           .kind = REASON_KIND_CONFLICT},
+                           .kind = REASON_KIND_CONFLICT,
+                           .advice = "a process can run one CPU profile at a time: end the other "
+                                     "profiler (an SDK that pushes, a second agent), or switch "
+                                     "the type off here"},
     [REASON_DURATION_TOO_LONG] = {.name = "duration_too_long",
                                   .status = 400,
                                   .message = "duration exceeds server's WriteTimeout"},
-    [REASON_HTTP_404] = {.name = "http_404", .status = 404, .kind = REASON_KIND_ABSENT},
+    [REASON_HTTP_404] = {.name = "http_404",
+                         .status = 404,
+                         .kind = REASON_KIND_ABSENT,
+                         .advice = "the program does not serve this type at this path: set its "
+                                   "path, or switch the type off in profiles"},
+    [REASON_HTTP_401] = {.name = "http_401", .status = 401, .advice = ADVICE_FORBIDDEN},
+    [REASON_HTTP_403] = {.name = "http_403", .status = 403, .advice = ADVICE_FORBIDDEN},
 #define ROW(s) [REASON_HTTP_##s] = {.name = "http_" #s, .status = (s)}
     REASON_STATUSES(ROW),
 #undef ROW
@@ -45,9 +86,9 @@ static const struct row rows[REASONS] = {
     [REASON_HTTP_5XX] = {.name = "http_5xx"},
     [REASON_HTTP_OTHER] = {.name = "http_other"},
     [REASON_EMPTY] = {.name = "empty"},
-    [REASON_NOT_PPROF_HTML] = {.name = "not_pprof_html"},
-    [REASON_NOT_PPROF_JSON] = {.name = "not_pprof_json"},
-    [REASON_NOT_PPROF_TEXT] = {.name = "not_pprof_text"},
+    [REASON_NOT_PPROF_HTML] = {.name = "not_pprof_html", .advice = ADVICE_NO_PPROF},
+    [REASON_NOT_PPROF_JSON] = {.name = "not_pprof_json", .advice = ADVICE_NO_PPROF},
+    [REASON_NOT_PPROF_TEXT] = {.name = "not_pprof_text", .advice = ADVICE_NO_PPROF},
     [REASON_NOT_PPROF_SHORT] = {.name = "not_pprof_short"},
     [REASON_NOT_JFR] = {.name = "not_jfr"},
     [REASON_BAD_GZIP] = {.name = "bad_gzip"},
@@ -95,6 +136,11 @@ static const uint8_t of_legacy[] = {
 const char *reason_name(enum reason r)
 {
     return rows[r].name;
+}
+
+const char *reason_advice(enum reason r)
+{
+    return rows[r].advice == NULL ? "" : rows[r].advice;
 }
 
 enum reason_kind reason_kind(enum reason r)

@@ -13,8 +13,8 @@
 
 /* Statuses whose reason, REASON_HTTP_<status>, differs from the others only in its name. */
 #define REASON_STATUSES(ROW)                                                                       \
-    ROW(400), ROW(401), ROW(403), ROW(405), ROW(406), ROW(407), ROW(408), ROW(410), ROW(413),      \
-        ROW(414), ROW(421), ROW(429), ROW(431), ROW(500), ROW(501), ROW(502), ROW(503), ROW(504)
+    ROW(400), ROW(405), ROW(406), ROW(407), ROW(408), ROW(410), ROW(413), ROW(414), ROW(421),      \
+        ROW(429), ROW(431), ROW(500), ROW(501), ROW(502), ROW(503), ROW(504)
 
 enum reason {
     REASON_NONE, /* it did not fail */
@@ -37,6 +37,8 @@ enum reason {
     /* The answer is an error. The first two are recognised by the text of its body. */
     REASON_CPU_IN_USE,
     REASON_DURATION_TOO_LONG,
+    REASON_HTTP_401,
+    REASON_HTTP_403,
     REASON_HTTP_404,
 #define REASON_OF_STATUS(status) REASON_HTTP_##status
     REASON_STATUSES(REASON_OF_STATUS),
@@ -68,6 +70,8 @@ enum reason_kind {
 
 /* "connect", "http_404", "cpu_in_use", ...; "" for REASON_NONE. Static storage. */
 const char *reason_name(enum reason r);
+/* What can be done about it, for people; "" if there is nothing to say. Static storage. */
+const char *reason_advice(enum reason r);
 enum reason_kind reason_kind(enum reason r);
 
 /* The reason for a failed transfer or an error status. body: the start of the response, to

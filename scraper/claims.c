@@ -29,9 +29,9 @@ static struct claim **find_stale(const struct engine *e, struct scrape *sc, cons
     return at;
 }
 
-static void count_claim(struct engine *e, const struct claim *c, int64_t n)
+static void count_claim(const struct claim *c, int64_t n)
 {
-    metric_gauge_add(c->follows ? e->metrics.followers : e->metrics.duplicates, n);
+    metric_gauge_add(c->metrics->states[c->follows ? SCRAPES_FOLLOW : SCRAPES_DUPLICATE], n);
 }
 
 static void append(struct engine *e, struct scrape *sc, struct claim *c)
@@ -41,7 +41,7 @@ static void append(struct engine *e, struct scrape *sc, struct claim *c)
         at = &(*at)->next;
     }
     c->next = NULL;
-    count_claim(e, c, 1);
+    count_claim(c, 1);
     table_lock(&e->table);
     *at = c;
     table_unlock(&e->table);
@@ -50,7 +50,7 @@ static void append(struct engine *e, struct scrape *sc, struct claim *c)
 static struct claim *take_out(struct engine *e, struct claim **at)
 {
     struct claim *c = *at;
-    count_claim(e, c, -1);
+    count_claim(c, -1);
     table_lock(&e->table);
     *at = c->next;
     table_unlock(&e->table);
@@ -78,6 +78,11 @@ static void leave_fetch(struct engine *e, struct scrape *sc, uint32_t job)
     if (sc->fetch != NULL && !fetch_leave(sc, job)) {
         engine_abort(e, sc);
     }
+}
+
+static struct type_metrics *metrics_of(struct engine *e, const struct target *t, size_t i)
+{
+    return scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
 }
 
 /* ---- scrapes --------------------------------------------------------------------------------- */
@@ -113,8 +118,7 @@ static struct scrape *create_scrape(struct engine *e, struct group *g, struct ta
     sc->target = target_ref(t);
     sc->entry = (uint16_t)i;
     sc->round = e->round;
-    sc->metrics =
-        scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
+    sc->metrics = metrics_of(e, t, i);
     mark_apart(e, sc);
     if (sc->metrics == NULL || !table_insert(&e->table, sc)) {
         free_scrape(e, sc);
@@ -125,7 +129,7 @@ static struct scrape *create_scrape(struct engine *e, struct group *g, struct ta
         free_scrape(e, sc);
         return NULL;
     }
-    metric_gauge_add(e->metrics.health[SCRAPE_UNKNOWN], 1);
+    metric_gauge_add(sc->metrics->states[SCRAPE_UNKNOWN], 1);
     return sc;
 }
 
@@ -135,7 +139,7 @@ static void remove_scrape(struct engine *e, struct scrape *sc)
     deltas_keep(e, sc);
     schedule_remove(&e->schedule, &sc->item);
     table_remove(&e->table, sc);
-    metric_gauge_add(e->metrics.health[sc->health], -1);
+    metric_gauge_add(sc->metrics->states[sc->health], -1);
     free_scrape(e, sc);
 }
 
@@ -220,6 +224,7 @@ static void rejoin(struct engine *e, struct scrape *sc)
     }
     *c = (struct claim){.group = sc->group,
                         .target = target_ref(sc->target),
+                        .metrics = sc->metrics,
                         .entry = sc->entry,
                         .round = sc->round,
                         .follows = true};
@@ -237,9 +242,10 @@ static void rejoin(struct engine *e, struct scrape *sc)
 static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
 {
     int64_t interval = scrape_interval_ms(sc);
-    struct type_metrics *metrics =
-        scrape_metrics_of_type(&e->metrics, t->job_config->name, target_scrape_type(t, i)->name);
+    struct type_metrics *metrics = metrics_of(e, t, i);
     if (metrics != NULL) {
+        metric_gauge_add(sc->metrics->states[sc->health], -1);
+        metric_gauge_add(metrics->states[sc->health], 1);
         sc->metrics = metrics;
     }
     if (target_is_another_pod(sc->target, t)) {
@@ -248,8 +254,7 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
         deltas_forget(e, sc);
         status_history(e, sc, (struct scrape_history){0});
     }
-    sc->group = g;
-    status_target(e, sc, t, i);
+    status_target(e, sc, g, t, i);
     if (scrape_interval_ms(sc) != interval) {
         engine_reschedule(e, sc);
     }
@@ -265,8 +270,10 @@ static void adopt_claim(struct engine *e, struct scrape *sc, struct claim *c, st
     if (c->follows && target_is_another_pod(old, t)) {
         leave_fetch(e, sc, t->job);
     }
+    struct type_metrics *metrics = metrics_of(e, t, i);
     target_ref(t);
     c->round = e->round;
+    c->metrics = metrics != NULL ? metrics : c->metrics;
     c->series = labels_unref(c->series);
     table_lock(&e->table);
     c->target = t;
@@ -300,13 +307,15 @@ static void log_claim(struct engine *e, const struct scrape *sc, const struct cl
 static bool add_claim(struct engine *e, struct scrape *sc, struct group *g, struct target *t,
                       size_t i)
 {
-    struct claim *c = malloc(sizeof(*c));
+    struct type_metrics *metrics = metrics_of(e, t, i);
+    struct claim *c = metrics == NULL ? NULL : malloc(sizeof(*c));
     if (c == NULL) {
         return false;
     }
     *c = (struct claim){
         .group = g,
         .target = target_ref(t),
+        .metrics = metrics,
         .entry = (uint32_t)i,
         .round = e->round,
         .follows = sc->target->job != t->job && *find_job(sc, t->job) == NULL,
@@ -359,11 +368,11 @@ static void drop_claim(struct engine *e, struct scrape *sc, struct claim **at)
     }
     free_claim(c);
     if (heir != NULL) {
-        count_claim(e, heir, -1);
+        count_claim(heir, -1);
         table_lock(&e->table);
         heir->follows = true;
         table_unlock(&e->table);
-        count_claim(e, heir, 1);
+        count_claim(heir, 1);
         split_others(e, sc);
     }
 }
@@ -430,16 +439,21 @@ bool claims_hold(const struct engine *e, const struct group *g, const struct tar
     return false;
 }
 
-void claims_count(struct engine *e, const struct scrape *sc, enum scrape_result result, uint64_t n)
+void claims_count(const struct scrape *sc, enum scrape_result result, uint64_t n)
 {
     metric_add(sc->metrics->results[result], n);
     for (const struct claim *c = sc->claims; c != NULL; c = c->next) {
-        struct type_metrics *metrics =
-            !c->follows ? NULL
-                        : scrape_metrics_of_type(&e->metrics, c->target->job_config->name,
-                                                 target_scrape_type(c->target, c->entry)->name);
-        if (metrics != NULL) {
-            metric_add(metrics->results[result], n);
+        metric_add(c->follows ? c->metrics->results[result] : NULL, n);
+    }
+}
+
+void claims_failed(struct engine *e, const struct scrape *sc, enum reason reason)
+{
+    claims_count(sc, SCRAPE_FAILED, 1);
+    scrape_metrics_failed(&e->metrics, sc->target->job_config->name, reason);
+    for (const struct claim *c = sc->claims; c != NULL; c = c->next) {
+        if (c->follows) {
+            scrape_metrics_failed(&e->metrics, c->target->job_config->name, reason);
         }
     }
 }

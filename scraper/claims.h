@@ -35,6 +35,8 @@ void claims_release(struct engine *e, struct group *g, const struct target *t, s
 /* Whether the group has a part in the i-th scrape of a target. */
 bool claims_hold(const struct engine *e, const struct group *g, const struct target *t, size_t i);
 /* Counts a result for each job that takes part. */
-void claims_count(struct engine *e, const struct scrape *sc, enum scrape_result result, uint64_t n);
+void claims_count(const struct scrape *sc, enum scrape_result result, uint64_t n);
+/* Counts a failure for each of them, by its reason as well. */
+void claims_failed(struct engine *e, const struct scrape *sc, enum reason reason);
 
 #endif

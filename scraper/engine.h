@@ -156,7 +156,8 @@ void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
 void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const char *message,
                   int64_t duration_ns, size_t size);
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n);
-/* The scrape belongs to another target from now on. Takes a reference. */
-void status_target(struct engine *e, struct scrape *sc, struct target *target, size_t entry);
+/* The scrape belongs to another target, of that group, from now on. Takes a reference. */
+void status_target(struct engine *e, struct scrape *sc, struct group *group, struct target *target,
+                   size_t entry);
 
 #endif

@@ -285,16 +285,20 @@ static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level
                          &suppressed)) {
         return;
     }
+    const char *advice = reason_advice(reason);
     struct buf url;
     buf_init(&url, URL_MAX);
     target_shown_url(sc->target, sc->entry, &url);
     const struct log_field fields[] = {
         LOG_STR("job", sc->target->job_config->name),
+        LOG_STR("source", group_source(sc->group)),
+        LOG_SV("service", labels_get(target_labels(sc->target), SV(LABEL_SERVICE_NAME))),
         LOG_STR("type", scrape_type(sc)->name),
         LOG_STR("url", buf_ok(&url) ? url.data : ""),
-        LOG_STR("reason", reason_name(reason)),
-        LOG_STR("err", sentence),
         LOG_INT("suppressed", suppressed),
+        reason == REASON_NONE ? LOG_END : LOG_STR("reason", reason_name(reason)),
+        LOG_STR("err", sentence),
+        advice[0] == '\0' ? LOG_END : LOG_STR("hint", advice),
         LOG_END,
     };
     log_write(e->options.log, level, msg, fields);
@@ -307,8 +311,7 @@ static void report_failure(struct engine *e, struct scrape *sc, int64_t duration
 {
     bool news = sc->reason != reason;
     bool gone = sc->history.absent && sc->health != SCRAPE_ABSENT;
-    claims_count(e, sc, SCRAPE_FAILED, 1);
-    metric_inc(metric_cell_of(e->metrics.failures, reason_name(reason)));
+    claims_failed(e, sc, reason);
     status_ended(e, sc, reason, err->msg, duration_ns, 0);
     if (news) {
         log_scrape(e, sc, LOG_WARN, "scrape failed", reason, err->msg);
@@ -328,7 +331,7 @@ void fetch_no_memory(struct engine *e, struct scrape *sc)
 static void report_success(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size)
 {
     enum scrape_health before = (enum scrape_health)sc->health;
-    claims_count(e, sc, SCRAPE_OK, 1);
+    claims_count(sc, SCRAPE_OK, 1);
     metric_observe(sc->metrics->duration, (double)duration_ns / (double)NS_PER_S);
     metric_observe(sc->metrics->size, (double)size);
     status_ended(e, sc, REASON_NONE, NULL, duration_ns, size);
@@ -348,7 +351,7 @@ static bool offer(const struct fetch *f, const struct part *part, const struct p
     struct profile *p = labels == NULL ? NULL : profile_copy(base);
     if (p == NULL) {
         labels_unref(labels);
-        metric_inc(metric_cell_of(f->engine->metrics.failures, reason_name(REASON_MEMORY)));
+        scrape_metrics_failed(&f->engine->metrics, part->target->job_config->name, REASON_MEMORY);
         return false;
     }
     profile_set_labels(p, labels);

@@ -35,6 +35,7 @@ struct claim {
     struct group *group;
     struct target *target; /* a reference */
     struct labels *series; /* of its profiles, if it follows; NULL until the first one */
+    struct type_metrics *metrics;
     uint32_t entry;
     uint32_t round; /* as that of the scrape */
     bool follows;
@@ -44,8 +45,8 @@ struct scrape {
     struct schedule_item item; /* first: the schedule returns it */
     uint32_t slot;             /* index in the table */
     struct scrape *next_in_bucket;
-    uint64_t hash; /* of the identity */
-    struct group *group;
+    uint64_t hash;                 /* of the identity */
+    struct group *group;           /* shared */
     struct target *target;         /* a reference; shared */
     uint16_t entry;                /* index in the target; shared */
     uint8_t state;                 /* enum scrape_state; shared */

@@ -47,7 +47,7 @@ bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
     *m = (struct scrape_metrics){.types = map_new()};
     m->scrapes = metrics_register(metrics, &SCRAPES);
     m->failures = metrics_family(metrics, METRIC_COUNTER, "profpull_scrape_failures_total",
-                                 "Failed scrapes by reason.", "reason", NULL);
+                                 "Failed scrapes by reason.", "job", "reason");
     m->durations = metrics_register(metrics, &DURATIONS);
     m->sizes = metrics_register(metrics, &SIZES);
     m->lateness = metric_only(metrics_register(metrics, &LATENESS));
@@ -70,17 +70,12 @@ bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
     m->targets = metric_cell_of(targets, "active");
     m->targets_refused = metric_cell_of(targets, "refused");
     m->targets_left_out = metric_cell_of(targets, "left_out");
-    struct metric *states = metrics_family(
+    m->states = metrics_family(
         metrics, METRIC_GAUGE, "profpull_scrapes",
         "Targets x profile types by health; absent: the path is not there, asked for rarely; "
         "follows: shares the scrape of another job; duplicate: set aside, since another target of "
         "the job is scraped at the same URL for the same type.",
-        "state", NULL);
-    for (int i = 0; i < SCRAPE_HEALTHS; i++) {
-        m->health[i] = metric_cell_of(states, scrape_health_name((enum scrape_health)i));
-    }
-    m->followers = metric_cell_of(states, "follows");
-    m->duplicates = metric_cell_of(states, "duplicate");
+        "job", "state");
     struct metric *refused = metrics_family(
         metrics, METRIC_COUNTER, "profpull_targets_refused_total",
         "Targets, and scrapes of targets (duplicate, memory), that were not taken on.", "reason",
@@ -96,6 +91,16 @@ void scrape_metrics_done(struct scrape_metrics *m)
     m->types = map_free(m->types, free);
 }
 
+_Static_assert(SCRAPES_FOLLOW == SCRAPE_HEALTHS, "the others come after the states of health");
+
+static const char *state_name(int state)
+{
+    if (state < SCRAPE_HEALTHS) {
+        return scrape_health_name((enum scrape_health)state);
+    }
+    return state == SCRAPES_FOLLOW ? "follows" : "duplicate";
+}
+
 static struct type_metrics *make_type(struct scrape_metrics *m, const char *job, const char *type)
 {
     struct type_metrics *t = calloc(1, sizeof(*t));
@@ -106,6 +111,9 @@ static struct type_metrics *make_type(struct scrape_metrics *m, const char *job,
         [SCRAPE_OK] = "ok", [SCRAPE_FAILED] = "failed", [SCRAPE_SKIPPED] = "skipped"};
     for (size_t i = 0; i < SCRAPE_RESULTS; i++) {
         t->results[i] = metric_cell(m->scrapes, (const char *[]){job, type, results[i]});
+    }
+    for (int i = 0; i < SCRAPES_STATES; i++) {
+        t->states[i] = metric_cell(m->states, (const char *[]){job, state_name(i)});
     }
     t->duration = metric_cell_of(m->durations, type);
     t->size = metric_cell_of(m->sizes, type);
@@ -131,4 +139,9 @@ struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char
     }
     buf_done(&key);
     return t;
+}
+
+void scrape_metrics_failed(struct scrape_metrics *m, const char *job, enum reason reason)
+{
+    metric_inc(metric_cell(m->failures, (const char *[]){job, reason_name(reason)}));
 }

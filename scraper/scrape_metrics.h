@@ -7,16 +7,22 @@
 
 #include "base/map.h"
 #include "base/metrics.h"
+#include "model/reason.h"
 #include "scraper/slots.h"
 
 enum scrape_result { SCRAPE_OK, SCRAPE_FAILED, SCRAPE_SKIPPED };
 #define SCRAPE_RESULTS (SCRAPE_SKIPPED + 1)
 
+/* What profpull_scrapes counts: by enum scrape_health, and those that are no scrape of their own.
+ */
+enum { SCRAPES_FOLLOW = 4, SCRAPES_DUPLICATE, SCRAPES_STATES };
+
 /* Cells of one job and type; they live as long as the metrics. */
 struct type_metrics {
     struct metric_cell *results[SCRAPE_RESULTS];
-    struct metric_cell *duration; /* seconds; of the type, for all jobs */
-    struct metric_cell *size;     /* bytes; the same */
+    struct metric_cell *states[SCRAPES_STATES]; /* gauges; of the job, for all types */
+    struct metric_cell *duration;               /* seconds; of the type, for all jobs */
+    struct metric_cell *size;                   /* bytes; the same */
 };
 
 struct scrape_metrics {
@@ -32,9 +38,7 @@ struct scrape_metrics {
     struct metric_cell *targets; /* gauges */
     struct metric_cell *targets_refused;
     struct metric_cell *targets_left_out;
-    struct metric_cell *health[4]; /* scrapes, by enum scrape_health */
-    struct metric_cell *followers;
-    struct metric_cell *duplicates;
+    struct metric *states;
     struct metric_cell *refused_limit; /* counters */
     struct metric_cell *refused_duplicate;
     struct metric_cell *refused_memory;
@@ -46,5 +50,7 @@ void scrape_metrics_done(struct scrape_metrics *m);
 /* NULL if out of memory. */
 struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char *job,
                                             const char *type);
+/* Counts a failure of a job. */
+void scrape_metrics_failed(struct scrape_metrics *m, const char *job, enum reason reason);
 
 #endif

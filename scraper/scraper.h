@@ -98,6 +98,7 @@ struct scrape_status {
     const char *type;
     struct target *leader; /* a reference; NULL: the scrape is not that of another job */
     const char *follows;   /* the job whose scrape it is; NULL: its own */
+    char *source;          /* what it was discovered as: "pod/shop/cart-1", "static/0" */
     char *url;             /* without secrets: model/masking.h */
     enum scrape_health health;
     bool in_flight;

@@ -47,8 +47,8 @@ void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const
     char *text = ok ? NULL : strdup(message); /* if that fails, the reason must suffice */
     enum scrape_health health = sc->history.absent ? SCRAPE_ABSENT : SCRAPE_DOWN;
     health = ok ? SCRAPE_UP : health;
-    metric_gauge_add(e->metrics.health[sc->health], -1);
-    metric_gauge_add(e->metrics.health[health], 1);
+    metric_gauge_add(sc->metrics->states[sc->health], -1);
+    metric_gauge_add(sc->metrics->states[health], 1);
     table_lock(&e->table);
     char *old = sc->last_error;
     sc->health = (uint8_t)health;
@@ -70,17 +70,19 @@ void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const
 
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n)
 {
-    claims_count(e, sc, SCRAPE_SKIPPED, n);
+    claims_count(sc, SCRAPE_SKIPPED, n);
     table_lock(&e->table);
     sc->skipped += n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
     table_unlock(&e->table);
 }
 
-void status_target(struct engine *e, struct scrape *sc, struct target *target, size_t entry)
+void status_target(struct engine *e, struct scrape *sc, struct group *group, struct target *target,
+                   size_t entry)
 {
     struct target *old = sc->target;
     target_ref(target);
     table_lock(&e->table);
+    sc->group = group;
     sc->target = target;
     sc->entry = (uint16_t)entry;
     table_unlock(&e->table);
@@ -107,6 +109,7 @@ static void copy_scrape(const struct scrape *sc, const struct claim *c, struct s
         .health = (enum scrape_health)sc->health,
         .in_flight = sc->state == STATE_IN_FLIGHT,
         .reason = (enum reason)sc->reason,
+        .source = strdup(group_source(c == NULL ? sc->group : c->group)),
         .last_error = strdup(sc->last_error == NULL ? "" : sc->last_error),
         .last_start_ns = sc->last_start_ns,
         .last_duration_ms = sc->last_duration_ms,
@@ -178,7 +181,7 @@ static bool derive(struct engine *e, struct scrape_status *st, struct labels_bui
     st->next_due_ns += e->io.wall_offset_ns(e->io.arg);
     st->labels = b == NULL ? NULL : target_series(st->target, st->entry, b);
     buf_done(&url);
-    if (st->labels == NULL || st->last_error == NULL || st->url == NULL) {
+    if (st->labels == NULL || st->source == NULL || st->last_error == NULL || st->url == NULL) {
         scrape_status_done(st);
         return false;
     }
@@ -228,7 +231,8 @@ void scrape_status_done(struct scrape_status *st)
     labels_unref(st->labels);
     target_unref(st->target);
     target_unref(st->leader);
-    /* copy_page() gives each entry a text of its own, which clang loses sight of in a loop. */
+    /* copy_page() gives each entry texts of its own, which clang loses sight of in a loop. */
+    free(st->source);     // NOLINT(clang-analyzer-unix.Malloc)
     free(st->last_error); // NOLINT(clang-analyzer-unix.Malloc)
     free(st->url);
     *st = (struct scrape_status){.labels = NULL};

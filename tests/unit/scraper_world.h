@@ -320,6 +320,20 @@ static inline uint64_t metric(struct world *w, const char *text)
     return testing_metric(w->metrics, text);
 }
 
+/* How many scrapes of all jobs are in a state; 0 if none ever was. */
+static inline uint64_t scrapes(struct world *w, const char *state)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof(w->jobs) / sizeof(w->jobs[0]); i++) {
+        char text[128];
+        snprintf(text, sizeof(text), "profpull_scrapes{job=\"%s\",state=\"%s\"}", w->jobs[i].name,
+                 state);
+        uint64_t n = metric(w, text);
+        sum += n == TESTING_NO_METRIC ? 0 : n;
+    }
+    return sum;
+}
+
 static inline struct scrape_status status(struct world *w)
 {
     size_t cursor = 0;

@@ -97,13 +97,24 @@ static void kinds(void **state)
     CHECK_INT(reason_kind(REASON_CONNECT), REASON_KIND_FAILURE, "connect");
 }
 
+/* Of the failures that somebody can do something about. */
+static void advice(void **state)
+{
+    (void)state;
+    CHECK_STR(reason_advice(REASON_NONE), "", "no failure");
+    CHECK_STR(reason_advice(REASON_HTTP_500), "", "the message says it");
+    for (int i = REASON_RESOLVE; i <= REASON_TLS; i++) {
+        assert_true(reason_advice((enum reason)i)[0] != '\0');
+    }
+    CHECK_CONTAINS(reason_advice(REASON_CPU_IN_USE), "one CPU profile at a time", "");
+    CHECK_CONTAINS(reason_advice(REASON_HTTP_404), "set its path", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(responses),
-        cmocka_unit_test(profiles),
-        cmocka_unit_test(names),
-        cmocka_unit_test(kinds),
+        cmocka_unit_test(responses), cmocka_unit_test(profiles), cmocka_unit_test(names),
+        cmocka_unit_test(kinds),     cmocka_unit_test(advice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

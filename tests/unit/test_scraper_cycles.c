@@ -189,7 +189,8 @@ static void finds_the_gap(void **state)
     assert_true(seen <= 2 * 101);
     assert_true(good > 80);
     CHECK_INT(good_late, tries_late, "in the end it never meets the other one");
-    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"cpu_in_use\"}"), seen - good, "");
+    CHECK_INT(metric(w, "profpull_scrape_failures_total{job=\"one\",reason=\"cpu_in_use\"}"),
+              seen - good, "");
 }
 
 /* At most two attempts in an interval, and the page of targets shows how many conflicted. */
@@ -260,10 +261,10 @@ static void absent_types_are_asked_rarely(void **state)
     log_set(testing_log(w->log), LOG_INFO, LOG_LOGFMT);
     set(w, 0, "pod", "1", AT("h:1"));
     CHECK_INT(answer_for(w, 2, 404), 2, "at first it is asked as ever");
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"down\"}"), 1, "down");
+    CHECK_INT(scrapes(w, "down"), 1, "down");
     answer_for(w, 1, 404);
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"absent\"}"), 1, "absent");
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"down\"}"), 0, "not down");
+    CHECK_INT(scrapes(w, "absent"), 1, "absent");
+    CHECK_INT(scrapes(w, "down"), 0, "not down");
     struct scrape_status st = status(w);
     CHECK_INT(st.health, SCRAPE_ABSENT, "health");
     CHECK_STR(reason_name(st.reason), "http_404", "reason");
@@ -280,8 +281,8 @@ static void absent_types_are_asked_rarely(void **state)
     }
     CHECK_INT(answer_for(w, 10, 200), 10, "back in every interval");
     CHECK_INT(count_text(testing_log_text(w->log), "profile type is there again"), 1, "said once");
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"absent\"}"), 0, "absent");
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"up\"}"), 1, "up");
+    CHECK_INT(scrapes(w, "absent"), 0, "absent");
+    CHECK_INT(scrapes(w, "up"), 1, "up");
     CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"skipped\"}"),
               0, "not asking is not skipping");
     CHECK_STR(label(w->profiles[0], "v"), "2", "new labels");
@@ -294,14 +295,14 @@ static void absent_until_something_else_comes(void **state)
     testing_log_expect(w->log, "scrape failed");
     set(w, 0, "pod", "1", AT("h:1"));
     answer_for(w, 3, 404);
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"absent\"}"), 1, "absent");
+    CHECK_INT(scrapes(w, "absent"), 1, "absent");
     struct http_transfer *t = NULL;
     while (t == NULL) {
         turn(w, 1000);
         t = newest(w)->live ? newest(w) : NULL;
     }
     answer(w, t, HTTP_ERR_CONNECT, 0, "", 0);
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"down\"}"), 1, "down");
+    CHECK_INT(scrapes(w, "down"), 1, "down");
     CHECK_INT(answer_for(w, 2, 200), 2, "asked in every interval");
 }
 
@@ -331,7 +332,8 @@ static void too_long_for_the_server(void **state)
         CHECK_STR(reason_name(st.reason), i == 0 ? "cut" : "duration_too_long", "cut");
         scrape_status_done(&st);
     }
-    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"duration_too_long\"}"), 2, "");
+    CHECK_INT(metric(w, "profpull_scrape_failures_total{job=\"one\",reason=\"duration_too_long\"}"),
+              2, "");
     CHECK_CONTAINS(testing_log_text(w->log), "to at most 2s", "logged with its remedy");
 }
 

@@ -419,12 +419,15 @@ static void old_profiles_that_fail(void **state)
     testing_log_expect(w->log, "scrape failed");
     work(w);
     CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"failed\"}"), 1, "");
-    CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"bad_legacy\"}"),
+    CHECK_INT(testing_metric(w->metrics,
+                             "profpull_scrape_failures_total{job=\"one\",reason=\"bad_legacy\"}"),
               1, "");
     w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT;
     testing_log_expect(w->log, "scrape failed");
     scrape_old(w, 10);
-    CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
+    CHECK_INT(
+        testing_metric(w->metrics, "profpull_scrape_failures_total{job=\"one\",reason=\"busy\"}"),
+        1, "");
     w->e->offloads.pending_bytes = 0;
     scrape_old(w, 10);
     set(w, "1", NULL);
@@ -513,7 +516,9 @@ static void backlog(void **state)
     w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT - 10;
     scrape(w, 20, 1);
     CHECK_INT(w->n_works, 0, "not taken");
-    CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"busy\"}"), 1, "");
+    CHECK_INT(
+        testing_metric(w->metrics, "profpull_scrape_failures_total{job=\"one\",reason=\"busy\"}"),
+        1, "");
     w->e->offloads.pending_bytes = 0;
     scrape(w, 30, 1);
     work(w);
@@ -531,8 +536,9 @@ static void bad_body(void **state)
     static const char bad[] = "\x0a\x04\x08\x01\x10\x02\x12\x00\x32\x00";
     answer(w, next_start(w), bad, sizeof(bad) - 1);
     work(w);
-    CHECK_INT(testing_metric(w->metrics, "profpull_scrape_failures_total{reason=\"bad_pprof\"}"), 1,
-              "");
+    CHECK_INT(testing_metric(w->metrics,
+                             "profpull_scrape_failures_total{job=\"one\",reason=\"bad_pprof\"}"),
+              1, "");
     CHECK_INT(RESULT(w, "failed"), 1, "");
     CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 0, "");
     scrape(w, 12, 1);

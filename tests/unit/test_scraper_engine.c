@@ -39,6 +39,7 @@ static void from_tick_to_profile(void **state)
     CHECK_STR(st.last_error, "", "error");
     CHECK_STR(st.url, "http://h:1/mem", "url");
     CHECK_STR(st.job, "one", "job");
+    CHECK_STR(st.source, "pod", "source");
     CHECK_STR(st.type, "memory", "type");
     CHECK_STR(labels_get(st.labels, SV("__name__")).p, "memory", "labels");
     CHECK_INT(st.last_size, sizeof(PROFILE) - 1, "size");
@@ -48,8 +49,8 @@ static void from_tick_to_profile(void **state)
     scrape_status_done(&st);
     CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"ok\"}"), 1,
               "");
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"up\"}"), 1, "up");
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"unknown\"}"), 0, "unknown");
+    CHECK_INT(scrapes(w, "up"), 1, "up");
+    CHECK_INT(scrapes(w, "unknown"), 0, "unknown");
     t = next_start(w);
     CHECK_INT(t->start_ns + WALL_START, due + 15 * NS_PER_S, "an interval later");
     CHECK_INT(t->size_hint, sizeof(PROFILE), "hint");
@@ -226,9 +227,15 @@ static void failures(void **state)
         CHECK_INT(st.failures, i + 1, "failures");
         scrape_status_done(&st);
     }
+    CHECK_CONTAINS(testing_log_text(w->log),
+                   "job=one source=pod service=unspecified type=memory url=http://h:1/mem "
+                   "suppressed=0 reason=connect err=\"the connection was refused\" "
+                   "hint=\"nothing answers there: check the port",
+                   "who fails and what to do");
     CHECK_INT(w->n_profiles, 0, "nothing is passed on");
-    CHECK_INT(metric(w, "profpull_scrape_failures_total{reason=\"http_404\"}"), 2, "counted");
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"down\"}"), 1, "down");
+    CHECK_INT(metric(w, "profpull_scrape_failures_total{job=\"one\",reason=\"http_404\"}"), 2,
+              "counted");
+    CHECK_INT(scrapes(w, "down"), 1, "down");
     succeed(w, next_start(w));
     CHECK_CONTAINS(testing_log_text(w->log), "scrape works again", "recovered");
     struct scrape_status st = status(w);
@@ -434,7 +441,7 @@ static void groups_change(void **state)
     size_t cursor = 0;
     CHECK_INT(engine_snapshot(w->e, &cursor, &st, 1), 0, "all gone");
     CHECK_INT(metric(w, "profpull_targets{state=\"active\"}"), 0, "targets");
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"up\"}"), 0, "scrapes");
+    CHECK_INT(scrapes(w, "up"), 0, "scrapes");
     turn(w, 60000);
     CHECK_INT(w->n_transfers, 3, "nothing more");
 }
@@ -480,7 +487,7 @@ static void duplicates(void **state)
     set(w, 0, "s", "first", AT("a:1"));
     set(w, 0, "r", "second", AT("a:1"));
     set(w, 0, "t", "third", AT("a:1", "a:1"));
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"duplicate\"}"), 3, "set aside");
+    CHECK_INT(scrapes(w, "duplicate"), 3, "set aside");
     CHECK_INT(metric(w, "profpull_targets_refused_total{reason=\"duplicate\"}"), 3, "counted");
     turn(w, 15000);
     CHECK_INT(w->n_transfers, 1, "scraped once");
@@ -497,7 +504,7 @@ static void duplicates(void **state)
     CHECK_INT(st.successes, 2, "the state was kept");
     scrape_status_done(&st);
     set(w, 0, "t", "third", NOTHING);
-    CHECK_INT(metric(w, "profpull_scrapes{state=\"duplicate\"}"), 0, "none left");
+    CHECK_INT(scrapes(w, "duplicate"), 0, "none left");
     set(w, 0, "r", "second", NOTHING);
     turn(w, 30000);
     CHECK_INT(w->n_transfers, 3, "all gone");
@@ -696,14 +703,17 @@ static void random_life(void **state)
     CHECK_INT(map_count(w->e->gate.processes), 0, "turns");
     CHECK_INT(map_count(w->e->groups), 0, "groups");
     static const char *const gauges[] = {
-        "profpull_targets{state=\"active\"}",  "profpull_targets{state=\"refused\"}",
-        "profpull_scrapes{state=\"unknown\"}", "profpull_scrapes{state=\"up\"}",
-        "profpull_scrapes{state=\"down\"}",    "profpull_scrapes{state=\"duplicate\"}",
-        "profpull_scrapes{state=\"follows\"}", "profpull_scrapes_waiting",
+        "profpull_targets{state=\"active\"}",
+        "profpull_targets{state=\"refused\"}",
+        "profpull_scrapes_waiting",
         "profpull_scrapes_in_flight",
     };
     for (size_t i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++) {
         CHECK_INT(metric(w, gauges[i]), 0, gauges[i]);
+    }
+    static const char *const states[] = {"unknown", "up", "down", "duplicate", "follows"};
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        CHECK_INT(scrapes(w, states[i]), 0, states[i]);
     }
 }
 

@@ -99,8 +99,8 @@ static void jobs_share_and_part(void **state)
         assert_true(engine_set_group(w->e, 0, "s", NULL, 0));
         assert_true(engine_set_group(w->e, 1, "s", NULL, 0));
         CHECK_INT(w->e->table.n, 0, "scrapes");
-        CHECK_INT(metric(w, "profpull_scrapes{state=\"follows\"}"), 0, "followers");
-        CHECK_INT(metric(w, "profpull_scrapes{state=\"duplicate\"}"), 0, "set aside");
+        CHECK_INT(scrapes(w, "follows"), 0, "followers");
+        CHECK_INT(scrapes(w, "duplicate"), 0, "set aside");
         CHECK_INT(slots_used(&w->e->slots), 0, "in flight");
     }
 }

@@ -5,8 +5,6 @@
 #include "pprof/delta.h"
 #include "tests/unit/pprof_writer.h"
 
-#define FOLLOWS "profpull_scrapes{state=\"follows\"}"
-#define DUPLICATE "profpull_scrapes{state=\"duplicate\"}"
 #define OK(job) "profpull_scrapes_total{job=\"" job "\",type=\"memory\",result=\"ok\"}"
 
 /* Replaces a group by one target with a label besides its address. */
@@ -39,8 +37,8 @@ static void fetched_once_for_both(void **state)
     struct world *w = *state;
     set_both(w);
     set(w, 1, "t", "third", AT("a:1"));
-    CHECK_INT(metric(w, FOLLOWS), 1, "the other job");
-    CHECK_INT(metric(w, DUPLICATE), 1, "its second target");
+    CHECK_INT(scrapes(w, "follows"), 1, "the other job");
+    CHECK_INT(scrapes(w, "duplicate"), 1, "its second target");
     for (size_t i = 0; i < 2; i++) {
         turn(w, 15000);
         CHECK_INT(w->n_transfers, i + 1, "one request");
@@ -59,6 +57,33 @@ static void fetched_once_for_both(void **state)
     CHECK_INT(metric(w, OK("one")), 2, "counted");
     CHECK_INT(metric(w, OK("two")), 2, "counted");
     CHECK_INT(w->e->table.n, 1, "one scrape");
+}
+
+/* A failure counts for each job, and a scrape goes on in the job that takes it over. */
+static void counted_by_job(void **state)
+{
+#define FAILED(job) "profpull_scrape_failures_total{job=\"" job "\",reason=\"http_404\"}"
+#define DOWN(job) "profpull_scrapes{job=\"" job "\",state=\"down\"}"
+    struct world *w = *state;
+    set_both(w);
+    struct http_transfer *t = next_start(w);
+    testing_log_expect(w->log, "scrape failed");
+    answer(w, t, HTTP_DONE, 404, "", 0);
+    CHECK_INT(metric(w, FAILED("one")), 1, "the leader");
+    CHECK_INT(metric(w, FAILED("two")), 1, "the follower");
+    CHECK_INT(metric(w, DOWN("one")), 1, "the leader");
+    CHECK_INT(metric(w, DOWN("two")), 0, "the follower");
+    CHECK_INT(metric(w, "profpull_scrapes{job=\"two\",state=\"follows\"}"), 1, "the follower");
+    set(w, 0, "s", "first", NOTHING);
+    CHECK_INT(metric(w, DOWN("one")), 0, "gone");
+    CHECK_INT(metric(w, DOWN("two")), 1, "took over");
+    CHECK_INT(scrapes(w, "follows"), 0, "nobody follows");
+    struct scrape_status st = status(w);
+    CHECK_STR(st.job, "two", "its job");
+    CHECK_STR(st.source, "s", "its source");
+    scrape_status_done(&st);
+    set(w, 1, "s", "second", NOTHING);
+    CHECK_INT(scrapes(w, "down"), 0, "none left");
 }
 
 /* Both are shown, whatever the size of a page. */
@@ -114,8 +139,8 @@ static void settings_that_differ(void **state)
         char name[24];
         snprintf(name, sizeof(name), "row %d", row);
         CHECK_INT(w->e->table.n, row == 0 ? 1 : 2, name);
-        CHECK_INT(metric(w, FOLLOWS), row == 0, name);
-        CHECK_INT(metric(w, DUPLICATE), 0, name);
+        CHECK_INT(scrapes(w, "follows"), row == 0, name);
+        CHECK_INT(scrapes(w, "duplicate"), 0, name);
         set(w, 0, "s", "", NOTHING);
         set(w, 1, "s", "", NOTHING);
         w->jobs[1] = before;
@@ -158,7 +183,7 @@ static void one_of_them_goes(void **state)
         succeed(w, t);
         CHECK_INT(w->n_profiles, 1, "for the one that stays");
         CHECK_STR(label(w->profiles[0], "v"), gone == 0 ? "second" : "first", "its labels");
-        CHECK_INT(metric(w, FOLLOWS), 0, "nobody follows");
+        CHECK_INT(scrapes(w, "follows"), 0, "nobody follows");
         struct scrape_status st = status(w);
         CHECK_INT(st.successes, 1, "the state was kept");
         CHECK_STR(st.job, gone == 0 ? "two" : "one", "whose it is");
@@ -197,11 +222,11 @@ static void heirs_within_a_job(void **state)
     set_both(w);
     set(w, 0, "t", "first again", AT("a:1"));
     set(w, 1, "t", "second again", AT("a:1"));
-    CHECK_INT(metric(w, DUPLICATE), 2, "set aside");
+    CHECK_INT(scrapes(w, "duplicate"), 2, "set aside");
     set(w, 0, "s", "", NOTHING);
     set(w, 1, "s", "", NOTHING);
-    CHECK_INT(metric(w, DUPLICATE), 0, "none is set aside");
-    CHECK_INT(metric(w, FOLLOWS), 1, "follows");
+    CHECK_INT(scrapes(w, "duplicate"), 0, "none is set aside");
+    CHECK_INT(scrapes(w, "follows"), 1, "follows");
     succeed(w, next_start(w));
     CHECK_INT(w->n_profiles, 2, "for both");
     CHECK_STR(label(w->profiles[0], "v"), "first again", "leader");
@@ -216,9 +241,9 @@ static void over_the_limit(void **state)
     w->jobs[1].target_limit = 1;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
     set(w, 1, "s", "1", AT("a:1", "b:1"));
-    CHECK_INT(metric(w, FOLLOWS), 1, "one may");
+    CHECK_INT(scrapes(w, "follows"), 1, "one may");
     set(w, 1, "s", "1", AT("b:1"));
-    CHECK_INT(metric(w, FOLLOWS), 1, "the other one may now");
+    CHECK_INT(scrapes(w, "follows"), 1, "the other one may now");
     set(w, 0, "s", "1", NOTHING);
     CHECK_INT(w->e->table.n, 1, "it goes on with the other job");
 }
@@ -233,10 +258,10 @@ static void settings_change(void **state)
         CHECK_INT(w->e->table.n, 1, "one");
         set_with(w, first, "s", "__scrape_interval__", "20s");
         CHECK_INT(w->e->table.n, 2, "two");
-        CHECK_INT(metric(w, FOLLOWS), 0, "nobody follows");
+        CHECK_INT(scrapes(w, "follows"), 0, "nobody follows");
         set_with(w, 1 - first, "s", "__scrape_interval__", "20s");
         CHECK_INT(w->e->table.n, 1, "one again");
-        CHECK_INT(metric(w, FOLLOWS), 1, "follows");
+        CHECK_INT(scrapes(w, "follows"), 1, "follows");
         forget_profiles(w);
         succeed(w, next_start(w));
         CHECK_INT(w->n_profiles, 2, "for both");
@@ -252,11 +277,11 @@ static void settings_change_for_three(void **state)
             set_with(w, job, "s", "__scrape_interval__", "15s");
         }
         CHECK_INT(w->e->table.n, 1, "one");
-        CHECK_INT(metric(w, FOLLOWS), 2, "two follow");
+        CHECK_INT(scrapes(w, "follows"), 2, "two follow");
         for (size_t i = 0; i < 3; i++) {
             set_with(w, (first + i) % 3, "s", "__scrape_interval__", "20s");
             CHECK_INT(w->e->table.n, i == 2 ? 1 : 2, "with the old and the new interval");
-            CHECK_INT(metric(w, FOLLOWS), i == 2 ? 2 : 1, "the others follow");
+            CHECK_INT(scrapes(w, "follows"), i == 2 ? 2 : 1, "the others follow");
         }
         forget_profiles(w);
         succeed(w, next_start(w));
@@ -476,8 +501,8 @@ static void random_life(void **state)
     }
     works(w);
     CHECK_INT(w->e->table.n, 0, "scrapes");
-    CHECK_INT(metric(w, FOLLOWS), 0, "followers");
-    CHECK_INT(metric(w, DUPLICATE), 0, "set aside");
+    CHECK_INT(scrapes(w, "follows"), 0, "followers");
+    CHECK_INT(scrapes(w, "duplicate"), 0, "set aside");
     turn(w, 600000);
     CHECK_INT(metric(w, "profpull_delta_state_bytes"), 0, "baselines");
 }
@@ -485,6 +510,7 @@ static void random_life(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(fetched_once_for_both), TEST(counted_by_job),
         TEST(fetched_once_for_both), TEST(both_are_shown),
         TEST(settings_that_differ),  TEST(sampling_ones_take_turns),
         TEST(one_of_them_goes),      TEST(one_comes_late),

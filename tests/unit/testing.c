@@ -247,7 +247,7 @@ uint64_t testing_metric(struct metrics *m, const char *text)
     struct buf out;
     buf_init(&out, (size_t)1024 * 1024);
     assert_true(metrics_render(m, &out));
-    uint64_t value = 999999;
+    uint64_t value = TESTING_NO_METRIC;
     const char *at = out.data;
     while ((at = strstr(at, text)) != NULL) {
         struct sv number;

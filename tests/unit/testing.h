@@ -35,7 +35,9 @@ void check_contains_(const char *text, const char *part, const char *row, const 
     check_int_((long long)(got), (long long)(want), (row), __FILE__, __LINE__)
 #define CHECK_CONTAINS(text, part, row) check_contains_((text), (part), (row), __FILE__, __LINE__)
 
-/* The value of the first sample that has this text in front of it; 999999 if there is none. */
+/* The value of the first sample that has this text in front of it; TESTING_NO_METRIC if there is
+ * none. */
+#define TESTING_NO_METRIC 999999
 uint64_t testing_metric(struct metrics *m, const char *text);
 
 /* A log that keeps its lines in memory. testing_log_done() fails the test if a line at warn or
