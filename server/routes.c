@@ -16,6 +16,8 @@
 #include "server/targets_json.h"
 
 #define LINKS_MAX ((size_t)64 * 1024)
+/* Bytes of a parameter that an error quotes. */
+#define PARAM_SHOWN 64
 #define READY_TEXT_MAX ((size_t)64 * 1024)
 /* A metrics page of 64 MiB would be a defect, not a page. */
 #define METRICS_PAGE_MAX ((size_t)64 * 1024 * 1024)
@@ -70,6 +72,57 @@ void reply_error(struct connection *c, enum route_errors errors, int status, str
     connection_answer(c, &(struct connection_answer){
                              .status = status, .type = type, .headers = headers, .body = &body});
     buf_done(&body);
+}
+
+void reply_bad_query(struct connection *c, const char *message)
+{
+    struct buf body;
+    buf_init(&body, LINKS_MAX);
+    buf_putc(&body, '{');
+    json_member("error", sv_from(message), &body);
+    buf_puts(&body, "}\n");
+    connection_reply(c, STATUS_BAD_REQUEST, "application/json", (struct sv){body.data, body.len});
+    buf_done(&body);
+}
+
+static bool is_known(const char *const *names, struct sv name)
+{
+    while (*names != NULL && !sv_eq_str(name, *names)) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+/* Says which parameter is wrong, and which ones there are. */
+static void refuse_param(struct connection *c, struct sv name, const char *const *known)
+{
+    size_t n = 0;
+    struct buf list;
+    struct buf text;
+    buf_init(&list, LINKS_MAX);
+    buf_init(&text, LINKS_MAX);
+    for (; known[n] != NULL; n++) {
+        buf_printf(&list, "%s%s", n == 0 ? "" : ", ", known[n]);
+    }
+    const char *near = suggest(name, known, n);
+    buf_printf(&text, "unknown parameter \"%.*s\"%s%s%s: expected %s",
+               name.n < PARAM_SHOWN ? (int)name.n : PARAM_SHOWN, name.p,
+               near == NULL ? "" : ", did you mean \"", near == NULL ? "" : near,
+               near == NULL ? "" : "\"?", n == 0 ? "none" : list.data);
+    reply_bad_query(c, buf_ok(&text) && buf_ok(&list) ? text.data : "unknown parameter");
+    buf_done(&text);
+    buf_done(&list);
+}
+
+bool routes_check_params(struct connection *c, const struct request *r, const struct route *route)
+{
+    for (size_t i = 0; route != NULL && route->params != NULL && i < r->n_params; i++) {
+        if (!is_known(route->params, r->params[i].name)) {
+            refuse_param(c, r->params[i].name, route->params);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -145,7 +198,7 @@ static const struct route agent_routes[] = {
     {"/links", .set = ROUTE_ADMIN, .handle = reply_links},
     {"/metrics", .set = ROUTE_ADMIN, .handle = reply_metrics,
      .about = "counters, gauges and histograms"},
-    {"/api/v1/targets", .set = ROUTE_ADMIN, .handle = reply_targets,
+    {"/api/v1/targets", .set = ROUTE_ADMIN, .handle = reply_targets, .params = targets_params,
      .about = "every scrape and its state; <a "
               "href=\"/api/v1/targets?health=down\">?health=down</a> the failing ones"},
     /* Kubelets have no credentials. */

@@ -14,6 +14,7 @@
 #include "server/server.h"
 
 #define STATUS_OK 200
+#define STATUS_BAD_REQUEST 400
 #define STATUS_UNAUTHORIZED 401
 #define STATUS_NOT_FOUND 404
 #define STATUS_METHOD 405
@@ -48,7 +49,10 @@ struct route {
     /* Others are answered 405. 0: ROUTE_GET; HEAD gets what GET gets without the body. */
     unsigned methods;
     enum route_errors errors;
-    bool is_open;          /* credentials are not asked for */
+    bool is_open; /* credentials are not asked for */
+    /* The parameters of the query, NULL after the last one; a request with another one is answered
+     * 400, so that a misspelt filter is not taken for none. NULL: the handler sees to it. */
+    const char *const *params;
     route_handler *handle; /* one of these two */
     route_work *work;
     const char *about; /* HTML, for the page of links; NULL: not listed */
@@ -65,6 +69,12 @@ struct route_match {
  * /profile; the path of the request becomes what follows it. */
 struct route_match routes_find(const struct server_options *options, struct request *r);
 
+/* Answers 400 as {"error":"..."} and returns false if the request has a parameter that the route
+ * does not know; route NULL: any is fine. */
+bool routes_check_params(struct connection *c, const struct request *r, const struct route *route);
+
+/* Answers 400 with {"error":"..."}. */
+void reply_bad_query(struct connection *c, const char *message);
 /* Answers with a text. */
 void reply_plain(struct connection *c, int status, const char *text);
 /* Answers with an error of the server's own. headers: further ones, or SV(""). */

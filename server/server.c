@@ -129,7 +129,7 @@ static void server_on_request(void *arg, struct connection *c, struct request *r
     places_use(s->places, connection_place(c));
     struct route_match match = routes_find(&s->options, r);
     const struct route *route = match.route != NULL ? match.route : match.other;
-    if (route != NULL && !let_in(s, c, r, route)) {
+    if (route != NULL && (!let_in(s, c, r, route) || !routes_check_params(c, r, match.route))) {
         return;
     }
     if (route == NULL) {

@@ -11,14 +11,19 @@
 /* A label set has at most LABELS_BYTES_MAX bytes, escaped at most six times that. */
 #define STATUS_JSON_MAX (8 * 1024 * 1024)
 
+enum { BY_HEALTH, BY_JOB, BY_SERVICE, BY_SOURCE, BY_TYPE, FILTERS };
+const char *const targets_params[FILTERS + 1] = {
+    [BY_HEALTH] = "health", [BY_JOB] = "job",   [BY_SERVICE] = "service",
+    [BY_SOURCE] = "source", [BY_TYPE] = "type", [FILTERS] = NULL,
+};
+
 /* A response being streamed; lives until the last page is sent or the connection ends. */
 struct stream {
     struct scraper *scraper;
     size_t cursor;
     bool started;
     bool any;
-    char *health; /* a value of the query; NULL: all */
-    char *job;
+    char *filters[FILTERS]; /* values of the query; NULL: all */
 };
 
 static void put_time(struct buf *out, const char *key, int64_t wall_ns)
@@ -41,12 +46,15 @@ static bool put_status(const struct scrape_status *st, struct buf *out)
     if (st->follows != NULL) {
         json_member("follows", sv_from(st->follows), out);
     }
+    json_member("source", sv_from(st->source), out);
+    json_member("service", labels_get(st->labels, SV(LABEL_SERVICE_NAME)), out);
     json_member("url", sv_from(st->url), out);
     json_key("labels", out);
     mask_labels_json(st->labels, target_masks_all(st->target), out);
     json_member("health", sv_from(scrape_health_name(st->health)), out);
     json_member("reason", sv_from(reason_name(st->reason)), out);
     json_member("lastError", sv_from(st->last_error), out);
+    json_member("advice", sv_from(reason_advice(st->reason)), out);
     put_time(out, "lastScrape", st->last_start_ns);
     put_time(out, "nextDue", st->next_due_ns);
     buf_printf(out, ",\"inFlight\":%s", st->in_flight ? "true" : "false");
@@ -61,15 +69,27 @@ static bool put_status(const struct scrape_status *st, struct buf *out)
 static void targets_on_done(void *arg)
 {
     struct stream *st = arg;
-    free(st->health);
-    free(st->job);
+    for (size_t i = 0; i < FILTERS; i++) {
+        free(st->filters[i]);
+    }
     free(st);
 }
 
 static bool matches(const struct stream *st, const struct scrape_status *status)
 {
-    return (st->health == NULL || strcmp(st->health, scrape_health_name(status->health)) == 0) &&
-           (st->job == NULL || strcmp(st->job, status->job) == 0);
+    const struct sv values[FILTERS] = {
+        [BY_HEALTH] = sv_from(scrape_health_name(status->health)),
+        [BY_JOB] = sv_from(status->job),
+        [BY_SERVICE] = labels_get(status->labels, SV(LABEL_SERVICE_NAME)),
+        [BY_SOURCE] = sv_from(status->source),
+        [BY_TYPE] = sv_from(status->type),
+    };
+    for (size_t i = 0; i < FILTERS; i++) {
+        if (st->filters[i] != NULL && !sv_eq_str(values[i], st->filters[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void add_item(struct buf *page, const struct buf *text, bool *any)
@@ -114,6 +134,11 @@ static void put_sampled(struct buf *out, const struct sampled_service *v)
     buf_printf(out, ",\"processes\":%zu,\"scraped\":%zu}", v->processes, v->scraped);
 }
 
+static bool is_wanted(const char *filter, const char *value)
+{
+    return filter == NULL || (value != NULL && strcmp(filter, value) == 0);
+}
+
 /* Services that are sampled: not all of their processes are scraped. */
 static void add_sampled(struct stream *st, struct buf *page)
 {
@@ -124,8 +149,8 @@ static void add_sampled(struct stream *st, struct buf *page)
         struct buf text;
         buf_init(&text, STATUS_JSON_MAX);
         put_sampled(&text, &services[i]);
-        bool shown =
-            st->job == NULL || (services[i].job != NULL && strcmp(st->job, services[i].job) == 0);
+        bool shown = is_wanted(st->filters[BY_JOB], services[i].job) &&
+                     is_wanted(st->filters[BY_SERVICE], services[i].service);
         if (shown && buf_ok(&text)) {
             add_item(page, &text, &any);
         }
@@ -152,23 +177,55 @@ static bool targets_on_next(void *arg, struct buf *page)
     return false;
 }
 
-/* A copy of a parameter's value in *ret, or NULL if it is not given. False if out of memory. */
+/* A copy of a parameter's value in *ret, or NULL if it is not given or empty, as of a form. False
+ * if out of memory. */
 static bool copy_param(const struct request *r, const char *name, char **ret)
 {
     struct sv value = request_param(r, name);
-    *ret = value.p == NULL ? NULL : strndup(value.p, value.n);
-    return value.p == NULL || *ret != NULL;
+    *ret = value.n == 0 ? NULL : strndup(value.p, value.n);
+    return value.n == 0 || *ret != NULL;
+}
+
+/* A state that does not exist would match nothing, like one that no scrape is in. */
+static bool check_health(const char *health, struct err *err)
+{
+    const char *names[SCRAPE_HEALTHS];
+    struct buf known;
+    bool ok = health == NULL;
+    buf_init(&known, sizeof(err->msg));
+    for (size_t i = 0; i < SCRAPE_HEALTHS; i++) {
+        names[i] = scrape_health_name((enum scrape_health)i);
+        ok = ok || strcmp(health, names[i]) == 0;
+        buf_printf(&known, "%s%s", i == 0 ? "" : ", ", names[i]);
+    }
+    ok = ok ||
+         err_set(err, ERR_INPUT, "health: expected one of %s, got \"%.64s\"", known.data, health);
+    buf_done(&known);
+    return ok;
+}
+
+static bool read_filters(struct stream *st, const struct request *r, struct err *err)
+{
+    for (size_t i = 0; i < FILTERS; i++) {
+        if (!copy_param(r, targets_params[i], &st->filters[i])) {
+            return err_memory(err);
+        }
+    }
+    return check_health(st->filters[BY_HEALTH], err);
 }
 
 void reply_targets(struct connection *c, const struct request *r,
                    const struct server_options *options)
 {
+    struct err err = ERR_INIT;
     struct stream *st = calloc(1, sizeof(*st));
-    if (st == NULL || !copy_param(r, "health", &st->health) || !copy_param(r, "job", &st->job)) {
-        if (st != NULL) {
-            targets_on_done(st);
-        }
+    if (st == NULL) {
         reply_plain(c, STATUS_INTERNAL, "out of memory\n");
+        return;
+    }
+    if (!read_filters(st, r, &err)) {
+        targets_on_done(st);
+        reply_bad_query(c, err.msg);
         return;
     }
     st->scraper = options->scraper;

@@ -17,7 +17,6 @@
 #define NOW_MAX 100
 
 #define STATUS_SEE_OTHER 303
-#define STATUS_BAD_REQUEST 400
 #define STATUS_FORBIDDEN 403
 
 /* What is asked for, and what has been found. */

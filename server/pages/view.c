@@ -6,7 +6,6 @@
 #include "server/api/attime.h"
 #include "server/routes.h"
 
-#define STATUS_BAD_REQUEST 400
 #define STATUS_TOO_LARGE 422
 #define STATUS_TIMEOUT 504
 /* What people look at first. */

@@ -189,6 +189,14 @@ static void pages_and_statuses(void **state)
         {"BREW", "/metrics", "HTTP/1.1 405", "method not allowed"},
         {"GET", "//-/ready", "HTTP/1.1 200", "ok"},
         {"GET", "/pyroscope/metrics", "HTTP/1.1 404", "not found"},
+        {"GET", "/api/v1/targets?helth=down", "HTTP/1.1 400",
+         "{\"error\":\"unknown parameter \\\"helth\\\", did you mean \\\"health\\\"?: expected "
+         "health, job, service, source, type\"}\n"},
+        {"GET", "/api/v1/targets?health=dead", "HTTP/1.1 400",
+         "health: expected one of unknown, up, down, absent, got \\\"dead\\\""},
+        {"GET", "/api/v1/dropped?health=down", "HTTP/1.1 400", "expected job\"}"},
+        {"GET", "/api/v1/destinations?name=x", "HTTP/1.1 400", "expected none"},
+        {"POST", "/api/v1/targets?helth=down", "HTTP/1.1 405", "method not allowed"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char *answer = ask(*state, rows[i].method, rows[i].path);
@@ -307,11 +315,18 @@ static void targets_as_json(void **state)
     CHECK_INT(count_scrapes(f, "/api/v1/targets?health=down"), 0, "health=down");
     CHECK_INT(count_scrapes(f, "/api/v1/targets?job=jobs%20%22x%22"), 600, "job");
     CHECK_INT(count_scrapes(f, "/api/v1/targets?job=other"), 0, "other job");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?job=&health="), 600, "as a form sends it");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?source=static/0"), 600, "source");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?type=mutex&health=unknown"), 300, "type");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?service=nobody"), 0, "service");
 
     json_t *root = ask_targets(f, "/api/v1/targets");
     json_t *first = json_array_get(json_object_get(json_object_get(root, "data"), "scrapes"), 0);
     CHECK_STR(json_string_value(json_object_get(first, "health")), "unknown", "health");
     CHECK_STR(json_string_value(json_object_get(first, "job")), "jobs \"x\"", "job");
+    CHECK_STR(json_string_value(json_object_get(first, "source")), "static/0", "source");
+    CHECK_STR(json_string_value(json_object_get(first, "service")), "unspecified", "service");
+    CHECK_STR(json_string_value(json_object_get(first, "advice")), "", "advice");
     assert_true(json_is_null(json_object_get(first, "lastScrape")));
     assert_true(json_is_string(json_object_get(first, "nextDue")));
     json_t *labels = json_object_get(first, "labels");
