@@ -303,6 +303,7 @@ struct config *config_read(const char *name, const struct config_options *option
         if (!r.out_of_memory) {
             fn(&r, arg, &box->config, out);
             box->config.contents = (struct config_strings){r.contents, r.n_contents};
+            config_number_slots(&box->config);
         }
         if (r.out_of_memory) {
             out_of_memory(&r);

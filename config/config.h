@@ -216,13 +216,14 @@ struct config_source {
 
 /* A destination of a job with rules of its own. */
 struct config_way {
-    uint64_t endpoint; /* the bit of forward_to */
+    uint64_t endpoint; /* its bit in forward_to */
     struct config_rules rules;
 };
 
 struct config_job {
     struct config_pos pos;
     const char *name;
+    unsigned slot;         /* see change.h */
     const char *job_label; /* of its targets; "": none; NULL: the name */
     int64_t interval_ms;
     int64_t timeout_ms;
@@ -241,7 +242,7 @@ struct config_job {
     size_t n_sources;
     struct config_rules relabel;
     struct config_rules profile_relabel; /* on the labels of each profile, before writing */
-    uint64_t forward_to;                 /* bit i: endpoints[i] */
+    uint64_t forward_to;                 /* bit i: the endpoint with slot i */
     /* Those of them with rules of their own, which apply after profile_relabel. */
     const struct config_way *ways;
     size_t n_ways;
@@ -275,6 +276,7 @@ struct config_label_limits {
 struct config_endpoint {
     struct config_pos pos;
     const char *name;
+    unsigned slot; /* below CONFIG_ENDPOINTS_MAX; see change.h */
     const char *url;
     const struct config_protocol *protocol; /* NULL only if the options listed none */
     const char *tenant_id;                  /* "" = none */

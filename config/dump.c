@@ -2,6 +2,7 @@
  * default. Texts are quoted, "${" in them is escaped, secrets become "<secret>". */
 #include "config/dump.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +12,14 @@
 #include "config/parts.h"
 
 #define SECRET "<secret>"
+/* Of a text that is only hashed. */
+#define DUMP_MAX ((size_t)256 * 1024 * 1024)
 
 struct dumper {
     yaml_emitter_t emitter;
     const struct config *config;
     struct buf *out;
+    bool hashes; /* texts and secrets are written as hashes */
     bool failed;
 };
 
@@ -110,9 +114,21 @@ void dump_duration(struct dumper *d, const char *key, int64_t ms)
     dump_word(d, key, text);
 }
 
+static void put_hash(struct dumper *d, const char *text)
+{
+    char hash[48];
+    snprintf(hash, sizeof(hash), "%zu/%016" PRIx64, strlen(text),
+             hash_bytes(text, strlen(text), 0));
+    put_scalar(d, hash, YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+}
+
 /* A name of the command line may hold bytes that YAML cannot. */
 static void put_quoted(struct dumper *d, const char *text)
 {
+    if (d->hashes) {
+        put_hash(d, text);
+        return;
+    }
     struct buf valid;
     buf_init(&valid, d->out->max);
     d->failed = !utf8_repair(sv_from(text), &valid) || d->failed;
@@ -164,6 +180,11 @@ void dump_text(struct dumper *d, const char *key, const struct text_kind *kind, 
         dump_word(d, key, text);
         return;
     }
+    if (d->hashes) {
+        put_key(d, key);
+        put_hash(d, text);
+        return;
+    }
     struct buf shown;
     struct buf escaped;
     buf_init(&shown, d->out->max);
@@ -187,23 +208,40 @@ void dump_text(struct dumper *d, const char *key, const struct text_kind *kind, 
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+static bool dump(struct dumper *d, const struct schema *schema, const void *record)
+{
+    yaml_event_t event;
+    if (!yaml_emitter_initialize(&d->emitter)) {
+        return false;
+    }
+    yaml_emitter_set_output(&d->emitter, append_output, d);
+    yaml_emitter_set_unicode(&d->emitter, 1);
+    yaml_emitter_set_width(&d->emitter, -1);
+    emit(d, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
+    emit(d, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
+    dump_begin_mapping(d, NULL);
+    schema_write(d, schema, record);
+    dump_end_mapping(d);
+    emit(d, &event, yaml_document_end_event_initialize(&event, 1));
+    emit(d, &event, yaml_stream_end_event_initialize(&event));
+    yaml_emitter_delete(&d->emitter);
+    return !d->failed && buf_ok(d->out);
+}
+
 bool config_dump(const struct config *c, struct buf *out)
 {
     struct dumper d = {.config = c, .out = out};
-    yaml_event_t event;
-    if (!yaml_emitter_initialize(&d.emitter)) {
-        return false;
-    }
-    yaml_emitter_set_output(&d.emitter, append_output, &d);
-    yaml_emitter_set_unicode(&d.emitter, 1);
-    yaml_emitter_set_width(&d.emitter, -1);
-    emit(&d, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
-    emit(&d, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
-    dump_begin_mapping(&d, NULL);
-    schema_write(&d, &schema_root, c);
-    dump_end_mapping(&d);
-    emit(&d, &event, yaml_document_end_event_initialize(&event, 1));
-    emit(&d, &event, yaml_stream_end_event_initialize(&event));
-    yaml_emitter_delete(&d.emitter);
-    return !d.failed && buf_ok(out);
+    return dump(&d, &schema_root, c);
+}
+
+bool dump_hash(const struct config *c, const struct schema *s, const void *record,
+               uint64_t *ret_hash)
+{
+    struct buf text;
+    buf_init(&text, DUMP_MAX);
+    struct dumper d = {.config = c, .out = &text, .hashes = true};
+    bool ok = dump(&d, s, record);
+    *ret_hash = ok ? hash_bytes(text.data, text.len, 0) : 0;
+    buf_done(&text);
+    return ok;
 }

@@ -5,6 +5,11 @@
 
 #include "config/schema.h"
 
+/* A hash of what a dump of the record would be if it showed secrets. c: the configuration that the
+ * record is part of. False if memory ran out. */
+bool dump_hash(const struct config *c, const struct schema *s, const void *record,
+               uint64_t *ret_hash);
+
 /* The configuration that is dumped. */
 const struct config *dump_config(const struct dumper *d);
 

@@ -124,7 +124,7 @@ static void write_forward_to(struct dumper *d, const char *key, const void *arg,
     const struct config_job *job = value;
     dump_begin_list(d, key, job->n_ways == 0);
     for (size_t i = 0; i < c->n_endpoints; i++) {
-        uint64_t bit = UINT64_C(1) << i;
+        uint64_t bit = UINT64_C(1) << c->endpoints[i].slot;
         const struct config_way *way = find_way(job, bit);
         if (way != NULL) {
             const struct way_entry entry = {.name = c->endpoints[i].name, .rules = way->rules};

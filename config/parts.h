@@ -83,6 +83,8 @@ typedef void root_fn(struct reader *r, const void *arg, struct config *c, void *
 struct config *config_read(const char *name, const struct config_options *options,
                            struct config_errors *errors, root_fn *fn, const void *arg, void *out);
 void set_defaults(struct config *c);
+/* Slots are indices until config_assign_slots() says otherwise (change.c). */
+void config_number_slots(struct config *c);
 
 /* The job's types, from the key "profiles" of the job, which need not be there (profiles.c). */
 void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job);
