@@ -205,7 +205,7 @@ func TestAlloyOfTheVendor(t *testing.T) {
 	p.wait("the targets", func() string {
 		got := p.targetLines()
 		if strings.Count(got, "\n") != 1 || strings.Count(got, fmt.Sprintf("http://%s:%d/debug/pprof/", host, port)) != 2 {
-			return got
+			return orNothing(got)
 		}
 		return ""
 	})
@@ -442,7 +442,7 @@ func TestAlloyDirectoryOfModules(t *testing.T) {
 	p.wait("the targets of one node", func() string {
 		got := p.targetLines()
 		if !strings.Contains(got, "feature/cpu ") || !strings.Contains(got, "source=\"pprof\"") {
-			return got
+			return orNothing(got)
 		}
 		return ""
 	})

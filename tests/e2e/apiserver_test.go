@@ -436,7 +436,7 @@ func realServiceAccount(t *testing.T, c *controlPlane) {
 		if strings.Contains(p.stderr.String(), "not allowed to list pods in the namespace: apply a Role") {
 			return ""
 		}
-		return p.stderr.String()
+		return orNothing(p.stderr.String())
 	})
 	c.must("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "",
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"profpull"},"rules":`+

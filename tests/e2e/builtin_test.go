@@ -338,7 +338,7 @@ func TestSpecialAddressIsRefused(t *testing.T) {
 	p.wait("the refusal", func() string {
 		text := p.stderr.String()
 		if !strings.Contains(text, "is a loopback address") || !strings.Contains(text, "pod/default/odd") {
-			return text
+			return orNothing(text)
 		}
 		return ""
 	})
@@ -553,7 +553,7 @@ func TestAttachedMetadata(t *testing.T) {
 		p := runWithin(t, env, "--config", config)
 		p.wait("ready", func() string {
 			if status, text := p.get("/-/ready"); status != 200 {
-				return text
+				return orNothing(text)
 			}
 			return ""
 		})

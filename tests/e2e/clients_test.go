@@ -115,7 +115,7 @@ func TestProfefeReadme(t *testing.T) {
 	var found []listed
 	p.wait("the profiles", func() string {
 		if status, text := p.get("/api/0/profiles?" + query); status != 200 {
-			return text
+			return orNothing(text)
 		}
 		found = listProfiles(t, p, "/api/0/profiles?"+query)
 		if len(found) != 2 {
@@ -154,7 +154,7 @@ func TestProfefeReadme(t *testing.T) {
 	otherQuery := strings.Replace(query, "version=1.0.0", "version=2.0.0", 1)
 	p.wait("the other profiles", func() string {
 		if status, text := p.get("/api/0/profiles?" + otherQuery); status != 200 {
-			return text
+			return orNothing(text)
 		}
 		if found := listProfiles(t, p, "/api/0/profiles?"+otherQuery); len(found) != 2 {
 			return fmt.Sprintf("%d profiles: %v", len(found), found)
@@ -193,7 +193,7 @@ func TestClientsOfTheStore(t *testing.T) {
 	p.wait("the profiles", func() string {
 		r := call(t, "", "query", "types", "--url", p.admin, "--service", "cart")
 		if strings.Count(r.stdout, "\n") != 6 {
-			return r.stdout + r.stderr
+			return orNothing(r.stdout + r.stderr)
 		}
 		return ""
 	})

@@ -156,7 +156,7 @@ scrape_configs:
 			if lists.Load() != 0 {
 				return ""
 			}
-			return p.stderr.String()
+			return orNothing(p.stderr.String())
 		})
 	}
 	more()

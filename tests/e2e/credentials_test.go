@@ -77,7 +77,7 @@ func rotated(t *testing.T, user func(token secretFile) map[string]any, change fu
 		if cluster.Stats().Watches > before {
 			return ""
 		}
-		return p.stderr.String()
+		return orNothing(p.stderr.String())
 	})
 	putPod(cluster, "c")
 	p.waitPods("a b c")
@@ -145,7 +145,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta
 		if strings.Contains(text, "no credentials") && strings.Contains(text, "exec plugin sh: it ended with status 4: session has expired, log in again") {
 			return ""
 		}
-		return text
+		return orNothing(text)
 	})
 	if n := cluster.Stats().Unauthorized; n != 0 {
 		t.Errorf("%d requests without credentials", n)

@@ -603,7 +603,7 @@ write:
 	tg.Down()
 	p.wait("the target to be down", func() string {
 		if s := p.scrape(tg.Addr()); s.Health != "down" {
-			return s.Health
+			return orNothing(s.Health)
 		}
 		return ""
 	})

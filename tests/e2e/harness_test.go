@@ -293,6 +293,15 @@ func (p *program) stop() time.Duration {
 
 // ---- waiting ------------------------------------------------------------------------------------
 
+// orNothing is for a check of wait that says what it has seen: that may be empty, which would end the
+// wait.
+func orNothing(seen string) string {
+	if seen == "" {
+		return "nothing"
+	}
+	return seen
+}
+
 // wait polls until check returns "" or patience is at its end; what it said last is the message.
 func wait(t *testing.T, what string, check func() string) time.Duration {
 	t.Helper()

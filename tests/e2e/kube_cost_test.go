@@ -187,7 +187,7 @@ func TestIrrelevantUpdates(t *testing.T) {
 	c.cluster.Put(changed)
 	c.wait("the new label", func() string {
 		if got := c.scrape(c.targets[7].Addr()).Labels["app"]; got != "renamed" {
-			return got
+			return orNothing(got)
 		}
 		return ""
 	})

@@ -443,7 +443,7 @@ func TestReady(t *testing.T) {
 	cluster.ListFaults.Set(nil)
 	p.wait("ready", func() string {
 		if status, text := p.get("/-/ready"); status != 200 {
-			return text
+			return orNothing(text)
 		}
 		return ""
 	})

@@ -35,7 +35,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		p.wait("profiles of "+service, func() string {
 			status, body := p.get("/api/v1/top?service=" + url.QueryEscape(service) + "&type=" + cpuType)
 			if status != 200 || !strings.Contains(body, `"self":`) {
-				return body
+				return orNothing(body)
 			}
 			return ""
 		})
@@ -60,7 +60,7 @@ func TestPages(t *testing.T) {
 	p.wait("samples of main.burnCPU", func() string {
 		_, body := p.get("/api/v1/top?service=busy&limit=100000&type=" + cpuType)
 		if !strings.Contains(body, "main.burnCPU") {
-			return body
+			return orNothing(body)
 		}
 		return ""
 	})
@@ -138,7 +138,7 @@ func TestPages(t *testing.T) {
 	wait(t, "the failure of a target", func() string {
 		_, body := p.get("/targets?health=down")
 		if !strings.Contains(body, "refused") {
-			return body
+			return orNothing(body)
 		}
 		return ""
 	})
@@ -213,7 +213,7 @@ func TestPagesWithoutScripts(t *testing.T) {
 	p.wait("samples of main.burnCPU", func() string {
 		_, body := p.get("/api/v1/top?service=busy&limit=100000&type=" + cpuType)
 		if !strings.Contains(body, `"main.burnCPU"`) {
-			return body
+			return orNothing(body)
 		}
 		return ""
 	})
@@ -417,7 +417,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	p.wait("the scrape", func() string {
 		_, body := p.get("/targets")
 		if !strings.Contains(body, `action="api/v1/scrape?job=slow&amp;type=memory&amp;url=`) {
-			return body
+			return orNothing(body)
 		}
 		return ""
 	})
@@ -464,7 +464,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		}
 		_, body := p.get("/api/v1/targets")
 		if !strings.Contains(body, `"successes":1`) || !strings.Contains(body, `"health":"up"`) {
-			return body
+			return orNothing(body)
 		}
 		return ""
 	})

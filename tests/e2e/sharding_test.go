@@ -208,7 +208,7 @@ func (f *fleet) ready(names ...string) {
 		p := f.replicas[name]
 		p.wait(name+" to be ready", func() string {
 			if status, text := p.get("/-/ready"); status != 200 {
-				return text
+				return orNothing(text)
 			}
 			return ""
 		})

@@ -44,7 +44,7 @@ write:
 	p.waitUp()
 	p.wait("the line about SIGHUP", func() string {
 		if !strings.Contains(p.stderr.String(), "SIGHUP: reload is not supported yet") {
-			return p.stderr.String()
+			return orNothing(p.stderr.String())
 		}
 		return ""
 	})
@@ -81,7 +81,7 @@ write:
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	p.wait("the drain", func() string {
 		if !strings.Contains(p.stderr.String(), "msg=stopping") {
-			return p.stderr.String()
+			return orNothing(p.stderr.String())
 		}
 		return ""
 	})
