@@ -180,6 +180,21 @@ bool db_run(struct db *db, enum db_statement s, struct err *err)
     return st != NULL && db_step(db, st, err) == 0;
 }
 
+sqlite3_stmt *db_row_of(struct db *db, enum db_statement s, int64_t key, const char *missing,
+                        struct err *err)
+{
+    sqlite3_stmt *st = db_statement(db, s, err);
+    if (st == NULL) {
+        return NULL;
+    }
+    sqlite3_bind_int64(st, 1, key);
+    int row = db_step(db, st, err);
+    if (row == 0) {
+        db_damaged(db, missing, err);
+    }
+    return row == 1 ? st : NULL;
+}
+
 void db_bind_blob(sqlite3_stmt *st, int i, struct sv v)
 {
     (void)sqlite3_bind_blob64(st, i, v.n > 0 ? v.p : "", v.n, SQLITE_STATIC);

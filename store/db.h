@@ -91,6 +91,11 @@ int db_step(struct db *db, sqlite3_stmt *st, struct err *err);
 /* Runs a statement that has no parameters and no rows. */
 bool db_run(struct db *db, enum db_statement s, struct err *err);
 
+/* The statement with one parameter, at the row that has this key; NULL with err. That there is none
+ * is damage, which `missing` words. */
+sqlite3_stmt *db_row_of(struct db *db, enum db_statement s, int64_t key, const char *missing,
+                        struct err *err);
+
 /* Binds a view, which must live until the statement is reset. */
 void db_bind_blob(sqlite3_stmt *st, int i, struct sv v);
 /* Valid until the next step. */

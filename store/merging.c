@@ -232,26 +232,19 @@ struct member {
 /* Reads a profile; its bytes are valid until SQL_BODY is reset. */
 static bool read_member(struct merging *m, int64_t profile, struct member *ret, struct err *err)
 {
-    sqlite3_stmt *st = db_statement(&m->db, SQL_PROFILE, err);
+    sqlite3_stmt *st = db_row_of(&m->db, SQL_PROFILE, profile, "a profile is missing", err);
     if (st == NULL) {
         return false;
-    }
-    sqlite3_bind_int64(st, 1, profile);
-    int row = db_step(&m->db, st, err);
-    if (row != 1) {
-        return row == 0 && db_damaged(&m->db, "a profile is missing", err);
     }
     uint64_t hash = (uint64_t)sqlite3_column_int64(st, 3);
     bool ok = blob_read_ids(db_blob(st, 6), ret->series, &ret->n_series);
     sqlite3_reset(st);
-    st = ok ? db_statement(&m->db, SQL_BODY, err) : NULL;
-    if (st == NULL) {
-        return !ok && db_damaged(&m->db, "the series of a profile", err);
+    if (!ok) {
+        return db_damaged(&m->db, "the series of a profile", err);
     }
-    sqlite3_bind_int64(st, 1, profile);
-    row = db_step(&m->db, st, err);
-    if (row != 1) {
-        return row == 0 && db_damaged(&m->db, "the bytes of a profile are missing", err);
+    st = db_row_of(&m->db, SQL_BODY, profile, "the bytes of a profile are missing", err);
+    if (st == NULL) {
+        return false;
     }
     ret->data = db_blob(st, 0);
     ret->intact = blob_hash(ret->data, NULL, 0) == hash;

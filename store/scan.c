@@ -411,16 +411,9 @@ static bool read_profile_row(struct scan *c, int64_t profile, struct body_row *r
 static sqlite3_stmt *open_merge(struct scan *c, struct body_row *r, struct sv *ret_data,
                                 struct err *err)
 {
-    sqlite3_stmt *st = db_statement(c->db, SQL_MERGED_BODY, err);
+    sqlite3_stmt *st =
+        db_row_of(c->db, SQL_MERGED_BODY, r->merge, "a merged profile is missing", err);
     if (st == NULL) {
-        return NULL;
-    }
-    sqlite3_bind_int64(st, 1, r->merge);
-    int row = db_step(c->db, st, err);
-    if (row != 1) {
-        if (row == 0) {
-            db_damaged(c->db, "a merged profile is missing", err);
-        }
         return NULL;
     }
     int64_t merge = r->merge;
@@ -450,19 +443,11 @@ static sqlite3_stmt *open_merge(struct scan *c, struct body_row *r, struct sv *r
 static sqlite3_stmt *open_single(struct scan *c, const struct body_row *r, struct sv *ret_data,
                                  struct err *err)
 {
-    sqlite3_stmt *st = db_statement(c->db, SQL_BODY, err);
-    if (st == NULL) {
-        return NULL;
+    sqlite3_stmt *st =
+        db_row_of(c->db, SQL_BODY, r->profile, "the bytes of a profile are missing", err);
+    if (st != NULL) {
+        *ret_data = db_blob(st, 0);
     }
-    sqlite3_bind_int64(st, 1, r->profile);
-    int row = db_step(c->db, st, err);
-    if (row != 1) {
-        if (row == 0) {
-            db_damaged(c->db, "the bytes of a profile are missing", err);
-        }
-        return NULL;
-    }
-    *ret_data = db_blob(st, 0);
     return st;
 }
 
