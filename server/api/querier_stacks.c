@@ -147,15 +147,21 @@ static bool shape_dot(const struct merge *m, const struct tree *tree, struct sha
     return ok;
 }
 
+static void ask_pgo(const Api__StackTraceSelector *s, struct query_profile_options *ret)
+{
+    const Api__GoPGO *pgo = s == NULL ? NULL : s->go_pgo;
+    if (pgo != NULL) {
+        ret->go_pgo = true;
+        ret->keep_locations = pgo->keep_locations;
+        ret->aggregate_callees = pgo->aggregate_callees;
+    }
+}
+
 static bool shape_pprof(const struct merge *m, struct shape *ret, struct err *err)
 {
     struct buf out;
     struct query_profile_options o = {.stacks = m->stacks, .max_nodes = m->asked_nodes};
-    if (m->selector != NULL && m->selector->go_pgo != NULL) {
-        o.go_pgo = true;
-        o.keep_locations = m->selector->go_pgo->keep_locations;
-        o.aggregate_callees = m->selector->go_pgo->aggregate_callees;
-    }
+    ask_pgo(m->selector, &o);
     buf_init(&out, m->query.bytes_max);
     ret->pprof = answer_new(m->query.arena, &api__pprof_profile__descriptor, err);
     bool ok =
@@ -190,6 +196,21 @@ static bool shape_of(const struct merge *m, struct shape *ret, struct err *err)
 
 /* ---- merges ---------------------------------------------------------------------------------- */
 
+/* What both merges are asked for beside the time and the stacks. */
+static bool ask_merge(struct merge *m, const char *type, const char *selector, struct err *err)
+{
+    return ask_type(&m->ask, sv_from(type), err) && ask_nodes(m->asked_nodes, &m->nodes, err) &&
+           ask_selector(&m->ask, sv_from(selector), err);
+}
+
+static bool answer_merge(struct connect_call *call, struct merge *m, struct shape *ret,
+                         struct err *err)
+{
+    return ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &m->query,
+                     err) &&
+           shape_of(m, ret, err);
+}
+
 bool querier_merge_stacktraces(struct connect_call *call, const void *request, struct err *err)
 {
     const Api__SelectMergeStacktracesRequest *r = request;
@@ -198,14 +219,9 @@ bool querier_merge_stacktraces(struct connect_call *call, const void *request, s
     struct shape shape;
     Api__SelectMergeStacktracesResponse *answer =
         answer_new(call->arena, &api__select_merge_stacktraces_response__descriptor, err);
-    bool ok =
-        answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
-        ask_type(&m.ask, sv_from(r->profile_typeid), err) &&
-        ask_nodes(r->max_nodes, &m.nodes, err) &&
-        ask_selector(&m.ask, sv_from(r->label_selector), err) &&
-        stacks_of(call->arena, r, &m.stacks, err) &&
-        ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &m.query, err) &&
-        shape_of(&m, &shape, err);
+    bool ok = answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
+              ask_merge(&m, r->profile_typeid, r->label_selector, err) &&
+              stacks_of(call->arena, r, &m.stacks, err) && answer_merge(call, &m, &shape, err);
     ask_done(&m.ask);
     if (!ok) {
         return false;
@@ -228,14 +244,10 @@ bool querier_merge_span_profile(struct connect_call *call, const void *request, 
     struct shape shape;
     Api__SelectMergeSpanProfileResponse *answer =
         answer_new(call->arena, &api__select_merge_span_profile_response__descriptor, err);
-    bool ok =
-        answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
-        ask_type(&m.ask, sv_from(r->profile_typeid), err) &&
-        ask_nodes(r->max_nodes, &m.nodes, err) &&
-        ask_selector(&m.ask, sv_from(r->label_selector), err) &&
-        spans_of(call->arena, r->span_selector, r->n_span_selector, &m.stacks, err) &&
-        ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &m.query, err) &&
-        shape_of(&m, &shape, err);
+    bool ok = answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
+              ask_merge(&m, r->profile_typeid, r->label_selector, err) &&
+              spans_of(call->arena, r->span_selector, r->n_span_selector, &m.stacks, err) &&
+              answer_merge(call, &m, &shape, err);
     ask_done(&m.ask);
     if (!ok) {
         return false;
@@ -253,13 +265,7 @@ bool querier_merge_profile(struct connect_call *call, const void *request, struc
     struct ask ask = {.selector = NULL};
     struct query q;
     struct query_profile_options o = {.max_nodes = r->max_nodes < 0 ? 0 : r->max_nodes};
-    const Api__GoPGO *pgo =
-        r->stack_trace_selector == NULL ? NULL : r->stack_trace_selector->go_pgo;
-    if (pgo != NULL) {
-        o.go_pgo = true;
-        o.keep_locations = pgo->keep_locations;
-        o.aggregate_callees = pgo->aggregate_callees;
-    }
+    ask_pgo(r->stack_trace_selector, &o);
     bool ok =
         ask_range(&ask, r->start, r->end, err) && ask_type(&ask, sv_from(r->profile_typeid), err) &&
         ask_selector(&ask, sv_from(r->label_selector), err) &&
