@@ -82,6 +82,17 @@ static void put_input(struct buf *out, const char *name, const char *label, cons
 }
 
 /* Links to the last minutes and hours, with all else as it is. */
+/* What is drawn but for its time, as parameters of a URL in HTML. */
+static void put_choice(struct buf *out, const struct view *v)
+{
+    buf_puts(out, "service=");
+    html_param(out, v->now.service);
+    buf_puts(out, "&amp;type=");
+    html_param(out, v->type);
+    buf_puts(out, "&amp;labels=");
+    html_param(out, v->now.labels);
+}
+
 static void put_quick(struct buf *out, const struct view *v)
 {
     static const struct {
@@ -91,12 +102,8 @@ static void put_quick(struct buf *out, const struct view *v)
                   {"now-6h", "6 hours"},   {"now-24h", "24 hours"},   {"now-7d", "7 days"}};
     buf_puts(out, "<div class=\"quick\"><span class=\"muted\">Last</span>");
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        buf_puts(out, " <a href=\"?service=");
-        html_param(out, v->now.service);
-        buf_puts(out, "&amp;type=");
-        html_param(out, v->type);
-        buf_puts(out, "&amp;labels=");
-        html_param(out, v->now.labels);
+        buf_puts(out, " <a href=\"?");
+        put_choice(out, v);
         buf_printf(out, "&amp;from=%s%s\">%s</a>", ranges[i].from,
                    v->is_diff ? "&amp;compare=1" : "", ranges[i].text);
     }
@@ -204,12 +211,8 @@ static void put_times(struct buf *out, const struct view *v)
 
 static void put_download(struct buf *out, const struct view *v)
 {
-    buf_puts(out, "<a class=\"button\" href=\"api/v1/pprof?service=");
-    html_param(out, v->now.service);
-    buf_puts(out, "&amp;type=");
-    html_param(out, v->type);
-    buf_puts(out, "&amp;labels=");
-    html_param(out, v->now.labels);
+    buf_puts(out, "<a class=\"button\" href=\"api/v1/pprof?");
+    put_choice(out, v);
     buf_printf(out, "&amp;from=%" PRId64 "&amp;until=%" PRId64 "\" download>Download pprof</a>",
                v->now.from_ms, v->now.until_ms);
 }
