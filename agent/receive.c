@@ -425,6 +425,7 @@ static struct profile *make_profile(struct receive *r, const struct receive_item
         p->format = item->format;
         p->salt = item->salt;
         p->is_delta = item->format == PROFILE_PPROF && is_delta(built);
+        p->is_pushed = true;
         p->refusable = true; /* the sender keeps it */
     }
     return p;

@@ -35,6 +35,7 @@ struct profile *profile_copy(const struct profile *p)
     copy->until_ns = p->until_ns;
     copy->scraped_ms = p->scraped_ms;
     copy->is_delta = p->is_delta;
+    copy->is_pushed = p->is_pushed;
     copy->format = p->format;
     copy->job = p->job;
     copy->salt = p->salt;

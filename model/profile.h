@@ -23,6 +23,7 @@ struct profile {
     int64_t until_ns;
     int64_t scraped_ms; /* monotonic: when it was complete */
     bool is_delta;      /* covers from..until only, though its kind is cumulative */
+    bool is_pushed;     /* a sender made it: its `__*` labels mean something to whoever keeps it */
     /* If nobody takes it, the next one of its scrape covers its window as well: refusing it loses
      * nothing, dropping it later does. */
     bool refusable;

@@ -262,8 +262,10 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
         return NULL;
     }
     buf_init(&a->reply, ANSWER_BODY_MAX);
+    struct series_rules rules = d->protocol->labels;
+    rules.keeps_private = rules.keeps_private && p->is_pushed;
     if (!series_build(&a->series, p->labels, &d->config->external_labels, &d->config->label_limits,
-                      &d->protocol->labels)) {
+                      &rules)) {
         free(a);
         return NULL;
     }

@@ -199,8 +199,8 @@ static void add(struct build *b, struct sv name, struct sv value, bool external)
         s->changes[SERIES_TENANT] += !valid;
         return;
     }
-    if (sv_starts_with(name, SV("__")) && !sv_eq_str(name, LABEL_NAME) &&
-        !sv_eq_str(name, LABEL_DELTA)) {
+    if (!b->rules->keeps_private && sv_starts_with(name, SV("__")) &&
+        !sv_eq_str(name, LABEL_NAME) && !sv_eq_str(name, LABEL_DELTA)) {
         return;
     }
     struct sv wire = wire_name(b, name);

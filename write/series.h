@@ -5,7 +5,7 @@
  *
  *  1. An external label replaces the target's label of the same name (an empty one removes it).
  *  2. `__*` labels are dropped, except `__name__` and `__delta__`; `__tenant_id__` gives the
- * tenant.
+ *     tenant. A protocol may keep those that a sender gave to a profile.
  *  3. Names are rewritten to the protocol's character set (enum series_names) instead of losing the
  *     profile.
  *  4. Of two labels that have the same name now, one is kept: an external label before a target's,
@@ -52,7 +52,8 @@ struct series_rules {
     /* They travel in braces after the service name, "app{key=value,...}": without "," and "}" in a
      * value, and the server adds SERIES_BRACES_ADDED, which count. */
     bool in_braces;
-    bool unlimited; /* the endpoint's limits do not matter */
+    bool unlimited;     /* the endpoint's limits do not matter */
+    bool keeps_private; /* `__*` labels stay; of a protocol: those that a sender gave */
 };
 
 /* What had to be changed, for the metric of that name; counts of labels. */

@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -290,5 +291,84 @@ func TestReceivedProfilesAreSpooled(t *testing.T) {
 	}
 	if len(got) != 5 {
 		t.Errorf("%v came", got)
+	}
+}
+
+// ---- labels that start with "__" ----------------------------------------------------------------
+
+// privateLabels are those in the store that it has not computed itself.
+func privateLabels(t *testing.T, p *program, service string) string {
+	t.Helper()
+	var got struct {
+		LabelsSet []struct {
+			Labels []struct{ Name, Value string }
+		}
+	}
+	askJSON(t, p, "Series", map[string]any{
+		"matchers": []string{`{service_name="` + service + `"}`},
+		"start":    time.Now().Add(-time.Hour).UnixMilli(),
+		"end":      time.Now().Add(time.Minute).UnixMilli(),
+	}, &got)
+	if len(got.LabelsSet) == 0 {
+		return "not stored"
+	}
+	const computed = " __name__ __type__ __unit__ __period_type__ __period_unit__ __profile_type__ __service_name__ "
+	found := map[string]bool{}
+	for _, set := range got.LabelsSet {
+		for _, l := range set.Labels {
+			if strings.HasPrefix(l.Name, "__") && !strings.Contains(computed, " "+l.Name+" ") || l.Value == "bogus" {
+				found[l.Name+"="+l.Value] = true
+			}
+		}
+	}
+	var all []string
+	for label := range found {
+		all = append(all, label)
+	}
+	sort.Strings(all)
+	return strings.Join(all, " ")
+}
+
+// A store keeps what a sender calls "__foo__", but no session, no tenant, and nothing that the store
+// computes; of a scraped target it keeps none. Other destinations get none.
+func TestPrivateLabelsOfSenders(t *testing.T) {
+	t.Parallel()
+	listen := loop.Host() + ":4040"
+	direct := startPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	p := run(t, fmt.Sprintf(`
+receive: {listen: %q}
+scrape_configs:
+- job_name: shop
+  scrape_interval: 1s
+  scrape_timeout: 1s
+  relabel_configs: [{target_label: __bar__, replacement: x}]
+  static_configs: [{targets: [%q], labels: {service_name: scraped}}]
+  profiles: {process_cpu: {enabled: false}}
+write:
+- {name: store, url: "store://%s"}
+- {name: direct, url: %q}
+`, listen, tg.Addr(), t.TempDir(), direct.URL()))
+	push := pushOf(cpuProfile(), "godeltaprof_memory", "pushed", "__foo__", "bar", "__type__", "bogus",
+		"__session_id__", "0123456789abcdef", "__tenant_id__", "t", "pod", "a")
+	if status, text := post(t, "http://"+listen+"/push.v1.PusherService/Push", "application/proto", push); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	for service, labels := range map[string]string{
+		"pushed":  "__foo__=bar __name_replaced__=godeltaprof_memory",
+		"scraped": "",
+	} {
+		p.wait(service, func() string {
+			if got := privateLabels(t, p, service); got != labels {
+				return fmt.Sprintf("private labels %q, expected %q", got, labels)
+			}
+			return ""
+		})
+	}
+	isPushed := func(r *pyroscope.Received) bool { return r.Labels["service_name"] == "pushed" }
+	for name := range waitProfiles(t, direct, 1, isPushed)[0].Labels {
+		if strings.HasPrefix(name, "__") && name != "__name__" && name != "__delta__" {
+			t.Errorf("label %s went to another destination", name)
+		}
 	}
 }

@@ -276,6 +276,7 @@ static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size
     p->until_ns = 2000 + n;
     p->scraped_ms = r->now;
     p->is_delta = n % 2 == 1;
+    p->is_pushed = n % 3 == 1;
     p->format = n % 5 == 4 ? PROFILE_JFR : PROFILE_PPROF;
     return p;
 }
@@ -297,6 +298,7 @@ static inline unsigned rig_number(const struct profile *p)
     CHECK_INT(p->from_ns, 1000 + n, "from");
     CHECK_INT(p->until_ns, 2000 + n, "until");
     CHECK_INT(p->is_delta, n % 2, "delta");
+    CHECK_INT(p->is_pushed, n % 3 == 1, "pushed");
     CHECK_INT(p->format, n % 5 == 4 ? PROFILE_JFR : PROFILE_PPROF, "format");
     for (size_t i = 0; i < p->size; i++)
         assert_int_equal(p->data[i], 'a' + n % 26);

@@ -142,6 +142,20 @@ static void test_file_changes_nothing(void **state)
     labels_unref(l);
 }
 
+/* What a sender calls "__foo__" is its own business; a store keeps it, but not the tenant. */
+static void test_private_labels_are_kept(void **state)
+{
+    (void)state;
+    struct labels *l = testing_labels(table, "__foo__", "1", "__tenant_id__", "t", "__name__",
+                                      "cpu", "service_name", "s", NULL);
+    struct series s;
+    build(&s, l, &no_external, &protocol_store);
+    check_series(&s, "__foo__=1 __name__=cpu service_name=s", "");
+    CHECK_STR(s.tenant.p, "t", "");
+    series_done(&s);
+    labels_unref(l);
+}
+
 static void test_changes_are_counted(void **state)
 {
     (void)state;
@@ -368,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_table),
         TEST(test_file_changes_nothing),
+        TEST(test_private_labels_are_kept),
         TEST(test_changes_are_counted),
         TEST(test_surplus_order),
         TEST(test_exactly_at_the_limit),

@@ -10,5 +10,5 @@ const struct protocol protocol_store = {
                .max_age_ms = 7 * DAY_MS,
                .max_bytes = UINT64_C(10) << 30,
                .is_store = true},
-    .labels = {.names = SERIES_NAMES_ALL, .unlimited = true},
+    .labels = {.names = SERIES_NAMES_ALL, .unlimited = true, .keeps_private = true},
 };

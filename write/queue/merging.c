@@ -354,6 +354,7 @@ static struct profile *make_result(const struct merge_job *job, char *data, size
         p->until_ns = until_ns;
         p->scraped_ms = last->scraped_ms;
         p->is_delta = true;
+        p->is_pushed = last->is_pushed;
         p->format = last->format;
         p->job = last->job;
     }

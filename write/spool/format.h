@@ -57,6 +57,8 @@ enum spool_header_kind spool_header_parse(const uint8_t *p, size_t n, struct spo
 #define SPOOL_FLAG_DELTA 1u
 /* A label that is not the profile's says which records it replaces. */
 #define SPOOL_FLAG_REPLACES 2u
+/* A sender made it. Older versions read it as if it were not there. */
+#define SPOOL_FLAG_PUSHED 4u
 #define SPOOL_REPLACES_LABEL "__spool_replaces__"
 
 struct spool_head {

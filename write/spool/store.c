@@ -595,8 +595,9 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
     const char *labels = s->head.data + SPOOL_HEAD_SIZE;
     e->head = (struct spool_head){
         .format = (uint8_t)p->format,
-        .flags =
-            (uint8_t)((p->is_delta ? SPOOL_FLAG_DELTA : 0) | (replaces ? SPOOL_FLAG_REPLACES : 0)),
+        .flags = (uint8_t)((p->is_delta ? SPOOL_FLAG_DELTA : 0) |
+                           (p->is_pushed ? SPOOL_FLAG_PUSHED : 0) |
+                           (replaces ? SPOOL_FLAG_REPLACES : 0)),
         .labels_size = (uint32_t)(s->head.len - SPOOL_HEAD_SIZE),
         .data_size = (uint32_t)p->size,
         .from_ns = p->from_ns,
@@ -692,6 +693,7 @@ static struct profile *make_profile(const struct spool_entry *e, const uint8_t *
         p->scraped_ms = e->scraped_ms;
         p->format = (enum profile_format)e->head.format;
         p->is_delta = (e->head.flags & SPOOL_FLAG_DELTA) != 0;
+        p->is_pushed = (e->head.flags & SPOOL_FLAG_PUSHED) != 0;
     }
     return p;
 }
