@@ -82,7 +82,7 @@ static void put_input(struct buf *out, const char *name, const char *label, cons
 }
 
 /* Links to the last minutes and hours, with all else as it is. */
-/* What is drawn but for its time, as parameters of a URL in HTML. */
+/* Service, type and labels as parameters of a URL in HTML. */
 static void put_choice(struct buf *out, const struct view *v)
 {
     buf_puts(out, "service=");
