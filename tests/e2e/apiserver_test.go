@@ -266,7 +266,7 @@ func newLine(t *testing.T, to string) *line {
 
 func (l *line) mend() {
 	l.t.Helper()
-	listener, err := net.Listen("tcp", l.addr)
+	listener, err := loop.Listen(l.addr)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -551,15 +551,12 @@ func TestAttachedMetadata(t *testing.T) {
 			Annotations: grafana("memory.scrape", "true", "memory.port", "6061")})
 		config := writeConfig(t, strings.Replace(builtin, "      - role: pod\n", "      - role: pod\n"+attach, 1))
 		p := runWithin(t, env, "--config", config)
-		p.wait("ready", func() string {
-			if status, text := p.get("/-/ready"); status != 200 {
-				return orNothing(text)
+		p.wait("the scrape", func() string {
+			if got := p.scrapes(""); len(got) != 1 || !strings.Contains(got[0].URL, "127.9.9.9:6061") {
+				return fmt.Sprintf("%q: %v", attach, got)
 			}
 			return ""
 		})
-		if got := p.scrapes(""); len(got) != 1 || !strings.Contains(got[0].URL, "127.9.9.9:6061") {
-			t.Errorf("%q: %v", attach, got)
-		}
 		p.stop()
 		r := explain(t, exitDone, env, "--pod", "shop/web", "--config", config)
 		if !strings.Contains(r.stdout, "127.9.9.9:6061") {

@@ -279,7 +279,7 @@ write:
 		}
 	}
 	t.Logf("slowest way through: %v", worst)
-	if worst > 5*time.Second && !instrumented(t) {
+	if worst > 20*time.Second && !instrumented(t) {
 		t.Errorf("a profile took %v to the good endpoint", worst)
 	}
 	// The hanging one may not hold up the end either.

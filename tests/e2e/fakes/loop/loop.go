@@ -8,6 +8,7 @@ package loop
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +17,8 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 )
 
 var nextHost uint32
@@ -72,7 +75,7 @@ func (s *Server) Up() error {
 	if s.http != nil {
 		return nil
 	}
-	ln, err := net.Listen("tcp", s.addr)
+	ln, err := Listen(s.addr)
 	if err != nil {
 		return err
 	}
@@ -90,6 +93,17 @@ func (s *Server) Up() error {
 		_ = srv.Serve(ln)
 	}(s.http, s.done)
 	return nil
+}
+
+// Listen binds an address. It may be that of a listener that was closed just now, and that a process
+// which is being started has inherited: it is free when that process runs its program.
+func Listen(addr string) (net.Listener, error) {
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		ln, err := net.Listen("tcp", addr)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(begin) > 10*time.Second {
+			return ln, err
+		}
+	}
 }
 
 // Down closes the listener and cuts every connection; later connections are refused.
