@@ -38,7 +38,7 @@ OPT      ?= $(HARDEN)
 
 # CFLAGS and LDFLAGS are the user's; ours are separate, so that both apply.
 ALL_CFLAGS  = -std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION='"$(VERSION)"' -I. -I$(BUILD)/gen \
-              -g -fPIE -pthread $(WARNINGS) $(OPT) $(SANITIZE) $(PKG_CFLAGS) $(CFLAGS)
+              -g -fPIE -pthread $(WARNINGS) $(OPT) $(SANITIZE) $(if $(SANITIZE),-DINSTRUMENTED) $(PKG_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 

@@ -7,13 +7,14 @@
 
 #include "cli/cmd.h"
 
-/* A core dump would hold every credential. The hard limit stays, so that `prlimit --core` can allow
- * one. */
+/* A core dump would hold every credential. One byte, since the kernel gives a program such as
+ * systemd-coredump whole dumps with a limit of 0, and none with 1. The hard limit stays, so that
+ * `prlimit --core` can allow one. */
 static void forbid_core_dumps(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_CORE, &limit) == 0) {
-        limit.rlim_cur = 0;
+        limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
         (void)setrlimit(RLIMIT_CORE, &limit);
     }
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/app.h"
+#include "agent/confinement.h"
 #include "agent/memory.h"
 #include "base/clock.h"
 #include "cli/cmd.h"
@@ -99,6 +100,7 @@ struct run_args {
     struct cmd_config_flags config;
     struct flag_list targets;
     const char *data;
+    const char *sandbox;
     int64_t drain_ms;
 };
 
@@ -163,7 +165,14 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     }
     memory_tune_allocator();
     struct err err = ERR_INIT;
-    struct app *app = app_new(config, &err);
+    struct confinement confinement;
+    struct app *app =
+        confinement_enter(&confinement, confinement_mode_named(args->sandbox), config, &err)
+            ? app_new(config, &err)
+            : NULL;
+    if (app != NULL) {
+        confinement_report(&confinement, app_log(app), app_metrics(app));
+    }
     struct servers servers = {.n = 0};
     int code;
     if (app == NULL || !servers_start(&servers, app, config, &err)) {
@@ -176,6 +185,7 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     }
     servers_stop(&servers);
     app_free(app);
+    confinement_done(&confinement);
     config_unref(config);
     close(signal_fd);
     return code;
@@ -203,6 +213,10 @@ static const struct flag flags[] = {
          "time for scrapes in flight to end, and for queues to empty, after a signal; a second "
          "signal "
          "ends at once"),
+    FLAG(CHOICE, "sandbox", 0, run_args, sandbox, "MODE",
+         "whether the process gives up files, ports and system calls that it does not need; "
+         "`required` is an error where the kernel cannot do all of it",
+         .choice = confinement_mode_name),
 };
 
 const struct command cmd_run = {
@@ -215,6 +229,7 @@ const struct command cmd_run = {
     .exit_codes =
         "Exit code: 0 ended by a signal, 1 the configuration is wrong or start failed, 2 usage.",
     COMMAND_FLAGS(flags, run_args),
-    .defaults = &(const struct run_args){.data = "profpull-data", .drain_ms = 20 * MS_PER_S},
+    .defaults = &(
+        const struct run_args){.data = "profpull-data", .sandbox = "on", .drain_ms = 20 * MS_PER_S},
     .run = run_command,
 };

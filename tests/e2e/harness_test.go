@@ -94,6 +94,9 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	name := bin(t)
 	if os.Getenv("PROFPULL_VALGRIND") == "1" {
+		if args[0] == "run" { // valgrind opens files of its own
+			args = append(args, "--sandbox", "off")
+		}
 		args = append([]string{"--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible",
 			"--errors-for-leak-kinds=definite,indirect", "--error-exitcode=99", name}, args...)
 		name = "valgrind"

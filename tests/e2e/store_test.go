@@ -295,7 +295,8 @@ func TestStoreWaitsForItsDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tg := newTarget(t, target.Options{Functions: 50})
-	p := run(t, storeConfig(tg.Addr(), dir))
+	// In its sandbox the program may not make the directory again.
+	p := run(t, storeConfig(tg.Addr(), dir), "--sandbox", "off")
 	p.waitStored(1)
 	// A file in the place of the directory stops root, too.
 	moved := filepath.Join(dir, "moved")

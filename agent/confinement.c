@@ -1,0 +1,256 @@
+#include "agent/confinement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/files.h"
+#include "base/str.h"
+#include "config/file_names.h"
+#include "discovery/kubernetes/access.h"
+#include "http/url.h"
+
+/* What a kubeconfig takes while it is read. */
+#define KUBECONFIG_MAX ((size_t)64 << 20)
+#define PATH_BYTES_MAX ((size_t)64 * 1024)
+
+/* ---- what is needed -------------------------------------------------------------------------- */
+
+/* What libc, OpenSSL and we read. Whole directories where programs replace a file by another one
+ * with the same name, as resolv.conf is. */
+static const char *const system_paths[] = {
+    "/etc",           /* resolv.conf, hosts, nsswitch.conf, localtime, ssl */
+    "/usr",           /* zoneinfo, CA certificates, libraries that libc loads when it needs them */
+    "/lib",           /* the same where /usr is not merged */
+    "/lib64",         /* the same */
+    "/proc",          /* our own memory, descriptors and limits; Landlock guards those of others */
+    "/sys/fs/cgroup", /* our limits */
+    "/sys/devices/system/cpu",
+    "/run/systemd/resolve",
+    "/run/NetworkManager",
+    "/run/resolvconf",
+    "/var/lib/ca-certificates",
+    "/dev/urandom",
+    "/dev/random",
+    "/dev/null",
+    KUBE_SERVICE_ACCOUNT_DIR,
+};
+/* Variables with paths of further ones. */
+static const char *const variables[] = {"SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF",
+                                        KUBE_SERVICE_ACCOUNT_ENV};
+
+static void add_system(struct sandbox *s)
+{
+    for (size_t i = 0; i < sizeof(system_paths) / sizeof(system_paths[0]); i++) {
+        if (access(system_paths[i], F_OK) == 0) {
+            sandbox_read(s, system_paths[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): there are no other threads yet */
+        const char *value = getenv(variables[i]);
+        if (value != NULL && value[0] != '\0') {
+            sandbox_read(s, value);
+        }
+    }
+}
+
+static void confinement_on_name(void *arg, const struct file_name *n)
+{
+    sandbox_read_file(arg, n->file);
+}
+
+/* The files of a kubeconfig or a service account. What cannot be read is an error of discovery. */
+static void add_cluster(struct sandbox *s, const struct config_kubernetes *k)
+{
+    struct kube_env env = {.get = NULL};
+    struct kube_access found;
+    struct arena *arena = arena_new(KUBECONFIG_MAX);
+    if (arena != NULL && kube_access_find(k, &env, arena, &found, NULL)) {
+        config_file_names_of(&found.http, &(struct file_name){.kind = "kubeconfig"},
+                             confinement_on_name, s);
+        if (found.exec != NULL) {
+            sandbox_start_programs(s);
+        }
+    }
+    arena_free(arena);
+}
+
+static void add_source(struct sandbox *s, const struct config_source *source)
+{
+    if (source->kind == SOURCE_KUBERNETES) {
+        add_cluster(s, &source->kubernetes);
+    } else if (source->kind == SOURCE_FILE) {
+        for (size_t i = 0; i < source->file.files.n; i++) {
+            sandbox_read_file(s, source->file.files.at[i]);
+        }
+    }
+}
+
+/* The directory of an endpoint that keeps profiles; false if it has none. */
+static bool local_directory(const struct config_endpoint *e, struct buf *ret)
+{
+    buf_init(ret, PATH_BYTES_MAX);
+    return e->protocol != NULL && e->protocol->scheme != NULL &&
+           url_to_directory(sv_from(e->url), ret, NULL);
+}
+
+static void add_endpoint(struct sandbox *s, const struct config_endpoint *e)
+{
+    struct buf directory;
+    if (local_directory(e, &directory)) {
+        sandbox_write(s, directory.data);
+    }
+    if (e->spool_directory != NULL) {
+        sandbox_write(s, e->spool_directory);
+    }
+    buf_done(&directory);
+}
+
+/* Whoever opens the directories makes them, too, with the same modes, and reports what is wrong. */
+static void make_written(const struct config *config)
+{
+    for (size_t i = 0; i < config->n_endpoints; i++) {
+        const struct config_endpoint *e = &config->endpoints[i];
+        struct buf directory;
+        if (local_directory(e, &directory)) {
+            (void)make_directories(directory.data, 0777, NULL);
+        }
+        if (e->spool_directory != NULL) {
+            (void)make_directories(e->spool_directory, 0700, NULL);
+        }
+        buf_done(&directory);
+    }
+}
+
+static void add_server(struct sandbox *s, const struct config_server *server)
+{
+    const char *colon = strrchr(server->listen, ':');
+    uint64_t port;
+    if (colon != NULL && parse_u64(sv_from(colon + 1), UINT16_MAX, &port)) {
+        sandbox_listen(s, (uint16_t)port);
+    }
+}
+
+/* Not what is no file, such as the built-in configuration. */
+static void add_config_file(struct sandbox *s, const char *file)
+{
+    if (access(file, F_OK) == 0) {
+        sandbox_read_file(s, file);
+        sandbox_read(s, file);
+    }
+}
+
+static struct sandbox *sandbox_of(const struct config *config)
+{
+    struct sandbox *s = sandbox_new();
+    if (s == NULL) {
+        return NULL;
+    }
+    add_system(s);
+    add_config_file(s, config->file);
+    config_file_names(config, confinement_on_name, s);
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        for (size_t j = 0; j < config->jobs[i].n_sources; j++) {
+            add_source(s, &config->jobs[i].sources[j]);
+        }
+    }
+    if (config->sharding.mode == SHARDING_KUBERNETES) {
+        add_cluster(s, &config->sharding.kubernetes);
+    }
+    for (size_t i = 0; i < config->n_endpoints; i++) {
+        add_endpoint(s, &config->endpoints[i]);
+    }
+    add_server(s, &config->server);
+    add_server(s, &config->query);
+    add_server(s, &config->receive.server);
+    return s;
+}
+
+/* ---- modes ----------------------------------------------------------------------------------- */
+
+const char *confinement_mode_name(size_t i)
+{
+    static const char *const names[CONFINEMENT_MODES] = {
+        [CONFINEMENT_ON] = "on",
+        [CONFINEMENT_OFF] = "off",
+        [CONFINEMENT_REQUIRED] = "required",
+    };
+    return i < CONFINEMENT_MODES ? names[i] : NULL;
+}
+
+enum confinement_mode confinement_mode_named(const char *name)
+{
+    enum confinement_mode mode = CONFINEMENT_ON;
+    while (mode < CONFINEMENT_REQUIRED && strcmp(confinement_mode_name(mode), name) != 0) {
+        mode++;
+    }
+    return mode;
+}
+
+/* ---- in force -------------------------------------------------------------------------------- */
+
+/* Is all in force? */
+static bool check_report(const struct sandbox_report *report, struct err *err)
+{
+    for (enum sandbox_part i = 0; i < SANDBOX_PARTS; i++) {
+        if (!report->on[i]) {
+            return err_set(err, ERR_SYSTEM, "--sandbox=required: %s: %s", sandbox_part_name(i),
+                           report->why[i].msg);
+        }
+    }
+    return true;
+}
+
+bool confinement_enter(struct confinement *c, enum confinement_mode mode,
+                       const struct config *config, struct err *err)
+{
+    *c = (struct confinement){.mode = mode};
+    if (mode == CONFINEMENT_OFF) {
+        return true;
+    }
+    make_written(config);
+    c->sandbox = sandbox_of(config);
+    if (c->sandbox == NULL) {
+        return err_memory(err);
+    }
+    return sandbox_enter(c->sandbox, &c->report, err) &&
+           (mode != CONFINEMENT_REQUIRED || check_report(&c->report, err));
+}
+
+void confinement_done(struct confinement *c)
+{
+    c->sandbox = sandbox_free(c->sandbox);
+}
+
+void confinement_report(const struct confinement *c, struct log *log, struct metrics *metrics)
+{
+    struct metric *family = metrics_family(
+        metrics, METRIC_GAUGE, "profpull_sandbox",
+        "Whether a part of the sandbox is in force: no_new_privs, seccomp, landlock.", "part",
+        NULL);
+    struct log_field fields[SANDBOX_PARTS + 1] = {[SANDBOX_PARTS] = LOG_END};
+    char version[32];
+    (void)snprintf(version, sizeof(version), "version %d", c->report.landlock_version);
+    for (enum sandbox_part i = 0; i < SANDBOX_PARTS; i++) {
+        const char *on = i == SANDBOX_LANDLOCK ? version : "on";
+        const char *why = c->mode == CONFINEMENT_OFF ? "off" : c->report.why[i].msg;
+        fields[i] = LOG_STR(sandbox_part_name(i), c->report.on[i] ? on : why);
+        metric_set(metric_cell_of(family, sandbox_part_name(i)), c->report.on[i]);
+    }
+    log_write(log, LOG_INFO, "sandbox", fields);
+}
+
+bool confinement_allows(const struct confinement *c, const struct config *next, struct err *err)
+{
+    if (c->sandbox == NULL) {
+        return true;
+    }
+    struct sandbox *wanted = sandbox_of(next);
+    bool ok = wanted != NULL ? sandbox_covers(c->sandbox, wanted, err) : err_memory(err);
+    sandbox_free(wanted);
+    return ok || err_append(err, ": the sandbox does not allow it: a restart does");
+}

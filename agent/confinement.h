@@ -1,0 +1,44 @@
+/* The sandbox of a running process (base/sandbox.h): which files and ports a configuration needs.
+ * Main thread, before all others.
+ */
+#ifndef PROFPULL_AGENT_CONFINEMENT_H
+#define PROFPULL_AGENT_CONFINEMENT_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/sandbox.h"
+#include "config/config.h"
+
+enum confinement_mode {
+    CONFINEMENT_ON, /* what the kernel has of it */
+    CONFINEMENT_OFF,
+    CONFINEMENT_REQUIRED, /* an error unless the kernel has all of it */
+    CONFINEMENT_MODES,
+};
+
+/* "on", "off", "required"; NULL past the last one. */
+const char *confinement_mode_name(size_t i);
+/* Of one of these names. */
+enum confinement_mode confinement_mode_named(const char *name);
+
+struct confinement {
+    enum confinement_mode mode;
+    struct sandbox *sandbox; /* NULL: off */
+    struct sandbox_report report;
+};
+
+/* Makes the directories that the configuration writes to, since nothing above them may be written
+ * to later. For good, unless the mode is off. Call confinement_done() also after an error. */
+bool confinement_enter(struct confinement *c, enum confinement_mode mode,
+                       const struct config *config, struct err *err);
+void confinement_done(struct confinement *c);
+
+/* Logs what is in force, and what is not and why; registers profpull_sandbox. */
+void confinement_report(const struct confinement *c, struct log *log, struct metrics *metrics);
+
+/* Can another configuration work in this sandbox? The error names what it would need, and that a
+ * restart gives it. */
+bool confinement_allows(const struct confinement *c, const struct config *next, struct err *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* Landlock: what this process, and whatever it starts, may do with files and ports from now on.
+ *
+ * By system calls, since libc has no functions for them and Debian 12's headers lack its newer
+ * rights. A kernel without it, or with an older version, is found out at run time. Before threads
+ * are started: only the calling thread is restricted, and those that it starts later.
+ */
+#ifndef PROFPULL_BASE_LANDLOCK_H
+#define PROFPULL_BASE_LANDLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* A file, or a directory with all below it. What exists under the path now counts, wherever
+ * symbolic links lead to; a path that does not exist is passed over. */
+struct landlock_path {
+    const char *path;
+    bool writable; /* files and directories may be made, written and removed, too */
+};
+
+struct landlock_rules {
+    const struct landlock_path *paths; /* nothing else can be opened */
+    size_t n_paths;
+    const uint16_t *ports; /* of TCP, to listen on; 0 means any port that the kernel chooses */
+    size_t n_ports;
+};
+
+/* The version that the kernel has; 0 if it has none. */
+int landlock_version(void);
+/* Cannot be undone, and needs no_new_privs or CAP_SYS_ADMIN. False with a reason if the kernel has
+ * no Landlock or refuses; nothing is restricted then. */
+bool landlock_restrict(const struct landlock_rules *rules, struct err *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* Which files a configuration names for credentials and certificates. Nothing is read. */
+#ifndef PROFPULL_CONFIG_FILE_NAMES_H
+#define PROFPULL_CONFIG_FILE_NAMES_H
+
+#include "config/config.h"
+
+struct file_name {
+    struct config_pos pos; /* of the owner; line 0 if only the file is known */
+    const char *kind;      /* of the owner: "job", "endpoint", "section" */
+    const char *owner;     /* its name */
+    const char *key;       /* "password_file" */
+    const char *file;
+};
+
+typedef void file_name_fn(void *arg, const struct file_name *name);
+/* Calls fn for each, in the order of the configuration. Values of Secrets and ConfigMaps
+ * (content.h) are left out. */
+void config_file_names(const struct config *config, file_name_fn *fn, void *arg);
+/* Of settings that are not in a configuration, such as those of a kubeconfig. `owner` has what the
+ * names have in common. */
+void config_file_names_of(const struct http_settings *settings, const struct file_name *owner,
+                          file_name_fn *fn, void *arg);
+
+#endif

@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/target"
+)
+
+// inStatus is a line of /proc/PID/status; "self" is this process.
+func inStatus(t *testing.T, pid any, key string) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%v/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, key+":") {
+			return strings.TrimSpace(strings.TrimPrefix(line, key+":"))
+		}
+	}
+	return ""
+}
+
+// A running program keeps to what its configuration names: a file with credentials that has become
+// a link to elsewhere is not read.
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, target.Options{})
+	token := secretFile{t, filepath.Join(t.TempDir(), "token")}
+	token.set("first-token")
+	elsewhere := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(elsewhere, []byte("stolen"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := run(t, `
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: one
+    authorization: {credentials_file: "`+token.path+`"}
+    profiles: {process_cpu: {enabled: false}}
+    static_configs: [{targets: ["`+tg.Addr()+`"]}]
+write:
+  - {name: main, url: "file://`+filepath.Join(t.TempDir(), "deep", "out")+`"}
+`)
+	_, metrics := p.get("/metrics")
+	on := func(part string) bool {
+		return strings.Contains(metrics, `profpull_sandbox{part="`+part+`"} 1`)
+	}
+	if on("no_new_privs") && inStatus(t, p.cmd.Process.Pid, "NoNewPrivs") != "1" {
+		t.Error("the metric says no_new_privs, the kernel does not")
+	}
+	if on("seccomp") && inStatus(t, p.cmd.Process.Pid, "Seccomp") != "2" {
+		t.Error("the metric says seccomp, the kernel does not")
+	}
+	if !strings.Contains(p.stderr.String(), "msg=sandbox no_new_privs=") {
+		t.Errorf("no line about the sandbox:\n%s", p.stderr.String())
+	}
+	sent := func(n int) func() string {
+		return func() string {
+			if got := p.metrics().ledger("main").sent; got < float64(n) {
+				return fmt.Sprintf("%v profiles sent", got)
+			}
+			return ""
+		}
+	}
+	p.wait("profiles in the directory", sent(1))
+	if !on("landlock") {
+		t.Skip("this kernel has no Landlock, or the build leaves it out")
+	}
+	if err := os.Symlink(elsewhere, token.path+".new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(token.path+".new", token.path); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("the refusal of the other file", func() string {
+		if !strings.Contains(p.stderr.String(), "Permission denied") {
+			return p.stderr.String()
+		}
+		return ""
+	})
+	p.wait("scrapes with the old token", sent(len(tg.Requests())+1))
+	for _, r := range tg.Requests() {
+		if got := r.Header.Get("Authorization"); got != "Bearer first-token" {
+			t.Fatalf("the target got %q", got)
+		}
+	}
+}
+
+// The sandbox can be left out, and be asked for.
+func TestSandboxModes(t *testing.T) {
+	t.Parallel()
+	const config = `
+scrape_configs:
+  - {job_name: one, static_configs: [{targets: ["127.0.0.1:1"]}]}
+write:
+  - {name: main, url: "http://127.0.0.1:1"}
+`
+	p := run(t, config, "--sandbox", "off")
+	for _, key := range []string{"NoNewPrivs", "Seccomp"} {
+		if got, want := inStatus(t, p.cmd.Process.Pid, key), inStatus(t, "self", key); got != want {
+			t.Errorf("%s: %s with --sandbox=off, %s without profpull", key, got, want)
+		}
+	}
+	if !strings.Contains(p.stderr.String(), "msg=sandbox no_new_privs=off seccomp=off landlock=off") {
+		t.Errorf("no line about the sandbox:\n%s", p.stderr.String())
+	}
+
+	// Nobody knows what a plugin opens.
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(`{"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+"clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1"}}],
+"users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "true", "interactiveMode": "Never"}}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := writeConfig(t, `
+scrape_configs:
+  - {job_name: one, kubernetes_sd_configs: [{role: pod, kubeconfig_file: "`+kubeconfig+`"}]}
+write:
+  - {name: main, url: "http://127.0.0.1:1"}
+`)
+	r := call(t, "", "run", "--config", file, "--listen", "", "--sandbox", "required")
+	if r.code != 1 || !strings.Contains(r.stderr, "--sandbox=required: ") {
+		t.Errorf("exit code %d, %s", r.code, r.stderr)
+	}
+}
+
+// What was configured for one server never reaches another one: the program refuses to start.
+func TestWriteURLKeepsSecrets(t *testing.T) {
+	t.Parallel()
+	var bytes atomic.Int64
+	listener, err := net.Listen("tcp", loop.Host()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{
+		Handler:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+		ConnState: func(_ net.Conn, s http.ConnState) { bytes.Add(1) },
+	}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { server.Close() })
+	wrong := "http://" + listener.Addr().String()
+	tg := newTarget(t, target.Options{})
+	for _, row := range []struct{ keys, url, what string }{
+		{`basic_auth: {username: u, password: geheim}`, wrong, "credentials"},
+		{`bearer_token: geheim`, wrong + "/ingest", "credentials"},
+		{`headers: {X-Key: geheim}`, wrong, "headers"},
+		{`http_headers: {X-Key: {secrets: [geheim]}}`, wrong, "http_headers"},
+		{`tenant_id: geheim`, wrong, "tenant_id"},
+		{`bearer_token: geheim`, "http://127.0.0.1:4040", "credentials"}, // the same host without TLS
+	} {
+		file := writeConfig(t, `
+global: {scrape_interval: 1s}
+scrape_configs:
+  - {job_name: one, static_configs: [{targets: ["`+tg.Addr()+`"]}]}
+write:
+  - {name: main, url: "https://127.0.0.1:4040", `+row.keys+`}
+`)
+		r := call(t, "", "run", "--config", file, "--listen", "", "--write.url", row.url)
+		want := "--write.url: " + row.url + ` is not the server of the endpoint "main", https://127.0.0.1:4040, and must not get its ` + row.what
+		if r.code != 1 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: exit code %d, expected %q in %s", row.keys, r.code, want, r.stderr)
+		}
+		if strings.Contains(r.stderr, "geheim") {
+			t.Errorf("%s: the message shows the secret: %s", row.keys, r.stderr)
+		}
+	}
+	if n := bytes.Load(); n != 0 {
+		t.Errorf("the wrong host saw %d changes of connections", n)
+	}
+}
