@@ -15,6 +15,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
       libevent-openssl-2.1-7 libssl3 libmd0 libsqlite3-0 libprotobuf-c1 \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /src/build/profpull /usr/local/bin/profpull
+# What runs in it listens on all interfaces.
+ENV container=oci
 USER 65532:65532
 EXPOSE 4041
 ENTRYPOINT ["profpull"]

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cgroup.h"
+#include "base/container.h"
 #include "base/str.h"
 #include "relabel/relabel.h"
 #include "write/protocol.h"
@@ -134,6 +135,7 @@ struct config *cmd_load_config(const struct cmd_config_flags *flags)
         .protocols = write_protocols(),
         .write_url = flags->write_url,
         .listen = flags->listen,
+        .in_container = container_is_around("", NULL),
         .sharding_service = flags->service,
         .warnings = config_errors_new(),
         .notes = config_errors_new(),

@@ -17,6 +17,8 @@
 
 /* The memory limit of a configuration, and of the scratch space while it is loaded. */
 #define ARENA_MAX (UINT64_C(64) * 1024 * 1024)
+/* Where all interfaces are the process's own, the pages are for others, too. */
+#define LISTEN_IN_CONTAINER "0.0.0.0:4041"
 
 /* The allocation that contains a `struct config`. The arena holds it and everything it points to.
  */
@@ -170,6 +172,9 @@ static void read_tree(struct reader *r, const struct yaml_node *root, struct con
 {
     struct place at = {.node = root};
     set_defaults(c);
+    if (r->options != NULL && r->options->in_container) {
+        c->server.listen = LISTEN_IN_CONTAINER;
+    }
     if (root->kind != YAML_MAPPING && !yaml_is_null(root)) {
         reader_error(r, &at, "expected a mapping, got %s", yaml_what(root));
         return;

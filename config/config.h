@@ -447,6 +447,9 @@ struct config_options {
      * none. Refused if it would take credentials of the file to another server. */
     const char *write_url;
     const char *listen;           /* replaces server.listen; NULL = none */
+    /* All interfaces are the process's own, as in a container: server.listen is 0.0.0.0:4041 then
+     * unless the file says otherwise, and 127.0.0.1:4041 elsewhere. */
+    bool in_container;
     const char *sharding_service; /* replaces sharding by that with this Service; NULL = none */
     /* Of an Alloy file, what is left out or means something else: warnings about profiles, notes
      * about what has nothing to do with them. NULL: not wanted. */

@@ -53,7 +53,7 @@ const struct schema schema_access = SCHEMA(access_rows, sizeof(struct config_ser
 
 static const struct field server_rows[] = {
     ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen,
-        .initial.text = "0.0.0.0:4041"),
+        .initial.text = "127.0.0.1:4041"),
     CONNECTION_ROWS(range_connections, 64, 16),
 };
 const struct schema schema_server = SCHEMA(server_rows, sizeof(struct config_server));

@@ -1010,7 +1010,7 @@ static void servers_and_whom_they_let_in(void **state)
         {ROOT("receive: {listen: ':4040', tls: {cert_file: c, key_file: k}}\n"),
          "f:3:19: receive.listen: " OPEN "\":4040\"\n"},
         /* The credentials of the section whose address it shares count. */
-        {ROOT("server: {bearer_token: t}\nreceive: {listen: '0.0.0.0:4041'}\n"), ""},
+        {ROOT("server: {listen: ':4', bearer_token: t}\nreceive: {listen: ':4'}\n"), ""},
         {ROOT("query: {listen: ':5', bearer_token: t}\nreceive: {listen: ':5'}\n"), ""},
         {ROOT("server: {bearer_token: t}\nreceive: {listen: ':5'}\n"),
          "f:4:19: receive.listen: " OPEN "\":5\"\n"},
@@ -1019,7 +1019,7 @@ static void servers_and_whom_they_let_in(void **state)
          "f:3:15: server.tls: missing required key \"key_file\"\n"},
         {ROOT("query: {tls: {cert_file: c, key_file: k}}\n"),
          "f:3:14: query.tls: this address is that of \"server\", " SHARED},
-        {ROOT("receive: {listen: '0.0.0.0:4041', allow_unauthenticated: true,\n"
+        {ROOT("receive: {listen: '127.0.0.1:4041', allow_unauthenticated: true,\n"
               "  tls: {cert_file: c, key_file: k}}\n"),
          "f:4:8: receive.tls: this address is that of \"server\", " SHARED},
         {ROOT("server: {basic_auth: {username: a, password: b}, bearer_token: c}\n"),

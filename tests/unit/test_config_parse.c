@@ -70,7 +70,7 @@ static void missing_keys_have_defaults(void **state)
     CHECK_INT(c->global.delta_state_max_bytes, 256 * 1024 * 1024, "");
     CHECK_INT(c->global.bodies_max_bytes, 256 * 1024 * 1024, "");
     CHECK_INT(c->global.external_labels.n, 0, "");
-    CHECK_STR(c->server.listen, "0.0.0.0:4041", "");
+    CHECK_STR(c->server.listen, "127.0.0.1:4041", "");
     CHECK_INT(c->log.level, LOG_INFO, "");
     CHECK_INT(c->log.format, LOG_LOGFMT, "");
     CHECK_INT(c->n_jobs, 1, "");
@@ -756,6 +756,28 @@ static void command_line(void **state)
     }
 }
 
+/* Where all interfaces are the process's own, others may look at it. */
+static void the_admin_server_listens_where_it_should(void **state)
+{
+    static const struct {
+        const char *text;
+        struct config_options options;
+        const char *want;
+    } cases[] = {
+        {MINIMAL, {.in_container = false}, "127.0.0.1:4041"},
+        {MINIMAL, {.in_container = true}, "0.0.0.0:4041"},
+        {MINIMAL "server: {max_connections: 2}\n", {.in_container = true}, "0.0.0.0:4041"},
+        {MINIMAL "server: {listen: \"h:1\"}\n", {.in_container = true}, "h:1"},
+        {MINIMAL, {.in_container = true, .listen = "h:2"}, "h:2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config *c = parse_as("f", cases[i].text, cases[i].options);
+        CHECK_STR(c->server.listen, cases[i].want, cases[i].text);
+        config_unref(c);
+    }
+}
+
 /* At most 64 endpoints; the 65th is refused, even if the command line adds it. */
 static void endpoint_limit(void **state)
 {
@@ -1008,6 +1030,7 @@ int main(void)
         cmocka_unit_test(real_environment),
         cmocka_unit_test(anchors_and_merge_keys),
         cmocka_unit_test(command_line),
+        cmocka_unit_test(the_admin_server_listens_where_it_should),
         cmocka_unit_test(endpoint_limit),
         cmocka_unit_test(listen_addresses),
         cmocka_unit_test(actions_ignore_case),
