@@ -214,7 +214,7 @@ static const struct flag flags[] = {
          "signal "
          "ends at once"),
     FLAG(CHOICE, "sandbox", 0, run_args, sandbox, "MODE",
-         "whether the process gives up files, ports and system calls that it does not need; "
+         "gives up files, ports and system calls that the process does not need (default on); "
          "`required` is an error where the kernel cannot do all of it",
          .choice = confinement_mode_name),
 };
