@@ -446,7 +446,7 @@ struct config_options {
     /* From the command line: replaces or makes endpoint "main" with the default protocol; NULL =
      * none. Refused if it would take credentials of the file to another server. */
     const char *write_url;
-    const char *listen;           /* replaces server.listen; NULL = none */
+    const char *listen; /* replaces server.listen; NULL = none */
     /* All interfaces are the process's own, as in a container: server.listen is 0.0.0.0:4041 then
      * unless the file says otherwise, and 127.0.0.1:4041 elsewhere. */
     bool in_container;
