@@ -6,7 +6,9 @@
 
 #include "base/str.h"
 
-/* What is recorded of one job. */
+enum kind { KIND_DROPPED, KIND_TARGET, KINDS };
+
+/* What is recorded of one kind of one job. */
 struct record {
     struct dropped_target *at; /* DROPPED_MAX; made when the first one is noted */
     size_t n;
@@ -17,7 +19,7 @@ struct record {
 struct dropped {
     pthread_mutex_t lock; /* of all below */
     const struct config *config;
-    struct record *records; /* one for each job */
+    struct record (*records)[KINDS]; /* of each job */
     uint64_t last_id;
     struct metric *unshown;
 };
@@ -42,8 +44,40 @@ void dropped_target_done(struct dropped_target *t)
 {
     free(t->source);
     free(t->why);
+    free(t->address);
     labels_unref(t->labels);
     *t = (struct dropped_target){.id = 0};
+}
+
+/* A copy of a text that may be NULL; *ok becomes false if out of memory. */
+static char *copy_text(const char *text, bool *ok)
+{
+    char *copy = text == NULL ? NULL : strdup(text);
+    *ok = *ok && (text == NULL || copy != NULL);
+    return copy;
+}
+
+/* False if out of memory; then there is nothing in *ret. */
+static bool copy(const struct dropped_target *t, struct dropped_target *ret)
+{
+    bool ok = true;
+    *ret = *t;
+    ret->source = copy_text(t->source, &ok);
+    ret->why = copy_text(t->why, &ok);
+    ret->address = copy_text(t->address, &ok);
+    ret->labels = labels_ref(t->labels);
+    if (!ok) {
+        dropped_target_done(ret);
+    }
+    return ok;
+}
+
+static void record_done(struct record *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        dropped_target_done(&r->at[i]);
+    }
+    free(r->at);
 }
 
 struct dropped *dropped_free(struct dropped *d)
@@ -52,10 +86,9 @@ struct dropped *dropped_free(struct dropped *d)
         return NULL;
     }
     for (size_t j = 0; d->records != NULL && j < d->config->n_jobs; j++) {
-        for (size_t i = 0; i < d->records[j].n; i++) {
-            dropped_target_done(&d->records[j].at[i]);
+        for (size_t k = 0; k < KINDS; k++) {
+            record_done(&d->records[j][k]);
         }
-        free(d->records[j].at);
     }
     free(d->records);
     pthread_mutex_destroy(&d->lock);
@@ -65,18 +98,36 @@ struct dropped *dropped_free(struct dropped *d)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static size_t bytes_of(const struct dropped_target *t)
+static size_t length(const char *text)
 {
-    return labels_bytes(t->labels) + strlen(t->source) + (t->why == NULL ? 0 : strlen(t->why));
+    return text == NULL ? 0 : strlen(text);
 }
 
-void dropped_forget(struct dropped *d, size_t job, const char *source)
+static size_t bytes_of(const struct dropped_target *t)
 {
-    struct record *r = &d->records[job];
+    return labels_bytes(t->labels) + length(t->source) + length(t->why) + length(t->address);
+}
+
+static uint64_t hash_source(const char *source)
+{
+    return hash_bytes(source, strlen(source), 0);
+}
+
+/* Discovery reports every source, and most have nothing here: they cost a look at the hashes. */
+static bool is_of(const struct dropped_target *t, const char *source, uint64_t hash)
+{
+    return t->source_hash == hash && str_same(t->source, source);
+}
+
+static void forget(struct record *r, const char *source)
+{
+    uint64_t hash = hash_source(source);
     size_t kept = 0;
-    pthread_mutex_lock(&d->lock);
-    for (size_t i = 0; i < r->n; i++) {
-        if (str_same(r->at[i].source, source)) {
+    while (kept < r->n && !is_of(&r->at[kept], source, hash)) {
+        kept++;
+    }
+    for (size_t i = kept; i < r->n; i++) {
+        if (is_of(&r->at[i], source, hash)) {
             r->bytes -= bytes_of(&r->at[i]);
             dropped_target_done(&r->at[i]);
         } else {
@@ -84,6 +135,14 @@ void dropped_forget(struct dropped *d, size_t job, const char *source)
         }
     }
     r->n = kept;
+}
+
+void dropped_forget(struct dropped *d, size_t job, const char *source)
+{
+    pthread_mutex_lock(&d->lock);
+    for (size_t k = 0; k < KINDS; k++) {
+        forget(&d->records[job][k], source);
+    }
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -99,21 +158,22 @@ static const char *why_not(const struct pipeline_verdict *v)
 
 static bool make(const struct pipeline_verdict *v, struct dropped_target *ret)
 {
-    const char *why = why_not(v);
-    *ret = (struct dropped_target){
+    const struct dropped_target t = {
         .job = v->group->job,
-        .source = strdup(v->group->source),
-        .labels = labels_ref(v->discovered),
+        .source = (char *)(uintptr_t)v->group->source,
+        .source_hash = hash_source(v->group->source),
+        .labels = v->discovered,
         .rule = v->rule,
-        .why = why == NULL ? NULL : strdup(why),
+        .why = (char *)(uintptr_t)why_not(v),
+        .address = v->target == NULL ? NULL : (char *)(uintptr_t)target_canonical(v->target),
     };
-    return ret->source != NULL && (why == NULL || ret->why != NULL);
+    return copy(&t, ret);
 }
 
 /* Takes *t over. False if there is no place for it. */
 static bool put(struct dropped *d, struct dropped_target *t)
 {
-    struct record *r = &d->records[t->job];
+    struct record *r = &d->records[t->job][t->address != NULL ? KIND_TARGET : KIND_DROPPED];
     size_t bytes = bytes_of(t);
     if (r->at == NULL) {
         r->at = calloc(DROPPED_MAX, sizeof(*r->at));
@@ -131,44 +191,29 @@ static bool put(struct dropped *d, struct dropped_target *t)
 void dropped_note(struct dropped *d, const struct pipeline_verdict *verdict)
 {
     struct dropped_target t;
-    if (verdict->target != NULL) {
-        return;
-    }
     bool ok = make(verdict, &t);
     if (ok) {
         pthread_mutex_lock(&d->lock);
         ok = put(d, &t);
         pthread_mutex_unlock(&d->lock);
     }
-    if (!ok) {
+    if (!ok && verdict->target == NULL) {
         const char *job = d->config->jobs[verdict->group->job].name;
         metric_inc(metric_cell_of(d->unshown, job));
+    }
+    if (!ok) {
         dropped_target_done(&t);
     }
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* False if out of memory; then there is nothing in *ret. */
-static bool copy(const struct dropped_target *t, struct dropped_target *ret)
-{
-    *ret = *t;
-    ret->source = strdup(t->source);
-    ret->why = t->why == NULL ? NULL : strdup(t->why);
-    ret->labels = labels_ref(t->labels);
-    bool ok = ret->source != NULL && (t->why == NULL || ret->why != NULL);
-    if (!ok) {
-        dropped_target_done(ret);
-    }
-    return ok;
-}
-
 size_t dropped_list(struct dropped *d, size_t job, struct dropped_target *ret, size_t max,
                     bool *ret_more)
 {
     size_t n = 0;
     pthread_mutex_lock(&d->lock);
-    const struct record *r = &d->records[job];
+    const struct record *r = &d->records[job][KIND_DROPPED];
     while (n < r->n && n < max && copy(&r->at[n], &ret[n])) {
         n++;
     }
@@ -185,11 +230,36 @@ bool dropped_find(struct dropped *d, uint64_t id, struct dropped_target *ret)
     bool ok = false;
     pthread_mutex_lock(&d->lock);
     for (size_t j = 0; j < d->config->n_jobs && !is_found; j++) {
-        const struct record *r = &d->records[j];
+        const struct record *r = &d->records[j][KIND_DROPPED];
         for (size_t i = 0; i < r->n && !is_found; i++) {
             is_found = r->at[i].id == id;
             ok = is_found && copy(&r->at[i], ret);
         }
+    }
+    pthread_mutex_unlock(&d->lock);
+    return ok;
+}
+
+static bool find_target(const struct record *r, struct sv source, struct sv address,
+                        struct dropped_target *ret)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct dropped_target *t = &r->at[i];
+        if (sv_eq_str(address, t->address) && sv_eq_str(source, t->source)) {
+            return copy(t, ret);
+        }
+    }
+    return false;
+}
+
+bool dropped_find_target(struct dropped *d, struct sv job, struct sv source, struct sv address,
+                         struct dropped_target *ret)
+{
+    bool ok = false;
+    pthread_mutex_lock(&d->lock);
+    for (size_t j = 0; j < d->config->n_jobs && !ok; j++) {
+        ok = sv_eq_str(job, d->config->jobs[j].name) &&
+             find_target(&d->records[j][KIND_TARGET], source, address, ret);
     }
     pthread_mutex_unlock(&d->lock);
     return ok;

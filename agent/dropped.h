@@ -1,9 +1,10 @@
-/* The label sets that have not become targets, and why: what the page of dropped targets shows.
+/* The label sets that have not become targets, and why, for the page of dropped targets; and those
+ * that have, as they were before the rules, for the labels of a target after each rule.
  *
- * A bounded record: of each job the first DROPPED_MAX label sets and DROPPED_BYTES_MAX bytes of
- * labels, by source. The discovery thread writes it, a source at a time; any thread copies from it,
- * under a short lock. What has no place is counted, and gets one when its source is discovered
- * again.
+ * A bounded record: of each job and of either kind the first DROPPED_MAX label sets and
+ * DROPPED_BYTES_MAX bytes of labels, by source. The discovery thread writes it, a source at a time;
+ * any thread copies from it, under a short lock. What has no place is counted if it is no target,
+ * and gets one when its source is discovered again.
  */
 #ifndef PROFPULL_AGENT_DROPPED_H
 #define PROFPULL_AGENT_DROPPED_H
@@ -13,7 +14,7 @@
 #include "base/metrics.h"
 #include "config/config.h"
 
-/* Of one job. */
+/* Of one job and kind. */
 #define DROPPED_MAX 500
 #define DROPPED_BYTES_MAX ((size_t)2 * 1024 * 1024)
 
@@ -25,7 +26,7 @@ struct dropped *dropped_free(struct dropped *d); /* accepts NULL, returns NULL *
 
 /* Forgets what is known of a source: it is about to be relabelled again. */
 void dropped_forget(struct dropped *d, size_t job, const char *source);
-/* Notes a label set that has not become a target; ignores the others. */
+/* Notes a label set and what has become of it. */
 void dropped_note(struct dropped *d, const struct pipeline_verdict *verdict);
 
 /* A copy. */
@@ -33,9 +34,11 @@ struct dropped_target {
     uint64_t id; /* until its source is discovered again */
     size_t job;  /* index in config->jobs */
     char *source;
+    uint64_t source_hash;  /* private */
     struct labels *labels; /* before the rules */
     size_t rule;           /* the rule that dropped it or failed, from 1; 0: see why */
     char *why;             /* NULL if a rule dropped it */
+    char *address;         /* host:port of the target that it is; NULL if it is none */
 };
 
 /* Copies what is known of a job, in the order of discovery, at most max. Returns how many;
@@ -44,6 +47,9 @@ size_t dropped_list(struct dropped *d, size_t job, struct dropped_target *ret, s
                     bool *ret_more);
 /* Copies one. False if it is not there any more, or if memory ran out. Any thread. */
 bool dropped_find(struct dropped *d, uint64_t id, struct dropped_target *ret);
+/* The same of a target: of several that a source has at an address, the first. job: a name. */
+bool dropped_find_target(struct dropped *d, struct sv job, struct sv source, struct sv address,
+                         struct dropped_target *ret);
 void dropped_target_done(struct dropped_target *t);
 
 #endif

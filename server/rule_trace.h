@@ -1,5 +1,5 @@
-/* The labels of a target after each rule of its job: what the page of a dropped target shows. Any
- * thread; a trace belongs to one.
+/* The labels of a label set after each rule of its job: what the page of a target, or of a dropped
+ * one, shows. Any thread; a trace belongs to one.
  */
 #ifndef PROFPULL_SERVER_RULE_TRACE_H
 #define PROFPULL_SERVER_RULE_TRACE_H

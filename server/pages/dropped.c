@@ -236,8 +236,7 @@ void v1_dropped(struct exchange *x)
 
 /* ---- one of them, rule by rule --------------------------------------------------------------- */
 
-/* What the parameters ask for. */
-static bool find(const struct exchange *x, struct dropped_target *ret, struct err *err)
+static bool find_dropped(const struct exchange *x, struct dropped_target *ret, struct err *err)
 {
     uint64_t id;
     if (!parse_u64(param(x, "id"), UINT64_MAX, &id)) {
@@ -250,6 +249,33 @@ static bool find(const struct exchange *x, struct dropped_target *ret, struct er
                        id);
     }
     return true;
+}
+
+static bool find_target(const struct exchange *x, struct dropped_target *ret, struct err *err)
+{
+    struct sv job = param(x, "job");
+    struct sv source = param(x, "source");
+    struct sv address = param(x, "address");
+    if (job.n == 0 || source.n == 0) {
+        return err_set(err, ERR_INPUT,
+                       "expected \"job\", \"source\" and \"address\" of a target, or the \"id\" of "
+                       "a dropped target");
+    }
+    if (x->options->dropped == NULL ||
+        !dropped_find_target(x->options->dropped, job, source, address, ret)) {
+        return err_set(
+            err, ERR_REFUSED,
+            "the labels that this target was discovered with are not known: it has gone, "
+            "or is not among the first %d of its job",
+            DROPPED_MAX);
+    }
+    return true;
+}
+
+/* What the parameters ask for. */
+static bool find(const struct exchange *x, struct dropped_target *ret, struct err *err)
+{
+    return param(x, "address").n > 0 ? find_target(x, ret, err) : find_dropped(x, ret, err);
 }
 
 static bool trace(const struct exchange *x, const struct dropped_target *t, struct rule_trace *ret,
@@ -338,8 +364,10 @@ void page_trace(struct exchange *x)
     struct dropped_target t = {.id = 0};
     struct rule_trace tr = {.n = 0};
     struct err err = ERR_INIT;
-    html_begin(x, "A dropped target", "dropped");
-    buf_puts(&x->reply, "<h1>A dropped target, rule by rule</h1>\n");
+    bool is_target = param(x, "address").n > 0;
+    const char *title = is_target ? "A target, rule by rule" : "A dropped target, rule by rule";
+    html_begin(x, title, is_target ? "targets" : "dropped");
+    buf_printf(&x->reply, "<h1>%s</h1>\n", title);
     if (find(x, &t, &err) && trace(x, &t, &tr, &err)) {
         put_trace(x, &t, &tr);
     } else {

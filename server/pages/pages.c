@@ -15,7 +15,7 @@ static const char *const view_params[] = {VIEW_PARAMS, NULL};
 static const char *const label_params[] = {"name", VIEW_PARAMS, NULL};
 static const char *const scrape_params[] = {"job", "type", "url", NULL};
 static const char *const dropped_params[] = {"job", NULL};
-static const char *const trace_params[] = {"id", NULL};
+static const char *const trace_params[] = {"id", "job", "source", "address", NULL};
 static const char *const no_params[] = {NULL};
 
 const struct route page_routes[] = {

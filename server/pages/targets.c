@@ -69,6 +69,18 @@ static void put_service(struct buf *out, const struct scrape_status *s)
     buf_puts(out, "</td>");
 }
 
+/* To what each rule has made of its labels. */
+static void put_trace(struct buf *out, const struct scrape_status *s)
+{
+    buf_puts(out, "<a href=\"trace?job=");
+    html_param(out, sv_from(s->job));
+    buf_puts(out, "&amp;source=");
+    html_param(out, sv_from(s->source));
+    buf_puts(out, "&amp;address=");
+    html_param(out, sv_from(target_canonical(s->target)));
+    buf_puts(out, "\">each rule</a>");
+}
+
 static void put_target(struct buf *out, const struct scrape_status *s)
 {
     bool all = target_masks_all(s->target);
@@ -78,7 +90,9 @@ static void put_target(struct buf *out, const struct scrape_status *s)
     for (size_t i = 0; i < labels_count(s->labels); i++) {
         html_label(out, labels_at(s->labels, i), all);
     }
-    buf_puts(out, "</div></details>");
+    buf_puts(out, "</div>");
+    put_trace(out, s);
+    buf_puts(out, "</details>");
     if (s->last_error[0] != '\0') {
         buf_puts(out, "<div class=\"bad\">");
         html_text(out, sv_from(s->last_error));

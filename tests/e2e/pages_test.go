@@ -399,6 +399,41 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		}
 		return ""
 	})
+	// Now it is a target, which has its rules too.
+	of := "trace?job=some&source=" + url.QueryEscape(first.Source) + "&address=10.9.8.7%3A80"
+	status, body = p.get("/api/v1/" + of)
+	trace.Steps = nil
+	if err := json.Unmarshal([]byte(body), &trace); status != 200 || err != nil || len(trace.Steps) != 3 {
+		t.Fatalf("the trace of a target: %d, %v, %s", status, err, body)
+	}
+	if s := trace.Steps; s[0].Labels["copy"] != "live" || s[2].Outcome != "kept" || s[2].Labels["tier"] != "live" {
+		t.Errorf("the trace of a target is %s", body)
+	}
+	status, page := p.get("/" + of)
+	if status != 200 || !strings.Contains(page, "copy=live") || strings.Contains(page+body, "geheim") || strings.Contains(page+body, "verborgen") {
+		t.Errorf("the page of a target: %d, or it has what it must not have: %s", status, page)
+	}
+	p.wait("the page of targets to lead there", func() string {
+		if _, page := p.get("/targets"); !strings.Contains(page, "trace?job=some&amp;source=") {
+			return page
+		}
+		return ""
+	})
+	for path, want := range map[string]int{
+		"trace?job=some&address=10.9.8.7:80":            400,
+		"trace?source=x&address=10.9.8.7:80":            400,
+		"trace?job=some&source=x&address=10.9.8.7:80":   404,
+		strings.Replace(of, "job=some", "job=other", 1): 404,
+	} {
+		for _, below := range []string{"/", "/api/v1/"} {
+			if status, body := p.get(below + path); status != want || !strings.Contains(body, "target") {
+				t.Errorf("%s%s: %d, expected %d: %s", below, path, status, want, body)
+			}
+		}
+	}
+	b.open(p.admin+"/"+of, `document.querySelectorAll("#trace tbody tr").length === 3`)
+	b.shoot("trace-target")
+	b.sound()
 }
 
 // A scrape is brought forward on request, by POST only.

@@ -1,6 +1,7 @@
 /* The record of label sets that have not become targets, and the labels after each rule. */
 #include "tests/unit/testing.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "agent/dropped.h"
@@ -146,6 +147,70 @@ static void the_record_is_bounded(void **state)
     buf_done(&page);
 }
 
+static void note_target(struct fixture *f, const char *source, const char *address)
+{
+    const struct target_group group = {.source = source};
+    struct err err = ERR_INIT;
+    labels_builder_reset(f->b, NULL);
+    labels_builder_set_str(f->b, LABEL_ADDRESS, address);
+    struct labels *labels = labels_builder_build(f->b);
+    struct target *target = target_new(f->config, 0, f->b, NULL, &err);
+    CHECK_STR(err.msg, "", "target");
+    const struct pipeline_verdict verdict = {
+        .group = &group, .discovered = labels, .target = target};
+    dropped_note(f->dropped, &verdict);
+    target_unref(target);
+    labels_unref(labels);
+}
+
+static bool knows(struct fixture *f, const char *job, const char *source, const char *address)
+{
+    struct dropped_target t = {.id = 0};
+    bool found =
+        dropped_find_target(f->dropped, sv_from(job), sv_from(source), sv_from(address), &t);
+    if (found) {
+        CHECK_STR(t.source, source, "");
+        CHECK_STR(t.address, address, "");
+        CHECK_STR(labels_get(t.labels, SV(LABEL_ADDRESS)).p, address, "");
+    }
+    dropped_target_done(&t);
+    return found;
+}
+
+static void targets_are_known_as_discovered(void **state)
+{
+    struct fixture *f = *state;
+    char address[32];
+    struct buf page;
+    note_target(f, "static/0", "10.0.0.1:80");
+    note_target(f, "static/0", "10.0.0.2:80");
+    note_target(f, "pod/a", "10.0.0.1:80");
+    assert_true(knows(f, "a", "static/0", "10.0.0.2:80"));
+    assert_true(knows(f, "a", "pod/a", "10.0.0.1:80"));
+    assert_false(knows(f, "a", "pod/a", "10.0.0.2:80"));
+    assert_false(knows(f, "b", "static/0", "10.0.0.2:80"));
+    assert_false(knows(f, "c", "static/0", "10.0.0.2:80"));
+    assert_int_equal(count(f, 0, NULL), 0);
+    dropped_forget(f->dropped, 0, "static/0");
+    assert_false(knows(f, "a", "static/0", "10.0.0.2:80"));
+    assert_true(knows(f, "a", "pod/a", "10.0.0.1:80"));
+    /* As many as dropped ones, which have a place still; the others are not counted as dropped. */
+    for (int i = 0; i < DROPPED_MAX + 5; i++) {
+        (void)snprintf(address, sizeof(address), "10.0.1.1:%d", i + 1);
+        note_target(f, "pod/b", address);
+    }
+    (void)snprintf(address, sizeof(address), "10.0.1.1:%d", DROPPED_MAX - 1);
+    assert_true(knows(f, "a", "pod/b", address));
+    (void)snprintf(address, sizeof(address), "10.0.1.1:%d", DROPPED_MAX);
+    assert_false(knows(f, "a", "pod/b", address));
+    note(f, 0, "pod/c", 10, NULL);
+    assert_int_equal(count(f, 0, NULL), 1);
+    buf_init(&page, (size_t)1 << 20);
+    assert_true(metrics_render(f->metrics, &page));
+    assert_null(strstr(page.data, "profpull_dropped_targets_unshown_total{job=\"a\"}"));
+    buf_done(&page);
+}
+
 static void each_rule_is_traced(void **state)
 {
     struct fixture *f = *state;
@@ -201,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_secrets_of_labels),
         cmocka_unit_test_setup_teardown(a_source_replaces_what_is_known_of_it, setup, teardown),
         cmocka_unit_test_setup_teardown(the_record_is_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(targets_are_known_as_discovered, setup, teardown),
         cmocka_unit_test_setup_teardown(each_rule_is_traced, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
