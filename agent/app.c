@@ -58,11 +58,9 @@ struct app {
     struct dropped *dropped;
     struct pipeline *pipeline;
     struct discovery *discovery;
+    struct sources *sources; /* what can be read of it */
     atomic_bool synced;
     int64_t drain_deadline_ms; /* set before scraper_drain() is called */
-    pthread_mutex_t missing_lock;
-    /* What discovery has not read; its thread writes it, others read it under the lock. */
-    char missing[DISCOVERY_MISSING_MAX];
     int drained_fd;
 };
 
@@ -100,17 +98,9 @@ static void app_on_synced(void *arg)
 {
     struct app *app = arg;
     atomic_store(&app->synced, true);
-    log_info(app->log, app->missing[0] == '\0'
+    log_info(app->log, sources_count(app->sources, SOURCE_FAILS) == 0
                            ? "discovery has read every source"
                            : "discovery has read every source that it may read");
-}
-
-static void app_on_missing(void *arg, const char *text)
-{
-    struct app *app = arg;
-    pthread_mutex_lock(&app->missing_lock);
-    snprintf(app->missing, sizeof(app->missing), "%s", text);
-    pthread_mutex_unlock(&app->missing_lock);
 }
 
 static void app_on_drained(void *arg)
@@ -143,15 +133,16 @@ bool app_healthy(const struct app *app, struct err *err)
 bool app_ready(struct app *app, struct buf *text)
 {
     bool synced = atomic_load(&app->synced);
-    if (!synced) {
-        buf_puts(text, "discovery has not read every source yet");
+    struct buf missing;
+    buf_init(&missing, text->max);
+    sources_missing(app->sources, &missing);
+    if (missing.len > 0 || !synced) {
+        buf_printf(text, "%s%s%s",
+                   synced ? "discovery goes on without what it cannot read"
+                          : "discovery has not read every source yet",
+                   missing.len > 0 ? ": " : "", missing.len > 0 ? missing.data : "");
     }
-    pthread_mutex_lock(&app->missing_lock);
-    if (app->missing[0] != '\0') {
-        buf_puts(text, synced ? "discovery goes on without what it cannot read: " : ": ");
-        buf_puts(text, app->missing);
-    }
-    pthread_mutex_unlock(&app->missing_lock);
+    buf_done(&missing);
     return synced;
 }
 
@@ -284,7 +275,8 @@ static bool make_discovery(struct app *app, struct err *err)
         .arg = app,
     };
     app->dropped = dropped_new(app->config, app->metrics);
-    if (app->dropped == NULL) {
+    app->sources = sources_new(app->metrics);
+    if (app->dropped == NULL || app->sources == NULL) {
         return err_memory(err);
     }
     app->pipeline = pipeline_new(&pipeline, err);
@@ -297,10 +289,10 @@ static bool make_discovery(struct app *app, struct err *err)
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
+        .sources = app->sources,
         .on_group = app_on_group,
         .wants_label = app_wants_label,
         .on_synced = app_on_synced,
-        .on_missing = app_on_missing,
         .arg = app,
         .contents = app->contents,
         .sharing = sharding_of_discovery(app->sharding),
@@ -317,7 +309,6 @@ struct app *app_new(const struct config *config, struct err *err)
         return NULL;
     }
     app->drained_fd = -1;
-    pthread_mutex_init(&app->missing_lock, NULL);
     app->config = config_ref(config);
     if (!make_base(app, err) || !make_writer(app, err) || !make_receive(app, err) ||
         !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
@@ -464,6 +455,7 @@ struct app *app_free(struct app *app)
     for (size_t i = 0; i < THREADS; i++) {
         agent_thread_done(&app->threads[i]);
     }
+    sources_free(app->sources);
     http_contents_free(app->contents);
     metrics_free(app->metrics);
     intern_free(app->intern);
@@ -471,7 +463,6 @@ struct app *app_free(struct app *app)
         close(app->drained_fd);
     }
     log_free(app->log);
-    pthread_mutex_destroy(&app->missing_lock);
     config_unref(app->config);
     free(app);
     return NULL;

@@ -39,7 +39,8 @@ struct discover {
     struct explain *words; /* with --explain */
     bool synced;
     bool forbidden;
-    char missing[DISCOVERY_MISSING_MAX]; /* what has not been read */
+    struct sources *sources;
+    struct buf missing; /* what has not been read */
 };
 
 static void put_scrapes(const struct discover *d, struct target *t, struct buf *line)
@@ -159,12 +160,6 @@ static void discover_on_synced(void *arg)
     loop_stop(d->loop);
 }
 
-static void discover_on_missing(void *arg, const char *text)
-{
-    struct discover *d = arg;
-    snprintf(d->missing, sizeof(d->missing), "%s", text);
-}
-
 static void discover_on_group(void *arg, const struct target_group *group)
 {
     struct discover *d = arg;
@@ -193,8 +188,9 @@ static void discover_on_lookup(void *arg, const struct target_group *group)
     explain_exists(d->words, group);
 }
 
+/* What could not be read is appended to ret_missing, unless that is NULL. */
 static bool run_discovery(struct discover *d, const struct discovery_options *options,
-                          struct err *err)
+                          struct buf *ret_missing, struct err *err)
 {
     struct discovery *discovery = discovery_new(options, err);
     if (discovery == NULL) {
@@ -206,6 +202,9 @@ static bool run_discovery(struct discover *d, const struct discovery_options *op
         loop_run(d->loop);
     }
     d->timer = loop_timer_free(d->timer);
+    if (ret_missing != NULL) {
+        sources_missing(d->sources, ret_missing);
+    }
     discovery_free(discovery);
     return true;
 }
@@ -223,11 +222,12 @@ static void look_up(struct discover *d)
         .config = &lookup.config,
         .loop = d->loop,
         .intern = d->intern,
+        .sources = d->sources,
         .on_group = discover_on_lookup,
         .on_synced = discover_on_synced,
         .arg = d,
     };
-    (void)run_discovery(d, &options, &err);
+    (void)run_discovery(d, &options, NULL, &err);
 }
 
 static int conclude(struct discover *d)
@@ -242,22 +242,20 @@ static int conclude(struct discover *d)
         code = cmd_print(explain_report(d->words, &text), &text,
                          d->args->pod != NULL ? stdout : stderr);
     }
-    fflush(stdout);
+    code = cmd_flush(code);
     if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
         fprintf(stderr,
                 "profpull: this is %s, which is no member of the Service: the targets of all "
                 "members are shown\n",
                 sharding_self(d->sharding));
     }
-    if (!d->synced) {
-        fputs("profpull: not every source answered in time; see the log lines above\n", stderr);
-        return EXIT_PEER;
+    if (d->synced && d->missing.len == 0) {
+        return code;
     }
-    if (d->missing[0] != '\0') {
-        fprintf(stderr, "profpull: not everything could be read: %s\n", d->missing);
-        return EXIT_PEER;
-    }
-    return code;
+    fprintf(stderr, "profpull: %s: %s\n",
+            d->synced ? "not everything could be read" : "not every source answered in time",
+            d->missing.data);
+    return EXIT_PEER;
 }
 
 static int discover(struct discover *d)
@@ -268,15 +266,15 @@ static int discover(struct discover *d)
         .loop = d->loop,
         .intern = d->intern,
         .log = d->log,
+        .sources = d->sources,
         .on_group = discover_on_group,
         .on_synced = discover_on_synced,
-        .on_missing = discover_on_missing,
         .on_forbidden = d->words == NULL ? NULL : discover_on_forbidden,
         .arg = d,
         .contents = d->contents,
         .sharing = sharding_of_discovery(d->sharding),
     };
-    if (!run_discovery(d, &options, &err)) {
+    if (!run_discovery(d, &options, &d->missing, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
     }
     return conclude(d);
@@ -299,8 +297,9 @@ static bool prepare(struct discover *d, struct err *err)
     d->loop = loop_new(err);
     d->leaders = leaders_new();
     d->contents = http_contents_new();
+    d->sources = sources_new(NULL);
     if (d->intern == NULL || d->log == NULL || d->loop == NULL || d->leaders == NULL ||
-        d->contents == NULL) {
+        d->contents == NULL || d->sources == NULL) {
         return err->kind == ERR_NONE && err_memory(err);
     }
     if (!make_sharding(d, err)) {
@@ -346,6 +345,7 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
     }
     struct err err = ERR_INIT;
     struct discover d = {.args = args, .config = config};
+    buf_init(&d.missing, LINE_MAX_BYTES);
     int code = prepare(&d, &err) ? discover(&d) : cmd_fail(EXIT_INPUT, &err);
     explain_free(d.words);
     pipeline_free(d.pipeline);
@@ -353,6 +353,8 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
     sharding_free(d.sharding);
     loop_free(d.loop);
     http_contents_free(d.contents);
+    sources_free(d.sources);
+    buf_done(&d.missing);
     intern_free(d.intern);
     log_free(d.log);
     config_unref(config);

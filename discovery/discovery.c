@@ -18,6 +18,11 @@
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 /* "kubernetes/<n>/" */
 #define PREFIX_MAX 40
+/* What is said of a source that cannot be read. */
+#define WHY_MAX ((size_t)64 * 1024)
+/* How that is called of which no job is the owner. */
+#define SOURCE_MEMBERS "sharding"
+#define SOURCE_CONTENTS "secrets"
 /* A source's name: prefix, role, "/", namespace, "/", name. */
 #define SOURCE_MAX (PREFIX_MAX + 32 + OBJECT_KEY_MAX)
 
@@ -30,7 +35,8 @@
 struct subscriber {
     const struct kube_source *source;
     size_t job;
-    char prefix[PREFIX_MAX]; /* of the source's name; "" unless the job has several */
+    char name[PREFIX_MAX]; /* "kubernetes/<n>" */
+    bool several;          /* the job has others: the name is part of those of its groups */
 };
 
 struct kube_source {
@@ -45,7 +51,8 @@ struct kube_source {
 struct list_source {
     struct discovery *d;
     size_t job;
-    char name[PREFIX_MAX]; /* of files: the part before the path */
+    char shown[PREFIX_MAX]; /* "file/<n>" */
+    char name[PREFIX_MAX];  /* of files: the part before the path, "file/<n>/" */
     struct static_group fixed;
     struct file_sd *files;
     struct http_sd *url;
@@ -69,11 +76,9 @@ struct discovery {
     size_t n_subscribers;
     struct list_source *lists;
     size_t n_lists;
-    size_t n_pending; /* URLs that have not been read yet */
     bool started;
     bool synced;
-    char missing[DISCOVERY_MISSING_MAX]; /* as last reported */
-    int64_t unread[UNREAD_COUNT];        /* as counted in the metrics */
+    int64_t unread[UNREAD_COUNT]; /* as counted in the metrics */
     int64_t groups[GROUPS_COUNT]; /* as counted in the metrics; files and URLs count themselves */
 };
 
@@ -119,7 +124,8 @@ static void discovery_on_object(void *arg, const struct target_group *found)
             continue;
         }
         char name[SOURCE_MAX];
-        snprintf(name, sizeof(name), "%s%s", s->prefix, found->source);
+        snprintf(name, sizeof(name), "%s%s%s", s->several ? s->name : "", s->several ? "/" : "",
+                 found->source);
         struct target_group group = *found;
         group.job = s->job;
         group.source = name;
@@ -148,38 +154,60 @@ static void set_unread(struct discovery *d, enum discovery_unread reason, size_t
     d->unread[reason] = (int64_t)now;
 }
 
-static void report_missing(struct discovery *d, const char *text)
+static const char *job_name(const struct discovery *d, size_t job)
 {
-    if (strcmp(text, d->missing) == 0) {
-        return;
-    }
-    snprintf(d->missing, sizeof(d->missing), "%s", text);
-    if (d->options.on_missing != NULL) {
-        d->options.on_missing(d->options.arg, d->missing);
+    return d->options.config->jobs[job].name;
+}
+
+static void report_watches(struct discovery *d, struct buf *why)
+{
+    for (size_t i = 0; i < d->n_subscribers; i++) {
+        const struct subscriber *s = &d->subscribers[i];
+        buf_clear(why);
+        enum source_state state = kubernetes_state(s->source->kubernetes, why);
+        sources_set(d->options.sources, job_name(d, s->job), s->name, state, why->data);
     }
 }
 
-/* What has been read may have changed. */
+/* What jobs need besides their sources. */
+static void report_others(struct discovery *d, struct buf *why)
+{
+    if (d->peers != NULL) {
+        buf_clear(why);
+        enum source_state state = peers_state(d->peers, why);
+        sources_set(d->options.sources, "", SOURCE_MEMBERS, state, why->data);
+    }
+    if (d->contents != NULL) {
+        buf_clear(why);
+        kube_contents_missing(d->contents, why);
+        sources_set(d->options.sources, "", SOURCE_CONTENTS,
+                    why->len > 0 ? SOURCE_FAILS : SOURCE_WORKS, why->data);
+    }
+}
+
+static void count_unread(struct discovery *d)
+{
+    struct reflectors_unread n = reflectors_unread(&d->reflectors);
+    if (d->peers != NULL) {
+        struct reflectors_unread peers = peers_unread(d->peers);
+        n.pending += peers.pending;
+        n.refused += peers.refused;
+    }
+    set_unread(d, UNREAD_PENDING, n.pending);
+    set_unread(d, UNREAD_REFUSED, n.refused);
+}
+
+/* What can be read may have changed. */
 static void discovery_on_progress(void *arg)
 {
     struct discovery *d = arg;
-    struct buf text;
-    buf_init(&text, sizeof(d->missing) - 1);
-    struct reflectors_missing peers = {0};
-    if (d->peers != NULL) {
-        peers = peers_missing(d->peers, &text);
-    }
-    struct reflectors_missing lists = reflectors_missing(&d->reflectors, &text);
-    if (d->n_pending > 0) {
-        buf_printf(&text, "%s%zu URLs with targets not read yet", text.len == 0 ? "" : "; ",
-                   d->n_pending);
-    }
-    kube_contents_missing(d->contents, &text);
-    set_unread(d, UNREAD_PENDING, peers.pending + lists.pending);
-    set_unread(d, UNREAD_REFUSED, peers.refused + lists.refused);
-    report_missing(d, buf_ok(&text) ? text.data : "out of memory");
-    buf_done(&text);
-    if (d->started && !d->synced && d->n_pending == 0 && lists.pending == 0) {
+    struct buf why;
+    buf_init(&why, WHY_MAX);
+    report_watches(d, &why);
+    report_others(d, &why);
+    count_unread(d);
+    buf_done(&why);
+    if (d->started && !d->synced && sources_count(d->options.sources, SOURCE_WAITS) == 0) {
         d->synced = true;
         if (d->options.on_synced != NULL) {
             d->options.on_synced(d->options.arg);
@@ -209,10 +237,10 @@ static void discovery_on_list(void *arg, const char *source, struct labels *cons
     s->d->options.on_group(s->d->options.arg, &group);
 }
 
-static void discovery_on_list_synced(void *arg)
+static void discovery_on_list_state(void *arg, enum source_state state, const char *why)
 {
-    struct list_source *s = arg;
-    s->d->n_pending--;
+    const struct list_source *s = arg;
+    sources_set(s->d->options.sources, job_name(s->d, s->job), s->shown, state, why);
     discovery_on_progress(s->d);
 }
 
@@ -226,6 +254,7 @@ static void start_list(struct list_source *s)
         discovery_on_list(s, s->name, s->fixed.at, s->fixed.n);
         static_group_done(&s->fixed);
         set_groups(s->d, GROUPS_STATIC, s->d->groups[GROUPS_STATIC] + 1);
+        discovery_on_list_state(s, SOURCE_WORKS, "");
     }
 }
 
@@ -255,6 +284,7 @@ static void discovery_on_contents(void *arg)
 static void discovery_start(void *arg)
 {
     struct discovery *d = arg;
+    discovery_on_progress(d);
     if (d->contents != NULL) {
         kube_contents_start(d->contents);
     } else {
@@ -370,9 +400,8 @@ static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool s
     struct subscriber *s = &d->subscribers[d->n_subscribers++];
     s->source = source;
     s->job = job;
-    if (several) {
-        snprintf(s->prefix, sizeof(s->prefix), "kubernetes/%zu/", index);
-    }
+    s->several = several;
+    snprintf(s->name, sizeof(s->name), "%s/%zu", config_source_kind_name(SOURCE_KUBERNETES), index);
     return true;
 }
 
@@ -381,16 +410,19 @@ static bool add_list(struct discovery *d, size_t job, size_t index, struct err *
     const struct config_source *config = &d->options.config->jobs[job].sources[index];
     struct list_source *s = &d->lists[d->n_lists++];
     *s = (struct list_source){.d = d, .job = job};
-    snprintf(s->name, sizeof(s->name), "%s/%zu%s", config_source_kind_name(config->kind), index,
+    snprintf(s->shown, sizeof(s->shown), "%s/%zu", config_source_kind_name(config->kind), index);
+    snprintf(s->name, sizeof(s->name), "%.*s%s", PREFIX_MAX - 2, s->shown,
              config->kind == SOURCE_FILE ? "/" : "");
+    sources_set(d->options.sources, job_name(d, job), s->shown, SOURCE_WAITS, "not read yet");
     struct list_options options = {
+        .job = job_name(d, job),
         .source = s->name,
         .loop = d->options.loop,
         .intern = d->options.intern,
         .log = d->options.log,
         .counters = &d->counters,
         .on_change = discovery_on_list,
-        .on_synced = discovery_on_list_synced,
+        .on_state = discovery_on_list_state,
         .arg = s,
     };
     switch (config->kind) {
@@ -403,7 +435,6 @@ static bool add_list(struct discovery *d, size_t job, size_t index, struct err *
         }
         options.http = d->http_sd;
         s->url = http_sd_new(&config->http, &options);
-        d->n_pending++;
         return s->url != NULL || err_memory(err);
     default:
         return static_group_make(&config->fixed, 1, NULL, d->options.intern, &s->fixed, err);
@@ -547,11 +578,26 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
     return d;
 }
 
+static void forget_sources(struct discovery *d)
+{
+    for (size_t i = 0; i < d->n_subscribers; i++) {
+        const struct subscriber *s = &d->subscribers[i];
+        sources_forget(d->options.sources, job_name(d, s->job), s->name);
+    }
+    for (size_t i = 0; i < d->n_lists; i++) {
+        const struct list_source *s = &d->lists[i];
+        sources_forget(d->options.sources, job_name(d, s->job), s->shown);
+    }
+    sources_forget(d->options.sources, "", SOURCE_MEMBERS);
+    sources_forget(d->options.sources, "", SOURCE_CONTENTS);
+}
+
 struct discovery *discovery_free(struct discovery *d)
 {
     if (d == NULL) {
         return NULL;
     }
+    forget_sources(d);
     reflectors_free(&d->reflectors);
     peers_free(d->peers);
     kube_contents_free(d->contents);

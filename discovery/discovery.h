@@ -23,11 +23,9 @@
 #include "base/metrics.h"
 #include "config/config.h"
 #include "discovery/callbacks.h"
+#include "discovery/sources.h"
 #include "http/contents.h"
 #include "model/group.h"
-
-/* With NUL. */
-#define DISCOVERY_MISSING_MAX 8192
 
 struct discovery;
 
@@ -37,6 +35,7 @@ struct discovery_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
+    struct sources *sources; /* gets which sources can be read; outlives discovery */
     /* On the loop's thread. The group is valid during the call. */
     void (*on_group)(void *arg, const struct target_group *group);
     /* Whether a label of a Kubernetes object can have an effect on the targets of a job; asked once
@@ -47,9 +46,6 @@ struct discovery_options {
     /* On the loop's thread, once: every source has been read for the first time, or the API server
      * refuses it (403, 404). May be NULL. */
     void (*on_synced)(void *arg);
-    /* On the loop's thread, when it changes: what has not been read since the start and why,
-     * without a line break, at most DISCOVERY_MISSING_MAX bytes; "" if all has. May be NULL. */
-    void (*on_missing)(void *arg, const char *text);
     /* On the loop's thread, when a permission turns out to be missing; not again while it stays so.
      * May be NULL. */
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);

@@ -14,6 +14,9 @@
 #define SOURCE_PREFIX_MAX 32
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 20
+/* The most parts of a source that are named as not readable, and what is said of one. */
+#define PARTS_SAID 16
+#define WHY_MAX ((size_t)2048)
 
 /* One reflector that the source listens to: its own objects, or those joined to them. */
 struct part {
@@ -552,6 +555,29 @@ struct kubernetes *kubernetes_new(const struct kubernetes_options *options, stru
     }
     err_memory(err);
     return NULL;
+}
+
+enum source_state kubernetes_state(const struct kubernetes *k, struct buf *why)
+{
+    size_t n[] = {[SOURCE_WAITS] = 0, [SOURCE_WORKS] = 0, [SOURCE_FAILS] = 0};
+    size_t said = 0;
+    for (size_t i = 0; i < k->n_parts; i++) {
+        struct buf one;
+        buf_init(&one, WHY_MAX);
+        enum source_state state = reflector_state(k->parts[i].reflector, &one);
+        n[state]++;
+        if (state != SOURCE_WORKS && said++ < PARTS_SAID) {
+            buf_printf(why, "%s%s", said == 1 ? "" : "; ", one.data);
+        }
+        buf_done(&one);
+    }
+    if (said > PARTS_SAID) {
+        buf_printf(why, "; and %zu more", said - PARTS_SAID);
+    }
+    if (n[SOURCE_WAITS] > 0) {
+        return SOURCE_WAITS;
+    }
+    return n[SOURCE_FAILS] > 0 ? SOURCE_FAILS : SOURCE_WORKS;
 }
 
 struct kubernetes *kubernetes_free(struct kubernetes *k)

@@ -40,6 +40,8 @@ struct kubernetes *kubernetes_new(const struct kubernetes_options *options, stru
 /* After the reflectors. Accepts NULL, returns NULL. */
 struct kubernetes *kubernetes_free(struct kubernetes *k);
 struct store_counts kubernetes_counts(const struct kubernetes *k);
+/* Whether all that it listens to can be read; appends why not. */
+enum source_state kubernetes_state(const struct kubernetes *k, struct buf *why);
 /* The owners have changed: reports objects that are no longer ours as removed, and lists again
  * within that time if others have become ours. */
 void kubernetes_reassign(struct kubernetes *k, int64_t within_ms);

@@ -343,9 +343,14 @@ void peers_start(struct peers *p)
     reflectors_start(&p->reflectors);
 }
 
-struct reflectors_missing peers_missing(const struct peers *p, struct buf *text)
+enum source_state peers_state(const struct peers *p, struct buf *why)
 {
-    return reflectors_missing(&p->reflectors, text);
+    return reflector_state(p->reflectors.first, why);
+}
+
+struct reflectors_unread peers_unread(const struct peers *p)
+{
+    return reflectors_unread(&p->reflectors);
 }
 
 struct peers *peers_free(struct peers *p)

@@ -60,8 +60,9 @@ struct peers_options {
 /* The error says if the namespace is not known. */
 struct peers *peers_new(const struct peers_options *options, struct err *err);
 void peers_start(struct peers *p);
-/* Whether the members have not been read; see reflectors_missing(). */
-struct reflectors_missing peers_missing(const struct peers *p, struct buf *text);
+/* Whether the members can be read; see reflector_state() and reflectors_unread(). */
+enum source_state peers_state(const struct peers *p, struct buf *why);
+struct reflectors_unread peers_unread(const struct peers *p);
 struct peers *peers_free(struct peers *p); /* accepts NULL, returns NULL */
 
 #endif

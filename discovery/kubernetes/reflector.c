@@ -40,6 +40,7 @@ struct reflector {
     bool synced;
     bool warned_unknown;
     const char *problem;  /* the last request failed and this was logged; else NULL */
+    const char *lost;     /* how the last request ended, if no other one was accepted since */
     struct err no_stream; /* why a list was not streamed, to be logged */
 };
 
@@ -224,10 +225,20 @@ static void log_found(struct reflector *r)
 
 static void note_failure(struct reflector *r, enum watch_result result)
 {
+    const char *how = watch_result_name(result);
     /* An expired version, or a stream that is not supported, is followed by a list at once. */
-    if (!r->synced && result != WATCH_EXPIRED && result != WATCH_UNSUPPORTED &&
-        r->missing != result) {
+    if (result != WATCH_EXPIRED && result != WATCH_UNSUPPORTED && r->lost != how) {
         r->missing = result;
+        r->lost = how;
+        report_progress(r);
+    }
+}
+
+static void note_answer(struct reflector *r)
+{
+    bool was_lost = r->lost != NULL;
+    r->lost = NULL;
+    if (was_lost) {
         report_progress(r);
     }
 }
@@ -237,48 +248,61 @@ static bool is_refused(const struct reflector *r)
     return r->missing == WATCH_FORBIDDEN || r->missing == WATCH_NOT_FOUND;
 }
 
+/* "pods in namespace shop" */
+static void put_what(const struct reflector *r, struct buf *text)
+{
+    buf_puts(text, r->options.resource->plural);
+    if (r->options.namespace == NULL) {
+        buf_puts(text, " in the whole cluster");
+    } else {
+        buf_printf(text, " in namespace %.*s", OBJECT_NAMESPACE_MAX, r->options.namespace);
+    }
+}
+
 static void describe_missing(const struct reflector *r, struct buf *text)
 {
     const struct kube_resource *resource = r->options.resource;
-    bool everywhere = r->options.namespace == NULL;
-    char where[OBJECT_NAMESPACE_MAX + 32] = "the whole cluster";
-    if (!everywhere) {
-        snprintf(where, sizeof(where), "namespace %.*s", OBJECT_NAMESPACE_MAX,
-                 r->options.namespace);
-    }
-    buf_puts(text, text->len == 0 ? "" : "; ");
     if (r->missing == WATCH_FORBIDDEN) {
-        buf_printf(text,
-                   "not allowed to list %s in %s (a %s needs the verbs list and watch on %s%s%s)",
-                   resource->plural, where, everywhere ? "ClusterRole" : "Role", resource->plural,
+        buf_puts(text, "not allowed to list ");
+        put_what(r, text);
+        buf_printf(text, " (a %s needs the verbs list and watch on %s%s%s)",
+                   r->options.namespace == NULL ? "ClusterRole" : "Role", resource->plural,
                    resource->group[0] == '\0' ? "" : " of ", resource->group);
     } else if (r->missing == WATCH_NOT_FOUND) {
-        buf_printf(text, "the API server does not have %s in %s (404)", resource->plural, where);
+        buf_puts(text, "the API server does not have ");
+        put_what(r, text);
+        buf_puts(text, " (404)");
     } else {
-        buf_printf(text, "%s in %s not read yet%s%s", resource->plural, where,
+        put_what(r, text);
+        buf_printf(text, " not read yet%s%s",
                    r->missing == WATCH_DONE ? "" : ": the last request ended as ",
                    r->missing == WATCH_DONE ? "" : watch_result_name(r->missing));
     }
 }
 
-struct reflectors_missing reflectors_missing(const struct reflectors *all, struct buf *text)
+enum source_state reflector_state(const struct reflector *r, struct buf *why)
 {
-    struct reflectors_missing missing = {0};
+    if (r->synced && r->lost == NULL) {
+        return SOURCE_WORKS;
+    }
+    if (!r->synced) {
+        describe_missing(r, why);
+        return is_refused(r) ? SOURCE_FAILS : SOURCE_WAITS;
+    }
+    buf_puts(why, "changes of ");
+    put_what(r, why);
+    buf_printf(why, " are not seen: the last request ended as %s", r->lost);
+    return SOURCE_FAILS;
+}
+
+struct reflectors_unread reflectors_unread(const struct reflectors *all)
+{
+    struct reflectors_unread unread = {0};
     for (const struct reflector *r = all->first; r != NULL; r = r->next) {
-        if (r->synced) {
-            continue;
-        }
-        missing.refused += is_refused(r) ? 1 : 0;
-        missing.pending += is_refused(r) ? 0 : 1;
-        if (missing.refused + missing.pending <= REFLECTORS_SHOWN) {
-            describe_missing(r, text);
-        }
+        unread.refused += !r->synced && is_refused(r);
+        unread.pending += !r->synced && !is_refused(r);
     }
-    size_t n = missing.refused + missing.pending;
-    if (n > REFLECTORS_SHOWN) {
-        buf_printf(text, "; and %zu more", n - REFLECTORS_SHOWN);
-    }
-    return missing;
+    return unread;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -316,6 +340,7 @@ static bool reflector_on_head(void *arg, long status, const char *content_type)
     r->accepted = status == 200;
     watch_head(r->machine, status);
     if (r->accepted) {
+        note_answer(r);
         report_reachable(r, true);
     }
     return true;

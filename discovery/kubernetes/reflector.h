@@ -15,6 +15,7 @@
 #include "discovery/kubernetes/roles.h"
 #include "discovery/kubernetes/store.h"
 #include "discovery/kubernetes/watch.h"
+#include "discovery/sources.h"
 #include "http/http.h"
 
 /* The pace of reflector_relist(): this many lists at once, then one each period. */
@@ -56,7 +57,7 @@ struct reflector_env {
     /* See struct discovery_options. */
     int64_t list_progress_ms;
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
-    /* What reflectors_missing() says may have changed. NULL if on_forbidden is. */
+    /* What reflector_state() says may have changed. NULL if on_forbidden is. */
     void (*on_progress)(void *arg);
     void *arg;
 };
@@ -72,16 +73,16 @@ struct reflectors {
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options);
 void reflectors_start(struct reflectors *all);
 
+/* Whether it can be read; appends why not. */
+enum source_state reflector_state(const struct reflector *r, struct buf *why);
+
 /* How many lists have not been read since the start, by the reason. */
-struct reflectors_missing {
+struct reflectors_unread {
     size_t pending; /* not yet, or the request failed and is repeated */
     size_t
         refused; /* the server does not allow it (403), or does not have it (404); repeated, too */
 };
-/* Counts them, and appends what is said about the first REFLECTORS_SHOWN to text, separated by
- * semicolons. */
-#define REFLECTORS_SHOWN 16
-struct reflectors_missing reflectors_missing(const struct reflectors *all, struct buf *text);
+struct reflectors_unread reflectors_unread(const struct reflectors *all);
 /* Ends all requests and frees all. */
 void reflectors_free(struct reflectors *all);
 /* Lists again within that time, for all listeners, though the objects have not changed: at a random

@@ -48,7 +48,8 @@ struct file_sd {
     struct loop_timer *timer;
     struct event *event;
     struct buf text;
-    int notify; /* -1 if the system gives none */
+    struct err why; /* of this scan: the first file or pattern that could not be read */
+    int notify;     /* -1 if the system gives none */
     int64_t next_at;
     uint32_t scan;
     bool warned_full;
@@ -61,6 +62,15 @@ static void free_file(void *p)
         listing_done(&file->listing);
         free(file->source);
         free(file);
+    }
+}
+
+/* Remembers what is wrong with a file or a pattern. */
+static void note(struct file_sd *f, const char *name, const struct err *err)
+{
+    if (f->why.kind == ERR_NONE) {
+        f->why = *err;
+        (void)err_wrap(&f->why, "%s", name);
     }
 }
 
@@ -122,6 +132,9 @@ static void read_file(struct file_sd *f, const char *path, size_t pattern)
     bool ok = target_file_read(path, &f->text, &err);
     const struct sv text = {f->text.data, f->text.len};
     listing_update(&file->listing, &f->options, ok ? &text : NULL, &err);
+    if (file->listing.broken) {
+        note(f, path, &err);
+    }
 }
 
 /* ---- all files ------------------------------------------------------------------------------- */
@@ -134,6 +147,7 @@ static bool check_directory(struct file_sd *f, struct pattern *p)
     bool lost = fd < 0;
     if (lost) {
         err_sys(&err, "cannot open the directory");
+        note(f, p->text, &err);
         metric_inc(f->options.counters->file_refreshes[REFRESH_FAILED]);
     } else {
         close(fd);
@@ -175,6 +189,9 @@ static void read_matches(struct file_sd *f, size_t index)
         read_file(f, found.gl_pathv[i], index);
     }
     if (result != 0 && result != GLOB_NOMATCH) {
+        struct err err = ERR_INIT;
+        err_sys(&err, "cannot read the directory");
+        note(f, f->patterns[index].text, &err);
         f->patterns[index].lost = true; /* nothing of it is removed */
         metric_inc(f->options.counters->file_refreshes[REFRESH_FAILED]);
     }
@@ -211,6 +228,7 @@ static void file_sd_scan(void *arg)
     struct file_sd *f = arg;
     const struct config_strings *files = &f->config->files;
     f->scan++;
+    err_clear(&f->why);
     for (size_t i = 0; i < files->n; i++) {
         struct pattern *p = &f->patterns[i];
         watch_directory(f, p);
@@ -222,6 +240,8 @@ static void file_sd_scan(void *arg)
     }
     remove_vanished(f);
     buf_done(&f->text);
+    bool fails = f->why.kind != ERR_NONE;
+    f->options.on_state(f->options.arg, fails ? SOURCE_FAILS : SOURCE_WORKS, f->why.msg);
     set_timer(f, clock_mono_ms() + f->config->refresh_ms);
 }
 

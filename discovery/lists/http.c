@@ -21,7 +21,6 @@ struct http_sd {
     struct loop_timer *timer;
     struct http_transfer *transfer;
     int64_t started_ms;
-    bool synced;
     char *shown; /* the URL without its query, for the log */
 };
 
@@ -56,10 +55,9 @@ static void finish(struct http_sd *h, const struct sv *text, struct err *err)
 {
     listing_update(&h->listing, &h->options, text, err);
     loop_timer_at(h->timer, h->started_ms + h->config->refresh_ms);
-    if (!h->synced) {
-        h->synced = true;
-        h->options.on_synced(h->options.arg);
-    }
+    (void)err_wrap(err, "%s", h->shown);
+    h->options.on_state(h->options.arg, h->listing.broken ? SOURCE_FAILS : SOURCE_WORKS,
+                        h->listing.broken ? err->msg : "");
 }
 
 static void http_sd_on_done(void *arg, const struct http_response *response)
@@ -121,6 +119,9 @@ struct http_sd *http_sd_new(const struct config_http_sd *config, const struct li
 
 void http_sd_start(struct http_sd *h)
 {
+    struct err err = ERR_INIT;
+    (void)err_set(&err, ERR_NETWORK, "%s not read yet", h->shown);
+    h->options.on_state(h->options.arg, SOURCE_WAITS, err.msg);
     loop_timer_after(h->timer, 0);
 }
 

@@ -32,14 +32,15 @@ enum discovery_refresh listing_take(struct listing *l, struct sv text, struct in
     return REFRESH_CHANGED;
 }
 
-static void log_state(const struct listing *l, struct log *log, const struct err *err)
+static void log_state(const struct listing *l, const struct list_options *options,
+                      const struct err *err)
 {
     if (l->broken) {
-        log_warn(log, l->messages->broken, LOG_STR(l->messages->key, l->shown),
-                 LOG_INT("targets", l->n), LOG_ERR(err));
+        log_warn(options->log, l->messages->broken, LOG_STR("job", options->job),
+                 LOG_STR(l->messages->key, l->shown), LOG_INT("targets", l->n), LOG_ERR(err));
     } else {
-        log_info(log, l->messages->good, LOG_STR(l->messages->key, l->shown),
-                 LOG_INT("targets", l->n));
+        log_info(options->log, l->messages->good, LOG_STR("job", options->job),
+                 LOG_STR(l->messages->key, l->shown), LOG_INT("targets", l->n));
     }
 }
 
@@ -55,7 +56,7 @@ void listing_update(struct listing *l, const struct list_options *options, const
     metric_inc(l->refreshes[result]);
     metric_gauge_add(l->groups, (l->n > 0) - had_targets);
     if (l->broken != was_broken) {
-        log_state(l, options->log, err);
+        log_state(l, options, err);
     }
     if (result == REFRESH_CHANGED) {
         options->on_change(options->arg, l->source, targets.at, targets.n);

@@ -20,9 +20,11 @@
 #include "config/config.h"
 #include "discovery/counters.h"
 #include "discovery/lists/static.h"
+#include "discovery/sources.h"
 
 /* What file_sd and http_sd are created with. All of it is referenced. */
 struct list_options {
+    const char *job;    /* for the log */
     const char *source; /* the name of the group; of files: its part before the path */
     struct loop *loop;
     struct http_client *http; /* http_sd */
@@ -31,8 +33,8 @@ struct list_options {
     const struct discovery_counters *counters;
     /* The current targets of a list; n 0: it has none. */
     void (*on_change)(void *arg, const char *source, struct labels *const *targets, size_t n);
-    /* http_sd, once: the first request has ended, well or not. */
-    void (*on_synced)(void *arg);
+    /* After each reading; why is for what has failed. */
+    void (*on_state)(void *arg, enum source_state state, const char *why);
     void *arg;
 };
 

@@ -437,7 +437,8 @@ func TestReady(t *testing.T) {
 `+staticTargets("static", static)+"write:\n", 1)
 	p := run(t, config)
 	waitProfiles(t, server, 4, nil)
-	if status, text := p.get("/-/ready"); status != 503 || text == "" {
+	if status, text := p.get("/-/ready"); status != 503 ||
+		!strings.HasPrefix(text, "discovery has not read every source yet: job \"") || !strings.Contains(text, "\": pods in the whole cluster not read yet") {
 		t.Errorf("/-/ready before the first list: %d %q", status, text)
 	}
 	cluster.ListFaults.Set(nil)

@@ -60,9 +60,12 @@ struct world {
     struct buf requests;  /* URIs, one per line, timeoutSeconds as T */
     struct buf groups;    /* the reported groups, one per line */
     struct buf forbidden; /* events of missing permissions, one per line */
-    struct buf missing;   /* what has not been read, one line for each change */
-    struct buf headers;   /* Authorization and Accept of the last request */
-    const char *until;    /* the test ends when groups has this */
+    struct buf missing;   /* what cannot be read, one line for each change */
+    char last_missing[4096];
+    struct sources *sources;
+    struct loop_timer *poll; /* looks whether that has changed */
+    struct buf headers;      /* Authorization and Accept of the last request */
+    const char *until;       /* the test ends when groups has this */
     bool synced;
     bool late;
     struct loop_timer *watchdog;
@@ -241,10 +244,22 @@ static inline void on_forbidden(void *arg, const struct discovery_forbidden *wha
                what->namespace == NULL ? "the whole cluster" : what->namespace);
 }
 
-static inline void on_missing(void *arg, const char *text)
+#define POLL_MS 5
+
+/* Appends to `missing` what cannot be read now, if that has changed. A request is repeated later
+ * than the next look. */
+static inline void on_poll(void *arg)
 {
     struct world *w = arg;
-    buf_printf(&w->missing, "%s\n", text);
+    loop_timer_after(w->poll, POLL_MS);
+    struct buf now;
+    buf_init(&now, 1 << 16);
+    sources_missing(w->sources, &now);
+    if (strcmp(now.data, w->last_missing) != 0) {
+        snprintf(w->last_missing, sizeof(w->last_missing), "%s", now.data);
+        buf_printf(&w->missing, "%s\n", now.data);
+    }
+    buf_done(&now);
 }
 
 static inline void on_late(void *arg)
@@ -262,6 +277,8 @@ static inline void setup(struct world *w, struct rule *rules, size_t n_rules)
     w->intern = intern_new();
     w->metrics = metrics_new();
     w->log = testing_log_new();
+    w->sources = sources_new(w->metrics);
+    assert_non_null(w->sources);
     assert_non_null(w->loop);
     assert_non_null(w->intern);
     assert_non_null(w->metrics);
@@ -271,6 +288,8 @@ static inline void setup(struct world *w, struct rule *rules, size_t n_rules)
     buf_init(&w->forbidden, 1 << 16);
     buf_init(&w->missing, 1 << 16);
     w->watchdog = loop_timer_new(w->loop, on_late, w);
+    w->poll = loop_timer_new(w->loop, on_poll, w);
+    loop_timer_after(w->poll, POLL_MS);
     w->drip.timer = loop_timer_new(w->loop, on_drip, w);
     start_server(w);
 }
@@ -285,10 +304,10 @@ static inline void start(struct world *w, const struct config *config)
             .intern = w->intern,
             .log = testing_log(w->log),
             .metrics = w->metrics,
+            .sources = w->sources,
             .on_group = on_group,
             .on_synced = on_synced,
             .on_forbidden = on_forbidden,
-            .on_missing = on_missing,
             .arg = w,
             .list_progress_ms = w->list_progress_ms,
         },
@@ -304,6 +323,7 @@ static inline void run(struct world *w, const struct config *config, const char 
     start(w, config);
     loop_timer_after(w->watchdog, PATIENCE_MS);
     loop_run(w->loop);
+    on_poll(w);
     CHECK_INT(w->late, false, w->groups.data);
 }
 
@@ -326,10 +346,12 @@ static inline void teardown(struct world *w)
     }
     evhttp_free(w->server);
     loop_timer_free(w->watchdog);
+    loop_timer_free(w->poll);
     loop_timer_free(w->drip.timer);
     loop_free(w->loop);
     intern_free(w->intern);
     metrics_free(w->metrics);
+    sources_free(w->sources);
     testing_log_done(w->log);
     buf_done(&w->requests);
     buf_done(&w->groups);

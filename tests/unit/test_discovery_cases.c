@@ -64,6 +64,13 @@ void reflector_relist(struct reflector *r, int64_t within_ms)
     r->n_relists++;
 }
 
+enum source_state reflector_state(const struct reflector *r, struct buf *why)
+{
+    (void)r;
+    (void)why;
+    return SOURCE_WORKS;
+}
+
 /* ---- the source ------------------------------------------------------------------------------ */
 
 static void print_target(struct world *w, const struct labels *target)

@@ -211,12 +211,12 @@ static void test_forbidden(void **state)
     while (!w.late && strstr(w.missing.data, "\n\n") == NULL) {
         loop_run_once(w.loop);
     }
-    CHECK_STR(w.missing.data,
-              "pods in namespace ns not read yet\n"
-              "not allowed to list pods in namespace ns (a Role needs the verbs list and watch on "
-              "pods)\n"
-              "\n",
-              "");
+    CHECK_CONTAINS(w.missing.data,
+                   "job \"pods\": not allowed to list pods in namespace ns (a Role needs the verbs "
+                   "list and watch on "
+                   "pods)\n"
+                   "\n",
+                   "");
     check_metric(&w, "profpull_discovery_unread_lists{reason=\"refused\"} 0\n", "");
     teardown(&w);
 }
@@ -266,12 +266,12 @@ static void test_missing_namespaces(void **state)
     CHECK_CONTAINS(
         w.missing.data,
         "; endpointslices in namespace c not read yet: the last request ended as failed\n", row);
-    CHECK_CONTAINS(
-        w.missing.data,
-        "\nnot allowed to list endpointslices in namespace a (a Role needs the verbs list "
-        "and watch on endpointslices of discovery.k8s.io); the API server does not have "
-        "endpointslices in namespace b (404)\n",
-        row);
+    CHECK_CONTAINS(w.missing.data,
+                   "\njob \"slices\": not allowed to list endpointslices in namespace a (a Role "
+                   "needs the verbs list "
+                   "and watch on endpointslices of discovery.k8s.io); the API server does not have "
+                   "endpointslices in namespace b (404)\n",
+                   row);
     check_metric(&w, "profpull_discovery_unread_lists{reason=\"refused\"} 2\n", "");
     check_metric(&w, "profpull_discovery_unread_lists{reason=\"pending\"} 0\n", "");
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"not_found\"} 1\n",
@@ -425,6 +425,36 @@ static void test_no_jobs(void **state)
     teardown(&w);
 }
 
+/* Readiness does not wait for lists that cannot be read, but says which those are. */
+static void test_lists_that_fail(void **state)
+{
+    (void)state;
+    struct rule rules[] = {{.part = "/targets", .status = 500, .body = "oops"}};
+    struct world w;
+    setup(&w, rules, 1);
+    testing_log_expect(w.log, "http_sd: no list of targets");
+    testing_log_expect(w.log, "file_sd: the file cannot be used");
+    char url[128];
+    snprintf(url, sizeof(url), "%s/targets?token=secret", w.url);
+    const char *files[] = {"/nonexistent/targets.json"};
+    struct config_source sources[] = {
+        {.kind = SOURCE_HTTP, .http = {.url = url, .refresh_ms = 60000}},
+        {.kind = SOURCE_FILE, .file = {.files = {files, 1}, .refresh_ms = 60000}},
+    };
+    struct config_job job = {.name = "lists", .sources = sources, .n_sources = 2};
+    struct config config = {.jobs = &job, .n_jobs = 1};
+    run(&w, &config, "synced");
+    char want[256];
+    snprintf(want, sizeof(want),
+             "job \"lists\": %s/targets: server returned HTTP status 500; job \"lists\": "
+             "/nonexistent/targets.json: ",
+             w.url);
+    CHECK_CONTAINS(w.missing.data, want, "both");
+    check_metric(&w, "profpull_discovery_up{job=\"lists\",source=\"http/0\"} 0\n", "");
+    CHECK_CONTAINS(testing_log_text(w.log), "job=lists file=/nonexistent/targets.json", "the log");
+    teardown(&w);
+}
+
 static void test_errors_name_the_place(void **state)
 {
     (void)state;
@@ -438,8 +468,11 @@ static void test_errors_name_the_place(void **state)
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
     struct err err = ERR_INIT;
-    struct discovery_options options = {
-        .config = &config, .loop = w.loop, .intern = w.intern, .on_group = on_group};
+    struct discovery_options options = {.config = &config,
+                                        .loop = w.loop,
+                                        .intern = w.intern,
+                                        .sources = w.sources,
+                                        .on_group = on_group};
     assert_null(discovery_new(&options, &err));
     CHECK_CONTAINS(err.msg, "profpull.yaml:7:9: job \"pods\": kubeconfig /nonexistent/kubeconfig",
                    "");
@@ -457,17 +490,12 @@ static void test_errors_name_the_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages_and_watch),
-        cmocka_unit_test(test_streamed),
-        cmocka_unit_test(test_namespaces),
-        cmocka_unit_test(test_relist),
-        cmocka_unit_test(test_forbidden),
-        cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_static_only),
-        cmocka_unit_test(test_no_jobs),
-        cmocka_unit_test(test_errors_name_the_place),
-        cmocka_unit_test(test_found_again),
-        cmocka_unit_test(test_missing_namespaces),
+        cmocka_unit_test(test_pages_and_watch), cmocka_unit_test(test_streamed),
+        cmocka_unit_test(test_namespaces),      cmocka_unit_test(test_relist),
+        cmocka_unit_test(test_forbidden),       cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_static_only),     cmocka_unit_test(test_no_jobs),
+        cmocka_unit_test(test_lists_that_fail), cmocka_unit_test(test_errors_name_the_place),
+        cmocka_unit_test(test_found_again),     cmocka_unit_test(test_missing_namespaces),
         cmocka_unit_test(test_other_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

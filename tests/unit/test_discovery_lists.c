@@ -23,6 +23,7 @@ struct world {
     const char *until;
     bool late;
     char *dir;
+    char state[1024];
 };
 
 static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n)
@@ -166,6 +167,13 @@ static void listings(void **state)
     teardown(&w);
 }
 
+/* The last state, as text. */
+static void on_state(void *arg, enum source_state state, const char *why)
+{
+    struct world *w = arg;
+    snprintf(w->state, sizeof(w->state), "%s %s", source_state_name(state), why);
+}
+
 static struct file_sd *start_files(struct world *w, const struct config_file_sd *config)
 {
     struct file_sd *f = file_sd_new(config, &(struct list_options){
@@ -175,6 +183,7 @@ static struct file_sd *start_files(struct world *w, const struct config_file_sd 
                                                 .log = testing_log(w->log),
                                                 .counters = &w->counters,
                                                 .on_change = on_change,
+                                                .on_state = on_state,
                                                 .arg = w,
                                             });
     assert_non_null(f);
@@ -219,10 +228,13 @@ static void files(void **state)
     struct file_sd *f = start_files(&w, &config);
     CHECK_STR(w.reported.data, "t1.yaml a:1\n", "once, though two patterns name it");
     CHECK_CONTAINS(testing_log_text(w.log), "named.json", "what is not there is said");
+    CHECK_CONTAINS(w.state, "down /", "the source does not work");
+    CHECK_CONTAINS(w.state, "/named.json: ", "and why");
     buf_clear(&w.reported);
 
     testing_write_file(w.dir, "named.json", "[{\"targets\":[\"n:1\"]}]");
     wait_for(&w, "named.json n:1\n");
+    CHECK_STR(w.state, "up ", "it works");
     testing_write_file(w.dir, "t2.yaml", "- targets: [b:1, b:2]\n");
     wait_for(&w, "t2.yaml b:1 b:2\n");
     CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 3, "");

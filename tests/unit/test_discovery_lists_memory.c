@@ -30,7 +30,6 @@ struct world {
     struct buf reported;
     const char *until;
     bool late;
-    bool synced;
 };
 
 static void on_change(void *arg, const char *source, struct labels *const *targets, size_t n)
@@ -49,9 +48,11 @@ static void on_change(void *arg, const char *source, struct labels *const *targe
     }
 }
 
-static void on_synced(void *arg)
+static void on_state(void *arg, enum source_state state, const char *why)
 {
-    ((struct world *)arg)->synced = true;
+    (void)arg;
+    (void)state;
+    (void)why;
 }
 
 static void on_late(void *arg)
@@ -92,8 +93,7 @@ static void run_until_reported(struct world *w)
         loop_run(w->loop);
     }
     if (w->late) {
-        print_message("late: %d <%s> synced %d\n", failing_malloc_failed(), w->reported.data,
-                      w->synced);
+        print_message("late: %d <%s>\n", failing_malloc_failed(), w->reported.data);
     }
     CHECK_INT(w->late, false, w->reported.data);
 }
@@ -149,6 +149,7 @@ static void files_scenario(bool *ret_complete)
                                                  .intern = w.intern,
                                                  .counters = &w.counters,
                                                  .on_change = on_change,
+                                                 .on_state = on_state,
                                                  .arg = &w,
                                              });
     if (f != NULL) {
@@ -222,7 +223,7 @@ static void url_scenario(bool *ret_complete)
                                                                     .intern = w.intern,
                                                                     .counters = &w.counters,
                                                                     .on_change = on_change,
-                                                                    .on_synced = on_synced,
+                                                                    .on_state = on_state,
                                                                     .arg = &w});
     if (h != NULL) {
         http_sd_start(h);

@@ -1,0 +1,56 @@
+/* Which sources of targets can be read now, and why the others cannot: what readiness, metrics and
+ * the API say of discovery.
+ *
+ * The discovery thread writes it, a source at a time; any thread reads, under a short lock. It
+ * outlives the discovery that writes it.
+ */
+#ifndef PROFPULL_DISCOVERY_SOURCES_H
+#define PROFPULL_DISCOVERY_SOURCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/metrics.h"
+
+enum source_state {
+    SOURCE_WAITS, /* not read since the start, and readiness waits for it */
+    SOURCE_WORKS,
+    SOURCE_FAILS, /* refused, or the last reading failed: its targets stay as they are */
+};
+/* "pending", "up" or "down". Static storage. */
+const char *source_state_name(enum source_state state);
+
+struct source_status {
+    const char *job;  /* "" for what no job owns: the members of a sharding, Secrets */
+    const char *name; /* "kubernetes/0", "static/0", "file/1", "http/0" */
+    enum source_state state;
+    const char *why;  /* "" if it works */
+    int64_t since_ns; /* of this state, wall clock */
+};
+
+struct sources;
+
+/* metrics, which outlives it, gets profpull_discovery_up; may be NULL. NULL if out of memory. */
+struct sources *sources_new(struct metrics *metrics);
+struct sources *sources_free(struct sources *s); /* accepts NULL, returns NULL */
+
+/* What is known of a source now. Copies the strings; without memory for them the source keeps what
+ * was known. */
+void sources_set(struct sources *s, const char *job, const char *name, enum source_state state,
+                 const char *why);
+void sources_forget(struct sources *s, const char *job, const char *name);
+
+/* How many are in a state. Any thread, as for those that follow. */
+size_t sources_count(struct sources *s, enum source_state state);
+/* Calls fn for each, in the order in which they came, under the lock. */
+void sources_each(struct sources *s, void (*fn)(void *arg, const struct source_status *status),
+                  void *arg);
+/* The most sources that sources_missing() names. */
+#define SOURCES_SHOWN 16
+/* Appends those that do not work, and why, without a line break: `job "pods": not allowed to list
+ * pods`. Jobs with the same trouble are named together. */
+void sources_missing(struct sources *s, struct buf *text);
+
+#endif
