@@ -36,6 +36,8 @@ struct discover {
     struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
     struct leaders *leaders;
+    size_t duplicates;     /* scrapes that are set aside */
+    struct buf duplicate;  /* the first one */
     struct explain *words; /* with --explain */
     bool synced;
     bool forbidden;
@@ -43,7 +45,25 @@ struct discover {
     struct buf missing; /* what has not been read */
 };
 
-static void put_scrapes(const struct discover *d, struct target *t, struct buf *line)
+/* What becomes of a scrape beside others of the same URL. */
+static void put_sharing(struct discover *d, struct target *t, const char *source, size_t i,
+                        struct buf *line)
+{
+    struct leaders_verdict v = leaders_of(d->leaders, t, source, i);
+    if (v.follows != NULL) {
+        json_member("follows", sv_from(v.follows), line);
+    }
+    if (v.duplicate_of != NULL) {
+        json_member("duplicate_of", sv_from(v.duplicate_of), line);
+        if (d->duplicates++ == 0) {
+            buf_printf(&d->duplicate, "%s of the job \"%s\", which has it from %s: ", source,
+                       target_job(t)->name, v.duplicate_of);
+            (void)target_shown_url(t, i, &d->duplicate);
+        }
+    }
+}
+
+static void put_scrapes(struct discover *d, struct target *t, const char *source, struct buf *line)
 {
     struct buf url;
     buf_init(&url, LINE_MAX_BYTES);
@@ -58,10 +78,7 @@ static void put_scrapes(const struct discover *d, struct target *t, struct buf *
         json_member("type", sv_from(target_scrape_type(t, i)->name), line);
         json_member("url", sv_from(url.data), line);
         json_member("interval", sv_from(interval), line);
-        const char *follows = leaders_of(d->leaders, t, i);
-        if (follows != NULL) {
-            json_member("follows", sv_from(follows), line);
-        }
+        put_sharing(d, t, source, i, line);
         buf_putc(line, '}');
     }
     buf_putc(line, ']');
@@ -142,7 +159,7 @@ static void discover_on_verdict(void *arg, const struct pipeline_verdict *v)
     if (v->target == NULL) {
         put_dropped(d, v, &line);
     } else {
-        put_scrapes(d, v->target, &line);
+        put_scrapes(d, v->target, v->group->source, &line);
         put_problems(v->target, &line);
     }
     put_owner(d, v, &line);
@@ -163,6 +180,7 @@ static void discover_on_synced(void *arg)
 static void discover_on_group(void *arg, const struct target_group *group)
 {
     struct discover *d = arg;
+    leaders_group(d->leaders);
     pipeline_group(d->pipeline, group);
 }
 
@@ -248,6 +266,13 @@ static int conclude(struct discover *d)
                 "profpull: this is %s, which is no member of the Service: the targets of all "
                 "members are shown\n",
                 sharding_self(d->sharding));
+    }
+    if (d->duplicates > 0) {
+        fprintf(stderr,
+                "profpull: %zu scrape%s set aside as duplicate%s: another target of the job is "
+                "scraped there for the same type; the first is %s\n",
+                d->duplicates, d->duplicates == 1 ? " is" : "s are", d->duplicates == 1 ? "" : "s",
+                d->duplicate.data);
     }
     if (d->synced && d->missing.len == 0) {
         return code;
@@ -346,6 +371,7 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
     struct err err = ERR_INIT;
     struct discover d = {.args = args, .config = config};
     buf_init(&d.missing, LINE_MAX_BYTES);
+    buf_init(&d.duplicate, LINE_MAX_BYTES);
     int code = prepare(&d, &err) ? discover(&d) : cmd_fail(EXIT_INPUT, &err);
     explain_free(d.words);
     pipeline_free(d.pipeline);
@@ -355,6 +381,7 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
     http_contents_free(d.contents);
     sources_free(d.sources);
     buf_done(&d.missing);
+    buf_done(&d.duplicate);
     intern_free(d.intern);
     log_free(d.log);
     config_unref(config);

@@ -1,20 +1,25 @@
 #include "cli/leaders.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 
 #define KEY_MAX ((size_t)64 * 1024)
 
-/* A scrape that is not shared, or that others share. */
+/* A scrape, and each job's part in it. */
 struct leader {
-    struct leader *next; /* with the same identity, and other settings */
+    struct leader *next; /* with the same identity */
     struct target *target;
     size_t entry;
+    const struct leader *of; /* the one that it follows; NULL: none */
+    unsigned group;          /* in which it came last */
+    char source[];
 };
 
 struct leaders {
     struct map *first; /* identity -> struct leader */
+    unsigned group;
 };
 
 struct leaders *leaders_new(void)
@@ -46,40 +51,81 @@ struct leaders *leaders_free(struct leaders *l)
     return NULL;
 }
 
-static void add(struct leaders *l, struct sv key, struct leader *first, struct target *t, size_t i)
+void leaders_group(struct leaders *l)
 {
-    struct leader *leader = malloc(sizeof(*leader));
-    if (leader == NULL) {
-        return;
+    l->group++;
+}
+
+static struct leader *make(const struct leaders *l, struct target *t, const char *source, size_t i)
+{
+    size_t n = strlen(source) + 1;
+    struct leader *leader = malloc(sizeof(*leader) + n);
+    if (leader != NULL) {
+        *leader = (struct leader){.target = target_ref(t), .entry = i, .group = l->group};
+        memcpy(leader->source, source, n);
     }
-    *leader = (struct leader){.target = target_ref(t), .entry = i};
-    if (first != NULL) {
-        leader->next = first->next;
-        first->next = leader;
-    } else if (!map_put(l->first, key, leader, NULL)) {
+    return leader;
+}
+
+/* Puts it at the end: the first one of a job has the scrape. */
+static void add(struct leaders *l, struct sv key, struct leader *first, struct leader *leader)
+{
+    if (first == NULL && !map_put(l->first, key, leader, NULL)) {
         free_leader(leader);
+    }
+    for (struct leader *at = first; at != NULL; at = at->next) {
+        if (at->next == NULL) {
+            at->next = leader;
+            break;
+        }
     }
 }
 
-const char *leaders_of(struct leaders *l, struct target *t, size_t i)
+static struct leader *of_job(struct leader *first, const struct config_job *job)
+{
+    while (first != NULL && target_job(first->target) != job) {
+        first = first->next;
+    }
+    return first;
+}
+
+/* One of another job that can be shared. */
+static const struct leader *to_follow(const struct leader *first, const struct target *t, size_t i)
+{
+    while (first != NULL &&
+           (first->of != NULL || !target_can_share(first->target, first->entry, t, i))) {
+        first = first->next;
+    }
+    return first;
+}
+
+static struct leaders_verdict judge(struct leaders *l, struct sv key, struct target *t,
+                                    const char *source, size_t i)
+{
+    struct leader *first = map_get(l->first, key);
+    struct leader *own = of_job(first, target_job(t));
+    bool came_before = own != NULL && own->group != l->group && strcmp(own->source, source) == 0;
+    if (own != NULL && !came_before) {
+        return (struct leaders_verdict){.duplicate_of = own->source};
+    }
+    const struct leader *of = own == NULL ? to_follow(first, t, i) : own->of;
+    if (own == NULL && (own = make(l, t, source, i)) != NULL) {
+        own->of = of;
+        add(l, key, first, own);
+    } else if (own != NULL) {
+        own->group = l->group;
+    }
+    return (struct leaders_verdict){.follows = of == NULL ? NULL : target_job(of->target)->name};
+}
+
+struct leaders_verdict leaders_of(struct leaders *l, struct target *t, const char *source, size_t i)
 {
     struct buf key;
-    const char *job = NULL;
+    struct leaders_verdict v = {NULL, NULL};
     buf_init(&key, KEY_MAX);
     if (target_scrape_key(t, i, &key)) {
-        struct sv name = {.p = key.data, .n = key.len};
-        struct leader *first = map_get(l->first, name);
-        struct leader *leader = first;
-        while (leader != NULL && target_job(leader->target) != target_job(t) &&
-               !target_can_share(leader->target, leader->entry, t, i)) {
-            leader = leader->next;
-        }
-        if (leader == NULL) {
-            add(l, name, first, t, i);
-        } else if (target_job(leader->target) != target_job(t)) {
-            job = target_job(leader->target)->name;
-        }
+        v = judge(l, (struct sv){.p = key.data, .n = key.len}, t, source, i);
     }
     buf_done(&key);
-    return job;
+    return v;
 }

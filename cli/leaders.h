@@ -1,4 +1,4 @@
-/* Which jobs share a scrape, as the scraper would have it if it got the targets in this order
+/* Which targets share a scrape, as the scraper would have it if it got the targets in this order
  * (scraper/claims.h). One thread.
  */
 #ifndef PROFPULL_CLI_LEADERS_H
@@ -12,8 +12,15 @@ struct leaders;
 
 struct leaders *leaders_new(void);               /* NULL if out of memory */
 struct leaders *leaders_free(struct leaders *l); /* accepts NULL, returns NULL */
-/* The job whose scrape the i-th one of a target shares; NULL if it is one of its own, or if memory
- * ran out. Lives as long as the leaders. */
-const char *leaders_of(struct leaders *l, struct target *t, size_t i);
+/* The targets of a source come, perhaps once more. */
+void leaders_group(struct leaders *l);
+/* What becomes of the i-th scrape of a target of a source. Both are NULL if it is one of its own,
+ * or if memory ran out; they live as long as the leaders. */
+struct leaders_verdict {
+    const char *follows;      /* the job whose scrape it shares */
+    const char *duplicate_of; /* the source of the target of its job that is scraped instead */
+};
+struct leaders_verdict leaders_of(struct leaders *l, struct target *t, const char *source,
+                                  size_t i);
 
 #endif

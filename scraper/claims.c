@@ -6,6 +6,8 @@
 #include "scraper/engine.h"
 
 #define URL_MAX ((size_t)16 * 1024)
+/* One warning about duplicates in each period. */
+#define DUPLICATES_PERIOD_MS (INT64_C(600) * MS_PER_S)
 
 /* ---- the list of a scrape -------------------------------------------------------------------- */
 
@@ -285,22 +287,35 @@ static void adopt_claim(struct engine *e, struct scrape *sc, struct claim *c, st
 
 /* ---- joining and leaving --------------------------------------------------------------------- */
 
+/* A follower is as it should be. A duplicate is worth one warning, since nothing else shows what is
+ * not scraped; each of them is named at debug. */
 static void log_claim(struct engine *e, const struct scrape *sc, const struct claim *c)
 {
-    if (!log_enabled(e->options.log, LOG_DEBUG)) {
+    uint32_t suppressed = 0;
+    bool warn = !c->follows && log_limit_allow(&e->duplicates_limit, engine_now_ms(e),
+                                               DUPLICATES_PERIOD_MS, 1, &suppressed);
+    enum log_level level = warn ? LOG_WARN : LOG_DEBUG;
+    if (!log_enabled(e->options.log, level)) {
         return;
     }
     struct buf path;
     buf_init(&path, URL_MAX);
     mask_url(sv_from(target_path(c->target, c->entry)), target_masks_all(c->target), &path);
-    log_debug(e->options.log, c->follows ? "scrape is shared" : "duplicate scrape set aside",
-              LOG_STR("address", target_address(c->target, c->entry)),
-              LOG_STR("path", buf_ok(&path) ? path.data : ""),
-              LOG_STR("type", target_scrape_type(c->target, c->entry)->name),
-              LOG_STR("job", c->target->job_config->name),
-              LOG_STR("source", group_source(c->group)),
-              LOG_STR("scraped_by_job", sc->target->job_config->name),
-              LOG_STR("scraped_by_source", group_source(sc->group)));
+    const struct log_field fields[] = {
+        LOG_STR("address", target_address(c->target, c->entry)),
+        LOG_STR("path", buf_ok(&path) ? path.data : ""),
+        LOG_STR("type", target_scrape_type(c->target, c->entry)->name),
+        LOG_STR("job", c->target->job_config->name),
+        LOG_STR("source", group_source(c->group)),
+        LOG_STR("scraped_by_job", sc->target->job_config->name),
+        LOG_STR("scraped_by_source", group_source(sc->group)),
+        suppressed > 0 ? LOG_INT("suppressed", suppressed) : LOG_END,
+        LOG_END,
+    };
+    log_write(e->options.log, level,
+              c->follows ? "scrape is shared"
+                         : "duplicate scrape set aside: another target of the job is scraped there",
+              fields);
     buf_done(&path);
 }
 

@@ -111,6 +111,7 @@ struct engine {
     struct engine_drain drain;
     struct log_limit failures_limit;
     struct log_limit targets_limit;
+    struct log_limit duplicates_limit;
 };
 
 int64_t engine_now_ms(struct engine *e);

@@ -484,9 +484,14 @@ static void interval_changes(void **state)
 static void duplicates(void **state)
 {
     struct world *w = *state;
+    testing_log_expect(w->log, "duplicate scrape set aside");
     set(w, 0, "s", "first", AT("a:1"));
     set(w, 0, "r", "second", AT("a:1"));
+    size_t said = strlen(testing_log_text(w->log));
+    CHECK_CONTAINS(testing_log_text(w->log),
+                   "job=one source=r scraped_by_job=one scraped_by_source=s", "who and for whom");
     set(w, 0, "t", "third", AT("a:1", "a:1"));
+    assert_null(strstr(testing_log_text(w->log) + said, "level=warn"));
     CHECK_INT(scrapes(w, "duplicate"), 3, "set aside");
     CHECK_INT(metric(w, "profpull_targets_refused_total{reason=\"duplicate\"}"), 3, "counted");
     turn(w, 15000);

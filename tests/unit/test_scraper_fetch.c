@@ -349,6 +349,7 @@ static void threads(void **state)
     struct fixture *f = *state;
     static const char *const paths[] = {"/ok1", "/ok2", "/ok3", "/hang"};
     f->job.sample_max = 1; /* one process: all are kept */
+    testing_log_expect(f->log, "duplicate scrape set aside");
     for (int i = 0; i < 200; i++) {
         char source[16];
         snprintf(source, sizeof(source), "s%d", i % 7);
@@ -367,6 +368,10 @@ static void threads(void **state)
         struct sampled_service sampled[4];
         CHECK_INT(scraper_sampled(f->s, sampled, 4), 0, "nothing is left out");
         usleep(1000);
+    }
+    while (testing_metric(f->metrics, "profpull_targets_refused_total{reason=\"duplicate\"}") ==
+           0) {
+        usleep(1000); /* the loop has not come to the updates yet */
     }
     scraper_stop(f->s);
     scraper_stop(f->s);

@@ -36,6 +36,7 @@ static void fetched_once_for_both(void **state)
 {
     struct world *w = *state;
     set_both(w);
+    testing_log_expect(w->log, "duplicate scrape set aside");
     set(w, 1, "t", "third", AT("a:1"));
     CHECK_INT(scrapes(w, "follows"), 1, "the other job");
     CHECK_INT(scrapes(w, "duplicate"), 1, "its second target");
@@ -220,6 +221,7 @@ static void heirs_within_a_job(void **state)
 {
     struct world *w = *state;
     set_both(w);
+    testing_log_expect(w->log, "duplicate scrape set aside");
     set(w, 0, "t", "first again", AT("a:1"));
     set(w, 1, "t", "second again", AT("a:1"));
     CHECK_INT(scrapes(w, "duplicate"), 2, "set aside");
@@ -474,6 +476,7 @@ static void random_life(void **state)
     struct world *w = *state;
     struct rng rng;
     int64_t last[3] = {0, 0, 0};
+    testing_log_expect(w->log, "duplicate scrape set aside");
     start_deltas(w);
     rng_seed(&rng, 7);
     for (int i = 0; i < 20000 && w->n_transfers + 10 < TRANSFERS_MAX; i++) {
@@ -510,14 +513,21 @@ static void random_life(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(fetched_once_for_both), TEST(counted_by_job),
-        TEST(fetched_once_for_both), TEST(both_are_shown),
-        TEST(settings_that_differ),  TEST(sampling_ones_take_turns),
-        TEST(one_of_them_goes),      TEST(one_comes_late),
-        TEST(heirs_within_a_job),    TEST(over_the_limit),
-        TEST(settings_change),       TEST(settings_change_for_three),
-        TEST(another_pod),           TEST(one_delta_for_both),
-        TEST(refused_deltas),        TEST(baselines_of_jobs_that_part),
+        TEST(fetched_once_for_both),
+        TEST(counted_by_job),
+        TEST(both_are_shown),
+        TEST(settings_that_differ),
+        TEST(sampling_ones_take_turns),
+        TEST(one_of_them_goes),
+        TEST(one_comes_late),
+        TEST(heirs_within_a_job),
+        TEST(over_the_limit),
+        TEST(settings_change),
+        TEST(settings_change_for_three),
+        TEST(another_pod),
+        TEST(one_delta_for_both),
+        TEST(refused_deltas),
+        TEST(baselines_of_jobs_that_part),
         TEST(random_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
