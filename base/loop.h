@@ -2,7 +2,7 @@
  *
  * The thread that calls loop_run() owns the loop: its timers and HTTP clients are made, used and
  * freed on that thread, or before loop_run() is called, or after it has returned. Other threads may
- * call only loop_post() and loop_stop().
+ * call only loop_post() and loop_stop(), and make timers.
  *
  * Times are monotonic milliseconds (base/clock.h). Callbacks run on the loop's thread, never within
  * the call that armed them.

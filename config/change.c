@@ -77,12 +77,17 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+static bool is_local(const struct config_endpoint *e)
+{
+    return e->protocol != NULL && e->protocol->scheme != NULL;
+}
+
 /* Whether what one has queued and written is where the other one looks for it. */
 static bool is_same_place(const struct config_endpoint *a, const struct config_endpoint *b)
 {
-    bool on_disk = b->protocol != NULL && b->protocol->scheme != NULL;
-    return a->protocol == b->protocol && (!on_disk || is_same_text(a->url, b->url)) &&
-           is_same_text(a->spool_directory, b->spool_directory);
+    bool local = is_local(a) || is_local(b);
+    bool same = !local || (a->protocol == b->protocol && is_same_text(a->url, b->url));
+    return same && is_same_text(a->spool_directory, b->spool_directory);
 }
 
 static const struct config_endpoint *find_former(const struct config *now,

@@ -23,9 +23,10 @@
 
 /* Gives the jobs and endpoints of `next` the slots of those with the same names in `now`, and new
  * ones free slots; forward_to and the ways follow. An endpoint whose data is elsewhere from now on
- * (another protocol, another directory, another spool) counts as a new one: both exist until the
- * old one has been emptied. busy: bits of further slots whose destinations are not gone yet. Once
- * for each `next`. False if an endpoint would need a 65th slot, or memory ran out. */
+ * (another directory, a directory instead of a server, another spool) counts as a new one: both
+ * exist until the old one has been emptied. busy: bits of further slots whose destinations are not
+ * gone yet. Once for each `next`. False if an endpoint would need a 65th slot, or memory ran out.
+ */
 bool config_assign_slots(struct config *next, const struct config *now, uint64_t busy,
                          struct err *err);
 

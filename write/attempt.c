@@ -11,6 +11,9 @@
 
 struct attempt {
     struct destination *destination; /* NULL: abandoned, only the sink's thread still knows it */
+    const struct config *owner;      /* of config: a reference, or NULL */
+    const struct config_endpoint *config; /* when it began: it ends with that */
+    const struct protocol *protocol;
     TAILQ_ENTRY(attempt) link;
     struct send_item *item;
     struct profile *profile; /* a reference of its own, for a file may outlive the item */
@@ -25,7 +28,6 @@ struct attempt {
     struct buf reply; /* the first ANSWER_BODY_MAX bytes */
     size_t reply_bytes;
     /* not HTTP */
-    const struct protocol *protocol;
     struct work work;
     struct sink *sink;
     struct delivery delivery;
@@ -42,12 +44,13 @@ static void attempt_free(struct attempt *a)
     series_done(&a->series);
     profile_unref(a->profile);
     sink_unref(a->sink);
+    config_unref(a->owner);
     free(a);
 }
 
 static void notify(const struct destination *d, struct write_attempt event)
 {
-    event.endpoint = d->index;
+    event.endpoint = d->slot;
     if (d->options->on_attempt != NULL) {
         d->options->on_attempt(d->options->attempt_arg, &event);
     }
@@ -124,9 +127,8 @@ static bool attempt_on_data(void *arg, const char *data, size_t len)
 static void attempt_on_done(void *arg, const struct http_response *r)
 {
     struct attempt *a = arg;
-    const struct config_endpoint *config = a->destination->config;
-    struct answer_input in = {.protocol = a->destination->protocol,
-                              .retry_on_429 = config->retry_on_429,
+    struct answer_input in = {.protocol = a->protocol,
+                              .retry_on_429 = a->config->retry_on_429,
                               .result = r->result,
                               .status = r->status,
                               .error = r->error,
@@ -144,7 +146,7 @@ static void attempt_on_done(void *arg, const struct http_response *r)
 static enum request_status start_http(struct attempt *a)
 {
     struct destination *d = a->destination;
-    struct request_input in = {.endpoint = d->config,
+    struct request_input in = {.endpoint = a->config,
                                .series = &a->series,
                                .profile = a->profile,
                                .boundary = &d->boundary,
@@ -155,12 +157,12 @@ static enum request_status start_http(struct attempt *a)
     }
     struct http_request request = {.method = "POST",
                                    .url = a->request.url.data,
-                                   .settings = &d->config->http,
+                                   .settings = &a->config->http,
                                    .headers = a->request.headers,
                                    .n_headers = a->request.n_headers,
                                    .body = a->request.body,
                                    .n_body = 3,
-                                   .timeout_ms = d->config->remote_timeout_ms,
+                                   .timeout_ms = a->config->remote_timeout_ms,
                                    .max_body = ANSWER_BODY_MAX,
                                    .on_data = attempt_on_data,
                                    .on_done = attempt_on_done,
@@ -238,7 +240,6 @@ static void attempt_delivered(struct work *w)
 
 static enum request_status start_delivery(struct attempt *a)
 {
-    a->protocol = a->destination->protocol;
     a->sink = sink_ref(a->destination->sink);
     a->work = (struct work){
         .home = a->destination->options->loop, .run = attempt_deliver, .done = attempt_delivered};
@@ -270,6 +271,9 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
         return NULL;
     }
     a->destination = d;
+    a->owner = d->owner != NULL ? config_ref(d->owner) : NULL;
+    a->config = d->config;
+    a->protocol = d->protocol;
     a->item = it;
     a->profile = profile_ref(p);
     a->start_ms = now_ms;

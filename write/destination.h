@@ -1,5 +1,6 @@
 /* A destination: one endpoint of the configuration with its queue, protocol, timer, metrics and log
- * state. Everything belongs to the writer's loop, except the queue, which has its own lock.
+ * state. Everything belongs to the writer's loop, except the queue, which has its own lock, and
+ * what is said below. Any thread may make one; it belongs to that thread until the loop knows it.
  */
 #ifndef PROFPULL_WRITE_DESTINATION_H
 #define PROFPULL_WRITE_DESTINATION_H
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
+#include "base/worker.h"
 #include "http/http.h"
 #include "write/protocol.h"
 #include "write/queue/send_queue.h"
@@ -22,6 +24,7 @@
 
 struct attempt;
 struct destination;
+struct writer;
 
 /* ---- metrics and log (report.c) -------------------------------------------------------------- */
 
@@ -98,10 +101,13 @@ void report_state(struct report *r, const struct send_queue_status *s, int64_t n
 TAILQ_HEAD(attempt_list, attempt);
 
 struct destination {
+    TAILQ_ENTRY(destination) link; /* in a list of the writer; guarded by its table lock */
     struct writer *writer;
     const struct writer_options *options; /* the writer's */
+    char *name;                           /* of the endpoint */
+    size_t slot;
+    const struct config *owner; /* of config: a reference; NULL: the writer's first */
     const struct config_endpoint *config;
-    size_t index; /* of the endpoint in the configuration */
     struct send_queue *queue;
     struct spool *spool; /* NULL: none */
     atomic_bool flushed; /* what waited at the end of the drain has been written */
@@ -114,10 +120,45 @@ struct destination {
     struct loop_timer *timer;
     struct attempt_list attempts; /* in flight */
     struct report report;
-};
 
-/* Sends all that may be sent now, and ends a drain that is over (writer.c). */
+    /* Guarded by the writer's table lock: the configuration that the loop is to take over, if it is
+     * another one. The queue and the spool have it already. */
+    const struct config *wanted_owner;
+    const struct config_endpoint *wanted;
+    struct sink *wanted_sink;   /* NULL: as it is */
+    struct write_ledger former; /* of destinations with this name that are gone */
+
+    _Atomic int64_t leave_ms; /* monotonic: when it has to be gone; INT64_MAX: it stays */
+    bool flushing;            /* it leaves; the rest is being written to disk */
+    int64_t flush_end_ms;
+    struct work closing; /* done with, and in the hands of the closer */
+};
+TAILQ_HEAD(destination_list, destination);
+
+/* Makes the destination of an endpoint: its directory is made or locked, and its spool is read from
+ * now on. owner: a reference is taken; NULL if the configuration outlives the writer. Blocks on
+ * disks. NULL and an error without the name of the endpoint. */
+struct destination *destination_new(struct writer *w, const struct config *owner,
+                                    const struct config_endpoint *config, size_t slot,
+                                    struct err *err);
+/* Opens what a destination that is not HTTP delivers to; its own for an endpoint that is changed.
+ * *ret_sink is NULL if there is nothing to be opened. */
+bool destination_open_sink(const struct writer_options *o, const struct config_endpoint *config,
+                           struct sink **ret_sink, struct err *err);
+/* The end, when nothing is in flight, also of what is half built. The first two block on disks, on
+ * any thread: no merging and no events of the spool after the first, and no queue after the second.
+ * The last one is for the loop's thread, unless the loop has never known the destination. */
+void destination_end(struct destination *d);
+void destination_empty(struct destination *d);
+struct destination *destination_free(struct destination *d); /* accepts NULL, returns NULL */
+
+/* Sends all that may be sent now, and ends a drain, or the destination, that is over (writer.c). */
 void destination_pump(struct destination *d);
+
+/* Takes nothing more from the queue, ends what is in flight, and has the spool write what waits. */
+void destination_stop(struct destination *d);
+/* After destination_stop(): whether all that can be saved to disk is. */
+bool destination_is_flushed(const struct destination *d);
 
 /* Sends an item that was taken from the destination's queue; it comes back to the queue in any
  * case. */

@@ -13,6 +13,7 @@ struct sink_thread {
     const char *endpoint;
     struct worker_pool *thread;
     struct loop_timer *check;
+    bool watched;
     bool hung; /* as logged */
     int64_t since_ms;
 };
@@ -53,6 +54,10 @@ static void sink_thread_on_check(void *arg)
 
 void sink_thread_submit(struct sink_thread *t, struct work *w)
 {
+    if (!t->watched) {
+        t->watched = true;
+        loop_timer_after(t->check, CHECK_MS);
+    }
     worker_submit(t->thread, w);
 }
 
@@ -71,9 +76,22 @@ struct sink_thread *sink_thread_new(struct loop *loop, struct log *log, const ch
         err_memory(err);
         return sink_thread_free(t);
     }
-    loop_timer_after(t->check, CHECK_MS);
     t->thread = worker_thread_new("file", err);
     return t->thread != NULL ? t : sink_thread_free(t);
+}
+
+void sink_thread_unwatch(struct sink_thread *t)
+{
+    if (t != NULL) {
+        loop_timer_cancel(t->check);
+    }
+}
+
+void sink_thread_stop(struct sink_thread *t)
+{
+    if (t != NULL) {
+        t->thread = worker_pool_free(t->thread);
+    }
 }
 
 struct sink_thread *sink_thread_free(struct sink_thread *t)
@@ -81,7 +99,7 @@ struct sink_thread *sink_thread_free(struct sink_thread *t)
     if (t == NULL) {
         return NULL;
     }
-    worker_pool_free(t->thread);
+    sink_thread_stop(t);
     loop_timer_free(t->check);
     free(t);
     return NULL;

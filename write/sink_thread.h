@@ -4,7 +4,8 @@
  * waits for it then, because no other work shares the thread. The hang is logged when it is noticed
  * and when it is over, and anybody may ask for it.
  *
- * Belongs to the writer's loop, which submits; sink_thread_hung_ms() may be called by any thread.
+ * Belongs to the writer's loop, which submits; any thread may make one, and call
+ * sink_thread_hung_ms().
  */
 #ifndef PROFPULL_WRITE_SINK_THREAD_H
 #define PROFPULL_WRITE_SINK_THREAD_H
@@ -24,8 +25,12 @@ struct sink_thread;
 /* endpoint: its name, for the log; borrowed. log may be NULL. */
 struct sink_thread *sink_thread_new(struct loop *loop, struct log *log, const char *endpoint,
                                     struct err *err);
-/* Finishes what was submitted, which takes as long as the disk takes. Accepts NULL, returns NULL.
- */
+/* No more looking at it, and so no log lines. Accepts NULL. */
+void sink_thread_unwatch(struct sink_thread *t);
+/* Finishes what was submitted, which takes as long as the disk takes; on any thread once it is
+ * unwatched. Accepts NULL. */
+void sink_thread_stop(struct sink_thread *t);
+/* Stops it first. Accepts NULL, returns NULL. */
 struct sink_thread *sink_thread_free(struct sink_thread *t);
 
 /* Items run one after the other, in order; see worker_submit(). The submitter limits their number.

@@ -42,6 +42,7 @@ enum write_drop {
     DROP_TOO_LARGE,  /* refused by the server for its size */
     DROP_TOO_OLD,    /* refused by the server for its time */
     DROP_BURST,      /* larger than the burst of the server's rate limit */
+    DROP_REMOVED,    /* the endpoint is not in the configuration any more, and time was up */
     WRITE_DROPS      /* count */
 };
 const char *write_drop_name(unsigned d); /* "queue_full", ... */
@@ -68,7 +69,7 @@ enum write_outcome { WRITE_SENT, WRITE_RETRIED, WRITE_DROPPED };
 /* The result of one attempt at one endpoint, for commands that wait for it. */
 struct write_attempt {
     const struct profile *profile;
-    size_t endpoint; /* index in the configuration */
+    size_t endpoint; /* its slot: with the first configuration, its index */
     enum write_outcome outcome;
     enum write_drop reason;  /* WRITE_DROPPED */
     enum http_result result; /* HTTP_DONE for files, and if there was no request at all */
@@ -77,7 +78,7 @@ struct write_attempt {
 };
 
 struct writer_options {
-    const struct config *config; /* referenced while the writer lives */
+    const struct config *config; /* the first one; outlives the writer */
     struct loop *loop;
     struct intern *intern;
     struct log *log;
@@ -102,9 +103,9 @@ void writer_stop(struct writer *w);
 /* After its loop has stopped; stops it first. */
 struct writer *writer_free(struct writer *w);
 
-/* Hands a profile to the endpoints in the set (bit i: config->endpoints[i]). Any thread, never
- * blocks. Takes over the caller's reference. False if none of them could take it; the ledger of
- * each counts it as refused then if it is refusable, else as dropped. */
+/* Hands a profile to the endpoints in the set (a bit for each slot: config/change.h). Any thread,
+ * never blocks. Takes over the caller's reference. False if none of them could take it; the ledger
+ * of each counts it as refused then if it is refusable, else as dropped. */
 bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
 
 /* Any thread: no further puts; done runs on the writer's loop when every queue is empty, or at the
@@ -113,9 +114,39 @@ bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg);
 
 /* Whether the disk of an endpoint hangs; err names the endpoint then. Any thread. */
-bool writer_hangs(const struct writer *w, struct err *err);
+bool writer_hangs(struct writer *w, struct err *err);
 
-/* One endpoint's ledger, consistent: it balances, as said above. Any thread. */
+/* The ledger of the endpoint with that slot, consistent: it balances, as said above. What earlier
+ * endpoints of its name have done is a part of it. Any thread. */
 struct write_ledger writer_ledger(struct writer *w, size_t endpoint);
+
+/* ---- another configuration ---------------------------------------------------------------------
+ *
+ * What cannot fail is done after everything that can: writer_prepare(), then writer_commit(), and
+ * writer_retire() when nobody puts profiles to the former endpoints any more. An endpoint that has
+ * not changed is not touched. One with the slot of a former one keeps its queue, spool, ledger and
+ * connections; the next attempt is made at once, by the new configuration, and those in flight end
+ * by the old one. One that is gone gets until the deadline to send what is queued, in the
+ * background; then the rest is dropped (DROP_REMOVED), and what is on disk stays there.
+ *
+ * One thread at a time, not the loop's; not after writer_drain(). What merging may work in (memory
+ * in the configuration) stays as it was at first.
+ */
+struct writer_change;
+
+/* Opens what is new: directories, spools, stores; blocks on disks. Takes a reference of next, whose
+ * endpoints have slots (config_assign_slots()). NULL and an error that names the endpoint; then
+ * nothing has changed. */
+struct writer_change *writer_prepare(struct writer *w, const struct config *next, struct err *err);
+/* From now on profiles go where the new configuration says. */
+void writer_commit(struct writer_change *c);
+/* Ends the endpoints that the new configuration does not have, until the deadline (monotonic ms).
+ * Frees c. */
+void writer_retire(struct writer_change *c, int64_t deadline_ms);
+/* Frees c without a commit: nothing has changed. Accepts NULL, returns NULL. */
+struct writer_change *writer_cancel(struct writer_change *c);
+/* Bits of all slots that are taken, also by endpoints that are being ended: for
+ * config_assign_slots(). Any thread. */
+uint64_t writer_slots(struct writer *w);
 
 #endif

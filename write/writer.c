@@ -1,54 +1,13 @@
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "write/destination.h"
 #include "write/export.h"
-#include "write/queue/merger.h"
 #include "write/queue/merging.h"
-#include "write/queue/send_queue.h"
-#include "write/write.h"
+#include "write/writer_private.h"
 
 /* Connections that are kept for all endpoints. */
 #define IDLE_CONNECTIONS_MAX 1024
-/* How long the spools may write after the deadline of a drain. */
-#define FLUSH_MS 3000
-
-/* The task that wakes the loop; posted only if it is not posted already. Allocated apart from the
- * writer, because a task that waits in the loop may outlive it. */
-struct wake {
-    struct loop_task task;
-    struct writer *writer; /* NULL: freed */
-    atomic_bool posted;
-};
-
-struct drain {
-    int64_t deadline_ms;
-    void (*done)(void *arg); /* NULL: not requested */
-    void *arg;
-};
-
-struct writer {
-    struct writer_options options;
-    struct http_client *http; /* NULL if no endpoint speaks HTTP */
-    struct destination *destinations;
-    size_t n_destinations;
-    struct merger *merger;
-    struct wake *wake;
-
-    pthread_mutex_t lock; /* guards drain */
-    struct drain drain;
-
-    /* Only on the loop's thread. */
-    enum {
-        RUNNING,
-        DRAINING,
-        FLUSHING, /* the deadline has passed, the rest is being written to disk */
-        DRAINED,
-    } phase;
-    struct loop_timer *deadline;
-};
 
 const char *write_drop_name(unsigned d)
 {
@@ -60,17 +19,23 @@ const char *write_drop_name(unsigned d)
         [DROP_DAMAGED] = "damaged",       [DROP_FORMAT] = "format",
         [DROP_EMPTY] = "empty",           [DROP_TOO_LARGE] = "too_large",
         [DROP_THINNED] = "thinned",       [DROP_TOO_OLD] = "too_old",
-        [DROP_BURST] = "over_burst",
+        [DROP_BURST] = "over_burst",      [DROP_REMOVED] = "removed",
     };
     return names[d];
 }
 
 /* ---- the loop's side ------------------------------------------------------------------------- */
 
+/* The destinations that the loop works with. */
+static struct destination *first(const struct writer *w)
+{
+    return TAILQ_FIRST(&w->destinations[ACTIVE]);
+}
+
 static bool is_empty(struct writer *w)
 {
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        struct write_ledger l = send_queue_status(w->destinations[i].queue).ledger;
+    for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
+        struct write_ledger l = send_queue_status(d->queue).ledger;
         if (l.queued > 0 || l.in_flight > 0) {
             return false;
         }
@@ -81,10 +46,8 @@ static bool is_empty(struct writer *w)
 /* Whether all profiles that can be saved to disk are. */
 static bool is_flushed(struct writer *w)
 {
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        struct destination *d = &w->destinations[i];
-        if (d->spool != NULL &&
-            (!atomic_load(&d->flushed) || send_queue_status(d->queue).ledger.in_flight > 0)) {
+    for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
+        if (!destination_is_flushed(d)) {
             return false;
         }
     }
@@ -98,6 +61,19 @@ static void finish_drain(struct writer *w)
     w->drain.done(w->drain.arg);
 }
 
+/* What may be sent now has been: something else than time is in the way of the rest. */
+static void arm_timer(struct destination *d, int64_t now_ms)
+{
+    int64_t wake = send_queue_wake_ms(d->queue);
+    int64_t end = d->flushing ? d->flush_end_ms : atomic_load(&d->leave_ms);
+    wake = wake < end ? wake : end;
+    if (wake == INT64_MAX) {
+        loop_timer_cancel(d->timer);
+        return;
+    }
+    loop_timer_at(d->timer, wake > now_ms ? wake : now_ms + BACKOFF_REST_MIN_MS);
+}
+
 /* Sends all that may be sent now, and sets the timer for the next change. */
 static void pump(struct destination *d)
 {
@@ -108,19 +84,15 @@ static void pump(struct destination *d)
     }
     struct send_queue_status status = send_queue_status(d->queue);
     report_state(&d->report, &status, now);
-    int64_t wake = send_queue_wake_ms(d->queue);
-    if (wake == INT64_MAX) {
-        loop_timer_cancel(d->timer);
-        return;
+    if (!writer_check_leaving(d, now)) {
+        arm_timer(d, now);
     }
-    /* What may be sent now has been: something else than time is in the way of the rest. */
-    loop_timer_at(d->timer, wake > now ? wake : now + BACKOFF_REST_MIN_MS);
 }
 
 static void give_up_the_rest(struct writer *w)
 {
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        send_queue_drop_unsafe(w->destinations[i].queue, DROP_SHUTDOWN);
+    for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
+        send_queue_drop_unsafe(d->queue, DROP_SHUTDOWN);
     }
     finish_drain(w);
 }
@@ -130,8 +102,8 @@ static void writer_on_deadline(void *arg);
 /* Whether nothing can be sent before the deadline: the servers have asked for longer rests. */
 static bool rests_until_deadline(struct writer *w)
 {
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        if (!send_queue_rests_until(w->destinations[i].queue, w->drain.deadline_ms)) {
+    for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
+        if (!send_queue_rests_until(d->queue, w->drain.deadline_ms)) {
             return false;
         }
     }
@@ -157,11 +129,6 @@ void destination_pump(struct destination *d)
     check_drain(d->writer);
 }
 
-static void writer_on_timer(void *arg)
-{
-    destination_pump(arg);
-}
-
 static void writer_on_deadline(void *arg)
 {
     struct writer *w = arg;
@@ -169,13 +136,8 @@ static void writer_on_deadline(void *arg)
         give_up_the_rest(w);
         return;
     }
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        struct destination *d = &w->destinations[i];
-        send_queue_stop(d->queue);
-        attempt_abandon_all(d);
-        if (d->spool != NULL) {
-            spool_flush(d->spool);
-        }
+    for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
+        destination_stop(d);
     }
     w->phase = FLUSHING;
     loop_timer_after(w->deadline, FLUSH_MS);
@@ -186,8 +148,8 @@ static void begin_drain(struct writer *w)
 {
     int64_t now = clock_mono_ms();
     w->phase = DRAINING;
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        send_queue_drain(w->destinations[i].queue, now);
+    for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
+        send_queue_drain(d->queue, now);
     }
     loop_timer_at(w->deadline, w->drain.deadline_ms);
 }
@@ -205,81 +167,131 @@ static void writer_on_wake(struct loop_task *task)
     pthread_mutex_lock(&w->lock);
     bool drain = w->drain.done != NULL && w->phase == RUNNING;
     pthread_mutex_unlock(&w->lock);
+    writer_adopt(w);
     if (drain) {
         begin_drain(w);
     }
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        pump(&w->destinations[i]);
+    struct destination *next;
+    for (struct destination *d = first(w); d != NULL; d = next) {
+        next = TAILQ_NEXT(d, link); /* this one may leave */
+        pump(d);
     }
     check_drain(w);
 }
 
 /* ---- any thread ------------------------------------------------------------------------------ */
 
-static void wake(struct writer *w)
+void writer_wake(struct writer *w)
 {
     if (!atomic_exchange(&w->wake->posted, true)) {
         loop_post(w->options.loop, &w->wake->task);
     }
 }
 
+/* The slot of the first destination in a set, which is not empty. */
+static size_t first_of(uint64_t endpoints)
+{
+    return (size_t)__builtin_ctzll(endpoints);
+}
+
 static void merge_if_due(struct writer *w, uint64_t endpoints, int64_t now_ms)
 {
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        if ((endpoints >> i & 1) && merging_is_due(w->destinations[i].queue, now_ms)) {
+    for (uint64_t rest = endpoints; rest != 0; rest &= rest - 1) {
+        struct destination *d = w->routes[first_of(rest)];
+        if (d != NULL && merging_is_due(d->queue, now_ms)) {
             merger_poke(w->merger);
             return;
         }
     }
 }
 
-bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
+/* Under the table lock. */
+static bool put(struct writer *w, struct profile *p, uint64_t endpoints)
 {
     int64_t now = clock_mono_ms();
-    bool any = false;
     bool taken = false;
     uint64_t refused = 0;
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        if (!(endpoints >> i & 1)) {
+    for (uint64_t rest = endpoints; rest != 0; rest &= rest - 1) {
+        struct destination *d = w->routes[first_of(rest)];
+        if (d == NULL) {
             continue;
         }
-        enum send_put put = send_queue_put(w->destinations[i].queue, profile_ref(p), now);
-        any = true;
-        taken = taken || put == SEND_TAKEN;
-        refused |= (uint64_t)(put == SEND_REFUSED) << i;
+        enum send_put result = send_queue_put(d->queue, profile_ref(p), now);
+        taken = taken || result == SEND_TAKEN;
+        refused |= (uint64_t)(result == SEND_REFUSED) << d->slot;
     }
-    profile_unref(p);
-    for (size_t i = 0; refused != 0 && i < w->n_destinations; i++) {
-        if (refused >> i & 1) {
-            send_queue_refused(w->destinations[i].queue, taken);
-        }
-    }
-    if (any) {
-        wake(w);
+    for (uint64_t rest = refused; rest != 0; rest &= rest - 1) {
+        send_queue_refused(w->routes[first_of(rest)]->queue, taken);
     }
     merge_if_due(w, endpoints, now);
-    return taken || !any;
+    return taken;
+}
+
+bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints)
+{
+    pthread_rwlock_rdlock(&w->table);
+    bool taken = put(w, p, endpoints);
+    pthread_rwlock_unlock(&w->table);
+    profile_unref(p);
+    if (endpoints != 0) {
+        writer_wake(w);
+    }
+    return taken || endpoints == 0;
 }
 
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg)
 {
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        send_queue_close(w->destinations[i].queue);
+    pthread_rwlock_rdlock(&w->table);
+    for (size_t i = 0; i < CONFIG_ENDPOINTS_MAX; i++) {
+        if (w->routes[i] != NULL) {
+            send_queue_close(w->routes[i]->queue);
+        }
     }
+    pthread_rwlock_unlock(&w->table);
     pthread_mutex_lock(&w->lock);
     if (w->drain.done == NULL) {
         w->drain = (struct drain){.deadline_ms = deadline_ms, .done = done, .arg = arg};
     }
     pthread_mutex_unlock(&w->lock);
-    wake(w);
+    writer_wake(w);
+}
+
+/* ---- what others see ------------------------------------------------------------------------- */
+
+void write_ledger_add(struct write_ledger *to, const struct write_ledger *l)
+{
+    to->accepted += l->accepted;
+    to->replayed += l->replayed;
+    to->sent += l->sent;
+    for (size_t i = 0; i < WRITE_DROPS; i++) {
+        to->dropped[i] += l->dropped[i];
+    }
+    to->merged += l->merged;
+    to->queued += l->queued;
+    to->in_flight += l->in_flight;
+    to->queued_bytes += l->queued_bytes;
+    to->refused += l->refused;
+    to->merge_failures += l->merge_failures;
 }
 
 struct write_ledger writer_ledger(struct writer *w, size_t endpoint)
 {
-    if (endpoint >= w->n_destinations) {
-        return (struct write_ledger){.accepted = 0};
+    struct write_ledger sum = {.accepted = 0};
+    pthread_rwlock_rdlock(&w->table);
+    const struct destination *at = endpoint < CONFIG_ENDPOINTS_MAX ? w->routes[endpoint] : NULL;
+    for (size_t k = 0; at != NULL && k < WRITER_LISTS; k++) {
+        struct destination *d;
+        TAILQ_FOREACH(d, &w->destinations[k], link)
+        {
+            if (strcmp(d->name, at->name) == 0) {
+                struct write_ledger l = send_queue_status(d->queue).ledger;
+                write_ledger_add(&sum, &l);
+                write_ledger_add(&sum, &d->former);
+            }
+        }
     }
-    return send_queue_status(w->destinations[endpoint].queue).ledger;
+    pthread_rwlock_unlock(&w->table);
+    return sum;
 }
 
 static int64_t sink_hung_ms(const struct destination *d, int64_t now_ms)
@@ -295,19 +307,24 @@ static int64_t hung_ms(const struct destination *d, int64_t now_ms)
     return sink_ms > spool_ms ? sink_ms : spool_ms;
 }
 
-bool writer_hangs(const struct writer *w, struct err *err)
+bool writer_hangs(struct writer *w, struct err *err)
 {
     int64_t now = clock_mono_ms();
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        const struct destination *d = &w->destinations[i];
-        int64_t ms = hung_ms(d, now);
-        if (ms > 0) {
-            err_set(err, ERR_SYSTEM, "endpoint \"%s\": its disk has not answered for %.1f s",
-                    d->config->name, (double)ms / (double)MS_PER_S);
-            return true;
+    bool hangs = false;
+    pthread_rwlock_rdlock(&w->table);
+    for (size_t k = 0; k < WRITER_LISTS && !hangs; k++) {
+        const struct destination *d;
+        for (d = TAILQ_FIRST(&w->destinations[k]); d != NULL && !hangs; d = TAILQ_NEXT(d, link)) {
+            int64_t ms = hung_ms(d, now);
+            hangs = ms > 0;
+            if (hangs) {
+                err_set(err, ERR_SYSTEM, "endpoint \"%s\": its disk has not answered for %.1f s",
+                        d->name, (double)ms / (double)MS_PER_S);
+            }
         }
     }
-    return false;
+    pthread_rwlock_unlock(&w->table);
+    return hangs;
 }
 
 /* An endpoint is up if it works for at least one tenant. */
@@ -323,53 +340,81 @@ static void set_breaker(struct export_row *r, bool hangs)
     r->resting = s->lanes.failing;
 }
 
+static void fill_row(struct export_row *r, struct destination *d, int64_t now)
+{
+    *r = (struct export_row){.endpoint = d->name,
+                             .limit_bytes = d->wanted->queue_max_bytes,
+                             .status = send_queue_status(d->queue),
+                             .has_spool = d->spool != NULL};
+    r->hung_ms = (uint64_t)hung_ms(d, now);
+    set_breaker(r, sink_hung_ms(d, now) > 0);
+    r->age_ms = r->status.oldest_ms < now ? (uint64_t)(now - r->status.oldest_ms) : 0;
+    write_ledger_add(&r->status.ledger, &d->former);
+    if (r->has_spool) {
+        r->spool = spool_status(d->spool);
+        r->spool_up = r->spool.up && spool_hung_ms(d->spool, now) == 0;
+        r->spool_reading = r->spool.reading;
+    }
+}
+
+/* One that leaves while another one has its name counts as a part of that. */
+static void add_row(struct export_row *rows, size_t *n, struct destination *d, int64_t now)
+{
+    for (size_t i = 0; i < *n; i++) {
+        if (strcmp(rows[i].endpoint, d->name) == 0) {
+            struct write_ledger l = send_queue_status(d->queue).ledger;
+            write_ledger_add(&rows[i].status.ledger, &l);
+            write_ledger_add(&rows[i].status.ledger, &d->former);
+            return;
+        }
+    }
+    fill_row(&rows[(*n)++], d, now);
+}
+
+/* Those that stay first. */
+static size_t fill_rows(struct writer *w, struct export_row *rows, size_t max)
+{
+    int64_t now = clock_mono_ms();
+    size_t n = 0;
+    for (int leaving = 0; leaving < 2; leaving++) {
+        for (size_t k = 0; k < WRITER_LISTS; k++) {
+            struct destination *d;
+            TAILQ_FOREACH(d, &w->destinations[k], link)
+            {
+                if ((atomic_load(&d->leave_ms) != INT64_MAX) == (leaving == 1) && n < max) {
+                    add_row(rows, &n, d, now);
+                }
+            }
+        }
+    }
+    return n;
+}
+
 static void writer_collect(struct metrics_out *out, void *arg)
 {
     struct writer *w = arg;
-    struct export_row rows[CONFIG_ENDPOINTS_MAX];
-    int64_t now = clock_mono_ms();
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        const struct destination *d = &w->destinations[i];
-        struct export_row *r = &rows[i];
-        *r = (struct export_row){.endpoint = d->config->name,
-                                 .limit_bytes = d->config->queue_max_bytes,
-                                 .status = send_queue_status(d->queue),
-                                 .has_spool = d->spool != NULL};
-        r->hung_ms = (uint64_t)hung_ms(d, now);
-        set_breaker(r, sink_hung_ms(d, now) > 0);
-        r->age_ms = r->status.oldest_ms < now ? (uint64_t)(now - r->status.oldest_ms) : 0;
-        if (r->has_spool) {
-            r->spool = spool_status(d->spool);
-            r->spool_up = r->spool.up && spool_hung_ms(d->spool, now) == 0;
-            r->spool_reading = r->spool.reading;
-        }
+    struct export_row *rows = calloc(CONFIG_ENDPOINTS_MAX, sizeof(rows[0]));
+    if (rows == NULL) {
+        return;
     }
-    export_ledgers(out, rows, w->n_destinations);
+    pthread_rwlock_rdlock(&w->table);
+    export_ledgers(out, rows, fill_rows(w, rows, CONFIG_ENDPOINTS_MAX));
+    pthread_rwlock_unlock(&w->table);
+    free(rows);
 }
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
+/* Also if no endpoint speaks HTTP now: one may come. */
 static bool make_http(struct writer *w, struct err *err)
 {
     const struct writer_options *o = &w->options;
-    unsigned connections = 0;
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        const struct config_endpoint *endpoint = &o->config->endpoints[i];
-        if (protocol_of(endpoint)->build != NULL) {
-            connections += endpoint->concurrency;
-        }
-    }
-    if (connections == 0) {
-        return true;
-    }
     struct http_client_options options = {.loop = o->loop,
                                           .log = o->log,
                                           .metrics = o->metrics,
                                           .name = "write",
                                           .contents = o->contents,
-                                          .max_idle_connections = connections < IDLE_CONNECTIONS_MAX
-                                                                      ? connections
-                                                                      : IDLE_CONNECTIONS_MAX};
+                                          .max_idle_connections = IDLE_CONNECTIONS_MAX};
     w->http = http_client_new(&options, err);
     return w->http != NULL;
 }
@@ -377,101 +422,20 @@ static bool make_http(struct writer *w, struct err *err)
 static void writer_on_merged(void *arg)
 {
     struct writer *w = arg;
-    wake(w);
+    writer_wake(w);
 }
 
-static void writer_on_spool_changed(void *arg)
-{
-    struct destination *d = arg;
-    wake(d->writer);
-    if (merging_is_due(d->queue, clock_mono_ms())) {
-        merger_poke(d->writer->merger);
-    }
-}
-
-static void writer_on_spool_flushed(void *arg)
-{
-    struct destination *d = arg;
-    atomic_store(&d->flushed, true);
-}
-
-static bool make_spool(struct destination *d, struct err *err)
-{
-    uint64_t threshold = d->config->queue_max_bytes / 4;
-    struct spool_options options = {
-        .config = d->config,
-        .flush_threshold = threshold < SPOOL_FLUSH_THRESHOLD ? threshold : SPOOL_FLUSH_THRESHOLD,
-        .intern = d->options->intern,
-        .log = d->options->log,
-        .events = send_queue_spool_events(d->queue),
-        .seed = rng_next(&d->rng)};
-    options.events.wake_arg = d;
-    options.events.changed = writer_on_spool_changed;
-    options.events.flushed = writer_on_spool_flushed;
-    d->spool = spool_open(&options, err);
-    if (d->spool == NULL) {
-        return false;
-    }
-    send_queue_attach(d->queue, d->spool);
-    return true;
-}
-
-static bool open_sink(struct destination *d, struct err *err)
-{
-    const struct writer_options *o = d->options;
-    if (d->protocol->open != NULL) {
-        d->sink = d->protocol->open(d->config, err);
-    } else if (o->open_sink != NULL) {
-        d->sink = o->open_sink(o->open_arg, d->config, err);
-    } else {
-        err_set(err, ERR_INPUT, "this command cannot write to %s://", d->config->protocol->scheme);
-    }
-    if (d->sink != NULL) {
-        d->sink_thread = sink_thread_new(o->loop, o->log, d->config->name, err);
-    }
-    return d->sink_thread != NULL;
-}
-
-static bool make_destination(struct writer *w, size_t i, struct err *err)
-{
-    struct destination *d = &w->destinations[i];
-    d->writer = w;
-    d->options = &w->options;
-    d->config = &w->options.config->endpoints[i];
-    d->index = i;
-    d->protocol = protocol_of(d->config);
-    d->http = w->http;
-    TAILQ_INIT(&d->attempts);
-    rng_seed_random(&d->rng);
-    boundary_new(&d->boundary, &d->rng);
-    report_init(&d->report, w->options.log, w->options.metrics, d->config->name);
-    atomic_init(&d->flushed, false);
-    d->queue = send_queue_new(d->config, rng_next(&d->rng));
-    d->timer = loop_timer_new(w->options.loop, writer_on_timer, d);
-    if (d->queue == NULL || d->timer == NULL) {
-        return err_memory(err);
-    }
-    if (d->config->spool_directory != NULL && !make_spool(d, err)) {
-        return false;
-    }
-    return d->protocol->build != NULL || open_sink(d, err);
-}
-
+/* The slots of the first configuration are its indices. */
 static bool make_destinations(struct writer *w, struct err *err)
 {
     const struct config *config = w->options.config;
-    w->destinations = calloc(config->n_endpoints + 1, sizeof(w->destinations[0]));
-    if (w->destinations == NULL) {
-        return err_memory(err);
-    }
-    w->n_destinations = config->n_endpoints;
-    if (!make_http(w, err)) {
-        return false;
-    }
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        if (!make_destination(w, i, err)) {
+    for (size_t i = 0; i < config->n_endpoints; i++) {
+        struct destination *d = destination_new(w, NULL, &config->endpoints[i], i, err);
+        if (d == NULL) {
             return err_wrap(err, "endpoint \"%s\"", config->endpoints[i].name);
         }
+        TAILQ_INSERT_TAIL(&w->destinations[ACTIVE], d, link);
+        w->routes[i] = d;
     }
     return true;
 }
@@ -487,26 +451,27 @@ static bool init(struct writer *w, struct err *err)
     w->wake->task.run = writer_on_wake;
     w->wake->writer = w;
     atomic_init(&w->wake->posted, false);
-    if (!make_destinations(w, err)) {
+    w->merger = merger_new((size_t)o->config->memory.merging, writer_on_merged, w, err);
+    if (w->merger == NULL || !make_http(w, err) || !make_destinations(w, err)) {
         return false;
-    }
-    struct send_queue *queues[CONFIG_ENDPOINTS_MAX];
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        queues[i] = w->destinations[i].queue;
-    }
-    w->merger = merger_new(queues, w->n_destinations, (size_t)o->config->memory.merging,
-                           writer_on_merged, w, err);
-    if (w->merger == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        if (w->destinations[i].spool != NULL && !spool_start(w->destinations[i].spool, err)) {
-            return false;
-        }
     }
     /* Last: it must not outlive a writer that failed. */
     return o->metrics == NULL || metrics_collector(o->metrics, writer_collect, w) ||
            err_memory(err);
+}
+
+/* Changes are rare, and do not wait for a pause between those who put profiles. */
+static void init_table(struct writer *w)
+{
+    pthread_rwlockattr_t attr;
+    pthread_rwlockattr_init(&attr);
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&w->table, &attr);
+    pthread_rwlockattr_destroy(&attr);
+    for (size_t k = 0; k < WRITER_LISTS; k++) {
+        TAILQ_INIT(&w->destinations[k]);
+    }
+    atomic_init(&w->changed, false);
 }
 
 struct writer *writer_new(const struct writer_options *options, struct err *err)
@@ -523,17 +488,15 @@ struct writer *writer_new(const struct writer_options *options, struct err *err)
     }
     w->options = *options;
     pthread_mutex_init(&w->lock, NULL);
+    init_table(w);
     return init(w, err) ? w : writer_free(w);
 }
 
 void writer_stop(struct writer *w)
 {
     merger_stop(w->merger);
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        struct destination *d = &w->destinations[i];
-        if (d->queue == NULL) {
-            continue; /* half built */
-        }
+    writer_adopt(w);
+    for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
         send_queue_stop(d->queue);
         attempt_abandon_all(d);
         if (d->spool == NULL) {
@@ -542,28 +505,20 @@ void writer_stop(struct writer *w)
     }
 }
 
-static void free_destination(struct destination *d)
-{
-    /* Writes what waits; no events after it. */
-    spool_stop(d->spool, clock_mono_ms());
-    send_queue_free(d->queue);
-    spool_free(d->spool);
-    loop_timer_free(d->timer);
-    sink_thread_free(d->sink_thread);
-    sink_unref(d->sink);
-}
-
 struct writer *writer_free(struct writer *w)
 {
     if (w == NULL) {
         return NULL;
     }
     writer_stop(w);
-    for (size_t i = 0; i < w->n_destinations; i++) {
-        free_destination(&w->destinations[i]);
+    worker_pool_free(w->closer);
+    struct destination *d;
+    while ((d = first(w)) != NULL) {
+        TAILQ_REMOVE(&w->destinations[ACTIVE], d, link);
+        destination_end(d);
+        destination_free(d);
     }
     w->merger = merger_free(w->merger);
-    free(w->destinations);
     http_client_free(w->http);
     loop_timer_free(w->deadline);
     /* A task that is still posted frees itself when the loop gets to it. */
@@ -572,6 +527,7 @@ struct writer *writer_free(struct writer *w)
     } else {
         free(w->wake);
     }
+    pthread_rwlock_destroy(&w->table);
     pthread_mutex_destroy(&w->lock);
     free(w);
     return NULL;

@@ -103,7 +103,7 @@ static void test_another_place_is_another_endpoint(void **state)
     } cases[] = {
         {"url: \"http://h:4040\"", "url: \"http://other:4040\"", true},
         {"url: \"http://h:4040\"", "url: \"http://h:4040\", tenant_id: t", true},
-        {"url: \"http://h:4040\"", "url: \"http://h:4040\", protocol: ingest", false},
+        {"url: \"http://h:4040\"", "url: \"http://h:4040\", protocol: ingest", true},
         {"url: \"http://h:4040\"", "url: \"http://h:4040\", queue: {spool_directory: /s}", false},
         {"url: \"http://h:4040\", queue: {spool_directory: /s}",
          "url: \"http://h:4041\", queue: {spool_directory: /s}", true},

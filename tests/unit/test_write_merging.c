@@ -457,13 +457,14 @@ static void threads(void **state)
     (void)state;
     struct send_queue *q = new_queue(60000);
     struct send_queue *other = new_queue(60000);
-    struct send_queue *queues[] = {other, q};
     struct err err = ERR_INIT;
     atomic_uint merged = 0;
-    struct merger *m = merger_new(queues, 2, 0, count_merged, &merged, &err);
+    struct merger *m = merger_new(0, count_merged, &merged, &err);
     pthread_t thread;
     int64_t sum = 0;
     assert_non_null(m);
+    assert_true(merger_add(m, other, &err));
+    assert_true(merger_add(m, q, &err));
     config.max_age_ms = 0;
     assert_int_equal(pthread_create(&thread, NULL, produce, q), 0);
     while (sum < 2000) {

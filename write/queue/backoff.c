@@ -112,6 +112,12 @@ void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
     }
 }
 
+void backoff_end_rest(struct backoff *b)
+{
+    b->rest_until = 0;
+    b->asked_until = 0;
+}
+
 void backoff_shorten(struct backoff *b, int64_t until_ms)
 {
     b->rest_until = b->rest_until < until_ms ? b->rest_until : until_ms;

@@ -66,6 +66,8 @@ void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
                     const struct backoff_times *times, int64_t asked_ms, struct rng *rng,
                     int64_t now_ms);
 
+/* Ends the present rest, even if the server asked for it: what is asked is another one now. */
+void backoff_end_rest(struct backoff *b);
 /* Ends the present rest at that time at the latest, unless the server asked for more. */
 void backoff_shorten(struct backoff *b, int64_t until_ms);
 

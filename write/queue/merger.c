@@ -10,14 +10,16 @@
 
 struct merger {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards poked and stop */
+    pthread_mutex_t lock; /* guards what follows up to `stop` */
     pthread_cond_t wake;
+    pthread_cond_t left;        /* the thread is done with a queue */
+    struct send_queue **queues; /* for free() */
+    size_t n_queues;
+    struct send_queue *at; /* the one that the thread is at; NULL: none */
     bool poked;
     bool stop;
 
     /* The thread's. */
-    struct send_queue *queues[CONFIG_ENDPOINTS_MAX];
-    size_t n_queues;
     size_t memory_max;
     size_t kept_max; /* a part of it */
     void (*merged)(void *arg);
@@ -134,6 +136,37 @@ static bool run_queue(struct merger *m, struct send_queue *q)
     return more;
 }
 
+/* Goes to the queue with that number; NULL if there are not so many. */
+static struct send_queue *enter(struct merger *m, size_t i)
+{
+    pthread_mutex_lock(&m->lock);
+    m->at = i < m->n_queues ? m->queues[i] : NULL;
+    struct send_queue *q = m->at;
+    pthread_mutex_unlock(&m->lock);
+    return q;
+}
+
+static void leave(struct merger *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->at = NULL;
+    pthread_cond_broadcast(&m->left);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* One that is passed over because another one was removed meanwhile has its turn at the next poke.
+ * False when the thread is to stop. */
+static bool run_all(struct merger *m)
+{
+    struct send_queue *q;
+    bool more = true;
+    for (size_t i = 0; more && (q = enter(m, i)) != NULL; i++) {
+        more = run_queue(m, q);
+        leave(m);
+    }
+    return more;
+}
+
 static void *merger_run(void *arg)
 {
     struct merger *m = arg;
@@ -143,17 +176,42 @@ static void *merger_run(void *arg)
         if (m->scratch != NULL) {
             scratch_limit(m->scratch, m->memory_max - m->kept_max);
         }
-        for (size_t i = 0; i < m->n_queues && more; i++) {
-            more = run_queue(m, m->queues[i]);
-        }
+        more = run_all(m);
         m->scratch = scratch_free(m->scratch);
         more = more && rest(m, MERGER_PAUSE_MS);
     }
     return NULL;
 }
 
-struct merger *merger_new(struct send_queue *const *queues, size_t n, size_t memory_max,
-                          void (*merged)(void *arg), void *arg, struct err *err)
+bool merger_add(struct merger *m, struct send_queue *q, struct err *err)
+{
+    pthread_mutex_lock(&m->lock);
+    struct send_queue **queues =
+        realloc(m->queues, (m->n_queues + 1) * sizeof(struct send_queue *));
+    if (queues != NULL) {
+        m->queues = queues;
+        queues[m->n_queues++] = q;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return queues != NULL || err_memory(err);
+}
+
+void merger_remove(struct merger *m, struct send_queue *q)
+{
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; i < m->n_queues; i++) {
+        if (m->queues[i] == q) {
+            m->queues[i] = m->queues[--m->n_queues];
+            break;
+        }
+    }
+    while (q != NULL && m->at == q) {
+        pthread_cond_wait(&m->left, &m->lock);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+struct merger *merger_new(size_t memory_max, void (*merged)(void *arg), void *arg, struct err *err)
 {
     struct merger *m = calloc(1, sizeof(*m));
     pthread_condattr_t attr;
@@ -161,10 +219,6 @@ struct merger *merger_new(struct send_queue *const *queues, size_t n, size_t mem
         err_memory(err);
         return NULL;
     }
-    for (size_t i = 0; i < n; i++) {
-        m->queues[i] = queues[i];
-    }
-    m->n_queues = n;
     m->memory_max = memory_max == 0 ? MERGE_MEMORY_DEFAULT : memory_max;
     m->kept_max = m->memory_max / 3 < MERGE_BYTES_MAX ? m->memory_max / 3 : MERGE_BYTES_MAX;
     m->merged = merged;
@@ -174,11 +228,10 @@ struct merger *merger_new(struct send_queue *const *queues, size_t n, size_t mem
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&m->wake, &attr);
     pthread_condattr_destroy(&attr);
+    pthread_cond_init(&m->left, NULL);
     if (!thread_start(&m->thread, "merger", merger_run, m, err)) {
-        pthread_cond_destroy(&m->wake);
-        pthread_mutex_destroy(&m->lock);
-        free(m);
-        return NULL;
+        m->joined = true;
+        return merger_free(m);
     }
     return m;
 }
@@ -201,8 +254,10 @@ struct merger *merger_free(struct merger *m)
     if (m == NULL) {
         return NULL;
     }
+    pthread_cond_destroy(&m->left);
     pthread_cond_destroy(&m->wake);
     pthread_mutex_destroy(&m->lock);
+    free(m->queues);
     free(m);
     return NULL;
 }

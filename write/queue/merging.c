@@ -8,6 +8,7 @@
 
 struct merge_job {
     struct send_queue *queue;
+    uint64_t bytes_max;                       /* that it may work in */
     struct send_item *parts[MERGE_PARTS_MAX]; /* in the order of age */
     bool used[MERGE_PARTS_MAX];               /* are in the result */
     bool spoilt[MERGE_PARTS_MAX];             /* can be in none */
@@ -247,6 +248,7 @@ struct merge_job *merging_take(struct send_queue *q, const struct merge_candidat
     }
     job->queue = q;
     pthread_mutex_lock(&q->lock);
+    job->bytes_max = q->config->queue_max_bytes / 2;
     struct send_group *g = send_queue_group(q, c->key);
     /* As it is now, whatever the plan says. */
     struct pressure pressure = {.aged_ms = c->aged ? INT64_MAX : INT64_MIN,
@@ -382,8 +384,7 @@ static void write_result(struct merge_job *job, struct merge *m)
 
 void merging_run(struct merge_job *job, struct scratch *scratch, uint64_t most)
 {
-    uint64_t bytes_max = job->queue->config->queue_max_bytes / 2;
-    bytes_max = bytes_max > most ? most : bytes_max;
+    uint64_t bytes_max = job->bytes_max > most ? most : job->bytes_max;
     bytes_max = bytes_max < MERGE_BYTES_MIN ? MERGE_BYTES_MIN : bytes_max;
     const struct merge_options options = {.bytes_max = (size_t)bytes_max,
                                           .mode = MERGE_WINDOW,

@@ -13,6 +13,7 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
         return NULL;
     }
     q->config = config;
+    q->end = DROP_SHUTDOWN;
     pthread_mutex_init(&q->lock, NULL);
     TAILQ_INIT(&q->by_age);
     TAILQ_INIT(&q->bare);
@@ -394,7 +395,7 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64
 {
     uint64_t max = q->config->queue_max_bytes;
     if (q->closed) {
-        return refuse(q, it, DROP_SHUTDOWN);
+        return refuse(q, it, q->end);
     }
     send_queue_join(q, it, it->profile->labels, key);
     send_queue_choose_lane(q, it);
@@ -457,7 +458,53 @@ void send_queue_refused(struct send_queue *q, bool lost)
     pthread_mutex_unlock(&q->lock);
 }
 
+/* ---- another configuration ------------------------------------------------------------------- */
+
+/* Its tenant may be another one. The tenant of what is only on disk is found when it is read. */
+static void choose_again(struct send_queue *q, struct send_item *it)
+{
+    bool held = it->memory != NULL && it->memory != &q->backed;
+    it->wait_until = 0;
+    it->asked_until = 0;
+    unplace(q, it);
+    if (it->profile != NULL) {
+        it->lane->held -= held ? it->cost : 0;
+        send_queue_choose_lane(q, it);
+        it->lane->held += held ? it->cost : 0;
+    }
+    send_queue_place(q, it);
+}
+
+void send_queue_configure(struct send_queue *q, const struct config_endpoint *config)
+{
+    struct lane *lane;
+    struct send_item *it;
+    pthread_mutex_lock(&q->lock);
+    q->config = config;
+    TAILQ_FOREACH(it, &q->by_age, age)
+    {
+        choose_again(q, it);
+    }
+    backoff_end_rest(&q->backoff);
+    TAILQ_FOREACH(lane, &q->lanes.all, link)
+    {
+        backoff_end_rest(&lane->backoff);
+    }
+    backoff_end_rest(&q->lanes.shared.backoff);
+    pthread_mutex_unlock(&q->lock);
+}
+
 /* ---- the state ------------------------------------------------------------------------------- */
+
+struct write_ledger send_queue_final(struct send_queue *q, enum write_drop reason)
+{
+    pthread_mutex_lock(&q->lock);
+    struct write_ledger l = q->ledger;
+    pthread_mutex_unlock(&q->lock);
+    l.dropped[reason] += l.queued + l.in_flight;
+    l.queued = l.in_flight = l.queued_bytes = 0;
+    return l;
+}
 
 struct send_queue_status send_queue_status(struct send_queue *q)
 {

@@ -87,6 +87,10 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
  * of it is on disk stays there. Accepts NULL, returns NULL. */
 struct send_queue *send_queue_free(struct send_queue *q);
 
+/* Another configuration of the endpoint, referenced like the first. It counts from now on, also for
+ * what is queued: rests end, because whatever failed has been changed. Any thread. */
+void send_queue_configure(struct send_queue *q, const struct config_endpoint *config);
+
 enum send_put {
     SEND_TAKEN,
     SEND_LOST,    /* dropped, and counted so */
@@ -119,6 +123,9 @@ void send_queue_close(struct send_queue *q);
 /* Closes. From now on rests are short, unless the server asked for more, and no doubtful answer
  * counts against a profile. */
 void send_queue_drain(struct send_queue *q, int64_t now_ms);
+/* The same for one whose endpoint is not wanted any more: what cannot be sent is dropped as
+ * DROP_REMOVED instead of DROP_SHUTDOWN. */
+void send_queue_remove(struct send_queue *q, int64_t now_ms);
 
 /* ---- with a spool ------------------------------------------------------------------------------
  *
@@ -135,12 +142,15 @@ struct spool_events send_queue_spool_events(struct send_queue *q);
 /* Before anything is put. The spool outlives the endpoint, and is stopped before it is freed. */
 void send_queue_attach(struct send_queue *q, struct spool *spool);
 /* Gives up an attempt at the end: what the spool knows goes back into the queue, the rest is
- * dropped (DROP_SHUTDOWN). */
+ * dropped (DROP_SHUTDOWN or DROP_REMOVED). */
 void send_queue_abandon(struct send_queue *q, struct send_item *it);
 /* From now on nothing is taken. */
 void send_queue_stop(struct send_queue *q);
 /* Drops what is not safe on disk, in the queue; without a spool that is all of it. */
 void send_queue_drop_unsafe(struct send_queue *q, enum write_drop reason);
+/* For the end of a queue that will not be asked again, after send_queue_drop_unsafe(): counts what
+ * is left on disk as dropped for `reason`, and returns the final ledger, where nothing waits. */
+struct write_ledger send_queue_final(struct send_queue *q, enum write_drop reason);
 
 struct send_queue_status send_queue_status(struct send_queue *q);
 

@@ -95,10 +95,10 @@ struct send_group {
 };
 
 struct send_queue {
-    const struct config_endpoint *config;
     struct spool *spool; /* NULL: none; constant once anything is put */
 
-    pthread_mutex_t lock;    /* guards all that follows */
+    pthread_mutex_t lock; /* guards all that follows */
+    const struct config_endpoint *config;
     struct item_list by_age; /* queued profiles, in the order of scraped_ms */
     struct lanes lanes;      /* the same ones by tenant, in the order of sending */
     struct heap waiting;     /* except these, which wait alone, by the end of the wait */
@@ -128,7 +128,8 @@ struct send_queue {
     struct backoff backoff; /* of the endpoint */
     bool closed;
     bool draining;
-    bool stopped; /* nothing is taken any more */
+    enum write_drop end; /* for what is put then, or cannot be sent in time */
+    bool stopped;        /* nothing is taken any more */
     struct rng rng;
 };
 

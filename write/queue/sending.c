@@ -392,7 +392,7 @@ void send_queue_abandon(struct send_queue *q, struct send_item *it)
     if (it->entry != NULL) {
         send_queue_enqueue(q, it);
     } else {
-        send_queue_drop_landed(q, it, DROP_SHUTDOWN);
+        send_queue_drop_landed(q, it, q->end);
     }
     send_queue_unlock(q);
 }
@@ -475,11 +475,12 @@ static void shorten_waits(struct send_queue *q, int64_t until_ms)
     }
 }
 
-void send_queue_drain(struct send_queue *q, int64_t now_ms)
+static void begin_end(struct send_queue *q, enum write_drop end, int64_t now_ms)
 {
     int64_t until = now_ms + SEND_QUEUE_DRAIN_REST_MS;
     struct lane *lane;
     pthread_mutex_lock(&q->lock);
+    q->end = end;
     q->closed = true;
     q->draining = true;
     backoff_shorten(&q->backoff, until);
@@ -489,4 +490,14 @@ void send_queue_drain(struct send_queue *q, int64_t now_ms)
     backoff_shorten(&q->lanes.shared.backoff, until);
     shorten_waits(q, until);
     pthread_mutex_unlock(&q->lock);
+}
+
+void send_queue_drain(struct send_queue *q, int64_t now_ms)
+{
+    begin_end(q, DROP_SHUTDOWN, now_ms);
+}
+
+void send_queue_remove(struct send_queue *q, int64_t now_ms)
+{
+    begin_end(q, DROP_REMOVED, now_ms);
 }

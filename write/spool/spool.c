@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -28,7 +29,7 @@ enum {
 enum { WANTS_LOAD = 1, WANTS_RELEASE = 2, WANTS_HOLD = 4, IS_REQUESTED = 8 };
 
 struct spool {
-    struct spool_options options;
+    struct spool_options options; /* with `config` */
     pthread_t thread;
 
     pthread_mutex_t lock; /* guards what follows up to the status */
@@ -42,8 +43,13 @@ struct spool {
     bool stop;
     bool poked;                 /* there is work for the thread, which may not be waiting yet */
     struct spool_status status; /* as of the last round */
+    uint64_t max_bytes;         /* the limits that are wanted */
+    int64_t fsync_ms;
 
     /* The thread's. */
+    struct config_endpoint config; /* of the spool */
+    char *name;                    /* of it, as is the next */
+    char *directory;
     struct spool_store *store;
     int64_t retry_ms; /* while failing */
     int64_t backoff_ms;
@@ -230,6 +236,15 @@ void spool_flush(struct spool *s)
 {
     pthread_mutex_lock(&s->lock);
     s->flush = true;
+    poke(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void spool_configure(struct spool *s, uint64_t max_bytes, int64_t fsync_ms)
+{
+    pthread_mutex_lock(&s->lock);
+    s->max_bytes = max_bytes;
+    s->fsync_ms = fsync_ms;
     poke(s);
     pthread_mutex_unlock(&s->lock);
 }
@@ -648,9 +663,23 @@ static int64_t next_step(struct spool *s, int64_t read_ms, int64_t now_ms)
     return s->own.counts.profiles > 0 ? earlier(next, s->check_ms) : next;
 }
 
+static void take_limits(struct spool *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool same =
+        s->config.spool_max_bytes == s->max_bytes && s->config.spool_fsync_ms == s->fsync_ms;
+    s->config.spool_max_bytes = s->own.limit = s->max_bytes;
+    s->config.spool_fsync_ms = s->fsync_ms;
+    pthread_mutex_unlock(&s->lock);
+    if (!same) {
+        spool_store_configure(s->store);
+    }
+}
+
 int64_t spool_step(struct spool *s, int64_t now_ms)
 {
     unsigned n = 0;
+    take_limits(s);
     while (n < ROUND_REQUESTS && run_request(s, now_ms)) {
         n++;
     }
@@ -750,6 +779,10 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     }
     pthread_condattr_t attr;
     s->options = *o;
+    s->config = *o->config;
+    s->options.config = &s->config;
+    s->max_bytes = s->config.spool_max_bytes;
+    s->fsync_ms = s->config.spool_fsync_ms;
     atomic_init(&s->since_ms, BETWEEN_ROUNDS);
     s->own =
         (struct spool_status){.limit = o->config->spool_max_bytes, .up = true, .reading = true};
@@ -761,6 +794,12 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
+    s->config.name = s->name = strdup(o->config->name);
+    s->config.spool_directory = s->directory = strdup(o->config->spool_directory);
+    if (s->name == NULL || s->directory == NULL) {
+        err_memory(err);
+        return spool_free(s);
+    }
     s->store = spool_store_open(&s->options, err);
     return s->store != NULL ? s : spool_free(s);
 }
@@ -777,6 +816,8 @@ struct spool *spool_free(struct spool *s)
     spool_store_close(s->store);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
+    free(s->name);
+    free(s->directory);
     free(s);
     return NULL;
 }

@@ -44,8 +44,8 @@
 
 struct spool;
 
-/* Makes the directory and locks it; blocks. NULL if it is used by another process or cannot be
- * right. A disk that is full, read-only or fails is no error. */
+/* Makes the directory and locks it; blocks. o need not outlive the call. NULL if it is used by
+ * another process or cannot be right. A disk that is full, read-only or fails is no error. */
 struct spool *spool_open(const struct spool_options *o, struct err *err);
 bool spool_start(struct spool *s, struct err *err);
 /* Writes what waits and ends the thread; no events after it. Profiles that were not released stay
@@ -67,6 +67,9 @@ void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms);
 void spool_load(struct spool *s, struct spool_entry *e);
 /* e may not be used after this. With hold, true means that `acknowledged` will count it. */
 bool spool_release(struct spool *s, struct spool_entry *e, bool hold);
+/* Other limits from the next round on: spool_max_bytes and spool_fsync_ms of the configuration.
+ * What is above a smaller one goes when room is needed. */
+void spool_configure(struct spool *s, uint64_t max_bytes, int64_t fsync_ms);
 /* Writes at once what waits; then the event `flushed`, whether or not it could be written. */
 void spool_flush(struct spool *s);
 

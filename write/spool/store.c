@@ -247,6 +247,15 @@ static bool make_path(struct spool_store *s, struct err *err)
     return s->directory != NULL;
 }
 
+void spool_store_configure(struct spool_store *s)
+{
+    uint64_t share = s->options->config->spool_max_bytes / 16;
+    s->sync = s->options->config->spool_fsync_ms != CONFIG_FSYNC_NEVER;
+    s->segment_bytes = share > SPOOL_SEGMENT_BYTES       ? SPOOL_SEGMENT_BYTES
+                       : share < SPOOL_SEGMENT_BYTES_MIN ? SPOOL_SEGMENT_BYTES_MIN
+                                                         : share;
+}
+
 struct spool_store *spool_store_open(const struct spool_options *o, struct err *err)
 {
     struct spool_store *s = calloc(1, sizeof(*s));
@@ -254,15 +263,11 @@ struct spool_store *spool_store_open(const struct spool_options *o, struct err *
         err_memory(err);
         return NULL;
     }
-    uint64_t share = o->config->spool_max_bytes / 16;
     s->options = o;
-    s->sync = o->config->spool_fsync_ms != CONFIG_FSYNC_NEVER;
+    spool_store_configure(s);
     s->dir = s->lock = s->active.fd = s->reading.fd = s->acking.fd = s->walk.fd = s->scan.walk.fd =
         -1;
     s->next_id = 1;
-    s->segment_bytes = share > SPOOL_SEGMENT_BYTES       ? SPOOL_SEGMENT_BYTES
-                       : share < SPOOL_SEGMENT_BYTES_MIN ? SPOOL_SEGMENT_BYTES_MIN
-                                                         : share;
     rng_seed(&s->rng, o->seed);
     TAILQ_INIT(&s->segments);
     TAILQ_INIT(&s->orphans);

@@ -127,7 +127,7 @@ struct spool_events {
 };
 
 struct spool_options {
-    /* Referenced: its name and spool_* count. */
+    /* Its name and spool_* count. */
     const struct config_endpoint *config;
     uint64_t flush_threshold; /* this many waiting bytes are written at once */
     struct intern *intern;
@@ -143,6 +143,8 @@ struct spool_store;
  * full, read-only or fails now is no error: the store comes without its directory, and
  * spool_store_list() tries again. */
 struct spool_store *spool_store_open(const struct spool_options *o, struct err *err);
+/* The limits of the configuration have changed. */
+void spool_store_configure(struct spool_store *s);
 /* Removes what is done, closes the files and frees all entries that it knows. Accepts NULL. */
 struct spool_store *spool_store_close(struct spool_store *s);
 

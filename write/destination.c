@@ -1,0 +1,167 @@
+/* Making and freeing a destination; see destination.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "write/queue/merging.h"
+#include "write/writer_private.h"
+
+static void writer_on_timer(void *arg)
+{
+    destination_pump(arg);
+}
+
+static void writer_on_spool_changed(void *arg)
+{
+    struct destination *d = arg;
+    writer_wake(d->writer);
+    if (merging_is_due(d->queue, clock_mono_ms())) {
+        merger_poke(d->writer->merger);
+    }
+}
+
+static void writer_on_spool_flushed(void *arg)
+{
+    struct destination *d = arg;
+    atomic_store(&d->flushed, true);
+}
+
+static bool make_spool(struct destination *d, struct err *err)
+{
+    uint64_t threshold = d->config->queue_max_bytes / 4;
+    struct spool_options options = {
+        .config = d->config,
+        .flush_threshold = threshold < SPOOL_FLUSH_THRESHOLD ? threshold : SPOOL_FLUSH_THRESHOLD,
+        .intern = d->options->intern,
+        .log = d->options->log,
+        .events = send_queue_spool_events(d->queue),
+        .seed = rng_next(&d->rng)};
+    options.events.wake_arg = d;
+    options.events.changed = writer_on_spool_changed;
+    options.events.flushed = writer_on_spool_flushed;
+    d->spool = spool_open(&options, err);
+    if (d->spool == NULL) {
+        return false;
+    }
+    send_queue_attach(d->queue, d->spool);
+    return true;
+}
+
+bool destination_open_sink(const struct writer_options *o, const struct config_endpoint *config,
+                           struct sink **ret_sink, struct err *err)
+{
+    const struct protocol *protocol = protocol_of(config);
+    *ret_sink = NULL;
+    if (protocol->build != NULL) {
+        return true;
+    }
+    if (protocol->open != NULL) {
+        *ret_sink = protocol->open(config, err);
+    } else if (o->open_sink != NULL) {
+        *ret_sink = o->open_sink(o->open_arg, config, err);
+    } else {
+        err_set(err, ERR_INPUT, "this command cannot write to %s://", config->protocol->scheme);
+    }
+    return *ret_sink != NULL;
+}
+
+static bool make_parts(struct destination *d, struct err *err)
+{
+    struct writer *w = d->writer;
+    if (d->queue == NULL || d->timer == NULL) {
+        return err_memory(err);
+    }
+    if (d->config->spool_directory != NULL && !make_spool(d, err)) {
+        return false;
+    }
+    if (!destination_open_sink(&w->options, d->config, &d->sink, err)) {
+        return false;
+    }
+    if (d->sink != NULL) {
+        d->sink_thread = sink_thread_new(w->options.loop, w->options.log, d->name, err);
+    }
+    return (d->sink == NULL || d->sink_thread != NULL) && merger_add(w->merger, d->queue, err) &&
+           (d->spool == NULL || spool_start(d->spool, err));
+}
+
+struct destination *destination_new(struct writer *w, const struct config *owner,
+                                    const struct config_endpoint *config, size_t slot,
+                                    struct err *err)
+{
+    struct destination *d = calloc(1, sizeof(*d));
+    char *name = strdup(config->name);
+    if (d == NULL || name == NULL) {
+        err_memory(err);
+        free(d);
+        free(name);
+        return NULL;
+    }
+    d->writer = w;
+    d->options = &w->options;
+    d->name = name;
+    d->slot = slot;
+    d->owner = owner != NULL ? config_ref(owner) : NULL;
+    d->wanted_owner = owner != NULL ? config_ref(owner) : NULL;
+    d->config = d->wanted = config;
+    d->protocol = protocol_of(config);
+    d->http = w->http;
+    TAILQ_INIT(&d->attempts);
+    rng_seed_random(&d->rng);
+    boundary_new(&d->boundary, &d->rng);
+    report_init(&d->report, w->options.log, w->options.metrics, name);
+    atomic_init(&d->flushed, false);
+    atomic_init(&d->leave_ms, INT64_MAX);
+    d->queue = send_queue_new(config, rng_next(&d->rng));
+    d->timer = loop_timer_new(w->options.loop, writer_on_timer, d);
+    if (!make_parts(d, err)) {
+        destination_end(d);
+        return destination_free(d);
+    }
+    return d;
+}
+
+void destination_stop(struct destination *d)
+{
+    send_queue_stop(d->queue);
+    attempt_abandon_all(d);
+    if (d->spool != NULL) {
+        spool_flush(d->spool);
+    }
+}
+
+bool destination_is_flushed(const struct destination *d)
+{
+    return d->spool == NULL ||
+           (atomic_load(&d->flushed) && send_queue_status(d->queue).ledger.in_flight == 0);
+}
+
+void destination_end(struct destination *d)
+{
+    merger_remove(d->writer->merger, d->queue);
+    /* Writes what waits; no events after it. */
+    spool_stop(d->spool, clock_mono_ms());
+}
+
+void destination_empty(struct destination *d)
+{
+    sink_thread_stop(d->sink_thread);
+    d->queue = send_queue_free(d->queue);
+    d->spool = spool_free(d->spool);
+    d->sink = sink_unref(d->sink);
+    d->wanted_sink = sink_unref(d->wanted_sink);
+}
+
+struct destination *destination_free(struct destination *d)
+{
+    if (d == NULL) {
+        return NULL;
+    }
+    destination_empty(d);
+    loop_timer_free(d->timer);
+    sink_thread_free(d->sink_thread);
+    config_unref(d->owner);
+    config_unref(d->wanted_owner);
+    free(d->name);
+    free(d);
+    return NULL;
+}
