@@ -335,7 +335,7 @@ static void relabel_pod(struct pipeline *p, const struct target_group *group,
         if (a->verdict.relabelled == NULL) {
             a->verdict.outcome = RELABEL_FAILED;
             count(p, group->job, "failed");
-            err_set(&a->err, ERR_MEMORY, "too many labels, or out of memory");
+            labels_builder_explain(p->builder, &a->err);
             continue;
         }
         candidates[i].labels = labels_ref(a->verdict.relabelled);

@@ -201,7 +201,7 @@ static enum outcome apply_rules(struct profile_rules *r, const struct profile *p
     }
     *ret_labels = labels_builder_build(r->builder);
     if (*ret_labels == NULL) {
-        err_set(err, ERR_MEMORY, "too many labels, or out of memory");
+        labels_builder_explain(r->builder, err);
         return OUTCOME_FAILED;
     }
     return OUTCOME_KEPT;

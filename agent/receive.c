@@ -378,13 +378,18 @@ static bool check_time(const struct receive *r, int64_t time_ns, int64_t now_ns,
 
 /* ---- putting --------------------------------------------------------------------------------- */
 
-static struct labels *build_labels(struct receive *r, const struct label *labels, size_t n)
+static struct labels *build_labels(struct receive *r, const struct label *labels, size_t n,
+                                   struct err *err)
 {
     struct labels_builder *b = labels_builder_new(r->options.intern);
-    struct labels *built = NULL;
-    if (b != NULL) {
-        received_labels_put(labels, n, b);
-        built = labels_builder_build(b);
+    if (b == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    received_labels_put(labels, n, b);
+    struct labels *built = labels_builder_build(b);
+    if (built == NULL) {
+        labels_builder_explain(b, err);
     }
     labels_builder_free(b);
     return built;
@@ -406,13 +411,18 @@ static bool is_delta(const struct labels *l)
     return false;
 }
 
-/* NULL if out of memory. */
+/* NULL with ERR_LIMIT if the labels are too large together, or with ERR_MEMORY. */
 static struct profile *make_profile(struct receive *r, const struct receive_item *item,
-                                    const struct label *labels, size_t n_labels, struct window w)
+                                    const struct label *labels, size_t n_labels, struct window w,
+                                    struct err *err)
 {
-    struct labels *built = build_labels(r, labels, n_labels);
-    char *data = built == NULL ? NULL : malloc(item->data.n > 0 ? item->data.n : 1);
+    struct labels *built = build_labels(r, labels, n_labels, err);
+    if (built == NULL) {
+        return NULL;
+    }
+    char *data = malloc(item->data.n > 0 ? item->data.n : 1);
     if (data == NULL) {
+        err_memory(err);
         labels_unref(built);
         return NULL;
     }
@@ -427,6 +437,8 @@ static struct profile *make_profile(struct receive *r, const struct receive_item
         p->is_delta = item->format == PROFILE_PPROF && is_delta(built);
         p->is_pushed = true;
         p->refusable = true; /* the sender keeps it */
+    } else {
+        err_memory(err);
     }
     return p;
 }
@@ -481,10 +493,9 @@ enum receive_result receive_put(struct receive *r, struct receive_item *item,
     if (!received_labels_check(facts->labels, n, r->options.config, err)) {
         return RECEIVE_BAD_LABELS;
     }
-    struct profile *p = make_profile(r, item, facts->labels, n, w);
+    struct profile *p = make_profile(r, item, facts->labels, n, w, err);
     if (p == NULL) {
-        err_memory(err);
-        return RECEIVE_NO_MEMORY;
+        return err->kind == ERR_LIMIT ? RECEIVE_BAD_LABELS : RECEIVE_NO_MEMORY;
     }
     return deliver(r, p, err);
 }

@@ -28,6 +28,7 @@ struct labels_builder {
     uint64_t order;   /* of the label set last */
     uint64_t started; /* its value at labels_builder_start() */
     bool failed;
+    bool over;    /* it has failed at a limit, not for lack of memory */
     bool changed; /* differs from base, or there is none */
     struct entry entries[LABELS_MAX];
 };
@@ -70,6 +71,7 @@ void labels_builder_reset(struct labels_builder *b, const struct labels *base)
     b->bytes = 0;
     b->order = b->started = 0;
     b->failed = false;
+    b->over = false;
     b->changed = true;
     if (base == NULL) {
         return;
@@ -110,12 +112,20 @@ static size_t find(const struct labels_builder *b, struct sv name, bool *ret_fou
     return low;
 }
 
+static void fail(struct labels_builder *b, bool over)
+{
+    if (!b->failed) {
+        b->failed = true;
+        b->over = over;
+    }
+}
+
 /* A copy that lives until the reset; fails the builder if there is no room. */
 static bool copy(struct labels_builder *b, struct sv text, struct sv *ret_copy)
 {
     char *p = arena_strndup(b->arena, text.p, text.n);
     if (p == NULL) {
-        b->failed = true;
+        fail(b, text.n + 1 > ARENA_MAX - arena_used(b->arena));
         return false;
     }
     *ret_copy = (struct sv){.p = p, .n = text.n};
@@ -132,7 +142,7 @@ static void replace_value(struct labels_builder *b, struct entry *e, struct sv v
         return;
     }
     if (b->bytes - e->value.n + value.n > LABELS_BYTES_MAX) {
-        b->failed = true;
+        fail(b, true);
         return;
     }
     if (copy(b, value, &copied)) {
@@ -147,7 +157,7 @@ static void add(struct labels_builder *b, size_t at, struct sv name, struct sv v
 {
     struct entry e = {.order = ++b->order};
     if (b->count >= LABELS_MAX || b->bytes + name.n + value.n > LABELS_BYTES_MAX) {
-        b->failed = true;
+        fail(b, true);
         return;
     }
     if (!copy(b, name, &e.name) || !copy(b, value, &e.value)) {
@@ -169,7 +179,7 @@ void labels_builder_set(struct labels_builder *b, struct sv name, struct sv valu
     }
     /* A single text past the limit must not overflow the sums. */
     if (b->failed || name.n > LABELS_BYTES_MAX || value.n > LABELS_BYTES_MAX) {
-        b->failed = true;
+        fail(b, true);
         return;
     }
     size_t at = find(b, name, &found);
@@ -250,6 +260,18 @@ size_t labels_builder_in_order(const struct labels_builder *b, struct label ret[
 bool labels_builder_ok(const struct labels_builder *b)
 {
     return !b->failed;
+}
+
+bool labels_builder_over(const struct labels_builder *b)
+{
+    return b->over;
+}
+
+bool labels_builder_explain(const struct labels_builder *b, struct err *err)
+{
+    return b->over ? err_set(err, ERR_LIMIT, "more than %d labels or %zu bytes of them", LABELS_MAX,
+                             LABELS_BYTES_MAX)
+                   : err_memory(err);
 }
 
 static struct istr *intern_or_ref(struct intern *in, struct istr *known, struct sv text)

@@ -328,8 +328,7 @@ static enum relabel_outcome run_rule(const struct run *run)
     enum relabel_outcome outcome =
         actions[run->rule->action].on_label != NULL ? run_on_labels(run) : run_on_value(run);
     if (outcome != RELABEL_FAILED && !labels_builder_ok(run->b)) {
-        err_set(run->err, ERR_LIMIT, "more than %zu labels or %zu bytes of them",
-                (size_t)LABELS_MAX, (size_t)LABELS_BYTES_MAX);
+        labels_builder_explain(run->b, run->err);
         outcome = RELABEL_FAILED;
     }
     /* The number of the rule is in the verdict. */

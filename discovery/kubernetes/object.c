@@ -168,10 +168,6 @@ static void set(struct maker *m, struct sv name, struct sv value)
         return;
     }
     labels_builder_set(m->b, name, value);
-    m->bytes += name.n + value.n;
-    if (!labels_builder_ok(m->b)) {
-        m->over = m->bytes > LABELS_BYTES_MAX || labels_builder_count(m->b) >= LABELS_MAX;
-    }
 }
 
 void maker_set(struct maker *m, struct sv name, struct sv value)
@@ -354,8 +350,8 @@ static struct labels *build(struct maker *m)
 {
     struct labels *labels = m->no_memory ? NULL : labels_builder_build(m->b);
     if (labels == NULL) {
-        m->status = m->over && !labels_builder_ok(m->b) && !m->no_memory ? OBJECT_TOO_MANY_LABELS
-                                                                         : OBJECT_NO_MEMORY;
+        m->status =
+            labels_builder_over(m->b) && !m->no_memory ? OBJECT_TOO_MANY_LABELS : OBJECT_NO_MEMORY;
     }
     return labels;
 }
@@ -363,7 +359,6 @@ static struct labels *build(struct maker *m)
 void maker_share(struct maker *m)
 {
     m->shared = build(m);
-    m->shared_bytes = m->bytes;
     if (m->out->keep_shared && m->shared != NULL) {
         m->out->shared = labels_ref(m->shared);
     }
@@ -373,8 +368,6 @@ void maker_begin(struct maker *m)
 {
     if (m->status == OBJECT_OK) {
         labels_builder_reset(m->b, m->shared);
-        m->bytes = m->shared_bytes;
-        m->over = false;
     }
 }
 

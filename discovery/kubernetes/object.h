@@ -111,9 +111,6 @@ struct maker {
     struct labels *shared; /* the labels of all targets */
     struct object_targets *out;
     enum object_status status;
-    size_t bytes; /* set so far */
-    size_t shared_bytes;
-    bool over;      /* the builder failed at one of its limits, not for lack of memory */
     bool no_memory; /* elsewhere than in the builder */
 };
 

@@ -22,13 +22,8 @@ static bool fill(struct static_group *g, const struct config_static *config,
         set_labels(b, config, extra, config->targets.at[i]);
         struct labels *labels = labels_builder_build(b);
         if (labels == NULL) {
-            return labels_builder_ok(b)
-                       ? err_memory(err)
-                       : err_set(err, ERR_LIMIT,
-                                 "target \"%s\": expected at most %zu labels of %zu "
-                                 "bytes in all",
-                                 config->targets.at[i], (size_t)LABELS_MAX,
-                                 (size_t)LABELS_BYTES_MAX);
+            labels_builder_explain(b, err);
+            return err_wrap(err, "target \"%s\"", config->targets.at[i]);
         }
         g->at[g->n++] = labels;
     }

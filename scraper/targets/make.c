@@ -494,7 +494,7 @@ struct target *target_make(const struct config *owner, size_t index, const struc
     ok = ok && resolve(&m, pinned_host, err) && add_types(&m, err);
     struct target *t = ok ? assemble(&m, owner, index) : NULL;
     if (ok && t == NULL) {
-        err_set(err, ERR_MEMORY, "too many labels, or out of memory");
+        labels_builder_explain(b, err);
     }
     free(m.entries);
     free(m.problems);

@@ -134,6 +134,37 @@ static void refuses_labels(void **state)
     receive_rig_done(&g);
 }
 
+/* Each is within the limits of the configuration, but not all of them together: another try would
+ * not help. */
+static void too_large_labels(void **state)
+{
+    (void)state;
+    enum { LABELS = 800, SIZE = 2000 };
+    static char names[LABELS][8];
+    static char value[SIZE];
+    static struct label labels[LABELS];
+    struct receive_rig g;
+    struct receive_item item;
+    struct err err = ERR_INIT;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    const struct receive_facts facts = {.labels = labels, .n_labels = LABELS};
+    memset(value, 'v', SIZE);
+    for (size_t i = 0; i < LABELS; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "a%zu", i);
+        labels[i] = (struct label){sv_from(names[i]), {value, SIZE}};
+    }
+    labels[0].name = SV("__name__");
+    receive_rig_start(&g, "{max_label_names: 1000}", ONE);
+    CHECK_INT(receive_open(g.receive, RECEIVE_PUSH, PROFILE_PPROF,
+                           (struct sv){profile.data, profile.len}, &item, &err),
+              RECEIVE_ACCEPTED, "");
+    CHECK_INT(receive_put(g.receive, &item, &facts, &err), RECEIVE_BAD_LABELS, "");
+    CHECK_STR(err.msg, "more than 1024 labels or 1048576 bytes of them", "");
+    receive_close(g.receive, &item);
+    buf_done(&profile);
+    receive_rig_done(&g);
+}
+
 static void too_many_labels(void **state)
 {
     (void)state;
@@ -440,6 +471,7 @@ int main(void)
         cmocka_unit_test(equal_profiles_are_kept_on_request),
         cmocka_unit_test(labels_become),
         cmocka_unit_test(refuses_labels),
+        cmocka_unit_test(too_large_labels),
         cmocka_unit_test(too_many_labels),
         cmocka_unit_test(window),
         cmocka_unit_test(refuses_profiles),

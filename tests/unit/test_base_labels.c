@@ -215,14 +215,20 @@ static void stops_at_the_label_limit(void **state)
     CHECK_INT(labels_count(full), LABELS_MAX, "");
     labels_builder_set_str(f->b, "label_7", "changes still fit");
     assert_true(labels_builder_ok(f->b));
+    struct err err = ERR_INIT;
     labels_builder_set_str(f->b, "one_more", "v");
     assert_false(labels_builder_ok(f->b));
+    assert_true(labels_builder_over(f->b));
+    assert_false(labels_builder_explain(f->b, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, "");
+    CHECK_STR(err.msg, "more than 1024 labels or 1048576 bytes of them", "");
     assert_null(labels_builder_build(f->b));
     labels_builder_del(f->b, SV("label_7"));
     labels_builder_set_str(f->b, "label_8", "v");
     assert_false(labels_builder_ok(f->b)); /* sticky */
     labels_builder_reset(f->b, full);
     assert_true(labels_builder_ok(f->b));
+    assert_false(labels_builder_over(f->b));
     CHECK_INT(labels_builder_count(f->b), LABELS_MAX, "");
     labels_unref(full);
 }
