@@ -53,8 +53,8 @@ struct merging {
     struct group group;
     struct buf out;
     struct buf blob;
-    int64_t cpu_ns; /* of the thread, when it slept last */
-    uint64_t left;  /* singles that this pass knows of */
+    int64_t paid_ns; /* time of the thread that pauses have made up for */
+    uint64_t left;   /* singles that this pass knows of */
 };
 
 /* ---- the share of a core --------------------------------------------------------------------- */
@@ -66,15 +66,21 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
+int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns)
+{
+    int64_t others = 100 - (int64_t)percent;
+    int64_t pause_ms = (used_ns - *paid_ns) * others / percent / NS_PER_MS;
+    if (pause_ms > 0) {
+        *paid_ns += pause_ms * NS_PER_MS * percent / others;
+    }
+    return pause_ms;
+}
+
 /* False if the store closes. */
 static bool rest(struct merging *m)
 {
     unsigned percent = m->store->options.merge_cpu != 0 ? m->store->options.merge_cpu : CPU_PERCENT;
-    int64_t used = cpu_ns() - m->cpu_ns;
-    int64_t pause_ms = used * (100 - (int64_t)percent) / percent / NS_PER_MS;
-    bool go_on = store_pause(m->store, pause_ms);
-    m->cpu_ns = cpu_ns();
-    return go_on;
+    return store_pause(m->store, store_merge_pause_ms(cpu_ns(), percent, &m->paid_ns));
 }
 
 /* ---- replacing ------------------------------------------------------------------------------- */
@@ -433,7 +439,7 @@ static void merge_file(struct store *s, struct store_file *f)
 {
     struct err err = ERR_INIT;
     bool empty;
-    struct merging m = {.store = s, .file = f, .cpu_ns = cpu_ns()};
+    struct merging m = {.store = s, .file = f, .paid_ns = cpu_ns()};
     buf_init(&m.out, RESULT_BYTES_MAX);
     buf_init(&m.blob, STORE_BLOB_MAX);
     pthread_mutex_lock(&s->lock);

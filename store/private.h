@@ -116,6 +116,10 @@ void store_background_stop(struct store *s);
 /* One round of all of it, as of a wall time; also for tests. */
 void store_maintain(struct store *s, int64_t now_ns);
 void store_merge_files(struct store *s, int64_t now_ns);
+/* How long merging pauses when its thread has used so much of a core, of which it may have so many
+ * percent (1 to 100). *paid_ns: how much of that pauses have made up for; what is less than a
+ * millisecond of pause stays owed. */
+int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns);
 /* Copies the log of a file into it; truncate: waits for readers, and empties it. */
 bool store_checkpoint(struct db *db, bool truncate, struct err *err);
 /* False if the store closes meanwhile. */

@@ -72,6 +72,33 @@ static void put_hour(struct store_rig *r, const char *labels, char first[STORE_I
     }
 }
 
+/* Work in pieces, each too short for a pause of its own or not: the pauses are the same. */
+static void test_merging_pauses_for_its_share_of_a_core(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned percent;
+        int64_t piece_us;
+        int pieces;
+        int64_t want_ms;
+    } cases[] = {
+        {25, 100, 1000, 300}, {25, 333, 300, 299},  {25, 100000, 1, 300}, {50, 170, 1000, 170},
+        {1, 100, 10, 99},     {99, 1000, 1000, 10}, {100, 100, 1000, 0},  {100, 5000000, 9, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t used_ns = 12345; /* before it began */
+        int64_t paid_ns = used_ns;
+        int64_t paused_ms = 0;
+        char row[16];
+        for (int k = 0; k < cases[i].pieces; k++) {
+            used_ns += cases[i].piece_us * 1000;
+            paused_ms += store_merge_pause_ms(used_ns, cases[i].percent, &paid_ns);
+        }
+        (void)snprintf(row, sizeof(row), "row %zu", i);
+        CHECK_INT(paused_ms, cases[i].want_ms, row);
+    }
+}
+
 static void test_merging_keeps_points_totals_and_ids(void **state)
 {
     (void)state;
@@ -335,6 +362,7 @@ static void test_a_large_stretch_gets_further_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_merging_pauses_for_its_share_of_a_core),
         cmocka_unit_test(test_merging_keeps_points_totals_and_ids),
         cmocka_unit_test(test_a_file_gets_smaller_by_merging),
         cmocka_unit_test(test_late_profiles_are_merged_by_a_later_pass),
