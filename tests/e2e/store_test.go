@@ -240,6 +240,43 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	p.stop()
 }
 
+// On a disk that is read-only the program does not start, and says where it is; what is stored stays.
+func TestStoreOnAReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	dir := t.TempDir()
+	disk := filepath.Join(dir, "store")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
+		t.Skipf("cannot mount a disk: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	remount := func(flags uintptr) {
+		if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT|flags, "size=64m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tg := newTarget(t, target.Options{Functions: 50})
+	config := storeConfig(tg.Addr(), dir)
+	p := run(t, config)
+	p.waitStored(1)
+	kept := p.metrics().sum("profpull_store_profiles")
+	p.stop()
+	remount(syscall.MS_RDONLY)
+	r := call(t, "", "run", "--config", writeConfig(t, config), "--listen", "127.0.0.1:0")
+	if r.code == exitDone || !strings.Contains(r.stderr, `endpoint "local": cannot open `+disk+"/lock: Read-only file system") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+	remount(0)
+	p = run(t, config)
+	if n := p.metrics().sum("profpull_store_profiles"); n < kept {
+		t.Errorf("%v profiles were stored, %v are left", kept, n)
+	}
+	p.stop()
+}
+
 // The directory of the store cannot be written any more, so that no further file can be made.
 // Profiles wait; what is stored is answered.
 func TestStoreInADirectoryThatCannotBeWritten(t *testing.T) {
