@@ -286,22 +286,36 @@ static bool is_wanted(const struct exchange *x, const struct scrape_status *s)
            (type.n == 0 || sv_eq_str(type, s->type)) && (url.n == 0 || sv_eq_str(url, s->url));
 }
 
+static void count_now(struct exchange *x, const char *result, size_t n)
+{
+    struct metric *family = metrics_family(
+        x->options->metrics, METRIC_COUNTER, "profpull_scrapes_asked_for_total",
+        "Scrapes that were asked for by POST, by result: scheduled, or surplus to what one request "
+        "may ask for.",
+        "result", NULL);
+    metric_add(metric_cell_of(family, result), n);
+}
+
 static size_t scrape_wanted(struct exchange *x)
 {
     struct scrape_status statuses[PAGE_SCRAPES];
     size_t cursor = 0;
     size_t n;
     size_t scheduled = 0;
+    size_t surplus = 0;
     while ((n = scraper_snapshot(x->options->scraper, &cursor, statuses, PAGE_SCRAPES)) > 0) {
         for (size_t i = 0; i < n; i++) {
             const struct scrape_status *s = &statuses[i];
-            if (scheduled < NOW_MAX && is_wanted(x, s) &&
-                scraper_scrape_now(x->options->scraper, s->target, s->entry)) {
-                scheduled++;
+            if (is_wanted(x, s) && scheduled == NOW_MAX) {
+                surplus++;
+            } else if (is_wanted(x, s)) {
+                scheduled += scraper_scrape_now(x->options->scraper, s->target, s->entry);
             }
             scrape_status_done(&statuses[i]);
         }
     }
+    count_now(x, "scheduled", scheduled);
+    count_now(x, "surplus", surplus);
     return scheduled;
 }
 

@@ -440,8 +440,16 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 func TestProfileNow(t *testing.T) {
 	t.Parallel()
 	fake := newTarget(t, target.Options{})
+	var many []string
+	for i := 1; i <= 110; i++ {
+		many = append(many, fmt.Sprintf("127.1.1.%d:1", i))
+	}
 	p := run(t, `
 scrape_configs:
+  - job_name: many
+    scrape_interval: 24h
+    profiles: {process_cpu: {enabled: false}, memory: {enabled: true}}
+    static_configs: [{targets: [`+strings.Join(many, ", ")+`]}]
   - job_name: slow
     scrape_interval: 24h
     profiles: {process_cpu: {enabled: false}, memory: {enabled: true}}
@@ -512,4 +520,11 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 		}
 		return ""
 	})
+	if status, body, _ := post("job=many&type=memory", "", ""); status != 200 || body != "{\"scheduled\":100}\n" {
+		t.Errorf("%d %s", status, body)
+	}
+	const asked = "profpull_scrapes_asked_for_total"
+	if m := p.metrics(); m.sum(asked, "result", "scheduled") != 102 || m.sum(asked, "result", "surplus") != 10 {
+		t.Errorf("%v scheduled, %v surplus", m.sum(asked, "result", "scheduled"), m.sum(asked, "result", "surplus"))
+	}
 }
