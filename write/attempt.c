@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "write/advice.h"
 #include "write/destination.h"
 #include "write/request.h"
 
@@ -97,6 +98,7 @@ static void finish(struct attempt *a, const char *result)
     struct report_attempt done = {.profile = a->profile,
                                   .answer = &a->answer,
                                   .result = result,
+                                  .hint = advice_for(d->config, a->result, a->status),
                                   .attempt = send_item_attempt(a->item),
                                   .start_ms = a->start_ms,
                                   .now_ms = clock_mono_ms()};

@@ -15,6 +15,7 @@
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "http/http.h"
+#include "write/conditions.h"
 #include "write/protocol.h"
 #include "write/queue/send_queue.h"
 #include "write/series.h"
@@ -54,6 +55,8 @@ struct report_tenant {
 
 struct report {
     struct log *log;
+    struct conditions *conditions; /* where to say how the endpoint is; may be NULL */
+    struct write_condition condition;
     const char *endpoint; /* its name in the configuration */
     struct metric *requests;
     struct metric_cell *retries;
@@ -84,6 +87,7 @@ struct report_attempt {
     const struct answer *answer;
     const struct send_result *outcome;
     const char *result;
+    const char *hint; /* what to do if it failed; "" if there is nothing to say */
     unsigned attempt;
     int64_t start_ms;
     int64_t now_ms;
@@ -93,7 +97,7 @@ void report_done(struct report *r, const struct report_attempt *a);
 void report_dropped(struct report *r, const struct labels *l, enum write_drop reason,
                     const char *why, int64_t now_ms);
 /* Logs what time brings: losses in the queue, at most once a minute, and tenants that are not
- * refused any more. Called often. */
+ * refused any more. Notes in the conditions how the endpoint is. Called often. */
 void report_state(struct report *r, const struct send_queue_status *s, int64_t now_ms);
 
 /* ---- sending (attempt.c) --------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ static const struct metric_desc duration_desc = {
 };
 void report_init(struct report *r, struct log *log, struct metrics *m, const char *endpoint)
 {
-    *r = (struct report){.log = log, .endpoint = endpoint};
+    *r = (struct report){.log = log, .endpoint = endpoint, .condition = {.advice = ""}};
     r->requests = metrics_family(m, METRIC_COUNTER, "profpull_write_requests_total",
                                  "Attempts to write a profile, by status class or kind of failure.",
                                  "endpoint", "result");
@@ -164,6 +164,12 @@ static void cause_of(const struct report_attempt *a, char *out, size_t size)
     }
 }
 
+/* The field about what to do; none if there is nothing to say. */
+static struct log_field hint_field(const struct report_attempt *a)
+{
+    return a->hint[0] != '\0' ? LOG_STR("hint", a->hint) : LOG_END;
+}
+
 static void log_failure(struct report *r, const struct report_attempt *a)
 {
     char cause[sizeof(r->cause)];
@@ -183,7 +189,8 @@ static void log_failure(struct report *r, const struct report_attempt *a)
     log_warn(r->log, "endpoint fails, retrying", LOG_STR("endpoint", r->endpoint),
              LOG_STR("err", a->answer->text),
              LOG_FLOAT("retry_in_s", (double)a->outcome->wait_ms / (double)MS_PER_S),
-             LOG_INT("queued", a->outcome->queued), LOG_INT("suppressed", suppressed));
+             LOG_INT("queued", a->outcome->queued), LOG_INT("suppressed", suppressed),
+             hint_field(a));
 }
 
 static void log_recovery(struct report *r, const struct report_attempt *a)
@@ -243,7 +250,7 @@ static void log_tenant_failure(struct report *r, const struct report_attempt *a)
              LOG_STR("err", a->answer->text),
              LOG_FLOAT("retry_in_s", (double)a->outcome->wait_ms / (double)MS_PER_S),
              LOG_INT("queued", a->outcome->queued), LOG_INT("suppressed", suppressed),
-             tenant_field(tenant));
+             tenant[0] != '\0' ? tenant_field(tenant) : hint_field(a), hint_field(a));
 }
 
 static void note_tenant_works(struct report *r, const struct report_attempt *a)
@@ -271,6 +278,32 @@ static void log_tenants_that_work(struct report *r, const struct send_queue_stat
                  LOG_FLOAT("after_s", (double)(t->works_since_ms - t->since_ms) / (double)MS_PER_S),
                  LOG_INT("failures", t->failures), tenant_field(t->tenant));
     }
+}
+
+/* ---- for the API ------------------------------------------------------------------------------
+ */
+
+/* What failed last, until something succeeds. */
+static void note_outcome(struct report *r, const struct report_attempt *a)
+{
+    bool sent = a->outcome->outcome == WRITE_SENT;
+    r->condition.advice = sent ? "" : a->hint;
+    (void)snprintf(r->condition.why, sizeof(r->condition.why), "%.*s", CONDITION_WHY_MAX - 1,
+                   sent ? "" : a->answer->text);
+}
+
+static void publish(struct report *r, const struct send_queue_status *s)
+{
+    struct write_condition *c = &r->condition;
+    bool tenants_fail = s->lanes.failing > 0 && s->lanes.failing == s->lanes.tenants;
+    c->works = s->failures == 0 && !tenants_fail;
+    c->oldest_ms = s->oldest_ms;
+    if (c->works) {
+        c->since_ns = 0;
+    } else if (c->since_ns == 0) {
+        c->since_ns = clock_wall_ns();
+    }
+    conditions_set(r->conditions, r->endpoint, c);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -302,6 +335,7 @@ void report_done(struct report *r, const struct report_attempt *a)
     if (a->attempt > 1) {
         metric_inc(r->retries);
     }
+    note_outcome(r, a);
     if (a->outcome->recovered) {
         log_recovery(r, a);
     }
@@ -341,4 +375,5 @@ void report_state(struct report *r, const struct send_queue_status *s, int64_t n
 {
     log_losses(r, s, now_ms);
     log_tenants_that_work(r, s, now_ms);
+    publish(r, s);
 }

@@ -84,6 +84,7 @@ struct writer_options {
     struct log *log;
     struct metrics *metrics;
     struct http_contents *contents; /* of its client (http/http.h); may be NULL */
+    struct conditions *conditions;  /* how each endpoint is (conditions.h); may be NULL */
     /* Called for each finished attempt and for each profile that cannot be sent at all, but not for
      * one that is lost in the queue. On the loop's thread; it must not free the writer. May be
      * NULL. */

@@ -83,6 +83,9 @@ static void pump(struct destination *d)
         attempt_start(d, it, now);
     }
     struct send_queue_status status = send_queue_status(d->queue);
+    /* Another one may have the name of one that leaves. */
+    bool leaves = atomic_load(&d->leave_ms) != INT64_MAX;
+    d->report.conditions = leaves ? NULL : d->options->conditions;
     report_state(&d->report, &status, now);
     if (!writer_check_leaving(d, now)) {
         arm_timer(d, now);

@@ -9,11 +9,11 @@
 #include "base/labels.h"
 #include "base/loop.h"
 #include "base/worker.h"
-#include "cli/advice.h"
 #include "cli/cmd.h"
 #include "cli/file_walk.h"
 #include "pprof/legacy/legacy.h"
 #include "pprof/restamp.h"
+#include "write/advice.h"
 #include "write/write.h"
 
 /* The most files that are counted for the progress bar. */

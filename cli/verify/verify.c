@@ -8,11 +8,11 @@
 
 #include "agent/stores.h"
 #include "base/clock.h"
-#include "cli/advice.h"
 #include "cli/cmd.h"
 #include "cli/exit_guard.h"
 #include "cli/verify/private.h"
 #include "pprof/gzip.h"
+#include "write/advice.h"
 
 #define PROFILE_NS (INT64_C(10) * NS_PER_MS)
 /* The profile is a little old, so that no server rejects it as one of the future. */

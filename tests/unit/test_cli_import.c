@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/advice.h"
 #include "cli/file_walk.h"
 #include "cli/import/args.h"
 #include "cli/one_endpoint.h"
 #include "cli/parse_time.h"
+#include "write/advice.h"
 #include "write/protocols/table.h"
 
 #define S NS_PER_S

@@ -10,6 +10,7 @@ struct fixture {
     struct testing_log *log;
     struct metrics *metrics;
     struct report report;
+    struct conditions *conditions;
     struct profile *profile;
     int64_t now;
 };
@@ -21,6 +22,8 @@ static void fixture_init(struct fixture *f, const char *expected)
     f->log = testing_log_new();
     f->metrics = metrics_new();
     report_init(&f->report, testing_log(f->log), f->metrics, "main");
+    f->report.conditions = f->conditions = conditions_new();
+    assert_non_null(f->conditions);
     testing_log_expect(f->log, expected);
     char *data = malloc(1);
     assert_non_null(data);
@@ -32,6 +35,7 @@ static void fixture_done(struct fixture *f)
 {
     profile_unref(f->profile);
     metrics_free(f->metrics);
+    conditions_free(f->conditions);
     testing_log_done(f->log);
 }
 
@@ -50,10 +54,16 @@ static void say(struct fixture *f, enum answer_class class, enum answer_scope sc
                                .answer = &answer,
                                .outcome = &outcome,
                                .result = "x",
+                               .hint = class == ANSWER_SENT ? "" : "do this",
                                .attempt = 1,
                                .start_ms = f->now,
                                .now_ms = f->now};
-    struct send_queue_status status = {.ledger = {.queued = 3}};
+    struct send_queue_status status = {
+        .ledger = {.queued = 3},
+        .oldest_ms = 77,
+        .failures = class != ANSWER_SENT && scope == ANSWER_OF_ENDPOINT,
+        .lanes = {.tenants = 1, .failing = class != ANSWER_SENT && scope == ANSWER_OF_TENANT},
+    };
     (void)snprintf(answer.text, sizeof(answer.text), "%s", text);
     (void)snprintf(outcome.tenant, sizeof(outcome.tenant), "%s", tenant);
     report_done(&f->report, &a);
@@ -142,13 +152,43 @@ static void test_refused_profiles(void **state)
     fixture_done(&f);
 }
 
+/* What the API shows of an endpoint: whether it works, and the last failure with its remedy. */
+static void test_conditions(void **state)
+{
+    (void)state;
+    static const enum answer_scope scopes[] = {ANSWER_OF_ENDPOINT, ANSWER_OF_TENANT,
+                                               ANSWER_OF_PROFILE};
+    for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+        struct fixture f;
+        struct write_condition c;
+        bool works = scopes[i] == ANSWER_OF_PROFILE;
+        fixture_init(&f, works ? "profile refused" : "endpoint fails");
+        assert_false(conditions_get(f.conditions, "main", &c));
+        say(&f, ANSWER_RETRY, scopes[i], "", "HTTP 503: away");
+        assert_true(conditions_get(f.conditions, "main", &c));
+        assert_false(conditions_get(f.conditions, "other", &c));
+        CHECK_INT(c.works, works, "after a failure");
+        CHECK_INT(c.since_ns > 0, !works, "since");
+        CHECK_INT(c.oldest_ms, 77, "the oldest one");
+        CHECK_STR(c.why, "HTTP 503: away", "why");
+        CHECK_STR(c.advice, "do this", "advice");
+        CHECK_INT(strstr(testing_log_text(f.log), "hint=\"do this\"") != NULL, !works, "the log");
+        say(&f, ANSWER_SENT, scopes[i], "", "");
+        assert_true(conditions_get(f.conditions, "main", &c));
+        assert_true(c.works && c.since_ns == 0);
+        CHECK_STR(c.why, "", "after a success");
+        CHECK_STR(c.advice, "", "after a success");
+        fixture_done(&f);
+    }
+    assert_false(conditions_get(NULL, "main", &(struct write_condition){.works = false}));
+    conditions_set(NULL, "main", &(struct write_condition){.works = false});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_limit_is_one_line),
-        TEST(test_no_tenant),
-        TEST(test_many_tenants),
-        TEST(test_refused_profiles),
+        TEST(test_a_limit_is_one_line), TEST(test_no_tenant),  TEST(test_many_tenants),
+        TEST(test_refused_profiles),    TEST(test_conditions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

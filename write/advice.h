@@ -1,6 +1,6 @@
 /* What to do about an endpoint that does not accept profiles, in one sentence. Pure. */
-#ifndef PROFPULL_CLI_ADVICE_H
-#define PROFPULL_CLI_ADVICE_H
+#ifndef PROFPULL_WRITE_ADVICE_H
+#define PROFPULL_WRITE_ADVICE_H
 
 #include <stdbool.h>
 

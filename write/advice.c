@@ -1,4 +1,4 @@
-#include "cli/advice.h"
+#include "write/advice.h"
 
 #include <string.h>
 

@@ -1,0 +1,31 @@
+/* How each destination is, for the API and for people: whether it takes profiles, and if not, what
+ * the last failure was and what can be done about it.
+ *
+ * The writer's loop writes it, any thread reads, under a short lock. It outlives the writer.
+ */
+#ifndef PROFPULL_WRITE_CONDITIONS_H
+#define PROFPULL_WRITE_CONDITIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CONDITION_WHY_MAX 512
+
+struct write_condition {
+    bool works;         /* for one of its tenants at least */
+    int64_t since_ns;   /* wall clock: it does not work since; 0 if it does */
+    int64_t oldest_ms;  /* scraped_ms of the oldest profile that waits; INT64_MAX if none does */
+    const char *advice; /* about the last failure; "" if there is none; static storage */
+    char why[CONDITION_WHY_MAX]; /* the last failure, if none has succeeded since; "" if one has */
+};
+
+struct conditions;
+
+struct conditions *conditions_new(void);                  /* NULL if out of memory */
+struct conditions *conditions_free(struct conditions *c); /* accepts NULL, returns NULL */
+/* Of the endpoint of this name. c NULL: nothing is noted. */
+void conditions_set(struct conditions *c, const char *endpoint, const struct write_condition *now);
+/* False if nothing is known of it yet. */
+bool conditions_get(struct conditions *c, const char *endpoint, struct write_condition *ret);
+
+#endif
