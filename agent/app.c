@@ -24,6 +24,7 @@
 #include "http/contents.h"
 #include "http/lookup.h"
 #include "scraper/scraper.h"
+#include "write/conditions.h"
 #include "write/write.h"
 
 #define IN_FLIGHT_MAX 24576
@@ -51,7 +52,8 @@ struct app {
     struct agent_thread threads[THREADS];
     struct stores *stores;
     struct writer *writer;
-    struct delivery delivery; /* of what is scraped; the network thread's */
+    struct conditions *conditions; /* of its destinations */
+    struct delivery delivery;      /* of what is scraped; the network thread's */
     struct receive *receive;
     struct scraper *scraper;
     struct sharding *sharding; /* NULL unless targets are shared */
@@ -186,7 +188,8 @@ static bool make_writer(struct app *app, struct err *err)
         .open_sink = stores_open_sink,
     };
     app->stores = options.open_arg = stores_new(app->log, app->metrics);
-    if (app->stores == NULL) {
+    app->conditions = options.conditions = conditions_new();
+    if (app->stores == NULL || app->conditions == NULL) {
         return err_memory(err);
     }
     app->writer = writer_new(&options, err);
@@ -352,6 +355,24 @@ struct dropped *app_dropped(struct app *app)
     return app->dropped;
 }
 
+struct sources *app_sources(struct app *app)
+{
+    return app->sources;
+}
+
+struct conditions *app_conditions(struct app *app)
+{
+    return app->conditions;
+}
+
+bool app_sharding(const struct app *app, struct sharding_counts *ret)
+{
+    if (app->sharding != NULL) {
+        *ret = sharding_counts(app->sharding);
+    }
+    return app->sharding != NULL;
+}
+
 struct store *app_store(struct app *app, const char *endpoint)
 {
     return stores_get(app->stores, endpoint);
@@ -450,6 +471,7 @@ struct app *app_free(struct app *app)
     profile_rules_free(app->delivery.rules);
     receive_free(app->receive);
     writer_free(app->writer);
+    conditions_free(app->conditions);
     stores_free(app->stores);
     worker_pool_free(app->workers);
     for (size_t i = 0; i < THREADS; i++) {

@@ -19,7 +19,10 @@
 #include "write/write.h"
 
 struct app;
+struct conditions;
 struct dropped;
+struct sharding_counts;
+struct sources;
 struct store;
 
 /* Takes a reference of config. Nothing is sent before app_start(). */
@@ -31,6 +34,8 @@ struct metrics *app_metrics(struct app *app);
 struct scraper *app_scraper(struct app *app);
 struct receive *app_receive(struct app *app);
 struct dropped *app_dropped(struct app *app);
+struct sources *app_sources(struct app *app);
+struct conditions *app_conditions(struct app *app);
 /* The store of an endpoint, or the first one (NULL); NULL if there is none. */
 struct store *app_store(struct app *app, const char *endpoint);
 
@@ -52,6 +57,8 @@ int app_drained_fd(const struct app *app);
 void app_halt(struct app *app);
 /* Of an endpoint of the configuration. Any thread. */
 struct write_ledger app_ledger(struct app *app, size_t endpoint);
+/* How the targets are shared; false if they are not. Any thread. */
+bool app_sharding(const struct app *app, struct sharding_counts *ret);
 /* Logs one line for each endpoint with the number of profiles accepted, sent and dropped. */
 void app_summary(struct app *app);
 /* Accepts NULL and half-built ones, returns NULL. */

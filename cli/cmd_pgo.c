@@ -33,7 +33,8 @@ static int fetch(const struct pgo_args *args, const struct query_ask *ask)
 {
     struct err err = ERR_INIT;
     struct buf body;
-    struct remote *r = remote_new(&args->common.endpoint, args->common.timeout_ms, &err);
+    struct remote *r =
+        remote_new(&args->common.server.endpoint, args->common.server.timeout_ms, &err);
     if (r == NULL || !query_pyroscope_pgo(r, ask, &body, &err)) {
         remote_free(r);
         return query_fail(&err);

@@ -209,7 +209,7 @@ static int run_query(const void *arg, char *const *operands, size_t n)
     if (!query_ask_from(&args->common, clock_wall_ns(), &q.ask, &err)) {
         return cmd_usage_error("query", "%s", err.msg);
     }
-    q.remote = remote_new(&args->common.endpoint, args->common.timeout_ms, &err);
+    q.remote = remote_new(&args->common.server.endpoint, args->common.server.timeout_ms, &err);
     if (q.remote == NULL) {
         return query_fail(&err);
     }

@@ -51,7 +51,8 @@ static void wait_for_end(struct app *app, int signal_fd)
     for (;;) {
         int sig = wait_for(signal_fd, -1);
         if (sig != SIGHUP) {
-            log_info(app_log(app), "stopping", LOG_STR("signal", sig == SIGINT ? "INT" : "TERM"));
+            log_info(app_log(app), "stopping", LOG_STR("signal", sig == SIGINT ? "INT" : "TERM"),
+                     LOG_STR("note", "another signal ends at once, without the rest of the drain"));
             return;
         }
         log_warn(app_log(app), "SIGHUP: reload is not supported yet, ignoring");

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/api/settings.h"
 #include "store/store.h"
@@ -19,6 +20,11 @@ static bool servers_on_ready(void *arg, struct buf *text)
 static struct write_ledger servers_on_ledger(void *arg, size_t endpoint)
 {
     return app_ledger(arg, endpoint);
+}
+
+static bool servers_on_sharding(void *arg, struct sharding_counts *ret)
+{
+    return app_sharding(arg, ret);
 }
 
 static struct server_work work_of(const struct config_server *c)
@@ -60,6 +66,10 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
         .scraper = app_scraper(app),
         .receiver = app_receive(app),
         .dropped = app_dropped(app),
+        .sources = app_sources(app),
+        .conditions = app_conditions(app),
+        .sharding = servers_on_sharding,
+        .started_ms = s->started_ms,
         .settings = s->settings,
         .config = config,
         .store = app_store(app, NULL),
@@ -90,6 +100,7 @@ bool servers_start(struct servers *s, struct app *app, const struct config *conf
     const struct config_server *query = &config->query;
     const struct config_server *receive = &config->receive.server;
     const struct store *store = app_store(app, NULL);
+    s->started_ms = clock_mono_ms();
     s->settings = settings_new(store == NULL ? NULL : store_directory(store), app_log(app));
     unsigned on_admin = admin->listen[0] != '\0' ? ROUTE_ADMIN : 0;
     unsigned on_query = query->listen[0] != '\0' ? ROUTE_QUERY : 0;

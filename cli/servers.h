@@ -16,6 +16,7 @@ struct servers {
     struct server *at[SERVERS_MAX];
     size_t n;
     struct settings *settings;
+    int64_t started_ms; /* monotonic */
 };
 
 /* Starts those that are configured, perhaps none; app and config must live longer. Call

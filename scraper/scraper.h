@@ -106,6 +106,7 @@ struct scrape_status {
     char *last_error;      /* "" if none */
     int64_t last_start_ns; /* wall clock; 0 if never */
     int64_t last_duration_ms;
+    int64_t sampling_ms; /* for how long the target samples before it answers */
     uint64_t last_size;
     int64_t next_due_ns; /* wall clock */
     uint64_t successes, failures, skipped;

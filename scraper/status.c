@@ -178,6 +178,7 @@ static bool derive(struct engine *e, struct scrape_status *st, struct labels_bui
     st->job = st->target->job_config->name;
     st->follows = st->leader == NULL ? NULL : st->leader->job_config->name;
     st->type = target_scrape_type(st->target, st->entry)->name;
+    st->sampling_ms = (int64_t)st->target->entries[st->entry].seconds * MS_PER_S;
     st->next_due_ns += e->io.wall_offset_ns(e->io.arg);
     st->labels = b == NULL ? NULL : target_series(st->target, st->entry, b);
     buf_done(&url);

@@ -19,11 +19,14 @@
 #include "http/http.h"
 #include "scraper/scraper.h"
 
+struct conditions;
 struct config;
 struct dropped;
 struct route;
 struct server;
 struct settings;
+struct sharding_counts;
+struct sources;
 struct store;
 struct receive;
 struct write_ledger;
@@ -75,15 +78,19 @@ struct server_options {
     struct store *store;       /* NULL if profiles are not kept */
     struct settings *settings; /* of Pyroscope's apps (server/api/settings.h); NULL for none */
     struct receive *receiver;  /* of what is pushed; NULL if ROUTE_RECEIVE is not among the sets */
+    struct sources *sources;   /* of targets; NULL: none to show */
+    struct conditions *conditions; /* of destinations; NULL: not known */
     const struct config *config;
     const char *version;
-    /* Called on the server's thread; false with the reason in err, true perhaps with a warning
-     * there. */
+    int64_t started_ms; /* monotonic: when the process began its work */
+    /* Any thread; false with the reason in err, true perhaps with a warning there. */
     bool (*healthy)(void *arg, struct err *err);
     /* The same; the reason, or what should be known although it is ready, is appended to text. */
     bool (*ready)(void *arg, struct buf *text);
     /* The ledger of an endpoint; NULL: there is none to show. Any thread. */
     struct write_ledger (*ledger)(void *arg, size_t endpoint);
+    /* How the targets are shared; false if they are not. NULL: neither. Any thread. */
+    bool (*sharding)(void *arg, struct sharding_counts *ret);
     void *arg;
 };
 

@@ -38,7 +38,7 @@ static void put_time(struct buf *out, const char *key, int64_t wall_ns)
     }
 }
 
-static bool put_status(const struct scrape_status *st, struct buf *out)
+bool targets_put(const struct scrape_status *st, struct buf *out)
 {
     buf_putc(out, '{');
     json_member("job", sv_from(st->job), out);
@@ -59,6 +59,7 @@ static bool put_status(const struct scrape_status *st, struct buf *out)
     put_time(out, "nextDue", st->next_due_ns);
     buf_printf(out, ",\"inFlight\":%s", st->in_flight ? "true" : "false");
     buf_printf(out, ",\"lastDurationSeconds\":%.3f", (double)st->last_duration_ms / 1000.0);
+    buf_printf(out, ",\"samplingSeconds\":%" PRId64, st->sampling_ms / MS_PER_S);
     buf_printf(out, ",\"lastSizeBytes\":%" PRIu64, st->last_size);
     buf_printf(out, ",\"successes\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"skipped\":%" PRIu64,
                st->successes, st->failures, st->skipped);
@@ -103,7 +104,7 @@ static void add_status(struct stream *st, const struct scrape_status *status, st
 {
     struct buf text;
     buf_init(&text, STATUS_JSON_MAX);
-    if (matches(st, status) && put_status(status, &text)) {
+    if (matches(st, status) && targets_put(status, &text)) {
         add_item(page, &text, &st->any);
     }
     buf_done(&text);

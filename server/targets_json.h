@@ -11,6 +11,8 @@
 
 /* NULL after the last one. */
 extern const char *const targets_params[];
+/* Appends one scrape as an object. False if out is full. */
+bool targets_put(const struct scrape_status *st, struct buf *out);
 /* The handler of the route. */
 void reply_targets(struct connection *c, const struct request *r,
                    const struct server_options *options);

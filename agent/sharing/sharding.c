@@ -116,6 +116,16 @@ bool sharding_explain(const struct sharding *s, uint64_t key, struct buf *out)
     return buf_puts(out, ")");
 }
 
+struct sharding_counts sharding_counts(const struct sharding *s)
+{
+    return (struct sharding_counts){
+        .members = (int64_t)metric_value(s->n_members),
+        .index = (int64_t)metric_value(s->index),
+        .own = (int64_t)metric_value(s->owned),
+        .others = (int64_t)metric_value(s->others),
+    };
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static void count_targets(struct sharding *s)

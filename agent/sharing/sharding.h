@@ -48,6 +48,14 @@ bool sharding_is_ours(const struct sharding *s, uint64_t key);
 bool sharding_is_member(const struct sharding *s);
 /* Our name among the members. */
 const char *sharding_self(const struct sharding *s);
+/* As in the metrics. Any thread. */
+struct sharding_counts {
+    int64_t members;
+    int64_t index; /* ours; -1: we are none of them */
+    int64_t own;   /* targets */
+    int64_t others;
+};
+struct sharding_counts sharding_counts(const struct sharding *s);
 /* Appends a sentence about which replica scrapes a key: "scraped by profpull-1 (this is profpull-0;
  * members: profpull-0, profpull-1)". False if out of memory. */
 bool sharding_explain(const struct sharding *s, uint64_t key, struct buf *out);

@@ -1,4 +1,4 @@
-/* The flags that `query` and `pgo` share: which server, and which profiles of it. */
+/* The flags that `query`, `pgo` and `status` share: which server, and which profiles of it. */
 #ifndef PROFPULL_CLI_QUERY_ARGS_H
 #define PROFPULL_CLI_QUERY_ARGS_H
 
@@ -9,27 +9,54 @@
 #define QUERY_NO_TIME INT64_MIN
 #define QUERY_URL "http://127.0.0.1:4041"
 
-struct query_common {
+/* Which server, and with which credentials. */
+struct query_server {
     struct config_endpoint_flags endpoint;
+    int64_t timeout_ms;
+};
+
+#define QUERY_SERVER_DEFAULTS                                                                      \
+    {                                                                                              \
+        .endpoint = {.name = "query", .url = QUERY_URL, .protocol = "push"},                       \
+        .timeout_ms = 60 * MS_PER_S                                                                \
+    }
+
+/* clang-format off: rows of a table. `at` is the member of args that is a struct query_server. */
+#define QUERY_URL_FLAG(args, at)                                                                   \
+    FLAG(TEXT, "url", 0, args, at.endpoint.url, "URL",                                             \
+         "the server (default " QUERY_URL ", a profpull on this machine)")
+#define QUERY_ACCESS_FLAGS(args, at)                                                               \
+    FLAG(DURATION, "timeout", 0, args, at.timeout_ms, "DUR", "for one request", .min = 1),         \
+        FLAG(TEXT, "tenant", 0, args, at.endpoint.tenant, "ID", "X-Scope-OrgID"),                  \
+        FLAG(TEXT, "username", 0, args, at.endpoint.username, "USER",                              \
+             "with --password-file: basic authentication"),                                        \
+        FLAG(TEXT, "password-file", 0, args, at.endpoint.password_file, "FILE",                    \
+             "the password of --username"),                                                        \
+        FLAG(TEXT, "bearer-token-file", 0, args, at.endpoint.bearer_token_file, "FILE",            \
+             "the token of Authorization: Bearer"),                                                \
+        FLAG(TEXT, "ca-file", 0, args, at.endpoint.ca_file, "FILE", "trust this authority"),       \
+        FLAG(BOOL, "insecure-skip-verify", 0, args, at.endpoint.insecure_skip_verify, NULL,        \
+             "accept any certificate of the server")
+/* clang-format on */
+
+struct query_common {
+    struct query_server server;
     const char *service;
     struct flag_pairs labels;
     int64_t from_ns; /* QUERY_NO_TIME */
     int64_t until_ns;
     int64_t since_ms;
-    int64_t timeout_ms;
 };
 
 #define QUERY_COMMON_DEFAULTS(since)                                                               \
     {                                                                                              \
-        .endpoint = {.name = "query", .url = QUERY_URL, .protocol = "push"},                       \
-        .from_ns = QUERY_NO_TIME, .until_ns = QUERY_NO_TIME, .since_ms = (since),                  \
-        .timeout_ms = 60 * MS_PER_S                                                                \
+        .server = QUERY_SERVER_DEFAULTS, .from_ns = QUERY_NO_TIME, .until_ns = QUERY_NO_TIME,      \
+        .since_ms = (since)                                                                        \
     }
 
 /* clang-format off: rows of a table */
 #define QUERY_COMMON_FLAGS(args)                                                                   \
-    FLAG(TEXT, "url", 0, args, common.endpoint.url, "URL",                                         \
-         "the server (default " QUERY_URL ", a profpull on this machine)"),                        \
+    QUERY_URL_FLAG(args, common.server),                                                           \
         FLAG(TEXT, "service", 0, args, common.service, "NAME", "the service (service_name)"),      \
         FLAG(PAIRS, "label", 0, args, common.labels, "NAME=VALUE",                                 \
              "only profiles with this label; may be repeated"),                                    \
@@ -38,17 +65,7 @@ struct query_common {
         FLAG(TIME, "from", 0, args, common.from_ns, "TIME",                                        \
              "where to begin (2026-11-21T03:23:34Z, or seconds since 1970), instead of --since"),  \
         FLAG(TIME, "until", 0, args, common.until_ns, "TIME", "where to end; by default now"),     \
-        FLAG(DURATION, "timeout", 0, args, common.timeout_ms, "DUR", "for one request", .min = 1), \
-        FLAG(TEXT, "tenant", 0, args, common.endpoint.tenant, "ID", "X-Scope-OrgID"),              \
-        FLAG(TEXT, "username", 0, args, common.endpoint.username, "USER",                          \
-             "with --password-file: basic authentication"),                                        \
-        FLAG(TEXT, "password-file", 0, args, common.endpoint.password_file, "FILE",                \
-             "the password of --username"),                                                        \
-        FLAG(TEXT, "bearer-token-file", 0, args, common.endpoint.bearer_token_file, "FILE",        \
-             "the token of Authorization: Bearer"),                                                \
-        FLAG(TEXT, "ca-file", 0, args, common.endpoint.ca_file, "FILE", "trust this authority"),   \
-        FLAG(BOOL, "insecure-skip-verify", 0, args, common.endpoint.insecure_skip_verify, NULL,    \
-             "accept any certificate of the server")
+        QUERY_ACCESS_FLAGS(args, common.server)
 /* clang-format on */
 
 /* The question of the flags; type is the caller's. False with ERR_INPUT if the times are wrong. */

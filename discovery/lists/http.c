@@ -55,7 +55,9 @@ static void finish(struct http_sd *h, const struct sv *text, struct err *err)
 {
     listing_update(&h->listing, &h->options, text, err);
     loop_timer_at(h->timer, h->started_ms + h->config->refresh_ms);
-    (void)err_wrap(err, "%s", h->shown);
+    if (err->kind != ERR_NETWORK) { /* which names the URL */
+        (void)err_wrap(err, "%s", h->shown);
+    }
     h->options.on_state(h->options.arg, h->listing.broken ? SOURCE_FAILS : SOURCE_WORKS,
                         h->listing.broken ? err->msg : "");
 }

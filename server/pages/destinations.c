@@ -3,11 +3,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "config/config.h"
 #include "model/masking.h"
 #include "server/pages/html.h"
 #include "server/pages/value.h"
 #include "server/routes.h"
+#include "write/conditions.h"
 #include "write/write.h"
 
 #define CONFIG_MAX ((size_t)64 * 1024 * 1024)
@@ -104,6 +106,28 @@ void page_destinations(struct exchange *x)
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
 
+/* How the destination is, besides its ledger. */
+static void put_condition(struct exchange *x, const struct config_endpoint *e)
+{
+    struct buf *out = &x->reply;
+    struct write_condition c;
+    char since[32] = "";
+    if (!conditions_get(x->options->conditions, e->name, &c)) {
+        c = (struct write_condition){.works = true, .oldest_ms = INT64_MAX, .advice = ""};
+    }
+    int64_t now_ms = clock_mono_ms();
+    int64_t age_ms = c.oldest_ms < now_ms ? now_ms - c.oldest_ms : 0;
+    if (c.since_ns != 0) {
+        clock_format_rfc3339(c.since_ns, since, sizeof(since));
+    }
+    buf_printf(out, ",\"up\":%s", c.works ? "true" : "false");
+    json_member("downSince", sv_from(since), out);
+    json_member("lastError", sv_from(c.why), out);
+    json_member("advice", sv_from(c.advice), out);
+    buf_printf(out, ",\"oldestAgeSeconds\":%.3f,\"queueLimitBytes\":%" PRIu64,
+               (double)age_ms / (double)MS_PER_S, e->queue_max_bytes);
+}
+
 static void put_json(struct exchange *x, size_t i)
 {
     struct buf *out = &x->reply;
@@ -115,6 +139,7 @@ static void put_json(struct exchange *x, size_t i)
     json_member("name", sv_from(e->name), out);
     json_member("url", (struct sv){url.data, url.len}, out);
     json_member("protocol", sv_from(e->protocol != NULL ? e->protocol->name : ""), out);
+    put_condition(x, e);
     buf_printf(out,
                ",\"accepted\":%" PRIu64 ",\"replayed\":%" PRIu64 ",\"sent\":%" PRIu64
                ",\"queued\":%" PRIu64 ",\"queuedBytes\":%" PRIu64 ",\"inFlight\":%" PRIu64
@@ -128,14 +153,21 @@ static void put_json(struct exchange *x, size_t i)
     buf_done(&url);
 }
 
-void v1_destinations(struct exchange *x)
+void destinations_put(struct exchange *x)
 {
-    x->content_type = "application/json";
-    buf_puts(&x->reply, "{\"destinations\":[");
+    buf_putc(&x->reply, '[');
     for (size_t i = 0; i < x->options->config->n_endpoints; i++) {
         put_json(x, i);
     }
-    buf_puts(&x->reply, "]}\n");
+    buf_putc(&x->reply, ']');
+}
+
+void v1_destinations(struct exchange *x)
+{
+    x->content_type = "application/json";
+    buf_puts(&x->reply, "{\"destinations\":");
+    destinations_put(x);
+    buf_puts(&x->reply, "}\n");
 }
 
 /* ---- configuration --------------------------------------------------------------------------- */

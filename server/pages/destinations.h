@@ -7,8 +7,12 @@
 #include "server/exchange.h"
 
 void page_destinations(struct exchange *x);
-/* {"destinations":[{"name":"...","url":"...","protocol":"...","accepted":1,...,"dropped":{}}]} */
+/* {"destinations":[{"name":"...","url":"...","protocol":"...","up":true,"downSince":"",
+ *  "lastError":"","advice":"","oldestAgeSeconds":0,"queueLimitBytes":1,"accepted":1,...,
+ *  "dropped":{}}]} */
 void v1_destinations(struct exchange *x);
+/* Appends the list of them. */
+void destinations_put(struct exchange *x);
 
 void page_config(struct exchange *x);
 /* {"yaml":"..."} */

@@ -5,6 +5,7 @@
 #include "server/pages/destinations.h"
 #include "server/pages/dropped.h"
 #include "server/pages/profiles.h"
+#include "server/pages/status.h"
 #include "server/pages/targets.h"
 
 /* What view.h reads. */
@@ -46,6 +47,8 @@ const struct route page_routes[] = {
      .about = "destinations and their ledgers"},
     {"/api/v1/destinations", .set = ROUTE_ADMIN, .work = v1_destinations, .params = no_params,
      .about = "the same as JSON"},
+    {"/api/v1/status", .set = ROUTE_ADMIN, .work = v1_status, .params = no_params,
+     .about = "how the process is; <code>profpull status</code> shows it"},
     {"/config", .set = ROUTE_ADMIN, .work = page_config, .about = "the effective configuration"},
     {"/api/v1/config", .set = ROUTE_ADMIN, .work = v1_config, .params = no_params,
      .about = "the same as JSON"},

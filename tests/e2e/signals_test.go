@@ -80,7 +80,7 @@ write:
 	})
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	p.wait("the drain", func() string {
-		if !strings.Contains(p.stderr.String(), "msg=stopping") {
+		if !strings.Contains(p.stderr.String(), "msg=stopping signal=TERM note=\"another signal ends at once") {
 			return orNothing(p.stderr.String())
 		}
 		return ""

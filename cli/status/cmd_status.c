@@ -1,0 +1,140 @@
+/* `profpull status`: how a running process is. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/cmd.h"
+#include "cli/query/args.h"
+#include "cli/status/show.h"
+
+#define PATH "/api/v1/status"
+/* Without a terminal that says how wide it is. */
+#define WIDTH_DEFAULT 100
+#define WIDTH_MIN 40
+#define TEXT_MAX ((size_t)16 * 1024 * 1024)
+/* To the first column of the first line, and nothing left on the screen. */
+#define CLEAR "\033[H\033[2J\033[3J"
+
+struct status_args {
+    struct query_server server;
+    bool watch;
+    bool json;
+    int64_t interval_ms;
+};
+
+static struct show_style style_of_terminal(void)
+{
+    struct winsize size = {.ws_col = 0};
+    const char *term = getenv("TERM");
+    const char *no_color = getenv("NO_COLOR");
+    bool tty = isatty(STDOUT_FILENO) == 1;
+    bool plain = term == NULL || strcmp(term, "dumb") == 0;
+    struct show_style style = {
+        .width = WIDTH_DEFAULT,
+        .colours = tty && !plain && (no_color == NULL || no_color[0] == '\0'),
+    };
+    if (tty && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        style.width = size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
+    }
+    return style;
+}
+
+static int print_status(const struct status_args *args, const json_t *status)
+{
+    struct show_style style = style_of_terminal();
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    if (args->watch && isatty(STDOUT_FILENO) == 1) {
+        buf_puts(&text, CLEAR);
+    }
+    bool ok;
+    if (args->json) {
+        char *json = json_dumps(status, JSON_INDENT(2));
+        ok = json != NULL && buf_printf(&text, "%s\n", json);
+        free(json);
+    } else {
+        ok = status_show(status, &style, &text);
+    }
+    int code = cmd_print(ok, &text, stdout);
+    code = code == EXIT_DONE ? cmd_flush(EXIT_DONE) : code;
+    return code == EXIT_DONE && !status_is_well(status) ? EXIT_PEER : code;
+}
+
+static int ask(const struct status_args *args, struct remote *remote)
+{
+    struct err err = ERR_INIT;
+    struct remote_request q = {.path = PATH, .query = SV("")};
+    json_t *status = remote_fetch_json(remote, &q, &err);
+    if (status == NULL || !json_is_object(status)) {
+        json_decref(status);
+        if (err.kind == ERR_NONE) {
+            (void)err_set(&err, ERR_REFUSED, "%s%s: expected an object of JSON", remote_url(remote),
+                          PATH);
+        }
+        return query_fail(&err);
+    }
+    int code = print_status(args, status);
+    json_decref(status);
+    return code;
+}
+
+static int watch(const struct status_args *args, struct remote *remote)
+{
+    for (;;) {
+        int code = ask(args, remote);
+        if (code == EXIT_INPUT) {
+            return code; /* nobody reads what is printed */
+        }
+        struct timespec pause = {.tv_sec = (time_t)(args->interval_ms / MS_PER_S),
+                                 .tv_nsec = (long)(args->interval_ms % MS_PER_S * NS_PER_MS)};
+        (void)nanosleep(&pause, NULL);
+        if (isatty(STDOUT_FILENO) != 1) {
+            fputs(args->json ? "" : "\n", stdout);
+        }
+    }
+}
+
+static int run_status(const void *arg, char *const *operands, size_t n)
+{
+    const struct status_args *args = arg;
+    struct err err = ERR_INIT;
+    (void)operands;
+    (void)n;
+    struct remote *remote = remote_new(&args->server.endpoint, args->server.timeout_ms, &err);
+    if (remote == NULL) {
+        return query_fail(&err);
+    }
+    int code = (args->watch ? watch : ask)(args, remote);
+    remote_free(remote);
+    return code;
+}
+
+static const struct flag flags[] = {
+    QUERY_URL_FLAG(status_args, server),
+    FLAG(BOOL, "watch", 'w', status_args, watch, NULL, "show it again and again, until Ctrl-C"),
+    FLAG(DURATION, "interval", 0, status_args, interval_ms, "DUR", "how often, with --watch",
+         .min = 100),
+    FLAG(BOOL, "json", 0, status_args, json, NULL, "the answer of " PATH " itself"),
+    QUERY_ACCESS_FLAGS(status_args, server),
+};
+
+const struct command cmd_status = {
+    .name = "status",
+    .summary = "how a running profpull is: targets, failures, destinations",
+    .usage = "status [--url http://127.0.0.1:4041] [--watch [--interval 2s]] [--json] [OPTIONS]",
+    .description =
+        "Asks the admin server of a running profpull and prints how it is: scrapes by job and "
+        "state, those that fail with their reason and what to do about it, the slowest ones, "
+        "sources of targets, and destinations with their queues.",
+    .exit_codes = "Exit code: 0 all is well; 1 the server is described wrongly, or nobody takes "
+                  "the output; 2 usage; 3 something fails, or no answer.",
+    COMMAND_FLAGS(flags, status_args),
+    .defaults =
+        &(const struct status_args){.server = QUERY_SERVER_DEFAULTS, .interval_ms = 2 * MS_PER_S},
+    .run = run_status,
+};

@@ -1,0 +1,36 @@
+/* The text of `profpull status` for any answer: no control character reaches the terminal. */
+#include <jansson.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/status/show.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool ok)
+{
+    if (!ok) {
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct show_style style = {.width = 40};
+    json_t *root = json_loadb((const char *)data, size, 0, NULL);
+    if (root == NULL) {
+        return 0;
+    }
+    struct buf out;
+    buf_init(&out, (size_t)64 * 1024 * 1024);
+    (void)status_is_well(root);
+    if (status_show(root, &style, &out)) {
+        for (size_t i = 0; i < out.len; i++) {
+            must(out.data[i] == '\n' || (unsigned char)out.data[i] >= ' ');
+        }
+    }
+    buf_done(&out);
+    json_decref(root);
+    return 0;
+}
