@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 #include "base/cgroup.h"
@@ -191,6 +192,15 @@ int cmd_print(bool ok, struct buf *text, FILE *to)
 int cmd_flush(int code)
 {
     struct err err = ERR_INIT;
-    return fflush(stdout) == 0 || err_sys(&err, "standard output") ? code
-                                                                   : cmd_fail(EXIT_INPUT, &err);
+    bool lost = ferror(stdout) != 0; /* when a full buffer was written */
+    if (fflush(stdout) != 0) {
+        err_sys(&err, "standard output");
+    } else if (lost) {
+        err_set(&err, ERR_SYSTEM, "standard output: not everything could be written");
+    } else {
+        return code;
+    }
+    __fpurge(stdout); /* so that it is said once */
+    clearerr(stdout);
+    return cmd_fail(EXIT_INPUT, &err);
 }

@@ -259,7 +259,7 @@ int command_main(const struct command *c, int argc, char **argv)
         code = c->run(args, argv + optind, (size_t)(argc - optind));
     }
     free(args);
-    return code;
+    return cmd_flush(code);
 }
 
 /* ---- help ------------------------------------------------------------------------------------ */

@@ -524,3 +524,24 @@ func checkExposition(t *testing.T, text string) {
 		t.Errorf("only %d samples", len(seen))
 	}
 }
+
+// Whoever reads the output of a command, or does not, learns from the exit code that it is not whole.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	good := writeConfig(t, "scrape_configs: [{job_name: a, static_configs: [{targets: ['127.0.0.1:1']}]}]\nwrite: [{name: main, url: 'http://127.0.0.1:1'}]\n")
+	for _, args := range [][]string{{"help"}, {"help", "run"}, {"--version"}, {"run", "--help"}, {"check", "-c", good}, {"check", "-c", good, "--dump"},
+		{"check", "--print-default"}, {"discover", "-c", good}, {"convert", good}} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		var stderr output
+		cmd := command(t, args...)
+		cmd.Stdout, cmd.Stderr = full, &stderr
+		err = cmd.Run()
+		full.Close()
+		if exitCode(err) != exitInput || strings.Count(stderr.String(), "standard output: ") != 1 {
+			t.Errorf("%v: exit code %d, stderr %q", args, exitCode(err), stderr.String())
+		}
+	}
+}
