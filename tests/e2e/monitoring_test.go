@@ -142,6 +142,7 @@ func TestDashboardShowsData(t *testing.T) {
 	for _, record := range regexp.MustCompile(`- record: (\S+)`).FindAllStringSubmatch(readText(t, monitoring+"rules.yaml"), -1) {
 		queries[record[1]] = record[1]
 	}
+	tg.SetFault("/debug/pprof/mutex", target.HTML) // failures have a panel, too
 	for title, query := range queries {
 		title, query := title, query
 		p.wait(title, func() string {
@@ -157,4 +158,66 @@ func TestDashboardShowsData(t *testing.T) {
 	}
 	_, page := p.get("/metrics")
 	promtool(t, page, "check", "metrics")
+}
+
+var (
+	metricLiteral = regexp.MustCompile(`"((?:profpull|process)_[a-z0-9_]*[a-z0-9])"`)
+	serverLiteral = regexp.MustCompile(`"profpull_" who "(_[a-z0-9_]+)"`)
+	metricMention = regexp.MustCompile("[`(, ]((?:profpull|process)_[a-z0-9_]*[a-z0-9])\\b(?:[^_.]|$)")
+	metricOfRule  = regexp.MustCompile(`\b((?:profpull|process)_[a-z0-9_]*[a-z0-9])\b`)
+)
+
+// metricsOfCode are the names in the tables of the program.
+func metricsOfCode(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, pattern := range []string{"../../[a-z]*/*.c", "../../[a-z]*/*/*.c"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			if strings.HasPrefix(file, "../../tests/") || strings.HasPrefix(file, "../../build/") {
+				continue
+			}
+			text := readText(t, file)
+			for _, m := range metricLiteral.FindAllStringSubmatch(text, -1) {
+				names[m[1]] = true
+			}
+			for _, m := range serverLiteral.FindAllStringSubmatch(text, -1) {
+				names["profpull_admin"+m[1]] = true
+			}
+		}
+	}
+	if len(names) < 100 {
+		t.Fatalf("only %d metrics in the code", len(names))
+	}
+	return names
+}
+
+// Every metric of the program is in the docs, and every metric that docs, dashboard and rules name is
+// one of the program.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	code, docs := metricsOfCode(t), map[string]string{}
+	files, _ := filepath.Glob("../../docs/*.md")
+	for _, file := range files {
+		for _, m := range metricMention.FindAllStringSubmatch(readText(t, file), -1) {
+			docs[m[1]] = file
+		}
+	}
+	for name := range code {
+		if docs[name] == "" {
+			t.Errorf("no page of docs names %s", name)
+		}
+	}
+	for _, file := range []string{"dashboard.json", "rules.yaml", "rules_test.yaml"} {
+		for _, m := range metricOfRule.FindAllStringSubmatch(readText(t, monitoring+file), -1) {
+			docs[m[1]] = file
+		}
+	}
+	histogram := regexp.MustCompile(`_(bucket|sum|count)$`)
+	recorded := map[string]bool{"profpull_scrapes_failed": true, "profpull_profiles_lost": true} // parts of rules' names
+	for name, file := range docs {
+		if !code[name] && !code[histogram.ReplaceAllString(name, "")] && !recorded[name] {
+			t.Errorf("%s names %s, which is no metric of the program", file, name)
+		}
+	}
 }
