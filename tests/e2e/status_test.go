@@ -3,10 +3,15 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"profpull.test/e2e/fakes/kube"
 	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
 )
@@ -71,4 +76,101 @@ func TestStatus(t *testing.T) {
 	expectCall(t, exitPeer, "", "connection refused", "status", "--url", p.admin)
 	expectCall(t, exitUsage, "", "Did you mean --watch?", "status", "--wach")
 	expectCall(t, exitInput, "", "url", "status", "--url", "ftp://x")
+}
+
+// oneLine is the line of a text that has all parts, or "".
+func oneLine(text string, parts ...string) string {
+	for _, line := range strings.Split(text, "\n") {
+		found := true
+		for _, part := range parts {
+			found = found && strings.Contains(line, part)
+		}
+		if found {
+			return line
+		}
+	}
+	return ""
+}
+
+// Ten set-ups that are wrong in the usual ways: one line names what is wrong and what to do about it,
+// in the log, in `discover --explain` or in `check`. docs/operating.md quotes these lines.
+func TestWrongSetupsAreExplained(t *testing.T) {
+	t.Parallel()
+	docs := strings.Join(strings.Fields(readText(t, "../../docs/operating.md")), " ")
+	expect := func(t *testing.T, text string, parts ...string) {
+		t.Helper()
+		if oneLine(text, parts...) == "" {
+			t.Errorf("no line with all of %q:\n%s", parts, text)
+		}
+		for _, part := range parts {
+			if len(part) > 30 && !strings.Contains(docs, part) {
+				t.Errorf("docs/operating.md does not quote %q", part)
+			}
+		}
+	}
+	t.Run("pods", func(t *testing.T) {
+		t.Parallel()
+		cluster, env := newCluster(t)
+		pod := func(name, phase, key string) kube.Pod {
+			return kube.Pod{Namespace: "shop", Name: name, IP: "10.1.2.3", Phase: phase,
+				Annotations: grafana(key, "true", "cpu.port", "8080"), Containers: []kube.Container{container("main", 8080)}}
+		}
+		cluster.Put(pod("typo", "", "cpu.scrap"))
+		cluster.Put(pod("pending", "Pending", "cpu.scrape"))
+		expect(t, explain(t, exitDone, env, "--pod", "shop/typo").stdout,
+			"shop/typo", "The annotation profiles.grafana.com/cpu.scrap has no meaning here; rename it to profiles.grafana.com/cpu.scrape")
+		expect(t, explain(t, exitDone, env, "--pod", "shop/pending").stdout, "shop/pending", "its phase is Pending")
+		cluster.Forbid("pods", "", 403)
+		r := explain(t, exitPeer, env)
+		expect(t, r.stderr, "level=error", "not allowed to list pods in the whole cluster: apply a ClusterRole with the verbs list and watch on pods, and bind it to the service account")
+	})
+	t.Run("process", func(t *testing.T) {
+		t.Parallel()
+		tg, tenants := newTarget(t, target.Options{}), newPyroscope(t, pyroscope.Options{Multitenant: true})
+		tg.SetFault("/debug/pprof/block", target.NotFound)
+		tg.SetFault("/debug/pprof/profile", target.CPUInUse)
+		secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+		secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+		secure.StartTLS()
+		t.Cleanup(secure.Close)
+		p := run(t, fmt.Sprintf("global: {scrape_interval: 2s, scrape_timeout: 2s}\nscrape_configs:\n"+
+			"  - job_name: shop\n    static_configs:\n%s"+
+			"  - job_name: port\n    static_configs: [{targets: ['127.0.0.1:1'], labels: {service_name: checkout}}]\n"+
+			"write:\n  - {name: down, url: 'http://127.0.0.1:1'}\n  - {name: tenants, url: %q}\n  - {name: secure, url: %q}\n",
+			staticTargets("cart", tg), tenants.URL(), secure.URL), "--drain-timeout", "1s")
+		for _, row := range [][]string{
+			{"job=port", "source=static/0", "service=checkout", "reason=connect", "connection refused", "nothing answers there: check the port"},
+			{"job=shop", "service=cart", "type=block", "reason=http_404", "the program does not serve this type at this path: set its path, or switch the type off in profiles"},
+			{"job=shop", "type=process_cpu", "reason=cpu_in_use", "a process can run one CPU profile at a time: end the other profiler"},
+			{"endpoint=down", "connection refused", "nothing listens there, or a firewall is in between: check host and port"},
+			{"endpoint=tenants", "no org id", "the server wants credentials: set basic_auth, authorization or tenant_id"},
+			{"endpoint=secure", "check that the server speaks TLS on this port, and tls_config: ca_file for a private authority"},
+		} {
+			p.wait(fmt.Sprint(row), func() string {
+				if text := p.stderr.String(); oneLine(text, row...) == "" {
+					return text
+				}
+				return ""
+			})
+			expect(t, p.stderr.String(), row...)
+		}
+		p.wait("the same in status", func() string {
+			r := call(t, "", "status", "--url", p.admin)
+			text := strings.Join(strings.Fields(r.stdout), " ")
+			for _, part := range []string{"of job port: connect (down), such as static/0", "-> nothing answers there", "http_404 (",
+				"-> the program does not serve this type", "cpu_in_use (down)", "-> a process can run one CPU profile",
+				"-> nothing listens there", "-> the server wants credentials", "-> check that the server speaks TLS"} {
+				if r.code != exitPeer || !strings.Contains(text, part) {
+					return fmt.Sprintf("exit code %d, expected %q in:\n%s", r.code, part, r.stdout)
+				}
+			}
+			return ""
+		})
+		p.stop()
+	})
+	t.Run("typo", func(t *testing.T) {
+		t.Parallel()
+		file := writeConfig(t, "scrape_configs: [{job_name: a, scrape_intervall: 15s}]\nwrite: [{url: 'http://127.0.0.1:1'}]\n")
+		expect(t, call(t, "", "check", "--config", file).stderr, "profpull.yaml:1:", "scrape_intervall", `unknown key; did you mean "scrape_interval"?`)
+	})
 }
