@@ -164,3 +164,30 @@ write:
 		t.Errorf("a secret in the log:\n%s", p.stderr.String())
 	}
 }
+
+// discover fails if a list cannot be read, names it, and shows what will not be scraped because another target
+// of its job is at the same URL.
+func TestDiscoverOfLists(t *testing.T) {
+	t.Parallel()
+	config := func(more string) string {
+		return writeConfig(t, `
+scrape_configs:
+  - job_name: web
+    static_configs: [{targets: ["127.0.0.1:1"]}, {targets: ["127.0.0.1:1"]}]
+    profiles: {process_cpu: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}, goroutine: {enabled: false}}
+`+more+"write: [{url: 'http://127.0.0.1:1'}]\n")
+	}
+	r := expectCall(t, exitDone, `"duplicate_of":"static/0"`, "profpull: 1 scrape is set aside as duplicate", "discover", "--config", config(""))
+	if strings.Count(r.stdout, "duplicate_of") != 1 {
+		t.Errorf("both are duplicates:\n%s", r.stdout)
+	}
+	for list, why := range map[string]string{
+		"http_sd_configs: [{url: 'http://127.0.0.1:1/targets?token=hidden'}]": "GET http://127.0.0.1:1/targets?token=...: connection refused",
+		"file_sd_configs: [{files: [/no/such/targets.json]}]":                 "/no/such/targets.json: ",
+	} {
+		r := expectCall(t, exitPeer, `"job":"web"`, `profpull: not everything could be read: job "web": `+why, "discover", "--config", config("    "+list+"\n"))
+		if strings.Contains(r.stderr, "hidden") {
+			t.Errorf("a secret: %s", r.stderr)
+		}
+	}
+}
