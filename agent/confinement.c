@@ -9,7 +9,9 @@
 #include "base/buf.h"
 #include "base/files.h"
 #include "base/str.h"
+#include "config/file.h"
 #include "config/file_names.h"
+#include "config/web_config.h"
 #include "discovery/kubernetes/access.h"
 #include "http/url.h"
 
@@ -126,8 +128,31 @@ static void make_written(const struct config *config)
     }
 }
 
+/* The files that a web configuration file names. What is wrong with it is an error of the server.
+ */
+static void add_web_config(struct sandbox *s, const char *file)
+{
+    struct buf text;
+    struct web_config web;
+    buf_init(&text, WEB_CONFIG_MAX + 1);
+    if (file_read(file, WEB_CONFIG_MAX, &text, NULL) &&
+        web_config_parse(file, (struct sv){text.data, text.len}, &web, NULL)) {
+        const char *const named[] = {web.tls.cert_file, web.tls.key_file, web.tls.client_ca_file};
+        for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+            if (named[i] != NULL) {
+                sandbox_read_file(s, named[i]);
+            }
+        }
+        web_config_done(&web);
+    }
+    buf_done(&text);
+}
+
 static void add_server(struct sandbox *s, const struct config_server *server)
 {
+    if (server->web_config_file != NULL) {
+        add_web_config(s, server->web_config_file);
+    }
     const char *colon = strrchr(server->listen, ':');
     uint64_t port;
     if (colon != NULL && parse_u64(sv_from(colon + 1), UINT16_MAX, &port)) {

@@ -56,7 +56,10 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
             (sets & ROUTE_RECEIVE) != 0
                 ? config->query.bodies_max_bytes + config->receive.server.bodies_max_bytes
                 : config->query.bodies_max_bytes,
-        .tls = {at->tls.cert_file, at->tls.key_file, at->tls.client_ca_file},
+        .tls = {.cert_file = at->tls.cert_file,
+                .key_file = at->tls.key_file,
+                .client_ca_file = at->tls.client_ca_file},
+        .web_config_file = at->web_config_file,
         .access = &at->access,
         .path_prefix = config->query.path_prefix,
         .query = work_of(&config->query),

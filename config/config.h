@@ -350,6 +350,8 @@ struct config_server {
         const char *client_ca_file; /* clients need a certificate of it; NULL: they need none */
     } tls;
     struct http_settings access; /* its credentials are those that clients must have */
+    /* Has TLS and users, in place of those above (web_config.h); NULL: none. */
+    const char *web_config_file;
     /* Of the APIs: */
     bool allow_unauthenticated;
     unsigned concurrency;      /* requests that are worked on at the same time */

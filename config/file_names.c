@@ -73,6 +73,7 @@ static void visit_server(struct visit *v, const struct config *config, const cha
     visit_file(v, "cert_file", s->tls.cert_file);
     visit_file(v, "key_file", s->tls.key_file);
     visit_file(v, "client_ca_file", s->tls.client_ca_file);
+    visit_file(v, "web_config_file", s->web_config_file);
 }
 
 void config_file_names(const struct config *config, file_name_fn *fn, void *arg)

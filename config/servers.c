@@ -33,8 +33,25 @@ static const struct schema tls = SCHEMA(tls_rows, 0);
 static const struct field access_rows[] = {
     PART("tls", &kind_mapping, .arg = &tls, .when = has_tls),
     ROW(config_server, NULL, access, &kind_mapping, .arg = &schema_credentials),
+    ROW(config_server, "web_config_file", web_config_file, &kind_text, .arg = &text_file_name,
+        .optional = true),
 };
-const struct schema schema_access = SCHEMA(access_rows, sizeof(struct config_server));
+
+/* The file says all of it: who is let in must not depend on which of two places is looked at. */
+static void check_access(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    const struct config_server *s = out;
+    bool has_own = s->tls.cert_file != NULL || s->access.auth != HTTP_AUTH_NONE;
+    if (clean && s->web_config_file != NULL && has_own) {
+        struct place key = place_of_key(at, "web_config_file");
+        reader_error(r, &key,
+                     "the file has TLS and users: expected no \"tls\", \"basic_auth\", "
+                     "\"authorization\" or \"bearer_token\" beside it");
+    }
+}
+
+const struct schema schema_access =
+    SCHEMA(access_rows, sizeof(struct config_server), .check = check_access);
 
 /* ---- the three servers ----------------------------------------------------------------------- */
 
@@ -98,7 +115,8 @@ bool config_server_shares(const struct config_server *s, const struct config_ser
 
 bool config_server_is_open(const struct config_server *s)
 {
-    return s->access.auth == HTTP_AUTH_NONE && s->tls.client_ca_file == NULL;
+    return s->access.auth == HTTP_AUTH_NONE && s->tls.client_ca_file == NULL &&
+           s->web_config_file == NULL;
 }
 
 /* Only this machine can reach such an address. */
@@ -122,12 +140,15 @@ static void check_shared(struct reader *r, const struct place *root, const char 
                          const struct config_server *s, const char *with)
 {
     struct place section = place_of_key(root, key);
-    if (s->tls.cert_file != NULL) {
-        struct place at = place_of_key(&section, "tls");
+    const char *own = s->tls.cert_file != NULL     ? "tls"
+                      : s->web_config_file != NULL ? "web_config_file"
+                                                   : NULL;
+    if (own != NULL) {
+        struct place at = place_of_key(&section, own);
         reader_error(r, &at,
-                     "this address is that of \"%s\", which has the key \"tls\" for both: expected "
-                     "another \"listen\", or no \"tls\" here",
-                     with);
+                     "this address is that of \"%s\", which has the key \"%s\" for both: expected "
+                     "another \"listen\", or no \"%s\" here",
+                     with, own, own);
     }
 }
 

@@ -107,6 +107,7 @@ static void put_head(struct connection *c, const struct connection_answer *a, in
     if (a->type != NULL) {
         evbuffer_add_printf(out, "Content-Type: %s\r\n", a->type);
     }
+    evbuffer_add(out, c->o->headers.p, c->o->headers.n);
     evbuffer_add(out, a->headers.p, a->headers.n);
     if (!c->reads_on) {
         evbuffer_add_printf(out, "Connection: close\r\n");

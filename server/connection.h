@@ -61,6 +61,7 @@ struct connection_options {
     int64_t answer_ms;  /* until the answer is sent, from its start on */
     int64_t idle_ms;    /* for the next request to begin */
     struct connection_bodies *bodies;
+    struct sv headers; /* of every answer, "Name: value\r\n" each */
     /* The head of a request is there. Must answer or call connection_read_body(). */
     void (*on_request)(void *arg, struct connection *c, struct request *r);
     /* The body is there, as connection_body(). Must answer or call connection_hold(). */

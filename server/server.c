@@ -14,9 +14,11 @@
 #include "server/access.h"
 #include "server/connection.h"
 #include "server/exchange_pool.h"
+#include "server/passwords.h"
 #include "server/places.h"
 #include "server/routes.h"
 #include "server/tls.h"
+#include "server/web.h"
 
 /* How often the times of connections are checked, and accept() is tried again. */
 #define CHECK_MS 100
@@ -37,6 +39,8 @@ struct server {
     struct connection_bodies bodies;
     struct http_files *files;    /* with credentials and certificates */
     struct tls *tls;             /* NULL: none */
+    struct web *web;             /* NULL: no such file */
+    struct passwords *passwords; /* NULL without that */
     struct exchange_pool *query; /* NULL if no set of routes needs it; so the next one */
     struct exchange_pool *receive;
     struct metric_cell *requests;
@@ -82,7 +86,21 @@ static const struct http_settings *access_of(const struct server *s, const struc
     return own != NULL && own->auth != HTTP_AUTH_NONE ? own : s->options.access;
 }
 
-/* Answers 401 unless the client has the credentials of the route. */
+/* Answers 401. */
+static void refuse_credentials(struct server *s, struct connection *c, const struct route *route,
+                               const char *scheme)
+{
+    struct buf header;
+    buf_init(&header, HEADER_MAX);
+    buf_printf(&header, "WWW-Authenticate: %s realm=\"profpull\"\r\n", scheme);
+    metric_inc(s->refused[REFUSED_AUTH]);
+    reply_error(c, route->errors, STATUS_UNAUTHORIZED,
+                (struct sv){.p = header.data, .n = header.len},
+                "expected the credentials of this server");
+    buf_done(&header);
+}
+
+/* Answers unless the client has the credentials of the configuration. */
 static bool has_credentials(struct server *s, struct connection *c, const struct request *r,
                             const struct route *route)
 {
@@ -92,34 +110,138 @@ static bool has_credentials(struct server *s, struct connection *c, const struct
     if (result == ACCESS_UNKNOWN) {
         log_error(s->options.log, "a client was refused for lack of the credentials to compare",
                   LOG_STR("error", err.msg));
+        metric_inc(s->refused[REFUSED_AUTH]);
         reply_error(c, route->errors, STATUS_UNAVAILABLE, SV(""),
                     "the server cannot read its credentials");
     } else if (result == ACCESS_DENIED) {
-        struct buf header;
-        buf_init(&header, HEADER_MAX);
-        buf_printf(&header, "WWW-Authenticate: %s realm=\"profpull\"\r\n", access_scheme(access));
-        reply_error(c, route->errors, STATUS_UNAUTHORIZED,
-                    (struct sv){.p = header.data, .n = header.len},
-                    "expected the credentials of this server");
-        buf_done(&header);
+        refuse_credentials(s, c, route, access_scheme(access));
     }
     return result == ACCESS_GRANTED;
 }
 
-/* Answers unless the client may ask for the route. */
-static bool let_in(struct server *s, struct connection *c, const struct request *r,
-                   const struct route *route)
+/* A request whose password is being checked. */
+struct login {
+    struct server *server;
+    struct connection *connection;
+    struct request *request;
+    struct route_match match;
+};
+
+static void serve(struct server *s, struct connection *c, struct request *r,
+                  const struct route_match *match);
+
+static const struct route *route_of(const struct route_match *match)
 {
-    bool verified = route->is_open || s->options.tls.client_ca_file == NULL ||
-                    tls_is_verified(connection_tls(c));
-    if (!verified) {
-        reply_error(c, route->errors, STATUS_UNAUTHORIZED, SV(""), "expected a client certificate");
+    return match->route != NULL ? match->route : match->other;
+}
+
+static void server_on_password(void *arg, bool right)
+{
+    struct login *l = arg;
+    if (!connection_resume(l->connection)) {
+        free(l);
+        return;
     }
-    bool ok = verified && has_credentials(s, c, r, route);
-    if (!ok) {
+    if (right) {
+        serve(l->server, l->connection, l->request, &l->match);
+    } else {
+        refuse_credentials(l->server, l->connection, route_of(&l->match), "Basic");
+    }
+    free(l);
+}
+
+/* Holds the connection until the password has been checked. False if too many wait. */
+static bool start_login(const struct login *login, const char *hash, struct sv password)
+{
+    struct login *l = malloc(sizeof(*l));
+    if (l == NULL) {
+        return false;
+    }
+    *l = *login;
+    if (!passwords_check(l->server->passwords, hash, password, server_on_password, l)) {
+        free(l);
+        return false;
+    }
+    connection_hold(l->connection);
+    return true;
+}
+
+static void server_on_refusal(void *arg, struct connection *c, const struct request *r,
+                              enum connection_refusal why, int status);
+
+/* Answers, now or when the password has been checked, unless the client is a user of the web
+ * configuration file that is known already. */
+static bool is_user(const struct login *l)
+{
+    struct server *s = l->server;
+    const char *hash = NULL;
+    struct buf password;
+    buf_init(&password, HEADER_MAX);
+    enum web_user who = web_user(web_settings(s->web), l->request, &hash, &password);
+    struct sv given = {.p = password.data, .n = password.len};
+    bool known =
+        who == WEB_USER_ANY || (who == WEB_USER_KNOWN && passwords_know(s->passwords, hash, given));
+    if (who == WEB_USER_NONE) {
+        refuse_credentials(s, l->connection, route_of(&l->match), "Basic");
+    } else if (!known && !start_login(l, hash, given)) {
+        server_on_refusal(s, l->connection, l->request, REFUSED_BUSY, STATUS_BUSY);
+    }
+    buf_wipe(&password);
+    return known;
+}
+
+/* Answers, perhaps later, unless the client may ask for the route now. */
+static bool let_in(const struct login *l)
+{
+    struct server *s = l->server;
+    const struct route *route = route_of(&l->match);
+    if (route == NULL || route->is_open) {
+        return true;
+    }
+    if (!tls_lets_in(connection_tls(l->connection), &s->options.tls)) {
         metric_inc(s->refused[REFUSED_AUTH]);
+        reply_error(l->connection, route->errors, STATUS_UNAUTHORIZED, SV(""),
+                    "expected a client certificate");
+        return false;
     }
-    return ok;
+    const struct http_settings *access = access_of(s, route);
+    bool by_file = s->web != NULL && (access == NULL || access->auth == HTTP_AUTH_NONE);
+    return by_file ? is_user(l) : has_credentials(s, l->connection, l->request, route);
+}
+
+/* The client may ask for it. */
+static void serve(struct server *s, struct connection *c, struct request *r,
+                  const struct route_match *match)
+{
+    if (route_of(match) != NULL && !routes_check_params(c, r, match->route)) {
+        return;
+    }
+    if (route_of(match) == NULL) {
+        reply_plain(c, STATUS_NOT_FOUND, "404 page not found\n");
+    } else if (match->route == NULL) {
+        refuse_method(c, match);
+    } else if (match->route->handle != NULL) {
+        match->route->handle(c, r, &s->options);
+    } else {
+        connection_set_data(c, match->route);
+        connection_read_body(c, (size_t)work_of(s, match->route)->body_max);
+    }
+}
+
+/* What the web configuration file says now. */
+static void renew_web(struct server *s)
+{
+    if (s->web == NULL) {
+        return;
+    }
+    web_renew(s->web);
+    const struct web_tls *tls = &web_settings(s->web)->tls;
+    s->options.tls = (struct server_tls){.cert_file = tls->cert_file,
+                                         .key_file = tls->key_file,
+                                         .client_ca_file = tls->client_ca_file,
+                                         .web = tls,
+                                         .version = web_version(s->web)};
+    s->connections.headers = web_headers(s->web);
 }
 
 static void server_on_request(void *arg, struct connection *c, struct request *r)
@@ -127,20 +249,11 @@ static void server_on_request(void *arg, struct connection *c, struct request *r
     struct server *s = arg;
     metric_inc(s->requests);
     places_use(s->places, connection_place(c));
-    struct route_match match = routes_find(&s->options, r);
-    const struct route *route = match.route != NULL ? match.route : match.other;
-    if (route != NULL && (!let_in(s, c, r, route) || !routes_check_params(c, r, match.route))) {
-        return;
-    }
-    if (route == NULL) {
-        reply_plain(c, STATUS_NOT_FOUND, "404 page not found\n");
-    } else if (match.route == NULL) {
-        refuse_method(c, &match);
-    } else if (match.route->handle != NULL) {
-        match.route->handle(c, r, &s->options);
-    } else {
-        connection_set_data(c, match.route);
-        connection_read_body(c, (size_t)work_of(s, match.route)->body_max);
+    renew_web(s);
+    const struct login login = {
+        .server = s, .connection = c, .request = r, .match = routes_find(&s->options, r)};
+    if (let_in(&login)) {
+        serve(s, c, r, &login.match);
     }
 }
 
@@ -211,7 +324,8 @@ static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd
     (void)listener;
     (void)from_len;
     make_room(s, &address);
-    SSL *session = s->tls != NULL ? tls_session(s->tls) : NULL;
+    renew_web(s);
+    SSL *session = s->tls != NULL ? tls_session(s->tls, &s->options.tls) : NULL;
     if (s->tls != NULL && session == NULL) {
         evutil_closesocket(fd);
         return;
@@ -355,6 +469,14 @@ static bool open_files(struct server *s, struct err *err)
     if (s->files == NULL) {
         return err_memory(err);
     }
+    if (o->web_config_file != NULL) {
+        s->web = web_new(o->web_config_file, s->files, o->log, s->file_failures, err);
+        s->passwords = s->web != NULL ? passwords_new(s->loop, err) : NULL;
+        if (s->passwords == NULL) {
+            return false;
+        }
+        renew_web(s);
+    }
     if (o->tls.cert_file != NULL) {
         s->tls = tls_new(&o->tls, s->files, o->log, s->file_failures, err);
     }
@@ -493,12 +615,15 @@ struct server *server_stop(struct server *s)
     }
     exchange_pool_stop(s->query);
     exchange_pool_stop(s->receive);
+    passwords_stop(s->passwords);
     loop_timer_free(s->timer);
     places_free(s->places);
     loop_free(s->loop);
     exchange_pool_free(s->query);
     exchange_pool_free(s->receive);
+    passwords_free(s->passwords);
     tls_free(s->tls);
+    web_free(s->web);
     http_files_free(s->files);
     free(s);
     return NULL;

@@ -29,6 +29,7 @@ struct sharding_counts;
 struct sources;
 struct store;
 struct receive;
+struct web_tls;
 struct write_ledger;
 
 /* Sets of routes. */
@@ -52,6 +53,10 @@ struct server_tls {
     const char *cert_file; /* NULL: no TLS */
     const char *key_file;
     const char *client_ca_file; /* clients need a certificate of it; NULL: they need none */
+    /* The rest of it, of a web configuration file, which also says whether clients need one; NULL:
+     * there is no such file. */
+    const struct web_tls *web;
+    unsigned version; /* of that file; another one means other settings */
 };
 
 /* Everything in it outlives the server. */
@@ -66,6 +71,7 @@ struct server_options {
     int64_t idle_timeout_ms;    /* for the next request to begin */
     uint64_t bodies_max_bytes;  /* all bodies together */
     struct server_tls tls;
+    const char *web_config_file;        /* in place of tls and access (web.h); NULL: none */
     const struct http_settings *access; /* for the pages of the agent; NULL: for everybody */
     const char *path_prefix;            /* "/profiles": paths may begin with it; NULL for none */
     struct server_work query;           /* for work of ROUTE_ADMIN and ROUTE_QUERY */

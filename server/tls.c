@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "http/pem.h"
+#include "server/web_tls.h"
 
 /* The limit of a file. */
 #define PEM_MAX ((size_t)4 * 1024 * 1024)
@@ -21,6 +22,7 @@ struct tls {
     struct log *log;
     struct metric_cell *failures;
     SSL_CTX *context;
+    unsigned version; /* of the settings that the context was made of, or that cannot be used */
     struct http_file *parts[N_PARTS]; /* that the context was made of, or that could not be used */
 };
 
@@ -89,7 +91,7 @@ static bool use_client_cas(SSL_CTX *context, const struct http_file *text)
         X509_free(cert);
     }
     BIO_free(in);
-    /* Who has none is let in to what is open to everybody: see tls_is_verified(). */
+    /* Who has none is let in to what is open to everybody: see tls_lets_in(). */
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     return ok;
 }
@@ -107,7 +109,8 @@ static SSL_CTX *make_context(const struct server_tls *o, struct http_file *const
         SSL_CTX_set_session_id_context(context, name, sizeof(name) - 1);
         SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
     }
-    ok = ok && (use_certificates(context, parts[CERT]) || fail(err, o->cert_file)) &&
+    ok = ok && (o->web == NULL || web_tls_apply(context, o->web, err)) &&
+         (use_certificates(context, parts[CERT]) || fail(err, o->cert_file)) &&
          (use_key(context, parts[KEY]) || fail(err, o->key_file)) &&
          (parts[CLIENT_CA] == NULL || use_client_cas(context, parts[CLIENT_CA]) ||
           fail(err, o->client_ca_file));
@@ -146,13 +149,13 @@ static bool read_parts(struct tls *t, struct http_file *ret[N_PARTS], struct err
     return ok;
 }
 
-/* Makes a new context if a file has changed. A certificate and its key are written one by one:
- * until they fit, the old ones stay. */
+/* Makes a new context if a file or the settings have changed. A certificate and its key are written
+ * one by one: until they fit, the old ones stay. */
 static bool renew(struct tls *t, struct err *err)
 {
     struct http_file *parts[N_PARTS] = {NULL};
     bool ok = read_parts(t, parts, err);
-    bool same = true;
+    bool same = t->version == t->options.version;
     for (size_t i = 0; i < N_PARTS; i++) {
         same = same && parts[i] == t->parts[i];
     }
@@ -161,6 +164,7 @@ static bool renew(struct tls *t, struct err *err)
         return ok;
     }
     drop_parts(t->parts);
+    t->version = t->options.version;
     for (size_t i = 0; i < N_PARTS; i++) {
         t->parts[i] = parts[i];
     }
@@ -172,9 +176,10 @@ static bool renew(struct tls *t, struct err *err)
     return context != NULL;
 }
 
-SSL *tls_session(struct tls *t)
+SSL *tls_session(struct tls *t, const struct server_tls *options)
 {
     struct err err = ERR_INIT;
+    t->options = *options;
     if (!renew(t, &err)) {
         metric_inc(t->failures);
         log_error(t->log, "the server's certificate cannot be replaced: the old one stays in use",
@@ -183,10 +188,14 @@ SSL *tls_session(struct tls *t)
     return SSL_new(t->context);
 }
 
-bool tls_is_verified(const SSL *session)
+bool tls_lets_in(const SSL *session, const struct server_tls *options)
 {
-    return session != NULL && SSL_get0_peer_certificate(session) != NULL &&
-           SSL_get_verify_result(session) == X509_V_OK;
+    if (options->web != NULL) {
+        return web_tls_lets_in(session, options->web);
+    }
+    return options->client_ca_file == NULL ||
+           (session != NULL && SSL_get0_peer_certificate(session) != NULL &&
+            SSL_get_verify_result(session) == X509_V_OK);
 }
 
 struct tls *tls_new(const struct server_tls *options, struct http_files *files, struct log *log,

@@ -19,9 +19,10 @@ struct tls;
 struct tls *tls_new(const struct server_tls *options, struct http_files *files, struct log *log,
                     struct metric_cell *failures, struct err *err);
 struct tls *tls_free(struct tls *t); /* accepts NULL, returns NULL */
-/* For a new connection; the caller owns it. NULL if out of memory. */
-SSL *tls_session(struct tls *t);
-/* Has the client of this session a certificate of client_ca_file? */
-bool tls_is_verified(const SSL *session);
+/* For a new connection, by the options as they are now; the caller owns it. NULL if out of memory.
+ */
+SSL *tls_session(struct tls *t, const struct server_tls *options);
+/* Has the client of this session the certificate that the options ask for, if they do? */
+bool tls_lets_in(const SSL *session, const struct server_tls *options);
 
 #endif

@@ -1,0 +1,63 @@
+/* The web configuration file that Prometheus and its exporters have (exporter-toolkit): TLS,
+ * headers and users of a server, in a file of its own, which is read again when it changes.
+ *
+ * Unlike in the other files, "${" is nothing special: hashes of passwords have dollar signs.
+ */
+#ifndef PROFPULL_CONFIG_WEB_CONFIG_H
+#define PROFPULL_CONFIG_WEB_CONFIG_H
+
+#include "base/err.h"
+#include "config/config.h"
+
+/* A larger file is refused. */
+#define WEB_CONFIG_MAX ((size_t)1 << 20)
+
+/* In the order of crypto/tls. */
+enum web_client_auth {
+    WEB_CLIENT_NONE,         /* no certificate is asked for */
+    WEB_CLIENT_REQUEST,      /* one is asked for, any or none will do */
+    WEB_CLIENT_REQUIRE_ANY,  /* any will do */
+    WEB_CLIENT_VERIFY_GIVEN, /* none will do; one that is sent is verified */
+    WEB_CLIENT_VERIFY,       /* one of client_ca_file */
+};
+
+enum web_tls_version { WEB_TLS_10, WEB_TLS_11, WEB_TLS_12, WEB_TLS_13 };
+
+struct web_tls {
+    const char *cert_file; /* NULL: no TLS */
+    const char *key_file;
+    const char *client_ca_file;
+    enum web_client_auth client_auth;
+    struct config_strings client_allowed_sans; /* a client's certificate has one of them */
+    enum web_tls_version min_version;
+    enum web_tls_version max_version;
+    struct config_strings cipher_suites; /* of TLS 1.2, as IANA names them; none: OpenSSL's */
+    struct config_strings curves;        /* "CurveP256", "X25519", ...; none: OpenSSL's */
+    bool prefer_server_cipher_suites;
+};
+
+/* What the file may add to each answer. */
+enum web_header {
+    WEB_CONTENT_SECURITY_POLICY,
+    WEB_FRAME_OPTIONS,
+    WEB_CONTENT_TYPE_OPTIONS,
+    WEB_XSS_PROTECTION,
+    WEB_STRICT_TRANSPORT_SECURITY,
+    WEB_HEADERS,
+};
+const char *web_header_name(enum web_header header);
+
+struct web_config {
+    struct config *memory; /* that everything is in */
+    struct web_tls tls;
+    const char *headers[WEB_HEADERS]; /* NULL: none */
+    bool http2;                       /* read, since files have it; there is no HTTP/2 here */
+    struct config_pairs users;        /* names and bcrypt hashes; none: everybody is let in */
+};
+
+/* Names of files are relative to the directory of `name`. The error has the file, the line and the
+ * path of the first mistake. On success the caller calls web_config_done(). */
+bool web_config_parse(const char *name, struct sv text, struct web_config *ret, struct err *err);
+void web_config_done(struct web_config *w);
+
+#endif

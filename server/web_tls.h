@@ -1,0 +1,17 @@
+/* What a web configuration file says of TLS beside certificates, for OpenSSL. */
+#ifndef PROFPULL_SERVER_WEB_TLS_H
+#define PROFPULL_SERVER_WEB_TLS_H
+
+#include <openssl/types.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "config/web_config.h"
+
+/* Versions, cipher suites, curves and whether clients are asked for a certificate. The error names
+ * what OpenSSL does not know. Any thread. */
+bool web_tls_apply(SSL_CTX *context, const struct web_tls *web, struct err *err);
+/* Has the client the certificate that the file asks for? */
+bool web_tls_lets_in(const SSL *session, const struct web_tls *web);
+
+#endif
