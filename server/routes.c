@@ -169,8 +169,6 @@ static void reply_metrics(struct connection *c, const struct request *r,
     buf_done(&page);
 }
 
-static const struct route *route_at(const struct server_options *options, size_t i);
-
 static void reply_links(struct connection *c, const struct request *r,
                         const struct server_options *options)
 {
@@ -180,7 +178,7 @@ static void reply_links(struct connection *c, const struct request *r,
     buf_init(&page, LINKS_MAX);
     buf_printf(&page, "<!doctype html><title>profpull</title><h1>profpull %s</h1><ul>",
                options->version);
-    for (size_t i = 0; (route = route_at(options, i)) != NULL; i++) {
+    for (size_t i = 0; (route = routes_at(options, i)) != NULL; i++) {
         if (route->about != NULL && (route->set & options->sets) != 0) {
             buf_printf(&page, "<li><a href=\"%s\">%s</a> %s", route->path, route->path,
                        route->about);
@@ -226,8 +224,7 @@ static const struct route *row_of(const struct route *table, size_t *i)
     return NULL;
 }
 
-/* The i-th row of all tables; NULL past the last one. */
-static const struct route *route_at(const struct server_options *options, size_t i)
+const struct route *routes_at(const struct server_options *options, size_t i)
 {
     const struct route *route = row_of(options->routes, &i);
     for (size_t t = 0; route == NULL && t < sizeof(tables) / sizeof(tables[0]); t++) {
@@ -252,7 +249,7 @@ static struct route_match find(const struct server_options *options, unsigned se
 {
     struct route_match match = {.route = NULL};
     const struct route *route;
-    for (size_t i = 0; (route = route_at(options, i)) != NULL; i++) {
+    for (size_t i = 0; (route = routes_at(options, i)) != NULL; i++) {
         if ((route->set & sets) == 0 || !serves(route, path)) {
             continue;
         }

@@ -75,6 +75,10 @@ bool routes_check_params(struct connection *c, const struct request *r, const st
 
 /* Answers 400 with {"error":"..."}. */
 void reply_bad_query(struct connection *c, const char *message);
+/* The i-th row of all tables, those of the options first, whatever the server's sets are; NULL past
+ * the last one. */
+const struct route *routes_at(const struct server_options *options, size_t i);
+
 /* Answers with a text. */
 void reply_plain(struct connection *c, int status, const char *text);
 /* Answers with an error of the server's own. headers: further ones, or SV(""). */
