@@ -177,6 +177,9 @@ static struct sandbox *sandbox_of(const struct config *config)
     }
     add_system(s);
     add_config_file(s, config->file);
+    for (size_t i = 0; i < config->imports.n; i++) {
+        add_config_file(s, config->imports.at[i]);
+    }
     config_file_names(config, confinement_on_name, s);
     for (size_t i = 0; i < config->n_jobs; i++) {
         for (size_t j = 0; j < config->jobs[i].n_sources; j++) {

@@ -202,6 +202,20 @@ static void read_root(struct reader *r, const void *arg, struct config *c, void 
     }
 }
 
+static void reader_on_import(void *arg, const char *path)
+{
+    struct reader *r = arg;
+    if (r->imports == NULL) {
+        r->imports = reader_alloc(r, CONFIG_IMPORTS_MAX, sizeof(*r->imports));
+    }
+    const char *copy = r->imports != NULL && r->n_imports < CONFIG_IMPORTS_MAX
+                           ? reader_strndup(r, path, strlen(path))
+                           : NULL;
+    if (copy != NULL) {
+        r->imports[r->n_imports++] = copy;
+    }
+}
+
 /* arg: struct alloy_sources; their texts live longer than the reader. */
 static void read_alloy_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
@@ -210,6 +224,8 @@ static void read_alloy_root(struct reader *r, const void *arg, struct config *c,
         .errors = r->errors,
         .warnings = r->options != NULL ? r->options->warnings : NULL,
         .notes = r->options != NULL ? r->options->notes : NULL,
+        .on_import = reader_on_import,
+        .arg = r,
     };
     size_t before = config_errors_count(r->errors);
     const struct yaml_node *root = alloy_read(arg, r->options, r->scratch, &messages);
@@ -308,6 +324,7 @@ struct config *config_read(const char *name, const struct config_options *option
         if (!r.out_of_memory) {
             fn(&r, arg, &box->config, out);
             box->config.contents = (struct config_strings){r.contents, r.n_contents};
+            box->config.imports = (struct config_strings){r.imports, r.n_imports};
             config_number_slots(&box->config);
         }
         if (r.out_of_memory) {

@@ -408,9 +408,14 @@ struct config {
     const struct config_endpoint *endpoints;
     size_t n_endpoints;
     struct config_strings contents; /* named where files could be (content.h), each once */
+    /* Files and directories that Alloy's import.file has read, absolute; the first
+     * CONFIG_IMPORTS_MAX. */
+    struct config_strings imports;
 };
 
 /* ---- loading --------------------------------------------------------------------------------- */
+
+#define CONFIG_IMPORTS_MAX 1024
 
 /* A file may be this large, hold this many YAML nodes (aliases expanded) and nest this deep. */
 #define CONFIG_FILE_MAX (4 << 20)

@@ -27,6 +27,8 @@ struct reader {
     const char *directory; /* of the file, with a slash at its end; "" if it has none */
     const char **contents; /* that are named: CONFIG_CONTENTS_MAX; NULL until there is one */
     size_t n_contents;
+    const char **imports; /* that are read: CONFIG_IMPORTS_MAX; NULL until there is one */
+    size_t n_imports;
     bool partial;       /* errors were reported already: only further ones are of interest */
     bool out_of_memory; /* the result is incomplete without an error */
     size_t reported;

@@ -78,6 +78,8 @@ const struct yaml_node *alloy_read(const struct alloy_sources *sources,
     l->notes = messages->notes;
     l->options = options;
     l->for_text = messages->for_text;
+    l->on_import = messages->on_import;
+    l->import_arg = messages->arg;
     l->ev = (struct alloy_eval){
         .arena = arena,
         .errors = messages->errors,

@@ -16,6 +16,9 @@ struct alloy_messages {
     struct config_errors *warnings; /* what concerns profiles; may be NULL */
     struct config_errors *notes;    /* what does not; may be NULL */
     bool for_text; /* to be printed: a URL may be that of a variable that is not set here */
+    /* Called for each file or directory that is imported, by its absolute name; may be NULL. */
+    void (*on_import)(void *arg, const char *path);
+    void *arg;
 };
 
 /* Are these Alloy's: a directory of files, a file that ends in ".alloy", or one that begins so? */

@@ -98,7 +98,9 @@ struct alloy_load {
     struct config_errors *warnings;
     struct config_errors *notes;
     const struct config_options *options;
-    bool for_text;        /* see struct alloy_messages */
+    bool for_text; /* see struct alloy_messages; so the next two */
+    void (*on_import)(void *arg, const char *path);
+    void *import_arg;
     struct alloy_eval ev; /* of the module that is being evaluated */
     struct alloy_module *module;
     struct alloy_module *modules[ALLOY_NODES_MAX]; /* all, to free their maps */

@@ -222,6 +222,9 @@ static void import_files(struct alloy_load *l, struct alloy_module *m, const str
     }
     char resolved[PATH_MAX];
     const char *file = alloy_text(l, "%s", realpath(name, resolved) != NULL ? resolved : name);
+    if (l->on_import != NULL) {
+        l->on_import(l->import_arg, file);
+    }
     if (is_importing(m, file)) {
         (void)fail(l, place, path, alloy_text(l, "imports itself: %s", file));
     } else {

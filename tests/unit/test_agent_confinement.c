@@ -171,6 +171,44 @@ static void a_later_configuration_keeps_to_it(void **state)
     assert_int_equal(chdir("/"), 0);
 }
 
+/* Files that an Alloy configuration imports are read again with it. */
+static void child_of_imports(void)
+{
+    char main_file[4096];
+    char text[8192];
+    struct config_options options = {.protocols = write_protocols()};
+    struct config_errors *errors = config_errors_new();
+    EXPECT(mkdir("modules", 0700) == 0 && mkdir("main", 0700) == 0);
+    testing_write_file("modules", "lib.alloy", "declare \"nothing\" { }\n");
+    (void)snprintf(text, sizeof(text),
+                   "import.file \"lib\" {\n filename = \"%s/modules/lib.alloy\"\n}\n"
+                   "pyroscope.write \"w\" {\n endpoint {\n url = \"http://h\"\n }\n}\n"
+                   "pyroscope.scrape \"s\" {\n targets = [{\"__address__\" = \"h:1\"}]\n"
+                   " forward_to = [pyroscope.write.w.receiver]\n}\n",
+                   directory);
+    testing_write_file("main", "c.alloy", text);
+    (void)snprintf(main_file, sizeof(main_file), "%s/main/c.alloy", directory);
+    struct config *config = config_load(main_file, &options, errors);
+    EXPECT(config != NULL && config->imports.n == 1);
+    struct confinement c;
+    EXPECT(confinement_enter(&c, CONFINEMENT_ON, config, NULL));
+    int fd = open("modules/lib.alloy", O_RDONLY);
+    EXPECT(fd >= 0);
+    close(fd);
+    EXPECT(!is_on(&c) || (open("token", O_RDONLY) < 0 && errno == EACCES));
+    confinement_done(&c);
+    config_errors_free(errors);
+    config_unref(config);
+}
+
+static void what_is_imported_stays_readable(void **state)
+{
+    (void)state;
+    assert_int_equal(chdir(directory), 0);
+    in_child(child_of_imports);
+    assert_int_equal(chdir("/"), 0);
+}
+
 static void child_of_off(void)
 {
     struct config *config = load(JOB, ENDPOINT, "");
@@ -229,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_written_to_is_made_first, setup, teardown),
         cmocka_unit_test_setup_teardown(a_later_configuration_keeps_to_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_imported_stays_readable, setup, teardown),
         cmocka_unit_test_setup_teardown(it_can_be_off, setup, teardown),
         cmocka_unit_test_setup_teardown(it_can_be_required, setup, teardown),
     };
