@@ -28,6 +28,7 @@ static const char *const system_paths[] = {
     "/usr",           /* zoneinfo, CA certificates, libraries that libc loads when it needs them */
     "/lib",           /* the same where /usr is not merged */
     "/lib64",         /* the same */
+    "/nix/store",     /* the same on NixOS */
     "/proc",          /* our own memory, descriptors and limits; Landlock guards those of others */
     "/sys/fs/cgroup", /* our limits */
     "/sys/devices/system/cpu",
@@ -40,6 +41,11 @@ static const char *const system_paths[] = {
     "/dev/null",
     KUBE_SERVICE_ACCOUNT_DIR,
 };
+/* These may be links to other places. */
+static const char *const system_files[] = {
+    "/etc/resolv.conf", "/etc/hosts",     "/etc/nsswitch.conf",
+    "/etc/gai.conf",    "/etc/localtime", "/etc/ssl/certs/ca-certificates.crt",
+};
 /* Variables with paths of further ones. */
 static const char *const variables[] = {"SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF",
                                         KUBE_SERVICE_ACCOUNT_ENV};
@@ -49,6 +55,11 @@ static void add_system(struct sandbox *s)
     for (size_t i = 0; i < sizeof(system_paths) / sizeof(system_paths[0]); i++) {
         if (access(system_paths[i], F_OK) == 0) {
             sandbox_read(s, system_paths[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof(system_files) / sizeof(system_files[0]); i++) {
+        if (access(system_files[i], F_OK) == 0) {
+            sandbox_read_file(s, system_files[i]);
         }
     }
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
