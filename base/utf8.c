@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* The length, by the first byte, and the range of the second byte (RFC 3629, section 4), which
  * excludes overlong forms, surrogates and everything above U+10FFFF. 0 if no character begins with
  * this byte. */
@@ -65,11 +67,20 @@ size_t utf8_encode(uint32_t rune, char out[UTF8_BYTES_MAX])
     return len;
 }
 
-/* The number of valid bytes at the start of v. */
+/* The number of valid bytes at the start of v. Eight ASCII characters are one step: nearly all
+ * texts consist of them. */
 static size_t valid_prefix(struct sv v)
 {
     size_t done = 0;
     while (done < v.n) {
+        uint64_t eight = UINT64_MAX;
+        if (v.n - done >= sizeof(eight)) {
+            memcpy(&eight, v.p + done, sizeof(eight));
+        }
+        if ((eight & UINT64_C(0x8080808080808080)) == 0) {
+            done += sizeof(eight);
+            continue;
+        }
         uint32_t rune;
         size_t len = utf8_decode(sv_skip(v, done), &rune);
         if (len == 0) {
