@@ -20,4 +20,11 @@
  * id of 0, two profiles in one, ... */
 bool pprof_check(struct sv plain, struct pprof_summary *ret, struct err *err);
 
+/* The same in two halves, for a caller that reads the samples anyway and sees whether one is good:
+ * everything except what is in the samples, */
+bool pprof_check_frame(struct sv plain, struct pprof_summary *ret, struct err *err);
+/* and one sample of such a profile. */
+bool pprof_check_sample(struct sv plain, const struct pprof_summary *s, struct sv sample,
+                        struct err *err);
+
 #endif

@@ -107,6 +107,11 @@ static inline uint64_t pprof_fold(uint64_t hash, uint64_t number, uint64_t odd)
 #define PPROF_ODD_1 UINT64_C(0xbb67ae8584caa73b)
 #define PPROF_ODD_2 UINT64_C(0x3c6ef372fe94f82b)
 
+static inline bool pprof_keys_equal(struct pprof_key a, struct pprof_key b)
+{
+    return a.half[0] == b.half[0] && a.half[1] == b.half[1];
+}
+
 /* A key of some numbers, which depends on their values and order and on the seed. */
 static inline struct pprof_key pprof_key_of(uint64_t seed, const uint64_t *numbers, size_t n)
 {

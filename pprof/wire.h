@@ -18,7 +18,7 @@ struct wire_field {
     uint64_t number; /* >= 1 */
     unsigned type;   /* WIRE_* */
     uint64_t value;  /* WIRE_VARINT */
-    struct sv bytes; /* WIRE_BYTES: points into the input */
+    struct sv bytes; /* the content, in the input; of a number, its encoded bytes */
 };
 
 struct wire_reader {
@@ -73,22 +73,48 @@ static inline bool wire_fail_number(struct wire_reader *r, uint64_t cut)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* Reads what follows the tag into value and bytes. */
-static inline __attribute__((always_inline)) bool wire_value(struct wire_reader *r, const char *p,
-                                                             struct wire_field *ret)
+/* Why there is no field: its tag or type is wrong. */
+static inline bool wire_fail_tag(struct wire_reader *r, const struct wire_field *f)
+{
+    return wire_fail(r,
+                     f->number == 0           ? "a field with number 0"
+                     : f->number > 0x1fffffff ? "a field number that is too large"
+                                              : "a wire type that does not exist",
+                     false);
+}
+
+/* Reads one field. False at the end, or at a problem. */
+static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *r,
+                                                            struct wire_field *ret)
 {
     const char *end = r->in.p + r->in.n;
+    r->field_start = r->at;
+    if (r->at == r->in.n || r->problem != NULL) {
+        return false;
+    }
+    struct wire_varint tag = wire_varint(r->in.p + r->at, end);
+    if (tag.next == NULL) {
+        return wire_fail_number(r, tag.value);
+    }
+    const char *p = tag.next;
+    ret->number = tag.value >> 3;
+    ret->type = (unsigned)(tag.value & 7);
+    ret->value = 0;
+    /* Numbers from 1 to 0x1fffffff. */
+    if (ret->number - 1 >= 0x1fffffff) {
+        return wire_fail_tag(r, ret);
+    }
     uint64_t size = ret->type == WIRE_FIXED64 ? 8 : 4;
     if (ret->type == WIRE_VARINT || ret->type == WIRE_BYTES) {
         struct wire_varint v = wire_varint(p, end);
         if (v.next == NULL) {
             return wire_fail_number(r, v.value);
         }
-        p = v.next;
         ret->value = v.value;
-        size = ret->type == WIRE_BYTES ? v.value : 0;
+        size = ret->type == WIRE_BYTES ? v.value : (uint64_t)(v.next - p);
+        p = ret->type == WIRE_BYTES ? v.next : p;
     } else if (ret->type != WIRE_FIXED64 && ret->type != WIRE_FIXED32) {
-        return wire_fail(r, "a wire type that does not exist", false);
+        return wire_fail_tag(r, ret);
     }
     if (size > (uint64_t)(end - p)) {
         return wire_fail(r, "a field that runs past the end", true);
@@ -97,30 +123,6 @@ static inline __attribute__((always_inline)) bool wire_value(struct wire_reader 
     ret->bytes.n = (size_t)size;
     r->at = (size_t)(p - r->in.p) + (size_t)size;
     return true;
-}
-
-/* Reads one field. False at the end, or at a problem. */
-static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *r,
-                                                            struct wire_field *ret)
-{
-    r->field_start = r->at;
-    if (r->problem != NULL || r->at == r->in.n) {
-        return false;
-    }
-    struct wire_varint tag = wire_varint(r->in.p + r->at, r->in.p + r->in.n);
-    if (tag.next == NULL) {
-        return wire_fail_number(r, tag.value);
-    }
-    ret->number = tag.value >> 3;
-    ret->type = (unsigned)(tag.value & 7);
-    ret->value = 0;
-    if (ret->number == 0) {
-        return wire_fail(r, "a field with number 0", false);
-    }
-    if (ret->number > 0x1fffffff) {
-        return wire_fail(r, "a field number that is too large", false);
-    }
-    return wire_value(r, tag.next, ret);
 }
 
 /* Reads the numbers of a message that are not repeated: ret[i] is field i, the last one if there
@@ -140,31 +142,44 @@ static inline void wire_read_numbers(struct sv message, uint64_t *ret, size_t n)
 struct wire_numbers {
     const char *at; /* NULL once something is wrong */
     const char *end;
-    uint64_t single;
-    bool is_single;
-    bool cut;
 };
 
 static inline struct wire_numbers wire_numbers_of(const struct wire_field *f)
 {
-    return (struct wire_numbers){
-        .at = f->bytes.p,
-        .end = f->bytes.p + f->bytes.n,
-        .single = f->value,
-        .is_single = f->type == WIRE_VARINT,
-    };
+    return (struct wire_numbers){.at = f->bytes.p, .end = f->bytes.p + f->bytes.n};
+}
+
+/* Whether packed numbers end with a whole one, so that none of them runs past the end. */
+static inline bool wire_packed_is_whole(struct sv packed)
+{
+    return packed.n == 0 || (unsigned char)packed.p[packed.n - 1] < 0x80;
+}
+
+/* The number at *p of packed ones that are whole, and the next one's place in *p; NULL there if it
+ * is too large. The caller has compared *p with the end. */
+static inline __attribute__((always_inline)) uint64_t wire_packed_next(const char **p,
+                                                                       const char *end)
+{
+    uint64_t first = (unsigned char)**p;
+    *p += 1;
+    if (first < 0x80) {
+        return first;
+    }
+    uint64_t second = (unsigned char)**p;
+    if (second < 0x80) {
+        *p += 1;
+        return (first & 0x7f) | second << 7;
+    }
+    struct wire_varint v = wire_varint_slow(*p - 1, end);
+    *p = v.next;
+    return v.value;
 }
 
 /* False at the end; it is a bad one if n->at is NULL then. */
 static inline __attribute__((always_inline)) bool wire_numbers_next(struct wire_numbers *n,
                                                                     uint64_t *ret)
 {
-    if (n->is_single) {
-        n->is_single = false;
-        *ret = n->single;
-        return true;
-    }
-    if (n->at == n->end || n->at == NULL) {
+    if (n->at == NULL || n->at >= n->end) {
         return false;
     }
     struct wire_varint v = wire_varint(n->at, n->end);

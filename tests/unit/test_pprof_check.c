@@ -127,6 +127,87 @@ static void every_start_is_checked(void **state)
     }
 }
 
+/* ---- packed numbers -------------------------------------------------------------------------- */
+
+/* Puts a number with so many bytes that say nothing at its end. */
+static void put_long(struct buf *b, uint64_t v, size_t extra)
+{
+    for (; v >= 0x80 || extra > 0; v >>= 7) {
+        extra -= v < 0x80;
+        buf_putc(b, (char)(v | 0x80));
+    }
+    buf_putc(b, (char)v);
+}
+
+/* A profile of one sample with these packed ids and values, and so many types. */
+static void put_packed(struct buf *b, size_t types, const struct buf *ids, const struct buf *values)
+{
+    struct buf sample;
+    buf_init(&sample, 100000);
+    for (size_t i = 0; i < types; i++) {
+        buf_append(b, BYTES(TYPE));
+    }
+    put_msg(&sample, SAMPLE_LOCATION_ID, ids->data, ids->len);
+    put_msg(&sample, SAMPLE_VALUE, values->data, values->len);
+    put_sub(b, PROFILE_SAMPLE, &sample);
+    buf_append(b, BYTES(STRINGS));
+    buf_done(&sample);
+}
+
+static bool is_good(const struct buf *b)
+{
+    struct pprof_summary summary;
+    struct err err = ERR_INIT;
+    struct sv plain = {b->data, b->len};
+    struct sv sample = {.n = 0};
+    struct wire_reader r = wire_reader_of(plain);
+    struct wire_field f = {.number = 0};
+    bool good = pprof_check(plain, &summary, &err);
+    while (wire_next(&r, &f)) {
+        sample = f.number == PROFILE_SAMPLE ? f.bytes : sample;
+    }
+    /* The two halves of the check agree with the whole. */
+    assert_true(pprof_check_frame(plain, &summary, &err));
+    assert_int_equal(pprof_check_sample(plain, &summary, sample, &err), good);
+    return good;
+}
+
+/* Packed ids and values of any length, at any place of the eight bytes that are looked at together,
+ * some with an id of 0, some cut: what is good is known from how they were made. */
+static void packed_numbers_of_any_length(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    for (size_t round = 0; round < 20000; round++) {
+        struct buf ids;
+        struct buf values;
+        struct buf b;
+        buf_init(&ids, 100000);
+        buf_init(&values, 100000);
+        buf_init(&b, 100000);
+        bool good = true;
+        size_t types = 1 + round % 20;
+        for (size_t i = 0; i < 1 + round % 23; i++) {
+            random = pprof_fold(random, round + i, PPROF_ODD_0);
+            uint64_t id = random % 50 == 0 ? 0 : (random >> 8) >> (random % 56);
+            good = good && id != 0;
+            put_long(&ids, id, random % 7 == 0 ? random % 3 : 0);
+        }
+        for (size_t i = 0; i < types; i++) {
+            random = pprof_fold(random, round + i, PPROF_ODD_1);
+            put_long(&values, random >> (random % 64), 0);
+        }
+        bool cut = random % 11 == 0;
+        struct buf *victim = random % 2 == 0 ? &ids : &values;
+        victim->data[victim->len - 1] |= (char)(cut ? 0x80 : 0);
+        put_packed(&b, random % 13 == 0 ? types + 1 : types, &ids, &values);
+        assert_int_equal(is_good(&b), good && !cut && random % 13 != 0);
+        buf_done(&ids);
+        buf_done(&values);
+        buf_done(&b);
+    }
+}
+
 static void entries_are_counted(void **state)
 {
     (void)state;
@@ -184,9 +265,8 @@ static void ids_of_any_kind_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_and_bad_profiles),
-        cmocka_unit_test(every_start_is_checked),
-        cmocka_unit_test(entries_are_counted),
+        cmocka_unit_test(good_and_bad_profiles),        cmocka_unit_test(every_start_is_checked),
+        cmocka_unit_test(packed_numbers_of_any_length), cmocka_unit_test(entries_are_counted),
         cmocka_unit_test(ids_of_any_kind_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
