@@ -1,4 +1,5 @@
-/* Shared by the two halves of the delta engine: delta.c counts, delta_write.c writes. */
+/* Shared by the parts of the delta engine: delta_stacks.c reads the samples, delta.c subtracts,
+ * delta_write.c writes. */
 #ifndef PROFPULL_PPROF_DELTA_PRIVATE_H
 #define PROFPULL_PPROF_DELTA_PRIVATE_H
 
@@ -6,17 +7,44 @@
 #include "pprof/delta.h"
 #include "pprof/index.h"
 
+/* Which columns are counters. */
+struct delta_columns {
+    size_t types;
+    size_t n;                    /* counters */
+    uint8_t at[DELTA_TYPES_MAX]; /* their columns */
+    uint64_t key;                /* of their names in order */
+};
+
 /* All samples of one stack. Their values are in a separate table, one row for each stack. */
 struct delta_stack {
     struct pprof_key key;
     struct pprof_span sample; /* the message of the first one */
-    uint32_t old_slot;        /* in the baseline, + 1; 0 if it is not there */
+    uint32_t old;             /* its number in the baseline, + 1; 0 if it is not there */
 };
 
-/* Writes the profile with one sample for each row that is not all zero, and all that they refer to.
- * Returns the number of samples. Marks used entries in x, so it can be called once for each x.
- * buf_ok(out) afterwards says whether there was enough memory. */
-size_t delta_write(struct pprof_index *x, const struct delta_stack *stacks, const int64_t *values,
-                   size_t n, int64_t duration_nanos, struct buf *out);
+/* The stacks of a profile, in memory of a scratch. */
+struct delta_stacks {
+    struct delta_stack *rows;
+    int64_t *values; /* the sums of each stack's samples: n rows of columns.types */
+    size_t n;
+    uint32_t *slots; /* row + 1 by key, 0 where free */
+    size_t mask;
+};
+
+/* Reads the samples of an indexed profile of which pprof_check_frame() found the rest good, and
+ * checks them; marks in x what the other fields refer to. False if one is damaged, refers to what
+ * is not there, or has a negative counter, if a sum is too large, or out of memory. */
+bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
+                       const struct delta_columns *columns, struct scratch *scratch,
+                       struct err *err);
+
+/* Marks what a field of the profile itself refers to: a type, a comment, ... */
+void delta_use_head(struct pprof_index *x, const struct wire_field *f);
+
+/* Writes the profile with one sample for each stack whose values are not all zero, and all that
+ * they refer to. Returns the number of samples. Marks used entries in x, so it can be called once
+ * for each x. False if out of memory. */
+bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t duration_nanos,
+                 struct scratch *scratch, struct buf *out, size_t *ret_samples);
 
 #endif

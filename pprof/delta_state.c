@@ -1,35 +1,25 @@
 #include "pprof/delta_state.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* The slots for n stacks. */
-static size_t slots_for(size_t n)
-{
-    return n + n / 4 + 1;
-}
 
 size_t delta_state_bytes(size_t n, size_t columns)
 {
     return sizeof(struct delta_state) +
-           slots_for(n) * (sizeof(struct pprof_key) + columns * sizeof(int64_t) + sizeof(uint8_t));
+           n * (sizeof(struct pprof_key) + columns * sizeof(int64_t) + sizeof(uint8_t));
 }
 
 struct delta_state *delta_state_new(size_t n, size_t columns)
 {
-    size_t cap = slots_for(n);
     size_t bytes = delta_state_bytes(n, columns);
-    struct delta_state *s = calloc(1, bytes);
+    struct delta_state *s = malloc(bytes);
     if (s == NULL) {
         return NULL;
     }
+    *s = (struct delta_state){.columns = (uint32_t)columns, .bytes = bytes};
     atomic_init(&s->refs, 1);
-    s->columns = (uint32_t)columns;
-    s->bytes = bytes;
-    s->cap = cap;
     s->keys = (struct pprof_key *)(s + 1);
-    s->values = (int64_t *)(s->keys + cap);
-    s->ages = (uint8_t *)(s->values + cap * columns);
+    s->values = (int64_t *)(s->keys + n);
+    s->ages = (uint8_t *)(s->values + n * columns);
     return s;
 }
 
@@ -47,29 +37,53 @@ struct delta_state *delta_state_unref(struct delta_state *s)
     return NULL;
 }
 
-/* The slot of a key, or the free one where it would go. There is always a free one. */
-static size_t slot_of(const struct delta_state *s, struct pprof_key key)
-{
-    /* The upper bits of the hash, brought down to 0..cap-1. */
-    size_t i = (size_t)(((key.half[0] >> 32) * (uint64_t)s->cap) >> 32);
-    while (!delta_state_is_free(s, i) && memcmp(&s->keys[i], &key, sizeof(key)) != 0) {
-        i = i + 1 < s->cap ? i + 1 : 0;
-    }
-    return i;
-}
-
-bool delta_state_find(const struct delta_state *s, struct pprof_key key, size_t *ret_slot)
-{
-    *ret_slot = slot_of(s, key);
-    return !delta_state_is_free(s, *ret_slot);
-}
-
 void delta_state_add(struct delta_state *s, struct pprof_key key, const int64_t *values,
                      uint8_t age)
 {
-    size_t i = slot_of(s, key);
+    size_t i = s->n++;
     s->keys[i] = key;
-    memcpy(delta_state_values(s, i), values, s->columns * sizeof(*values));
+    for (size_t j = 0; j < s->columns; j++) {
+        delta_state_values(s, i)[j] = values[j];
+    }
     s->ages[i] = age;
-    s->n++;
+}
+
+/* ---- looking up ------------------------------------------------------------------------------ */
+
+static bool make_table(struct delta_finder *f)
+{
+    f->slots = scratch_slots(f->scratch, f->state->n, &f->mask);
+    if (f->slots == NULL) {
+        f->no_memory = true;
+        return false;
+    }
+    for (size_t i = 0; i < f->state->n; i++) {
+        size_t slot = (size_t)f->state->keys[i].half[0] & f->mask;
+        while (f->slots[slot] != 0) {
+            slot = (slot + 1) & f->mask;
+        }
+        f->slots[slot] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+bool delta_find(struct delta_finder *f, struct pprof_key key, size_t *ret)
+{
+    const struct delta_state *s = f->state;
+    *ret = f->next;
+    if (f->next < s->n && pprof_keys_equal(s->keys[f->next], key)) {
+        f->next++;
+        return true;
+    }
+    if (f->no_memory || (f->slots == NULL && !make_table(f))) {
+        return false;
+    }
+    for (size_t i = (size_t)key.half[0] & f->mask; f->slots[i] != 0; i = (i + 1) & f->mask) {
+        *ret = f->slots[i] - 1;
+        if (pprof_keys_equal(s->keys[*ret], key)) {
+            f->next = *ret + 1;
+            return true;
+        }
+    }
+    return false;
 }

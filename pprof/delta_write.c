@@ -1,6 +1,8 @@
 /* Writes a profile with other samples, without the entries that they do not use. Ids and indexes of
  * strings stay (an unused string becomes empty), so everything else is copied as it is. Only
  * strings that are not UTF-8 are repaired: servers refuse the whole profile for one. */
+#include <string.h>
+
 #include "base/utf8.h"
 #include "pprof/delta_private.h"
 #include "pprof/fields.h"
@@ -9,7 +11,8 @@
 struct writer_out {
     struct pprof_index *x;
     struct buf *out;
-    struct buf message; /* the sample or string being made */
+    struct buf text; /* the string that is repaired */
+    char *sample;    /* the fields of the one that is copied; room for the largest */
 };
 
 /* ---- used entries ---------------------------------------------------------------------------- */
@@ -71,17 +74,9 @@ static void use_message(struct pprof_index *x, const struct field_table *table, 
     }
 }
 
-/* What the profile itself refers to. */
-static void use_profile(struct pprof_index *x)
+void delta_use_head(struct pprof_index *x, const struct wire_field *f)
 {
-    struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f = {.number = 0};
-    x->entries[PROFILE_STRING].used[0] = true;
-    while (wire_next(&r, &f)) {
-        if (f.number < PROFILE_SAMPLE || f.number > PROFILE_FUNCTION) {
-            use_field(x, &profile_table, &f);
-        }
-    }
+    use_field(x, &profile_table, f);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -93,34 +88,33 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
     struct wire_field f = {.number = 0};
     unsigned char packed[DELTA_TYPES_MAX * WIRE_NUMBER_MAX];
     size_t n = 0;
-    buf_clear(&w->message);
+    char *at = w->sample;
     while (wire_next(&r, &f)) {
-        if (f.number == SAMPLE_VALUE) {
-            continue;
+        if (f.number != SAMPLE_VALUE) {
+            use_field(w->x, profile_table.sub[PROFILE_SAMPLE], &f);
+            at = mempcpy(at, r.in.p + r.field_start, r.at - r.field_start);
         }
-        use_field(w->x, profile_table.sub[PROFILE_SAMPLE], &f);
-        buf_append(&w->message, r.in.p + r.field_start, r.at - r.field_start);
     }
     for (size_t i = 0; i < w->x->summary.n[PROFILE_SAMPLE_TYPE]; i++) {
         n += wire_encode((uint64_t)values[i], packed + n);
     }
-    wire_put_bytes(&w->message, SAMPLE_VALUE, packed, n);
-    wire_put_bytes(w->out, PROFILE_SAMPLE, w->message.data, w->message.len);
+    wire_put_head(w->out, PROFILE_SAMPLE, (size_t)(at - w->sample) + wire_bytes_size(n));
+    buf_append(w->out, w->sample, (size_t)(at - w->sample));
+    wire_put_bytes(w->out, SAMPLE_VALUE, packed, n);
 }
 
-static size_t put_samples(struct writer_out *w, const struct delta_stack *stacks,
-                          const int64_t *values, size_t n)
+static size_t put_samples(struct writer_out *w, const struct delta_stacks *s)
 {
     size_t written = 0;
     size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
-    for (size_t i = 0; i < n; i++) {
-        const int64_t *row = values + i * types;
+    for (size_t i = 0; i < s->n; i++) {
+        const int64_t *row = s->values + i * types;
         size_t zeros = 0;
         while (zeros < types && row[zeros] == 0) {
             zeros++;
         }
         if (zeros < types) {
-            put_sample(w, stacks[i].sample, row);
+            put_sample(w, s->rows[i].sample, row);
             written++;
         }
     }
@@ -142,69 +136,89 @@ static void put_types(struct writer_out *w)
     }
 }
 
-/* Writes a string that is unused or not UTF-8. True if it is to be copied as it is. */
-static bool put_other_string(struct writer_out *w, size_t i)
+/* Is a string used, and UTF-8? */
+static bool is_good_string(const struct pprof_index *x, size_t i)
 {
-    if (!w->x->entries[PROFILE_STRING].used[i]) {
-        wire_put_bytes(w->out, PROFILE_STRING, "", 0);
-        return false;
-    }
-    struct sv text = pprof_string(w->x, i);
-    if (utf8_valid(text)) {
-        return true;
-    }
-    buf_clear(&w->message);
-    utf8_repair(text, &w->message);
-    wire_put_bytes(w->out, PROFILE_STRING, w->message.data, w->message.len);
-    return false;
+    return x->entries[PROFILE_STRING].used[i] && utf8_valid(pprof_string(x, i));
 }
 
-/* Copies the used entries, except for types, samples and the duration. */
+/* Writes a string that is unused or not UTF-8. */
+static void put_other_string(struct writer_out *w, size_t i)
+{
+    buf_clear(&w->text);
+    if (w->x->entries[PROFILE_STRING].used[i]) {
+        utf8_repair(pprof_string(w->x, i), &w->text);
+    }
+    wire_put_bytes(w->out, PROFILE_STRING, w->text.data, w->text.len);
+}
+
+/* Whether a field is to be copied as it is. i: how many of its number came before it. */
+static bool copies(struct writer_out *w, uint64_t number, size_t i)
+{
+    switch (number) {
+    case PROFILE_SAMPLE_TYPE:
+    case PROFILE_SAMPLE:
+    case PROFILE_DURATION_NANOS:
+        return false;
+    case PROFILE_MAPPING:
+    case PROFILE_LOCATION:
+    case PROFILE_FUNCTION:
+        return w->x->entries[number].used[i];
+    default:
+        return true;
+    }
+}
+
+/* Copies the used entries, except for types, samples and the duration; what stands together in one
+ * piece. */
 static void put_rest(struct writer_out *w)
 {
     struct pprof_index *x = w->x;
     struct wire_reader r = wire_reader_of(x->plain);
     struct wire_field f = {.number = 0};
     size_t seen[PROFILE_STRING + 1] = {0};
+    size_t from = 0; /* the piece that is to be copied: up to the field at hand */
     while (wire_next(&r, &f)) {
         size_t i = f.number <= PROFILE_STRING ? seen[f.number]++ : 0;
-        bool keep = true;
-        switch (f.number) {
-        case PROFILE_SAMPLE_TYPE:
-        case PROFILE_SAMPLE:
-        case PROFILE_DURATION_NANOS:
-            keep = false;
-            break;
-        case PROFILE_MAPPING:
-        case PROFILE_LOCATION:
-        case PROFILE_FUNCTION:
-            keep = x->entries[f.number].used[i];
-            break;
-        case PROFILE_STRING:
-            keep = put_other_string(w, i);
-            break;
-        default:
-            break;
+        bool good = f.number != PROFILE_STRING || is_good_string(x, i);
+        if (good && copies(w, f.number, i)) {
+            continue;
         }
-        if (keep) {
-            buf_append(w->out, r.in.p + r.field_start, r.at - r.field_start);
+        buf_append(w->out, x->plain.p + from, r.field_start - from);
+        from = r.at;
+        if (!good) {
+            put_other_string(w, i);
         }
     }
+    buf_append(w->out, x->plain.p + from, x->plain.n - from);
 }
 
-size_t delta_write(struct pprof_index *x, const struct delta_stack *stacks, const int64_t *values,
-                   size_t n, int64_t duration_nanos, struct buf *out)
+static size_t largest_sample(const struct delta_stacks *s)
+{
+    size_t largest = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        largest = s->rows[i].sample.n > largest ? s->rows[i].sample.n : largest;
+    }
+    return largest;
+}
+
+bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t duration_nanos,
+                 struct scratch *scratch, struct buf *out, size_t *ret_samples)
 {
     struct writer_out w = {.x = x, .out = out};
-    buf_init(&w.message, 3 * x->plain.n + DELTA_TYPES_MAX * WIRE_NUMBER_MAX + 32);
+    w.sample = scratch_array(scratch, largest_sample(s), 1);
+    if (w.sample == NULL) {
+        return false;
+    }
+    buf_init(&w.text, 3 * x->plain.n);
     put_types(&w);
-    size_t written = put_samples(&w, stacks, values, n);
-    use_profile(x);
+    *ret_samples = put_samples(&w, s);
+    x->entries[PROFILE_STRING].used[0] = true;
     put_rest(&w);
-    out->failed = out->failed || !buf_ok(&w.message);
-    buf_done(&w.message);
     if (duration_nanos != 0) {
         wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_nanos);
     }
-    return written;
+    bool ok = buf_ok(out) && buf_ok(&w.text);
+    buf_done(&w.text);
+    return ok;
 }

@@ -119,6 +119,17 @@ static void check_output(const struct delta_output *out, enum delta_result resul
     scratch_free(s);
 }
 
+/* A delta reads the samples on its own; it must find good what pprof_check() does, and know what is
+ * wrong with the others. */
+static void check_verdict(struct sv body, enum delta_result r, const struct err *delta_err)
+{
+    struct pprof_summary summary;
+    struct err err = ERR_INIT;
+    bool good = pprof_check(body, &summary, &err);
+    must(good || r == DELTA_BAD_PPROF || r == DELTA_TOO_LARGE);
+    must(strstr(delta_err->msg, "cannot be read") == NULL);
+}
+
 static enum delta_result step(struct sv body, struct sv before, bool any_counter,
                               const struct delta_state *baseline, struct delta_output *out)
 {
@@ -130,6 +141,9 @@ static enum delta_result step(struct sv body, struct sv before, bool any_counter
     scratch_free(in.scratch);
     must((err.msg[0] != '\0') == (r > DELTA_PASSED));
     must((out->next != NULL) == (r < DELTA_PASSED));
+    if (!gzip_is(body)) {
+        check_verdict(body, r, &err);
+    }
     if (r < DELTA_PASSED && !gzip_is(body)) {
         check_output(out, r, before, body);
     }

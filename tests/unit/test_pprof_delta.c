@@ -573,30 +573,63 @@ static void odd_clocks(void **state)
 
 /* ---- the baseline ---------------------------------------------------------------------------- */
 
-/* A stack with two counters takes at most 48 bytes. */
+static struct delta_state *baseline_of(uint64_t n)
+{
+    struct delta_state *s = delta_state_new(n, 2);
+    assert_non_null(s);
+    for (uint64_t i = 0; i < n; i++) {
+        const int64_t values[] = {(int64_t)i, (int64_t)i * 2};
+        delta_state_add(s, pprof_key_of(3, &i, 1), values, 0);
+    }
+    CHECK_INT(s->n, n, "");
+    return s;
+}
+
+/* A stack with two counters takes 33 bytes. */
 static void size_of_baseline(void **state)
 {
     (void)state;
     for (size_t n = 100; n <= 100000; n *= 10) {
-        struct delta_state *s = delta_state_new(n, 2);
-        assert_non_null(s);
-        for (uint64_t i = 0; i < n; i++) {
-            const int64_t values[] = {(int64_t)i, (int64_t)i * 2};
-            delta_state_add(s, pprof_key_of(3, &i, 1), values, 0);
-        }
-        CHECK_INT(s->n, n, "");
-        assert_true(s->bytes <= 48 * n);
-        size_t slot;
-        for (uint64_t i = 0; i < 2 * n; i++) {
-            bool there = delta_state_find(s, pprof_key_of(3, &i, 1), &slot);
-            CHECK_INT(there, i < n, "");
-            if (there) {
-                CHECK_INT(delta_state_values(s, slot)[0], i, "");
-                CHECK_INT(delta_state_values(s, slot)[1], 2 * i, "");
-            }
-        }
+        struct delta_state *s = baseline_of(n);
+        CHECK_INT(s->bytes, sizeof(*s) + 33 * n, "");
         delta_state_unref(s);
     }
+}
+
+/* Asks for the stacks from, from + step, ... of 1,000; only these are there. */
+static void find_stacks(struct delta_finder *f, uint64_t from, uint64_t n, uint64_t step)
+{
+    for (uint64_t k = 0; k < n; k++) {
+        uint64_t i = from + k * step;
+        size_t at;
+        bool there = delta_find(f, pprof_key_of(3, &i, 1), &at);
+        CHECK_INT(there, i < 1000, "");
+        CHECK_INT(there ? delta_state_values(f->state, at)[1] : 0, there ? 2 * i : 0, "");
+    }
+}
+
+/* Stacks are found in any order; a table is only made when one is not where it was. */
+static void stacks_are_found(void **state)
+{
+    (void)state;
+    struct delta_state *s = baseline_of(1000);
+    struct scratch *scratch = scratch_new();
+    struct delta_finder f = {.state = s, .scratch = scratch};
+    find_stacks(&f, 0, 1000, 1);
+    assert_null(f.slots);
+    find_stacks(&f, 0, 1000, 1);
+    assert_non_null(f.slots);
+    find_stacks(&f, 999, 1000, (uint64_t)-1);
+    find_stacks(&f, 500, 1000, 3);
+    find_stacks(&f, 0, 2, 999);
+    assert_false(f.no_memory);
+    struct delta_finder without = {.state = s};
+    uint64_t second = 1;
+    size_t at;
+    assert_false(delta_find(&without, pprof_key_of(3, &second, 1), &at));
+    assert_true(without.no_memory);
+    scratch_free(scratch);
+    delta_state_unref(s);
 }
 
 int main(void)
@@ -623,6 +656,7 @@ int main(void)
         cmocka_unit_test(unknown_columns),
         cmocka_unit_test(odd_clocks),
         cmocka_unit_test(size_of_baseline),
+        cmocka_unit_test(stacks_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

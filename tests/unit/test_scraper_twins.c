@@ -344,8 +344,8 @@ static int64_t count_of(const struct profile *p)
     int64_t sum = 0;
     assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
     scratch_free(in.scratch);
-    for (size_t i = 0; out.next->n > 0 && i < out.next->cap; i++) {
-        sum += delta_state_is_free(out.next, i) ? 0 : delta_state_values(out.next, i)[0];
+    for (size_t i = 0; i < out.next->n; i++) {
+        sum += delta_state_values(out.next, i)[0];
     }
     delta_output_done(&out);
     return sum;

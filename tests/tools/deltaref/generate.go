@@ -185,6 +185,9 @@ type writing struct {
 	locations map[int]uint64
 	mappings  map[int]uint64
 	parts     [][]byte
+	// As Go's runtime writes: more than two numbers are packed, and there are no other fields. Without
+	// it, any encoding that is allowed.
+	likeGo bool
 }
 
 func (x *writing) str(s string) uint64 {
@@ -248,10 +251,20 @@ func (x *writing) location(i int) uint64 {
 			n.num(2, uint64(l.line))
 			e.msg(4, n.Bytes())
 		}
-		e.msg(99, []byte("unknown"))
+		if !x.likeGo {
+			e.msg(99, []byte("unknown"))
+		}
 		x.part(4, e.Bytes())
 	}
 	return x.locations[i]
+}
+
+// packs says whether n numbers are written packed.
+func (x *writing) packs(n int) bool {
+	if x.likeGo {
+		return n > 2
+	}
+	return x.w.r.Intn(2) == 0
 }
 
 func (x *writing) sample(s *stackOf, values []int64) {
@@ -265,8 +278,8 @@ func (x *writing) sample(s *stackOf, values []int64) {
 	for i, v := range values {
 		vals[i] = uint64(v)
 	}
-	e.nums(1, ids, r.Intn(2) == 0)
-	e.nums(2, vals, r.Intn(2) == 0)
+	e.nums(1, ids, x.packs(len(ids)))
+	e.nums(2, vals, x.packs(len(vals)))
 	for _, i := range r.Perm(len(s.labels)) {
 		l := s.labels[i]
 		var b encoder

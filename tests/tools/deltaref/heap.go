@@ -64,10 +64,10 @@ func makeHeaps(samples int, before, after string) {
 	check(os.WriteFile(after, w.plainHeap(), 0o600))
 }
 
-// plainHeap writes the world in the order of Go's runtime, compressed as it does.
+// plainHeap writes the world in the order and the encoding of Go's runtime, compressed as it does.
 func (w *world) plainHeap() []byte {
 	next := uint64(0)
-	x := &writing{w: w, strings: []string{""}, stringIDs: map[string]uint64{"": 0},
+	x := &writing{w: w, likeGo: true, strings: []string{""}, stringIDs: map[string]uint64{"": 0},
 		ids:       func() uint64 { next++; return next },
 		functions: map[string]uint64{}, locations: map[int]uint64{}, mappings: map[int]uint64{}}
 	locations, functions := uint64(0), uint64(0)
