@@ -177,6 +177,12 @@ $(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,w
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# What fetching and posting costs without profpull.
+$(BUILD)/tests/bare-loop: $(BUILD)/obj/tests/tools/bare_loop.o $(call libs,base)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # Profiles into the store, and what merging makes of them.
 $(BUILD)/tests/store-bench: $(BUILD)/obj/tests/tools/store_bench.o $(call libs,store)
 	@mkdir -p $(@D)
@@ -222,7 +228,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-discovery bench-write bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -274,7 +280,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (60) with clang's libFuzzer
 lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compilers
 	BUILD=$(BUILD) MAKE="$(MAKE)" ./scripts/lint.sh
 
-bench: $(BUILD)/profpull ## figures for speed and memory; never fails on a time
+bench: $(BUILD)/profpull $(BUILD)/tests/bare-loop ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
 
 bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods

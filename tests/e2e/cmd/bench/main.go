@@ -27,6 +27,7 @@ import (
 
 var (
 	programPath = flag.String("program", "build/profpull", "the program under test")
+	barePath    = flag.String("bare", "", "the built program of tests/tools/bare_loop.c; empty: no comparison with it")
 	fakesPath   = flag.String("fakes", "build/fakes", "the built program of cmd/fakes")
 	nTargets    = flag.Int("targets", 1000, "targets, each with five types")
 	interval    = flag.Duration("interval", 15*time.Second, "scrape interval")
@@ -49,16 +50,28 @@ func main() {
 	}
 	fakes := startFakes()
 	defer fakes.end()
+	profiles := measureProgram(fakes)
+	if *barePath != "" {
+		measureBare(fakes, profiles)
+	}
+}
+
+// measureProgram returns what a profile cost the program.
+func measureProgram(fakes *process) cost {
 	p := startProgram(fakes.config())
 	defer p.end()
 	waitReady(p)
-
-	// The first interval fills connections, pools and phases.
-	time.Sleep(*interval + *interval/3)
+	warmUp()
 	before := takeSample(p, fakes)
 	time.Sleep(*seconds)
 	after := takeSample(p, fakes)
 	report(before, after)
+	return cost{after.program - before.program, after.sent - before.sent}
+}
+
+// warmUp lasts for the first interval, which fills connections, pools and phases.
+func warmUp() {
+	time.Sleep(*interval + *interval/3)
 }
 
 // ---- processes ----------------------------------------------------------------------------------
@@ -69,10 +82,11 @@ type process struct {
 	hello  struct{ Targets []string }
 }
 
-// launch starts a program, on one core if wanted, with its stderr in a file.
-func launch(core int, name string, args ...string) *process {
+// launch starts a program, on one core if wanted, with its stderr in a file. stdin may be nil.
+func launch(core int, stdin io.Reader, name string, args ...string) *process {
 	cmd, err := measure.Command(*pinned, core, logName(core), name, args...)
 	check(err)
+	cmd.Stdin = stdin
 	out, err := cmd.StdoutPipe()
 	check(err)
 	check(cmd.Start())
@@ -101,7 +115,7 @@ func (p *process) end() {
 }
 
 func startFakes() *process {
-	p := launch(1, *fakesPath, "-targets", fmt.Sprint(*nTargets), "-sink", sinkAddress, "-cheap")
+	p := launch(1, nil, *fakesPath, "-targets", fmt.Sprint(*nTargets), "-sink", sinkAddress, "-cheap")
 	line, err := p.stdout.ReadBytes('\n')
 	if err != nil {
 		p.failed(1, "the fakes did not start", err)
@@ -133,7 +147,7 @@ scrape_configs:
 }
 
 func startProgram(config string) *process {
-	return launch(0, *programPath, "run", "--config", config)
+	return launch(0, nil, *programPath, "run", "--config", config)
 }
 
 func waitReady(p *process) {
