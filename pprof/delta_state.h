@@ -6,7 +6,7 @@
  *
  * Rows in the order of the profile, without a table: a stack with two counters takes 16 + 2 x 8 + 1
  * = 33 bytes. The next profile nearly always has the same stacks in the same order, so a stack is
- * first looked for behind the one that was found last; a table is made for the time of a delta, and
+ * first looked for after the one that was found last; a table is made for the time of a delta, and
  * only if one was not there.
  */
 #ifndef PROFPULL_PPROF_DELTA_STATE_H
@@ -58,7 +58,7 @@ static inline int64_t *delta_state_values(const struct delta_state *s, size_t i)
 struct delta_finder {
     const struct delta_state *state;
     struct scratch *scratch; /* for the table */
-    size_t next;             /* the stack behind the one that was found last */
+    size_t next;             /* the stack after the one that was found last */
     uint32_t *slots;         /* stack + 1 by key, 0 where free; NULL: not made yet */
     size_t mask;
     bool no_memory; /* the table could not be made: nothing is found any more */
