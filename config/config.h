@@ -97,6 +97,13 @@ enum config_delta {
 /* "off", "auto", "server" */
 const char *config_delta_name(enum config_delta delta);
 
+/* How the deltas that profpull makes are compressed. */
+enum config_compression {
+    COMPRESSION_FAST, /* gzip */
+    COMPRESSION_BEST, /* gzip, a seventh smaller, for more than twice the time */
+    COMPRESSION_NONE, /* plain */
+};
+
 /* The format of the target's response. */
 enum config_format { FORMAT_PPROF, FORMAT_JFR };
 
@@ -230,6 +237,7 @@ struct config_job {
     const char *scheme; /* "http" or "https" */
     struct config_pairs params;
     uint64_t body_size_limit;
+    enum config_compression delta_compression;
     uint64_t target_limit;
     uint64_t pod_scrape_limit; /* targets x types; of other Kubernetes objects for each host */
     /* Which processes of each service are scraped. */

@@ -195,6 +195,10 @@ static const struct schema schema_sampling = SCHEMA(sampling_rows, 0);
 
 static const struct range range_body = {1, BODY_LIMIT_MAX};
 
+static const char *const compression_names[] = {
+    [COMPRESSION_FAST] = "fast", [COMPRESSION_BEST] = "best", [COMPRESSION_NONE] = "none"};
+static const struct choices compressions = CHOICES(compression_names);
+
 static const struct field job_rows[] = {
     ROW(config_job, "job_name", name, &kind_text, .arg = &text_nonempty, .required = true),
     ROW(config_job, "job_label", job_label, &kind_text, .arg = &text_any),
@@ -204,6 +208,7 @@ static const struct field job_rows[] = {
     ROW(config_job, "params", params, &kind_pairs, .arg = &pairs_params),
     ROW(config_job, "body_size_limit", body_size_limit, &kind_size, .arg = &range_body,
         .initial.size = UINT64_C(16) << 20),
+    ROW(config_job, "delta_compression", delta_compression, &kind_choice, .arg = &compressions),
     ROW(config_job, "target_limit", target_limit, &kind_number, .arg = &range_targets,
         .initial.size = 20000),
     ROW(config_job, "pod_scrape_limit", pod_scrape_limit, &kind_number, .arg = &range_targets,

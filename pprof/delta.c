@@ -5,7 +5,6 @@
 
 #include "pprof/columns.h"
 #include "pprof/delta_private.h"
-#include "pprof/gzip.h"
 
 struct making {
     const struct delta_input *in;
@@ -194,8 +193,8 @@ static bool write_out(struct making *m, bool known, struct delta_output *ret)
     struct buf *plain = scratch_buf(m->scratch);
     buf_reserve(plain, m->x.plain.n); /* most of the time less is needed */
     return delta_write(&m->x, &m->s, duration_of(m, known), m->scratch, plain, &ret->samples_out) &&
-           (ret->samples_out == 0 ||
-            gzip_pack(m->scratch, (struct sv){plain->data, plain->len}, &ret->data, &ret->size));
+           (ret->samples_out == 0 || gzip_pack_at(m->scratch, (struct sv){plain->data, plain->len},
+                                                  m->in->level, &ret->data, &ret->size));
 }
 
 static bool finish(struct making *m, struct delta_output *ret, enum delta_result *ret_result)

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "pprof/delta_state.h"
+#include "pprof/gzip.h"
 #include "pprof/scratch.h"
 
 /* A profile that inflates to more is refused, and one with more entries (pprof/columns.h): the
@@ -45,12 +46,13 @@ struct delta_input {
      * are counters. Otherwise such a profile is passed on. */
     bool any_counter;
     uint64_t seed;           /* for the hashes; the same from profile to profile */
+    enum gzip_level level;   /* of the delta */
     struct scratch *scratch; /* to work in; may be NULL, which is an error of memory */
 };
 
 struct delta_output {
-    char *data; /* gzip, from malloc(); NULL if all values are zero, or with
-                 * DELTA_PASSED */
+    char *data; /* gzip, or plain with GZIP_NONE, from malloc(); NULL if all values are
+                 * zero, or with DELTA_PASSED */
     size_t size;
     struct delta_state *next; /* the new baseline; NULL with DELTA_PASSED and failures */
     size_t stacks_in;         /* for tests and metrics */

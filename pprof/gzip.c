@@ -8,7 +8,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#define LEVEL 1
 #define CAP_MIN ((size_t)4096)
 
 bool gzip_is(struct sv body)
@@ -150,9 +149,10 @@ struct gzip_start gzip_inflate_start(struct sv input, void *room, size_t room_si
 
 /* ---- compressing ----------------------------------------------------------------------------- */
 
-bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret)
+static bool deflate_at(struct scratch *s, struct sv plain, enum gzip_level level, struct sv *ret)
 {
-    struct libdeflate_compressor *c = libdeflate_alloc_compressor(LEVEL);
+    static const int levels[] = {[GZIP_FAST] = 1, [GZIP_BEST] = 6};
+    struct libdeflate_compressor *c = libdeflate_alloc_compressor(levels[level]);
     size_t cap = c == NULL ? 0 : libdeflate_gzip_compress_bound(c, plain.n);
     char *data = c == NULL ? NULL : scratch_array(s, cap, 1);
     size_t n = data == NULL ? 0 : libdeflate_gzip_compress(c, plain.p, plain.n, data, cap);
@@ -161,10 +161,17 @@ bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret)
     return n > 0;
 }
 
-bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_size)
+bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret)
 {
-    struct sv packed;
-    bool ok = gzip_deflate(s, plain, &packed) && scratch_charge(s, packed.n);
+    return deflate_at(s, plain, GZIP_FAST, ret);
+}
+
+bool gzip_pack_at(struct scratch *s, struct sv plain, enum gzip_level level, char **ret_data,
+                  size_t *ret_size)
+{
+    struct sv packed = plain;
+    bool ok =
+        (level == GZIP_NONE || deflate_at(s, plain, level, &packed)) && scratch_charge(s, packed.n);
     *ret_data = ok ? malloc(packed.n) : NULL;
     if (*ret_data == NULL) {
         return false;
@@ -172,4 +179,9 @@ bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_
     memcpy(*ret_data, packed.p, packed.n);
     *ret_size = packed.n;
     return true;
+}
+
+bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_size)
+{
+    return gzip_pack_at(s, plain, GZIP_FAST, ret_data, ret_size);
 }

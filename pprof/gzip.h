@@ -46,9 +46,19 @@ struct gzip_start {
  * size of the whole. */
 struct gzip_start gzip_inflate_start(struct sv input, void *room, size_t room_size);
 
-/* Compresses quickly (level 1), in memory of the scratch. False if out of memory. */
+enum gzip_level {
+    GZIP_FAST, /* libdeflate's level 1 */
+    GZIP_BEST, /* level 6: a seventh smaller, for more than twice the time; beyond that, little is
+                * gained */
+    GZIP_NONE, /* plain */
+};
+
+/* Compresses quickly, in memory of the scratch. False if out of memory. */
 bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret);
 /* The same into memory of its own, from malloc(). */
 bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_size);
+/* The same at any level. */
+bool gzip_pack_at(struct scratch *s, struct sv plain, enum gzip_level level, char **ret_data,
+                  size_t *ret_size);
 
 #endif

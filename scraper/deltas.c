@@ -49,6 +49,16 @@ void deltas_count(struct deltas *d, const char *result)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+static enum gzip_level level_of(const struct scrape *sc)
+{
+    static const enum gzip_level levels[] = {
+        [COMPRESSION_FAST] = GZIP_FAST,
+        [COMPRESSION_BEST] = GZIP_BEST,
+        [COMPRESSION_NONE] = GZIP_NONE,
+    };
+    return levels[sc->target->job_config->delta_compression];
+}
+
 static void delta_run(struct offload *o, struct scratch *scratch)
 {
     struct delta_work *w = (struct delta_work *)o;
@@ -57,6 +67,7 @@ static void delta_run(struct offload *o, struct scratch *scratch)
         .baseline = w->baseline,
         .any_counter = w->any_counter,
         .seed = w->seed,
+        .level = w->level,
         .scratch = scratch,
     };
     w->result = delta_make(&in, &w->out, &o->err);
@@ -85,6 +96,7 @@ struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *bo
     w->baseline = sc->baseline == NULL ? NULL : delta_state_ref(sc->baseline);
     w->any_counter = !scrape_type(sc)->cumulative;
     w->seed = e->deltas.seed;
+    w->level = level_of(sc);
     offload_submit(&w->offload, done, arg);
     return &w->offload;
 }

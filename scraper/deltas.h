@@ -27,6 +27,7 @@ struct delta_work {
     struct delta_state *baseline; /* a reference, or NULL */
     bool any_counter;
     uint64_t seed;
+    enum gzip_level level;
     enum delta_result result;
     struct delta_output out; /* done() takes what it wants */
 };

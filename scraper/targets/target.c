@@ -156,6 +156,7 @@ bool target_can_share(const struct target *a, size_t i, const struct target *b, 
            a->entries[i].seconds == b->entries[j].seconds &&
            same_type(target_scrape_type(a, i), target_scrape_type(b, j)) &&
            a->job_config->body_size_limit == b->job_config->body_size_limit &&
+           a->job_config->delta_compression == b->job_config->delta_compression &&
            target_checks_address(a) == target_checks_address(b) && !target_is_another_pod(a, b) &&
            http_settings_equal(&a->job_config->http, &b->job_config->http);
 }

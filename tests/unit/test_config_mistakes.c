@@ -189,6 +189,9 @@ static void mistakes_in_jobs(void **state)
                                        "number from 1 to 1000000, got \"1.5\"\n"},
         {JOB("  target_limit: '7'\n"), "f:3:17: scrape_configs[0].target_limit: expected a whole "
                                        "number from 1 to 1000000, got the string \"7\"\n"},
+        {JOB("  delta_compression: zstd\n"), "f:3:22: scrape_configs[0].delta_compression: "
+                                             "expected \"fast\", \"best\" or \"none\", got "
+                                             "\"zstd\"\n"},
         {JOB("  allow_foreign_address: yes\n"),
          "f:3:26: scrape_configs[0].allow_foreign_address: expected true or false, got \"yes\" "
          "(only these two words are understood)\n"},

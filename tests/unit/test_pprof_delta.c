@@ -329,6 +329,50 @@ static void raw_or_gzip(void **state)
 
 /* A name that is not UTF-8 is repaired in the delta: servers refuse the whole profile for one.
  */
+/* A delta at each level of compression: the same profile, each way smaller than the one before. */
+static void compression(void **state)
+{
+    (void)state;
+    static const enum gzip_level levels[] = {GZIP_NONE, GZIP_FAST, GZIP_BEST};
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+    struct pprof_row rows[60];
+    char frames[60][16];
+    for (size_t i = 0; i < 60; i++) {
+        snprintf(frames[i], sizeof(frames[i]), "f%zu g%zu main", i, i * 7 % 60);
+        rows[i] = (struct pprof_row){frames[i], NULL, {0, 0, 1, (int64_t)i}};
+    }
+    struct buf body = pprof_make(&spec, rows, 60);
+    struct buf plain;
+    buf_init(&plain, 100000);
+    struct scratch *scratch = scratch_new();
+    struct scratch *zip = scratch_new();
+    assert_true(scratch != NULL && zip != NULL);
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < 3; i++) {
+        struct delta_input in = {
+            .body = {body.data, body.len}, .level = levels[i], .scratch = scratch};
+        struct delta_output out;
+        struct err err = ERR_INIT;
+        struct sv inflated;
+        assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
+        struct sv data = {out.data, out.size};
+        assert_int_equal(gzip_is(data), levels[i] != GZIP_NONE);
+        assert_true(data.n < last);
+        last = data.n;
+        assert_true(gzip_plain(zip, data, 100000, 0, &inflated, &err));
+        if (i == 0) {
+            buf_append(&plain, inflated.p, inflated.n);
+        }
+        assert_true(sv_eq(inflated, (struct sv){plain.data, plain.len}));
+        delta_output_done(&out);
+        scratch_reset(scratch);
+    }
+    buf_done(&plain);
+    scratch_free(zip);
+    scratch_free(scratch);
+    buf_done(&body);
+}
+
 static void not_utf8(void **state)
 {
     (void)state;
@@ -643,6 +687,7 @@ int main(void)
         cmocka_unit_test(no_addresses),
         cmocka_unit_test(samples_of_one_stack_become_one),
         cmocka_unit_test(raw_or_gzip),
+        cmocka_unit_test(compression),
         cmocka_unit_test(not_utf8),
         cmocka_unit_test(bad_in_between),
         cmocka_unit_test(lost_on_the_way),

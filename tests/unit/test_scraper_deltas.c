@@ -281,6 +281,24 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
+/* The delta of a job is compressed as it says. */
+static void compression_of_the_job(void **state)
+{
+    static const struct {
+        enum config_compression compression;
+        bool is_gzip;
+    } cases[] = {{COMPRESSION_FAST, true}, {COMPRESSION_BEST, true}, {COMPRESSION_NONE, false}};
+    struct world *w = *state;
+    set(w, "a", "10.0.0.1:80");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        w->job.delta_compression = cases[i].compression;
+        scrape(w, 100 + (int64_t)i, 5);
+        work(w);
+        CHECK_INT(w->n_profiles, i + 1, "");
+        CHECK_INT(gzip_is((struct sv){w->profile->data, w->profile->size}), cases[i].is_gzip, "");
+    }
+}
+
 static void gauges_then_deltas(void **state)
 {
     struct world *w = *state;
@@ -824,6 +842,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(gauges_then_deltas),
+        TEST(compression_of_the_job),
         TEST(not_taken),
         TEST(first_not_taken),
         TEST(old_profiles_are_converted),

@@ -123,7 +123,7 @@ static void settings_that_differ(void **state)
 {
     struct world *w = *state;
     static const struct http_header headers[] = {{"X-A", "1"}};
-    for (int row = 0; row < 8; row++) {
+    for (int row = 0; row < 9; row++) {
         struct config_type other[4];
         memcpy(other, w->types, sizeof(other));
         w->jobs[1].types = other;
@@ -136,6 +136,7 @@ static void settings_that_differ(void **state)
         w->jobs[1].http.headers = headers;
         w->jobs[1].http.n_headers = row == 6;
         other[MEMORY].cumulative = row != 7;
+        w->jobs[1].delta_compression = row == 8 ? COMPRESSION_NONE : before.delta_compression;
         set_both(w);
         char name[24];
         snprintf(name, sizeof(name), "row %d", row);
