@@ -283,6 +283,7 @@ bool store_each_series(struct store *s, const struct store_range *range,
 struct found {
     int64_t time_ns;
     int64_t profile;
+    int64_t series; /* the first one that it is found by */
 };
 
 struct bodies_job {
@@ -321,7 +322,7 @@ static bool add_found(struct bodies_job *job, const struct piece *p, uint64_t co
             job->found = found;
             job->cap = cap;
         }
-        job->found[job->n_found++] = (struct found){p->at[i].time_ns, p->at[i].profile};
+        job->found[job->n_found++] = (struct found){p->at[i].time_ns, p->at[i].profile, p->row};
     }
     return true;
 }
@@ -333,14 +334,42 @@ static int by_time(const void *a, const void *b)
     if (x->time_ns != y->time_ns) {
         return x->time_ns < y->time_ns ? -1 : 1;
     }
-    return x->profile < y->profile ? -1 : x->profile > y->profile;
+    if (x->profile != y->profile) {
+        return x->profile < y->profile ? -1 : 1;
+    }
+    return x->series < y->series ? -1 : x->series > y->series;
 }
 
-/* Lists the profiles of the file that have a series which matches, in order of time, each once. */
+static int by_series(const void *a, const void *b)
+{
+    const struct found *x = a;
+    const struct found *y = b;
+    return x->series != y->series ? (x->series < y->series ? -1 : 1) : by_time(a, b);
+}
+
+/* Each once, in the order that the scan asks for. */
+static void sort_found(struct bodies_job *job)
+{
+    size_t n = 0;
+    if (job->n_found == 0) {
+        return;
+    }
+    qsort(job->found, job->n_found, sizeof(job->found[0]), by_time);
+    for (size_t i = 0; i < job->n_found; i++) {
+        if (n == 0 || job->found[n - 1].profile != job->found[i].profile) {
+            job->found[n++] = job->found[i];
+        }
+    }
+    job->n_found = n;
+    if (job->scan->by_series) {
+        qsort(job->found, n, sizeof(job->found[0]), by_series);
+    }
+}
+
+/* Lists the profiles of the file that have a series which matches. */
 static bool find_profiles(struct scan *c, struct bodies_job *job, struct err *err)
 {
     struct piece p;
-    size_t n = 0;
     bool ok = piece_init(&p, err);
     job->n_found = 0;
     for (size_t i = 0; ok && i < c->catalogue.n_rows; i++) {
@@ -354,17 +383,8 @@ static bool find_profiles(struct scan *c, struct bodies_job *job, struct err *er
         }
     }
     free(p.at);
-    if (!ok || job->n_found == 0) {
-        return ok;
-    }
-    qsort(job->found, job->n_found, sizeof(job->found[0]), by_time);
-    for (size_t i = 0; i < job->n_found; i++) {
-        if (n == 0 || job->found[n - 1].profile != job->found[i].profile) {
-            job->found[n++] = job->found[i];
-        }
-    }
-    job->n_found = n;
-    return true;
+    sort_found(job);
+    return ok;
 }
 
 /* What a row of profiles or merges says of a body. */

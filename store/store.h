@@ -145,7 +145,8 @@ struct store_body {
      * not be distinguished. */
     bool whole;
 };
-/* Visits the profiles of the range that have a series which matches, each once, in order of time.
+/* Visits the profiles of the range that have a series which matches, each once, in order of time
+ * unless by_series says otherwise.
  * with_data: else data is empty and nothing of it is read from the disk. newest_first and limit
  * (0: none) are for lists. */
 struct store_scan {
@@ -153,6 +154,9 @@ struct store_scan {
     bool with_data;
     bool newest_first;
     size_t limit;
+    /* Within a file by series, then by time: what profiles have in common is found again while it
+     * is in the caches of the processor. */
+    bool by_series;
 };
 bool store_each_body(struct store *s, const struct store_scan *scan,
                      bool (*visit)(void *arg, const struct store_body *body), void *arg,

@@ -22,6 +22,7 @@ bool query_no_room(struct err *err);
 struct query_scope {
     struct store_range range;
     struct selector *selector; /* of its own; NULL: all */
+    bool by_series;            /* as in struct store_scan; false after query_scope_init() */
 };
 /* type: NULL for all. */
 bool query_scope_init(struct query_scope *scope, const struct query_range *r,

@@ -323,6 +323,36 @@ static void test_lists_are_limited_from_the_newest_on(void **state)
     store_rig_done(&r);
 }
 
+/* Also a profile that is of several series comes once. */
+static void test_profiles_come_by_series_on_request(void **state)
+{
+    (void)state;
+    static const struct pprof_row split[] = {{"a main", "k=x", {1, 1}}, {"b main", "k=y", {2, 2}}};
+    static const struct {
+        bool by_series;
+        const char *want;
+    } cases[] = {
+        {false, "0..15 2 whole -\n100..115 2 whole -\n200..215 2 whole -\n300..315 2 whole -\n"},
+        {true, "0..15 2 whole -\n200..215 2 whole -\n100..115 2 whole -\n300..315 2 whole -\n"},
+    };
+    struct store_rig r;
+    store_rig_init(&r);
+    for (int64_t i = 0; i < 4; i++) {
+        rig_put(&r, i % 2 == 0 ? "__name__=cpu,pod=a" : "__name__=cpu,pod=b",
+                RIG_T0 + i * 100 * RIG_SECOND, "cpu/nanoseconds", split, 2, NULL);
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig_text t;
+        struct store_scan scan = {.range = {RIG_T0, RIG_T0 + RIG_HOUR, NULL},
+                                  .by_series = cases[i].by_series};
+        rig_text_init(&t, NULL);
+        assert_true(store_each_body(r.store, &scan, rig_on_body, &t, NULL));
+        CHECK_STR(t.out.data, cases[i].want, "");
+        buf_done(&t.out);
+    }
+    store_rig_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_a_second_process_learns_who_has_the_lock),
         cmocka_unit_test(test_names_of_files),
         cmocka_unit_test(test_lists_are_limited_from_the_newest_on),
+        cmocka_unit_test(test_profiles_come_by_series_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
