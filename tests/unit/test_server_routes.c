@@ -23,6 +23,7 @@ static const char *const readers[] = {
     "/api/v1/labels",
     "/api/v1/pprof",
     "/api/v1/services",
+    "/api/v1/status",
     "/api/v1/status/buildinfo",
     "/api/v1/targets",
     "/api/v1/timeline",
