@@ -149,6 +149,9 @@ static void classify_2xx(const struct answer_input *in, const struct reply *r, s
                                             : !answer_type_is(in->content_type, "text/html");
     if (ok) {
         a->class = ANSWER_SENT;
+        if (in->protocol->read_taken != NULL) {
+            in->protocol->read_taken(in, r, a);
+        }
     } else {
         answer_set_doubtful(a, ANSWER_TRIES);
     }
@@ -300,8 +303,7 @@ static size_t put_text(struct sv v, char *out, size_t n, size_t size)
     return n;
 }
 
-/* Copies up to ANSWER_TEXT_MAX characters, without the middle if there are more. */
-static void copy_text(struct sv v, char *out, size_t size)
+void answer_copy_text(struct sv v, char *out, size_t size)
 {
     struct buf text;
     buf_init(&text, 4 * ANSWER_BODY_MAX);
@@ -330,7 +332,7 @@ static void copy_message(struct sv message, char *out, size_t size)
     struct buf text;
     buf_init(&text, 5 * ANSWER_BODY_MAX);
     bool ok = words_elide(message, &text);
-    copy_text(ok ? (struct sv){.p = text.data, .n = text.len} : message, out, size);
+    answer_copy_text(ok ? (struct sv){.p = text.data, .n = text.len} : message, out, size);
     buf_done(&text);
 }
 
@@ -338,7 +340,7 @@ static void describe(const struct answer_input *in, const struct reply *r, struc
 {
     char text[4 * ANSWER_TEXT_MAX + 1];
     if (in->status == 0) {
-        copy_text(sv_from(in->error), text, sizeof(text));
+        answer_copy_text(sv_from(in->error), text, sizeof(text));
         (void)snprintf(a->text, sizeof(a->text), "%s",
                        text[0] ? text : http_result_name(in->result));
         return;
@@ -346,13 +348,13 @@ static void describe(const struct answer_input *in, const struct reply *r, struc
     if (in->status >= 300 && in->status < 400) {
         /* Without the query, which may hold a secret and explains nothing. */
         struct sv shown = {.p = in->location, .n = strcspn(in->location, "?#")};
-        copy_text(shown, text, sizeof(text));
+        answer_copy_text(shown, text, sizeof(text));
         (void)snprintf(a->text, sizeof(a->text), "HTTP %ld: redirect to %s is not followed",
                        in->status, text[0] ? text : "nowhere");
         return;
     }
     if (in->status < 300) {
-        copy_text(sv_from(in->content_type), text, sizeof(text));
+        answer_copy_text(sv_from(in->content_type), text, sizeof(text));
         (void)snprintf(a->text, sizeof(a->text),
                        "HTTP %ld with content type \"%s\": not the answer of a profile store",
                        in->status, text);
@@ -368,6 +370,9 @@ void answer_classify(const struct answer_input *in, struct answer *ret_answer)
         .class = ANSWER_REJECTED, .scope = ANSWER_OF_PROFILE, .answered = in->status != 0};
     struct reply r;
     reply_init(&r, in->body);
+    if (in->protocol->message != NULL && r.json == NULL) {
+        r.message = in->protocol->message(in);
+    }
     if (in->status != 0) {
         classify_status(in, &r, &a);
     } else {

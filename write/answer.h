@@ -81,8 +81,10 @@ struct answer {
     bool answered;           /* an HTTP status came: the profile goes to the end of the queue */
     enum answer_fault fault;
     unsigned tries;   /* ANSWER_RETRY_DOUBTFUL */
+    uint64_t refused; /* ANSWER_SENT: messages of the request that were not taken; text says why */
     int64_t delay_ms; /* shortest wait of what the failure is about; 0 if none was asked */
-    /* For people: "HTTP 503: service is unavailable", "connection refused". "" when sent. */
+    /* For people: "HTTP 503: service is unavailable", "connection refused". "" when all was taken.
+     */
     char text[4 * ANSWER_TEXT_MAX + 128];
 };
 
@@ -100,6 +102,9 @@ struct reply {
 
 bool answer_mentions(struct sv text, const char *part);
 bool answer_type_is(const char *content_type, const char *wanted);
+/* Copies up to ANSWER_TEXT_MAX characters, without the middle if there are more, as text of one
+ * line. */
+void answer_copy_text(struct sv v, char *out, size_t size);
 /* Retry, but believe the answer after so many tries. */
 void answer_set_doubtful(struct answer *a, unsigned tries);
 

@@ -1,47 +1,21 @@
 /* One profile on its way out of an endpoint: an HTTP request, or a file. */
-#include <stdatomic.h>
+#include "write/attempt.h"
+
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "write/advice.h"
-#include "write/destination.h"
-#include "write/request.h"
+#include "write/batch.h"
 
 /* Of a longer response the rest is not waited for: the connection is closed instead. */
 #define DRAIN_MAX ((size_t)64 * 1024)
 
-struct attempt {
-    struct destination *destination; /* NULL: abandoned, only the sink's thread still knows it */
-    const struct config *owner;      /* of config: a reference, or NULL */
-    const struct config_endpoint *config; /* when it began: it ends with that */
-    const struct protocol *protocol;
-    TAILQ_ENTRY(attempt) link;
-    struct send_item *item;
-    struct profile *profile; /* a reference of its own, for a file may outlive the item */
-    struct series series;
-    int64_t start_ms;
-    struct answer answer;
-    /* HTTP */
-    struct request request;
-    struct http_transfer *transfer;
-    enum http_result result;
-    long status;
-    struct buf reply; /* the first ANSWER_BODY_MAX bytes */
-    size_t reply_bytes;
-    /* not HTTP */
-    struct work work;
-    struct sink *sink;
-    struct delivery delivery;
-    atomic_bool abandoned; /* what has not begun need not begin */
-};
-
-static void attempt_free(struct attempt *a)
+void attempt_free(struct attempt *a)
 {
     if (a->destination != NULL) {
         TAILQ_REMOVE(&a->destination->attempts, a, link);
     }
-    request_done(&a->request);
-    buf_done(&a->reply);
+    exchange_done(&a->exchange);
     series_done(&a->series);
     profile_unref(a->profile);
     sink_unref(a->sink);
@@ -72,6 +46,8 @@ static void drop_unsendable(struct destination *d, struct send_item *it, enum re
                                 "the protocol cannot carry JFR"},
         [REQUEST_BAD_TYPES] = {DROP_FORMAT, "it holds no sample type that the server would store",
                                "no sample type that the server would store"},
+        [REQUEST_DAMAGED] = {DROP_FORMAT, "it is damaged, and the protocol carries what it says",
+                             "a damaged profile"},
         [REQUEST_TOO_LARGE] = {DROP_REJECTED, "it is larger than the protocol can carry",
                                "too large for the protocol"},
         /* A quiet process has empty lock profiles all the time. */
@@ -91,8 +67,15 @@ static void drop_unsendable(struct destination *d, struct send_item *it, enum re
     send_queue_drop(d->queue, it, reason);
 }
 
-/* Takes the item along: the attempt is freed. */
-static void finish(struct attempt *a, const char *result)
+void attempt_drop(struct attempt *a, enum request_status status)
+{
+    struct destination *d = a->destination;
+    struct send_item *it = a->item;
+    attempt_free(a);
+    drop_unsendable(d, it, status, clock_mono_ms());
+}
+
+void attempt_settle(struct attempt *a, const char *result, const struct exchange *x)
 {
     struct destination *d = a->destination;
     struct report_attempt done = {.profile = a->profile,
@@ -108,41 +91,96 @@ static void finish(struct attempt *a, const char *result)
     notify(d, (struct write_attempt){.profile = a->profile,
                                      .outcome = outcome.outcome,
                                      .reason = outcome.reason,
-                                     .result = a->result,
-                                     .status = a->status,
+                                     .result = x->result,
+                                     .status = x->status,
                                      .text = a->answer.text});
     attempt_free(a);
+}
+
+/* Takes the item along: the attempt is freed. */
+static void finish(struct attempt *a, const char *result)
+{
+    struct destination *d = a->destination;
+    attempt_settle(a, result, &a->exchange);
     destination_pump(d);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */
 
-static bool attempt_on_data(void *arg, const char *data, size_t len)
+void exchange_init(struct exchange *x)
 {
-    struct attempt *a = arg;
-    size_t room = ANSWER_BODY_MAX - a->reply.len;
-    buf_append(&a->reply, data, len < room ? len : room);
-    a->reply_bytes += len;
-    return a->reply_bytes <= DRAIN_MAX;
+    *x = (struct exchange){.transfer = NULL};
+    buf_init(&x->reply, ANSWER_BODY_MAX);
 }
 
-static void attempt_on_done(void *arg, const struct http_response *r)
+void exchange_done(struct exchange *x)
 {
-    struct attempt *a = arg;
-    struct answer_input in = {.protocol = a->protocol,
-                              .retry_on_429 = a->config->retry_on_429,
+    if (x->transfer != NULL) {
+        http_cancel(x->transfer);
+        x->transfer = NULL;
+    }
+    request_done(&x->request);
+    buf_done(&x->reply);
+}
+
+static bool exchange_on_data(void *arg, const char *data, size_t len)
+{
+    struct exchange *x = arg;
+    size_t room = ANSWER_BODY_MAX - x->reply.len;
+    buf_append(&x->reply, data, len < room ? len : room);
+    x->reply_bytes += len;
+    return x->reply_bytes <= DRAIN_MAX;
+}
+
+static void exchange_on_done(void *arg, const struct http_response *r)
+{
+    struct exchange *x = arg;
+    struct answer_input in = {.protocol = x->protocol,
+                              .retry_on_429 = x->config->retry_on_429,
                               .result = r->result,
                               .status = r->status,
                               .error = r->error,
                               .content_type = r->content_type,
                               .location = r->location,
                               .retry_after_ms = r->retry_after_ms,
-                              .body = {.p = a->reply.data, .n = a->reply.len},
+                              .body = {.p = x->reply.data, .n = x->reply.len},
                               .wall_ns = clock_wall_ns()};
-    a->result = r->result;
-    a->status = r->status;
-    answer_classify(&in, &a->answer);
-    finish(a, answer_result_name(r->result, r->status));
+    struct answer answer;
+    x->transfer = NULL;
+    x->result = r->result;
+    x->status = r->status;
+    answer_classify(&in, &answer);
+    x->on_answer(x->arg, &answer);
+}
+
+bool exchange_start(struct exchange *x, const struct attempt *a,
+                    void (*on_answer)(void *arg, const struct answer *answer), void *arg)
+{
+    struct http_request request = {.method = "POST",
+                                   .url = x->request.url.data,
+                                   .settings = &a->config->http,
+                                   .headers = x->request.headers,
+                                   .n_headers = x->request.n_headers,
+                                   .body = x->request.body,
+                                   .n_body = 3,
+                                   .timeout_ms = a->config->remote_timeout_ms,
+                                   .max_body = ANSWER_BODY_MAX,
+                                   .on_data = exchange_on_data,
+                                   .on_done = exchange_on_done,
+                                   .arg = x};
+    x->config = a->config;
+    x->protocol = a->protocol;
+    x->on_answer = on_answer;
+    x->arg = arg;
+    x->transfer = http_start(a->destination->http, &request);
+    return x->transfer != NULL;
+}
+
+static void attempt_on_answer(void *arg, const struct answer *answer)
+{
+    struct attempt *a = arg;
+    a->answer = *answer;
+    finish(a, answer_result_name(a->exchange.result, a->exchange.status));
 }
 
 static enum request_status start_http(struct attempt *a)
@@ -153,24 +191,11 @@ static enum request_status start_http(struct attempt *a)
                                .profile = a->profile,
                                .boundary = &d->boundary,
                                .rng = &d->rng};
-    enum request_status status = request_build(&a->request, &in);
+    enum request_status status = request_build(&a->exchange.request, &in);
     if (status != REQUEST_OK) {
         return status;
     }
-    struct http_request request = {.method = "POST",
-                                   .url = a->request.url.data,
-                                   .settings = &a->config->http,
-                                   .headers = a->request.headers,
-                                   .n_headers = a->request.n_headers,
-                                   .body = a->request.body,
-                                   .n_body = 3,
-                                   .timeout_ms = a->config->remote_timeout_ms,
-                                   .max_body = ANSWER_BODY_MAX,
-                                   .on_data = attempt_on_data,
-                                   .on_done = attempt_on_done,
-                                   .arg = a};
-    a->transfer = http_start(d->http, &request);
-    return a->transfer != NULL ? REQUEST_OK : REQUEST_MEMORY;
+    return exchange_start(&a->exchange, a, attempt_on_answer, a) ? REQUEST_OK : REQUEST_MEMORY;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -264,7 +289,7 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
     if (a == NULL) {
         return NULL;
     }
-    buf_init(&a->reply, ANSWER_BODY_MAX);
+    exchange_init(&a->exchange);
     struct series_rules rules = d->protocol->labels;
     rules.keeps_private = rules.keeps_private && p->is_pushed;
     if (!series_build(&a->series, p->labels, &d->config->external_labels, &d->config->label_limits,
@@ -283,13 +308,23 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
     return a;
 }
 
+static enum request_status start(struct attempt *a)
+{
+    struct destination *d = a->destination;
+    if (d->batcher != NULL) {
+        batcher_add(d->batcher, a);
+        return REQUEST_OK;
+    }
+    return d->protocol->build != NULL ? start_http(a) : start_delivery(a);
+}
+
 void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms)
 {
     struct attempt *a = attempt_new(d, it, now_ms);
     enum request_status status = REQUEST_MEMORY;
     bool first = send_item_attempt(it) == 1;
     if (a != NULL) {
-        status = d->protocol->build == NULL ? start_delivery(a) : start_http(a);
+        status = start(a);
     }
     /* A file may be on its way already, but only this thread takes it off the list. */
     if (a != NULL && first) {
@@ -312,13 +347,14 @@ void attempt_abandon_all(struct destination *d)
         struct attempt *next = TAILQ_NEXT(a, link);
         struct send_item *it = a->item;
         a->destination = NULL;
-        /* A file attempt is still in the hands of its thread, and freed when it comes back. */
+        /* A file attempt is still in the hands of its thread, and freed when it comes back; others
+         * with company are freed by the batcher. */
         atomic_store(&a->abandoned, true);
-        if (a->transfer != NULL) {
-            http_cancel(a->transfer);
+        if (a->exchange.transfer != NULL) {
             attempt_free(a);
         }
         send_queue_abandon(d->queue, it);
         a = next;
     }
+    batcher_abandon(d->batcher);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "write/batch.h"
 #include "write/queue/merging.h"
 #include "write/writer_private.h"
 
@@ -52,7 +53,7 @@ bool destination_open_sink(const struct writer_options *o, const struct config_e
 {
     const struct protocol *protocol = protocol_of(config);
     *ret_sink = NULL;
-    if (protocol->build != NULL) {
+    if (protocol_is_http(protocol)) {
         return true;
     }
     if (protocol->open != NULL) {
@@ -80,7 +81,12 @@ static bool make_parts(struct destination *d, struct err *err)
     if (d->sink != NULL) {
         d->sink_thread = sink_thread_new(w->options.loop, w->options.log, d->name, err);
     }
-    return (d->sink == NULL || d->sink_thread != NULL) && merger_add(w->merger, d->queue, err) &&
+    if (d->protocol->build_many != NULL) {
+        d->batcher = batcher_new(d, err);
+    }
+    bool has_threads = (d->sink == NULL || d->sink_thread != NULL) &&
+                       (d->protocol->build_many == NULL || d->batcher != NULL);
+    return has_threads && merger_add(w->merger, d->queue, err) &&
            (d->spool == NULL || spool_start(d->spool, err));
 }
 
@@ -144,6 +150,7 @@ void destination_end(struct destination *d)
 
 void destination_empty(struct destination *d)
 {
+    d->batcher = batcher_free(d->batcher);
     sink_thread_stop(d->sink_thread);
     d->queue = send_queue_free(d->queue);
     d->spool = spool_free(d->spool);

@@ -24,6 +24,7 @@
 #include "write/write.h"
 
 struct attempt;
+struct batcher;
 struct destination;
 struct writer;
 
@@ -123,6 +124,7 @@ struct destination {
     struct rng rng;
     struct loop_timer *timer;
     struct attempt_list attempts; /* in flight */
+    struct batcher *batcher;      /* NULL: each of them is a request of its own */
     struct report report;
 
     /* Guarded by the writer's table lock: the configuration that the loop is to take over, if it is

@@ -7,6 +7,11 @@ const struct protocol *protocol_of(const struct config_endpoint *endpoint)
     return (const struct protocol *)(const void *)endpoint->protocol; /* its first member */
 }
 
+bool protocol_is_http(const struct protocol *p)
+{
+    return p->build != NULL || p->build_many != NULL;
+}
+
 void sink_init(struct sink *s, void (*free_sink)(struct sink *s))
 {
     *s = (struct sink){.free = free_sink, .end = &s->first};

@@ -2,7 +2,8 @@
  * answer means, and how `profpull verify` reads a profile back.
  *
  * Each file in write/protocols/ defines one row, and write/protocols/table.h lists them; nothing
- * else names a protocol. A protocol is either HTTP (build) or its own way out (open, deliver).
+ * else names a protocol. A protocol is either HTTP (build, build_many) or its own way out (open,
+ * deliver).
  * Constant data and pure functions; any thread.
  */
 #ifndef PROFPULL_WRITE_PROTOCOL_H
@@ -56,6 +57,19 @@ struct protocol {
     /* HTTP: sets the URL, the content type, own headers and the body around the profile. The caller
      * has checked the format and adds the headers that all protocols share. */
     enum request_status (*build)(struct request *r, const struct request_input *in);
+    /* HTTP, many profiles of one tenant in one request: the same instead of build, on a thread of
+     * the destination. Leaves out the parts whose status is not REQUEST_OK, and may set the status
+     * of further ones; the request (r->packed) holds the others. */
+    enum request_status (*build_many)(struct request *r, const struct config_endpoint *endpoint,
+                                      struct request_part *parts, size_t n);
+    /* About how many bytes of the request a profile takes, and how many a request may have; a
+     * profile that takes more has one to itself. Both are there with build_many. */
+    size_t (*weigh)(const struct config_endpoint *endpoint, const struct profile *p);
+    size_t (*weight_max)(const struct config_endpoint *endpoint);
+    /* The message of a refusal; NULL: JSON's, or the text of the body. */
+    struct sv (*message)(const struct answer_input *in);
+    /* Reads what a server says about a request that it takes: answer->refused, and the text. */
+    void (*read_taken)(const struct answer_input *in, const struct reply *r, struct answer *a);
     /* Whether a 2xx comes from such a server; NULL: everything but HTML does. */
     bool (*accepts)(const struct answer_input *in, const struct reply *r);
     /* Classifies a status of 400 and above that does not mean the same everywhere; NULL: a 4xx
@@ -78,6 +92,8 @@ struct protocol {
 
 /* The configuration's part of all protocols, for struct config_options. NULL-terminated. */
 const struct config_protocol *const *write_protocols(void);
+/* Is it HTTP? */
+bool protocol_is_http(const struct protocol *p);
 /* The protocol of an endpoint that was read with write_protocols(). */
 const struct protocol *protocol_of(const struct config_endpoint *endpoint);
 

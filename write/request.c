@@ -99,9 +99,8 @@ void request_add_own(struct request *r, const char *name, const char *value)
     r->own[r->n_own++] = (struct http_header){.name = name, .value = value};
 }
 
-bool request_set_url(struct request *r, const struct request_input *in, const struct buf *query)
+bool request_set_url(struct request *r, const struct config_endpoint *e, const struct buf *query)
 {
-    const struct config_endpoint *e = in->endpoint;
     const char *path = e->protocol->paths[0] != NULL ? e->protocol->paths[0] : "";
     return url_join(sv_from(e->url), sv_from(path), (struct sv){.p = query->data, .n = query->len},
                     &r->url);
@@ -119,24 +118,52 @@ static size_t head_max(const struct series *s)
     return n;
 }
 
-enum request_status request_build(struct request *r, const struct request_input *in)
+static void init(struct request *r, size_t head)
 {
-    const struct protocol *protocol = protocol_of(in->endpoint);
-    const struct profile *p = in->profile;
     *r = (struct request){.n_headers = 0};
     buf_init(&r->url, REQUEST_URL_MAX);
-    buf_init(&r->head, head_max(in->series));
+    buf_init(&r->head, head);
     buf_init(&r->tail, TAIL_MAX);
-    bool carried = p->format == PROFILE_PPROF || protocol->config.takes_jfr;
-    enum request_status status = carried ? protocol->build(r, in) : REQUEST_BAD_FORMAT;
-    if (status == REQUEST_OK && !add_headers(r, in->endpoint, in->series)) {
-        status = REQUEST_MEMORY;
+}
+
+/* Adds what all protocols share; p: what the body is made of unless it was packed. */
+static enum request_status complete(struct request *r, const struct config_endpoint *endpoint,
+                                    const struct series *s, const struct profile *p)
+{
+    if (!add_headers(r, endpoint, s)) {
+        return REQUEST_MEMORY;
     }
     r->body[0] = (struct http_part){.data = r->head.data, .len = r->head.len};
     r->body[1] = r->packed != NULL ? (struct http_part){.data = r->packed, .len = r->packed_size}
                                    : (struct http_part){.data = p->data, .len = p->size};
     r->body[2] = (struct http_part){.data = r->tail.data, .len = r->tail.len};
-    return status;
+    return REQUEST_OK;
+}
+
+static bool is_carried(const struct protocol *protocol, const struct profile *p)
+{
+    return p->format == PROFILE_PPROF || protocol->config.takes_jfr;
+}
+
+enum request_status request_build(struct request *r, const struct request_input *in)
+{
+    const struct protocol *protocol = protocol_of(in->endpoint);
+    init(r, head_max(in->series));
+    enum request_status status =
+        is_carried(protocol, in->profile) ? protocol->build(r, in) : REQUEST_BAD_FORMAT;
+    return status == REQUEST_OK ? complete(r, in->endpoint, in->series, in->profile) : status;
+}
+
+enum request_status request_build_many(struct request *r, const struct config_endpoint *endpoint,
+                                       struct request_part *parts, size_t n)
+{
+    const struct protocol *protocol = protocol_of(endpoint);
+    init(r, 0);
+    for (size_t i = 0; i < n; i++) {
+        parts[i].status = is_carried(protocol, parts[i].profile) ? REQUEST_OK : REQUEST_BAD_FORMAT;
+    }
+    enum request_status status = protocol->build_many(r, endpoint, parts, n);
+    return status == REQUEST_OK ? complete(r, endpoint, parts[0].series, parts[0].profile) : status;
 }
 
 void request_done(struct request *r)

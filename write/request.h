@@ -33,6 +33,7 @@ struct request {
     char tenant[SERIES_TENANT_MAX + 1];
     char *packed; /* sent in place of the profile's bytes; NULL: these */
     size_t packed_size;
+    size_t n_messages; /* of many profiles: what the server counts; several for each */
 };
 
 enum request_status {
@@ -41,6 +42,7 @@ enum request_status {
     REQUEST_BAD_FORMAT, /* the protocol has no place for this format: DROP_FORMAT */
     REQUEST_BAD_TYPES,  /* nothing in it that the server would store: DROP_FORMAT */
     REQUEST_TOO_LARGE,  /* the protocol cannot carry the profile: DROP_REJECTED */
+    REQUEST_DAMAGED,    /* the profile cannot be read: DROP_FORMAT */
     REQUEST_EMPTY,      /* no samples, which the server would refuse: DROP_EMPTY */
     REQUEST_MEMORY,
 };
@@ -65,6 +67,16 @@ struct request_input {
 /* Fills an uninitialised request; request_done() frees it whatever came out. It points into the
  * endpoint's configuration and the profile. */
 enum request_status request_build(struct request *r, const struct request_input *in);
+/* One of several profiles of one tenant in a request. */
+struct request_part {
+    const struct series *series;
+    const struct profile *profile;
+    enum request_status status; /* of this profile; it is in the request if it is REQUEST_OK */
+};
+/* The same for n > 0 profiles, and a protocol that has build_many. What comes back is about the
+ * request: without a profile that it can carry it is none, and the status that of the first. */
+enum request_status request_build_many(struct request *r, const struct config_endpoint *endpoint,
+                                       struct request_part *parts, size_t n);
 void request_done(struct request *r);
 
 /* The tenant of a request: that of the label (empty: none) wins over the endpoint's, which wins
@@ -77,6 +89,7 @@ struct sv request_tenant(const struct config_endpoint *endpoint, struct sv label
 void request_add_own(struct request *r, const char *name, const char *value);
 /* Sets the URL: the endpoint's with the first of the protocol's paths, if it has any, and a query,
  * which may be empty. False if that is too long, or out of memory. */
-bool request_set_url(struct request *r, const struct request_input *in, const struct buf *query);
+bool request_set_url(struct request *r, const struct config_endpoint *endpoint,
+                     const struct buf *query);
 
 #endif

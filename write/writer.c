@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "write/batch.h"
 #include "write/export.h"
 #include "write/queue/merging.h"
 #include "write/writer_private.h"
@@ -82,6 +83,7 @@ static void pump(struct destination *d)
     while ((it = send_queue_take(d->queue, now)) != NULL) {
         attempt_start(d, it, now);
     }
+    batcher_flush(d->batcher);
     struct send_queue_status status = send_queue_status(d->queue);
     /* Another one may have the name of one that leaves. */
     bool leaves = atomic_load(&d->leave_ms) != INT64_MAX;

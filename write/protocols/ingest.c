@@ -268,7 +268,7 @@ static enum request_status put_url(struct request *r, const struct request_input
     struct buf query;
     buf_init(&query, REQUEST_URL_MAX);
     bool ok = ingest_query(in->series, p->from_ns, p->until_ns, facts, &query) &&
-              request_set_url(r, in, &query);
+              request_set_url(r, in->endpoint, &query);
     buf_done(&query);
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }

@@ -150,7 +150,8 @@ static enum request_status profefe_build(struct request *r, const struct request
     struct buf query;
     buf_init(&query, REQUEST_URL_MAX);
     (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
-    bool ok = profefe_query(in->series, p->from_ns, &query) && request_set_url(r, in, &query);
+    bool ok =
+        profefe_query(in->series, p->from_ns, &query) && request_set_url(r, in->endpoint, &query);
     buf_done(&query);
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }

@@ -95,7 +95,7 @@ static enum request_status push_build(struct request *r, const struct request_in
     push_id((struct sv){in->profile->data, in->profile->size}, id);
     push_headers(r, in->endpoint);
     bool ok = push_encode(in->series, in->profile->size, id, &r->head, &r->tail) &&
-              request_set_url(r, in, &(struct buf){.len = 0});
+              request_set_url(r, in->endpoint, &(struct buf){.len = 0});
     return ok ? REQUEST_OK : REQUEST_MEMORY;
 }
 

@@ -1,0 +1,63 @@
+/* One profile on its way out of an endpoint, and what attempts with and without company share.
+ * Private to attempt.c and batch.c; everything on the writer's loop.
+ */
+#ifndef PROFPULL_WRITE_ATTEMPT_H
+#define PROFPULL_WRITE_ATTEMPT_H
+
+#include <stdatomic.h>
+
+#include "write/destination.h"
+#include "write/request.h"
+
+struct attempt;
+
+/* A request over HTTP, and its answer. */
+struct exchange {
+    struct request request;
+    struct http_transfer *transfer; /* while it is under way */
+    enum http_result result;
+    long status;
+    const struct config_endpoint *config; /* those of its attempts */
+    const struct protocol *protocol;
+    void (*on_answer)(void *arg, const struct answer *answer);
+    void *arg;
+    struct buf reply; /* the first ANSWER_BODY_MAX bytes */
+    size_t reply_bytes;
+};
+
+void exchange_init(struct exchange *x);
+/* Ends it if it is under way. */
+void exchange_done(struct exchange *x);
+/* Sends x->request, for an attempt and what is with it; on_answer comes once, not from within this
+ * call. False if out of memory. */
+bool exchange_start(struct exchange *x, const struct attempt *a,
+                    void (*on_answer)(void *arg, const struct answer *answer), void *arg);
+
+struct attempt {
+    struct destination *destination;      /* NULL: abandoned */
+    const struct config *owner;           /* of config: a reference, or NULL */
+    const struct config_endpoint *config; /* when it began: it ends with that */
+    const struct protocol *protocol;
+    TAILQ_ENTRY(attempt) link;
+    TAILQ_ENTRY(attempt) waits; /* for company (batch.c) */
+    struct send_item *item;
+    struct profile *profile; /* a reference of its own, for a file may outlive the item */
+    struct series series;
+    int64_t start_ms;
+    struct answer answer;
+    struct exchange exchange; /* HTTP, alone */
+    /* not HTTP */
+    struct work work;
+    struct sink *sink;
+    struct delivery delivery;
+    atomic_bool abandoned; /* what has not begun need not begin */
+};
+
+void attempt_free(struct attempt *a);
+/* An attempt is over: the queue, metrics and log get its answer, and it is freed. The caller pumps
+ * the destination afterwards. result is for the metric; x: the request that it was part of. */
+void attempt_settle(struct attempt *a, const char *result, const struct exchange *x);
+/* It cannot be sent: its profile is dropped, and it is freed. */
+void attempt_drop(struct attempt *a, enum request_status status);
+
+#endif
