@@ -103,7 +103,7 @@ $(BUILD)/gen/%_css.inc: server/pages/assets/%.css
 $(BUILD)/obj/server/pages/assets.o: $(ASSETS_INC)
 
 # Messages of protobuf: protoc-c makes C of them. What it makes is not ours to lint.
-PROTO   := $(wildcard server/api/proto/*.proto)
+PROTO   := $(wildcard server/api/proto/*.proto write/protocols/proto/*.proto)
 PROTO_C := $(PROTO:%.proto=$(BUILD)/gen/%.pb-c.c)
 PROTO_H := $(PROTO_C:.c=.h)
 PROTO_O := $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/%.o)
@@ -114,9 +114,10 @@ $(PROTO_O): $(BUILD)/obj/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -w -MMD -MP -c -o $@ $<
-$(BUILD)/lib/server.a: $(PROTO_O)
+$(BUILD)/lib/server.a: $(filter $(BUILD)/obj/server/%,$(PROTO_O))
+$(BUILD)/lib/write.a: $(filter $(BUILD)/obj/write/%,$(PROTO_O))
 # Whatever may include them.
-$(OBJ_server) $(OBJ_cli) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/*/*.c)): | $(PROTO_H)
+$(OBJ_write) $(OBJ_server) $(OBJ_cli) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/*/*.c)): | $(PROTO_H)
 
 # Everything is rebuilt when the compiler or its options change.
 $(BUILD)/flags: FORCE
@@ -183,6 +184,12 @@ $(BUILD)/tests/bare-loop: $(BUILD)/obj/tests/tools/bare_loop.o $(call libs,base)
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# Profiles as an OTLP request, by hand.
+$(BUILD)/tests/otlp-tool: $(BUILD)/obj/tests/tools/otlp_tool.o $(call libs,write)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # Profiles into the store, and what merging makes of them.
 $(BUILD)/tests/store-bench: $(BUILD)/obj/tests/tools/store_bench.o $(call libs,store)
 	@mkdir -p $(@D)
@@ -228,7 +235,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-discovery bench-write bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -253,6 +260,9 @@ delta-diff: $(TOOLS) ## deltas, merges and conversions of old profiles against g
 charts: $(BUILD)/profpull ## the Helm chart, rendered in many variants (needs Go 1.22 and modules)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/charts.sh
 
+.PHONY: otlp-diff
+otlp-diff: $(BUILD)/tests/otlp-tool ## OTLP requests read back in Go with the published messages (needs a Go proxy)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/otlp-diff.sh
 .PHONY: connect-diff
 connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh

@@ -281,6 +281,9 @@ struct config_label_limits {
 #define CONFIG_FSYNC_ALWAYS INT64_C(0)
 #define CONFIG_FSYNC_NEVER INT64_C(-1)
 
+/* Of requests. */
+enum config_otlp_compression { OTLP_GZIP, OTLP_PLAIN };
+
 struct config_endpoint {
     struct config_pos pos;
     const char *name;
@@ -304,9 +307,14 @@ struct config_endpoint {
     int64_t retention_max_age_ms;
     uint64_t retention_max_bytes;
     /* Of a store. */
-    int64_t store_stretch_ms;            /* of one file */
-    int64_t store_merge_ms;              /* profiles of so much time become one; 0: never */
-    unsigned store_merge_cpu;            /* percent of one core for that */
+    int64_t store_stretch_ms; /* of one file */
+    int64_t store_merge_ms;   /* profiles of so much time become one; 0: never */
+    unsigned store_merge_cpu; /* percent of one core for that */
+    /* Of OTLP. */
+    uint64_t otlp_request_bytes; /* of a request with several profiles, before compression */
+    unsigned otlp_compression;   /* enum config_otlp_compression */
+    bool otlp_original_payload;
+    struct config_pairs otlp_attributes; /* labels and what they become, over the defaults */
     struct config_pairs external_labels; /* of this endpoint: its own over the global ones */
     struct config_pairs own_labels;      /* as the file gives them */
     struct config_label_limits label_limits;

@@ -239,6 +239,29 @@ static const struct field store_rows[] = {
 };
 static const struct schema schema_store = SCHEMA(store_rows, 0, .check = check_store);
 
+/* ---- OTLP ------------------------------------------------------------------------------------ */
+
+static const struct range range_request_bytes = {64 * 1024, 64 << 20};
+static const char *const compression_names[] = {[OTLP_GZIP] = "gzip", [OTLP_PLAIN] = "none"};
+static const struct choices compressions = CHOICES(compression_names);
+static const struct pairs_kind pairs_attributes = {.name = &text_nonempty, .value = &text_any};
+
+static const struct field otlp_rows[] = {
+    ROW(config_endpoint, "max_request_size", otlp_request_bytes, &kind_size,
+        .arg = &range_request_bytes, .initial.size = 4 << 20),
+    ROW(config_endpoint, "compression", otlp_compression, &kind_choice, .arg = &compressions),
+    ROW(config_endpoint, "original_payload", otlp_original_payload, &kind_bool),
+    ROW(config_endpoint, "resource_attributes", otlp_attributes, &kind_pairs,
+        .arg = &pairs_attributes),
+};
+static const struct schema schema_otlp = SCHEMA(otlp_rows, 0);
+
+static bool is_otlp(const void *record)
+{
+    const struct config_protocol *p = ((const struct config_endpoint *)record)->protocol;
+    return p != NULL && p->is_otlp;
+}
+
 static bool is_directory(const void *record)
 {
     const struct config_protocol *p = ((const struct config_endpoint *)record)->protocol;
@@ -318,15 +341,16 @@ static void check_protocol(struct reader *r, const struct place *at, struct conf
 }
 
 /* Complains about keys of destinations that this one is not. */
-static void check_directory_keys(struct reader *r, const struct place *at,
-                                 const struct config_endpoint *e)
+static void check_own_keys(struct reader *r, const struct place *at,
+                           const struct config_endpoint *e)
 {
     static const struct {
         const char *key;
         const char *problem;
     } keys[] = {{"retention", "has no effect: only file:// and store:// keep profiles"},
-                {"store", "has no effect without a URL that begins with store://"}};
-    bool has[] = {e->protocol->scheme != NULL, e->protocol->is_store};
+                {"store", "has no effect without a URL that begins with store://"},
+                {"otlp", "has no effect without protocol: otlp"}};
+    bool has[] = {e->protocol->scheme != NULL, e->protocol->is_store, e->protocol->is_otlp};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct place place = place_of_key(at, keys[i].key);
         if (!has[i] && place.node != at->node) {
@@ -357,7 +381,7 @@ static void check_endpoint(struct reader *r, const struct place *at, bool clean,
     if (e->url != NULL && clean && r->reported == before) {
         check_protocol(r, at, e);
         if (e->protocol != NULL) {
-            check_directory_keys(r, at, e);
+            check_own_keys(r, at, e);
         }
     }
 }
@@ -380,8 +404,9 @@ static const struct field endpoint_rows[] = {
     PART("queue", &kind_mapping, .arg = &schema_queue),
     PART("retention", &kind_mapping, .arg = &schema_retention, .when = is_directory),
     PART("store", &kind_mapping, .arg = &schema_store, .when = is_store),
-    ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency,
-        .initial.number = 16),
+    PART("otlp", &kind_mapping, .arg = &schema_otlp, .when = is_otlp),
+    /* The protocol's unless it is given: see endpoints_complete(). */
+    ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency),
     ROW(config_endpoint, "label_limits", label_limits, &kind_mapping, .arg = &schema_label_limits),
     ROW(config_endpoint, NULL, http, &kind_mapping, .arg = &schema_http),
 };
@@ -570,6 +595,22 @@ static void check_urls(struct reader *r, const struct place *list, const struct 
     }
 }
 
+/* Fills in what depends on the protocol. */
+static void complete(struct config_endpoint *e)
+{
+    static const struct config_protocol none = {.concurrency = 0};
+    const struct config_protocol *p = e->protocol != NULL ? e->protocol : &none;
+    if (e->concurrency == 0) {
+        e->concurrency = p->concurrency != 0 ? p->concurrency : CONFIG_CONCURRENCY;
+    }
+    if (e->retention_max_age_ms == UNSET_MS) {
+        e->retention_max_age_ms = p->max_age_ms;
+    }
+    if (e->retention_max_bytes == UNSET_BYTES) {
+        e->retention_max_bytes = p->max_bytes;
+    }
+}
+
 void endpoints_complete(struct config *c)
 {
     /* Our own array, which nobody else has seen yet. */
@@ -578,13 +619,7 @@ void endpoints_complete(struct config *c)
         if (at[i].queue_max_bytes == 0) {
             at[i].queue_max_bytes = c->memory.queue;
         }
-        const struct config_protocol *p = at[i].protocol;
-        if (at[i].retention_max_age_ms == UNSET_MS) {
-            at[i].retention_max_age_ms = p != NULL ? p->max_age_ms : 0;
-        }
-        if (at[i].retention_max_bytes == UNSET_BYTES) {
-            at[i].retention_max_bytes = p != NULL ? p->max_bytes : 0;
-        }
+        complete(&at[i]);
     }
 }
 

@@ -22,8 +22,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const long statuses[] = {0,   200, 204, 301, 400, 401, 404, 408, 409, 413,
                                 415, 422, 429, 499, 500, 501, 502, 503, 504, 999};
-static const char *const types[] = {"", "application/proto", "application/json", "text/html",
-                                    "application/proto; charset=x"};
+static const char *const types[] = {"",
+                                    "application/proto",
+                                    "application/json",
+                                    "text/html",
+                                    "application/proto; charset=x",
+                                    "application/x-protobuf"};
+
+static const struct protocol *const protocols[] = {&protocol_push, &protocol_profefe,
+                                                   &protocol_ingest, &protocol_otlp};
 
 static void check(const struct answer_input *in, const struct answer *a)
 {
@@ -32,7 +39,8 @@ static void check(const struct answer_input *in, const struct answer *a)
     REQUIRE(a->scope <= ANSWER_OF_PROFILE);
     REQUIRE(a->answered == (in->status != 0));
     REQUIRE(a->delay_ms >= 0 && a->delay_ms <= ANSWER_DELAY_MAX_MS);
-    REQUIRE((a->class == ANSWER_SENT) == (n == 0));
+    REQUIRE(a->class == ANSWER_SENT ? n == 0 || in->protocol == &protocol_otlp : n > 0);
+    REQUIRE(a->class == ANSWER_SENT || a->refused == 0);
     REQUIRE((a->class == ANSWER_RETRY_DOUBTFUL) == (a->tries > 0));
     REQUIRE(a->class != ANSWER_SENT || (in->status >= 200 && in->status < 300));
     REQUIRE(utf8_valid((struct sv){.p = a->text, .n = n}));
@@ -57,14 +65,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data + 4, n);
     text[n] = '\0';
     struct answer_input in = {
-        .protocol = data[0] % 2 == 0   ? &protocol_push
-                    : data[0] % 4 == 1 ? &protocol_ingest
-                                       : &protocol_profefe,
+        .protocol = protocols[data[0] % 2 == 0 ? 0 : data[0] % 8 / 2],
         .retry_on_429 = data[0] % 4 < 2,
         .status = statuses[data[1] % (sizeof(statuses) / sizeof(statuses[0]))],
         .result = (enum http_result)(data[2] % (HTTP_ERR_MEMORY + 1)),
         .error = text,
-        .content_type = data[3] % 8 < 5 ? types[data[3] % 8] : text,
+        .content_type = data[3] % 8 < 6 ? types[data[3] % 8] : text,
         .location = text,
         .retry_after_ms = data[3] % 3 == 0 ? -1 : (int64_t)data[2] << (data[3] % 40),
         .body = {.p = (const char *)data + 4,

@@ -20,7 +20,10 @@ static const struct config_protocol testing_store = {.name = "store",
                                                      .max_bytes = 2000,
                                                      .takes_jfr = true,
                                                      .is_store = true};
+static const struct config_protocol testing_otlp = {
+    .name = "otlp", .paths = {"/v1development/profiles"}, .concurrency = 128, .is_otlp = true};
 static const struct config_protocol *const testing_protocols[] = {
-    &testing_push, &testing_ingest, &testing_file, &testing_profefe, &testing_store, NULL};
+    &testing_push,  &testing_ingest, &testing_file, &testing_profefe,
+    &testing_store, &testing_otlp,   NULL};
 
 #endif

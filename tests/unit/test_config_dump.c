@@ -198,7 +198,10 @@ static const char full[] =
     "  basic_auth: {username: u, password_file: /p}\n"
     "  proxy_from_environment: true\n"
     "  follow_redirects: false\n"
-    "  enable_http2: false\n";
+    "  enable_http2: false\n"
+    "- {url: 'http://z', name: four, protocol: otlp, otlp: {max_request_size: 1MiB, compression: "
+    "none,"
+    "   original_payload: true, resource_attributes: {job: '', team: team.name}}}\n";
 
 static void every_key_is_dumped_and_no_secret(void **state)
 {
@@ -354,6 +357,15 @@ static void every_key_is_dumped_and_no_secret(void **state)
         "  follow_redirects: false\n"
         "  enable_http2: false\n",
         "  enable_http2: true\n",
+        "  protocol: otlp\n",
+        "  otlp:\n"
+        "    max_request_size: 1MiB\n"
+        "    compression: none\n"
+        "    original_payload: true\n"
+        "    resource_attributes:\n"
+        "      \"job\": \"\"\n"
+        "      \"team\": \"team.name\"\n"
+        "  concurrency: 128\n",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         CHECK_CONTAINS(got, parts[i], "");

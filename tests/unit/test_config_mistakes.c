@@ -363,8 +363,9 @@ static void mistakes_in_profiles(void **state)
              "  profiles: {custom: [{name: n, path: /p, format: jfr, enabled: false}]}\n"),
          ""},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr}]}\n"),
-         "f:3:13: scrape_configs[0].profiles: \"n\" has the format jfr, which the protocols push "
-         "and profefe cannot carry: an endpoint with protocol ingest, file or store is needed in "
+         "f:3:13: scrape_configs[0].profiles: \"n\" has the format jfr, which the protocols push, "
+         "profefe and otlp cannot carry: an endpoint with protocol ingest, file or store is needed "
+         "in "
          "forward_to\n"},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr, delta: auto, enabled: "
              "false}]}\n"),
@@ -573,9 +574,18 @@ static void mistakes_in_endpoints(void **state)
          "60001ms}}]\n",
          "f:2:46: write[0].store.stretch: expected whole seconds\n"},
         {WRITE("  protocol: auto\n"), ""},
-        {WRITE("  protocol: otlp\n"),
+        {WRITE("  protocol: oltp\n"),
          "f:4:13: write[0].protocol: expected \"push\", \"ingest\", "
-         "\"file\", \"profefe\", \"store\" or \"auto\", got \"otlp\"\n"},
+         "\"file\", \"profefe\", \"store\", \"otlp\" or \"auto\", got \"oltp\"\n"},
+        {WRITE("  protocol: otlp\n  otlp: {max_request_size: 64KiB, compression: none, "
+               "original_payload: true, resource_attributes: {pod: '', a b: c}}\n"),
+         ""},
+        {WRITE("  otlp: {compression: none}\n"),
+         "f:4:9: write[0].otlp: has no effect without protocol: otlp\n"},
+        {WRITE("  protocol: otlp\n  otlp: {compression: zstd, max_request_size: 1KiB}\n"),
+         "f:5:23: write[0].otlp.compression: expected \"gzip\" or \"none\", got \"zstd\"\n"
+         "f:5:47: write[0].otlp.max_request_size: expected a size from 64KiB to 64MiB, got "
+         "\"1KiB\"\n"},
         {WRITE("- {url: 'http://y', name: b}\n"),
          "f:3:3: write[0]: missing required key \"name\" (there is more than one endpoint)\n"},
         {WRITE("  name: b\n- {url: 'http://y', name: b}\n"),

@@ -11,7 +11,8 @@
     ROW(ingest)                                                                                    \
     ROW(file)                                                                                      \
     ROW(store)                                                                                     \
-    ROW(profefe)
+    ROW(profefe)                                                                                   \
+    ROW(otlp)
 
 #define PROTOCOL_DECLARE(name) extern const struct protocol protocol_##name;
 PROTOCOLS(PROTOCOL_DECLARE)

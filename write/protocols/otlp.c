@@ -1,0 +1,212 @@
+#include "write/protocols/otlp.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "pprof/gzip.h"
+#include "write/protocols/otlp_dictionary.h"
+#include "write/protocols/proto/otlp.pb-c.h"
+#include "write/protocols/table.h"
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* As a request a profile is about as large as when it is inflated. */
+static size_t otlp_weigh(const struct config_endpoint *endpoint, const struct profile *p)
+{
+    size_t claim = gzip_claim((struct sv){.p = p->data, .n = p->size});
+    size_t most = p->size < SIZE_MAX / GZIP_RATIO_MAX ? p->size * GZIP_RATIO_MAX : SIZE_MAX;
+    claim = claim < most ? claim : most;
+    return (claim > p->size ? claim : p->size) + (endpoint->otlp_original_payload ? p->size : 0);
+}
+
+static size_t otlp_weight_max(const struct config_endpoint *endpoint)
+{
+    return (size_t)endpoint->otlp_request_bytes;
+}
+
+static enum request_status status_of(const struct err *err)
+{
+    switch (err->kind) {
+    case ERR_LIMIT:
+        return REQUEST_TOO_LARGE;
+    case ERR_MEMORY:
+        return REQUEST_MEMORY;
+    default:
+        return REQUEST_DAMAGED;
+    }
+}
+
+/* Adds the parts whose status allows it. Returns how many are in the request. */
+static size_t add_parts(struct otlp_encoder *e, struct request_part *parts, size_t n)
+{
+    size_t added = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct err err = ERR_INIT;
+        if (parts[i].status == REQUEST_OK &&
+            !otlp_encoder_add(e, parts[i].series, parts[i].profile, &err)) {
+            parts[i].status = status_of(&err);
+        }
+        added += parts[i].status == REQUEST_OK;
+    }
+    return added;
+}
+
+/* Makes the body of the request. */
+static bool pack(struct request *r, struct otlp_encoder *e, bool gzip, struct err *err)
+{
+    struct buf body;
+    buf_init(&body, 2 * OTLP_WORK_MAX);
+    bool ok = otlp_encoder_write(e, &body, err);
+    if (ok && gzip) {
+        struct scratch *s = scratch_new();
+        ok = gzip_pack(s, (struct sv){.p = body.data, .n = body.len}, &r->packed, &r->packed_size);
+        scratch_free(s);
+    } else if (ok) {
+        r->packed = buf_take(&body, &r->packed_size);
+        ok = r->packed != NULL;
+    }
+    buf_done(&body);
+    return ok;
+}
+
+static enum request_status build(struct request *r, const struct config_endpoint *endpoint,
+                                 struct otlp_encoder *e)
+{
+    struct err err = ERR_INIT;
+    bool gzip = endpoint->otlp_compression == OTLP_GZIP;
+    (void)snprintf(r->content_type, sizeof(r->content_type), "%s", OTLP_CONTENT_TYPE);
+    if (gzip) {
+        request_add_own(r, "Content-Encoding", "gzip");
+    }
+    r->n_messages = otlp_encoder_profiles(e);
+    return pack(r, e, gzip, &err) && request_set_url(r, endpoint, &(struct buf){.len = 0})
+               ? REQUEST_OK
+               : REQUEST_MEMORY;
+}
+
+static enum request_status otlp_build(struct request *r, const struct config_endpoint *endpoint,
+                                      struct request_part *parts, size_t n)
+{
+    struct otlp_options options = {.attributes = &endpoint->otlp_attributes,
+                                   .original_payload = endpoint->otlp_original_payload,
+                                   .work_max = OTLP_WORK_MAX};
+    struct otlp_encoder *e = otlp_encoder_new(&options, NULL);
+    enum request_status status = REQUEST_MEMORY;
+    if (e != NULL) {
+        status = add_parts(e, parts, n) > 0 ? build(r, endpoint, e) : parts[0].status;
+    }
+    otlp_encoder_free(e);
+    return status;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static bool is_proto(const struct answer_input *in)
+{
+    return answer_type_is(in->content_type, OTLP_CONTENT_TYPE) ||
+           answer_type_is(in->content_type, "application/protobuf");
+}
+
+/* An empty answer is the empty message. */
+static bool otlp_accepts(const struct answer_input *in, const struct reply *r)
+{
+    bool json = answer_type_is(in->content_type, "application/json");
+    return is_proto(in) || (json && (in->body.n == 0 || r->json != NULL)) ||
+           (in->body.n == 0 && in->content_type[0] == '\0');
+}
+
+/* By the specification only these, and what all protocols have in common, are worth another try. */
+static void otlp_classify(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    (void)in;
+    (void)r;
+    a->class = ANSWER_REJECTED;
+}
+
+/* The last field of this number that has bytes, or nothing. */
+static struct sv bytes_of(struct sv message, const ProtobufCMessageDescriptor *d, const char *name)
+{
+    struct sv bytes = SV("");
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    uint64_t field = otlp_field(d, name);
+    while (wire_next(&r, &f)) {
+        if (f.number == field && f.type == WIRE_BYTES) {
+            bytes = f.bytes;
+        }
+    }
+    return bytes;
+}
+
+/* The text of google.rpc.Status. */
+static struct sv otlp_message_of(const struct answer_input *in)
+{
+    return is_proto(in) ? bytes_of(in->body, &otlp__status__descriptor, "message")
+                        : sv_trim(in->body);
+}
+
+static int64_t rejected_of(struct sv partial)
+{
+    enum { FIELDS = 16 };
+    uint64_t v[FIELDS] = {0};
+    uint64_t field = otlp_field(&otlp__partial_success__descriptor, "rejected_profiles");
+    wire_read_numbers(partial, v, FIELDS);
+    return field < FIELDS ? (int64_t)v[field] : 0;
+}
+
+/* A number, which JSON has as a text. */
+static int64_t number_of(const json_t *j)
+{
+    uint64_t n = 0;
+    const char *text = json_string_value(j);
+    if (text != NULL && parse_u64(sv_from(text), INT64_MAX, &n)) {
+        return (int64_t)n;
+    }
+    return json_integer_value(j);
+}
+
+static void otlp_read_taken(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    struct sv message = SV("");
+    int64_t rejected = 0;
+    char text[4 * ANSWER_TEXT_MAX + 1];
+    if (is_proto(in)) {
+        struct sv partial =
+            bytes_of(in->body, &otlp__export_response__descriptor, "partial_success");
+        rejected = rejected_of(partial);
+        message = bytes_of(partial, &otlp__partial_success__descriptor, "error_message");
+    } else if (r->json != NULL) {
+        const json_t *partial = json_object_get(r->json, "partialSuccess");
+        const json_t *j = json_object_get(partial, "errorMessage");
+        rejected = number_of(json_object_get(partial, "rejectedProfiles"));
+        message = (struct sv){.p = json_string_value(j), .n = json_string_length(j)};
+    }
+    a->refused = rejected > 0 ? (uint64_t)rejected : 0;
+    if (a->refused > 0 || message.n > 0) {
+        answer_copy_text(message, text, sizeof(text));
+        (void)snprintf(a->text, sizeof(a->text), "HTTP %ld, %" PRIu64 " not taken%s%s", in->status,
+                       a->refused, text[0] != '\0' ? ": " : "", text);
+    }
+}
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
+const struct protocol protocol_otlp = {
+    .config = {.name = "otlp", .paths = {OTLP_PATH}, .concurrency = 128, .is_otlp = true},
+    .labels = {.names = SERIES_NAMES_ALL, .unlimited = true},
+    .build_many = otlp_build,
+    .weigh = otlp_weigh,
+    .weight_max = otlp_weight_max,
+    .accepts = otlp_accepts,
+    .classify = otlp_classify,
+    .message = otlp_message_of,
+    .read_taken = otlp_read_taken,
+    .advice_not_found =
+        "nothing takes OTLP profiles at this path: url is the base URL, to which " OTLP_PATH
+        " is added; a Collector needs a receiver otlp with HTTP (port "
+        "4318) and the feature gate service.profilesSupport",
+};

@@ -1,0 +1,58 @@
+/* The protocol `otlp`: profiles as requests of OpenTelemetry's profiles signal over HTTP, many of
+ * them in one.
+ *
+ * The messages are those of write/protocols/proto/otlp.proto, made of pprof as the Collector's
+ * translator makes them: a message Profile for each sample type, all with the same stacks; one
+ * dictionary for the request. A profile is one ResourceProfiles, because each has its own labels.
+ * Pure functions and an encoder with one owner; any thread.
+ */
+#ifndef PROFPULL_WRITE_PROTOCOLS_OTLP_H
+#define PROFPULL_WRITE_PROTOCOLS_OTLP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "config/config.h"
+#include "model/profile.h"
+#include "pprof/scratch.h"
+#include "write/series.h"
+
+/* Changes with the version of the messages. */
+#define OTLP_PATH "/v1development/profiles"
+#define OTLP_CONTENT_TYPE "application/x-protobuf"
+#define OTLP_SCOPE "profpull"
+/* The attribute of the scope that has the value of `__name__`. */
+#define OTLP_TYPE_ATTRIBUTE "pprof.profile.name"
+
+/* Most bytes of a profile that has been inflated, and of all that a request is made in. */
+#define OTLP_PROFILE_MAX ((size_t)32 * 1024 * 1024)
+#define OTLP_WORK_MAX ((size_t)128 * 1024 * 1024)
+
+/* The attribute of the resource that a label becomes: by the endpoint's table, which wins, or ours;
+ * the label's own name if it is in neither. Empty: it is left out. */
+struct sv otlp_attribute(const struct config_pairs *own, struct sv label);
+
+struct otlp_encoder;
+
+struct otlp_options {
+    const struct config_pairs *attributes; /* the endpoint's table */
+    bool original_payload;                 /* the profile's bytes go along */
+    size_t work_max;
+};
+
+/* NULL if out of memory. */
+struct otlp_encoder *otlp_encoder_new(const struct otlp_options *o, struct err *err);
+struct otlp_encoder *otlp_encoder_free(struct otlp_encoder *e); /* accepts NULL, returns NULL */
+
+/* Adds a profile, gzip or plain. False, and the request stays as it was, with ERR_INPUT for one
+ * that is damaged, ERR_LIMIT, or ERR_MEMORY. */
+bool otlp_encoder_add(struct otlp_encoder *e, const struct series *s, const struct profile *p,
+                      struct err *err);
+/* Messages Profile so far, which is what servers count: several for each profile. */
+size_t otlp_encoder_profiles(const struct otlp_encoder *e);
+/* Appends the request. False if out of memory, or at the ceiling of the buffer. */
+bool otlp_encoder_write(const struct otlp_encoder *e, struct buf *out, struct err *err);
+
+#endif

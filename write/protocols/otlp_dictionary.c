@@ -1,0 +1,384 @@
+#include "write/protocols/otlp_dictionary.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "pprof/put.h"
+#include "write/protocols/proto/otlp.pb-c.h"
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* protobuf-c writes to these. */
+struct into_buf {
+    ProtobufCBuffer base;
+    struct buf *out;
+};
+
+static void into_buf_on_bytes(ProtobufCBuffer *base, size_t n, const uint8_t *data)
+{
+    struct into_buf *b = (struct into_buf *)base;
+    buf_append(b->out, data, n);
+}
+
+void otlp_pack(struct buf *out, const ProtobufCMessage *m)
+{
+    struct into_buf b = {.base = {.append = into_buf_on_bytes}, .out = out};
+    protobuf_c_message_pack_to_buffer(m, &b.base);
+}
+
+uint64_t otlp_field(const ProtobufCMessageDescriptor *message, const char *field)
+{
+    return protobuf_c_message_descriptor_get_field_by_name(message, field)->id;
+}
+
+static ProtobufCBinaryData bytes_of(struct sv v)
+{
+    /* It only reads them. */
+    return (ProtobufCBinaryData){.len = v.n, .data = (uint8_t *)(uintptr_t)v.p};
+}
+
+/* ---- the dictionary -------------------------------------------------------------------------- */
+
+static bool add(struct otlp_dictionary *d, enum otlp_table table, const struct buf *b,
+                uint32_t *ret, struct err *err)
+{
+    if (!buf_ok(b)) {
+        return err_memory(err);
+    }
+    return merge_table_add(&d->tables[table], &d->budget, b->data, b->len, b->len, ret, err);
+}
+
+bool otlp_dictionary_init(struct otlp_dictionary *d, size_t bytes_max, struct err *err)
+{
+    struct rng rng;
+    uint32_t zero;
+    rng_seed_random(&rng);
+    *d = (struct otlp_dictionary){.budget.max = bytes_max};
+    d->lines_field = otlp_field(&otlp__location__descriptor, "lines");
+    buf_init(&d->message, bytes_max);
+    buf_init(&d->part, bytes_max);
+    buf_init(&d->text, bytes_max);
+    buf_init(&d->value, bytes_max);
+    bool ok = true;
+    for (size_t i = 0; i < OTLP_TABLES; i++) {
+        merge_table_init(&d->tables[i], rng_next(&rng));
+    }
+    for (size_t i = 0; ok && i < OTLP_TABLES; i++) {
+        ok = merge_table_add(&d->tables[i], &d->budget, "", 0, 0, &zero, err);
+    }
+    return ok;
+}
+
+void otlp_dictionary_done(struct otlp_dictionary *d)
+{
+    for (size_t i = 0; i < OTLP_TABLES; i++) {
+        merge_table_done(&d->tables[i]);
+    }
+    buf_done(&d->message);
+    buf_done(&d->part);
+    buf_done(&d->text);
+    buf_done(&d->value);
+}
+
+bool otlp_text(struct otlp_dictionary *d, struct sv text, uint32_t *ret, struct err *err)
+{
+    if (utf8_valid(text)) {
+        return merge_table_add(&d->tables[OTLP_STRINGS], &d->budget, text.p, text.n, text.n, ret,
+                               err);
+    }
+    buf_clear(&d->text);
+    utf8_repair(text, &d->text);
+    return add(d, OTLP_STRINGS, &d->text, ret, err);
+}
+
+bool otlp_message(struct otlp_dictionary *d, enum otlp_table table, const ProtobufCMessage *m,
+                  uint32_t *ret, struct err *err)
+{
+    buf_clear(&d->message);
+    otlp_pack(&d->message, m);
+    return add(d, table, &d->message, ret, err);
+}
+
+static bool add_attribute(struct otlp_dictionary *d, struct sv key, Otlp__AnyValue *value,
+                          struct sv unit, uint32_t *ret, struct err *err)
+{
+    Otlp__KeyValueAndUnit a = OTLP__KEY_VALUE_AND_UNIT__INIT;
+    a.value = value;
+    return otlp_text(d, key, &a.key_strindex, err) && otlp_text(d, unit, &a.unit_strindex, err) &&
+           otlp_message(d, OTLP_ATTRIBUTES, &a.base, ret, err);
+}
+
+/* The text has to be UTF-8, or repaired into the buffer. */
+static struct sv valid_text(struct otlp_dictionary *d, struct sv text)
+{
+    if (utf8_valid(text)) {
+        return text;
+    }
+    buf_clear(&d->value);
+    utf8_repair(text, &d->value);
+    return (struct sv){.p = d->value.data, .n = d->value.len};
+}
+
+static void set_text(Otlp__AnyValue *v, struct sv text)
+{
+    otlp__any_value__init(v);
+    v->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+    v->string_value = bytes_of(text);
+}
+
+bool otlp_text_attribute(struct otlp_dictionary *d, const char *key, struct sv value, uint32_t *ret,
+                         struct err *err)
+{
+    Otlp__AnyValue v;
+    set_text(&v, valid_text(d, value));
+    return add_attribute(d, sv_from(key), &v, SV(""), ret, err);
+}
+
+bool otlp_flag_attribute(struct otlp_dictionary *d, const char *key, bool value, uint32_t *ret,
+                         struct err *err)
+{
+    Otlp__AnyValue v;
+    otlp__any_value__init(&v);
+    v.value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
+    v.bool_value = value;
+    return add_attribute(d, sv_from(key), &v, SV(""), ret, err);
+}
+
+bool otlp_label_attribute(struct otlp_dictionary *d, const struct otlp_label *label, uint32_t *ret,
+                          struct err *err)
+{
+    Otlp__AnyValue one;
+    Otlp__AnyValue *list[] = {&one};
+    Otlp__ArrayValue array = OTLP__ARRAY_VALUE__INIT;
+    Otlp__AnyValue v;
+    otlp__any_value__init(&v);
+    otlp__any_value__init(&one);
+    if (label->is_number) {
+        one.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+        one.int_value = label->number;
+    } else {
+        set_text(&one, valid_text(d, label->text));
+    }
+    array.n_values = 1;
+    array.values = list;
+    v.value_case = OTLP__ANY_VALUE__VALUE_ARRAY_VALUE;
+    v.array_value = &array;
+    return add_attribute(d, label->key, &v, label->unit, ret, err);
+}
+
+void otlp_dictionary_write(const struct otlp_dictionary *d, struct buf *out)
+{
+    static const char *const fields[] = {
+        [OTLP_MAPPINGS] = "mapping_table",   [OTLP_LOCATIONS] = "location_table",
+        [OTLP_FUNCTIONS] = "function_table", [OTLP_LINKS] = "link_table",
+        [OTLP_STRINGS] = "string_table",     [OTLP_ATTRIBUTES] = "attribute_table",
+        [OTLP_STACKS] = "stack_table",
+    };
+    for (size_t i = 0; i < OTLP_TABLES; i++) {
+        uint64_t field = otlp_field(&otlp__dictionary__descriptor, fields[i]);
+        for (uint32_t k = 0; k < d->tables[i].n; k++) {
+            size_t n;
+            const void *entry = merge_table_get(&d->tables[i], k, &n);
+            wire_put_bytes(out, field, entry, n);
+        }
+    }
+}
+
+/* ---- the entries of one profile -------------------------------------------------------------- */
+
+static size_t longest_sample(const struct pprof_index *x)
+{
+    size_t longest = 0;
+    struct wire_reader r = wire_reader_of(x->plain);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        longest = f.number == PROFILE_SAMPLE && f.bytes.n > longest ? f.bytes.n : longest;
+    }
+    return longest;
+}
+
+bool otlp_lookup_init(struct otlp_lookup *l, struct otlp_dictionary *d, const struct pprof_index *x,
+                      struct scratch *s, struct err *err)
+{
+    *l = (struct otlp_lookup){.d = d, .x = x, .err = err};
+    for (size_t field = PROFILE_MAPPING; field <= PROFILE_STRING; field++) {
+        l->numbers[field] = scratch_zeroed(s, x->summary.n[field], sizeof(uint32_t));
+        if (l->numbers[field] == NULL) {
+            return err_memory(err);
+        }
+    }
+    l->longest_sample = longest_sample(x);
+    l->frames = scratch_array(s, l->longest_sample, sizeof(*l->frames));
+    return l->frames != NULL || err_memory(err);
+}
+
+/* Whether the number of a place is known already. */
+static bool is_known(const struct otlp_lookup *l, size_t field, size_t place, uint32_t *ret)
+{
+    *ret = l->numbers[field][place] - 1;
+    return l->numbers[field][place] != 0;
+}
+
+/* Remembers it. */
+static bool note(struct otlp_lookup *l, size_t field, size_t place, uint32_t number)
+{
+    l->numbers[field][place] = number + 1;
+    return true;
+}
+
+static struct sv message_of(const struct otlp_lookup *l, size_t field, size_t place)
+{
+    return pprof_span_of(l->x, l->x->entries[field].spans[place]);
+}
+
+bool otlp_lookup_string(struct otlp_lookup *l, uint64_t place, uint32_t *ret)
+{
+    return is_known(l, PROFILE_STRING, place, ret) ||
+           (otlp_text(l->d, pprof_string(l->x, place), ret, l->err) &&
+            note(l, PROFILE_STRING, place, *ret));
+}
+
+static bool lookup_function(struct otlp_lookup *l, size_t place, uint32_t *ret)
+{
+    uint64_t v[FUNCTION_START_LINE + 1] = {0};
+    Otlp__Function f = OTLP__FUNCTION__INIT;
+    if (is_known(l, PROFILE_FUNCTION, place, ret)) {
+        return true;
+    }
+    wire_read_numbers(message_of(l, PROFILE_FUNCTION, place), v, FUNCTION_START_LINE + 1);
+    f.start_line = (int64_t)v[FUNCTION_START_LINE];
+    return otlp_lookup_string(l, v[FUNCTION_NAME], &f.name_strindex) &&
+           otlp_lookup_string(l, v[FUNCTION_SYSTEM_NAME], &f.system_name_strindex) &&
+           otlp_lookup_string(l, v[FUNCTION_FILENAME], &f.filename_strindex) &&
+           otlp_message(l->d, OTLP_FUNCTIONS, &f.base, ret, l->err) &&
+           note(l, PROFILE_FUNCTION, place, *ret);
+}
+
+bool otlp_lookup_mapping(struct otlp_lookup *l, size_t place, uint32_t *ret)
+{
+    enum { HAS_FIRST = 7, FLAGS = 4 }; /* the fields has_functions to has_inline_frames */
+    static const char *const flags[FLAGS] = {
+        "pprof.mapping.has_functions", "pprof.mapping.has_filenames",
+        "pprof.mapping.has_line_numbers", "pprof.mapping.has_inline_frames"};
+    uint64_t v[HAS_FIRST + FLAGS] = {0};
+    uint32_t attributes[FLAGS + 1];
+    Otlp__Mapping m = OTLP__MAPPING__INIT;
+    if (is_known(l, PROFILE_MAPPING, place, ret)) {
+        return true;
+    }
+    wire_read_numbers(message_of(l, PROFILE_MAPPING, place), v, HAS_FIRST + FLAGS);
+    m.memory_start = v[MAPPING_START];
+    m.memory_limit = v[MAPPING_LIMIT];
+    m.file_offset = v[MAPPING_OFFSET];
+    m.attribute_indices = attributes;
+    struct sv build_id = pprof_string(l->x, v[MAPPING_BUILD_ID]);
+    if (build_id.n > 0 && !otlp_text_attribute(l->d, "process.executable.build_id.gnu", build_id,
+                                               &attributes[m.n_attribute_indices++], l->err)) {
+        return false;
+    }
+    for (size_t i = 0; i < FLAGS; i++) {
+        if (!otlp_flag_attribute(l->d, flags[i], v[HAS_FIRST + i] != 0,
+                                 &attributes[m.n_attribute_indices++], l->err)) {
+            return false;
+        }
+    }
+    return otlp_lookup_string(l, v[MAPPING_FILENAME], &m.filename_strindex) &&
+           otlp_message(l->d, OTLP_MAPPINGS, &m.base, ret, l->err) &&
+           note(l, PROFILE_MAPPING, place, *ret);
+}
+
+static bool put_line(struct otlp_lookup *l, struct sv message, struct buf *out)
+{
+    uint64_t v[LINE_COLUMN + 1] = {0};
+    size_t place = 0;
+    Otlp__Line line = OTLP__LINE__INIT;
+    wire_read_numbers(message, v, LINE_COLUMN + 1);
+    /* pprof_index() has checked that the function is there. */
+    pprof_ids_find(&l->x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
+    line.line = (int64_t)v[LINE_LINE];
+    line.column = (int64_t)v[LINE_COLUMN];
+    if (!lookup_function(l, place, &line.function_index)) {
+        return false;
+    }
+    buf_clear(&l->d->message);
+    otlp_pack(&l->d->message, &line.base);
+    wire_put_bytes(out, l->d->lines_field, l->d->message.data, l->d->message.len);
+    return true;
+}
+
+/* Appends the lines of a location; *ret_folded: the functions of several addresses are one there.
+ */
+static bool put_lines(struct otlp_lookup *l, struct sv message, struct buf *out, bool *ret_folded)
+{
+    enum { IS_FOLDED = 5 }; /* the field */
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    *ret_folded = false;
+    while (wire_next(&r, &f)) {
+        if (f.number == IS_FOLDED) {
+            *ret_folded = f.value != 0;
+        }
+        if (f.number == LOCATION_LINE && !put_line(l, f.bytes, out)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool lookup_location(struct otlp_lookup *l, size_t place, uint32_t *ret)
+{
+    const struct pprof_location *at = &l->x->locations[place];
+    struct buf *out = &l->d->part;
+    Otlp__Location m = OTLP__LOCATION__INIT;
+    uint32_t attribute;
+    size_t mapping;
+    bool folded;
+    if (is_known(l, PROFILE_LOCATION, place, ret)) {
+        return true;
+    }
+    m.address = at->address;
+    m.attribute_indices = &attribute;
+    if (pprof_ids_find(&l->x->entries[PROFILE_MAPPING].ids, at->mapping, &mapping) &&
+        !otlp_lookup_mapping(l, mapping, &m.mapping_index)) {
+        return false;
+    }
+    buf_clear(out);
+    if (!put_lines(l, message_of(l, PROFILE_LOCATION, place), out, &folded)) {
+        return false;
+    }
+    m.n_attribute_indices = folded;
+    if (folded &&
+        !otlp_flag_attribute(l->d, "pprof.location.is_folded", true, &attribute, l->err)) {
+        return false;
+    }
+    otlp_pack(out, &m.base);
+    return add(l->d, OTLP_LOCATIONS, out, ret, l->err) && note(l, PROFILE_LOCATION, place, *ret);
+}
+
+static bool put_frame(struct otlp_lookup *l, struct sv sample, uint64_t id, uint32_t *ret)
+{
+    size_t place;
+    return pprof_ids_find(&l->x->entries[PROFILE_LOCATION].ids, id, &place)
+               ? lookup_location(l, place, ret)
+               : err_set(l->err, ERR_INPUT, "sample at byte %zu: location %llu is not there",
+                         (size_t)(sample.p - l->x->plain.p), (unsigned long long)id);
+}
+
+bool otlp_lookup_stack(struct otlp_lookup *l, struct sv sample, uint32_t *ret)
+{
+    struct wire_reader r = wire_reader_of(sample);
+    struct wire_field f = {.number = 0};
+    Otlp__Stack stack = OTLP__STACK__INIT;
+    stack.location_indices = l->frames;
+    while (wire_next(&r, &f)) {
+        struct wire_numbers ids = wire_numbers_of(&f);
+        uint64_t id;
+        while (f.number == SAMPLE_LOCATION_ID && wire_numbers_next(&ids, &id)) {
+            if (!put_frame(l, sample, id, &l->frames[stack.n_location_indices++])) {
+                return false;
+            }
+        }
+    }
+    return otlp_message(l->d, OTLP_STACKS, &stack.base, ret, l->err);
+}

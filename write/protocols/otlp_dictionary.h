@@ -1,0 +1,97 @@
+/* The dictionary of an OTLP request: the tables that all of its profiles share.
+ *
+ * Each table holds different messages as they go onto the wire (strings: texts), numbered in order
+ * of arrival; number 0 is the empty one, which means "not set". An entry that several profiles have
+ * is there once. What all tables take is bounded. One owner, no locking.
+ */
+#ifndef PROFPULL_WRITE_PROTOCOLS_OTLP_DICTIONARY_H
+#define PROFPULL_WRITE_PROTOCOLS_OTLP_DICTIONARY_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "pprof/index.h"
+#include "pprof/scratch.h"
+#include "pprof/table.h"
+
+enum otlp_table {
+    OTLP_MAPPINGS,
+    OTLP_LOCATIONS,
+    OTLP_FUNCTIONS,
+    OTLP_LINKS,
+    OTLP_STRINGS,
+    OTLP_ATTRIBUTES,
+    OTLP_STACKS,
+    OTLP_TABLES,
+};
+
+struct otlp_dictionary {
+    struct table tables[OTLP_TABLES];
+    struct budget budget;
+    struct buf message; /* being made, as are the next ones */
+    struct buf part;
+    struct buf text;
+    struct buf value;
+    uint64_t lines_field; /* of a location */
+};
+
+/* Always to be ended with otlp_dictionary_done(). False if out of memory. */
+bool otlp_dictionary_init(struct otlp_dictionary *d, size_t bytes_max, struct err *err);
+void otlp_dictionary_done(struct otlp_dictionary *d);
+
+/* The following find or add an entry and give its number. False at the limit (ERR_LIMIT), or out of
+ * memory. */
+
+/* A text; what is not UTF-8 is repaired. */
+bool otlp_text(struct otlp_dictionary *d, struct sv text, uint32_t *ret, struct err *err);
+bool otlp_message(struct otlp_dictionary *d, enum otlp_table table, const ProtobufCMessage *m,
+                  uint32_t *ret, struct err *err);
+/* Attributes: a text; a flag; and a text or number in an array of its own, as labels of samples
+ * are. */
+bool otlp_text_attribute(struct otlp_dictionary *d, const char *key, struct sv value, uint32_t *ret,
+                         struct err *err);
+bool otlp_flag_attribute(struct otlp_dictionary *d, const char *key, bool value, uint32_t *ret,
+                         struct err *err);
+struct otlp_label {
+    struct sv key;
+    bool is_number;
+    struct sv text;
+    int64_t number;
+    struct sv unit;
+};
+bool otlp_label_attribute(struct otlp_dictionary *d, const struct otlp_label *label, uint32_t *ret,
+                          struct err *err);
+
+/* The number of a field that the message has. */
+uint64_t otlp_field(const ProtobufCMessageDescriptor *message, const char *field);
+/* Appends a message. */
+void otlp_pack(struct buf *out, const ProtobufCMessage *m);
+/* Appends the message Dictionary. */
+void otlp_dictionary_write(const struct otlp_dictionary *d, struct buf *out);
+
+/* ---- the entries of one profile -------------------------------------------------------------- */
+
+struct otlp_lookup {
+    struct otlp_dictionary *d;
+    const struct pprof_index *x;
+    uint32_t *numbers[PROFILE_STRING + 1]; /* by field and place: number + 1, or 0 if not yet */
+    size_t longest_sample;                 /* in bytes: no sample has more frames or labels */
+    uint32_t *frames;                      /* of the stack at hand */
+    struct err *err;
+};
+
+/* In memory of the scratch. False if out of memory. */
+bool otlp_lookup_init(struct otlp_lookup *l, struct otlp_dictionary *d, const struct pprof_index *x,
+                      struct scratch *s, struct err *err);
+/* A string of the profile. */
+bool otlp_lookup_string(struct otlp_lookup *l, uint64_t place, uint32_t *ret);
+bool otlp_lookup_mapping(struct otlp_lookup *l, size_t place, uint32_t *ret);
+/* The stack of a sample (its message). False, too, if it has a location that is not there. */
+bool otlp_lookup_stack(struct otlp_lookup *l, struct sv sample, uint32_t *ret);
+
+#endif

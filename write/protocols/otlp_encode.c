@@ -1,0 +1,529 @@
+#include <inttypes.h>
+#include <libdeflate.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "pprof/columns.h"
+#include "pprof/gzip.h"
+#include "pprof/put.h"
+#include "write/protocols/otlp.h"
+#include "write/protocols/otlp_dictionary.h"
+#include "write/protocols/proto/otlp.pb-c.h"
+
+/* Comments of a profile that become attributes; further ones are left out. */
+#define COMMENTS_MAX 64
+/* Those, and the frames to drop and to keep, and the URL of documentation. */
+#define PROFILE_ATTRIBUTES_MAX (COMMENTS_MAX + 3)
+#define ID_SIZE 16
+
+/* Numbers of fields of what is put together here and not by the generated code: samples, of which
+ * there are many, and the messages around them. */
+struct fields {
+    uint64_t resources;
+    uint64_t dictionary;
+    uint64_t resource;
+    uint64_t resource_attributes;
+    uint64_t scopes;
+    uint64_t scope;
+    uint64_t profiles;
+    uint64_t samples;
+    uint64_t stack;
+    uint64_t attributes;
+    uint64_t values;
+};
+
+struct otlp_encoder {
+    struct otlp_options o;
+    struct fields fields;
+    struct rng rng;
+    struct scratch *scratch;
+    struct otlp_dictionary dictionary;
+    struct buf resources; /* fields of the request */
+    struct buf scope;     /* of the profile at hand, as are the others */
+    struct buf profile;
+    struct buf resource;
+    struct buf common;
+    size_t profiles;
+};
+
+/* A sample without its value: a part of `common`. */
+struct sample {
+    size_t at;
+    size_t n;
+};
+
+/* A profile that is being added. */
+struct adding {
+    struct otlp_encoder *e;
+    const struct series *series;
+    const struct profile *profile;
+    struct pprof_index x;
+    struct otlp_lookup lookup;
+    struct sample *samples;
+    size_t n_samples;
+    int64_t *values; /* of each sample, in the order of the types */
+    uint32_t *labels;
+    Otlp__Profile head; /* what all messages Profile have in common */
+    Otlp__ValueType period_type;
+    uint32_t attributes[PROFILE_ATTRIBUTES_MAX];
+    struct err *err;
+};
+
+/* ---- the object ------------------------------------------------------------------------------ */
+
+static void find_fields(struct fields *f)
+{
+    const ProtobufCMessageDescriptor *sample = &otlp__sample__descriptor;
+    *f = (struct fields){
+        .resources = otlp_field(&otlp__export_request__descriptor, "resource_profiles"),
+        .dictionary = otlp_field(&otlp__export_request__descriptor, "dictionary"),
+        .resource = otlp_field(&otlp__resource_profiles__descriptor, "resource"),
+        .resource_attributes = otlp_field(&otlp__resource__descriptor, "attributes"),
+        .scopes = otlp_field(&otlp__resource_profiles__descriptor, "scope_profiles"),
+        .scope = otlp_field(&otlp__scope_profiles__descriptor, "scope"),
+        .profiles = otlp_field(&otlp__scope_profiles__descriptor, "profiles"),
+        .samples = otlp_field(&otlp__profile__descriptor, "samples"),
+        .stack = otlp_field(sample, "stack_index"),
+        .attributes = otlp_field(sample, "attribute_indices"),
+        .values = otlp_field(sample, "values"),
+    };
+}
+
+struct otlp_encoder *otlp_encoder_new(const struct otlp_options *o, struct err *err)
+{
+    struct otlp_encoder *e = calloc(1, sizeof(*e));
+    if (e == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    e->o = *o;
+    find_fields(&e->fields);
+    rng_seed_random(&e->rng);
+    struct buf *bufs[] = {&e->resources, &e->scope, &e->profile, &e->resource, &e->common};
+    for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++) {
+        buf_init(bufs[i], o->work_max);
+    }
+    e->scratch = scratch_new();
+    bool ok = otlp_dictionary_init(&e->dictionary, o->work_max, err);
+    if (ok && e->scratch == NULL) {
+        ok = err_memory(err);
+    }
+    return ok ? e : otlp_encoder_free(e);
+}
+
+struct otlp_encoder *otlp_encoder_free(struct otlp_encoder *e)
+{
+    if (e != NULL) {
+        otlp_dictionary_done(&e->dictionary);
+        scratch_free(e->scratch);
+        buf_done(&e->resources);
+        buf_done(&e->scope);
+        buf_done(&e->profile);
+        buf_done(&e->resource);
+        buf_done(&e->common);
+        free(e);
+    }
+    return NULL;
+}
+
+size_t otlp_encoder_profiles(const struct otlp_encoder *e)
+{
+    return e->profiles;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* A label without a value, a number and a unit is none, as for google/pprof. */
+static bool add_label(struct adding *a, struct sv message, size_t *n)
+{
+    uint64_t v[LABEL_NUM_UNIT + 1] = {0};
+    wire_read_numbers(message, v, LABEL_NUM_UNIT + 1);
+    struct otlp_label label = {.key = pprof_string(&a->x, v[LABEL_KEY]),
+                               .is_number = v[LABEL_STR] == 0,
+                               .text = pprof_string(&a->x, v[LABEL_STR]),
+                               .number = (int64_t)v[LABEL_NUM]};
+    if (label.is_number) {
+        label.unit = pprof_string(&a->x, v[LABEL_NUM_UNIT]);
+    }
+    return (label.is_number && v[LABEL_NUM] == 0 && v[LABEL_NUM_UNIT] == 0) ||
+           otlp_label_attribute(&a->e->dictionary, &label, &a->labels[(*n)++], a->err);
+}
+
+/* Puts what the sample has besides its values into `common`. */
+static bool put_common(struct adding *a, uint32_t stack, size_t n_labels)
+{
+    unsigned char bytes[WIRE_NUMBER_MAX];
+    struct buf *out = &a->e->common;
+    size_t n = 0;
+    if (stack != 0) {
+        wire_put_number(out, a->e->fields.stack, stack);
+    }
+    for (size_t i = 0; i < n_labels; i++) {
+        n += wire_encode(a->labels[i], bytes);
+    }
+    if (n > 0) {
+        wire_put_head(out, a->e->fields.attributes, n);
+    }
+    for (size_t i = 0; i < n_labels; i++) {
+        buf_append(out, bytes, wire_encode(a->labels[i], bytes));
+    }
+    return buf_ok(out) ||
+           err_set(a->err, buf_too_big(out) ? ERR_LIMIT : ERR_MEMORY, "no room for its samples");
+}
+
+static bool add_sample(struct adding *a, struct sv message)
+{
+    size_t types = a->x.summary.n[PROFILE_SAMPLE_TYPE];
+    int64_t *values = a->values + a->n_samples * types;
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    size_t n_values = 0;
+    size_t n_labels = 0;
+    uint32_t stack;
+    if (!otlp_lookup_stack(&a->lookup, message, &stack)) {
+        return false;
+    }
+    while (wire_next(&r, &f)) {
+        struct wire_numbers numbers = wire_numbers_of(&f);
+        uint64_t v;
+        while (f.number == SAMPLE_VALUE && wire_numbers_next(&numbers, &v)) {
+            values[n_values++] = (int64_t)v;
+        }
+        if (f.number == SAMPLE_LABEL && !add_label(a, f.bytes, &n_labels)) {
+            return false;
+        }
+    }
+    struct sample *s = &a->samples[a->n_samples++];
+    s->at = a->e->common.len;
+    bool ok = put_common(a, stack, n_labels);
+    s->n = a->e->common.len - s->at;
+    return ok;
+}
+
+static bool add_samples(struct adding *a)
+{
+    const size_t *n = a->x.summary.n;
+    struct wire_reader r = wire_reader_of(a->x.plain);
+    struct wire_field f = {.number = 0};
+    struct scratch *s = a->e->scratch;
+    a->samples = scratch_array(s, n[PROFILE_SAMPLE], sizeof(*a->samples));
+    a->values = scratch_array(s, n[PROFILE_SAMPLE] * n[PROFILE_SAMPLE_TYPE], sizeof(*a->values));
+    a->labels = scratch_array(s, a->lookup.longest_sample, sizeof(*a->labels));
+    if (a->samples == NULL || a->values == NULL || a->labels == NULL) {
+        return err_memory(a->err);
+    }
+    buf_clear(&a->e->common);
+    while (wire_next(&r, &f)) {
+        if (f.number == PROFILE_SAMPLE && !add_sample(a, f.bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Appends the samples with the values of one type. */
+static void put_samples(const struct adding *a, size_t type, struct buf *out)
+{
+    const struct fields *fields = &a->e->fields;
+    size_t types = a->x.summary.n[PROFILE_SAMPLE_TYPE];
+    unsigned char value[WIRE_NUMBER_MAX];
+    for (size_t i = 0; i < a->n_samples; i++) {
+        const struct sample *s = &a->samples[i];
+        size_t n = wire_encode((uint64_t)a->values[i * types + type], value);
+        wire_put_head(out, fields->samples, s->n + wire_bytes_size(n));
+        buf_append(out, a->e->common.data + s->at, s->n);
+        wire_put_bytes(out, fields->values, value, n);
+    }
+}
+
+/* ---- the profile ----------------------------------------------------------------------------- */
+
+/* Adds an attribute of the profile, unless it is empty. */
+static bool add_text(struct adding *a, const char *key, uint64_t place)
+{
+    struct sv text = pprof_string(&a->x, place);
+    return text.n == 0 || a->head.n_attribute_indices == PROFILE_ATTRIBUTES_MAX ||
+           otlp_text_attribute(&a->e->dictionary, key, text,
+                               &a->attributes[a->head.n_attribute_indices++], a->err);
+}
+
+static bool add_comments(struct adding *a)
+{
+    struct wire_reader r = wire_reader_of(a->x.plain);
+    struct wire_field f = {.number = 0};
+    unsigned n = 0;
+    while (wire_next(&r, &f)) {
+        struct wire_numbers numbers = wire_numbers_of(&f);
+        uint64_t place;
+        while (f.number == PROFILE_COMMENT && wire_numbers_next(&numbers, &place)) {
+            char key[64];
+            (void)snprintf(key, sizeof(key), "pprof.profile.comment.%u", n++);
+            if (!add_text(a, key, place)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The window. A delta's is the agent's; others have the times that the program wrote, as far as it
+ * did. */
+static void set_times(struct adding *a)
+{
+    const struct pprof_summary *s = &a->x.summary;
+    const struct profile *p = a->profile;
+    bool own = !p->is_delta && s->time_ns > 0;
+    int64_t duration = p->is_delta ? p->until_ns - p->from_ns : s->duration_ns;
+    a->head.time_unix_nano = (uint64_t)(own ? s->time_ns : p->from_ns);
+    a->head.duration_nano = duration > 0 ? (uint64_t)duration : 0;
+}
+
+static bool make_head(struct adding *a)
+{
+    const struct pprof_summary *s = &a->x.summary;
+    uint64_t v[PROFILE_FIELDS] = {0};
+    otlp__profile__init(&a->head);
+    otlp__value_type__init(&a->period_type);
+    wire_read_numbers(a->x.plain, v, PROFILE_FIELDS);
+    a->head.attribute_indices = a->attributes;
+    a->head.period = s->period;
+    set_times(a);
+    if (s->period_type.type != 0 || s->period_type.unit != 0) {
+        a->head.period_type = &a->period_type;
+    }
+    return otlp_lookup_string(&a->lookup, s->period_type.type, &a->period_type.type_strindex) &&
+           otlp_lookup_string(&a->lookup, s->period_type.unit, &a->period_type.unit_strindex) &&
+           add_text(a, "pprof.profile.drop_frames", v[PROFILE_DROP_FRAMES]) &&
+           add_text(a, "pprof.profile.keep_frames", v[PROFILE_KEEP_FRAMES]) &&
+           add_text(a, "pprof.profile.doc_url", v[PROFILE_DOC_URL]) && add_comments(a);
+}
+
+/* An id of the series, the window and the bytes, so that a request that is repeated has the same
+ * ids. Never 0, which would be none. */
+static void make_id(const struct adding *a, size_t type, uint8_t out[ID_SIZE])
+{
+    const struct profile *p = a->profile;
+    uint64_t seed = 0;
+    char text[160];
+    for (size_t i = 0; i < a->series->n; i++) {
+        const struct series_label *l = &a->series->at[i];
+        seed = hash_bytes(l->value.p, l->value.n, hash_bytes(l->name.p, l->name.n, seed));
+    }
+    int n =
+        snprintf(text, sizeof(text), "%" PRIx32 " %" PRIx32 " %zx %" PRIx64 " %" PRIx64 " %u %zu",
+                 libdeflate_crc32(0, p->data, p->size), libdeflate_adler32(1, p->data, p->size),
+                 p->size, (uint64_t)p->from_ns, (uint64_t)p->until_ns, p->salt, type);
+    uint64_t half[2] = {hash_bytes(text, (size_t)n, seed) | 1, hash_bytes(text, (size_t)n, ~seed)};
+    memcpy(out, half, ID_SIZE);
+}
+
+/* Appends the message Profile of one sample type to those of the scope. */
+static bool put_profile(struct adding *a, size_t type)
+{
+    struct otlp_encoder *e = a->e;
+    const struct pprof_value_type *names = &a->x.summary.types[type];
+    uint8_t id[ID_SIZE];
+    Otlp__Profile p = a->head;
+    Otlp__ValueType value = OTLP__VALUE_TYPE__INIT;
+    if (!otlp_lookup_string(&a->lookup, names->type, &value.type_strindex) ||
+        !otlp_lookup_string(&a->lookup, names->unit, &value.unit_strindex)) {
+        return false;
+    }
+    make_id(a, type, id);
+    p.sample_type = &value;
+    p.profile_id = (ProtobufCBinaryData){.len = ID_SIZE, .data = id};
+    if (e->o.original_payload && type == 0) {
+        static uint8_t format[] = {'p', 'p', 'r', 'o', 'f'};
+        p.original_payload_format = (ProtobufCBinaryData){.len = sizeof(format), .data = format};
+        p.original_payload =
+            (ProtobufCBinaryData){.len = a->profile->size, .data = (uint8_t *)a->profile->data};
+    }
+    buf_clear(&e->profile);
+    otlp_pack(&e->profile, &p.base);
+    put_samples(a, type, &e->profile);
+    wire_put_bytes(&e->scope, e->fields.profiles, e->profile.data, e->profile.len);
+    return (buf_ok(&e->profile) && buf_ok(&e->scope)) || err_set(a->err, ERR_LIMIT, "too large");
+}
+
+/* ---- resource and scope ---------------------------------------------------------------------- */
+
+struct sv otlp_attribute(const struct config_pairs *own, struct sv label)
+{
+    static const struct config_pair defaults[] = {
+        {LABEL_SERVICE_NAME, "service.name"},
+        {LABEL_INSTANCE, "service.instance.id"},
+        {"service_namespace", "service.namespace"},
+        {"service_version", "service.version"},
+        {"cluster", "k8s.cluster.name"},
+        {"namespace", "k8s.namespace.name"},
+        {"pod", "k8s.pod.name"},
+        {"container", "k8s.container.name"},
+        {"node", "k8s.node.name"},
+        {"hostname", "host.name"},
+    };
+    for (size_t i = 0; i < own->n; i++) {
+        if (sv_eq_str(label, own->at[i].name)) {
+            return sv_from(own->at[i].value);
+        }
+    }
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+        if (sv_eq_str(label, defaults[i].name)) {
+            return sv_from(defaults[i].value);
+        }
+    }
+    return label;
+}
+
+static void init_pair(Otlp__KeyValue *pair, Otlp__AnyValue *any, struct sv key, struct sv value)
+{
+    otlp__key_value__init(pair);
+    otlp__any_value__init(any);
+    any->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+    any->string_value =
+        (ProtobufCBinaryData){.len = value.n, .data = (uint8_t *)(uintptr_t)value.p};
+    pair->key = (ProtobufCBinaryData){.len = key.n, .data = (uint8_t *)(uintptr_t)key.p};
+    pair->value = any;
+}
+
+/* The attribute of a label, "" if it is none. Keys must not repeat: an attribute that the table
+ * makes comes before a label of that name, and then the first in the order of the labels. */
+static struct sv attribute_of(const struct adding *a, size_t i)
+{
+    const struct config_pairs *own = a->e->o.attributes;
+    const struct series *s = a->series;
+    struct sv key = otlp_attribute(own, s->at[i].name);
+    if (key.n == 0 || sv_starts_with(s->at[i].name, SV("__"))) {
+        return SV("");
+    }
+    bool mapped = !sv_eq(key, s->at[i].name);
+    for (size_t k = 0; k < s->n; k++) {
+        bool wins = k < i ? mapped == !sv_eq(key, s->at[k].name) : false;
+        wins = wins || (!mapped && !sv_eq(key, s->at[k].name));
+        if (k != i && wins && sv_eq(otlp_attribute(own, s->at[k].name), key)) {
+            return SV("");
+        }
+    }
+    return key;
+}
+
+static void put_resource(struct adding *a)
+{
+    struct otlp_encoder *e = a->e;
+    struct buf *out = &e->resource;
+    buf_clear(out);
+    for (size_t i = 0; i < a->series->n; i++) {
+        Otlp__KeyValue pair;
+        Otlp__AnyValue any;
+        struct sv key = attribute_of(a, i);
+        if (key.n > 0) {
+            init_pair(&pair, &any, key, a->series->at[i].value);
+            buf_clear(&e->profile);
+            otlp_pack(&e->profile, &pair.base);
+            wire_put_bytes(out, e->fields.resource_attributes, e->profile.data, e->profile.len);
+        }
+    }
+}
+
+/* Begins the message ScopeProfiles. */
+static void put_scope(struct adding *a)
+{
+    static uint8_t name[] = OTLP_SCOPE;
+    static uint8_t version[] = PROFPULL_VERSION;
+    struct otlp_encoder *e = a->e;
+    Otlp__Scope scope = OTLP__SCOPE__INIT;
+    Otlp__KeyValue pair;
+    Otlp__KeyValue *pairs[] = {&pair};
+    Otlp__AnyValue any;
+    scope.name = (ProtobufCBinaryData){.len = sizeof(name) - 1, .data = name};
+    scope.version = (ProtobufCBinaryData){.len = sizeof(version) - 1, .data = version};
+    init_pair(&pair, &any, SV(OTLP_TYPE_ATTRIBUTE), a->series->type);
+    scope.attributes = pairs;
+    scope.n_attributes = a->series->type.n > 0;
+    buf_clear(&e->profile);
+    otlp_pack(&e->profile, &scope.base);
+    buf_clear(&e->scope);
+    wire_put_bytes(&e->scope, e->fields.scope, e->profile.data, e->profile.len);
+}
+
+/* Appends the message ResourceProfiles to those of the request; the last step. */
+static bool put_resource_profiles(struct adding *a)
+{
+    struct otlp_encoder *e = a->e;
+    struct buf *out = &e->resources;
+    put_resource(a);
+    size_t n = wire_bytes_size(e->resource.len) + wire_bytes_size(e->scope.len);
+    if (!buf_ok(&e->resource) || wire_bytes_size(n) > e->o.work_max - out->len) {
+        return err_set(a->err, ERR_LIMIT, "the request is full");
+    }
+    wire_put_head(out, e->fields.resources, n);
+    wire_put_bytes(out, e->fields.resource, e->resource.data, e->resource.len);
+    wire_put_bytes(out, e->fields.scopes, e->scope.data, e->scope.len);
+    return buf_ok(out) || err_memory(a->err);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool add_plain(struct adding *a, struct sv plain)
+{
+    struct pprof_summary summary;
+    struct otlp_encoder *e = a->e;
+    uint32_t mapping;
+    if (!pprof_check(plain, &summary, a->err) ||
+        !pprof_small_enough(summary.n, "request", a->err) ||
+        !pprof_index(&a->x, e->scratch, plain, &summary, rng_next(&e->rng), a->err) ||
+        !otlp_lookup_init(&a->lookup, &e->dictionary, &a->x, e->scratch, a->err)) {
+        return false;
+    }
+    for (size_t i = 0; i < summary.n[PROFILE_MAPPING]; i++) {
+        if (!otlp_lookup_mapping(&a->lookup, i, &mapping)) {
+            return false;
+        }
+    }
+    if (!make_head(a) || !add_samples(a)) {
+        return false;
+    }
+    put_scope(a);
+    for (size_t i = 0; i < summary.n[PROFILE_SAMPLE_TYPE]; i++) {
+        if (!put_profile(a, i)) {
+            return false;
+        }
+    }
+    return put_resource_profiles(a);
+}
+
+bool otlp_encoder_add(struct otlp_encoder *e, const struct series *s, const struct profile *p,
+                      struct err *err)
+{
+    struct adding a = {.e = e, .series = s, .profile = p, .err = err};
+    struct sv body = {.p = p->data, .n = p->size};
+    struct sv plain;
+    size_t n[OTLP_TABLES];
+    for (size_t i = 0; i < OTLP_TABLES; i++) {
+        n[i] = e->dictionary.tables[i].n;
+    }
+    scratch_reset(e->scratch);
+    bool ok = gzip_plain(e->scratch, body, OTLP_PROFILE_MAX, gzip_claim(body), &plain, err);
+    if (ok && plain.n > OTLP_PROFILE_MAX) {
+        ok = err_set(err, ERR_LIMIT, "larger than %zu bytes", OTLP_PROFILE_MAX);
+    }
+    ok = ok && add_plain(&a, plain);
+    for (size_t i = 0; !ok && i < OTLP_TABLES; i++) {
+        merge_table_truncate(&e->dictionary.tables[i], n[i]);
+    }
+    e->profiles += ok ? a.x.summary.n[PROFILE_SAMPLE_TYPE] : 0;
+    return ok;
+}
+
+bool otlp_encoder_write(const struct otlp_encoder *e, struct buf *out, struct err *err)
+{
+    struct buf dictionary;
+    buf_init(&dictionary, e->o.work_max);
+    otlp_dictionary_write(&e->dictionary, &dictionary);
+    buf_append(out, e->resources.data, e->resources.len);
+    wire_put_bytes(out, e->fields.dictionary, dictionary.data, dictionary.len);
+    bool ok = buf_ok(out) && buf_ok(&dictionary);
+    buf_done(&dictionary);
+    return ok || err_set(err, ERR_LIMIT, "the request has no room");
+}
