@@ -315,6 +315,12 @@ struct config_endpoint {
     unsigned otlp_compression;   /* enum config_otlp_compression */
     bool otlp_original_payload;
     struct config_pairs otlp_attributes; /* labels and what they become, over the defaults */
+    /* Labels of samples. */
+    struct config_strings sample_drop;
+    struct config_strings sample_keep; /* not none: all others are dropped */
+    struct config_pairs sample_rename;
+    unsigned sample_names_max; /* of one sample; 0: any number */
+    bool sample_repair;
     struct config_pairs external_labels; /* of this endpoint: its own over the global ones */
     struct config_pairs own_labels;      /* as the file gives them */
     struct config_label_limits label_limits;

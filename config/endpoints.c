@@ -274,6 +274,26 @@ static bool is_store(const void *record)
     return p != NULL && p->is_store;
 }
 
+/* ---- labels of samples ----------------------------------------------------------------------- */
+
+#define SAMPLE_NAMES_DEFAULT 6 /* Pyroscope's 30, less the 24 of label_limits.max_names */
+#define SAMPLE_NAMES_UNSET UINT32_MAX
+
+static const struct range range_sample_names = {0, 1024};
+static const struct pairs_kind pairs_renamed = {.name = &text_nonempty, .value = &text_nonempty};
+
+static const struct field sample_rows[] = {
+    ROW(config_endpoint, "drop", sample_drop, &kind_strings, .arg = &text_nonempty,
+        .optional = true),
+    ROW(config_endpoint, "keep", sample_keep, &kind_strings, .arg = &text_nonempty,
+        .optional = true),
+    ROW(config_endpoint, "rename", sample_rename, &kind_pairs, .arg = &pairs_renamed),
+    ROW(config_endpoint, "max_names", sample_names_max, &kind_unsigned, .arg = &range_sample_names,
+        .initial.number = SAMPLE_NAMES_UNSET),
+    ROW(config_endpoint, "repair", sample_repair, &kind_bool, .initial.on = true),
+};
+static const struct schema schema_sample_labels = SCHEMA(sample_rows, 0);
+
 /* ---- an endpoint ----------------------------------------------------------------------------- */
 
 static bool has_path(const struct config_protocol *p, struct sv url)
@@ -407,6 +427,7 @@ static const struct field endpoint_rows[] = {
     PART("otlp", &kind_mapping, .arg = &schema_otlp, .when = is_otlp),
     /* The protocol's unless it is given: see endpoints_complete(). */
     ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency),
+    PART("sample_labels", &kind_mapping, .arg = &schema_sample_labels),
     ROW(config_endpoint, "label_limits", label_limits, &kind_mapping, .arg = &schema_label_limits),
     ROW(config_endpoint, NULL, http, &kind_mapping, .arg = &schema_http),
 };
@@ -602,6 +623,10 @@ static void complete(struct config_endpoint *e)
     const struct config_protocol *p = e->protocol != NULL ? e->protocol : &none;
     if (e->concurrency == 0) {
         e->concurrency = p->concurrency != 0 ? p->concurrency : CONFIG_CONCURRENCY;
+    }
+    if (e->sample_names_max == SAMPLE_NAMES_UNSET) {
+        bool limited = p->reads_sample_labels && e->sample_repair;
+        e->sample_names_max = limited ? SAMPLE_NAMES_DEFAULT : 0;
     }
     if (e->retention_max_age_ms == UNSET_MS) {
         e->retention_max_age_ms = p->max_age_ms;

@@ -23,10 +23,11 @@ struct config_protocol {
     /* What it keeps unless the endpoint says otherwise; 0: all. */
     int64_t max_age_ms;
     uint64_t max_bytes;
-    unsigned concurrency; /* unless the endpoint says otherwise; 0: CONFIG_CONCURRENCY */
-    bool is_store;        /* it has the keys of `store` */
-    bool is_otlp;         /* it has the keys of `otlp` */
-    bool takes_jfr;       /* besides pprof, which all protocols take */
+    unsigned concurrency;     /* unless the endpoint says otherwise; 0: CONFIG_CONCURRENCY */
+    bool reads_sample_labels; /* its servers make labels of those of samples, and refuse profiles */
+    bool is_store;            /* it has the keys of `store` */
+    bool is_otlp;             /* it has the keys of `otlp` */
+    bool takes_jfr;           /* besides pprof, which all protocols take */
 };
 
 /* The protocol of a URL that can mean only one: file://, store://, or the path of a method. NULL if

@@ -23,23 +23,31 @@ struct profile *profile_new(struct labels *labels, char *data, size_t size)
     return p;
 }
 
+struct profile *profile_with(const struct profile *p, char *data, size_t size)
+{
+    struct profile *other = profile_new(labels_ref(p->labels), data, size);
+    if (other == NULL) {
+        return NULL;
+    }
+    other->from_ns = p->from_ns;
+    other->until_ns = p->until_ns;
+    other->scraped_ms = p->scraped_ms;
+    other->is_delta = p->is_delta;
+    other->is_pushed = p->is_pushed;
+    other->format = p->format;
+    other->job = p->job;
+    other->salt = p->salt;
+    return other;
+}
+
 struct profile *profile_copy(const struct profile *p)
 {
     char *data = malloc(p->size > 0 ? p->size : 1);
-    struct profile *copy = data != NULL ? profile_new(labels_ref(p->labels), data, p->size) : NULL;
-    if (copy == NULL) {
+    if (data == NULL) {
         return NULL;
     }
     memcpy(data, p->data, p->size);
-    copy->from_ns = p->from_ns;
-    copy->until_ns = p->until_ns;
-    copy->scraped_ms = p->scraped_ms;
-    copy->is_delta = p->is_delta;
-    copy->is_pushed = p->is_pushed;
-    copy->format = p->format;
-    copy->job = p->job;
-    copy->salt = p->salt;
-    return copy;
+    return profile_with(p, data, p->size);
 }
 
 void profile_set_labels(struct profile *p, struct labels *labels)

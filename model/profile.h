@@ -39,6 +39,9 @@ struct profile {
 struct profile *profile_new(struct labels *labels, char *data, size_t size);
 /* A profile of its own with the same bytes and labels. NULL if out of memory. */
 struct profile *profile_copy(const struct profile *p);
+/* One with the same labels and window and other bytes (malloc'd), which it takes over. NULL if out
+ * of memory. */
+struct profile *profile_with(const struct profile *p, char *data, size_t size);
 /* Replaces its labels; takes over the reference. Only while there is no other reference. */
 void profile_set_labels(struct profile *p, struct labels *labels);
 struct profile *profile_ref(struct profile *p);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "write/advice.h"
 #include "write/batch.h"
+#include "write/sample_labels.h"
 
 /* Of a longer response the rest is not waited for: the connection is closed instead. */
 #define DRAIN_MAX ((size_t)64 * 1024)
@@ -18,6 +19,7 @@ void attempt_free(struct attempt *a)
     exchange_done(&a->exchange);
     series_done(&a->series);
     profile_unref(a->profile);
+    profile_unref(a->outgoing);
     sink_unref(a->sink);
     config_unref(a->owner);
     free(a);
@@ -188,7 +190,7 @@ static enum request_status start_http(struct attempt *a)
     struct destination *d = a->destination;
     struct request_input in = {.endpoint = a->config,
                                .series = &a->series,
-                               .profile = a->profile,
+                               .profile = a->outgoing,
                                .boundary = &d->boundary,
                                .rng = &d->rng};
     enum request_status status = request_build(&a->exchange.request, &in);
@@ -245,7 +247,7 @@ static void attempt_deliver(struct work *w)
     struct delivery *all[SINK_BATCH_MAX];
     if (a->sink->deliver_all == NULL) {
         if (!atomic_load(&a->abandoned)) {
-            a->protocol->deliver(a->sink, &a->series, a->profile, &a->answer);
+            a->protocol->deliver(a->sink, &a->series, a->outgoing, &a->answer);
         }
         return;
     }
@@ -272,7 +274,7 @@ static enum request_status start_delivery(struct attempt *a)
         .home = a->destination->options->loop, .run = attempt_deliver, .done = attempt_delivered};
     atomic_init(&a->abandoned, false);
     a->delivery =
-        (struct delivery){.series = &a->series, .profile = a->profile, .answer = &a->answer};
+        (struct delivery){.series = &a->series, .profile = a->outgoing, .answer = &a->answer};
     if (a->sink->deliver_all != NULL) {
         add_waiting(a->sink, &a->delivery);
     }
@@ -303,6 +305,7 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
     a->protocol = d->protocol;
     a->item = it;
     a->profile = profile_ref(p);
+    a->outgoing = sample_labels_apply(d->sample_labels, d->config, p, send_item_attempt(it) == 1);
     a->start_ms = now_ms;
     TAILQ_INSERT_TAIL(&d->attempts, a, link);
     return a;

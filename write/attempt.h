@@ -41,7 +41,8 @@ struct attempt {
     TAILQ_ENTRY(attempt) link;
     TAILQ_ENTRY(attempt) waits; /* for company (batch.c) */
     struct send_item *item;
-    struct profile *profile; /* a reference of its own, for a file may outlive the item */
+    struct profile *profile;  /* a reference of its own, for a file may outlive the item */
+    struct profile *outgoing; /* what is sent: the same, or with other labels in its samples */
     struct series series;
     int64_t start_ms;
     struct answer answer;

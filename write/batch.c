@@ -217,7 +217,7 @@ static void send_batch(struct batcher *b, struct attempt *const *all, size_t n)
     for (size_t i = 0; i < n; i++) {
         t->at[i] = all[i];
         t->endpoint = all[i]->config; /* the same for all */
-        t->parts[i] = (struct request_part){.series = &all[i]->series, .profile = all[i]->profile};
+        t->parts[i] = (struct request_part){.series = &all[i]->series, .profile = all[i]->outgoing};
     }
     TAILQ_INSERT_TAIL(&b->batches, t, link);
     b->n_batches++;
@@ -244,7 +244,7 @@ static size_t collect(struct attempt *first, struct attempt **ret, bool *ret_ful
         if (a->config != first->config || !sv_eq(a->series.tenant, first->series.tenant)) {
             continue;
         }
-        size_t more = protocol->weigh(first->config, a->profile);
+        size_t more = protocol->weigh(first->config, a->outgoing);
         *ret_full = n == BATCH_PROFILES_MAX || (n > 0 && more > max - weight);
         if (!*ret_full) {
             ret[n++] = a;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "write/batch.h"
 #include "write/queue/merging.h"
+#include "write/sample_labels.h"
 #include "write/writer_private.h"
 
 static void writer_on_timer(void *arg)
@@ -69,7 +70,7 @@ bool destination_open_sink(const struct writer_options *o, const struct config_e
 static bool make_parts(struct destination *d, struct err *err)
 {
     struct writer *w = d->writer;
-    if (d->queue == NULL || d->timer == NULL) {
+    if (d->queue == NULL || d->timer == NULL || d->sample_labels == NULL) {
         return err_memory(err);
     }
     if (d->config->spool_directory != NULL && !make_spool(d, err)) {
@@ -117,6 +118,7 @@ struct destination *destination_new(struct writer *w, const struct config *owner
     report_init(&d->report, w->options.log, w->options.metrics, name);
     atomic_init(&d->flushed, false);
     atomic_init(&d->leave_ms, INT64_MAX);
+    d->sample_labels = sample_labels_new(w->options.metrics, name);
     d->queue = send_queue_new(config, rng_next(&d->rng));
     d->timer = loop_timer_new(w->options.loop, writer_on_timer, d);
     if (!make_parts(d, err)) {
@@ -166,6 +168,7 @@ struct destination *destination_free(struct destination *d)
     destination_empty(d);
     loop_timer_free(d->timer);
     sink_thread_free(d->sink_thread);
+    sample_labels_free(d->sample_labels);
     config_unref(d->owner);
     config_unref(d->wanted_owner);
     free(d->name);

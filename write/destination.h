@@ -25,6 +25,7 @@
 
 struct attempt;
 struct batcher;
+struct sample_labels;
 struct destination;
 struct writer;
 
@@ -124,7 +125,8 @@ struct destination {
     struct rng rng;
     struct loop_timer *timer;
     struct attempt_list attempts; /* in flight */
-    struct batcher *batcher;      /* NULL: each of them is a request of its own */
+    struct sample_labels *sample_labels;
+    struct batcher *batcher; /* NULL: each of them is a request of its own */
     struct report report;
 
     /* Guarded by the writer's table lock: the configuration that the loop is to take over, if it is

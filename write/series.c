@@ -154,6 +154,21 @@ static struct sv wire_name(struct build *b, struct sv name)
     return (struct sv){.p = copy, .n = rewrite_name(name, dots, copy)};
 }
 
+bool series_put_name(enum series_names names, struct sv name, struct buf *out)
+{
+    bool dots = names == SERIES_NAMES_DOTTED;
+    if (names == SERIES_NAMES_ALL) {
+        return utf8_repair(name, out);
+    }
+    if (name_fits(name, dots)) {
+        return buf_append(out, name.p, name.n);
+    }
+    char *text = malloc(name.n + 2);
+    bool ok = text != NULL && buf_append(out, text, rewrite_name(name, dots, text));
+    free(text);
+    return ok;
+}
+
 /* ---- gathering ------------------------------------------------------------------------------- */
 
 static uint8_t worth_of(const struct candidate *c)

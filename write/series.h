@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/labels.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -92,6 +93,8 @@ struct series {
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
                   const struct config_label_limits *limits, const struct series_rules *rules);
 void series_done(struct series *s);
+/* Appends a name as the rules have it; false if out of memory. */
+bool series_put_name(enum series_names names, struct sv name, struct buf *out);
 /* The value of a label, or an empty view. */
 struct sv series_get(const struct series *s, const char *name);
 /* Drops the label that is worth least; false if only `__name__`, `__delta__` and service_name are

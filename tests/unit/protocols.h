@@ -6,10 +6,12 @@
 
 #include "config/protocol.h"
 
-static const struct config_protocol testing_push = {.name = "push",
-                                                    .paths = {"/push.v1.PusherService/Push"}};
-static const struct config_protocol testing_ingest = {
-    .name = "ingest", .paths = {"/ingest", "/api/v1/profile"}, .takes_jfr = true};
+static const struct config_protocol testing_push = {
+    .name = "push", .paths = {"/push.v1.PusherService/Push"}, .reads_sample_labels = true};
+static const struct config_protocol testing_ingest = {.name = "ingest",
+                                                      .paths = {"/ingest", "/api/v1/profile"},
+                                                      .takes_jfr = true,
+                                                      .reads_sample_labels = true};
 static const struct config_protocol testing_file = {
     .name = "file", .scheme = "file", .takes_jfr = true};
 static const struct config_protocol testing_profefe = {.name = "profefe",

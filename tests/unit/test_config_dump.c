@@ -110,6 +110,9 @@ static const char minimal_dump[] = "global:\n"
     "  queue:\n"
     "    max_bytes: 128MiB\n"
     "  concurrency: 16\n"
+    "  sample_labels:\n"
+    "    max_names: 6\n"
+    "    repair: true\n"
     "  label_limits:\n"
     "    max_names: 24\n"
     "    max_name_length: 1024\n"
@@ -201,7 +204,8 @@ static const char full[] =
     "  enable_http2: false\n"
     "- {url: 'http://z', name: four, protocol: otlp, otlp: {max_request_size: 1MiB, compression: "
     "none,"
-    "   original_payload: true, resource_attributes: {job: '', team: team.name}}}\n";
+    "   original_payload: true, resource_attributes: {job: '', team: team.name}}, "
+    "sample_labels: {drop: [a], keep: [b, c], rename: {b: d}, max_names: 3, repair: false}}\n";
 
 static void every_key_is_dumped_and_no_secret(void **state)
 {
@@ -365,7 +369,14 @@ static void every_key_is_dumped_and_no_secret(void **state)
         "    resource_attributes:\n"
         "      \"job\": \"\"\n"
         "      \"team\": \"team.name\"\n"
-        "  concurrency: 128\n",
+        "  concurrency: 128\n"
+        "  sample_labels:\n"
+        "    drop: [\"a\"]\n"
+        "    keep: [\"b\", \"c\"]\n"
+        "    rename:\n"
+        "      \"b\": \"d\"\n"
+        "    max_names: 3\n"
+        "    repair: false\n",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         CHECK_CONTAINS(got, parts[i], "");

@@ -580,6 +580,11 @@ static void mistakes_in_endpoints(void **state)
         {WRITE("  protocol: otlp\n  otlp: {max_request_size: 64KiB, compression: none, "
                "original_payload: true, resource_attributes: {pod: '', a b: c}}\n"),
          ""},
+        {WRITE("  sample_labels: {max_names: 1025, drop: ['']}\n"),
+         "f:4:30: write[0].sample_labels.max_names: expected a whole number from 0 to 1024, got "
+         "\"1025\"\n"
+         "f:4:43: write[0].sample_labels.drop[0]: expected a string that is not empty, got "
+         "\"\"\n"},
         {WRITE("  otlp: {compression: none}\n"),
          "f:4:9: write[0].otlp: has no effect without protocol: otlp\n"},
         {WRITE("  protocol: otlp\n  otlp: {compression: zstd, max_request_size: 1KiB}\n"),

@@ -336,7 +336,10 @@ static const struct readback *ingest_readback(const char *url)
 /* ---- the row --------------------------------------------------------------------------------- */
 
 const struct protocol protocol_ingest = {
-    .config = {.name = "ingest", .paths = {INGEST_PATH, INGEST_DEEPFLOW_BASE}, .takes_jfr = true},
+    .config = {.name = "ingest",
+               .paths = {INGEST_PATH, INGEST_DEEPFLOW_BASE},
+               .takes_jfr = true,
+               .reads_sample_labels = true},
     .labels = {.names = SERIES_NAMES_PLAIN, .in_braces = true},
     .build = ingest_build,
     .readback_of_url = ingest_readback,

@@ -26,7 +26,9 @@ type Profile struct {
 	TimeNanos     int64
 	DurationNanos int64
 	Functions     []string
-	Size          int // uncompressed
+	// SampleLabels are the labels of each sample that has any, as far as they are texts.
+	SampleLabels []map[string]string
+	Size         int // uncompressed
 }
 
 // Sums adds up the values of each sample type.
@@ -349,6 +351,36 @@ func (r *raw) check() (*Profile, error) {
 	return p, nil
 }
 
+func (r *raw) sampleLabels(p *Profile, s sample) error {
+	labels := map[string]string{}
+	for _, b := range s.labels {
+		var v [5]uint64
+		err := Each(b, func(f Field) error {
+			if f.Number < len(v) {
+				v[f.Number] = f.Value
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if v[1] >= uint64(len(r.strings)) || v[2] >= uint64(len(r.strings)) {
+			return invalid("string index of a label out of range")
+		}
+		if v[2] == 0 {
+			continue
+		}
+		if _, ok := labels[r.strings[v[1]]]; ok {
+			return invalid("a sample has the label %q twice", r.strings[v[1]])
+		}
+		labels[r.strings[v[1]]] = r.strings[v[2]]
+	}
+	if len(labels) > 0 {
+		p.SampleLabels = append(p.SampleLabels, labels)
+	}
+	return nil
+}
+
 func (r *raw) checkGraph(p *Profile) error {
 	p.sums = make([]int64, len(r.types))
 	for _, s := range r.samples {
@@ -359,6 +391,9 @@ func (r *raw) checkGraph(p *Profile) error {
 			p.NonZero = p.NonZero || v != 0
 			p.Negative = p.Negative || int64(v) < 0
 			p.sums[i] += int64(v)
+		}
+		if err := r.sampleLabels(p, s); err != nil {
+			return err
 		}
 		for _, id := range s.locations {
 			if _, ok := r.locations[id]; !ok || id == 0 {

@@ -226,6 +226,9 @@ func (s *Server) ingestLimits(rec *Received) error {
 	if err := s.validateLabels(pairs); err != nil {
 		return fail(err)
 	}
+	if err := s.validateSamples(pairs, rec.Profile.SampleLabels); err != nil {
+		return fail(err)
+	}
 	t := time.Unix(0, rec.Profile.TimeNanos)
 	if t.UTC().Year() == 1970 {
 		t = Attime(rec.Query.Get("from"), time.Now())

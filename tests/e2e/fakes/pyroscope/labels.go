@@ -48,6 +48,27 @@ func (s *Server) validateLabels(pairs []pair) error {
 	return nil
 }
 
+// validateSamples applies them to each sample's labels, which become labels of the series; the series'
+// own win.
+func (s *Server) validateSamples(pairs []pair, samples []map[string]string) error {
+	own := map[string]bool{}
+	for _, p := range pairs {
+		own[p.name] = true
+	}
+	for _, labels := range samples {
+		all := append([]pair(nil), pairs...)
+		for name, value := range labels {
+			if !own[name] {
+				all = append(all, pair{name, value})
+			}
+		}
+		if err := s.validateLabels(all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *Server) validateLabel(p pair, text string) error {
 	switch {
 	case len(p.name) > MaxLabelName:

@@ -225,6 +225,9 @@ func (s *Server) pushProfile(labels []pair, smp rawSample) (*Received, *connectE
 			return nil, badArgument("%v", err)
 		}
 	}
+	if err := s.validateSamples(labels, p.SampleLabels); err != nil {
+		return nil, badArgument("%v", err)
+	}
 	rec := &Received{Labels: map[string]string{}, ID: smp.id, Raw: append([]byte(nil), smp.profile...), Profile: p}
 	for _, l := range labels {
 		rec.Labels[l.name] = l.value

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	fakepprof "profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// labelled is a profile of two samples; the first has the labels.
+func labelled(labels map[string]string) []byte {
+	var out, first []byte
+	texts := []string{"", "samples", "count"}
+	var names []string
+	for name := range labels {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		texts = append(texts, name, labels[name])
+		n := uint64(len(texts))
+		first = fakepprof.AppendBytes(first, 3, fakepprof.AppendInt(fakepprof.AppendInt(nil, 1, n-2), 2, n-1))
+	}
+	out = fakepprof.AppendBytes(out, 1, fakepprof.AppendInt(fakepprof.AppendInt(nil, 1, 1), 2, 2))
+	out = fakepprof.AppendBytes(out, 2, append(fakepprof.AppendBytes(nil, 2, []byte{7}), first...))
+	out = fakepprof.AppendBytes(out, 2, fakepprof.AppendBytes(nil, 2, []byte{9}))
+	for _, s := range texts {
+		out = fakepprof.AppendBytes(out, 6, []byte(s))
+	}
+	return fakepprof.Gzip(fakepprof.AppendInt(out, 9, uint64(time.Now().UnixNano())))
+}
+
+// A profile whose samples have 40 names, or names and values that the server refuses, reaches it all
+// the same, with what it can take; one without such labels arrives byte for byte; and nothing is
+// repaired where that is off.
+func TestSampleLabels(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{OldLabels: true})
+	many := map[string]string{}
+	for i := 0; i < 40; i++ {
+		many[fmt.Sprintf("n%02d", i)] = "v"
+	}
+	profiles := map[string][]byte{
+		"many":  labelled(many),
+		"odd":   labelled(map[string]string{"local root span id": "1", "span-id": "2", "long": strings.Repeat("x", 5000)}),
+		"fine":  labelled(map[string]string{"endpoint": "/cart"}),
+		"plain": realProfiles(t)["process_cpu"],
+	}
+	want := map[string]string{
+		"many": "map[n00:v n01:v n02:v n03:v n04:v n05:v]",
+		"odd":  "map[local_root_span_id:1 long:" + strings.Repeat("x", 2048) + " span_id:2]",
+		"fine": "map[endpoint:/cart]",
+	}
+	for _, protocol := range []string{"push", "ingest"} {
+		before := len(s.Profiles())
+		for name, data := range profiles {
+			file := writeFile(t, t.TempDir(), name+".pb.gz", data)
+			expectCall(t, exitDone, "sent 1 profile", "", "import", "--url", s.URL(), "--protocol", protocol, "--name", name,
+				"--type", "goroutine", file)
+		}
+		for _, p := range s.Profiles()[before:] {
+			name := p.Labels["service_name"]
+			if got := p.Profile.SampleLabels; want[name] != "" && (len(got) != 1 || fmt.Sprint(got[0]) != want[name]) {
+				t.Errorf("%s, %s: labels %v, expected %s", protocol, name, got, want[name])
+			}
+			if same := bytes.Equal(p.Raw, profiles[name]); same != (name == "plain" || name == "fine") {
+				t.Errorf("%s, %s: byte for byte %v", protocol, name, same)
+			}
+			if sums := p.Profile.Sums(); name != "plain" && sums["samples"] != 16 {
+				t.Errorf("%s, %s: sums %v", protocol, name, sums)
+			}
+		}
+	}
+	noneRefused(t, s)
+}
+
+// Nothing is repaired where that is off, so the server refuses the profile; and what the operator says
+// of labels holds for each endpoint on its own.
+func TestSampleLabelsOfEndpoints(t *testing.T) {
+	t.Parallel()
+	asItIs, ruled := startPyroscope(t, pyroscope.Options{OldLabels: true}), startPyroscope(t, pyroscope.Options{OldLabels: true})
+	data := labelled(map[string]string{"span-id": "2", "long": "x", "user": "u"})
+	tg := newTarget(t, target.Options{Bodies: map[string][]byte{"/debug/pprof/goroutine": data}})
+	p := run(t, `
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: labels
+    profiles: {process_cpu: {enabled: false}, memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}
+    static_configs:
+`+staticTargets("labels", tg)+`
+write:
+  - name: as_it_is
+    url: "`+asItIs.URL()+`"
+    sample_labels: {repair: false}
+  - name: ruled
+    url: "`+ruled.URL()+`"
+    sample_labels: {drop: [long], rename: {span-id: span}, keep: [span-id, long]}
+`)
+	p.wait("profiles at both", func() string {
+		if len(ruled.Profiles()) == 0 || len(asItIs.Refused()) == 0 {
+			return fmt.Sprintf("%d taken, %d refused", len(ruled.Profiles()), len(asItIs.Refused()))
+		}
+		return ""
+	})
+	p.stop()
+	if n := len(asItIs.Profiles()); n != 0 || !strings.Contains(fmt.Sprint(asItIs.Refused()[0]), "invalid label name 'span-id'") {
+		t.Errorf("as it is: %d taken, refused %v", n, asItIs.Refused()[0])
+	}
+	if got := fmt.Sprint(ruled.Profiles()[0].Profile.SampleLabels); got != "[map[span:2]]" {
+		t.Errorf("ruled: %s", got)
+	}
+	noneRefused(t, ruled)
+}

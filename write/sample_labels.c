@@ -1,0 +1,136 @@
+#include "write/sample_labels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pprof/sample_labels.h"
+
+/* What is kept for the next profile. */
+#define SCRATCH_KEPT ((size_t)4 * 1024 * 1024)
+
+struct sample_labels {
+    struct scratch *scratch;
+    struct metric_cell *changes[SAMPLE_LABEL_CHANGES];
+};
+
+/* What is wanted of the names in one profile. */
+struct wanted {
+    const struct config_endpoint *endpoint;
+    bool repairs;
+};
+
+struct sample_labels *sample_labels_new(struct metrics *m, const char *endpoint)
+{
+    struct sample_labels *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return NULL;
+    }
+    struct metric *family = metrics_family(
+        m, METRIC_COUNTER, "profpull_write_sample_label_changes_total",
+        "Labels of samples that were dropped or rewritten for the endpoint.", "endpoint", "change");
+    for (size_t i = 0; i < SAMPLE_LABEL_CHANGES; i++) {
+        const char *const values[] = {endpoint,
+                                      sample_label_change_name((enum sample_label_change)i)};
+        s->changes[i] = metric_cell(family, values);
+    }
+    return s;
+}
+
+struct sample_labels *sample_labels_free(struct sample_labels *s)
+{
+    if (s != NULL) {
+        scratch_free(s->scratch);
+        free(s);
+    }
+    return NULL;
+}
+
+static bool is_listed(const struct config_strings *list, struct sv name)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (sv_eq_str(name, list->at[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct sv renamed(const struct config_endpoint *e, struct sv name)
+{
+    for (size_t i = 0; i < e->sample_rename.n; i++) {
+        if (sv_eq_str(name, e->sample_rename.at[i].name)) {
+            return sv_from(e->sample_rename.at[i].value);
+        }
+    }
+    return name;
+}
+
+/* Labels that no name is left of, or too long a one, are dropped. */
+static enum sample_label_change sample_labels_name(void *arg, struct sv name, struct buf *out)
+{
+    const struct wanted *w = arg;
+    const struct config_endpoint *e = w->endpoint;
+    if (is_listed(&e->sample_drop, name) ||
+        (e->sample_keep.n > 0 && !is_listed(&e->sample_keep, name))) {
+        return SAMPLE_LABEL_DROPPED;
+    }
+    struct sv to = renamed(e, name);
+    enum sample_label_change change = sv_eq(to, name) ? SAMPLE_LABEL_CHANGES : SAMPLE_LABEL_RENAMED;
+    if (!w->repairs) {
+        buf_append(out, to.p, to.n);
+        return change;
+    }
+    if (to.n > 0 && to.n <= e->label_limits.max_name_length) {
+        series_put_name(protocol_of(e)->labels.names, to, out);
+    }
+    bool same = out->len == to.n && memcmp(out->data, to.p, to.n) == 0;
+    return same ? change : SAMPLE_LABEL_REPAIRED;
+}
+
+static struct profile *rewrite(struct sample_labels *s, struct wanted *w, const struct profile *p,
+                               uint64_t changes[SAMPLE_LABEL_CHANGES])
+{
+    const struct config_endpoint *e = w->endpoint;
+    const struct sample_label_rules rules = {
+        .name = sample_labels_name,
+        .arg = w,
+        .repair = w->repairs,
+        .names_max = e->sample_names_max > 0 ? e->sample_names_max : SIZE_MAX,
+        .value_max = e->label_limits.max_value_length,
+    };
+    char *data = NULL;
+    size_t size = 0;
+    struct sv body = {.p = p->data, .n = p->size};
+    if (!sample_labels_rewrite(s->scratch, body, SAMPLE_LABELS_PROFILE_MAX, &rules, &data, &size,
+                               changes, NULL)) {
+        return NULL;
+    }
+    return data != NULL ? profile_with(p, data, size) : NULL;
+}
+
+static bool is_wanted(const struct wanted *w)
+{
+    const struct config_endpoint *e = w->endpoint;
+    return w->repairs || e->sample_drop.n > 0 || e->sample_keep.n > 0 || e->sample_rename.n > 0 ||
+           e->sample_names_max > 0;
+}
+
+struct profile *sample_labels_apply(struct sample_labels *s, const struct config_endpoint *e,
+                                    struct profile *p, bool counts)
+{
+    struct wanted w = {.endpoint = e,
+                       .repairs = e->sample_repair && e->protocol->reads_sample_labels};
+    uint64_t changes[SAMPLE_LABEL_CHANGES] = {0};
+    struct profile *other = NULL;
+    if (is_wanted(&w) && p->format == PROFILE_PPROF) {
+        s->scratch = s->scratch != NULL ? s->scratch : scratch_new();
+        other = s->scratch != NULL ? rewrite(s, &w, p, changes) : NULL;
+    }
+    for (size_t i = 0; counts && other != NULL && i < SAMPLE_LABEL_CHANGES; i++) {
+        metric_add(s->changes[i], changes[i]);
+    }
+    if (s->scratch != NULL && scratch_bytes(s->scratch) > SCRATCH_KEPT) {
+        s->scratch = scratch_free(s->scratch);
+    }
+    return other != NULL ? other : profile_ref(p);
+}

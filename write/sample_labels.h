@@ -1,0 +1,31 @@
+/* A profile as an endpoint gets it: with other labels in its samples where its configuration or its
+ * server want that, otherwise as it is.
+ *
+ * The server of a protocol with reads_sample_labels makes labels of the profile of those in
+ * samples, and refuses the whole profile if there are too many of them, or if it does not know the
+ * characters of a name. What to do with them follows from the endpoint; see pprof/sample_labels.h
+ * for the work. One thread for each object.
+ */
+#ifndef PROFPULL_WRITE_SAMPLE_LABELS_H
+#define PROFPULL_WRITE_SAMPLE_LABELS_H
+
+#include "base/metrics.h"
+#include "model/profile.h"
+#include "write/protocol.h"
+
+/* Most bytes of a profile, inflated; a larger one goes as it is. */
+#define SAMPLE_LABELS_PROFILE_MAX ((size_t)16 * 1024 * 1024)
+
+struct sample_labels;
+
+/* For one destination; endpoint: its name, for metrics. NULL if out of memory. */
+struct sample_labels *sample_labels_new(struct metrics *m, const char *endpoint);
+struct sample_labels *sample_labels_free(struct sample_labels *s); /* accepts NULL, returns NULL */
+
+/* The profile to send, with a reference for the caller: p itself, or one with other bytes. One that
+ * is damaged, or that there is no memory for, goes as it is. counts: its changes have not been
+ * counted yet. */
+struct profile *sample_labels_apply(struct sample_labels *s, const struct config_endpoint *e,
+                                    struct profile *p, bool counts);
+
+#endif
