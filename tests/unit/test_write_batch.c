@@ -25,22 +25,22 @@ struct script {
     int64_t left_out;   /* of each request, as partial success */
 };
 
-static const char *text_of(const Otlp__Resource *r, const char *key)
+static struct sv text_of(const Otlp__Resource *r, const char *key)
 {
     for (size_t i = 0; i < r->n_attributes; i++) {
         const Otlp__KeyValue *a = r->attributes[i];
         if (a->key.len == strlen(key) && memcmp(a->key.data, key, a->key.len) == 0) {
-            return (const char *)a->value->string_value.data;
+            const ProtobufCBinaryData *v = &a->value->string_value;
+            return (struct sv){.p = (const char *)v->data, .n = v->len};
         }
     }
-    return "";
+    return SV("");
 }
 
 static bool has_bad(const Otlp__ExportRequest *request)
 {
     for (size_t i = 0; i < request->n_resource_profiles; i++) {
-        if (strncmp(text_of(request->resource_profiles[i]->resource, "k8s.pod.name"), "bad", 3) ==
-            0) {
+        if (sv_eq_str(text_of(request->resource_profiles[i]->resource, "k8s.pod.name"), "bad")) {
             return true;
         }
     }
