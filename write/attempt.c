@@ -83,7 +83,7 @@ void attempt_settle(struct attempt *a, const char *result, const struct exchange
     struct report_attempt done = {.profile = a->profile,
                                   .answer = &a->answer,
                                   .result = result,
-                                  .hint = advice_for(d->config, a->result, a->status),
+                                  .hint = advice_for(a->config, x->result, x->status),
                                   .attempt = send_item_attempt(a->item),
                                   .start_ms = a->start_ms,
                                   .now_ms = clock_mono_ms()};
