@@ -28,9 +28,9 @@ struct engine *engine_new(const struct scraper_options *options, const struct en
     e->builder = labels_builder_new(options->intern);
     bool ok = e->builder != NULL;
     ok = table_init(&e->table) && ok;
-    ok = groups_init(e) && ok;
     ok = process_gate_init(&e->gate) && ok;
-    ok = slots_init(&e->slots, e->options.max_in_flight, options->n_jobs) && ok;
+    ok = slots_init(&e->slots, e->options.max_in_flight, 0) && ok;
+    ok = groups_init(e) && ok;
     ok = deltas_init(&e->deltas, options->metrics, options->delta_state_max_bytes) && ok;
     conversions_init(&e->conversions, options->metrics);
     const struct offload_limits limits = {options->pending_max_bytes, options->work_max_bytes,

@@ -104,7 +104,8 @@ struct engine {
     struct rng rng;
     struct slots slots;     /* of transfers */
     struct map *groups;     /* "<job>/<source>" -> struct group */
-    struct job_quota *jobs; /* options.n_jobs */
+    struct job_quota *jobs; /* by the slots of jobs; changes under the table's lock */
+    size_t n_jobs;
     uint32_t round;         /* number of the current update */
     int64_t armed_ms;       /* when the timer fires; INT64_MAX: never */
     bool stopped;           /* starts no more scrapes */

@@ -231,12 +231,51 @@ static bool offer(struct engine *e, struct group *g, struct target *const *targe
     return ok;
 }
 
+/* The last target of a job is gone, and perhaps the job: its slot may get another one. */
+static void drop_sampler(struct engine *e, struct job_quota *quota)
+{
+    if (quota->sampler == NULL || !sampler_is_empty(quota->sampler)) {
+        return;
+    }
+    struct sampler *sampler = quota->sampler;
+    table_lock(&e->table);
+    quota->sampler = NULL;
+    table_unlock(&e->table);
+    sampler_free(sampler);
+}
+
 /* ---- all groups ------------------------------------------------------------------------------ */
+
+/* Makes room for jobs with slots below n_jobs. False if out of memory. */
+static bool grow_jobs(struct engine *e, size_t n_jobs)
+{
+    struct job_quota *jobs = calloc(n_jobs + 1, sizeof(*jobs));
+    if (jobs == NULL || !slots_grow(&e->slots, n_jobs)) {
+        free(jobs);
+        return false;
+    }
+    table_lock(&e->table);
+    for (size_t i = 0; i < n_jobs; i++) {
+        if (i < e->n_jobs) {
+            jobs[i] = e->jobs[i];
+        }
+        TAILQ_INIT(&jobs[i].over_quota);
+        if (i < e->n_jobs) {
+            TAILQ_CONCAT(&jobs[i].over_quota, &e->jobs[i].over_quota, link);
+        }
+    }
+    free(e->jobs);
+    e->jobs = jobs;
+    e->n_jobs = n_jobs;
+    table_unlock(&e->table);
+    return true;
+}
 
 static bool set_group(struct engine *e, struct sv key, size_t job, const char *source,
                       struct target *const *targets, size_t n)
 {
-    bool ok = !e->stopped && (n == 0 || make_sampler(e, &e->jobs[job], targets[0]->job_config));
+    bool ok = !e->stopped && (job < e->n_jobs || grow_jobs(e, job + 1)) &&
+              (n == 0 || make_sampler(e, &e->jobs[job], targets[0]->job_config));
     struct group *g = ok ? map_get(e->groups, key) : NULL;
     if (ok && g == NULL && n > 0) {
         g = make_group(e, key, job, source);
@@ -250,6 +289,7 @@ static bool set_group(struct engine *e, struct sv key, size_t job, const char *s
         map_remove(e->groups, key);
         free(g->targets);
         free(g);
+        drop_sampler(e, &e->jobs[job]);
     }
     return ok;
 }
@@ -273,11 +313,7 @@ bool engine_set_group(struct engine *e, size_t job, const char *source,
 bool groups_init(struct engine *e)
 {
     e->groups = map_new();
-    e->jobs = calloc(e->options.n_jobs + 1, sizeof(*e->jobs));
-    for (size_t i = 0; e->jobs != NULL && i < e->options.n_jobs; i++) {
-        TAILQ_INIT(&e->jobs[i].over_quota);
-    }
-    return e->groups != NULL && e->jobs != NULL;
+    return e->groups != NULL && grow_jobs(e, e->options.n_jobs);
 }
 
 static void free_group(struct engine *e, struct group *g)
@@ -302,7 +338,7 @@ void groups_done(struct engine *e)
         free_group(e, value);
     }
     map_free(e->groups, NULL);
-    for (size_t i = 0; e->jobs != NULL && i < e->options.n_jobs; i++) {
+    for (size_t i = 0; e->jobs != NULL && i < e->n_jobs; i++) {
         sampler_free(e->jobs[i].sampler);
     }
     free(e->jobs);

@@ -337,6 +337,11 @@ bool sampler_next(struct sampler *s, void **ret_owner, struct target *const **re
     return true;
 }
 
+bool sampler_is_empty(const struct sampler *s)
+{
+    return s->n_targets == 0;
+}
+
 /* ---- for other threads ----------------------------------------------------------------------- */
 
 size_t sampler_left_out(const struct sampler *s)

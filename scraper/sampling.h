@@ -36,6 +36,8 @@ bool sampler_next(struct sampler *s, void **ret_owner, struct target *const **re
 /* Frees an offer whose sampler is not used any more. Accepts NULL. */
 void offer_free(struct offer *o);
 
+/* Whether nothing is offered. */
+bool sampler_is_empty(const struct sampler *s);
 /* Targets that are not kept. */
 size_t sampler_left_out(const struct sampler *s);
 /* Up to max services that are not kept whole, in no order; returns how many. Service names are

@@ -37,7 +37,7 @@ struct scraper_options {
     struct log *log;
     struct metrics *metrics;
     struct http_contents *contents; /* of its client (http/http.h); may be NULL */
-    size_t n_jobs;                  /* of the configuration */
+    size_t n_jobs;                  /* at the start: one more than the highest slot */
     /* Concurrent transfers; further ones wait. 0 = 16384: enough for ten thousand targets that are
      * sampled nearly all the time, besides short scrapes. */
     unsigned max_in_flight;
@@ -61,7 +61,7 @@ struct scraper *scraper_new(const struct scraper_options *options, struct err *e
  * NULL. */
 struct scraper *scraper_free(struct scraper *s);
 
-/* Replaces the targets of one source of a job (n 0 removes it); job < n_jobs. Any thread; takes
+/* Replaces the targets of one source of a job (n 0 removes it); job is its slot. Any thread; takes
  * over the references in targets, not the array. Unchanged scrapes keep phase, state and
  * connection. Two targets of a job with the same address, path and type are scraped once; the
  * second is reported as a duplicate. Two of different jobs are scraped once for both, if the

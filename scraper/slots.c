@@ -26,13 +26,34 @@ const char *slot_class_name(enum slot_class c)
 
 bool slots_init(struct slots *s, unsigned max, size_t n_jobs)
 {
-    *s = (struct slots){.max = max, .n_jobs = n_jobs, .lanes = map_new()};
-    s->held = calloc(n_jobs + 1, sizeof(*s->held));
-    s->rings = calloc(SLOT_CLASSES * n_jobs + 1, sizeof(*s->rings));
-    for (size_t i = 0; s->rings != NULL && i < SLOT_CLASSES * n_jobs; i++) {
-        TAILQ_INIT(&s->rings[i]);
+    *s = (struct slots){.max = max, .lanes = map_new()};
+    return s->lanes != NULL && slots_grow(s, n_jobs);
+}
+
+bool slots_grow(struct slots *s, size_t n_jobs)
+{
+    unsigned *held = calloc(n_jobs + 1, sizeof(*held));
+    struct slot_ring *rings = calloc(SLOT_CLASSES * n_jobs + 1, sizeof(*rings));
+    if (held == NULL || rings == NULL) {
+        free(held);
+        free(rings);
+        return false;
     }
-    return s->lanes != NULL && s->held != NULL && s->rings != NULL;
+    for (size_t i = 0; i < SLOT_CLASSES * n_jobs; i++) {
+        TAILQ_INIT(&rings[i]);
+    }
+    for (size_t job = 0; job < s->n_jobs; job++) {
+        held[job] = s->held[job];
+        for (size_t c = 0; c < SLOT_CLASSES; c++) {
+            TAILQ_CONCAT(&rings[c * n_jobs + job], &s->rings[c * s->n_jobs + job], link);
+        }
+    }
+    free(s->held);
+    free(s->rings);
+    s->held = held;
+    s->rings = rings;
+    s->n_jobs = n_jobs;
+    return true;
 }
 
 void slots_done(struct slots *s)

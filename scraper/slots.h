@@ -52,6 +52,8 @@ struct slots {
 
 /* False if out of memory; slots_done() in any case. */
 bool slots_init(struct slots *s, unsigned max, size_t n_jobs);
+/* There are jobs with larger numbers. False if out of memory: nothing has changed then. */
+bool slots_grow(struct slots *s, size_t n_jobs);
 void slots_done(struct slots *s);
 
 /* All scrapes that hold a slot. */

@@ -211,7 +211,7 @@ size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max)
 {
     size_t n = 0;
     table_lock(&e->table);
-    for (size_t i = 0; i < e->options.n_jobs; i++) {
+    for (size_t i = 0; i < e->n_jobs; i++) {
         const struct job_quota *quota = &e->jobs[i];
         if (quota->sampler != NULL) {
             n += sampler_list(quota->sampler, out + n, max - n);
