@@ -237,7 +237,7 @@ static void look_up(struct discover *d)
         return;
     }
     struct discovery_options options = {
-        .config = &lookup.config,
+        .config = config_wrap(&lookup.config),
         .loop = d->loop,
         .intern = d->intern,
         .sources = d->sources,
@@ -245,7 +245,10 @@ static void look_up(struct discover *d)
         .on_synced = discover_on_synced,
         .arg = d,
     };
-    (void)run_discovery(d, &options, NULL, &err);
+    if (options.config != NULL) {
+        (void)run_discovery(d, &options, NULL, &err);
+    }
+    config_unref(options.config);
 }
 
 static int conclude(struct discover *d)

@@ -69,6 +69,16 @@ static struct box *box_new(void)
     return box;
 }
 
+struct config *config_wrap(const struct config *values)
+{
+    struct box *box = box_new();
+    if (box == NULL) {
+        return NULL;
+    }
+    box->config = *values;
+    return &box->config;
+}
+
 /* ---- global, log ----------------------------------------------------------------------------- */
 
 static const struct range range_memory = {1024 * 1024, UINT64_C(1) << 40};

@@ -521,6 +521,9 @@ struct config_endpoint_flags {
  */
 struct config *config_endpoint_from_flags(const struct config_endpoint_flags *flags,
                                           const struct config_options *options, struct err *err);
+/* A configuration with these values, slots included; what they point to outlives it. NULL if out of
+ * memory. The caller unrefs it. */
+struct config *config_wrap(const struct config *values);
 struct config *config_ref(const struct config *c);
 struct config *config_unref(const struct config *c); /* accepts NULL, returns NULL */
 

@@ -1,151 +1,148 @@
 #include "discovery/discovery.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "discovery/counters.h"
+#include "base/map.h"
+#include "config/change.h"
 #include "discovery/kubernetes/contents.h"
-#include "discovery/kubernetes/kubernetes.h"
 #include "discovery/kubernetes/peers.h"
-#include "discovery/kubernetes/store.h"
-#include "discovery/lists/file.h"
-#include "discovery/lists/http.h"
-#include "discovery/lists/static.h"
-
-/* Strings of credentials: kubeconfigs with their certificates. */
-#define ARENA_MAX ((size_t)64 * 1024 * 1024)
-/* "kubernetes/<n>/" */
-#define PREFIX_MAX 40
-/* What is said of a source that cannot be read. */
-#define WHY_MAX ((size_t)64 * 1024)
-/* How that is called of which no job is the owner. */
-#define SOURCE_MEMBERS "sharding"
-#define SOURCE_CONTENTS "secrets"
-/* A source's name: prefix, role, "/", namespace, "/", name. */
-#define SOURCE_MAX (PREFIX_MAX + 32 + OBJECT_KEY_MAX)
+#include "discovery/private.h"
 
 /* When the members have changed, pods are listed again within this part of the handover, after
  * which they are ours, but not later than RELIST_MAX_MS: they must be known by then. */
 #define RELIST_PART 4
 #define RELIST_MAX_MS 2000
+/* How long a group of a changed job stays that its new sources have not reported, if they cannot be
+ * read. */
+#define LEFTOVERS_MS (INT64_C(5) * 60 * MS_PER_S)
+/* What is said of a source that cannot be read. */
+#define WHY_MAX ((size_t)64 * 1024)
+/* How that is called of which no job is the owner. */
+#define SOURCE_MEMBERS "sharding"
+#define SOURCE_CONTENTS "secrets"
 
-/* A kubernetes source of a job, and the watch that serves it. */
-struct subscriber {
-    const struct kube_source *source;
-    size_t job;
-    char name[PREFIX_MAX]; /* "kubernetes/<n>" */
-    bool several;          /* the job has others: the name is part of those of its groups */
-};
-
-struct kube_source {
+/* Sources that a configuration has besides those that stay. */
+struct discovery_change {
     struct discovery *d;
-    const struct config_kubernetes *config;
-    struct kubernetes *kubernetes;
-    size_t n_subscribers;
-    bool shared; /* pods of other replicas are foreign */
+    struct config *config; /* a reference */
+    bool *kept;            /* by slot: the sources of the job stay; n_slots */
+    size_t n_slots;
+    struct job_sources added;
+    bool has_contents; /* in place of those that are there */
+    struct contents contents;
 };
 
-/* A source with a list of targets: static, a set of files, a URL. */
-struct list_source {
-    struct discovery *d;
-    size_t job;
-    char shown[PREFIX_MAX]; /* "file/<n>" */
-    char name[PREFIX_MAX];  /* of files: the part before the path, "file/<n>/" */
-    struct static_group fixed;
-    struct file_sd *files;
-    struct http_sd *url;
-};
+/* ---- groups ---------------------------------------------------------------------------------- */
 
-struct discovery {
-    struct discovery_options options;
-    struct discovery_counters counters;
-    struct arena *arena;
-    struct rng rng;
-    struct http_client *http_sd; /* NULL without http sources */
-    struct loop_timer *start;
-    struct reflectors reflectors; /* without a client if there are no kubernetes sources */
-    struct discovery_sharing sharing;
-    struct peers *peers;            /* NULL unless targets are shared in a cluster */
-    struct kube_contents *contents; /* NULL unless the configuration names some */
-    struct http_settings access;    /* theirs */
-    struct kube_source *kube;
-    size_t n_kube;
-    struct subscriber *subscribers;
-    size_t n_subscribers;
-    struct list_source *lists;
-    size_t n_lists;
-    bool started;
-    bool synced;
-    int64_t unread[UNREAD_COUNT]; /* as counted in the metrics */
-    int64_t groups[GROUPS_COUNT]; /* as counted in the metrics; files and URLs count themselves */
-};
-
-/* ---- reporting ------------------------------------------------------------------------------- */
-
-static void set_groups(struct discovery *d, enum discovery_groups kind, int64_t now)
+static struct leftovers *find_leftovers(const struct discovery *d, size_t job)
 {
-    metric_gauge_add(d->counters.groups[kind], now - d->groups[kind]);
-    d->groups[kind] = now;
+    struct leftovers *l;
+    LIST_FOREACH(l, &d->leftovers, link)
+    {
+        if (l->job == job) {
+            return l;
+        }
+    }
+    return NULL;
 }
 
-static void count_groups(struct discovery *d)
+void discovery_report(struct discovery *d, const struct target_group *group)
 {
+    const struct leftovers *l = find_leftovers(d, group->job);
+    if (l != NULL) {
+        map_remove(l->names, sv_from(group->source));
+    }
+    d->options.on_group(d->options.arg, group);
+}
+
+static void report_gone(struct discovery *d, size_t job, const char *name)
+{
+    const struct target_group gone = {.job = job, .source = name, .kind = GROUP_LISTED};
+    d->options.on_group(d->options.arg, &gone);
+}
+
+/* Reports that the leftovers of a job are gone, and forgets them. */
+static void drop_leftovers(struct discovery *d, struct leftovers *l)
+{
+    size_t cursor = 0;
+    struct sv name;
+    void *value;
+    LIST_REMOVE(l, link);
+    while (map_next(l->names, &cursor, &name, &value)) {
+        report_gone(d, l->job, name.p);
+    }
+    map_free(l->names, NULL);
+    free(l);
+}
+
+static bool is_job_known(const struct discovery *d, size_t job)
+{
+    const struct job_source *s;
+    TAILQ_FOREACH(s, &d->sources, link)
+    {
+        if (s->job == job && !source_is_known(s)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Drops the leftovers of jobs whose sources have all been read since. */
+static void settle(struct discovery *d)
+{
+    int64_t now_ms = clock_mono_ms();
+    struct leftovers *l = LIST_FIRST(&d->leftovers);
+    while (l != NULL) {
+        struct leftovers *next = LIST_NEXT(l, link);
+        if (l->deadline_ms <= now_ms || is_job_known(d, l->job)) {
+            drop_leftovers(d, l);
+        } else {
+            loop_timer_at(d->settle, l->deadline_ms);
+        }
+        l = next;
+    }
+}
+
+static void discovery_on_settle(void *arg)
+{
+    settle(arg);
+}
+
+/* The leftovers of a job; NULL if out of memory. */
+static struct leftovers *make_leftovers(struct discovery *d, size_t job)
+{
+    struct leftovers *l = find_leftovers(d, job);
+    if (l == NULL && (l = calloc(1, sizeof(*l))) != NULL) {
+        l->job = job;
+        l->names = map_new();
+        if (l->names == NULL) {
+            free(l);
+            return NULL;
+        }
+        LIST_INSERT_HEAD(&d->leftovers, l, link);
+    }
+    return l;
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+void discovery_count(struct discovery *d, enum discovery_groups kind, int64_t n)
+{
+    metric_gauge_add(d->counters.groups[kind], n);
+    d->groups[kind] += n;
+}
+
+void discovery_count_objects(struct discovery *d)
+{
+    const struct kube_source *kube;
     int64_t n = 0;
-    for (size_t i = 0; i < d->n_kube; i++) {
-        n +=
-            (int64_t)(kubernetes_counts(d->kube[i].kubernetes).reported * d->kube[i].n_subscribers);
+    LIST_FOREACH(kube, &d->kube, link)
+    {
+        n += (int64_t)(kubernetes_counts(kube->kubernetes).reported * kube->n_users);
     }
-    set_groups(d, GROUPS_KUBERNETES, n);
-}
-
-/* A watch serves several jobs: labels that one of them wants are built. */
-static bool discovery_wants_label(void *arg, struct sv name)
-{
-    const struct kube_source *source = arg;
-    const struct discovery *d = source->d;
-    for (size_t i = 0; i < d->n_subscribers; i++) {
-        const struct subscriber *s = &d->subscribers[i];
-        if (s->source == source && d->options.wants_label(d->options.arg, s->job, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void discovery_on_object(void *arg, const struct target_group *found)
-{
-    struct kube_source *source = arg;
-    struct discovery *d = source->d;
-    for (size_t i = 0; i < d->n_subscribers; i++) {
-        const struct subscriber *s = &d->subscribers[i];
-        if (s->source != source) {
-            continue;
-        }
-        char name[SOURCE_MAX];
-        snprintf(name, sizeof(name), "%s%s%s", s->several ? s->name : "", s->several ? "/" : "",
-                 found->source);
-        struct target_group group = *found;
-        group.job = s->job;
-        group.source = name;
-        d->options.on_group(d->options.arg, &group);
-    }
-    count_groups(d);
-}
-
-static void discovery_on_counts(void *arg)
-{
-    const struct kube_source *source = arg;
-    const struct discovery *d = source->d;
-    size_t foreign = 0;
-    size_t pending = 0;
-    for (size_t i = 0; i < d->n_kube; i++) {
-        struct store_counts counts = kubernetes_counts(d->kube[i].kubernetes);
-        foreign += counts.foreign * d->kube[i].n_subscribers;
-        pending += counts.pending * d->kube[i].n_subscribers;
-    }
-    d->sharing.on_foreign(d->sharing.arg, foreign, pending);
+    discovery_count(d, GROUPS_KUBERNETES, n - d->groups[GROUPS_KUBERNETES]);
 }
 
 static void set_unread(struct discovery *d, enum discovery_unread reason, size_t now)
@@ -154,18 +151,18 @@ static void set_unread(struct discovery *d, enum discovery_unread reason, size_t
     d->unread[reason] = (int64_t)now;
 }
 
-static const char *job_name(const struct discovery *d, size_t job)
-{
-    return d->options.config->jobs[job].name;
-}
+/* ---- what has been read ---------------------------------------------------------------------- */
 
 static void report_watches(struct discovery *d, struct buf *why)
 {
-    for (size_t i = 0; i < d->n_subscribers; i++) {
-        const struct subscriber *s = &d->subscribers[i];
-        buf_clear(why);
-        enum source_state state = kubernetes_state(s->source->kubernetes, why);
-        sources_set(d->options.sources, job_name(d, s->job), s->name, state, why->data);
+    const struct job_source *s;
+    TAILQ_FOREACH(s, &d->sources, link)
+    {
+        if (s->kube != NULL) {
+            buf_clear(why);
+            enum source_state state = kubernetes_state(s->kube->kubernetes, why);
+            sources_set(d->options.sources, s->job_name, s->shown, state, why->data);
+        }
     }
 }
 
@@ -177,9 +174,9 @@ static void report_others(struct discovery *d, struct buf *why)
         enum source_state state = peers_state(d->peers, why);
         sources_set(d->options.sources, "", SOURCE_MEMBERS, state, why->data);
     }
-    if (d->contents != NULL) {
+    if (d->contents.at != NULL) {
         buf_clear(why);
-        kube_contents_missing(d->contents, why);
+        kube_contents_missing(d->contents.at, why);
         sources_set(d->options.sources, "", SOURCE_CONTENTS,
                     why->len > 0 ? SOURCE_FAILS : SOURCE_WORKS, why->data);
     }
@@ -197,8 +194,7 @@ static void count_unread(struct discovery *d)
     set_unread(d, UNREAD_REFUSED, n.refused);
 }
 
-/* What can be read may have changed. */
-static void discovery_on_progress(void *arg)
+void discovery_on_progress(void *arg)
 {
     struct discovery *d = arg;
     struct buf why;
@@ -213,6 +209,7 @@ static void discovery_on_progress(void *arg)
             d->options.on_synced(d->options.arg);
         }
     }
+    settle(d);
 }
 
 static void discovery_on_forbidden(void *arg, const struct discovery_forbidden *what)
@@ -223,49 +220,19 @@ static void discovery_on_forbidden(void *arg, const struct discovery_forbidden *
     }
 }
 
-static void discovery_on_list(void *arg, const char *source, struct labels *const *targets,
-                              size_t n)
-{
-    struct list_source *s = arg;
-    struct target_group group = {
-        .job = s->job,
-        .source = source,
-        .kind = GROUP_LISTED,
-        .targets = targets,
-        .n_targets = n,
-    };
-    s->d->options.on_group(s->d->options.arg, &group);
-}
+/* ---- the start ------------------------------------------------------------------------------- */
 
-static void discovery_on_list_state(void *arg, enum source_state state, const char *why)
-{
-    const struct list_source *s = arg;
-    sources_set(s->d->options.sources, job_name(s->d, s->job), s->shown, state, why);
-    discovery_on_progress(s->d);
-}
-
-static void start_list(struct list_source *s)
-{
-    if (s->files != NULL) {
-        file_sd_start(s->files);
-    } else if (s->url != NULL) {
-        http_sd_start(s->url);
-    } else {
-        discovery_on_list(s, s->name, s->fixed.at, s->fixed.n);
-        static_group_done(&s->fixed);
-        set_groups(s->d, GROUPS_STATIC, s->d->groups[GROUPS_STATIC] + 1);
-        discovery_on_list_state(s, SOURCE_WORKS, "");
-    }
-}
-
-/* Reports the lists, and starts the watches. */
+/* Those that have not started. Reports the lists, and starts the watches. */
 static void start_sources(struct discovery *d)
 {
-    for (size_t i = 0; i < d->n_lists; i++) {
-        start_list(&d->lists[i]);
-    }
+    struct job_source *s;
     d->started = true;
-    reflectors_start(&d->reflectors);
+    TAILQ_FOREACH(s, &d->sources, link)
+    {
+        if (!s->started) {
+            source_start(s);
+        }
+    }
     discovery_on_progress(d);
 }
 
@@ -273,20 +240,20 @@ static void start_sources(struct discovery *d)
 static void discovery_on_contents(void *arg)
 {
     struct discovery *d = arg;
-    if (d->peers != NULL) {
+    if (d->peers != NULL && !d->started) {
         peers_start(d->peers);
     } else {
         start_sources(d);
     }
 }
 
-/* The loop runs. Lists and targets may need credentials from Secrets. */
+/* Lists and targets may need credentials from Secrets. */
 static void discovery_start(void *arg)
 {
     struct discovery *d = arg;
     discovery_on_progress(d);
-    if (d->contents != NULL) {
-        kube_contents_start(d->contents);
+    if (d->contents.at != NULL) {
+        kube_contents_start(d->contents.at);
     } else {
         discovery_on_contents(d);
     }
@@ -300,189 +267,30 @@ static void discovery_on_members(void *arg, const struct sv *names, size_t n, si
         start_sources(d);
         return;
     }
-    int64_t within_ms = d->options.config->sharding.handover_ms / RELIST_PART;
-    for (size_t i = 0; i < d->n_kube; i++) {
-        kubernetes_reassign(d->kube[i].kubernetes,
+    int64_t within_ms = d->config->sharding.handover_ms / RELIST_PART;
+    const struct kube_source *kube;
+    LIST_FOREACH(kube, &d->kube, link)
+    {
+        kubernetes_reassign(kube->kubernetes,
                             within_ms < RELIST_MAX_MS ? within_ms : RELIST_MAX_MS);
     }
 }
 
-/* ---- sources --------------------------------------------------------------------------------- */
-
-static struct kube_source *find_watch(struct discovery *d, const struct config_kubernetes *config,
-                                      bool shared)
-{
-    for (size_t i = 0; i < d->n_kube; i++) {
-        if (d->kube[i].shared == shared && kube_access_same_objects(d->kube[i].config, config)) {
-            return &d->kube[i];
-        }
-    }
-    return NULL;
-}
-
-static bool need_http(struct discovery *d, struct http_client **client, const char *name,
-                      struct err *err)
-{
-    if (*client == NULL) {
-        *client = http_client_new(
-            &(struct http_client_options){
-                .loop = d->options.loop,
-                .log = d->options.log,
-                .metrics = d->options.metrics,
-                .name = name,
-                .contents = d->options.contents,
-            },
-            err);
-    }
-    return *client != NULL;
-}
-
-/* Identifies an API server with its credentials; NULL is the cluster's own. */
-static const void *server_id(const struct discovery *d, const struct config_kubernetes *config)
-{
-    if (config->api_server == NULL && config->kubeconfig_file == NULL) {
-        return NULL;
-    }
-    for (size_t i = 0; i < d->n_kube; i++) {
-        if (kube_access_same(d->kube[i].config, config)) {
-            return d->kube[i].config;
-        }
-    }
-    return config;
-}
-
-static bool add_watch(struct discovery *d, const struct config_kubernetes *config, bool shared,
-                      struct err *err)
-{
-    struct kube_source *source = &d->kube[d->n_kube];
-    struct kube_access access;
-    if (!kube_access_find(config, &(struct kube_env){0}, d->arena, &access, err) ||
-        !need_http(d, &d->reflectors.env.http, "kubernetes", err)) {
-        return false;
-    }
-    *source = (struct kube_source){.d = d, .config = config, .shared = shared};
-    source->kubernetes = kubernetes_new(
-        &(struct kubernetes_options){
-            .config = config,
-            .access = access,
-            .server_id = server_id(d, config),
-            .reflectors = &d->reflectors,
-            .intern = d->options.intern,
-            .on_change = discovery_on_object,
-            .sharing = shared ? &d->sharing : NULL,
-            .on_counts = discovery_on_counts,
-            .wants_label = d->options.wants_label == NULL ? NULL : discovery_wants_label,
-            .arg = source,
-        },
-        err);
-    if (source->kubernetes == NULL) {
-        return false;
-    }
-    d->n_kube++;
-    return true;
-}
-
-static bool add_kubernetes(struct discovery *d, size_t job, size_t index, bool several,
-                           struct err *err)
-{
-    const struct config_job *owner = &d->options.config->jobs[job];
-    const struct config_kubernetes *config = &owner->sources[index].kubernetes;
-    /* The owner of a target with another address is not found by the pod's. */
-    bool shared = d->sharing.key != NULL && !owner->allow_foreign_address;
-    struct kube_source *source = find_watch(d, config, shared);
-    if (source == NULL) {
-        if (!add_watch(d, config, shared, err)) {
-            return false;
-        }
-        source = &d->kube[d->n_kube - 1];
-    }
-    source->n_subscribers++;
-    struct subscriber *s = &d->subscribers[d->n_subscribers++];
-    s->source = source;
-    s->job = job;
-    s->several = several;
-    snprintf(s->name, sizeof(s->name), "%s/%zu", config_source_kind_name(SOURCE_KUBERNETES), index);
-    return true;
-}
-
-static bool add_list(struct discovery *d, size_t job, size_t index, struct err *err)
-{
-    const struct config_source *config = &d->options.config->jobs[job].sources[index];
-    struct list_source *s = &d->lists[d->n_lists++];
-    *s = (struct list_source){.d = d, .job = job};
-    snprintf(s->shown, sizeof(s->shown), "%s/%zu", config_source_kind_name(config->kind), index);
-    snprintf(s->name, sizeof(s->name), "%.*s%s", PREFIX_MAX - 2, s->shown,
-             config->kind == SOURCE_FILE ? "/" : "");
-    sources_set(d->options.sources, job_name(d, job), s->shown, SOURCE_WAITS, "not read yet");
-    struct list_options options = {
-        .job = job_name(d, job),
-        .source = s->name,
-        .loop = d->options.loop,
-        .intern = d->options.intern,
-        .log = d->options.log,
-        .counters = &d->counters,
-        .on_change = discovery_on_list,
-        .on_state = discovery_on_list_state,
-        .arg = s,
-    };
-    switch (config->kind) {
-    case SOURCE_FILE:
-        s->files = file_sd_new(&config->file, &options);
-        return s->files != NULL || err_memory(err);
-    case SOURCE_HTTP:
-        if (!need_http(d, &d->http_sd, "http_sd", err)) {
-            return false;
-        }
-        options.http = d->http_sd;
-        s->url = http_sd_new(&config->http, &options);
-        return s->url != NULL || err_memory(err);
-    default:
-        return static_group_make(&config->fixed, 1, NULL, d->options.intern, &s->fixed, err);
-    }
-}
-
-static size_t count_kubernetes(const struct config_job *job)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < job->n_sources; i++) {
-        n += job->sources[i].kind == SOURCE_KUBERNETES ? 1 : 0;
-    }
-    return n;
-}
-
-static bool add_job(struct discovery *d, size_t index, struct err *err)
-{
-    const struct config_job *job = &d->options.config->jobs[index];
-    bool several = count_kubernetes(job) > 1;
-    for (size_t i = 0; i < job->n_sources; i++) {
-        bool ok = job->sources[i].kind == SOURCE_KUBERNETES
-                      ? add_kubernetes(d, index, i, several, err)
-                      : add_list(d, index, i, err);
-        if (!ok) {
-            const struct config_pos *pos = &job->sources[i].pos;
-            err_wrap(err, "%s:%d:%d: job \"%s\"", pos->file == NULL ? "" : pos->file, pos->line,
-                     pos->column, job->name);
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool add_peers(struct discovery *d, struct err *err)
 {
-    const struct config_sharding *config = &d->options.config->sharding;
-    struct kube_access access;
+    const struct config_sharding *config = &d->config->sharding;
     if (d->options.sharing == NULL || config->mode != SHARDING_KUBERNETES) {
         return true;
     }
-    if (!kube_access_find(&config->kubernetes, &(struct kube_env){0}, d->arena, &access, err) ||
-        !need_http(d, &d->reflectors.env.http, "kubernetes", err)) {
+    d->peers_owner = config_ref(d->config);
+    d->peers_server = kube_server_get(d, d->config, &config->kubernetes, err);
+    if (d->peers_server == NULL) {
         return err_wrap(err, "sharding");
     }
     d->peers = peers_new(
         &(struct peers_options){
             .config = config,
-            .access = access,
+            .access = d->peers_server->access,
             .sharing = &d->sharing,
             .env = d->reflectors.env,
             .on_members = discovery_on_members,
@@ -492,25 +300,45 @@ static bool add_peers(struct discovery *d, struct err *err)
     return d->peers != NULL || err_wrap(err, "sharding");
 }
 
+/* ---- Secrets and ConfigMaps ------------------------------------------------------------------ */
+
+static void contents_done(struct contents *c)
+{
+    kube_contents_free(c->at);
+    kube_server_unref(c->server);
+    config_unref(c->owner);
+    *c = (struct contents){.at = NULL};
+}
+
+static bool same_names(const struct config_strings *a, const struct config_strings *b)
+{
+    for (size_t i = 0; a->n == b->n && i < a->n; i++) {
+        if (strcmp(a->at[i], b->at[i]) != 0) {
+            return false;
+        }
+    }
+    return a->n == b->n;
+}
+
 /* The values of Secrets and ConfigMaps are read with the rights of the own pod. */
-static bool add_contents(struct discovery *d, struct err *err)
+static bool contents_init(struct contents *c, struct discovery *d, const struct config *config,
+                          struct err *err)
 {
     static const struct config_kubernetes own;
-    const struct config_strings *names = &d->options.config->contents;
-    struct kube_access access;
+    const struct config_strings *names = &config->contents;
     if (d->options.contents == NULL || names->n == 0) {
         return true;
     }
-    if (!kube_access_find(&own, &(struct kube_env){0}, d->arena, &access, err) ||
-        !need_http(d, &d->reflectors.env.http, "kubernetes", err)) {
+    c->owner = config_ref(config);
+    c->server = kube_server_get(d, NULL, &own, err);
+    if (c->server == NULL) {
         return err_wrap(err, "%s", names->at[0]);
     }
-    d->access = access.http;
-    d->contents = kube_contents_new(
+    c->at = kube_contents_new(
         &(struct kube_contents_options){
             .names = names,
-            .server = access.server,
-            .access = &d->access,
+            .server = c->server->access.server,
+            .access = &c->server->access.http,
             .http = d->reflectors.env.http,
             .loop = d->options.loop,
             .log = d->options.log,
@@ -521,31 +349,181 @@ static bool add_contents(struct discovery *d, struct err *err)
             .arg = d,
         },
         err);
-    return d->contents != NULL;
+    return c->at != NULL;
 }
 
-static bool add_jobs(struct discovery *d, struct err *err)
+/* ---- another configuration ------------------------------------------------------------------- */
+
+static bool is_kept(const struct discovery_change *c, size_t job)
 {
-    const struct config *config = d->options.config;
-    size_t max = 0;
-    for (size_t i = 0; i < config->n_jobs; i++) {
-        max += config->jobs[i].n_sources;
+    return job < c->n_slots && c->kept[job];
+}
+
+static bool add_job(struct discovery_change *c, const struct config_job *job, struct err *err)
+{
+    for (size_t i = 0; i < job->n_sources; i++) {
+        struct job_source *s = source_new(c->d, c->config, job, i, err);
+        if (s == NULL) {
+            return false;
+        }
+        TAILQ_INSERT_TAIL(&c->added, s, link);
     }
-    d->arena = arena_new(ARENA_MAX);
-    d->start = loop_timer_new(d->options.loop, discovery_start, d);
-    d->kube = calloc(max + 1, sizeof(*d->kube));
-    d->subscribers = calloc(max + 1, sizeof(*d->subscribers));
-    d->lists = calloc(max + 1, sizeof(*d->lists));
-    if (d->arena == NULL || d->start == NULL || d->kube == NULL || d->subscribers == NULL ||
-        d->lists == NULL) {
-        return err_memory(err);
-    }
-    for (size_t i = 0; i < config->n_jobs; i++) {
-        if (!add_job(d, i, err)) {
+    return true;
+}
+
+static bool add_all(struct discovery_change *c, struct err *err)
+{
+    const struct discovery *d = c->d;
+    for (size_t i = 0; i < c->config->n_jobs; i++) {
+        const struct config_job *job = &c->config->jobs[i];
+        if (!is_kept(c, job->slot) && !add_job(c, job, err)) {
             return false;
         }
     }
-    return add_peers(d, err) && add_contents(d, err);
+    c->has_contents = d->config == NULL || !same_names(&d->config->contents, &c->config->contents);
+    return !c->has_contents || contents_init(&c->contents, c->d, c->config, err);
+}
+
+struct discovery_change *discovery_prepare(struct discovery *d, const struct config *next,
+                                           const bool *kept, struct err *err)
+{
+    struct discovery_change *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    c->d = d;
+    c->config = config_ref(next);
+    TAILQ_INIT(&c->added);
+    c->n_slots = config_job_slots(next);
+    c->kept = calloc(c->n_slots + 1, sizeof(*c->kept));
+    if (c->kept == NULL) {
+        err_memory(err);
+        return discovery_discard(c);
+    }
+    if (kept != NULL) {
+        memcpy(c->kept, kept, c->n_slots * sizeof(*c->kept));
+    }
+    return add_all(c, err) ? c : discovery_discard(c);
+}
+
+/* Frees it; its sources must be in use or free. */
+static struct discovery_change *free_change(struct discovery_change *c)
+{
+    config_unref(c->config);
+    free(c->kept);
+    free(c);
+    return NULL;
+}
+
+struct discovery_change *discovery_discard(struct discovery_change *c)
+{
+    if (c == NULL) {
+        return NULL;
+    }
+    while (!TAILQ_EMPTY(&c->added)) {
+        struct job_source *s = TAILQ_FIRST(&c->added);
+        TAILQ_REMOVE(&c->added, s, link);
+        source_free(s);
+    }
+    contents_done(&c->contents);
+    return free_change(c);
+}
+
+/* Whether what a source has reported stays until its job's new sources have been read: they go the
+ * same way. */
+static bool is_followed(const struct discovery_change *c, const struct job_source *s)
+{
+    const struct config_job *next = config_job_at(c->config, s->job);
+    const struct config_job *job = config_job_at(s->owner, s->job);
+    return next != NULL && next->shared == job->shared;
+}
+
+/* A source that ends. */
+struct ending {
+    struct discovery *d;
+    size_t job;
+    struct leftovers *leftovers; /* NULL: its groups end at once */
+};
+
+static void discovery_on_ended(void *arg, const char *name)
+{
+    const struct ending *e = arg;
+    if (e->leftovers == NULL || !map_put(e->leftovers->names, sv_from(name), e->leftovers, NULL)) {
+        report_gone(e->d, e->job, name);
+    }
+}
+
+static void retire(struct discovery_change *c, struct job_source *s)
+{
+    struct discovery *d = c->d;
+    struct ending e = {.d = d, .job = s->job};
+    if (is_followed(c, s) && (e.leftovers = make_leftovers(d, s->job)) != NULL) {
+        e.leftovers->deadline_ms = clock_mono_ms() + LEFTOVERS_MS;
+    }
+    source_each(s, discovery_on_ended, &e);
+    sources_forget(d->options.sources, s->job_name, s->shown);
+    TAILQ_REMOVE(&d->sources, s, link);
+    source_free(s);
+    struct leftovers *l = e.leftovers == NULL ? find_leftovers(d, e.job) : NULL;
+    if (l != NULL) {
+        drop_leftovers(d, l);
+    }
+}
+
+void discovery_retire(struct discovery_change *c)
+{
+    struct job_source *s = TAILQ_FIRST(&c->d->sources);
+    while (s != NULL) {
+        struct job_source *next = TAILQ_NEXT(s, link);
+        if (!is_kept(c, s->job)) {
+            retire(c, s);
+        }
+        s = next;
+    }
+    discovery_count_objects(c->d);
+}
+
+struct discovery_change *discovery_commit(struct discovery_change *c)
+{
+    struct discovery *d = c->d;
+    const struct job_source *s;
+    TAILQ_FOREACH(s, &c->added, link)
+    {
+        sources_set(d->options.sources, s->job_name, s->shown, SOURCE_WAITS, "not read yet");
+    }
+    TAILQ_CONCAT(&d->sources, &c->added, link);
+    if (c->has_contents) {
+        sources_forget(d->options.sources, "", SOURCE_CONTENTS);
+        contents_done(&d->contents);
+        d->contents = c->contents;
+    }
+    config_unref(d->config);
+    d->config = config_ref(c->config);
+    if (d->started && c->has_contents && d->contents.at != NULL) {
+        kube_contents_start(d->contents.at);
+    } else if (d->started) {
+        start_sources(d);
+    }
+    return free_change(c);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static bool init(struct discovery *d, const struct config *config, struct err *err)
+{
+    d->start = loop_timer_new(d->options.loop, discovery_start, d);
+    d->settle = loop_timer_new(d->options.loop, discovery_on_settle, d);
+    if (d->start == NULL || d->settle == NULL) {
+        return err_memory(err);
+    }
+    struct discovery_change *c = discovery_prepare(d, config, NULL, err);
+    if (c == NULL) {
+        return false;
+    }
+    discovery_commit(c);
+    loop_timer_after(d->start, 0);
+    return add_peers(d, err);
 }
 
 struct discovery *discovery_new(const struct discovery_options *options, struct err *err)
@@ -559,6 +537,10 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
     if (options->sharing != NULL) {
         d->sharing = *options->sharing;
     }
+    LIST_INIT(&d->servers);
+    LIST_INIT(&d->kube);
+    TAILQ_INIT(&d->sources);
+    LIST_INIT(&d->leftovers);
     rng_seed_random(&d->rng);
     discovery_counters_init(&d->counters, options->metrics);
     d->reflectors.env = (struct reflector_env){
@@ -571,25 +553,17 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
         .on_progress = discovery_on_progress,
         .arg = d,
     };
-    if (!add_jobs(d, err)) {
-        return discovery_free(d);
-    }
-    loop_timer_after(d->start, 0);
-    return d;
+    return init(d, options->config, err) ? d : discovery_free(d);
 }
 
-static void forget_sources(struct discovery *d)
+static void free_leftovers(struct discovery *d)
 {
-    for (size_t i = 0; i < d->n_subscribers; i++) {
-        const struct subscriber *s = &d->subscribers[i];
-        sources_forget(d->options.sources, job_name(d, s->job), s->name);
+    while (!LIST_EMPTY(&d->leftovers)) {
+        struct leftovers *l = LIST_FIRST(&d->leftovers);
+        LIST_REMOVE(l, link);
+        map_free(l->names, NULL);
+        free(l);
     }
-    for (size_t i = 0; i < d->n_lists; i++) {
-        const struct list_source *s = &d->lists[i];
-        sources_forget(d->options.sources, job_name(d, s->job), s->shown);
-    }
-    sources_forget(d->options.sources, "", SOURCE_MEMBERS);
-    sources_forget(d->options.sources, "", SOURCE_CONTENTS);
 }
 
 struct discovery *discovery_free(struct discovery *d)
@@ -597,20 +571,22 @@ struct discovery *discovery_free(struct discovery *d)
     if (d == NULL) {
         return NULL;
     }
-    forget_sources(d);
-    reflectors_free(&d->reflectors);
     peers_free(d->peers);
-    kube_contents_free(d->contents);
-    for (size_t i = 0; i < d->n_kube; i++) {
-        kubernetes_free(d->kube[i].kubernetes);
+    kube_server_unref(d->peers_server);
+    config_unref(d->peers_owner);
+    contents_done(&d->contents);
+    sources_forget(d->options.sources, "", SOURCE_MEMBERS);
+    sources_forget(d->options.sources, "", SOURCE_CONTENTS);
+    while (!TAILQ_EMPTY(&d->sources)) {
+        struct job_source *s = TAILQ_FIRST(&d->sources);
+        sources_forget(d->options.sources, s->job_name, s->shown);
+        TAILQ_REMOVE(&d->sources, s, link);
+        source_free(s);
     }
-    for (size_t i = 0; i < d->n_lists; i++) {
-        static_group_done(&d->lists[i].fixed);
-        file_sd_free(d->lists[i].files);
-        http_sd_free(d->lists[i].url);
-    }
+    reflectors_free(&d->reflectors);
+    free_leftovers(d);
     for (int kind = 0; kind < GROUPS_COUNT; kind++) {
-        set_groups(d, (enum discovery_groups)kind, 0);
+        discovery_count(d, (enum discovery_groups)kind, -d->groups[kind]);
     }
     for (int reason = 0; reason < UNREAD_COUNT; reason++) {
         set_unread(d, (enum discovery_unread)reason, 0);
@@ -618,10 +594,8 @@ struct discovery *discovery_free(struct discovery *d)
     http_client_free(d->reflectors.env.http);
     http_client_free(d->http_sd);
     loop_timer_free(d->start);
-    arena_free(d->arena);
-    free(d->kube);
-    free(d->subscribers);
-    free(d->lists);
+    loop_timer_free(d->settle);
+    config_unref(d->config);
     free(d);
     return NULL;
 }

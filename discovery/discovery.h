@@ -30,7 +30,7 @@
 struct discovery;
 
 struct discovery_options {
-    const struct config *config; /* referenced while discovery lives */
+    const struct config *config; /* takes a reference */
     struct loop *loop;
     struct intern *intern;
     struct log *log;
@@ -66,5 +66,24 @@ struct discovery *discovery_new(const struct discovery_options *options, struct 
 /* Ends all requests; reports nothing. On the loop's thread, but not within a callback, or when the
  * loop does not run. Accepts NULL, returns NULL. */
 struct discovery *discovery_free(struct discovery *d);
+
+/* Another configuration, in three steps on the loop's thread, not within a callback. Jobs are known
+ * by their slots (config/change.h). What the job's other sources need goes on.
+ *
+ * Sources of kept jobs are not touched. A changed job gets new sources, which report everything
+ * again; watches of the same objects are shared with the other jobs, and listed once more. What
+ * only its former sources have reported is reported as gone when the new ones have all been read,
+ * or after five minutes. Groups of other jobs end at once. */
+struct discovery_change;
+/* Makes the sources of the jobs that are not kept (by slot); sends nothing. sharding must be as
+ * before. NULL with an error as that of discovery_new(): nothing has changed. */
+struct discovery_change *discovery_prepare(struct discovery *d, const struct config *next,
+                                           const bool *kept, struct err *err);
+/* Ends the sources of jobs that are not kept, while on_group still has the former rules. */
+void discovery_retire(struct discovery_change *c);
+/* Starts the new ones, after discovery_retire(). Frees c, returns NULL. */
+struct discovery_change *discovery_commit(struct discovery_change *c);
+/* In place of both. Accepts NULL, returns NULL. */
+struct discovery_change *discovery_discard(struct discovery_change *c);
 
 #endif

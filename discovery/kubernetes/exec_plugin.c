@@ -244,6 +244,17 @@ void exec_plugin_wait(struct exec_plugin *p, struct exec_waiter *waiter)
     p->waiters = waiter;
 }
 
+void exec_plugin_forget(struct exec_plugin *p, struct exec_waiter *waiter)
+{
+    struct exec_waiter **at = &p->waiters;
+    while (*at != NULL && *at != waiter) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        *at = waiter->next;
+    }
+}
+
 void exec_plugin_refused(struct exec_plugin *p, const struct exec_login *login)
 {
     if (login != NULL && p->login == login) {

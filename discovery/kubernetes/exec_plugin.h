@@ -52,6 +52,8 @@ struct exec_waiter {
 };
 /* Calls fn once when the run ends, well or not. The waiter must live until then. */
 void exec_plugin_wait(struct exec_plugin *p, struct exec_waiter *waiter);
+/* The waiter, if it waits, is not called any more. */
+void exec_plugin_forget(struct exec_plugin *p, struct exec_waiter *waiter);
 
 /* A request with this login was answered with 401: the login is not used again. */
 void exec_plugin_refused(struct exec_plugin *p, const struct exec_login *login);

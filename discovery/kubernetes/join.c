@@ -353,3 +353,16 @@ size_t join_count(const struct join *j)
 {
     return j->n_reported;
 }
+
+void join_each(const struct join *j, void (*fn)(void *arg, struct sv key), void *arg)
+{
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    while (map_next(j->primaries, &cursor, &key, &value)) {
+        const struct primary *p = value;
+        if (p->reported) {
+            fn(arg, key);
+        }
+    }
+}

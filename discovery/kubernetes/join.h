@@ -50,6 +50,8 @@ struct join *join_new(const struct join_options *options); /* NULL if out of mem
 struct join *join_free(struct join *j);
 /* Primaries with targets. */
 size_t join_count(const struct join *j);
+/* Calls fn with the key of each of them. */
+void join_each(const struct join *j, void (*fn)(void *arg, struct sv key), void *arg);
 /* All that the primaries of a list need has been listed once: reports them, and from now on every
  * change. False if out of memory: call it again. */
 bool join_ready(struct join *j, unsigned list);

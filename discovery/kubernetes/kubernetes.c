@@ -352,6 +352,46 @@ static void kubernetes_on_list_end(void *arg)
         p->synced = true;
         check_ready(k);
     }
+    if (k->options.on_listed != NULL) {
+        k->options.on_listed(k->options.arg);
+    }
+}
+
+bool kubernetes_synced(const struct kubernetes *k)
+{
+    for (size_t i = 0; i < k->n_parts; i++) {
+        if (!k->parts[i].synced) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct each {
+    const struct kubernetes *k;
+    void (*fn)(void *arg, const char *source);
+    void *arg;
+};
+
+static void kubernetes_on_each(void *arg, struct sv key)
+{
+    const struct each *each = arg;
+    char source[SOURCE_PREFIX_MAX + OBJECT_KEY_MAX];
+    snprintf(source, sizeof(source), "%s/%.*s", each->k->role->source, SV_ARG(key));
+    each->fn(each->arg, source);
+}
+
+void kubernetes_each(const struct kubernetes *k, void (*fn)(void *arg, const char *source),
+                     void *arg)
+{
+    struct each each = {.k = k, .fn = fn, .arg = arg};
+    if (k->join != NULL) {
+        join_each(k->join, kubernetes_on_each, &each);
+        return;
+    }
+    for (size_t i = 0; i < k->n_parts; i++) {
+        store_each(k->parts[i].store, kubernetes_on_each, &each);
+    }
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -511,6 +551,13 @@ static bool init_parts(struct kubernetes *k)
     return ok && add_parts(k, &(struct part){.primary = true, .resource = &k->role->resource});
 }
 
+void kubernetes_start(struct kubernetes *k)
+{
+    for (size_t i = 0; i < k->n_parts; i++) {
+        reflector_follow(k->parts[i].reflector, &k->parts[i].listener);
+    }
+}
+
 static bool init(struct kubernetes *k)
 {
     const struct config_kubernetes *config = k->options.config;
@@ -550,7 +597,6 @@ struct kubernetes *kubernetes_new(const struct kubernetes_options *options, stru
         if (init(k)) {
             return k;
         }
-        /* Reflectors still refer to its parts, but are not started after an error. */
         kubernetes_free(k);
     }
     err_memory(err);
@@ -586,6 +632,9 @@ struct kubernetes *kubernetes_free(struct kubernetes *k)
         return NULL;
     }
     for (size_t i = 0; i < k->n_parts; i++) {
+        if (k->parts[i].reflector != NULL) {
+            reflector_unlisten(k->parts[i].reflector, &k->parts[i].listener);
+        }
         store_free(k->parts[i].store);
     }
     free(k->parts);

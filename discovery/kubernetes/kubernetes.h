@@ -30,6 +30,8 @@ struct kubernetes_options {
     const struct discovery_sharing *sharing;
     /* The foreign or the pending pods in kubernetes_counts() have changed. NULL if sharing is. */
     void (*on_counts)(void *arg);
+    /* A list has been read: kubernetes_synced() may have changed. May be NULL. */
+    void (*on_listed)(void *arg);
     /* Whether a label can have an effect; those that cannot are not built. NULL: all are. */
     bool (*wants_label)(void *arg, struct sv name);
     void *arg;
@@ -37,11 +39,19 @@ struct kubernetes_options {
 
 /* Sends nothing yet. An error says what is wrong with the configuration. */
 struct kubernetes *kubernetes_new(const struct kubernetes_options *options, struct err *err);
-/* After the reflectors. Accepts NULL, returns NULL. */
+/* Lists and watches, or lists again what others watch already. */
+void kubernetes_start(struct kubernetes *k);
+/* Reports nothing; reflectors_prune() next. Accepts NULL, returns NULL. */
 struct kubernetes *kubernetes_free(struct kubernetes *k);
 struct store_counts kubernetes_counts(const struct kubernetes *k);
 /* Whether all that it listens to can be read; appends why not. */
 enum source_state kubernetes_state(const struct kubernetes *k, struct buf *why);
+/* Whether every list has been read, so that all objects have been reported. */
+bool kubernetes_synced(const struct kubernetes *k);
+/* Calls fn with the source ("pod/<namespace>/<name>") of each object that has been reported, and
+ * has targets. */
+void kubernetes_each(const struct kubernetes *k, void (*fn)(void *arg, const char *source),
+                     void *arg);
 /* The owners have changed: reports objects that are no longer ours as removed, and lists again
  * within that time if others have become ours. */
 void kubernetes_reassign(struct kubernetes *k, int64_t within_ms);

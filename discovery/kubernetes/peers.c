@@ -340,7 +340,7 @@ struct peers *peers_new(const struct peers_options *options, struct err *err)
 
 void peers_start(struct peers *p)
 {
-    reflectors_start(&p->reflectors);
+    reflector_follow(p->reflectors.first, &p->listener);
 }
 
 enum source_state peers_state(const struct peers *p, struct buf *why)

@@ -16,7 +16,8 @@ struct reflector {
     struct reflector *next;
     const struct reflector_env *env;
     struct reflector_options options;
-    const char *where; /* the namespace, for the log */
+    char *namespace;   /* of the options */
+    const char *where; /* the same, for the log */
     struct reflector_listener *listeners;
     char *path; /* URL without the query */
     char *selectors;
@@ -25,7 +26,7 @@ struct reflector {
     struct loop_timer *relist_timer;
     int64_t relist_credit_ms; /* when all of RELIST_BURST may be used again */
     struct http_transfer *transfer;
-    struct exec_plugin *plugin; /* NULL: options.access.http has the credentials */
+    struct exec_plugin *plugin; /* of the server; NULL: options.access.http has the credentials */
     struct exec_login *login;   /* of the last request; NULL if none */
     struct exec_waiter waiter;
     size_t listed;             /* objects of the list that is being read */
@@ -33,15 +34,23 @@ struct reflector {
     enum watch_result missing; /* until it is synced: why the last list failed; WATCH_DONE: it has
                                   not */
     bool relist_requested;     /* and no list has begun since */
-    bool owns_plugin;          /* the first reflector of a server; the others share its plugin */
-    bool waiting;              /* for the plugin */
-    bool accepted;             /* the current request was answered with 200 */
-    bool no_login;             /* it was not sent: there are no credentials */
+    bool started;
+    bool waiting;  /* for the plugin */
+    bool accepted; /* the current request was answered with 200 */
+    bool no_login; /* it was not sent: there are no credentials */
     bool synced;
     bool warned_unknown;
     const char *problem;  /* the last request failed and this was logged; else NULL */
     const char *lost;     /* how the last request ended, if no other one was accepted since */
     struct err no_stream; /* why a list was not streamed, to be logged */
+};
+
+/* The plugin of a server, which its reflectors share. */
+struct kube_login {
+    struct kube_login *next;
+    const void *server_id;
+    struct http_settings settings; /* what they point to lives as long as the server's reflectors */
+    struct exec_plugin *plugin;
 };
 
 /* Fields of the log. */
@@ -65,7 +74,10 @@ static void reflector_on_list_begin(void *arg)
     r->listed = 0;
     r->relist_requested = false;
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
-        l->list_begin(l->arg);
+        if (l->state != LISTENER_IDLE) {
+            l->state = LISTENER_CALLED;
+            l->list_begin(l->arg);
+        }
     }
 }
 
@@ -87,7 +99,9 @@ static void reflector_on_list_end(void *arg)
                  LOG_NAMESPACE(r), LOG_INT("objects", r->listed));
     }
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
-        l->list_end(l->arg);
+        if (l->state == LISTENER_CALLED) {
+            l->list_end(l->arg);
+        }
     }
     /* Requested while this list was read, perhaps after the objects in question. */
     if (r->relist_requested) {
@@ -108,6 +122,9 @@ static bool reflector_on_object(void *arg, enum discovery_event event, const jso
     }
     bool changed = false;
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
+        if (l->state != LISTENER_CALLED) {
+            continue;
+        }
         enum store_result result = l->object(l->arg, &id, event == EVENT_DELETED ? NULL : object);
         if (result == STORE_NO_MEMORY) {
             metric_inc(r->env->counters->skips[SKIP_MEMORY]);
@@ -542,14 +559,15 @@ static struct reflector *reflector_free(struct reflector *r)
     if (r->transfer != NULL) {
         http_cancel(r->transfer);
     }
-    exec_login_unref(r->login);
-    if (r->owns_plugin) {
-        exec_plugin_free(r->plugin);
+    if (r->waiting) {
+        exec_plugin_forget(r->plugin, &r->waiter);
     }
+    exec_login_unref(r->login);
     loop_timer_free(r->timer);
     loop_timer_free(r->relist_timer);
     watch_free(r->machine);
     free(r->path);
+    free(r->namespace);
     free(r->selectors);
     free(r);
     return NULL;
@@ -564,7 +582,9 @@ static struct reflector *reflector_new(const struct reflector_env *env,
     }
     r->env = env;
     r->options = *options;
-    r->where = options->namespace == NULL ? "all" : options->namespace;
+    r->namespace = options->namespace == NULL ? NULL : strdup(options->namespace);
+    r->options.namespace = r->namespace;
+    r->where = r->namespace == NULL ? "all" : r->namespace;
     r->waiter = (struct exec_waiter){.fn = reflector_on_login, .arg = r};
     r->path = make_path(options);
     r->selectors = strdup(options->selectors);
@@ -587,8 +607,9 @@ static struct reflector *reflector_new(const struct reflector_env *env,
         .kind = r->options.resource->kind,
         .progress_ms = env->list_progress_ms,
     });
-    if (r->path == NULL || r->selectors == NULL || r->timer == NULL || r->relist_timer == NULL ||
-        r->machine == NULL) {
+    bool named = r->namespace != NULL || options->namespace == NULL;
+    if (!named || r->path == NULL || r->selectors == NULL || r->timer == NULL ||
+        r->relist_timer == NULL || r->machine == NULL) {
         return reflector_free(r);
     }
     return r;
@@ -602,22 +623,50 @@ static bool is_same(const struct reflector *r, const struct reflector_options *o
 }
 
 /* False if out of memory. */
-static bool set_plugin(const struct reflectors *all, struct reflector *r)
+static bool set_plugin(struct reflectors *all, struct reflector *r)
 {
     const struct reflector_options *o = &r->options;
-    for (const struct reflector *other = all->first; other != NULL; other = other->next) {
-        if (other->options.server_id == o->server_id) {
-            r->plugin = other->plugin;
-            return true;
-        }
+    struct kube_login *login = all->logins;
+    while (login != NULL && login->server_id != o->server_id) {
+        login = login->next;
     }
-    r->owns_plugin = true;
-    r->plugin = exec_plugin_new(&(struct exec_plugin_options){.config = o->access.exec,
-                                                              .settings = &o->access.http,
-                                                              .loop = all->env.loop,
-                                                              .counters = all->env.counters,
-                                                              .timeout_ms = EXEC_TIMEOUT_MS});
+    if (login == NULL) {
+        login = calloc(1, sizeof(*login));
+        if (login == NULL) {
+            return false;
+        }
+        *login = (struct kube_login){
+            .next = all->logins, .server_id = o->server_id, .settings = o->access.http};
+        login->plugin =
+            exec_plugin_new(&(struct exec_plugin_options){.config = o->access.exec,
+                                                          .settings = &login->settings,
+                                                          .loop = all->env.loop,
+                                                          .counters = all->env.counters,
+                                                          .timeout_ms = EXEC_TIMEOUT_MS});
+        all->logins = login;
+    }
+    r->plugin = login->plugin;
     return r->plugin != NULL;
+}
+
+/* Frees the plugins of servers that have no reflector any more. */
+static void prune_logins(struct reflectors *all)
+{
+    struct kube_login **at = &all->logins;
+    while (*at != NULL) {
+        struct kube_login *login = *at;
+        const struct reflector *r = all->first;
+        while (r != NULL && r->options.server_id != login->server_id) {
+            r = r->next;
+        }
+        if (r != NULL) {
+            at = &login->next;
+            continue;
+        }
+        *at = login->next;
+        exec_plugin_free(login->plugin);
+        free(login);
+    }
 }
 
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options)
@@ -636,11 +685,19 @@ struct reflector *reflectors_get(struct reflectors *all, const struct reflector_
     return r;
 }
 
-void reflectors_start(struct reflectors *all)
+void reflectors_prune(struct reflectors *all)
 {
-    for (struct reflector *r = all->first; r != NULL; r = r->next) {
-        loop_timer_after(r->timer, 0);
+    struct reflector **at = &all->first;
+    while (*at != NULL) {
+        struct reflector *r = *at;
+        if (r->listeners != NULL) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        reflector_free(r);
     }
+    prune_logins(all);
 }
 
 void reflectors_free(struct reflectors *all)
@@ -650,6 +707,7 @@ void reflectors_free(struct reflectors *all)
         all->first = r->next;
         reflector_free(r);
     }
+    prune_logins(all);
 }
 
 void reflector_listen(struct reflector *r, struct reflector_listener *listener)
@@ -659,5 +717,28 @@ void reflector_listen(struct reflector *r, struct reflector_listener *listener)
         end = &(*end)->next;
     }
     listener->next = NULL;
+    listener->state = LISTENER_IDLE;
     *end = listener;
+}
+
+void reflector_follow(struct reflector *r, struct reflector_listener *listener)
+{
+    listener->state = LISTENER_WAITING;
+    if (r->started) {
+        reflector_relist(r, 0);
+    } else {
+        r->started = true;
+        loop_timer_after(r->timer, 0);
+    }
+}
+
+void reflector_unlisten(struct reflector *r, struct reflector_listener *listener)
+{
+    struct reflector_listener **at = &r->listeners;
+    while (*at != NULL && *at != listener) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        *at = listener->next;
+    }
 }

@@ -23,7 +23,8 @@
 #define RELIST_PERIOD_MS 30000
 
 struct reflector_listener {
-    struct reflector_listener *next; /* private */
+    struct reflector_listener *next; /* private, as is the next */
+    enum { LISTENER_IDLE, LISTENER_WAITING, LISTENER_CALLED } state;
     /* A list begins: objects that it does not name by its end are gone. May be called again before
      * list_end. */
     void (*list_begin)(void *arg);
@@ -40,7 +41,7 @@ struct reflector_listener {
 struct reflector_options {
     const struct kube_resource *resource;
     struct kube_access access; /* what it points to is referenced */
-    const char *namespace;     /* NULL: all; referenced */
+    const char *namespace;     /* NULL: all; copied */
     const char *selectors;     /* as in struct watch_options; copied */
     const void *server_id;     /* reflectors of one server are shared; compared, not read */
 };
@@ -62,16 +63,19 @@ struct reflector_env {
     void *arg;
 };
 
+struct kube_login;
+
 /* The reflectors of one discovery; only `env` is set at first. */
 struct reflectors {
     struct reflector_env env;
     struct reflector *first;
+    struct kube_login *logins; /* of servers with a plugin for credentials */
 };
 
-/* The reflector for these options, which is created if there is none yet; before the loop runs.
- * NULL if out of memory. */
+/* The reflector for these options, which is created if there is none yet. NULL if out of memory. */
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options);
-void reflectors_start(struct reflectors *all);
+/* Frees those without a listener, and ends their requests. */
+void reflectors_prune(struct reflectors *all);
 
 /* Whether it can be read; appends why not. */
 enum source_state reflector_state(const struct reflector *r, struct buf *why);
@@ -90,7 +94,13 @@ void reflectors_free(struct reflectors *all);
  * calls is enough; after RELIST_BURST in a row there is one every RELIST_PERIOD_MS. Failed lists
  * are retried as always. */
 void reflector_relist(struct reflector *r, int64_t within_ms);
-/* The listener is referenced until the reflector is freed. */
+/* The listener is referenced until reflector_unlisten(), or until the reflector is freed. It is not
+ * called before reflector_follow(). */
 void reflector_listen(struct reflector *r, struct reflector_listener *listener);
+/* The listener is called from the next list on, which begins at once: it knows nothing of what was
+ * listed before. */
+void reflector_follow(struct reflector *r, struct reflector_listener *listener);
+/* Not within one of its functions. */
+void reflector_unlisten(struct reflector *r, struct reflector_listener *listener);
 
 #endif

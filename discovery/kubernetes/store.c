@@ -52,6 +52,19 @@ struct store_counts store_counts(const struct store *s)
     };
 }
 
+void store_each(const struct store *s, void (*fn)(void *arg, struct sv key), void *arg)
+{
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    while (map_next(s->entries, &cursor, &key, &value)) {
+        const struct entry *entry = value;
+        if (entry->state == ENTRY_REPORTED) {
+            fn(arg, key);
+        }
+    }
+}
+
 /* The table must already be in its new state. */
 static void report_removed(struct store *s, const char *key)
 {

@@ -37,6 +37,9 @@ struct store *store_new(const struct store_options *options); /* NULL if out of 
 /* Reports nothing. Accepts NULL, returns NULL. */
 struct store *store_free(struct store *s);
 
+/* Calls fn with the key of each object that has been reported, and has targets. */
+void store_each(const struct store *s, void (*fn)(void *arg, struct sv key), void *arg);
+
 struct store_counts {
     size_t reported; /* objects with targets */
     size_t foreign;

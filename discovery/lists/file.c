@@ -321,6 +321,16 @@ void file_sd_start(struct file_sd *f)
     file_sd_scan(f);
 }
 
+void file_sd_each(const struct file_sd *f, void (*fn)(void *arg, const char *source), void *arg)
+{
+    size_t cursor = 0;
+    struct sv key;
+    void *value;
+    while (map_next(f->files, &cursor, &key, &value)) {
+        fn(arg, ((const struct file *)value)->source);
+    }
+}
+
 struct file_sd *file_sd_free(struct file_sd *f)
 {
     if (f == NULL) {

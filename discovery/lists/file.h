@@ -24,6 +24,8 @@ struct file_sd *file_sd_new(const struct config_file_sd *config,
                             const struct list_options *options);
 /* Reads all files now and follows them from then on. */
 void file_sd_start(struct file_sd *f);
+/* Calls fn with the source of each file that has been read. */
+void file_sd_each(const struct file_sd *f, void (*fn)(void *arg, const char *source), void *arg);
 /* Accepts NULL, returns NULL. */
 struct file_sd *file_sd_free(struct file_sd *f);
 

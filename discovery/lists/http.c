@@ -127,6 +127,11 @@ void http_sd_start(struct http_sd *h)
     loop_timer_after(h->timer, 0);
 }
 
+bool http_sd_is_known(const struct http_sd *h)
+{
+    return h->listing.known;
+}
+
 struct http_sd *http_sd_free(struct http_sd *h)
 {
     if (h == NULL) {

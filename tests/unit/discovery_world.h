@@ -220,11 +220,10 @@ static inline void on_group(void *arg, const struct target_group *group)
         buf_printf(&w->groups, " %.*s", SV_ARG(address));
     }
     buf_printf(&w->groups, " @%s\n", group->pinned_host == NULL ? "-" : group->pinned_host);
-    CHECK_INT(group->kind,
-              strncmp(group->source, "static/", 7) == 0 ? GROUP_LISTED
-              : strstr(group->source, "pod/") != NULL   ? GROUP_POD
-                                                        : GROUP_OBJECT,
-              group->source);
+    enum target_group_kind kind = strncmp(group->source, "static/", 7) == 0 ? GROUP_LISTED
+                                  : strstr(group->source, "pod/") != NULL   ? GROUP_POD
+                                                                            : GROUP_OBJECT;
+    CHECK_INT(group->n_targets == 0 ? kind : group->kind, kind, group->source);
     check_end(w);
 }
 
@@ -297,9 +296,11 @@ static inline void setup(struct world *w, struct rule *rules, size_t n_rules)
 static inline void start(struct world *w, const struct config *config)
 {
     struct err err = ERR_INIT;
+    struct config *owned = config_wrap(config);
+    assert_non_null(owned);
     w->d = discovery_new(
         &(struct discovery_options){
-            .config = config,
+            .config = owned,
             .loop = w->loop,
             .intern = w->intern,
             .log = testing_log(w->log),
@@ -312,6 +313,7 @@ static inline void start(struct world *w, const struct config *config)
             .list_progress_ms = w->list_progress_ms,
         },
         &err);
+    config_unref(owned);
     CHECK_STR(err.msg, "", "discovery_new");
     assert_non_null(w->d);
 }

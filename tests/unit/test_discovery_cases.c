@@ -58,6 +58,17 @@ void reflector_listen(struct reflector *r, struct reflector_listener *listener)
     r->listener = listener;
 }
 
+void reflector_follow(struct reflector *r, struct reflector_listener *listener)
+{
+    assert_ptr_equal(r->listener, listener);
+}
+
+void reflector_unlisten(struct reflector *r, struct reflector_listener *listener)
+{
+    assert_ptr_equal(r->listener, listener);
+    r->listener = NULL;
+}
+
 void reflector_relist(struct reflector *r, int64_t within_ms)
 {
     CHECK_INT(within_ms, 77, "");

@@ -381,7 +381,7 @@ static void test_sharing(void **state)
     };
     struct config_job jobs[] = {
         {.name = "one", .sources = &first, .n_sources = 1},
-        {.name = "two", .sources = second, .n_sources = 3},
+        {.name = "two", .slot = 1, .sources = second, .n_sources = 3},
     };
     struct config config = {.jobs = jobs, .n_jobs = 2};
     run(&w, &config, "synced");
@@ -468,7 +468,7 @@ static void test_errors_name_the_place(void **state)
     struct config_job job = {.name = "pods", .sources = &source, .n_sources = 1};
     struct config config = {.jobs = &job, .n_jobs = 1};
     struct err err = ERR_INIT;
-    struct discovery_options options = {.config = &config,
+    struct discovery_options options = {.config = config_wrap(&config),
                                         .loop = w.loop,
                                         .intern = w.intern,
                                         .sources = w.sources,
@@ -482,6 +482,7 @@ static void test_errors_name_the_place(void **state)
     source.kubernetes.own_namespace = true;
     assert_null(discovery_new(&options, &err));
     CHECK_CONTAINS(err.msg, "own_namespace: the own namespace is not known", "");
+    config_unref(options.config);
     /* For the check in the teardown. */
     start(&w, &(struct config){0});
     teardown(&w);
