@@ -1,31 +1,19 @@
-#include "agent/app.h"
+#include "agent/app_private.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "agent/delivery.h"
-#include "agent/dropped.h"
 #include "agent/memory.h"
-#include "agent/pipeline.h"
 #include "agent/process.h"
-#include "agent/receive.h"
-#include "agent/sharing/sharding.h"
-#include "agent/stores.h"
-#include "agent/thread.h"
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/worker.h"
-#include "discovery/discovery.h"
-#include "http/contents.h"
+#include "config/change.h"
 #include "http/lookup.h"
-#include "scraper/scraper.h"
 #include "write/conditions.h"
-#include "write/write.h"
 
 #define IN_FLIGHT_MAX 24576
 /* Descriptors that scrapes must leave: loops, endpoints, watches, files, the admin server with
@@ -37,34 +25,7 @@
 /* What a drain keeps for sending, of its time: this, or a quarter if that is less. */
 #define DRAIN_SENDING_MS (2 * MS_PER_S)
 
-enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREADS };
-
 static const char *const thread_names[THREADS] = {"discovery", "network", "writer"};
-
-struct app {
-    const struct config *config;
-    struct log *log;
-    struct intern *intern;
-    struct metrics *metrics;
-    struct http_contents *contents; /* of the clients of all stages */
-    struct worker_pool *workers;
-    unsigned n_workers;
-    struct agent_thread threads[THREADS];
-    struct stores *stores;
-    struct writer *writer;
-    struct conditions *conditions; /* of its destinations */
-    struct delivery delivery;      /* of what is scraped; the network thread's */
-    struct receive *receive;
-    struct scraper *scraper;
-    struct sharding *sharding; /* NULL unless targets are shared */
-    struct dropped *dropped;
-    struct pipeline *pipeline;
-    struct discovery *discovery;
-    struct sources *sources; /* what can be read of it */
-    atomic_bool synced;
-    int64_t drain_deadline_ms; /* set before scraper_drain() is called */
-    int drained_fd;
-};
 
 /* ---- callbacks of the stages ----------------------------------------------------------------- */
 
@@ -73,7 +34,7 @@ static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_
 {
     struct app *app = arg;
     enum delivery_result result =
-        delivery_put(&app->delivery, profile, forward_to, clock_mono_ms());
+        delivery_put(scraped_delivery(app->scraped), profile, forward_to, clock_mono_ms());
     return result == DELIVERY_TAKEN || result == DELIVERY_DROPPED;
 }
 
@@ -166,7 +127,7 @@ static bool make_base(struct app *app, struct err *err)
     if (!process_metrics(app->metrics)) {
         return err_memory(err);
     }
-    memory_report(&app->config->memory, app->log, app->metrics);
+    memory_report(&app->first->memory, app->log, app->metrics);
     app->n_workers = cgroup_cpus("");
     app->workers = worker_pool_new(app->n_workers, err);
     bool ok = app->workers != NULL;
@@ -179,7 +140,7 @@ static bool make_base(struct app *app, struct err *err)
 static bool make_writer(struct app *app, struct err *err)
 {
     struct writer_options options = {
-        .config = app->config,
+        .config = app->first,
         .loop = app->threads[THREAD_WRITER].loop,
         .intern = app->intern,
         .log = app->log,
@@ -199,7 +160,7 @@ static bool make_writer(struct app *app, struct err *err)
 static bool make_receive(struct app *app, struct err *err)
 {
     struct receive_options options = {
-        .config = &app->config->receive,
+        .config = &app->first->receive,
         .intern = app->intern,
         .writer = app->writer,
         .log = app->log,
@@ -219,13 +180,15 @@ static unsigned share_of_fds(unsigned fds)
 static bool make_scraper(struct app *app, struct err *err)
 {
     unsigned share = share_of_fds(process_raise_fd_limit(app->log));
+    const struct scraped_options scraped = {
+        .intern = app->intern, .log = app->log, .metrics = app->metrics, .writer = app->writer};
     struct scraper_options options = {
         .loop = app->threads[THREAD_NETWORK].loop,
         .intern = app->intern,
         .log = app->log,
         .metrics = app->metrics,
         .contents = app->contents,
-        .n_jobs = app->config->n_jobs,
+        .n_jobs = config_job_slots(app->config),
         .max_in_flight = share > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : share,
         .max_idle_connections = share,
         .workers = app->workers,
@@ -237,13 +200,8 @@ static bool make_scraper(struct app *app, struct err *err)
         .on_profile = app_on_profile,
         .arg = app,
     };
-    app->delivery = (struct delivery){
-        .jobs = app->config->jobs,
-        .rules = profile_rules_new(app->config->jobs, app->config->n_jobs, app->intern, app->log,
-                                   app->metrics, err),
-        .writer = app->writer,
-    };
-    if (app->delivery.rules != NULL) {
+    app->scraped = scraped_new(&scraped, app->config, err);
+    if (app->scraped != NULL) {
         app->scraper = scraper_new(&options, err);
     }
     return app->scraper != NULL;
@@ -251,11 +209,11 @@ static bool make_scraper(struct app *app, struct err *err)
 
 static bool make_sharding(struct app *app, struct err *err)
 {
-    if (app->config->sharding.mode == SHARDING_NONE) {
+    if (app->first->sharding.mode == SHARDING_NONE) {
         return true;
     }
     struct sharding_options options = {
-        .config = app->config,
+        .config = app->first,
         .loop = app->threads[THREAD_DISCOVERY].loop,
         .log = app->log,
         .metrics = app->metrics,
@@ -277,7 +235,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .on_verdict = app_on_verdict,
         .arg = app,
     };
-    app->dropped = dropped_new(app->config, app->metrics);
+    app->dropped = dropped_new(config_job_slots(app->config), app->metrics);
     app->sources = sources_new(app->metrics);
     if (app->dropped == NULL || app->sources == NULL) {
         return err_memory(err);
@@ -312,7 +270,9 @@ struct app *app_new(const struct config *config, struct err *err)
         return NULL;
     }
     app->drained_fd = -1;
+    pthread_mutex_init(&app->config_lock, NULL);
     app->config = config_ref(config);
+    app->first = config_ref(config);
     if (!make_base(app, err) || !make_writer(app, err) || !make_receive(app, err) ||
         !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
         return app_free(app);
@@ -328,6 +288,14 @@ bool app_start(struct app *app, struct err *err)
         }
     }
     return true;
+}
+
+struct config *app_config(struct app *app)
+{
+    pthread_mutex_lock(&app->config_lock);
+    struct config *config = config_ref(app->config);
+    pthread_mutex_unlock(&app->config_lock);
+    return config;
 }
 
 struct log *app_log(struct app *app)
@@ -405,8 +373,8 @@ static int64_t time_for_scrapes(const struct app *app, int64_t timeout_ms)
 {
     int64_t sending = timeout_ms / 4 < DRAIN_SENDING_MS ? timeout_ms / 4 : DRAIN_SENDING_MS;
     int64_t time = timeout_ms - sending;
-    int64_t ours = app->config->sharding.handover_ms / 2;
-    bool others = app->config->sharding.mode == SHARDING_KUBERNETES;
+    int64_t ours = app->first->sharding.handover_ms / 2;
+    bool others = app->first->sharding.mode == SHARDING_KUBERNETES;
     return others && ours < time ? ours : time;
 }
 
@@ -440,7 +408,7 @@ struct write_ledger app_ledger(struct app *app, size_t endpoint)
 void app_summary(struct app *app)
 {
     for (size_t i = 0; i < app->config->n_endpoints; i++) {
-        struct write_ledger ledger = writer_ledger(app->writer, i);
+        struct write_ledger ledger = writer_ledger(app->writer, app->config->endpoints[i].slot);
         log_info(app->log, "endpoint summary", LOG_STR("endpoint", app->config->endpoints[i].name),
                  LOG_INT("accepted", ledger.accepted), LOG_INT("replayed", ledger.replayed),
                  LOG_INT("sent", ledger.sent), LOG_INT("dropped", total_dropped(&ledger)),
@@ -468,7 +436,7 @@ struct app *app_free(struct app *app)
     dropped_free(app->dropped);
     sharding_free(app->sharding);
     scraper_free(app->scraper);
-    profile_rules_free(app->delivery.rules);
+    scraped_free(app->scraped);
     receive_free(app->receive);
     writer_free(app->writer);
     conditions_free(app->conditions);
@@ -485,7 +453,9 @@ struct app *app_free(struct app *app)
         close(app->drained_fd);
     }
     log_free(app->log);
+    pthread_mutex_destroy(&app->config_lock);
     config_unref(app->config);
+    config_unref(app->first);
     free(app);
     return NULL;
 }

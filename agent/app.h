@@ -28,6 +28,13 @@ struct store;
 /* Takes a reference of config. Nothing is sent before app_start(). */
 struct app *app_new(const struct config *config, struct err *err);
 bool app_start(struct app *app, struct err *err);
+/* Another configuration, which has no slots yet (config/change.h) and becomes the one in force: all
+ * of it, or nothing of it with an error. Jobs and destinations that are the same stay untouched.
+ * What needs a restart keeps its value, which is logged. Blocks until it is done. Main thread,
+ * between app_start() and app_drain(). */
+bool app_reload(struct app *app, struct config *next, struct err *err);
+/* A reference to the configuration in force. Any thread. */
+struct config *app_config(struct app *app);
 struct log *app_log(struct app *app);
 /* For the servers. All live as long as the app. */
 struct metrics *app_metrics(struct app *app);

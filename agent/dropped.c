@@ -17,27 +17,46 @@ struct record {
 };
 
 struct dropped {
-    pthread_mutex_t lock; /* of all below */
-    const struct config *config;
-    struct record (*records)[KINDS]; /* of each job */
+    pthread_mutex_t lock;            /* of all below */
+    struct record (*records)[KINDS]; /* by the slots of jobs */
+    size_t n_jobs;
     uint64_t last_id;
     struct metric *unshown;
 };
 
-struct dropped *dropped_new(const struct config *config, struct metrics *metrics)
+struct dropped *dropped_new(size_t n_jobs, struct metrics *metrics)
 {
     struct dropped *d = calloc(1, sizeof(*d));
     if (d == NULL) {
         return NULL;
     }
     pthread_mutex_init(&d->lock, NULL);
-    d->config = config;
     d->unshown = metrics_family(metrics, METRIC_COUNTER, "profpull_dropped_targets_unshown_total",
                                 "Label sets that have not become targets and that the page of "
                                 "dropped targets has no place for.",
                                 "job", NULL);
-    d->records = calloc(config->n_jobs + 1, sizeof(*d->records));
-    return d->records != NULL ? d : dropped_free(d);
+    return dropped_grow(d, n_jobs) ? d : dropped_free(d);
+}
+
+bool dropped_grow(struct dropped *d, size_t n_jobs)
+{
+    struct record(*records)[KINDS] = calloc(n_jobs + 1, sizeof(*records));
+    if (records == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&d->lock);
+    if (n_jobs > d->n_jobs || d->records == NULL) {
+        struct record(*former)[KINDS] = d->records;
+        if (former != NULL) {
+            memcpy(records, former, d->n_jobs * sizeof(*records));
+        }
+        d->records = records;
+        d->n_jobs = n_jobs;
+        records = former;
+    }
+    pthread_mutex_unlock(&d->lock);
+    free(records);
+    return true;
 }
 
 void dropped_target_done(struct dropped_target *t)
@@ -85,7 +104,7 @@ struct dropped *dropped_free(struct dropped *d)
     if (d == NULL) {
         return NULL;
     }
-    for (size_t j = 0; d->records != NULL && j < d->config->n_jobs; j++) {
+    for (size_t j = 0; j < d->n_jobs; j++) {
         for (size_t k = 0; k < KINDS; k++) {
             record_done(&d->records[j][k]);
         }
@@ -198,8 +217,7 @@ void dropped_note(struct dropped *d, const struct pipeline_verdict *verdict)
         pthread_mutex_unlock(&d->lock);
     }
     if (!ok && verdict->target == NULL) {
-        const char *job = d->config->jobs[verdict->group->job].name;
-        metric_inc(metric_cell_of(d->unshown, job));
+        metric_inc(metric_cell_of(d->unshown, verdict->job->name));
     }
     if (!ok) {
         dropped_target_done(&t);
@@ -213,7 +231,8 @@ size_t dropped_list(struct dropped *d, size_t job, struct dropped_target *ret, s
 {
     size_t n = 0;
     pthread_mutex_lock(&d->lock);
-    const struct record *r = &d->records[job][KIND_DROPPED];
+    static const struct record none;
+    const struct record *r = job < d->n_jobs ? &d->records[job][KIND_DROPPED] : &none;
     while (n < r->n && n < max && copy(&r->at[n], &ret[n])) {
         n++;
     }
@@ -229,7 +248,7 @@ bool dropped_find(struct dropped *d, uint64_t id, struct dropped_target *ret)
     bool is_found = false;
     bool ok = false;
     pthread_mutex_lock(&d->lock);
-    for (size_t j = 0; j < d->config->n_jobs && !is_found; j++) {
+    for (size_t j = 0; j < d->n_jobs && !is_found; j++) {
         const struct record *r = &d->records[j][KIND_DROPPED];
         for (size_t i = 0; i < r->n && !is_found; i++) {
             is_found = r->at[i].id == id;
@@ -252,15 +271,11 @@ static bool find_target(const struct record *r, struct sv source, struct sv addr
     return false;
 }
 
-bool dropped_find_target(struct dropped *d, struct sv job, struct sv source, struct sv address,
+bool dropped_find_target(struct dropped *d, size_t job, struct sv source, struct sv address,
                          struct dropped_target *ret)
 {
-    bool ok = false;
     pthread_mutex_lock(&d->lock);
-    for (size_t j = 0; j < d->config->n_jobs && !ok; j++) {
-        ok = sv_eq_str(job, d->config->jobs[j].name) &&
-             find_target(&d->records[j][KIND_TARGET], source, address, ret);
-    }
+    bool ok = job < d->n_jobs && find_target(&d->records[job][KIND_TARGET], source, address, ret);
     pthread_mutex_unlock(&d->lock);
     return ok;
 }

@@ -20,8 +20,10 @@
 
 struct dropped;
 
-/* NULL if out of memory. config and metrics outlive it. */
-struct dropped *dropped_new(const struct config *config, struct metrics *metrics);
+/* For jobs with slots below n_jobs. NULL if out of memory. metrics outlive it. */
+struct dropped *dropped_new(size_t n_jobs, struct metrics *metrics);
+/* For further jobs. False if out of memory. Any thread. */
+bool dropped_grow(struct dropped *d, size_t n_jobs);
 struct dropped *dropped_free(struct dropped *d); /* accepts NULL, returns NULL */
 
 /* Forgets what is known of a source: it is about to be relabelled again. */
@@ -32,7 +34,7 @@ void dropped_note(struct dropped *d, const struct pipeline_verdict *verdict);
 /* A copy. */
 struct dropped_target {
     uint64_t id; /* until its source is discovered again */
-    size_t job;  /* index in config->jobs */
+    size_t job;  /* its slot */
     char *source;
     uint64_t source_hash;  /* private */
     struct labels *labels; /* before the rules */
@@ -47,8 +49,8 @@ size_t dropped_list(struct dropped *d, size_t job, struct dropped_target *ret, s
                     bool *ret_more);
 /* Copies one. False if it is not there any more, or if memory ran out. Any thread. */
 bool dropped_find(struct dropped *d, uint64_t id, struct dropped_target *ret);
-/* The same of a target: of several that a source has at an address, the first. job: a name. */
-bool dropped_find_target(struct dropped *d, struct sv job, struct sv source, struct sv address,
+/* The same of a target: of several that a source has at an address, the first. */
+bool dropped_find_target(struct dropped *d, size_t job, struct sv source, struct sv address,
                          struct dropped_target *ret);
 void dropped_target_done(struct dropped_target *t);
 

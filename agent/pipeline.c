@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "config/change.h"
 #include "scraper/targets/address.h"
 #include "scraper/targets/ports.h"
 
@@ -12,9 +13,23 @@
 #define LOG_BURST 20
 #define POD_HOST_IP "__meta_kubernetes_pod_host_ip"
 
+/* By slot; all NULL where there is no job. */
+struct pipeline_job {
+    struct config *owner; /* a reference: the configuration that it came with */
+    const struct config_job *job;
+    struct relabel *rules;
+    bool kept; /* in a change: it is the one that the pipeline has */
+};
+
+struct pipeline_change {
+    struct pipeline_job *jobs;
+    size_t n_jobs;
+};
+
 struct pipeline {
     struct pipeline_options options;
-    struct relabel **rules; /* one list for each job */
+    struct pipeline_job *jobs;
+    size_t n_jobs;
     struct relabel_scratch *scratch;
     struct labels_builder *builder;
     struct log_limit limit;
@@ -24,21 +39,79 @@ struct pipeline {
     bool said_limit;     /* one line about pod_scrape_limit for each group */
 };
 
-static bool compile_rules(struct pipeline *p, struct err *err)
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static void free_jobs(struct pipeline_job *jobs, size_t n)
 {
-    const struct config *config = p->options.config;
-    p->rules = calloc(config->n_jobs + 1, sizeof(struct relabel *));
-    if (p->rules == NULL) {
-        return err_memory(err);
+    for (size_t i = 0; jobs != NULL && i < n; i++) {
+        relabel_free(jobs[i].rules);
+        config_unref(jobs[i].owner);
     }
+    free(jobs);
+}
+
+static bool compile_rules(struct pipeline_change *c, const struct config *config, const bool *kept,
+                          struct err *err)
+{
     for (size_t i = 0; i < config->n_jobs; i++) {
-        p->rules[i] = relabel_new(&config->jobs[i].relabel, err);
-        if (p->rules[i] == NULL) {
-            return err_wrap(err, "job \"%s\"", config->jobs[i].name);
+        const struct config_job *job = &config->jobs[i];
+        struct pipeline_job *at = &c->jobs[job->slot];
+        at->kept = kept != NULL && kept[job->slot];
+        if (at->kept) {
+            continue;
+        }
+        at->owner = config_ref(config);
+        at->job = job;
+        at->rules = relabel_new(&job->relabel, err);
+        if (at->rules == NULL) {
+            return err_wrap(err, "job \"%s\"", job->name);
         }
     }
     return true;
 }
+
+struct pipeline_change *pipeline_prepare(const struct config *next, const bool *kept,
+                                         struct err *err)
+{
+    struct pipeline_change *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    c->n_jobs = config_job_slots(next);
+    c->jobs = calloc(c->n_jobs + 1, sizeof(*c->jobs));
+    if (c->jobs == NULL) {
+        err_memory(err);
+        return pipeline_discard(c);
+    }
+    return compile_rules(c, next, kept, err) ? c : pipeline_discard(c);
+}
+
+struct pipeline_change *pipeline_discard(struct pipeline_change *c)
+{
+    if (c != NULL) {
+        free_jobs(c->jobs, c->n_jobs);
+        free(c);
+    }
+    return NULL;
+}
+
+struct pipeline_change *pipeline_commit(struct pipeline *p, struct pipeline_change *c)
+{
+    for (size_t i = 0; i < c->n_jobs && i < p->n_jobs; i++) {
+        if (c->jobs[i].kept) {
+            c->jobs[i] = p->jobs[i];
+            p->jobs[i] = (struct pipeline_job){.owner = NULL};
+        }
+    }
+    free_jobs(p->jobs, p->n_jobs);
+    p->jobs = c->jobs;
+    p->n_jobs = c->n_jobs;
+    free(c);
+    return NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct pipeline *pipeline_new(const struct pipeline_options *options, struct err *err)
 {
@@ -61,9 +134,11 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
         err_memory(err);
         return pipeline_free(p);
     }
-    if (!compile_rules(p, err)) {
+    struct pipeline_change *c = pipeline_prepare(options->config, NULL, err);
+    if (c == NULL) {
         return pipeline_free(p);
     }
+    pipeline_commit(p, c);
     return p;
 }
 
@@ -72,10 +147,7 @@ struct pipeline *pipeline_free(struct pipeline *p)
     if (p == NULL) {
         return NULL;
     }
-    for (size_t i = 0; p->rules != NULL && i < p->options.config->n_jobs; i++) {
-        relabel_free(p->rules[i]);
-    }
-    free(p->rules);
+    free_jobs(p->jobs, p->n_jobs);
     relabel_scratch_free(p->scratch);
     labels_builder_free(p->builder);
     map_free(p->claimed, free);
@@ -85,20 +157,20 @@ struct pipeline *pipeline_free(struct pipeline *p)
 
 const struct relabel *pipeline_rules(const struct pipeline *p, size_t job)
 {
-    return p->rules[job];
+    return p->jobs[job].rules;
 }
 
 bool pipeline_wants(struct pipeline *p, size_t job, struct sv label)
 {
-    bool network =
-        !p->options.config->jobs[job].allow_host_network && sv_eq_str(label, POD_HOST_IP);
+    const struct pipeline_job *at = &p->jobs[job];
+    bool network = !at->job->allow_host_network && sv_eq_str(label, POD_HOST_IP);
     return network || target_reads(label) || ports_read(label) ||
-           relabel_reads(p->rules[job], p->scratch, label);
+           relabel_reads(at->rules, p->scratch, label);
 }
 
 static void count(struct pipeline *p, size_t job, const char *outcome)
 {
-    const char *values[] = {p->options.config->jobs[job].name, outcome};
+    const char *values[] = {p->jobs[job].job->name, outcome};
     metric_inc(metric_cell(p->outcomes, values));
 }
 
@@ -126,7 +198,8 @@ static const char *pinned_host(const struct target_group *group, const struct la
 static bool run_rules(struct pipeline *p, struct pipeline_verdict *verdict, struct err *err)
 {
     size_t job = verdict->group->job;
-    struct relabel_verdict v = relabel_apply(p->rules[job], p->scratch, p->builder, NULL, NULL);
+    struct relabel_verdict v =
+        relabel_apply(p->jobs[job].rules, p->scratch, p->builder, NULL, NULL);
     verdict->outcome = v.outcome;
     verdict->rule = v.rule;
     if (v.outcome == RELABEL_DROPPED) {
@@ -177,7 +250,7 @@ static bool admit(struct pipeline *p, const struct target_group *group, const st
     if (group->kind == GROUP_LISTED) {
         return true;
     }
-    uint64_t limit = p->options.config->jobs[group->job].pod_scrape_limit;
+    uint64_t limit = p->jobs[group->job].job->pod_scrape_limit;
     size_t n = target_scrape_count(target);
     size_t *claimed = claimed_by(p, group, target);
     if (claimed == NULL) {
@@ -196,13 +269,12 @@ static bool admit(struct pipeline *p, const struct target_group *group, const st
 /* ---- targets --------------------------------------------------------------------------------- */
 
 /* Whether a pod shares the network of its node, so that its ports are those of everything on it. */
-static bool check_network(const struct config_job *job, const struct pipeline_verdict *verdict,
-                          struct err *err)
+static bool check_network(const struct pipeline_verdict *verdict, struct err *err)
 {
     struct sv node = labels_get(verdict->discovered, SV(POD_HOST_IP));
     bool shares = verdict->group->kind != GROUP_LISTED && node.n > 0 &&
                   address_has_host(sv_from(target_canonical(verdict->target)), node.p);
-    return !shares || job->allow_host_network ||
+    return !shares || verdict->job->allow_host_network ||
            err_set(err, ERR_REFUSED,
                    "the pod has the address of its node (%s), which the job does not allow "
                    "(allow_host_network)",
@@ -215,13 +287,13 @@ static void make_target(struct pipeline *p, struct pipeline_verdict *verdict, st
     char storage[HOST_MAX];
     const struct target_group *group = verdict->group;
     const char *host = pinned_host(group, verdict->discovered, storage);
-    verdict->target = target_new(p->options.config, group->job, p->builder, host, err);
+    verdict->target = target_new(p->jobs[group->job].owner, group->job, p->builder, host, err);
     if (verdict->target == NULL) {
         verdict->outcome = RELABEL_FAILED;
         count(p, group->job, err->kind == ERR_REFUSED ? "refused" : "invalid");
         return;
     }
-    if (!check_network(&p->options.config->jobs[group->job], verdict, err)) {
+    if (!check_network(verdict, err)) {
         verdict->target = target_unref(verdict->target);
         verdict->outcome = RELABEL_FAILED;
         count(p, group->job, "refused");
@@ -237,7 +309,7 @@ static void make_target(struct pipeline *p, struct pipeline_verdict *verdict, st
     }
     count(p, group->job, "kept");
     if (p->options.sharding != NULL) {
-        verdict->key = sharding_key(p->options.sharding, verdict->target, group->job, host);
+        verdict->key = sharding_key(verdict->target, host);
     }
 }
 
@@ -247,8 +319,7 @@ static void log_refused(struct pipeline *p, const struct target_group *group, co
     if (!log_limit_allow(&p->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, &suppressed)) {
         return;
     }
-    log_warn(p->options.log, "target refused",
-             LOG_STR("job", p->options.config->jobs[group->job].name),
+    log_warn(p->options.log, "target refused", LOG_STR("job", p->jobs[group->job].job->name),
              LOG_STR("source", group->source), LOG_ERR(err), LOG_INT("suppressed", suppressed));
 }
 
@@ -256,7 +327,7 @@ static void log_refused(struct pipeline *p, const struct target_group *group, co
 static void report_problems(struct pipeline *p, const struct target_group *group,
                             const struct target *t)
 {
-    const char *job = p->options.config->jobs[group->job].name;
+    const char *job = p->jobs[group->job].job->name;
     for (size_t i = 0; i < target_problem_count(t); i++) {
         const char *type;
         uint32_t suppressed = 0;
@@ -305,7 +376,8 @@ static void make_each(struct pipeline *p, const struct target_group *group, stru
 {
     for (size_t i = 0; i < group->n_targets; i++) {
         struct err err = ERR_INIT;
-        struct pipeline_verdict verdict = {.group = group, .discovered = group->targets[i]};
+        struct pipeline_verdict verdict = {
+            .group = group, .job = p->jobs[group->job].job, .discovered = group->targets[i]};
         labels_builder_reset(p->builder, group->targets[i]);
         if (run_rules(p, &verdict, &err)) {
             make_target(p, &verdict, &err);
@@ -325,7 +397,8 @@ static void relabel_pod(struct pipeline *p, const struct target_group *group,
 {
     for (size_t i = 0; i < group->n_targets; i++) {
         struct pod_state *a = &states[i];
-        a->verdict = (struct pipeline_verdict){.group = group, .discovered = group->targets[i]};
+        a->verdict = (struct pipeline_verdict){
+            .group = group, .job = p->jobs[group->job].job, .discovered = group->targets[i]};
         candidates[i].discovered = group->targets[i];
         labels_builder_reset(p->builder, group->targets[i]);
         if (!run_rules(p, &a->verdict, &a->err)) {
@@ -365,7 +438,7 @@ static void make_pod(struct pipeline *p, const struct target_group *group, struc
     if (states == NULL || candidates == NULL) {
         log_error(p->options.log, "out of memory: pod ignored", LOG_STR("source", group->source));
     } else {
-        const struct config_job *job = &p->options.config->jobs[group->job];
+        const struct config_job *job = p->jobs[group->job].job;
         relabel_pod(p, group, states, candidates);
         if (!ports_choose(job, candidates, group->n_targets, p->builder)) {
             log_error(p->options.log, "out of memory: a pod may be scraped more than once",
@@ -383,7 +456,7 @@ static void make_pod(struct pipeline *p, const struct target_group *group, struc
 static bool hand_over(struct pipeline *p, const struct target_group *group, const struct made *made)
 {
     const struct pipeline_options *o = &p->options;
-    if (o->sharding != NULL && o->config->jobs[group->job].shared) {
+    if (o->sharding != NULL && p->jobs[group->job].job->shared) {
         return sharding_put(o->sharding, group->job, group->source, made->targets, made->keys,
                             made->n, group->moved);
     }

@@ -19,6 +19,7 @@
 
 struct pipeline_verdict {
     const struct target_group *group;
+    const struct config_job *job;
     struct labels *discovered; /* before the rules; borrowed */
     struct labels *relabelled; /* of a pod, after the rules; NULL if they dropped it; borrowed */
     struct target *target;     /* NULL if there is none; borrowed */
@@ -31,7 +32,7 @@ struct pipeline_verdict {
 };
 
 struct pipeline_options {
-    const struct config *config; /* outlives the pipeline */
+    const struct config *config; /* takes a reference */
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
@@ -50,6 +51,20 @@ struct pipeline *pipeline_free(struct pipeline *p); /* accepts NULL, returns NUL
 void pipeline_group(struct pipeline *p, const struct target_group *group);
 /* Whether a discovered label can affect the targets of a job. On the pipeline's thread. */
 bool pipeline_wants(struct pipeline *p, size_t job, struct sv label);
+
+/* The jobs of another configuration. */
+struct pipeline_change;
+/* Compiles the rules of jobs that are not kept (by slot). NULL with an error: nothing has changed.
+ * Any thread. */
+struct pipeline_change *pipeline_prepare(const struct config *next, const bool *kept,
+                                         struct err *err);
+/* From now on groups are of the new configuration's jobs; on the pipeline's thread. Kept jobs stay
+ * those of the configuration that they came with, so that their targets do. Frees c, returns NULL.
+ */
+struct pipeline_change *pipeline_commit(struct pipeline *p, struct pipeline_change *c);
+/* In place of that. Accepts NULL, returns NULL. */
+struct pipeline_change *pipeline_discard(struct pipeline_change *c);
+
 /* The compiled rules of a job, for descriptions. */
 const struct relabel *pipeline_rules(const struct pipeline *p, size_t job);
 

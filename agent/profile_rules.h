@@ -28,7 +28,8 @@
 
 struct profile_rules;
 
-/* The rules of n_jobs jobs; profile.job is an index in them. All but err outlive the rules. */
+/* The rules of n_jobs jobs; profile.job is an index in them. One without a name is none. All but
+ * err outlive the rules. */
 struct profile_rules *profile_rules_new(const struct config_job *config, size_t n_jobs,
                                         struct intern *intern, struct log *log,
                                         struct metrics *metrics, struct err *err);

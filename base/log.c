@@ -34,8 +34,13 @@ struct log *log_free(struct log *log)
 
 void log_set(struct log *log, enum log_level level, enum log_format format)
 {
-    atomic_store_explicit(&log->level, (int)level, memory_order_relaxed);
+    log_set_level(log, level);
     atomic_store_explicit(&log->format, (int)format, memory_order_relaxed);
+}
+
+void log_set_level(struct log *log, enum log_level level)
+{
+    atomic_store_explicit(&log->level, (int)level, memory_order_relaxed);
 }
 
 bool log_enabled(const struct log *log, enum log_level level)

@@ -44,6 +44,7 @@ struct log;
 struct log *log_new(int fd, enum log_level level, enum log_format format);
 struct log *log_free(struct log *log);
 void log_set(struct log *log, enum log_level level, enum log_format format); /* any thread */
+void log_set_level(struct log *log, enum log_level level);                   /* any thread */
 bool log_enabled(const struct log *log, enum log_level level);
 
 /* fn (may be NULL) is called as well for each line at warn and above, with fields that end with one

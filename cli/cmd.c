@@ -129,20 +129,25 @@ static struct config *load_config(const struct cmd_config_flags *flags,
     return config;
 }
 
-struct config *cmd_load_config(const struct cmd_config_flags *flags)
+static struct config_options options_of(const struct cmd_config_flags *flags)
 {
-    struct config_errors *errors = config_errors_new();
-    struct config_options options = {
+    return (struct config_options){
         .check_rule = cmd_check_rule,
         .protocols = write_protocols(),
         .write_url = flags->write_url,
         .listen = flags->listen,
         .in_container = container_is_around("", NULL),
         .sharding_service = flags->service,
-        .warnings = config_errors_new(),
-        .notes = config_errors_new(),
         .memory_available = flags->for_this_machine ? cgroup_memory("") : 0,
     };
+}
+
+struct config *cmd_load_config(const struct cmd_config_flags *flags)
+{
+    struct config_errors *errors = config_errors_new();
+    struct config_options options = options_of(flags);
+    options.warnings = config_errors_new();
+    options.notes = config_errors_new();
     struct config *config = NULL;
     if (errors == NULL || options.warnings == NULL || options.notes == NULL) {
         fputs("profpull: out of memory\n", stderr);
@@ -152,6 +157,18 @@ struct config *cmd_load_config(const struct cmd_config_flags *flags)
     config_errors_free(errors);
     config_errors_free(options.warnings);
     config_errors_free(options.notes);
+    return config;
+}
+
+struct config *cmd_reload_config(const struct cmd_config_flags *flags, struct config_errors *errors,
+                                 struct config_errors *warnings)
+{
+    struct config_options options = options_of(flags);
+    struct config_errors *notes = config_errors_new();
+    options.warnings = warnings;
+    options.notes = notes;
+    struct config *config = notes == NULL ? NULL : config_load(flags->file, &options, errors);
+    config_errors_free(notes);
     return config;
 }
 

@@ -59,6 +59,10 @@ struct cmd_config_flags {
  * to stderr; returns NULL after errors. file or write_url must be set. */
 struct config *cmd_load_config(const struct cmd_config_flags *flags);
 
+/* The same for a running process: prints nothing. errors and warnings are the caller's. */
+struct config *cmd_reload_config(const struct cmd_config_flags *flags, struct config_errors *errors,
+                                 struct config_errors *warnings);
+
 /* For struct config_options. */
 bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err);
 /* Prints every error to stderr. */

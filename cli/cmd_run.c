@@ -1,9 +1,12 @@
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/app.h"
@@ -12,8 +15,10 @@
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/exit_guard.h"
+#include "cli/reload.h"
 #include "cli/run_targets.h"
 #include "cli/servers.h"
+#include "config/change.h"
 
 /* A signal to the process and then to its group, as timeout(1) sends them, counts as one. */
 #define SAME_SIGNAL_MS 500
@@ -26,61 +31,74 @@
 /* How long it may take to join all threads at the end. */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
 
-/* Waits for one of our signals or, where fd >= 0, for fd to become readable.
- * Returns the signal's number, or 0 for fd. */
-static int wait_for(int signal_fd, int fd)
+/* What the main thread waits for, besides its signals. */
+enum { WAIT_SIGNAL, WAIT_OTHER, WAITS };
+/* In place of a signal's number. */
+#define WOKEN_OTHER 0
+#define WOKEN_LATE (-1)
+
+/* Waits for one of our signals, for fd to become readable, or for an instant (monotonic ms).
+ * Returns the signal's number, WOKEN_OTHER or WOKEN_LATE. */
+static int wait_for(int signal_fd, int fd, int64_t until_ms)
 {
     for (;;) {
-        struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
-        if (poll(fds, fd >= 0 ? 2 : 1, -1) < 0 && errno != EINTR) {
+        struct pollfd fds[WAITS] = {[WAIT_SIGNAL] = {.fd = signal_fd, .events = POLLIN},
+                                    [WAIT_OTHER] = {.fd = fd, .events = POLLIN}};
+        int64_t left_ms = until_ms - clock_mono_ms();
+        if (left_ms <= 0) {
+            return WOKEN_LATE;
+        }
+        if (poll(fds, WAITS, left_ms > INT_MAX ? INT_MAX : (int)left_ms) < 0 && errno != EINTR) {
             return SIGTERM;
         }
         struct signalfd_siginfo info;
-        if ((fds[0].revents & POLLIN) != 0 &&
+        if ((fds[WAIT_SIGNAL].revents & POLLIN) != 0 &&
             read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
             return (int)info.ssi_signo;
         }
-        if (fd >= 0 && (fds[1].revents & POLLIN) != 0) {
-            return 0;
+        if ((fds[WAIT_OTHER].revents & POLLIN) != 0) {
+            return WOKEN_OTHER;
         }
     }
 }
 
-static void wait_for_end(struct app *app, int signal_fd)
+/* Until a signal, or the end of --for. */
+static void serve(struct app *app, struct reload *reload, int signal_fd, int64_t for_ms)
 {
+    int64_t until_ms = for_ms == 0 ? INT64_MAX : clock_mono_ms() + for_ms;
     for (;;) {
-        int sig = wait_for(signal_fd, -1);
-        if (sig != SIGHUP) {
+        int sig = wait_for(signal_fd, reload_fd(reload), until_ms);
+        if (sig == WOKEN_OTHER) {
+            reload_run(reload);
+        } else if (sig == SIGHUP) {
+            reload_signal(reload);
+        } else if (sig == WOKEN_LATE) {
+            log_info(app_log(app), "stopping: the time of --for is over");
+            return;
+        } else {
             log_info(app_log(app), "stopping", LOG_STR("signal", sig == SIGINT ? "INT" : "TERM"),
                      LOG_STR("note", "another signal ends at once, without the rest of the drain"));
             return;
         }
-        log_warn(app_log(app), "SIGHUP: reload is not supported yet, ignoring");
     }
 }
 
-static int serve(struct app *app, int signal_fd, int64_t drain_ms)
+static void drain(struct app *app, int signal_fd, int64_t drain_ms)
 {
-    struct err err = ERR_INIT;
-    if (!app_start(app, &err)) {
-        return cmd_fail(EXIT_INPUT, &err);
-    }
-    wait_for_end(app, signal_fd);
     exit_guard_start(drain_ms + STOP_MS, EXIT_DONE);
     app_drain(app, drain_ms);
     int64_t began_ms = clock_mono_ms();
     int sig;
     do {
-        sig = wait_for(signal_fd, app_drained_fd(app));
-    } while (sig == SIGHUP || (sig != 0 && clock_mono_ms() - began_ms < SAME_SIGNAL_MS));
-    if (sig != 0) {
+        sig = wait_for(signal_fd, app_drained_fd(app), INT64_MAX);
+    } while (sig == SIGHUP || (sig != WOKEN_OTHER && clock_mono_ms() - began_ms < SAME_SIGNAL_MS));
+    if (sig != WOKEN_OTHER) {
         log_warn(app_log(app), "second signal: ending without the rest of the drain");
         exit_guard_start(FREE_MS, EXIT_DONE);
         app_halt(app);
     }
     app_summary(app);
     exit_guard_start(FREE_MS, EXIT_DONE);
-    return EXIT_DONE;
 }
 
 /* The main thread handles signals: they are blocked here, before any thread starts, and read from a
@@ -103,6 +121,8 @@ struct run_args {
     const char *data;
     const char *sandbox;
     int64_t drain_ms;
+    int64_t for_ms; /* 0: until a signal */
+    bool no_watch;
 };
 
 /* The configuration of the flags: a file, or what --target says. NULL after a message. */
@@ -145,6 +165,92 @@ static void say_address(const struct servers *servers, const struct config *conf
             (unsigned)server_port(servers->at[0]));
 }
 
+static void say_start(struct app *app, const struct run_args *args, const struct config *config)
+{
+    char hash[32];
+    snprintf(hash, sizeof(hash), "%016" PRIx64, config_hash(config));
+    log_info(app_log(app), "profpull runs", LOG_STR("version", PROFPULL_VERSION),
+             LOG_STR("config", args->targets.n > 0         ? "--target"
+                               : args->config.file != NULL ? args->config.file
+                                                           : CONFIG_BUILTIN_NAME),
+             LOG_STR("hash", hash), LOG_INT("jobs", config->n_jobs),
+             LOG_INT("destinations", config->n_endpoints));
+}
+
+/* Where the configuration can be read again: not from a pipe. NULL: nowhere. */
+static const char *file_of(const struct run_args *args)
+{
+    const char *file = args->config.file;
+    struct stat st;
+    bool again = file != NULL && strcmp(file, "-") != 0 &&
+                 (stat(file, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+    return again ? file : NULL;
+}
+
+/* Everything is made and started, in an order in which it can be stopped. */
+struct run {
+    struct confinement confinement;
+    struct app *app;
+    struct reload *reload;
+    struct servers servers;
+};
+
+static bool start(struct run *run, const struct run_args *args, const struct config *config,
+                  struct err *err)
+{
+    if (!confinement_enter(&run->confinement, confinement_mode_named(args->sandbox), config, err)) {
+        return false;
+    }
+    run->app = app_new(config, err);
+    if (run->app == NULL) {
+        return false;
+    }
+    confinement_report(&run->confinement, app_log(run->app), app_metrics(run->app));
+    struct reload_options options = {
+        .app = run->app,
+        .confinement = &run->confinement,
+        .flags = args->config,
+        .watch = !args->no_watch,
+    };
+    options.flags.file = file_of(args);
+    options.flags.for_this_machine = true;
+    run->reload = reload_new(&options, err);
+    return run->reload != NULL &&
+           servers_start(&run->servers, run->app, run->reload, config, err) &&
+           app_start(run->app, err);
+}
+
+static void stop(struct run *run)
+{
+    if (run->reload != NULL) {
+        reload_close(run->reload);
+    }
+    servers_stop(&run->servers);
+    reload_free(run->reload);
+    app_free(run->app);
+    confinement_done(&run->confinement);
+}
+
+static int run_config(const struct run_args *args, const struct config *config, int signal_fd)
+{
+    struct err err = ERR_INIT;
+    struct run run = {.app = NULL};
+    int code = EXIT_DONE;
+    if (start(&run, args, config, &err)) {
+        say_start(run.app, args, config);
+        if (args->targets.n > 0) {
+            say_address(&run.servers, config);
+        }
+        serve(run.app, run.reload, signal_fd, args->for_ms);
+        reload_close(run.reload);
+        drain(run.app, signal_fd, args->drain_ms);
+    } else {
+        code = cmd_fail(EXIT_INPUT, &err);
+    }
+    stop(&run);
+    return code;
+}
+
 static int run_command(const void *arg, char *const *operands, size_t n)
 {
     const struct run_args *args = arg;
@@ -160,33 +266,11 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     /* First of all: a SIGHUP must not end the process while it reads its configuration. */
     int signal_fd = open_signals();
     struct config *config = load(args);
-    if (config == NULL) {
-        close(signal_fd);
-        return EXIT_INPUT;
+    int code = EXIT_INPUT;
+    if (config != NULL) {
+        memory_tune_allocator();
+        code = run_config(args, config, signal_fd);
     }
-    memory_tune_allocator();
-    struct err err = ERR_INIT;
-    struct confinement confinement;
-    struct app *app =
-        confinement_enter(&confinement, confinement_mode_named(args->sandbox), config, &err)
-            ? app_new(config, &err)
-            : NULL;
-    if (app != NULL) {
-        confinement_report(&confinement, app_log(app), app_metrics(app));
-    }
-    struct servers servers = {.n = 0};
-    int code;
-    if (app == NULL || !servers_start(&servers, app, config, &err)) {
-        code = cmd_fail(EXIT_INPUT, &err);
-    } else {
-        if (args->targets.n > 0) {
-            say_address(&servers, config);
-        }
-        code = serve(app, signal_fd, args->drain_ms);
-    }
-    servers_stop(&servers);
-    app_free(app);
-    confinement_done(&confinement);
     config_unref(config);
     close(signal_fd);
     return code;
@@ -218,17 +302,26 @@ static const struct flag flags[] = {
          "gives up files, ports and system calls that the process does not need (default on); "
          "`required` is an error where the kernel cannot do all of it",
          .choice = confinement_mode_name),
+    FLAG(DURATION, "for", 0, run_args, for_ms, "DUR",
+         "end by itself after this time, as after a signal; 0 for never"),
+    FLAG(BOOL, "config.no-watch", 0, run_args, no_watch, NULL,
+         "do not load the configuration again when its file changes, only after SIGHUP and POST "
+         "/-/reload"),
 };
 
 const struct command cmd_run = {
     .name = "run",
     .summary = "discover, scrape and push until stopped",
-    .usage = "run --target [NAME=]HOST:PORT ... [--data DIR] [--listen ADDR]\n"
-             "run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s]",
-    .description =
-        "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or SIGINT.",
-    .exit_codes =
-        "Exit code: 0 ended by a signal, 1 the configuration is wrong or start failed, 2 usage.",
+    .usage =
+        "run --target [NAME=]HOST:PORT ... [--data DIR] [--listen ADDR]\n"
+        "run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s] [--for 1h]",
+    .description = "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or "
+                   "SIGINT. SIGHUP, "
+                   "a change of the file and POST /-/reload load the configuration again: all of "
+                   "it, or nothing "
+                   "if there is an error in it.",
+    .exit_codes = "Exit code: 0 ended by a signal or --for, 1 the configuration is wrong or start "
+                  "failed, 2 usage.",
     COMMAND_FLAGS(flags, run_args),
     .defaults = &(
         const struct run_args){.data = "profpull-data", .sandbox = "on", .drain_ms = 20 * MS_PER_S},

@@ -9,17 +9,26 @@
 
 static bool servers_on_healthy(void *arg, struct err *err)
 {
-    return app_healthy(arg, err);
+    const struct servers *s = arg;
+    return app_healthy(s->app, err);
 }
 
 static bool servers_on_ready(void *arg, struct buf *text)
 {
-    return app_ready(arg, text);
+    const struct servers *s = arg;
+    return app_ready(s->app, text);
 }
 
 static struct write_ledger servers_on_ledger(void *arg, size_t endpoint)
 {
-    return app_ledger(arg, endpoint);
+    const struct servers *s = arg;
+    return app_ledger(s->app, endpoint);
+}
+
+static bool servers_on_reload(void *arg, struct buf *text)
+{
+    const struct servers *s = arg;
+    return reload_request(s->reload, text);
 }
 
 static bool servers_on_sharding(void *arg, struct sharding_counts *ret)
@@ -80,7 +89,8 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
         .healthy = servers_on_healthy,
         .ready = servers_on_ready,
         .ledger = servers_on_ledger,
-        .arg = app,
+        .reload = servers_on_reload,
+        .arg = s,
     };
     if (sets == 0) {
         return true;
@@ -97,8 +107,11 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
     return true;
 }
 
-bool servers_start(struct servers *s, struct app *app, const struct config *config, struct err *err)
+bool servers_start(struct servers *s, struct app *app, struct reload *reload,
+                   const struct config *config, struct err *err)
 {
+    s->app = app;
+    s->reload = reload;
     const struct config_server *admin = &config->server;
     const struct config_server *query = &config->query;
     const struct config_server *receive = &config->receive.server;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "agent/app.h"
+#include "cli/reload.h"
 #include "config/config.h"
 #include "server/server.h"
 
@@ -17,12 +18,14 @@ struct servers {
     size_t n;
     struct settings *settings;
     int64_t started_ms; /* monotonic */
+    struct app *app;
+    struct reload *reload;
 };
 
-/* Starts those that are configured, perhaps none; app and config must live longer. Call
+/* Starts those that are configured, perhaps none; app, reload and config must live longer. Call
  * servers_stop() also after an error. */
-bool servers_start(struct servers *s, struct app *app, const struct config *config,
-                   struct err *err);
+bool servers_start(struct servers *s, struct app *app, struct reload *reload,
+                   const struct config *config, struct err *err);
 void servers_stop(struct servers *s);
 
 #endif

@@ -22,7 +22,7 @@ enum target_group_kind {
 };
 
 struct target_group {
-    size_t job;         /* index in config->jobs */
+    size_t job;         /* its slot (config/change.h) */
     const char *source; /* unique within the job */
     enum target_group_kind kind;
     struct labels *const *targets;

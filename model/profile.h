@@ -28,7 +28,7 @@ struct profile {
      * nothing, dropping it later does. */
     bool refusable;
     enum profile_format format;
-    uint32_t job; /* index in the configuration */
+    uint32_t job; /* its slot (config/change.h) */
     /* 0, or what keeps it apart from another profile with the same bytes, labels and time. The
      * files of a spool do not have it: of equal profiles that are read from there one is left. */
     uint16_t salt;

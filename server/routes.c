@@ -12,6 +12,7 @@
 #include "server/api/receive/receive_routes.h"
 #include "server/api/render.h"
 #include "server/api/services.h"
+#include "server/control.h"
 #include "server/pages/pages.h"
 #include "server/targets_json.h"
 
@@ -209,8 +210,8 @@ static const struct route agent_routes[] = {
 
 /* A new API adds a line. */
 static const struct route *const tables[] = {
-    page_routes,     agent_routes,   receive_routes,  querier_routes, render_routes,
-    services_routes, profefe_routes, deepflow_routes, pgo_routes,
+    page_routes,   agent_routes,    control_routes, receive_routes,  querier_routes,
+    render_routes, services_routes, profefe_routes, deepflow_routes, pgo_routes,
 };
 
 /* The i-th row of a table; *i becomes less by the rows of it. NULL past the last one. */

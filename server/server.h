@@ -93,6 +93,9 @@ struct server_options {
     bool (*healthy)(void *arg, struct err *err);
     /* The same; the reason, or what should be known although it is ready, is appended to text. */
     bool (*ready)(void *arg, struct buf *text);
+    /* Reads the configuration again, and blocks until that is done; what there is to say about it is
+     * appended to text, lines with line breaks. NULL: that cannot be asked for. Any thread. */
+    bool (*reload)(void *arg, struct buf *text);
     /* The ledger of an endpoint; NULL: there is none to show. Any thread. */
     struct write_ledger (*ledger)(void *arg, size_t endpoint);
     /* How the targets are shared; false if they are not. NULL: neither. Any thread. */

@@ -265,10 +265,9 @@ static bool sharding_is_assigned(void *arg, uint64_t key)
     return members_is_assigned(s->members, self, key);
 }
 
-uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t job,
-                      const char *pinned_host)
+uint64_t sharding_key(const struct target *t, const char *pinned_host)
 {
-    bool foreign = s->options.config->jobs[job].allow_foreign_address;
+    bool foreign = target_job(t)->allow_foreign_address;
     return rendezvous_hash(rendezvous_key(sv_from(target_canonical(t)), pinned_host, foreign));
 }
 

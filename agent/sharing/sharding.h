@@ -33,8 +33,7 @@ struct sharding *sharding_free(struct sharding *s); /* accepts NULL, returns NUL
 const struct discovery_sharing *sharding_of_discovery(struct sharding *s);
 
 /* The key that determines the owner of a target. pinned_host as in struct target_group. */
-uint64_t sharding_key(const struct sharding *s, const struct target *t, size_t job,
-                      const char *pinned_host);
+uint64_t sharding_key(const struct target *t, const char *pinned_host);
 /* Replaces the targets of a source; keys[i] is that of targets[i]. moved as in struct target_group.
  * Takes over the references. False if out of memory. */
 bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,

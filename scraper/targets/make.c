@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "config/change.h"
 #include "http/url.h"
 #include "scraper/targets/address.h"
 #include "scraper/targets/settings.h"
@@ -510,5 +511,5 @@ struct target *target_make(const struct config *owner, size_t index, const struc
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err)
 {
-    return target_make(config, job, &config->jobs[job], b, pinned_host, err);
+    return target_make(config, job, config_job_at(config, job), b, pinned_host, err);
 }

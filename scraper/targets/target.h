@@ -21,7 +21,7 @@ struct target;
  * counted, there. */
 #define TARGET_VALUE_MAX ((size_t)64 * 1024 + 4)
 
-/* Creates a target from relabelled labels: resolves address with port, scheme, `__param_*`,
+/* Creates a target of the job with this slot from relabelled labels: resolves address with port, scheme, `__param_*`,
  * service_name, job and instance (as Alloy's populateLabels does), and adds an entry for each
  * enabled profile type. A wrong setting in a label (settings.h) affects only its type, see
  * target_problem(); the target is refused if no other type is left. b holds the labels on entry and

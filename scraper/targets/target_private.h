@@ -33,7 +33,7 @@ struct target_problem {
 
 struct target {
     atomic_uint refs;
-    uint32_t job;                /* index in the configuration */
+    uint32_t job;                /* the slot of the job */
     const struct config *config; /* a reference; NULL in tests that own their job */
     const struct config_job *job_config;
     struct labels *labels;

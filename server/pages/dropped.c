@@ -95,13 +95,13 @@ struct lister {
 };
 
 /* Puts those of a job. True if there may be more than are known. */
-static bool list_job(struct exchange *x, struct lister *l, size_t job)
+static bool list_job(struct exchange *x, struct lister *l, const struct config_job *job)
 {
     bool more = false;
     struct dropped_target *all = calloc(DROPPED_MAX, sizeof(*all));
-    size_t n = all == NULL ? 0 : dropped_list(x->options->dropped, job, all, DROPPED_MAX, &more);
-    struct relabel *rules =
-        n == 0 ? NULL : relabel_new(&x->options->config->jobs[job].relabel, NULL);
+    size_t n =
+        all == NULL ? 0 : dropped_list(x->options->dropped, job->slot, all, DROPPED_MAX, &more);
+    struct relabel *rules = n == 0 ? NULL : relabel_new(&job->relabel, NULL);
     for (size_t i = 0; i < n; i++) {
         l->put(x, &all[i], rules, l->n++);
         dropped_target_done(&all[i]);
@@ -119,7 +119,7 @@ static void list_all(struct exchange *x, struct lister *l, struct buf *ret_more)
     struct sv job = param(x, "job");
     for (size_t i = 0; x->options->dropped != NULL && i < config->n_jobs; i++) {
         bool is_asked = job.n == 0 || sv_eq_str(job, config->jobs[i].name);
-        if (is_asked && list_job(x, l, i)) {
+        if (is_asked && list_job(x, l, &config->jobs[i])) {
             buf_puts(ret_more, ret_more->len > 0 ? ", " : "");
             json_quote(sv_from(config->jobs[i].name), ret_more);
         }
@@ -251,6 +251,17 @@ static bool find_dropped(const struct exchange *x, struct dropped_target *ret, s
     return true;
 }
 
+/* The slot of a job; SIZE_MAX if there is none with this name. */
+static size_t slot_of(const struct config *config, struct sv job)
+{
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        if (sv_eq_str(job, config->jobs[i].name)) {
+            return config->jobs[i].slot;
+        }
+    }
+    return SIZE_MAX;
+}
+
 static bool find_target(const struct exchange *x, struct dropped_target *ret, struct err *err)
 {
     struct sv job = param(x, "job");
@@ -262,7 +273,8 @@ static bool find_target(const struct exchange *x, struct dropped_target *ret, st
                        "a dropped target");
     }
     if (x->options->dropped == NULL ||
-        !dropped_find_target(x->options->dropped, job, source, address, ret)) {
+        !dropped_find_target(x->options->dropped, slot_of(x->options->config, job), source, address,
+                             ret)) {
         return err_set(
             err, ERR_REFUSED,
             "the labels that this target was discovered with are not known: it has gone, "

@@ -43,7 +43,7 @@ write:
 	file.Close()
 	p.waitUp()
 	p.wait("the line about SIGHUP", func() string {
-		if !strings.Contains(p.stderr.String(), "SIGHUP: reload is not supported yet") {
+		if !strings.Contains(p.stderr.String(), "there is no file to read the configuration from again") {
 			return orNothing(p.stderr.String())
 		}
 		return ""

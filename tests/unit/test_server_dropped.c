@@ -34,7 +34,7 @@ static int setup(void **state)
     f->intern = intern_new();
     f->metrics = metrics_new();
     f->b = labels_builder_new(f->intern);
-    f->dropped = dropped_new(f->config, f->metrics);
+    f->dropped = dropped_new(f->config->n_jobs, f->metrics);
     assert_non_null(f->dropped);
     *state = f;
     return 0;
@@ -65,6 +65,7 @@ static void note(struct fixture *f, size_t job, const char *source, size_t bytes
     struct labels *labels = labels_builder_build(f->b);
     const struct pipeline_verdict verdict = {
         .group = &group,
+        .job = f->config->jobs,
         .discovered = labels,
         .outcome = err == NULL ? RELABEL_DROPPED : RELABEL_FAILED,
         .rule = err == NULL ? 3 : 0,
@@ -157,7 +158,7 @@ static void note_target(struct fixture *f, const char *source, const char *addre
     struct target *target = target_new(f->config, 0, f->b, NULL, &err);
     CHECK_STR(err.msg, "", "target");
     const struct pipeline_verdict verdict = {
-        .group = &group, .discovered = labels, .target = target};
+        .group = &group, .job = f->config->jobs, .discovered = labels, .target = target};
     dropped_note(f->dropped, &verdict);
     target_unref(target);
     labels_unref(labels);
@@ -166,8 +167,11 @@ static void note_target(struct fixture *f, const char *source, const char *addre
 static bool knows(struct fixture *f, const char *job, const char *source, const char *address)
 {
     struct dropped_target t = {.id = 0};
-    bool found =
-        dropped_find_target(f->dropped, sv_from(job), sv_from(source), sv_from(address), &t);
+    size_t slot = 0;
+    while (slot < f->config->n_jobs && strcmp(f->config->jobs[slot].name, job) != 0) {
+        slot++;
+    }
+    bool found = dropped_find_target(f->dropped, slot, sv_from(source), sv_from(address), &t);
     if (found) {
         CHECK_STR(t.source, source, "");
         CHECK_STR(t.address, address, "");

@@ -1,0 +1,47 @@
+/* The inside of the app, which app.c and app_reload.c share. */
+#ifndef PROFPULL_AGENT_APP_PRIVATE_H
+#define PROFPULL_AGENT_APP_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/app.h"
+#include "agent/dropped.h"
+#include "agent/pipeline.h"
+#include "agent/scraped.h"
+#include "agent/sharing/sharding.h"
+#include "agent/stores.h"
+#include "agent/thread.h"
+#include "discovery/discovery.h"
+#include "http/contents.h"
+
+enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREADS };
+
+struct app {
+    struct config *first;  /* the configuration of the start, for what never changes: a reference */
+    struct config *config; /* the one in force: a reference */
+    pthread_mutex_t config_lock; /* of that pointer */
+    struct log *log;
+    struct intern *intern;
+    struct metrics *metrics;
+    struct http_contents *contents; /* of the clients of all stages */
+    struct worker_pool *workers;
+    unsigned n_workers;
+    struct agent_thread threads[THREADS];
+    struct stores *stores;
+    struct writer *writer;
+    struct conditions *conditions; /* of its destinations */
+    struct scraped *scraped; /* where profiles of targets go; the network thread's */
+    struct receive *receive;
+    struct scraper *scraper;
+    struct sharding *sharding; /* NULL unless targets are shared */
+    struct dropped *dropped;
+    struct pipeline *pipeline;
+    struct discovery *discovery;
+    struct sources *sources; /* what can be read of it */
+    atomic_bool synced;
+    int64_t drain_deadline_ms; /* set before scraper_drain() is called */
+    int drained_fd;
+};
+
+#endif

@@ -1,0 +1,184 @@
+/* Another configuration for a running process. What can fail is done first, and can be undone; then
+ * each thread gets its part, in the order in which profiles flow backwards: whoever receives knows
+ * of new jobs and endpoints before the first target of theirs is scraped. */
+#include <stdlib.h>
+
+#include "agent/app_private.h"
+#include "base/clock.h"
+#include "config/change.h"
+
+/* A function that a thread's loop runs while another thread waits. */
+struct call {
+    struct loop_task task; /* first */
+    void (*fn)(void *arg);
+    void *arg;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool is_done;
+};
+
+static void app_run_call(struct loop_task *task)
+{
+    struct call *call = (struct call *)task;
+    call->fn(call->arg);
+    pthread_mutex_lock(&call->lock);
+    call->is_done = true;
+    pthread_cond_signal(&call->done);
+    pthread_mutex_unlock(&call->lock);
+}
+
+static void call_on(struct loop *loop, void (*fn)(void *arg), void *arg)
+{
+    struct call call = {.task.run = app_run_call, .fn = fn, .arg = arg};
+    pthread_mutex_init(&call.lock, NULL);
+    pthread_cond_init(&call.done, NULL);
+    loop_post(loop, &call.task);
+    pthread_mutex_lock(&call.lock);
+    while (!call.is_done) {
+        pthread_cond_wait(&call.done, &call.lock);
+    }
+    pthread_mutex_unlock(&call.lock);
+    pthread_cond_destroy(&call.done);
+    pthread_mutex_destroy(&call.lock);
+}
+
+/* All that one change consists of. */
+struct reload {
+    struct app *app;
+    struct config *next;
+    bool *kept; /* by slot: the job is the same */
+    struct pipeline_change *pipeline;
+    struct scraped_change *scraped;
+    struct discovery_change *discovery;
+    struct err *err;
+};
+
+static bool compare_jobs(struct reload *r)
+{
+    const struct config *now = r->app->config;
+    r->kept = calloc(config_job_slots(r->next) + 1, sizeof(*r->kept));
+    for (size_t i = 0; r->kept != NULL && i < r->next->n_jobs; i++) {
+        const struct config_job *job = &r->next->jobs[i];
+        const struct config_job *former = config_job_at(now, job->slot);
+        r->kept[job->slot] = former != NULL && config_same_job(now, former, r->next, job);
+    }
+    return r->kept != NULL || err_memory(r->err);
+}
+
+static bool same_endpoints(const struct config *now, const struct config *next)
+{
+    bool same = now->n_endpoints == next->n_endpoints;
+    for (size_t i = 0; same && i < next->n_endpoints; i++) {
+        const struct config_endpoint *e = &next->endpoints[i];
+        const struct config_endpoint *former = config_endpoint_at(now, e->slot);
+        same = former != NULL && config_same_endpoint(now, former, next, e);
+    }
+    return same;
+}
+
+/* Replicas with other members would scrape the same targets. */
+static bool check_fixed(const struct reload *r)
+{
+    static const enum config_part fixed[] = {CONFIG_PART_SHARDING, CONFIG_PART_SERVER,
+                                             CONFIG_PART_QUERY, CONFIG_PART_RECEIVE};
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+        if (!config_same_part(r->app->first, r->next, fixed[i])) {
+            return err_set(r->err, ERR_INPUT,
+                           "%s: cannot change while the program runs: restart it",
+                           config_part_name(fixed[i]));
+        }
+    }
+    return same_endpoints(r->app->config, r->next) ||
+           err_set(r->err, ERR_INPUT, "write: cannot change while the program runs: restart it");
+}
+
+static void app_on_prepare(void *arg)
+{
+    struct reload *r = arg;
+    r->discovery = discovery_prepare(r->app->discovery, r->next, r->kept, r->err);
+}
+
+static bool prepare(struct reload *r)
+{
+    struct app *app = r->app;
+    if (!compare_jobs(r)) {
+        return false;
+    }
+    r->pipeline = pipeline_prepare(r->next, r->kept, r->err);
+    if (r->pipeline == NULL) {
+        return false;
+    }
+    r->scraped = scraped_prepare(app->scraped, r->next, r->err);
+    if (r->scraped == NULL) {
+        return false;
+    }
+    if (!dropped_grow(app->dropped, config_job_slots(r->next))) {
+        return err_memory(r->err);
+    }
+    call_on(app->threads[THREAD_DISCOVERY].loop, app_on_prepare, r);
+    return r->discovery != NULL;
+}
+
+static void discard(struct reload *r)
+{
+    pipeline_discard(r->pipeline);
+    scraped_discard(r->scraped);
+    free(r->kept);
+}
+
+static void app_on_commit(void *arg)
+{
+    struct reload *r = arg;
+    discovery_retire(r->discovery);
+    pipeline_commit(r->app->pipeline, r->pipeline);
+    discovery_commit(r->discovery);
+}
+
+static void commit(struct reload *r)
+{
+    struct app *app = r->app;
+    scraped_post(app->scraped, r->scraped, app->threads[THREAD_NETWORK].loop);
+    call_on(app->threads[THREAD_DISCOVERY].loop, app_on_commit, r);
+    free(r->kept);
+    struct config *former = app->config;
+    pthread_mutex_lock(&app->config_lock);
+    app->config = config_ref(r->next);
+    pthread_mutex_unlock(&app->config_lock);
+    config_unref(former);
+    log_set(app->log, app->config->log.level, app->config->log.format);
+}
+
+/* What is decided at the start. */
+static void warn_of_restart(const struct app *app, const struct config *next)
+{
+    const struct config *first = app->first;
+    const struct {
+        const char *key;
+        bool same;
+    } rows[] = {
+        {"global.memory_limit", first->global.memory_limit == next->global.memory_limit},
+        {"global.bodies_max_bytes", first->memory.bodies == next->memory.bodies},
+        {"global.delta_state_max_bytes", first->memory.baselines == next->memory.baselines},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!rows[i].same) {
+            log_warn(app->log, "this key of the configuration needs a restart to take effect",
+                     LOG_STR("key", rows[i].key));
+        }
+    }
+}
+
+bool app_reload(struct app *app, struct config *next, struct err *err)
+{
+    struct reload r = {.app = app, .next = next, .err = err};
+    if (!config_assign_slots(next, app->config, 0, err) || !check_fixed(&r)) {
+        return false;
+    }
+    if (!prepare(&r)) {
+        discard(&r);
+        return false;
+    }
+    commit(&r);
+    warn_of_restart(app, next);
+    return true;
+}

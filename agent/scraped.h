@@ -1,0 +1,36 @@
+/* Where the profiles of targets go: the rules of the jobs and the destinations, of the
+ * configuration in force. One thread, that of the scraper, except for scraped_prepare() and
+ * scraped_post().
+ */
+#ifndef PROFPULL_AGENT_SCRAPED_H
+#define PROFPULL_AGENT_SCRAPED_H
+
+#include "agent/delivery.h"
+#include "base/loop.h"
+
+struct scraped;
+
+/* All of it outlives what is made with it. */
+struct scraped_options {
+    struct intern *intern;
+    struct log *log;
+    struct metrics *metrics;
+    struct writer *writer;
+};
+
+struct scraped *scraped_new(const struct scraped_options *options, const struct config *config,
+                            struct err *err);
+struct scraped *scraped_free(struct scraped *s); /* accepts NULL, returns NULL */
+/* Valid until the loop runs the next task. */
+const struct delivery *scraped_delivery(const struct scraped *s);
+
+/* The rules of another configuration. NULL with an error. Any thread. */
+struct scraped_change;
+struct scraped_change *scraped_prepare(const struct scraped *s, const struct config *next,
+                                       struct err *err);
+/* Posts to the scraper's loop, which uses them from then on, and frees c. Any thread. */
+void scraped_post(struct scraped *s, struct scraped_change *c, struct loop *loop);
+/* In place of that. Accepts NULL, returns NULL. */
+struct scraped_change *scraped_discard(struct scraped_change *c);
+
+#endif

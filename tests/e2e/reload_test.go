@@ -1,0 +1,428 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// replaceFile puts a text in the place of a file, as editors do.
+func replaceFile(t *testing.T, file, text string) {
+	t.Helper()
+	next := file + ".next"
+	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reload asks for it and returns status and text of the answer.
+func (p *program) reload() (int, string) {
+	p.t.Helper()
+	resp, err := http.Post(p.admin+"/-/reload", "", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body)
+}
+
+const reloadJobs = 10
+
+// reloadConfig has a job for each pod of a cluster, with a watch of its own; one of them sets a label.
+func reloadConfig(kubeconfig, sink string, changed int, value string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "write:\n  - {name: main, url: %q}\nscrape_configs:\n", sink)
+	for i := 0; i < reloadJobs; i++ {
+		label := ""
+		if i == changed {
+			label = fmt.Sprintf("{target_label: version, replacement: %q}", value)
+		}
+		fmt.Fprintf(&b, `  - job_name: job-%d
+    allow_special_address: true
+    scrape_interval: 1s
+    profiles:
+      process_cpu: {enabled: false}
+      memory: {enabled: false}
+      mutex: {enabled: false}
+      block: {enabled: false}
+      goroutine: {enabled: true}
+    kubernetes_sd_configs:
+      - role: pod
+        kubeconfig_file: %q
+        selectors: [{role: pod, label: app=pod-%d}]
+    relabel_configs: [%s]
+`, i, kubeconfig, i, label)
+	}
+	return b.String()
+}
+
+// A configuration in which one job of ten is another one: its source is listed again, once, and
+// its target keeps what is known of it; nothing else is touched.
+func TestReloadOfOneJob(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	cluster, kubeconfig := newKube(t, kube.Options{})
+	for i := 0; i < reloadJobs; i++ {
+		tg := newTarget(t, target.Options{})
+		cluster.Put(kube.Annotated(fmt.Sprintf("pod-%d", i), tg.Addr()))
+	}
+	p := run(t, reloadConfig(kubeconfig, server.URL(), -1, ""))
+	allScraped := func(least map[string]int64) func() string {
+		return func() string {
+			n := 0
+			for _, s := range p.scrapes("") {
+				if s.Successes > least[s.Job] {
+					n++
+				}
+			}
+			if n != reloadJobs {
+				return fmt.Sprintf("%d of %d", n, reloadJobs)
+			}
+			return ""
+		}
+	}
+	p.wait("a scrape of each job", allScraped(nil))
+	before, successes := p.metrics(), map[string]int64{}
+	for _, s := range p.scrapes("") {
+		successes[s.Job] = s.Successes
+	}
+	lists := cluster.Stats().Lists
+	groups := before.sum("profpull_relabel_targets_total")
+
+	replaceFile(t, p.config, reloadConfig(kubeconfig, server.URL(), 5, "two"))
+	p.wait("the new label", func() string {
+		for _, s := range p.scrapes("") {
+			if s.Labels["version"] == "two" && s.Job == "job-5" {
+				return ""
+			}
+		}
+		return "no scrape has it"
+	})
+	p.wait("another scrape of each job", allScraped(successes))
+	stats := cluster.Stats()
+	if stats.Lists != lists+1 || !strings.Contains(stats.Queries[len(stats.Queries)-1], "pod-5") {
+		t.Errorf("%d lists before, %d after; the last query: %s", lists, stats.Lists,
+			stats.Queries[len(stats.Queries)-1])
+	}
+	m := p.metrics()
+	if n := m.sum("profpull_relabel_targets_total"); n != groups+1 {
+		t.Errorf("%v label sets relabelled, expected one more than %v", n, groups)
+	}
+	for _, s := range p.scrapes("") {
+		if s.Failures != 0 {
+			t.Errorf("%s: %d failures", s.Job, s.Failures)
+		}
+	}
+	if n := m.sum("profpull_config_reloads_total", "result", "success"); n != 1 {
+		t.Errorf("%v reloads, expected one", n)
+	}
+
+	// A job without its source loses its target, and only it.
+	text := reloadConfig(kubeconfig, server.URL(), 5, "two")
+	replaceFile(t, p.config, strings.Replace(text, "job_name: job-3\n", "job_name: other\n", 1))
+	p.wait("another name", func() string {
+		var jobs []string
+		for _, s := range p.scrapes("") {
+			jobs = append(jobs, s.Job)
+		}
+		all := strings.Join(jobs, " ")
+		if len(jobs) != reloadJobs || !strings.Contains(all, "other") || strings.Contains(all, "job-3") {
+			return all
+		}
+		return ""
+	})
+	if n := cluster.Stats().Lists; n != lists+2 {
+		t.Errorf("%d lists, expected %d", n, lists+2)
+	}
+}
+
+// growingHeap serves a heap profile whose counters grow with each answer, and notes how many there were.
+type growingHeap struct{ answers int64 }
+
+func (g *growingHeap) body(path string, n int) []byte {
+	if path != "/debug/pprof/allocs" {
+		return nil
+	}
+	atomic.StoreInt64(&g.answers, int64(n))
+	return pprof.Gzip(pprof.Make("heap", pprof.Options{Round: n}))
+}
+
+// phases returns where in its interval each scrape of the jobs is due.
+func phases(p *program, interval time.Duration) map[string]time.Duration {
+	found := map[string]time.Duration{}
+	for _, s := range p.scrapes("") {
+		if s.NextDue != nil {
+			found[s.URL] = time.Duration(s.NextDue.UnixNano()) % interval
+		}
+	}
+	return found
+}
+
+// Many configurations in a row, good and bad ones by turns: targets that are not concerned keep
+// their phase and what is known of them, no profile and no delta is lost, and no memory.
+func TestManyReloads(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	const interval = time.Second
+	server := newPyroscope(t, pyroscope.Options{})
+	var steady growingHeap
+	kept := newTarget(t, target.Options{Body: steady.body})
+	other := newTarget(t, target.Options{})
+	config := func(version int, more string) string {
+		return fmt.Sprintf(`
+global: {scrape_interval: 1s}
+write: [{name: main, url: %q}]
+scrape_configs:
+  - job_name: kept
+    profiles: {process_cpu: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, goroutine: {enabled: false}}
+    static_configs: [{targets: [%q]}]
+  - job_name: changes
+    profiles: {process_cpu: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}}
+    static_configs: [{targets: [%q], labels: {version: "%d"}}]
+%s`, server.URL(), kept.Addr(), other.Addr(), version, more)
+	}
+	p := run(t, config(0, ""), "--config.no-watch")
+	p.wait("a profile of each", func() string {
+		for _, s := range p.scrapes("") {
+			if s.Successes == 0 {
+				return s.URL
+			}
+		}
+		return ""
+	})
+	before := phases(p, interval)
+	rounds, warm := 300, 100
+	if os.Getenv("E2E_LONG") == "1" {
+		rounds = 12000
+	}
+	var rss int64
+	var n [2]int // good and bad ones
+	const answers = 4
+	for i := 1; i <= rounds || atomic.LoadInt64(&steady.answers) < answers; i++ {
+		n[(i+1)%2]++
+		more, want := "", http.StatusOK
+		if i%2 == 0 {
+			more, want = "unknown_key: 1\n", http.StatusInternalServerError
+		}
+		replaceFile(t, p.config, config(i, more))
+		status, text := p.reload()
+		if status != want || (want != http.StatusOK && !strings.Contains(text, "unknown_key")) {
+			t.Fatalf("reload %d: %d %s", i, status, text)
+		}
+		if i == warm {
+			rss = p.rss()
+		}
+		time.Sleep(5 * time.Millisecond) // about a hundred a second
+	}
+	grown := p.rss() - rss
+	t.Logf("%d reloads; resident memory grew by %d KiB after the first %d", n[0]+n[1], grown/1024, warm)
+	if grown > 8<<20 && !instrumented(t) {
+		t.Errorf("resident memory grew by %d bytes", grown)
+	}
+	after := phases(p, interval)
+	for url, phase := range before {
+		moved := after[url] - phase
+		if moved < 0 {
+			moved = -moved
+		}
+		if moved > interval/2 {
+			moved = interval - moved
+		}
+		if _, there := after[url]; !there || moved > interval/10 {
+			t.Errorf("%s was due at %v of its interval, and is at %v", url, phase, after[url])
+		}
+	}
+	m := p.metrics()
+	good, bad := m.sum("profpull_config_reloads_total", "result", "success"), m.sum("profpull_config_reloads_total", "result", "failure")
+	if good != float64(n[0]) || bad != float64(n[1]) {
+		t.Errorf("%v good and %v bad reloads are counted, expected %v", good, bad, n)
+	}
+	for _, s := range p.scrapes("") {
+		if s.Failures != 0 {
+			t.Errorf("%s: %d failures, the last one: %s", s.URL, s.Failures, s.LastError)
+		}
+	}
+	p.stop()
+	if l := m.ledger("main"); l.balance() != "" {
+		t.Error(l.balance())
+	}
+	checkGrowth(t, server, &steady)
+	noneRefused(t, server)
+}
+
+// checkGrowth compares the deltas that a server has with what a growing target has counted.
+func checkGrowth(t *testing.T, server *pyroscope.Server, g *growingHeap) {
+	t.Helper()
+	sums := func(n int) int64 {
+		p, err := pprof.ParseGzip(pprof.Gzip(pprof.Make("heap", pprof.Options{Round: n})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Sums()["alloc_objects"]
+	}
+	got, n := int64(0), 0
+	all := server.Profiles()
+	for i := range all {
+		if all[i].Labels["job"] == "kept" && all[i].Name() == "memory" {
+			got += all[i].Profile.Sums()["alloc_objects"]
+			n++
+		}
+	}
+	last := int(atomic.LoadInt64(&g.answers))
+	want := sums(last) - sums(1)
+	t.Logf("%d profiles with %d objects, after %d answers", n, got, last)
+	if got != want {
+		t.Errorf("deltas of %d objects have arrived, the target has counted %d", got, want)
+	}
+}
+
+// A volume of a ConfigMap: the files are links through "..data", which is what changes.
+func writeVolume(t *testing.T, directory, version, name, text string) {
+	t.Helper()
+	data := filepath.Join(directory, "..version-"+version)
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(directory, "..data")
+	if err := os.Symlink(filepath.Base(data), link+"_tmp"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(link+"_tmp", link); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(directory, name)
+	if _, err := os.Lstat(file); err != nil {
+		if err := os.Symlink(filepath.Join("..data", name), file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What makes the program read its configuration again, for each kind of it.
+func TestReloadOccasions(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	yaml := func(job string) string {
+		return fmt.Sprintf(`
+write: [{name: main, url: "http://127.0.0.1:1"}]
+scrape_configs: [{job_name: %s, static_configs: [{targets: ["127.0.0.1:1"]}]}]
+`, job)
+	}
+	alloy := func(job string) string {
+		return fmt.Sprintf(`
+pyroscope.scrape %q {
+  targets    = [{"__address__" = "127.0.0.1:1", "service_name" = "s"}]
+  forward_to = [pyroscope.write.main.receiver]
+}
+pyroscope.write "main" {
+  endpoint {
+    url = "http://127.0.0.1:1"
+  }
+}
+`, job)
+	}
+	cases := []struct {
+		name, file, bad string
+		text            func(job string) string
+	}{
+		{"yaml", "profpull.yaml", "unknown_key: 1\n", yaml},
+		{"alloy", "config.alloy", "pyroscope.scrape \"x\" { }\n", alloy},
+		{"alloy directory", "", "pyroscope.scrape \"x\" { }\n", alloy},
+	}
+	for _, c := range cases {
+		c := c
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			directory := t.TempDir()
+			file, name := filepath.Join(directory, c.file), c.file
+			if name == "" {
+				file, name = directory, "config.alloy"
+			}
+			writeVolume(t, directory, "1", name, c.text("one"))
+			p := startFile(t, nil, file)
+			p.waitUp()
+			hasJob := func(job string) func() string {
+				return func() string {
+					for _, s := range p.scrapes("") {
+						if strings.Contains(s.Job, job) {
+							return ""
+						}
+					}
+					return "no scrape of job " + job
+				}
+			}
+			p.wait("the first job", hasJob("one"))
+			writeVolume(t, directory, "2", name, c.text("two"))
+			p.wait("the second job", hasJob("two"))
+
+			writeVolume(t, directory, "3", name, c.text("three")+c.bad)
+			p.wait("the bad configuration", func() string {
+				if p.metrics().sum("profpull_config_last_reload_successful") != 0 {
+					return "nothing has failed"
+				}
+				return ""
+			})
+			status, text := p.reload()
+			if status != http.StatusInternalServerError || !strings.Contains(text, name+":") {
+				t.Errorf("a bad configuration: %d %s", status, text)
+			}
+			if reason := hasJob("two")(); reason != "" {
+				t.Error(reason)
+			}
+
+			writeVolume(t, directory, "4", name, c.text("four"))
+			if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			p.wait("the fourth job", hasJob("four"))
+			p.wait("success", func() string {
+				if p.metrics().sum("profpull_config_last_reload_successful") != 1 {
+					return "the last reload has failed"
+				}
+				return ""
+			})
+			if status, text = p.reload(); status != http.StatusOK || !strings.Contains(text, "is the same") {
+				t.Errorf("the same configuration: %d %s", status, text)
+			}
+			if status, _ = p.get("/-/reload"); status != http.StatusMethodNotAllowed {
+				t.Errorf("GET: %d", status)
+			}
+		})
+	}
+}
+
+// The program ends by itself, as after a signal.
+func TestRunForSomeTime(t *testing.T) {
+	t.Parallel()
+	file := writeConfig(t, `
+server: {listen: ""}
+write: [{name: main, url: "http://127.0.0.1:1"}]
+scrape_configs: [{job_name: one, static_configs: [{targets: ["127.0.0.1:1"]}]}]
+`)
+	r := call(t, "", "run", "--config", file, "--listen", "", "--for", "200ms")
+	for _, part := range []string{`msg="profpull runs" version=`, "jobs=1 destinations=1", "the time of --for is over", "endpoint summary"} {
+		if r.code != 0 || !strings.Contains(r.stderr, part) {
+			t.Errorf("code %d, expected %q in:\n%s", r.code, part, r.stderr)
+		}
+	}
+}
