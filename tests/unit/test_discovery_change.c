@@ -92,7 +92,7 @@ static void test_watches(void **state)
         {.part = "resourceVersion=0",
          .status = 200,
          .body = LIST("", POD("a", "10.0.0.1") "," POD("b", "10.0.0.2"))},
-        {.part = "watch=1", .status = 200, .keep_open = true, .body = ""},
+        {.part = "watch=1", .status = 200, .stalls = true, .body = ""},
         {.part = "/pods?", .status = 200, .body = LIST("", POD("b", "10.0.0.2"))},
         {.part = "watch=1",
          .status = 200,
