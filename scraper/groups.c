@@ -246,6 +246,19 @@ static void drop_sampler(struct engine *e, struct job_quota *quota)
 
 /* ---- all groups ------------------------------------------------------------------------------ */
 
+static void move_quotas(struct job_quota *from, size_t n_from, struct job_quota *to, size_t n_to)
+{
+    for (size_t i = 0; i < n_to; i++) {
+        if (i < n_from) {
+            to[i] = from[i];
+        }
+        TAILQ_INIT(&to[i].over_quota);
+        if (i < n_from) {
+            TAILQ_CONCAT(&to[i].over_quota, &from[i].over_quota, link);
+        }
+    }
+}
+
 /* Makes room for jobs with slots below n_jobs. False if out of memory. */
 static bool grow_jobs(struct engine *e, size_t n_jobs)
 {
@@ -255,15 +268,7 @@ static bool grow_jobs(struct engine *e, size_t n_jobs)
         return false;
     }
     table_lock(&e->table);
-    for (size_t i = 0; i < n_jobs; i++) {
-        if (i < e->n_jobs) {
-            jobs[i] = e->jobs[i];
-        }
-        TAILQ_INIT(&jobs[i].over_quota);
-        if (i < e->n_jobs) {
-            TAILQ_CONCAT(&jobs[i].over_quota, &e->jobs[i].over_quota, link);
-        }
-    }
+    move_quotas(e->jobs, e->n_jobs, jobs, n_jobs);
     free(e->jobs);
     e->jobs = jobs;
     e->n_jobs = n_jobs;

@@ -30,6 +30,17 @@ bool slots_init(struct slots *s, unsigned max, size_t n_jobs)
     return s->lanes != NULL && slots_grow(s, n_jobs);
 }
 
+/* The scrapes that wait, and those that hold slots, of the jobs that were there before. */
+static void move_jobs(const struct slots *s, unsigned *held, struct slot_ring *rings, size_t n_jobs)
+{
+    for (size_t job = 0; job < s->n_jobs; job++) {
+        held[job] = s->held[job];
+        for (size_t c = 0; c < SLOT_CLASSES; c++) {
+            TAILQ_CONCAT(&rings[c * n_jobs + job], &s->rings[c * s->n_jobs + job], link);
+        }
+    }
+}
+
 bool slots_grow(struct slots *s, size_t n_jobs)
 {
     unsigned *held = calloc(n_jobs + 1, sizeof(*held));
@@ -42,12 +53,7 @@ bool slots_grow(struct slots *s, size_t n_jobs)
     for (size_t i = 0; i < SLOT_CLASSES * n_jobs; i++) {
         TAILQ_INIT(&rings[i]);
     }
-    for (size_t job = 0; job < s->n_jobs; job++) {
-        held[job] = s->held[job];
-        for (size_t c = 0; c < SLOT_CLASSES; c++) {
-            TAILQ_CONCAT(&rings[c * n_jobs + job], &s->rings[c * s->n_jobs + job], link);
-        }
-    }
+    move_jobs(s, held, rings, n_jobs);
     free(s->held);
     free(s->rings);
     s->held = held;

@@ -65,7 +65,7 @@ static void note(struct fixture *f, size_t job, const char *source, size_t bytes
     struct labels *labels = labels_builder_build(f->b);
     const struct pipeline_verdict verdict = {
         .group = &group,
-        .job = f->config->jobs,
+        .job = &f->config->jobs[group.job],
         .discovered = labels,
         .outcome = err == NULL ? RELABEL_DROPPED : RELABEL_FAILED,
         .rule = err == NULL ? 3 : 0,
@@ -157,8 +157,10 @@ static void note_target(struct fixture *f, const char *source, const char *addre
     struct labels *labels = labels_builder_build(f->b);
     struct target *target = target_new(f->config, 0, f->b, NULL, &err);
     CHECK_STR(err.msg, "", "target");
-    const struct pipeline_verdict verdict = {
-        .group = &group, .job = f->config->jobs, .discovered = labels, .target = target};
+    const struct pipeline_verdict verdict = {.group = &group,
+                                             .job = &f->config->jobs[group.job],
+                                             .discovered = labels,
+                                             .target = target};
     dropped_note(f->dropped, &verdict);
     target_unref(target);
     labels_unref(labels);
