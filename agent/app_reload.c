@@ -7,6 +7,9 @@
 #include "base/clock.h"
 #include "config/change.h"
 
+/* How long a destination that is gone may send what it has. */
+#define ENDING_MS (INT64_C(20) * MS_PER_S)
+
 /* A function that a thread's loop runs while another thread waits. */
 struct call {
     struct loop_task task; /* first */
@@ -47,6 +50,7 @@ struct reload {
     struct app *app;
     struct config *next;
     bool *kept; /* by slot: the job is the same */
+    struct writer_change *writer;
     struct pipeline_change *pipeline;
     struct scraped_change *scraped;
     struct discovery_change *discovery;
@@ -65,15 +69,21 @@ static bool compare_jobs(struct reload *r)
     return r->kept != NULL || err_memory(r->err);
 }
 
-static bool same_endpoints(const struct config *now, const struct config *next)
+/* Queries are answered from the store of the start. */
+static bool same_stores(const struct config *now, const struct config *next)
 {
-    bool same = now->n_endpoints == next->n_endpoints;
-    for (size_t i = 0; same && i < next->n_endpoints; i++) {
-        const struct config_endpoint *e = &next->endpoints[i];
-        const struct config_endpoint *former = config_endpoint_at(now, e->slot);
-        same = former != NULL && config_same_endpoint(now, former, next, e);
+    const struct config *const both[] = {now, next};
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < both[k]->n_endpoints; i++) {
+            const struct config_endpoint *e = &both[k]->endpoints[i];
+            const struct config_endpoint *other = config_endpoint_at(both[1 - k], e->slot);
+            if (e->protocol->is_store &&
+                (other == NULL || !config_same_endpoint(both[k], e, both[1 - k], other))) {
+                return false;
+            }
+        }
     }
-    return same;
+    return true;
 }
 
 /* Replicas with other members would scrape the same targets. */
@@ -88,8 +98,9 @@ static bool check_fixed(const struct reload *r)
                            config_part_name(fixed[i]));
         }
     }
-    return same_endpoints(r->app->config, r->next) ||
-           err_set(r->err, ERR_INPUT, "write: cannot change while the program runs: restart it");
+    return same_stores(r->app->config, r->next) ||
+           err_set(r->err, ERR_INPUT,
+                   "write: a store cannot change while the program runs: restart it");
 }
 
 static void app_on_prepare(void *arg)
@@ -115,6 +126,10 @@ static bool prepare(struct reload *r)
     if (!dropped_grow(app->dropped, config_job_slots(r->next))) {
         return err_memory(r->err);
     }
+    r->writer = writer_prepare(app->writer, r->next, r->err);
+    if (r->writer == NULL) {
+        return false;
+    }
     call_on(app->threads[THREAD_DISCOVERY].loop, app_on_prepare, r);
     return r->discovery != NULL;
 }
@@ -123,6 +138,7 @@ static void discard(struct reload *r)
 {
     pipeline_discard(r->pipeline);
     scraped_discard(r->scraped);
+    writer_cancel(r->writer);
     free(r->kept);
 }
 
@@ -134,11 +150,20 @@ static void app_on_commit(void *arg)
     discovery_commit(r->discovery);
 }
 
+static void app_on_turn(void *arg)
+{
+    (void)arg;
+}
+
 static void commit(struct reload *r)
 {
     struct app *app = r->app;
+    writer_commit(r->writer);
     scraped_post(app->scraped, r->scraped, app->threads[THREAD_NETWORK].loop);
     call_on(app->threads[THREAD_DISCOVERY].loop, app_on_commit, r);
+    /* The network thread has the rules and the targets that were posted to it. */
+    call_on(app->threads[THREAD_NETWORK].loop, app_on_turn, NULL);
+    writer_retire(r->writer, clock_mono_ms() + ENDING_MS);
     free(r->kept);
     struct config *former = app->config;
     pthread_mutex_lock(&app->config_lock);
@@ -171,7 +196,8 @@ static void warn_of_restart(const struct app *app, const struct config *next)
 bool app_reload(struct app *app, struct config *next, struct err *err)
 {
     struct reload r = {.app = app, .next = next, .err = err};
-    if (!config_assign_slots(next, app->config, 0, err) || !check_fixed(&r)) {
+    if (!config_assign_slots(next, app->config, writer_slots(app->writer), err) ||
+        !check_fixed(&r)) {
         return false;
     }
     if (!prepare(&r)) {

@@ -426,3 +426,47 @@ scrape_configs: [{job_name: one, static_configs: [{targets: ["127.0.0.1:1"]}]}]
 		}
 	}
 }
+
+// Destinations come, change and go: each profile reaches those that its job has at the time, and
+// nothing of a series that both get is lost on the way.
+func TestReloadOfDestinations(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	one, two := newPyroscope(t, pyroscope.Options{}), newPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	config := func(write string) string {
+		return fmt.Sprintf(`
+global: {scrape_interval: 1s}
+write: [%s]
+scrape_configs:
+  - job_name: kept
+    profiles: {process_cpu: {enabled: false}, memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}}
+    static_configs: [{targets: [%q]}]
+`, write, tg.Addr())
+	}
+	first := fmt.Sprintf("{name: one, url: %q}", one.URL())
+	second := fmt.Sprintf("{name: two, url: %q, tenant_id: there}", two.URL())
+	p := run(t, config(first), "--config.no-watch")
+	waitProfiles(t, one, 1, nil)
+	load := func(write string) {
+		t.Helper()
+		replaceFile(t, p.config, config(write))
+		if status, text := p.reload(); status != http.StatusOK {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	load(first + ", " + second)
+	waitProfiles(t, two, 1, func(r *pyroscope.Received) bool { return r.Tenant == "there" })
+	load(strings.Replace(second, "there", "here", 1))
+	waitProfiles(t, two, 1, func(r *pyroscope.Received) bool { return r.Tenant == "here" })
+	load(first)
+	n := len(one.Profiles())
+	waitProfiles(t, one, n+1, nil)
+	for _, s := range p.scrapes("") {
+		if s.Failures != 0 {
+			t.Errorf("%s: %d failures", s.URL, s.Failures)
+		}
+	}
+	noneRefused(t, one)
+	noneRefused(t, two)
+}
