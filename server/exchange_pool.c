@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/worker.h"
 #include "server/exchange.h"
+#include "server/setup.h"
 
 /* The longest answer. */
 #define REPLY_MAX ((size_t)256 * 1024 * 1024)
@@ -24,7 +25,8 @@ struct job {
     struct connection *connection;
     const struct route *route;
     int64_t began_ms;
-    int status; /* of an answer of the server's own, with the message; else 0 */
+    struct server_setup *setup; /* a reference */
+    int status;                 /* of an answer of the server's own, with the message; else 0 */
     const char *message;
     struct exchange exchange;
 };
@@ -88,14 +90,16 @@ static void exchange_pool_on_done(struct work *w)
     }
     buf_done(&j->exchange.headers);
     buf_done(&j->exchange.reply);
+    setup_unref(j->setup);
     free(j);
 }
 
 bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
-                          const struct request *r)
+                          const struct request *r, struct server_setup *setup)
 {
-    const struct server_work *work = &p->o.work;
-    struct job *j = p->n < work->threads + work->waiting_max ? calloc(1, sizeof(*j)) : NULL;
+    const struct server_options *o = &setup->options;
+    const struct server_work *work = route->set == ROUTE_RECEIVE ? &o->receive : &o->query;
+    struct job *j = p->n < p->o.threads + work->waiting_max ? calloc(1, sizeof(*j)) : NULL;
     if (j == NULL) {
         return false;
     }
@@ -104,10 +108,11 @@ bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const s
     j->pool = p;
     j->connection = c;
     j->route = route;
+    j->setup = setup_ref(setup);
     j->began_ms = clock_mono_ms();
     j->exchange = (struct exchange){
         .request = r,
-        .options = p->o.server,
+        .options = o,
         .body = connection_body(c),
         .deadline_ms = j->began_ms + work->timeout_ms,
         .cancelled = connection_cancelled(c),
@@ -136,7 +141,7 @@ static void make_metrics(struct exchange_pool *p)
         .buckets = buckets,
         .n_buckets = sizeof(buckets) / sizeof(buckets[0]),
     };
-    struct metrics *m = p->o.server->metrics;
+    struct metrics *m = p->o.metrics;
     struct metric *requests =
         metrics_family(m, METRIC_GAUGE, "profpull_api_requests_pending",
                        "Requests to an API that wait or are worked on.", "api", NULL);
@@ -153,7 +158,7 @@ struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, s
     }
     p->o = *o;
     make_metrics(p);
-    p->workers = worker_pool_new(o->work.threads, err);
+    p->workers = worker_pool_new(o->threads, err);
     return p->workers != NULL ? p : exchange_pool_free(p);
 }
 

@@ -18,12 +18,13 @@
 #include "server/server.h"
 
 struct exchange_pool;
+struct server_setup;
 
 struct exchange_pool_options {
     const char *name; /* "query" or "receive", for metrics */
     struct loop *loop;
-    const struct server_options *server; /* for the handlers */
-    struct server_work work;
+    struct metrics *metrics;
+    unsigned threads;
 };
 
 struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, struct err *err);
@@ -32,9 +33,10 @@ struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, s
 void exchange_pool_stop(struct exchange_pool *p);
 /* After the loop has been freed. Accepts NULL, returns NULL. */
 struct exchange_pool *exchange_pool_free(struct exchange_pool *p);
-/* Holds the connection, whose body is there, and lets the route's handler answer it. False, and
+/* Holds the connection, whose body is there, and lets the route's handler answer it by the
+ * present setup of the server. False, and
  * nothing has happened, if the line is full or memory is short. */
 bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
-                          const struct request *r);
+                          const struct request *r, struct server_setup *setup);
 
 #endif

@@ -17,8 +17,8 @@
 #include "server/passwords.h"
 #include "server/places.h"
 #include "server/routes.h"
+#include "server/setup.h"
 #include "server/tls.h"
-#include "server/web.h"
 
 /* How often the times of connections are checked, and accept() is tried again. */
 #define CHECK_MS 100
@@ -28,7 +28,8 @@
 #define HEADER_MAX ((size_t)4096)
 
 struct server {
-    struct server_options options;
+    struct server_options first; /* of the start, for what never changes */
+    struct server_setup *setup;  /* the present one: a reference; the loop's */
     struct connection_options connections;
     struct loop *loop;
     struct loop_thread *thread;
@@ -37,10 +38,7 @@ struct server {
     struct places *places;
     uint16_t port;
     struct connection_bodies bodies;
-    struct http_files *files;    /* with credentials and certificates */
-    struct tls *tls;             /* NULL: none */
-    struct web *web;             /* NULL: no such file */
-    struct passwords *passwords; /* NULL without that */
+    struct passwords *passwords; /* NULL without a web configuration file */
     struct exchange_pool *query; /* NULL if no set of routes needs it; so the next one */
     struct exchange_pool *receive;
     struct metric_cell *requests;
@@ -70,7 +68,7 @@ static void refuse_method(struct connection *c, const struct route_match *match)
 
 static const struct server_work *work_of(const struct server *s, const struct route *route)
 {
-    return route->set == ROUTE_RECEIVE ? &s->options.receive : &s->options.query;
+    return route->set == ROUTE_RECEIVE ? &s->setup->options.receive : &s->setup->options.query;
 }
 
 /* The credentials that a route asks for. */
@@ -83,7 +81,7 @@ static const struct http_settings *access_of(const struct server *s, const struc
     if (route->set != ROUTE_ADMIN) {
         own = work_of(s, route)->access;
     }
-    return own != NULL && own->auth != HTTP_AUTH_NONE ? own : s->options.access;
+    return own != NULL && own->auth != HTTP_AUTH_NONE ? own : s->setup->options.access;
 }
 
 /* Answers 401. */
@@ -106,9 +104,10 @@ static bool has_credentials(struct server *s, struct connection *c, const struct
 {
     const struct http_settings *access = access_of(s, route);
     struct err err = ERR_INIT;
-    enum access result = access_check(access, s->files, r, &err);
+    enum access result = access_check(access, s->setup->files, r, &err);
     if (result == ACCESS_UNKNOWN) {
-        log_error(s->options.log, "a client was refused for lack of the credentials to compare",
+        log_error(s->setup->options.log,
+                  "a client was refused for lack of the credentials to compare",
                   LOG_STR("error", err.msg));
         metric_inc(s->refused[REFUSED_AUTH]);
         reply_error(c, route->errors, STATUS_UNAVAILABLE, SV(""),
@@ -177,7 +176,7 @@ static bool is_user(const struct login *l)
     const char *hash = NULL;
     struct buf password;
     buf_init(&password, HEADER_MAX);
-    enum web_user who = web_user(web_settings(s->web), l->request, &hash, &password);
+    enum web_user who = web_user(web_settings(s->setup->web), l->request, &hash, &password);
     struct sv given = {.p = password.data, .n = password.len};
     bool known =
         who == WEB_USER_ANY || (who == WEB_USER_KNOWN && passwords_know(s->passwords, hash, given));
@@ -198,14 +197,14 @@ static bool let_in(const struct login *l)
     if (route == NULL || route->is_open) {
         return true;
     }
-    if (!tls_lets_in(connection_tls(l->connection), &s->options.tls)) {
+    if (!tls_lets_in(connection_tls(l->connection), &s->setup->options.tls)) {
         metric_inc(s->refused[REFUSED_AUTH]);
         reply_error(l->connection, route->errors, STATUS_UNAUTHORIZED, SV(""),
                     "expected a client certificate");
         return false;
     }
     const struct http_settings *access = access_of(s, route);
-    bool by_file = s->web != NULL && (access == NULL || access->auth == HTTP_AUTH_NONE);
+    bool by_file = s->setup->web != NULL && (access == NULL || access->auth == HTTP_AUTH_NONE);
     return by_file ? is_user(l) : has_credentials(s, l->connection, l->request, route);
 }
 
@@ -221,7 +220,7 @@ static void serve(struct server *s, struct connection *c, struct request *r,
     } else if (match->route == NULL) {
         refuse_method(c, match);
     } else if (match->route->handle != NULL) {
-        match->route->handle(c, r, &s->options);
+        match->route->handle(c, r, &s->setup->options);
     } else {
         connection_set_data(c, match->route);
         connection_read_body(c, (size_t)work_of(s, match->route)->body_max);
@@ -231,17 +230,8 @@ static void serve(struct server *s, struct connection *c, struct request *r,
 /* What the web configuration file says now. */
 static void renew_web(struct server *s)
 {
-    if (s->web == NULL) {
-        return;
-    }
-    web_renew(s->web);
-    const struct web_tls *tls = &web_settings(s->web)->tls;
-    s->options.tls = (struct server_tls){.cert_file = tls->cert_file,
-                                         .key_file = tls->key_file,
-                                         .client_ca_file = tls->client_ca_file,
-                                         .web = tls,
-                                         .version = web_version(s->web)};
-    s->connections.headers = web_headers(s->web);
+    setup_renew(s->setup);
+    s->connections.headers = s->setup->web != NULL ? web_headers(s->setup->web) : SV("");
 }
 
 static void server_on_request(void *arg, struct connection *c, struct request *r)
@@ -251,7 +241,7 @@ static void server_on_request(void *arg, struct connection *c, struct request *r
     places_use(s->places, connection_place(c));
     renew_web(s);
     const struct login login = {
-        .server = s, .connection = c, .request = r, .match = routes_find(&s->options, r)};
+        .server = s, .connection = c, .request = r, .match = routes_find(&s->setup->options, r)};
     if (let_in(&login)) {
         serve(s, c, r, &login.match);
     }
@@ -280,7 +270,7 @@ static void server_on_body(void *arg, struct connection *c, const struct request
     struct server *s = arg;
     const struct route *route = connection_data(c);
     struct exchange_pool *pool = route->set == ROUTE_RECEIVE ? s->receive : s->query;
-    if (!exchange_pool_submit(pool, c, route, r)) {
+    if (!exchange_pool_submit(pool, c, route, r, s->setup)) {
         server_on_refusal(s, c, r, REFUSED_BUSY, STATUS_BUSY);
     }
 }
@@ -325,8 +315,9 @@ static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd
     (void)from_len;
     make_room(s, &address);
     renew_web(s);
-    SSL *session = s->tls != NULL ? tls_session(s->tls, &s->options.tls) : NULL;
-    if (s->tls != NULL && session == NULL) {
+    struct tls *tls = s->setup->tls;
+    SSL *session = tls != NULL ? tls_session(tls, &s->setup->options.tls) : NULL;
+    if (tls != NULL && session == NULL) {
         evutil_closesocket(fd);
         return;
     }
@@ -424,7 +415,7 @@ static bool server_bind(struct server *s, struct err *err)
 {
     union address address = {0};
     int bound_len = 0;
-    if (!parse_listen(s->options.listen, &address, &bound_len, err)) {
+    if (!parse_listen(s->setup->options.listen, &address, &bound_len, err)) {
         return false;
     }
     s->listener =
@@ -447,57 +438,38 @@ static bool start_pool(struct server *s, const char *name, const struct server_w
                        struct exchange_pool **ret, struct err *err)
 {
     struct exchange_pool_options options = {
-        .name = name, .loop = s->loop, .server = &s->options, .work = *work};
+        .name = name, .loop = s->loop, .metrics = s->first.metrics, .threads = work->threads};
     *ret = exchange_pool_new(&options, err);
     return *ret != NULL;
 }
 
 static bool start_pools(struct server *s, struct err *err)
 {
-    unsigned sets = s->options.sets;
+    unsigned sets = s->setup->options.sets;
     return ((sets & (ROUTE_ADMIN | ROUTE_QUERY)) == 0 ||
-            start_pool(s, "query", &s->options.query, &s->query, err)) &&
+            start_pool(s, "query", &s->setup->options.query, &s->query, err)) &&
            ((sets & ROUTE_RECEIVE) == 0 ||
-            start_pool(s, "receive", &s->options.receive, &s->receive, err));
+            start_pool(s, "receive", &s->setup->options.receive, &s->receive, err));
 }
 
-/* What cannot be read now is an error; later, the last content stays in use. */
-static bool open_files(struct server *s, struct err *err)
+/* Of the connections and all their bodies. */
+static void take_limits(struct server *s)
 {
-    const struct server_options *o = &s->options;
-    s->files = http_files_new(o->log, s->file_failures, NULL);
-    if (s->files == NULL) {
-        return err_memory(err);
-    }
-    if (o->web_config_file != NULL) {
-        s->web = web_new(o->web_config_file, s->files, o->log, s->file_failures, err);
-        s->passwords = s->web != NULL ? passwords_new(s->loop, err) : NULL;
-        if (s->passwords == NULL) {
-            return false;
-        }
-        renew_web(s);
-    }
-    if (o->tls.cert_file != NULL) {
-        s->tls = tls_new(&o->tls, s->files, o->log, s->file_failures, err);
-    }
-    return (o->tls.cert_file == NULL || s->tls != NULL) &&
-           access_is_ready(o->access, s->files, err) &&
-           access_is_ready(o->query.access, s->files, err) &&
-           access_is_ready(o->receive.access, s->files, err);
+    const struct server_options *o = &s->setup->options;
+    s->bodies.max = o->bodies_max_bytes;
+    s->connections.request_ms = o->request_timeout_ms;
+    s->connections.answer_ms = o->answer_timeout_ms;
+    s->connections.idle_ms = o->idle_timeout_ms;
 }
 
-static bool server_setup(struct server *s, struct err *err)
+static bool set_up(struct server *s, struct err *err)
 {
-    s->bodies.max = s->options.bodies_max_bytes;
     s->loop = loop_new(err);
     if (s->loop == NULL) {
         return false;
     }
     s->connections = (struct connection_options){
         .base = loop_event_base(s->loop),
-        .request_ms = s->options.request_timeout_ms,
-        .answer_ms = s->options.answer_timeout_ms,
-        .idle_ms = s->options.idle_timeout_ms,
         .bodies = &s->bodies,
         .on_request = server_on_request,
         .on_body = server_on_body,
@@ -505,15 +477,23 @@ static bool server_setup(struct server *s, struct err *err)
         .on_end = server_on_end,
         .arg = s,
     };
-    s->places = places_new(s->options.max_connections, s->options.max_connections_per_address);
+    take_limits(s);
+    s->places = places_new(s->setup->options.max_connections,
+                           s->setup->options.max_connections_per_address);
     s->timer = loop_timer_new(s->loop, server_on_timer, s);
     if (s->places == NULL || s->timer == NULL) {
         return err_memory(err);
     }
-    if (!open_files(s, err) || !server_bind(s, err) || !start_pools(s, err)) {
+    if (s->setup->web != NULL) {
+        s->passwords = passwords_new(s->loop, err);
+        if (s->passwords == NULL) {
+            return false;
+        }
+    }
+    if (!server_bind(s, err) || !start_pools(s, err)) {
         return false;
     }
-    s->thread = loop_thread_start(s->loop, s->options.name, err);
+    s->thread = loop_thread_start(s->loop, s->setup->options.name, err);
     return s->thread != NULL;
 }
 
@@ -549,7 +529,7 @@ static const struct metric_desc *families_of(const char *name)
     return strcmp(name, "query") == 0 ? query : strcmp(name, "receive") == 0 ? receive : admin;
 }
 
-static void make_metrics(struct server *s)
+static void make_metrics(struct server *s, const struct server_options *options)
 {
     static const char *const reasons[CONNECTION_ENDS] = {
         [CONNECTION_DONE] = "done",
@@ -565,8 +545,8 @@ static void make_metrics(struct server *s)
         [REFUSED_SLOW_BODY] = "slow_body", [REFUSED_NO_ROOM] = "no_room",
         [REFUSED_BUSY] = "busy",           [REFUSED_AUTH] = "credentials",
     };
-    struct metrics *m = s->options.metrics;
-    const struct metric_desc *families = families_of(s->options.name);
+    struct metrics *m = options->metrics;
+    const struct metric_desc *families = families_of(options->name);
     s->requests = metric_only(metrics_register(m, &families[REQUESTS]));
     s->open = metric_only(metrics_register(m, &families[CONNECTIONS]));
     s->file_failures = metric_only(metrics_register(m, &families[FILE_FAILURES]));
@@ -587,13 +567,75 @@ struct server *server_start(const struct server_options *options, struct err *er
         err_memory(err);
         return NULL;
     }
-    s->options = *options;
-    make_metrics(s);
-    if (!server_setup(s, err)) {
+    s->first = *options;
+    make_metrics(s, options);
+    s->setup = setup_new(options, s->file_failures, err);
+    if (s->setup == NULL || !set_up(s, err)) {
         err_wrap(err, "%s server on %s", options->name, options->listen);
         return server_stop(s);
     }
     return s;
+}
+
+/* ---- other options ----------------------------------------------------------------------------
+ */
+
+/* What is made at the start, for good. */
+static bool check_fixed(const struct server_options *now, const struct server_options *next,
+                        struct err *err)
+{
+    const struct {
+        const char *what;
+        bool same;
+    } rows[] = {
+        {"listen", strcmp(now->listen, next->listen) == 0 && now->sets == next->sets},
+        {"max_connections", now->max_connections == next->max_connections},
+        {"max_connections_per_address",
+         now->max_connections_per_address == next->max_connections_per_address},
+        {"web_config_file", (now->web_config_file == NULL) == (next->web_config_file == NULL)},
+        {"concurrency", now->query.threads == next->query.threads &&
+                            now->receive.threads == next->receive.threads},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!rows[i].same) {
+            return err_set(err, ERR_INPUT, "%s: cannot change while the program runs: restart it",
+                           rows[i].what);
+        }
+    }
+    return true;
+}
+
+struct server_setup *server_prepare(struct server *s, const struct server_options *next,
+                                    struct err *err)
+{
+    struct server_setup *setup =
+        check_fixed(&s->first, next, err) ? setup_new(next, s->file_failures, err) : NULL;
+    if (setup == NULL) {
+        err_wrap(err, "%s server", next->name);
+    }
+    return setup;
+}
+
+static void server_on_setup(struct loop_task *task)
+{
+    struct server_setup *next = (struct server_setup *)(void *)task; /* its first member */
+    struct server *s = next->server;
+    struct server_setup *former = s->setup;
+    s->setup = next;
+    take_limits(s);
+    setup_unref(former);
+}
+
+void server_commit(struct server *s, struct server_setup *setup)
+{
+    setup->server = s;
+    setup->task.run = server_on_setup;
+    loop_post(s->loop, &setup->task);
+}
+
+void server_discard(struct server_setup *setup)
+{
+    setup_unref(setup);
 }
 
 uint16_t server_port(const struct server *s)
@@ -622,9 +664,7 @@ struct server *server_stop(struct server *s)
     exchange_pool_free(s->query);
     exchange_pool_free(s->receive);
     passwords_free(s->passwords);
-    tls_free(s->tls);
-    web_free(s->web);
-    http_files_free(s->files);
+    setup_unref(s->setup);
     free(s);
     return NULL;
 }

@@ -59,7 +59,7 @@ struct server_tls {
     unsigned version; /* of that file; another one means other settings */
 };
 
-/* Everything in it outlives the server. */
+/* Everything in it outlives the server, or until release() is called. */
 struct server_options {
     const char *name;   /* "admin", "query" or "receive": for the thread, the log and metrics */
     const char *listen; /* "0.0.0.0:4041", "[::1]:0" */
@@ -101,12 +101,28 @@ struct server_options {
     /* How the targets are shared; false if they are not. NULL: neither. Any thread. */
     bool (*sharding)(void *arg, struct sharding_counts *ret);
     void *arg;
+    /* Called when the options are not used any more, if there is anything to release. */
+    void (*release)(void *owner);
+    void *owner;
 };
 
 /* Binds and starts the thread. The error names the address. */
 struct server *server_start(const struct server_options *options, struct err *err);
 /* The port that was bound (the kernel chooses one for port 0). */
 uint16_t server_port(const struct server *s);
+
+/* Other options for a server that runs, of the same name. What is not said here may change: the
+ * address, the sets, and the numbers of connections and threads are those of the start, and others
+ * are an error that names the key. An error also if a file of them cannot be used; it does not call
+ * release(). The main thread. */
+struct server_setup;
+struct server_setup *server_prepare(struct server *s, const struct server_options *next,
+                                    struct err *err);
+/* The next request is answered by them; connections stay. Those that are worked on keep theirs. */
+void server_commit(struct server *s, struct server_setup *setup);
+/* In place of that; calls release(). Accepts NULL. */
+void server_discard(struct server_setup *setup);
+
 struct server *server_stop(struct server *s); /* accepts NULL, returns NULL */
 
 #endif
