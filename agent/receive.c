@@ -1,6 +1,7 @@
 #include "agent/receive.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +44,18 @@ static const char *const extra_names[RECEIVE_EXTRAS] = {
     [RECEIVE_EXTRA_JFR_LABELS] = "jfr_labels",
 };
 
+struct receive_setup {
+    atomic_uint refs;
+    const struct config *owner; /* of config: a reference; NULL: that of the options */
+    const struct config_receive *config;
+    struct delivery delivery; /* used under the lock, of the present setup only */
+};
+
 struct receive {
     struct receive_options options;
     struct scratch_pool *scratches;
-    pthread_mutex_t lock; /* of the rules, the salt and the limit of log lines */
-    struct delivery delivery;
+    pthread_mutex_t lock;        /* of the setup, its rules, the salt and the limit of log lines */
+    struct receive_setup *setup; /* the present one: a reference */
     struct log_limit limit;
     uint64_t seed;
     uint16_t last_salt; /* the first one is any: equal profiles may come again after a restart */
@@ -86,6 +94,63 @@ static void register_metrics(struct receive *r, struct metrics *m)
     }
 }
 
+struct receive_setup *receive_discard(struct receive_setup *s)
+{
+    if (s != NULL && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
+        profile_rules_free(s->delivery.rules);
+        config_unref(s->owner);
+        free(s);
+    }
+    return NULL;
+}
+
+static struct receive_setup *setup_new(const struct receive_options *o, const struct config *owner,
+                                       const struct config_receive *config, struct err *err)
+{
+    struct receive_setup *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    atomic_init(&s->refs, 1);
+    s->owner = owner != NULL ? config_ref(owner) : NULL;
+    s->config = config;
+    s->delivery = (struct delivery){
+        .jobs = &config->job,
+        .rules = profile_rules_new(&config->job, 1, o->intern, o->log, o->metrics, err),
+        .writer = o->writer,
+    };
+    return s->delivery.rules != NULL ? s : receive_discard(s);
+}
+
+struct receive_setup *receive_prepare(const struct receive *r, const struct config *next,
+                                      struct err *err)
+{
+    struct receive_setup *s = setup_new(&r->options, next, &next->receive, err);
+    if (s == NULL) {
+        err_wrap(err, "receive");
+    }
+    return s;
+}
+
+void receive_commit(struct receive *r, struct receive_setup *s)
+{
+    pthread_mutex_lock(&r->lock);
+    struct receive_setup *former = r->setup;
+    r->setup = s;
+    pthread_mutex_unlock(&r->lock);
+    receive_discard(former);
+}
+
+static struct receive_setup *setup_ref(struct receive *r)
+{
+    pthread_mutex_lock(&r->lock);
+    struct receive_setup *s = r->setup;
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&r->lock);
+    return s;
+}
+
 struct receive *receive_new(const struct receive_options *options, struct err *err)
 {
     struct receive *r = calloc(1, sizeof(*r));
@@ -93,30 +158,25 @@ struct receive *receive_new(const struct receive_options *options, struct err *e
         err_memory(err);
         return NULL;
     }
-    const struct receive_options *o = options;
     struct rng rng;
     rng_seed_random(&rng);
     r->options = *options;
     r->seed = rng_next(&rng);
     r->last_salt = (uint16_t)rng_next(&rng);
     pthread_mutex_init(&r->lock, NULL);
-    register_metrics(r, o->metrics);
+    register_metrics(r, options->metrics);
     r->scratches = scratch_pool_new(SCRATCH_POOL_MAX);
-    r->delivery = (struct delivery){
-        .jobs = &o->config->job,
-        .rules = profile_rules_new(&o->config->job, 1, o->intern, o->log, o->metrics, err),
-        .writer = o->writer,
-    };
+    r->setup = setup_new(options, NULL, options->config, err);
     if (r->scratches == NULL) {
         err_memory(err);
     }
-    return r->scratches != NULL && r->delivery.rules != NULL ? r : receive_free(r);
+    return r->scratches != NULL && r->setup != NULL ? r : receive_free(r);
 }
 
 struct receive *receive_free(struct receive *r)
 {
     if (r != NULL) {
-        profile_rules_free(r->delivery.rules);
+        receive_discard(r->setup);
         scratch_pool_unref(r->scratches);
         pthread_mutex_destroy(&r->lock);
         free(r);
@@ -179,10 +239,9 @@ static bool convert(struct receive *r, struct receive_item *item, struct err *er
     return true;
 }
 
-static bool inflate(const struct receive *r, struct receive_item *item, struct sv *ret_plain,
-                    struct err *err)
+static bool inflate(struct receive_item *item, struct sv *ret_plain, struct err *err)
 {
-    size_t max = (size_t)r->options.config->max_profile_size;
+    size_t max = (size_t)item->setup->config->max_profile_size;
     if (item->data.n == 0) {
         return err_set(err, ERR_INPUT, "the profile is empty");
     }
@@ -264,13 +323,14 @@ static bool open_pprof(struct receive *r, struct receive_item *item, struct err 
         !convert(r, item, err)) {
         return false;
     }
-    return inflate(r, item, &plain, err) && check_profile(r, item, plain, err);
+    return inflate(item, &plain, err) && check_profile(r, item, plain, err);
 }
 
 static bool open_jfr(struct receive *r, struct receive_item *item, struct err *err)
 {
     struct sv plain = {"", 0};
-    if (!inflate(r, item, &plain, err)) {
+    (void)r;
+    if (!inflate(item, &plain, err)) {
         return false;
     }
     if (sniff_jfr(plain, err) != SNIFF_JFR) {
@@ -284,8 +344,10 @@ enum receive_result receive_open(struct receive *r, enum receive_protocol protoc
                                  enum profile_format format, struct sv data,
                                  struct receive_item *ret, struct err *err)
 {
-    size_t max = (size_t)r->options.config->max_profile_size;
+    struct receive_setup *setup = setup_ref(r);
+    size_t max = (size_t)setup->config->max_profile_size;
     *ret = (struct receive_item){
+        .setup = setup,
         .protocol = protocol,
         .format = format,
         .data = data,
@@ -303,6 +365,7 @@ void receive_close(struct receive *r, struct receive_item *item)
     }
     scratch_pool_give(r->scratches, item->scratch);
     free(item->converted);
+    receive_discard(item->setup);
     *item = (struct receive_item){.data = {"", 0}};
 }
 
@@ -349,10 +412,9 @@ static void print_time(int64_t ns, char *out, size_t size)
     (void)snprintf(out, size, "%.*s +0000 UTC", (int)(n < 19 ? 19 : n), text);
 }
 
-static bool check_time(const struct receive *r, int64_t time_ns, int64_t now_ns,
+static bool check_time(const struct config_receive *c, int64_t time_ns, int64_t now_ns,
                        const struct label *labels, size_t n_labels, struct err *err)
 {
-    const struct config_receive *c = r->options.config;
     bool any_age = c->max_age_ms == 0;
     int64_t oldest = any_age ? 0 : now_ns - c->max_age_ms * NS_PER_MS;
     int64_t newest = add_ns(now_ns, c->max_ahead_ms * NS_PER_MS);
@@ -452,7 +514,7 @@ static enum receive_result deliver(struct receive *r, struct profile *p, struct 
     };
     pthread_mutex_lock(&r->lock);
     enum delivery_result result =
-        delivery_put(&r->delivery, p, r->options.config->job.forward_to, p->scraped_ms);
+        delivery_put(&r->setup->delivery, p, r->setup->config->job.forward_to, p->scraped_ms);
     pthread_mutex_unlock(&r->lock);
     if (result == DELIVERY_FULL) {
         err_set(err, ERR_LIMIT, "the queues of all destinations are full; try again later");
@@ -487,10 +549,10 @@ enum receive_result receive_put(struct receive *r, struct receive_item *item,
         return RECEIVE_BAD_LABELS;
     }
     size_t n = received_labels_sort(facts->labels, facts->n_labels);
-    if (!check_time(r, w.from_ns, now_ns, facts->labels, n, err)) {
+    if (!check_time(item->setup->config, w.from_ns, now_ns, facts->labels, n, err)) {
         return RECEIVE_BAD_TIME;
     }
-    if (!received_labels_check(facts->labels, n, r->options.config, err)) {
+    if (!received_labels_check(facts->labels, n, item->setup->config, err)) {
         return RECEIVE_BAD_LABELS;
     }
     struct profile *p = make_profile(r, item, facts->labels, n, w, err);

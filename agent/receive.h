@@ -70,9 +70,20 @@ struct receive_options {
     struct metrics *metrics;
 };
 
-/* All of the options outlive it. */
+/* All of the options outlive it, config too. */
 struct receive *receive_new(const struct receive_options *options, struct err *err);
 struct receive *receive_free(struct receive *r); /* accepts NULL, returns NULL */
+
+/* What a configuration says about receiving, with its rules compiled. */
+struct receive_setup;
+/* That of another configuration, of which a reference is taken. NULL with an error. Any thread. */
+struct receive_setup *receive_prepare(const struct receive *r, const struct config *next,
+                                      struct err *err);
+/* From now on profiles go where it says: when this returns, none goes elsewhere any more. The
+ * limits of a profile that is open are those it was opened with. Any thread; takes s over. */
+void receive_commit(struct receive *r, struct receive_setup *s);
+/* In place of that. Accepts NULL, returns NULL. */
+struct receive_setup *receive_discard(struct receive_setup *s);
 
 /* A profile that has been opened. */
 struct receive_item {
@@ -84,6 +95,7 @@ struct receive_item {
     uint16_t salt;                /* of the profile it has become, likewise */
     char *converted;              /* private, as is what follows */
     struct scratch *scratch;
+    struct receive_setup *setup; /* a reference */
 };
 
 /* Reads a profile; data must live until receive_close(). RECEIVE_ACCEPTED, or why not, with err. */

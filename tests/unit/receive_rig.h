@@ -34,9 +34,8 @@ static inline bool receive_rig_check_rule(void *arg, const struct config_rule *r
 }
 
 /* receive: the keys of the section, in braces; write: the list. */
-static inline void receive_rig_start(struct receive_rig *g, const char *receive, const char *write)
+static inline struct config *receive_rig_config(const char *receive, const char *write)
 {
-    struct err err = ERR_INIT;
     char text[4096];
     (void)snprintf(text, sizeof(text),
                    "receive: %s\n"
@@ -48,29 +47,36 @@ static inline void receive_rig_start(struct receive_rig *g, const char *receive,
     struct config_errors *errors = config_errors_new();
     struct buf problems;
     buf_init(&problems, 1 << 16);
-    *g = (struct receive_rig){.log = testing_log_new(),
-                              .intern = intern_new(),
-                              .metrics = metrics_new(),
-                              .config = config_parse("f", sv_from(text), &o, errors),
-                              .loop = loop_new(&err)};
+    struct config *config = config_parse("f", sv_from(text), &o, errors);
     config_errors_format(errors, &problems);
     CHECK_STR(problems.data, "", text);
     buf_done(&problems);
     config_errors_free(errors);
+    return config;
+}
+
+static inline void receive_rig_start(struct receive_rig *g, const char *receive, const char *write)
+{
+    struct err err = ERR_INIT;
+    *g = (struct receive_rig){.log = testing_log_new(),
+                              .intern = intern_new(),
+                              .metrics = metrics_new(),
+                              .config = receive_rig_config(receive, write),
+                              .loop = loop_new(&err)};
     const struct writer_options writer = {.config = g->config,
                                           .loop = g->loop,
                                           .intern = g->intern,
                                           .log = testing_log(g->log),
                                           .metrics = g->metrics};
     g->writer = writer_new(&writer, &err);
-    CHECK_STR(err.msg, "", text);
+    CHECK_STR(err.msg, "", write);
     const struct receive_options options = {.config = &g->config->receive,
                                             .intern = g->intern,
                                             .writer = g->writer,
                                             .log = testing_log(g->log),
                                             .metrics = g->metrics};
     g->receive = receive_new(&options, &err);
-    CHECK_STR(err.msg, "", text);
+    CHECK_STR(err.msg, "", receive);
 }
 
 static inline void receive_rig_done(struct receive_rig *g)

@@ -402,6 +402,44 @@ static void rules_apply(void **state)
     receive_rig_done(&g);
 }
 
+/* Another configuration: the limits of a profile that is open stay, but it goes where profiles go
+ * now. */
+static void another_configuration(void **state)
+{
+    (void)state;
+    static const char write[] = "[{name: a, url: \"http://127.0.0.1:1\"}, "
+                                "{name: b, url: \"http://127.0.0.1:1\"}]";
+    struct receive_rig g;
+    struct err err = ERR_INIT;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    struct label at[LABELS_ROOM];
+    struct receive_item item;
+    struct receive_facts facts = {.labels = at, .n_labels = labels_of("__name__=x pod=a", at)};
+    receive_rig_start(&g, "{forward_to: [a]}", write);
+    testing_log_expect(g.log, "pushed profile refused");
+    CHECK_INT(receive_open(g.receive, RECEIVE_PUSH, PROFILE_PPROF,
+                           (struct sv){profile.data, profile.len}, &item, &err),
+              RECEIVE_ACCEPTED, "");
+    struct config *next = receive_rig_config(
+        "{forward_to: [b], max_label_names: 2, profile_relabel_configs: [{source_labels: "
+        "[__name__], regex: z, action: drop}]}",
+        write);
+    receive_discard(receive_prepare(g.receive, next, &err));
+    struct receive_setup *setup = receive_prepare(g.receive, next, &err);
+    CHECK_STR(err.msg, "", "");
+    assert_non_null(setup);
+    receive_commit(g.receive, setup);
+    config_unref(next);
+    CHECK_INT(receive_put(g.receive, &item, &facts, &err), RECEIVE_ACCEPTED, "as it was opened");
+    receive_close(g.receive, &item);
+    CHECK_INT(writer_ledger(g.writer, 0).accepted, 0, "a");
+    CHECK_INT(writer_ledger(g.writer, 1).accepted, 1, "b");
+    CHECK_INT(push(&g, &profile, "__name__=x service_name=s pod=a", &err), RECEIVE_BAD_LABELS, "");
+    CHECK_INT(push(&g, &profile, "__name__=z", &err), RECEIVE_DROPPED, "");
+    buf_done(&profile);
+    receive_rig_done(&g);
+}
+
 /* The sender is asked to try again: the profile is refused, not dropped. */
 static void full_queue(void **state)
 {
@@ -478,6 +516,7 @@ int main(void)
         cmocka_unit_test(limits_size),
         cmocka_unit_test(keeps_bytes),
         cmocka_unit_test(rules_apply),
+        cmocka_unit_test(another_configuration),
         cmocka_unit_test(full_queue),
         cmocka_unit_test(from_many_threads),
     };
