@@ -1,5 +1,6 @@
 #include "agent/stores.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +12,18 @@
 
 #define PATH_BYTES_MAX 4096
 
+/* A store stays open when its endpoint has left: queries may be at it. */
+struct kept {
+    char *name; /* of the endpoint that it belongs to, or belonged to last */
+    struct store *store;
+    bool in_use; /* an endpoint delivers into it */
+};
+
 struct stores {
     struct log *log;
     struct metrics *metrics;
-    struct {
-        const char *name; /* the configuration's */
-        struct store *store;
-    } at[CONFIG_ENDPOINTS_MAX];
+    pthread_mutex_t lock; /* guards the rest */
+    struct kept at[CONFIG_ENDPOINTS_MAX];
     size_t n;
 };
 
@@ -27,38 +33,54 @@ struct stores *stores_new(struct log *log, struct metrics *metrics)
     if (s != NULL) {
         s->log = log;
         s->metrics = metrics;
+        pthread_mutex_init(&s->lock, NULL);
     }
     return s;
 }
 
 struct stores *stores_free(struct stores *s)
 {
-    for (size_t i = 0; s != NULL && i < s->n; i++) {
-        store_close(s->at[i].store);
+    if (s == NULL) {
+        return NULL;
     }
+    for (size_t i = 0; i < s->n; i++) {
+        store_close(s->at[i].store);
+        free(s->at[i].name);
+    }
+    pthread_mutex_destroy(&s->lock);
     free(s);
     return NULL;
 }
 
-struct store *stores_get(const struct stores *s, const char *endpoint)
+struct store *stores_get(struct stores *s, const char *endpoint)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        if (endpoint == NULL || strcmp(s->at[i].name, endpoint) == 0) {
-            return s->at[i].store;
-        }
+    struct store *found = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n && found == NULL; i++) {
+        bool meant = endpoint == NULL || strcmp(s->at[i].name, endpoint) == 0;
+        found = meant && s->at[i].in_use ? s->at[i].store : NULL;
     }
-    return NULL;
+    pthread_mutex_unlock(&s->lock);
+    return found;
 }
 
 /* ---- delivering ------------------------------------------------------------------------------ */
 
 struct store_sink {
     struct sink sink; /* the first member */
-    struct store *store;
+    struct stores *stores;
+    struct store *store; /* NULL: none yet */
 };
 
 static void store_sink_free(struct sink *sink)
 {
+    struct store_sink *s = (struct store_sink *)sink;
+    pthread_mutex_lock(&s->stores->lock);
+    for (size_t i = 0; i < s->stores->n; i++) {
+        struct kept *k = &s->stores->at[i];
+        k->in_use = k->in_use && k->store != s->store;
+    }
+    pthread_mutex_unlock(&s->stores->lock);
     free(sink);
 }
 
@@ -127,23 +149,85 @@ static void store_sink_deliver_all(struct sink *sink, struct delivery *const *al
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static struct store *open_store(const struct stores *s, const struct config_endpoint *e,
-                                struct err *err)
+static struct store_options options_of(const struct stores *s, const struct config_endpoint *e,
+                                       const char *directory)
+{
+    return (struct store_options){.name = e->name,
+                                  .directory = directory,
+                                  .stretch_ms = e->store_stretch_ms,
+                                  .max_age_ms = e->retention_max_age_ms,
+                                  .max_bytes = e->retention_max_bytes,
+                                  .merge_ms = e->store_merge_ms,
+                                  .merge_cpu = e->store_merge_cpu,
+                                  .log = s->log,
+                                  .metrics = s->metrics};
+}
+
+/* The one in a directory; NULL if it has not been opened. Under the lock. */
+static struct kept *find_kept(struct stores *s, const char *directory)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (strcmp(store_directory(s->at[i].store), directory) == 0) {
+            return &s->at[i];
+        }
+    }
+    return NULL;
+}
+
+static struct kept *open_kept(struct stores *s, const struct store_options *o, struct err *err)
+{
+    if (s->n == CONFIG_ENDPOINTS_MAX) {
+        err_set(err, ERR_LIMIT,
+                "%d stores have been opened since the start, and stay open: restart",
+                CONFIG_ENDPOINTS_MAX);
+        return NULL;
+    }
+    struct store *store = store_open(o, err);
+    if (store == NULL) {
+        return NULL;
+    }
+    s->at[s->n] = (struct kept){.store = store};
+    return &s->at[s->n++];
+}
+
+/* Under the lock. NULL with an error. */
+static struct store *use(struct stores *s, const struct config_endpoint *e, const char *directory,
+                         struct err *err)
+{
+    struct store_options options = options_of(s, e, directory);
+    struct kept *k = find_kept(s, directory);
+    if (k != NULL && k->in_use) {
+        err_set(err, ERR_INPUT,
+                "the directory is that of endpoint \"%s\": remove that one first, or restart",
+                k->name);
+        return NULL;
+    }
+    char *name = strdup(e->name);
+    bool is_new = k == NULL;
+    k = name == NULL ? NULL : is_new ? open_kept(s, &options, err) : k;
+    if (k == NULL) {
+        free(name);
+        (void)(name == NULL && err_memory(err));
+        return NULL;
+    }
+    if (!is_new) {
+        store_configure(k->store, &options);
+    }
+    free(k->name);
+    k->name = name;
+    k->in_use = true;
+    return k->store;
+}
+
+static struct store *use_store(struct stores *s, const struct config_endpoint *e, struct err *err)
 {
     struct buf directory;
     struct store *store = NULL;
     buf_init(&directory, PATH_BYTES_MAX);
     if (url_to_directory(sv_from(e->url), &directory, err)) {
-        struct store_options options = {.name = e->name,
-                                        .directory = directory.data,
-                                        .stretch_ms = e->store_stretch_ms,
-                                        .max_age_ms = e->retention_max_age_ms,
-                                        .max_bytes = e->retention_max_bytes,
-                                        .merge_ms = e->store_merge_ms,
-                                        .merge_cpu = e->store_merge_cpu,
-                                        .log = s->log,
-                                        .metrics = s->metrics};
-        store = store_open(&options, err);
+        pthread_mutex_lock(&s->lock);
+        store = use(s, e, directory.data, err);
+        pthread_mutex_unlock(&s->lock);
     }
     buf_done(&directory);
     return store;
@@ -159,11 +243,20 @@ struct sink *stores_open_sink(void *arg, const struct config_endpoint *endpoint,
     }
     sink_init(&sink->sink, store_sink_free);
     sink->sink.deliver_all = store_sink_deliver_all;
-    sink->store = open_store(s, endpoint, err);
-    if (sink->store == NULL) {
-        return sink_unref(&sink->sink);
+    sink->stores = s;
+    sink->store = use_store(s, endpoint, err);
+    return sink->store != NULL ? &sink->sink : sink_unref(&sink->sink);
+}
+
+void stores_configure(struct stores *s, const struct config *config)
+{
+    for (size_t i = 0; i < config->n_endpoints; i++) {
+        const struct config_endpoint *e = &config->endpoints[i];
+        bool is_store = e->protocol != NULL && e->protocol->is_store;
+        struct store *store = is_store ? stores_get(s, e->name) : NULL;
+        if (store != NULL) {
+            const struct store_options options = options_of(s, e, NULL);
+            store_configure(store, &options);
+        }
     }
-    s->at[s->n].name = endpoint->name;
-    s->at[s->n++].store = sink->store;
-    return &sink->sink;
 }

@@ -1,7 +1,8 @@
 /* The stores of a process: one for each endpoint of the protocol "store".
  *
  * The writer opens them, as it opens all its destinations, and delivers into them; queries read
- * them. Opened on one thread before the others start; afterwards any thread may look one up.
+ * them. One that no endpoint delivers into any more stays open until the end of the process:
+ * queries may be at it, and the endpoint may come back. Any thread.
  */
 #ifndef PROFPULL_AGENT_STORES_H
 #define PROFPULL_AGENT_STORES_H
@@ -24,7 +25,10 @@ struct stores *stores_free(struct stores *s);
 /* For struct writer_options; arg is the struct stores. */
 struct sink *stores_open_sink(void *arg, const struct config_endpoint *endpoint, struct err *err);
 
+/* Gives the stores of the endpoints of another configuration its times and limits. */
+void stores_configure(struct stores *s, const struct config *config);
+
 /* The store of an endpoint, or the first one (NULL); NULL if there is none. */
-struct store *stores_get(const struct stores *s, const char *endpoint);
+struct store *stores_get(struct stores *s, const char *endpoint);
 
 #endif

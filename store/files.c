@@ -404,7 +404,7 @@ static int64_t floor_to(int64_t ms, int64_t step)
  * finds whole files to remove. */
 static bool is_full(const struct store *s, const struct store_file *f)
 {
-    return s->options.max_bytes > 0 && store_file_bytes(f) > s->options.max_bytes / 8;
+    return s->limits.max_bytes > 0 && store_file_bytes(f) > s->limits.max_bytes / 8;
 }
 
 /* Under the lock. */
@@ -422,7 +422,7 @@ static struct store_file *newest_of(struct store *s, const struct store_name *na
 
 struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *err)
 {
-    struct store_name name = {.length_ms = s->options.stretch_ms, .generation = 1};
+    struct store_name name = {.length_ms = s->limits.stretch_ms, .generation = 1};
     name.start_ms = floor_to(from_ns / NS_PER_MS, name.length_ms);
     pthread_mutex_lock(&s->lock);
     struct store_file *f = newest_of(s, &name);

@@ -38,7 +38,8 @@ enum removal { REMOVED_NONE, REMOVED_AGE, REMOVED_BYTES };
  * and count nowhere; the last file stays. */
 static struct store_file *next_to_remove(struct store *s, int64_t now_ns, enum removal *ret_why)
 {
-    const struct store_options *o = &s->options;
+    const int64_t max_age_ms = s->limits.max_age_ms;
+    const uint64_t max_bytes = s->limits.max_bytes;
     struct store_file *oldest = NULL;
     uint64_t bytes = 0;
     size_t n = 0;
@@ -48,14 +49,14 @@ static struct store_file *next_to_remove(struct store *s, int64_t now_ns, enum r
         struct store_file *f = s->files[i];
         if (f->fault == DB_FINE) {
             oldest = oldest == NULL ? f : oldest;
-            bytes += o->max_bytes > 0 ? store_file_bytes(f) : 0;
+            bytes += max_bytes > 0 ? store_file_bytes(f) : 0;
             n++;
         }
     }
-    if (oldest != NULL && o->max_age_ms > 0 &&
-        store_file_until_ns(oldest) < now_ns - o->max_age_ms * NS_PER_MS) {
+    if (oldest != NULL && max_age_ms > 0 &&
+        store_file_until_ns(oldest) < now_ns - max_age_ms * NS_PER_MS) {
         *ret_why = REMOVED_AGE;
-    } else if (n > 1 && o->max_bytes > 0 && bytes > o->max_bytes) {
+    } else if (n > 1 && max_bytes > 0 && bytes > max_bytes) {
         *ret_why = REMOVED_BYTES;
     }
     struct store_file *f = *ret_why != REMOVED_NONE ? store_file_ref(oldest) : NULL;

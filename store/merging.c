@@ -53,8 +53,9 @@ struct merging {
     struct group group;
     struct buf out;
     struct buf blob;
-    int64_t paid_ns; /* time of the thread that pauses have made up for */
-    uint64_t left;   /* singles that this pass knows of */
+    int64_t paid_ns;  /* time of the thread that pauses have made up for */
+    uint64_t left;    /* singles that this pass knows of */
+    int64_t merge_ms; /* of the store when this file began; over 0 */
 };
 
 /* ---- the share of a core --------------------------------------------------------------------- */
@@ -79,7 +80,7 @@ int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns
 /* False if the store closes. */
 static bool rest(struct merging *m)
 {
-    unsigned percent = m->store->options.merge_cpu != 0 ? m->store->options.merge_cpu : CPU_PERCENT;
+    unsigned percent = m->store->limits.merge_cpu != 0 ? m->store->limits.merge_cpu : CPU_PERCENT;
     return store_pause(m->store, store_merge_pause_ms(cpu_ns(), percent, &m->paid_ns));
 }
 
@@ -369,7 +370,7 @@ static bool add_single(struct merging *m, size_t *cap, sqlite3_stmt *st, struct 
     int64_t time_ns = sqlite3_column_int64(st, 2);
     m->at[m->n++] = (struct single){.profile = sqlite3_column_int64(st, 0),
                                     .set = sqlite3_column_int64(st, 1),
-                                    .cell = time_ns / NS_PER_MS / m->store->options.merge_ms,
+                                    .cell = time_ns / NS_PER_MS / m->merge_ms,
                                     .time_ns = time_ns,
                                     .until_ns = sqlite3_column_int64(st, 3)};
     return true;
@@ -435,11 +436,11 @@ static bool shrink(struct merging *m, struct err *err)
     return store_checkpoint(&m->db, true, err);
 }
 
-static void merge_file(struct store *s, struct store_file *f)
+static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
 {
     struct err err = ERR_INIT;
     bool empty;
-    struct merging m = {.store = s, .file = f, .paid_ns = cpu_ns()};
+    struct merging m = {.store = s, .file = f, .paid_ns = cpu_ns(), .merge_ms = merge_ms};
     buf_init(&m.out, RESULT_BYTES_MAX);
     buf_init(&m.blob, STORE_BLOB_MAX);
     pthread_mutex_lock(&s->lock);
@@ -482,12 +483,13 @@ void store_merge_files(struct store *s, int64_t now_ns)
 {
     struct store_file **files;
     size_t n;
-    if (s->options.merge_ms <= 0 || !store_files_in(s, INT64_MIN, INT64_MAX, &files, &n, NULL)) {
+    int64_t merge_ms = s->limits.merge_ms;
+    if (merge_ms <= 0 || !store_files_in(s, INT64_MIN, INT64_MAX, &files, &n, NULL)) {
         return;
     }
     for (size_t i = 0; i < n; i++) {
         if (is_due(s, files[i], now_ns)) {
-            merge_file(s, files[i]);
+            merge_file(s, files[i], merge_ms);
         }
     }
     store_files_free(files, n);

@@ -144,8 +144,18 @@ struct store_metrics {
     struct metric_cell *merge_failures;
 };
 
+/* What store_configure() changes, of the options. */
+struct store_limits {
+    _Atomic int64_t stretch_ms;
+    _Atomic int64_t max_age_ms;
+    _Atomic uint64_t max_bytes;
+    _Atomic int64_t merge_ms;
+    atomic_uint merge_cpu;
+};
+
 struct store {
-    struct store_options options; /* name and directory are copies */
+    struct store_options options; /* name and directory are copies; see limits */
+    struct store_limits limits;
     struct store_metrics metrics;
     int lock_fd;
     pthread_mutex_t lock;   /* guards what follows */

@@ -106,6 +106,15 @@ const char *store_directory(const struct store *s)
     return s->options.directory;
 }
 
+void store_configure(struct store *s, const struct store_options *options)
+{
+    atomic_store(&s->limits.stretch_ms, options->stretch_ms);
+    atomic_store(&s->limits.max_age_ms, options->max_age_ms);
+    atomic_store(&s->limits.max_bytes, options->max_bytes);
+    atomic_store(&s->limits.merge_ms, options->merge_ms);
+    atomic_store(&s->limits.merge_cpu, options->merge_cpu);
+}
+
 struct store *store_open(const struct store_options *options, struct err *err)
 {
     struct store *s = calloc(1, sizeof(*s));
@@ -115,6 +124,7 @@ struct store *store_open(const struct store_options *options, struct err *err)
     }
     s->options = *options;
     s->options.name = s->options.directory = NULL;
+    store_configure(s, options);
     s->lock_fd = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->write_lock, NULL);

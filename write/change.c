@@ -47,8 +47,17 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* The destination of this name with a spool in this directory. One that leaves has to do so now:
- * what it has is safe on disk. */
+/* What both need alone: a spool, or a directory of another room. */
+static bool is_rival(const struct destination *d, const struct config_endpoint *e)
+{
+    bool sink = d->protocol == protocol_of(e) && d->protocol->build == NULL &&
+                d->protocol->open == NULL && same_text(d->wanted->url, e->url);
+    return sink || (d->spool != NULL && strcmp(d->name, e->name) == 0 &&
+                    same_text(d->wanted->spool_directory, e->spool_directory));
+}
+
+/* The destination that has what an endpoint needs. One that leaves and has a spool has to do so
+ * now: what it has is safe on disk. */
 enum holder { HELD_BY_NONE, HELD_BY_LEAVING, HELD };
 static enum holder find_holder(struct writer *w, const struct config_endpoint *e)
 {
@@ -58,12 +67,11 @@ static enum holder find_holder(struct writer *w, const struct config_endpoint *e
         struct destination *d;
         TAILQ_FOREACH(d, &w->destinations[k], link)
         {
-            if (d->spool == NULL || strcmp(d->name, e->name) != 0 ||
-                !same_text(d->wanted->spool_directory, e->spool_directory)) {
+            if (!is_rival(d, e)) {
                 continue;
             }
             found = stays(d) ? HELD : HELD_BY_LEAVING;
-            if (found == HELD_BY_LEAVING) {
+            if (found == HELD_BY_LEAVING && d->spool != NULL) {
                 atomic_store(&d->leave_ms, clock_mono_ms());
             }
         }
@@ -72,25 +80,24 @@ static enum holder find_holder(struct writer *w, const struct config_endpoint *e
     return found;
 }
 
-/* An endpoint that comes back soon finds its spool in the hands of the one that left. */
+/* An endpoint that comes back soon finds its spool, or its store, with the one that left. */
 static bool make_way(struct writer *w, const struct config_endpoint *e, struct err *err)
 {
     int64_t until_ms = clock_mono_ms() + MAKE_WAY_MS;
     enum holder holder = HELD_BY_NONE;
-    while (e->spool_directory != NULL && (holder = find_holder(w, e)) == HELD_BY_LEAVING &&
-           clock_mono_ms() < until_ms) {
+    while ((holder = find_holder(w, e)) == HELD_BY_LEAVING && clock_mono_ms() < until_ms) {
         writer_wake(w);
         (void)nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
     if (holder == HELD) {
         return err_set(err, ERR_INPUT,
-                       "its spool belongs to the endpoint as it was, with another protocol or URL: "
-                       "change its name or its spool_directory as well, or restart");
+                       "its spool, or its store, belongs to an endpoint of the former "
+                       "configuration: choose another directory, or restart");
     }
     return holder == HELD_BY_NONE ||
            err_set(err, ERR_SYSTEM,
-                   "its spool is still being closed for the endpoint of that name which was "
-                   "removed; try again");
+                   "its spool, or its store, is still in use by an endpoint that was removed; try "
+                   "again");
 }
 
 /* What a destination keeps may be reopened for other limits, except by rooms that keep them. */

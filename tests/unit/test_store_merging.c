@@ -315,6 +315,23 @@ static void test_files_are_removed_by_age(void **state)
     store_rig_done(&r);
 }
 
+/* While it is open. */
+static void test_limits_change(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    struct store_stats stats;
+    store_rig_init(&r);
+    put_days(&r, 5);
+    store_maintain(r.store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
+    r.options.max_age_ms = 2 * DAY / NS_PER_MS;
+    store_configure(r.store, &r.options);
+    store_maintain(r.store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
+    store_stats(r.store, &stats);
+    assert_int_equal(stats.files, 3);
+    store_rig_done(&r);
+}
+
 static void test_files_are_removed_by_bytes(void **state)
 {
     (void)state;
@@ -371,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_what_comes_after_a_pass_is_merged_though_it_left_some),
         cmocka_unit_test(test_a_pass_that_fails_is_tried_again),
         cmocka_unit_test(test_files_are_removed_by_age),
+        cmocka_unit_test(test_limits_change),
         cmocka_unit_test(test_files_are_removed_by_bytes),
         cmocka_unit_test(test_a_large_stretch_gets_further_files),
     };

@@ -471,7 +471,9 @@ static void test_spool_stays_with_its_endpoint(void **state)
     assert_false(change_until(
         r, "- {name: one, url: \"file://$D/out\", queue: {spool_directory: \"$D/spool\"}}\n", 0,
         &err));
-    CHECK_CONTAINS(err.msg, "endpoint \"one\": its spool belongs to the endpoint as it was", "");
+    CHECK_CONTAINS(
+        err.msg, "endpoint \"one\": its spool, or its store, belongs to an endpoint of the former",
+        "");
     put(r, 1, 1);
     WAIT_FOR(ledger(r, "one").sent == 1);
 }
@@ -516,7 +518,11 @@ static void test_many_changes(void **state)
     assert_int_equal(pthread_create(&thread, NULL, put_until_stopped, &p), 0);
     for (unsigned i = 0; i < CHANGES; i++) {
         struct err err = ERR_INIT;
-        bad += !change_until(r, texts[i % 4], clock_mono_ms() + PATIENCE_MS, &err);
+        /* Faster than a busy machine ends those that have left. */
+        WAIT_FOR(__builtin_popcountll(writer_slots(r->writer)) < 32);
+        bool ok = change_until(r, texts[i % 4], clock_mono_ms() + PATIENCE_MS, &err);
+        CHECK_STR(ok || i % 4 == 1 ? "" : err.msg, "", texts[i % 4]);
+        bad += !ok;
         (void)ledger(r, "one");
         (void)testing_metric(r->metrics, "profpull_write_up{endpoint=\"one\"}");
     }
