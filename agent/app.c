@@ -33,8 +33,7 @@ static const char *const thread_names[THREADS] = {"discovery", "network", "write
 static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     struct app *app = arg;
-    enum delivery_result result =
-        delivery_put(scraped_delivery(app->scraped), profile, forward_to, clock_mono_ms());
+    enum delivery_result result = scraped_put(app->scraped, profile, forward_to, clock_mono_ms());
     return result == DELIVERY_TAKEN || result == DELIVERY_DROPPED;
 }
 
@@ -288,6 +287,11 @@ bool app_start(struct app *app, struct err *err)
         }
     }
     return true;
+}
+
+void app_set_servers(struct app *app, const struct app_servers *servers)
+{
+    app->servers = *servers;
 }
 
 struct config *app_config(struct app *app)

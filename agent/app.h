@@ -30,9 +30,20 @@ struct app *app_new(const struct config *config, struct err *err);
 bool app_start(struct app *app, struct err *err);
 /* Another configuration, which has no slots yet (config/change.h) and becomes the one in force: all
  * of it, or nothing of it with an error. Jobs and destinations that are the same stay untouched.
- * What needs a restart keeps its value, which is logged. Blocks until it is done. Main thread,
- * between app_start() and app_drain(). */
-bool app_reload(struct app *app, struct config *next, struct err *err);
+ * What needs a restart keeps its value, which is logged. Endpoints that are gone have drain_ms to
+ * send what they have. Blocks until it is done. Main thread, between app_start() and app_drain().
+ */
+bool app_reload(struct app *app, struct config *next, int64_t drain_ms, struct err *err);
+/* What the servers do then, which the app does not know: what can fail first, before anything has
+ * changed; then one of the other two. On the thread of app_reload(). */
+struct app_servers {
+    bool (*prepare)(void *arg, const struct config *next, struct err *err);
+    void (*commit)(void *arg);
+    void (*discard)(void *arg);
+    void *arg;
+};
+/* Before app_reload(). */
+void app_set_servers(struct app *app, const struct app_servers *servers);
 /* A reference to the configuration in force. Any thread. */
 struct config *app_config(struct app *app);
 struct log *app_log(struct app *app);

@@ -7,9 +7,6 @@
 #include "base/clock.h"
 #include "config/change.h"
 
-/* How long a destination that is gone may send what it has. */
-#define ENDING_MS (INT64_C(20) * MS_PER_S)
-
 /* A function that a thread's loop runs while another thread waits. */
 struct call {
     struct loop_task task; /* first */
@@ -50,10 +47,13 @@ struct reload {
     struct app *app;
     struct config *next;
     bool *kept; /* by slot: the job is the same */
-    struct writer_change *writer;
     struct pipeline_change *pipeline;
     struct scraped_change *scraped;
+    struct receive_setup *receive;
+    struct writer_change *writer;
     struct discovery_change *discovery;
+    bool servers; /* are prepared */
+    int64_t drain_ms;
     struct err *err;
 };
 
@@ -69,38 +69,12 @@ static bool compare_jobs(struct reload *r)
     return r->kept != NULL || err_memory(r->err);
 }
 
-/* Queries are answered from the store of the start. */
-static bool same_stores(const struct config *now, const struct config *next)
-{
-    const struct config *const both[] = {now, next};
-    for (size_t k = 0; k < 2; k++) {
-        for (size_t i = 0; i < both[k]->n_endpoints; i++) {
-            const struct config_endpoint *e = &both[k]->endpoints[i];
-            const struct config_endpoint *other = config_endpoint_at(both[1 - k], e->slot);
-            if (e->protocol->is_store &&
-                (other == NULL || !config_same_endpoint(both[k], e, both[1 - k], other))) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 /* Replicas with other members would scrape the same targets. */
 static bool check_fixed(const struct reload *r)
 {
-    static const enum config_part fixed[] = {CONFIG_PART_SHARDING, CONFIG_PART_SERVER,
-                                             CONFIG_PART_QUERY, CONFIG_PART_RECEIVE};
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        if (!config_same_part(r->app->first, r->next, fixed[i])) {
-            return err_set(r->err, ERR_INPUT,
-                           "%s: cannot change while the program runs: restart it",
-                           config_part_name(fixed[i]));
-        }
-    }
-    return same_stores(r->app->config, r->next) ||
-           err_set(r->err, ERR_INPUT,
-                   "write: a store cannot change while the program runs: restart it");
+    return config_same_part(r->app->first, r->next, CONFIG_PART_SHARDING) ||
+           err_set(r->err, ERR_INPUT, "%s: cannot change while the program runs: restart it",
+                   config_part_name(CONFIG_PART_SHARDING));
 }
 
 static void app_on_prepare(void *arg)
@@ -123,12 +97,21 @@ static bool prepare(struct reload *r)
     if (r->scraped == NULL) {
         return false;
     }
-    if (!dropped_grow(app->dropped, config_job_slots(r->next))) {
-        return err_memory(r->err);
+    r->receive = receive_prepare(app->receive, r->next, r->err);
+    if (r->receive == NULL) {
+        return false;
     }
     r->writer = writer_prepare(app->writer, r->next, r->err);
     if (r->writer == NULL) {
         return false;
+    }
+    r->servers =
+        app->servers.prepare == NULL || app->servers.prepare(app->servers.arg, r->next, r->err);
+    if (!r->servers) {
+        return false;
+    }
+    if (!dropped_grow(app->dropped, config_job_slots(r->next))) {
+        return err_memory(r->err);
     }
     call_on(app->threads[THREAD_DISCOVERY].loop, app_on_prepare, r);
     return r->discovery != NULL;
@@ -138,7 +121,11 @@ static void discard(struct reload *r)
 {
     pipeline_discard(r->pipeline);
     scraped_discard(r->scraped);
+    receive_discard(r->receive);
     writer_cancel(r->writer);
+    if (r->servers && r->app->servers.discard != NULL) {
+        r->app->servers.discard(r->app->servers.arg);
+    }
     free(r->kept);
 }
 
@@ -150,20 +137,27 @@ static void app_on_commit(void *arg)
     discovery_commit(r->discovery);
 }
 
-static void app_on_turn(void *arg)
+static void app_on_nothing(void *arg)
 {
     (void)arg;
 }
 
+/* New destinations are there before anybody puts profiles to them, and former ones leave when
+ * nobody does any more: the network thread has the new rules when it runs what is posted after
+ * them. */
 static void commit(struct reload *r)
 {
     struct app *app = r->app;
     writer_commit(r->writer);
+    stores_configure(app->stores, r->next);
+    receive_commit(app->receive, r->receive);
     scraped_post(app->scraped, r->scraped, app->threads[THREAD_NETWORK].loop);
     call_on(app->threads[THREAD_DISCOVERY].loop, app_on_commit, r);
-    /* The network thread has the rules and the targets that were posted to it. */
-    call_on(app->threads[THREAD_NETWORK].loop, app_on_turn, NULL);
-    writer_retire(r->writer, clock_mono_ms() + ENDING_MS);
+    call_on(app->threads[THREAD_NETWORK].loop, app_on_nothing, NULL);
+    writer_retire(r->writer, clock_mono_ms() + r->drain_ms);
+    if (app->servers.commit != NULL) {
+        app->servers.commit(app->servers.arg);
+    }
     free(r->kept);
     struct config *former = app->config;
     pthread_mutex_lock(&app->config_lock);
@@ -193,9 +187,9 @@ static void warn_of_restart(const struct app *app, const struct config *next)
     }
 }
 
-bool app_reload(struct app *app, struct config *next, struct err *err)
+bool app_reload(struct app *app, struct config *next, int64_t drain_ms, struct err *err)
 {
-    struct reload r = {.app = app, .next = next, .err = err};
+    struct reload r = {.app = app, .next = next, .drain_ms = drain_ms, .err = err};
     if (!config_assign_slots(next, app->config, writer_slots(app->writer), err) ||
         !check_fixed(&r)) {
         return false;

@@ -14,6 +14,7 @@ struct scraped_change {
 
 struct scraped {
     struct scraped_options options;
+    size_t n_jobs; /* slots that jobs ever had; of whoever prepares */
     struct scraped_change *now;
 };
 
@@ -28,10 +29,12 @@ struct scraped_change *scraped_discard(struct scraped_change *c)
     return NULL;
 }
 
-struct scraped_change *scraped_prepare(const struct scraped *s, const struct config *next,
+/* Profiles of a job that is gone may still come: it keeps its place, without a name. */
+struct scraped_change *scraped_prepare(struct scraped *s, const struct config *next,
                                        struct err *err)
 {
-    size_t n = config_job_slots(next);
+    size_t slots = config_job_slots(next);
+    size_t n = slots > s->n_jobs ? slots : s->n_jobs;
     struct scraped_change *c = calloc(1, sizeof(*c));
     if (c == NULL || (c->jobs = calloc(n + 1, sizeof(*c->jobs))) == NULL) {
         free(c);
@@ -41,6 +44,7 @@ struct scraped_change *scraped_prepare(const struct scraped *s, const struct con
     for (size_t i = 0; i < next->n_jobs; i++) {
         c->jobs[next->jobs[i].slot] = next->jobs[i];
     }
+    s->n_jobs = n;
     c->config = config_ref(next);
     c->delivery = (struct delivery){
         .jobs = c->jobs,
@@ -88,7 +92,10 @@ struct scraped *scraped_free(struct scraped *s)
     return NULL;
 }
 
-const struct delivery *scraped_delivery(const struct scraped *s)
+enum delivery_result scraped_put(const struct scraped *s, struct profile *profile,
+                                 uint64_t forward_to, int64_t now_ms)
 {
-    return &s->now->delivery;
+    const struct config_job *job = &s->now->jobs[profile->job];
+    uint64_t endpoints = job->name != NULL ? job->forward_to : forward_to;
+    return delivery_put(&s->now->delivery, profile, endpoints, now_ms);
 }

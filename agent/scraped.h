@@ -21,12 +21,14 @@ struct scraped_options {
 struct scraped *scraped_new(const struct scraped_options *options, const struct config *config,
                             struct err *err);
 struct scraped *scraped_free(struct scraped *s); /* accepts NULL, returns NULL */
-/* Valid until the loop runs the next task. */
-const struct delivery *scraped_delivery(const struct scraped *s);
+/* Like delivery_put(). The destinations are those that the job has now; forward_to counts for one
+ * that is gone. */
+enum delivery_result scraped_put(const struct scraped *s, struct profile *profile,
+                                 uint64_t forward_to, int64_t now_ms);
 
-/* The rules of another configuration. NULL with an error. Any thread. */
+/* The rules of another configuration. NULL with an error. One thread at a time, of any. */
 struct scraped_change;
-struct scraped_change *scraped_prepare(const struct scraped *s, const struct config *next,
+struct scraped_change *scraped_prepare(struct scraped *s, const struct config *next,
                                        struct err *err);
 /* Posts to the scraper's loop, which uses them from then on, and frees c. Any thread. */
 void scraped_post(struct scraped *s, struct scraped_change *c, struct loop *loop);

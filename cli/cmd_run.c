@@ -211,6 +211,7 @@ static bool start(struct run *run, const struct run_args *args, const struct con
         .confinement = &run->confinement,
         .flags = args->config,
         .watch = !args->no_watch,
+        .drain_ms = args->drain_ms,
     };
     options.flags.file = file_of(args);
     options.flags.for_this_machine = true;

@@ -207,7 +207,7 @@ static bool apply(struct reload *r, struct config *next, const struct occasion *
     bool changed = !config_same(now, next);
     config_unref(now);
     if (changed && (!confinement_allows(r->options.confinement, next, &err) ||
-                    !app_reload(r->options.app, next, &err))) {
+                    !app_reload(r->options.app, next, r->options.drain_ms, &err))) {
         buf_printf(text, "%s\n", err.msg);
         fail(r, why, text->data);
         return false;

@@ -23,6 +23,7 @@ struct reload_options {
     const struct confinement *confinement; /* what the process may still do */
     struct cmd_config_flags flags;         /* file: NULL if there is nothing to read again */
     bool watch;                            /* follow changes of the file */
+    int64_t drain_ms;                      /* for endpoints that are gone to send what they have */
 };
 
 /* What the options point to outlives it. The error says what the system refused. */

@@ -1,6 +1,7 @@
 #include "cli/servers.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -48,21 +49,46 @@ static struct server_work work_of(const struct config_server *c)
     };
 }
 
-/* A server at the address of a section, with the pages and APIs of these sets. */
-static bool start(struct servers *s, struct app *app, const struct config *config, const char *name,
-                  const struct config_server *at, unsigned sets, struct err *err)
+/* Where a section listens, with the pages and APIs of these sets. */
+struct plan {
+    const char *name;
+    const struct config_server *at;
+    unsigned sets; /* 0: it does not */
+};
+
+/* The store that queries read: that of the first endpoint that has one. */
+static struct store *store_of(struct app *app, const struct config *config)
 {
-    struct server_options options = {
-        .name = name,
+    struct store *found = NULL;
+    for (size_t i = 0; i < config->n_endpoints && found == NULL; i++) {
+        const struct config_endpoint *e = &config->endpoints[i];
+        found = e->protocol != NULL && e->protocol->is_store ? app_store(app, e->name) : NULL;
+    }
+    return found;
+}
+
+static void servers_on_release(void *owner)
+{
+    config_unref(owner);
+}
+
+/* With a reference to config, for servers_on_release(). */
+static struct server_options options_of(struct servers *s, const struct config *config,
+                                        const struct plan *p)
+{
+    struct app *app = s->app;
+    const struct config_server *at = p->at;
+    return (struct server_options){
+        .name = p->name,
         .listen = at->listen,
-        .sets = sets,
+        .sets = p->sets,
         .max_connections = at->max_connections,
         .max_connections_per_address = at->max_connections_per_address,
         .request_timeout_ms = at->request_timeout_ms,
         .answer_timeout_ms = at->answer_timeout_ms,
         .idle_timeout_ms = at->idle_timeout_ms,
         .bodies_max_bytes =
-            (sets & ROUTE_RECEIVE) != 0
+            (p->sets & ROUTE_RECEIVE) != 0
                 ? config->query.bodies_max_bytes + config->receive.server.bodies_max_bytes
                 : config->query.bodies_max_bytes,
         .tls = {.cert_file = at->tls.cert_file,
@@ -84,40 +110,24 @@ static bool start(struct servers *s, struct app *app, const struct config *confi
         .started_ms = s->started_ms,
         .settings = s->settings,
         .config = config,
-        .store = app_store(app, NULL),
+        .store = store_of(app, config),
         .version = PROFPULL_VERSION,
         .healthy = servers_on_healthy,
         .ready = servers_on_ready,
         .ledger = servers_on_ledger,
         .reload = servers_on_reload,
         .arg = s,
+        .release = servers_on_release,
+        .owner = config_ref(config),
     };
-    if (sets == 0) {
-        return true;
-    }
-    struct server *server = server_start(&options, err);
-    if (server == NULL) {
-        return false;
-    }
-    s->at[s->n++] = server;
-    char message[64];
-    (void)snprintf(message, sizeof(message), "%s server listens", name);
-    log_info(app_log(app), message, LOG_STR("address", at->listen),
-             LOG_INT("port", server_port(server)));
-    return true;
 }
 
-bool servers_start(struct servers *s, struct app *app, struct reload *reload,
-                   const struct config *config, struct err *err)
+/* The admin server last: when it answers, the others do. */
+static void make_plans(const struct config *config, struct plan plans[SERVERS_MAX])
 {
-    s->app = app;
-    s->reload = reload;
     const struct config_server *admin = &config->server;
     const struct config_server *query = &config->query;
     const struct config_server *receive = &config->receive.server;
-    const struct store *store = app_store(app, NULL);
-    s->started_ms = clock_mono_ms();
-    s->settings = settings_new(store == NULL ? NULL : store_directory(store), app_log(app));
     unsigned on_admin = admin->listen[0] != '\0' ? ROUTE_ADMIN : 0;
     unsigned on_query = query->listen[0] != '\0' ? ROUTE_QUERY : 0;
     unsigned on_receive = receive->listen[0] != '\0' ? ROUTE_RECEIVE : 0;
@@ -132,10 +142,115 @@ bool servers_start(struct servers *s, struct app *app, struct reload *reload,
         on_query |= ROUTE_RECEIVE;
         on_receive = 0;
     }
-    /* The admin server last: when it answers, the others do. */
-    return start(s, app, config, "query", query, on_query, err) &&
-           start(s, app, config, "receive", receive, on_receive, err) &&
-           start(s, app, config, "admin", admin, on_admin, err);
+    plans[0] = (struct plan){"query", query, on_query};
+    plans[1] = (struct plan){"receive", receive, on_receive};
+    plans[2] = (struct plan){"admin", admin, on_admin};
+}
+
+static bool start(struct servers *s, const struct config *config, const struct plan *p,
+                  struct err *err)
+{
+    if (p->sets == 0) {
+        return true;
+    }
+    struct server_options options = options_of(s, config, p);
+    struct server *server = server_start(&options, err);
+    if (server == NULL) {
+        return false;
+    }
+    s->names[s->n] = p->name;
+    s->at[s->n++] = server;
+    char message[64];
+    (void)snprintf(message, sizeof(message), "%s server listens", p->name);
+    log_info(app_log(s->app), message, LOG_STR("address", p->at->listen),
+             LOG_INT("port", server_port(server)));
+    return true;
+}
+
+/* ---- another configuration ------------------------------------------------------------------- */
+
+static struct server *find(const struct servers *s, const char *name, size_t *ret_i)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (strcmp(s->names[i], name) == 0) {
+            *ret_i = i;
+            return s->at[i];
+        }
+    }
+    return NULL;
+}
+
+static void servers_on_discard(void *arg)
+{
+    struct servers *s = arg;
+    for (size_t i = 0; i < s->n; i++) {
+        server_discard(s->next[i]);
+        s->next[i] = NULL;
+    }
+}
+
+static bool prepare(struct servers *s, const struct config *next, const struct plan *p,
+                    struct err *err)
+{
+    size_t i = 0;
+    struct server *server = find(s, p->name, &i);
+    if ((server != NULL) != (p->sets != 0)) {
+        return err_set(err, ERR_INPUT,
+                       "%s server: listen: cannot change while the program runs: restart it",
+                       p->name);
+    }
+    if (server == NULL) {
+        return true;
+    }
+    struct server_options options = options_of(s, next, p);
+    s->next[i] = server_prepare(server, &options, err);
+    return s->next[i] != NULL;
+}
+
+static bool servers_on_prepare(void *arg, const struct config *next, struct err *err)
+{
+    struct servers *s = arg;
+    struct plan plans[SERVERS_MAX];
+    make_plans(next, plans);
+    for (size_t i = 0; i < SERVERS_MAX; i++) {
+        if (!prepare(s, next, &plans[i], err)) {
+            servers_on_discard(s);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void servers_on_commit(void *arg)
+{
+    struct servers *s = arg;
+    for (size_t i = 0; i < s->n; i++) {
+        server_commit(s->at[i], s->next[i]);
+        s->next[i] = NULL;
+    }
+}
+
+bool servers_start(struct servers *s, struct app *app, struct reload *reload,
+                   const struct config *config, struct err *err)
+{
+    const struct app_servers on_change = {.prepare = servers_on_prepare,
+                                          .commit = servers_on_commit,
+                                          .discard = servers_on_discard,
+                                          .arg = s};
+    struct plan plans[SERVERS_MAX];
+    s->app = app;
+    s->reload = reload;
+    s->started_ms = clock_mono_ms();
+    const struct store *store = store_of(app, config);
+    s->settings = settings_new(store == NULL ? NULL : store_directory(store), app_log(app));
+    make_plans(config, plans);
+    for (size_t i = 0; i < SERVERS_MAX; i++) {
+        if (!start(s, config, &plans[i], err)) {
+            return false;
+        }
+    }
+    app_set_servers(app, &on_change);
+    return true;
 }
 
 void servers_stop(struct servers *s)

@@ -15,7 +15,9 @@
 
 struct servers {
     struct server *at[SERVERS_MAX];
+    const char *names[SERVERS_MAX]; /* "admin", ... */
     size_t n;
+    struct server_setup *next[SERVERS_MAX]; /* during a change of the configuration */
     struct settings *settings;
     int64_t started_ms; /* monotonic */
     struct app *app;

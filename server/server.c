@@ -565,6 +565,7 @@ struct server *server_start(const struct server_options *options, struct err *er
     struct server *s = calloc(1, sizeof(*s));
     if (s == NULL) {
         err_memory(err);
+        setup_release(options);
         return NULL;
     }
     s->first = *options;
@@ -608,8 +609,12 @@ static bool check_fixed(const struct server_options *now, const struct server_op
 struct server_setup *server_prepare(struct server *s, const struct server_options *next,
                                     struct err *err)
 {
-    struct server_setup *setup =
-        check_fixed(&s->first, next, err) ? setup_new(next, s->file_failures, err) : NULL;
+    struct server_setup *setup = NULL;
+    if (check_fixed(&s->first, next, err)) {
+        setup = setup_new(next, s->file_failures, err);
+    } else {
+        setup_release(next);
+    }
     if (setup == NULL) {
         err_wrap(err, "%s server", next->name);
     }

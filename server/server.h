@@ -93,15 +93,16 @@ struct server_options {
     bool (*healthy)(void *arg, struct err *err);
     /* The same; the reason, or what should be known although it is ready, is appended to text. */
     bool (*ready)(void *arg, struct buf *text);
-    /* Reads the configuration again, and blocks until that is done; what there is to say about it is
-     * appended to text, lines with line breaks. NULL: that cannot be asked for. Any thread. */
+    /* Reads the configuration again, and blocks until that is done; what there is to say about it
+     * is appended to text, lines with line breaks. NULL: that cannot be asked for. Any thread. */
     bool (*reload)(void *arg, struct buf *text);
-    /* The ledger of an endpoint; NULL: there is none to show. Any thread. */
+    /* The ledger of the endpoint with a slot; NULL: there is none to show. Any thread. */
     struct write_ledger (*ledger)(void *arg, size_t endpoint);
     /* How the targets are shared; false if they are not. NULL: neither. Any thread. */
     bool (*sharding)(void *arg, struct sharding_counts *ret);
     void *arg;
-    /* Called when the options are not used any more, if there is anything to release. */
+    /* Called when the options are not used any more, also after an error; NULL: nothing is to be
+     * released. */
     void (*release)(void *owner);
     void *owner;
 };
@@ -113,8 +114,8 @@ uint16_t server_port(const struct server *s);
 
 /* Other options for a server that runs, of the same name. What is not said here may change: the
  * address, the sets, and the numbers of connections and threads are those of the start, and others
- * are an error that names the key. An error also if a file of them cannot be used; it does not call
- * release(). The main thread. */
+ * are an error that names the key. An error also if a file of them cannot be used. The main thread.
+ */
 struct server_setup;
 struct server_setup *server_prepare(struct server *s, const struct server_options *next,
                                     struct err *err);

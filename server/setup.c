@@ -45,12 +45,11 @@ static bool open_files(struct server_setup *s, struct metric_cell *failures, str
            access_is_ready(o->receive.access, s->files, err);
 }
 
-static void setup_free(struct server_setup *s)
+void setup_release(const struct server_options *options)
 {
-    tls_free(s->tls);
-    web_free(s->web);
-    http_files_free(s->files);
-    free(s);
+    if (options->release != NULL) {
+        options->release(options->owner);
+    }
 }
 
 struct server_setup *setup_new(const struct server_options *options, struct metric_cell *failures,
@@ -59,15 +58,12 @@ struct server_setup *setup_new(const struct server_options *options, struct metr
     struct server_setup *s = calloc(1, sizeof(*s));
     if (s == NULL) {
         err_memory(err);
+        setup_release(options);
         return NULL;
     }
     s->options = *options;
     atomic_init(&s->refs, 1);
-    if (!open_files(s, failures, err)) {
-        setup_free(s);
-        return NULL;
-    }
-    return s;
+    return open_files(s, failures, err) ? s : setup_unref(s);
 }
 
 struct server_setup *setup_ref(struct server_setup *s)
@@ -79,10 +75,11 @@ struct server_setup *setup_ref(struct server_setup *s)
 struct server_setup *setup_unref(struct server_setup *s)
 {
     if (s != NULL && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
-        if (s->options.release != NULL) {
-            s->options.release(s->options.owner);
-        }
-        setup_free(s);
+        setup_release(&s->options);
+        tls_free(s->tls);
+        web_free(s->web);
+        http_files_free(s->files);
+        free(s);
     }
     return NULL;
 }

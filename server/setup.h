@@ -23,12 +23,14 @@ struct server_setup {
 };
 
 /* With one reference. NULL with an error if a file cannot be used now; later, its last content
- * stays in use. failures counts that. options->release is called only for one that was made. */
+ * stays in use. failures counts that. Takes over what options->release() releases, in any case. */
 struct server_setup *setup_new(const struct server_options *options, struct metric_cell *failures,
                                struct err *err);
 /* Reads the web configuration file again if it has changed: the TLS of the options is what it says.
  * On the server's thread. */
 void setup_renew(struct server_setup *s);
+/* Calls it. */
+void setup_release(const struct server_options *options);
 struct server_setup *setup_ref(struct server_setup *s);
 struct server_setup *setup_unref(struct server_setup *s); /* accepts NULL, returns NULL */
 

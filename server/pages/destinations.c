@@ -19,7 +19,7 @@ static struct write_ledger ledger_of(const struct exchange *x, size_t i)
 {
     static const struct write_ledger none = {.accepted = 0};
     const struct server_options *o = x->options;
-    return o->ledger == NULL ? none : o->ledger(o->arg, i);
+    return o->ledger == NULL ? none : o->ledger(o->arg, o->config->endpoints[i].slot);
 }
 
 static uint64_t dropped_of(const struct write_ledger *l)

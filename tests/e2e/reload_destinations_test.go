@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// destinationsConfig scrapes one target for the endpoints of a list in YAML.
+func destinationsConfig(address, write, more string) string {
+	return fmt.Sprintf(`write: %s
+%sscrape_configs:
+  - job_name: x
+    scrape_interval: 1s
+    profiles:
+      process_cpu: {enabled: false}
+      memory: {enabled: false}
+      mutex: {enabled: false}
+      block: {enabled: false}
+      goroutine: {enabled: true}
+    static_configs: [{targets: [%q]}]
+`, write, more, address)
+}
+
+// sentTo waits until an endpoint has sent so many profiles.
+func (p *program) sentTo(endpoint string, n float64) {
+	p.t.Helper()
+	p.wait("profiles of "+endpoint, func() string {
+		l := p.metrics().ledger(endpoint)
+		if problem := l.balance(); problem != "" {
+			p.t.Error(problem)
+		}
+		if l.sent < n {
+			return fmt.Sprintf("%v of %v are sent", l.sent, n)
+		}
+		return ""
+	})
+}
+
+// Endpoints change, come and go while the program runs, and what it cannot do leaves all as it was.
+func TestReloadOfDestinations(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	first, second := newPyroscope(t, pyroscope.Options{}), newPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	// The sandbox knows only the ports and directories of the start.
+	p := run(t, destinationsConfig(tg.Addr(), fmt.Sprintf("[{name: main, url: %q}]", first.URL()), ""), "--sandbox=off")
+	p.sentTo("main", 1)
+
+	use := func(write, more string) {
+		t.Helper()
+		replaceFile(t, p.config, destinationsConfig(tg.Addr(), write, more))
+		if status, text := p.reload(); status != http.StatusOK {
+			t.Fatalf("%d: %s", status, text)
+		}
+	}
+	// Another URL and tenant: the same queue and ledger.
+	sent := p.metrics().ledger("main").sent
+	use(fmt.Sprintf("[{name: main, url: %q, tenant_id: blue}]", second.URL()), "")
+	p.wait("a profile of the new tenant", func() string {
+		for _, got := range second.Profiles() {
+			if got.Tenant == "blue" {
+				return ""
+			}
+		}
+		return "none"
+	})
+	if n := p.metrics().ledger("main").sent; n < sent+1 {
+		t.Errorf("%v sent, after %v", n, sent)
+	}
+	// A further endpoint, which profiles reach at once; then only that one, and a store.
+	use(fmt.Sprintf("[{name: main, url: %q}, {name: more, url: %q}]", second.URL(), first.URL()), "")
+	p.sentTo("more", 1)
+	store := filepath.Join(t.TempDir(), "store")
+	use(fmt.Sprintf("[{name: more, url: %q}, {name: local, url: %q}]", first.URL(), "store://"+store), "")
+	p.sentTo("local", 1)
+	p.wait("the end of main", func() string {
+		if n := p.metrics().ledger("main").limit; n != 0 {
+			return "it is still there"
+		}
+		return ""
+	})
+	if _, text := p.get("/api/v1/destinations"); !strings.Contains(text, `"name":"local"`) || strings.Contains(text, `"main"`) {
+		t.Errorf("the API shows: %s", text)
+	}
+	// An error in one endpoint: none changes.
+	replaceFile(t, p.config, destinationsConfig(tg.Addr(), fmt.Sprintf(
+		"[{name: new, url: %q}, {name: bad, url: \"file:///proc/no/where\"}]", first.URL()), ""))
+	status, text := p.reload()
+	if status != http.StatusInternalServerError || !strings.Contains(text, `endpoint "bad"`) {
+		t.Errorf("%d: %s", status, text)
+	}
+	before := p.metrics().ledger("local").sent
+	p.sentTo("local", before+1)
+}
+
+// The admin server asks for the credentials of the new configuration, and shows it.
+func TestReloadOfServers(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	tg := newTarget(t, target.Options{})
+	write := fmt.Sprintf("[{name: main, url: %q}]", server.URL())
+	p := run(t, destinationsConfig(tg.Addr(), write, ""))
+	replaceFile(t, p.config, destinationsConfig(tg.Addr(), write, "server: {authorization: {credentials: one}}\n"))
+	if status, text := p.reload(); status != http.StatusOK {
+		t.Fatalf("%d: %s", status, text)
+	}
+	ask := func(token string) (int, string) {
+		t.Helper()
+		r, _ := http.NewRequest("GET", p.admin+"/api/v1/config", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(body)
+	}
+	// Requests that were read before are answered by the former options.
+	p.wait("the credentials", func() string {
+		if status, _ := ask("none"); status != http.StatusUnauthorized {
+			return fmt.Sprint(status)
+		}
+		return ""
+	})
+	if status, body := ask("one"); status != http.StatusOK || !strings.Contains(body, "authorization") {
+		t.Errorf("%d: %s", status, body)
+	}
+}
