@@ -45,7 +45,8 @@ struct store_options {
  * are no error. NULL and err if the directory cannot be used. */
 struct store *store_open(const struct store_options *options, struct err *err);
 struct store *store_close(struct store *s); /* accepts NULL, returns NULL */
-/* Takes over the times and bytes of other options, for what is put, merged and removed from then on.
+/* Takes over the times and bytes of other options, for what is put, merged and removed from then
+ * on.
  */
 void store_configure(struct store *s, const struct store_options *options);
 /* Where it is; other files than databases may be kept there too. */
