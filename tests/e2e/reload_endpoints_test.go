@@ -44,7 +44,7 @@ func (p *program) sentTo(endpoint string, n float64) {
 }
 
 // Endpoints change, come and go while the program runs, and what it cannot do leaves all as it was.
-func TestReloadOfDestinations(t *testing.T) {
+func TestReloadOfEndpoints(t *testing.T) {
 	t.Parallel()
 	bin(t)
 	first, second := newPyroscope(t, pyroscope.Options{}), newPyroscope(t, pyroscope.Options{})
