@@ -129,7 +129,7 @@ static void set_timer(const struct reload *r, int64_t ms)
 /* Why it is read. */
 struct occasion {
     const char *trigger;
-    bool asked; /* a person waits for the result: it is told in any case */
+    bool asked; /* somebody waits for the result, which is logged even if nothing has changed */
 };
 
 static void count(struct reload *r, bool ok)

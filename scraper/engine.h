@@ -106,9 +106,9 @@ struct engine {
     struct map *groups;     /* "<job>/<source>" -> struct group */
     struct job_quota *jobs; /* by the slots of jobs; changes under the table's lock */
     size_t n_jobs;
-    uint32_t round;         /* number of the current update */
-    int64_t armed_ms;       /* when the timer fires; INT64_MAX: never */
-    bool stopped;           /* starts no more scrapes */
+    uint32_t round;   /* number of the current update */
+    int64_t armed_ms; /* when the timer fires; INT64_MAX: never */
+    bool stopped;     /* starts no more scrapes */
     struct engine_drain drain;
     struct log_limit failures_limit;
     struct log_limit targets_limit;

@@ -246,17 +246,11 @@ static void drop_sampler(struct engine *e, struct job_quota *quota)
 
 /* ---- all groups ------------------------------------------------------------------------------ */
 
-static void move_quotas(struct job_quota *from, size_t n_from, struct job_quota *to, size_t n_to)
+static void move_quota(struct job_quota *from, struct job_quota *to)
 {
-    for (size_t i = 0; i < n_to; i++) {
-        if (i < n_from) {
-            to[i] = from[i];
-        }
-        TAILQ_INIT(&to[i].over_quota);
-        if (i < n_from) {
-            TAILQ_CONCAT(&to[i].over_quota, &from[i].over_quota, link);
-        }
-    }
+    *to = *from;
+    TAILQ_INIT(&to->over_quota);
+    TAILQ_CONCAT(&to->over_quota, &from->over_quota, link);
 }
 
 /* Makes room for jobs with slots below n_jobs. False if out of memory. */
@@ -267,8 +261,13 @@ static bool grow_jobs(struct engine *e, size_t n_jobs)
         free(jobs);
         return false;
     }
+    for (size_t i = e->n_jobs; i < n_jobs; i++) {
+        TAILQ_INIT(&jobs[i].over_quota);
+    }
     table_lock(&e->table);
-    move_quotas(e->jobs, e->n_jobs, jobs, n_jobs);
+    for (size_t i = 0; i < e->n_jobs; i++) {
+        move_quota(&e->jobs[i], &jobs[i]);
+    }
     free(e->jobs);
     e->jobs = jobs;
     e->n_jobs = n_jobs;

@@ -21,13 +21,13 @@ struct target;
  * counted, there. */
 #define TARGET_VALUE_MAX ((size_t)64 * 1024 + 4)
 
-/* Creates a target of the job with this slot from relabelled labels: resolves address with port, scheme, `__param_*`,
- * service_name, job and instance (as Alloy's populateLabels does), and adds an entry for each
- * enabled profile type. A wrong setting in a label (settings.h) affects only its type, see
- * target_problem(); the target is refused if no other type is left. b holds the labels on entry and
- * is consumed. pinned_host: see struct target_group; an address with another host is refused unless
- * the job allows it, as are special addresses (address.h), and plain HTTP for a job with
- * credentials and https (ERR_REFUSED). pinned_host NULL: the operator's target, which may be
+/* Creates a target of the job with this slot from relabelled labels: resolves address with port,
+ * scheme, `__param_*`, service_name, job and instance (as Alloy's populateLabels does), and adds an
+ * entry for each enabled profile type. A wrong setting in a label (settings.h) affects only its
+ * type, see target_problem(); the target is refused if no other type is left. b holds the labels on
+ * entry and is consumed. pinned_host: see struct target_group; an address with another host is
+ * refused unless the job allows it, as are special addresses (address.h), and plain HTTP for a job
+ * with credentials and https (ERR_REFUSED). pinned_host NULL: the operator's target, which may be
  * anything. NULL with an error such as `no address`, `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
