@@ -313,9 +313,8 @@ static const struct flag flags[] = {
 const struct command cmd_run = {
     .name = "run",
     .summary = "discover, scrape and push until stopped",
-    .usage =
-        "run --target [NAME=]HOST:PORT ... [--data DIR] [--listen ADDR]\n"
-        "run [--config FILE] [--write.url URL] [--listen ADDR] [--drain-timeout 20s] [--for 1h]",
+    .usage = "run --target [NAME=]HOST:PORT ... [--data DIR] [--listen ADDR]\n"
+             "run [--config FILE] [--write.url URL] [--listen ADDR] [--for 1h]",
     .description = "Discovers targets, scrapes their profiles and pushes them, until SIGTERM or "
                    "SIGINT. SIGHUP, "
                    "a change of the file and POST /-/reload load the configuration again: all of "
