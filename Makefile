@@ -257,7 +257,7 @@ e2e: $(BUILD)/profpull ## end-to-end tests: real programs scraped, fakes for fau
 delta-diff: $(TOOLS) ## deltas, merges and conversions of old profiles against google/pprof
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/delta-diff.sh
 
-charts: $(BUILD)/profpull ## the Helm chart, rendered in many variants (needs Go 1.22 and modules)
+charts: $(BUILD)/profpull ## the Helm chart and the kustomizations, rendered in many variants (needs Go 1.22 and modules)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/charts.sh
 
 .PHONY: otlp-diff

@@ -1,6 +1,6 @@
-// The Helm chart, rendered by Helm's own engine in many variants: each object decodes strictly as the
-// type of Kubernetes that it says to be, all references between them agree, and the configuration is
-// one that the program takes.
+// The Helm chart and the kustomizations, rendered by the engines of Helm and kustomize: each object
+// decodes strictly as the type of Kubernetes that it says to be, all references between them agree, and
+// the configuration is one that the program takes.
 //
 // A module of its own, because Helm needs a newer Go than the other tests.
 package charts
@@ -22,17 +22,16 @@ import (
 	network "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
-
-const namespace = "profiling"
 
 // elsewhere is a ConfigMap that is not of the release.
 const elsewhere = "mine"
 
 // render returns the objects of the chart in the order of their files.
-func render(values string) (objects []string, notes string, err error) {
+func render(values, namespace string) (objects []string, notes string, err error) {
 	c, err := loader.Load("../../charts/profpull")
 	if err != nil {
 		return nil, "", err
@@ -69,17 +68,28 @@ func render(values string) (objects []string, notes string, err error) {
 
 // release is what the objects say, by kind.
 type release struct {
-	accounts map[string]bool
-	configs  map[string]*core.ConfigMap
-	claims   map[string]bool
-	services map[string]*core.Service
-	roles    map[string]bool // "Role/name"
-	bindings []binding
-	kind     string
-	template *core.PodTemplateSpec
-	selector map[string]string
-	volumes  map[string]bool // of claims that a StatefulSet makes
-	others   []string
+	namespace string
+	external  map[string]bool // Secrets that the user makes
+	accounts  map[string]bool
+	configs   map[string]*core.ConfigMap
+	claims    map[string]bool
+	services  map[string]*core.Service
+	roles     map[string]bool // "Role/name"
+	bindings  []binding
+	kind      string
+	template  *core.PodTemplateSpec
+	selector  map[string]string
+	volumes   map[string]bool     // of claims that a StatefulSet makes
+	service   string              // that a StatefulSet names
+	selectors map[string]selector // of what else chooses pods, by kind
+}
+
+// selector is the part of an object that says which pods it is for.
+type selector struct {
+	Spec struct {
+		Selector    meta.LabelSelector `json:"selector"`
+		PodSelector meta.LabelSelector `json:"podSelector"`
+	} `json:"spec"`
 }
 
 type binding struct {
@@ -89,35 +99,48 @@ type binding struct {
 
 // decode reads an object strictly into its type: a field that Kubernetes does not know is an error.
 func (r *release) decode(object string) error {
-	var meta unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(object), &meta.Object); err != nil {
+	var u unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(object), &u.Object); err != nil {
 		return err
 	}
-	cluster := strings.HasPrefix(meta.GetKind(), "Cluster")
-	if !cluster && meta.GetNamespace() != namespace {
-		return fmt.Errorf("%s %s is in the namespace %q", meta.GetKind(), meta.GetName(), meta.GetNamespace())
+	cluster := strings.HasPrefix(u.GetKind(), "Cluster") || u.GetKind() == "Namespace"
+	if !cluster && u.GetNamespace() != r.namespace {
+		return fmt.Errorf("%s %s is in the namespace %q", u.GetKind(), u.GetName(), u.GetNamespace())
 	}
 	strict := func(into interface{}) error { return yaml.UnmarshalStrict([]byte(object), into) }
-	switch meta.GetAPIVersion() + " " + meta.GetKind() {
+	choice := func(into interface{}) error {
+		var s selector
+		if err := yaml.Unmarshal([]byte(object), &s); err != nil {
+			return err
+		}
+		r.selectors[u.GetKind()] = s
+		return strict(into)
+	}
+	switch u.GetAPIVersion() + " " + u.GetKind() {
+	case "v1 Namespace":
+		if u.GetName() != r.namespace {
+			return fmt.Errorf("makes the namespace %s", u.GetName())
+		}
+		return strict(&core.Namespace{})
 	case "v1 ServiceAccount":
-		r.accounts[meta.GetName()] = true
+		r.accounts[u.GetName()] = true
 		return strict(&core.ServiceAccount{})
 	case "v1 ConfigMap":
 		c := &core.ConfigMap{}
-		r.configs[meta.GetName()] = c
+		r.configs[u.GetName()] = c
 		return strict(c)
 	case "v1 PersistentVolumeClaim":
-		r.claims[meta.GetName()] = true
+		r.claims[u.GetName()] = true
 		return strict(&core.PersistentVolumeClaim{})
 	case "v1 Service":
 		s := &core.Service{}
-		r.services[meta.GetName()] = s
+		r.services[u.GetName()] = s
 		return strict(s)
 	case "rbac.authorization.k8s.io/v1 Role":
-		r.roles["Role/"+meta.GetName()] = true
+		r.roles["Role/"+u.GetName()] = true
 		return strict(&rbac.Role{})
 	case "rbac.authorization.k8s.io/v1 ClusterRole":
-		r.roles["ClusterRole/"+meta.GetName()] = true
+		r.roles["ClusterRole/"+u.GetName()] = true
 		return strict(&rbac.ClusterRole{})
 	case "rbac.authorization.k8s.io/v1 RoleBinding":
 		b := &rbac.RoleBinding{}
@@ -146,18 +169,26 @@ func (r *release) decode(object string) error {
 		for _, claim := range s.Spec.VolumeClaimTemplates {
 			r.volumes[claim.Name] = true
 		}
-		if r.services[s.Spec.ServiceName] == nil {
-			r.others = append(r.others, "needs the Service "+s.Spec.ServiceName)
-		}
+		r.service = s.Spec.ServiceName
 		return err
 	case "policy/v1 PodDisruptionBudget":
-		return strict(&policy.PodDisruptionBudget{})
+		return choice(&policy.PodDisruptionBudget{})
 	case "networking.k8s.io/v1 NetworkPolicy":
-		return strict(&network.NetworkPolicy{})
+		return choice(&network.NetworkPolicy{})
 	case "monitoring.coreos.com/v1 PodMonitor":
-		return nil // a type of the operator
+		return choice(&map[string]interface{}{}) // a type of the operator
 	}
-	return fmt.Errorf("unexpected %s %s", meta.GetAPIVersion(), meta.GetKind())
+	return fmt.Errorf("unexpected %s %s", u.GetAPIVersion(), u.GetKind())
+}
+
+// chosen compares a selector with the labels of the pods.
+func (r *release) chosen(t *testing.T, what string, labels map[string]string) {
+	t.Helper()
+	for name, value := range labels {
+		if r.template.Labels[name] != value {
+			t.Errorf("%s selects %s=%s, pods have %q", what, name, value, r.template.Labels[name])
+		}
+	}
 }
 
 func (r *release) check(t *testing.T) {
@@ -166,17 +197,22 @@ func (r *release) check(t *testing.T) {
 		t.Fatal("no workload")
 	}
 	pod := r.template.Spec
-	for name, value := range r.selector {
-		if r.template.Labels[name] != value {
-			t.Errorf("the selector wants %s=%s, pods have %q", name, value, r.template.Labels[name])
-		}
-	}
+	r.chosen(t, r.kind, r.selector)
 	for _, s := range r.services {
-		for name, value := range s.Spec.Selector {
-			if r.template.Labels[name] != value {
-				t.Errorf("the Service selects %s=%s, pods have %q", name, value, r.template.Labels[name])
-			}
+		r.chosen(t, "the Service", s.Spec.Selector)
+	}
+	for kind, s := range r.selectors {
+		labels := s.Spec.Selector.MatchLabels
+		if kind == "NetworkPolicy" {
+			labels = s.Spec.PodSelector.MatchLabels
 		}
+		if len(labels) == 0 {
+			t.Errorf("%s selects all pods", kind)
+		}
+		r.chosen(t, kind, labels)
+	}
+	if r.kind == "StatefulSet" && r.services[r.service] == nil {
+		t.Errorf("no Service %s", r.service)
 	}
 	if len(r.accounts) > 0 && !r.accounts[pod.ServiceAccountName] {
 		t.Errorf("pods use the account %q", pod.ServiceAccountName)
@@ -186,16 +222,22 @@ func (r *release) check(t *testing.T) {
 			t.Errorf("a binding names the %s %s", b.role.Kind, b.role.Name)
 		}
 		for _, s := range b.subjects {
-			if s.Namespace != namespace || s.Name != pod.ServiceAccountName {
+			if s.Namespace != r.namespace || s.Name != pod.ServiceAccountName {
 				t.Errorf("a binding names the account %s/%s", s.Namespace, s.Name)
 			}
 		}
 	}
+	r.checkVolumes(t)
+	r.checkEnvironment(t)
+}
+
+func (r *release) checkVolumes(t *testing.T) {
+	t.Helper()
 	volumes := map[string]bool{}
 	for name := range r.volumes {
 		volumes[name] = true
 	}
-	for _, v := range pod.Volumes {
+	for _, v := range r.template.Spec.Volumes {
 		volumes[v.Name] = true
 		if v.PersistentVolumeClaim != nil && !r.claims[v.PersistentVolumeClaim.ClaimName] {
 			t.Errorf("no claim %s", v.PersistentVolumeClaim.ClaimName)
@@ -203,15 +245,33 @@ func (r *release) check(t *testing.T) {
 		if v.ConfigMap != nil && v.ConfigMap.Name != elsewhere && r.configs[v.ConfigMap.Name] == nil {
 			t.Errorf("no ConfigMap %s", v.ConfigMap.Name)
 		}
+		if v.Secret != nil && !r.external[v.Secret.SecretName] {
+			t.Errorf("no Secret %s", v.Secret.SecretName)
+		}
 	}
-	for _, m := range pod.Containers[0].VolumeMounts {
+	for _, m := range r.template.Spec.Containers[0].VolumeMounts {
 		if !volumes[m.Name] {
 			t.Errorf("no volume %s", m.Name)
 		}
 	}
-	for _, o := range r.others {
-		if r.services[strings.TrimPrefix(o, "needs the Service ")] == nil {
-			t.Error(o)
+}
+
+func (r *release) checkEnvironment(t *testing.T) {
+	t.Helper()
+	for _, e := range r.template.Spec.Containers[0].Env {
+		if e.ValueFrom == nil {
+			continue
+		}
+		if e.ValueFrom.ConfigMapKeyRef != nil && e.ValueFrom.SecretKeyRef != nil {
+			t.Errorf("%s has two sources", e.Name)
+		}
+		if ref := e.ValueFrom.ConfigMapKeyRef; ref != nil {
+			if c := r.configs[ref.Name]; c == nil || c.Data[ref.Key] == "" {
+				t.Errorf("%s: no key %s in a ConfigMap %s", e.Name, ref.Key, ref.Name)
+			}
+		}
+		if ref := e.ValueFrom.SecretKeyRef; ref != nil && !r.external[ref.Name] {
+			t.Errorf("%s: no Secret %s", e.Name, ref.Name)
 		}
 	}
 }
@@ -223,30 +283,42 @@ func (r *release) checkConfig(t *testing.T) {
 	if program == "" {
 		t.Fatal("PROFPULL_BIN names no program (scripts/charts.sh)")
 	}
+	args := strings.Join(r.template.Spec.Containers[0].Args, " ")
 	for _, c := range r.configs {
 		for key, text := range c.Data {
-			if !strings.Contains(strings.Join(r.template.Spec.Containers[0].Args, " "), "--config=/etc/profpull/"+key) {
-				t.Errorf("the arguments do not name %s", key)
+			if key == "url" { // of an environment variable
+				continue
+			}
+			if !strings.Contains(args, "--config=/etc/profpull/"+key) {
+				t.Errorf("the arguments do not name %s: %s", key, args)
 			}
 			file := filepath.Join(t.TempDir(), key)
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := exec.Command(program, "check", "--config", file).CombinedOutput(); err != nil {
+			cmd := exec.Command(program, "check", "--config", file)
+			cmd.Env = append(os.Environ(), "PYROSCOPE_URL=http://pyroscope:4040")
+			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("check: %v\n%s\n%s", err, out, text)
 			}
 		}
 	}
 }
 
-func newRelease(t *testing.T, values string) *release {
+func emptyRelease(namespace string) *release {
+	return &release{namespace: namespace, accounts: map[string]bool{}, configs: map[string]*core.ConfigMap{},
+		claims: map[string]bool{}, services: map[string]*core.Service{}, roles: map[string]bool{},
+		volumes: map[string]bool{}, selectors: map[string]selector{},
+		external: map[string]bool{"credentials": true, "profpull-credentials": true}}
+}
+
+func newRelease(t *testing.T, values, namespace string) *release {
 	t.Helper()
-	objects, notes, err := render(values)
+	objects, notes, err := render(values, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &release{accounts: map[string]bool{}, configs: map[string]*core.ConfigMap{}, claims: map[string]bool{},
-		services: map[string]*core.Service{}, roles: map[string]bool{}, volumes: map[string]bool{}}
+	r := emptyRelease(namespace)
 	for _, object := range objects {
 		if err := r.decode(object); err != nil {
 			t.Errorf("%v\n%s", err, object)
@@ -268,6 +340,7 @@ podAnnotations: {a: b}
 podLabels: {c: d}
 nodeSelector: {disk: ssd}
 tolerations: [{operator: Exists}]
+topologySpreadConstraints: [{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
 priorityClassName: high
 podDisruptionBudget: {enabled: true}
@@ -295,6 +368,8 @@ func TestVariants(t *testing.T) {
 		"namespace":               "rbac: {scope: namespace}",
 		"namespace, replicas":     "{kind: StatefulSet, rbac: {scope: namespace}}",
 		"secret":                  "pyroscope: {secret: {name: credentials, passwordKey: token}}",
+		"token":                   "pyroscope: {secret: {name: credentials, tokenKey: token}}",
+		"URL from a Secret":       "pyroscope: {secret: {name: credentials, urlKey: url}}",
 		"no rights, no account":   "{rbac: {create: false}, serviceAccount: {create: false, name: default}}",
 		"everything":              everything,
 		"everything, replicas":    everything + "kind: StatefulSet\nspool: {enabled: true}\n",
@@ -304,13 +379,15 @@ func TestVariants(t *testing.T) {
 		"configuration elsewhere": "config: {existing: {name: " + elsewhere + ", key: config.alloy}}",
 	} {
 		values := values
-		t.Run(name, func(t *testing.T) {
-			r := newRelease(t, values)
-			r.check(t)
-			if !strings.Contains(name, "everything") { // which has ConfigMaps that are none
-				r.checkConfig(t)
-			}
-		})
+		for _, namespace := range []string{"profiling", "other"} {
+			t.Run(name+"/"+namespace, func(t *testing.T) {
+				r := newRelease(t, values, namespace)
+				r.check(t)
+				if !strings.Contains(name, "everything") { // which has ConfigMaps that are none
+					r.checkConfig(t)
+				}
+			})
+		}
 	}
 }
 
@@ -319,12 +396,13 @@ func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ values, want string }{
 		{"kind: Job", "kind"},
 		{"repliccas: 3", "repliccas"},
+		{"pyroscope: {secret: {key: a}}", "key"},
 		{"replicas: 0", "replicas"},
 		{"pyroscope: {url: pyroscope}", "url"},
 		{"rbac: {scope: world}", "scope"},
 		{"{kind: DaemonSet, spool: {enabled: true}}", "spool.enabled"},
 	} {
-		_, _, err := render(c.values)
+		_, _, err := render(c.values, "profiling")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.values, err)
 		}
@@ -339,12 +417,16 @@ func TestEffects(t *testing.T) {
 		{"kind: DaemonSet", "spec.nodeName=$(NODE_NAME)"},
 		{"rbac: {scope: namespace}", "PROFPULL_OWN_NAMESPACE"},
 		{"pyroscope: {secret: {name: s}}", "password_file: /etc/profpull-secret/password"},
+		{"pyroscope: {secret: {name: s, tokenKey: t}}", "bearer_token_file: /etc/profpull-secret/t"},
+		{"pyroscope: {secret: {name: s, urlKey: u}}", "secretKeyRef: {name: s, key: u}"},
+		{"pyroscope: {secret: {name: s, urlKey: u}}", "url: ${PYROSCOPE_URL}"},
+		{"topologySpreadConstraints: [{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]", "topologyKey: zone"},
 		{"pyroscope: {tenantId: t7}", "tenant_id: \"t7\""},
 		{"spool: {enabled: true}", "queue: {spool_directory: /var/lib/profpull}"},
 		{"image: {repository: r/p, tag: v2}", "\"r/p:v2\""},
 		{"podMonitor: {enabled: true}", "honorLabels: true"},
 	} {
-		objects, _, err := render(c.values)
+		objects, _, err := render(c.values, "profiling")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,4 +438,37 @@ func TestEffects(t *testing.T) {
 			t.Errorf("%s: no %q", c.values, c.want)
 		}
 	}
+}
+
+func (r *release) hasArg(want string) bool {
+	for _, a := range r.template.Spec.Containers[0].Args {
+		if a == want {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *release) mounts(path string) bool {
+	for _, m := range r.template.Spec.Containers[0].VolumeMounts {
+		if m.MountPath == path {
+			return true
+		}
+	}
+	return false
+}
+
+// env returns the source of a variable; empty if there is none.
+func (r *release) env(name string) core.EnvVarSource {
+	for _, e := range r.template.Spec.Containers[0].Env {
+		if e.Name == name && e.ValueFrom != nil {
+			return *e.ValueFrom
+		}
+	}
+	return core.EnvVarSource{}
+}
+
+func (r *release) chooses(kind string) bool {
+	_, ok := r.selectors[kind]
+	return ok
 }

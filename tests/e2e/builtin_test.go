@@ -667,7 +667,7 @@ func TestKustomize(t *testing.T) {
 	if err != nil {
 		t.Skip("no kubectl, which has kustomize in it")
 	}
-	for dir, kind := range map[string]string{".": "Deployment", "namespaced": "Deployment", "daemonset": "DaemonSet", "sharded": "StatefulSet"} {
+	for dir, kind := range map[string]string{".": "Deployment", "namespaced": "Deployment", "daemonset": "DaemonSet", "sharded": "StatefulSet", "complete": "Deployment"} {
 		out, err := exec.Command(kubectl, "kustomize", filepath.Join("../../manifests", dir)).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", dir, err, out)

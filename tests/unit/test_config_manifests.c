@@ -131,7 +131,7 @@ static void check_document(const struct yaml_node *d, const char *file, struct c
     counts->documents++;
     assert_true(kind[0] != '\0');
     assert_true(text_of(yaml_get(d, "apiVersion"))[0] != '\0');
-    if (strcmp(kind, "Kustomization") != 0) {
+    if (strcmp(kind, "Kustomization") != 0 && strcmp(kind, "Component") != 0) {
         assert_true(text_of(at(d, "metadata/name"))[0] != '\0');
     }
     if (strcmp(kind, "Role") == 0 || strcmp(kind, "ClusterRole") == 0) {
@@ -180,7 +180,8 @@ static void check_file(const char *file, struct counts *counts)
 static void documents_are_what_they_should_be(void **state)
 {
     (void)state;
-    static const char *const patterns[] = {"manifests/*.yaml", "manifests/*/*.yaml"};
+    static const char *const patterns[] = {"manifests/*.yaml", "manifests/*/*.yaml",
+                                           "manifests/*/*/*.yaml"};
     struct counts counts = {0};
     for (size_t p = 0; p < sizeof(patterns) / sizeof(patterns[0]); p++) {
         glob_t found;

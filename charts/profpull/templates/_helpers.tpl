@@ -39,14 +39,22 @@ profpull.{{ .Values.config.format }}
 {{- define "profpull.defaultConfig" -}}
 write:
   - name: main
+    {{- if and .Values.pyroscope.secret.name .Values.pyroscope.secret.urlKey }}
+    url: ${PYROSCOPE_URL}
+    {{- else }}
     url: {{ .Values.pyroscope.url | quote }}
+    {{- end }}
     {{- with .Values.pyroscope.tenantId }}
     tenant_id: {{ . | quote }}
     {{- end }}
-    {{- if .Values.pyroscope.secret.name }}
+    {{- with .Values.pyroscope.secret }}
+    {{- if and .name .tokenKey }}
+    bearer_token_file: /etc/profpull-secret/{{ .tokenKey }}
+    {{- else if and .name .passwordKey }}
     basic_auth:
-      username_file: /etc/profpull-secret/{{ .Values.pyroscope.secret.usernameKey }}
-      password_file: /etc/profpull-secret/{{ .Values.pyroscope.secret.passwordKey }}
+      username_file: /etc/profpull-secret/{{ .usernameKey }}
+      password_file: /etc/profpull-secret/{{ .passwordKey }}
+    {{- end }}
     {{- end }}
     {{- if .Values.spool.enabled }}
     queue: {spool_directory: /var/lib/profpull}
