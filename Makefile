@@ -349,6 +349,19 @@ uninstall: ## remove what install has installed
 deb: ## the Debian package, for this architecture or DEB_ARCH=arm64
 	BUILD=$(BUILD) ./scripts/deb.sh $(DEB_ARCH)
 
+.PHONY: release image image-check deb-check
+release: ## debs, tarballs, SBOMs, image and checksums of both architectures (root)
+	BUILD=$(abspath $(BUILD)) ./scripts/release.sh packages image
+
+image: ## the image of both architectures as an OCI layout, without a container engine (root)
+	BUILD=$(abspath $(BUILD)) ./scripts/release.sh image
+
+image-check: ## try that image: content, chroot, a scrape (root)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/image-check.sh
+
+deb-check: ## try the released debs in new systems of Debian 12 and 13, amd64 and arm64 (root)
+	BUILD=$(abspath $(BUILD)) ./scripts/deb-check.sh
+
 dist: ## the sources as build/profpull-VERSION.tar.gz
 	@mkdir -p $(BUILD)
 	git archive --format=tar.gz --prefix=profpull-$(VERSION)/ -o $(BUILD)/profpull-$(VERSION).tar.gz HEAD

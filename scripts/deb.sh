@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the Debian package of this tree for one architecture, from what git knows of it (changes
-# that are not committed included), and shows what lintian says.
+# Builds the Debian package of this tree for one architecture, from what git knows of it if it is a
+# checkout (changes that are not committed included), and shows what lintian says.
 #
 #   scripts/deb.sh            for this machine
 #   scripts/deb.sh arm64      with the cross compiler and the libraries of that architecture
@@ -18,7 +18,7 @@ rm -rf "$work"
 mkdir -p "$tree"
 work=$(cd "$work" && pwd)
 tree=$work/profpull-$version
-(cd "$root" && git ls-files -z | tar --null -T - -cf -) | tar -C "$tree" -xf -
+"$root/scripts/pack-sources.sh" | tar -C "$tree" -xf -
 cp -r "$tree/packaging/debian" "$tree/debian"
 cp "$tree/packaging/systemd/profpull.service" "$tree/debian/profpull.service"
 cp "$tree/packaging/systemd/profpull.default" "$tree/debian/profpull.default"

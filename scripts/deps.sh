@@ -5,6 +5,7 @@
 #   scripts/deps.sh run             and to run the demonstration (make run)
 #   scripts/deps.sh test            and to run all tests (make check)
 #   scripts/deps.sh package         to build, and to make the Debian package
+#   scripts/deps.sh release         and to make releases and images of both architectures, and try them
 #   scripts/deps.sh lint            and for the sanitizers, fuzzers, linters, coverage
 #
 # Works as root or through sudo. Debian 12 and 13, Ubuntu 24.04.
@@ -19,15 +20,17 @@ lint="$test clang clang-format clang-tidy clang-tools cppcheck gcovr valgrind sh
   libclang-rt-dev"
 
 package="$build debhelper dpkg-dev fakeroot git lintian"
+release="$package golang-go mmdebstrap qemu-user-static arch-test iproute2 debian-archive-keyring util-linux"
 
 case "${1:-build}" in
   build) want=$build ;;
   run) want=$run ;;
   test) want=$test ;;
   package) want=$package ;;
+  release) want=$release ;;
   lint) want=$lint ;;
   *)
-    echo "usage: $0 build|run|test|package|lint" >&2
+    echo "usage: $0 build|run|test|package|release|lint" >&2
     exit 2
     ;;
 esac

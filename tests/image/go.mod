@@ -1,0 +1,3 @@
+module profpull.test/image
+
+go 1.19
