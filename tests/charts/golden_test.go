@@ -1,0 +1,76 @@
+package charts
+
+import (
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// What is rendered, as a whole: a change of a template shows what it changes. GOLDEN_UPDATE=1
+// writes the files.
+func TestGolden(t *testing.T) {
+	rendered := map[string]string{}
+	for name, values := range map[string]string{
+		"default":   "",
+		"daemonset": "kind: DaemonSet\nrbac: {scope: namespace}\n",
+		"sharded":   everything + "kind: StatefulSet\nspool: {enabled: true}\n",
+	} {
+		objects, notes, err := render(values, "profiling")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range objects {
+			objects[i] = strings.TrimSpace(objects[i]) + "\n"
+		}
+		sort.Strings(objects)
+		rendered["chart-"+name] = strings.Join(objects, "---\n") + "---\n# NOTES.txt\n# " +
+			strings.Join(strings.Split(strings.TrimSpace(notes), "\n"), "\n# ") + "\n"
+	}
+	for variant := range variants {
+		objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(manifests, variant))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := objects.AsYaml()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "kustomize"
+		if variant != "" {
+			name += "-" + variant
+		}
+		rendered[name] = string(text)
+	}
+	for name, text := range rendered {
+		file := filepath.Join("golden", name+".yaml")
+		if os.Getenv("GOLDEN_UPDATE") != "" {
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if text != string(want) {
+			t.Errorf("%s differs; GOLDEN_UPDATE=1 writes what it is now:\n%s", file, firstDifference(string(want), text))
+		}
+	}
+}
+
+func firstDifference(want, got string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i] != b[i] {
+			return "-" + a[i] + "\n+" + b[i]
+		}
+	}
+	return "one is longer"
+}
