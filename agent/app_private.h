@@ -31,7 +31,7 @@ struct app {
     struct stores *stores;
     struct writer *writer;
     struct conditions *conditions; /* of its destinations */
-    struct scraped *scraped; /* where profiles of targets go; the network thread's */
+    struct scraped *scraped;       /* where profiles of targets go; the network thread's */
     struct receive *receive;
     struct scraper *scraper;
     struct sharding *sharding; /* NULL unless targets are shared */
