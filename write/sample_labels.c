@@ -122,7 +122,9 @@ struct profile *sample_labels_apply(struct sample_labels *s, const struct config
                        .repairs = e->sample_repair && e->protocol->reads_sample_labels};
     uint64_t changes[SAMPLE_LABEL_CHANGES] = {0};
     struct profile *other = NULL;
-    if (is_wanted(&w) && p->format == PROFILE_PPROF) {
+    /* What is too large as it is need not be inflated to see that. */
+    bool fits = p->size <= SAMPLE_LABELS_PROFILE_MAX;
+    if (fits && is_wanted(&w) && p->format == PROFILE_PPROF) {
         s->scratch = s->scratch != NULL ? s->scratch : scratch_new();
         other = s->scratch != NULL ? rewrite(s, &w, p, changes) : NULL;
     }
