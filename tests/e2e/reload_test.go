@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -198,7 +199,11 @@ scrape_configs:
     static_configs: [{targets: [%q], labels: {version: "%d"}}]
 %s`, server.URL(), kept.Addr(), other.Addr(), version, more)
 	}
-	p := run(t, config(0, ""), "--config.no-watch")
+	// The volume of a ConfigMap, which each change swaps.
+	volume, name := t.TempDir(), "profpull.yaml"
+	writeVolume(t, volume, "0", name, config(0, ""))
+	p := startFile(t, nil, filepath.Join(volume, name), "--config.no-watch")
+	p.waitUp()
 	p.wait("a profile of each", func() string {
 		for _, s := range p.scrapes("") {
 			if s.Successes == 0 {
@@ -221,7 +226,8 @@ scrape_configs:
 		if i%2 == 0 {
 			more, want = "unknown_key: 1\n", http.StatusInternalServerError
 		}
-		replaceFile(t, p.config, config(i, more))
+		writeVolume(t, volume, strconv.Itoa(i), name, config(i, more))
+		os.RemoveAll(filepath.Join(volume, "..version-"+strconv.Itoa(i-1)))
 		status, text := p.reload()
 		if status != want || (want != http.StatusOK && !strings.Contains(text, "unknown_key")) {
 			t.Fatalf("reload %d: %d %s", i, status, text)
