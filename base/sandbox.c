@@ -88,9 +88,11 @@ static void add_path(struct sandbox *s, const char *path, bool writable)
     }
     if (s->n_paths == s->max_paths && s->max_paths < PATHS_MAX) {
         size_t max = s->max_paths == 0 ? 64 : 2 * s->max_paths;
-        void *grown = reallocarray(s->paths, max, sizeof(*s->paths));
-        s->paths = grown != NULL ? grown : s->paths;
-        s->max_paths = grown != NULL ? max : s->max_paths;
+        struct landlock_path *grown = reallocarray(s->paths, max, sizeof(*s->paths));
+        if (grown != NULL) {
+            s->paths = grown;
+            s->max_paths = max;
+        }
     }
     added.path = arena_strdup(s->arena, path);
     if (s->n_paths == s->max_paths || added.path == NULL) {

@@ -88,7 +88,7 @@ static const struct field global_rows[] = {
     ROW(config, "scrape_interval", global.scrape_interval_ms, &kind_duration,
         .arg = &range_interval, .initial.ms = 15000),
     ROW(config, "scrape_timeout", global.scrape_timeout_ms, &kind_duration, .arg = &range_interval,
-        .initial.ms = 10000),
+        .initial.ms = CONFIG_TIMEOUT_MS),
     ROW(config, "external_labels", global.external_labels, &kind_pairs, .arg = &pairs_external),
     ROW(config, "memory_limit", global.memory_limit, &kind_size, .arg = &range_limit,
         .optional = true),

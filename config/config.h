@@ -278,6 +278,8 @@ struct config_label_limits {
     }
 
 #define CONFIG_ENDPOINTS_MAX 64
+/* The timeout of scrapes when nothing else is said. */
+#define CONFIG_TIMEOUT_MS INT64_C(10000)
 #define CONFIG_FSYNC_ALWAYS INT64_C(0)
 #define CONFIG_FSYNC_NEVER INT64_C(-1)
 

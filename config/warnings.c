@@ -163,8 +163,10 @@ static void warn_of_types(const struct config_job *job, struct config_errors *wa
                      other->key, t->key, job->name, t->name);
             }
         }
-        /* A sampling one may take its seconds as well, which the defaults use. */
-        if (t->enabled && !t->sampling && t->timeout_ms > t->interval_ms) {
+        /* A sampling one may take its seconds as well, which the defaults use. Who shortens the
+         * interval alone has not asked for the timeout that is there by default. */
+        if (t->enabled && !t->sampling && t->timeout_ms > t->interval_ms &&
+            t->timeout_ms != CONFIG_TIMEOUT_MS) {
             warn(warnings, &job->pos,
                  "the type \"%s\" of the job \"%s\" may take longer than its interval: a scrape "
                  "that is slow skips the next one",

@@ -38,7 +38,7 @@ struct discovery_change {
 
 static struct leftovers *find_leftovers(const struct discovery *d, size_t job)
 {
-    struct leftovers *l;
+    struct leftovers *l = NULL;
     LIST_FOREACH(l, &d->leftovers, link)
     {
         if (l->job == job) {
@@ -79,7 +79,7 @@ static void drop_leftovers(struct discovery *d, struct leftovers *l)
 
 static bool is_job_known(const struct discovery *d, size_t job)
 {
-    const struct job_source *s;
+    const struct job_source *s = NULL;
     TAILQ_FOREACH(s, &d->sources, link)
     {
         if (s->job == job && !source_is_known(s)) {
@@ -136,7 +136,7 @@ void discovery_count(struct discovery *d, enum discovery_groups kind, int64_t n)
 
 void discovery_count_objects(struct discovery *d)
 {
-    const struct kube_source *kube;
+    const struct kube_source *kube = NULL;
     int64_t n = 0;
     LIST_FOREACH(kube, &d->kube, link)
     {
@@ -155,7 +155,7 @@ static void set_unread(struct discovery *d, enum discovery_unread reason, size_t
 
 static void report_watches(struct discovery *d, struct buf *why)
 {
-    const struct job_source *s;
+    const struct job_source *s = NULL;
     TAILQ_FOREACH(s, &d->sources, link)
     {
         if (s->kube != NULL) {
@@ -225,7 +225,7 @@ static void discovery_on_forbidden(void *arg, const struct discovery_forbidden *
 /* Those that have not started. Reports the lists, and starts the watches. */
 static void start_sources(struct discovery *d)
 {
-    struct job_source *s;
+    struct job_source *s = NULL;
     d->started = true;
     TAILQ_FOREACH(s, &d->sources, link)
     {
@@ -268,7 +268,7 @@ static void discovery_on_members(void *arg, const struct sv *names, size_t n, si
         return;
     }
     int64_t within_ms = d->config->sharding.handover_ms / RELIST_PART;
-    const struct kube_source *kube;
+    const struct kube_source *kube = NULL;
     LIST_FOREACH(kube, &d->kube, link)
     {
         kubernetes_reassign(kube->kubernetes,
@@ -487,7 +487,7 @@ void discovery_retire(struct discovery_change *c)
 struct discovery_change *discovery_commit(struct discovery_change *c)
 {
     struct discovery *d = c->d;
-    const struct job_source *s;
+    const struct job_source *s = NULL;
     TAILQ_FOREACH(s, &c->added, link)
     {
         sources_set(d->options.sources, s->job_name, s->shown, SOURCE_WAITS, "not read yet");

@@ -66,6 +66,7 @@ struct leftovers {
     struct map *names;   /* -> itself */
     int64_t deadline_ms; /* when they go in any case */
 };
+LIST_HEAD(leftover_list, leftovers);
 
 /* Reads of Secrets and ConfigMaps. */
 struct contents {
@@ -91,7 +92,7 @@ struct discovery {
     struct kube_servers servers;
     struct kube_sources kube;
     struct job_sources sources;
-    LIST_HEAD(, leftovers) leftovers;
+    struct leftover_list leftovers;
     bool started; /* sources are: the members and contents are known */
     bool synced;
     int64_t unread[UNREAD_COUNT]; /* as counted in the metrics */

@@ -40,7 +40,7 @@ struct kube_server *kube_server_unref(struct kube_server *server)
 struct kube_server *kube_server_get(struct discovery *d, const struct config *owner,
                                     const struct config_kubernetes *config, struct err *err)
 {
-    struct kube_server *server;
+    struct kube_server *server = NULL;
     LIST_FOREACH(server, &d->servers, link)
     {
         if (kube_access_same(server->config, config)) {
@@ -71,7 +71,7 @@ static bool source_wants_label(void *arg, struct sv name)
 {
     const struct kube_source *kube = arg;
     const struct discovery *d = kube->d;
-    const struct job_source *s;
+    const struct job_source *s = NULL;
     TAILQ_FOREACH(s, &d->sources, link)
     {
         if (s->kube == kube && d->options.wants_label(d->options.arg, s->job, name)) {
@@ -85,7 +85,7 @@ static void source_on_object(void *arg, const struct target_group *found)
 {
     struct kube_source *kube = arg;
     struct discovery *d = kube->d;
-    const struct job_source *s;
+    const struct job_source *s = NULL;
     TAILQ_FOREACH(s, &d->sources, link)
     {
         if (s->kube != kube) {
@@ -167,7 +167,7 @@ static struct kube_source *kube_get(struct discovery *d, const struct config *ow
                                     const struct config_kubernetes *config, bool shared,
                                     struct err *err)
 {
-    struct kube_source *kube;
+    struct kube_source *kube = NULL;
     LIST_FOREACH(kube, &d->kube, link)
     {
         if (!kube->started && kube->shared == shared &&

@@ -35,7 +35,7 @@ static void sources_on_metrics(struct metrics_out *out, void *arg)
                        "1 if a source of targets can be read: by its job and its number there.",
                        METRIC_GAUGE);
     pthread_mutex_lock(&s->lock);
-    struct source *v;
+    struct source *v = NULL;
     TAILQ_FOREACH(v, &s->list, link)
     {
         const char *const labels[][2] = {{"job", v->job}, {"source", v->name}};
@@ -86,7 +86,7 @@ struct sources *sources_free(struct sources *s)
 
 static struct source *find(const struct sources *s, const char *job, const char *name)
 {
-    struct source *v;
+    struct source *v = NULL;
     TAILQ_FOREACH(v, &s->list, link)
     {
         if (strcmp(v->job, job) == 0 && strcmp(v->name, name) == 0) {
@@ -147,7 +147,7 @@ void sources_forget(struct sources *s, const char *job, const char *name)
 size_t sources_count(struct sources *s, enum source_state state)
 {
     size_t n = 0;
-    struct source *v;
+    struct source *v = NULL;
     pthread_mutex_lock(&s->lock);
     TAILQ_FOREACH(v, &s->list, link)
     {
@@ -160,7 +160,7 @@ size_t sources_count(struct sources *s, enum source_state state)
 void sources_each(struct sources *s, void (*fn)(void *arg, const struct source_status *status),
                   void *arg)
 {
-    struct source *v;
+    struct source *v = NULL;
     pthread_mutex_lock(&s->lock);
     TAILQ_FOREACH(v, &s->list, link)
     {
@@ -176,7 +176,7 @@ void sources_each(struct sources *s, void (*fn)(void *arg, const struct source_s
 /* The first source that has the same trouble. */
 static const struct source *first_like(const struct sources *s, const struct source *v)
 {
-    const struct source *other;
+    const struct source *other = NULL;
     TAILQ_FOREACH(other, &s->list, link)
     {
         if (other == v || (other->state != SOURCE_WORKS && strcmp(other->why, v->why) == 0)) {
@@ -192,7 +192,7 @@ static void put_jobs(const struct sources *s, const struct source *v, struct buf
     size_t n = 0;
     const struct source *last = NULL;
     struct buf names;
-    const struct source *other;
+    const struct source *other = NULL;
     buf_init(&names, text->max);
     TAILQ_FOREACH(other, &s->list, link)
     {
@@ -212,7 +212,7 @@ static void put_jobs(const struct sources *s, const struct source *v, struct buf
 void sources_missing(struct sources *s, struct buf *text)
 {
     size_t n = 0;
-    const struct source *v;
+    const struct source *v = NULL;
     pthread_mutex_lock(&s->lock);
     TAILQ_FOREACH(v, &s->list, link)
     {

@@ -256,7 +256,7 @@ static size_t collect(struct attempt *first, struct attempt **ret, bool *ret_ful
 
 static bool is_under_way(const struct batcher *b, struct sv tenant)
 {
-    const struct batch *t;
+    const struct batch *t = NULL;
     TAILQ_FOREACH(t, &b->batches, link)
     {
         if (sv_eq(t->at[0]->series.tenant, tenant)) {

@@ -64,7 +64,7 @@ static enum holder find_holder(struct writer *w, const struct config_endpoint *e
     enum holder found = HELD_BY_NONE;
     pthread_rwlock_rdlock(&w->table);
     for (size_t k = 0; k < WRITER_LISTS; k++) {
-        struct destination *d;
+        struct destination *d = NULL;
         TAILQ_FOREACH(d, &w->destinations[k], link)
         {
             if (!is_rival(d, e)) {
@@ -261,7 +261,7 @@ uint64_t writer_slots(struct writer *w)
     uint64_t bits = 0;
     pthread_rwlock_rdlock(&w->table);
     for (size_t k = 0; k < WRITER_LISTS; k++) {
-        const struct destination *d;
+        const struct destination *d = NULL;
         TAILQ_FOREACH(d, &w->destinations[k], link)
         {
             bits |= UINT64_C(1) << d->slot;

@@ -285,7 +285,7 @@ struct write_ledger writer_ledger(struct writer *w, size_t endpoint)
     pthread_rwlock_rdlock(&w->table);
     const struct destination *at = endpoint < CONFIG_ENDPOINTS_MAX ? w->routes[endpoint] : NULL;
     for (size_t k = 0; at != NULL && k < WRITER_LISTS; k++) {
-        struct destination *d;
+        struct destination *d = NULL;
         TAILQ_FOREACH(d, &w->destinations[k], link)
         {
             if (strcmp(d->name, at->name) == 0) {
@@ -383,7 +383,7 @@ static size_t fill_rows(struct writer *w, struct export_row *rows, size_t max)
     size_t n = 0;
     for (int leaving = 0; leaving < 2; leaving++) {
         for (size_t k = 0; k < WRITER_LISTS; k++) {
-            struct destination *d;
+            struct destination *d = NULL;
             TAILQ_FOREACH(d, &w->destinations[k], link)
             {
                 if ((atomic_load(&d->leave_ms) != INT64_MAX) == (leaving == 1) && n < max) {

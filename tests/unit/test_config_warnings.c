@@ -87,6 +87,7 @@ static void test_timeouts(void **state)
                        "{enabled: false}}\n"),
                    "f:2:3: the type \"memory\" of the job \"a\" may take longer than its interval: "
                    "a scrape that is slow skips the next one\n");
+    check_warnings(JOB("  scrape_interval: 5s\n"), "");
 }
 
 static void test_labels_that_nobody_has(void **state)

@@ -478,7 +478,7 @@ static void choose_again(struct send_queue *q, struct send_item *it)
 void send_queue_configure(struct send_queue *q, const struct config_endpoint *config)
 {
     struct lane *lane;
-    struct send_item *it;
+    struct send_item *it = NULL;
     pthread_mutex_lock(&q->lock);
     q->config = config;
     TAILQ_FOREACH(it, &q->by_age, age)

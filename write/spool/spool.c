@@ -387,7 +387,7 @@ static bool run_request(struct spool *s, int64_t now_ms)
 
 static void take_waiting(struct spool *s, struct spool_entry_list *ret_batch)
 {
-    struct spool_entry *e;
+    struct spool_entry *e = NULL;
     TAILQ_INIT(ret_batch);
     pthread_mutex_lock(&s->lock);
     move_all(ret_batch, &s->waiting);
