@@ -34,7 +34,8 @@ static bool servers_on_reload(void *arg, struct buf *text)
 
 static bool servers_on_sharding(void *arg, struct sharding_counts *ret)
 {
-    return app_sharding(arg, ret);
+    const struct servers *s = arg;
+    return app_sharding(s->app, ret);
 }
 
 static struct server_work work_of(const struct config_server *c)
