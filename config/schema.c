@@ -25,10 +25,14 @@ struct place place_of_element(const struct place *list, size_t index)
     return (struct place){.parent = list, .index = index, .node = list->node->items[index].value};
 }
 
-struct config_pos place_pos(const struct reader *r, const struct place *at)
+struct config_pos place_pos(struct reader *r, const struct place *at)
 {
-    const char *file = at->node->file != NULL ? at->node->file : r->file;
-    return (struct config_pos){file, at->node->line, at->node->column};
+    const char *file = at->node->file;
+    if (file != NULL && (r->other_file == NULL || strcmp(file, r->other_file) != 0)) {
+        r->other_file = reader_strndup(r, file, strlen(file));
+    }
+    return (struct config_pos){file != NULL ? r->other_file : r->file, at->node->line,
+                               at->node->column};
 }
 
 /* Appends a text of the user, escaped and cut. */

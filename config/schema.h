@@ -24,8 +24,9 @@ struct reader {
     struct config_errors *errors;
     const struct config_options *options;
     const char *file;
-    const char *directory; /* of the file, with a slash at its end; "" if it has none */
-    const char **contents; /* that are named: CONFIG_CONTENTS_MAX; NULL until there is one */
+    const char *other_file; /* that the last position was in, of several files */
+    const char *directory;  /* of the file, with a slash at its end; "" if it has none */
+    const char **contents;  /* that are named: CONFIG_CONTENTS_MAX; NULL until there is one */
     size_t n_contents;
     const char **imports; /* that are read: CONFIG_IMPORTS_MAX; NULL until there is one */
     size_t n_imports;
@@ -46,7 +47,7 @@ struct place {
 struct place place_of_key(const struct place *at, const char *key);
 /* An element of a list; index is below its length. */
 struct place place_of_element(const struct place *list, size_t index);
-struct config_pos place_pos(const struct reader *r, const struct place *at);
+struct config_pos place_pos(struct reader *r, const struct place *at);
 
 /* Reports an error at a place, with its path. */
 void reader_error(struct reader *r, const struct place *at, const char *fmt, ...)
