@@ -188,6 +188,18 @@ func writeUntilFull(t *testing.T, file string) {
 	}
 }
 
+// mountDisk makes a directory that is a disk of its own; the test is skipped for who may not.
+func mountDisk(t *testing.T, disk string) {
+	t.Helper()
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
+		t.Skipf("cannot mount a disk: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+}
+
 // The disk of the store is full: profiles wait, and the queue says why; what is stored is answered.
 // A process that is killed then and started again on the full disk goes on waiting. When there is room
 // again, all is stored.
@@ -196,13 +208,7 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	bin(t)
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "store")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
-		t.Skipf("cannot mount a small disk: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	mountDisk(t, disk)
 	tg := newTarget(t, target.Options{Functions: 50})
 	config := storeConfig(tg.Addr(), dir)
 	p := run(t, config)
@@ -246,13 +252,7 @@ func TestStoreOnAReadOnlyDisk(t *testing.T) {
 	bin(t)
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "store")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
-		t.Skipf("cannot mount a disk: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	mountDisk(t, disk)
 	remount := func(flags uintptr) {
 		if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT|flags, "size=64m"); err != nil {
 			t.Fatal(err)
