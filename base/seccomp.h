@@ -1,7 +1,7 @@
 /* The system calls that this process, and whatever it starts, may make from now on: those that
- * reading and writing files, sockets, threads, memory and time need. Others fail with EPERM, those
- * newer than the list with ENOSYS, after which libc tries older ones. A classic BPF program; the
- * kernel keeps its answers, so that an allowed call costs nothing to speak of.
+ * reading and writing files, sockets, threads, memory and time need. Others fail with ENOSYS, as if
+ * the kernel did not have them. The kernel keeps the filter's answers, so that an allowed call
+ * costs nothing to speak of.
  */
 #ifndef PROFPULL_BASE_SECCOMP_H
 #define PROFPULL_BASE_SECCOMP_H

@@ -139,22 +139,21 @@ static void try_what_is_not(const struct places *p)
 {
     char *const argv[] = {(char *)(uintptr_t) "true", NULL};
     (void)p;
-    EXPECT(FAILS(fork(), EPERM));
-    EXPECT(FAILS(execv("/bin/true", argv), EPERM));
-    EXPECT(FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), EPERM));
-    EXPECT(FAILS(syscall(__NR_mount, "a", "/tmp", "tmpfs", 0, NULL), EPERM));
-    EXPECT(FAILS(syscall(__NR_bpf, 0, NULL, 0), EPERM));
-    EXPECT(FAILS(syscall(__NR_keyctl, 0, 0, 0, 0, 0), EPERM));
-    EXPECT(FAILS(syscall(__NR_unshare, 0), EPERM));
-    EXPECT(FAILS(syscall(__NR_setuid, 0), EPERM));
-    EXPECT(FAILS(syscall(__NR_perf_event_open, NULL, 0, 0, 0, 0), EPERM));
-    EXPECT(FAILS(syscall(__NR_process_vm_readv, getpid(), NULL, 0, NULL, 0, 0), EPERM));
-    EXPECT(FAILS(syscall(__NR_io_uring_setup, 0, NULL), EPERM));
-    EXPECT(FAILS(syscall(__NR_init_module, NULL, 0, NULL), EPERM));
-    EXPECT(FAILS(socket(AF_PACKET, SOCK_RAW, 0), EAFNOSUPPORT));
-    EXPECT(FAILS(socket(AF_VSOCK, SOCK_STREAM, 0), EAFNOSUPPORT));
-    EXPECT(FAILS(syscall(1000), ENOSYS)); /* newer than all that we know */
-    EXPECT(FAILS(syscall(435, NULL, 0), ENOSYS));
+    EXPECT(FAILS(fork(), ENOSYS));
+    EXPECT(FAILS(execv("/bin/true", argv), ENOSYS));
+    EXPECT(FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_mount, "a", "/tmp", "tmpfs", 0, NULL), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_bpf, 0, NULL, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_keyctl, 0, 0, 0, 0, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_unshare, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_setuid, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_perf_event_open, NULL, 0, 0, 0, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_process_vm_readv, getpid(), NULL, 0, NULL, 0, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_io_uring_setup, 0, NULL), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_init_module, NULL, 0, NULL), ENOSYS));
+    EXPECT(FAILS(socket(AF_PACKET, SOCK_RAW, 0), ENOSYS));
+    EXPECT(FAILS(socket(AF_VSOCK, SOCK_STREAM, 0), ENOSYS));
+    EXPECT(FAILS(syscall(1000), ENOSYS)); /* newer than all that anybody knows */
 }
 
 static void child_of_calls(const struct places *p)
@@ -188,7 +187,7 @@ static void child_of_programs(const struct places *p)
     EXPECT(fd >= 0);
     close(fd);
     EXPECT(system("exit 3") == 3 << 8); /* NOLINT(cert-env33-c,concurrency-mt-unsafe) */
-    EXPECT(!report.on[SANDBOX_SECCOMP] || FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), EPERM));
+    EXPECT(!report.on[SANDBOX_SECCOMP] || FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), ENOSYS));
     sandbox_free(s);
 }
 
