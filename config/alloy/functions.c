@@ -89,24 +89,14 @@ const struct alloy_value *alloy_text_result(const struct alloy_call *call, struc
     return alloy_result(call, copy != NULL ? alloy_string(arena, (struct sv){copy, n}) : NULL);
 }
 
-static void start_text(struct buf *out)
+bool alloy_start_list(const struct alloy_call *call, size_t size, struct alloy_list *list)
 {
-    buf_init(out, ALLOY_STRING_MAX);
-}
-
-/* A growing array of values, whose size is known at most. */
-struct list {
-    struct alloy_member *at;
-    size_t n;
-};
-
-static bool start_list(const struct alloy_call *call, size_t size, struct list *list)
-{
-    *list = (struct list){.at = arena_array(call->ev->arena, size + 1, sizeof(*list->at))};
+    *list = (struct alloy_list){.at = arena_array(call->ev->arena, size + 1, sizeof(*list->at))};
     return list->at != NULL;
 }
 
-static const struct alloy_value *list_result(const struct alloy_call *call, const struct list *list)
+const struct alloy_value *alloy_list_result(const struct alloy_call *call,
+                                            const struct alloy_list *list)
 {
     return alloy_result(call, alloy_array(call->ev->arena, list->at, list->n));
 }
@@ -203,7 +193,7 @@ static const struct alloy_value *coalesce(const struct alloy_call *call)
 /* Lists of discovered targets as well: the splices stay what they are. */
 static const struct alloy_value *concat(const struct alloy_call *call)
 {
-    struct list list;
+    struct alloy_list list;
     size_t n = 0;
     for (size_t i = 0; i < call->n; i++) {
         if (call->args[i].value->kind != VALUE_ARRAY) {
@@ -215,7 +205,7 @@ static const struct alloy_value *concat(const struct alloy_call *call)
     if (n > ALLOY_VALUES_MAX) {
         return alloy_too_many_values(call->ev, call->expr->place);
     }
-    if (!start_list(call, n, &list)) {
+    if (!alloy_start_list(call, n, &list)) {
         return alloy_result(call, NULL);
     }
     for (size_t i = 0; i < call->n; i++) {
@@ -224,15 +214,15 @@ static const struct alloy_value *concat(const struct alloy_call *call)
             list.at[list.n++] = v->members[k];
         }
     }
-    return list_result(call, &list);
+    return alloy_list_result(call, &list);
 }
 
 /* r over l. */
 static const struct alloy_value *overlay(const struct alloy_call *call, const struct alloy_value *l,
                                          const struct alloy_value *r)
 {
-    struct list list;
-    if (!start_list(call, l->n_members + r->n_members, &list)) {
+    struct alloy_list list;
+    if (!alloy_start_list(call, l->n_members + r->n_members, &list)) {
         return alloy_result(call, NULL);
     }
     for (size_t i = 0; i < l->n_members; i++) {
@@ -278,7 +268,7 @@ static const struct alloy_value *combine_maps(const struct alloy_call *call)
     const struct alloy_value *left;
     const struct alloy_value *right;
     const struct alloy_value *keys;
-    struct list list;
+    struct alloy_list list;
     if (!alloy_arg_array(call, 0, &left) || !alloy_arg_array(call, 1, &right) ||
         !alloy_arg_array(call, 2, &keys) || !all_of(call, 0, left, VALUE_OBJECT, "objects") ||
         !all_of(call, 1, right, VALUE_OBJECT, "objects") ||
@@ -291,7 +281,7 @@ static const struct alloy_value *combine_maps(const struct alloy_call *call)
     bool keep = call->n == 4 && call->args[3].value->truth;
     size_t pairs;
     if (__builtin_mul_overflow(left->n_members, right->n_members, &pairs) ||
-        pairs > ALLOY_VALUES_MAX || !start_list(call, pairs, &list)) {
+        pairs > ALLOY_VALUES_MAX || !alloy_start_list(call, pairs, &list)) {
         return alloy_call_fail(call, call->n, "more than %d pairs", ALLOY_VALUES_MAX);
     }
     for (size_t i = 0; i < pairs; i++) {
@@ -303,12 +293,12 @@ static const struct alloy_value *combine_maps(const struct alloy_call *call)
             list.at[list.n++].value = l;
         }
     }
-    return list_result(call, &list);
+    return alloy_list_result(call, &list);
 }
 
 /* {KEY = value, items = [...]} */
 static const struct alloy_value *make_group(const struct alloy_call *call, struct sv key,
-                                            struct sv value, const struct list *items)
+                                            struct sv value, const struct alloy_list *items)
 {
     struct arena *arena = call->ev->arena;
     struct alloy_member *members = arena_array(arena, 2, sizeof(*members));
@@ -316,7 +306,7 @@ static const struct alloy_value *make_group(const struct alloy_call *call, struc
         return alloy_result(call, NULL);
     }
     members[0] = (struct alloy_member){.key = key, .value = alloy_string(arena, value)};
-    members[1] = (struct alloy_member){.key = SV("items"), .value = list_result(call, items)};
+    members[1] = (struct alloy_member){.key = SV("items"), .value = alloy_list_result(call, items)};
     if (members[0].value == NULL) {
         return alloy_result(call, NULL);
     }
@@ -335,10 +325,10 @@ static const struct alloy_value *collect_group(const struct alloy_call *call,
                                                const struct alloy_value *array, struct sv key,
                                                size_t first, bool *done)
 {
-    struct list items;
+    struct alloy_list items;
     bool missing;
     struct sv group = group_of(array->members[first].value, key, &missing);
-    if (!start_list(call, array->n_members - first, &items)) {
+    if (!alloy_start_list(call, array->n_members - first, &items)) {
         return alloy_result(call, NULL);
     }
     for (size_t i = first; i < array->n_members; i++) {
@@ -357,14 +347,14 @@ static const struct alloy_value *group_by(const struct alloy_call *call)
 {
     const struct alloy_value *array;
     struct sv key;
-    struct list groups;
+    struct alloy_list groups;
     if (!alloy_arg_array(call, 0, &array) || !all_of(call, 0, array, VALUE_OBJECT, "objects") ||
         !alloy_arg_text(call, 1, &key)) {
         return &alloy_unknown;
     }
     bool drop = call->args[2].value->truth;
     bool *done = arena_array(call->ev->arena, array->n_members + 1, sizeof(*done));
-    if (done == NULL || !start_list(call, array->n_members, &groups)) {
+    if (done == NULL || !alloy_start_list(call, array->n_members, &groups)) {
         return alloy_result(call, NULL);
     }
     for (size_t i = 0; i < array->n_members && !call->ev->exhausted; i++) {
@@ -374,230 +364,7 @@ static const struct alloy_value *group_by(const struct alloy_call *call)
             groups.at[groups.n++].value = collect_group(call, array, key, i, done);
         }
     }
-    return list_result(call, &groups);
-}
-
-/* ---- strings --------------------------------------------------------------------------------- */
-
-static const struct alloy_value *join(const struct alloy_call *call)
-{
-    const struct alloy_value *array;
-    struct sv separator;
-    struct buf out;
-    if (!alloy_arg_array(call, 0, &array) || !alloy_arg_text(call, 1, &separator)) {
-        return &alloy_unknown;
-    }
-    start_text(&out);
-    for (size_t i = 0; i < array->n_members; i++) {
-        struct alloy_call element = *call;
-        struct alloy_member arg = {.place = call->args[0].place, .value = array->members[i].value};
-        struct sv text;
-        element.args = &arg;
-        element.n = 1;
-        if (!alloy_arg_text(&element, 0, &text)) {
-            buf_done(&out);
-            return &alloy_unknown;
-        }
-        if (i > 0) {
-            buf_append(&out, separator.p, separator.n);
-        }
-        buf_append(&out, text.p, text.n);
-    }
-    return alloy_text_result(call, &out);
-}
-
-/* The offset of the next separator in v, or v.n. An empty one follows each character. */
-static size_t find(struct sv v, struct sv separator)
-{
-    if (separator.n == 0) {
-        uint32_t rune;
-        size_t n = v.n > 0 ? utf8_decode(v, &rune) : 0;
-        return n == 0 && v.n > 0 ? 1 : n;
-    }
-    const char *at = v.n > 0 ? memmem(v.p, v.n, separator.p, separator.n) : NULL;
-    return at != NULL ? (size_t)(at - v.p) : v.n;
-}
-
-static const struct alloy_value *split(const struct alloy_call *call)
-{
-    struct sv text;
-    struct sv separator;
-    struct list list;
-    if (!alloy_arg_text(call, 0, &text) || !alloy_arg_text(call, 1, &separator)) {
-        return &alloy_unknown;
-    }
-    if (!start_list(call, text.n + 1, &list)) {
-        return alloy_result(call, NULL);
-    }
-    bool more = separator.n > 0 || text.n > 0;
-    while (more) {
-        size_t n = find(text, separator);
-        const struct alloy_value *part =
-            alloy_result(call, alloy_string(call->ev->arena, (struct sv){text.p, n}));
-        list.at[list.n++].value = part;
-        more = n < text.n && part->kind != VALUE_UNKNOWN;
-        text = sv_skip(text, n < text.n ? n + separator.n : n);
-    }
-    return list_result(call, &list);
-}
-
-static const struct alloy_value *replace(const struct alloy_call *call)
-{
-    struct sv text;
-    struct sv old;
-    struct sv new;
-    struct buf out;
-    if (!alloy_arg_text(call, 0, &text) || !alloy_arg_text(call, 1, &old) ||
-        !alloy_arg_text(call, 2, &new)) {
-        return &alloy_unknown;
-    }
-    start_text(&out);
-    if (old.n == 0) { /* as Go: before each character, and at the end */
-        buf_append(&out, new.p, new.n);
-    }
-    while (text.n > 0) {
-        size_t n = find(text, old);
-        buf_append(&out, text.p, n);
-        if (n < text.n || old.n == 0) {
-            buf_append(&out, new.p, new.n);
-        }
-        text = sv_skip(text, n < text.n ? n + old.n : n);
-    }
-    return alloy_text_result(call, &out);
-}
-
-static const struct alloy_value *in_case(const struct alloy_call *call, bool upper)
-{
-    struct sv text;
-    struct buf out;
-    struct buf valid;
-    if (!alloy_arg_text(call, 0, &text)) {
-        return &alloy_unknown;
-    }
-    start_text(&out);
-    start_text(&valid);
-    if (utf8_repair(text, &valid)) {
-        append_in_case((struct sv){valid.data, valid.len}, upper, &out);
-    }
-    buf_done(&valid);
-    return alloy_text_result(call, &out);
-}
-
-static const struct alloy_value *to_lower(const struct alloy_call *call)
-{
-    return in_case(call, false);
-}
-
-static const struct alloy_value *to_upper(const struct alloy_call *call)
-{
-    return in_case(call, true);
-}
-
-/* A part of an argument as a string. */
-static const struct alloy_value *part(const struct alloy_call *call, struct sv text)
-{
-    return alloy_result(call, alloy_string(call->ev->arena, text));
-}
-
-static bool has_rune(struct sv set, uint32_t rune)
-{
-    while (set.n > 0) {
-        uint32_t member;
-        size_t n = utf8_decode(set, &member);
-        if (member == rune) {
-            return true;
-        }
-        set = sv_skip(set, n == 0 ? 1 : n);
-    }
-    return false;
-}
-
-static bool is_space(uint32_t rune)
-{
-    return (rune >= 9 && rune <= 13) || rune == ' ' || rune == 0x85 || rune == 0xa0 ||
-           rune == 0x1680 || (rune >= 0x2000 && rune <= 0x200a) || rune == 0x2028 ||
-           rune == 0x2029 || rune == 0x202f || rune == 0x205f || rune == 0x3000;
-}
-
-/* Cuts the characters of the set, or white space if it is NULL, off both ends. */
-static struct sv trim_runes(struct sv text, const struct sv *set)
-{
-    uint32_t rune;
-    while (text.n > 0) {
-        size_t n = utf8_decode(text, &rune);
-        if (n == 0 || !(set != NULL ? has_rune(*set, rune) : is_space(rune))) {
-            break;
-        }
-        text = sv_skip(text, n);
-    }
-    while (text.n > 0) {
-        size_t n = 1;
-        while (n < text.n && n < UTF8_BYTES_MAX &&
-               ((unsigned char)text.p[text.n - n] & 0xc0) == 0x80) {
-            n++;
-        }
-        size_t len = utf8_decode((struct sv){text.p + text.n - n, n}, &rune);
-        if (len != n || !(set != NULL ? has_rune(*set, rune) : is_space(rune))) {
-            break;
-        }
-        text.n -= n;
-    }
-    return text;
-}
-
-static const struct alloy_value *trim(const struct alloy_call *call)
-{
-    struct sv text;
-    struct sv set;
-    if (!alloy_arg_text(call, 0, &text) || !alloy_arg_text(call, 1, &set)) {
-        return &alloy_unknown;
-    }
-    return part(call, trim_runes(text, &set));
-}
-
-static const struct alloy_value *trim_space(const struct alloy_call *call)
-{
-    struct sv text;
-    const struct alloy_value *v = call->args[0].value;
-    if (alloy_is_content(v)) {
-        return v; /* is trimmed where it is used */
-    }
-    if (!alloy_arg_text(call, 0, &text)) {
-        return &alloy_unknown;
-    }
-    const struct alloy_value *result = part(call, trim_runes(text, NULL));
-    if (v->file != NULL && result->kind == VALUE_STRING) {
-        /* Still the content of the file: our keys for files trim it as well. */
-        struct alloy_value *copy = alloy_value_new(call->ev->arena, VALUE_STRING);
-        if (copy == NULL) {
-            return alloy_result(call, NULL);
-        }
-        *copy = *result;
-        copy->file = v->file;
-        return alloy_result(call, copy);
-    }
-    return result;
-}
-
-static const struct alloy_value *trim_prefix(const struct alloy_call *call)
-{
-    struct sv text;
-    struct sv prefix;
-    if (!alloy_arg_text(call, 0, &text) || !alloy_arg_text(call, 1, &prefix)) {
-        return &alloy_unknown;
-    }
-    return part(call, sv_starts_with(text, prefix) ? sv_skip(text, prefix.n) : text);
-}
-
-static const struct alloy_value *trim_suffix(const struct alloy_call *call)
-{
-    struct sv text;
-    struct sv suffix;
-    if (!alloy_arg_text(call, 0, &text) || !alloy_arg_text(call, 1, &suffix)) {
-        return &alloy_unknown;
-    }
-    text.n -= sv_ends_with(text, suffix) ? suffix.n : 0;
-    return part(call, text);
+    return alloy_list_result(call, &groups);
 }
 
 /* ---- other ----------------------------------------------------------------------------------- */
@@ -664,7 +431,7 @@ static const struct alloy_value *path_join(const struct alloy_call *call)
 {
     struct buf joined;
     struct buf out;
-    start_text(&joined);
+    buf_init(&joined, ALLOY_STRING_MAX);
     for (size_t i = 0; i < call->n; i++) {
         struct sv text;
         if (!alloy_arg_text(call, i, &text)) {
@@ -676,7 +443,7 @@ static const struct alloy_value *path_join(const struct alloy_call *call)
         }
         buf_append(&joined, text.p, text.n);
     }
-    start_text(&out);
+    buf_init(&out, ALLOY_STRING_MAX);
     if (joined.len > 0) {
         put_clean((struct sv){joined.data, joined.len}, &out);
     }
@@ -694,15 +461,15 @@ static const struct alloy_function functions[] = {
     {"array.combine_maps", NULL, 3, 4, combine_maps},
     {"array.group_by", NULL, 3, 3, group_by},
     {"string.format", "format", 1, ALLOY_ARGS_MAX, alloy_format},
-    {"string.join", "join", 2, 2, join},
-    {"string.split", "split", 2, 2, split},
-    {"string.replace", "replace", 3, 3, replace},
-    {"string.to_lower", "to_lower", 1, 1, to_lower},
-    {"string.to_upper", "to_upper", 1, 1, to_upper},
-    {"string.trim", "trim", 2, 2, trim},
-    {"string.trim_prefix", "trim_prefix", 2, 2, trim_prefix},
-    {"string.trim_suffix", "trim_suffix", 2, 2, trim_suffix},
-    {"string.trim_space", "trim_space", 1, 1, trim_space},
+    {"string.join", "join", 2, 2, alloy_join},
+    {"string.split", "split", 2, 2, alloy_split},
+    {"string.replace", "replace", 3, 3, alloy_replace},
+    {"string.to_lower", "to_lower", 1, 1, alloy_to_lower},
+    {"string.to_upper", "to_upper", 1, 1, alloy_to_upper},
+    {"string.trim", "trim", 2, 2, alloy_trim},
+    {"string.trim_prefix", "trim_prefix", 2, 2, alloy_trim_prefix},
+    {"string.trim_suffix", "trim_suffix", 2, 2, alloy_trim_suffix},
+    {"string.trim_space", "trim_space", 1, 1, alloy_trim_space},
     {"encoding.from_json", "json_decode", 1, 1, alloy_from_json},
     {"encoding.from_yaml", "yaml_decode", 1, 1, alloy_from_yaml},
     {"encoding.from_base64", "base64_decode", 1, 1, alloy_from_base64},

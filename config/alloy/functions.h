@@ -45,6 +45,27 @@ const struct alloy_value *alloy_call_fail(const struct alloy_call *call, size_t 
                                           const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* An array that grows to a size known before. */
+struct alloy_list {
+    struct alloy_member *at;
+    size_t n;
+};
+
+/* False if there is no memory. */
+bool alloy_start_list(const struct alloy_call *call, size_t size, struct alloy_list *list);
+const struct alloy_value *alloy_list_result(const struct alloy_call *call,
+                                            const struct alloy_list *list);
+
+/* functions_text.c */
+const struct alloy_value *alloy_join(const struct alloy_call *call);
+const struct alloy_value *alloy_split(const struct alloy_call *call);
+const struct alloy_value *alloy_replace(const struct alloy_call *call);
+const struct alloy_value *alloy_to_lower(const struct alloy_call *call);
+const struct alloy_value *alloy_to_upper(const struct alloy_call *call);
+const struct alloy_value *alloy_trim(const struct alloy_call *call);
+const struct alloy_value *alloy_trim_space(const struct alloy_call *call);
+const struct alloy_value *alloy_trim_prefix(const struct alloy_call *call);
+const struct alloy_value *alloy_trim_suffix(const struct alloy_call *call);
 /* functions_encoding.c */
 const struct alloy_value *alloy_from_base64(const struct alloy_call *call);
 const struct alloy_value *alloy_from_url_base64(const struct alloy_call *call);
