@@ -468,7 +468,7 @@ static bool begin_segment(struct spool_store *s, struct err *err)
         return false;
     }
     s->next_id++;
-    bool ok = spool_write_full(fd, bytes, sizeof(bytes), NULL, 0, 0) == 0 ||
+    bool ok = spool_write_full(fd, bytes, sizeof(bytes), "", 0, 0) == 0 ||
               spool_store_failed(s, SPOOL_ERR_WRITE, name, err);
     struct spool_segment *g = ok ? spool_store_add_segment(s, h.segment) : NULL;
     if (g == NULL) {

@@ -28,7 +28,7 @@ static bool open_acks(struct spool_store *s, struct spool_segment *g)
     }
     if (g->ack_size <= SPOOL_ACK_HEADER_SIZE) {
         spool_ack_header_encode(g->id, header);
-        if (spool_write_full(fd, header, sizeof(header), NULL, 0, 0) != 0) {
+        if (spool_write_full(fd, header, sizeof(header), "", 0, 0) != 0) {
             int failed = errno;
             close(fd);
             errno = failed;
@@ -88,7 +88,7 @@ static bool acknowledge(struct spool_store *s, struct spool_segment *g, struct s
     char name[SPOOL_NAME_SIZE];
     spool_ack_encode(g->salt, e->offset, ack);
     if (!open_acks(s, g) ||
-        spool_write_full(s->acking.fd, ack, sizeof(ack), NULL, 0, g->ack_size) != 0) {
+        spool_write_full(s->acking.fd, ack, sizeof(ack), "", 0, g->ack_size) != 0) {
         spool_name_format(name, g->id, true);
         return spool_store_failed(s, SPOOL_ERR_ACK, name, err);
     }
