@@ -107,8 +107,7 @@ static void add_source(struct sandbox *s, const struct config_source *source)
 static bool local_directory(const struct config_endpoint *e, struct buf *ret)
 {
     buf_init(ret, PATH_BYTES_MAX);
-    return e->protocol != NULL && e->protocol->scheme != NULL &&
-           url_to_directory(sv_from(e->url), ret, NULL);
+    return config_endpoint_is_directory(e) && url_to_directory(sv_from(e->url), ret, NULL);
 }
 
 static void add_endpoint(struct sandbox *s, const struct config_endpoint *e)

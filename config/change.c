@@ -77,15 +77,10 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-static bool is_local(const struct config_endpoint *e)
-{
-    return e->protocol != NULL && e->protocol->scheme != NULL;
-}
-
 /* Whether what one has queued and written is where the other one looks for it. */
 static bool is_same_place(const struct config_endpoint *a, const struct config_endpoint *b)
 {
-    bool local = is_local(a) || is_local(b);
+    bool local = config_endpoint_is_directory(a) || config_endpoint_is_directory(b);
     bool same = !local || (a->protocol == b->protocol && is_same_text(a->url, b->url));
     return same && is_same_text(a->spool_directory, b->spool_directory);
 }

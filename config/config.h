@@ -317,6 +317,10 @@ struct config_endpoint {
     unsigned otlp_compression;   /* enum config_otlp_compression */
     bool otlp_original_payload;
     struct config_pairs otlp_attributes; /* labels and what they become, over the defaults */
+    /* Of a bucket. */
+    const char *s3_endpoint; /* NULL: AWS */
+    bool s3_path_style;      /* the bucket is in the path, and not in the name of the host */
+    const char *s3_url;      /* where objects go: bucket and prefix, without a slash at its end */
     /* Labels of samples. */
     struct config_strings sample_drop;
     struct config_strings sample_keep; /* not none: all others are dropped */
@@ -328,6 +332,9 @@ struct config_endpoint {
     struct config_label_limits label_limits;
     struct http_settings http;
 };
+
+/* Does it write to a directory of this machine? */
+bool config_endpoint_is_directory(const struct config_endpoint *e);
 
 /* How several replicas share the targets. */
 enum config_sharding_mode { SHARDING_NONE, SHARDING_STATIC, SHARDING_KUBERNETES };

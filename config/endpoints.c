@@ -66,22 +66,46 @@ static bool is_directory_url(struct sv v, const char *scheme)
     return path.n > 0 && path.p[0] == '/' && !sv_starts_with(path, SV("//"));
 }
 
-/* Whether a URL names a directory, and not a server. */
-static bool is_local_url(struct sv v)
+/* The scheme of a URL that is neither http nor https; NULL for others. */
+static const char *own_scheme(struct sv v)
 {
-    return is_directory_url(v, "file") || is_directory_url(v, "store");
+    static const char *const directories[] = {"file", "store"};
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+        if (is_directory_url(v, directories[i])) {
+            return directories[i];
+        }
+    }
+    return s3_is_url(v) ? S3_SCHEME : NULL;
+}
+
+static bool has_scheme(const struct config_protocol *p, struct sv url)
+{
+    const char *scheme = own_scheme(url);
+    return scheme == p->scheme ||
+           (scheme != NULL && p->scheme != NULL && strcmp(scheme, p->scheme) == 0);
 }
 
 static bool check_url(struct sv v)
 {
-    return is_local_url(v) || check_http_url(v);
+    return own_scheme(v) != NULL || check_http_url(v);
 }
 
-static const struct text_kind text_url = {
-    .expected = "a URL such as \"http://host:4040\" without user, query and fragment, or "
-                "\"file:///directory\" or \"store:///directory\"",
-    .ok = check_url,
-    .url = true};
+/* A bucket has keys, which a command line has not. */
+static bool check_option(struct sv v)
+{
+    return check_url(v) && !s3_is_url(v);
+}
+
+#define URL_EXPECTED                                                                               \
+    "a URL such as \"http://host:4040\" without user, query and fragment, or "                     \
+    "\"file:///directory\""
+
+static const struct text_kind text_url = {.expected = URL_EXPECTED
+                                          ", \"store:///directory\" or \"s3://bucket/prefix\"",
+                                          .ok = check_url,
+                                          .url = true};
+static const struct text_kind text_option_url = {
+    .expected = URL_EXPECTED " or \"store:///directory\"", .ok = check_option, .url = true};
 
 /* ---- retry ----------------------------------------------------------------------------------- */
 
@@ -262,10 +286,20 @@ static bool is_otlp(const void *record)
     return p != NULL && p->is_otlp;
 }
 
+bool config_endpoint_is_directory(const struct config_endpoint *e)
+{
+    return e->protocol != NULL && e->protocol->scheme != NULL && !e->protocol->is_s3;
+}
+
 static bool is_directory(const void *record)
 {
+    return config_endpoint_is_directory(record);
+}
+
+static bool is_s3(const void *record)
+{
     const struct config_protocol *p = ((const struct config_endpoint *)record)->protocol;
-    return p != NULL && p->scheme != NULL;
+    return p != NULL && p->is_s3;
 }
 
 static bool is_store(const void *record)
@@ -310,13 +344,12 @@ const struct config_protocol *config_protocol_of_url(const struct config_protoco
                                                      const char *url)
 {
     struct sv text = sv_from(url);
-    bool local = is_local_url(text);
+    const char *scheme = own_scheme(text);
     while (text.n > 0 && text.p[text.n - 1] == '/') {
         text.n--;
     }
     for (; all != NULL && *all != NULL; all++) {
-        const char *scheme = (*all)->scheme;
-        if (local ? scheme != NULL && is_directory_url(text, scheme) : has_path(*all, text)) {
+        if (scheme != NULL ? has_scheme(*all, text) : has_path(*all, text)) {
             return *all;
         }
     }
@@ -349,14 +382,11 @@ static void check_protocol(struct reader *r, const struct place *at, struct conf
         take_protocol_of_url(r, e);
         return;
     }
-    const char *scheme = e->protocol != NULL ? e->protocol->scheme : NULL;
-    bool fits = scheme != NULL ? is_directory_url(url, scheme) : !is_local_url(url);
-    if (e->protocol != NULL && !fits) {
-        reader_error(r, &place, "protocol \"%s\" does not go with a URL that begins with %s",
-                     e->protocol->name,
-                     !is_local_url(url)               ? "http"
-                     : is_directory_url(url, "store") ? "store://"
-                                                      : "file://");
+    if (e->protocol != NULL && !has_scheme(e->protocol, url)) {
+        const char *scheme = own_scheme(url);
+        reader_error(r, &place, "protocol \"%s\" does not go with a URL that begins with %s%s",
+                     e->protocol->name, scheme != NULL ? scheme : "http",
+                     scheme != NULL ? "://" : "");
     }
 }
 
@@ -369,8 +399,10 @@ static void check_own_keys(struct reader *r, const struct place *at,
         const char *problem;
     } keys[] = {{"retention", "has no effect: only file:// and store:// keep profiles"},
                 {"store", "has no effect without a URL that begins with store://"},
-                {"otlp", "has no effect without protocol: otlp"}};
-    bool has[] = {e->protocol->scheme != NULL, e->protocol->is_store, e->protocol->is_otlp};
+                {"otlp", "has no effect without protocol: otlp"},
+                {"s3", "has no effect without a URL that begins with s3://"}};
+    bool has[] = {config_endpoint_is_directory(e), e->protocol->is_store, e->protocol->is_otlp,
+                  e->protocol->is_s3};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct place place = place_of_key(at, keys[i].key);
         if (!has[i] && place.node != at->node) {
@@ -400,8 +432,11 @@ static void check_endpoint(struct reader *r, const struct place *at, bool clean,
     check_tenant(r, at, e);
     if (e->url != NULL && clean && r->reported == before) {
         check_protocol(r, at, e);
-        if (e->protocol != NULL) {
+        if (e->protocol != NULL && r->reported == before) {
             check_own_keys(r, at, e);
+        }
+        if (is_s3(e) && r->reported == before) {
+            s3_complete(r, at, e);
         }
     }
 }
@@ -425,6 +460,7 @@ static const struct field endpoint_rows[] = {
     PART("retention", &kind_mapping, .arg = &schema_retention, .when = is_directory),
     PART("store", &kind_mapping, .arg = &schema_store, .when = is_store),
     PART("otlp", &kind_mapping, .arg = &schema_otlp, .when = is_otlp),
+    PART("s3", &kind_mapping, .arg = &schema_s3, .when = is_s3),
     /* The protocol's unless it is given: see endpoints_complete(). */
     ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency),
     PART("sample_labels", &kind_mapping, .arg = &schema_sample_labels),
@@ -568,7 +604,8 @@ static bool check_server(struct reader *r, const struct config_endpoint *e, cons
 {
     char message[1024];
     const char *what = confidential(e);
-    if (e->url == NULL || what == NULL || is_local_url(sv_from(url)) || same_server(e->url, url)) {
+    if (e->url == NULL || what == NULL || own_scheme(sv_from(url)) != NULL ||
+        same_server(e->url, url)) {
         return true;
     }
     snprintf(message, sizeof(message),
@@ -584,7 +621,7 @@ static bool check_server(struct reader *r, const struct config_endpoint *e, cons
  */
 static void apply_write_url(struct reader *r, const struct config *c, struct endpoints *all)
 {
-    const char *url = reader_option(r, "--write.url", &text_url, r->options->write_url);
+    const char *url = reader_option(r, "--write.url", &text_option_url, r->options->write_url);
     if (url == NULL) {
         return;
     }

@@ -20,9 +20,11 @@ static void visit_file(const struct visit *v, const char *key, const char *file)
 
 static void visit_own(const struct visit *v, const struct http_settings *h)
 {
-    visit_file(v, "username_file", h->username_file);
-    visit_file(v, "password_file", h->password_file);
+    bool s3 = h->auth == HTTP_AUTH_S3;
+    visit_file(v, s3 ? "access_key_id_file" : "username_file", h->username_file);
+    visit_file(v, s3 ? "secret_access_key_file" : "password_file", h->password_file);
     visit_file(v, "credentials_file", h->credentials_file);
+    visit_file(v, "session_token_file", h->session_token_file);
     visit_file(v, "ca_file", h->tls.ca_file);
     visit_file(v, "cert_file", h->tls.cert_file);
     visit_file(v, "key_file", h->tls.key_file);

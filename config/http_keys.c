@@ -16,9 +16,8 @@ static bool has(const struct place *at, const char *key)
     return yaml_get(at->node, key) != NULL;
 }
 
-/* Of two keys only one may be given. */
-static void exclusive(struct reader *r, const struct place *at, const char *group, const char *one,
-                      const char *other)
+void check_exclusive(struct reader *r, const struct place *at, const char *group, const char *one,
+                     const char *other)
 {
     if (has(at, one) && has(at, other)) {
         struct place place = place_of_key(at, other);
@@ -26,11 +25,10 @@ static void exclusive(struct reader *r, const struct place *at, const char *grou
     }
 }
 
-/* Of two keys one must be given, and only one. */
-static void one_of(struct reader *r, const struct place *at, bool clean, const char *group,
-                   const char *one, const char *other)
+void check_one_of(struct reader *r, const struct place *at, bool clean, const char *group,
+                  const char *one, const char *other)
 {
-    exclusive(r, at, group, one, other);
+    check_exclusive(r, at, group, one, other);
     if (clean && !has(at, one) && !has(at, other)) {
         reader_error(r, at, "missing required key \"%s\" or \"%s\"", one, other);
     }
@@ -57,8 +55,8 @@ static void check_basic_auth(struct reader *r, const struct place *at, bool clea
 {
     struct http_settings *http = out;
     http->auth = HTTP_AUTH_BASIC;
-    exclusive(r, at, "basic_auth ", "password", "password_file");
-    one_of(r, at, clean, "basic_auth ", "username", "username_file");
+    check_exclusive(r, at, "basic_auth ", "password", "password_file");
+    check_one_of(r, at, clean, "basic_auth ", "username", "username_file");
 }
 
 static const struct field basic_auth_rows[] = {
@@ -102,7 +100,7 @@ static void check_authorization(struct reader *r, const struct place *at, bool c
 {
     struct http_settings *http = out;
     http->auth = HTTP_AUTH_HEADER;
-    one_of(r, at, clean, "authorization ", "credentials", "credentials_file");
+    check_one_of(r, at, clean, "authorization ", "credentials", "credentials_file");
 }
 
 static const struct field authorization_rows[] = {
@@ -154,9 +152,9 @@ static const struct choices tls_choices = CHOICES(tls_versions);
 static void check_tls(struct reader *r, const struct place *at, bool clean, void *out)
 {
     const struct http_settings *http = out;
-    exclusive(r, at, "", "ca", "ca_file");
-    exclusive(r, at, "", "cert", "cert_file");
-    exclusive(r, at, "", "key", "key_file");
+    check_exclusive(r, at, "", "ca", "ca_file");
+    check_exclusive(r, at, "", "cert", "cert_file");
+    check_exclusive(r, at, "", "key", "key_file");
     bool cert = has(at, "cert") || has(at, "cert_file");
     bool key = has(at, "key") || has(at, "key_file");
     if (cert && !key) {
@@ -233,7 +231,7 @@ static const struct pairs_kind pairs_form = {.name = &text_nonempty, .value = &t
 static void check_oauth2(struct reader *r, const struct place *at, bool clean, void *out)
 {
     (void)out;
-    one_of(r, at, clean, "oauth2 ", "client_secret", "client_secret_file");
+    check_one_of(r, at, clean, "oauth2 ", "client_secret", "client_secret_file");
 }
 
 static const struct field oauth2_rows[] = {

@@ -40,6 +40,23 @@ bool check_header_value(struct sv v);
 /* A header name that users may set; *ret_problem says why not. */
 bool check_header_name(struct sv v, const char **ret_problem);
 
+/* Of two keys only one may be given. group: of which mapping, with a space; or "" (http_keys.c). */
+void check_exclusive(struct reader *r, const struct place *at, const char *group, const char *one,
+                     const char *other);
+/* Of two keys one must be given, and only one. clean: nothing else is wrong (http_keys.c). */
+void check_one_of(struct reader *r, const struct place *at, bool clean, const char *group,
+                  const char *one, const char *other);
+
+/* ---- buckets (s3.c) -------------------------------------------------------------------------- */
+
+#define S3_SCHEME "s3"
+/* "s3://bucket/prefix" */
+bool s3_is_url(struct sv v);
+extern const struct schema schema_s3; /* struct config_endpoint */
+/* Completes an endpoint with such a URL; at: its mapping. Complains about what does not go with it.
+ */
+void s3_complete(struct reader *r, const struct place *at, struct config_endpoint *e);
+
 /* ---- schemas and kinds ----------------------------------------------------------------------- */
 
 extern const struct schema schema_root;        /* struct config (config.c) */

@@ -17,8 +17,8 @@ struct config_protocol {
     /* HTTP: a URL that ends in one of these (NULL-terminated) speaks this protocol and no other.
      * The first is the path that profiles are posted to. */
     const char *paths[CONFIG_PROTOCOL_PATHS];
-    /* Not HTTP: the scheme of its URLs, "file" for "file:///DIR"; every such URL is this
-     * protocol's. */
+    /* The scheme of its URLs if it is neither http nor https: "file" for "file:///DIR"; every such
+     * URL is this protocol's. */
     const char *scheme;
     /* What it keeps unless the endpoint says otherwise; 0: all. */
     int64_t max_age_ms;
@@ -27,11 +27,13 @@ struct config_protocol {
     bool reads_sample_labels; /* its servers make labels of those of samples, and refuse profiles */
     bool is_store;            /* it has the keys of `store` */
     bool is_otlp;             /* it has the keys of `otlp` */
+    bool is_s3;               /* it has the keys of `s3`; of the others with a scheme, each URL is a
+                                 directory */
     bool takes_jfr;           /* besides pprof, which all protocols take */
 };
 
-/* The protocol of a URL that can mean only one: file://, store://, or the path of a method. NULL if
- * it could mean any. all may be NULL. */
+/* The protocol of a URL that can mean only one: file://, store://, s3://, or the path of a method.
+ * NULL if it could mean any. all may be NULL. */
 const struct config_protocol *config_protocol_of_url(const struct config_protocol *const *all,
                                                      const char *url);
 

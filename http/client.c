@@ -345,6 +345,9 @@ static void forget_credentials(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
     switch (s->auth) {
+    case HTTP_AUTH_S3:
+        http_files_forget(t->client->files, s->session_token_file);
+        __attribute__((fallthrough));
     case HTTP_AUTH_BASIC:
         http_files_forget(t->client->files, s->username_file);
         http_files_forget(t->client->files, s->password_file);

@@ -4,13 +4,13 @@
  * many small multi handles (the work of libcurl grows with the transfers in one handle), and easy
  * handles are pooled. Connections are kept alive and reused. All calls on the loop's thread.
  *
- * Only http and https; no Expect header; no Accept-Encoding unless the request has it; redirects
- * are followed only if follow_redirects is set. The limits of time of a request are kept by timers
- * of our own, in whatever state it is, and not by libcurl; a watchdog ends and counts what is past
- * its deadline by more than a second. Credentials and TLS files named in the settings are
- * re-read when they change on disk (checked at most once a second); if a file becomes unreadable or
- * empty, this is logged and the old content stays in use. A name may also be that of a content
- * (contents.h). Secrets never appear in an error.
+ * Only http and https; no Expect header (except with HTTP_AUTH_S3); no Accept-Encoding unless the
+ * request has it; redirects are followed only if follow_redirects is set. The limits of time of a
+ * request are kept by timers of our own, in whatever state it is, and not by libcurl; a watchdog
+ * ends and counts what is past its deadline by more than a second. Credentials and TLS files named
+ * in the settings are re-read when they change on disk (checked at most once a second); if a file
+ * becomes unreadable or empty, this is logged and the old content stays in use. A name may also be
+ * that of a content (contents.h). Secrets never appear in an error.
  *
  * Names are looked up on a few threads of the client (resolver.h), each host once for all transfers
  * that wait for it, and not by libcurl, which would take a thread and three descriptors for each
@@ -40,7 +40,13 @@ struct http_header {
     const char *value;
 };
 
-enum http_auth { HTTP_AUTH_NONE, HTTP_AUTH_BASIC, HTTP_AUTH_HEADER, HTTP_AUTH_OAUTH2 };
+enum http_auth {
+    HTTP_AUTH_NONE,
+    HTTP_AUTH_BASIC,
+    HTTP_AUTH_HEADER,
+    HTTP_AUTH_OAUTH2,
+    HTTP_AUTH_S3, /* AWS Signature Version 4 */
+};
 enum http_tls_version {
     HTTP_TLS_DEFAULT, /* 1.2 */
     HTTP_TLS_1_0,
@@ -53,7 +59,7 @@ enum http_tls_version {
  * configuration. Plain data; every string may be NULL. Must outlive the requests. */
 struct http_settings {
     enum http_auth auth;
-    const char *username; /* HTTP_AUTH_BASIC */
+    const char *username; /* HTTP_AUTH_BASIC; HTTP_AUTH_S3: the id of the access key */
     const char *username_file;
     const char *password;
     const char *password_file;
@@ -61,6 +67,12 @@ struct http_settings {
     const char *credentials;
     const char *credentials_file;
     const struct http_oauth2 *oauth2; /* HTTP_AUTH_OAUTH2 */
+    /* HTTP_AUTH_S3, with the secret key as the password. The caller gives x-amz-content-sha256 and
+     * Content-Type. All headers are signed, so none may have an empty value; and libcurl before 8
+     * signs two in the wrong order if the name of one continues that of the other with a "-". */
+    const char *region; /* at most 64 bytes, without ":" */
+    const char *session_token;
+    const char *session_token_file;
     struct {
         const char *ca_pem;
         const char *ca_file;

@@ -1,5 +1,6 @@
 #include <arpa/inet.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -117,11 +118,16 @@ static bool append_given(struct http_transfer *t, const struct http_request *r, 
 
 /* Suppresses headers that libcurl would add to an upload by itself: waiting for "100 Continue"
  * costs a second with servers that do not send it, and a body is a form only if the caller says so.
+ * libcurl would sign a suppressed header: of a signed upload it is the waiting that is left out.
  */
 static bool append_suppressions(struct http_transfer *t, const struct http_request *r,
                                 struct err *err)
 {
     if (t->method != HTTP_POST && t->method != HTTP_PUT) {
+        return true;
+    }
+    if (r->settings->auth == HTTP_AUTH_S3) {
+        SET(t, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
         return true;
     }
     return (is_given(r, "Expect") || append_line(&t->headers, err, "Expect:")) &&
@@ -148,6 +154,22 @@ static bool set_basic_auth(struct http_transfer *t, const struct http_settings *
     }
     secret_free(username);
     secret_free(password);
+    return ok;
+}
+
+/* The name and the secret are the two parts of an access key; a temporary one has a token as well.
+ */
+static bool set_s3_auth(struct http_transfer *t, const struct http_settings *s, struct err *err)
+{
+    char scope[128];
+    char *secret = NULL;
+    (void)snprintf(scope, sizeof(scope), "aws:amz:%s:s3", s->region);
+    SET(t, CURLOPT_AWS_SIGV4, scope);
+    bool ok = set_basic_auth(t, s, err) &&
+              http_files_secret(t->client->files, s->session_token_file, &secret, err);
+    const char *token = secret != NULL ? secret : s->session_token;
+    ok = ok && (token == NULL || append_header(t, "x-amz-security-token", token, err));
+    secret_free(secret);
     return ok;
 }
 
@@ -209,6 +231,8 @@ static bool set_auth(struct http_transfer *t, const struct http_request *r, stru
         return set_header_auth(t, s, err);
     case HTTP_AUTH_OAUTH2:
         return set_oauth2(t, s, err);
+    case HTTP_AUTH_S3:
+        return set_s3_auth(t, s, err);
     case HTTP_AUTH_NONE:
         break;
     }

@@ -45,7 +45,10 @@ static bool same_auth(const struct http_settings *a, const struct http_settings 
            same_text(a->username_file, b->username_file) && same_text(a->password, b->password) &&
            same_text(a->password_file, b->password_file) && same_text(a->auth_type, b->auth_type) &&
            same_text(a->credentials, b->credentials) &&
-           same_text(a->credentials_file, b->credentials_file) && same_oauth2(a->oauth2, b->oauth2);
+           same_text(a->credentials_file, b->credentials_file) &&
+           same_oauth2(a->oauth2, b->oauth2) && same_text(a->region, b->region) &&
+           same_text(a->session_token, b->session_token) &&
+           same_text(a->session_token_file, b->session_token_file);
 }
 
 static bool same_tls(const struct http_settings *a, const struct http_settings *b)

@@ -226,6 +226,10 @@ static bool classify_common(const struct answer_input *in, const struct reply *r
 
 static void classify_status(const struct answer_input *in, const struct reply *r, struct answer *a)
 {
+    const struct protocol *p = in->protocol;
+    if (in->status >= 300 && p->knows != NULL && p->knows(in, r, a)) {
+        return;
+    }
     if (classify_common(in, r, a)) {
         return;
     }
@@ -233,8 +237,8 @@ static void classify_status(const struct answer_input *in, const struct reply *r
         classify_2xx(in, r, a);
     } else if (in->status < 400) {
         a->class = ANSWER_REJECTED;
-    } else if (in->protocol->classify != NULL) {
-        in->protocol->classify(in, r, a);
+    } else if (p->classify != NULL) {
+        p->classify(in, r, a);
     } else {
         a->class = in->status >= 500 ? ANSWER_RETRY : ANSWER_REJECTED;
     }
@@ -345,7 +349,7 @@ static void describe(const struct answer_input *in, const struct reply *r, struc
                        text[0] ? text : http_result_name(in->result));
         return;
     }
-    if (in->status >= 300 && in->status < 400) {
+    if (in->status >= 300 && in->status < 400 && r->own_text[0] == '\0') {
         /* Without the query, which may hold a secret and explains nothing. */
         struct sv shown = {.p = in->location, .n = strcspn(in->location, "?#")};
         answer_copy_text(shown, text, sizeof(text));
@@ -370,8 +374,8 @@ void answer_classify(const struct answer_input *in, struct answer *ret_answer)
         .class = ANSWER_REJECTED, .scope = ANSWER_OF_PROFILE, .answered = in->status != 0};
     struct reply r;
     reply_init(&r, in->body);
-    if (in->protocol->message != NULL && r.json == NULL) {
-        r.message = in->protocol->message(in);
+    if (in->protocol->read_refusal != NULL && r.json == NULL) {
+        in->protocol->read_refusal(in, &r);
     }
     if (in->status != 0) {
         classify_status(in, &r, &a);

@@ -83,6 +83,9 @@ struct answer {
     unsigned tries;   /* ANSWER_RETRY_DOUBTFUL */
     uint64_t refused; /* ANSWER_SENT: messages of the request that were not taken; text says why */
     int64_t delay_ms; /* shortest wait of what the failure is about; 0 if none was asked */
+    /* What somebody has to change before another try can succeed, static storage; NULL: the status
+     * decides (advice.h). */
+    const char *advice;
     /* For people: "HTTP 503: service is unavailable", "connection refused". "" when all was taken.
      */
     char text[4 * ANSWER_TEXT_MAX + 128];
@@ -93,11 +96,15 @@ void answer_classify(const struct answer_input *in, struct answer *ret_answer);
 
 /* ---- for protocols that classify themselves -------------------------------------------------- */
 
-/* What a body holds: Connect's error JSON, profefe's, or its text as it is. */
+/* What a body holds: Connect's error JSON, profefe's, what a protocol reads, or its text as it is.
+ */
 struct reply {
     struct json_t *json; /* NULL: not JSON */
     const char *code;    /* "" if there is none */
     struct sv message;
+    /* Of a protocol, which may let code and message point here. */
+    char own_code[64];
+    char own_text[2 * ANSWER_TEXT_MAX];
 };
 
 bool answer_mentions(struct sv text, const char *part);

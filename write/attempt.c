@@ -65,7 +65,8 @@ static void drop_unsendable(struct destination *d, struct send_item *it, enum re
     notify(d, (struct write_attempt){.profile = p,
                                      .outcome = WRITE_DROPPED,
                                      .reason = reason,
-                                     .text = causes[status].text});
+                                     .text = causes[status].text,
+                                     .advice = ""});
     send_queue_drop(d->queue, it, reason);
 }
 
@@ -80,10 +81,15 @@ void attempt_drop(struct attempt *a, enum request_status status)
 void attempt_settle(struct attempt *a, const char *result, const struct exchange *x)
 {
     struct destination *d = a->destination;
+    const char *advice = a->answer.advice;
+    bool final = advice != NULL || advice_is_final(x->result, x->status);
+    if (advice == NULL) {
+        advice = advice_for(a->config, x->result, x->status);
+    }
     struct report_attempt done = {.profile = a->profile,
                                   .answer = &a->answer,
                                   .result = result,
-                                  .hint = advice_for(a->config, x->result, x->status),
+                                  .hint = advice,
                                   .attempt = send_item_attempt(a->item),
                                   .start_ms = a->start_ms,
                                   .now_ms = clock_mono_ms()};
@@ -95,7 +101,9 @@ void attempt_settle(struct attempt *a, const char *result, const struct exchange
                                      .reason = outcome.reason,
                                      .result = x->result,
                                      .status = x->status,
-                                     .text = a->answer.text});
+                                     .text = a->answer.text,
+                                     .advice = advice,
+                                     .final = final});
     attempt_free(a);
 }
 
@@ -158,7 +166,8 @@ static void exchange_on_done(void *arg, const struct http_response *r)
 bool exchange_start(struct exchange *x, const struct attempt *a,
                     void (*on_answer)(void *arg, const struct answer *answer), void *arg)
 {
-    struct http_request request = {.method = "POST",
+    const char *method = x->request.method;
+    struct http_request request = {.method = method != NULL ? method : "POST",
                                    .url = x->request.url.data,
                                    .settings = &a->config->http,
                                    .headers = x->request.headers,

@@ -66,12 +66,16 @@ struct protocol {
      * profile that takes more has one to itself. Both are there with build_many. */
     size_t (*weigh)(const struct config_endpoint *endpoint, const struct profile *p);
     size_t (*weight_max)(const struct config_endpoint *endpoint);
-    /* The message of a refusal; NULL: JSON's, or the text of the body. */
-    struct sv (*message)(const struct answer_input *in);
+    /* Reads the message of a refusal that is not JSON, and its code; NULL: it is the text of the
+     * body. */
+    void (*read_refusal)(const struct answer_input *in, struct reply *r);
     /* Reads what a server says about a request that it takes: answer->refused, and the text. */
     void (*read_taken)(const struct answer_input *in, const struct reply *r, struct answer *a);
     /* Whether a 2xx comes from such a server; NULL: everything but HTML does. */
     bool (*accepts)(const struct answer_input *in, const struct reply *r);
+    /* Classifies an answer of 300 and above that means something else than with all others; false:
+     * it does not. NULL: none does. */
+    bool (*knows)(const struct answer_input *in, const struct reply *r, struct answer *a);
     /* Classifies a status of 400 and above that does not mean the same everywhere; NULL: a 4xx
      * refuses the profile, a 5xx is the server's trouble. */
     void (*classify)(const struct answer_input *in, const struct reply *r, struct answer *a);

@@ -13,6 +13,7 @@
 #define HEAD_FLAT 512
 #define HEAD_LABEL 32
 #define TAIL_MAX ((size_t)256 * 1024)
+#define VALUES_MAX ((size_t)64 * 1024)
 #define TENANT_HEADER "X-Scope-OrgID"
 
 void boundary_new(struct boundary *b, struct rng *rng)
@@ -124,6 +125,7 @@ static void init(struct request *r, size_t head)
     buf_init(&r->url, REQUEST_URL_MAX);
     buf_init(&r->head, head);
     buf_init(&r->tail, TAIL_MAX);
+    buf_init(&r->values, VALUES_MAX);
 }
 
 /* Adds what all protocols share; p: what the body is made of unless it was packed. */
@@ -171,6 +173,7 @@ void request_done(struct request *r)
     buf_done(&r->url);
     buf_done(&r->head);
     buf_done(&r->tail);
+    buf_done(&r->values);
     free(r->headers);
     free(r->packed);
     r->packed = NULL;

@@ -20,6 +20,7 @@
 #define REQUEST_URL_MAX ((size_t)64 * 1024)
 
 struct request {
+    const char *method; /* NULL: POST */
     struct buf url;
     struct buf head; /* of the body, before the profile */
     struct buf tail;
@@ -27,6 +28,7 @@ struct request {
     struct http_header *headers;
     size_t n_headers;
     struct http_header own[REQUEST_OWN_HEADERS_MAX]; /* of the protocol */
+    struct buf values;                               /* of these, where they are not constant */
     size_t n_own;
     char content_type[128];
     char timeout[24];

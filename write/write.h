@@ -75,6 +75,8 @@ struct write_attempt {
     enum http_result result; /* HTTP_DONE for files, and if there was no request at all */
     long status;             /* of the answer; 0 if none came */
     const char *text;        /* what failed, for people; "" if nothing did */
+    const char *advice;      /* what to do about it; "" if there is nothing to say */
+    bool final;              /* a retry cannot succeed before somebody changes something */
 };
 
 struct writer_options {

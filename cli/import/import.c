@@ -13,7 +13,6 @@
 #include "cli/file_walk.h"
 #include "pprof/legacy/legacy.h"
 #include "pprof/restamp.h"
-#include "write/advice.h"
 #include "write/write.h"
 
 /* The most files that are counted for the progress bar. */
@@ -390,8 +389,8 @@ static void on_retried(struct import *im, struct pending *p, const struct write_
 {
     char duration[32];
     snprintf(p->text, sizeof(p->text), "%s", a->text);
-    if (advice_is_final(a->result, a->status)) {
-        give_up(im, a->text, advice_for(&im->to->endpoint, a->result, a->status));
+    if (a->final) {
+        give_up(im, a->text, a->advice);
     } else if (!im->waiting) {
         im->waiting = true;
         format_duration_ms(im->args->retry_ms, duration, sizeof(duration));
@@ -420,7 +419,7 @@ static void import_on_attempt(void *arg, const struct write_attempt *a)
     } else {
         refuse(im, p, a->text);
         if (a->status >= 300 && a->status < 400) {
-            give_up(im, a->text, advice_for(&im->to->endpoint, a->result, a->status));
+            give_up(im, a->text, a->advice);
         }
     }
     draw(im);

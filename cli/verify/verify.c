@@ -121,8 +121,7 @@ static void verify_on_attempt(void *arg, const struct write_attempt *a)
         probe->sent_ms = clock_mono_ms();
         verify_ask(probe);
     } else {
-        verify_finish(probe, false, advice_for(&probe->to.endpoint, a->result, a->status), "%s",
-                      a->text);
+        verify_finish(probe, false, a->advice, "%s", a->text);
     }
 }
 

@@ -24,8 +24,10 @@ static const struct config_protocol testing_store = {.name = "store",
                                                      .is_store = true};
 static const struct config_protocol testing_otlp = {
     .name = "otlp", .paths = {"/v1development/profiles"}, .concurrency = 128, .is_otlp = true};
+static const struct config_protocol testing_s3 = {
+    .name = "s3", .scheme = "s3", .takes_jfr = true, .is_s3 = true};
 static const struct config_protocol *const testing_protocols[] = {
     &testing_push,  &testing_ingest, &testing_file, &testing_profefe,
-    &testing_store, &testing_otlp,   NULL};
+    &testing_store, &testing_otlp,   &testing_s3,   NULL};
 
 #endif

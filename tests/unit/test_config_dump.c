@@ -205,7 +205,9 @@ static const char full[] =
     "- {url: 'http://z', name: four, protocol: otlp, otlp: {max_request_size: 1MiB, compression: "
     "none,"
     "   original_payload: true, resource_attributes: {job: '', team: team.name}}, "
-    "sample_labels: {drop: [a], keep: [b, c], rename: {b: d}, max_names: 3, repair: false}}\n";
+    "sample_labels: {drop: [a], keep: [b, c], rename: {b: d}, max_names: 3, repair: false}}\n"
+    "- {url: 's3://bucket/a', name: five, s3: {endpoint: 'https://r2', access_key_id: A, "
+    "secret_access_key: hunter2, session_token: hunter2}}\n";
 
 static void every_key_is_dumped_and_no_secret(void **state)
 {
@@ -377,6 +379,14 @@ static void every_key_is_dumped_and_no_secret(void **state)
         "      \"b\": \"d\"\n"
         "    max_names: 3\n"
         "    repair: false\n",
+        "  protocol: s3\n",
+        "  s3:\n"
+        "    region: \"us-east-1\"\n"
+        "    endpoint: \"https://r2\"\n"
+        "    path_style: true\n"
+        "    access_key_id: \"A\"\n"
+        "    secret_access_key: \"<secret>\"\n"
+        "    session_token: \"<secret>\"\n",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         CHECK_CONTAINS(got, parts[i], "");

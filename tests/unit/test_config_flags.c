@@ -86,7 +86,7 @@ static void mistakes_have_the_messages_of_a_file(void **state)
         {{.name = "n"}, "missing required key \"url\""},
         {{.name = "n", .url = "http://h?q", .protocol = "ingest"},
          "url: expected a URL such as \"http://host:4040\" without user, query and fragment, or "
-         "\"file:///directory\" or \"store:///directory\""},
+         "\"file:///directory\", \"store:///directory\" or \"s3://bucket/prefix\""},
         {{.name = "n", .url = "http://h", .tenant = "a/b"},
          "tenant_id: expected at most 150 letters, digits and !-_.*'() (not \".\" or \"..\"), got "
          "\"a/b\""},

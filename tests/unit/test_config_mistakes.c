@@ -364,7 +364,8 @@ static void mistakes_in_profiles(void **state)
          ""},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr}]}\n"),
          "f:3:13: scrape_configs[0].profiles: \"n\" has the format jfr, which the protocols push, "
-         "profefe and otlp cannot carry: an endpoint with protocol ingest, file or store is needed "
+         "profefe and otlp cannot carry: an endpoint with protocol ingest, file, store or s3 is "
+         "needed "
          "in "
          "forward_to\n"},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr, delta: auto, enabled: "
@@ -519,7 +520,7 @@ static void mistakes_in_endpoints(void **state)
     (void)state;
 #define URL_EXPECTED                                                                               \
     "expected a URL such as \"http://host:4040\" without user, query and fragment, or "            \
-    "\"file:///directory\" or \"store:///directory\""
+    "\"file:///directory\", \"store:///directory\" or \"s3://bucket/prefix\""
     static const struct mistake cases[] = {
         {"scrape_configs: [{job_name: a}]\n", "f:1:1: write: at least one endpoint is needed\n"},
         {"scrape_configs: [{job_name: a}]\nwrite: {url: x}\n",
@@ -576,7 +577,7 @@ static void mistakes_in_endpoints(void **state)
         {WRITE("  protocol: auto\n"), ""},
         {WRITE("  protocol: oltp\n"),
          "f:4:13: write[0].protocol: expected \"push\", \"ingest\", "
-         "\"file\", \"profefe\", \"store\", \"otlp\" or \"auto\", got \"oltp\"\n"},
+         "\"file\", \"profefe\", \"store\", \"otlp\", \"s3\" or \"auto\", got \"oltp\"\n"},
         {WRITE("  protocol: otlp\n  otlp: {max_request_size: 64KiB, compression: none, "
                "original_payload: true, resource_attributes: {pod: '', a b: c}}\n"),
          ""},
@@ -977,7 +978,8 @@ static void mistakes_on_the_command_line(void **state)
     check_errors("scrape_configs: [{job_name: a}]\n",
                  "f: --listen: expected host:port such as \"0.0.0.0:4041\" or \"[::]:4041\", or "
                  "\"\" for no server\n"
-                 "f: --write.url: " URL_EXPECTED "\n",
+                 "f: --write.url: expected a URL such as \"http://host:4040\" without user, query "
+                 "and fragment, or \"file:///directory\" or \"store:///directory\"\n",
                  &o);
     o.listen = NULL;
     o.write_url = "http://x/ingest";

@@ -219,6 +219,61 @@ static void test_refused_token_is_read_again(void **state)
     free(secret.dir);
 }
 
+/* ---- signatures ------------------------------------------------------------------------------ */
+
+/* All headers that are sent are signed, and none that is not; a server that computes it
+ * itself is in the end-to-end tests. */
+static void test_signature(void **state)
+{
+    (void)state;
+    static const struct http_header own[] = {{"Content-Type", "a/b"},
+                                             {"x-amz-content-sha256", "0123"}};
+    static const struct http_part body = {"abc", 3};
+    struct fixture f;
+    struct call call = {0};
+    struct secret secret;
+    char url[URL_SIZE];
+    char got[512];
+    char date[64];
+    char want[128];
+    struct server *s = server_new(hello, NULL);
+    fixture_init(&f, 1);
+    secret_init(&secret, "token\n");
+    struct http_settings settings = {.auth = HTTP_AUTH_S3,
+                                     .username = "AKID",
+                                     .password = "s3cret",
+                                     .region = "eu-1",
+                                     .session_token_file = secret.path};
+    struct http_request request = {.method = "PUT",
+                                   .url = server_url(s, "/x", url),
+                                   .settings = &settings,
+                                   .headers = own,
+                                   .n_headers = 2,
+                                   .body = &body,
+                                   .n_body = 1};
+    fixture_do(&f, &call, &request);
+    CHECK_INT(call.status, 200, "");
+    CHECK_STR(server_saw(s, "x-amz-security-token", got, sizeof(got)), "token", "");
+    CHECK_STR(server_saw(s, "Content-Length", got, sizeof(got)), "3", "");
+    assert_non_null(server_saw(s, "X-Amz-Date", date, sizeof(date)));
+    (void)snprintf(want, sizeof(want),
+                   "AWS4-HMAC-SHA256 Credential=AKID/%.8s/eu-1/s3/aws4_request, ", date);
+    CHECK_CONTAINS(server_saw(s, "Authorization", got, sizeof(got)), want, "");
+    CHECK_CONTAINS(got,
+                   "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;"
+                   "x-amz-security-token, ",
+                   "");
+    assert_null(strstr(got, "s3cret"));
+    /* The next request on the same connection has nothing of it. */
+    fixture_get(&f, &call, s, NULL);
+    check_authorization(s, "", "");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+    testing_rmdir(secret.dir);
+    free(secret.dir);
+}
+
 /* ---- credentials and redirects --------------------------------------------------------------- */
 
 static void redirect_to_arg(struct server_conn *c)
@@ -392,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_credentials_in_files),
         cmocka_unit_test(test_bad_credential_files),
         cmocka_unit_test(test_refused_token_is_read_again),
+        cmocka_unit_test(test_signature),
         cmocka_unit_test(test_no_credentials_elsewhere),
         cmocka_unit_test(test_proxy_away),
         cmocka_unit_test(test_proxies),

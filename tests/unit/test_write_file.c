@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "write/protocols/file.h"
+#include "write/protocols/file_names.h"
 #include "write/protocols/file_retention.h"
 #include "write/protocols/table.h"
 

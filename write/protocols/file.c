@@ -11,19 +11,18 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "http/url.h"
-#include "pprof/gzip.h"
+#include "write/protocols/file_names.h"
 #include "write/protocols/file_retention.h"
 #include "write/protocols/table.h"
 
 #define PATH_BYTES_MAX 4096
 #define LINE_BYTES_MAX ((size_t)8 * 1024 * 1024) /* all labels, every byte escaped */
 #define CHUNK 65536
-#define NAME_SIZE (32 + FILE_PART_MAX + 32)
+#define NAME_SIZE (FILE_STEM_SIZE + 32)
 
 struct file_sink {
     struct sink sink; /* the first member */
@@ -105,47 +104,6 @@ struct sink *file_open(const struct config_endpoint *endpoint, struct err *err)
     return open_sink(s, endpoint->url, err) ? &s->sink : sink_unref(&s->sink);
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
-
-static char path_char(char c, bool first)
-{
-    if (ascii_is_alnum(c) || c == '-' || (c == '.' && !first)) {
-        return c;
-    }
-    return c == ':' ? '-' : '_';
-}
-
-void file_path_part(struct sv v, char out[FILE_PART_MAX + 1])
-{
-    size_t n = 0;
-    for (size_t i = 0; i < v.n && n < FILE_PART_MAX; i++) {
-        bool continuation = ((unsigned char)v.p[i] & 0xc0) == 0x80;
-        if (!continuation) {
-            out[n] = path_char(v.p[i], n == 0);
-            n++;
-        }
-    }
-    if (n == 0) {
-        memcpy(out, "unknown", sizeof("unknown"));
-        return;
-    }
-    out[n] = '\0';
-}
-
-/* "20261121T032334.123Z" */
-static void format_time(int64_t wall_ns, char out[32])
-{
-    char text[32];
-    size_t n = 0;
-    clock_format_rfc3339(wall_ns, text, sizeof(text));
-    for (const char *p = text; *p; p++) {
-        if (*p != '-' && *p != ':') {
-            out[n++] = *p;
-        }
-    }
-    out[n] = '\0';
-}
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* errno says why on failure. */
@@ -166,19 +124,6 @@ static bool write_compressed(int fd, const struct profile *p)
     return gzclose(z) == Z_OK && ok;
 }
 
-static bool is_gzip(const struct profile *p)
-{
-    return gzip_is((struct sv){.p = p->data, .n = p->size});
-}
-
-static const char *file_extension(const struct profile *p)
-{
-    if (p->format == PROFILE_JFR) {
-        return is_gzip(p) ? "jfr.gz" : "jfr";
-    }
-    return "pb.gz";
-}
-
 static bool write_profile(struct writing *w, struct err *err)
 {
     uint64_t number = atomic_fetch_add(&w->sink->next_temporary, 1);
@@ -191,7 +136,7 @@ static bool write_profile(struct writing *w, struct err *err)
     }
     const struct profile *p = w->profile;
     /* Plain pprof is compressed, as tools expect of such files. A recording stays as it is. */
-    bool compress = p->format == PROFILE_PPROF && !is_gzip(p);
+    bool compress = file_is_plain(p);
     bool ok = compress ? write_compressed(fd, p) : write_all(fd, p->data, p->size);
     int failed = errno;
     w->bytes = (uint64_t)lseek(fd, 0, SEEK_CUR);
@@ -226,16 +171,14 @@ static int rename_new(int dir, const char *from, const char *to)
 /* Under the sink's lock. */
 static bool give_name(struct writing *w, struct err *err)
 {
-    char time[32];
-    char instance[FILE_PART_MAX + 1];
-    format_time(w->profile->until_ns, time);
-    file_path_part(series_get(w->series, LABEL_INSTANCE), instance);
+    char stem[FILE_STEM_SIZE];
+    file_stem(w->series, w->profile, stem);
     for (int i = 1; i <= FILE_SAME_NAME_MAX; i++) {
         char suffix[16] = "";
         if (i > 1) {
             (void)snprintf(suffix, sizeof(suffix), "-%d", i);
         }
-        (void)snprintf(w->name, sizeof(w->name), "%s_%s%s.%s", time, instance, suffix,
+        (void)snprintf(w->name, sizeof(w->name), "%s%s.%s", stem, suffix,
                        file_extension(w->profile));
         if (rename_new(w->dir, w->temporary, w->name) == 0) {
             return true;
@@ -250,33 +193,14 @@ static bool give_name(struct writing *w, struct err *err)
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
-static void put_time(struct buf *out, const char *key, int64_t wall_ns)
-{
-    char text[32];
-    clock_format_rfc3339(wall_ns, text, sizeof(text));
-    json_member(key, sv_from(text), out);
-}
-
 static bool format_line(const struct writing *w, struct buf *line)
 {
     /* The parts of the path hold nothing that JSON would escape. */
     buf_printf(line, "{\"file\":\"%s/%s/%s\"", w->service, w->type, w->name);
-    put_time(line, "from", w->profile->from_ns);
-    put_time(line, "until", w->profile->until_ns);
+    file_put_times(w->profile, line);
     buf_printf(line, ",\"size\":%" PRIu64, w->bytes);
-    if (w->series->tenant.n > 0) {
-        json_member("tenant", w->series->tenant, line);
-    }
-    buf_puts(line, ",\"labels\":{");
-    for (size_t i = 0; i < w->series->n; i++) {
-        if (i > 0) {
-            buf_putc(line, ',');
-        }
-        json_quote(w->series->at[i].name, line);
-        buf_putc(line, ':');
-        json_quote(w->series->at[i].value, line);
-    }
-    return buf_puts(line, "}}\n");
+    file_put_labels(w->series, line);
+    return buf_puts(line, "}\n");
 }
 
 /* Under the sink's lock. Opens the index each time, because people may move it away. */

@@ -1,7 +1,6 @@
 /* A file endpoint: profiles as files that a person finds and `go tool pprof` opens.
  *
- *     DIR/<service_name>/<type>/<time>_<instance>.pb.gz
- *     DIR/default_api/memory/20261121T032334.123Z_10.1.2.3-6060.pb.gz
+ *     DIR/default_api/memory/20261121T032334.123Z_10.1.2.3-6060.pb.gz    (file_names.h)
  *     DIR/index.jsonl             one line for each file: its name, times, size and all labels
  *
  * A file is written under a temporary name (".tmp-...") in its directory and renamed when complete,
@@ -26,8 +25,6 @@
 #include "model/profile.h"
 #include "write/protocol.h"
 
-/* Bytes of one part of a file's path. */
-#define FILE_PART_MAX 100
 #define FILE_INDEX "index.jsonl"
 /* Profiles of one instance, type and millisecond that get a name ("-2", "-3", ...). */
 #define FILE_SAME_NAME_MAX 100
@@ -41,11 +38,6 @@ struct sink *file_open(const struct config_endpoint *endpoint, struct err *err);
  * missing rights. */
 void file_deliver(struct sink *sink, const struct series *s, const struct profile *p,
                   struct answer *ret_answer);
-
-/* Makes a part of a path of any text: [A-Za-z0-9._-] stay, ":" becomes "-", every other character
- * "_", as does a leading dot; "unknown" if there is nothing. Writes at most FILE_PART_MAX bytes and
- * a NUL. */
-void file_path_part(struct sv v, char out[FILE_PART_MAX + 1]);
 
 extern const struct readback readback_file;
 

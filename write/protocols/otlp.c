@@ -143,10 +143,11 @@ static struct sv bytes_of(struct sv message, const ProtobufCMessageDescriptor *d
 }
 
 /* The text of google.rpc.Status. */
-static struct sv otlp_message_of(const struct answer_input *in)
+static void otlp_read_refusal(const struct answer_input *in, struct reply *r)
 {
-    return is_proto(in) ? bytes_of(in->body, &otlp__status__descriptor, "message")
-                        : sv_trim(in->body);
+    if (is_proto(in)) {
+        r->message = bytes_of(in->body, &otlp__status__descriptor, "message");
+    }
 }
 
 static int64_t rejected_of(struct sv partial)
@@ -203,7 +204,7 @@ const struct protocol protocol_otlp = {
     .weight_max = otlp_weight_max,
     .accepts = otlp_accepts,
     .classify = otlp_classify,
-    .message = otlp_message_of,
+    .read_refusal = otlp_read_refusal,
     .read_taken = otlp_read_taken,
     .advice_not_found =
         "nothing takes OTLP profiles at this path: url is the base URL, to which " OTLP_PATH

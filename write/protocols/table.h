@@ -12,7 +12,8 @@
     ROW(file)                                                                                      \
     ROW(store)                                                                                     \
     ROW(profefe)                                                                                   \
-    ROW(otlp)
+    ROW(otlp)                                                                                      \
+    ROW(s3)
 
 #define PROTOCOL_DECLARE(name) extern const struct protocol protocol_##name;
 PROTOCOLS(PROTOCOL_DECLARE)

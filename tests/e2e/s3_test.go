@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/s3"
+)
+
+func startS3(t *testing.T) *s3.Server {
+	t.Helper()
+	s, err := s3.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Down)
+	return s
+}
+
+// s3Keys is what an endpoint says of a server besides its URL.
+func s3Keys(s *s3.Server) string {
+	return fmt.Sprintf("endpoint: %q, region: %s, access_key_id: %s, secret_access_key: %q", s.URL(), s.Region, s.KeyID, s.Secret)
+}
+
+// mark is what the name of an object has more than that of a file.
+var mark = regexp.MustCompile(`_[0-9a-f]{8}(\.[a-z.]+)$`)
+
+// largeRecording has more bytes than libcurl sends without an answer to "Expect: 100-continue".
+func largeRecording(start time.Time) []byte {
+	b := append(recording(start), make([]byte, 2<<20)...)
+	binary.BigEndian.PutUint64(b[8:], uint64(len(b)))
+	return b
+}
+
+// All kinds of profiles arrive in a bucket of a server that computes each signature itself, under the
+// names that they have as files, with their labels; and a second time they replace themselves.
+func TestS3Real(t *testing.T) {
+	t.Parallel()
+	s := startS3(t)
+	s.Token = "hunter2-token"
+	in, files, keys := realFiles(t), t.TempDir(), t.TempDir()
+	writeFile(t, in, "large.jfr", largeRecording(time.Unix(1_700_000_000, 0)))
+	writeFile(t, keys, "id", []byte(s.KeyID+"\n"))
+	writeFile(t, keys, "secret", []byte(s.Secret+"\n"))
+	writeFile(t, keys, "token", []byte(s.Token+"\n"))
+	config := fmt.Sprintf(`write:
+  - name: files
+    url: "file://%s"
+  - name: bucket
+    url: s3://profiles/env=test/a+b/
+    s3: {endpoint: "%s/", region: %s, access_key_id_file: %[4]s/id, secret_access_key_file: %[4]s/secret, session_token_file: %[4]s/token}
+    headers: {x-amz-storage-class: STANDARD_IA}
+    external_labels: {note: "zwei  Wörter 🎉"}
+`, files, s.URL(), s.Region, keys)
+	name := writeConfig(t, config)
+	for _, endpoint := range []string{"files", "bucket", "bucket"} {
+		r := call(t, "", "import", "--config", name, "--endpoint", endpoint, "--name", "shop/cart", in)
+		if r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "sent 7 profiles") {
+			t.Fatalf("%s: exit code %d\n%s%s%v", endpoint, r.code, r.stdout, r.stderr, s.Refused())
+		}
+	}
+	objects := s.Objects()
+	if len(objects) != 7 {
+		t.Errorf("%d objects", len(objects))
+	}
+	for key, o := range objects {
+		path := mark.ReplaceAllString(strings.TrimPrefix(key, "env=test/a+b/"), "$1")
+		want, err := os.ReadFile(filepath.Join(files, path))
+		if err != nil || path == key || !bytes.Equal(o.Body, want) {
+			t.Errorf("%s: %d bytes, of the file %d (%v)", key, len(o.Body), len(want), err)
+		}
+		var note struct {
+			From, Until time.Time
+			Labels      map[string]string
+		}
+		if err := json.Unmarshal([]byte(o.Metadata["profpull"]), &note); err != nil {
+			t.Fatalf("%s: %v in %q", key, err, o.Metadata)
+		}
+		if note.Labels["service_name"] != "shop/cart" || note.Labels["note"] != "zwei  Wörter 🎉" || note.Until.Before(note.From) || o.Puts != 2 {
+			t.Errorf("%s: %+v", key, note)
+		}
+	}
+}
+
+// What a bucket refuses is said in the server's words and with a remedy; nothing secret is shown.
+func TestS3Refusals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		change       func(s *s3.Server)
+		says, remedy string
+	}{
+		{"secret", func(s *s3.Server) { s.Secret = "other" }, "HTTP 403: SignatureDoesNotMatch: ", "s3.secret_access_key is not that of"},
+		{"key", func(s *s3.Server) { s.KeyID = "AKOTHER" }, "HTTP 403: InvalidAccessKeyId: ", "check s3.access_key_id"},
+		{"token", func(s *s3.Server) { s.Token = "t" }, "HTTP 400: ExpiredToken: ", "renew access_key_id"},
+		{"region", func(s *s3.Server) { s.Region = "eu-other-2" },
+			"HTTP 400: AuthorizationHeaderMalformed: The authorization header is malformed; the region 'eu-test-1' is wrong; expecting 'eu-other-2' (eu-other-2)", "set s3.region"},
+		{"bucket", func(s *s3.Server) { s.Bucket = "others" }, "HTTP 404: NoSuchBucket: ", "make it, or check url"},
+		{"rights", func(s *s3.Server) { s.ReadOnly = true }, "HTTP 403: AccessDenied: ", "s3:PutObject"},
+		{"clock", func(s *s3.Server) { s.Ahead = 20 * time.Minute }, "HTTP 403: RequestTimeTooSkewed: ", "the clocks of this machine"},
+		{"elsewhere", func(s *s3.Server) {
+			s.Faults.Set(&loop.Fault{Status: http.StatusMovedPermanently, Body: s3.Error("PermanentRedirect", "Please send all future requests to this endpoint.", "<Endpoint>profiles.s3-eu-west-3.amazonaws.com</Endpoint>")})
+		}, "HTTP 301: PermanentRedirect: Please send all future requests to this endpoint. (profiles.s3-eu-west-3.amazonaws.com)", "another region"},
+		{"page", func(s *s3.Server) { s.Faults.Set(&loop.Fault{Status: http.StatusOK, Body: "<html>welcome"}) }, "not the answer of a profile store", ""},
+	} {
+		c := c
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := startS3(t)
+			config := "write: [{name: bucket, url: 's3://profiles', s3: {" + s3Keys(s) + ", session_token: hunter3}}]\n"
+			s.Token = "hunter3"
+			c.change(s)
+			line := verifyLines(t, exitPeer, config)["bucket"]
+			if !strings.Contains(line, c.says) || !strings.Contains(line, c.remedy) || strings.Contains(line, "hunter3") {
+				t.Errorf("expected %q and %q in:\n%s", c.says, c.remedy, line)
+			}
+			if len(s.Objects()) != 0 {
+				t.Errorf("stored %v", s.Objects())
+			}
+		})
+	}
+}
+
+// A bucket that is slow to take is tried again, from the spool of another process as well: no profile
+// is lost, and none is there twice. The bucket is a part of the host here, which a proxy finds.
+func TestS3Outage(t *testing.T) {
+	t.Parallel()
+	s := startS3(t)
+	s.Domain = "s3.eu-test-1.example"
+	s.Faults.Set(&loop.Fault{Status: http.StatusServiceUnavailable, Body: s3.Error("SlowDown", "Please reduce your request rate.", "")})
+	config := strings.Replace(spoolConfig("s3://profiles", t.TempDir(), "fsync: 1m", someTargets(t, 5)...), "write:\n  - ", fmt.Sprintf(`write:
+  - proxy_url: %q
+    s3: {endpoint: "http://%s", path_style: false, region: %s, access_key_id: %s, secret_access_key: %q}
+    `, s.URL(), s.Domain, s.Region, s.KeyID, s.Secret), 1)
+	p := run(t, config, "--drain-timeout", "300ms")
+	p.wait("a queue", func() string {
+		if l := p.metrics().ledger("main"); l.queued < 30 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	p.stop()
+	before := endpointSummary(t, p, "main")
+	if log := p.stderr.String(); !strings.Contains(log, "SlowDown: Please reduce your request rate.") || strings.Contains(log, s.Secret) {
+		t.Errorf("the log:\n%s", tailLines(log, 20))
+	}
+	s.Faults.Set(nil)
+	p = run(t, config)
+	p.emptied()
+	p.stop()
+	after := endpointSummary(t, p, "main")
+	if before["dropped"] != 0 || after["dropped"] != 0 || after["replayed"] != before["queued"] || len(s.Objects()) != after["sent"] {
+		t.Errorf("before %v, after %v, arrived %d, refused %v", before, after, len(s.Objects()), s.Refused())
+	}
+}

@@ -1,0 +1,303 @@
+/* A bucket of S3, or of a server that speaks as it: PUT of one object for each profile, under the
+ * name that it would have as a file.
+ *
+ * A bucket has no way to see that a name is taken, so a checksum of content and labels follows the
+ * name: another profile never replaces one, and one that is sent again replaces itself. There is no
+ * index either: what a line of it would say is metadata of the object.
+ */
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "base/utf8.h"
+#include "http/url.h"
+#include "pprof/gzip.h"
+#include "write/protocols/file_names.h"
+#include "write/protocols/s3.h"
+#include "write/protocols/table.h"
+
+#define SHA256_SIZE 32
+#define SHA256_HEX (2 * SHA256_SIZE)
+/* Hexadecimal digits of the checksum in a name. */
+#define MARK 8
+#define NOTE_HEADER "x-amz-meta-profpull"
+#define NOTE_BYTES_MAX ((size_t)1024 * 1024)
+
+/* ---- metadata -------------------------------------------------------------------------------- */
+
+static void put_escape(uint32_t unit, struct buf *out)
+{
+    buf_printf(out, "\\u%04x", (unsigned)unit);
+}
+
+/* Appends JSON without line breaks as a header carries it unchanged: in ASCII, and without spaces,
+ * of which a signature counts several as one. */
+static void put_ascii(struct sv json, struct buf *out)
+{
+    while (json.n > 0) {
+        uint32_t rune;
+        size_t n = utf8_decode(json, &rune);
+        if (rune >= 0x10000) {
+            put_escape(0xd800 + ((rune - 0x10000) >> 10), out);
+            put_escape(0xdc00 + ((rune - 0x10000) & 0x3ff), out);
+        } else if (rune <= 0x20 || rune >= 0x7f) {
+            put_escape(rune, out);
+        } else {
+            buf_putc(out, (char)rune);
+        }
+        json = sv_skip(json, n > 0 ? n : 1);
+    }
+}
+
+/* s: NULL for a note without labels. */
+static bool put_note(const struct series *s, const struct profile *p, struct buf *out)
+{
+    struct buf json;
+    buf_init(&json, NOTE_BYTES_MAX);
+    buf_clear(out);
+    buf_putc(&json, '{');
+    file_put_times(p, &json);
+    if (s != NULL) {
+        file_put_labels(s, &json);
+    }
+    bool ok = buf_putc(&json, '}');
+    put_ascii((struct sv){json.data, json.len}, out);
+    buf_done(&json);
+    return ok && buf_ok(out);
+}
+
+/* Labels that are too many for a bucket are left out, those that are worth least first. */
+static bool fit_note(struct series *s, const struct profile *p, struct buf *out)
+{
+    bool ok = put_note(s, p, out);
+    while (!ok && buf_too_big(out) && series_drop_least(s)) {
+        ok = put_note(s, p, out);
+    }
+    return ok || (buf_too_big(out) && put_note(NULL, p, out));
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static bool sha256_hex(struct sv v, char out[SHA256_HEX + 1])
+{
+    unsigned char sum[SHA256_SIZE];
+    bool ok = EVP_Digest(v.p, v.n, sum, NULL, EVP_sha256(), NULL) == 1;
+    for (size_t i = 0; ok && i < SHA256_SIZE; i++) {
+        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+    }
+    return ok;
+}
+
+/* The bytes of the object: the profile's, or those of one that is compressed for it. */
+static bool make_body(struct request *r, const struct profile *p, struct sv *ret)
+{
+    struct sv own = {p->data, p->size};
+    *ret = own;
+    if (!file_is_plain(p)) {
+        return true;
+    }
+    struct scratch *s = scratch_new();
+    bool ok = s != NULL && gzip_pack(s, own, &r->packed, &r->packed_size);
+    scratch_free(s);
+    *ret = (struct sv){r->packed, r->packed_size};
+    return ok;
+}
+
+/* What is in the note makes the name differ as well. */
+static bool put_url(struct request *r, const struct request_input *in, const char *content,
+                    const struct buf *note)
+{
+    char service[FILE_PART_MAX + 1];
+    char type[FILE_PART_MAX + 1];
+    char stem[FILE_STEM_SIZE];
+    char mark[SHA256_HEX + 1];
+    struct buf all;
+    buf_init(&all, SHA256_HEX + S3_NOTE_MAX);
+    buf_puts(&all, content);
+    buf_append(&all, note->data, note->len);
+    bool ok = buf_ok(&all) && sha256_hex((struct sv){all.data, all.len}, mark);
+    buf_done(&all);
+    file_path_part(in->series->service, service);
+    file_path_part(in->series->type, type);
+    file_stem(in->series, in->profile, stem);
+    return ok && buf_printf(&r->url, "%s/%s/%s/%s_%.*s.%s", in->endpoint->s3_url, service, type,
+                            stem, MARK, mark, file_extension(in->profile));
+}
+
+/* Sets everything but the body. */
+static bool complete(struct request *r, const struct request_input *in, const char *content,
+                     const struct buf *note)
+{
+    r->method = "PUT";
+    (void)snprintf(r->content_type, sizeof(r->content_type), "application/octet-stream");
+    /* Each text with its NUL. */
+    buf_append(&r->values, content, SHA256_HEX + 1);
+    bool ok = buf_append(&r->values, note->data, note->len) && put_url(r, in, content, note);
+    request_add_own(r, "x-amz-content-sha256", r->values.data);
+    request_add_own(r, NOTE_HEADER, r->values.data + (ok ? SHA256_HEX + 1 : 0));
+    return ok;
+}
+
+static enum request_status s3_build(struct request *r, const struct request_input *in)
+{
+    struct sv body;
+    char content[SHA256_HEX + 1];
+    struct buf note;
+    buf_init(&note, S3_NOTE_MAX);
+    bool ok = fit_note(in->series, in->profile, &note) && make_body(r, in->profile, &body) &&
+              sha256_hex(body, content) && complete(r, in, content, &note);
+    buf_done(&note);
+    return ok ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+#define ADVICE_REGION                                                                              \
+    "the bucket is in another region: set s3.region to the one that the server names (or "         \
+    "s3.endpoint to a server of that region)"
+#define ADVICE_TOKEN                                                                               \
+    "the session token is over or belongs to another key: renew access_key_id, "                   \
+    "secret_access_key and session_token together"
+
+/* What stays wrong until somebody changes something is tried now and then. */
+static const struct {
+    const char *code;
+    const char *advice; /* NULL: it passes by itself */
+    enum answer_class class;
+    enum answer_scope scope;
+} meanings[] = {
+    {"SignatureDoesNotMatch",
+     "s3.secret_access_key is not that of s3.access_key_id, or a proxy changes the request",
+     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"InvalidAccessKeyId",
+     "the server does not know this access key: check s3.access_key_id and s3.endpoint",
+     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"RequestTimeTooSkewed",
+     "the clocks of this machine and of the server differ by more than 15 minutes: set this one",
+     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"AccessDenied",
+     "this access key may not write here: it needs the permission s3:PutObject for the bucket and "
+     "the prefix of url",
+     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"ExpiredToken", ADVICE_TOKEN, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"InvalidToken", ADVICE_TOKEN, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"TokenRefreshRequired", ADVICE_TOKEN, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"NoSuchBucket",
+     "there is no such bucket on this server: make it, or check url, s3.endpoint and s3.path_style",
+     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"AuthorizationHeaderMalformed", ADVICE_REGION, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"PermanentRedirect", ADVICE_REGION, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"TemporaryRedirect", ADVICE_REGION, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"QuotaExceeded", "the bucket is full: raise its quota, or remove old objects", ANSWER_RETRY,
+     ANSWER_OF_ENDPOINT},
+    {"XMinioStorageFull", "the disks of the server are full", ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"SlowDown", NULL, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"ServiceUnavailable", NULL, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    /* On the way to the server something was lost, or another request was in the way. */
+    {"RequestTimeout", NULL, ANSWER_RETRY, ANSWER_OF_PROFILE},
+    {"IncompleteBody", NULL, ANSWER_RETRY, ANSWER_OF_PROFILE},
+    {"OperationAborted", NULL, ANSWER_RETRY, ANSWER_OF_PROFILE},
+    {"XAmzContentSHA256Mismatch", NULL, ANSWER_RETRY_DOUBTFUL, ANSWER_OF_PROFILE},
+};
+
+/* The text of the first element of this name; empty if there is none. */
+static struct sv element(struct sv xml, const char *name)
+{
+    char tag[32];
+    struct sv before;
+    int n = snprintf(tag, sizeof(tag), "<%s>", name);
+    const char *at = xml.n > 0 ? memmem(xml.p, xml.n, tag, (size_t)n) : NULL;
+    struct sv text = at != NULL ? sv_skip(xml, (size_t)(at - xml.p) + (size_t)n) : SV("");
+    return sv_cut(text, '<', &before, &text) ? sv_trim(before) : SV("");
+}
+
+/* Appends text with the entities that every XML has. */
+static void put_unescaped(struct sv v, struct buf *out)
+{
+    static const struct {
+        const char *name;
+        char c;
+    } entities[] = {{"&apos;", '\''}, {"&#39;", '\''}, {"&quot;", '"'}, {"&#34;", '"'},
+                    {"&lt;", '<'},    {"&gt;", '>'},   {"&amp;", '&'}};
+    while (v.n > 0) {
+        size_t n = 1;
+        char c = v.p[0];
+        for (size_t i = 0; c == '&' && i < sizeof(entities) / sizeof(entities[0]); i++) {
+            if (sv_starts_with(v, sv_from(entities[i].name))) {
+                n = strlen(entities[i].name);
+                c = entities[i].c;
+            }
+        }
+        buf_putc(out, c);
+        v = sv_skip(v, n);
+    }
+}
+
+/* <Error><Code>..</Code><Message>..</Message>: of the rest only where the bucket is, because some
+ * of it repeats the request with its credentials. */
+static void s3_read_refusal(const struct answer_input *in, struct reply *r)
+{
+    struct buf text;
+    struct sv code = element(in->body, "Code");
+    struct sv place = element(in->body, "Region");
+    if (code.n == 0) {
+        return;
+    }
+    place = place.n > 0 ? place : element(in->body, "Endpoint");
+    buf_init(&text, ANSWER_BODY_MAX);
+    buf_printf(&text, "%.*s: ", SV_ARG(code));
+    put_unescaped(element(in->body, "Message"), &text);
+    if (place.n > 0) {
+        buf_printf(&text, " (%.*s)", SV_ARG(place));
+    }
+    (void)snprintf(r->own_code, sizeof(r->own_code), "%.*s", SV_ARG(code));
+    (void)snprintf(r->own_text, sizeof(r->own_text), "%s", text.data);
+    r->code = r->own_code;
+    r->message = sv_from(r->own_text);
+    buf_done(&text);
+}
+
+static bool s3_knows(const struct answer_input *in, const struct reply *r, struct answer *a)
+{
+    for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
+        if (strcmp(r->code, meanings[i].code) == 0) {
+            a->class = meanings[i].class;
+            a->scope = meanings[i].scope;
+            a->tries = a->class == ANSWER_RETRY_DOUBTFUL ? ANSWER_TRIES : 0;
+            a->advice = meanings[i].advice;
+            a->delay_ms = a->advice != NULL ? ANSWER_SLOW_MS : 0;
+            return true;
+        }
+    }
+    /* No profile is at fault for a redirect. */
+    if (in->status >= 300 && in->status < 400) {
+        a->class = ANSWER_RETRY;
+        a->scope = ANSWER_OF_ENDPOINT;
+        a->delay_ms = ANSWER_SLOW_MS;
+        a->advice = "redirects are not followed: check s3.endpoint (https instead of http?) and "
+                    "s3.region";
+        return true;
+    }
+    return false;
+}
+
+/* A page that says 200 is longer. */
+static bool s3_accepts(const struct answer_input *in, const struct reply *r)
+{
+    (void)r;
+    return in->body.n == 0;
+}
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
+const struct protocol protocol_s3 = {
+    .config = {.name = "s3", .scheme = "s3", .takes_jfr = true, .is_s3 = true},
+    .labels = {.names = SERIES_NAMES_ALL, .unlimited = true},
+    .build = s3_build,
+    .accepts = s3_accepts,
+    .knows = s3_knows,
+    .read_refusal = s3_read_refusal,
+    .advice_not_found = "this server has no such bucket, or is none of S3: check url, s3.endpoint "
+                        "and s3.path_style",
+};
