@@ -89,9 +89,10 @@ func compareSums(want, got map[string]int64) string {
 	return ""
 }
 
+// Few profiles a second: a slow machine too has the time to merge what the endpoints do not take.
 func outageConfig(targets []*target.Target, write string) string {
 	return `
-global: {scrape_interval: 200ms}
+global: {scrape_interval: 400ms}
 scrape_configs:
   - job_name: outage
     profiles: {process_cpu: {enabled: false}}
@@ -111,8 +112,8 @@ func TestOutageKeepsSums(t *testing.T) {
 		targets = append(targets, newTarget(t, target.Options{Functions: 150, Body: body}))
 	}
 	p := run(t, outageConfig(targets, fmt.Sprintf(`
-  - {name: up, url: %q, queue: {max_bytes: 256KiB}}
-  - {name: down, url: %q, queue: {max_bytes: 256KiB}, retry: {min_backoff: 100ms, max_backoff: 500ms}}
+  - {name: up, url: %q, queue: {max_bytes: 1MiB}}
+  - {name: down, url: %q, queue: {max_bytes: 1MiB}, retry: {min_backoff: 100ms, max_backoff: 500ms}}
 `, up.URL(), down.URL())))
 	waitProfiles(t, up, 30, nil)
 	waitProfiles(t, down, 30, nil)
@@ -124,7 +125,7 @@ func TestOutageKeepsSums(t *testing.T) {
 			t.Fatalf("%s %+v", l.balance(), l)
 		}
 		thinned := m.sum("profpull_write_dropped_profiles_total", "endpoint", "down", "reason", "thinned")
-		if l.merged < 300 || thinned == 0 {
+		if l.merged < 150 || thinned == 0 {
 			return fmt.Sprintf("%.0f merged, %.0f thinned", l.merged, thinned)
 		}
 		return ""

@@ -153,8 +153,12 @@ write: [{url: "http://127.0.0.1:1"}]
 		return resp, string(body), err
 	}
 	p.wait("the server", func() string {
-		if _, _, err := ask(stranger, "/-/healthy", "", ""); err != nil {
+		resp, body, err := ask(stranger, "/-/ready", "", "")
+		if err != nil {
 			return err.Error()
+		}
+		if resp.StatusCode != 200 {
+			return "not ready: " + body
 		}
 		return ""
 	})
