@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* The bytes that have been read from a TCP socket so far; -1 if the kernel does not know. */
+/* The bytes that have been read from a TCP socket so far; -1 if the kernel does not know, or so
+ * much arrives meanwhile that it cannot be said. */
 int64_t wire_received(int fd);
 
 #endif
