@@ -308,7 +308,7 @@ bench-store: $(BUILD)/tests/store-bench ## profiles a second into the store on o
 bench-query: $(BUILD)/tests/query-bench ## how long queries take over an hour of 100 services
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-query.sh
 
-bench-faults: $(BUILD)/profpull ## what faults of the outside cost: silent targets, an outage, little memory
+bench-faults: $(BUILD)/profpull ## what faults of the outside cost: silent targets, an outage, little memory, many reloads
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-faults.sh
 
 coverage: ## line coverage of the unit and end-to-end tests (gcovr)
