@@ -126,6 +126,7 @@ static bool make_base(struct app *app, struct err *err)
     if (!process_metrics(app->metrics)) {
         return err_memory(err);
     }
+    app_use_jobs(app, app->config);
     memory_report(&app->first->memory, app->log, app->metrics);
     app->n_workers = cgroup_cpus("");
     app->workers = worker_pool_new(app->n_workers, err);

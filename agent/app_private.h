@@ -45,4 +45,9 @@ struct app {
     struct app_servers servers;
 };
 
+/* Each job that is or may soon be in force has its metrics shown: in how many configurations it is.
+ */
+void app_use_jobs(struct app *app, const struct config *config);
+void app_release_jobs(struct app *app, const struct config *config);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "agent/app_private.h"
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "config/change.h"
 
 /* A function that a thread's loop runs while another thread waits. */
@@ -40,6 +41,20 @@ static void call_on(struct loop *loop, void (*fn)(void *arg), void *arg)
     pthread_mutex_unlock(&call.lock);
     pthread_cond_destroy(&call.done);
     pthread_mutex_destroy(&call.lock);
+}
+
+void app_use_jobs(struct app *app, const struct config *config)
+{
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        metrics_use(app->metrics, "job", config->jobs[i].name);
+    }
+}
+
+void app_release_jobs(struct app *app, const struct config *config)
+{
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        metrics_release(app->metrics, "job", config->jobs[i].name);
+    }
 }
 
 /* All that one change consists of. */
@@ -160,6 +175,7 @@ static void commit(struct reload *r)
     }
     free(r->kept);
     struct config *former = app->config;
+    app_release_jobs(app, former);
     pthread_mutex_lock(&app->config_lock);
     app->config = config_ref(r->next);
     pthread_mutex_unlock(&app->config_lock);
@@ -194,8 +210,10 @@ bool app_reload(struct app *app, struct config *next, int64_t drain_ms, struct e
         !check_fixed(&r)) {
         return false;
     }
+    app_use_jobs(app, next);
     if (!prepare(&r)) {
         discard(&r);
+        app_release_jobs(app, next);
         return false;
     }
     commit(&r);

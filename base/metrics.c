@@ -1,6 +1,7 @@
 /* Families are in a list, cells in a list of their family, both in order of creation; nothing is
- * removed before the end, so pointers to them stay valid. The registry's lists have a lock and each
- * family's list has another; values are atomic and need neither. */
+ * removed before the end, so pointers to them stay valid; what nobody uses is hidden. The
+ * registry's lists have a lock and each family's list has another; values are atomic and need
+ * neither. */
 #include "base/metrics.h"
 
 #include <math.h>
@@ -21,6 +22,8 @@ struct metric_cell {
     struct metric *family;
     STAILQ_ENTRY(metric_cell) link;
     char *labels;               /* a="b",c="d" as the text format has it; "" without labels */
+    size_t n_first;             /* of them the first label's: a="b" */
+    bool hidden;                /* under the family's lock */
     _Atomic uint64_t value;     /* counter; gauge in two's complement */
     _Atomic double sum;         /* histogram */
     _Atomic uint64_t buckets[]; /* histogram: not cumulative; one more than the family has bounds */
@@ -34,6 +37,12 @@ struct metric {
     struct map *by_key;   /* cells by their label values, each followed by a NUL */
     STAILQ_HEAD(metric_cells, metric_cell) cells;
     struct metric_cell *other; /* for everything beyond the limits; NULL until it is needed */
+    size_t n_hidden;
+};
+
+/* How many say that something exists. */
+struct use {
+    size_t n;
 };
 
 struct collector {
@@ -46,6 +55,8 @@ struct metrics {
     pthread_mutex_t lock; /* guards the lists; taken before a family's */
     STAILQ_HEAD(metric_list, metric) families;
     STAILQ_HEAD(collector_list, collector) collectors;
+    struct map *uses; /* struct use, by the text of the label: job="x" */
+    size_t n_unused;  /* of them those that nobody uses any more */
 };
 
 struct metrics_out {
@@ -60,6 +71,7 @@ struct metrics *metrics_new(void)
         pthread_mutex_init(&m->lock, NULL);
         STAILQ_INIT(&m->families);
         STAILQ_INIT(&m->collectors);
+        m->uses = map_new();
     }
     return m;
 }
@@ -98,6 +110,9 @@ struct metrics *metrics_free(struct metrics *m)
         struct collector *c = STAILQ_FIRST(&m->collectors);
         STAILQ_REMOVE_HEAD(&m->collectors, link);
         free(c);
+    }
+    if (m->uses != NULL) {
+        map_free(m->uses, free);
     }
     pthread_mutex_destroy(&m->lock);
     free(m);
@@ -229,16 +244,18 @@ struct metric_cell *metrics_single(struct metrics *m, enum metric_type type, con
     return metric_only(metrics_family(m, type, name, help, NULL, NULL));
 }
 
-static char *cell_labels(const struct metric *m, const char *const *values)
+static bool set_labels(struct metric_cell *c, const char *const *values)
 {
+    const struct metric *m = c->family;
     struct buf text;
     buf_init(&text, 8 * CELL_KEY_MAX); /* escaping at most triples the values */
     for (size_t i = 0; i < m->n_labels; i++) {
         put_label(&text, i == 0, m->desc.labels[i], values[i]);
+        c->n_first = i == 0 ? text.len : c->n_first;
     }
-    char *labels = buf_take(&text, NULL);
+    c->labels = buf_take(&text, NULL);
     buf_done(&text);
-    return labels;
+    return c->labels != NULL;
 }
 
 /* Makes a cell, under the lock. */
@@ -250,8 +267,7 @@ static struct metric_cell *add_cell(struct metric *m, struct sv key, const char 
         return NULL;
     }
     c->family = m;
-    c->labels = cell_labels(m, values);
-    if (c->labels == NULL || !map_put(m->by_key, key, c, NULL)) {
+    if (!set_labels(c, values) || !map_put(m->by_key, key, c, NULL)) {
         cell_free(c);
         return NULL;
     }
@@ -259,8 +275,9 @@ static struct metric_cell *add_cell(struct metric *m, struct sv key, const char 
     return c;
 }
 
-/* The cell of these label values, under the lock; made if the family then has at most max cells. */
-static struct metric_cell *find_or_add(struct metric *m, const char *const *values, size_t max)
+/* The cell of these label values, under the lock; made if the family then shows at most max cells.
+ */
+static struct metric_cell *find_or_add(struct metric *m, const char *const *values, size_t left)
 {
     struct metric_cell *c = NULL;
     struct buf text;
@@ -271,7 +288,9 @@ static struct metric_cell *find_or_add(struct metric *m, const char *const *valu
     if (buf_ok(&text)) {
         struct sv key = {.p = text.data, .n = text.len};
         c = map_get(m->by_key, key);
-        c = c == NULL && map_count(m->by_key) < max ? add_cell(m, key, values) : c;
+        size_t n = map_count(m->by_key);
+        bool room = n - m->n_hidden + left < METRIC_CELLS_MAX && n + left < METRIC_CELLS_EVER_MAX;
+        c = c == NULL && room ? add_cell(m, key, values) : c;
     }
     buf_done(&text);
     return c;
@@ -284,9 +303,9 @@ struct metric_cell *metric_cell(struct metric *m, const char *const *values)
         return NULL;
     }
     pthread_mutex_lock(&m->lock);
-    struct metric_cell *c = find_or_add(m, values, METRIC_CELLS_MAX - 1);
+    struct metric_cell *c = find_or_add(m, values, 1);
     if (c == NULL && m->other == NULL) {
-        m->other = find_or_add(m, other, METRIC_CELLS_MAX);
+        m->other = find_or_add(m, other, 0);
     }
     c = c == NULL ? m->other : c;
     pthread_mutex_unlock(&m->lock);
@@ -301,6 +320,78 @@ struct metric_cell *metric_cell_of(struct metric *m, const char *value)
 struct metric_cell *metric_only(struct metric *m)
 {
     return m == NULL || m->n_labels > 0 ? NULL : metric_cell(m, NULL);
+}
+
+/* ---- what exists ----------------------------------------------------------------------------- */
+
+/* Under the registry's lock. */
+static void hide_unused(const struct metrics *m, struct metric *family)
+{
+    struct metric_cell *c = NULL;
+    pthread_mutex_lock(&family->lock);
+    family->n_hidden = 0;
+    STAILQ_FOREACH(c, &family->cells, link)
+    {
+        const struct use *use = map_get(m->uses, (struct sv){c->labels, c->n_first});
+        c->hidden = use != NULL && use->n == 0 && c != family->other;
+        family->n_hidden += c->hidden;
+    }
+    pthread_mutex_unlock(&family->lock);
+}
+
+static struct use *make_use(struct metrics *m, struct sv key)
+{
+    struct use *use = calloc(1, sizeof(*use));
+    if (use == NULL || !map_put(m->uses, key, use, NULL)) {
+        free(use);
+        return NULL;
+    }
+    m->n_unused++;
+    return use;
+}
+
+/* Under the registry's lock. */
+static void count_use(struct metrics *m, struct sv key, bool more)
+{
+    struct use *use = map_get(m->uses, key);
+    use = use == NULL && more ? make_use(m, key) : use;
+    if (use == NULL || (!more && use->n == 0)) {
+        return;
+    }
+    bool was = use->n > 0;
+    use->n = more ? use->n + 1 : use->n - 1;
+    if (was == (use->n > 0)) {
+        return;
+    }
+    m->n_unused = was ? m->n_unused + 1 : m->n_unused - 1;
+    struct metric *family = NULL;
+    STAILQ_FOREACH(family, &m->families, link)
+    {
+        hide_unused(m, family);
+    }
+}
+
+static void change_use(struct metrics *m, const char *label, const char *value, bool more)
+{
+    struct buf key;
+    buf_init(&key, CELL_KEY_MAX);
+    put_label(&key, true, label, value);
+    if (m != NULL && m->uses != NULL && buf_ok(&key)) {
+        pthread_mutex_lock(&m->lock);
+        count_use(m, (struct sv){key.data, key.len}, more);
+        pthread_mutex_unlock(&m->lock);
+    }
+    buf_done(&key);
+}
+
+void metrics_use(struct metrics *m, const char *label, const char *value)
+{
+    change_use(m, label, value, true);
+}
+
+void metrics_release(struct metrics *m, const char *label, const char *value)
+{
+    change_use(m, label, value, false);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -392,11 +483,16 @@ static void render_family(struct metric *m, struct buf *out)
 {
     pthread_mutex_lock(&m->lock);
     const struct metric_cell *c = NULL;
-    if (!STAILQ_EMPTY(&m->cells)) {
-        put_family(out, m->desc.name, m->desc.help, m->desc.type);
-    }
+    bool any = false;
     STAILQ_FOREACH(c, &m->cells, link)
     {
+        if (c->hidden) {
+            continue;
+        }
+        if (!any) {
+            put_family(out, m->desc.name, m->desc.help, m->desc.type);
+        }
+        any = true;
         render_cell(c, out);
     }
     pthread_mutex_unlock(&m->lock);
@@ -453,6 +549,9 @@ bool metrics_render(struct metrics *m, struct buf *out)
     struct metric *family = NULL;
     STAILQ_FOREACH(family, &m->families, link)
     {
+        if (m->n_unused > 0) {
+            hide_unused(m, family); /* those that were made since */
+        }
         render_family(family, out);
     }
     pthread_mutex_unlock(&m->lock);

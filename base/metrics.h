@@ -3,8 +3,9 @@
  * The registry belongs to the program. Families are registered at start; any thread may make cells
  * (one for each combination of label values) at any time, and they live as long as the registry. An
  * update of a cell is one relaxed atomic operation. Label values must come from the configuration
- * or a fixed set, never from pods: a family has at most METRIC_CELLS_MAX cells, and all further
- * combinations share one whose label values are "other".
+ * or a fixed set, never from pods: a family shows at most METRIC_CELLS_MAX cells, and all further
+ * combinations share one whose label values are "other". What is named in a configuration may be
+ * gone from the next one: metrics_use() and metrics_release() hide its cells meanwhile.
  *
  * Numbers that must be consistent with each other (a ledger) are rendered by a collector, a
  * callback that takes a snapshot of its own.
@@ -20,6 +21,8 @@
 
 #define METRIC_LABELS_MAX 4
 #define METRIC_CELLS_MAX 512
+/* With those that are hidden. */
+#define METRIC_CELLS_EVER_MAX (8 * METRIC_CELLS_MAX)
 
 struct metrics;
 struct metric;
@@ -55,6 +58,13 @@ struct metric_cell *metric_cell(struct metric *m, const char *const *values);
 struct metric_cell *metric_cell_of(struct metric *m, const char *value);
 /* For a family without labels. */
 struct metric_cell *metric_only(struct metric *m);
+
+/* Says that something with this name exists, from now on until metrics_release() of it: as often as
+ * it was said. Without anybody, all cells whose first label has this name and value are hidden;
+ * they still count, and show it when they are seen again. Cells of values that nobody ever used are
+ * shown. If memory runs out, nothing is hidden. Any thread. */
+void metrics_use(struct metrics *m, const char *label, const char *value);
+void metrics_release(struct metrics *m, const char *label, const char *value);
 
 void metric_add(struct metric_cell *c, uint64_t n);
 void metric_inc(struct metric_cell *c);

@@ -116,6 +116,7 @@ struct destination *destination_new(struct writer *w, const struct config *owner
     rng_seed_random(&d->rng);
     boundary_new(&d->boundary, &d->rng);
     report_init(&d->report, w->options.log, w->options.metrics, name);
+    metrics_use(w->options.metrics, "endpoint", name);
     atomic_init(&d->flushed, false);
     atomic_init(&d->leave_ms, INT64_MAX);
     d->sample_labels = sample_labels_new(w->options.metrics, name);
@@ -171,6 +172,7 @@ struct destination *destination_free(struct destination *d)
     sample_labels_free(d->sample_labels);
     config_unref(d->owner);
     config_unref(d->wanted_owner);
+    metrics_release(d->options->metrics, "endpoint", d->name);
     free(d->name);
     free(d);
     return NULL;

@@ -184,6 +184,75 @@ static void has_a_limit_of_cells(void **state)
     metrics_free(m);
 }
 
+/* Names come and go with configurations. */
+static void shows_what_exists(void **state)
+{
+    (void)state;
+    static const char head[] = "# HELP profpull_scrapes_total Scrapes by job and result.\n"
+                               "# TYPE profpull_scrapes_total counter\n";
+    struct metrics *m = metrics_new();
+    struct metric *s = metrics_register(m, &scrapes);
+    struct metric_cell *kept = metric_cell(s, (const char *const[]){"kept", "ok"});
+    struct metric_cell *gone = metric_cell(s, (const char *const[]){"a\"b", "ok"});
+    char with_both[512];
+    (void)snprintf(with_both, sizeof(with_both), "%s%s%s", head,
+                   "profpull_scrapes_total{job=\"kept\",result=\"ok\"} 1\n",
+                   "profpull_scrapes_total{job=\"a\\\"b\",result=\"ok\"} 1\n");
+    char with_one[512];
+    (void)snprintf(with_one, sizeof(with_one), "%s%s", head,
+                   "profpull_scrapes_total{job=\"kept\",result=\"ok\"} 1\n");
+    metric_inc(kept);
+    metrics_use(m, "job", "a\"b");
+    metrics_use(m, "job", "a\"b");
+    metrics_release(m, "job", "a\"b");
+    metrics_release(m, "result", "ok");
+    metrics_release(m, "job", "kept");
+    metric_inc(gone);
+    check_page(m, with_both);
+
+    metrics_release(m, "job", "a\"b");
+    check_page(m, with_one);
+    metric_inc(metric_cell(s, (const char *const[]){"a\"b", "late"}));
+    check_page(m, with_one);
+    metrics_release(m, "job", "a\"b");
+    check_page(m, with_one);
+
+    metrics_use(m, "job", "a\"b");
+    metrics_use(m, "job", "kept");
+    metrics_release(m, "job", "kept");
+    metric_inc(gone);
+    char only_gone[512];
+    (void)snprintf(only_gone, sizeof(only_gone), "%s%s%s", head,
+                   "profpull_scrapes_total{job=\"a\\\"b\",result=\"ok\"} 2\n",
+                   "profpull_scrapes_total{job=\"a\\\"b\",result=\"late\"} 1\n");
+    check_page(m, only_gone);
+    metrics_release(m, "job", "a\"b");
+    check_page(m, "");
+    metrics_free(m);
+}
+
+/* Those that are hidden take nobody's place, as long as memory is not without bounds. */
+static void names_that_change_do_not_fill_it(void **state)
+{
+    (void)state;
+    struct metrics *m = metrics_new();
+    struct metric *s = metrics_register(m, &scrapes);
+    struct metric_cell *other = NULL;
+    for (int i = 0; i < METRIC_CELLS_EVER_MAX + 2; i++) {
+        char job[16];
+        (void)snprintf(job, sizeof(job), "job-%d", i);
+        metrics_use(m, "job", job);
+        struct metric_cell *c = metric_cell(s, (const char *const[]){job, "ok"});
+        other = c;
+        metrics_release(m, "job", job);
+    }
+    metrics_use(m, "job", "job-1");
+    metrics_use(m, "job", "job-4000");
+    CHECK_INT(count_lines(m), 3 + 2, "two, other, HELP and TYPE");
+    assert_ptr_equal(metric_cell(s, (const char *const[]){"other", "other"}), other);
+    metrics_free(m);
+}
+
 static void endless_values_share_a_cell(void **state)
 {
     (void)state;
@@ -310,6 +379,8 @@ int main(void)
         cmocka_unit_test(same_name_same_family),
         cmocka_unit_test(ignores_null),
         cmocka_unit_test(has_a_limit_of_cells),
+        cmocka_unit_test(shows_what_exists),
+        cmocka_unit_test(names_that_change_do_not_fill_it),
         cmocka_unit_test(endless_values_share_a_cell),
         cmocka_unit_test(runs_collectors),
         cmocka_unit_test(prints_large_numbers),
