@@ -140,12 +140,16 @@ static void count(struct reload *r, bool ok)
     }
 }
 
-static void log_lines(struct log *log, const char *lines)
+/* In the form that `profpull check` has for them. */
+static void log_lines(struct log *log, struct sv lines, bool errors)
 {
-    struct sv rest = sv_from(lines);
     struct sv line;
-    while (sv_cut(rest, '\n', &line, &rest)) {
-        log_error(log, "error in the configuration", LOG_SV("err", line));
+    while (sv_cut(lines, '\n', &line, &lines)) {
+        if (errors) {
+            log_error(log, "error in the configuration", LOG_SV("err", line));
+        } else {
+            log_warn(log, "warning in the configuration", LOG_SV("warning", line));
+        }
     }
 }
 
@@ -155,7 +159,7 @@ static void fail(struct reload *r, const struct occasion *why, const char *text)
     struct log *log = app_log(r->options.app);
     bool known = r->failure != NULL && strcmp(r->failure, text) == 0;
     if (!known || why->asked) {
-        log_lines(log, text);
+        log_lines(log, sv_from(text), true);
         log_error(log, "the configuration was not loaded; the former one stays in force",
                   LOG_STR("trigger", why->trigger), LOG_STR("config", r->options.flags.file));
         count(r, false);
@@ -189,14 +193,14 @@ static void succeed(struct reload *r, const struct occasion *why, bool changed)
     config_unref(config);
 }
 
-static void log_warnings(const struct reload *r, const struct config_errors *warnings)
+static void log_warnings(struct log *log, const struct config_errors *warnings)
 {
-    for (size_t i = 0; i < config_errors_count(warnings); i++) {
-        const struct config_error *w = config_errors_at(warnings, i);
-        log_warn(app_log(r->options.app), "in the configuration", LOG_STR("file", w->pos.file),
-                 LOG_INT("line", w->pos.line), LOG_INT("column", w->pos.column),
-                 LOG_STR("path", w->path), LOG_STR("warning", w->message));
+    struct buf lines;
+    buf_init(&lines, TEXT_MAX);
+    if (config_errors_format(warnings, &lines)) {
+        log_lines(log, (struct sv){lines.data, lines.len}, false);
     }
+    buf_done(&lines);
 }
 
 static bool apply(struct reload *r, struct config *next, const struct occasion *why,
@@ -214,7 +218,7 @@ static bool apply(struct reload *r, struct config *next, const struct occasion *
     }
     succeed(r, why, changed);
     if (changed) {
-        log_warnings(r, warnings);
+        log_warnings(app_log(r->options.app), warnings);
     }
     buf_puts(text, changed ? "the configuration was loaded\n" : "the configuration is the same\n");
     return true;

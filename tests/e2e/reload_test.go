@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"profpull.test/e2e/fakes/configmap"
 	"profpull.test/e2e/fakes/kube"
 	"profpull.test/e2e/fakes/pprof"
 	"profpull.test/e2e/fakes/pyroscope"
@@ -59,10 +60,9 @@ func reloadConfig(kubeconfig, sink string, changed int, value string) string {
     scrape_interval: 1s
     profiles:
       process_cpu: {enabled: false}
-      memory: {enabled: false}
       mutex: {enabled: false}
       block: {enabled: false}
-      goroutine: {enabled: true}
+      goroutine: {enabled: false}
     kubernetes_sd_configs:
       - role: pod
         kubeconfig_file: %q
@@ -100,7 +100,8 @@ func TestReloadOfOneJob(t *testing.T) {
 		}
 	}
 	p.wait("a scrape of each job", allScraped(nil))
-	before, successes := p.metrics(), map[string]int64{}
+	const interval = time.Second
+	before, due, successes := p.metrics(), phases(p, interval), map[string]int64{}
 	for _, s := range p.scrapes("") {
 		successes[s.Job] = s.Successes
 	}
@@ -110,12 +111,16 @@ func TestReloadOfOneJob(t *testing.T) {
 	replaceFile(t, p.config, reloadConfig(kubeconfig, server.URL(), 5, "two"))
 	p.wait("the new label", func() string {
 		for _, s := range p.scrapes("") {
+			if s.Successes < successes[s.Job] {
+				t.Fatalf("%s: %d scrapes are known of %d", s.Job, s.Successes, successes[s.Job])
+			}
 			if s.Labels["version"] == "two" && s.Job == "job-5" {
 				return ""
 			}
 		}
 		return "no scrape has it"
 	})
+	samePhases(t, due, phases(p, interval), interval)
 	p.wait("another scrape of each job", allScraped(successes))
 	stats := cluster.Stats()
 	if stats.Lists != lists+1 || !strings.Contains(stats.Queries[len(stats.Queries)-1], "pod-5") {
@@ -126,6 +131,14 @@ func TestReloadOfOneJob(t *testing.T) {
 	if n := m.sum("profpull_relabel_targets_total"); n != groups+1 {
 		t.Errorf("%v label sets relabelled, expected one more than %v", n, groups)
 	}
+	for _, same := range [][]string{
+		{"profpull_http_connections_total", "client", "scrape", "kind", "new"},
+		{"profpull_delta_total", "result", "first"},
+	} {
+		if was, is := before.sum(same[0], same[1:]...), m.sum(same[0], same[1:]...); was != is || was == 0 {
+			t.Errorf("%v: %v, expected %v", same, is, was)
+		}
+	}
 	for _, s := range p.scrapes("") {
 		if s.Failures != 0 {
 			t.Errorf("%s: %d failures", s.Job, s.Failures)
@@ -135,9 +148,10 @@ func TestReloadOfOneJob(t *testing.T) {
 		t.Errorf("%v reloads, expected one", n)
 	}
 
-	// A job without its source loses its target, and only it.
+	// A job without its source loses its target, and only it. What is gone has no metrics.
 	text := reloadConfig(kubeconfig, server.URL(), 5, "two")
-	replaceFile(t, p.config, strings.Replace(text, "job_name: job-3\n", "job_name: other\n", 1))
+	replaceFile(t, p.config, strings.Replace(text, "job_name: job-3\n",
+		"job_name: other\n    scrape_timeout: 9s\n", 1))
 	p.wait("another name", func() string {
 		var jobs []string
 		for _, s := range p.scrapes("") {
@@ -149,6 +163,14 @@ func TestReloadOfOneJob(t *testing.T) {
 		}
 		return ""
 	})
+	for _, s := range p.metrics() {
+		if s.labels["job"] == "job-3" {
+			t.Errorf("%s%v is there after the job has gone", s.name, s.labels)
+		}
+	}
+	if warning := `msg="warning in the configuration" warning="` + p.config + ":"; !strings.Contains(p.stderr.String(), warning) {
+		t.Errorf("expected in the log: %s", warning)
+	}
 	if n := cluster.Stats().Lists; n != lists+2 {
 		t.Errorf("%d lists, expected %d", n, lists+2)
 	}
@@ -174,6 +196,17 @@ func phases(p *program, interval time.Duration) map[string]time.Duration {
 		}
 	}
 	return found
+}
+
+// samePhases compares what phases has returned.
+func samePhases(t *testing.T, before, after map[string]time.Duration, interval time.Duration) {
+	t.Helper()
+	for url, phase := range before {
+		moved := (after[url] - phase + interval) % interval
+		if _, there := after[url]; !there || (moved > interval/10 && moved < interval-interval/10) {
+			t.Errorf("%s was due at %v of its interval, and is at %v", url, phase, after[url])
+		}
+	}
 }
 
 // Many configurations in a row, good and bad ones by turns: targets that are not concerned keep
@@ -213,10 +246,7 @@ scrape_configs:
 		return ""
 	})
 	before := phases(p, interval)
-	rounds, warm := 300, 100
-	if os.Getenv("E2E_LONG") == "1" {
-		rounds = 12000
-	}
+	const rounds, warm = 300, 100
 	var rss int64
 	var n [2]int // good and bad ones
 	const answers = 4
@@ -227,7 +257,9 @@ scrape_configs:
 			more, want = "unknown_key: 1\n", http.StatusInternalServerError
 		}
 		writeVolume(t, volume, strconv.Itoa(i), name, config(i, more))
-		os.RemoveAll(filepath.Join(volume, "..version-"+strconv.Itoa(i-1)))
+		if err := configmap.Remove(volume, strconv.Itoa(i-1)); err != nil {
+			t.Fatal(err)
+		}
 		status, text := p.reload()
 		if status != want || (want != http.StatusOK && !strings.Contains(text, "unknown_key")) {
 			t.Fatalf("reload %d: %d %s", i, status, text)
@@ -242,19 +274,7 @@ scrape_configs:
 	if grown > 8<<20 && !instrumented(t) {
 		t.Errorf("resident memory grew by %d bytes", grown)
 	}
-	after := phases(p, interval)
-	for url, phase := range before {
-		moved := after[url] - phase
-		if moved < 0 {
-			moved = -moved
-		}
-		if moved > interval/2 {
-			moved = interval - moved
-		}
-		if _, there := after[url]; !there || moved > interval/10 {
-			t.Errorf("%s was due at %v of its interval, and is at %v", url, phase, after[url])
-		}
-	}
+	samePhases(t, before, phases(p, interval), interval)
 	m := p.metrics()
 	good, bad := m.sum("profpull_config_reloads_total", "result", "success"), m.sum("profpull_config_reloads_total", "result", "failure")
 	if good != float64(n[0]) || bad != float64(n[1]) {
@@ -299,28 +319,11 @@ func checkGrowth(t *testing.T, server *pyroscope.Server, g *growingHeap) {
 	}
 }
 
-// A volume of a ConfigMap: the files are links through "..data", which is what changes.
+// A volume of a ConfigMap gets another version.
 func writeVolume(t *testing.T, directory, version, name, text string) {
 	t.Helper()
-	data := filepath.Join(directory, "..version-"+version)
-	if err := os.Mkdir(data, 0o755); err != nil {
+	if err := configmap.Write(directory, version, name, text); err != nil {
 		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(directory, "..data")
-	if err := os.Symlink(filepath.Base(data), link+"_tmp"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(link+"_tmp", link); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(directory, name)
-	if _, err := os.Lstat(file); err != nil {
-		if err := os.Symlink(filepath.Join("..data", name), file); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -468,6 +471,14 @@ scrape_configs:
 	load(first)
 	n := len(one.Profiles())
 	waitProfiles(t, one, n+1, nil)
+	p.wait("the end of an endpoint", func() string {
+		for _, s := range p.metrics() {
+			if s.labels["endpoint"] == "two" {
+				return fmt.Sprint(s)
+			}
+		}
+		return ""
+	})
 	for _, s := range p.scrapes("") {
 		if s.Failures != 0 {
 			t.Errorf("%s: %d failures", s.URL, s.Failures)
