@@ -163,14 +163,15 @@ func TestReloadOfOneJob(t *testing.T) {
 		}
 		return ""
 	})
-	for _, s := range p.metrics() {
-		if s.labels["job"] == "job-3" {
-			t.Errorf("%s%v is there after the job has gone", s.name, s.labels)
+	warning := `msg="warning in the configuration" warning="` + p.config + ":"
+	p.wait("the end of the change", func() string {
+		for _, s := range p.metrics() {
+			if s.labels["job"] == "job-3" {
+				return fmt.Sprintf("%s%v is there after the job has gone", s.name, s.labels)
+			}
 		}
-	}
-	if warning := `msg="warning in the configuration" warning="` + p.config + ":"; !strings.Contains(p.stderr.String(), warning) {
-		t.Errorf("expected in the log: %s", warning)
-	}
+		return missingIn(p.stderr.String(), warning)
+	})
 	if n := cluster.Stats().Lists; n != lists+2 {
 		t.Errorf("%d lists, expected %d", n, lists+2)
 	}

@@ -442,6 +442,90 @@ func TestReplicasShareTargets(t *testing.T) {
 	targets.checkOverlaps(t)
 }
 
+// A configuration that is loaded while replicas share the targets changes nothing of who has which:
+// also those of the others are known by the new rules when they are taken over.
+func TestReloadWhileSharing(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	const n = 40
+	targets := newFarm(t, n)
+	handover := "1500ms"
+	if instrumented(t) {
+		handover = "10s"
+	}
+	f := newFleet(t, targets, "2s", "1s", handover)
+	both := []string{"p-0", "p-1"}
+	for _, name := range both {
+		f.start(name)
+	}
+	f.ready(both...)
+	f.endpoints(both...)
+	before := f.shares(n, both...)
+	load := func(name, old, with string, want int) string {
+		t.Helper()
+		p := f.replicas[name]
+		replaceFile(t, p.config, allowLoopback(strings.Replace(f.config(name), old, with, 1)))
+		status, text := p.reload()
+		if status != want {
+			t.Fatalf("%s: %d %s", name, status, text)
+		}
+		return text
+	}
+	// versions waits until all that a replica has is made by the new rules.
+	versions := func(name string, least int, version string) {
+		t.Helper()
+		p := f.replicas[name]
+		p.wait("the new rules at "+name, func() string {
+			scrapes := p.scrapes("")
+			for _, s := range scrapes {
+				if s.Labels["version"] != version {
+					return fmt.Sprintf("%s has %q", s.URL, s.Labels["version"])
+				}
+			}
+			if len(scrapes) < least {
+				return fmt.Sprintf("%d of %d", len(scrapes), least)
+			}
+			return ""
+		})
+	}
+	for _, name := range both {
+		load(name, "target_label: pod}", "target_label: pod}\n      - {target_label: version, replacement: two}", http.StatusOK)
+	}
+	after := map[string]map[string]bool{}
+	for _, name := range both {
+		versions(name, len(before[name]), "two")
+		after[name] = f.owned(name)
+		if more, less := contains(before[name], after[name]), contains(after[name], before[name]); more+less != "" {
+			t.Errorf("%s has other targets than before: %s%s", name, more, less)
+		}
+	}
+	seen := targets.visited()
+	wait(t, "scrapes after the change", func() string {
+		if got := targets.visited(); got < seen+2*n {
+			return fmt.Sprint(got)
+		}
+		return ""
+	})
+	for _, name := range both {
+		for _, s := range f.replicas[name].scrapes("") {
+			if s.Failures != 0 {
+				t.Errorf("%s: %d failures, the last one: %s", s.URL, s.Failures, s.LastError)
+			}
+		}
+	}
+	text := load("p-0", "service: profpull", "service: other", http.StatusInternalServerError)
+	if !strings.Contains(text, "sharding: cannot change") {
+		t.Errorf("another Service: %s", text)
+	}
+
+	f.replicas["p-1"].stop()
+	f.endpoints("p-0")
+	f.shares(n, "p-0")
+	versions("p-0", n, "two")
+	f.replicas["p-0"].stop()
+	targets.checkOverlaps(t)
+}
+
 // Who shares the targets is not known: nothing is scraped, not even what the configuration lists, and
 // the replica is not ready; then it is. A replica that has been cut off from the API server for longer
 // than isolation_timeout scrapes nothing until it is back.

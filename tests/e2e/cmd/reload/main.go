@@ -147,7 +147,7 @@ var counted = []struct{ name, label, value, words string }{
 	{"profpull_scrapes_total", "result", "failed", "scrapes that failed"},
 	{"profpull_scrapes_total", "result", "skipped", "ticks that were skipped"},
 	{"profpull_http_connections_total", "kind", "new", "connections to targets that were made"},
-	{"profpull_delta_total", "result", "first", "baselines that began anew"},
+	{"profpull_delta_total", "result", "first", "baselines that were lost"},
 	{"profpull_write_dropped_profiles_total", "", "", "profiles that were dropped"},
 	{"profpull_write_refused_profiles_total", "", "", "deltas that found no room"},
 }
