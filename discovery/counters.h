@@ -45,6 +45,9 @@ enum discovery_target_skip {
     TARGET_SKIP_COUNT
 };
 
+/* Of an answer of an API server. */
+enum discovery_encoding { ENCODING_PROTOBUF, ENCODING_JSON, ENCODING_COUNT };
+
 /* Reads of Secrets and ConfigMaps. */
 enum discovery_content_read { CONTENT_READ_OK, CONTENT_READ_FAILED, CONTENT_READ_COUNT };
 
@@ -56,6 +59,7 @@ struct discovery_counters {
     struct metric_cell *file_refreshes[REFRESH_COUNT];
     struct metric_cell *http_refreshes[REFRESH_COUNT];
     struct metric_cell *events[EVENT_COUNT];
+    struct metric_cell *answers[ENCODING_COUNT];
     struct metric_cell *skips[SKIP_COUNT];
     struct metric_cell *target_skips[TARGET_SKIP_COUNT];
     struct metric_cell *exec_runs[EXEC_RUN_COUNT];

@@ -2,9 +2,10 @@
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_API_STATUS_H
 #define PROFPULL_DISCOVERY_KUBERNETES_API_STATUS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "discovery/kubernetes/schema.h"
 
 /* Longer messages are cut. */
 #define API_STATUS_MESSAGE_MAX 512
@@ -18,11 +19,25 @@ struct api_status {
     char message[API_STATUS_MESSAGE_MAX];
 };
 
+/* What is read of a Status object. */
+struct kube_status {
+    struct sv message;
+    struct sv reason;
+    struct schema_list causes;        /* struct kube_cause */
+    struct schema_number retry_after; /* seconds */
+    struct schema_number code;
+};
+struct kube_cause {
+    void *next;
+    struct sv reason;
+};
+extern const struct schema_row api_status_rows[]; /* of a kube_status */
+
 /* No status at all. */
 void api_status_clear(struct api_status *s);
-/* Reads a Status object; of anything else, the members that it has. */
-void api_status_read(const json_t *object, struct api_status *ret);
-/* Reads the body of an answer other than 200; text that is not a Status becomes the message. */
-void api_status_parse(const char *body, size_t len, struct api_status *ret);
+void api_status_set(const struct kube_status *status, struct api_status *ret);
+/* Reads the body of an answer other than 200, in the encoding that it says it has; one that is not
+ * a Status becomes the message if it is text. */
+void api_status_parse(struct sv body, bool is_protobuf, struct api_status *ret);
 
 #endif

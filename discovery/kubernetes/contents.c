@@ -159,7 +159,7 @@ static bool take(const struct object *o, const struct http_response *response, s
     }
     if (response->status != 200) {
         struct api_status status;
-        api_status_parse(response->body->data, response->body->len, &status);
+        api_status_parse((struct sv){response->body->data, response->body->len}, false, &status);
         return err_set(err, ERR_REFUSED, "the API server answered %ld%s%s", response->status,
                        status.message[0] == '\0' ? "" : ": ", status.message);
     }

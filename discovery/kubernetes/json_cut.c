@@ -83,7 +83,7 @@ static bool choosing(const struct json_cut *c)
 /* Whether the member of this name (without its quotes) is kept; if it is, next_members is set. */
 static bool is_kept(struct json_cut *c, struct sv name)
 {
-    for (const struct json_keep *k = c->members_at[c->depth]; k->name != NULL; k++) {
+    for (const struct schema_row *k = c->members_at[c->depth]; k->name != NULL; k++) {
         if (name.n > 0 && name.p[0] == k->name[0] && sv_eq_str(name, k->name)) {
             c->next_members = k->members;
             return true;
@@ -119,7 +119,7 @@ static void open_container(struct json_cut *c, const char *data, size_t *run, si
         return;
     }
     bool in_array = c->depth == 1 || (c->objects >> (c->depth - 2) & 1) == 0;
-    const struct json_keep *outer = c->members_at[c->depth - 1];
+    const struct schema_row *outer = c->members_at[c->depth - 1];
     c->members_at[c->depth] = in_array || outer == NULL ? outer : c->next_members;
     c->next_members = NULL;
     uint64_t bit = UINT64_C(1) << (c->depth - 1);

@@ -3,7 +3,9 @@
  * Follows only strings, escapes and nesting; whether the value is valid is up to the parser. A
  * value beyond its limits is not kept, but its end is found all the same, so that what follows is
  * not lost. Members that are not needed are dropped on the way, which spares the parser most of a
- * pod, and whatever later versions of Kubernetes add to it. Plain memory, one owner.
+ * pod, and whatever later versions of Kubernetes add to it: of an object with a table of rows
+ * (schema.h) those that no row names, while an array passes the table on to its elements. A name
+ * that is written with escapes is never dropped. Plain memory, one owner.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_JSON_CUT_H
 #define PROFPULL_DISCOVERY_KUBERNETES_JSON_CUT_H
@@ -15,19 +17,13 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "discovery/counters.h"
+#include "discovery/kubernetes/schema.h"
 
 /* Names are followed to this depth; nothing is dropped further in. */
 #define JSON_CUT_NAMES_DEPTH 64
 
-/* The longest name that json_keep can have. */
+/* The longest name of a row. */
 #define JSON_CUT_NAME_MAX 32
-
-/* A member to keep. Of an object whose members are listed, all others are dropped; an array passes
- * the list on to its elements. A name that is written with escapes is never dropped. */
-struct json_keep {
-    const char *name;                /* NULL ends the list */
-    const struct json_keep *members; /* of the value, if it is an object; NULL keeps all of it */
-};
 
 struct json_cut {
     /* Readable: the text of the value, or why it has none: SKIP_TOO_LARGE, _TOO_DEEP, _MEMORY, or
@@ -39,15 +35,15 @@ struct json_cut {
     size_t max; /* bytes of the value as received, dropped ones included */
     unsigned depth_max;
     bool newline_ends; /* a raw line break in a string, never valid, ends the value as broken */
-    const struct json_keep *members; /* of the value; NULL keeps all of it */
+    const struct schema_row *members; /* of the value; NULL keeps all of it */
     /* Private. */
     int state;
     size_t depth;
     uint64_t objects;
     /* The members to keep of the object at each depth, or of the objects in an array; at depth 0,
      * of the value itself. */
-    const struct json_keep *members_at[JSON_CUT_NAMES_DEPTH + 1];
-    const struct json_keep *next_members; /* of the value of the last name that was kept */
+    const struct schema_row *members_at[JSON_CUT_NAMES_DEPTH + 1];
+    const struct schema_row *next_members; /* of the value of the last name that was kept */
     size_t omit_depth;
     char name[JSON_CUT_NAME_MAX + 2];
     size_t name_len;

@@ -37,7 +37,7 @@ enum stream_state {
 struct json_stream {
     struct json_stream_options options;
     struct json_cut cut;
-    struct json_keep event[3]; /* the members of an event */
+    struct schema_row event[3]; /* the members of an event */
     enum stream_state state;
     bool items_seen;
 };
@@ -51,7 +51,7 @@ struct json_stream *json_stream_new(const struct json_stream_options *options)
     s->options = *options;
     json_cut_init(&s->cut, options->object_max, options->depth_max);
     s->event[0].name = "type";
-    s->event[1] = (struct json_keep){.name = "object", .members = options->members};
+    s->event[1] = (struct schema_row){.name = "object", .members = options->members};
     json_stream_begin(s, JSON_STREAM_OBJECTS);
     return s;
 }

@@ -27,7 +27,7 @@ enum json_stream_form { JSON_STREAM_OBJECTS, JSON_STREAM_LIST };
 struct json_stream_options {
     size_t object_max; /* bytes of one object */
     unsigned depth_max;
-    const struct json_keep *members; /* that are needed of an object; NULL: all */
+    const struct schema_row *members; /* that are needed of an object; NULL: all */
     /* One object (of a watch: one event); borrowed. */
     void (*on_object)(void *arg, const json_t *object);
     /* The member "metadata" of a list; borrowed. */

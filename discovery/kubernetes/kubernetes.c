@@ -131,14 +131,16 @@ static void count_left_out(struct kubernetes *k, const struct object_id *id)
 /* ---- pods of other replicas ------------------------------------------------------------------ */
 
 /* Whether another replica has the pod; and its key, 0 if it has none. */
-static bool is_foreign(const struct kubernetes *k, const json_t *object, uint64_t *ret_key)
+static bool is_foreign(const struct kubernetes *k, const struct kube_object *object,
+                       uint64_t *ret_key)
 {
     *ret_key = 0;
     const struct discovery_sharing *sharing = k->options.sharing;
     if (sharing == NULL) {
         return false;
     }
-    const char *ip = pod_ip(object);
+    char text[OBJECT_IP_MAX];
+    const char *ip = pod_ip(object, text);
     *ret_key = ip == NULL ? 0 : sharing->key(sharing->arg, ip);
     return *ret_key != 0 && !sharing->is_assigned(sharing->arg, *ret_key);
 }
@@ -187,7 +189,7 @@ void kubernetes_reassign(struct kubernetes *k, int64_t within_ms)
 /* ---- the role's own objects ------------------------------------------------------------------ */
 
 static enum store_result put_primary(struct part *p, const struct object_id *id,
-                                     const json_t *object)
+                                     const struct kube_object *object)
 {
     struct kubernetes *k = p->k;
     uint64_t key;
@@ -211,21 +213,21 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
 /* ---- joined objects -------------------------------------------------------------------------- */
 
 /* The family of a dual-stack service whose slices are used: its first one. */
-static char first_family(const json_t *service)
+static char first_family(const struct kube_service *service)
 {
-    const json_t *spec = json_object_get(service, "spec");
-    struct sv policy = object_string(spec, "ipFamilyPolicy");
-    if (!sv_eq_str(policy, "PreferDualStack") && !sv_eq_str(policy, "RequireDualStack")) {
+    struct sv policy = service->family_policy;
+    const struct schema_text *first = service->families.first;
+    if (first == NULL ||
+        (!sv_eq_str(policy, "PreferDualStack") && !sv_eq_str(policy, "RequireDualStack"))) {
         return 0;
     }
-    struct sv family = object_text(json_array_get(json_object_get(spec, "ipFamilies"), 0));
-    return sv_eq_str(family, "IPv4") ? '4' : sv_eq_str(family, "IPv6") ? '6' : (char)0;
+    return sv_eq_str(first->text, "IPv4") ? '4' : sv_eq_str(first->text, "IPv6") ? '6' : (char)0;
 }
 
-static enum object_status read_fact(struct kubernetes *k, const json_t *object,
+static enum object_status read_fact(struct kubernetes *k, const struct kube_object *object,
                                     struct join_fact *fact)
 {
-    const json_t *metadata = json_object_get(object, "metadata");
+    const struct kube_metadata *metadata = &object->metadata;
     struct maker m;
     if (fact->kind == JOIN_POD) {
         fact->pods = &k->targets;
@@ -240,12 +242,13 @@ static enum object_status read_fact(struct kubernetes *k, const json_t *object,
     } else {
         maker_set_metadata(&m, metadata, fact->kind == JOIN_NODE ? "node" : "service");
     }
-    fact->family = fact->kind == JOIN_SERVICE ? first_family(object) : (char)0;
+    fact->family = fact->kind == JOIN_SERVICE ? first_family(&object->service) : (char)0;
     maker_share(&m);
     return maker_done(&m);
 }
 
-static enum store_result put_fact(struct part *p, const struct object_id *id, const json_t *object)
+static enum store_result put_fact(struct part *p, const struct object_id *id,
+                                  const struct kube_object *object)
 {
     struct kubernetes *k = p->k;
     struct join_fact fact = {.kind = p->kind};
@@ -310,7 +313,7 @@ static void check_unreported(struct kubernetes *k)
 }
 
 static enum store_result kubernetes_on_object(void *arg, const struct object_id *id,
-                                              const json_t *object)
+                                              const struct kube_object *object)
 {
     struct part *p = arg;
     enum store_result result;
@@ -537,7 +540,7 @@ static bool init_join(struct kubernetes *k)
 static bool init_parts(struct kubernetes *k)
 {
     const struct kube_resource *const joined[JOIN_KINDS] = {
-        [JOIN_NODE] = &kube_nodes.resource,
+        [JOIN_NODE] = &kube_node_metadata,
         [JOIN_NAMESPACE] = &kube_namespaces,
         [JOIN_SERVICE] = &kube_services.resource,
         [JOIN_POD] = &kube_pods.resource,

@@ -7,32 +7,34 @@
 
 #include "base/ascii.h"
 
-static const struct json_keep owner_keep[] = {
-    {"kind", NULL}, {"name", NULL}, {"controller", NULL}, {NULL, NULL}};
+_Static_assert(OBJECT_IP_MAX == INET6_ADDRSTRLEN, "the longest address");
 
-const struct json_keep object_keep_metadata[] = {{"name", NULL},
-                                                 {"namespace", NULL},
-                                                 {"uid", NULL},
-                                                 {"labels", NULL},
-                                                 {"annotations", NULL},
-                                                 {"resourceVersion", NULL},
-                                                 {"ownerReferences", owner_keep},
-                                                 {NULL, NULL}};
+static const struct schema_row owner_rows[] = {
+    SCHEMA_MEMBER("kind", 1, TEXT, struct kube_owner, kind),
+    SCHEMA_MEMBER("name", 3, TEXT, struct kube_owner, name),
+    SCHEMA_MEMBER("controller", 6, FLAG, struct kube_owner, controller),
+    SCHEMA_END,
+};
+
+const struct schema_row object_metadata_rows[] = {
+    SCHEMA_MEMBER("name", 1, TEXT, struct kube_object, metadata.name),
+    SCHEMA_MEMBER("namespace", 3, TEXT, struct kube_object, metadata.namespace),
+    SCHEMA_MEMBER("uid", 5, TEXT, struct kube_object, metadata.uid),
+    SCHEMA_MEMBER("resourceVersion", 6, TEXT, struct kube_object, metadata.version),
+    SCHEMA_MEMBER("labels", 11, PAIRS, struct kube_object, metadata.labels),
+    SCHEMA_MEMBER("annotations", 12, PAIRS, struct kube_object, metadata.annotations),
+    SCHEMA_LIST_OF("ownerReferences", 13, struct kube_owner, owner_rows, struct kube_object,
+                   metadata.owners),
+    SCHEMA_END,
+};
+
+const struct schema_row object_condition_rows[] = {
+    SCHEMA_MEMBER("type", 1, TEXT, struct kube_condition, type),
+    SCHEMA_MEMBER("status", 2, TEXT, struct kube_condition, status),
+    SCHEMA_END,
+};
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-struct sv object_text(const json_t *string)
-{
-    if (!json_is_string(string)) {
-        return SV("");
-    }
-    return (struct sv){.p = json_string_value(string), .n = json_string_length(string)};
-}
-
-struct sv object_string(const json_t *object, const char *name)
-{
-    return object_text(json_object_get(object, name));
-}
 
 bool object_is_name(struct sv v, size_t max)
 {
@@ -45,24 +47,23 @@ bool object_is_name(struct sv v, size_t max)
     return v.n > 0 && v.n <= max;
 }
 
-bool object_identify(const json_t *object, const char *kind, bool namespaced, struct object_id *ret)
+bool object_identify(const struct kube_object *object, const char *kind, bool namespaced,
+                     struct object_id *ret)
 {
     /* The items of a list have no kind. */
-    const json_t *given = json_object_get(object, "kind");
-    if (given != NULL && (!json_is_string(given) || strcmp(json_string_value(given), kind) != 0)) {
+    if (object->kind.n > 0 && !sv_eq_str(object->kind, kind)) {
         return false;
     }
-    const json_t *metadata = json_object_get(object, "metadata");
+    const struct kube_metadata *metadata = &object->metadata;
     struct object_id id = {
-        .namespace = namespaced ? object_string(metadata, "namespace") : SV(""),
-        .name = object_string(metadata, "name"),
+        .namespace = namespaced ? metadata->namespace : SV(""),
+        .name = metadata->name,
     };
     if ((namespaced && !object_is_name(id.namespace, OBJECT_NAMESPACE_MAX)) ||
         !object_is_name(id.name, OBJECT_NAME_MAX)) {
         return false;
     }
-    struct sv uid = object_string(metadata, "uid");
-    id.uid = uid.n == 0 ? 0 : hash_bytes(uid.p, uid.n, 0);
+    id.uid = metadata->uid.n == 0 ? 0 : hash_bytes(metadata->uid.p, metadata->uid.n, 0);
     *ret = id;
     return true;
 }
@@ -77,10 +78,23 @@ struct sv object_key(const struct object_id *id, char out[OBJECT_KEY_MAX])
 bool object_is_ip(struct sv text)
 {
     struct in6_addr address;
+    char copy[OBJECT_IP_MAX];
     /* An IP address has no NUL in it; inet_pton() would not see what follows one. */
-    return text.n > 0 && memchr(text.p, '\0', text.n) == NULL &&
-           (inet_pton(AF_INET6, text.p, &address) == 1 ||
-            inet_pton(AF_INET, text.p, &address) == 1);
+    if (text.n == 0 || text.n >= sizeof(copy) || memchr(text.p, '\0', text.n) != NULL) {
+        return false;
+    }
+    memcpy(copy, text.p, text.n);
+    copy[text.n] = '\0';
+    return inet_pton(AF_INET6, copy, &address) == 1 || inet_pton(AF_INET, copy, &address) == 1;
+}
+
+struct sv object_pair(const struct schema_list *pairs, struct sv name)
+{
+    struct sv value = SV("");
+    for (const struct schema_pair *p = pairs->first; p != NULL; p = p->next) {
+        value = sv_eq(p->name, name) ? p->value : value;
+    }
+    return value;
 }
 
 void object_sanitize(struct sv name, struct buf *out)
@@ -197,13 +211,6 @@ void maker_set_number(struct maker *m, const char *name, unsigned value)
     maker_set_text(m, name, text);
 }
 
-void maker_set_strings(struct maker *m, const json_t *object, const struct maker_member *list)
-{
-    for (; list->label != NULL; list++) {
-        maker_set(m, sv_from(list->label), object_string(object, list->member));
-    }
-}
-
 /* The text of a buffer, as far as it fit. */
 static struct sv view(struct maker *m, const struct buf *b)
 {
@@ -221,44 +228,33 @@ void maker_set_named(struct maker *m, const struct buf *name, struct sv value)
     maker_set(m, view(m, name), value);
 }
 
+/* A pair of a list, and its place there. */
 struct member {
-    struct sv name;
-    struct sv value;
+    const struct schema_pair *pair;
+    size_t at;
 };
 
 static int compare_members(const void *a, const void *b)
 {
-    return sv_cmp(((const struct member *)a)->name, ((const struct member *)b)->name);
+    const struct member *x = a;
+    const struct member *y = b;
+    int order = sv_cmp(x->pair->name, y->pair->name);
+    return order != 0 ? order : x->at < y->at ? -1 : 1;
 }
 
-/* The *ret_n string members of an object, sorted by name; the caller frees the array. NULL with
- * *ret_n 0 if there are none, NULL with *ret_n > 0 if out of memory. */
-static struct member *sorted_members(const json_t *object, size_t *ret_n)
+/* The n pairs of a list, sorted by name: of two names that sanitising makes equal the one that
+ * sorts last wins. The caller frees the array; NULL if out of memory. */
+static struct member *sorted_members(const struct schema_list *pairs, size_t n)
 {
-    *ret_n = 0;
-    size_t size = json_object_size(object);
-    if (size == 0) {
-        return NULL;
+    struct member *members = calloc(n, sizeof(*members));
+    size_t i = 0;
+    for (const struct schema_pair *p = pairs->first; p != NULL && members != NULL; p = p->next) {
+        members[i] = (struct member){.pair = p, .at = i};
+        i++;
     }
-    struct member *members = calloc(size, sizeof(*members));
-    if (members == NULL) {
-        *ret_n = size;
-        return NULL;
+    if (members != NULL) {
+        qsort(members, n, sizeof(*members), compare_members);
     }
-    size_t n = 0;
-    for (void *it = json_object_iter((json_t *)(uintptr_t)object); it != NULL;
-         it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
-        const json_t *v = json_object_iter_value(it);
-        if (json_is_string(v)) {
-            members[n] = (struct member){
-                .name = {.p = json_object_iter_key(it), .n = json_object_iter_key_len(it)},
-                .value = object_text(v),
-            };
-            n++;
-        }
-    }
-    qsort(members, n, sizeof(*members), compare_members);
-    *ret_n = n;
     return members;
 }
 
@@ -276,43 +272,60 @@ static void set_member(struct maker *m, const char *prefix, struct sv member, st
     }
 }
 
-void maker_set_members(struct maker *m, const json_t *object, const char *prefix,
-                       const char *present)
+static void set_pair(struct maker *m, const struct schema_pair *p, const char *prefix,
+                     const char *present, struct buf *name)
 {
-    size_t n;
-    struct member *members = sorted_members(object, &n);
-    if (members == NULL) {
-        m->no_memory |= n > 0;
-        return;
+    set_member(m, prefix, p->name, p->value, name);
+    set_member(m, present, p->name, SV("true"), name);
+}
+
+void maker_set_pairs(struct maker *m, const struct schema_list *pairs, const char *prefix,
+                     const char *present)
+{
+    size_t n = 0;
+    bool sorted = true;
+    for (const struct schema_pair *p = pairs->first; p != NULL; p = p->next) {
+        const struct schema_pair *next = p->next;
+        sorted = sorted && (next == NULL || sv_cmp(p->name, next->name) <= 0);
+        n++;
     }
     struct buf name;
     buf_init(&name, LABELS_BYTES_MAX);
-    for (size_t i = 0; i < n && labels_builder_ok(m->b); i++) {
-        set_member(m, prefix, members[i].name, members[i].value, &name);
-        set_member(m, present, members[i].name, SV("true"), &name);
+    /* API servers sort them. */
+    struct member *members = sorted ? NULL : sorted_members(pairs, n);
+    m->no_memory |= !sorted && members == NULL;
+    for (size_t i = 0; members != NULL && i < n && labels_builder_ok(m->b); i++) {
+        set_pair(m, members[i].pair, prefix, present, &name);
+    }
+    for (const struct schema_pair *p = sorted ? pairs->first : NULL;
+         p != NULL && labels_builder_ok(m->b); p = p->next) {
+        set_pair(m, p, prefix, present, &name);
     }
     buf_done(&name);
     free(members);
 }
 
-void maker_set_annotations(struct maker *m, const json_t *metadata, const char *kind)
+void maker_set_annotations(struct maker *m, const struct kube_metadata *metadata, const char *kind)
 {
-    static const char *const sorts[][2] = {{"labels", "label"}, {"annotations", "annotation"}};
+    const struct {
+        const struct schema_list *pairs;
+        const char *sort;
+    } all[] = {{&metadata->labels, "label"}, {&metadata->annotations, "annotation"}};
     for (size_t i = 0; i < 2; i++) {
         char prefix[64];
         char present[64];
-        snprintf(prefix, sizeof(prefix), META "%s_%s", kind, sorts[i][1]);
-        snprintf(present, sizeof(present), META "%s_%spresent", kind, sorts[i][1]);
-        maker_set_members(m, json_object_get(metadata, sorts[i][0]), prefix, present);
+        snprintf(prefix, sizeof(prefix), META "%s_%s", kind, all[i].sort);
+        snprintf(present, sizeof(present), META "%s_%spresent", kind, all[i].sort);
+        maker_set_pairs(m, all[i].pairs, prefix, present);
     }
 }
 
-void maker_set_metadata(struct maker *m, const json_t *metadata, const char *kind)
+void maker_set_metadata(struct maker *m, const struct kube_metadata *metadata, const char *kind)
 {
     char name[64];
-    maker_set(m, SV(META "namespace"), object_string(metadata, "namespace"));
+    maker_set(m, SV(META "namespace"), metadata->namespace);
     snprintf(name, sizeof(name), META "%s_name", kind);
-    maker_set(m, sv_from(name), object_string(metadata, "name"));
+    maker_set(m, sv_from(name), metadata->name);
     maker_set_annotations(m, metadata, kind);
 }
 
@@ -331,12 +344,11 @@ void maker_set_address(struct maker *m, struct sv host, unsigned port)
     buf_done(&address);
 }
 
-unsigned maker_port(struct maker *m, const json_t *number)
+unsigned maker_port(struct maker *m, struct schema_number number)
 {
-    json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
-    bool good = n >= 1 && n <= 65535;
+    bool good = number.value >= 1 && number.value <= 65535;
     m->out->bad_ports += !good && m->status == OBJECT_OK ? 1 : 0;
-    return good ? (unsigned)n : 0;
+    return good ? (unsigned)number.value : 0;
 }
 
 bool maker_check_ip(struct maker *m, bool usable)

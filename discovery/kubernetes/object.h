@@ -7,15 +7,14 @@
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_OBJECT_H
 #define PROFPULL_DISCOVERY_KUBERNETES_OBJECT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/labels.h"
 #include "base/str.h"
-#include "discovery/kubernetes/json_cut.h"
 #include "discovery/kubernetes/label_filter.h"
+#include "discovery/kubernetes/types.h"
 
 #define META "__meta_kubernetes_"
 
@@ -38,25 +37,34 @@ struct object_id {
     uint64_t uid; /* a hash of it; 0 if it has none */
 };
 
-/* False if the object is of another kind than `kind` ("Pod"), or if its names are missing or
- * impossible. */
-bool object_identify(const json_t *object, const char *kind, bool namespaced,
+/* False if the object says to be of another kind than `kind` ("Pod"), or if its names are missing
+ * or impossible. */
+bool object_identify(const struct kube_object *object, const char *kind, bool namespaced,
                      struct object_id *ret);
-/* For lists of struct json_keep: the members that object_identify(), the watch and
- * maker_set_metadata() need of any object, and those of a Status, which takes an object's place
- * when a watch fails. */
-#define OBJECT_KEEP                                                                                \
-    {"kind", NULL}, {"metadata", object_keep_metadata}, {"code", NULL}, {"reason", NULL},          \
-        {"message", NULL},                                                                         \
+/* The first rows of every table: what object_identify(), the watch and maker_set_metadata() need of
+ * any object, and the members of a Status, which takes an object's place when a watch fails. */
+#define OBJECT_ROWS                                                                                \
+    SCHEMA_MEMBER("kind", 0, TEXT, struct kube_object, kind),                                      \
+        SCHEMA_PART_OF("metadata", 1, object_metadata_rows), {.name = "code"}, {.name = "reason"}, \
+        {.name = "message"},                                                                       \
     {                                                                                              \
-        "details", NULL                                                                            \
+        .name = "details"                                                                          \
     }
-extern const struct json_keep object_keep_metadata[];
+extern const struct schema_row object_metadata_rows[];
+/* Tables that several kinds of objects have in common. */
+extern const struct schema_row object_condition_rows[]; /* of a kube_condition */
+#define OBJECT_REFERENCE_ROWS(type)                                                                \
+    SCHEMA_MEMBER("kind", 1, TEXT, type, target.kind),                                             \
+        SCHEMA_MEMBER("namespace", 2, TEXT, type, target.namespace),                               \
+        SCHEMA_MEMBER("name", 3, TEXT, type, target.name)
 
 /* Writes "namespace/name", or "name" for an object in no namespace. */
 struct sv object_key(const struct object_id *id, char out[OBJECT_KEY_MAX]);
 /* A little wider than DNS names: safe in a path and in a log. */
 bool object_is_name(struct sv v, size_t max);
+
+/* An IP address as text, with NUL. */
+#define OBJECT_IP_MAX 46
 
 enum object_status {
     OBJECT_OK,
@@ -74,8 +82,9 @@ struct object_targets {
     bool keep_shared;
     bool without_ip; /* of a pod: targets for its ports even without an address, which lack one */
     struct label_filter *filter; /* the labels to build; NULL: all. Referenced */
-    const char *ip; /* of a pod: status.podIP, into the object; NULL if none (no targets then) */
-    uint64_t key;   /* by which the owner of ip is found, set by the caller; 0: not shared */
+    const char *ip; /* of a pod: status.podIP, in ip_text; NULL if none (no targets then) */
+    char ip_text[OBJECT_IP_MAX];
+    uint64_t key; /* by which the owner of ip is found, set by the caller; 0: not shared */
     /* What was left out. */
     size_t bad_ip;           /* addresses that are not IP addresses */
     size_t bad_ports;        /* ports that are not numbers of 1-65535 */
@@ -90,10 +99,9 @@ void object_targets_done(struct object_targets *t);
 /* A hash of label sets in their order, on top of another hash. */
 uint64_t object_hash_labels(struct labels *const *at, size_t n, uint64_t hash);
 
-/* A view of a JSON string, of a string member; empty if it is something else. */
-struct sv object_text(const json_t *string);
-struct sv object_string(const json_t *object, const char *name);
 bool object_is_ip(struct sv text);
+/* The value of a name in a list of pairs; "" if it has none. */
+struct sv object_pair(const struct schema_list *pairs, struct sv name);
 
 /* Appends a name with every character outside of [a-zA-Z0-9_] as one underscore (Prometheus'
  * SanitizeLabelName), a character of several bytes too. */
@@ -123,24 +131,17 @@ void maker_set_number(struct maker *m, const char *name, unsigned value);
 /* Sets a label of the text in a buffer, which may have failed. */
 void maker_set_buf(struct maker *m, const char *name, const struct buf *value);
 void maker_set_named(struct maker *m, const struct buf *name, struct sv value);
-/* The labels and the string members that they take their values from; `label` NULL ends the list.
- */
-struct maker_member {
-    const char *label;
-    const char *member;
-};
-void maker_set_strings(struct maker *m, const json_t *object, const struct maker_member *list);
-/* For each string member sets <prefix>_<name> = value and <present>_<name> = "true". */
-void maker_set_members(struct maker *m, const json_t *object, const char *prefix,
-                       const char *present);
+/* For each pair sets <prefix>_<name> = value and <present>_<name> = "true". */
+void maker_set_pairs(struct maker *m, const struct schema_list *pairs, const char *prefix,
+                     const char *present);
 /* Sets META<kind>_label_*, _labelpresent_*, _annotation_* and _annotationpresent_*. */
-void maker_set_annotations(struct maker *m, const json_t *metadata, const char *kind);
+void maker_set_annotations(struct maker *m, const struct kube_metadata *metadata, const char *kind);
 /* The same, and META<kind>_name and META"namespace". */
-void maker_set_metadata(struct maker *m, const json_t *metadata, const char *kind);
+void maker_set_metadata(struct maker *m, const struct kube_metadata *metadata, const char *kind);
 /* __address__ of a host, which is bracketed if it has colons; port 0: none. */
 void maker_set_address(struct maker *m, struct sv host, unsigned port);
 /* A port of 1-65535; else 0, counted as bad. */
-unsigned maker_port(struct maker *m, const json_t *number);
+unsigned maker_port(struct maker *m, struct schema_number number);
 /* Whether an address is usable; if not it is counted as bad. */
 bool maker_check_ip(struct maker *m, bool usable);
 /* Ends what all targets share. */

@@ -30,29 +30,25 @@ struct peer_set {
 /* A missing condition has the value that the API documents: ready true, terminating false. With
  * publishNotReadyAddresses the API server reports all as ready, terminating ones too: these are
  * excluded here. */
-static bool is_member(const json_t *endpoint)
+static bool is_member(const struct kube_endpoint *endpoint)
 {
-    const json_t *conditions = json_object_get(endpoint, "conditions");
-    return !json_is_false(json_object_get(conditions, "ready")) &&
-           !json_is_true(json_object_get(conditions, "terminating"));
+    return endpoint->ready != FLAG_FALSE && endpoint->terminating != FLAG_TRUE;
 }
 
-static struct sv name_of(const json_t *endpoint)
+static struct sv name_of(const struct kube_endpoint *endpoint)
 {
-    const json_t *target = json_object_get(endpoint, "targetRef");
-    if (sv_eq_str(object_string(target, "kind"), "Pod") && object_string(target, "name").n > 0) {
-        return object_string(target, "name");
+    const struct kube_reference *target = &endpoint->target;
+    if (sv_eq_str(target->kind, "Pod") && target->name.n > 0) {
+        return target->name;
     }
-    struct sv hostname = object_string(endpoint, "hostname");
-    return hostname.n > 0 ? hostname
-                          : object_text(json_array_get(json_object_get(endpoint, "addresses"), 0));
+    const struct schema_text *address = endpoint->addresses.first;
+    return endpoint->hostname.n > 0 ? endpoint->hostname : address == NULL ? SV("") : address->text;
 }
 
-static bool has_address(const json_t *endpoint, const char *ip)
+static bool has_address(const struct kube_endpoint *endpoint, const char *ip)
 {
-    const json_t *addresses = json_object_get(endpoint, "addresses");
-    for (size_t i = 0; ip[0] != '\0' && i < json_array_size(addresses); i++) {
-        if (sv_eq_str(object_text(json_array_get(addresses, i)), ip)) {
+    for (const struct schema_text *t = endpoint->addresses.first; t != NULL; t = t->next) {
+        if (ip[0] != '\0' && sv_eq_str(t->text, ip)) {
             return true;
         }
     }
@@ -69,7 +65,8 @@ static void slice_free(void *p)
 }
 
 /* NULL if out of memory. */
-static struct slice *slice_new(const struct peer_set_options *options, const json_t *endpoints)
+static struct slice *slice_new(const struct peer_set_options *options,
+                               const struct schema_list *endpoints)
 {
     struct slice *slice = calloc(1, sizeof(*slice));
     if (slice == NULL) {
@@ -77,8 +74,8 @@ static struct slice *slice_new(const struct peer_set_options *options, const jso
     }
     buf_init(&slice->names, OBJECT_BYTES_MAX);
     slice->self = SIZE_MAX;
-    for (size_t i = 0; i < json_array_size(endpoints); i++) {
-        const json_t *endpoint = json_array_get(endpoints, i);
+    for (const struct kube_endpoint *endpoint = endpoints->first; endpoint != NULL;
+         endpoint = endpoint->next) {
         struct sv name = name_of(endpoint);
         if (!is_member(endpoint) || name.n == 0 || name.n > OBJECT_NAME_MAX ||
             memchr(name.p, '\0', name.n) != NULL) {
@@ -121,11 +118,11 @@ struct peer_set *peer_set_free(struct peer_set *s)
     return NULL;
 }
 
-bool peer_set_put(struct peer_set *s, const struct object_id *id, const json_t *slice)
+bool peer_set_put(struct peer_set *s, const struct object_id *id, const struct kube_slice *slice)
 {
     char key[OBJECT_KEY_MAX];
     void *old = NULL;
-    struct slice *made = slice_new(&s->options, json_object_get(slice, "endpoints"));
+    struct slice *made = slice_new(&s->options, &slice->endpoints);
     if (made == NULL || !map_put(s->slices, object_key(id, key), made, &old)) {
         slice_free(made);
         return false;
@@ -251,12 +248,12 @@ static bool report(struct peers *p)
 }
 
 static enum store_result peers_on_object(void *arg, const struct object_id *id,
-                                         const json_t *object)
+                                         const struct kube_object *object)
 {
     struct peers *p = arg;
     if (object == NULL) {
         peer_set_remove(p->set, id);
-    } else if (!peer_set_put(p->set, id, object)) {
+    } else if (!peer_set_put(p->set, id, &object->slice)) {
         return STORE_NO_MEMORY;
     }
     return p->listing || report(p) ? STORE_CHANGED : STORE_NO_MEMORY;

@@ -29,7 +29,7 @@ struct peer_set_options {
 struct peer_set *peer_set_new(const struct peer_set_options *options); /* NULL if out of memory */
 struct peer_set *peer_set_free(struct peer_set *s); /* accepts NULL, returns NULL */
 /* The current state of a slice. False if out of memory: nothing has changed. */
-bool peer_set_put(struct peer_set *s, const struct object_id *id, const json_t *slice);
+bool peer_set_put(struct peer_set *s, const struct object_id *id, const struct kube_slice *slice);
 void peer_set_remove(struct peer_set *s, const struct object_id *id);
 /* A list begins: slices that are not put before it ends are removed then. */
 void peer_set_list_begin(struct peer_set *s);

@@ -96,7 +96,8 @@ static void reflector_on_list_end(void *arg)
     if (first) {
         r->synced = true;
         log_info(r->env->log, "kubernetes: listed, watching", LOG_RESOURCE(r), LOG_SERVER(r),
-                 LOG_NAMESPACE(r), LOG_INT("objects", r->listed));
+                 LOG_NAMESPACE(r), LOG_INT("objects", r->listed),
+                 LOG_STR("encoding", watch_is_protobuf(r->machine) ? "protobuf" : "json"));
     }
     for (struct reflector_listener *l = r->listeners; l != NULL; l = l->next) {
         if (l->state == LISTENER_CALLED) {
@@ -112,7 +113,8 @@ static void reflector_on_list_end(void *arg)
     }
 }
 
-static bool reflector_on_object(void *arg, enum discovery_event event, const json_t *object)
+static bool reflector_on_object(void *arg, enum discovery_event event,
+                                const struct kube_object *object)
 {
     struct reflector *r = arg;
     struct object_id id;
@@ -210,6 +212,11 @@ static void log_lost(struct reflector *r, enum watch_result result, int64_t retr
         r->no_stream = *err; /* logged after the list: perhaps the permission is missing */
         return;
     }
+    if (result == WATCH_NO_PROTOBUF) {
+        log_info(r->env->log, "kubernetes: the API server sends no protobuf, asking it for JSON",
+                 LOG_SERVER(r), LOG_RESOURCE(r), LOG_NAMESPACE(r), LOG_ERR(err));
+        return;
+    }
     r->problem = problem;
     if (result == WATCH_FORBIDDEN) {
         log_forbidden(r, err);
@@ -240,11 +247,17 @@ static void log_found(struct reflector *r)
 
 /* ---- what has not been read ------------------------------------------------------------------ */
 
+/* An expired version, or a stream or an encoding that the server does not have, is followed by
+ * another request at once. */
+static bool is_answered(enum watch_result result)
+{
+    return result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED || result == WATCH_NO_PROTOBUF;
+}
+
 static void note_failure(struct reflector *r, enum watch_result result)
 {
     const char *how = watch_result_name(result);
-    /* An expired version, or a stream that is not supported, is followed by a list at once. */
-    if (result != WATCH_EXPIRED && result != WATCH_UNSUPPORTED && r->lost != how) {
+    if (!is_answered(result) && r->lost != how) {
         r->missing = result;
         r->lost = how;
         report_progress(r);
@@ -345,7 +358,7 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
     } else {
         log_lost(r, result, watch_next_at(r->machine) - now_ms, &err);
         note_failure(r, result);
-        report_reachable(r, result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED);
+        report_reachable(r, is_answered(result));
     }
     loop_timer_at(r->timer, watch_next_at(r->machine));
 }
@@ -353,10 +366,11 @@ static void end_request(struct reflector *r, const struct watch_outcome *outcome
 static bool reflector_on_head(void *arg, long status, const char *content_type)
 {
     struct reflector *r = arg;
-    (void)content_type;
     r->accepted = status == 200;
-    watch_head(r->machine, status);
+    watch_head(r->machine, status, content_type);
     if (r->accepted) {
+        bool is_protobuf = watch_is_protobuf(r->machine);
+        metric_inc(r->env->counters->answers[is_protobuf ? ENCODING_PROTOBUF : ENCODING_JSON]);
         note_answer(r);
         report_reachable(r, true);
     }
@@ -391,7 +405,7 @@ static void reflector_on_done(void *arg, const struct http_response *response)
 
 static struct http_transfer *send_request(struct reflector *r, const struct watch_request *request)
 {
-    static const struct http_header accept = {.name = "Accept", .value = "application/json"};
+    const struct http_header accept = {.name = "Accept", .value = request->accept};
     struct buf url;
     buf_init(&url, URL_MAX);
     buf_printf(&url, "%s%s%s", r->path, request->query[0] == '\0' ? "" : "?", request->query);
@@ -603,8 +617,9 @@ static struct reflector *reflector_new(const struct reflector_env *env,
         .selectors = r->selectors == NULL ? "" : r->selectors,
         .object_max = OBJECT_BYTES_MAX,
         .depth_max = OBJECT_DEPTH_MAX,
-        .members = r->options.resource->members,
+        .rows = r->options.resource->rows,
         .kind = r->options.resource->kind,
+        .metadata_only = r->options.resource->metadata_only,
         .progress_ms = env->list_progress_ms,
     });
     bool named = r->namespace != NULL || options->namespace == NULL;

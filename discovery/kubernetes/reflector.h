@@ -31,7 +31,8 @@ struct reflector_listener {
     void (*list_end)(void *arg);
     /* The current state of an object; NULL: it was deleted. On STORE_NO_MEMORY the object comes
      * again later. */
-    enum store_result (*object)(void *arg, const struct object_id *id, const json_t *object);
+    enum store_result (*object)(void *arg, const struct object_id *id,
+                                const struct kube_object *object);
     /* The API server has accepted a request, or a request has failed: whether the known state is
      * current. Called repeatedly. May be NULL. */
     void (*reachable)(void *arg, bool reachable);

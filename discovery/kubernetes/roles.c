@@ -14,7 +14,21 @@ const struct kube_role *kube_role(enum config_role role)
     return roles[role];
 }
 
-static const struct json_keep namespace_keep[] = {OBJECT_KEEP, {NULL, NULL}};
+static const struct schema_row metadata_rows[] = {OBJECT_ROWS, SCHEMA_END};
 
 const struct kube_resource kube_namespaces = {
-    .plural = "namespaces", .group = "", .kind = "Namespace", .members = namespace_keep};
+    .group = "",
+    .plural = "namespaces",
+    .kind = "Namespace",
+    .rows = metadata_rows,
+    .metadata_only = true,
+};
+
+const struct kube_resource kube_node_metadata = {
+    .role = ROLE_NODE,
+    .group = "",
+    .plural = "nodes",
+    .kind = "Node",
+    .rows = metadata_rows,
+    .metadata_only = true,
+};

@@ -18,7 +18,8 @@ struct kube_resource {
     const char *plural;
     const char *kind;
     bool namespaced;
-    const struct json_keep *members; /* that are needed of an object */
+    const struct schema_row *rows; /* the members that are read */
+    bool metadata_only;            /* no others: the server is asked to send no more */
 };
 
 /* The namespace of the object that a target refers to, unless the reference has none. The join
@@ -38,8 +39,8 @@ struct kube_join_labels {
 
 /* Fills *ret (cleared first) from an object; the builder is scratch. On anything but OBJECT_OK
  * there are no targets; *ret has counts and ip all the same. */
-typedef enum object_status kube_read(const json_t *object, struct labels_builder *builder,
-                                     struct object_targets *ret);
+typedef enum object_status kube_read(const struct kube_object *object,
+                                     struct labels_builder *builder, struct object_targets *ret);
 
 struct kube_role {
     struct kube_resource resource;
@@ -59,8 +60,9 @@ extern const struct kube_role kube_nodes;
 extern const struct kube_role kube_ingresses;
 /* Only joined to other objects. */
 extern const struct kube_resource kube_namespaces;
+extern const struct kube_resource kube_node_metadata;
 
-/* The address of a pod, into the pod; NULL if it has none that is an IP address. */
-const char *pod_ip(const json_t *pod);
+/* Copies the address of a pod, NUL-terminated; NULL if it has none that is an IP address. */
+const char *pod_ip(const struct kube_object *pod, char out[OBJECT_IP_MAX]);
 
 #endif

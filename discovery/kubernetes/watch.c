@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "discovery/kubernetes/watch_private.h"
 #include "http/url.h"
@@ -26,6 +27,7 @@ const char *watch_result_name(enum watch_result result)
         [WATCH_UNAUTHORIZED] = "unauthorized",
         [WATCH_UNREACHABLE] = "unreachable",
         [WATCH_UNSUPPORTED] = "unsupported",
+        [WATCH_NO_PROTOBUF] = "no_protobuf",
         [WATCH_FAILED] = "failed",
     };
     return names[result];
@@ -47,23 +49,15 @@ struct watch *watch_new(const struct watch_options *options)
     buf_init(&w->page_continue, WATCH_CONTINUE_MAX);
     buf_init(&w->query, QUERY_MAX);
     buf_init(&w->body, BODY_MAX);
-    w->stream = json_stream_new(&(struct json_stream_options){
-        .object_max = options->object_max,
-        .depth_max = options->depth_max,
-        .members = options->members,
-        .on_object = watch_on_object,
-        .on_metadata = watch_on_list_metadata,
-        .on_kind = watch_on_list_kind,
-        .on_skip = watch_on_skip,
-        .arg = w,
-    });
-    return w->stream == NULL ? watch_free(w) : w;
+    return watch_make_streams(w) ? w : watch_free(w);
 }
 
 struct watch *watch_free(struct watch *w)
 {
     if (w != NULL) {
-        json_stream_free(w->stream);
+        json_stream_free(w->json);
+        proto_stream_free(w->proto);
+        arena_free(w->arena);
         buf_done(&w->version);
         buf_done(&w->list_version);
         buf_done(&w->page_version);
@@ -209,6 +203,8 @@ static void forget_answer(struct watch *w, int64_t now_ms)
     w->slow = false;
     w->stalled = false;
     w->status = 0;
+    w->is_protobuf = false;
+    w->unreadable = false;
     api_status_clear(&w->problem);
     err_clear(&w->stream_err);
 }
@@ -224,6 +220,23 @@ static void choose_form(struct watch *w)
         w->from = FROM_LATEST;
     }
     w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_paged;
+}
+
+/* What servers are asked for: the first that they have. */
+static const char *accept_of(const struct watch *w)
+{
+#define AS(kind) ";as=" kind ";g=meta.k8s.io;v=v1"
+#define IN_JSON "application/json"
+#define EITHER(as) PROTO_MEDIA_TYPE as ", " IN_JSON as
+    static const char *const accepted[2][2][2] = {
+        /* by metadata_only, is_list, no_protobuf */
+        {{EITHER(""), IN_JSON}, {EITHER(""), IN_JSON}},
+        {{EITHER(AS("PartialObjectMetadata")) ", " IN_JSON,
+          IN_JSON AS("PartialObjectMetadata") ", " IN_JSON},
+         {EITHER(AS("PartialObjectMetadataList")) ", " IN_JSON,
+          IN_JSON AS("PartialObjectMetadataList") ", " IN_JSON}},
+    };
+    return accepted[w->options.metadata_only][w->is_list][w->no_protobuf];
 }
 
 bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
@@ -245,7 +258,7 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
     }
     forget_answer(w, now_ms);
     bool is_watch = w->watching || w->streaming;
-    json_stream_begin(w->stream, is_watch ? JSON_STREAM_OBJECTS : JSON_STREAM_LIST);
+    w->is_list = !is_watch;
     if (!w->watching && w->page == 0) {
         w->options.handler.list_begin(w->options.handler.arg);
     }
@@ -253,15 +266,24 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
     *ret = (struct watch_request){
         .is_watch = is_watch,
         .query = empty ? "" : w->query.data + 1,
+        .accept = accept_of(w),
         .timeout_ms = timeout_ms,
         .progress_timeout_ms = is_watch ? 0 : progress_limit_ms(w, WATCH_LIST_PROGRESS_MS),
     };
     return true;
 }
 
-void watch_head(struct watch *w, long status)
+void watch_head(struct watch *w, long status, const char *content_type)
 {
+    size_t len = strlen(PROTO_MEDIA_TYPE);
     w->status = status;
+    w->is_protobuf = content_type != NULL && strncasecmp(content_type, PROTO_MEDIA_TYPE, len) == 0;
+    watch_begin_stream(w);
+}
+
+bool watch_is_protobuf(const struct watch *w)
+{
+    return w->is_protobuf;
 }
 
 /* A list has no end; its objects have a limit of their own each. */
@@ -283,7 +305,7 @@ bool watch_data(struct watch *w, int64_t now_ms, const char *data, size_t len)
     }
     size_t before = w->changes;
     if (check_size(w, len)) {
-        json_stream_feed(w->stream, data, len, &w->stream_err);
+        watch_feed_stream(w, data, len);
     }
     w->progress_ms = w->changes == before ? now_ms : w->progress_ms;
     return w->stream_err.kind == ERR_NONE && !w->problem.present;
@@ -335,13 +357,16 @@ static enum watch_result refused(struct watch *w, long status, struct err *err)
         what = "the watch ended with the error";
         status = w->problem.code;
     } else {
-        api_status_parse(w->body.data, w->body.len, &w->problem);
+        api_status_parse((struct sv){w->body.data, w->body.len}, w->is_protobuf, &w->problem);
     }
     err_set(err, ERR_REFUSED, "%s %ld%s%s", what, status, w->problem.message[0] == '\0' ? "" : ": ",
             w->problem.message);
     /* Streaming is refused; whether listing is allowed shows the next list. */
     if (w->streaming && (status == 400 || status == 403 || status == 422)) {
         return WATCH_UNSUPPORTED;
+    }
+    if (!w->no_protobuf && (status == 406 || status == 415)) {
+        return WATCH_NO_PROTOBUF;
     }
     return result_of_status(&w->problem, status);
 }
@@ -352,7 +377,7 @@ static enum watch_result check_list(struct watch *w, const struct watch_outcome 
         err_set(err, ERR_NETWORK, "the list broke off: %s", o->error);
         return WATCH_FAILED;
     }
-    if (!json_stream_complete(w->stream) || w->page_version.len == 0) {
+    if (!watch_stream_complete(w) || w->page_version.len == 0) {
         err_set(err, ERR_INPUT,
                 "the answer is not a complete list: expected \"items\" and a resourceVersion");
         return WATCH_FAILED;
@@ -391,7 +416,7 @@ static enum watch_result check_end(struct watch *w, const struct watch_outcome *
     }
     if (w->stream_err.kind != ERR_NONE) {
         err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
-        return WATCH_FAILED;
+        return w->unreadable && !w->no_protobuf ? WATCH_NO_PROTOBUF : WATCH_FAILED;
     }
     if (w->streaming) {
         err_set(err, ERR_NETWORK, "the streamed list broke off before its end");
@@ -536,7 +561,10 @@ enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome
 {
     enum watch_result result = check_end(w, outcome, now_ms, err);
     int64_t at_least_ms = retry_after_ms(w, outcome);
-    if (w->watching) {
+    if (result == WATCH_NO_PROTOBUF) {
+        w->no_protobuf = true;
+        w->next_at = now_ms;
+    } else if (w->watching) {
         if (result == WATCH_DONE) {
             watch_done(w, now_ms);
         } else {

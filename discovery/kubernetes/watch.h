@@ -23,6 +23,9 @@
  *     below Retry-After. Watches begin at least one second apart.
  *   - Versions are opaque strings. No object is lost because memory ran out.
  *   - What says to be of another kind than asked for is no list, and its event moves no version.
+ *   - Objects are asked for in protobuf, or else in JSON, and come in what the answer says. A
+ * server that refuses this (406, 415), or whose protobuf cannot be followed, is asked for JSON
+ * alone from then on.
  *
  * One owner. Functions of the handler run within watch_data() and watch_end() and must not call
  * back.
@@ -30,7 +33,6 @@
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_WATCH_H
 #define PROFPULL_DISCOVERY_KUBERNETES_WATCH_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +41,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "discovery/counters.h"
-#include "discovery/kubernetes/json_stream.h"
+#include "discovery/kubernetes/types.h"
 #include "http/http.h"
 
 #define WATCH_PAGE_LIMIT 500
@@ -90,7 +92,7 @@ struct watch_handler {
     void (*list_end)(void *arg);
     /* LISTED, ADDED, MODIFIED or DELETED, with its object (borrowed). False if memory ran out: the
      * request is then ended and repeated, so that the object comes again. */
-    bool (*object)(void *arg, enum discovery_event event, const json_t *object);
+    bool (*object)(void *arg, enum discovery_event event, const struct kube_object *object);
     /* The rest is for counting and logging. BOOKMARK, ERROR, UNKNOWN; type as received. */
     void (*other)(void *arg, enum discovery_event event, struct sv type);
     void (*skipped)(void *arg, enum discovery_skip why);
@@ -107,11 +109,13 @@ struct watch_options {
     const char *selectors;
     size_t object_max;
     unsigned depth_max;
-    const struct json_keep *members; /* that are needed of an object; NULL: all */
+    const struct schema_row *rows; /* the members that are read of an object */
     /* The kind of the objects ("Pod"). A list that says to be of another kind than "PodList" is an
      * error; an event with an object of another kind is skipped, its version included. A kind that
      * is missing counts as right. NULL: any. Referenced. */
     const char *kind;
+    bool metadata_only; /* ask for nothing else: the objects may be of the kind
+                         * PartialObjectMetadata */
     /* Instead of WATCH_LIST_PROGRESS_MS, WATCH_STREAM_PROGRESS_MS and WATCH_LIST_BYTES_MAX. 0:
      * these.
      */
@@ -129,14 +133,17 @@ int64_t watch_next_at(const struct watch *w);
 
 struct watch_request {
     bool is_watch;
-    const char *query; /* without the question mark; valid until the next watch_begin() */
+    const char *query;  /* without the question mark; valid until the next watch_begin() */
+    const char *accept; /* the header Accept; static */
     int64_t timeout_ms;
     int64_t progress_timeout_ms; /* without a byte; 0: none */
 };
 /* Begins the next request. False if out of memory: call again later (watch_next_at). */
 bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret);
-/* The status line has arrived. */
-void watch_head(struct watch *w, long status);
+/* The head of the answer has arrived; content_type as received, NULL if there is none. */
+void watch_head(struct watch *w, long status, const char *content_type);
+/* Whether the content of the current answer is in protobuf. */
+bool watch_is_protobuf(const struct watch *w);
 /* Bytes of the body. False: stop reading, and end the request. */
 bool watch_data(struct watch *w, int64_t now_ms, const char *data, size_t len);
 
@@ -162,10 +169,11 @@ enum watch_result {
     WATCH_UNAUTHORIZED, /* 401 */
     WATCH_UNREACHABLE,  /* no answer */
     WATCH_UNSUPPORTED,  /* the server does not stream lists: pages follow */
+    WATCH_NO_PROTOBUF,  /* nor protobuf: the request is repeated for JSON */
     WATCH_FAILED,       /* any other answer, or an incomplete one */
 };
 /* "ok", "expired", "throttled", "forbidden", "not_found", "unauthorized", "unreachable",
- * "unsupported", "failed". */
+ * "unsupported", "no_protobuf", "failed". */
 const char *watch_result_name(enum watch_result result);
 
 /* Ends the current request. On anything but WATCH_DONE *err has a sentence (the server's message,

@@ -7,6 +7,8 @@
 #define PROFPULL_DISCOVERY_KUBERNETES_WATCH_PRIVATE_H
 
 #include "discovery/kubernetes/api_status.h"
+#include "discovery/kubernetes/json_stream.h"
+#include "discovery/kubernetes/proto_stream.h"
 #include "discovery/kubernetes/watch.h"
 
 /* The part read of an answer that is neither a list nor a watch. */
@@ -20,7 +22,9 @@ enum list_pages { PAGES_ANY, PAGES_NOT_OLDER, PAGES_LATEST };
 
 struct watch {
     struct watch_options options;
-    struct json_stream *stream;
+    struct json_stream *json;
+    struct proto_stream *proto;
+    struct arena *arena; /* of the object that is being handled */
 
     /* The position: a failed request is repeated from here. */
     bool watching;
@@ -34,6 +38,7 @@ struct watch {
     bool forbidden;            /* a streamed list was refused with 403, as any list may be */
     bool list_paged;           /* a streamed list failed: this one is paged */
     enum list_pages pages;     /* how this list is divided */
+    bool no_protobuf;          /* the server never sends protobuf that can be read */
 
     /* The time of the next request. */
     int64_t next_at;
@@ -55,6 +60,9 @@ struct watch {
     bool slow;
     bool stalled;
     long status;
+    bool is_list;              /* in form: it is not a watch */
+    bool is_protobuf;          /* the answer */
+    bool unreadable;           /* protobuf that cannot be followed */
     struct api_status problem; /* of an ERROR event */
     struct err stream_err;
 };
@@ -66,10 +74,13 @@ void watch_listed(struct watch *w);
 
 /* ---- watch_events.c -------------------------------------------------------------------------- */
 
-/* Callbacks of the stream; arg is the struct watch. */
-void watch_on_object(void *arg, const json_t *object);
-void watch_on_list_metadata(void *arg, const json_t *metadata);
-void watch_on_list_kind(void *arg, struct sv text);
+/* The streams that call back to a watch. False if out of memory. */
+bool watch_make_streams(struct watch *w);
+/* Prepares the one that the answer needs. */
+void watch_begin_stream(struct watch *w);
+void watch_feed_stream(struct watch *w, const char *data, size_t len);
+bool watch_stream_complete(const struct watch *w);
+
 void watch_on_skip(void *arg, enum discovery_skip why);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "discovery/kubernetes/peers.h"
+#include "discovery/kubernetes/roles.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,13 +31,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                            {.namespace = {"n", 1}, .name = {"b", 1}}};
     json_t *slice = json_loadb((const char *)data, size, JSON_ALLOW_NUL, NULL);
     struct peer_set *s = peer_set_new(&options);
-    if (slice != NULL && s != NULL) {
-        peer_set_put(s, &ids[0], slice);
-        peer_set_put(s, &ids[1], slice);
+    struct kube_object object = {.kind = SV("")};
+    struct arena *arena = schema_arena_new();
+    if (slice != NULL && s != NULL &&
+        schema_read_json(kube_endpointslices.resource.rows, slice, arena, &object) == SKIP_NONE) {
+        peer_set_put(s, &ids[0], &object.slice);
+        peer_set_put(s, &ids[1], &object.slice);
         check(s);
         peer_set_remove(s, &ids[0]);
         check(s);
     }
+    arena_free(arena);
     json_decref(slice);
     peer_set_free(s);
     return 0;

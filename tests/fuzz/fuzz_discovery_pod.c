@@ -49,21 +49,25 @@ static void check_targets(const struct result *r)
     }
 }
 
-static void on_pod(void *arg, const json_t *pod)
+static void on_pod(void *arg, const json_t *json)
 {
     struct result *r = arg;
     struct object_id id;
+    struct kube_object pod = {.kind = SV("")};
+    struct arena *arena = schema_arena_new();
+    (void)schema_read_json(kube_pods.resource.rows, json, arena, &pod);
     r->pods++;
-    if (object_identify(pod, "Pod", true, &id)) {
+    if (object_identify(&pod, "Pod", true, &id)) {
         buf_printf(&r->text, "%.*s/%.*s\n", SV_ARG(id.namespace), SV_ARG(id.name));
     }
-    r->status = kube_pods.read(pod, r->builder, &r->targets);
+    r->status = kube_pods.read(&pod, r->builder, &r->targets);
     check_targets(r);
     buf_printf(&r->text, "%d %zu %zu %zu\n", (int)r->status, r->targets.bad_ip,
                r->targets.bad_ports, r->targets.too_many_targets);
     for (size_t i = 0; i < r->targets.n; i++) {
         labels_format_json(r->targets.at[i], &r->text);
     }
+    arena_free(arena);
 }
 
 static void ignore_metadata(void *arg, const json_t *json)
@@ -79,7 +83,7 @@ static void ignore_skip(void *arg, enum discovery_skip why)
 }
 
 static void read_list(struct result *r, struct intern *in, const uint8_t *data, size_t size,
-                      const struct json_keep *members)
+                      const struct schema_row *members)
 {
     *r = (struct result){.builder = labels_builder_new(in)};
     r->targets = (struct object_targets){0};
@@ -114,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct result whole;
     struct result part;
     read_list(&whole, in, data, size, NULL);
-    read_list(&part, in, data, size, kube_pods.resource.members);
+    read_list(&part, in, data, size, kube_pods.resource.rows);
     /* Errors within dropped members are not seen, so there may be one pod more, never fewer. */
     if (part.pods < whole.pods) {
         abort();

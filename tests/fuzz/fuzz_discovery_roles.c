@@ -79,11 +79,11 @@ static void put_primary(struct run *r, const struct object_id *id)
     }
 }
 
-static const struct kube_role *role_of(unsigned char what, const json_t *object)
+static const struct kube_role *role_of(unsigned char what, const json_t *json)
 {
-    struct sv kind = object_string(object, "kind");
+    const char *kind = json_string_value(json_object_get(json, "kind"));
     for (size_t i = 0; i < ROLES; i++) {
-        if (sv_eq_str(kind, roles[i]->resource.kind)) {
+        if (kind != NULL && strcmp(kind, roles[i]->resource.kind) == 0) {
             return roles[i];
         }
     }
@@ -93,13 +93,15 @@ static const struct kube_role *role_of(unsigned char what, const json_t *object)
 /* One object, as primary or as fact of any kind. */
 static void feed(struct run *r, unsigned char what, const char *text, size_t n)
 {
-    json_t *object = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
-    const struct kube_role *role = role_of(what, object);
+    json_t *json = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
+    const struct kube_role *role = role_of(what, json);
+    struct kube_object object = {.kind = SV("")};
+    struct arena *arena = schema_arena_new();
     r->targets.without_ip = (what & 0x40) != 0;
     struct object_id id;
-    if (object != NULL &&
-        object_identify(object, role->resource.kind, role->resource.namespaced, &id)) {
-        enum object_status status = role->read(object, r->builder, &r->targets);
+    if (json != NULL && schema_read_json(role->resource.rows, json, arena, &object) == SKIP_NONE &&
+        object_identify(&object, role->resource.kind, role->resource.namespaced, &id)) {
+        enum object_status status = role->read(&object, r->builder, &r->targets);
         if (status != OBJECT_OK && r->targets.n > 0) {
             abort();
         }
@@ -113,7 +115,8 @@ static void feed(struct run *r, unsigned char what, const char *text, size_t n)
         }
     }
     object_targets_clear(&r->targets);
-    json_decref(object);
+    arena_free(arena);
+    json_decref(json);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "discovery/kubernetes/json_stream.h"
+#include "discovery/kubernetes/roles.h"
 #include "discovery/kubernetes/watch.h"
 
 /* Small, so that the limits are reached. */
@@ -16,9 +18,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct json_keep inner[] = {{"a", NULL}, {"n", NULL}, {NULL, NULL}};
-static const struct json_keep keep[] = {
-    {"kind", NULL}, {"metadata", NULL}, {"c", inner}, {NULL, NULL}};
+static const struct schema_row inner[] = {{.name = "a"}, {.name = "n"}, SCHEMA_END};
+static const struct schema_row keep[] = {
+    {.name = "kind"}, {.name = "metadata"}, {.name = "c", .members = inner}, SCHEMA_END};
 
 /* A hash of all output. */
 struct sum {
@@ -105,10 +107,10 @@ static void watch_list_end(void *arg)
     seen->ends++;
 }
 
-static bool watch_object(void *arg, enum discovery_event event, const json_t *object)
+static bool watch_object(void *arg, enum discovery_event event, const struct kube_object *object)
 {
     (void)arg;
-    if ((event > EVENT_DELETED && event != EVENT_LISTED) || !json_is_object(object)) {
+    if ((event > EVENT_DELETED && event != EVENT_LISTED) || object == NULL) {
         abort();
     }
     return true;
@@ -145,7 +147,7 @@ static void request(struct watch *w, int64_t *now, long status, const char *data
     if (!watch_begin(w, *now, &r)) {
         return;
     }
-    watch_head(w, status);
+    watch_head(w, status, "application/json");
     bool ok = true;
     for (size_t i = 0; i < size && ok; i += piece) {
         ok = watch_data(w, *now, data + i, size - i < piece ? size - i : piece);
@@ -184,6 +186,7 @@ static void run_machine(const char *data, size_t size, size_t piece)
         .object_max = OBJECT_MAX,
         .depth_max = DEPTH_MAX,
         .kind = "Pod",
+        .rows = kube_pods.resource.rows,
         .list_bytes_max = LIST_BYTES_MAX,
     });
     int64_t now = 0;

@@ -1,6 +1,6 @@
 /* The built-in job, from a pod's JSON to the labels of its targets: which annotations lead to which
  * scrapes, under which container's labels. */
-#include "tests/unit/testing.h"
+#include "tests/unit/kube_objects.h"
 
 #include <stdlib.h>
 
@@ -107,13 +107,10 @@ static void relabel_all(struct fixture *f, struct port_candidate *c)
 static void run_pod(struct fixture *f, const char *json, struct buf *out,
                     void (*visit)(const struct labels *l, const char *row), const char *row)
 {
-    json_error_t error;
-    json_t *pod = json_loads(json, 0, &error);
+    struct test_object pod;
     struct port_candidate c[PODS_MAX];
-    if (pod == NULL) {
-        fail_msg("%s: %s", json, error.text);
-    }
-    assert_int_equal(kube_pods.read(pod, f->builder, &f->raw), OBJECT_OK);
+    test_object_read(&pod, json, kube_pods.resource.rows, true);
+    assert_int_equal(kube_pods.read(&pod.object, f->builder, &f->raw), OBJECT_OK);
     relabel_all(f, c);
     assert_true(ports_choose(&f->config->jobs[0], c, f->raw.n, f->builder));
     for (size_t i = 0; i < f->raw.n; i++) {
@@ -126,7 +123,7 @@ static void run_pod(struct fixture *f, const char *json, struct buf *out,
         labels_unref(c[i].labels);
     }
     object_targets_clear(&f->raw);
-    json_decref(pod);
+    test_object_done(&pod);
 }
 
 /* The containers of most rows: three declared ports, a container without ports, a finished init

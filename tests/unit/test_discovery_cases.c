@@ -1,7 +1,7 @@
 /* One kubernetes source from the objects of the API server to its groups, without a server: fakes
  * that the test feeds replace the reflectors. */
 #include "tests/unit/failing_malloc.h"
-#include "tests/unit/testing.h"
+#include "tests/unit/kube_objects.h"
 
 #include <stdlib.h>
 
@@ -191,13 +191,13 @@ static enum store_result feed(struct world *w, const struct kube_resource *resou
     for (char *p = copy; *p != '\0'; p++) {
         *p = *p == '\'' ? '"' : *p;
     }
-    json_t *object = json_loads(copy, 0, NULL);
-    assert_non_null(object);
+    struct test_object object;
+    test_object_read(&object, copy, resource->rows, true);
     struct object_id id;
-    assert_true(object_identify(object, resource->kind, resource->namespaced, &id));
+    assert_true(object_identify(&object.object, resource->kind, resource->namespaced, &id));
     struct reflector_listener *l = slot(w, resource)->listener;
-    enum store_result result = l->object(l->arg, &id, deleted ? NULL : object);
-    json_decref(object);
+    enum store_result result = l->object(l->arg, &id, deleted ? NULL : &object.object);
+    test_object_done(&object);
     free(copy);
     return result;
 }
@@ -313,11 +313,11 @@ static void test_node_of_pod(void **state)
     w.show = "__meta_kubernetes_node_";
     list(&w, &kube_pods.resource, POD_ON("testnode"));
     check_reported(&w, "", "half-joined labels would come and go");
-    list(&w, &kube_nodes.resource, NODE("testnode", "v1"));
+    list(&w, &kube_node_metadata, NODE("testnode", "v1"));
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v1") "\n", "");
-    feed(&w, &kube_nodes.resource, false, NODE("testnode", "v2"));
+    feed(&w, &kube_node_metadata, false, NODE("testnode", "v2"));
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v2") "\n", "");
-    feed(&w, &kube_nodes.resource, true, NODE("testnode", "v2"));
+    feed(&w, &kube_node_metadata, true, NODE("testnode", "v2"));
     check_reported(&w, "pod/default/p:\n", "not known any more");
     teardown(&w);
 }
@@ -331,10 +331,10 @@ static void test_node_selector(void **state)
         .role = ROLE_POD, .attach_node = true, .selectors = &selector, .n_selectors = 1};
     struct world w;
     setup(&w, &config);
-    CHECK_STR(slot(&w, &kube_nodes.resource)->selectors, "labelSelector=node-type%3Dworker", "");
+    CHECK_STR(slot(&w, &kube_node_metadata)->selectors, "labelSelector=node-type%3Dworker", "");
     CHECK_STR(slot(&w, &kube_pods.resource)->selectors, "", "");
     w.show = "__meta_kubernetes_node_";
-    list(&w, &kube_nodes.resource, NODE("good", "worker"));
+    list(&w, &kube_node_metadata, NODE("good", "worker"));
     list(&w, &kube_pods.resource, POD_ON("good"));
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("good", "worker") "\n", "");
     feed(&w, &kube_pods.resource, false, POD_ON("filtered"));
@@ -425,7 +425,7 @@ static void test_namespaces_do_not_wait(void **state)
         struct world w;
         setup(&w, &config);
         if (cases[i].node) {
-            list(&w, &kube_nodes.resource, NODE("n", "v"));
+            list(&w, &kube_node_metadata, NODE("n", "v"));
         }
         list_namespace(&w, cases[i].role, "b");
         if (cases[i].namespace) {
@@ -595,7 +595,7 @@ static void test_too_many_labels_of_pod(void **state)
         setup(&w, &config);
         testing_log_expect(w.log, "too many labels and annotations");
         if (attach == 1) {
-            list(&w, &kube_nodes.resource, NODE("n", "v"));
+            list(&w, &kube_node_metadata, NODE("n", "v"));
         }
         char *big = big_pod("big", 600);
         list_begin(&w, &kube_pods.resource);
@@ -826,7 +826,7 @@ static void test_not_shared(void **state)
         .key = sharing_key, .is_assigned = sharing_is_assigned, .arg = &w};
     struct config_kubernetes joined = {.role = ROLE_POD, .attach_node = true};
     setup_shared(&w, &joined, &sharing);
-    list(&w, &kube_nodes.resource, NODE("n", "x"));
+    list(&w, &kube_node_metadata, NODE("n", "x"));
     list(&w, &kube_pods.resource, POD_ON("n"));
     kubernetes_reassign(w.k, 77);
     check_reported(&w, "pod/default/p: 10.0.0.1:80\n", "what is joined");

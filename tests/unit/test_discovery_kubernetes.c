@@ -68,7 +68,8 @@ static void test_pages_and_watch(void **state)
               "/api/v1/pods?" SELECTORS
               "watch=1&allowWatchBookmarks=true&timeoutSeconds=T&resourceVersion=10\n",
               "");
-    CHECK_STR(w.headers.data, "Bearer t0ken, application/json", "");
+    CHECK_STR(w.headers.data, "Bearer t0ken, application/vnd.kubernetes.protobuf, application/json",
+              "");
     check_metric(&w, "profpull_discovery_groups{kind=\"kubernetes\"} 2\n", "");
     check_metric(&w, "profpull_discovery_events_total{event=\"unchanged\"} 1\n", "");
     check_metric(&w, "profpull_discovery_events_total{event=\"added\"} 1\n", "");

@@ -103,9 +103,13 @@ static void on_object(void *arg, const json_t *json)
 {
     struct reader *r = arg;
     struct object_id id;
-    assert_true(object_identify(json, "Pod", true, &id));
-    assert_int_equal(kube_pods.read(json, r->builder, &r->targets), OBJECT_OK);
+    struct kube_object pod = {.kind = SV("")};
+    struct arena *arena = schema_arena_new();
+    assert_int_equal(schema_read_json(kube_pods.resource.rows, json, arena, &pod), SKIP_NONE);
+    assert_true(object_identify(&pod, "Pod", true, &id));
+    assert_int_equal(kube_pods.read(&pod, r->builder, &r->targets), OBJECT_OK);
     r->result = kube_store_put(r->store, &id, &r->targets);
+    arena_free(arena);
 }
 
 static void on_metadata(void *arg, const json_t *json)
@@ -128,7 +132,7 @@ static enum store_result read_pod(struct reader *r, const char *pod, struct buf 
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
         .object_max = 1 << 20,
         .depth_max = 64,
-        .members = kube_pods.resource.members,
+        .members = kube_pods.resource.rows,
         .on_object = on_object,
         .on_metadata = on_metadata,
         .on_skip = on_skip,

@@ -1,5 +1,5 @@
 /* A pod's targets are those of Prometheus' kubernetes_sd role "pod". */
-#include "tests/unit/testing.h"
+#include "tests/unit/kube_objects.h"
 
 #include <stdlib.h>
 
@@ -29,14 +29,9 @@ static void teardown(struct fixture *f)
     intern_free(f->intern);
 }
 
-static json_t *parse(const char *text)
+static void parse(struct test_object *t, const char *text, bool protobuf)
 {
-    json_error_t error;
-    json_t *json = json_loads(text, JSON_ALLOW_NUL, &error);
-    if (json == NULL) {
-        fail_msg("%s: %s", text, error.text);
-    }
-    return json;
+    test_object_read(t, text, kube_pods.resource.rows, protobuf);
 }
 
 /* The label set of a line such as "K_namespace=x K_pod_name=y a=b". */
@@ -82,23 +77,26 @@ static void check_target(struct fixture *f, size_t i, struct sv want_line, const
     buf_done(&want);
 }
 
-/* want: one line for each target, its labels in any order; "" for none. */
+/* want: one line for each target, its labels in any order; "" for none. Out of both encodings. */
 static void check_pod(const char *row, const char *text, const char *want)
 {
-    struct fixture f;
-    setup(&f);
-    json_t *pod = parse(text);
-    CHECK_INT(kube_pods.read(pod, f.builder, &f.targets), OBJECT_OK, row);
-    struct sv rest = sv_from(want);
-    size_t n = 0;
-    while (rest.n > 0) {
-        struct sv line;
-        assert_true(sv_cut(rest, '\n', &line, &rest));
-        check_target(&f, n++, line, row);
+    for (int protobuf = 0; protobuf <= 1; protobuf++) {
+        struct fixture f;
+        struct test_object pod;
+        setup(&f);
+        parse(&pod, text, protobuf == 1);
+        CHECK_INT(kube_pods.read(&pod.object, f.builder, &f.targets), OBJECT_OK, row);
+        struct sv rest = sv_from(want);
+        size_t n = 0;
+        while (rest.n > 0) {
+            struct sv line;
+            assert_true(sv_cut(rest, '\n', &line, &rest));
+            check_target(&f, n++, line, row);
+        }
+        CHECK_INT(f.targets.n, n, row);
+        test_object_done(&pod);
+        teardown(&f);
     }
-    CHECK_INT(f.targets.n, n, row);
-    json_decref(pod);
-    teardown(&f);
 }
 
 /* ---- whole pods ------------------------------------------------------------------------------ */
@@ -283,23 +281,24 @@ static void test_counts(void **state)
     struct fixture f;
     setup(&f);
     char *text = make_pod("", ONE_PORT, "\"podIP\":\"example.com\"");
-    json_t *pod = parse(text);
-    CHECK_INT(kube_pods.read(pod, f.builder, &f.targets), OBJECT_OK, "");
+    struct test_object pod;
+    parse(&pod, text, true);
+    CHECK_INT(kube_pods.read(&pod.object, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.bad_ip, 1, "");
     assert_null(f.targets.ip);
-    json_decref(pod);
+    test_object_done(&pod);
     free(text);
     text = make_pod("",
                     "\"containers\":[{\"name\":\"c\",\"ports\":[{\"containerPort\":0},"
                     "{\"containerPort\":65536},{\"containerPort\":65535}]}]",
                     WITH_IP);
-    pod = parse(text);
-    CHECK_INT(kube_pods.read(pod, f.builder, &f.targets), OBJECT_OK, "");
+    parse(&pod, text, true);
+    CHECK_INT(kube_pods.read(&pod.object, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.bad_ip, 0, "counts are of one pod");
     CHECK_INT(f.targets.bad_ports, 2, "");
     CHECK_INT(f.targets.n, 1, "");
     CHECK_STR(f.targets.ip, "10.0.0.1", "");
-    json_decref(pod);
+    test_object_done(&pod);
     free(text);
     teardown(&f);
 }
@@ -315,14 +314,15 @@ static void test_too_many_targets(void **state)
     }
     buf_puts(&spec, "]},{\"name\":\"d\"}]");
     char *text = make_pod("", spec.data, WITH_IP);
-    json_t *pod = parse(text);
+    struct test_object pod;
+    parse(&pod, text, true);
     struct fixture f;
     setup(&f);
-    CHECK_INT(kube_pods.read(pod, f.builder, &f.targets), OBJECT_OK, "");
+    CHECK_INT(kube_pods.read(&pod.object, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.n, OBJECT_TARGETS_MAX, "");
     CHECK_INT(f.targets.too_many_targets, 11, "");
     teardown(&f);
-    json_decref(pod);
+    test_object_done(&pod);
     free(text);
     buf_done(&spec);
 }
@@ -330,32 +330,34 @@ static void test_too_many_targets(void **state)
 /* Fills a pod with n labels or one value of n bytes. */
 static enum object_status read_big(size_t n_labels, size_t value_len)
 {
-    json_t *pod = parse("{\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"annotations\":{}},"
-                        "\"spec\":{" ONE_PORT "},\"status\":{" WITH_IP "}}");
-    json_t *annotations = json_object_get(json_object_get(pod, "metadata"), "annotations");
+    struct buf text;
+    buf_init(&text, 1 << 26);
+    buf_puts(&text, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"annotations\":{");
     for (size_t i = 0; i < n_labels; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "a%zu", i);
-        assert_int_equal(json_object_set_new(annotations, name, json_string("x")), 0);
+        buf_printf(&text, "\"a%zu\":\"x\",", i);
     }
-    char *value = calloc(1, value_len + 1);
-    assert_non_null(value);
-    memset(value, 'v', value_len);
-    assert_int_equal(json_object_set_new(annotations, "big", json_string(value)), 0);
+    buf_puts(&text, "\"big\":\"");
+    for (size_t i = 0; i < value_len; i++) {
+        buf_putc(&text, 'v');
+    }
+    buf_puts(&text, "\"}},\"spec\":{" ONE_PORT "},\"status\":{" WITH_IP "}}");
+    struct test_object pod;
+    parse(&pod, text.data, true);
     struct fixture f;
     setup(&f);
-    enum object_status status = kube_pods.read(pod, f.builder, &f.targets);
+    enum object_status status = kube_pods.read(&pod.object, f.builder, &f.targets);
     CHECK_INT(f.targets.n, status == OBJECT_OK ? 1 : 0, "all or nothing");
     /* The builder is usable again. */
-    char *text = make_pod("", ONE_PORT, WITH_IP);
-    json_t *small = parse(text);
-    CHECK_INT(kube_pods.read(small, f.builder, &f.targets), OBJECT_OK, "");
+    char *usual = make_pod("", ONE_PORT, WITH_IP);
+    struct test_object small;
+    parse(&small, usual, true);
+    CHECK_INT(kube_pods.read(&small.object, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.n, 1, "");
-    json_decref(small);
-    free(text);
+    test_object_done(&small);
+    free(usual);
     teardown(&f);
-    json_decref(pod);
-    free(value);
+    test_object_done(&pod);
+    buf_done(&text);
     return status;
 }
 
@@ -378,7 +380,7 @@ static void test_identify(void **state)
         {"{\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"uid\":\"u\"}}", "n/p/u"},
         {"{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"n\",\"name\":\"p\"}}", "n/p/"},
         {"{\"kind\":\"Table\",\"metadata\":{\"namespace\":\"n\",\"name\":\"p\"}}", NULL},
-        {"{\"kind\":7,\"metadata\":{\"namespace\":\"n\",\"name\":\"p\"}}", NULL},
+        {"{\"kind\":7,\"metadata\":{\"namespace\":\"n\",\"name\":\"p\"}}", "n/p/"},
         {"{\"metadata\":{\"name\":\"p\"}}", NULL},
         {"{\"metadata\":{\"namespace\":\"n\",\"name\":\"\"}}", NULL},
         {"{\"metadata\":{\"namespace\":\"n\",\"name\":3}}", NULL},
@@ -389,9 +391,10 @@ static void test_identify(void **state)
         {"{}", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        json_t *json = parse(cases[i].text);
+        struct test_object t;
+        parse(&t, cases[i].text, false);
         struct object_id id;
-        bool ok = object_identify(json, "Pod", true, &id);
+        bool ok = object_identify(&t.object, "Pod", true, &id);
         CHECK_INT(ok, cases[i].want != NULL, cases[i].text);
         if (ok && cases[i].want != NULL) {
             char got[64];
@@ -401,7 +404,7 @@ static void test_identify(void **state)
                                                      : "other");
             CHECK_STR(got, cases[i].want, cases[i].text);
         }
-        json_decref(json);
+        test_object_done(&t);
     }
 }
 

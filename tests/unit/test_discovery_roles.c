@@ -1,6 +1,6 @@
 /* The targets of nodes, services, ingresses, endpoints and slices, and their joined labels, are
  * those of Prometheus' kubernetes_sd. */
-#include "tests/unit/testing.h"
+#include "tests/unit/kube_objects.h"
 
 #include <stdlib.h>
 
@@ -60,33 +60,34 @@ static void teardown(struct fixture *f)
 }
 
 /* JSON with ' for ". */
-static json_t *parse(const char *text)
+static void parse(struct test_object *t, const struct kube_role *role, const char *text,
+                  bool protobuf)
 {
     char *copy = strdup(text);
+    assert_non_null(copy);
     for (char *p = copy; *p != '\0'; p++) {
         *p = *p == '\'' ? '"' : *p;
     }
-    json_error_t error;
-    json_t *json = json_loads(copy, 0, &error);
-    if (json == NULL) {
-        fail_msg("%s: %s", text, error.text);
-    }
+    test_object_read(t, copy, role->resource.rows, protobuf);
     free(copy);
-    return json;
 }
 
-static void check(kube_read *read, const char *text, const char *want, const char *row)
+/* Out of both encodings. */
+static void check(const struct kube_role *role, const char *text, const char *want, const char *row)
 {
-    struct fixture f;
-    setup(&f);
-    json_t *object = parse(text);
-    CHECK_INT(read(object, f.builder, &f.targets), OBJECT_OK, row);
-    for (size_t i = 0; i < f.targets.n; i++) {
-        print_labels(f.targets.at[i], &f.reported);
+    for (int protobuf = 0; protobuf <= 1; protobuf++) {
+        struct fixture f;
+        struct test_object t;
+        setup(&f);
+        parse(&t, role, text, protobuf == 1);
+        CHECK_INT(role->read(&t.object, f.builder, &f.targets), OBJECT_OK, row);
+        for (size_t i = 0; i < f.targets.n; i++) {
+            print_labels(f.targets.at[i], &f.reported);
+        }
+        CHECK_STR(f.reported.data, want, row);
+        test_object_done(&t);
+        teardown(&f);
     }
-    CHECK_STR(f.reported.data, want, row);
-    json_decref(object);
-    teardown(&f);
 }
 
 /* A node has one target at its first address in the order of types, with its conditions and
@@ -94,7 +95,7 @@ static void check(kube_read *read, const char *text, const char *want, const cha
 static void nodes(void **state)
 {
     (void)state;
-    check(kube_nodes.read,
+    check(&kube_nodes,
           "{'kind':'Node','metadata':{'name':'test','labels':{'test-label':'x'}},"
           "'spec':{'providerID':'aws:///x'},'status':{'addresses':[{'type':'Hostname','address':"
           "'h'},{'type':'InternalIP','address':'1.2.3.4'},{'type':'InternalIP','address':'5.6.7.8'}"
@@ -105,14 +106,14 @@ static void nodes(void **state)
           "K_node_labelpresent_test_label=true K_node_name=test K_node_provider_id=aws:///x "
           "instance=test\n",
           "usual");
-    check(kube_nodes.read,
+    check(&kube_nodes,
           "{'metadata':{'name':'six'},'status':{'addresses':[{'type':'ExternalDNS','address':'d'},"
           "{'type':'ExternalIP','address':'fd00::1'}],"
           "'daemonEndpoints':{'kubeletEndpoint':{'Port':1}}}}",
           "__address__=[fd00::1]:1 K_node_address_ExternalDNS=d K_node_address_ExternalIP=fd00::1 "
           "K_node_name=six instance=six\n",
           "order of addresses, IPv6");
-    check(kube_nodes.read, "{'metadata':{'name':'none'},'status':{}}", "", "no address");
+    check(&kube_nodes, "{'metadata':{'name':'none'},'status':{}}", "", "no address");
 }
 
 #define SVC(type, more)                                                                            \
@@ -126,20 +127,20 @@ static void nodes(void **state)
 static void services(void **state)
 {
     (void)state;
-    check(kube_services.read, SVC("ClusterIP", "'clusterIP':'10.0.0.1'}"),
+    check(&kube_services, SVC("ClusterIP", "'clusterIP':'10.0.0.1'}"),
           SVC_TARGET "cluster_ip=10.0.0.1 K_service_name=testservice " SVC_PORT
                      "K_service_type=ClusterIP\n",
           "ClusterIP");
-    check(kube_services.read, SVC("ExternalName", "'externalName':'FooExternalName'}"),
+    check(&kube_services, SVC("ExternalName", "'externalName':'FooExternalName'}"),
           SVC_TARGET "external_name=FooExternalName K_service_name=testservice " SVC_PORT
                      "K_service_type=ExternalName\n",
           "ExternalName");
-    check(kube_services.read,
+    check(&kube_services,
           SVC("LoadBalancer", "'clusterIP':'10.0.0.1','loadBalancerIP':'127.0.0.1'}"),
           SVC_TARGET "cluster_ip=10.0.0.1 K_service_loadbalancer_ip=127.0.0.1 "
                      "K_service_name=testservice " SVC_PORT "K_service_type=LoadBalancer\n",
           "LoadBalancer, asked for");
-    check(kube_services.read,
+    check(&kube_services,
           SVC("LoadBalancer", "'loadBalancerIP':'127.0.0.1'},'status':{'loadBalancer':{'ingress':["
                               "{'ip':'192.168.1.15'},{'hostname':'h'},{'ip':'2001:db8::1'}]}}"),
           SVC_TARGET "loadbalancer_ip=192.168.1.15,2001:db8::1 K_service_name=testservice " SVC_PORT
@@ -160,19 +161,19 @@ static void services(void **state)
 static void ingresses(void **state)
 {
     (void)state;
-    check(kube_ingresses.read, INGRESS(""),
+    check(&kube_ingresses, INGRESS(""),
           INGRESS_TARGET("example.com", "/", "http") INGRESS_TARGET("example.com", "/foo", "http")
               INGRESS_TARGET("test.example.com", "/", "http"),
           "plain");
-    check(kube_ingresses.read, INGRESS("'tls':[{'hosts':['example.com']}],"),
+    check(&kube_ingresses, INGRESS("'tls':[{'hosts':['example.com']}],"),
           INGRESS_TARGET("example.com", "/", "https") INGRESS_TARGET("example.com", "/foo", "https")
               INGRESS_TARGET("test.example.com", "/", "http"),
           "tls");
-    check(kube_ingresses.read, INGRESS("'tls':[{'hosts':['*.example.com']}],"),
+    check(&kube_ingresses, INGRESS("'tls':[{'hosts':['*.example.com']}],"),
           INGRESS_TARGET("example.com", "/", "http") INGRESS_TARGET("example.com", "/foo", "http")
               INGRESS_TARGET("test.example.com", "/", "https"),
           "tls with a wildcard");
-    check(kube_ingresses.read,
+    check(&kube_ingresses,
           "{'metadata':{'name':'i','namespace':'n'},'spec':{'rules':[{'host':'a'}]}}",
           "__address__=a K_ingress_host=a K_ingress_name=i K_ingress_path=/ K_ingress_scheme=http "
           "K_namespace=n\n",
@@ -184,7 +185,7 @@ static void ingresses(void **state)
 static void endpoints(void **state)
 {
     (void)state;
-    check(kube_endpoints.read,
+    check(&kube_endpoints,
           "{'metadata':{'name':'e','namespace':'default'},'subsets':["
           "{'addresses':[{'ip':'1.2.3.4','hostname':'testendpoint1','nodeName':'foobar'}],"
           "'ports':[{'name':'testport','port':9000,'protocol':'TCP'}]},"
@@ -202,7 +203,7 @@ static void endpoints(void **state)
           "K_endpoint_address_target_name=barbaz K_endpoint_ready=true K_endpoints_name=e "
           "K_namespace=default\n",
           "");
-    check(kube_endpointslices.read,
+    check(&kube_endpointslices,
           "{'metadata':{'name':'s','namespace':'n'},'addressType':'IPv4','endpoints':[{"
           "'addresses':['1.2.3.4'],'conditions':{'ready':true,'serving':true,'terminating':false},"
           "'hostname':'h','nodeName':'foobar','zone':'us-east-1a','targetRef':{},"
@@ -251,16 +252,17 @@ static void new_join(struct fixture *f, const struct kube_role *role, bool node,
     f->targets.keep_shared = true;
 }
 
-static void put(struct fixture *f, kube_read *read, const char *text, enum store_result want)
+static void put(struct fixture *f, const struct kube_role *role, const char *text,
+                enum store_result want)
 {
-    json_t *object = parse(text);
+    struct test_object t;
     struct object_id id;
-    const char *kind = json_string_value(json_object_get(object, "kind"));
-    assert_true(object_identify(object, kind, true, &id));
-    CHECK_INT(read(object, f->builder, &f->targets), OBJECT_OK, text);
+    parse(&t, role, text, true);
+    assert_true(object_identify(&t.object, role->resource.kind, true, &id));
+    CHECK_INT(role->read(&t.object, f->builder, &f->targets), OBJECT_OK, text);
     CHECK_INT(join_put(f->join, 0, &id, &f->targets), want, text);
     object_targets_clear(&f->targets);
-    json_decref(object);
+    test_object_done(&t);
 }
 
 /* A fact with one label. */
@@ -276,16 +278,17 @@ static void put_fact(struct fixture *f, enum join_kind kind, const char *namespa
 
 static void put_pod_fact(struct fixture *f, const char *text)
 {
-    json_t *object = parse(text);
+    struct test_object t;
     struct object_id id;
-    assert_true(object_identify(object, "Pod", true, &id));
+    parse(&t, &kube_pods, text, true);
+    assert_true(object_identify(&t.object, "Pod", true, &id));
     f->targets.without_ip = true;
-    CHECK_INT(kube_pods.read(object, f->builder, &f->targets), OBJECT_OK, text);
+    CHECK_INT(kube_pods.read(&t.object, f->builder, &f->targets), OBJECT_OK, text);
     struct join_fact fact = {.kind = JOIN_POD, .labels = f->targets.shared, .pods = &f->targets};
     assert_int_not_equal(join_fact_put(f->join, 9, &id, &fact), STORE_NO_MEMORY);
     f->targets.without_ip = false;
     object_targets_clear(&f->targets);
-    json_decref(object);
+    test_object_done(&t);
 }
 
 static void check_reported(struct fixture *f, const char *want, const char *row)
@@ -308,8 +311,8 @@ static void nodes_of_pods(void **state)
     struct fixture f;
     new_join(&f, &kube_pods, true, false, false);
     f.ip = "10.0.0.1";
-    put(&f, kube_pods.read, POD("a", "one"), STORE_CHANGED);
-    put(&f, kube_pods.read, POD("b", "two"), STORE_CHANGED);
+    put(&f, &kube_pods, POD("a", "one"), STORE_CHANGED);
+    put(&f, &kube_pods, POD("b", "two"), STORE_CHANGED);
     put_fact(&f, JOIN_NODE, "", "one", "x", 0);
     check_reported(&f, "", "nothing before everything is there");
     assert_true(join_ready(f.join, 0));
@@ -332,7 +335,7 @@ static void nodes_of_pods(void **state)
     check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\nn/b:\n", "a list");
     /* Nor does that of the pods name the other pod. */
     join_list_begin(f.join, 0);
-    put(&f, kube_pods.read, POD("b", "one"), STORE_CHANGED);
+    put(&f, &kube_pods, POD("b", "one"), STORE_CHANGED);
     join_list_end(f.join, 0);
     check_reported(&f, "n/b:\n" POD_LABELS("b", "one") " from=x\nn/a:\n", "moved, and gone");
     CHECK_INT(join_count(f.join), 1, "");
@@ -347,13 +350,13 @@ static void namespaces_of_pods(void **state)
     new_join(&f, &kube_pods, false, true, false);
     f.ip = "10.0.0.1";
     assert_true(join_ready(f.join, 0));
-    put(&f, kube_pods.read, POD("a", "one"), STORE_CHANGED);
+    put(&f, &kube_pods, POD("a", "one"), STORE_CHANGED);
     check_reported(&f, "n/a:\n" POD_LABELS("a", "one") "\n", "not known yet");
     put_fact(&f, JOIN_NAMESPACE, "", "other", "x", 0);
     check_reported(&f, "", "another namespace");
     put_fact(&f, JOIN_NAMESPACE, "", "n", "x", 0);
     check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\n", "");
-    put(&f, kube_pods.read, POD("a", "one"), STORE_UNCHANGED);
+    put(&f, &kube_pods, POD("a", "one"), STORE_UNCHANGED);
     check_reported(&f, "", "the same pod");
     teardown(&f);
 }
@@ -397,7 +400,7 @@ static void slices(void **state)
     struct fixture f;
     new_join(&f, &kube_endpointslices, false, false, true);
     assert_true(join_ready(f.join, 0));
-    put(&f, kube_endpointslices.read, SLICE("IPv4", "4.3.2.1"), STORE_CHANGED);
+    put(&f, &kube_endpointslices, SLICE("IPv4", "4.3.2.1"), STORE_CHANGED);
     check_reported(&f, "default/s:\n" SLICE_TARGET("IPv4", "4.3.2.1") "\n", "alone");
     put_pod_fact(&f, TESTPOD("elsewhere"));
     check_reported(&f, "", "a pod of another namespace");
@@ -447,7 +450,7 @@ static void endpoints_join(void **state)
                      "'name':'first'},{'containerPort':80,'name':'again'}]}]},"
                      "'status':{'podIP':'1.2.3.4'}}");
     put_fact(&f, JOIN_NODE, "", "one", "node", 0);
-    put(&f, kube_endpoints.read, ENDPOINTS, STORE_CHANGED);
+    put(&f, &kube_endpoints, ENDPOINTS, STORE_CHANGED);
     assert_true(join_ready(f.join, 0));
     check_reported(&f,
                    "n/e:\n__address__=1.2.3.4:80 K_endpoint_address_target_kind=Pod "
@@ -490,7 +493,7 @@ static void referred_nodes(void **state)
         new_join(&f, cases[i].role, true, false, true);
         put_fact(&f, JOIN_NODE, "", "named", "named", 0);
         put_fact(&f, JOIN_NODE, "", "referred", "referred", 0);
-        put(&f, cases[i].role->read, cases[i].text, STORE_CHANGED);
+        put(&f, cases[i].role, cases[i].text, STORE_CHANGED);
         assert_true(join_ready(f.join, 0));
         CHECK_CONTAINS(f.reported.data, cases[i].want, cases[i].text);
         teardown(&f);
@@ -507,7 +510,7 @@ static void pod_without_address(void **state)
     put_pod_fact(&f, "{'kind':'Pod','metadata':{'namespace':'n','name':'p'},'spec':{'containers':["
                      "{'name':'c','image':'i','ports':[{'containerPort':80,'name':'web'},"
                      "{'containerPort':81}]}]},'status':{}}");
-    put(&f, kube_endpoints.read, ENDPOINTS, STORE_CHANGED);
+    put(&f, &kube_endpoints, ENDPOINTS, STORE_CHANGED);
     assert_true(join_ready(f.join, 0));
     check_reported(&f,
                    "n/e:\n__address__=1.2.3.4:80 K_endpoint_address_target_kind=Pod "
@@ -522,7 +525,7 @@ static void pod_without_address(void **state)
     teardown(&f);
     new_join(&f, &kube_pods, false, true, false);
     assert_true(join_ready(f.join, 0));
-    put(&f, kube_pods.read,
+    put(&f, &kube_pods,
         "{'kind':'Pod','metadata':{'namespace':'n','name':'p'},'spec':{'containers':["
         "{'name':'c','ports':[{'containerPort':80}]}]},'status':{}}",
         STORE_UNCHANGED);

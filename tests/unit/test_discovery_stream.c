@@ -9,13 +9,16 @@
 #define OBJECT_MAX ((size_t)200)
 #define DEPTH_MAX 8
 
-static const struct json_keep container[] = {{"n", NULL}, {NULL, NULL}};
-static const struct json_keep spec[] = {{"c", container}, {NULL, NULL}};
-static const struct json_keep metadata[] = {{"labels", NULL}, {"name", NULL}, {NULL, NULL}};
-static const struct json_keep few[] = {{"a", NULL}, {"b", NULL}, {"b2", NULL}, {NULL, NULL}};
-static const struct json_keep none[] = {{NULL, NULL}};
-static const struct json_keep keep[] = {
-    {"metadata", metadata}, {"spec", spec}, {"m", few}, {"none", none}, {NULL, NULL}};
+static const struct schema_row container[] = {{.name = "n"}, SCHEMA_END};
+static const struct schema_row spec[] = {{.name = "c", .members = container}, SCHEMA_END};
+static const struct schema_row metadata[] = {{.name = "labels"}, {.name = "name"}, SCHEMA_END};
+static const struct schema_row few[] = {{.name = "a"}, {.name = "b"}, {.name = "b2"}, SCHEMA_END};
+static const struct schema_row none[] = {SCHEMA_END};
+static const struct schema_row keep[] = {{.name = "metadata", .members = metadata},
+                                         {.name = "spec", .members = spec},
+                                         {.name = "m", .members = few},
+                                         {.name = "none", .members = none},
+                                         SCHEMA_END};
 
 /* Records the output: "O {...}", "M {...}", "S <reason>", one per line. */
 struct record {
@@ -47,7 +50,7 @@ static void on_skip(void *arg, enum discovery_skip why)
     buf_printf(&r->text, "S %s\n", names[why]);
 }
 
-static struct json_stream *new_stream(struct record *r, const struct json_keep *members)
+static struct json_stream *new_stream(struct record *r, const struct schema_row *members)
 {
     buf_init(&r->text, 1 << 20);
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
@@ -91,7 +94,7 @@ static void feed(struct json_stream *s, struct record *r, enum json_stream_form 
 }
 
 static void check_members(const char *name, enum json_stream_form form, struct sv in,
-                          const struct json_keep *members, const char *want)
+                          const struct schema_row *members, const char *want)
 {
     struct record r;
     struct json_stream *s = new_stream(&r, members);

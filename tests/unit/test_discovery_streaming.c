@@ -143,7 +143,7 @@ static void test_stalled(void **state)
         CHECK_INT(watch_tick(s.w, s.now + 9999), true, "");
         check_out(&s, "begin ", cases[i].name);
         if (cases[i].status != 0) {
-            watch_head(s.w, cases[i].status);
+            watch_head(s.w, cases[i].status, "application/json");
         }
         if (cases[i].body != NULL) {
             assert_true(watch_data(s.w, s.now, cases[i].body, strlen(cases[i].body)));
@@ -176,7 +176,7 @@ static void test_slow_list(void **state)
     struct sim s;
     begin_streaming(&s);
     begin(&s);
-    watch_head(s.w, 200);
+    watch_head(s.w, 200, "application/json");
     int64_t from = s.now;
     static const char added[] = EVENT("ADDED", POD("a", "1"));
     static const char changed[] = EVENT("MODIFIED", POD("a", "2"));
@@ -211,7 +211,7 @@ static void test_no_tick(void **state)
     struct sim s;
     begin_streaming(&s);
     begin(&s);
-    watch_head(s.w, 200);
+    watch_head(s.w, 200, "application/json");
     static const char end[] = END("10");
     assert_true(watch_data(s.w, s.now, end, sizeof(end) - 1));
     CHECK_INT(watch_tick_at(s.w) == INT64_MAX, true, "");
@@ -317,5 +317,7 @@ int main(void)
         cmocka_unit_test(test_broken_off),         cmocka_unit_test(test_away),
         cmocka_unit_test(test_never_fresh),        cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("json", tests, NULL, NULL);
+    sim_protobuf = true;
+    return failed + cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
 }

@@ -499,7 +499,7 @@ static void test_bad_events(void **state)
     memset(filler, 'x', sizeof(filler) - 1);
     filler[sizeof(filler) - 1] = '\0';
     char body[2 * OBJECT_MAX];
-    snprintf(body, sizeof(body), EVENT("ADDED", "{\"a\":\"%s\"}") "%s", filler,
+    snprintf(body, sizeof(body), EVENT("ADDED", "{\"metadata\":{\"uid\":\"%s\"}}") "%s", filler,
              EVENT("ADDED", POD("f", "16")));
     STEP(&s, .status = 200, .lasted_ms = 5000,
          .body = EVENT("SYNC", POD("x", "11")) EVENT("ADDED", "{\"metadata\":{\"name\":nil}}")
@@ -612,7 +612,11 @@ static void test_endless_list(void **state)
     struct sim s;
     setup_limited(&s, "", OBJECT_MAX, 100);
     STEP(&s, .status = 422);
-    STEP(&s, .status = 200, .body = LIST("10", POD("a", "1") "," POD("b", "1") "," POD("c", "1")));
+    STEP(&s, .status = 200,
+         .body = LIST(
+             "10", POD("a", "1") "," POD("b", "1") "," POD("c", "1") "," POD("d", "1") "," POD(
+                       "e", "1") "," POD("f", "1") "," POD("g", "1") "," POD("a-long-name-of-a-pod",
+                                                                             "1")));
     CHECK_INT(s.result, WATCH_FAILED, "");
     CHECK_STR(s.err.msg, "the list has no end after 100 bytes", "");
     CHECK_INT(s.synced, false, "");
@@ -712,7 +716,7 @@ static void test_requested_relist(void **state)
     list_two(&s);
     begin(&s);
     CHECK_INT(s.is_watch, true, "");
-    watch_head(s.w, 200);
+    watch_head(s.w, 200, "application/json");
     CHECK_INT(watch_data(s.w, s.now, EVENT("ADDED", POD("c", "11")),
                          strlen(EVENT("ADDED", POD("c", "11")))),
               true, "");
@@ -767,5 +771,7 @@ int main(void)
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_requested_relist),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("json", tests, NULL, NULL);
+    sim_protobuf = true;
+    return failed + cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
 }

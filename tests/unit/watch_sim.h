@@ -3,13 +3,18 @@
 #ifndef PROFPULL_TESTS_WATCH_SIM_H
 #define PROFPULL_TESTS_WATCH_SIM_H
 
-#include "tests/unit/testing.h"
+#include "tests/unit/kube_objects.h"
 
 #include <stdlib.h>
 
+#include "discovery/kubernetes/api_status.h"
+#include "discovery/kubernetes/roles.h"
 #include "discovery/kubernetes/watch.h"
 
 #define OBJECT_MAX 2000
+
+/* Answers that can be are sent in protobuf. */
+static bool sim_protobuf;
 
 /* A scripted server: each step begins the next request and answers it. */
 struct sim {
@@ -19,6 +24,7 @@ struct sim {
     int64_t now;
     int64_t waited; /* before the current request */
     bool is_watch;
+    const char *accept;
     int64_t timeout_ms;
     int64_t progress_timeout_ms;
     bool no_memory;   /* for a pod called "heavy" */
@@ -42,7 +48,8 @@ static inline void on_list_end(void *arg)
     buf_puts(&s->out, "end ");
 }
 
-static inline bool on_object(void *arg, enum discovery_event event, const json_t *object)
+static inline bool on_object(void *arg, enum discovery_event event,
+                             const struct kube_object *object)
 {
     struct sim *s = arg;
     static const char *const marks[] = {
@@ -51,12 +58,11 @@ static inline bool on_object(void *arg, enum discovery_event event, const json_t
         [EVENT_MODIFIED] = "M:",
         [EVENT_DELETED] = "D:",
     };
-    const char *name =
-        json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
-    if (name != NULL && strcmp(name, "heavy") == 0 && s->no_memory) {
+    struct sv name = object->metadata.name;
+    if (sv_eq_str(name, "heavy") && s->no_memory) {
         return false;
     }
-    buf_printf(&s->out, "%s%s ", marks[event], name == NULL ? "?" : name);
+    buf_printf(&s->out, "%s%.*s ", marks[event], SV_ARG(name.n == 0 ? SV("?") : name));
     return true;
 }
 
@@ -85,8 +91,8 @@ static inline void on_slow(void *arg)
     buf_puts(&((struct sim *)arg)->out, "slow ");
 }
 
-static inline void setup_limited(struct sim *s, const char *selectors, size_t object_max,
-                                 uint64_t list_bytes_max)
+static inline void setup_kind(struct sim *s, const char *selectors, size_t object_max,
+                              uint64_t list_bytes_max, const char *kind, bool metadata_only)
 {
     *s = (struct sim){.now = 1000000};
     buf_init(&s->query, 1 << 16);
@@ -105,9 +111,18 @@ static inline void setup_limited(struct sim *s, const char *selectors, size_t ob
         .selectors = selectors,
         .object_max = object_max,
         .depth_max = 16,
+        .rows = kube_namespaces.rows,
         .list_bytes_max = list_bytes_max,
+        .kind = kind,
+        .metadata_only = metadata_only,
     });
     assert_non_null(s->w);
+}
+
+static inline void setup_limited(struct sim *s, const char *selectors, size_t object_max,
+                                 uint64_t list_bytes_max)
+{
+    setup_kind(s, selectors, object_max, list_bytes_max, NULL, false);
 }
 
 static inline void setup_streaming(struct sim *s, const char *selectors, size_t object_max)
@@ -133,6 +148,7 @@ static inline void begin(struct sim *s)
     struct watch_request request;
     assert_true(watch_begin(s->w, s->now, &request));
     s->is_watch = request.is_watch;
+    s->accept = request.accept;
     s->timeout_ms = request.timeout_ms;
     s->progress_timeout_ms = request.progress_timeout_ms;
     buf_clear(&s->query);
@@ -155,22 +171,101 @@ static inline void begin(struct sim *s)
 struct answer {
     long status;
     const char *body;
+    const char *content_type; /* NULL: as the body is */
     enum http_result result;
     int64_t lasted_ms;
     int64_t retry_after_ms; /* 0: none */
 };
 
+/* What the JSON of a list, an event or a Status is in protobuf. */
+static inline void put_document(struct buf *out, const json_t *json)
+{
+    struct buf object;
+    buf_init(&object, 1 << 20);
+    const json_t *event = json_object_get(json, "object");
+    const json_t *inner = event == NULL ? json : event;
+    json_t *items = json_object_get(inner, "items");
+    const json_t *given = json_object_get(inner, "kind");
+    const char *kind = json_string_value(given);
+    if (items != NULL) {
+        static const struct schema_row metadata_rows[] = {
+            {.name = "resourceVersion", .number = 2, .kind = SCHEMA_TEXT},
+            {.name = "continue", .number = 3, .kind = SCHEMA_TEXT},
+            SCHEMA_END,
+        };
+        const struct schema_row rows[] = {
+            {.name = "metadata", .number = 1, .kind = SCHEMA_PART, .members = metadata_rows},
+            {.name = "items", .number = 2, .kind = SCHEMA_LIST, .members = kube_namespaces.rows},
+            SCHEMA_END,
+        };
+        proto_put_object(&object, rows, inner);
+    } else {
+        const char *type = json_string_value(json_object_get(json, "type"));
+        bool is_status = (kind != NULL && strcmp(kind, "Status") == 0) ||
+                         (type != NULL && strcmp(type, "ERROR") == 0);
+        proto_put_object(&object, is_status ? api_status_rows : kube_namespaces.rows, inner);
+    }
+    struct buf whole;
+    buf_init(&whole, 1 << 20);
+    proto_put_envelope(&whole, kind == NULL ? "" : kind, (struct sv){object.data, object.len});
+    if (event == NULL) {
+        buf_append(out, whole.data, whole.len);
+    } else {
+        proto_put_event(out, json_string_value(json_object_get(json, "type")),
+                        (struct sv){whole.data, whole.len});
+    }
+    buf_done(&object);
+    buf_done(&whole);
+}
+
+/* False if the text is not JSON of this kind from end to end: only JSON can be damaged like that.
+ */
+static inline bool make_protobuf(const char *text, struct buf *out)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        json_error_t error;
+        json_t *json = json_loadb(text, left, JSON_DISABLE_EOF_CHECK, &error);
+        if (!json_is_object(json) || (json_object_get(json, "type") != NULL &&
+                                      (!json_is_string(json_object_get(json, "type")) ||
+                                       !json_is_object(json_object_get(json, "object"))))) {
+            json_decref(json);
+            return false;
+        }
+        put_document(out, json);
+        json_decref(json);
+        text += error.position;
+        left -= (size_t)error.position;
+        size_t space = strspn(text, " \r\n");
+        text += space;
+        left -= space;
+    }
+    return true;
+}
+
 static inline void answer(struct sim *s, struct answer a)
 {
+    struct buf body;
     bool go_on = true;
+    buf_init(&body, 1 << 22);
+    bool protobuf =
+        sim_protobuf && a.body != NULL && a.content_type == NULL && make_protobuf(a.body, &body);
+    if (!protobuf) {
+        buf_clear(&body);
+        buf_puts(&body, a.body == NULL ? "" : a.body);
+    }
     if (a.status != 0) {
-        watch_head(s->w, a.status);
+        watch_head(s->w, a.status,
+                   a.content_type != NULL ? a.content_type
+                   : protobuf             ? "application/vnd.kubernetes.protobuf"
+                                          : "application/json");
     }
     /* In small pieces, the way a network might. */
-    size_t n = a.body == NULL ? 0 : strlen(a.body);
+    size_t n = body.len;
     for (size_t i = 0; i < n && go_on; i += 7) {
-        go_on = watch_data(s->w, s->now, a.body + i, n - i < 7 ? n - i : 7);
+        go_on = watch_data(s->w, s->now, body.data + i, n - i < 7 ? n - i : 7);
     }
+    buf_done(&body);
     s->now += a.lasted_ms;
     struct watch_outcome outcome = {
         .result = go_on ? a.result : HTTP_ERR_ABORTED,

@@ -4,13 +4,42 @@
 
 #define INGRESS META "ingress_"
 
-static const struct json_keep path_keep[] = {{"path", NULL}, {NULL, NULL}};
-static const struct json_keep http_keep[] = {{"paths", path_keep}, {NULL, NULL}};
-static const struct json_keep rule_keep[] = {{"host", NULL}, {"http", http_keep}, {NULL, NULL}};
-static const struct json_keep spec_keep[] = {
-    {"ingressClassName", NULL}, {"tls", NULL}, {"rules", rule_keep}, {NULL, NULL}};
-
-static const struct json_keep ingress_keep[] = {OBJECT_KEEP, {"spec", spec_keep}, {NULL, NULL}};
+static const struct schema_row tls_rows[] = {
+    SCHEMA_MEMBER("hosts", 1, TEXTS, struct kube_tls, hosts),
+    SCHEMA_END,
+};
+static const struct schema_row path_rows[] = {
+    SCHEMA_MEMBER("path", 1, TEXT, struct kube_path, path),
+    SCHEMA_END,
+};
+static const struct schema_row http_rows[] = {
+    SCHEMA_LIST_OF("paths", 1, struct kube_path, path_rows, struct kube_rule, paths),
+    SCHEMA_END,
+};
+#define HTTP(field)                                                                                \
+    {                                                                                              \
+        .name = "http", .number = (field), .kind = SCHEMA_NOTED, .members = http_rows,             \
+        .offset = offsetof(struct kube_rule, has_http)                                             \
+    }
+/* In protobuf, "http" is one level further in than in JSON. */
+static const struct schema_row value_rows[] = {HTTP(1), SCHEMA_END};
+static const struct schema_row rule_rows[] = {
+    SCHEMA_MEMBER("host", 1, TEXT, struct kube_rule, host),
+    HTTP(0),
+    SCHEMA_PART_OF("", 2, value_rows),
+    SCHEMA_END,
+};
+static const struct schema_row spec_rows[] = {
+    SCHEMA_LIST_OF("tls", 2, struct kube_tls, tls_rows, struct kube_object, ingress.tls),
+    SCHEMA_LIST_OF("rules", 3, struct kube_rule, rule_rows, struct kube_object, ingress.rules),
+    SCHEMA_MEMBER("ingressClassName", 4, TEXT, struct kube_object, ingress.class_name),
+    SCHEMA_END,
+};
+static const struct schema_row ingress_rows[] = {
+    OBJECT_ROWS,
+    SCHEMA_PART_OF("spec", 2, spec_rows),
+    SCHEMA_END,
+};
 
 /* "*.example.com" covers "a.example.com" but neither "example.com" nor "a.b.example.com". */
 static bool covers(struct sv pattern, struct sv host)
@@ -24,14 +53,11 @@ static bool covers(struct sv pattern, struct sv host)
            sv_eq(rest, (struct sv){pattern.p + 2, pattern.n - 2});
 }
 
-static bool has_tls(const json_t *spec, struct sv host)
+static bool has_tls(const struct kube_ingress *ingress, struct sv host)
 {
-    const json_t *tls = json_object_get(spec, "tls");
-    for (size_t i = 0; i < json_array_size(tls); i++) {
-        const json_t *hosts = json_object_get(json_array_get(tls, i), "hosts");
-        for (size_t k = 0; k < json_array_size(hosts); k++) {
-            const json_t *pattern = json_array_get(hosts, k);
-            if (json_is_string(pattern) && covers(object_text(pattern), host)) {
+    for (const struct kube_tls *tls = ingress->tls.first; tls != NULL; tls = tls->next) {
+        for (const struct schema_text *t = tls->hosts.first; t != NULL; t = t->next) {
+            if (covers(t->text, host)) {
                 return true;
             }
         }
@@ -50,39 +76,36 @@ static void add_path(struct maker *m, struct sv host, bool tls, struct sv path)
 }
 
 /* A rule without "http" matches everything; one with "http" but without paths matches nothing. */
-static void add_rule(struct maker *m, const json_t *spec, const json_t *rule)
+static void add_rule(struct maker *m, const struct kube_ingress *ingress,
+                     const struct kube_rule *rule)
 {
-    struct sv host = object_string(rule, "host");
-    bool tls = has_tls(spec, host);
-    const json_t *http = json_object_get(rule, "http");
-    if (!json_is_object(http)) {
-        add_path(m, host, tls, SV("/"));
-        return;
+    bool tls = has_tls(ingress, rule->host);
+    if (!rule->has_http) {
+        add_path(m, rule->host, tls, SV("/"));
     }
-    const json_t *paths = json_object_get(http, "paths");
-    for (size_t i = 0; i < json_array_size(paths); i++) {
-        add_path(m, host, tls, object_string(json_array_get(paths, i), "path"));
+    for (const struct kube_path *p = rule->paths.first; p != NULL; p = p->next) {
+        add_path(m, rule->host, tls, p->path);
     }
 }
 
-static enum object_status read_ingress(const json_t *ingress, struct labels_builder *builder,
-                                       struct object_targets *ret)
+static enum object_status read_ingress(const struct kube_object *object,
+                                       struct labels_builder *builder, struct object_targets *ret)
 {
-    const json_t *spec = json_object_get(ingress, "spec");
-    const json_t *rules = json_object_get(spec, "rules");
+    const struct kube_ingress *ingress = &object->ingress;
     struct maker m;
     maker_init(&m, builder, ret);
-    maker_set(&m, SV(INGRESS "class_name"), object_string(spec, "ingressClassName"));
-    maker_set_metadata(&m, json_object_get(ingress, "metadata"), "ingress");
+    maker_set(&m, SV(INGRESS "class_name"), ingress->class_name);
+    maker_set_metadata(&m, &object->metadata, "ingress");
     maker_share(&m);
-    for (size_t i = 0; i < json_array_size(rules); i++) {
-        add_rule(&m, spec, json_array_get(rules, i));
+    for (const struct kube_rule *rule = ingress->rules.first; rule != NULL; rule = rule->next) {
+        add_rule(&m, ingress, rule);
     }
     return maker_done(&m);
 }
 
 const struct kube_role kube_ingresses = {
-    .resource = {ROLE_INGRESS, "networking.k8s.io", "ingresses", "Ingress", true, ingress_keep},
+    .resource = {ROLE_INGRESS, "networking.k8s.io", "ingresses", "Ingress", true, ingress_rows,
+                 false},
     .source = "ingress",
     .read = read_ingress,
 };

@@ -7,32 +7,55 @@
 
 #define NODE META "node_"
 
-static const struct json_keep condition_keep[] = {{"type", NULL}, {"status", NULL}, {NULL, NULL}};
-static const struct json_keep spec_keep[] = {{"providerID", NULL}, {NULL, NULL}};
-static const struct json_keep status_keep[] = {
-    {"addresses", NULL}, {"daemonEndpoints", NULL}, {"conditions", condition_keep}, {NULL, NULL}};
-
-static const struct json_keep node_keep[] = {
-    OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
+static const struct schema_row address_rows[] = {
+    SCHEMA_MEMBER("type", 1, TEXT, struct kube_node_address, type),
+    SCHEMA_MEMBER("address", 2, TEXT, struct kube_node_address, address),
+    SCHEMA_END,
+};
+static const struct schema_row port_rows[] = {
+    SCHEMA_MEMBER("Port", 1, NUMBER, struct kube_object, node.kubelet_port),
+    SCHEMA_END,
+};
+static const struct schema_row daemon_rows[] = {
+    SCHEMA_PART_OF("kubeletEndpoint", 1, port_rows),
+    SCHEMA_END,
+};
+static const struct schema_row spec_rows[] = {
+    SCHEMA_MEMBER("providerID", 3, TEXT, struct kube_object, node.provider_id),
+    SCHEMA_END,
+};
+static const struct schema_row status_rows[] = {
+    SCHEMA_LIST_OF("conditions", 4, struct kube_condition, object_condition_rows,
+                   struct kube_object, node.conditions),
+    SCHEMA_LIST_OF("addresses", 5, struct kube_node_address, address_rows, struct kube_object,
+                   node.addresses),
+    SCHEMA_PART_OF("daemonEndpoints", 6, daemon_rows),
+    SCHEMA_END,
+};
+static const struct schema_row node_rows[] = {
+    OBJECT_ROWS,
+    SCHEMA_PART_OF("spec", 2, spec_rows),
+    SCHEMA_PART_OF("status", 3, status_rows),
+    SCHEMA_END,
+};
 
 /* The first address of a type; empty if there is none. */
-static struct sv find_address(const json_t *addresses, struct sv type)
+static struct sv find_address(const struct kube_node *node, struct sv type)
 {
-    for (size_t i = 0; i < json_array_size(addresses); i++) {
-        const json_t *one = json_array_get(addresses, i);
-        if (sv_eq(object_string(one, "type"), type)) {
-            return object_string(one, "address");
+    for (const struct kube_node_address *a = node->addresses.first; a != NULL; a = a->next) {
+        if (sv_eq(a->type, type)) {
+            return a->address;
         }
     }
     return SV("");
 }
 
-static struct sv own_address(const json_t *addresses)
+static struct sv own_address(const struct kube_node *node)
 {
     static const char *const order[] = {"InternalIP",  "InternalDNS",  "ExternalIP",
                                         "ExternalDNS", "LegacyHostIP", "Hostname"};
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        struct sv address = find_address(addresses, sv_from(order[i]));
+        struct sv address = find_address(node, sv_from(order[i]));
         if (address.n > 0) {
             return address;
         }
@@ -40,16 +63,15 @@ static struct sv own_address(const json_t *addresses)
     return SV("");
 }
 
-static void set_conditions(struct maker *m, const json_t *conditions)
+static void set_conditions(struct maker *m, const struct kube_node *node)
 {
-    for (size_t i = 0; i < json_array_size(conditions); i++) {
-        const json_t *one = json_array_get(conditions, i);
+    for (const struct kube_condition *c = node->conditions.first; c != NULL; c = c->next) {
         char type[128];
         char status[32];
         struct buf name;
         buf_init(&name, sizeof(type) + sizeof(NODE "condition_"));
-        object_lower(object_string(one, "type"), type, sizeof(type));
-        object_lower(object_string(one, "status"), status, sizeof(status));
+        object_lower(c->type, type, sizeof(type));
+        object_lower(c->status, status, sizeof(status));
         buf_puts(&name, NODE "condition_");
         object_sanitize(sv_from(type), &name);
         maker_set_named(m, &name, sv_from(status));
@@ -58,47 +80,40 @@ static void set_conditions(struct maker *m, const json_t *conditions)
 }
 
 /* The first address of each type. */
-static void set_addresses(struct maker *m, const json_t *addresses)
+static void set_addresses(struct maker *m, const struct kube_node *node)
 {
-    for (size_t i = 0; i < json_array_size(addresses); i++) {
-        struct sv type = object_string(json_array_get(addresses, i), "type");
+    for (const struct kube_node_address *a = node->addresses.first; a != NULL; a = a->next) {
         struct buf name;
         buf_init(&name, LABELS_BYTES_MAX);
         buf_puts(&name, NODE "address_");
-        object_sanitize(type, &name);
-        maker_set_named(m, &name, find_address(addresses, type));
+        object_sanitize(a->type, &name);
+        maker_set_named(m, &name, find_address(node, a->type));
         buf_done(&name);
     }
 }
 
-static enum object_status read_node(const json_t *node, struct labels_builder *builder,
-                                    struct object_targets *ret)
+static enum object_status read_node(const struct kube_object *object,
+                                    struct labels_builder *builder, struct object_targets *ret)
 {
-    const json_t *metadata = json_object_get(node, "metadata");
-    const json_t *status = json_object_get(node, "status");
-    const json_t *addresses = json_object_get(status, "addresses");
-    const json_t *daemons = json_object_get(status, "daemonEndpoints");
-    struct sv address = own_address(addresses);
+    const struct kube_node *node = &object->node;
+    struct sv address = own_address(node);
     struct maker m;
     maker_init(&m, builder, ret);
     if (address.n == 0) {
         return OBJECT_OK;
     }
-    maker_set(&m, SV(NODE "provider_id"),
-              object_string(json_object_get(node, "spec"), "providerID"));
-    set_conditions(&m, json_object_get(status, "conditions"));
-    set_addresses(&m, addresses);
-    maker_set(&m, SV(LABEL_INSTANCE), object_string(metadata, "name"));
-    maker_set_address(
-        &m, address,
-        maker_port(&m, json_object_get(json_object_get(daemons, "kubeletEndpoint"), "Port")));
-    maker_set_metadata(&m, metadata, "node");
+    maker_set(&m, SV(NODE "provider_id"), node->provider_id);
+    set_conditions(&m, node);
+    set_addresses(&m, node);
+    maker_set(&m, SV(LABEL_INSTANCE), object->metadata.name);
+    maker_set_address(&m, address, maker_port(&m, node->kubelet_port));
+    maker_set_metadata(&m, &object->metadata, "node");
     maker_add(&m);
     return maker_done(&m);
 }
 
 const struct kube_role kube_nodes = {
-    .resource = {ROLE_NODE, "", "nodes", "Node", false, node_keep},
+    .resource = {ROLE_NODE, "", "nodes", "Node", false, node_rows, false},
     .source = "node",
     .read = read_node,
 };

@@ -6,54 +6,63 @@
  */
 #include "discovery/kubernetes/roles.h"
 
+#include <string.h>
+
 #define POD META "pod_"
 #define CONTAINER POD "container_"
 
-static const struct json_keep port_keep[] = {
-    {"name", NULL}, {"containerPort", NULL}, {"protocol", NULL}, {NULL, NULL}};
-static const struct json_keep container_keep[] = {
-    {"name", NULL}, {"image", NULL}, {"ports", port_keep}, {"restartPolicy", NULL}, {NULL, NULL}};
-static const struct json_keep container_status_keep[] = {
-    {"name", NULL}, {"containerID", NULL}, {NULL, NULL}};
-static const struct json_keep condition_keep[] = {{"type", NULL}, {"status", NULL}, {NULL, NULL}};
+static const struct schema_row port_rows[] = {
+    SCHEMA_MEMBER("name", 1, TEXT, struct kube_port, name),
+    SCHEMA_MEMBER("containerPort", 3, NUMBER, struct kube_port, number),
+    SCHEMA_MEMBER("protocol", 4, TEXT, struct kube_port, protocol),
+    SCHEMA_END,
+};
+static const struct schema_row container_rows[] = {
+    SCHEMA_MEMBER("name", 1, TEXT, struct kube_container, name),
+    SCHEMA_MEMBER("image", 2, TEXT, struct kube_container, image),
+    SCHEMA_LIST_OF("ports", 6, struct kube_port, port_rows, struct kube_container, ports),
+    SCHEMA_MEMBER("restartPolicy", 24, TEXT, struct kube_container, restart_policy),
+    SCHEMA_END,
+};
+static const struct schema_row container_status_rows[] = {
+    SCHEMA_MEMBER("name", 1, TEXT, struct kube_container_status, name),
+    SCHEMA_MEMBER("containerID", 8, TEXT, struct kube_container_status, id),
+    SCHEMA_END,
+};
+#define CONTAINERS(name, number, member)                                                           \
+    SCHEMA_LIST_OF(name, number, struct kube_container, container_rows, struct kube_object, member)
+static const struct schema_row spec_rows[] = {
+    CONTAINERS("containers", 2, pod.containers),
+    SCHEMA_MEMBER("nodeName", 10, TEXT, struct kube_object, pod.node_name),
+    CONTAINERS("initContainers", 20, pod.init_containers),
+    SCHEMA_END,
+};
+#define STATUSES(name, number, member)                                                             \
+    SCHEMA_LIST_OF(name, number, struct kube_container_status, container_status_rows,              \
+                   struct kube_object, member)
+static const struct schema_row status_rows[] = {
+    SCHEMA_MEMBER("phase", 1, TEXT, struct kube_object, pod.phase),
+    SCHEMA_LIST_OF("conditions", 2, struct kube_condition, object_condition_rows,
+                   struct kube_object, pod.conditions),
+    SCHEMA_MEMBER("hostIP", 5, TEXT, struct kube_object, pod.host_ip),
+    SCHEMA_MEMBER("podIP", 6, TEXT, struct kube_object, pod.ip),
+    STATUSES("containerStatuses", 8, pod.statuses),
+    STATUSES("initContainerStatuses", 10, pod.init_statuses),
+    SCHEMA_END,
+};
+static const struct schema_row pod_rows[] = {
+    OBJECT_ROWS,
+    SCHEMA_PART_OF("spec", 2, spec_rows),
+    SCHEMA_PART_OF("status", 3, status_rows),
+    SCHEMA_END,
+};
 
-static const struct json_keep spec_keep[] = {{"nodeName", NULL},
-                                             {"containers", container_keep},
-                                             {"initContainers", container_keep},
-                                             {NULL, NULL}};
-static const struct json_keep status_keep[] = {{"podIP", NULL},
-                                               {"hostIP", NULL},
-                                               {"phase", NULL},
-                                               {"conditions", condition_keep},
-                                               {"containerStatuses", container_status_keep},
-                                               {"initContainerStatuses", container_status_keep},
-                                               {NULL, NULL}};
-
-static const struct json_keep pod_keep[] = {
-    OBJECT_KEEP, {"spec", spec_keep}, {"status", status_keep}, {NULL, NULL}};
-
-static const struct maker_member status_labels[] = {
-    {POD "ip", "podIP"}, {POD "host_ip", "hostIP"}, {POD "phase", "phase"}, {NULL, NULL}};
-static const struct maker_member controller_labels[] = {
-    {POD "controller_kind", "kind"}, {POD "controller_name", "name"}, {NULL, NULL}};
-/* The restart policy is not Prometheus': it distinguishes a sidecar ("Always") from an init
- * container that has finished when the pod runs. */
-static const struct maker_member container_labels[] = {
-    {CONTAINER "name", "name"},
-    {CONTAINER "image", "image"},
-    {CONTAINER "restart_policy", "restartPolicy"},
-    {NULL, NULL}};
-static const struct maker_member port_labels[] = {
-    {CONTAINER "port_name", "name"}, {CONTAINER "port_protocol", "protocol"}, {NULL, NULL}};
-
-static void set_ready(struct maker *m, const json_t *status)
+static void set_ready(struct maker *m, const struct kube_pod *pod)
 {
     char ready[16] = "unknown";
-    const json_t *conditions = json_object_get(status, "conditions");
-    for (size_t i = 0; i < json_array_size(conditions); i++) {
-        const json_t *condition = json_array_get(conditions, i);
-        if (sv_eq_str(object_string(condition, "type"), "Ready")) {
-            object_lower(object_string(condition, "status"), ready, sizeof(ready));
+    for (const struct kube_condition *c = pod->conditions.first; c != NULL; c = c->next) {
+        if (sv_eq_str(c->type, "Ready")) {
+            object_lower(c->status, ready, sizeof(ready));
             break;
         }
     }
@@ -61,37 +70,36 @@ static void set_ready(struct maker *m, const json_t *status)
 }
 
 /* The first owner that is marked as the controller. */
-static void set_controller(struct maker *m, const json_t *metadata)
+static void set_controller(struct maker *m, const struct kube_metadata *metadata)
 {
-    const json_t *owners = json_object_get(metadata, "ownerReferences");
-    for (size_t i = 0; i < json_array_size(owners); i++) {
-        const json_t *owner = json_array_get(owners, i);
-        if (json_is_true(json_object_get(owner, "controller"))) {
-            maker_set_strings(m, owner, controller_labels);
+    for (const struct kube_owner *o = metadata->owners.first; o != NULL; o = o->next) {
+        if (o->controller == FLAG_TRUE) {
+            maker_set(m, SV(POD "controller_kind"), o->kind);
+            maker_set(m, SV(POD "controller_name"), o->name);
             return;
         }
     }
 }
 
 /* The labels that all targets of the pod share. */
-static void set_pod_labels(struct maker *m, const json_t *pod)
+static void set_pod_labels(struct maker *m, const struct kube_object *object)
 {
-    const json_t *metadata = json_object_get(pod, "metadata");
-    const json_t *status = json_object_get(pod, "status");
-    maker_set(m, SV(POD "uid"), object_string(metadata, "uid"));
-    maker_set_strings(m, status, status_labels);
-    maker_set(m, SV(POD "node_name"), object_string(json_object_get(pod, "spec"), "nodeName"));
-    set_ready(m, status);
-    set_controller(m, metadata);
-    maker_set_metadata(m, metadata, "pod");
+    const struct kube_pod *pod = &object->pod;
+    maker_set(m, SV(POD "uid"), object->metadata.uid);
+    maker_set(m, SV(POD "ip"), pod->ip);
+    maker_set(m, SV(POD "host_ip"), pod->host_ip);
+    maker_set(m, SV(POD "phase"), pod->phase);
+    maker_set(m, SV(POD "node_name"), pod->node_name);
+    set_ready(m, pod);
+    set_controller(m, &object->metadata);
+    maker_set_metadata(m, &object->metadata, "pod");
 }
 
-static struct sv container_id(const json_t *statuses, struct sv name)
+static struct sv container_id(const struct schema_list *statuses, struct sv name)
 {
-    for (size_t i = 0; i < json_array_size(statuses); i++) {
-        const json_t *status = json_array_get(statuses, i);
-        if (sv_eq(object_string(status, "name"), name)) {
-            return object_string(status, "containerID");
+    for (const struct kube_container_status *s = statuses->first; s != NULL; s = s->next) {
+        if (sv_eq(s->name, name)) {
+            return s->id;
         }
     }
     return SV("");
@@ -104,77 +112,79 @@ static void set_address(struct maker *m, unsigned port)
     }
 }
 
-static void add_port(struct maker *m, const json_t *port)
+static void add_port(struct maker *m, const struct kube_port *port)
 {
-    unsigned number = maker_port(m, json_object_get(port, "containerPort"));
+    unsigned number = maker_port(m, port->number);
     if (number > 0) {
         set_address(m, number);
         maker_set_number(m, CONTAINER "port_number", number);
-        maker_set_strings(m, port, port_labels);
+        maker_set(m, SV(CONTAINER "port_name"), port->name);
+        maker_set(m, SV(CONTAINER "port_protocol"), port->protocol);
         maker_add(m);
     }
 }
 
-static void add_container(struct maker *m, const json_t *container, const json_t *statuses,
-                          bool init)
+/* The restart policy is not Prometheus': it distinguishes a sidecar ("Always") from an init
+ * container that has finished when the pod runs. */
+static void add_container(struct maker *m, const struct kube_container *container,
+                          const struct schema_list *statuses, bool init)
 {
     maker_begin(m);
-    maker_set_strings(m, container, container_labels);
-    maker_set(m, SV(CONTAINER "id"), container_id(statuses, object_string(container, "name")));
+    maker_set(m, SV(CONTAINER "name"), container->name);
+    maker_set(m, SV(CONTAINER "image"), container->image);
+    maker_set(m, SV(CONTAINER "restart_policy"), container->restart_policy);
+    maker_set(m, SV(CONTAINER "id"), container_id(statuses, container->name));
     maker_set_text(m, CONTAINER "init", init ? "true" : "false");
-    const json_t *ports = json_object_get(container, "ports");
-    size_t n = json_array_size(ports);
-    if (n == 0) {
+    if (container->ports.first == NULL) {
         set_address(m, 0);
         maker_add(m);
     }
-    for (size_t i = 0; i < n; i++) {
-        add_port(m, json_array_get(ports, i));
+    for (const struct kube_port *p = container->ports.first; p != NULL; p = p->next) {
+        add_port(m, p);
     }
 }
 
-static void add_containers(struct maker *m, const json_t *pod, const char *list,
-                           const char *statuses, bool init)
+static void add_containers(struct maker *m, const struct schema_list *containers,
+                           const struct schema_list *statuses, bool init)
 {
-    const json_t *containers = json_object_get(json_object_get(pod, "spec"), list);
-    const json_t *known = json_object_get(json_object_get(pod, "status"), statuses);
-    for (size_t i = 0; i < json_array_size(containers); i++) {
-        add_container(m, json_array_get(containers, i), known, init);
+    for (const struct kube_container *c = containers->first; c != NULL; c = c->next) {
+        add_container(m, c, statuses, init);
     }
 }
 
-static struct sv status_ip(const json_t *pod)
+const char *pod_ip(const struct kube_object *pod, char out[OBJECT_IP_MAX])
 {
-    return object_string(json_object_get(pod, "status"), "podIP");
+    struct sv text = pod->pod.ip;
+    if (!object_is_ip(text)) {
+        return NULL;
+    }
+    memcpy(out, text.p, text.n);
+    out[text.n] = '\0';
+    return out;
 }
 
-const char *pod_ip(const json_t *pod)
-{
-    struct sv text = status_ip(pod);
-    return object_is_ip(text) ? text.p : NULL;
-}
-
-static enum object_status read_pod(const json_t *pod, struct labels_builder *builder,
+static enum object_status read_pod(const struct kube_object *object, struct labels_builder *builder,
                                    struct object_targets *ret)
 {
+    const struct kube_pod *pod = &object->pod;
     struct maker m;
     maker_init(&m, builder, ret);
-    ret->ip = pod_ip(pod);
-    ret->bad_ip = ret->ip == NULL && status_ip(pod).n > 0 ? 1 : 0;
+    ret->ip = pod_ip(object, ret->ip_text);
+    ret->bad_ip = ret->ip == NULL && pod->ip.n > 0 ? 1 : 0;
     if (ret->ip == NULL && !ret->keep_shared) {
         return OBJECT_OK;
     }
-    set_pod_labels(&m, pod);
+    set_pod_labels(&m, object);
     maker_share(&m);
     if (ret->ip != NULL || ret->without_ip) {
-        add_containers(&m, pod, "containers", "containerStatuses", false);
-        add_containers(&m, pod, "initContainers", "initContainerStatuses", true);
+        add_containers(&m, &pod->containers, &pod->statuses, false);
+        add_containers(&m, &pod->init_containers, &pod->init_statuses, true);
     }
     return maker_done(&m);
 }
 
 const struct kube_role kube_pods = {
-    .resource = {ROLE_POD, "", "pods", "Pod", true, pod_keep},
+    .resource = {ROLE_POD, "", "pods", "Pod", true, pod_rows, false},
     .source = "pod",
     .read = read_pod,
     .join = {.node = POD "node_name", .drops_without_node = true},
