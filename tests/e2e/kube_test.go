@@ -300,8 +300,8 @@ func TestWatchEvents(t *testing.T) {
 	w := newWatched(t, kube.Options{})
 	w.put("b")
 	w.waitPods("a b")
-	w.cluster.WatchRaw([]byte(`{"type":"SURPRISE","object":{"kind":"Table","rows":[]}}` + "\n"))
-	w.cluster.WatchRaw([]byte(`{"type":"ADDED","object":{"kind":"Pod","metadata":null}}` + "\n"))
+	w.cluster.WatchEvent("SURPRISE", `{"kind":"Table","rows":[]}`)
+	w.cluster.WatchEvent("ADDED", `{"kind":"Pod","metadata":null}`)
 	w.put("c")
 	w.waitPods("a b c")
 	w.lists(1)
@@ -318,13 +318,16 @@ func TestWatchEvents(t *testing.T) {
 // page has expired, again.
 func TestManyPods(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ expired, listMax int }{{0, 0}, {0, 800 << 10}, {1, 800 << 10}} {
+	for _, c := range []struct {
+		expired, listMax int
+		json             bool
+	}{{0, 0, false}, {0, 800 << 10, true}, {1, 500 << 10, false}} {
 		expired := c.expired
-		listMax := c.listMax
+		listMax, json := c.listMax, c.json
 		t.Run(fmt.Sprintf("%d expired pages, at most %d KiB", expired, listMax>>10), func(t *testing.T) {
 			t.Parallel()
 			bin(t)
-			cluster, kubeconfig := newKube(t, kube.Options{ExpirePages: expired, NoStreams: 422, ListMax: listMax})
+			cluster, kubeconfig := newKube(t, kube.Options{ExpirePages: expired, NoStreams: 422, ListMax: listMax, JSON: json})
 			const n = 1200
 			for i := 0; i < n; i++ {
 				pod := kube.Annotated(fmt.Sprintf("pod-%d", i), fmt.Sprintf("10.0.%d.%d:6060", i/250, i%250+1), "memory")

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/http"
 	"sync"
+
+	"profpull.test/e2e/fakes/kube"
 )
 
 const longAgo = "2024-05-02T09:11:58Z"
 
 // api is a Kubernetes API server for pods that costs little: it sends bytes that were made before.
 type api struct {
-	url string
+	url      string
+	protobuf bool // what it sends
 
 	mu      sync.Mutex
 	list    []byte
@@ -22,7 +26,7 @@ type api struct {
 }
 
 func startAPI() *api {
-	a := &api{waiting: make(chan struct{}, 100), events: make(chan []byte)}
+	a := &api{protobuf: *encoding == "protobuf", waiting: make(chan struct{}, 100), events: make(chan []byte)}
 	a.hold()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
@@ -33,15 +37,18 @@ func startAPI() *api {
 
 // set is what lists say from now on.
 func (a *api) set(pods []*pod) {
-	list := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1000000"},"items":[`)
+	const metadata = `{"resourceVersion":"1000000"}`
+	items := make([][]byte, len(pods))
 	for i, p := range pods {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, p.json(p.version, longAgo)...)
+		items[i] = p.encoded(a.protobuf, p.version, longAgo)
+	}
+	list := kube.ListProtobuf("PodList", []byte(metadata), items)
+	if !a.protobuf {
+		list = append([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":`+metadata+`,"items":[`), bytes.Join(items, []byte(","))...)
+		list = append(list, "]}\n"...)
 	}
 	a.mu.Lock()
-	a.list = append(list, "]}\n"...)
+	a.list = list
 	a.mu.Unlock()
 }
 
@@ -60,18 +67,28 @@ func (a *api) release() {
 
 // expire ends the watch as a server does that has forgotten the version: a new list follows.
 func (a *api) expire() {
-	a.events <- []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
-		`"message":"too old resource version: 1000 (2000)","reason":"Expired","code":410}}` + "\n")
+	const status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
+		`"message":"too old resource version: 1000 (2000)","reason":"Expired","code":410}`
+	if a.protobuf {
+		a.events <- kube.FrameProtobuf("ERROR", kube.ObjectProtobuf([]byte(status)))
+	} else {
+		a.events <- []byte(`{"type":"ERROR","object":` + status + "}\n")
+	}
 	a.events <- nil
 }
 
 func (a *api) modified(p *pod, n int) {
-	version, time := fmt.Sprint(1000000+n), fmt.Sprintf("2024-05-03T%02d:%02d:%02dZ", n/3600%24, n/60%60, n%60)
-	a.events <- []byte(`{"type":"MODIFIED","object":` + string(p.json(version, time)) + "}\n")
+	time := fmt.Sprintf("2024-05-03T%02d:%02d:%02dZ", n/3600%24, n/60%60, n%60)
+	object := p.encoded(a.protobuf, 1000000+n, time)
+	if a.protobuf {
+		a.events <- kube.FrameProtobuf("MODIFIED", kube.EnvelopeProtobuf("v1", "Pod", object))
+	} else {
+		a.events <- []byte(`{"type":"MODIFIED","object":` + string(object) + "}\n")
+	}
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", a.contentType(r))
 	switch {
 	case r.URL.Path != "/api/v1/pods":
 		http.NotFound(w, r)
@@ -86,6 +103,16 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		a.serveList(w)
 	}
+}
+
+func (a *api) contentType(r *http.Request) string {
+	switch {
+	case !a.protobuf || r.FormValue("sendInitialEvents") != "":
+		return "application/json"
+	case r.FormValue("watch") != "":
+		return kube.MediaType + ";stream=watch"
+	}
+	return kube.MediaType
 }
 
 func (a *api) serveList(w http.ResponseWriter) {

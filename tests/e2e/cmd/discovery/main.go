@@ -25,6 +25,7 @@ var (
 	pinned      = flag.Bool("pin", true, "tie the program to the first core")
 	only        = flag.String("only", "", "kept, dropped, vanish or share: one part alone")
 	replicas    = flag.Int("replicas", 3, "how many share the pods, in the part \"share\"")
+	encoding    = flag.String("encoding", "", "json or protobuf alone")
 	sink        string // URL
 	wrapper     = flag.String("wrapper", "", "a command to run the program under, such as a profiler")
 )
@@ -42,7 +43,19 @@ func main() {
 	port := startTargets()
 	sink = fmt.Sprintf("http://127.0.0.1:%d", port)
 	kept := makePods(*nPods, *podSize, true, port)
-	fmt.Printf("%d pods of %.1f KiB\n", *nPods, float64(len(kept[0].json("1", longAgo)))/1024)
+	encodings := []string{"json", "protobuf"}
+	if *encoding != "" {
+		encodings = []string{*encoding}
+	}
+	for _, one := range encodings {
+		*encoding = one
+		fmt.Printf("%s: %d pods of %.1f KiB\n", one, *nPods, float64(len(kept[0].encoded(one == "protobuf", 1, longAgo)))/1024)
+		measureAll(kept, port)
+	}
+	printRatios()
+}
+
+func measureAll(kept []*pod, port int) {
 	if *only == "" || *only == "dropped" {
 		measureDropped(makePods(*nPods, *podSize, false, port))
 	}
@@ -54,6 +67,29 @@ func main() {
 	}
 	if *only == "" || *only == "share" {
 		measureShare(kept)
+	}
+}
+
+// figures are the seconds of CPU that were measured, by what and by encoding.
+var (
+	figures  = map[string]map[string]float64{}
+	measured []string
+)
+
+func figure(what string, seconds float64) {
+	if figures[what] == nil {
+		figures[what] = map[string]float64{}
+		measured = append(measured, what)
+	}
+	figures[what][*encoding] = seconds
+}
+
+// printRatios compares the encodings, if both were measured.
+func printRatios() {
+	for _, what := range measured {
+		if f := figures[what]; len(f) == 2 {
+			line("protobuf / JSON, CPU: "+what, "%.2f", f["protobuf"]/f["json"])
+		}
 	}
 }
 
@@ -131,6 +167,7 @@ func readFirstOf(p *program, a *api, known func(m metrics) bool) (*program, firs
 
 func (f first) report(what string) {
 	perPod := 1e6 * f.cpu / float64(*nPods)
+	figure("list to "+what, f.cpu)
 	line("list to "+what, "%.2f s, CPU %.2f s (%.0f µs a pod)", f.wall.Seconds(), f.cpu, perPod)
 	line("  resident before, after, peak", "%.1f, %.1f, %.1f MiB: peak %+.1f MiB over settled", mib(f.before), mib(f.after),
 		mib(f.peak), mib(f.peak-f.after))
@@ -149,6 +186,7 @@ func relist(a *api, p *program, what string, done func(m metrics) bool) {
 	wall := time.Since(begin)
 	used := p.cpu() - cpu
 	settle()
+	figure(what, used)
 	line(what, "%.2f s, CPU %.2f s", wall.Seconds(), used)
 	line("  resident before, after, peak", "%.1f, %.1f, %.1f MiB: peak %+.1f MiB", mib(before), mib(p.status("VmRSS")),
 		mib(p.status("VmHWM")), mib(p.status("VmHWM")-before))
@@ -215,6 +253,7 @@ func measureHeartbeats(a *api, p *program, pods []*pod) {
 	after := p.wait("the heartbeats to be read", func(m metrics) bool { return m.sum(events, "unchanged") >= unchanged || m.sum(events, "modified") > 0 })
 	elapsed := time.Since(begin).Seconds()
 	used := p.cpu() - cpu
+	figure("heartbeats", used/float64(n))
 	line(fmt.Sprintf("%d heartbeats, %.0f a second", n, float64(n)/elapsed), "%.1f %% of a core, %.0f µs each", 100*used/elapsed, 1e6*used/float64(n))
 	const relabelled = "profpull_relabel_targets_total"
 	line("  label sets through the rules, of it kept", "%.0f, %.0f", after.sum(relabelled)-before.sum(relabelled),

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"profpull.test/e2e/fakes/kube"
 )
 
 // A pod as a Deployment's looks in a cluster of today: two containers, most of the bytes in
@@ -20,7 +22,8 @@ type pod struct {
 	i       int
 	kept    bool
 	text    []byte // as in a list; @VERSION@ and @TIME@ stand for what a heartbeat changes
-	version string
+	binary  []byte // the same in protobuf, where only @VERSION@ is left
+	version int
 }
 
 // makePods returns n pods of about size bytes each.
@@ -57,13 +60,23 @@ func makePod(template string, i int, kept bool, port int) *pod {
 		"@NAME@", fmt.Sprintf("%s-7d9c5b6f4-x%04d", app, i), "@APP@", app, "@NAMESPACE@", fmt.Sprintf("team-%02d", i%50),
 		"@UID@", fmt.Sprintf("0b1d6f7c-94c1-4a58-b3c5-%012x", i), "@HEX@", fmt.Sprintf("%064x", i+1), "@IP@", podIP(i),
 		"@PORT@", fmt.Sprint(port), "@NODE@", fmt.Sprintf("node-%03d.example.internal", i%200), "@ANNOTATIONS@", annotations)
-	return &pod{i: i, kept: kept, text: []byte(r.Replace(template)), version: fmt.Sprint(1000 + i)}
+	text := []byte(r.Replace(template))
+	return &pod{i: i, kept: kept, text: text, version: 1000 + i}
 }
 
 // podIP is an address that our one listener for all targets answers on.
 func podIP(i int) string { return fmt.Sprintf("127.%d.%d.%d", 230+i/62500, i/250%250, i%250+1) }
 
-func (p *pod) json(version, time string) []byte {
-	text := bytes.ReplaceAll(p.text, []byte("@VERSION@"), []byte(version))
+// encoded is the pod in JSON or protobuf. Versions have as many digits as their placeholder has bytes,
+// so that they can be replaced within a message.
+func (p *pod) encoded(protobuf bool, version int, time string) []byte {
+	text := p.text
+	if protobuf {
+		if p.binary == nil {
+			p.binary = kube.ItemProtobuf(bytes.ReplaceAll(p.text, []byte("@TIME@"), []byte(longAgo)), "Pod")
+		}
+		text = p.binary
+	}
+	text = bytes.ReplaceAll(text, []byte("@VERSION@"), []byte(fmt.Sprintf("%09d", version)))
 	return bytes.ReplaceAll(text, []byte("@TIME@"), []byte(time))
 }

@@ -30,6 +30,8 @@ type Options struct {
 	NoStreams int
 	// ListMax breaks answers to list requests off that have more bytes than this, in the middle. 0: none.
 	ListMax int
+	// JSON is all that the server speaks; with NotAcceptable it refuses who asks for protobuf as well.
+	JSON, NotAcceptable bool
 	// GoneAsStatus answers a watch from a forgotten version with HTTP 410 instead of an ERROR event.
 	GoneAsStatus bool
 }
@@ -45,6 +47,7 @@ type Stats struct {
 	Unauthorized int
 	Bookmarks    int
 	Gzipped      int      // answers to list requests
+	Accepts      []string // the header of each request
 	WatchFrom    []string // resourceVersion of each watch
 	ListFrom     []string // resourceVersion of each list
 	Queries      []string // all raw queries
@@ -175,6 +178,7 @@ func (s *Server) Stats() Stats {
 	c.ListFrom = append([]string(nil), c.ListFrom...)
 	c.Queries = append([]string(nil), c.Queries...)
 	c.Paths = append([]string(nil), c.Paths...)
+	c.Accepts = append([]string(nil), c.Accepts...)
 	return c
 }
 
@@ -205,7 +209,7 @@ func (s *Server) WriteKubeconfig(path string) error {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.authorized(r) {
-		s.refuse(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
+		s.refuse(w, r, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 		return
 	}
 	if s.serveSingle(w, r) {
@@ -213,27 +217,32 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	resource, namespace, ok := resourcePath(r.URL.Path)
 	if !ok {
-		s.refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+		s.refuse(w, r, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 		return
 	}
 	if r.Method != http.MethodGet {
-		s.refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "only GET is part of this fake")
+		s.refuse(w, r, http.StatusMethodNotAllowed, "MethodNotAllowed", "only GET is part of this fake")
 		return
 	}
 	q := r.URL.Query()
 	match, err := parseSelectors(resource, namespace, q.Get("labelSelector"), q.Get("fieldSelector"))
 	if err != nil {
-		s.refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+		s.refuse(w, r, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
 	s.mu.Lock()
 	s.stats.Queries = append(s.stats.Queries, r.URL.RawQuery)
 	s.stats.Paths = append(s.stats.Paths, r.URL.Path)
+	s.stats.Accepts = append(s.stats.Accepts, r.Header.Get("Accept"))
 	plural := plural(resource)
 	forbidden := s.forbidden[plural+"/"+namespace]
 	s.mu.Unlock()
 	if forbidden != 0 {
-		s.refuse(w, forbidden, "Forbidden", plural+" is forbidden: User \"profpull\" cannot list resource in the namespace \""+namespace+"\"")
+		s.refuse(w, r, forbidden, "Forbidden", plural+" is forbidden: User \"profpull\" cannot list resource in the namespace \""+namespace+"\"")
+		return
+	}
+	if s.opts.NotAcceptable && strings.Contains(r.Header.Get("Accept"), MediaType) {
+		s.refuse(w, r, http.StatusNotAcceptable, "NotAcceptable", "only the following media types are accepted: application/json")
 		return
 	}
 	if watch := q.Get("watch"); watch == "1" || watch == "true" {
@@ -298,17 +307,16 @@ func resourcePath(path string) (resource, namespace string, ok bool) {
 	return resource, namespace, true
 }
 
-func (s *Server) refuse(w http.ResponseWriter, code int, reason, message string) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, reason, message string) {
 	s.mu.Lock()
 	s.stats.Refused++
 	s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(statusObject(code, reason, message))
+	text, _ := json.Marshal(statusObject(code, reason, message))
+	s.codec(r).write(w, code, text)
 }
 
 // tooLarge answers for a version that this server has not reached yet.
-func (s *Server) tooLarge(w http.ResponseWriter, version, current uint64) {
+func (s *Server) tooLarge(w http.ResponseWriter, r *http.Request, version, current uint64) {
 	status := statusObject(http.StatusGatewayTimeout, "Timeout",
 		fmt.Sprintf("Too large resource version: %d, current: %d", version, current))
 	status["details"] = object{"causes": []any{object{"reason": "ResourceVersionTooLarge",
@@ -316,9 +324,8 @@ func (s *Server) tooLarge(w http.ResponseWriter, version, current uint64) {
 	s.mu.Lock()
 	s.stats.Refused++
 	s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusGatewayTimeout)
-	_ = json.NewEncoder(w).Encode(status)
+	text, _ := json.Marshal(status)
+	s.codec(r).write(w, http.StatusGatewayTimeout, text)
 }
 
 const goneMessage = "The resourceVersion for the provided watch is too old."
@@ -335,7 +342,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
 	version := q.Get("resourceVersion")
 	wanted, err := strconv.ParseUint(version, 10, 64)
 	if version != "" && err != nil {
-		s.refuse(w, http.StatusBadRequest, "BadRequest", "invalid resourceVersion: "+version)
+		s.refuse(w, r, http.StatusBadRequest, "BadRequest", "invalid resourceVersion: "+version)
 		return
 	}
 
@@ -351,7 +358,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
 		}
 		if found == nil {
 			s.mu.Unlock()
-			s.refuse(w, http.StatusGone, "Expired", "The provided continue parameter is too old")
+			s.refuse(w, r, http.StatusGone, "Expired", "The provided continue parameter is too old")
 			return
 		}
 		*page = *found
@@ -365,12 +372,13 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
 	}
 	if wanted > current {
 		s.mu.Unlock()
-		s.tooLarge(w, wanted, current)
+		s.tooLarge(w, r, wanted, current)
 		return
 	}
-	body := s.takePage(page, limit, kindAt(r.URL.Path))
+	codec := s.codec(r)
+	body := s.takePage(page, limit, kindAt(r.URL.Path), codec)
 	s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", codec.contentType())
 	if s.opts.ListMax > 0 && len(body) > s.opts.ListMax {
 		_, _ = w.Write(body[:len(body)/2])
 		w.(http.Flusher).Flush()
@@ -393,7 +401,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, match matcher) {
 const gzipMin = 128 << 10
 
 // takePage writes up to limit items and remembers the rest under a new token.
-func (s *Server) takePage(page *snapshot, limit int, kind string) []byte {
+func (s *Server) takePage(page *snapshot, limit int, kind string, codec codec) []byte {
 	items := page.rest
 	meta := object{"resourceVersion": fmt.Sprint(page.version)}
 	if limit > 0 && len(items) > limit {
@@ -406,9 +414,15 @@ func (s *Server) takePage(page *snapshot, limit int, kind string) []byte {
 	}
 	raw := make([]json.RawMessage, 0, len(items))
 	for _, one := range items {
-		raw = append(raw, one.json)
+		raw = append(raw, codec.reduce(one.json))
+	}
+	if codec.partial {
+		kind = "PartialObjectMetadata"
 	}
 	body, _ := json.Marshal(object{"kind": kind + "List", "apiVersion": "v1", "metadata": meta, "items": raw})
+	if codec.protobuf {
+		return answerProtobuf(body)
+	}
 	return append(body, '\n')
 }
 

@@ -46,10 +46,10 @@ func (s *Server) serveSingle(w http.ResponseWriter, r *http.Request) bool {
 	s.mu.Unlock()
 	switch {
 	case forbidden != 0:
-		s.refuse(w, forbidden, "Forbidden", resource+" \""+name+"\" is forbidden: User \"profpull\" cannot get resource \""+
+		s.refuse(w, r, forbidden, "Forbidden", resource+" \""+name+"\" is forbidden: User \"profpull\" cannot get resource \""+
 			resource+"\" in API group \"\" in the namespace \""+namespace+"\"")
 	case !ok:
-		s.refuse(w, http.StatusNotFound, "NotFound", resource+" \""+name+"\" not found")
+		s.refuse(w, r, http.StatusNotFound, "NotFound", resource+" \""+name+"\" not found")
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(found)

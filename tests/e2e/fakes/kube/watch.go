@@ -15,16 +15,20 @@ type event struct {
 	object  []byte
 }
 
-func (e event) line() []byte {
-	return append([]byte(fmt.Sprintf(`{"type":%q,"object":%s}`, e.kind, e.object)), '\n')
+// bytes are the event as it is sent, in protobuf or JSON.
+func (e event) bytes(c codec) []byte {
+	if c.protobuf {
+		return FrameProtobuf(e.kind, ObjectProtobuf(c.reduce(e.object)))
+	}
+	return append([]byte(fmt.Sprintf(`{"type":%q,"object":%s}`, e.kind, c.reduce(e.object))), '\n')
 }
 
 // signal is something that a test wants every open watch to do.
 type signal struct {
 	bookmark bool
-	raw      []byte // sent as it is
-	end      bool   // ends the stream afterwards
-	abort    bool   // cuts the connection afterwards
+	event    *event
+	end      bool // ends the stream afterwards
+	abort    bool // cuts the connection afterwards
 }
 
 func (s *Server) signal(sig signal) {
@@ -46,11 +50,13 @@ func (s *Server) AbortWatches() { s.signal(signal{abort: true}) }
 // WatchError sends an ERROR event and ends every open watch.
 func (s *Server) WatchError(code int, reason, message string) {
 	text, _ := json.Marshal(statusObject(code, reason, message))
-	s.signal(signal{raw: event{"ERROR", 0, text}.line(), end: true})
+	s.signal(signal{event: &event{"ERROR", 0, text}, end: true})
 }
 
-// WatchRaw sends bytes of the test's choice to every open watch.
-func (s *Server) WatchRaw(line []byte) { s.signal(signal{raw: line}) }
+// WatchEvent sends an event of the test's choice to every open watch; the object is JSON.
+func (s *Server) WatchEvent(kind, object string) {
+	s.signal(signal{event: &event{kind, 0, []byte(object)}})
+}
 
 // CutNextEvent lets the next event be sent by half, before its connection is cut.
 func (s *Server) CutNextEvent() {
@@ -73,6 +79,7 @@ type watcher struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	match     matcher
+	codec     codec
 	version   uint64
 	bookmarks bool
 	end       bool // the end of a streamed list is to be sent
@@ -97,12 +104,12 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, match matcher) {
 	}
 	from, err := strconv.ParseUint(q.Get("resourceVersion"), 10, 64)
 	if q.Get("resourceVersion") != "" && err != nil {
-		s.refuse(w, http.StatusBadRequest, "BadRequest", "invalid resourceVersion")
+		s.refuse(w, r, http.StatusBadRequest, "BadRequest", "invalid resourceVersion")
 		return
 	}
 	s.mu.Lock()
 	current, compacted := s.store.version, s.store.compacted
-	wt := &watcher{s: s, w: w, r: r, match: match, version: from,
+	wt := &watcher{s: s, w: w, r: r, match: match, codec: s.codec(r), version: from,
 		bookmarks: q.Get("allowWatchBookmarks") == "true" || q.Get("allowWatchBookmarks") == "1",
 		signals:   len(s.signals)}
 	var first []event
@@ -118,7 +125,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, match matcher) {
 	}
 	s.mu.Unlock()
 	if from > current {
-		s.tooLarge(w, from, current)
+		s.tooLarge(w, r, from, current)
 		return
 	}
 	if stream {
@@ -126,14 +133,14 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, match matcher) {
 		wt.end = true
 	}
 	if from != 0 && from < compacted && s.opts.GoneAsStatus {
-		s.refuse(w, http.StatusGone, "Expired", goneMessage)
+		s.refuse(w, r, http.StatusGone, "Expired", goneMessage)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", wt.codec.streamType())
 	w.WriteHeader(http.StatusOK)
 	if from != 0 && from < compacted {
 		text, _ := json.Marshal(statusObject(http.StatusGone, "Expired", goneMessage))
-		_, _ = w.Write(event{"ERROR", 0, text}.line())
+		_, _ = w.Write(event{"ERROR", 0, text}.bytes(wt.codec))
 		return
 	}
 	wt.run(first, watchTime(q.Get("timeoutSeconds")))
@@ -189,10 +196,10 @@ func (s *Server) mayStream(w http.ResponseWriter, r *http.Request) bool {
 	q := r.URL.Query()
 	switch {
 	case s.opts.NoStreams != 0:
-		s.refuse(w, s.opts.NoStreams, "Invalid",
+		s.refuse(w, r, s.opts.NoStreams, "Invalid",
 			"sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
 	case q.Get("resourceVersionMatch") != "NotOlderThan" || q.Get("allowWatchBookmarks") != "true":
-		s.refuse(w, http.StatusUnprocessableEntity, "Invalid",
+		s.refuse(w, r, http.StatusUnprocessableEntity, "Invalid",
 			"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan and allowing bookmarks")
 	default:
 		return true
@@ -221,7 +228,7 @@ func (wt *watcher) sendEnd() {
 	text, _ := json.Marshal(object{"kind": kindAt(wt.r.URL.Path), "apiVersion": "v1",
 		"metadata": object{"resourceVersion": fmt.Sprint(wt.version), "creationTimestamp": nil,
 			"annotations": object{"k8s.io/initial-events-end": "true"}}})
-	_, _ = wt.w.Write(event{"BOOKMARK", wt.version, text}.line())
+	_, _ = wt.w.Write(event{"BOOKMARK", wt.version, text}.bytes(wt.codec))
 }
 
 func (s *Server) count(n int) {
@@ -245,7 +252,7 @@ func (wt *watcher) next() ([]event, []signal, uint64, chan struct{}) {
 
 func (wt *watcher) send(events []event) {
 	for _, e := range events {
-		line := e.line()
+		line := e.bytes(wt.codec)
 		if wt.takeCut() {
 			_, _ = wt.w.Write(line[:len(line)/2])
 			wt.w.(http.Flusher).Flush()
@@ -269,8 +276,8 @@ func (wt *watcher) obey(sig signal, version uint64) bool {
 	if sig.bookmark && wt.bookmarks {
 		wt.bookmark(version)
 	}
-	if len(sig.raw) > 0 {
-		_, _ = wt.w.Write(sig.raw)
+	if sig.event != nil {
+		_, _ = wt.w.Write(sig.event.bytes(wt.codec))
 	}
 	if sig.abort {
 		wt.w.(http.Flusher).Flush()
@@ -286,6 +293,6 @@ func (wt *watcher) bookmark(version uint64) {
 	text, _ := json.Marshal(object{"kind": kindAt(wt.r.URL.Path), "apiVersion": "v1",
 		"metadata": object{"resourceVersion": fmt.Sprint(version), "creationTimestamp": nil},
 		"spec":     object{"containers": nil}, "status": object{}})
-	_, _ = wt.w.Write(event{"BOOKMARK", version, text}.line())
+	_, _ = wt.w.Write(event{"BOOKMARK", version, text}.bytes(wt.codec))
 	wt.version = version
 }
