@@ -38,49 +38,61 @@ static void choose_columns(const struct pprof_index *x, bool any_counter, struct
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-static uint64_t add_capped(uint64_t a, int64_t b)
+static uint64_t add_capped(uint64_t a, uint64_t b)
 {
-    uint64_t sum = a + (uint64_t)b;
+    uint64_t sum = a + b;
     return sum < a ? UINT64_MAX : sum;
 }
 
-/* Finds each stack in the baseline. False if a counter of one fell. */
-static bool none_fell(struct making *m, struct delta_finder *finder, uint64_t *totals)
+/* What is found out about the counters by a walk over the stacks: by column. */
+struct comparison {
+    uint64_t bits[DELTA_TYPES_MAX];   /* that any value has */
+    uint64_t totals[DELTA_TYPES_MAX]; /* now */
+    uint64_t before[DELTA_TYPES_MAX]; /* of the stacks of the last profile */
+    uint64_t gone[DELTA_TYPES_MAX];   /* of these, what is not in this one */
+    size_t counted;                   /* stacks with a counter that is not 0 */
+    bool fell;                        /* a counter of a stack is smaller than it was */
+};
+
+/* Finds each stack in the baseline, if there is one, and compares its counters. */
+static void compare_stacks(struct making *m, struct delta_finder *finder, struct comparison *r)
 {
     const struct delta_columns *c = &m->columns;
-    bool ok = true;
     for (size_t i = 0; i < m->s.n; i++) {
         const int64_t *row = m->s.values + i * c->types;
-        size_t at;
-        bool known = delta_find(finder, m->s.rows[i].key, &at);
-        const int64_t *before = known ? delta_state_values(m->old, at) : NULL;
+        size_t at = 0;
+        uint64_t any = 0;
+        bool known = finder->state != NULL && delta_find(finder, m->s.rows[i].key.half[0], &at);
+        bool fresh = known && finder->state->ages[at] == 0;
         if (known) {
             m->s.rows[i].old = (uint32_t)at + 1;
             m->seen[at] = true;
         }
         for (size_t j = 0; j < c->n; j++) {
-            ok = ok && (!known || row[c->at[j]] >= before[j]);
-            totals[j] = add_capped(totals[j], row[c->at[j]]);
+            uint64_t now = (uint64_t)row[c->at[j]];
+            uint64_t before = known ? delta_state_value(finder->state, at, j) : 0;
+            any |= now;
+            r->bits[j] |= now;
+            r->totals[j] = add_capped(r->totals[j], now);
+            r->before[j] = add_capped(r->before[j], fresh ? before : 0);
+            r->fell = r->fell || now < before;
         }
+        r->counted += any != 0;
     }
-    return ok;
 }
 
 /* False if a total fell, or if the stacks that made up most of one are gone: another process, whose
  * frames have other addresses. */
-static bool none_gone(const struct making *m, const uint64_t *totals)
+static bool none_gone(const struct making *m, struct comparison *r)
 {
-    uint64_t before[DELTA_TYPES_MAX] = {0};
-    uint64_t gone[DELTA_TYPES_MAX] = {0};
     for (size_t i = 0; i < m->old->n; i++) {
-        const int64_t *values = delta_state_values(m->old, i);
-        for (size_t j = 0; j < m->old->columns && m->old->ages[i] == 0; j++) {
-            before[j] = add_capped(before[j], values[j]);
-            gone[j] = add_capped(gone[j], m->seen[i] ? 0 : values[j]);
+        for (size_t j = 0; j < m->old->columns && !m->seen[i] && m->old->ages[i] == 0; j++) {
+            r->gone[j] = add_capped(r->gone[j], delta_state_value(m->old, i, j));
         }
     }
     for (size_t j = 0; j < m->old->columns; j++) {
-        if (totals[j] < before[j] || gone[j] > before[j] / 2) {
+        uint64_t before = add_capped(r->before[j], r->gone[j]);
+        if (r->totals[j] < before || r->gone[j] > before / 2) {
             return false;
         }
     }
@@ -89,20 +101,18 @@ static bool none_gone(const struct making *m, const uint64_t *totals)
 
 /* Says what can be made of the profile: DELTA_MADE, DELTA_FIRST or DELTA_REBASED. False if out of
  * memory. */
-static bool compare(struct making *m, enum delta_result *ret)
+static bool compare(struct making *m, struct comparison *r, enum delta_result *ret)
 {
-    uint64_t totals[DELTA_TYPES_MAX] = {0};
-    *ret = m->old == NULL ? DELTA_FIRST : DELTA_REBASED;
-    if (m->old == NULL || m->old->columns != m->columns.n ||
-        m->old->columns_key != m->columns.key) {
-        return true;
-    }
-    struct delta_finder finder = {.state = m->old, .scratch = m->scratch};
-    m->seen = scratch_zeroed(m->scratch, m->old->n, sizeof(*m->seen));
+    const struct delta_state *old = m->old;
+    bool same = old != NULL && old->columns == m->columns.n && old->columns_key == m->columns.key;
+    struct delta_finder finder = {.state = same ? old : NULL, .scratch = m->scratch};
+    m->seen = scratch_zeroed(m->scratch, same ? old->n : 0, sizeof(*m->seen));
     if (m->seen == NULL) {
         return err_memory(m->err);
     }
-    if (none_fell(m, &finder, totals) && none_gone(m, totals)) {
+    compare_stacks(m, &finder, r);
+    *ret = old == NULL ? DELTA_FIRST : DELTA_REBASED;
+    if (same && !r->fell && none_gone(m, r)) {
         *ret = DELTA_MADE;
     }
     return !finder.no_memory || err_memory(m->err);
@@ -110,74 +120,76 @@ static bool compare(struct making *m, enum delta_result *ret)
 
 /* ---- the new baseline ------------------------------------------------------------------------ */
 
-static bool has_counts(const struct making *m, size_t row)
-{
-    for (size_t j = 0; j < m->columns.n; j++) {
-        if (m->s.values[row * m->columns.types + m->columns.at[j]] != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Is it a stack that this profile does not have, and that is not to be forgotten yet? */
 static bool is_kept(const struct making *m, size_t i)
 {
     return !m->seen[i] && m->old->ages[i] + 1 < DELTA_AGE_MAX;
 }
 
-/* keep: stacks of the baseline that this profile does not have are kept for a while. */
-static struct delta_state *make_next(const struct making *m, bool keep)
+/* The new baseline, empty, with room for the stacks of this profile and, if keep, for those of the
+ * old one that it does not have. NULL if out of memory. */
+static struct delta_state *new_baseline(const struct making *m, struct comparison *r, bool keep)
 {
-    const struct delta_columns *c = &m->columns;
-    size_t n_old = keep ? m->old->n : 0;
-    size_t n = 0;
-    for (size_t i = 0; i < n_old; i++) {
-        n += is_kept(m, i);
+    size_t kept = 0;
+    for (size_t i = 0; keep && i < m->old->n; i++) {
+        kept += is_kept(m, i);
     }
-    for (size_t i = 0; i < m->s.n; i++) {
-        n += has_counts(m, i);
+    for (size_t j = 0; kept > 0 && j < m->columns.n; j++) {
+        r->bits[j] |= m->old->column[j].mask;
     }
     struct delta_state *next =
-        scratch_charge(m->scratch, delta_state_bytes(n, c->n)) ? delta_state_new(n, c->n) : NULL;
-    if (next == NULL) {
-        return NULL;
+        delta_state_new(m->scratch, r->counted + kept, r->bits, m->columns.n);
+    if (next != NULL) {
+        next->columns_key = m->columns.key;
+        next->time_nanos = m->x.summary.time_ns;
+        next->plain_size = m->x.plain.n;
     }
-    for (size_t i = 0; i < m->s.n; i++) {
-        int64_t counts[DELTA_TYPES_MAX];
-        for (size_t j = 0; j < c->n; j++) {
-            counts[j] = m->s.values[i * c->types + c->at[j]];
-        }
-        if (has_counts(m, i)) {
-            delta_state_add(next, m->s.rows[i].key, counts, 0);
-        }
-    }
-    for (size_t i = 0; i < n_old; i++) {
-        if (is_kept(m, i)) {
-            delta_state_add(next, m->old->keys[i], delta_state_values(m->old, i),
-                            (uint8_t)(m->old->ages[i] + 1));
-        }
-    }
-    next->columns_key = c->key;
-    next->time_nanos = m->x.summary.time_ns;
-    next->plain_size = m->x.plain.n;
     return next;
+}
+
+/* Adds the stacks that this profile does not have. They come last, so that the next profile finds
+ * its own without a table. */
+static void keep_missing(const struct making *m, struct delta_state *next)
+{
+    uint64_t counts[DELTA_TYPES_MAX] = {0};
+    for (size_t i = 0; i < m->old->n; i++) {
+        for (size_t j = 0; j < m->old->columns && is_kept(m, i); j++) {
+            counts[j] = delta_state_value(m->old, i, j);
+        }
+        if (is_kept(m, i)) {
+            delta_state_add(next, m->old->keys[i], counts, (uint8_t)(m->old->ages[i] + 1));
+        }
+    }
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* Replaces the counters by their growth, or by 0 if it is unknown. */
-static void subtract(struct making *m, bool known)
+/* Adds the counters of each stack to the new baseline, and replaces them by their growth, or by 0
+ * if it is unknown. Notes which stacks have a value that is not 0 then. */
+static void subtract(struct making *m, bool known, struct delta_state *next)
 {
     const struct delta_columns *c = &m->columns;
+    uint64_t counts[DELTA_TYPES_MAX] = {0};
     for (size_t i = 0; i < m->s.n; i++) {
         int64_t *row = m->s.values + i * c->types;
-        uint32_t old = m->s.rows[i].old;
-        const int64_t *before = known && old != 0 ? delta_state_values(m->old, old - 1) : NULL;
+        size_t old = known ? m->s.rows[i].old : 0;
+        uint64_t any = 0;
         for (size_t j = 0; j < c->n; j++) {
             int64_t *value = &row[c->at[j]];
-            *value = !known ? 0 : *value - (before == NULL ? 0 : before[j]);
+            uint64_t before = old == 0 ? 0 : delta_state_value(m->old, old - 1, j);
+            counts[j] = (uint64_t)*value;
+            any |= counts[j];
+            *value = known ? (int64_t)(counts[j] - before) : 0;
         }
+        if (any != 0) {
+            delta_state_add(next, m->s.rows[i].key.half[0], counts, 0);
+        }
+        any = 0;
+        for (size_t j = 0; j < c->types; j++) {
+            any |= (uint64_t)row[j];
+        }
+        m->s.moved[m->s.n_moved] = (uint32_t)i;
+        m->s.n_moved += any != 0;
     }
 }
 
@@ -192,23 +204,29 @@ static bool write_out(struct making *m, bool known, struct delta_output *ret)
 {
     struct buf *plain = scratch_buf(m->scratch);
     buf_reserve(plain, m->x.plain.n); /* most of the time less is needed */
-    return delta_write(&m->x, &m->s, duration_of(m, known), m->scratch, plain, &ret->samples_out) &&
-           (ret->samples_out == 0 || gzip_pack_at(m->scratch, (struct sv){plain->data, plain->len},
-                                                  m->in->level, &ret->data, &ret->size));
+    ret->samples_out = m->s.n_moved;
+    return m->s.n_moved == 0 ||
+           (delta_write(&m->x, &m->s, duration_of(m, known), m->scratch, plain) &&
+            gzip_pack_at(m->scratch, (struct sv){plain->data, plain->len}, m->in->level, &ret->data,
+                         &ret->size));
 }
 
 static bool finish(struct making *m, struct delta_output *ret, enum delta_result *ret_result)
 {
-    if (!compare(m, ret_result)) {
+    struct comparison r = {.counted = 0};
+    if (!compare(m, &r, ret_result)) {
         return false;
     }
     bool known = *ret_result == DELTA_MADE;
     ret->stacks_in = m->s.n;
-    ret->next = make_next(m, known);
+    ret->next = new_baseline(m, &r, known);
     if (ret->next == NULL) {
         return err_memory(m->err);
     }
-    subtract(m, known);
+    subtract(m, known, ret->next);
+    if (known) {
+        keep_missing(m, ret->next);
+    }
     return write_out(m, known, ret) || err_memory(m->err);
 }
 

@@ -29,6 +29,8 @@ struct delta_stacks {
     size_t n;
     uint32_t *slots; /* row + 1 by key, 0 where free */
     size_t mask;
+    uint32_t *moved; /* those that are written: room for n */
+    size_t n_moved;
 };
 
 /* Reads the samples of an indexed profile of which pprof_check_frame() found the rest good, and
@@ -41,10 +43,9 @@ bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
 /* Marks what a field of the profile itself refers to: a type, a comment, ... */
 void delta_use_head(struct pprof_index *x, const struct wire_field *f);
 
-/* Writes the profile with one sample for each stack whose values are not all zero, and all that
- * they refer to. Returns the number of samples. Marks used entries in x, so it can be called once
- * for each x. False if out of memory. */
+/* Writes the profile with one sample for each stack that has moved, and all that they refer to.
+ * Marks used entries in x, so it can be called once for each x. False if out of memory. */
 bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t duration_nanos,
-                 struct scratch *scratch, struct buf *out, size_t *ret_samples);
+                 struct scratch *scratch, struct buf *out);
 
 #endif

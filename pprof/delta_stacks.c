@@ -159,18 +159,39 @@ static inline bool read_field(struct reading *s, uint64_t number, unsigned type,
     }
 }
 
-static bool read_fields(struct reading *s, struct sv message)
+/* Reads fields of any kind. */
+static bool read_any_fields(struct reading *s, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
-    s->frames = s->labels = (struct pprof_key){{0, 0}};
-    s->n_frames = s->n_labels = s->n_values = 0;
     while (wire_next(&r, &f)) {
         if (!read_field(s, f.number, f.type, f.bytes)) {
             return false;
         }
     }
-    return r.problem == NULL && s->n_values == s->columns->types;
+    return r.problem == NULL;
+}
+
+/* Nearly all samples consist of fields with a length and a small number. */
+static bool read_fields(struct reading *s, struct sv message)
+{
+    const char *at = message.p;
+    const char *end = message.p + message.n;
+    s->frames = s->labels = (struct pprof_key){{0, 0}};
+    s->n_frames = s->n_labels = s->n_values = 0;
+    while (at < end) {
+        unsigned tag = (unsigned char)*at;
+        struct wire_varint n = wire_varint(at + 1, end);
+        if ((tag & 0x87) != WIRE_BYTES || n.next == NULL || n.value > (uint64_t)(end - n.next)) {
+            return read_any_fields(s, (struct sv){.p = at, .n = (size_t)(end - at)}) &&
+                   s->n_values == s->columns->types;
+        }
+        if (!read_field(s, tag >> 3, WIRE_BYTES, (struct sv){.p = n.next, .n = (size_t)n.value})) {
+            return false;
+        }
+        at = n.next + n.value;
+    }
+    return s->n_values == s->columns->types;
 }
 
 /* What is wrong with a sample. Always false. */
@@ -271,7 +292,8 @@ bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
     s->slots = scratch_slots(scratch, n, &s->mask);
     s->rows = scratch_array(scratch, n, sizeof(*s->rows));
     s->values = scratch_array(scratch, n, columns->types * sizeof(*s->values));
-    if (s->slots == NULL || s->rows == NULL || s->values == NULL) {
+    s->moved = scratch_array(scratch, n + 1, sizeof(*s->moved));
+    if (s->slots == NULL || s->rows == NULL || s->values == NULL || s->moved == NULL) {
         return err_memory(err);
     }
     struct reading reading = {.x = x, .columns = columns, .err = err};

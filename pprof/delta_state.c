@@ -2,24 +2,38 @@
 
 #include <stdlib.h>
 
-size_t delta_state_bytes(size_t n, size_t columns)
+/* Lays the columns out for values that have no other bits than these. Returns the bytes of a row.
+ */
+static size_t lay_out(struct delta_column *column, const uint64_t *bits, size_t columns)
 {
-    return sizeof(struct delta_state) +
-           n * (sizeof(struct pprof_key) + columns * sizeof(int64_t) + sizeof(uint8_t));
+    size_t row = 0;
+    for (size_t j = 0; j < columns; j++) {
+        uint32_t width = bits[j] == 0 ? 0 : (71 - (uint32_t)__builtin_clzll(bits[j])) / 8;
+        column[j].mask = width == 0 ? 0 : UINT64_MAX >> (64 - 8 * width);
+        column[j].at = (uint32_t)row;
+        column[j].width = width;
+        row += width;
+    }
+    return row;
 }
 
-struct delta_state *delta_state_new(size_t n, size_t columns)
+struct delta_state *delta_state_new(struct scratch *scratch, size_t n, const uint64_t *bits,
+                                    size_t columns)
 {
-    size_t bytes = delta_state_bytes(n, columns);
-    struct delta_state *s = malloc(bytes);
+    struct delta_column column[SUMMARY_TYPES_MAX];
+    size_t row = lay_out(column, bits, columns);
+    size_t head = sizeof(struct delta_state) + columns * sizeof(*column);
+    size_t bytes = head + n * (sizeof(uint64_t) + sizeof(uint8_t) + row) + sizeof(uint64_t);
+    struct delta_state *s = scratch_charge(scratch, bytes) ? malloc(bytes) : NULL;
     if (s == NULL) {
         return NULL;
     }
-    *s = (struct delta_state){.columns = (uint32_t)columns, .bytes = bytes};
+    *s = (struct delta_state){.columns = (uint32_t)columns, .bytes = bytes, .row = row};
     atomic_init(&s->refs, 1);
-    s->keys = (struct pprof_key *)(s + 1);
-    s->values = (int64_t *)(s->keys + n);
-    s->ages = (uint8_t *)(s->values + n * columns);
+    memcpy(s->column, column, columns * sizeof(*column));
+    s->keys = (uint64_t *)(void *)((char *)s + head);
+    s->ages = (uint8_t *)(s->keys + n);
+    s->values = (char *)(s->ages + n);
     return s;
 }
 
@@ -37,17 +51,6 @@ struct delta_state *delta_state_unref(struct delta_state *s)
     return NULL;
 }
 
-void delta_state_add(struct delta_state *s, struct pprof_key key, const int64_t *values,
-                     uint8_t age)
-{
-    size_t i = s->n++;
-    s->keys[i] = key;
-    for (size_t j = 0; j < s->columns; j++) {
-        delta_state_values(s, i)[j] = values[j];
-    }
-    s->ages[i] = age;
-}
-
 /* ---- looking up ------------------------------------------------------------------------------ */
 
 static bool make_table(struct delta_finder *f)
@@ -58,7 +61,7 @@ static bool make_table(struct delta_finder *f)
         return false;
     }
     for (size_t i = 0; i < f->state->n; i++) {
-        size_t slot = (size_t)f->state->keys[i].half[0] & f->mask;
+        size_t slot = (size_t)f->state->keys[i] & f->mask;
         while (f->slots[slot] != 0) {
             slot = (slot + 1) & f->mask;
         }
@@ -67,20 +70,20 @@ static bool make_table(struct delta_finder *f)
     return true;
 }
 
-bool delta_find(struct delta_finder *f, struct pprof_key key, size_t *ret)
+bool delta_find(struct delta_finder *f, uint64_t key, size_t *ret)
 {
     const struct delta_state *s = f->state;
     *ret = f->next;
-    if (f->next < s->n && pprof_keys_equal(s->keys[f->next], key)) {
+    if (f->next < s->n && s->keys[f->next] == key) {
         f->next++;
         return true;
     }
     if (f->no_memory || (f->slots == NULL && !make_table(f))) {
         return false;
     }
-    for (size_t i = (size_t)key.half[0] & f->mask; f->slots[i] != 0; i = (i + 1) & f->mask) {
+    for (size_t i = (size_t)key & f->mask; f->slots[i] != 0; i = (i + 1) & f->mask) {
         *ret = f->slots[i] - 1;
-        if (pprof_keys_equal(s->keys[*ret], key)) {
+        if (s->keys[*ret] == key) {
             f->next = *ret + 1;
             return true;
         }

@@ -103,22 +103,13 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
     wire_put_bytes(w->out, SAMPLE_VALUE, packed, n);
 }
 
-static size_t put_samples(struct writer_out *w, const struct delta_stacks *s)
+static void put_samples(struct writer_out *w, const struct delta_stacks *s)
 {
-    size_t written = 0;
     size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
-    for (size_t i = 0; i < s->n; i++) {
-        const int64_t *row = s->values + i * types;
-        size_t zeros = 0;
-        while (zeros < types && row[zeros] == 0) {
-            zeros++;
-        }
-        if (zeros < types) {
-            put_sample(w, s->rows[i].sample, row);
-            written++;
-        }
+    for (size_t i = 0; i < s->n_moved; i++) {
+        uint32_t row = s->moved[i];
+        put_sample(w, s->rows[row].sample, s->values + row * types);
     }
-    return written;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -203,7 +194,7 @@ static size_t largest_sample(const struct delta_stacks *s)
 }
 
 bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t duration_nanos,
-                 struct scratch *scratch, struct buf *out, size_t *ret_samples)
+                 struct scratch *scratch, struct buf *out)
 {
     struct writer_out w = {.x = x, .out = out};
     w.sample = scratch_array(scratch, largest_sample(s), 1);
@@ -212,7 +203,7 @@ bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t du
     }
     buf_init(&w.text, 3 * x->plain.n);
     put_types(&w);
-    *ret_samples = put_samples(&w, s);
+    put_samples(&w, s);
     x->entries[PROFILE_STRING].used[0] = true;
     put_rest(&w);
     if (duration_nanos != 0) {

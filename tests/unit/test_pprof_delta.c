@@ -617,27 +617,81 @@ static void odd_clocks(void **state)
 
 /* ---- the baseline ---------------------------------------------------------------------------- */
 
+static uint64_t key_of(uint64_t i)
+{
+    return pprof_key_of(3, &i, 1).half[0];
+}
+
 static struct delta_state *baseline_of(uint64_t n)
 {
-    struct delta_state *s = delta_state_new(n, 2);
+    const uint64_t bits[] = {n, 2 * n};
+    struct scratch *scratch = scratch_new();
+    struct delta_state *s = delta_state_new(scratch, n, bits, 2);
+    scratch_free(scratch);
     assert_non_null(s);
     for (uint64_t i = 0; i < n; i++) {
-        const int64_t values[] = {(int64_t)i, (int64_t)i * 2};
-        delta_state_add(s, pprof_key_of(3, &i, 1), values, 0);
+        const uint64_t values[] = {i, i * 2};
+        delta_state_add(s, key_of(i), values, 0);
     }
     CHECK_INT(s->n, n, "");
     return s;
 }
 
-/* A stack with two counters takes 33 bytes. */
+/* A stack takes 9 bytes and those that the largest value of each counter needs. */
 static void size_of_baseline(void **state)
 {
     (void)state;
-    for (size_t n = 100; n <= 100000; n *= 10) {
+    const size_t widths[] = {1 + 1, 2 + 2, 2 + 2, 3 + 3};
+    for (size_t i = 0, n = 100; n <= 100000; n *= 10, i++) {
         struct delta_state *s = baseline_of(n);
-        CHECK_INT(s->bytes, sizeof(*s) + 33 * n, "");
+        size_t columns = 2 * sizeof(struct delta_column);
+        CHECK_INT(s->bytes, sizeof(*s) + columns + (9 + widths[i]) * n + 8, "");
         delta_state_unref(s);
     }
+}
+
+/* Columns of every width, beside each other: each value comes back as it was. */
+static void values_of_any_width(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 10, STACKS = 3 };
+    uint64_t bits[COLUMNS] = {0, 1, 0xff, 0x100};
+    for (unsigned j = 4; j < COLUMNS; j++) {
+        bits[j] = INT64_MAX >> (8 * (COLUMNS - 1 - j));
+    }
+    struct scratch *scratch = scratch_new();
+    struct delta_state *s = delta_state_new(scratch, STACKS, bits, COLUMNS);
+    assert_non_null(s);
+    CHECK_INT(s->row, 0 + 1 + 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8, "");
+    const uint64_t none[COLUMNS] = {0};
+    delta_state_add(s, 5, bits, 0);
+    delta_state_add(s, 6, none, 7);
+    delta_state_add(s, 7, bits, 0);
+    for (size_t i = 0; i < STACKS; i++) {
+        CHECK_INT(s->keys[i], 5 + i, "");
+        CHECK_INT(s->ages[i], i == 1 ? 7 : 0, "");
+        for (size_t j = 0; j < COLUMNS; j++) {
+            CHECK_INT(delta_state_value(s, i, j), i == 1 ? 0 : bits[j], "");
+        }
+    }
+    delta_state_unref(s);
+    scratch_free(scratch);
+}
+
+/* A stack that is missing for a while keeps its counts, which may be large. */
+static void large_counts_of_a_missing_stack(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+    const int64_t half = INT64_C(1) << 61;
+    STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {3, 300, 0, 0}}, {"b", NULL, {1, half, 0, 0}},
+         {"c", NULL, {1, half + 9, 0, 0}});
+    STEP(&s, spec, DELTA_MADE, "c; 1 2305843009213693952 0 0\nduration 0\n",
+         {"a", NULL, {3, 300, 0, 0}}, {"c", NULL, {2, 2 * half + 9, 0, 0}});
+    STEP(&s, spec, DELTA_MADE, "b; 1 5 0 0\nduration 0\n", {"b", NULL, {2, half + 5, 0, 0}},
+         {"a", NULL, {3, 300, 0, 0}}, {"c", NULL, {2, 2 * half + 9, 0, 0}});
+    series_done(&s);
 }
 
 /* Asks for the stacks from, from + step, ... of 1,000; only these are there. */
@@ -646,9 +700,9 @@ static void find_stacks(struct delta_finder *f, uint64_t from, uint64_t n, uint6
     for (uint64_t k = 0; k < n; k++) {
         uint64_t i = from + k * step;
         size_t at;
-        bool there = delta_find(f, pprof_key_of(3, &i, 1), &at);
+        bool there = delta_find(f, key_of(i), &at);
         CHECK_INT(there, i < 1000, "");
-        CHECK_INT(there ? delta_state_values(f->state, at)[1] : 0, there ? 2 * i : 0, "");
+        CHECK_INT(there ? delta_state_value(f->state, at, 1) : 0, there ? 2 * i : 0, "");
     }
 }
 
@@ -668,9 +722,8 @@ static void stacks_are_found(void **state)
     find_stacks(&f, 0, 2, 999);
     assert_false(f.no_memory);
     struct delta_finder without = {.state = s};
-    uint64_t second = 1;
     size_t at;
-    assert_false(delta_find(&without, pprof_key_of(3, &second, 1), &at));
+    assert_false(delta_find(&without, key_of(1), &at));
     assert_true(without.no_memory);
     scratch_free(scratch);
     delta_state_unref(s);
@@ -701,6 +754,8 @@ int main(void)
         cmocka_unit_test(unknown_columns),
         cmocka_unit_test(odd_clocks),
         cmocka_unit_test(size_of_baseline),
+        cmocka_unit_test(values_of_any_width),
+        cmocka_unit_test(large_counts_of_a_missing_stack),
         cmocka_unit_test(stacks_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

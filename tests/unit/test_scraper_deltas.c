@@ -271,7 +271,7 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
     size_t n = out.next->n;
     CHECK_INT(n, allocated != 0, row);
     for (size_t i = 0; i < n; i++) {
-        CHECK_INT(delta_state_values(out.next, i)[0], allocated, row);
+        CHECK_INT((int64_t)delta_state_value(out.next, i, 0), allocated, row);
     }
     CHECK_INT(out.samples_out, in_use != 0, row);
     delta_output_done(&out);

@@ -346,7 +346,7 @@ static int64_t count_of(const struct profile *p)
     assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
     scratch_free(in.scratch);
     for (size_t i = 0; i < out.next->n; i++) {
-        sum += delta_state_values(out.next, i)[0];
+        sum += (int64_t)delta_state_value(out.next, i, 0);
     }
     delta_output_done(&out);
     return sum;
