@@ -83,15 +83,11 @@ static inline bool wire_fail_tag(struct wire_reader *r, const struct wire_field 
                      false);
 }
 
-/* Reads one field. False at the end, or at a problem. */
-static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *r,
-                                                            struct wire_field *ret)
+/* Private: a field of any kind. The reader is not at the end. */
+static inline __attribute__((always_inline)) bool wire_next_any(struct wire_reader *r,
+                                                                struct wire_field *ret)
 {
     const char *end = r->in.p + r->in.n;
-    r->field_start = r->at;
-    if (r->at == r->in.n || r->problem != NULL) {
-        return false;
-    }
     struct wire_varint tag = wire_varint(r->in.p + r->at, end);
     if (tag.next == NULL) {
         return wire_fail_number(r, tag.value);
@@ -125,13 +121,54 @@ static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *
     return true;
 }
 
+/* Whether a field begins with these bytes: a length below 128, and a number below 16. Nearly all
+ * fields of a profile do. */
+static inline bool wire_is_short(unsigned char tag, unsigned char size)
+{
+    return (tag & 0x87) == WIRE_BYTES && tag >= 1 << 3 && size < 0x80;
+}
+
+/* Reads one field. False at the end, or at a problem. */
+static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *r,
+                                                            struct wire_field *ret)
+{
+    const unsigned char *p = (const unsigned char *)r->in.p + r->at;
+    size_t left = r->in.n - r->at;
+    r->field_start = r->at;
+    if (left == 0 || r->problem != NULL) {
+        return false;
+    }
+    if (left >= 2 && wire_is_short(p[0], p[1]) && p[1] <= left - 2) {
+        ret->number = p[0] >> 3;
+        ret->type = WIRE_BYTES;
+        ret->value = p[1];
+        ret->bytes = (struct sv){.p = r->in.p + r->at + 2, .n = p[1]};
+        r->at += 2 + (size_t)p[1];
+        return true;
+    }
+    return wire_next_any(r, ret);
+}
+
 /* Reads the numbers of a message that are not repeated: ret[i] is field i, the last one if there
  * are several, and is left alone if there is none. Ends silently where the message is damaged. */
 static inline void wire_read_numbers(struct sv message, uint64_t *ret, size_t n)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
+    while (r.at < message.n) {
+        unsigned tag = (unsigned char)message.p[r.at];
+        if ((tag & 0x87) == WIRE_VARINT && tag >= 1 << 3) {
+            struct wire_varint v = wire_varint(message.p + r.at + 1, message.p + message.n);
+            if (v.next == NULL) {
+                return;
+            }
+            f.number = tag >> 3;
+            f.type = WIRE_VARINT;
+            f.value = v.value;
+            r.at = (size_t)(v.next - message.p);
+        } else if (!wire_next(&r, &f)) {
+            return;
+        }
         if (f.number < n && f.type == WIRE_VARINT) {
             ret[f.number] = f.value;
         }

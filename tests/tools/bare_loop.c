@@ -5,7 +5,8 @@
  *
  * One thread, one multi handle in a loop of libevent. Each of the five paths of each address (one
  * on each line) is fetched once an interval, at a phase of its own, the CPU profile with seconds=N
- * for all but a second of it, and each body is posted to SINK as it is. Nothing is looked at,
+ * for all but a second of it (or not at all if the interval has no two seconds), and each body is
+ * posted to SINK as it is. Nothing is looked at,
  * checked, limited, retried, queued, labelled or counted by cause, which is what profpull does in
  * addition. Prints "POSTED FAILED SKIPPED" for each SIGUSR1, and ends at SIGTERM.
  */
@@ -223,7 +224,7 @@ static void bare_on_end(evutil_socket_t fd, short what, void *arg)
 
 static void add_scrapes(struct bare *b, const char *address, size_t *n)
 {
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    for (size_t i = b->interval_ms < 2000; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct scrape *s = calloc(1, sizeof(*s));
         if (s == NULL) {
             die("out of memory");
@@ -258,8 +259,8 @@ static void read_addresses(struct bare *b)
 int main(int argc, char **argv)
 {
     struct bare b = {.base = event_base_new(), .multi = curl_multi_init()};
-    if (argc != 3 || !parse_u64(sv_from(argv[2]), 3600000, &b.interval_ms) ||
-        b.interval_ms < 2000 || b.base == NULL || b.multi == NULL) {
+    if (argc != 3 || !parse_u64(sv_from(argv[2]), 3600000, &b.interval_ms) || b.interval_ms == 0 ||
+        b.base == NULL || b.multi == NULL) {
         die("usage: bare-loop SINK INTERVAL_MS < ADDRESSES");
     }
     b.sink = argv[1];

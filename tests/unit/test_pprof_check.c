@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "pprof/index.h"
+#include "pprof/put.h"
 #include "tests/unit/pprof_writer.h"
 
 #define BYTES(s) s, sizeof(s) - 1
@@ -262,12 +263,44 @@ static void ids_of_any_kind_are_found(void **state)
     }
 }
 
+/* Numbers of one to ten bytes, with few and many bytes behind them: eight are read at a time where
+ * there are so many. A number that is cut, or too large, is none. */
+static void numbers_of_every_length(void **state)
+{
+    (void)state;
+    enum { ROOM = 2 * WIRE_NUMBER_MAX + 1 };
+    for (unsigned bits = 0; bits <= 64; bits++) {
+        for (size_t behind = 0; behind <= WIRE_NUMBER_MAX; behind++) {
+            unsigned char bytes[ROOM];
+            uint64_t value = bits == 0 ? 0 : UINT64_C(0xa5c3a5c3a5c3a5c3) >> (64 - bits) | 1;
+            memset(bytes, behind % 2 == 0 ? 0xff : 0x01, sizeof(bytes));
+            size_t n = wire_encode(value, bytes);
+            const char *p = (const char *)bytes;
+            struct wire_varint v = wire_varint(p, p + n + behind);
+            assert_true(v.next == p + n && v.value == value);
+            assert_null(wire_varint(p, p + n - 1).next);
+            uint64_t read[2] = {7, 7};
+            char field[1 + ROOM] = "\x08";
+            memcpy(field + 1, bytes, n);
+            wire_read_numbers((struct sv){field, 1 + n}, read, 2);
+            assert_true(read[0] == 7 && read[1] == value);
+        }
+    }
+    const char *long_ones[] = {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
+                               "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"};
+    for (size_t i = 0; i < 2; i++) {
+        struct wire_varint v = wire_varint(long_ones[i], long_ones[i] + 10 + i);
+        assert_null(v.next);
+        CHECK_INT(v.value, false, "too large, not cut");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_and_bad_profiles),        cmocka_unit_test(every_start_is_checked),
-        cmocka_unit_test(packed_numbers_of_any_length), cmocka_unit_test(entries_are_counted),
-        cmocka_unit_test(ids_of_any_kind_are_found),
+        cmocka_unit_test(numbers_of_every_length), cmocka_unit_test(good_and_bad_profiles),
+        cmocka_unit_test(every_start_is_checked),  cmocka_unit_test(packed_numbers_of_any_length),
+        cmocka_unit_test(entries_are_counted),     cmocka_unit_test(ids_of_any_kind_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,20 +14,20 @@ func (c cost) each() float64 { return c.seconds / (c.profiles + 1e-9) }
 
 // measureBare runs a loop of libcurl that fetches and posts the same bodies and does nothing else, at
 // the same targets and the same server, and compares.
-func measureBare(fakes *process, program cost) {
+func measureBare(l load, fakes *process, program cost) {
 	p := launch(0, strings.NewReader(strings.Join(fakes.hello.Targets, "\n")+"\n"), *barePath,
-		"http://"+sinkAddress+"/ingest?name=bare", fmt.Sprint(interval.Milliseconds()))
+		"http://"+sinkAddress+"/ingest?name=bare", fmt.Sprint(l.interval.Milliseconds()))
 	defer p.end()
-	warmUp()
+	l.warmUp()
 	before := takeBare(p)
-	time.Sleep(*seconds)
+	time.Sleep(l.time)
 	after := takeBare(p)
 	bare := cost{after.seconds - before.seconds, after.profiles - before.profiles}
 	var s sample
 	s.readStatus(p.cmd.Process.Pid)
 
 	fmt.Println("a bare loop of libcurl that fetches and posts the same")
-	line("profiles posted, failed, skipped", "%.0f, %.0f, %.0f", bare.profiles, after.failed-before.failed, after.skipped-before.skipped)
+	line("profiles posted, failed, skipped", "%.0f, %.0f, %.0f: %.0f/s", bare.profiles, after.failed-before.failed, after.skipped-before.skipped, bare.profiles/l.time.Seconds())
 	line("CPU for 1,000 profiles", "%.3f s", 1000*bare.each())
 	line("CPU profpull : bare loop", "%.2f", program.each()/bare.each())
 	line("resident memory", "%.1f MiB", mib(s.rss))

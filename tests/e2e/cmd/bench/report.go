@@ -7,13 +7,11 @@ import (
 	"strings"
 )
 
-const types = 5
-
 func line(name, format string, args ...any) {
 	fmt.Printf("  %-34s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-func report(before, after sample) {
+func (l load) report(before, after sample) {
 	elapsed := after.at.Sub(before.at).Seconds()
 	done := after.scrapes["ok"] - before.scrapes["ok"]
 	other := 0.0
@@ -22,11 +20,11 @@ func report(before, after sample) {
 			other += n - before.scrapes[result]
 		}
 	}
-	due := float64(*nTargets*types) * elapsed / interval.Seconds()
+	due := float64(*nTargets*l.types) * elapsed / l.interval.Seconds()
 	sent := after.sent - before.sent
 	program, generator := after.program-before.program, after.generator-before.generator
 
-	fmt.Printf("%d targets x %d types every %s, measured for %.0f s on %d cores\n", *nTargets, types, *interval, elapsed, runtime.NumCPU())
+	fmt.Printf("%d targets x %d types every %s, measured for %.0f s on %d cores\n", *nTargets, l.types, l.interval, elapsed, runtime.NumCPU())
 	line("scrapes", "%.0f of %.0f due (%.1f %%), %.0f/s", done, due, 100*done/due, done/elapsed)
 	line("failed, skipped", "%.0f, %.0f%s", other, after.scrapes["skipped"]-before.scrapes["skipped"], reasons(before, after))
 	line("lateness p50 / p99 / max", "%s / %s / %s", late(before, after, 0.5), late(before, after, 0.99), late(before, after, 1))
