@@ -27,6 +27,7 @@ struct profile {
     /* If nobody takes it, the next one of its scrape covers its window as well: refusing it loses
      * nothing, dropping it later does. */
     bool refusable;
+    bool no_sample_texts; /* no sample has a label that is a text; false if that is not known */
     enum profile_format format;
     uint32_t job; /* its slot (config/change.h) */
     /* 0, or what keeps it apart from another profile with the same bytes, labels and time. The

@@ -219,6 +219,7 @@ static bool finish(struct making *m, struct delta_output *ret, enum delta_result
     }
     bool known = *ret_result == DELTA_MADE;
     ret->stacks_in = m->s.n;
+    ret->has_texts = m->s.has_texts;
     ret->next = new_baseline(m, &r, known);
     if (ret->next == NULL) {
         return err_memory(m->err);

@@ -57,6 +57,7 @@ struct delta_output {
     struct delta_state *next; /* the new baseline; NULL with DELTA_PASSED and failures */
     size_t stacks_in;         /* for tests and metrics */
     size_t samples_out;
+    bool has_texts; /* a sample of the profile has a label that is a text */
 };
 
 /* On failure err, which must not be NULL, says what is wrong and ret is empty. */

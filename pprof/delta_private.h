@@ -31,6 +31,7 @@ struct delta_stacks {
     size_t mask;
     uint32_t *moved; /* those that are written: room for n */
     size_t n_moved;
+    bool has_texts; /* a sample has a label that is a text */
 };
 
 /* Reads the samples of an indexed profile of which pprof_check_frame() found the rest good, and

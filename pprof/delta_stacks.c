@@ -31,6 +31,7 @@ struct reading {
     uint64_t n_labels;
     int64_t values[DELTA_TYPES_MAX];
     size_t n_values;
+    bool has_texts; /* so far */
     struct label_seen seen[LABELS_SEEN];
 };
 
@@ -89,7 +90,7 @@ static uint64_t hash_string(const struct pprof_index *x, uint64_t i)
     return hash_bytes(text.p, text.n, x->seed);
 }
 
-static bool make_label_key(const struct reading *s, struct sv message, struct pprof_key *ret)
+static bool make_label_key(struct reading *s, struct sv message, struct pprof_key *ret)
 {
     uint64_t strings = s->x->summary.n[PROFILE_STRING];
     uint64_t v[LABEL_NUM_UNIT + 1] = {0};
@@ -111,6 +112,7 @@ static bool make_label_key(const struct reading *s, struct sv message, struct pp
         hash_string(s->x, v[LABEL_NUM_UNIT]),
     };
     *ret = pprof_key_of(s->x->seed, parts, 4);
+    s->has_texts = s->has_texts || v[LABEL_STR] != 0;
     return r.problem == NULL;
 }
 
@@ -307,5 +309,6 @@ bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
             return false;
         }
     }
+    s->has_texts = reading.has_texts;
     return true;
 }

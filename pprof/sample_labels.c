@@ -58,7 +58,14 @@ const char *sample_label_change_name(enum sample_label_change change)
 }
 
 /* Whether any sample has a label: most profiles are done with then. */
-static bool has_labels(struct sv plain)
+static bool is_text(struct sv label)
+{
+    uint64_t v[LABEL_STR + 1] = {0};
+    wire_read_numbers(label, v, LABEL_STR + 1);
+    return v[LABEL_STR] != 0;
+}
+
+static bool has_labels(struct sv plain, bool numbers)
 {
     struct wire_reader r = wire_reader_of(plain);
     struct wire_field f = {.number = 0};
@@ -66,7 +73,7 @@ static bool has_labels(struct sv plain)
         struct wire_reader sample = wire_reader_of(f.bytes);
         struct wire_field part = {.number = 0};
         while (f.number == PROFILE_SAMPLE && wire_next(&sample, &part)) {
-            if (part.number == SAMPLE_LABEL) {
+            if (part.number == SAMPLE_LABEL && (numbers || is_text(part.bytes))) {
                 return true;
             }
         }
@@ -416,5 +423,5 @@ bool sample_labels_rewrite(struct scratch *s, struct sv body, size_t max,
     if (w.plain.n > max) {
         return err_set(err, ERR_LIMIT, "larger than %zu bytes", max);
     }
-    return !has_labels(w.plain) || rewrite_plain(&w, max, ret_data, ret_size);
+    return !has_labels(w.plain, rules->numbers) || rewrite_plain(&w, max, ret_data, ret_size);
 }

@@ -37,6 +37,7 @@ struct sample_label_rules {
      * that is, SAMPLE_LABEL_CHANGES if it is nothing. */
     enum sample_label_change (*name)(void *arg, struct sv name, struct buf *out);
     void *arg;
+    bool numbers; /* labels that are numbers are looked at as well: name() may drop or rename one */
     /* Of labels that are texts. */
     bool repair;      /* values that are not UTF-8 or too long; names that differ only in "." and
                          "_" are the same */

@@ -439,6 +439,7 @@ static struct profile *profile_of_delta(const struct fetch *f, struct delta_work
     *ok = p != NULL;
     if (p != NULL && !passed) {
         p->is_delta = true;
+        p->no_sample_texts = !w->out.has_texts;
         p->refusable = w->result == DELTA_MADE;
         if (w->result == DELTA_MADE && w->baseline->until_ns < p->until_ns) {
             p->from_ns = w->baseline->until_ns;

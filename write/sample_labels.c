@@ -87,6 +87,12 @@ static enum sample_label_change sample_labels_name(void *arg, struct sv name, st
     return same ? change : SAMPLE_LABEL_REPAIRED;
 }
 
+/* Does the endpoint choose or rename labels, be they texts or numbers? */
+static bool chooses(const struct config_endpoint *e)
+{
+    return e->sample_drop.n > 0 || e->sample_keep.n > 0 || e->sample_rename.n > 0;
+}
+
 static struct profile *rewrite(struct sample_labels *s, struct wanted *w, const struct profile *p,
                                uint64_t changes[SAMPLE_LABEL_CHANGES])
 {
@@ -94,6 +100,7 @@ static struct profile *rewrite(struct sample_labels *s, struct wanted *w, const 
     const struct sample_label_rules rules = {
         .name = sample_labels_name,
         .arg = w,
+        .numbers = chooses(e),
         .repair = w->repairs,
         .names_max = e->sample_names_max > 0 ? e->sample_names_max : SIZE_MAX,
         .value_max = e->label_limits.max_value_length,
@@ -108,11 +115,11 @@ static struct profile *rewrite(struct sample_labels *s, struct wanted *w, const 
     return data != NULL ? profile_with(p, data, size) : NULL;
 }
 
-static bool is_wanted(const struct wanted *w)
+static bool is_wanted(const struct wanted *w, const struct profile *p)
 {
     const struct config_endpoint *e = w->endpoint;
-    return w->repairs || e->sample_drop.n > 0 || e->sample_keep.n > 0 || e->sample_rename.n > 0 ||
-           e->sample_names_max > 0;
+    bool of_texts = w->repairs || e->sample_names_max > 0;
+    return p->format == PROFILE_PPROF && (chooses(e) || (of_texts && !p->no_sample_texts));
 }
 
 struct profile *sample_labels_apply(struct sample_labels *s, const struct config_endpoint *e,
@@ -124,7 +131,7 @@ struct profile *sample_labels_apply(struct sample_labels *s, const struct config
     struct profile *other = NULL;
     /* What is too large as it is need not be inflated to see that. */
     bool fits = p->size <= SAMPLE_LABELS_PROFILE_MAX;
-    if (fits && is_wanted(&w) && p->format == PROFILE_PPROF) {
+    if (fits && is_wanted(&w, p)) {
         s->scratch = s->scratch != NULL ? s->scratch : scratch_new();
         other = s->scratch != NULL ? rewrite(s, &w, p, changes) : NULL;
     }

@@ -79,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     const struct sample_label_rules rules = {.name = on_name,
+                                             .numbers = data[0] & 4,
                                              .repair = data[0] & 1,
                                              .names_max = data[0] & 2 ? 2 : SIZE_MAX,
                                              .value_max = 4};

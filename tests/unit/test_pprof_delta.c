@@ -285,6 +285,32 @@ static void samples_of_one_stack_become_one(void **state)
     series_done(&s);
 }
 
+/* Labels that are texts are noticed, whichever sample has them. */
+static void texts_are_noticed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *labels[2];
+        bool has_texts;
+    } cases[] = {{{NULL, NULL}, false},
+                 {{"bytes=64", "n=8bytes"}, false},
+                 {{"bytes=64", "k=v"}, true},
+                 {{"bytes=64,k=v", NULL}, true}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct series s = {.baseline = NULL};
+        struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+        const struct pprof_row rows[] = {{"a m", cases[i].labels[0], {1, 10, 1, 10}},
+                                         {"b m", cases[i].labels[1], {2, 20, 0, 0}}};
+        struct buf plain = pprof_make(&spec, rows, 2);
+        assert_int_equal(step_bytes(&s, (struct sv){plain.data, plain.len}), DELTA_FIRST);
+        CHECK_INT(s.out.has_texts, cases[i].has_texts, "");
+        delta_output_done(&s.out);
+        buf_done(&s.text);
+        buf_done(&plain);
+        series_done(&s);
+    }
+}
+
 /* Plain, compressed, in two members: the result is the same, and always gzip. Nor does the earlier
  * use of a scratch matter. */
 static void raw_or_gzip(void **state)
@@ -739,6 +765,7 @@ int main(void)
         cmocka_unit_test(mapped_elsewhere),
         cmocka_unit_test(no_addresses),
         cmocka_unit_test(samples_of_one_stack_become_one),
+        cmocka_unit_test(texts_are_noticed),
         cmocka_unit_test(raw_or_gzip),
         cmocka_unit_test(compression),
         cmocka_unit_test(not_utf8),

@@ -153,6 +153,26 @@ static void test_changes(void **state)
     done(&r);
 }
 
+/* Where only texts matter, a profile whose labels are numbers is not rewritten. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const struct pprof_row rows[] = {{"f", "drop=5,old=4,bytes=64", {1}}};
+    struct sample_label_rules rules = all_rules;
+    struct result r;
+    apply(&r, profile_of(rows, 1), &rules);
+    assert_true(r.ok);
+    assert_null(r.data);
+    done(&r);
+    rules.numbers = true;
+    apply(&r, profile_of(rows, 1), &rules);
+    assert_true(r.ok);
+    assert_non_null(r.data);
+    CHECK_INT(r.changes[SAMPLE_LABEL_DROPPED], 1, "dropped");
+    CHECK_INT(r.changes[SAMPLE_LABEL_RENAMED], 1, "renamed");
+    done(&r);
+}
+
 /* Of too many names those stay that most samples have. */
 static void test_surplus(void **state)
 {
@@ -218,8 +238,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_surplus),       cmocka_unit_test(test_no_repair),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_surplus),
+        cmocka_unit_test(test_no_repair),     cmocka_unit_test(test_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
