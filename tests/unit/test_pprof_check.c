@@ -263,20 +263,20 @@ static void ids_of_any_kind_are_found(void **state)
     }
 }
 
-/* Numbers of one to ten bytes, with few and many bytes behind them: eight are read at a time where
+/* Numbers of one to ten bytes, with few and many bytes after them: eight are read at a time where
  * there are so many. A number that is cut, or too large, is none. */
 static void numbers_of_every_length(void **state)
 {
     (void)state;
     enum { ROOM = 2 * WIRE_NUMBER_MAX + 1 };
     for (unsigned bits = 0; bits <= 64; bits++) {
-        for (size_t behind = 0; behind <= WIRE_NUMBER_MAX; behind++) {
+        for (size_t after = 0; after <= WIRE_NUMBER_MAX; after++) {
             unsigned char bytes[ROOM];
             uint64_t value = bits == 0 ? 0 : UINT64_C(0xa5c3a5c3a5c3a5c3) >> (64 - bits) | 1;
-            memset(bytes, behind % 2 == 0 ? 0xff : 0x01, sizeof(bytes));
+            memset(bytes, after % 2 == 0 ? 0xff : 0x01, sizeof(bytes));
             size_t n = wire_encode(value, bytes);
             const char *p = (const char *)bytes;
-            struct wire_varint v = wire_varint(p, p + n + behind);
+            struct wire_varint v = wire_varint(p, p + n + after);
             assert_true(v.next == p + n && v.value == value);
             assert_null(wire_varint(p, p + n - 1).next);
             uint64_t read[2] = {7, 7};
