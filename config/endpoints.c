@@ -411,6 +411,15 @@ static void check_own_keys(struct reader *r, const struct place *at,
     }
 }
 
+static void check_http2(struct reader *r, const struct place *at, const struct config_endpoint *e)
+{
+    if (e->protocol->needs_http2 && !e->http.enable_http2) {
+        struct place place = place_of_key(at, "enable_http2");
+        reader_error(r, &place, "protocol \"%s\" needs HTTP/2: expected true, got false",
+                     e->protocol->name);
+    }
+}
+
 static void check_tenant(struct reader *r, const struct place *at, const struct config_endpoint *e)
 {
     for (size_t i = 0; e->tenant_id[0] != '\0' && i < e->headers.n; i++) {
@@ -434,6 +443,7 @@ static void check_endpoint(struct reader *r, const struct place *at, bool clean,
         check_protocol(r, at, e);
         if (e->protocol != NULL && r->reported == before) {
             check_own_keys(r, at, e);
+            check_http2(r, at, e);
         }
         if (is_s3(e) && r->reported == before) {
             s3_complete(r, at, e);

@@ -29,6 +29,7 @@ struct config_protocol {
     bool is_otlp;             /* it has the keys of `otlp` */
     bool is_s3;               /* it has the keys of `s3`; of the others with a scheme, each URL is a
                                  directory */
+    bool needs_http2;         /* from the first byte on, whatever the scheme of the URL */
     bool takes_jfr;           /* besides pprof, which all protocols take */
 };
 

@@ -418,6 +418,7 @@ static void call_done(struct http_transfer *t)
         .sent_ns = t->sent_ns,
         .end_ns = t->end_ns,
         .connection_reused = t->reused,
+        .stream_ended = t->code == CURLE_HTTP2_STREAM && !t->stopped,
     };
     metric_inc(t->client->requests[t->result]);
     t->request.on_done(t->request.arg, &response);

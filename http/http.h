@@ -30,6 +30,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/metrics.h"
+#include "base/str.h"
 #include "http/lookup.h"
 
 /* The User-Agent of profpull. */
@@ -159,6 +160,8 @@ struct http_response {
     int64_t sent_ns;          /* when it was sent on a ready connection; 0 if never */
     int64_t end_ns;
     bool connection_reused;
+    bool stream_ended; /* HTTP/2: the server has ended this request before its answer was whole, and
+                          kept the connection */
 };
 
 struct http_transfer;
@@ -182,6 +185,9 @@ struct http_request {
                               that waits long for little data */
     bool accept_gzip; /* asks for gzip; the body is inflated before anybody sees it, and max_body
                          is about what comes out */
+    /* HTTP/2 whatever the settings say: without TLS from the first byte on, through a tunnel if
+     * there is a proxy, and on a connection of its own; with TLS if the server agrees. */
+    bool http2_only;
     bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 
     /* What is wrong with the address of the server ("10.1.2.3"), in words, or NULL if nothing is. A
@@ -190,6 +196,9 @@ struct http_request {
     const char *(*refuses_address)(const char *ip);
     /* Called after the status line and the headers; returns false to stop. May be NULL. */
     bool (*on_head)(void *arg, long status, const char *content_type);
+    /* Called with each field of the head and, after the body, with each trailer; both are valid
+     * until it returns. May be NULL. */
+    void (*on_field)(void *arg, struct sv name, struct sv value);
     /* If set, it is called with the bytes of the body as they are received, and max_body has no
      * effect; returns false to stop. */
     bool (*on_data)(void *arg, const char *data, size_t len);

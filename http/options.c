@@ -532,13 +532,30 @@ bool http_options_apply_hop(struct http_transfer *t, struct err *err)
     return !t->setopt_failed || err_memory(err);
 }
 
+static void set_version(struct http_transfer *t)
+{
+    bool only = t->request.http2_only;
+    bool by_alpn = t->request.settings->enable_http2 || only;
+    SET(t, CURLOPT_HTTP_VERSION,
+        only && !t->url.https ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+        : by_alpn             ? (long)CURL_HTTP_VERSION_2TLS
+                              : (long)CURL_HTTP_VERSION_1_1);
+    /* A proxy does not speak it: its bytes go through a tunnel, as those of TLS do. */
+    SET(t, CURLOPT_HTTPPROXYTUNNEL, only ? 1L : 0L);
+    /* libcurl 7.88 fails with every further request on a connection that began with prior
+     * knowledge. */
+    SET(t, CURLOPT_FRESH_CONNECT, only && !t->url.https ? 1L : 0L);
+    SET(t, CURLOPT_FORBID_REUSE, only && !t->url.https ? 1L : 0L);
+    /* With TLS one connection for all, rather than one for each of those that begin together. */
+    SET(t, CURLOPT_PIPEWAIT, only && t->url.https ? 1L : 0L);
+}
+
 bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err)
 {
     const struct http_settings *s = r->settings;
     set_constants(t);
     http_transfer_set_callbacks(t);
-    SET(t, CURLOPT_HTTP_VERSION,
-        s->enable_http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+    set_version(t);
     if (!set_route(t, s, err) || !set_method(t, r, err) || !append_given(t, r, err) ||
         !set_auth(t, r, err) || (t->url.https && !set_tls(t, s, err)) ||
         !set_server_name(t, r, err) || !append_suppressions(t, r, err) ||

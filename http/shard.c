@@ -30,7 +30,7 @@ static void drive(struct http_shard *s, curl_socket_t fd, int mask);
 /* With HTTP/2, a connection carries the responses of several transfers. */
 static bool is_metered(const struct http_transfer *t)
 {
-    return !t->url.https || !t->request.settings->enable_http2;
+    return !t->request.http2_only && (!t->url.https || !t->request.settings->enable_http2);
 }
 
 static enum http_limit check_pieces(const struct http_transfer *t, curl_socket_t fd,

@@ -175,6 +175,16 @@ static bool take_field(struct http_transfer *t, struct sv line)
     return !sv_cut(line, ':', &name, &value) || take_header(t, name, sv_trim(value));
 }
 
+/* Hands a field or a trailer to whoever wants it. Where a server answers before it has read the
+ * body, and ends the stream, libcurl loses the head and passes on the trailers. */
+static void show_field(struct http_transfer *t, struct sv line)
+{
+    struct sv name, value;
+    if (t->request.on_field != NULL && sv_cut(line, ':', &name, &value)) {
+        t->request.on_field(t->request.arg, name, sv_trim(value));
+    }
+}
+
 static bool is_over_limit(const struct http_transfer *t)
 {
     return t->header_bytes > HTTP_HEADER_BYTES_MAX || t->header_lines > HTTP_HEADER_LINES_MAX;
@@ -203,6 +213,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
     if (is_over_limit(t)) {
         return stop(t, HTTP_ERR_PROTOCOL);
     }
+    show_field(t, line);
     if (t->head_done) { /* a trailer */
         return len;
     }

@@ -364,15 +364,25 @@ static void describe(const struct answer_input *in, const struct reply *r, struc
                        in->status, text);
         return;
     }
+    char status[32];
+    (void)snprintf(status, sizeof(status), "HTTP %ld", in->status);
     copy_message(r->message, text, sizeof(text));
-    (void)snprintf(a->text, sizeof(a->text), "HTTP %ld%s%s", in->status, text[0] ? ": " : "", text);
+    (void)snprintf(a->text, sizeof(a->text), "%s%s%s", in->says != NULL ? in->says : status,
+                   text[0] ? ": " : "", text);
 }
 
-void answer_classify(const struct answer_input *in, struct answer *ret_answer)
+void answer_classify(const struct answer_input *given, struct answer *ret_answer)
 {
-    struct answer a = {
-        .class = ANSWER_REJECTED, .scope = ANSWER_OF_PROFILE, .answered = in->status != 0};
+    struct answer_input own = *given;
+    const struct answer_input *in = &own;
     struct reply r;
+    if (own.protocol->translate != NULL) {
+        own.protocol->translate(&own);
+    }
+    struct answer a = {.class = ANSWER_REJECTED,
+                       .scope = ANSWER_OF_PROFILE,
+                       .answered = in->status != 0,
+                       .status = in->status};
     reply_init(&r, in->body);
     if (in->protocol->read_refusal != NULL && r.json == NULL) {
         in->protocol->read_refusal(in, &r);

@@ -66,12 +66,16 @@ struct answer_input {
     const struct protocol *protocol;
     bool retry_on_429;
     enum http_result result;
-    long status; /* 0 if no status line came */
+    bool stream_ended; /* as in struct http_response */
+    long status;       /* 0 if no status line came */
+    const char *says;  /* what stands for the status in texts; NULL: "HTTP" and the number */
     const char *error;
     const char *content_type;
     const char *location;
     int64_t retry_after_ms; /* -1 if none */
     struct sv body;         /* at most its first ANSWER_BODY_MAX bytes */
+    struct sv grpc_status;  /* of gRPC: the number, empty if none came, */
+    struct sv grpc_message; /* and its text, decoded */
     int64_t wall_ns;        /* now, for "next reset at" */
 };
 
@@ -79,6 +83,7 @@ struct answer {
     enum answer_class class;
     enum answer_scope scope; /* ANSWER_RETRY, ANSWER_RETRY_DOUBTFUL */
     bool answered;           /* an HTTP status came: the profile goes to the end of the queue */
+    long status;             /* of HTTP, or the one that means what the protocol says; 0: none */
     enum answer_fault fault;
     unsigned tries;   /* ANSWER_RETRY_DOUBTFUL */
     uint64_t refused; /* ANSWER_SENT: messages of the request that were not taken; text says why */

@@ -121,6 +121,7 @@ void exchange_init(struct exchange *x)
 {
     *x = (struct exchange){.transfer = NULL};
     buf_init(&x->reply, ANSWER_BODY_MAX);
+    grpc_end_init(&x->end);
 }
 
 void exchange_done(struct exchange *x)
@@ -131,6 +132,7 @@ void exchange_done(struct exchange *x)
     }
     request_done(&x->request);
     buf_done(&x->reply);
+    grpc_end_done(&x->end);
 }
 
 static bool exchange_on_data(void *arg, const char *data, size_t len)
@@ -142,24 +144,33 @@ static bool exchange_on_data(void *arg, const char *data, size_t len)
     return x->reply_bytes <= DRAIN_MAX;
 }
 
+static void exchange_on_field(void *arg, struct sv name, struct sv value)
+{
+    struct exchange *x = arg;
+    grpc_end_take(&x->end, name, value);
+}
+
 static void exchange_on_done(void *arg, const struct http_response *r)
 {
     struct exchange *x = arg;
     struct answer_input in = {.protocol = x->protocol,
                               .retry_on_429 = x->config->retry_on_429,
                               .result = r->result,
+                              .stream_ended = r->stream_ended,
                               .status = r->status,
                               .error = r->error,
                               .content_type = r->content_type,
                               .location = r->location,
                               .retry_after_ms = r->retry_after_ms,
                               .body = {.p = x->reply.data, .n = x->reply.len},
+                              .grpc_status = sv_from(x->end.status),
+                              .grpc_message = {.p = x->end.message.data, .n = x->end.message.len},
                               .wall_ns = clock_wall_ns()};
     struct answer answer;
     x->transfer = NULL;
-    x->result = r->result;
-    x->status = r->status;
     answer_classify(&in, &answer);
+    x->result = r->result;
+    x->status = answer.status;
     x->on_answer(x->arg, &answer);
 }
 
@@ -176,6 +187,8 @@ bool exchange_start(struct exchange *x, const struct attempt *a,
                                    .n_body = 3,
                                    .timeout_ms = a->config->remote_timeout_ms,
                                    .max_body = ANSWER_BODY_MAX,
+                                   .http2_only = a->protocol->config.needs_http2,
+                                   .on_field = exchange_on_field,
                                    .on_data = exchange_on_data,
                                    .on_done = exchange_on_done,
                                    .arg = x};

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "write/destination.h"
+#include "write/grpc.h"
 #include "write/request.h"
 
 struct attempt;
@@ -23,6 +24,7 @@ struct exchange {
     void *arg;
     struct buf reply; /* the first ANSWER_BODY_MAX bytes */
     size_t reply_bytes;
+    struct grpc_end end;
 };
 
 void exchange_init(struct exchange *x);

@@ -66,6 +66,9 @@ struct protocol {
      * profile that takes more has one to itself. Both are there with build_many. */
     size_t (*weigh)(const struct config_endpoint *endpoint, const struct profile *p);
     size_t (*weight_max)(const struct config_endpoint *endpoint);
+    /* Before all else: puts the status of HTTP in place of what the server says by other means, and
+     * sets `says`. */
+    void (*translate)(struct answer_input *in);
     /* Reads the message of a refusal that is not JSON, and its code; NULL: it is the text of the
      * body. */
     void (*read_refusal)(const struct answer_input *in, struct reply *r);

@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "write/answer.h"
+#include "write/grpc.h"
 #include "write/protocols/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,7 +36,23 @@ static const struct protocol *const protocols[] = {&protocol_push, &protocol_pro
 /* The first bit set: a protocol that came later than the corpus. */
 static const struct protocol *protocol_of_byte(uint8_t b)
 {
-    return b >= 0x80 ? &protocol_s3 : protocols[b % 2 == 0 ? 0 : b % 8 / 2];
+    return b >= 0xf0   ? &protocol_parca
+           : b >= 0x80 ? &protocol_s3
+                       : protocols[b % 2 == 0 ? 0 : b % 8 / 2];
+}
+
+/* The text as the fields of an answer of gRPC: a line each, "status" and "message" by turns. */
+static void take_fields(struct grpc_end *e, const char *text)
+{
+    struct sv rest = sv_from(text);
+    struct sv line;
+    for (int i = 0; rest.n > 0; i++) {
+        if (!sv_cut(rest, '\n', &line, &rest)) {
+            line = rest;
+            rest = SV("");
+        }
+        grpc_end_take(e, i % 2 == 0 ? SV("grpc-status") : SV("Grpc-Message"), line);
+    }
 }
 
 static void check(const struct answer_input *in, const struct answer *a)
@@ -43,7 +60,8 @@ static void check(const struct answer_input *in, const struct answer *a)
     size_t n = strlen(a->text);
     REQUIRE(a->class <= ANSWER_REJECTED);
     REQUIRE(a->scope <= ANSWER_OF_PROFILE);
-    REQUIRE(a->answered == (in->status != 0));
+    REQUIRE(a->answered == (a->status != 0));
+    REQUIRE(a->status == in->status || in->protocol == &protocol_parca);
     REQUIRE(a->delay_ms >= 0 && a->delay_ms <= ANSWER_DELAY_MAX_MS);
     REQUIRE(a->class == ANSWER_SENT ? n == 0 || in->protocol == &protocol_otlp : n > 0);
     REQUIRE(a->class == ANSWER_SENT || a->refused == 0);
@@ -52,6 +70,11 @@ static void check(const struct answer_input *in, const struct answer *a)
     REQUIRE(utf8_valid((struct sv){.p = a->text, .n = n}));
     for (size_t i = 0; i < n; i++) {
         REQUIRE((unsigned char)a->text[i] >= 0x20 && a->text[i] != 0x7f);
+    }
+    if (in->protocol == &protocol_parca && in->status <= 200) {
+        REQUIRE((a->class == ANSWER_SENT) ==
+                (sv_eq_str(in->grpc_status, "0") && in->status != 204));
+        return;
     }
     if ((in->status == 502 || in->status == 503 || in->status == 504) &&
         in->protocol != &protocol_s3) {
@@ -85,7 +108,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .wall_ns = INT64_C(1795230000000000000),
     };
     struct answer a;
+    struct grpc_end end;
+    grpc_end_init(&end);
+    take_fields(&end, text);
+    in.stream_ended = data[2] % 2 == 1 && in.result == HTTP_ERR_PROTOCOL;
+    in.grpc_status = sv_from(end.status);
+    in.grpc_message = (struct sv){.p = end.message.data, .n = end.message.len};
     answer_classify(&in, &a);
     check(&in, &a);
+    grpc_end_done(&end);
     return 0;
 }

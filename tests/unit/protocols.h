@@ -26,8 +26,12 @@ static const struct config_protocol testing_otlp = {
     .name = "otlp", .paths = {"/v1development/profiles"}, .concurrency = 128, .is_otlp = true};
 static const struct config_protocol testing_s3 = {
     .name = "s3", .scheme = "s3", .takes_jfr = true, .is_s3 = true};
+static const struct config_protocol testing_parca = {
+    .name = "parca",
+    .paths = {"/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"},
+    .needs_http2 = true};
 static const struct config_protocol *const testing_protocols[] = {
-    &testing_push,  &testing_ingest, &testing_file, &testing_profefe,
-    &testing_store, &testing_otlp,   &testing_s3,   NULL};
+    &testing_push, &testing_ingest, &testing_file, &testing_profefe, &testing_store, &testing_otlp,
+    &testing_s3,   &testing_parca,  NULL};
 
 #endif

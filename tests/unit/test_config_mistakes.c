@@ -364,10 +364,8 @@ static void mistakes_in_profiles(void **state)
          ""},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr}]}\n"),
          "f:3:13: scrape_configs[0].profiles: \"n\" has the format jfr, which the protocols push, "
-         "profefe and otlp cannot carry: an endpoint with protocol ingest, file, store or s3 is "
-         "needed "
-         "in "
-         "forward_to\n"},
+         "profefe, otlp and parca cannot carry: an endpoint with protocol ingest, file, store or "
+         "s3 is needed in forward_to\n"},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr, delta: auto, enabled: "
              "false}]}\n"),
          "f:3:63: scrape_configs[0].profiles.custom[0].delta: delta: \"auto\" does not go with "
@@ -577,7 +575,12 @@ static void mistakes_in_endpoints(void **state)
         {WRITE("  protocol: auto\n"), ""},
         {WRITE("  protocol: oltp\n"),
          "f:4:13: write[0].protocol: expected \"push\", \"ingest\", "
-         "\"file\", \"profefe\", \"store\", \"otlp\", \"s3\" or \"auto\", got \"oltp\"\n"},
+         "\"file\", \"profefe\", \"store\", \"otlp\", \"s3\", \"parca\" or \"auto\", got "
+         "\"oltp\"\n"},
+        {WRITE("  protocol: parca\n"), ""},
+        {WRITE("  protocol: parca\n  enable_http2: false\n"),
+         "f:5:17: write[0].enable_http2: protocol \"parca\" needs HTTP/2: expected true, got "
+         "false\n"},
         {WRITE("  protocol: otlp\n  otlp: {max_request_size: 64KiB, compression: none, "
                "original_payload: true, resource_attributes: {pod: '', a b: c}}\n"),
          ""},

@@ -483,6 +483,34 @@ static bool stream_data(void *arg, const char *data, size_t len)
     return st->stop_after == 0 || st->bytes < st->stop_after;
 }
 
+/* Fields of the head and trailers, in order. */
+static void append_field(void *arg, struct sv name, struct sv value)
+{
+    struct buf *text = ((struct call *)arg)->then_arg;
+    buf_printf(text, "%.*s=%.*s;", SV_ARG(name), SV_ARG(value));
+}
+
+static void test_fields(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct server *s = server_new(stream_lines, NULL);
+    struct buf text;
+    struct call call = {.then_arg = &text};
+    char url[URL_SIZE];
+    buf_init(&text, 1024);
+    fixture_init(&f, 1);
+    fixture_do(&f, &call,
+               &(struct http_request){
+                   .url = server_url(s, "/", url), .max_body = 1000, .on_field = append_field});
+    check_result(&call, HTTP_DONE, "fields");
+    assert_string_equal(text.data, "Content-Type=a/b;Transfer-Encoding=chunked;X-Trailer=1;");
+    call_clear(&call);
+    buf_done(&text);
+    fixture_done(&f);
+    server_free(s);
+}
+
 static void test_streams(void **state)
 {
     (void)state;
@@ -903,6 +931,7 @@ int main(void)
         cmocka_unit_test(test_late_cut_is_not_repeated),
         cmocka_unit_test(test_dead_peer_options),
         cmocka_unit_test(test_many_in_parallel),
+        cmocka_unit_test(test_fields),
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_cancel_and_start_from_callbacks),
         cmocka_unit_test(test_cancel_of_an_ended_one),

@@ -13,7 +13,8 @@
     ROW(store)                                                                                     \
     ROW(profefe)                                                                                   \
     ROW(otlp)                                                                                      \
-    ROW(s3)
+    ROW(s3)                                                                                        \
+    ROW(parca)
 
 #define PROTOCOL_DECLARE(name) extern const struct protocol protocol_##name;
 PROTOCOLS(PROTOCOL_DECLARE)

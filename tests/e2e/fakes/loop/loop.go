@@ -34,6 +34,7 @@ func Host() string {
 type Server struct {
 	handler http.Handler
 	tls     *tls.Config
+	h2c     bool
 
 	mu   sync.Mutex
 	addr string
@@ -46,7 +47,10 @@ func Start(addr string, handler http.Handler, tlsConfig *tls.Config) (*Server, e
 	if addr == "" {
 		addr = Host() + ":0"
 	}
-	s := &Server{addr: addr, handler: handler, tls: tlsConfig}
+	return start(&Server{addr: addr, handler: handler, tls: tlsConfig})
+}
+
+func start(s *Server) (*Server, error) {
 	if err := s.Up(); err != nil {
 		return nil, err
 	}
@@ -62,7 +66,7 @@ func (s *Server) Addr() string {
 
 // URL is the base URL without a trailing slash.
 func (s *Server) URL() string {
-	if s.tls != nil {
+	if s.tls != nil && !s.h2c {
 		return "https://" + s.Addr()
 	}
 	return "http://" + s.Addr()
@@ -80,7 +84,9 @@ func (s *Server) Up() error {
 		return err
 	}
 	s.addr = ln.Addr().String()
-	if s.tls != nil {
+	if s.h2c {
+		ln = &plainListener{ln, s.tls}
+	} else if s.tls != nil {
 		ln = tls.NewListener(ln, s.tls)
 	}
 	s.http = &http.Server{

@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"profpull.test/e2e/fakes/parca"
+	fakepprof "profpull.test/e2e/fakes/pprof"
+)
+
+func startParca(t *testing.T, withTLS bool) *parca.Server {
+	t.Helper()
+	s, err := parca.Start(withTLS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Down)
+	return s
+}
+
+// oddProfile is one that profilers write and Parca does not take: its ids do not count up from 1, and
+// it has no period type.
+func oddProfile() []byte {
+	appendInt, appendBytes := fakepprof.AppendInt, fakepprof.AppendBytes
+	var b []byte
+	for _, s := range []string{"", "samples", "count", "main"} {
+		b = appendBytes(b, 6, []byte(s))
+	}
+	b = appendBytes(b, 1, appendInt(appendInt(nil, 1, 1), 2, 2))
+	b = appendBytes(b, 2, appendInt(appendInt(nil, 1, 900), 2, 42))
+	b = appendBytes(b, 4, appendBytes(appendInt(nil, 1, 900), 4, appendInt(appendInt(nil, 1, 70), 2, 5)))
+	b = appendBytes(b, 5, appendInt(appendInt(nil, 1, 70), 2, 3))
+	return appendInt(b, 9, 1795230000e9)
+}
+
+// Every kind of profile of a real program arrives at a strict server byte for byte, with and without
+// TLS; profiles that the server could not read are sent with what they lack.
+func TestParcaReal(t *testing.T) {
+	t.Parallel()
+	dir := realFiles(t)
+	for _, withTLS := range []bool{false, true} {
+		s := startParca(t, withTLS)
+		s.Token = "hunter2"
+		ca := writeFile(t, t.TempDir(), "ca.pem", []byte(s.Authority))
+		config := writeConfig(t, `
+write:
+  - url: "`+s.URL()+`"
+    protocol: parca
+    authorization: {credentials: hunter2}
+    tls_config: {ca_file: "`+ca+`"}
+`)
+		r := call(t, "", "import", "--config", config, "--name", "shop/cart", "--label", "team=d", dir)
+		if r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "sent 6 profiles") || len(s.Refused()) != 0 {
+			t.Fatalf("exit code %d\n%s%s%v", r.code, r.stdout, r.stderr, s.Refused())
+		}
+		want := map[string]string{}
+		for kind, data := range realProfiles(t) {
+			want[kind] = string(data)
+		}
+		for _, p := range s.Profiles() {
+			if name := p.Labels["__name__"]; string(p.Raw) != want[name] {
+				t.Errorf("%s is not what was sent", name)
+			}
+			delete(want, p.Labels["__name__"])
+			if p.Labels["service_name"] != "shop/cart" || p.Labels["team"] != "d" || p.Labels["__delta__"] != "" {
+				t.Errorf("labels %v", p.Labels)
+			}
+		}
+		if len(want) != 0 {
+			t.Errorf("%d kinds did not come", len(want))
+		}
+		for _, odd := range [][]byte{oddProfile(), fakepprof.Gzip(oddProfile())} {
+			before := s.Count()
+			file := writeFile(t, t.TempDir(), "odd.pb", odd)
+			expectCall(t, exitDone, "sent 1 profile", "", "import", "--config", config, "--name", "odd", "--type", "mine", file)
+			if got := s.Profiles()[before:]; len(got) != 1 || got[0].Sums()["samples"] != 42 || fmt.Sprint(got[0].Functions) != "[main]" {
+				t.Errorf("arrived %+v", got)
+			}
+		}
+		if s.Crashes() != 0 {
+			t.Errorf("%d crashes", s.Crashes())
+		}
+	}
+}
+
+// What a status of gRPC means, wherever it stands in the answer, and what the user reads.
+func TestParcaRefusals(t *testing.T) {
+	t.Parallel()
+	s := startParca(t, false)
+	s.MessageMax = 1 << 20
+	answers := map[string]parca.Answer{
+		"bad":   {Code: 3, Message: "invalid%20label%0aname: 100%"},
+		"older": {Code: 11, Message: "too old"},
+	}
+	s.Refuse = func(p parca.Profile) *parca.Answer {
+		if a, ok := answers[p.Labels["service_name"]]; ok {
+			return &a
+		}
+		return nil
+	}
+	file := writeFile(t, t.TempDir(), "p.pb.gz", realProfiles(t)["process_cpu"])
+	for name, says := range map[string]string{"bad": "gRPC invalid_argument: invalid label name: 100%", "older": "gRPC out_of_range: too old"} {
+		for i := 0; i < 2; i++ { // in the head, and in trailers
+			expectCall(t, exitPeer, "1 not accepted", says, "import", "--url", s.URL(), "--protocol", "parca", "--name", name, file)
+		}
+	}
+	large := writeFile(t, t.TempDir(), "l.pb", fakepprof.Make("cpu", fakepprof.Options{Functions: 20000}))
+	expectCall(t, exitPeer, "1 not accepted", "gRPC resource_exhausted: grpc: received message larger than max", "import",
+		"--url", s.URL(), "--protocol", "parca", "--name", "large", large)
+	if s.Count() != 0 {
+		t.Errorf("%d profiles were taken", s.Count())
+	}
+	expectLines(t, verifyLines(t, exitDone, "write: [{name: store, protocol: parca, url: \""+s.URL()+"\"}]\n"),
+		map[string][]string{"store": {"accepted"}})
+	s.Token = "hunter2"
+	expectLines(t, verifyLines(t, exitPeer, "write: [{name: store, protocol: parca, url: \""+s.URL()+"\"}]\n"),
+		map[string][]string{"store": {"gRPC unauthenticated: no token", "set basic_auth, authorization"}})
+	other := startOtlp(t)
+	r := call(t, "", "verify", "--config", writeConfig(t, "write: [{name: store, protocol: parca, url: \""+other.URL()+"\"}]\n"))
+	if r.code != exitPeer {
+		t.Errorf("a server without HTTP/2: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// An answer that breaks off before its status says nothing, even if a 200 has come: the profile is sent
+// again, and counted once.
+func TestParcaWithoutStatus(t *testing.T) {
+	t.Parallel()
+	plain, secure := startParca(t, false), startParca(t, true)
+	for _, s := range []*parca.Server{plain, secure} {
+		var cuts atomic.Int32
+		s.Refuse = func(parca.Profile) *parca.Answer {
+			if cuts.Add(1) <= 3 {
+				return &parca.Answer{Cut: true, Code: 2}
+			}
+			return nil
+		}
+	}
+	p := run(t, `
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: cut
+    profiles: `+oneSnapshot+`
+    static_configs:
+`+staticTargets("cut", someTargets(t, 1)...)+`
+write:
+  - {name: plain, url: "`+plain.URL()+`", protocol: parca, retry: {min_backoff: 5ms, max_backoff: 10ms}}
+  - {name: secure, url: "`+secure.URL()+`", protocol: parca, retry: {min_backoff: 5ms, max_backoff: 10ms},
+     tls_config: {insecure_skip_verify: true}}
+`)
+	servers := map[string]*parca.Server{"plain": plain, "secure": secure}
+	p.wait("profiles after the cuts", func() string {
+		for name := range servers {
+			if l := p.metrics().ledger(name); l.sent < 2 {
+				return fmt.Sprintf("%s: %+v", name, l)
+			}
+		}
+		return ""
+	})
+	p.stop()
+	for name, s := range servers {
+		if sum := finalLedger(t, p, name); sum["sent"] != s.Count() || sum["dropped"] != 0 {
+			t.Errorf("%s: %v, and %d have arrived", name, sum, s.Count())
+		}
+	}
+}
