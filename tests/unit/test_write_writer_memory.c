@@ -1,7 +1,7 @@
-/* The writer with each of its allocations failing in turn: writer.c, attempt.c, report.c and
- * answer.c, and what they call. It cannot be made, with a clean error; or one profile is dropped
- * and counted, the other arrives, the books balance and the drain comes to its end. What leaks is
- * for the sanitizers to find.
+/* The writer with each of its allocations failing in turn: writer.c, attempt.c, batch.c, report.c
+ * and answer.c, and what they call, the encoders of protocols included. It cannot be made, with a
+ * clean error; or one profile is dropped and counted, the other arrives, the books balance and the
+ * drain comes to its end. What leaks is for the sanitizers to find.
  *
  * HTTP and the thread of a file endpoint are played here, so that no thread and no socket is
  * involved.
@@ -16,6 +16,14 @@
 #include "write/write.h"
 
 #define PROFILES 2
+
+/* A profile that every protocol can read: one sample in one function. */
+static const char pprof[] = "\x0a\x04\x08\x01\x10\x02"
+                            "\x12\x06\x0a\x01\x01\x12\x01\x05"
+                            "\x22\x08\x08\x01\x22\x04\x08\x01\x10\x05"
+                            "\x2a\x04\x08\x01\x10\x03"
+                            "\x32\x00\x32\x07samples\x32\x05"
+                            "count\x32\x04main\x5a\x04\x08\x01\x10\x02";
 
 /* ---- HTTP and the thread of files ------------------------------------------------------------ */
 
@@ -78,6 +86,7 @@ struct script {
     long status;
     const char *type;
     const char *body;
+    const char *grpc; /* the status in its trailers; NULL: none */
 };
 
 static void answer_all(struct http_client *c, const struct script *s)
@@ -93,6 +102,10 @@ static void answer_all(struct http_client *c, const struct script *s)
                                          .retry_after_ms = -1};
         struct http_request request = c->at[i].request;
         http_cancel(&c->at[i]);
+        if (request.on_field != NULL) {
+            request.on_field(request.arg, SV("grpc-status"), sv_from(s->grpc));
+            request.on_field(request.arg, SV("grpc-message"), SV("no%20thanks"));
+        }
         if (s->body[0]) {
             assert_true(request.on_data(request.arg, s->body, strlen(s->body)));
         }
@@ -161,12 +174,11 @@ struct attempts {
 
 static struct profile *make(struct intern *in)
 {
-    static const char data[] = "\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05";
     bool armed = failing_malloc_pause();
     struct labels *l = testing_labels(in, "__name__", "memory", "service_name", "ns/a\xff",
                                       "app.kubernetes.io/name", "x,y", "z", "\xff", NULL);
     struct profile *p =
-        profile_new(l, memcpy(malloc(sizeof(data)), data, sizeof(data)), sizeof(data) - 1);
+        profile_new(l, memcpy(malloc(sizeof(pprof)), pprof, sizeof(pprof)), sizeof(pprof) - 1);
     assert_non_null(p);
     /* No two of one time: files would have the same name. */
     p->from_ns = p->until_ns = (INT64_C(1795230000) + place.made++) * NS_PER_S;
@@ -201,15 +213,16 @@ static struct write_ledger balance(struct writer *w)
     return l;
 }
 
-/* At most one profile was lost to the allocation that failed; the others are where they belong. */
+/* At most one request was lost to the allocation that failed; the others are where they belong. */
 static bool check_end(const struct write_ledger *l, const struct attempts *seen)
 {
     uint64_t refused = place.refused < WRITE_DROPS ? l->dropped[place.refused] : 0;
     uint64_t lost = l->dropped[DROP_MEMORY];
+    uint64_t together = place.protocol->build_many != NULL ? PROFILES : 1;
     CHECK_INT(l->accepted, PROFILES, "accepted");
     CHECK_INT(l->queued + l->in_flight, 0, "left over");
     CHECK_INT(l->sent + refused + lost, PROFILES, "for no other reason");
-    CHECK_INT(lost <= (failing_malloc_failed() ? 1 : 0), true, "lost");
+    CHECK_INT(lost <= (failing_malloc_failed() ? together : 0), true, "lost");
     CHECK_INT(seen->sent, l->sent, "reported");
     assert_true(seen->dropped <= refused + lost && seen->dropped >= refused);
     if (place.refused < WRITE_DROPS) {
@@ -222,9 +235,12 @@ static bool check_end(const struct write_ledger *l, const struct attempts *seen)
 static struct script good_answer(void)
 {
     if (place.protocol == &protocol_profefe) {
-        return (struct script){200, "text/plain", "{\"code\":200,\"body\":{\"id\":\"a\"}}"};
+        return (struct script){200, "text/plain", "{\"code\":200,\"body\":{\"id\":\"a\"}}", NULL};
     }
-    return (struct script){200, "application/proto", ""};
+    if (place.protocol == &protocol_otlp) {
+        return (struct script){200, "application/x-protobuf", "", NULL};
+    }
+    return (struct script){200, "application/proto", "", "0"};
 }
 
 static bool use(struct writer *w, struct loop *loop, struct intern *in, struct attempts *seen)
@@ -269,6 +285,7 @@ static void scenario(bool *ret_complete)
                                        .retry_on_429 = true,
                                        .queue_max_bytes = 1 << 20,
                                        .concurrency = 4,
+                                       .otlp_request_bytes = 1 << 20,
                                        .external_labels = {external, 1}};
     struct config config = {.endpoints = &endpoint, .n_endpoints = 1};
     bool armed = failing_malloc_pause();
@@ -332,9 +349,9 @@ static int setup(void **state)
 static void test_sent(void **state)
 {
     (void)state;
-    static const struct protocol *const all[] = {&protocol_push, &protocol_ingest,
-                                                 &protocol_profefe};
-    for (size_t i = 0; i < 3; i++) {
+    static const struct protocol *const all[] = {
+        &protocol_push, &protocol_ingest, &protocol_profefe, &protocol_otlp, &protocol_parca};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         place.protocol = all[i];
         place.first = good_answer();
         place.refused = WRITE_DROPS;
@@ -345,10 +362,13 @@ static void test_sent(void **state)
 static void test_repeated(void **state)
 {
     (void)state;
-    place.first = (struct script){503, "application/json",
-                                  "{\"code\":\"unavailable\",\"message\":\"not \\u001b yet\"}"};
+    place.first =
+        (struct script){503, "application/json",
+                        "{\"code\":\"unavailable\",\"message\":\"not \\u001b yet\"}", NULL};
     place.refused = WRITE_DROPS;
     run("repeated");
+    place.protocol = &protocol_otlp;
+    run("repeated together");
 }
 
 static void test_refused(void **state)
@@ -357,9 +377,16 @@ static void test_refused(void **state)
     place.protocol = &protocol_ingest;
     place.first =
         (struct script){400, "application/json",
-                        "{\"code\":\"invalid_argument\",\"message\":\"no \\\"thanks\\\"\"}"};
+                        "{\"code\":\"invalid_argument\",\"message\":\"no \\\"thanks\\\"\"}", NULL};
     place.refused = DROP_REJECTED;
     run("refused");
+    /* The request and each of its halves. */
+    place.protocol = &protocol_otlp;
+    place.first = (struct script){400, "application/x-protobuf", "\x12\x02no", NULL};
+    run("refused together");
+    place.protocol = &protocol_parca;
+    place.first = (struct script){200, "application/grpc", "", "3"};
+    run("refused by gRPC");
 }
 
 static void test_file(void **state)

@@ -110,29 +110,26 @@ static bool add_attribute(struct otlp_dictionary *d, struct sv key, Otlp__AnyVal
 }
 
 /* The text has to be UTF-8, or repaired into the buffer. */
-static struct sv valid_text(struct otlp_dictionary *d, struct sv text)
+static bool set_text(struct otlp_dictionary *d, Otlp__AnyValue *v, struct sv text, struct err *err)
 {
-    if (utf8_valid(text)) {
-        return text;
+    if (!utf8_valid(text)) {
+        buf_clear(&d->value);
+        if (!utf8_repair(text, &d->value)) {
+            return err_memory(err);
+        }
+        text = (struct sv){.p = d->value.data, .n = d->value.len};
     }
-    buf_clear(&d->value);
-    utf8_repair(text, &d->value);
-    return (struct sv){.p = d->value.data, .n = d->value.len};
-}
-
-static void set_text(Otlp__AnyValue *v, struct sv text)
-{
     otlp__any_value__init(v);
     v->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
     v->string_value = bytes_of(text);
+    return true;
 }
 
 bool otlp_text_attribute(struct otlp_dictionary *d, const char *key, struct sv value, uint32_t *ret,
                          struct err *err)
 {
     Otlp__AnyValue v;
-    set_text(&v, valid_text(d, value));
-    return add_attribute(d, sv_from(key), &v, SV(""), ret, err);
+    return set_text(d, &v, value, err) && add_attribute(d, sv_from(key), &v, SV(""), ret, err);
 }
 
 bool otlp_flag_attribute(struct otlp_dictionary *d, const char *key, bool value, uint32_t *ret,
@@ -157,8 +154,8 @@ bool otlp_label_attribute(struct otlp_dictionary *d, const struct otlp_label *la
     if (label->is_number) {
         one.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
         one.int_value = label->number;
-    } else {
-        set_text(&one, valid_text(d, label->text));
+    } else if (!set_text(d, &one, label->text, err)) {
+        return false;
     }
     array.n_values = 1;
     array.values = list;
@@ -304,7 +301,7 @@ static bool put_line(struct otlp_lookup *l, struct sv message, struct buf *out)
     buf_clear(&l->d->message);
     otlp_pack(&l->d->message, &line.base);
     wire_put_bytes(out, l->d->lines_field, l->d->message.data, l->d->message.len);
-    return true;
+    return buf_ok(&l->d->message) || err_memory(l->err);
 }
 
 /* Appends the lines of a location; *ret_folded: the functions of several addresses are one there.

@@ -91,6 +91,13 @@ static void find_fields(struct fields *f)
     };
 }
 
+/* False if a buffer lacks what should have been in it. */
+static bool is_whole(const struct buf *b, struct err *err)
+{
+    return buf_ok(b) ||
+           err_set(err, buf_too_big(b) ? ERR_LIMIT : ERR_MEMORY, "no room in the request");
+}
+
 struct otlp_encoder *otlp_encoder_new(const struct otlp_options *o, struct err *err)
 {
     struct otlp_encoder *e = calloc(1, sizeof(*e));
@@ -169,8 +176,7 @@ static bool put_common(struct adding *a, uint32_t stack, size_t n_labels)
     for (size_t i = 0; i < n_labels; i++) {
         buf_append(out, bytes, wire_encode(a->labels[i], bytes));
     }
-    return buf_ok(out) ||
-           err_set(a->err, buf_too_big(out) ? ERR_LIMIT : ERR_MEMORY, "no room for its samples");
+    return is_whole(out, a->err);
 }
 
 static bool add_sample(struct adding *a, struct sv message)
@@ -344,7 +350,7 @@ static bool put_profile(struct adding *a, size_t type)
     otlp_pack(&e->profile, &p.base);
     put_samples(a, type, &e->profile);
     wire_put_bytes(&e->scope, e->fields.profiles, e->profile.data, e->profile.len);
-    return (buf_ok(&e->profile) && buf_ok(&e->scope)) || err_set(a->err, ERR_LIMIT, "too large");
+    return is_whole(&e->profile, a->err) && is_whole(&e->scope, a->err);
 }
 
 /* ---- resource and scope ---------------------------------------------------------------------- */
@@ -408,12 +414,13 @@ static struct sv attribute_of(const struct adding *a, size_t i)
     return key;
 }
 
-static void put_resource(struct adding *a)
+static bool put_resource(struct adding *a)
 {
     struct otlp_encoder *e = a->e;
     struct buf *out = &e->resource;
+    bool ok = true;
     buf_clear(out);
-    for (size_t i = 0; i < a->series->n; i++) {
+    for (size_t i = 0; ok && i < a->series->n; i++) {
         Otlp__KeyValue pair;
         Otlp__AnyValue any;
         struct sv key = attribute_of(a, i);
@@ -422,12 +429,14 @@ static void put_resource(struct adding *a)
             buf_clear(&e->profile);
             otlp_pack(&e->profile, &pair.base);
             wire_put_bytes(out, e->fields.resource_attributes, e->profile.data, e->profile.len);
+            ok = is_whole(&e->profile, a->err);
         }
     }
+    return ok && is_whole(out, a->err);
 }
 
 /* Begins the message ScopeProfiles. */
-static void put_scope(struct adding *a)
+static bool put_scope(struct adding *a)
 {
     static uint8_t name[] = OTLP_SCOPE;
     static uint8_t version[] = PROFPULL_VERSION;
@@ -445,6 +454,7 @@ static void put_scope(struct adding *a)
     otlp_pack(&e->profile, &scope.base);
     buf_clear(&e->scope);
     wire_put_bytes(&e->scope, e->fields.scope, e->profile.data, e->profile.len);
+    return is_whole(&e->profile, a->err) && is_whole(&e->scope, a->err);
 }
 
 /* Appends the message ResourceProfiles to those of the request; the last step. */
@@ -452,9 +462,11 @@ static bool put_resource_profiles(struct adding *a)
 {
     struct otlp_encoder *e = a->e;
     struct buf *out = &e->resources;
-    put_resource(a);
+    if (!put_resource(a)) {
+        return false;
+    }
     size_t n = wire_bytes_size(e->resource.len) + wire_bytes_size(e->scope.len);
-    if (!buf_ok(&e->resource) || wire_bytes_size(n) > e->o.work_max - out->len) {
+    if (wire_bytes_size(n) > e->o.work_max - out->len) {
         return err_set(a->err, ERR_LIMIT, "the request is full");
     }
     wire_put_head(out, e->fields.resources, n);
@@ -484,7 +496,9 @@ static bool add_plain(struct adding *a, struct sv plain)
     if (!make_head(a) || !add_samples(a)) {
         return false;
     }
-    put_scope(a);
+    if (!put_scope(a)) {
+        return false;
+    }
     for (size_t i = 0; i < summary.n[PROFILE_SAMPLE_TYPE]; i++) {
         if (!put_profile(a, i)) {
             return false;
@@ -523,7 +537,7 @@ bool otlp_encoder_write(const struct otlp_encoder *e, struct buf *out, struct er
     otlp_dictionary_write(&e->dictionary, &dictionary);
     buf_append(out, e->resources.data, e->resources.len);
     wire_put_bytes(out, e->fields.dictionary, dictionary.data, dictionary.len);
-    bool ok = buf_ok(out) && buf_ok(&dictionary);
+    bool ok = is_whole(&dictionary, err) && is_whole(out, err);
     buf_done(&dictionary);
-    return ok || err_set(err, ERR_LIMIT, "the request has no room");
+    return ok;
 }
