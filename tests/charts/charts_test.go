@@ -75,6 +75,7 @@ type release struct {
 	claims    map[string]bool
 	services  map[string]*core.Service
 	roles     map[string]bool // "Role/name"
+	ofCluster map[string]bool // what belongs to no namespace: "ClusterRole/name"
 	bindings  []binding
 	kind      string
 	template  *core.PodTemplateSpec
@@ -106,6 +107,9 @@ func (r *release) decode(object string) error {
 	cluster := strings.HasPrefix(u.GetKind(), "Cluster") || u.GetKind() == "Namespace"
 	if !cluster && u.GetNamespace() != r.namespace {
 		return fmt.Errorf("%s %s is in the namespace %q", u.GetKind(), u.GetName(), u.GetNamespace())
+	}
+	if cluster {
+		r.ofCluster[u.GetKind()+"/"+u.GetName()] = true
 	}
 	strict := func(into interface{}) error { return yaml.UnmarshalStrict([]byte(object), into) }
 	choice := func(into interface{}) error {
@@ -307,7 +311,7 @@ func (r *release) checkConfig(t *testing.T) {
 
 func emptyRelease(namespace string) *release {
 	return &release{namespace: namespace, accounts: map[string]bool{}, configs: map[string]*core.ConfigMap{},
-		claims: map[string]bool{}, services: map[string]*core.Service{}, roles: map[string]bool{},
+		claims: map[string]bool{}, services: map[string]*core.Service{}, roles: map[string]bool{}, ofCluster: map[string]bool{},
 		volumes: map[string]bool{}, selectors: map[string]selector{},
 		external: map[string]bool{"credentials": true, "profpull-credentials": true}}
 }

@@ -122,6 +122,43 @@ func TestKustomizations(t *testing.T) {
 	}
 }
 
+// A second installation in another namespace, with the overlay of docs/kubernetes.md: what belongs to no
+// namespace has a name of its own.
+func TestTwoInstallations(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin = "patches: # a second installation\n"
+	_, text, found := strings.Cut(string(docs), begin)
+	text, _, end := strings.Cut(text, "```")
+	if !found || !end {
+		t.Fatal("docs/kubernetes.md shows no second installation")
+	}
+	for variant := range variants {
+		t.Run("manifests/"+variant, func(t *testing.T) {
+			first := build(t, filepath.Join(manifests, variant), "profpull")
+			second := build(t, overlay(t, "namespace: profiling\nresources: [../manifests/"+variant+"]\n"+begin+text), "profiling")
+			second.check(t)
+			second.checkConfig(t)
+			disjoint(t, first, second)
+		})
+	}
+	t.Run("chart", func(t *testing.T) {
+		disjoint(t, newRelease(t, "kind: Deployment\n", "one"), newRelease(t, "kind: Deployment\n", "two"))
+	})
+}
+
+// disjoint fails if both would apply an object of the same name that belongs to no namespace.
+func disjoint(t *testing.T, a, b *release) {
+	t.Helper()
+	for name := range a.ofCluster {
+		if b.ofCluster[name] {
+			t.Errorf("both have the %s", name)
+		}
+	}
+}
+
 // Each component over each variant that it is for.
 func TestComponents(t *testing.T) {
 	dirs, err := filepath.Glob(manifests + "/components/*")
