@@ -61,11 +61,33 @@ static void put_drops(struct buf *out, const struct write_ledger *l)
     buf_puts(out, "</tbody></table>");
 }
 
+static struct write_condition condition_of(const struct exchange *x,
+                                           const struct config_endpoint *e)
+{
+    struct write_condition c;
+    if (!conditions_get(x->options->conditions, e->name, &c)) {
+        c = (struct write_condition){.works = true, .oldest_ms = INT64_MAX, .advice = ""};
+    }
+    return c;
+}
+
+/* Why it waits, and what to do. */
+static void put_why(struct buf *out, const struct write_condition *c)
+{
+    if (c->why[0] != '\0') {
+        buf_puts(out, "<p class=\"bad\">");
+        html_text(out, sv_from(c->why));
+        buf_puts(out, "</p>");
+        html_advice(out, sv_from(c->advice));
+    }
+}
+
 static void put_destination(struct exchange *x, size_t i)
 {
     struct buf *out = &x->reply;
     const struct config_endpoint *e = &x->options->config->endpoints[i];
     struct write_ledger l = ledger_of(x, i);
+    struct write_condition c = condition_of(x, e);
     struct buf url;
     masked_url(x, e, &url);
     buf_puts(out, "<section class=\"panel\"><h2>");
@@ -74,7 +96,9 @@ static void put_destination(struct exchange *x, size_t i)
     html_text(out, (struct sv){url.data, url.len});
     buf_puts(out, " <span class=\"muted\">");
     html_text(out, sv_from(e->protocol != NULL ? e->protocol->name : ""));
-    buf_puts(out, "</span></p><div class=\"cards\">");
+    buf_puts(out, "</span></p>");
+    put_why(out, &c);
+    buf_puts(out, "<div class=\"cards\">");
     put_card(out, l.accepted, "", "accepted");
     put_card(out, l.replayed, "", "read back from disk");
     put_card(out, l.sent, "good", "sent");
@@ -110,11 +134,8 @@ void page_destinations(struct exchange *x)
 static void put_condition(struct exchange *x, const struct config_endpoint *e)
 {
     struct buf *out = &x->reply;
-    struct write_condition c;
+    struct write_condition c = condition_of(x, e);
     char since[32] = "";
-    if (!conditions_get(x->options->conditions, e->name, &c)) {
-        c = (struct write_condition){.works = true, .oldest_ms = INT64_MAX, .advice = ""};
-    }
     int64_t now_ms = clock_mono_ms();
     int64_t age_ms = c.oldest_ms < now_ms ? now_ms - c.oldest_ms : 0;
     if (c.since_ns != 0) {

@@ -32,6 +32,15 @@ void html_text(struct buf *out, struct sv text)
     }
 }
 
+void html_advice(struct buf *out, struct sv advice)
+{
+    if (advice.n > 0) {
+        buf_puts(out, "<div class=\"hint\">→ ");
+        html_text(out, advice);
+        buf_puts(out, "</div>");
+    }
+}
+
 static bool is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||

@@ -18,6 +18,8 @@ void html_text(struct buf *out, struct sv text);
 void html_param(struct buf *out, struct sv text);
 /* A label of a target, its value hidden if it may be a secret. */
 void html_label(struct buf *out, struct label label, bool mask_all);
+/* What to do about the failure above it; nothing if there is no advice. */
+void html_advice(struct buf *out, struct sv advice);
 /* A time as people read it, in UTC; "never" for 0. */
 void html_time(struct buf *out, int64_t wall_ns);
 

@@ -97,6 +97,7 @@ static void put_target(struct buf *out, const struct scrape_status *s)
         buf_puts(out, "<div class=\"bad\">");
         html_text(out, sv_from(s->last_error));
         buf_puts(out, "</div>");
+        html_advice(out, sv_from(reason_advice(s->reason)));
     }
     if (s->follows != NULL) {
         buf_puts(out, "<div class=\"hint\">scraped by job ");

@@ -119,7 +119,8 @@ func TestWrongSetupsAreExplained(t *testing.T) {
 		cluster.Put(pod("pending", "Pending", "cpu.scrape"))
 		expect(t, explain(t, exitDone, env, "--pod", "shop/typo").stdout,
 			"shop/typo", "The annotation profiles.grafana.com/cpu.scrap has no meaning here; rename it to profiles.grafana.com/cpu.scrape")
-		expect(t, explain(t, exitDone, env, "--pod", "shop/pending").stdout, "shop/pending", "its phase is Pending")
+		expect(t, explain(t, exitDone, env, "--pod", "shop/pending").stdout, "shop/pending",
+			"its phase is Pending. It becomes a target when its containers run; `kubectl describe pod` says what it waits for.")
 		cluster.Forbid("pods", "", 403)
 		r := explain(t, exitPeer, env)
 		expect(t, r.stderr, "level=error", "not allowed to list pods in the whole cluster: apply a ClusterRole with the verbs list and watch on pods, and bind it to the service account")
@@ -166,6 +167,17 @@ func TestWrongSetupsAreExplained(t *testing.T) {
 			}
 			return ""
 		})
+		for page, parts := range map[string][]string{
+			"/targets":      {"→ nothing answers there", "→ the program does not serve this type", "→ a process can run one CPU profile"},
+			"/destinations": {"connection refused", "→ nothing listens there", "→ the server wants credentials", "→ check that the server speaks TLS"},
+		} {
+			_, text := p.get(page)
+			for _, part := range parts {
+				if !strings.Contains(text, part) {
+					t.Errorf("%s: expected %q in:\n%s", page, part, text)
+				}
+			}
+		}
 		p.stop()
 	})
 	t.Run("typo", func(t *testing.T) {
