@@ -60,6 +60,7 @@ static void app_on_synced(void *arg)
 {
     struct app *app = arg;
     atomic_store(&app->synced, true);
+    memory_release_text();
     log_info(app->log, sources_count(app->sources, SOURCE_FAILS) == 0
                            ? "discovery has read every source"
                            : "discovery has read every source that it may read");

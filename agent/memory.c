@@ -1,6 +1,10 @@
 #include "agent/memory.h"
 
+#include <link.h>
 #include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Arenas of the allocator. One for each thread costs memory and gains nothing here. */
 #define ARENAS 2
@@ -17,6 +21,28 @@ void memory_tune_allocator(void)
     mallopt(M_ARENA_MAX, ARENAS);
     mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
     mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
+}
+
+/* The parts of a file that were mapped and never written: text and constants. */
+static int memory_on_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    (void)size;
+    (void)arg;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_W) == 0) {
+            uintptr_t start = (info->dlpi_addr + part->p_vaddr) & ~(page - 1);
+            uintptr_t end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
+            (void)madvise((void *)start, end - start, MADV_DONTNEED);
+        }
+    }
+    return 0;
+}
+
+void memory_release_text(void)
+{
+    (void)dl_iterate_phdr(memory_on_object, NULL);
 }
 
 static void register_shares(const struct config_memory *m, struct metrics *metrics)

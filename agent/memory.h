@@ -11,6 +11,11 @@
 /* Before the first thread starts. */
 void memory_tune_allocator(void);
 
+/* Gives back the pages of the text and constants of the program and its libraries: most are needed
+ * only while it starts. What is needed again comes from the kernel's cache of the file. Any thread,
+ * at any time; a debugger's breakpoints that are set already may be lost. */
+void memory_release_text(void);
+
 /* Registers profpull_memory_limit_bytes and profpull_memory_share_bytes, and logs the shares: a
  * warning if they come to more than the limit. log and metrics may be NULL. */
 void memory_report(const struct config_memory *m, struct log *log, struct metrics *metrics);

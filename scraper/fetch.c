@@ -11,7 +11,7 @@
 
 #define URL_MAX ((size_t)16 * 1024)
 /* The receive buffer of a sampling scrape, which waits for nearly all of the interval. */
-#define SAMPLING_BUFFER ((size_t)2 * 1024)
+#define SAMPLING_BUFFER ((size_t)1024)
 /* Warnings about failures in each period; further ones are counted. */
 #define FAILURES_LOGGED 50
 #define FAILURES_PERIOD_MS 10000

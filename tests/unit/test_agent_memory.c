@@ -1,5 +1,8 @@
-/* What is said of the shares of memory: metrics, and a line in the log. */
+/* What is said of the shares of memory, as metrics and in the log; what is given back. */
 #include "tests/unit/testing.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "agent/memory.h"
 #include "config/memory.h"
@@ -45,11 +48,51 @@ static void too_much_is_a_warning(void **state)
            "the configured ceilings come to more than the memory limit", "baselines=268435456 ");
 }
 
+#define PAGE ((size_t)4096)
+#define PRESENT (UINT64_C(1) << 63)
+
+/* Constants of the program: more than what the kernel maps around a page that is needed. */
+static const unsigned char constants[64 * 4096] __attribute__((aligned(4096))) = {1};
+
+/* Of the pages in the middle of the constants. */
+static size_t count_present(int pagemap)
+{
+    size_t n = 0;
+    for (size_t i = 24; i < 40; i++) {
+        uint64_t entry = 0;
+        off_t at = (off_t)(((uintptr_t)constants / PAGE + i) * sizeof(entry));
+        assert_int_equal(pread(pagemap, &entry, sizeof(entry), at), sizeof(entry));
+        n += (entry & PRESENT) != 0;
+    }
+    return n;
+}
+
+static void text_is_given_back(void **state)
+{
+    (void)state;
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (pagemap < 0 || sysconf(_SC_PAGESIZE) != (long)PAGE) {
+        skip();
+    }
+    const volatile unsigned char *bytes = constants;
+    unsigned sum = 0;
+    for (size_t i = 0; i < sizeof(constants); i += PAGE) {
+        sum += bytes[i];
+    }
+    assert_true(count_present(pagemap) > 0);
+    memory_release_text();
+    CHECK_INT(count_present(pagemap), 0, "");
+    CHECK_INT(bytes[0], 1, "read from the file again");
+    CHECK_INT(sum, 1, "");
+    close(pagemap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_said),
         cmocka_unit_test(too_much_is_a_warning),
+        cmocka_unit_test(text_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
