@@ -28,6 +28,7 @@ import (
 
 func main() {
 	n := flag.Int("targets", 5, "fake pprof targets")
+	shared := flag.Bool("shared", false, "one listener for all targets, each at an address of its own")
 	sizes := flag.String("sizes", "real", "body sizes: real (p50 6 KB, p90 67 KB, gzip) or small")
 	sink := flag.String("sink", "127.0.0.1:4040", "address of the fake Pyroscope; empty = none")
 	cheap := flag.Bool("cheap", false, "the sink counts only: nothing is checked or kept")
@@ -35,10 +36,10 @@ func main() {
 	flag.Parse()
 
 	bodies := makeBodies(*sizes)
-	targets := startTargets(*n, bodies)
-	out := map[string]any{"targets": addresses(targets)}
+	addresses, served := startTargets(*n, *shared, bodies)
+	out := map[string]any{"targets": addresses}
 	server := startSink(*sink, *cheap, out)
-	startKube(*kubeconfig, targets, out)
+	startKube(*kubeconfig, addresses, out)
 	line, err := json.Marshal(out)
 	check(err)
 	fmt.Println(string(line))
@@ -46,7 +47,7 @@ func main() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	<-stop
-	report(targets, server)
+	report(served(), server)
 }
 
 func check(err error) {
@@ -104,22 +105,26 @@ func functionsFor(bytes float64) int {
 	return n
 }
 
-func startTargets(n int, bodies []map[string][]byte) []*target.Target {
+// startTargets returns their addresses and what counts their answers.
+func startTargets(n int, shared bool, bodies []map[string][]byte) (addresses []string, served func() int64) {
+	if shared {
+		many, err := target.StartMany(n, bodies)
+		check(err)
+		return many.Addrs, many.Served
+	}
 	var all []*target.Target
 	for i := 0; i < n; i++ {
 		t, err := target.Start(target.Options{Quiet: true, Bodies: bodies[i%len(bodies)]})
 		check(err)
 		all = append(all, t)
+		addresses = append(addresses, t.Addr())
 	}
-	return all
-}
-
-func addresses(targets []*target.Target) []string {
-	out := []string{}
-	for _, t := range targets {
-		out = append(out, t.Addr())
+	return addresses, func() (n int64) {
+		for _, t := range all {
+			n += t.Served()
+		}
+		return n
 	}
-	return out
 }
 
 func startSink(addr string, cheap bool, out map[string]any) *pyroscope.Server {
@@ -132,24 +137,20 @@ func startSink(addr string, cheap bool, out map[string]any) *pyroscope.Server {
 	return s
 }
 
-func startKube(kubeconfig string, targets []*target.Target, out map[string]any) {
+func startKube(kubeconfig string, targets []string, out map[string]any) {
 	if kubeconfig == "" {
 		return
 	}
 	s, err := kube.Start(kube.Options{})
 	check(err)
 	for i, t := range targets {
-		s.Put(kube.Annotated(fmt.Sprintf("shop-%d", i), t.Addr(), "cpu", "memory", "goroutine", "mutex", "block"))
+		s.Put(kube.Annotated(fmt.Sprintf("shop-%d", i), t, "cpu", "memory", "goroutine", "mutex", "block"))
 	}
 	check(s.WriteKubeconfig(kubeconfig))
 	out["kubernetes"], out["kubeconfig"] = s.URL(), kubeconfig
 }
 
-func report(targets []*target.Target, server *pyroscope.Server) {
-	var served int64
-	for _, t := range targets {
-		served += t.Served()
-	}
+func report(served int64, server *pyroscope.Server) {
 	out := map[string]any{"served": served}
 	if server != nil {
 		st := server.Stats()

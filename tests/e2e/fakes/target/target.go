@@ -101,6 +101,14 @@ type Target struct {
 
 // Start runs a target.
 func Start(opts Options) (*Target, error) {
+	t := newTarget(opts)
+	var err error
+	t.Server, err = loop.Start(opts.Addr, t, nil)
+	return t, err
+}
+
+// newTarget makes one that does not listen yet.
+func newTarget(opts Options) *Target {
 	if opts.MaxSeconds == 0 {
 		opts.MaxSeconds = 60
 	}
@@ -112,9 +120,7 @@ func Start(opts Options) (*Target, error) {
 		}
 		t.bodies[path] = pprof.Gzip(pprof.Make(kind, pprof.Options{Functions: opts.Functions}))
 	}
-	var err error
-	t.Server, err = loop.Start(opts.Addr, t, nil)
-	return t, err
+	return t
 }
 
 // SetFault makes one path misbehave; the path "" means all without a fault of their own.
