@@ -379,6 +379,11 @@ static void set_lookup(struct http_transfer *t, char *host, uint16_t port)
         free(host);
         host = NULL;
     }
+    if (host == NULL) {
+        /* libcurl would keep an entry for the address, and look through all it has at the end of
+         * each transfer. What is handed to it (http_options_resolve()) must stay for a moment. */
+        SET(t, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+    }
     t->lookup_host = host;
     t->lookup_port = port;
     t->lookup.transfer = t;

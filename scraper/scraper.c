@@ -13,7 +13,7 @@
 #define HTTP_SHARDS_MAX 16
 #define HTTP_SHARD_TRANSFERS 64
 /* Connections that are kept for the next scrape. */
-#define HTTP_IDLE_MAX 4096
+#define HTTP_IDLE_MAX 16384
 #define BODIES_MAX_DEFAULT ((size_t)256 * 1024 * 1024)
 
 struct scraper {
