@@ -12,7 +12,7 @@ struct writer_out {
     struct pprof_index *x;
     struct buf *out;
     struct buf text; /* the string that is repaired */
-    char *sample;    /* the fields of the one that is copied; room for the largest */
+    char *sample;    /* the one that is copied; room for the largest */
 };
 
 /* ---- used entries ---------------------------------------------------------------------------- */
@@ -81,14 +81,17 @@ void delta_use_head(struct pprof_index *x, const struct wire_field *f)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Copies a sample with these values. */
+/* Copies a sample with these values, which come last. The head, whose size is known at the end, is
+ * put in front of the rest. */
 static void put_sample(struct writer_out *w, struct pprof_span sample, const int64_t *values)
 {
     struct wire_reader r = wire_reader_of(pprof_span_of(w->x, sample));
     struct wire_field f = {.number = 0};
     unsigned char packed[DELTA_TYPES_MAX * WIRE_NUMBER_MAX];
+    unsigned char head[WIRE_HEAD_MAX];
     size_t n = 0;
-    char *at = w->sample;
+    char *from = w->sample + WIRE_HEAD_MAX;
+    char *at = from;
     while (wire_next(&r, &f)) {
         if (f.number != SAMPLE_VALUE) {
             use_field(w->x, profile_table.sub[PROFILE_SAMPLE], &f);
@@ -98,9 +101,12 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
     for (size_t i = 0; i < w->x->summary.n[PROFILE_SAMPLE_TYPE]; i++) {
         n += wire_encode((uint64_t)values[i], packed + n);
     }
-    wire_put_head(w->out, PROFILE_SAMPLE, (size_t)(at - w->sample) + wire_bytes_size(n));
-    buf_append(w->out, w->sample, (size_t)(at - w->sample));
-    wire_put_bytes(w->out, SAMPLE_VALUE, packed, n);
+    at = mempcpy(at, head, wire_encode_head(SAMPLE_VALUE, n, head));
+    at = mempcpy(at, packed, n);
+    n = wire_encode_head(PROFILE_SAMPLE, (size_t)(at - from), head);
+    from -= n;
+    memcpy(from, head, n);
+    buf_append(w->out, from, (size_t)(at - from));
 }
 
 static void put_samples(struct writer_out *w, const struct delta_stacks *s)
@@ -136,10 +142,13 @@ static bool is_good_string(const struct pprof_index *x, size_t i)
 /* Writes a string that is unused or not UTF-8. */
 static void put_other_string(struct writer_out *w, size_t i)
 {
-    buf_clear(&w->text);
-    if (w->x->entries[PROFILE_STRING].used[i]) {
-        utf8_repair(pprof_string(w->x, i), &w->text);
+    static const char empty[] = {PROFILE_STRING << 3 | WIRE_BYTES, 0};
+    if (!w->x->entries[PROFILE_STRING].used[i]) {
+        buf_append(w->out, empty, sizeof(empty));
+        return;
     }
+    buf_clear(&w->text);
+    utf8_repair(pprof_string(w->x, i), &w->text);
     wire_put_bytes(w->out, PROFILE_STRING, w->text.data, w->text.len);
 }
 
@@ -184,20 +193,22 @@ static void put_rest(struct writer_out *w)
     buf_append(w->out, x->plain.p + from, x->plain.n - from);
 }
 
-static size_t largest_sample(const struct delta_stacks *s)
+/* The bytes that any sample may take. */
+static size_t sample_room(const struct delta_stacks *s)
 {
     size_t largest = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        largest = s->rows[i].sample.n > largest ? s->rows[i].sample.n : largest;
+    for (size_t i = 0; i < s->n_moved; i++) {
+        uint32_t n = s->rows[s->moved[i]].sample.n;
+        largest = n > largest ? n : largest;
     }
-    return largest;
+    return 2 * WIRE_HEAD_MAX + largest + DELTA_TYPES_MAX * WIRE_NUMBER_MAX;
 }
 
 bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t duration_nanos,
                  struct scratch *scratch, struct buf *out)
 {
     struct writer_out w = {.x = x, .out = out};
-    w.sample = scratch_array(scratch, largest_sample(s), 1);
+    w.sample = scratch_array(scratch, sample_room(s), 1);
     if (w.sample == NULL) {
         return false;
     }

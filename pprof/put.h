@@ -13,6 +13,8 @@
 
 /* Most bytes of a number. */
 #define WIRE_NUMBER_MAX 10
+/* Most bytes of a field's tag and number. */
+#define WIRE_HEAD_MAX (2 * WIRE_NUMBER_MAX)
 
 /* Encodes a number; returns the count of its bytes. */
 static inline size_t wire_encode(uint64_t value, unsigned char out[WIRE_NUMBER_MAX])
@@ -26,9 +28,16 @@ static inline size_t wire_encode(uint64_t value, unsigned char out[WIRE_NUMBER_M
     return n;
 }
 
+/* Encodes the head of a field of size bytes; returns the count of its bytes. */
+static inline size_t wire_encode_head(uint64_t field, size_t size, unsigned char out[WIRE_HEAD_MAX])
+{
+    size_t n = wire_encode(field << 3 | WIRE_BYTES, out);
+    return n + wire_encode(size, out + n);
+}
+
 static inline void wire_put_tagged(struct buf *out, uint64_t tag, uint64_t value)
 {
-    unsigned char bytes[2 * WIRE_NUMBER_MAX];
+    unsigned char bytes[WIRE_HEAD_MAX];
     size_t n = wire_encode(tag, bytes);
     n += wire_encode(value, bytes + n);
     buf_append(out, bytes, n);

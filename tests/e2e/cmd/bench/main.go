@@ -35,6 +35,8 @@ var (
 	dir         = flag.String("dir", "", "directory for configuration and logs")
 	pinned      = flag.Bool("pin", true, "give the program and the fakes a core each")
 	delta       = flag.String("delta", "off", "deltas of memory, mutex and block: off or auto")
+	fast        = flag.Int("fast", 2000, "profiles a second of a second run; 0: none")
+	repair      = flag.Bool("repair", true, "labels within samples are repaired, as by default: every profile is inflated for that")
 	smoke       = flag.Bool("smoke", false, "a short run that only shows that all works")
 )
 
@@ -51,7 +53,7 @@ func main() {
 	fakes := startFakes()
 	defer fakes.end()
 	loads := []load{{*interval, *seconds, 5}}
-	if *barePath != "" {
+	if *fast > 0 {
 		loads = append(loads, fastest())
 	}
 	for _, l := range loads {
@@ -68,11 +70,11 @@ type load struct {
 	types          int // of each target
 }
 
-// fastest asks for 8,000 profiles a second, which is more than one core manages, for a quarter of the
-// time. CPU profiles are left out, since they take whole seconds.
+// fastest asks for as many profiles a second as -fast says, for half of the time. CPU profiles are left
+// out, since they take whole seconds.
 func fastest() load {
-	l := load{types: 4, time: *seconds / 4}
-	l.interval = time.Duration(*nTargets*l.types) * time.Second / 8000
+	l := load{types: 4, time: *seconds / 2}
+	l.interval = time.Duration(*nTargets*l.types) * time.Second / time.Duration(*fast)
 	return l
 }
 
@@ -159,8 +161,8 @@ scrape_configs:
       - labels: {service_name: bench, namespace: bench, pod: bench-0}
         targets:
 %[3]swrite:
-  - {name: main, url: "http://%[4]s"}
-`, l.interval, adminAddress, list.String(), sinkAddress, *delta, l.types == 5)
+  - {name: main, url: "http://%[4]s", sample_labels: {repair: %[7]t}}
+`, l.interval, adminAddress, list.String(), sinkAddress, *delta, l.types == 5, *repair)
 	file := filepath.Join(*dir, "bench.yaml")
 	check(os.WriteFile(file, []byte(text), 0o600))
 	return file

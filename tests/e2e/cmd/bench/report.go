@@ -35,7 +35,7 @@ func (l load) report(before, after sample) {
 	}
 	line("CPU of profpull", "%.2f s (user %.2f, system %.2f): %.1f %% of a core", program, after.userCPU-before.userCPU,
 		after.systemCPU-before.systemCPU, 100*program/elapsed)
-	line("CPU for 1,000 profiles", "%.3f s", 1000*program/(sent+1e-9))
+	line("CPU for 1,000 profiles", "%.3f s%s", 1000*program/(sent+1e-9), lost(after.dropped-before.dropped, sent))
 	line("CPU of the fakes", "%.2f s: %.1f %% of a core%s", generator, 100*generator/elapsed, saturated(generator/elapsed))
 	line("CPU profpull : fakes", "%.2f", program/(generator+1e-9))
 	line("resident memory, peak", "%.1f MiB, %.1f MiB (%.1f KiB a target)", mib(after.rss), mib(after.peak), 1024*mib(after.rss)/float64(*nTargets))
@@ -62,6 +62,14 @@ func ledger(s sample) string {
 		return "balances"
 	}
 	return fmt.Sprintf("DOES NOT BALANCE: accepted %.0f, sent %.0f, dropped %.0f, merged %.0f, waiting %.0f", s.accepted, s.sent, s.dropped, s.merged, s.queued)
+}
+
+// lost says when the figure above includes the cost of profiles that did not arrive.
+func lost(dropped, sent float64) string {
+	if dropped > sent/100 {
+		return "  TOO MUCH WAS ASKED: this includes profiles that were dropped"
+	}
+	return ""
 }
 
 func saturated(share float64) string {
