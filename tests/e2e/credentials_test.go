@@ -225,12 +225,7 @@ scrape_configs:
 write: [{url: "file://` + t.TempDir() + `"}]
 `
 		p := run(t, text)
-		p.wait("an error in the log", func() string {
-			if !strings.Contains(p.stderr.String(), "scrape failed") {
-				return "none yet"
-			}
-			return ""
-		})
+		p.says("scrape failed")
 		query := <-asked
 		for _, want := range []string{"token=XWORD1X", "sig=XWORD2X", "api_key=XWORD3%2F3X", "client_secret=XWORD4X", "open=XVALUE2X"} {
 			if !strings.Contains(query, want) {

@@ -496,9 +496,7 @@ write:
 		t.Error("the doubled signal counted twice")
 	}
 	p.stop()
-	if !strings.Contains(p.stderr.String(), "second signal") {
-		t.Errorf("no word of a second signal:\n%s", p.stderr.String())
-	}
+	p.says("second signal")
 }
 
 // Every way in which a target can fail is distinguished in /api/v1/targets and in the metrics, costs no

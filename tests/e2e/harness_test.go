@@ -326,6 +326,17 @@ func (p *program) wait(what string, check func() string) time.Duration {
 	return wait(p.t, what, check)
 }
 
+// says waits for a part of the log, which comes through a pipe: later than what it is about.
+func (p *program) says(part string) {
+	p.t.Helper()
+	p.wait("a line of the log with "+part, func() string {
+		if !strings.Contains(p.stderr.String(), part) {
+			return "there is none"
+		}
+		return ""
+	})
+}
+
 // ---- the admin server ---------------------------------------------------------------------------
 
 func (p *program) get(path string) (int, string) {

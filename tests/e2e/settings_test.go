@@ -119,9 +119,7 @@ write:
 		t.Errorf("the wrong port was not counted")
 	}
 	const sentence = `label __profile_mutex_port__: expected a port from 1 to 65535, got \"99999\"`
-	if !strings.Contains(p.stderr.String(), sentence) {
-		t.Errorf("the wrong port was not said")
-	}
+	p.says(sentence)
 	noneRefused(t, server)
 	p.stop()
 

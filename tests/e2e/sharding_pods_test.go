@@ -108,9 +108,7 @@ write:`, 1)
 	if got := p.moved("gained") - gained; got != float64(n-share) {
 		t.Errorf("%v targets were gained late, expected %d", got, n-share)
 	}
-	if !strings.Contains(p.stderr.String(), "the pods of this replica have been listed") {
-		t.Error("no word about the end of it")
-	}
+	p.says("the pods of this replica have been listed")
 	if m := p.metrics(); m.sum("profpull_discovery_relists_total", "reason", "gained") != 2 {
 		t.Errorf("lists because of gains: %v, expected 2", m.sum("profpull_discovery_relists_total", "reason", "gained"))
 	}
