@@ -250,7 +250,8 @@ static void log_tenant_failure(struct report *r, const struct report_attempt *a)
              LOG_STR("err", a->answer->text),
              LOG_FLOAT("retry_in_s", (double)a->outcome->wait_ms / (double)MS_PER_S),
              LOG_INT("queued", a->outcome->queued), LOG_INT("suppressed", suppressed),
-             tenant[0] != '\0' ? tenant_field(tenant) : hint_field(a), hint_field(a));
+             tenant[0] != '\0' ? tenant_field(tenant) : hint_field(a),
+             tenant[0] != '\0' ? hint_field(a) : LOG_END);
 }
 
 static void note_tenant_works(struct report *r, const struct report_attempt *a)

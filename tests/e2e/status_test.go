@@ -154,6 +154,9 @@ func TestWrongSetupsAreExplained(t *testing.T) {
 				return ""
 			})
 			expect(t, p.stderr.String(), row...)
+			if line := oneLine(p.stderr.String(), row...); strings.Count(line, " hint=") != 1 {
+				t.Errorf("expected one hint in: %s", line)
+			}
 		}
 		p.wait("the same in status", func() string {
 			r := call(t, "", "status", "--url", p.admin)
