@@ -137,6 +137,7 @@ enum store_result join_put(struct join *j, unsigned list, const struct object_id
     p->uid = id->uid;
     uint64_t base = hash_bytes(t->ip, sv_from(t->ip).n, t->n);
     base = object_hash_labels(t->at, t->n, object_hash_labels(&t->shared, 1, base));
+    p->content = t->content;
     if (p->targets != NULL && p->base == base) {
         return STORE_UNCHANGED;
     }
@@ -148,6 +149,18 @@ enum store_result join_put(struct join *j, unsigned list, const struct object_id
     enum store_result result = report(j, p);
     p->base = result == STORE_NO_MEMORY ? 0 : base;
     return result;
+}
+
+bool join_has(struct join *j, unsigned list, const struct object_id *id, uint64_t content)
+{
+    char text[OBJECT_KEY_MAX];
+    struct primary *p = map_get(j->primaries, object_key(id, text));
+    if (p == NULL || p->base == 0 || p->content != content || content == 0) {
+        return false;
+    }
+    p->list = list;
+    p->mark = j->marks[list];
+    return true;
 }
 
 enum store_result join_remove(struct join *j, const struct object_id *id)
@@ -217,6 +230,7 @@ enum store_result join_fact_put(struct join *j, unsigned list, const struct obje
     f->mark = j->marks[list];
     f->uid = id->uid;
     if (f->present && f->hash == hash) {
+        f->content = fact->content;
         return STORE_UNCHANGED;
     }
     join_fact_clear(f);
@@ -231,7 +245,20 @@ enum store_result join_fact_put(struct join *j, unsigned list, const struct obje
         return STORE_NO_MEMORY;
     }
     f->hash = hash;
+    f->content = fact->content;
     return changed ? STORE_CHANGED : STORE_UNCHANGED;
+}
+
+bool join_fact_has(struct join *j, unsigned list, enum join_kind kind, const struct object_id *id,
+                   uint64_t content)
+{
+    struct fact *f = join_find(j, kind, id->namespace, id->name);
+    if (f == NULL || f->content != content || content == 0) {
+        return false;
+    }
+    f->list = list;
+    f->mark = j->marks[list];
+    return true;
 }
 
 bool join_fact_is_refused(const struct join *j, enum join_kind kind, const struct object_id *id)

@@ -64,10 +64,15 @@ void join_list_end(struct join *j, unsigned list);
 enum store_result join_put(struct join *j, unsigned list, const struct object_id *id,
                            const struct object_targets *t);
 enum store_result join_remove(struct join *j, const struct object_id *id);
+/* Whether a primary, a fact, of this content is known: then it counts as put. */
+bool join_has(struct join *j, unsigned list, const struct object_id *id, uint64_t content);
+bool join_fact_has(struct join *j, unsigned list, enum join_kind kind, const struct object_id *id,
+                   uint64_t content);
 
 /* What an object contributes. */
 struct join_fact {
     enum join_kind kind;
+    uint64_t content;                  /* as in struct object_targets */
     bool too_many_labels;              /* and no labels: targets that need it are left out */
     struct labels *labels;             /* the join takes a reference of its own */
     const struct object_targets *pods; /* JOIN_POD: the targets of its ports; else NULL */

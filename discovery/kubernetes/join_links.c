@@ -46,6 +46,7 @@ void join_fact_clear(struct fact *f)
     f->n_ports = 0;
     f->too_many_labels = false;
     f->family = 0;
+    f->content = 0;
 }
 
 void join_fact_free(void *p)

@@ -31,7 +31,8 @@ struct fact {
     uint32_t mark;
     uint64_t uid;
     uint64_t hash;
-    uint64_t seen; /* the last join_describe() that met it */
+    uint64_t content; /* 0: not known, or not completely processed */
+    uint64_t seen;    /* the last join_describe() that met it */
     struct labels *labels;
     struct fact_port *ports;
     size_t n_ports;
@@ -52,9 +53,10 @@ struct primary {
     struct labels *shared;
     char *ip; /* of a pod; else NULL */
     uint64_t uid;
-    uint64_t base; /* hash of its own labels; 0: a change is not completely processed */
-    uint64_t hash; /* of the targets that were reported */
-    bool reported; /* with targets */
+    uint64_t base;    /* hash of its own labels; 0: a change is not completely processed */
+    uint64_t content; /* that they were made of; 0: not known */
+    uint64_t hash;    /* of the targets that were reported */
+    bool reported;    /* with targets */
     unsigned list;
     uint32_t mark;
     STAILQ_HEAD(link_list, link) links;

@@ -196,6 +196,11 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
     if (is_foreign(k, object, &key)) {
         return store_put_foreign(p->store, id, key);
     }
+    uint64_t content = schema_hash(p->resource->rows, object);
+    if (k->join == NULL ? store_has(p->store, id, content)
+                        : join_has(k->join, p->list, id, content)) {
+        return STORE_UNCHANGED;
+    }
     enum object_status status = k->role->read(object, k->builder, &k->targets);
     count_left_out(k, id);
     if (status == OBJECT_NO_MEMORY) {
@@ -206,6 +211,7 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
         refuse_object(p, id);
     }
     k->targets.key = key;
+    k->targets.content = content;
     return k->join == NULL ? kube_store_put(p->store, id, &k->targets)
                            : join_put(k->join, p->list, id, &k->targets);
 }
@@ -251,7 +257,10 @@ static enum store_result put_fact(struct part *p, const struct object_id *id,
                                   const struct kube_object *object)
 {
     struct kubernetes *k = p->k;
-    struct join_fact fact = {.kind = p->kind};
+    struct join_fact fact = {.kind = p->kind, .content = schema_hash(p->resource->rows, object)};
+    if (join_fact_has(k->join, p->list, p->kind, id, fact.content)) {
+        return STORE_UNCHANGED;
+    }
     enum object_status status = read_fact(k, object, &fact);
     if (status == OBJECT_NO_MEMORY) {
         return STORE_NO_MEMORY;

@@ -20,7 +20,7 @@ const struct schema_row object_metadata_rows[] = {
     SCHEMA_MEMBER("name", 1, TEXT, struct kube_object, metadata.name),
     SCHEMA_MEMBER("namespace", 3, TEXT, struct kube_object, metadata.namespace),
     SCHEMA_MEMBER("uid", 5, TEXT, struct kube_object, metadata.uid),
-    SCHEMA_MEMBER("resourceVersion", 6, TEXT, struct kube_object, metadata.version),
+    SCHEMA_MEMBER("resourceVersion", 6, MARK, struct kube_object, metadata.version),
     SCHEMA_MEMBER("labels", 11, PAIRS, struct kube_object, metadata.labels),
     SCHEMA_MEMBER("annotations", 12, PAIRS, struct kube_object, metadata.annotations),
     SCHEMA_LIST_OF("ownerReferences", 13, struct kube_owner, owner_rows, struct kube_object,

@@ -84,7 +84,10 @@ struct object_targets {
     struct label_filter *filter; /* the labels to build; NULL: all. Referenced */
     const char *ip; /* of a pod: status.podIP, in ip_text; NULL if none (no targets then) */
     char ip_text[OBJECT_IP_MAX];
-    uint64_t key; /* by which the owner of ip is found, set by the caller; 0: not shared */
+    /* Set by the caller: by which the owner of ip is found, 0: not shared; a hash of what the
+     * targets were made of, 0: not known. */
+    uint64_t key;
+    uint64_t content;
     /* What was left out. */
     size_t bad_ip;           /* addresses that are not IP addresses */
     size_t bad_ports;        /* ports that are not numbers of 1-65535 */

@@ -115,6 +115,7 @@ static bool read_json_value(struct reader *r, const struct schema_row *row, cons
     void *place = at + row->offset;
     switch (row->kind) {
     case SCHEMA_TEXT:
+    case SCHEMA_MARK:
         *(struct sv *)place = text_of(value);
         return true;
     case SCHEMA_NUMBER:
@@ -211,6 +212,7 @@ static bool read_wire_value(struct reader *r, const struct schema_row *row,
     void *element;
     switch (row->kind) {
     case SCHEMA_TEXT:
+    case SCHEMA_MARK:
         return read_text(r, f->bytes, place);
     case SCHEMA_NUMBER:
         *(struct schema_number *)place = (struct schema_number){true, (int64_t)f->value};
@@ -273,4 +275,78 @@ enum discovery_skip schema_read_wire(const struct schema_row *rows, struct sv me
     struct reader r = {.arena = arena, .skip = SKIP_NONE};
     (void)read_wire(&r, rows, message, ret);
     return r.skip;
+}
+
+/* ---- content --------------------------------------------------------------------------------- */
+
+static uint64_t hash_rows(const struct schema_row *rows, const char *at, uint64_t hash);
+
+static uint64_t hash_number(uint64_t number, uint64_t hash)
+{
+    return hash_bytes(&number, sizeof(number), hash);
+}
+
+static uint64_t hash_list(const struct schema_row *row, const struct schema_list *list,
+                          uint64_t hash)
+{
+    static const struct schema_row text[] = {
+        SCHEMA_MEMBER("", 0, TEXT, struct schema_text, text),
+        SCHEMA_END,
+    };
+    static const struct schema_row pair[] = {
+        SCHEMA_MEMBER("", 0, TEXT, struct schema_pair, name),
+        SCHEMA_MEMBER("", 0, TEXT, struct schema_pair, value),
+        SCHEMA_END,
+    };
+    const struct schema_row *rows = row->kind == SCHEMA_TEXTS   ? text
+                                    : row->kind == SCHEMA_PAIRS ? pair
+                                                                : row->members;
+    uint64_t n = 0;
+    for (const char *element = list->first; element != NULL;
+         element = *(void *const *)(const void *)element) {
+        hash = hash_rows(rows, element, hash);
+        n++;
+    }
+    return hash_number(n, hash);
+}
+
+static uint64_t hash_row(const struct schema_row *row, const char *at, uint64_t hash)
+{
+    const void *place = at + row->offset;
+    const struct sv *text = place;
+    const struct schema_number *number = place;
+    switch (row->kind) {
+    case SCHEMA_TEXT:
+        return hash_bytes(text->p, text->n, hash);
+    case SCHEMA_NUMBER:
+        return hash_number((uint64_t)number->value, hash + (number->given ? 1 : 0));
+    case SCHEMA_FLAG:
+        return hash_number(*(const enum schema_flag *)place, hash);
+    case SCHEMA_NOTED:
+        return hash_rows(row->members, at, hash + (*(const bool *)place ? 1 : 0));
+    case SCHEMA_PART:
+        return hash_rows(row->members, at, hash);
+    case SCHEMA_TEXTS:
+    case SCHEMA_PAIRS:
+    case SCHEMA_LIST:
+        return hash_list(row, place, hash);
+    case SCHEMA_MARK:
+    case SCHEMA_KEPT:
+        break;
+    }
+    return hash;
+}
+
+static uint64_t hash_rows(const struct schema_row *rows, const char *at, uint64_t hash)
+{
+    for (const struct schema_row *row = rows; row->name != NULL; row++) {
+        hash = hash_row(row, at, hash);
+    }
+    return hash;
+}
+
+uint64_t schema_hash(const struct schema_row *rows, const void *object)
+{
+    uint64_t hash = hash_rows(rows, object, 0);
+    return hash == 0 ? 1 : hash;
 }

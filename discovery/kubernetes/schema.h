@@ -25,6 +25,7 @@
 enum schema_kind {
     SCHEMA_KEPT,   /* not read: kept in JSON for another reader */
     SCHEMA_TEXT,   /* struct sv; stays empty if it is something else */
+    SCHEMA_MARK,   /* a text that each write of the object changes: not part of its content */
     SCHEMA_NUMBER, /* struct schema_number */
     SCHEMA_FLAG,   /* enum schema_flag */
     SCHEMA_PART,   /* an object whose members have their places in the struct around it */
@@ -96,5 +97,8 @@ enum discovery_skip schema_read_json(const struct schema_row *rows, const json_t
                                      struct arena *arena, void *ret);
 enum discovery_skip schema_read_wire(const struct schema_row *rows, struct sv message,
                                      struct arena *arena, void *ret);
+/* A hash of all members that the rows name, marks excepted: the same in either encoding. Never 0.
+ */
+uint64_t schema_hash(const struct schema_row *rows, const void *object);
 
 #endif

@@ -9,7 +9,8 @@
 enum entry_state { ENTRY_REPORTED, ENTRY_FOREIGN, ENTRY_PENDING, ENTRY_STATES };
 
 struct entry {
-    uint64_t hash; /* of the label sets and the address, if reported */
+    uint64_t hash;    /* of the label sets and the address, if reported */
+    uint64_t content; /* that the label sets were made of; 0: not known */
     uint64_t uid;
     uint64_t key;  /* by which its owner is found; 0: it is ours */
     uint32_t list; /* the last list that named it */
@@ -144,12 +145,25 @@ enum store_result kube_store_put(struct store *s, const struct object_id *id,
     bool same = found == STORE_UNCHANGED && !moved && entry->hash == hash;
     set_state(s, entry, ENTRY_REPORTED);
     entry->hash = hash;
+    entry->content = targets->content;
     entry->key = targets->key;
     if (same) {
         return STORE_UNCHANGED;
     }
     s->options.on_change(s->options.arg, text, targets->at, targets->n, targets->ip, moved);
     return STORE_CHANGED;
+}
+
+bool store_has(struct store *s, const struct object_id *id, uint64_t content)
+{
+    char text[OBJECT_KEY_MAX];
+    struct entry *entry = map_get(s->entries, object_key(id, text));
+    if (entry == NULL || entry->state != ENTRY_REPORTED || entry->content != content ||
+        content == 0) {
+        return false;
+    }
+    entry->list = s->list;
+    return true;
 }
 
 enum store_result store_put_foreign(struct store *s, const struct object_id *id, uint64_t key)

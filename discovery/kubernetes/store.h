@@ -1,7 +1,8 @@
 /* Which objects of one watch have targets, and whether an update of one changes anything.
  *
- * Keeps of an object its name and 64 bits each of its uid, its label sets and the key by which its
- * owner is found. An update with the same label sets (a heartbeat of the kubelet) is not reported.
+ * Keeps of an object its name and 64 bits each of its uid, its content, its label sets and the key
+ * by which its owner is found. An update with the same content (a heartbeat of the kubelet) costs a
+ * lookup, one with the same label sets is not reported.
  * A list marks the objects that it names; the others are removed when it is complete, and never
  * before. Pure, one owner.
  *
@@ -57,6 +58,9 @@ enum store_result {
 /* The current state of an object. */
 enum store_result kube_store_put(struct store *s, const struct object_id *id,
                                  const struct object_targets *targets);
+/* Whether an object of this content (object_targets.content) is reported with the targets that it
+ * has: then it counts as put, and its targets need not be made. */
+bool store_has(struct store *s, const struct object_id *id, uint64_t content);
 /* An object whose targets another replica has. key as in struct object_targets. */
 enum store_result store_put_foreign(struct store *s, const struct object_id *id, uint64_t key);
 /* The owners have changed. Objects no longer assigned to us are reported as removed and marked

@@ -113,7 +113,7 @@ static inline void proto_put_elements(struct buf *out, const struct schema_row *
 
 static inline void proto_put_member(struct buf *out, const struct schema_row *row, json_t *v)
 {
-    if (row->kind == SCHEMA_TEXT && json_is_string(v)) {
+    if ((row->kind == SCHEMA_TEXT || row->kind == SCHEMA_MARK) && json_is_string(v)) {
         proto_put_bytes(out, row->number, json_text(v));
     } else if (row->kind == SCHEMA_NUMBER && !json_is_null(v)) {
         proto_put_varint(out, row->number << 3);

@@ -87,6 +87,9 @@ static void same_targets(void **state)
         CHECK_INT(sv_starts_with(view(&want), sv_from(rows[i].begins)), true, want.data);
         CHECK_INT(sv_eq_str(read.metadata.version, "4711"), true, rows[i].name);
         CHECK_INT(sv_eq(read.metadata.uid, t.object.metadata.uid), true, rows[i].name);
+        read.kind = object.kind;
+        uint64_t content = schema_hash(rows[i].role->resource.rows, &t.object);
+        CHECK_INT(schema_hash(rows[i].role->resource.rows, &read), content, rows[i].name);
         test_object_done(&t);
         arena_free(arena);
         buf_done(&json);
@@ -352,6 +355,18 @@ static void out_of_memory(void **state)
 
 /* ---- objects from outside -------------------------------------------------------------------- */
 
+/* JSON with ' for ". */
+static void read_quoted(struct test_object *t, const char *text, const struct schema_row *rows)
+{
+    char *copy = strdup(text);
+    assert_non_null(copy);
+    for (char *p = copy; *p != '\0'; p++) {
+        *p = *p == '\'' ? '"' : *p;
+    }
+    test_object_read(t, copy, rows, true);
+    free(copy);
+}
+
 static enum discovery_skip read_pod(struct sv message, struct kube_object *ret)
 {
     struct arena *arena = schema_arena_new();
@@ -397,6 +412,56 @@ static void damaged_objects(void **state)
     buf_done(&spec);
 }
 
+/* What a heartbeat changes is not of the content of an object; whatever is read for a target is. */
+static void contents(void **state)
+{
+    (void)state;
+#define META_DATA "'metadata':{'name':'p','namespace':'n','labels':{'a':'b'},'annotations':{}}"
+#define SPEC                                                                                       \
+    "'spec':{'nodeName':'x','containers':[{'name':'c','ports':[{'containerPort':1}]},{'name':'d'}" \
+    "]}"
+#define STATUS "'status':{'podIP':'10.0.0.1','conditions':[{'type':'Ready','status':'True'}]}"
+    static const char *const other[] = {
+        "{'metadata':{'name':'p','namespace':'n','labels':{'a':'c'},'annotations':{}}," SPEC
+        "," STATUS "}",
+        "{'metadata':{'name':'p','namespace':'n','labels':{},'annotations':{'a':'b'}}," SPEC
+        "," STATUS "}",
+        "{'metadata':{'name':'p','namespace':'n','labels':{'ab':''},'annotations':{}}," SPEC
+        "," STATUS "}",
+        "{'metadata':{'name':'p','namespace':'n','uid':'u','labels':{'a':'b'}}," SPEC "," STATUS
+        "}",
+        "{'metadata':{'name':'p','namespace':'n','labels':{'a':'b'},'ownerReferences':[{'kind':'k',"
+        "'controller':true}]}," SPEC "," STATUS "}",
+        "{" META_DATA ",'spec':{'nodeName':'x','containers':[{'name':'c','ports':[{'containerPort':"
+        "2}]},{'name':'d'}]"
+        "}," STATUS "}",
+        "{" META_DATA ",'spec':{'nodeName':'x','containers':[{'name':'c'},{'name':'d','ports':[{'"
+        "containerPort':1}]}]"
+        "}," STATUS "}",
+        "{" META_DATA "," SPEC
+        ",'status':{'podIP':'10.0.0.1','conditions':[{'type':'Ready','status':'False'}]}}",
+        "{" META_DATA "," SPEC ",'status':{'podIP':'10.0.0.2'}}",
+    };
+    const struct schema_row *rows = kube_pods.resource.rows;
+    struct test_object t;
+    read_quoted(&t, "{" META_DATA "," SPEC "," STATUS "}", rows);
+    uint64_t content = schema_hash(rows, &t.object);
+    test_object_done(&t);
+    read_quoted(&t,
+                "{'metadata':{'name':'p','namespace':'n','labels':{'a':'b'},'resourceVersion':'7',"
+                "'managedFields':[{'time':'now'}]}," SPEC
+                ",'status':{'podIP':'10.0.0.1','conditions':[{'type':'Ready','status':'True',"
+                "'lastProbeTime':'now'}]}}",
+                rows);
+    CHECK_INT(schema_hash(rows, &t.object) == content, true, "a heartbeat");
+    test_object_done(&t);
+    for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+        read_quoted(&t, other[i], rows);
+        CHECK_INT(schema_hash(rows, &t.object) == content, false, other[i]);
+        test_object_done(&t);
+    }
+}
+
 /* Go's JSON replaces what is not UTF-8; so do we in protobuf, which may have it. */
 static void invalid_utf8(void **state)
 {
@@ -419,6 +484,7 @@ int main(void)
         cmocka_unit_test(damaged_events),
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(damaged_objects),
+        cmocka_unit_test(contents),
         cmocka_unit_test(invalid_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

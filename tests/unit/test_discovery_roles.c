@@ -14,6 +14,7 @@ struct fixture {
     struct join *join;
     struct buf reported; /* "key:" and the targets, one per line */
     const char *ip;      /* with which pods are reported */
+    uint64_t content;    /* of what is put; 0: not known */
 };
 
 /* name=value of every label, K_ for __meta_kubernetes_. */
@@ -260,6 +261,7 @@ static void put(struct fixture *f, const struct kube_role *role, const char *tex
     parse(&t, role, text, true);
     assert_true(object_identify(&t.object, role->resource.kind, true, &id));
     CHECK_INT(role->read(&t.object, f->builder, &f->targets), OBJECT_OK, text);
+    f->targets.content = f->content;
     CHECK_INT(join_put(f->join, 0, &id, &f->targets), want, text);
     object_targets_clear(&f->targets);
     test_object_done(&t);
@@ -573,6 +575,42 @@ static void many(void **state)
     teardown(&f);
 }
 
+/* A primary, a fact of a content that is known need not be read again, and a list that has it keeps
+ * it. */
+static void contents(void **state)
+{
+    (void)state;
+    struct fixture f;
+    new_join(&f, &kube_pods, true, false, false);
+    f.ip = "10.0.0.1";
+    struct object_id pod = {SV("n"), SV("a"), 0};
+    struct object_id node = {SV(""), SV("one"), 0};
+    struct labels *l = testing_labels(f.intern, "from", "x", (char *)NULL);
+    struct join_fact fact = {.kind = JOIN_NODE, .labels = l, .content = 8};
+    CHECK_INT(join_fact_has(f.join, 1, JOIN_NODE, &node, 8), false, "not put yet");
+    CHECK_INT(join_has(f.join, 0, &pod, 7), false, "not put yet");
+    assert_int_not_equal(join_fact_put(f.join, 1, &node, &fact), STORE_NO_MEMORY);
+    f.content = 7;
+    put(&f, &kube_pods, POD("a", "one"), STORE_CHANGED);
+    assert_true(join_ready(f.join, 0));
+    buf_clear(&f.reported);
+    CHECK_INT(join_has(f.join, 0, &pod, 0), false, "a content that is not known");
+    CHECK_INT(join_has(f.join, 0, &pod, 9), false, "another content");
+    CHECK_INT(join_fact_has(f.join, 1, JOIN_NODE, &node, 9), false, "another content");
+    join_list_begin(f.join, 0);
+    join_list_begin(f.join, 1);
+    CHECK_INT(join_has(f.join, 0, &pod, 7), true, "a heartbeat");
+    CHECK_INT(join_fact_has(f.join, 1, JOIN_NODE, &node, 8), true, "a heartbeat");
+    join_list_end(f.join, 0);
+    join_list_end(f.join, 1);
+    check_reported(&f, "", "both are still there");
+    CHECK_INT(join_fact_remove(f.join, JOIN_NODE, &node), STORE_CHANGED, "");
+    CHECK_INT(join_fact_has(f.join, 1, JOIN_NODE, &node, 8), false, "it is gone");
+    check_reported(&f, "n/a:\n", "and with it the pod");
+    labels_unref(l);
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,6 +625,7 @@ int main(void)
         cmocka_unit_test(many),
         cmocka_unit_test(referred_nodes),
         cmocka_unit_test(pod_without_address),
+        cmocka_unit_test(contents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

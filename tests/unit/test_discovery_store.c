@@ -8,9 +8,10 @@
 struct fixture {
     struct intern *intern;
     struct store *store;
-    uint64_t key;   /* of the object that is put */
-    uint64_t ours;  /* bit k: the key k is ours */
-    struct buf out; /* "key=<label x>@<ip>" or "key gone", one word each */
+    uint64_t key;     /* of the object that is put */
+    uint64_t content; /* of the same */
+    uint64_t ours;    /* bit k: the key k is ours */
+    struct buf out;   /* "key=<label x>@<ip>" or "key gone", one word each */
 };
 
 static void on_change(void *arg, const char *key, struct labels *const *targets, size_t n,
@@ -57,8 +58,11 @@ static enum store_result put(struct fixture *f, const char *name, const char *ui
                              const char *ip)
 {
     struct labels *at[8];
-    struct object_targets t = {
-        .at = at, .n = strlen(xs), .ip = xs[0] == '\0' ? NULL : ip, .key = f->key};
+    struct object_targets t = {.at = at,
+                               .n = strlen(xs),
+                               .ip = xs[0] == '\0' ? NULL : ip,
+                               .key = f->key,
+                               .content = f->content};
     for (size_t i = 0; i < t.n; i++) {
         char x[2] = {xs[i], '\0'};
         at[i] = testing_labels(f->intern, "x", x, (char *)NULL);
@@ -104,6 +108,43 @@ static void test_changes(void **state)
     CHECK_INT(put(&f, "a", "1", "", NULL), STORE_UNCHANGED, "still none");
     check_out(&f, "", "still none");
     CHECK_INT(store_counts(f.store).reported, 0, "");
+    teardown(&f);
+}
+
+static bool has(struct fixture *f, const char *name, uint64_t content)
+{
+    struct object_id id = make_id(name, "1");
+    return store_has(f->store, &id, content);
+}
+
+/* An object of a content that is reported need not be read again, and a list that has it keeps it.
+ */
+static void test_contents(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 100);
+    CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "");
+    CHECK_INT(has(&f, "a", 0), false, "its content is not known");
+    f.content = 7;
+    CHECK_INT(has(&f, "a", 7), false, "not put yet");
+    CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_UNCHANGED, "the same labels");
+    CHECK_INT(put(&f, "b", "1", "p", "10.0.0.2"), STORE_CHANGED, "");
+    CHECK_INT(has(&f, "a", 7), true, "a heartbeat");
+    CHECK_INT(has(&f, "a", 8), false, "another content");
+    CHECK_INT(has(&f, "c", 7), false, "another object");
+    buf_clear(&f.out);
+    store_list_begin(f.store);
+    CHECK_INT(has(&f, "a", 7), true, "listed");
+    store_list_end(f.store);
+    check_out(&f, "ns/b:gone ", "only what the list does not have");
+    struct object_id a = make_id("a", "1");
+    CHECK_INT(store_put_foreign(f.store, &a, 3), STORE_CHANGED, "");
+    CHECK_INT(has(&f, "a", 7), false, "another replica has it");
+    CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "it comes back");
+    CHECK_INT(has(&f, "a", 7), true, "");
+    CHECK_INT(put(&f, "a", "1", "", NULL), STORE_CHANGED, "no targets any more");
+    CHECK_INT(has(&f, "a", 7), false, "");
     teardown(&f);
 }
 
@@ -323,10 +364,15 @@ static void test_foreign_and_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes),       cmocka_unit_test(test_removals),
-        cmocka_unit_test(test_list_replaces), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_many),          cmocka_unit_test(test_longest_names),
-        cmocka_unit_test(test_foreign),       cmocka_unit_test(test_foreign_and_lists),
+        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_removals),
+        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_list_replaces),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_longest_names),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_foreign_and_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
