@@ -184,6 +184,12 @@ $(BUILD)/tests/bare-loop: $(BUILD)/obj/tests/tools/bare_loop.o $(call libs,base)
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# Shares of many replicas that come and go.
+$(BUILD)/tests/sharding-sim: $(BUILD)/obj/tests/tools/sharding_sim.o $(call libs,agent)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # Profiles as an OTLP request, by hand.
 $(BUILD)/tests/otlp-tool: $(BUILD)/obj/tests/tools/otlp_tool.o $(call libs,write)
 	@mkdir -p $(@D)
@@ -232,10 +238,10 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-discovery bench-write bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
+.PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-scale bench-discovery bench-write bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -292,6 +298,9 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 
 bench: $(BUILD)/profpull $(BUILD)/tests/bare-loop ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
+
+bench-scale: $(BUILD)/profpull $(BUILD)/tests/sharding-sim ## CPU, memory and lateness over 100 to 10,000 targets; shares of 100 replicas
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-scale.sh
 
 bench-discovery: $(BUILD)/profpull ## what Kubernetes discovery costs, with 10,000 pods
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-discovery.sh

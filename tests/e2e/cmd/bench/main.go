@@ -28,6 +28,7 @@ import (
 var (
 	programPath = flag.String("program", "build/profpull", "the program under test")
 	barePath    = flag.String("bare", "", "the built program of tests/tools/bare_loop.c; empty: no comparison with it")
+	peerPath    = flag.String("peer", "", "another agent that reads Alloy's configuration; empty: no comparison with it")
 	fakesPath   = flag.String("fakes", "build/fakes", "the built program of cmd/fakes")
 	nTargets    = flag.Int("targets", 1000, "targets, each with five types")
 	interval    = flag.Duration("interval", 15*time.Second, "scrape interval")
@@ -60,6 +61,9 @@ func main() {
 		profiles := measureProgram(l, fakes)
 		if *barePath != "" {
 			measureBare(l, fakes, profiles)
+		}
+		if *peerPath != "" {
+			measurePeer(l, fakes, profiles)
 		}
 	}
 }
@@ -137,7 +141,7 @@ func (p *process) end() {
 }
 
 func startFakes() *process {
-	p := launch(1, nil, *fakesPath, "-targets", fmt.Sprint(*nTargets), "-sink", sinkAddress, "-cheap")
+	p := launch(1, nil, *fakesPath, "-targets", fmt.Sprint(*nTargets), "-sink", sinkAddress, "-cheap", "-shared")
 	line, err := p.stdout.ReadBytes('\n')
 	if err != nil {
 		p.failed(1, "the fakes did not start", err)

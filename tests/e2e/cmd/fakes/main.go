@@ -5,7 +5,7 @@
 //	fakes -targets 5 -kube /tmp/kubeconfig            the targets as annotated pods of a fake cluster
 //
 // It prints the addresses as JSON on one line, then serves until it gets SIGTERM or SIGINT, and then
-// prints what it has counted.
+// prints what it has counted. At SIGUSR1 it prints how many profiles have been accepted so far.
 package main
 
 import (
@@ -46,7 +46,16 @@ func main() {
 
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
-	<-stop
+	ask := make(chan os.Signal, 1)
+	signal.Notify(ask, syscall.SIGUSR1)
+	for ended := false; !ended; {
+		select {
+		case <-ask:
+			fmt.Println(accepted(server))
+		case <-stop:
+			ended = true
+		}
+	}
 	report(served(), server)
 }
 
@@ -148,6 +157,13 @@ func startKube(kubeconfig string, targets []string, out map[string]any) {
 	}
 	check(s.WriteKubeconfig(kubeconfig))
 	out["kubernetes"], out["kubeconfig"] = s.URL(), kubeconfig
+}
+
+func accepted(server *pyroscope.Server) int64 {
+	if server == nil {
+		return 0
+	}
+	return int64(server.Stats().Accepted)
 }
 
 func report(served int64, server *pyroscope.Server) {
