@@ -21,7 +21,7 @@ run=0
 while [ "$run" -lt "${BENCH_RUNS:-1}" ]; do
   run=$((run + 1))
   for n in ${BENCH_CURVE:-100 300 1000 3000 10000}; do
-    "$build/bench" -program "$build/profpull" -fakes "$build/fakes" -dir "$out" -targets "$n" \
+    "$build/bench" -program "$build/profpull" -fakes "$build/fakes" -dir "$out" -targets "$n" -fast 0 \
       -interval "${BENCH_INTERVAL:-15s}" -time "${BENCH_SECONDS:-30}s" -pin="${BENCH_PIN:-false}" "$@" >"$out/$n-$run.txt"
   done
 done
