@@ -400,7 +400,7 @@ static void damaged_objects(void **state)
     /* A byte on the wire may not become a hundred in memory without end. */
     struct buf many;
     buf_init(&many, 1 << 24);
-    for (size_t i = 0; i < SCHEMA_BYTES_MAX / sizeof(struct kube_container); i++) {
+    for (size_t i = 0; i <= SCHEMA_BYTES_MAX / sizeof(struct kube_container); i++) {
         buf_append(&many, "\x12\x00", 2);
     }
     struct buf spec;
