@@ -238,7 +238,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-scale bench-discovery bench-write bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
+.PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
@@ -310,6 +310,9 @@ bench-delta: $(BUILD)/tests/delta-tool ## what a delta costs, next to google/ppr
 
 bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer on one core
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-write.sh
+
+bench-otlp: $(BUILD)/tests/write-bench ## profiles a second as OTLP on one core
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-otlp.sh
 
 bench-store: $(BUILD)/tests/store-bench ## profiles a second into the store on one core, and merging
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-store.sh

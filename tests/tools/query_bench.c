@@ -14,41 +14,21 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/clock.h"
-#include "pprof/gzip.h"
-#include "pprof/put.h"
 #include "store/query/query.h"
+#include "tests/tools/made_profile.h"
 
 #define T0_MS INT64_C(1795305600000)
 #define INTERVAL_MS 15000
-#define TYPES 5
 #define VARIANTS 16
 #define BATCH 100
-#define FUNCTIONS 700
-#define DEPTH_MAX 40
 #define QUERY_BYTES ((size_t)1024 * 1024 * 1024)
-
-static const struct {
-    const char *name;
-    const char *types[4]; /* type and unit by turns */
-} kinds[TYPES] = {
-    {"process_cpu", {"samples", "count", "cpu", "nanoseconds"}},
-    {"memory", {"alloc_space", "bytes", "inuse_space", "bytes"}},
-    {"goroutine", {"goroutine", "count"}},
-    {"mutex", {"contentions", "count", "delay", "nanoseconds"}},
-    {"block", {"contentions", "count", "delay", "nanoseconds"}},
-};
 
 struct bench {
     struct store *store;
-    struct rng rng;
-    struct scratch *scratch;
+    struct profile_maker maker;
     unsigned services;
     unsigned minutes;
-    unsigned stacks;
-    unsigned different;
     struct sv bodies[VARIANTS];
-    bool used[FUNCTIONS + 1]; /* by the profile being made */
     uint64_t bytes;
 };
 
@@ -56,115 +36,6 @@ static void fail(const char *what, const struct err *err)
 {
     (void)fprintf(stderr, "%s: %s\n", what, err->msg);
     exit(1);
-}
-
-/* ---- profiles -------------------------------------------------------------------------------- */
-
-static void put_types(unsigned kind, struct buf *out)
-{
-    for (unsigned i = 0; i + 1 < 4 && kinds[kind].types[i] != NULL; i += 2) {
-        const unsigned char type[] = {8, (unsigned char)(i + 1), 16, (unsigned char)(i + 2)};
-        wire_put_bytes(out, PROFILE_SAMPLE_TYPE, type, sizeof(type));
-    }
-}
-
-/* A stack of the pool is the same each time: its frames follow from its number. */
-static void put_stack(struct bench *b, unsigned kind, unsigned stack, struct buf *out)
-{
-    unsigned char ids[4 * DEPTH_MAX];
-    size_t n = 0;
-    struct rng frames;
-    struct buf m;
-    rng_seed(&frames, stack);
-    uint64_t depth = 8 + rng_next(&frames) % (DEPTH_MAX - 8);
-    uint64_t at = 0;
-    uint64_t path[DEPTH_MAX];
-    for (uint64_t i = 0; i < depth; i++) {
-        /* Three callees each, of which one is called most: paths share their beginnings. */
-        uint64_t callee = rng_next(&frames) % 16;
-        at = (at * 3 + 1 + (callee < 2 ? callee + 1 : 0)) % FUNCTIONS;
-        path[i] = at + 1;
-        b->used[at + 1] = true;
-    }
-    for (uint64_t i = depth; i > 0; i--) {
-        n += wire_encode(path[i - 1], ids + n);
-    }
-    buf_init(&m, 4096);
-    wire_put_bytes(&m, SAMPLE_LOCATION_ID, ids, n);
-    for (unsigned i = 0; i + 1 < 4 && kinds[kind].types[i] != NULL; i += 2) {
-        wire_put_number(&m, SAMPLE_VALUE, 1 + rng_next(&b->rng) % 1000000);
-    }
-    wire_put_bytes(out, PROFILE_SAMPLE, m.data, m.len);
-    buf_done(&m);
-}
-
-static void put_function(unsigned service, uint64_t id, struct buf *out)
-{
-    unsigned char m[64];
-    unsigned char line[32];
-    size_t n = 0;
-    size_t k = 0;
-    line[k++] = 8;
-    k += wire_encode(id, line + k);
-    line[k++] = 16;
-    k += wire_encode(10 + id, line + k);
-    m[n++] = 8;
-    n += wire_encode(id, m + n);
-    m[n++] = 24;
-    n += wire_encode(0x400000 + service + id * 64, m + n);
-    m[n++] = 34;
-    m[n++] = (unsigned char)k;
-    memcpy(m + n, line, k);
-    wire_put_bytes(out, PROFILE_LOCATION, m, n + k);
-    n = 0;
-    m[n++] = 8;
-    n += wire_encode(id, m + n);
-    m[n++] = 16;
-    n += wire_encode(4 + id, m + n);
-    wire_put_bytes(out, PROFILE_FUNCTION, m, n);
-}
-
-static struct sv make(struct bench *b, unsigned service, unsigned kind)
-{
-    struct err err = ERR_INIT;
-    struct buf out;
-    char *data = NULL;
-    struct sv body = {NULL, 0};
-    buf_init(&out, (size_t)16 * 1024 * 1024);
-    memset(b->used, 0, sizeof(b->used));
-    put_types(kind, &out);
-    for (unsigned i = 0; i < b->stacks; i++) {
-        put_stack(b, kind, (unsigned)(rng_next(&b->rng) % b->different), &out);
-    }
-    for (uint64_t id = 1; id <= FUNCTIONS; id++) {
-        if (b->used[id]) {
-            put_function(service, id, &out);
-        }
-    }
-    wire_put_bytes(&out, PROFILE_STRING, "", 0);
-    for (unsigned i = 0; i < 4; i++) {
-        const char *text = kinds[kind].types[i] != NULL ? kinds[kind].types[i] : "-";
-        wire_put_bytes(&out, PROFILE_STRING, text, strlen(text));
-    }
-    for (uint64_t id = 1; id <= FUNCTIONS; id++) {
-        char name[100];
-        /* Most of what a program runs are libraries that others have too. */
-        int n = id % 3 > 0 ? snprintf(name, sizeof(name), "net/http.(*part%" PRIu64 ").Step", id)
-                           : snprintf(name, sizeof(name),
-                                      "github.com/acme/service-%u/internal/part%" PRIu64
-                                      ".(*Handler%" PRIu64 ").Step",
-                                      service, id % 17, id);
-        wire_put_bytes(&out, PROFILE_STRING, name, b->used[id] ? (size_t)n : 0);
-    }
-    if (!buf_ok(&out) || !gzip_pack(b->scratch, (struct sv){out.data, out.len}, &data, &body.n)) {
-        err_memory(&err);
-        fail("make", &err);
-    }
-    scratch_reset(b->scratch);
-    buf_done(&out);
-    body.p = data;
-    b->bytes += body.n;
-    return body;
 }
 
 /* ---- filling --------------------------------------------------------------------------------- */
@@ -175,7 +46,7 @@ static void put_series(struct bench *b, unsigned service, unsigned kind)
     char pod[32];
     (void)snprintf(name, sizeof(name), "service-%u", service);
     (void)snprintf(pod, sizeof(pod), "service-%u-7f9c", service);
-    const struct label labels[] = {{SV("__name__"), sv_from(kinds[kind].name)},
+    const struct label labels[] = {{SV("__name__"), sv_from(made_kinds[kind].name)},
                                    {SV("namespace"), SV("default")},
                                    {SV("pod"), sv_from(pod)},
                                    {SV("service_name"), sv_from(name)}};
@@ -203,9 +74,10 @@ static void fill(struct bench *b)
 {
     int64_t put_ms = 0;
     for (unsigned service = 0; service < b->services; service++) {
-        for (unsigned kind = 0; kind < TYPES; kind++) {
+        for (unsigned kind = 0; kind < MADE_KINDS; kind++) {
             for (unsigned i = 0; i < VARIANTS; i++) {
-                b->bodies[i] = make(b, service, kind);
+                b->bodies[i] = made_profile(&b->maker, service, kind);
+                b->bytes += b->bodies[i].n;
             }
             int64_t start = clock_mono_ms();
             put_series(b, service, kind);
@@ -219,7 +91,7 @@ static void fill(struct bench *b)
     store_stats(b->store, &stats);
     (void)printf("%" PRIu64 " profiles of %" PRIu64 " bytes put in %.1f s; %" PRIu64
                  " bytes on the disk\n",
-                 stats.profiles, b->bytes / (b->services * TYPES * VARIANTS),
+                 stats.profiles, b->bytes / (b->services * MADE_KINDS * VARIANTS),
                  (double)put_ms / MS_PER_S, stats.bytes);
 }
 
@@ -353,14 +225,14 @@ int main(int argc, char **argv)
     struct bench b = {
         .services = number(argc, argv, 2, 100),
         .minutes = number(argc, argv, 3, 60),
-        .stacks = number(argc, argv, 4, 150),
-        .different = number(argc, argv, 5, 600),
-        .scratch = scratch_new(),
+        .maker = {.stacks = number(argc, argv, 4, 150),
+                  .different = number(argc, argv, 5, 600),
+                  .scratch = scratch_new()},
     };
     struct log *log = log_new(2, LOG_WARN, LOG_LOGFMT);
     const struct store_options options = {
         .name = "bench", .directory = argv[1], .stretch_ms = 3600 * MS_PER_S, .log = log};
-    rng_seed(&b.rng, 1);
+    rng_seed(&b.maker.rng, 1);
     b.store = store_open(&options, &err);
     if (b.store == NULL) {
         fail(argv[1], &err);
@@ -377,7 +249,7 @@ int main(int argc, char **argv)
     getrusage(RUSAGE_SELF, &usage);
     (void)printf("%ld KiB of memory at most\n", usage.ru_maxrss);
     store_close(b.store);
-    scratch_free(b.scratch);
+    scratch_free(b.maker.scratch);
     log_free(log);
     return 0;
 }

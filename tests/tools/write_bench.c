@@ -1,10 +1,12 @@
 /* How many profiles a second the writer gets rid of, and what that costs.
  *
- *   write-bench URL [PROFILES [BYTES [PROTOCOL]]]
+ *   write-bench URL [PROFILES [BYTES [PROTOCOL [none]]]]
  *
- * Puts so many profiles (30,000) of so many bytes (30,720) into one endpoint by push, ingest or
- * profefe, as fast as its queue takes them without a loss, and prints one line: rate, processor
- * time, the ledger. The profiles share no bytes. Exit code 1 if one was lost.
+ * Puts so many profiles (30,000) of so many bytes (30,720) into one endpoint of a protocol (push),
+ * as fast as its queue takes them without a loss, and prints one line: rate, processor time, the
+ * ledger. The profiles share no bytes; for protocols that read them, otlp, they are gzip and of
+ * about that size, those of 20 services with five types each. none: requests are not compressed.
+ * Exit code 1 if one was lost.
  */
 #include <inttypes.h>
 #include <semaphore.h>
@@ -18,11 +20,15 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "tests/tools/made_profile.h"
 #include "write/protocols/table.h"
 #include "write/write.h"
 
 #define QUEUE_BYTES (UINT64_C(64) * 1024 * 1024)
 #define CONCURRENCY 16
+#define SERVICES 20
+/* A stack takes about so many bytes of a made profile, compressed. */
+#define BYTES_A_STACK 60
 
 struct bench {
     struct loop *loop;
@@ -31,20 +37,50 @@ struct bench {
     struct log *log;
     uint64_t n;
     uint64_t size;
+    struct sv made[SERVICES * MADE_KINDS]; /* empty: profiles that are not read */
 };
 
-/* A pprof with one sample and a long string: the writer looks no further. */
-static struct profile *make(struct bench *b, uint64_t i)
+/* A pprof with one sample and a long string: most protocols look no further. */
+static struct sv make_data(const struct bench *b, uint64_t i)
 {
     static const char head[] = "\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05";
-    char instance[32];
-    struct labels_builder *builder = labels_builder_new(b->intern);
-    char *data = malloc(b->size);
-    if (builder == NULL || data == NULL) {
+    struct sv made = b->made[i % (SERVICES * MADE_KINDS)];
+    size_t size = made.n > 0 ? made.n : b->size;
+    char *data = malloc(size);
+    if (data == NULL) {
         exit(2);
     }
-    memset(data, 'x', b->size);
-    memcpy(data, head, sizeof(head) - 1);
+    if (made.n > 0) {
+        memcpy(data, made.p, size);
+    } else {
+        memset(data, 'x', size);
+        memcpy(data, head, sizeof(head) - 1);
+    }
+    return (struct sv){data, size};
+}
+
+static void make_profiles(struct bench *b)
+{
+    struct profile_maker maker = {.scratch = scratch_new(),
+                                  .stacks = (unsigned)(b->size / BYTES_A_STACK),
+                                  .different = (unsigned)(4 * b->size / BYTES_A_STACK)};
+    rng_seed(&maker.rng, 1);
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < SERVICES * MADE_KINDS; i++) {
+        b->made[i] = made_profile(&maker, i % SERVICES, i / SERVICES);
+        bytes += b->made[i].n;
+    }
+    scratch_free(maker.scratch);
+    b->size = bytes / (SERVICES * MADE_KINDS);
+}
+
+static struct profile *make(struct bench *b, uint64_t i)
+{
+    char instance[32];
+    struct labels_builder *builder = labels_builder_new(b->intern);
+    if (builder == NULL) {
+        exit(2);
+    }
     (void)snprintf(instance, sizeof(instance), "10.0.0.%" PRIu64 ":6060", i % 250);
     labels_builder_set(builder, SV("__name__"), SV("memory"));
     labels_builder_set(builder, SV("__delta__"), SV("false"));
@@ -54,7 +90,8 @@ static struct profile *make(struct bench *b, uint64_t i)
     labels_builder_set(builder, SV("instance"), sv_from(instance));
     struct labels *l = labels_builder_build(builder);
     labels_builder_free(builder);
-    struct profile *p = l != NULL ? profile_new(l, data, b->size) : NULL;
+    struct sv data = make_data(b, i);
+    struct profile *p = l != NULL ? profile_new(l, (char *)(uintptr_t)data.p, data.n) : NULL;
     if (p == NULL) {
         exit(2);
     }
@@ -95,9 +132,9 @@ static int report(struct bench *b, int64_t start_ns, double cpu)
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
     printf("%.0f profiles/s, %.1f MB/s, %.1f us of processor time each, peak %ld MB; sent %" PRIu64
-           " of %" PRIu64 "\n",
+           " of %" PRIu64 ", %" PRIu64 " bytes each\n",
            (double)l.sent / seconds, (double)(l.sent * b->size) / seconds / 1e6,
-           cpu / (double)b->n * 1e6, u.ru_maxrss / 1024, l.sent, l.accepted);
+           cpu / (double)b->n * 1e6, u.ru_maxrss / 1024, l.sent, l.accepted, b->size);
     for (int d = 0; d < WRITE_DROPS; d++) {
         if (l.dropped[d] > 0) {
             printf("  dropped for %s: %" PRIu64 "\n", write_drop_name((enum write_drop)d),
@@ -143,32 +180,44 @@ static int run(struct bench *b, const struct config_endpoint *endpoint)
     return code;
 }
 
+/* NULL if there is none of that name. */
+static const struct config_protocol *protocol_named(const char *name)
+{
+    const struct config_protocol *const *all = write_protocols();
+    while (*all != NULL && strcmp((*all)->name, name) != 0) {
+        all++;
+    }
+    return *all;
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = {.n = 30000, .size = 30720};
-    bool ok = argc >= 2 && argc <= 5;
+    const struct config_protocol *protocol = protocol_named(argc > 4 ? argv[4] : "push");
+    bool ok = argc >= 2 && argc <= 6 && protocol != NULL;
     ok = ok && (argc < 3 || parse_u64(sv_from(argv[2]), UINT32_MAX, &b.n));
     ok = ok && (argc < 4 || parse_u64(sv_from(argv[3]), 1 << 30, &b.size));
-    if (!ok || b.n == 0 || b.size < 64) {
-        fprintf(stderr, "usage: write-bench URL [PROFILES [BYTES [push|ingest|profefe]]]\n");
+    ok = ok && (argc < 6 || strcmp(argv[5], "none") == 0);
+    if (!ok || b.n == 0 || b.size < 200) {
+        fprintf(stderr, "usage: write-bench URL [PROFILES [BYTES [PROTOCOL [none]]]]\n");
         return 2;
     }
-    struct config_endpoint endpoint = {.name = "bench",
-                                       .url = argv[1],
-                                       .protocol = &protocol_push.config,
-                                       .tenant_id = "",
-                                       .remote_timeout_ms = 10000,
-                                       .min_backoff_ms = 500,
-                                       .max_backoff_ms = 5000,
-                                       .queue_max_bytes = QUEUE_BYTES,
-                                       .concurrency = CONCURRENCY,
-                                       .label_limits = CONFIG_LABEL_LIMITS_DEFAULT};
-    if (argc == 5 && strcmp(argv[4], "ingest") == 0) {
-        endpoint.protocol = &protocol_ingest.config;
+    if (protocol->is_otlp) {
+        make_profiles(&b);
     }
-    if (argc == 5 && strcmp(argv[4], "profefe") == 0) {
-        endpoint.protocol = &protocol_profefe.config;
-    }
+    struct config_endpoint endpoint = {
+        .name = "bench",
+        .url = argv[1],
+        .protocol = protocol,
+        .tenant_id = "",
+        .remote_timeout_ms = 10000,
+        .min_backoff_ms = 500,
+        .max_backoff_ms = 5000,
+        .queue_max_bytes = QUEUE_BYTES,
+        .concurrency = protocol->concurrency > 0 ? protocol->concurrency : CONCURRENCY,
+        .otlp_request_bytes = 4 << 20,
+        .otlp_compression = argc > 5 ? OTLP_PLAIN : OTLP_GZIP,
+        .label_limits = CONFIG_LABEL_LIMITS_DEFAULT};
     signal(SIGPIPE, SIG_IGN);
     return run(&b, &endpoint);
 }

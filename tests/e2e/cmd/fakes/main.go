@@ -12,8 +12,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"math"
+	"net/http"
 	"os"
 	"os/signal"
 	"sort"
@@ -21,6 +23,7 @@ import (
 	"time"
 
 	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pprof"
 	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
@@ -32,6 +35,7 @@ func main() {
 	sizes := flag.String("sizes", "real", "body sizes: real (p50 6 KB, p90 67 KB, gzip) or small")
 	sink := flag.String("sink", "127.0.0.1:4040", "address of the fake Pyroscope; empty = none")
 	cheap := flag.Bool("cheap", false, "the sink counts only: nothing is checked or kept")
+	answering := flag.String("any", "", "address of a server that reads each body and says that it took it, as an OTLP receiver does")
 	kubeconfig := flag.String("kube", "", "run a fake Kubernetes with the targets as pods; write its kubeconfig here")
 	flag.Parse()
 
@@ -39,6 +43,7 @@ func main() {
 	addresses, served := startTargets(*n, *shared, bodies)
 	out := map[string]any{"targets": addresses}
 	server := startSink(*sink, *cheap, out)
+	startAny(*answering)
 	startKube(*kubeconfig, addresses, out)
 	line, err := json.Marshal(out)
 	check(err)
@@ -144,6 +149,17 @@ func startSink(addr string, cheap bool, out map[string]any) *pyroscope.Server {
 	check(err)
 	out["sink"] = s.URL()
 	return s
+}
+
+func startAny(addr string) {
+	if addr == "" {
+		return
+	}
+	_, err := loop.Start(addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}), nil)
+	check(err)
 }
 
 func startKube(kubeconfig string, targets []string, out map[string]any) {
