@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"regexp"
 	"sort"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -168,163 +165,24 @@ write:
 	}
 }
 
-// The time in Retry-After is honoured as seconds and as a date, up to a cap; nonsense is not.
-// At the end it is honoured as well: what may not be sent before the deadline is not sent, and nobody
-// waits for the deadline in vain.
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	bin(t)
-	tg := newTarget(t, target.Options{})
-	cases := []struct {
-		name, header string
-		least, most  float64 // of retry_in_s
-	}{
-		{"seconds", "30", 30, 30},
-		{"date", time.Now().Add(60 * time.Second).UTC().Format(http.TimeFormat), 1, 60},
-		{"past", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0, 0.2},
-		{"negative", "-5", 0, 0.2},
-		{"text", "abc", 0, 0.2},
-		{"capped", "1000000000", 300, 300},
-		{"power", "1e9", 0, 0.2},
-	}
-	config, servers := "", map[string]*pyroscope.Server{}
-	for _, c := range cases {
-		s := newPyroscope(t, pyroscope.Options{})
-		s.Faults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {c.header}}, Times: 1})
-		servers[c.name] = s
-		config += fmt.Sprintf("  - {name: %s, url: %q, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", c.name, s.URL())
-	}
-	p := run(t, `
-global: {scrape_interval: 500ms}
-scrape_configs:
-  - job_name: later
-    profiles: `+oneSnapshot+`
-    static_configs:
-`+staticTargets("later", tg)+"write:\n"+config)
-	line := regexp.MustCompile(`endpoint fails, retrying.* endpoint=(\w+) .*retry_in_s=([0-9.e+-]+)`)
-	said := map[string]float64{}
-	p.wait("all answers", func() string {
-		for _, m := range line.FindAllStringSubmatch(p.stderr.String(), -1) {
-			if _, known := said[m[1]]; !known {
-				said[m[1]], _ = strconv.ParseFloat(m[2], 64)
-			}
-		}
-		if len(said) < len(cases) {
-			return fmt.Sprint(said)
-		}
-		return ""
-	})
-	for _, c := range cases {
-		if got := said[c.name]; got < c.least || got > c.most {
-			t.Errorf("Retry-After: %s: waits %v s, expected %v to %v", c.header, got, c.least, c.most)
-		}
-		waits := c.least > 0
-		if !waits {
-			waitProfiles(t, servers[c.name], 2, nil)
-		} else if n := len(servers[c.name].Asked()); n != 1 {
-			t.Errorf("Retry-After: %s: %d requests, expected 1 and a rest", c.header, n)
-		}
-	}
-	p.stop()
-	for _, c := range cases {
-		s := finalLedger(t, p, c.name)
-		if s["sent"] != servers[c.name].Count() || (c.least > 0) != (s["dropped"] != 0) {
-			t.Errorf("%s: %v, and %d have arrived", c.name, s, servers[c.name].Count())
-		}
-		if n := len(servers[c.name].Asked()); c.least > 0 && n != 1 {
-			t.Errorf("%s: %d requests, expected 1", c.name, n)
-			continue
-		} else if c.least > 0 {
-			continue
-		}
-		checkArrived(t, servers[c.name].Profiles(), nameOfPath, tg)
-	}
-}
-
-// A 422 may be the server's fault or the profile's. The profile is sent again, a bounded number of
-// times, and those after it are not held up; 400 and 413 are for good.
-func TestDoubtfulAnswers(t *testing.T) {
-	t.Parallel()
-	bin(t)
-	tg := newTarget(t, target.Options{})
-	cases := []struct {
-		name        string
-		fault       loop.Fault
-		reason      string  // of the drops; "" for none
-		least, most float64 // requests for each profile that is over
-	}{
-		{"once", loop.Fault{Status: 422, Times: 1}, "", 1, 2},
-		{"forever", loop.Fault{Status: 422}, "retries", 2, 20},
-		{"bad", loop.Fault{Status: 400}, "rejected", 1, 1},
-		{"large", loop.Fault{Status: 413}, "too_large", 1, 1},
-	}
-	config, servers := "", map[string]*pyroscope.Server{}
-	for _, c := range cases {
-		fault := c.fault
-		s := newPyroscope(t, pyroscope.Options{})
-		s.Faults.Set(&fault)
-		servers[c.name] = s
-		config += fmt.Sprintf("  - {name: %s, protocol: ingest, url: %q, retry: {min_backoff: 5ms, max_backoff: 10ms}}\n", c.name, s.URL())
-	}
-	p := run(t, `
-global: {scrape_interval: 200ms}
-scrape_configs:
-  - job_name: doubt
-    profiles: `+oneSnapshot+`
-    static_configs:
-`+staticTargets("doubt", tg)+"write:\n"+config)
-	waitProfiles(t, servers["once"], 5, nil)
-	for _, c := range cases[1:] {
-		p.wait("drops of "+c.name, func() string {
-			m := p.metrics()
-			n, all := m.sum("profpull_write_dropped_profiles_total", "endpoint", c.name, "reason", c.reason), m.ledger(c.name)
-			if text := all.balance(); text != "" || n != all.dropped {
-				t.Fatalf("%s: %s %.0f %+v", c.name, text, n, all)
-			}
-			if n < 3 {
-				return fmt.Sprintf("%.0f", n)
-			}
-			return ""
-		})
-	}
-	// Before the end: a drain gives no profile up, however often its server refuses it.
-	for _, c := range cases {
-		requests := float64(len(servers[c.name].Asked()))
-		accepted := p.metrics().ledger(c.name).accepted
-		t.Logf("%s: %.0f requests for %.0f profiles", c.name, requests, accepted)
-		if each := requests / accepted; each < c.least/2 || each > c.most {
-			t.Errorf("%s: %.2f requests for each profile, expected %v to %v", c.name, each, c.least/2, c.most)
-		}
-	}
-	p.stop()
-	for _, c := range cases {
-		s := finalLedger(t, p, c.name)
-		if (s["dropped"] == 0) != (c.reason == "") || s["sent"] != servers[c.name].Count() {
-			t.Errorf("%s: %v, and %d have arrived", c.name, s, servers[c.name].Count())
-		}
-	}
-	if st := servers["once"].Stats(); st.ByStatus[422] != 1 || st.Requests != int64(servers["once"].Count())+1 {
-		t.Errorf("422 once: %+v", st)
-	}
-}
-
 // hasty is a server that answers before it has read the body, and then cuts the connection with a
 // reset. It counts what it has answered.
 type hasty struct {
 	status   string
+	kind     string // of the content
 	listener net.Listener
 	mu       sync.Mutex
 	answers  int
 }
 
-func startHasty(t *testing.T, status string) *hasty {
+func startHasty(t *testing.T, status, kind string) *hasty {
 	t.Helper()
 	l, err := net.Listen("tcp", loop.Host()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	h := &hasty{status: status, listener: l}
+	h := &hasty{status: status, kind: kind, listener: l}
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -353,7 +211,7 @@ func (h *hasty) answer(c *net.TCPConn) {
 	h.mu.Lock()
 	h.answers++
 	h.mu.Unlock()
-	_, _ = fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n", h.status)
+	_, _ = fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: 0\r\n\r\n", h.status, h.kind)
 	time.Sleep(50 * time.Millisecond) // the other side is still sending
 	_ = c.SetLinger(0)                // closing is a reset
 }
@@ -372,7 +230,18 @@ func TestAnswerBeforeTheBody(t *testing.T) {
 	// Far more than the buffers of two sockets hold.
 	big := newTarget(t, target.Options{Functions: 60000})
 	big.SetFault("", target.Plain)
-	done, refused := startHasty(t, "200 OK"), startHasty(t, "413 Too Large")
+	type pair struct{ done, refused *hasty }
+	servers, config := map[string]pair{}, ""
+	for protocol, kind := range map[string]string{"push": "application/proto", "otlp": "application/x-protobuf"} {
+		s := pair{startHasty(t, "200 OK", kind), startHasty(t, "413 Too Large", kind)}
+		servers[protocol] = s
+		keys := fmt.Sprintf("protocol: %s, retry: {min_backoff: 50ms, max_backoff: 100ms}", protocol)
+		if protocol == "otlp" {
+			keys += ", otlp: {compression: none, max_request_size: 64KiB}" // each alone
+		}
+		config += fmt.Sprintf("  - {name: %s, url: \"http://%s\", %s}\n  - {name: %s_refused, url: \"http://%s\", %s}\n",
+			protocol, s.done.listener.Addr(), keys, protocol, s.refused.listener.Addr(), keys)
+	}
 	p := run(t, `
 global: {scrape_interval: 2s, scrape_timeout: 2s}
 scrape_configs:
@@ -380,32 +249,33 @@ scrape_configs:
     body_size_limit: 64MiB
     profiles: `+oneSnapshot+`
     static_configs:
-`+staticTargets("early", big)+`
-write:
-  - {name: done, url: "http://`+done.listener.Addr().String()+`", retry: {min_backoff: 50ms, max_backoff: 100ms}}
-  - {name: refused, url: "http://`+refused.listener.Addr().String()+`", retry: {min_backoff: 50ms, max_backoff: 100ms}}
-`)
+`+staticTargets("early", big)+"write:\n"+config)
 	p.wait("two profiles", func() string {
-		a, b := p.metrics().ledger("done"), p.metrics().ledger("refused")
-		if a.balance() != "" || b.balance() != "" {
-			t.Fatal(a.balance(), b.balance())
-		}
-		if a.sent+a.dropped < 2 || b.sent+b.dropped < 2 {
-			return fmt.Sprintf("%+v %+v", a, b)
+		m := p.metrics()
+		for name := range servers {
+			a, b := m.ledger(name), m.ledger(name+"_refused")
+			if a.balance() != "" || b.balance() != "" {
+				t.Fatal(a.balance(), b.balance())
+			}
+			if a.sent+a.dropped < 2 || b.sent+b.dropped < 2 {
+				return fmt.Sprintf("%s: %+v %+v", name, a, b)
+			}
 		}
 		return ""
 	})
 	m := p.metrics()
-	t.Logf("%.0f bytes of profiles sent", m.sum("profpull_write_sent_bytes_total", "endpoint", "done"))
+	t.Logf("%.0f bytes of profiles sent", m.sum("profpull_write_sent_bytes_total", "endpoint", "push"))
 	if n := m.sum("profpull_write_retries_total"); n != 0 {
 		t.Errorf("%.0f attempts were repeated", n)
 	}
 	p.stop()
-	if s := finalLedger(t, p, "done"); s["dropped"] != 0 || s["sent"] != done.answered() {
-		t.Errorf("answered 200: %v after %d answers", s, done.answered())
-	}
-	if s := finalLedger(t, p, "refused"); s["sent"] != 0 || s["dropped"] != refused.answered() {
-		t.Errorf("answered 413: %v after %d answers", s, refused.answered())
+	for name, s := range servers {
+		if l := finalLedger(t, p, name); l["dropped"] != 0 || l["sent"] != s.done.answered() {
+			t.Errorf("%s answered 200: %v after %d answers", name, l, s.done.answered())
+		}
+		if l := finalLedger(t, p, name+"_refused"); l["sent"] != 0 || l["dropped"] != s.refused.answered() {
+			t.Errorf("%s answered 413: %v after %d answers", name, l, s.refused.answered())
+		}
 	}
 	p.says("reason=too_large")
 }

@@ -27,6 +27,14 @@ type Faults struct {
 	mu      sync.Mutex
 	current *Fault
 	left    int
+	calls   int
+}
+
+// Calls counts the requests that have come, faulty or not.
+func (f *Faults) Calls() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls
 }
 
 // Set replaces the fault; nil ends it.
@@ -43,6 +51,7 @@ func (f *Faults) Set(fault *Fault) {
 func (f *Faults) take(r *http.Request) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.calls++
 	fault := f.current
 	if fault != nil && fault.Match != nil && !fault.Match(r) {
 		return nil

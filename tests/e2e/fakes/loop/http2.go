@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -61,13 +62,16 @@ func (l *plainListener) Accept() (net.Conn, error) {
 	}
 	near, far := net.Pipe()
 	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	go pump(plain, client)
-	go pump(client, plain)
+	go func() {
+		// Where the server has closed its end, what it has written is still to be read.
+		if _, err := io.Copy(client, plain); !errors.Is(err, io.ErrClosedPipe) {
+			_ = client.Close()
+		}
+	}()
+	go func() {
+		_, _ = io.Copy(plain, client)
+		_ = plain.Close()
+		_ = client.Close()
+	}()
 	return tls.Server(far, l.tls), nil
-}
-
-func pump(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
-	_ = to.Close()
-	_ = from.Close()
 }

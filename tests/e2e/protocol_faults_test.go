@@ -1,0 +1,334 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// destination is a strict server of a protocol. What a destination has to stand is the same for all of them.
+type destination struct {
+	protocol string
+	keys     string // of an endpoint: protocol, URL, and what the protocol needs
+	together bool   // several profiles go in a request
+	faults   *loop.Faults
+	count    func() int // profiles that were taken
+	server   interface {
+		DownBetweenRequests()
+		Up() error
+	}
+}
+
+func sinkProtocols() []string { return []string{"push", "ingest", "profefe", "otlp", "s3", "parca"} }
+
+func startSink(t *testing.T, protocol string) *destination {
+	t.Helper()
+	url := func(u string) string { return fmt.Sprintf("protocol: %s, url: %q", protocol, u) }
+	switch protocol {
+	case "push", "ingest":
+		s := newPyroscope(t, pyroscope.Options{})
+		return &destination{protocol, url(s.URL()), false, &s.Faults, s.Count, s}
+	case "profefe":
+		s := startProfefe(t)
+		return &destination{protocol, url(s.URL()), false, &s.Faults, func() int { return len(s.Profiles()) }, s}
+	case "otlp":
+		s := startOtlp(t)
+		return &destination{protocol, url(s.URL()), true, &s.Faults, func() int { return len(s.Profiles()) }, s}
+	case "s3":
+		s := startS3(t)
+		return &destination{protocol, fmt.Sprintf("url: %q, s3: {%s}", "s3://"+s.Bucket, s3Keys(s)), false, &s.Faults, func() int { return len(s.Objects()) }, s}
+	case "parca":
+		s := startParca(t, true)
+		return &destination{protocol, url(s.URL()) + ", tls_config: {insecure_skip_verify: true}", false, &s.Faults, s.Count, s}
+	}
+	t.Fatalf("no sink for %s", protocol)
+	return nil
+}
+
+// toSinks is a configuration with one target and these endpoints, each with keys of its own.
+func toSinks(tg *target.Target, interval, endpoints string) string {
+	return `
+global: {scrape_interval: ` + interval + `}
+scrape_configs:
+  - job_name: sinks
+    profiles: ` + oneSnapshot + `
+    static_configs:
+` + staticTargets("sinks", tg) + "write:\n" + endpoints
+}
+
+// The time in Retry-After is honoured as seconds and as a date, up to a cap; nonsense is not.
+// At the end it is honoured as well: what may not be sent before the deadline is not sent, and nobody
+// waits for the deadline in vain.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	tg := newTarget(t, target.Options{})
+	type waiting struct {
+		name, header string
+		least, most  float64 // of retry_in_s
+		*destination
+	}
+	var cases []*waiting
+	config := ""
+	for _, protocol := range sinkProtocols() {
+		for _, c := range []waiting{
+			{"seconds", "30", 30, 30, nil},
+			{"text", "abc", 0, 0.2, nil},
+			{"date", time.Now().Add(60 * time.Second).UTC().Format(http.TimeFormat), 1, 60, nil},
+			{"past", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0, 0.2, nil},
+			{"negative", "-5", 0, 0.2, nil},
+			{"capped", "1000000000", 300, 300, nil},
+			{"power", "1e9", 0, 0.2, nil},
+		} {
+			if protocol != "push" && c.name != "seconds" && c.name != "text" {
+				continue
+			}
+			c := c
+			c.name += "_" + protocol
+			c.destination = startSink(t, protocol)
+			c.faults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {c.header}}, Times: 1})
+			cases = append(cases, &c)
+			config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", c.name, c.keys)
+		}
+	}
+	p := run(t, toSinks(tg, "500ms", config))
+	line := regexp.MustCompile(`(?:endpoint fails|profile refused), retrying.* endpoint=(\w+) .*retry_in_s=([0-9.e+-]+)`)
+	said := map[string]float64{}
+	p.wait("all answers", func() string {
+		for _, m := range line.FindAllStringSubmatch(p.stderr.String(), -1) {
+			if _, known := said[m[1]]; !known {
+				said[m[1]], _ = strconv.ParseFloat(m[2], 64)
+			}
+		}
+		if len(said) < len(cases) {
+			return fmt.Sprint(said)
+		}
+		return ""
+	})
+	for _, c := range cases {
+		if got := said[c.name]; got < c.least || got > c.most {
+			t.Errorf("%s: Retry-After: %s: waits %v s, expected %v to %v", c.name, c.header, got, c.least, c.most)
+		}
+		if c.least > 0 {
+			if n := c.faults.Calls(); n != 1 {
+				t.Errorf("%s: Retry-After: %s: %d requests, expected 1 and a rest", c.name, c.header, n)
+			}
+			continue
+		}
+		p.wait("profiles of "+c.name, func() string {
+			if n := c.count(); n < 2 {
+				return fmt.Sprint(n)
+			}
+			return ""
+		})
+	}
+	p.stop()
+	for _, c := range cases {
+		s := finalLedger(t, p, c.name)
+		if s["sent"] > c.count() || (c.least > 0) != (s["dropped"] != 0) {
+			t.Errorf("%s: %v, and %d have arrived", c.name, s, c.count())
+		}
+		if n := c.faults.Calls(); c.least > 0 && n != 1 {
+			t.Errorf("%s: %d requests, expected 1", c.name, n)
+		}
+	}
+}
+
+// A 422 may be the server's fault or the profile's. The profile is sent again, a bounded number of
+// times, and those after it are not held up; 400 and 413 are for good.
+func TestDoubtfulAnswers(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	tg := newTarget(t, target.Options{})
+	type doubt struct {
+		name   string
+		fault  loop.Fault
+		reason string  // of the drops; "" for none
+		most   float64 // requests for each profile
+		*destination
+	}
+	var cases []*doubt
+	config := ""
+	for _, protocol := range sinkProtocols() {
+		for _, c := range []doubt{
+			{"once", loop.Fault{Status: 422, Times: 1}, "", 2, nil},
+			{"forever", loop.Fault{Status: 422}, "retries", 20, nil},
+			{"bad", loop.Fault{Status: 400}, "rejected", 1, nil},
+			{"large", loop.Fault{Status: 413}, "too_large", 1, nil},
+		} {
+			c := c
+			c.name += "_" + protocol
+			c.destination = startSink(t, protocol)
+			if c.together {
+				c.most *= 2 // the halves of a request that is refused
+			}
+			c.faults.Set(&c.fault)
+			cases = append(cases, &c)
+			config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 5ms, max_backoff: 10ms}}\n", c.name, c.keys)
+		}
+	}
+	p := run(t, toSinks(tg, "200ms", config))
+	for _, c := range cases {
+		c := c
+		p.wait("the end of three profiles of "+c.name, func() string {
+			m := p.metrics()
+			n, all := m.sum("profpull_write_dropped_profiles_total", "endpoint", c.name, "reason", c.reason), m.ledger(c.name)
+			if text := all.balance(); text != "" || (c.reason != "" && n != all.dropped) {
+				t.Fatalf("%s: %s %.0f %+v", c.name, text, n, all)
+			}
+			if (c.reason == "" && all.sent < 3) || (c.reason != "" && n < 3) {
+				return fmt.Sprintf("%+v", all)
+			}
+			return ""
+		})
+	}
+	// Before the end: a drain gives no profile up, however often its server refuses it.
+	for _, c := range cases {
+		requests := float64(c.faults.Calls())
+		accepted := p.metrics().ledger(c.name).accepted
+		t.Logf("%s: %.0f requests for %.0f profiles", c.name, requests, accepted)
+		if requests/accepted > c.most {
+			t.Errorf("%s: %.0f requests for %.0f profiles, expected at most %v each", c.name, requests, accepted, c.most)
+		}
+		if c.fault.Status == 422 && !c.together && requests < 4 {
+			t.Errorf("%s: %.0f requests: no profile was sent again", c.name, requests)
+		}
+	}
+	p.stop()
+	for _, c := range cases {
+		s := finalLedger(t, p, c.name)
+		if (s["dropped"] == 0) != (c.reason == "") || s["sent"] > c.count() {
+			t.Errorf("%s: %v, and %d have arrived", c.name, s, c.count())
+		}
+		if calls := c.faults.Calls(); c.reason == "" && !c.together && calls != c.count()+1 {
+			t.Errorf("%s: %d requests for %d profiles, one of them twice", c.name, calls, c.count())
+		}
+	}
+}
+
+// Beside each destination stands one of the same protocol that hangs; then all of them are down until
+// their queues run over. None holds up another one, memory stays within the queues, what is lost is
+// counted, and the rest arrives.
+func TestOutageOfEachProtocol(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	tg := newTarget(t, target.Options{Functions: 1000})
+	good, hanging := map[string]*destination{}, map[string]*destination{}
+	config := ""
+	for _, protocol := range sinkProtocols() {
+		good[protocol], hanging[protocol] = startSink(t, protocol), startSink(t, protocol)
+		hanging[protocol].faults.Set(&loop.Fault{Hang: true})
+		config += fmt.Sprintf(`  - {name: %[1]s, %[2]s, retry: {min_backoff: 20ms, max_backoff: 100ms}, queue: {max_bytes: 1MiB}}
+  - {name: hanging_%[1]s, %[3]s, remote_timeout: 2s, retry: {min_backoff: 20ms, max_backoff: 100ms}}
+`, protocol, good[protocol].keys, hanging[protocol].keys)
+	}
+	p := run(t, toSinks(tg, "100ms", config))
+	each := func(what string, check func(name string, m metrics, l ledger) bool) {
+		t.Helper()
+		p.wait(what, func() string {
+			m := p.metrics()
+			for protocol := range good {
+				l := m.ledger(protocol)
+				if text := l.balance(); text != "" || l.queuedBytes > l.limit {
+					t.Fatalf("%s: %s %+v", protocol, text, l)
+				}
+				if !check(protocol, m, l) {
+					return fmt.Sprintf("%s: %+v", protocol, l)
+				}
+			}
+			return ""
+		})
+	}
+	each("profiles beside a destination that hangs", func(name string, m metrics, l ledger) bool {
+		if n := m.ledger("hanging_" + name).sent; n != 0 {
+			t.Fatalf("%.0f profiles went to hanging_%s", n, name)
+		}
+		return l.sent >= 3 && hanging[name].faults.Calls() > 0
+	})
+	for _, s := range good {
+		s.server.DownBetweenRequests()
+	}
+	each("queues that run over", func(name string, m metrics, l ledger) bool {
+		return m.sum("profpull_write_dropped_profiles_total", "endpoint", name, "reason", "thinned") > 0
+	})
+	sent := map[string]int{}
+	for name, s := range good {
+		sent[name] = s.count()
+		hanging[name].faults.Set(nil)
+		if err := s.server.Up(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each("what was queued", func(name string, m metrics, l ledger) bool {
+		return good[name].count() > sent[name]+3 && m.ledger("hanging_"+name).sent > 0
+	})
+	p.stop()
+	for name := range good {
+		for endpoint, s := range map[string]*destination{name: good[name], "hanging_" + name: hanging[name]} {
+			// An answer that came too late, or was lost with the server, makes a profile arrive twice.
+			if sum := finalLedger(t, p, endpoint); sum["sent"] > s.count() {
+				t.Errorf("%s: %v, and %d have arrived", endpoint, sum, s.count())
+			}
+		}
+	}
+}
+
+// A process that is killed during an outage leaves its profiles on disk, and the next one sends all of
+// them.
+func TestSpoolOfEachProtocol(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	tg := newTarget(t, target.Options{})
+	sinks := map[string]*destination{}
+	config := ""
+	for _, protocol := range sinkProtocols() {
+		sinks[protocol] = startSink(t, protocol)
+		sinks[protocol].faults.Set(&loop.Fault{Status: 503})
+		config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 20ms, max_backoff: 100ms}, queue: {spool_directory: %s, fsync: always}}\n",
+			protocol, sinks[protocol].keys, t.TempDir())
+	}
+	config = toSinks(tg, "200ms", config)
+	p := run(t, config)
+	saved := map[string]float64{}
+	p.wait("profiles on disk", func() string {
+		m := p.metrics()
+		for name := range sinks {
+			saved[name] = m.sum("profpull_write_spool_profiles", "endpoint", name)
+			if saved[name] < 5 {
+				return fmt.Sprintf("%s: %.0f", name, saved[name])
+			}
+		}
+		return ""
+	})
+	p.kill()
+	for name, s := range sinks {
+		if n := s.count(); n != 0 {
+			t.Fatalf("%d profiles arrived at %s", n, name)
+		}
+		s.faults.Set(nil)
+	}
+	p = run(t, config)
+	p.wait("what was on disk", func() string {
+		m := p.metrics()
+		for name := range sinks {
+			if l := m.ledger(name); l.replayed < saved[name] || l.sent < l.replayed {
+				return fmt.Sprintf("%s: %+v, %.0f were on disk", name, l, saved[name])
+			}
+		}
+		return ""
+	})
+	p.stop()
+	for name, s := range sinks {
+		sum := endpointSummary(t, p, name)
+		if sum["dropped"] != 0 || sum["sent"] != sum["accepted"]+sum["replayed"] || sum["sent"] > s.count() {
+			t.Errorf("%s: %v, and %d have arrived", name, sum, s.count())
+		}
+	}
+}
