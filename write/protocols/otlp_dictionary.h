@@ -37,7 +37,8 @@ struct otlp_dictionary {
     struct buf part;
     struct buf text;
     struct buf value;
-    uint64_t lines_field; /* of a location */
+    uint64_t lines_field;     /* of a location */
+    uint64_t locations_field; /* of a stack */
 };
 
 /* Always to be ended with otlp_dictionary_done(). False if out of memory. */
@@ -71,7 +72,9 @@ bool otlp_label_attribute(struct otlp_dictionary *d, const struct otlp_label *la
 uint64_t otlp_field(const ProtobufCMessageDescriptor *message, const char *field);
 /* Appends a message. */
 void otlp_pack(struct buf *out, const ProtobufCMessage *m);
-/* Appends the message Dictionary. */
+/* Bytes of the message Dictionary. */
+size_t otlp_dictionary_size(const struct otlp_dictionary *d);
+/* Appends it. */
 void otlp_dictionary_write(const struct otlp_dictionary *d, struct buf *out);
 
 /* ---- the entries of one profile -------------------------------------------------------------- */
@@ -81,7 +84,7 @@ struct otlp_lookup {
     const struct pprof_index *x;
     uint32_t *numbers[PROFILE_STRING + 1]; /* by field and place: number + 1, or 0 if not yet */
     size_t longest_sample;                 /* in bytes: no sample has more frames or labels */
-    uint32_t *frames;                      /* of the stack at hand */
+    unsigned char *stack;                  /* the message of the one at hand */
     struct err *err;
 };
 

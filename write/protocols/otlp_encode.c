@@ -532,12 +532,10 @@ bool otlp_encoder_add(struct otlp_encoder *e, const struct series *s, const stru
 
 bool otlp_encoder_write(const struct otlp_encoder *e, struct buf *out, struct err *err)
 {
-    struct buf dictionary;
-    buf_init(&dictionary, e->o.work_max);
-    otlp_dictionary_write(&e->dictionary, &dictionary);
+    size_t n = otlp_dictionary_size(&e->dictionary);
+    buf_reserve(out, e->resources.len + wire_bytes_size(n));
     buf_append(out, e->resources.data, e->resources.len);
-    wire_put_bytes(out, e->fields.dictionary, dictionary.data, dictionary.len);
-    bool ok = is_whole(&dictionary, err) && is_whole(out, err);
-    buf_done(&dictionary);
-    return ok;
+    wire_put_head(out, e->fields.dictionary, n);
+    otlp_dictionary_write(&e->dictionary, out);
+    return is_whole(out, err);
 }
