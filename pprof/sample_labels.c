@@ -409,8 +409,8 @@ static bool rewrite_plain(struct rewriting *w, size_t max, char **ret_data, size
 
 bool sample_labels_rewrite(struct scratch *s, struct sv body, size_t max,
                            const struct sample_label_rules *rules, char **ret_data,
-                           size_t *ret_size, uint64_t ret_changes[SAMPLE_LABEL_CHANGES],
-                           struct err *err)
+                           size_t *ret_size, struct sv *ret_plain,
+                           uint64_t ret_changes[SAMPLE_LABEL_CHANGES], struct err *err)
 {
     struct rewriting w = {.rules = rules, .scratch = s, .changes = ret_changes, .err = err};
     *ret_data = NULL;
@@ -422,6 +422,9 @@ bool sample_labels_rewrite(struct scratch *s, struct sv body, size_t max,
     }
     if (w.plain.n > max) {
         return err_set(err, ERR_LIMIT, "larger than %zu bytes", max);
+    }
+    if (ret_plain != NULL) {
+        *ret_plain = w.plain;
     }
     return !has_labels(w.plain, rules->numbers) || rewrite_plain(&w, max, ret_data, ret_size);
 }

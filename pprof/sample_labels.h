@@ -46,11 +46,12 @@ struct sample_label_rules {
 };
 
 /* Rewrites a profile, gzip or plain, of at most max bytes inflated. *ret_data: the new one as gzip,
- * from malloc(), or NULL if there is nothing to change. ret_changes counts labels. False with
+ * from malloc(), or NULL if there is nothing to change: then *ret_plain, which may be NULL, is the
+ * body inflated, until the next use of the scratch. ret_changes counts labels. False with
  * ERR_INPUT for one that is damaged, ERR_LIMIT, ERR_MEMORY. */
 bool sample_labels_rewrite(struct scratch *s, struct sv body, size_t max,
                            const struct sample_label_rules *rules, char **ret_data,
-                           size_t *ret_size, uint64_t ret_changes[SAMPLE_LABEL_CHANGES],
-                           struct err *err);
+                           size_t *ret_size, struct sv *ret_plain,
+                           uint64_t ret_changes[SAMPLE_LABEL_CHANGES], struct err *err);
 
 #endif

@@ -207,12 +207,13 @@ static void attempt_on_answer(void *arg, const struct answer *answer)
     finish(a, answer_result_name(a->exchange.result, a->exchange.status));
 }
 
-static enum request_status start_http(struct attempt *a)
+static enum request_status start_http(struct attempt *a, struct sv plain)
 {
     struct destination *d = a->destination;
     struct request_input in = {.endpoint = a->config,
                                .series = &a->series,
                                .profile = a->outgoing,
+                               .plain = plain,
                                .boundary = &d->boundary,
                                .rng = &d->rng};
     enum request_status status = request_build(&a->exchange.request, &in);
@@ -306,7 +307,27 @@ static enum request_status start_delivery(struct attempt *a)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static struct attempt *attempt_new(struct destination *d, struct send_item *it, int64_t now_ms)
+/* The profile as the endpoint gets it. That it goes as it is by these rules is remembered, so that
+ * another attempt does not read it again. *ret_plain: as in a request. */
+static struct profile *outgoing(struct destination *d, struct send_item *it, struct sv *ret_plain)
+{
+    struct profile *p = send_item_profile(it);
+    struct sample_labels_look look;
+    *ret_plain = SV("");
+    if (send_item_note(it) == d->rules_version) {
+        return profile_ref(p);
+    }
+    struct profile *out =
+        sample_labels_apply(d->sample_labels, d->config, p, send_item_attempt(it) == 1, &look);
+    if (look.clean) {
+        send_item_set_note(it, d->rules_version);
+    }
+    *ret_plain = look.plain;
+    return out;
+}
+
+static struct attempt *attempt_new(struct destination *d, struct send_item *it, int64_t now_ms,
+                                   struct sv *ret_plain)
 {
     struct attempt *a = calloc(1, sizeof(*a));
     struct profile *p = send_item_profile(it);
@@ -327,29 +348,30 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
     a->protocol = d->protocol;
     a->item = it;
     a->profile = profile_ref(p);
-    a->outgoing = sample_labels_apply(d->sample_labels, d->config, p, send_item_attempt(it) == 1);
+    a->outgoing = outgoing(d, it, ret_plain);
     a->start_ms = now_ms;
     TAILQ_INSERT_TAIL(&d->attempts, a, link);
     return a;
 }
 
-static enum request_status start(struct attempt *a)
+static enum request_status start(struct attempt *a, struct sv plain)
 {
     struct destination *d = a->destination;
     if (d->batcher != NULL) {
         batcher_add(d->batcher, a);
         return REQUEST_OK;
     }
-    return d->protocol->build != NULL ? start_http(a) : start_delivery(a);
+    return d->protocol->build != NULL ? start_http(a, plain) : start_delivery(a);
 }
 
 void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms)
 {
-    struct attempt *a = attempt_new(d, it, now_ms);
+    struct sv plain = SV("");
+    struct attempt *a = attempt_new(d, it, now_ms, &plain);
     enum request_status status = REQUEST_MEMORY;
     bool first = send_item_attempt(it) == 1;
     if (a != NULL) {
-        status = start(a);
+        status = start(a, plain);
     }
     /* A file may be on its way already, but only this thread takes it off the list. */
     if (a != NULL && first) {

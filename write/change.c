@@ -279,6 +279,7 @@ static void adopt_wanted(struct destination *d)
     config_unref(d->owner);
     d->owner = d->wanted_owner != NULL ? config_ref(d->wanted_owner) : NULL;
     d->config = d->wanted;
+    d->rules_version++;
     d->protocol = protocol_of(d->config);
     if (d->wanted_sink != NULL) {
         sink_unref(d->sink);

@@ -119,6 +119,7 @@ struct destination *destination_new(struct writer *w, const struct config *owner
     metrics_use(w->options.metrics, "endpoint", name);
     atomic_init(&d->flushed, false);
     atomic_init(&d->leave_ms, INT64_MAX);
+    d->rules_version = 1;
     d->sample_labels = sample_labels_new(w->options.metrics, name);
     d->queue = send_queue_new(config, rng_next(&d->rng));
     d->timer = loop_timer_new(w->options.loop, writer_on_timer, d);

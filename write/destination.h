@@ -126,6 +126,7 @@ struct destination {
     struct loop_timer *timer;
     struct attempt_list attempts; /* in flight */
     struct sample_labels *sample_labels;
+    unsigned rules_version;  /* of these in config; from 1 on */
     struct batcher *batcher; /* NULL: each of them is a request of its own */
     struct report report;
 

@@ -62,6 +62,7 @@ struct request_input {
     const struct config_endpoint *endpoint;
     struct series *series; /* the protocol may drop labels from it */
     const struct profile *profile;
+    struct sv plain;           /* it inflated; empty if that is not at hand */
     struct boundary *boundary; /* replaced by a new one if the profile happens to hold it */
     struct rng *rng;
 };

@@ -94,6 +94,7 @@ static bool chooses(const struct config_endpoint *e)
 }
 
 static struct profile *rewrite(struct sample_labels *s, struct wanted *w, const struct profile *p,
+                               struct sample_labels_look *look,
                                uint64_t changes[SAMPLE_LABEL_CHANGES])
 {
     const struct config_endpoint *e = w->endpoint;
@@ -109,9 +110,10 @@ static struct profile *rewrite(struct sample_labels *s, struct wanted *w, const 
     size_t size = 0;
     struct sv body = {.p = p->data, .n = p->size};
     if (!sample_labels_rewrite(s->scratch, body, SAMPLE_LABELS_PROFILE_MAX, &rules, &data, &size,
-                               changes, NULL)) {
+                               &look->plain, changes, NULL)) {
         return NULL;
     }
+    look->clean = data == NULL;
     return data != NULL ? profile_with(p, data, size) : NULL;
 }
 
@@ -123,8 +125,10 @@ static bool is_wanted(const struct wanted *w, const struct profile *p)
 }
 
 struct profile *sample_labels_apply(struct sample_labels *s, const struct config_endpoint *e,
-                                    struct profile *p, bool counts)
+                                    struct profile *p, bool counts,
+                                    struct sample_labels_look *ret_look)
 {
+    *ret_look = (struct sample_labels_look){.clean = false};
     struct wanted w = {.endpoint = e,
                        .repairs = e->sample_repair && e->protocol->reads_sample_labels};
     uint64_t changes[SAMPLE_LABEL_CHANGES] = {0};
@@ -133,13 +137,17 @@ struct profile *sample_labels_apply(struct sample_labels *s, const struct config
     bool fits = p->size <= SAMPLE_LABELS_PROFILE_MAX;
     if (fits && is_wanted(&w, p)) {
         s->scratch = s->scratch != NULL ? s->scratch : scratch_new();
-        other = s->scratch != NULL ? rewrite(s, &w, p, changes) : NULL;
+        other = s->scratch != NULL ? rewrite(s, &w, p, ret_look, changes) : NULL;
     }
     for (size_t i = 0; counts && other != NULL && i < SAMPLE_LABEL_CHANGES; i++) {
         metric_add(s->changes[i], changes[i]);
     }
     if (s->scratch != NULL && scratch_bytes(s->scratch) > SCRATCH_KEPT) {
         s->scratch = scratch_free(s->scratch);
+        ret_look->plain = SV("");
+    }
+    if (!ret_look->clean) {
+        ret_look->plain = SV("");
     }
     return other != NULL ? other : profile_ref(p);
 }

@@ -22,10 +22,16 @@ struct sample_labels;
 struct sample_labels *sample_labels_new(struct metrics *m, const char *endpoint);
 struct sample_labels *sample_labels_free(struct sample_labels *s); /* accepts NULL, returns NULL */
 
+/* What there is to know of a profile that goes as it is. */
+struct sample_labels_look {
+    bool clean;      /* it has been read, and has nothing to change */
+    struct sv plain; /* it inflated, until the next call; empty if that is not at hand */
+};
 /* The profile to send, with a reference for the caller: p itself, or one with other bytes. One that
  * is damaged, or that there is no memory for, goes as it is. counts: its changes have not been
  * counted yet. */
 struct profile *sample_labels_apply(struct sample_labels *s, const struct config_endpoint *e,
-                                    struct profile *p, bool counts);
+                                    struct profile *p, bool counts,
+                                    struct sample_labels_look *ret_look);
 
 #endif

@@ -91,10 +91,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n;
     size_t n_again;
     must(s != NULL);
-    if (sample_labels_rewrite(s, body, MAX, &rules, &out, &n, changes, NULL) && out != NULL) {
+    if (sample_labels_rewrite(s, body, MAX, &rules, &out, &n, NULL, changes, NULL) && out != NULL) {
         struct sv after = {.p = out, .n = n};
         compare(body, after);
-        must(sample_labels_rewrite(s, after, 2 * MAX, &rules, &again, &n_again, changes, NULL));
+        must(sample_labels_rewrite(s, after, 2 * MAX, &rules, &again, &n_again, NULL, changes,
+                                   NULL));
         must(again == NULL);
     }
     free(out);

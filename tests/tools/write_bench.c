@@ -4,9 +4,9 @@
  *
  * Puts so many profiles (30,000) of so many bytes (30,720) into one endpoint of a protocol (push),
  * as fast as its queue takes them without a loss, and prints one line: rate, processor time, the
- * ledger. The profiles share no bytes; for protocols that read them, otlp, they are gzip and of
- * about that size, those of 20 services with five types each. none: requests are not compressed.
- * Exit code 1 if one was lost.
+ * ledger. The profiles share no bytes; for protocols that read them (all but profefe) they are gzip
+ * and of about that size, those of 20 services with five types each. none: requests are not
+ * compressed. Exit code 1 if one was lost.
  */
 #include <inttypes.h>
 #include <semaphore.h>
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: write-bench URL [PROFILES [BYTES [PROTOCOL [none]]]]\n");
         return 2;
     }
-    if (protocol->is_otlp) {
+    if (protocol->is_otlp || protocol->reads_sample_labels) {
         make_profiles(&b);
     }
     struct config_endpoint endpoint = {
@@ -217,6 +217,8 @@ int main(int argc, char **argv)
         .concurrency = protocol->concurrency > 0 ? protocol->concurrency : CONCURRENCY,
         .otlp_request_bytes = 4 << 20,
         .otlp_compression = argc > 5 ? OTLP_PLAIN : OTLP_GZIP,
+        .sample_names_max = protocol->reads_sample_labels ? 6 : 0,
+        .sample_repair = true,
         .label_limits = CONFIG_LABEL_LIMITS_DEFAULT};
     signal(SIGPIPE, SIG_IGN);
     return run(&b, &endpoint);

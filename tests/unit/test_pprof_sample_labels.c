@@ -35,6 +35,7 @@ struct result {
     struct scratch *scratch;
     char *data;
     size_t size;
+    struct sv plain;
     uint64_t changes[SAMPLE_LABEL_CHANGES];
     struct err err;
     bool ok;
@@ -44,7 +45,7 @@ static void apply(struct result *r, struct buf body, const struct sample_label_r
 {
     *r = (struct result){.scratch = scratch_new(), .err = ERR_INIT};
     r->ok = sample_labels_rewrite(r->scratch, (struct sv){body.data, body.len}, MAX, rules,
-                                  &r->data, &r->size, r->changes, &r->err);
+                                  &r->data, &r->size, &r->plain, r->changes, &r->err);
     buf_done(&body);
 }
 
@@ -128,6 +129,21 @@ static void test_nothing_to_do(void **state)
     apply(&r, profile_of(rows, 1), &all_rules);
     assert_true(r.ok);
     assert_null(r.data);
+    done(&r);
+    /* What was inflated for the look is there for others. */
+    struct buf plain = profile_of(rows, 3);
+    struct scratch *s = scratch_new();
+    char *gzip;
+    size_t size;
+    assert_true(gzip_pack(s, (struct sv){plain.data, plain.len}, &gzip, &size));
+    r = (struct result){.scratch = s, .err = ERR_INIT};
+    assert_true(sample_labels_rewrite(s, (struct sv){gzip, size}, MAX, &all_rules, &r.data, &r.size,
+                                      &r.plain, r.changes, &r.err));
+    assert_null(r.data);
+    CHECK_INT(r.plain.n, plain.len, "");
+    assert_memory_equal(r.plain.p, plain.data, plain.len);
+    buf_done(&plain);
+    free(gzip);
     done(&r);
 }
 

@@ -44,7 +44,8 @@ static void who_looks(void **state)
                                     .label_limits = default_limits};
         e.sample_drop = (struct config_strings){.at = drop, .n = cases[i].drops};
         struct profile *p = profile_with_label(cases[i].label, cases[i].no_sample_texts);
-        struct profile *out = sample_labels_apply(labels, &e, p, true);
+        struct sample_labels_look look;
+        struct profile *out = sample_labels_apply(labels, &e, p, true, &look);
         CHECK_INT(out != p, cases[i].changes, row);
         profile_unref(out);
         profile_unref(p);

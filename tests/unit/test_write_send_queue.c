@@ -88,6 +88,23 @@ static void test_in_flight_counts(void **state)
     send_queue_free(e);
 }
 
+/* What the sender notes about a profile is there at its next attempt. */
+static void test_note_stays(void **state)
+{
+    (void)state;
+    struct send_queue *e = new_endpoint(2, 3 * COST);
+    put(e, 1, 1, 0);
+    struct send_item *it = take(e, 0, 1);
+    CHECK_INT(send_item_note(it), 0, "");
+    send_item_set_note(it, 7);
+    done(e, it, &refused, 0);
+    it = take(e, HOUR_MS / 2, 1);
+    CHECK_INT(send_item_attempt(it), 2, "");
+    CHECK_INT(send_item_note(it), 7, "");
+    done(e, it, &sent, HOUR_MS / 2);
+    send_queue_free(e);
+}
+
 static void test_larger_than_the_queue(void **state)
 {
     (void)state;
@@ -653,6 +670,7 @@ int main(void)
         TEST(test_full_queue_stays_full),
         TEST(test_oldest_is_by_age),
         TEST(test_in_flight_counts),
+        TEST(test_note_stays),
         TEST(test_larger_than_the_queue),
         TEST(test_large_one_drops_several),
         TEST(test_expiry),

@@ -212,13 +212,14 @@ static enum request_status describe(struct scratch *scratch, const struct reques
 {
     struct err err = ERR_INIT;
     struct pprof_summary s;
-    struct sv plain;
+    struct sv plain = in->plain;
     struct sv body = {in->profile->data, in->profile->size};
     bool deepflow = is_deepflow(in->endpoint->url);
     /* One that says that it is larger is not inflated as far as the limit in order to see it,
      * unless a damaged one, which may say anything, must not pass. */
     bool huge = !deepflow && gzip_claim(body) > INGEST_INFLATED_MAX;
-    if (huge || !gzip_plain(scratch, body, INGEST_INFLATED_MAX, 0, &plain, &err) ||
+    bool here = plain.n > 0;
+    if (huge || (!here && !gzip_plain(scratch, body, INGEST_INFLATED_MAX, 0, &plain, &err)) ||
         !pprof_summary_read(scratch, plain, INGEST_INFLATED_MAX, &s, &err)) {
         sample_types_builtin(in->series->type, config);
         return err.kind == ERR_MEMORY              ? REQUEST_MEMORY

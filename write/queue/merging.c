@@ -434,6 +434,7 @@ static struct profile *become_result(struct send_queue *q, struct send_item *it,
     struct profile *old = it->profile;
     release_part(q, it, job);
     it->profile = job->result;
+    it->note = 0;
     it->cost = profile_cost(job->result);
     it->on_disk = false;
     it->unmergeable = job->sealed;

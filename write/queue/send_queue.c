@@ -83,6 +83,16 @@ unsigned send_item_attempt(const struct send_item *it)
     return it->attempts;
 }
 
+unsigned send_item_note(const struct send_item *it)
+{
+    return it->note;
+}
+
+void send_item_set_note(struct send_item *it, unsigned note)
+{
+    it->note = note;
+}
+
 /* ---- the lists; under the lock --------------------------------------------------------------- */
 
 /* Whether a walk to the place of an item by age is shorter from the front. */

@@ -53,6 +53,9 @@ struct send_item;
 struct profile *send_item_profile(const struct send_item *it); /* borrowed */
 /* 1 for the first attempt. */
 unsigned send_item_attempt(const struct send_item *it);
+/* What its sender has noted about the profile; 0 at first, and of one that was merged. */
+unsigned send_item_note(const struct send_item *it);
+void send_item_set_note(struct send_item *it, unsigned note);
 
 /* The outcome of an attempt, for logs and metrics. */
 struct send_result {

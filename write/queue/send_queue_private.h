@@ -59,6 +59,7 @@ struct send_item {
     struct backoff_ticket lane_ticket;
     int64_t wait_until;  /* it waits alone; 0: it does not */
     int64_t asked_until; /* and that long at least, because the server asked for it */
+    unsigned note;       /* of its sender */
     unsigned attempts;
     unsigned unanswered; /* of these, without any answer */
     unsigned doubts;     /* of these, with an answer that may blame the profile */
