@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "config/parts.h"
+#include "tests/unit/protocols.h"
 
 #define DOC "docs/configuration.md"
 #define PATHS_MAX 128
@@ -194,11 +195,11 @@ static void compare(const struct paths *schema, const struct paths *docs, const 
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void read_docs(struct buf *out)
+static void read_page(const char *name, struct buf *out)
 {
     char chunk[4096];
     size_t n;
-    FILE *f = fopen(DOC, "re");
+    FILE *f = fopen(name, "re");
     assert_non_null(f);
     buf_init(out, 1 << 20);
     while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
@@ -214,7 +215,7 @@ static void every_key_is_described_and_every_described_key_exists(void **state)
     struct buf doc;
     struct section sections[SECTIONS];
     list_sections(sections);
-    read_docs(&doc);
+    read_page(DOC, &doc);
     for (size_t i = 0; i < SECTIONS; i++) {
         struct paths schema = {.n = 0};
         struct paths docs = {.n = 0};
@@ -238,7 +239,7 @@ static void the_keys_of_types_are_described(void **state)
     (void)state;
     static const char heading[] = "### `profiles`";
     struct buf doc;
-    read_docs(&doc);
+    read_page(DOC, &doc);
     const struct sv text = {doc.data, doc.len};
     struct paths builtin = {.n = 0};
     struct paths type = {.n = 0};
@@ -266,7 +267,7 @@ static void built_in_types_are_described_as_they_are(void **state)
 {
     (void)state;
     struct buf doc;
-    read_docs(&doc);
+    read_page(DOC, &doc);
     for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
         const struct config_type *t = &config_builtin_type(i)->type;
         char row[256];
@@ -294,6 +295,37 @@ static void every_built_in_type_can_be_asked_for_by_annotation(void **state)
     free(copy);
 }
 
+/* ---- recipes --------------------------------------------------------------------------------- */
+
+static void every_recipe_loads(void **state)
+{
+    (void)state;
+    static const char begin[] = "```yaml\n";
+    static const struct config_options options = {.protocols = testing_protocols};
+    struct buf page;
+    read_page("docs/recipes.md", &page);
+    size_t n = 0;
+    for (const char *at = strstr(page.data, begin); at != NULL; at = strstr(at, begin)) {
+        at += strlen(begin);
+        struct config_errors *errors = config_errors_new();
+        struct buf whole;
+        buf_init(&whole, 1 << 16);
+        buf_printf(&whole, "%.*swrite: [{url: 'file:///x'}]\n", (int)(strstr(at, "```") - at), at);
+        struct config *c = config_parse("f", sv_from(whole.data), &options, errors);
+        struct buf problems;
+        buf_init(&problems, 1 << 16);
+        config_errors_format(errors, &problems);
+        CHECK_STR(problems.data, "", whole.data);
+        n++;
+        config_unref(c);
+        buf_done(&problems);
+        buf_done(&whole);
+        config_errors_free(errors);
+    }
+    assert_true(n >= 5);
+    buf_done(&page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +334,7 @@ int main(void)
         cmocka_unit_test(the_keys_of_types_are_described),
         cmocka_unit_test(built_in_types_are_described_as_they_are),
         cmocka_unit_test(every_built_in_type_can_be_asked_for_by_annotation),
+        cmocka_unit_test(every_recipe_loads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
