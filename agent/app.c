@@ -66,6 +66,13 @@ static void app_on_synced(void *arg)
                            : "discovery has read every source that it may read");
 }
 
+static void app_on_memory_check(void *arg)
+{
+    struct app *app = arg;
+    memory_release_free();
+    loop_timer_after(app->memory_timer, MEMORY_CHECK_MS);
+}
+
 static void app_on_drained(void *arg)
 {
     struct app *app = arg;
@@ -111,6 +118,17 @@ bool app_ready(struct app *app, struct buf *text)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
+static bool start_memory_checks(struct app *app, struct err *err)
+{
+    app->memory_timer =
+        loop_timer_new(app->threads[THREAD_DISCOVERY].loop, app_on_memory_check, app);
+    if (app->memory_timer == NULL) {
+        return err_memory(err);
+    }
+    loop_timer_after(app->memory_timer, MEMORY_CHECK_MS);
+    return true;
+}
+
 static bool make_base(struct app *app, struct err *err)
 {
     app->log = log_new(STDERR_FILENO, app->config->log.level, app->config->log.format);
@@ -135,7 +153,7 @@ static bool make_base(struct app *app, struct err *err)
     for (size_t i = 0; ok && i < THREADS; i++) {
         ok = agent_thread_init(&app->threads[i], thread_names[i], err);
     }
-    return ok;
+    return ok && start_memory_checks(app, err);
 }
 
 static bool make_writer(struct app *app, struct err *err)
@@ -448,6 +466,7 @@ struct app *app_free(struct app *app)
     conditions_free(app->conditions);
     stores_free(app->stores);
     worker_pool_free(app->workers);
+    loop_timer_free(app->memory_timer);
     for (size_t i = 0; i < THREADS; i++) {
         agent_thread_done(&app->threads[i]);
     }

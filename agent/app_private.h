@@ -42,6 +42,7 @@ struct app {
     atomic_bool synced;
     int64_t drain_deadline_ms; /* set before scraper_drain() is called */
     int drained_fd;
+    struct loop_timer *memory_timer; /* of the discovery thread */
     struct app_servers servers;
 };
 

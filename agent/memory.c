@@ -15,6 +15,9 @@
 #define MMAP_THRESHOLD (256 * 1024)
 /* Free memory at the end of the heap beyond this goes back as well. */
 #define TRIM_THRESHOLD (1024 * 1024)
+/* Free memory between used blocks is given back only if there is more of it: what is given back is
+ * taken again page by page. */
+#define FREE_MAX ((size_t)8 * 1024 * 1024)
 
 void memory_tune_allocator(void)
 {
@@ -43,6 +46,14 @@ static int memory_on_object(struct dl_phdr_info *info, size_t size, void *arg)
 void memory_release_text(void)
 {
     (void)dl_iterate_phdr(memory_on_object, NULL);
+}
+
+void memory_release_free(void)
+{
+    const struct mallinfo2 now = mallinfo2();
+    if (now.fordblks > FREE_MAX && now.fordblks > now.uordblks) {
+        malloc_trim(0);
+    }
 }
 
 static void register_shares(const struct config_memory *m, struct metrics *metrics)

@@ -2,6 +2,7 @@
 #include "tests/unit/testing.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "agent/memory.h"
@@ -87,12 +88,55 @@ static void text_is_given_back(void **state)
     close(pagemap);
 }
 
+static size_t resident_pages(void)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%*u %lu", &pages), 1);
+    fclose(f);
+    return pages;
+}
+
+/* What a peak leaves: small blocks, one of many of which is still used. */
+static void free_memory_is_given_back(void **state)
+{
+    enum { BLOCKS = 64 * 1024, SIZE = 1000, KEPT = 64 };
+    static char *blocks[BLOCKS];
+    (void)state;
+#ifdef INSTRUMENTED
+    skip(); /* it has an allocator of its own */
+#endif
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(SIZE);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, SIZE);
+    }
+    size_t peak = resident_pages();
+    memory_release_free();
+    size_t used = resident_pages();
+    assert_true(used + 1024 > peak); /* nothing is free */
+    for (size_t i = 0; i < BLOCKS; i++) {
+        if (i % KEPT != 0) {
+            free(blocks[i]);
+            blocks[i] = NULL;
+        }
+    }
+    memory_release_free();
+    assert_true(resident_pages() * PAGE + 48 * MIB < peak * PAGE);
+    for (size_t i = 0; i < BLOCKS; i += KEPT) {
+        assert_int_equal(blocks[i][SIZE - 1], 1);
+        free(blocks[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_said),
         cmocka_unit_test(too_much_is_a_warning),
         cmocka_unit_test(text_is_given_back),
+        cmocka_unit_test(free_memory_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
