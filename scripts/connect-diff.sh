@@ -6,18 +6,8 @@
 #   BUILD=build scripts/connect-diff.sh
 set -u
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=0
+# shellcheck source=scripts/module-tool.sh
+. "$(dirname "$0")/module-tool.sh"
 
-if ! (cd "$root/tests/connectref" && "$go" build -o "$build/connectref" .) >"$build/connectref.log" 2>&1; then
-  if grep -qE 'dial tcp|no such host|proxyconnect|i/o timeout|requires go >=|go.mod requires|invalid go version|disabled by GOPROXY' "$build/connectref.log"; then
-    echo "connect-diff: skipped: the modules of the client cannot be had here ($(tail -n 1 "$build/connectref.log"))"
-    exit 0
-  fi
-  cat "$build/connectref.log"
-  exit 1
-fi
+module_tool connectref "the modules of the client"
 "$build/connectref" -server "$build/tests/query-server" -profiles "$root/tests/unit/data/merge"

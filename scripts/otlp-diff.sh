@@ -7,18 +7,8 @@
 #   BUILD=build scripts/otlp-diff.sh [PROFILE...]
 set -u
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=0
+# shellcheck source=scripts/module-tool.sh
+. "$(dirname "$0")/module-tool.sh"
 
-if ! (cd "$root/tests/otlpref" && "$go" build -o "$build/otlpref" .) >"$build/otlpref.log" 2>&1; then
-  if grep -qE 'dial tcp|no such host|proxyconnect|i/o timeout|requires go >=|go.mod requires|invalid go version|disabled by GOPROXY' "$build/otlpref.log"; then
-    echo "otlp-diff: skipped: the published messages cannot be had here ($(tail -n 1 "$build/otlpref.log"))"
-    exit 0
-  fi
-  cat "$build/otlpref.log"
-  exit 1
-fi
+module_tool otlpref "the published messages"
 "$build/otlpref" -tool "$build/tests/otlp-tool" -random "${OTLP_PROFILES:-300}" "$root"/tests/unit/data/merge/*.pb "$@"
