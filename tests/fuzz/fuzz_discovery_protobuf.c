@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "discovery/kubernetes/proto_stream.h"
 #include "discovery/kubernetes/roles.h"
-#include "discovery/kubernetes/watch.h"
+#include "tests/fuzz/fuzz_watch.h"
 
 /* Small, so that the limit is reached. */
 #define OBJECT_MAX 2048
@@ -124,94 +124,20 @@ static void read_stream(const char *data, size_t size, enum proto_stream_form fo
 
 /* ---- the state machine ----------------------------------------------------------------------- */
 
-static void watch_list(void *arg)
-{
-    (void)arg;
-}
-
-static bool watch_object(void *arg, enum discovery_event event, const struct kube_object *object)
-{
-    (void)arg;
-    if ((event > EVENT_DELETED && event != EVENT_LISTED) || object == NULL) {
-        abort();
-    }
-    return true;
-}
-
-static void watch_other(void *arg, enum discovery_event event, struct sv type)
-{
-    (void)arg;
-    (void)type;
-    if (event < EVENT_BOOKMARK || event > EVENT_UNKNOWN) {
-        abort();
-    }
-}
-
-static void watch_skipped(void *arg, enum discovery_skip why)
-{
-    (void)arg;
-    (void)why;
-}
-
-static void watch_relisted(void *arg, enum watch_relist reason)
-{
-    (void)arg;
-    (void)reason;
-}
-
-static void request(struct watch *w, int64_t *now, long status, struct sv body, size_t piece)
-{
-    struct watch_request r;
-    *now = watch_next_at(w) > *now ? watch_next_at(w) : *now;
-    if (!watch_begin(w, *now, &r)) {
-        return;
-    }
-    watch_head(w, status, PROTO_MEDIA_TYPE);
-    bool ok = true;
-    for (size_t i = 0; i < body.n && ok; i += piece) {
-        ok = watch_data(w, *now, body.p + i, body.n - i < piece ? body.n - i : piece);
-    }
-    struct err err = ERR_INIT;
-    *now += 5000;
-    struct watch_outcome outcome = {.result = ok ? HTTP_DONE : HTTP_ERR_ABORTED,
-                                    .status = status,
-                                    .retry_after_ms = -1,
-                                    .error = "stopped"};
-    enum watch_result result = watch_end(w, &outcome, *now, &err);
-    if ((result == WATCH_DONE) != (err.kind == ERR_NONE)) {
-        abort();
-    }
-}
-
 static void run_machine(struct sv body, size_t piece)
 {
     static const char list[] = "k8s\0\x0a\x09\x12\x07PodList\x12\x05\x0a\x03\x12\x01"
                                "1";
-    struct rng rng;
-    rng_seed(&rng, 7);
-    struct watch *w = watch_new(&(struct watch_options){
-        .handler = {.list_begin = watch_list,
-                    .list_end = watch_list,
-                    .object = watch_object,
-                    .other = watch_other,
-                    .skipped = watch_skipped,
-                    .relist = watch_relisted},
-        .rng = &rng,
-        .selectors = "",
-        .object_max = OBJECT_MAX,
-        .depth_max = 16,
-        .kind = "Pod",
-        .rows = kube_pods.resource.rows,
-        .list_bytes_max = 4 * OBJECT_MAX,
-    });
-    int64_t now = 0;
-    request(w, &now, 200, body, piece);
-    request(w, &now, 422, body, piece);
-    request(w, &now, 200, body, piece);
-    request(w, &now, 200, (struct sv){list, sizeof(list) - 1}, piece);
-    request(w, &now, 200, body, piece);
-    request(w, &now, 504, body, piece);
-    watch_free(w);
+    const char *const type = PROTO_MEDIA_TYPE;
+    struct machine m;
+    machine_init(&m, OBJECT_MAX, 16, 4 * OBJECT_MAX);
+    machine_answer(&m, 200, type, body, piece);
+    machine_answer(&m, 422, type, body, piece);
+    machine_answer(&m, 200, type, body, piece);
+    machine_answer(&m, 200, type, (struct sv){list, sizeof(list) - 1}, piece);
+    machine_answer(&m, 200, type, body, piece);
+    machine_answer(&m, 504, type, body, piece);
+    machine_done(&m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "discovery/kubernetes/json_stream.h"
-#include "discovery/kubernetes/roles.h"
-#include "discovery/kubernetes/watch.h"
+#include "tests/fuzz/fuzz_watch.h"
 
 /* Small, so that the limits are reached. */
 #define OBJECT_MAX 512
@@ -88,117 +87,18 @@ static struct sum read_stream(const uint8_t *data, size_t size, enum json_stream
 
 /* ---- the state machine ----------------------------------------------------------------------- */
 
-struct seen {
-    size_t lists;
-    size_t ends;
-};
-
-static void watch_list_begin(void *arg)
-{
-    ((struct seen *)arg)->lists++;
-}
-
-static void watch_list_end(void *arg)
-{
-    struct seen *seen = arg;
-    if (seen->lists == 0) {
-        abort();
-    }
-    seen->ends++;
-}
-
-static bool watch_object(void *arg, enum discovery_event event, const struct kube_object *object)
-{
-    (void)arg;
-    if ((event > EVENT_DELETED && event != EVENT_LISTED) || object == NULL) {
-        abort();
-    }
-    return true;
-}
-
-static void watch_other(void *arg, enum discovery_event event, struct sv type)
-{
-    (void)arg;
-    if (event < EVENT_BOOKMARK || event > EVENT_UNKNOWN || type.p == NULL) {
-        abort();
-    }
-}
-
-static void watch_skipped(void *arg, enum discovery_skip why)
-{
-    (void)arg;
-    (void)why;
-}
-
-static void watch_relisted(void *arg, enum watch_relist reason)
-{
-    (void)arg;
-    if (watch_relist_name(reason) == NULL) {
-        abort();
-    }
-}
-
-static void request(struct watch *w, int64_t *now, long status, const char *data, size_t size,
-                    size_t piece)
-{
-    struct watch_request r;
-    int64_t at = watch_next_at(w);
-    *now = at > *now ? at : *now;
-    if (!watch_begin(w, *now, &r)) {
-        return;
-    }
-    watch_head(w, status, "application/json");
-    bool ok = true;
-    for (size_t i = 0; i < size && ok; i += piece) {
-        ok = watch_data(w, *now, data + i, size - i < piece ? size - i : piece);
-    }
-    struct err err = ERR_INIT;
-    *now += 5000;
-    enum watch_result result =
-        watch_end(w,
-                  &(struct watch_outcome){.result = ok ? HTTP_DONE : HTTP_ERR_ABORTED,
-                                          .status = status,
-                                          .retry_after_ms = -1,
-                                          .error = "stopped"},
-                  *now, &err);
-    if ((result == WATCH_DONE) != (err.kind == ERR_NONE) ||
-        watch_next_at(w) > *now + WATCH_RETRY_AFTER_MAX_MS) {
-        abort();
-    }
-}
-
-static void run_machine(const char *data, size_t size, size_t piece)
+static void run_machine(struct sv body, size_t piece)
 {
     static const char list[] = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}";
-    struct seen seen = {0};
-    struct rng rng;
-    rng_seed(&rng, 7);
-    struct watch *w = watch_new(&(struct watch_options){
-        .handler = {.list_begin = watch_list_begin,
-                    .list_end = watch_list_end,
-                    .object = watch_object,
-                    .other = watch_other,
-                    .skipped = watch_skipped,
-                    .relist = watch_relisted,
-                    .arg = &seen},
-        .rng = &rng,
-        .selectors = "",
-        .object_max = OBJECT_MAX,
-        .depth_max = DEPTH_MAX,
-        .kind = "Pod",
-        .rows = kube_pods.resource.rows,
-        .list_bytes_max = LIST_BYTES_MAX,
-    });
-    int64_t now = 0;
-    request(w, &now, 200, data, size, piece);
-    request(w, &now, 200, list, strlen(list), piece);
-    request(w, &now, 200, data, size, piece);
-    request(w, &now, 504, data, size, piece);
-    request(w, &now, 410, data, size, piece);
-    if (seen.ends > seen.lists) {
-        abort();
-    }
-    watch_free(w);
+    const char *const type = "application/json";
+    struct machine m;
+    machine_init(&m, OBJECT_MAX, DEPTH_MAX, LIST_BYTES_MAX);
+    machine_answer(&m, 200, type, body, piece);
+    machine_answer(&m, 200, type, sv_from(list), piece);
+    machine_answer(&m, 200, type, body, piece);
+    machine_answer(&m, 504, type, body, piece);
+    machine_answer(&m, 410, type, body, piece);
+    machine_done(&m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -216,6 +116,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (whole.hash != pieces.hash || whole.hash != bytes.hash || whole.n != pieces.n) {
         abort();
     }
-    run_machine((const char *)data, size, piece);
+    run_machine((struct sv){(const char *)data, size}, piece);
     return 0;
 }
