@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 60
 VERSION := $(shell cat VERSION)
 
 # The libraries, as pkg-config names them.
-PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libpcre2-8 libevent libevent_openssl openssl libmd \
+PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libisal libpcre2-8 libevent libevent_openssl openssl libmd \
             sqlite3 libprotobuf-c libcrypt libseccomp
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)

@@ -47,13 +47,14 @@ struct gzip_start {
 struct gzip_start gzip_inflate_start(struct sv input, void *room, size_t room_size);
 
 enum gzip_level {
-    GZIP_FAST, /* libdeflate's level 1 */
-    GZIP_BEST, /* level 6: a seventh smaller, for more than twice the time; beyond that, little is
-                * gained */
+    GZIP_FAST, /* ISA-L's level 2 */
+    GZIP_BEST, /* libdeflate's level 6: a seventh smaller, for seven times the time; beyond that,
+                * little is gained */
     GZIP_NONE, /* plain */
 };
 
-/* Compresses quickly, in memory of the scratch. False if out of memory. */
+/* Compresses quickly, in memory of the scratch: that of the compressor too, 185 KB. Processors
+ * may differ in the bytes that come out. False if out of memory, or for 4 GiB and more. */
 bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret);
 /* The same into memory of its own, from malloc(). */
 bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_size);

@@ -1,7 +1,9 @@
 /* Any bytes as a whole profile: the checker, the index, and gzip around it. The index must
- * walk every profile that passes the checker without a fault. */
+ * walk every profile that passes the checker without a fault, and what is compressed must come
+ * back. */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pprof/gzip.h"
 #include "pprof/index.h"
@@ -33,6 +35,17 @@ static void look(struct scratch *s, struct sv plain)
     }
 }
 
+static void there_and_back(struct scratch *s, struct sv plain)
+{
+    struct sv packed;
+    struct sv again;
+    struct err err = ERR_INIT;
+    if (!gzip_deflate(s, plain, &packed) || !gzip_inflate(s, packed, plain.n, 0, &again, &err) ||
+        again.n != plain.n || memcmp(again.p, plain.p, plain.n) != 0) {
+        abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sv body = {.p = (const char *)data, .n = size};
@@ -46,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     if (!gzip_is(body)) {
+        there_and_back(s, body);
         look(s, body);
     } else if (gzip_inflate(s, body, PLAIN_MAX, 0, &plain, &err)) {
         look(s, plain);

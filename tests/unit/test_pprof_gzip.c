@@ -2,6 +2,7 @@
 #include "tests/unit/testing.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "pprof/gzip.h"
 
@@ -50,6 +51,98 @@ static void there_and_back(void **state)
         free(zipped.data);
     }
     free(text);
+}
+
+/* What a row of contents has at i. */
+static char all_zero(size_t i)
+{
+    return (char)(i & 0);
+}
+
+static char like_a_table(size_t i)
+{
+    return i % 97 == 0 ? (char)(i / 97) : "\x12\x05samples\x08\x80\x01"[i % 12];
+}
+
+static char any_byte(size_t i)
+{
+    uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ULL;
+    x ^= x >> 29;
+    return (char)(x * 0xbf58476d1ce4e5b9ULL >> 56);
+}
+
+/* Both of the libraries that inflate read what was compressed, and it is not larger than if it were
+ * stored. */
+static void check_packed(struct sv plain, char *room, const char *row)
+{
+    struct scratch *s = scratch_new();
+    struct sv packed;
+    struct sv out;
+    struct err err = ERR_INIT;
+    assert_non_null(s);
+    assert_true(gzip_deflate(s, plain, &packed));
+    assert_true(packed.n <= plain.n + 18 + 5 * (plain.n / 65535 + 1));
+    CHECK_INT(gzip_claim(packed), plain.n, row);
+    assert_true(gzip_inflate(s, packed, plain.n + 1, 0, &out, &err));
+    CHECK_INT(out.n, plain.n, row);
+    assert_memory_equal(out.p, plain.p, plain.n);
+    struct gzip_start start = gzip_inflate_start(packed, room, plain.n + 1);
+    assert_true(start.end && start.problem == NULL);
+    CHECK_INT(start.plain.n, plain.n, row);
+    assert_memory_equal(room, plain.p, plain.n);
+    scratch_free(s);
+}
+
+/* Sizes around those of blocks and vectors. What is compressed ends where memory ends, since the
+ * sanitizers do not see what a library reads. */
+static void contents_and_sizes(void **state)
+{
+    (void)state;
+    enum { MOST = 262144, STEPS = 260 };
+    static const struct {
+        const char *name;
+        char (*at)(size_t i);
+    } contents[] = {{"zeros", all_zero}, {"a table", like_a_table}, {"any bytes", any_byte}};
+    static const size_t ends[] = {4096, 32768, 65535, 131070, MOST};
+    char *memory =
+        mmap(NULL, MOST + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *room = malloc(MOST + 1);
+    assert_true(memory != MAP_FAILED && room != NULL);
+    assert_int_equal(mprotect(memory + MOST, 4096, PROT_NONE), 0);
+    for (size_t c = 0; c < sizeof(contents) / sizeof(contents[0]); c++) {
+        for (size_t i = 0; i < MOST; i++) {
+            memory[i] = contents[c].at(i);
+        }
+        for (size_t n = 0; n < STEPS; n++) {
+            check_packed((struct sv){memory + MOST - n, n}, room, contents[c].name);
+        }
+        for (size_t e = 0; e < sizeof(ends) / sizeof(ends[0]); e++) {
+            for (size_t n = ends[e] - 2; n <= ends[e] + 2 && n <= MOST; n++) {
+                check_packed((struct sv){memory + MOST - n, n}, room, contents[c].name);
+            }
+        }
+    }
+    free(room);
+    munmap(memory, MOST + 4096);
+}
+
+/* It takes its memory from the scratch, and do without if there is none. */
+static void no_memory_to_compress(void **state)
+{
+    (void)state;
+    for (size_t max = 0; max < (size_t)300 * 1024; max += (size_t)10 * 1024) {
+        struct scratch *s = scratch_new();
+        struct sv packed;
+        assert_non_null(s);
+        scratch_limit(s, max);
+        if (!gzip_deflate(s, SV("hello"), &packed)) {
+            assert_true(scratch_is_over(s));
+            CHECK_INT(packed.n, 0, "size");
+        }
+        scratch_free(s);
+    }
+    struct sv none;
+    assert_false(gzip_deflate(NULL, SV("hello"), &none));
 }
 
 static void check_inflate(struct sv body, size_t max, enum err_kind want, const char *message,
@@ -157,6 +250,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_and_back),
+        cmocka_unit_test(contents_and_sizes),
+        cmocka_unit_test(no_memory_to_compress),
         cmocka_unit_test(damaged_cut_or_too_large),
         cmocka_unit_test(members_follow_each_other),
         cmocka_unit_test(bomb_is_refused),
