@@ -145,23 +145,50 @@ static char *make_url(const struct asked *asked, uint64_t *ret_seconds, struct e
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static int fail_fetch(const char *url, const struct http_response *r)
+/* What to do about it: as everywhere, but by this command's flags and not by the keys of a job. */
+static const char *advice_for_reason(const struct scrape *s, enum reason reason)
+{
+    switch (reason) {
+    case REASON_TIMEOUT:
+        return "raise --timeout, or look why the target is slow";
+    case REASON_TOO_LARGE:
+        return "raise --max-size";
+    case REASON_HTTP_401:
+    case REASON_HTTP_403:
+        return s->job == NULL ? "the target does not let us in: --config FILE --job JOB sends the "
+                                "credentials of a job"
+                              : reason_advice(reason);
+    default:
+        return reason_advice(reason);
+    }
+}
+
+static int fail(const struct scrape *s, enum reason reason, const char *error)
+{
+    const char *advice = advice_for_reason(s, reason);
+    fprintf(stderr, "profpull: %s: %s%s%s\n", reason_name(reason), error,
+            advice[0] == '\0' ? "" : "\nprofpull: ", advice);
+    return EXIT_PEER;
+}
+
+static int fail_fetch(const struct scrape *s, const struct http_response *r)
 {
     struct sv body = {.p = r->body->data, .n = r->body->len};
-    const char *reason = reason_name(reason_of_response(r->result, r->status, body));
+    enum reason reason = reason_of_response(r->result, r->status, body);
     if (r->result != HTTP_DONE) {
-        fprintf(stderr, "profpull: %s: %s\n", reason, r->error); /* the sentence has the URL */
-        return EXIT_PEER;
+        return fail(s, reason, r->error); /* the sentence has the URL */
     }
-    fprintf(stderr, "profpull: %s: GET %s: HTTP %ld%s%s", reason, url, r->status,
-            r->location[0] == '\0' ? "" : " to ", r->location);
     struct buf text;
-    buf_init(&text, (size_t)8 * 1024);
+    buf_init(&text, (size_t)128 * 1024);
+    buf_printf(&text, "GET %s: HTTP %ld%s%s", s->url, r->status,
+               r->location[0] == '\0' ? "" : " to ", r->location);
     body.n = body.n < 1024 ? body.n : 1024;
-    json_escape(sv_trim(body), &text);
-    fprintf(stderr, "%s%s\n", text.len == 0 ? "" : ": ", buf_ok(&text) ? text.data : "");
+    body = sv_trim(body);
+    buf_puts(&text, body.n == 0 ? "" : ": ");
+    json_escape(body, &text);
+    int code = fail(s, reason, buf_ok(&text) ? text.data : r->error);
     buf_done(&text);
-    return EXIT_PEER;
+    return code;
 }
 
 /* The content of a pprof profile. */
@@ -228,7 +255,6 @@ static int check_and_deliver(const struct scrape *s, const struct http_response 
     struct sv body = {.p = r->body->data, .n = r->body->len};
     struct legacy_output converted = {.data = NULL};
     int64_t duration_ns = r->end_ns - r->start_ns;
-    int code = EXIT_PEER;
     enum sniff_result kind = sniff_any(body, &err);
     enum reason reason = reason_of_sniff(kind);
     if (kind == SNIFF_LEGACY) {
@@ -236,11 +262,11 @@ static int check_and_deliver(const struct scrape *s, const struct http_response 
             legacy_convert_one(body, clock_wall_ns() - duration_ns, duration_ns, &converted, &err));
         body = (struct sv){.p = converted.data, .n = converted.size};
     }
-    if (reason == REASON_NONE) {
-        code = deliver(s, kind, body, duration_ns);
-    } else {
-        fprintf(stderr, "profpull: %s: GET %s: %s\n", reason_name(reason), s->url, err.msg);
+    if (reason != REASON_NONE) {
+        err_wrap(&err, "GET %s", s->url);
     }
+    int code =
+        reason == REASON_NONE ? deliver(s, kind, body, duration_ns) : fail(s, reason, err.msg);
     free(converted.data);
     return code;
 }
@@ -251,7 +277,7 @@ static void scrape_on_done(void *arg, const struct http_response *r)
 {
     struct scrape *s = arg;
     bool ok = r->result == HTTP_DONE && r->status / 100 == 2;
-    s->code = ok ? check_and_deliver(s, r) : fail_fetch(s->url, r);
+    s->code = ok ? check_and_deliver(s, r) : fail_fetch(s, r);
     loop_stop(s->loop);
 }
 

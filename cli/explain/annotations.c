@@ -220,10 +220,24 @@ static void put_known(const struct known *k, struct sv label, struct sv value, s
     }
 }
 
-static void put_unknown(const struct known *k, struct sv label, struct buf *out)
+/* What an annotation of a well-known family stands for, as far as it is understood; or NULL. */
+static const char *nearest(const struct known *k, struct sv label)
 {
     const char *near = suggest(label, k->read, k->n_read);
-    near = near == NULL ? in_right_domain(k, label) : near;
+    return near == NULL ? in_right_domain(k, label) : near;
+}
+
+bool annotation_is_renamed(const struct rule_reader *rules, struct sv label)
+{
+    struct known *k = is_family(label) ? known_new(rules) : NULL;
+    bool is = k != NULL && !sv_in(label, k->at, k->n) && nearest(k, label) != NULL;
+    free(k);
+    return is;
+}
+
+static void put_unknown(const struct known *k, struct sv label, struct buf *out)
+{
+    const char *near = nearest(k, label);
     buf_puts(out, " The annotation ");
     annotation_put_name(label, out);
     if (near == NULL) {

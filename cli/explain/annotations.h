@@ -33,6 +33,10 @@ bool annotation_is_read(const struct rule_reader *rules, struct sv label);
 void annotations_explain(const struct rule_reader *rules, const struct labels *discovered,
                          struct buf *out);
 
+/* True if annotations_explain() recommends another name for an annotation; its label comes without
+ * ANNOTATION_PREFIX. */
+bool annotation_is_renamed(const struct rule_reader *rules, struct sv label);
+
 /* The length to print of a value from outside. */
 int annotation_shown(struct sv value);
 

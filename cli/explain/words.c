@@ -51,18 +51,33 @@ static void put_label(struct sv name, struct buf *out)
     }
 }
 
-/* Labels of the pod that look like one that the rule reads. */
+/* The label, missing here, that a rule reads and that a label of the pod looks like; or NULL.
+ * explained: the rules, if
+ * annotations_explain() has reported the annotations that it would rename; or NULL. */
+static const char *meant_to_be(const struct config_rule *rule, const struct labels *discovered,
+                               const struct rule_reader *explained, struct sv label)
+{
+    if (!sv_starts_with(label, SV(POD)) ||
+        sv_in(label, rule->source_labels.at, rule->source_labels.n)) {
+        return NULL;
+    }
+    if (explained != NULL && sv_starts_with(label, SV(ANNOTATION_PREFIX)) &&
+        annotation_is_renamed(explained, sv_skip(label, strlen(ANNOTATION_PREFIX)))) {
+        return NULL;
+    }
+    const char *near = suggest(label, rule->source_labels.at, rule->source_labels.n);
+    return near != NULL && get(discovered, near).n == 0 ? near : NULL;
+}
+
 static void say_near(const struct config_rule *rule, const struct labels *discovered,
-                     struct buf *out)
+                     const struct rule_reader *explained, struct buf *out)
 {
     for (size_t i = 0; i < labels_count(discovered); i++) {
-        struct label l = labels_at(discovered, i);
-        bool asked = sv_in(l.name, rule->source_labels.at, rule->source_labels.n);
-        const char *near = suggest(l.name, rule->source_labels.at, rule->source_labels.n);
-        if (!asked && near != NULL && get(discovered, near).n == 0 &&
-            sv_starts_with(l.name, SV(POD))) {
+        struct sv name = labels_at(discovered, i).name;
+        const char *near = meant_to_be(rule, discovered, explained, name);
+        if (near != NULL) {
             buf_puts(out, " The pod has ");
-            put_label(l.name, out);
+            put_label(name, out);
             buf_puts(out, ", which looks like ");
             put_label(sv_from(near), out);
             buf_puts(out, ".");
@@ -122,7 +137,7 @@ static void say_annotation_rule(const struct config_rule *rule, const struct rul
     buf_puts(out, ": no annotation of the pod asks for it.");
     size_t before = out->len;
     annotations_explain(rules, discovered, out);
-    say_near(rule, discovered, out);
+    say_near(rule, discovered, rules, out);
     if (out->len == before || rule->source_labels.n == 1) {
         struct sv label = annotation_of(rule);
         buf_puts(out, " Add ");
@@ -192,7 +207,7 @@ void words_dropped(const struct config_job *job, size_t rule, const struct rule_
     }
     if (out->len == before) {
         say_values(r, rules, at_rule, out);
-        say_near(r, discovered, out);
+        say_near(r, discovered, NULL, out);
     }
 }
 

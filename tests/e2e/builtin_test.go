@@ -419,6 +419,9 @@ func TestExplain(t *testing.T) {
 				t.Errorf("%s: %q is missing:\n%s", row.pod, want, r.stdout)
 			}
 		}
+		if row.pod == "shop/typo" && strings.Contains(r.stdout, "looks like") {
+			t.Errorf("a misspelt annotation is reported twice:\n%s", r.stdout)
+		}
 		if r.stderr != "" || !strings.HasSuffix(r.stdout, "\n") {
 			t.Errorf("%s: stderr %q, stdout %q", row.pod, r.stderr, r.stdout)
 		}

@@ -324,7 +324,7 @@ func TestScrape(t *testing.T) {
 	tg.SetFault("", target.HTML)
 	expectCall(t, exitPeer, "*", "HTML", "scrape", tg.URL()+"/debug/pprof/heap")
 	tg.SetFault("", target.CPUInUse)
-	expectCall(t, exitPeer, "*", "already in use", "scrape", tg.URL()+"/debug/pprof/heap")
+	expectCall(t, exitPeer, "*", "already in use\nprofpull: a process can run one CPU profile at a time", "scrape", tg.URL()+"/debug/pprof/heap")
 	expectCall(t, exitPeer, "*", "*", "scrape", "http://"+loop.Host()+":1/debug/pprof/heap")
 	expectCall(t, exitUsage, "", "*", "scrape", tg.URL(), "--type", "nonsense")
 }
@@ -344,7 +344,11 @@ func TestScrapeAsAJob(t *testing.T) {
 	address := strings.TrimPrefix(server.URL, "http://")
 	config := writeConfig(t, fmt.Sprintf("scrape_configs:\n  - job_name: shop\n    basic_auth: {username: u, password: p}\n"+
 		"    static_configs: [{targets: [%q]}]\nwrite: [{url: \"http://x\"}]\n", address))
-	expectCall(t, exitPeer, "*", "401", "scrape", address, "--type", "memory")
+	wrong := writeConfig(t, strings.Replace(readText(t, config), "password: p", "password: q", 1))
+	expectCall(t, exitPeer, "", "HTTP 401\nprofpull: the target does not let us in: --config FILE --job JOB sends the credentials of a job\n",
+		"scrape", address, "--type", "memory")
+	expectCall(t, exitPeer, "", "HTTP 401\nprofpull: the target does not let us in: check basic_auth, authorization or tls_config of the job\n",
+		"scrape", address, "--type", "memory", "--config", wrong, "--job", "shop")
 	expectCall(t, exitDone, "alloc_space", "", "scrape", address, "--type", "memory", "--config", config, "--job", "shop")
 	expectCall(t, exitInput, "", "did you mean \"shop\"?", "scrape", address, "--type", "memory", "--config", config, "--job", "shp")
 	expectCall(t, exitUsage, "", "belong together", "scrape", address, "--job", "shop")
