@@ -14,13 +14,15 @@ import (
 	"profpull.test/e2e/fakes/pyroscope"
 )
 
-// realProgram starts a program that serves /debug/pprof and waits until it answers.
-func realProgram(t *testing.T, path, address string, args ...string) {
+// startProgram starts a program, in a directory of its own unless it has one, and kills it when the
+// test ends.
+func startProgram(t *testing.T, cmd *exec.Cmd) *output {
 	t.Helper()
-	var out output
-	cmd := exec.Command(path, args...)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Dir = t.TempDir()
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if cmd.Dir == "" {
+		cmd.Dir = t.TempDir()
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -30,9 +32,16 @@ func realProgram(t *testing.T, path, address string, args ...string) {
 		_ = cmd.Process.Kill()
 		<-done
 		if t.Failed() {
-			t.Logf("%s:\n%s", filepath.Base(path), tailLines(out.String(), 10))
+			t.Logf("%s:\n%s", filepath.Base(cmd.Path), tailLines(out.String(), 10))
 		}
 	})
+	return out
+}
+
+// realProgram starts a program that serves /debug/pprof and waits until it answers.
+func realProgram(t *testing.T, path, address string, args ...string) {
+	t.Helper()
+	out := startProgram(t, exec.Command(path, args...))
 	wait(t, filepath.Base(path), func() string {
 		resp, err := http.Get("http://" + address + "/debug/pprof/cmdline")
 		if err != nil {
