@@ -8,21 +8,14 @@
 # The program gets the first core, the fake server the second.
 set -eu
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/go-tool.sh"
 
-if ! command -v "$go" >/dev/null 2>&1; then
-  echo "$0: needs go (1.19 or later): scripts/deps.sh test" >&2
-  exit 1
-fi
 if [ ! -x "$build/profpull" ]; then
   echo "$0: no program at $build/profpull (make)" >&2
   exit 1
 fi
-(cd "$root/tests/e2e" && "$go" build -o "$build/bench-discovery" ./cmd/discovery)
+e2e_tool discovery bench-discovery
 
 mkdir -p "$build/bench-run"
 pin=

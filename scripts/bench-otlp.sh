@@ -6,12 +6,10 @@
 #   BUILD=build scripts/bench-otlp.sh [PROFILES [BYTES]]
 set -eu
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/go-tool.sh"
 addr=127.0.0.1:${BENCH_PORT:-24042}
-(cd "$root/tests/e2e" && "$go" build -o "$build/fakes" ./cmd/fakes)
+e2e_tool fakes
 
 taskset -c 1 "$build/fakes" -targets 0 -sink "" -any "$addr" >/dev/null 2>&1 &
 server=$!

@@ -7,12 +7,9 @@
 #   BUILD=build scripts/bench-scale.sh [ARGUMENTS OF tests/e2e/cmd/bench]
 set -eu
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
-(cd "$root/tests/e2e" && for name in fakes bench benchtable; do "$go" build -o "$build/$name" "./cmd/$name"; done)
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/go-tool.sh"
+for name in fakes bench benchtable; do e2e_tool "$name"; done
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -12,22 +12,15 @@
 # The program gets the first core and the fakes the second (BENCH_PIN=false leaves that to the kernel).
 set -eu
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/go-tool.sh"
 runs=${BENCH_RUNS:-1}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
 
-if ! command -v "$go" >/dev/null 2>&1; then
-  echo "$0: needs go (1.19 or later): scripts/deps.sh test" >&2
-  exit 1
-fi
 if [ ! -x "$build/profpull" ] || [ ! -x "$build/tests/bare-loop" ]; then
   echo "$0: no $build/profpull or $build/tests/bare-loop (make all tests-build)" >&2
   exit 1
 fi
-(cd "$root/tests/e2e" && for name in fakes bench benchtable; do "$go" build -o "$build/$name" "./cmd/$name"; done)
+for name in fakes bench benchtable; do e2e_tool "$name"; done
 
 # The machine, and how busy it is.
 machine() {

@@ -6,11 +6,9 @@
 #   BUILD=build scripts/build-deltaref.sh
 set -eu
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/go-tool.sh"
+export GOPROXY=off GOFLAGS=-mod=mod
 
 if ! command -v "$go" >/dev/null 2>&1; then
   echo "$0: needs go (1.19 or later): scripts/deps.sh test" >&2

@@ -6,8 +6,8 @@
 #   BUILD=build scripts/connect-diff.sh
 set -u
 
-# shellcheck source=scripts/module-tool.sh
-. "$(dirname "$0")/module-tool.sh"
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/go-tool.sh"
 
 module_tool connectref "the modules of the client"
 "$build/connectref" -server "$build/tests/query-server" -profiles "$root/tests/unit/data/merge"

@@ -7,11 +7,9 @@
 #   BUILD=build scripts/delta-diff.sh
 set -u
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/go-tool.sh"
+export GOPROXY=off GOFLAGS=-mod=mod
 
 BUILD=$build GO=$go "$root/scripts/build-deltaref.sh" || exit 1
 (cd "$root/tests/tools/loadgen" && "$go" build -o "$build/loadgen" .) || exit 1

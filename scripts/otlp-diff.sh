@@ -7,8 +7,8 @@
 #   BUILD=build scripts/otlp-diff.sh [PROFILE...]
 set -u
 
-# shellcheck source=scripts/module-tool.sh
-. "$(dirname "$0")/module-tool.sh"
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/go-tool.sh"
 
 module_tool otlpref "the published messages"
 "$build/otlpref" -tool "$build/tests/otlp-tool" -random "${OTLP_PROFILES:-300}" "$root"/tests/unit/data/merge/*.pb "$@"

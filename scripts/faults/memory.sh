@@ -3,13 +3,11 @@
 # control group of MEMORY_LIMIT (256) MiB without swap. Needs root, for the group.
 set -eu
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
-(cd "$root/tests/e2e" && "$go" build -o "$build/memory-bench" ./cmd/memory)
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/../go-tool.sh"
+e2e_tool memory memory-bench
 mkdir -p "$build/memory-run"
+# shellcheck disable=SC3045  # the shells of Debian know both
 ulimit -n "$(ulimit -H -n)"
 exec "$build/memory-bench" -program "${PROGRAM:-$build/profpull}" -dir "$build/memory-run" \
   -limit "${MEMORY_LIMIT:-256}" -time "${BENCH_SECONDS:-60}s" "$@"

@@ -4,12 +4,9 @@
 #   BUILD=build scripts/faults/outage.sh [ARGUMENTS OF tests/e2e/cmd/outage]
 set -eu
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/../go-tool.sh"
 
-(cd "$root/tests/e2e" && "$go" build -o "$build/outage" ./cmd/outage)
+e2e_tool outage
 mkdir -p "$build/outage-run"
 exec "$build/outage" -program "$build/profpull" -dir "$build/outage-run" "$@"

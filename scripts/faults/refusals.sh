@@ -4,12 +4,9 @@
 #   BUILD=build scripts/faults/refusals.sh [ARGUMENTS OF tests/e2e/cmd/refusals]
 set -eu
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
-(cd "$root/tests/e2e" && "$go" build -o "$build/refusals" ./cmd/refusals)
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/../go-tool.sh"
+e2e_tool refusals
 
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT

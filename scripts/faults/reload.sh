@@ -5,12 +5,9 @@
 #   BUILD=build scripts/faults/reload.sh [ARGUMENTS OF tests/e2e/cmd/reload]
 set -eu
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${BUILD:-$root/build}
-case $build in /*) ;; *) build=$PWD/$build ;; esac
-go=${GO:-go}
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
-(cd "$root/tests/e2e" && "$go" build -o "$build/reload-bench" ./cmd/reload)
+# shellcheck source=scripts/go-tool.sh
+. "$(dirname "$0")/../go-tool.sh"
+e2e_tool reload reload-bench
 
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT

@@ -1,0 +1,31 @@
+# shellcheck shell=sh
+# Builds the Go programs of tests/ for the scripts that run them. Sourced by those; sets root, build and
+# go. BUILD (build) and GO (go) say where the programs are and what builds them.
+
+root=$(cd "$(dirname "$0")" && while [ ! -e VERSION ]; do cd ..; done && pwd)
+build=${BUILD:-$root/build}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+go=${GO:-go}
+export GOTOOLCHAIN=local CGO_ENABLED=0
+
+# e2e_tool DIRECTORY [NAME]: $build/NAME of tests/e2e/cmd/DIRECTORY, without the network.
+e2e_tool() {
+  if ! command -v "$go" >/dev/null 2>&1; then
+    echo "$0: needs go (1.19 or later): scripts/deps.sh test" >&2
+    exit 1
+  fi
+  (cd "$root/tests/e2e" && GOPROXY=off GOFLAGS=-mod=mod "$go" build -o "$build/${2:-$1}" "./cmd/$1") || exit 1
+}
+
+# module_tool NAME WHAT: $build/NAME of tests/NAME, which needs modules of others. Ends the script, as
+# passed, if WHAT cannot be had here: without a new Go or its module proxy.
+module_tool() {
+  if ! (cd "$root/tests/$1" && GOFLAGS=-mod=readonly "$go" build -o "$build/$1" .) >"$build/$1.log" 2>&1; then
+    if grep -qE 'dial tcp|no such host|proxyconnect|i/o timeout|requires go >=|go.mod requires|invalid go version|disabled by GOPROXY' "$build/$1.log"; then
+      echo "$(basename "$0" .sh): skipped: $2 cannot be had here ($(tail -n 1 "$build/$1.log"))"
+      exit 0
+    fi
+    cat "$build/$1.log"
+    exit 1
+  fi
+}
