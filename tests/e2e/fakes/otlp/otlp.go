@@ -35,6 +35,7 @@ type Profile struct {
 // Server is a running fake.
 type Server struct {
 	*loop.Server
+	loop.Record[Profile]
 	Faults loop.Faults
 	// Refuse says why a profile costs the whole request; "" takes it.
 	Refuse func(p Profile) string
@@ -42,8 +43,6 @@ type Server struct {
 	LeaveOut func(p Profile) bool
 
 	mu       sync.Mutex
-	profiles []Profile
-	refused  []string
 	requests int
 }
 
@@ -53,20 +52,6 @@ func Start() (*Server, error) {
 	var err error
 	s.Server, err = loop.Start("", http.HandlerFunc(s.serve), nil)
 	return s, err
-}
-
-// Profiles returns what has been taken, in order of arrival.
-func (s *Server) Profiles() []Profile {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Profile(nil), s.profiles...)
-}
-
-// Refused lists the requests that were not taken, in the words of the answer.
-func (s *Server) Refused() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.refused...)
 }
 
 // Requests counts those that were taken.
@@ -79,9 +64,7 @@ func (s *Server) Requests() int {
 // fail answers with a google.rpc.Status.
 func (s *Server) fail(w http.ResponseWriter, status int, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	s.mu.Lock()
-	s.refused = append(s.refused, fmt.Sprintf("%d %s", status, text))
-	s.mu.Unlock()
+	s.Note("%d %s", status, text)
 	w.Header().Set("Content-Type", "application/x-protobuf")
 	w.WriteHeader(status)
 	_, _ = w.Write(pprof.AppendBytes(pprof.AppendInt(nil, 1, 3), 2, []byte(text)))
@@ -122,7 +105,7 @@ func (s *Server) take(w http.ResponseWriter, all []Profile) {
 		if s.LeaveOut != nil && s.LeaveOut(p) {
 			left += len(p.Times)
 		} else {
-			s.profiles = append(s.profiles, p)
+			s.Take(p)
 		}
 	}
 	var answer []byte

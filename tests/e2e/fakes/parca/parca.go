@@ -53,6 +53,7 @@ type Answer struct {
 // Server is a running fake.
 type Server struct {
 	*loop.Server
+	loop.Record[Profile]
 	Faults loop.Faults
 	// Authority is the PEM text of the authority of a server with TLS.
 	Authority string
@@ -63,11 +64,9 @@ type Server struct {
 	// Refuse says what to answer to a profile; nil takes it.
 	Refuse func(p Profile) *Answer
 
-	mu       sync.Mutex
-	profiles []Profile
-	refused  []string
-	crashes  int
-	asked    []time.Time
+	mu      sync.Mutex
+	crashes int
+	asked   []time.Time
 }
 
 // Start runs a server on an address of its own, over HTTP/2 with or without TLS.
@@ -76,23 +75,6 @@ func Start(withTLS bool) (*Server, error) {
 	var err error
 	s.Server, s.Authority, err = loop.StartHTTP2(http.HandlerFunc(s.serve), withTLS)
 	return s, err
-}
-
-// Profiles returns what has been taken, in order of arrival.
-func (s *Server) Profiles() []Profile {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Profile(nil), s.profiles...)
-}
-
-// Count is the number of those.
-func (s *Server) Count() int { return len(s.Profiles()) }
-
-// Refused lists what the server has said to requests that it did not take by itself.
-func (s *Server) Refused() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.refused...)
 }
 
 // Crashes counts requests that would have ended the real process.
@@ -121,22 +103,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.ProtoMajor != 2 || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/grpc" {
-		s.note("415")
+		s.Note("415")
 		w.WriteHeader(http.StatusUnsupportedMediaType)
 		return
 	}
 	a := s.answer(r)
 	if a.Code != ok {
-		s.note(fmt.Sprintf("%d %s", a.Code, a.Message))
+		s.Note("%d %s", a.Code, a.Message)
 	}
 	// The real server refuses a message for its size in trailers.
 	finish(w, a, odd && a.Code != resourceExhausted)
-}
-
-func (s *Server) note(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused = append(s.refused, text)
 }
 
 // finish sends an answer. Errors come in the head if nothing else does, or as trailers after it:
@@ -195,10 +171,8 @@ func (s *Server) answer(r *http.Request) Answer {
 			}
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, p := range all {
-		s.profiles = append(s.profiles, p.Profile)
+		s.Take(p.Profile)
 	}
 	return Answer{}
 }

@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"sort"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"profpull.test/e2e/fakes/loop"
@@ -55,14 +55,13 @@ func (p *Profile) Get(key string) string {
 // Server is a running fake.
 type Server struct {
 	*loop.Server
+	loop.Record[Profile]
 	Faults loop.Faults
 	// Of2019 is the collector as it was then: it demands instance_id, answers {"code":200} without an
 	// id, and sends what it finds as a profile instead of a list.
 	Of2019 bool
 
-	mu       sync.Mutex
-	profiles []Profile
-	refused  []string
+	stored int64 // atomic
 }
 
 // Start runs a server on an address of its own.
@@ -71,20 +70,6 @@ func Start() (*Server, error) {
 	var err error
 	s.Server, err = loop.Start("", http.HandlerFunc(s.serve), nil)
 	return s, err
-}
-
-// Profiles returns what has been stored, in order of arrival.
-func (s *Server) Profiles() []Profile {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Profile(nil), s.profiles...)
-}
-
-// Refused lists what was not stored, in the words of the answer.
-func (s *Server) Refused() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.refused...)
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -104,17 +89,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.list(w, r)
 	case r.URL.Path == path:
 		// The real one says 200 to other methods and does nothing.
-		s.note("200 nothing done: %s", r.Method)
+		s.Note("200 nothing done: %s", r.Method)
 	default:
-		s.note("404 %s", r.URL.Path)
+		s.Note("404 %s", r.URL.Path)
 		http.NotFound(w, r)
 	}
-}
-
-func (s *Server) note(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused = append(s.refused, fmt.Sprintf(format, args...))
 }
 
 // reply sets the type too late, as the real one does: the wire shows text/plain.
@@ -127,7 +106,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 
 func (s *Server) fail(w http.ResponseWriter, status int, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	s.note("%d %s", status, text)
+	s.Note("%d %s", status, text)
 	reply(w, status, map[string]any{"code": status, "error": text})
 }
 
@@ -178,10 +157,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) store(w http.ResponseWriter, p Profile) {
-	s.mu.Lock()
-	p.ID = fmt.Sprintf("bpc%017d", len(s.profiles))
-	s.profiles = append(s.profiles, p)
-	s.mu.Unlock()
+	p.ID = fmt.Sprintf("bpc%017d", atomic.AddInt64(&s.stored, 1)-1)
+	s.Take(p)
 	if s.Of2019 {
 		reply(w, 200, map[string]any{"code": 200})
 		return

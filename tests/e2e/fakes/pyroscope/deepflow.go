@@ -17,7 +17,7 @@ import (
 // well, decodes `name` only and understands multipart pprof alone.
 func (s *Server) deepflow(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.URL.Path != "/api/v1/profile/ingest" {
-		s.noteRefused("404 %s %s", r.Method, r.URL.Path)
+		s.Note("404 %s %s", r.Method, r.URL.Path)
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte("Not Found"))
 		return
@@ -29,12 +29,12 @@ func (s *Server) deepflow(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		if body, err = gunzip(body); err != nil {
-			s.noteRefused("connection closed: body is not gzip")
+			s.Note("connection closed: body is not gzip")
 			panic(http.ErrAbortHandler)
 		}
 	}
 	if reason := s.deepflowStore(r, body); reason != "" {
-		s.noteRefused("200 lost: %s", reason)
+		s.Note("200 lost: %s", reason)
 	}
 	w.WriteHeader(http.StatusOK)
 }

@@ -29,7 +29,7 @@ type form struct {
 
 func (s *Server) ingest(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
-		s.noteRefused("405 %s /ingest", r.Method)
+		s.Note("405 %s /ingest", r.Method)
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
@@ -39,7 +39,7 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request) {
 	}
 	status, code, err := s.ingestRequest(r)
 	if err != nil {
-		s.noteRefused("%d %s", status, err)
+		s.Note("%d %s", status, err)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		writeJSONError(w, status, code, err.Error(), "\n")
 		return
@@ -89,7 +89,7 @@ func (s *Server) ingestRequest(r *http.Request) (status int, code string, err er
 	}
 	if len(f.profile) == 0 {
 		// The real server says 200 and stores nothing; remember it so that a test can see it.
-		s.noteRefused("200 nothing stored: no profile (parts without filename: %q)", f.unnamed)
+		s.Note("200 nothing stored: no profile (parts without filename: %q)", f.unnamed)
 		return 200, "", nil
 	}
 	rec := Received{At: time.Now(), API: "ingest", Tenant: tenant, Query: query, Header: r.Header, Raw: f.profile, Config: f.config}
@@ -97,7 +97,7 @@ func (s *Server) ingestRequest(r *http.Request) (status int, code string, err er
 		return 422, "unknown", err
 	}
 	if !rec.Profile.NonZero {
-		s.noteRefused("200 nothing stored: only zero samples")
+		s.Note("200 nothing stored: only zero samples")
 		return 200, "", nil
 	}
 	s.accept(rec)

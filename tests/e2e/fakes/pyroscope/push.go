@@ -43,7 +43,7 @@ type rawSample struct {
 
 func (s *Server) push(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
-		s.noteRefused("405 %s Push", r.Method)
+		s.Note("405 %s Push", r.Method)
 		w.Header().Set("Allow", "POST")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
@@ -51,7 +51,7 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) {
 	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	isJSON := mediaType == "application/json"
 	if err != nil || mediaType != "application/proto" && !isJSON {
-		s.noteRefused("415 Content-Type %q", r.Header.Get("Content-Type"))
+		s.Note("415 Content-Type %q", r.Header.Get("Content-Type"))
 		w.Header().Set("Accept-Post", "application/grpc, application/grpc+proto, application/json, application/proto")
 		w.WriteHeader(http.StatusUnsupportedMediaType)
 		return
@@ -59,7 +59,7 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Cheap {
 		s.count(r.Body)
 	} else if cerr := s.pushBody(r, isJSON); cerr != nil {
-		s.noteRefused("%s", cerr.Error())
+		s.Note("%s", cerr.Error())
 		writeJSONError(w, connectStatus[cerr.code], cerr.code, cerr.message, "")
 		return
 	}

@@ -65,7 +65,7 @@ func (s *Server) selectMergeStacktraces(w http.ResponseWriter, r *http.Request) 
 	}
 	names, err := s.runQuery(r.Body, tenant)
 	if err != nil {
-		s.noteRefused("querier: %v", err)
+		s.Note("querier: %v", err)
 		writeJSONError(w, 400, "invalid_argument", err.Error(), "")
 		return
 	}

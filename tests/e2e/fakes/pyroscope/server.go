@@ -93,15 +93,14 @@ type Stats struct {
 // Server is a running fake.
 type Server struct {
 	*loop.Server
+	loop.Record[Received]
 	Faults loop.Faults
 	opts   Options
 
-	mu       sync.Mutex
-	profiles []Received
-	refused  []string
-	asked    []time.Time
-	stats    Stats
-	queries  int
+	mu      sync.Mutex
+	asked   []time.Time
+	stats   Stats
+	queries int
 }
 
 // Start runs a server.
@@ -116,27 +115,6 @@ func Start(opts Options) (*Server, error) {
 
 // URL is what goes into the configuration.
 func (s *Server) URL() string { return s.Server.URL() + s.opts.BasePath }
-
-// Profiles returns what has been accepted so far, in order of arrival.
-func (s *Server) Profiles() []Received {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Received(nil), s.profiles...)
-}
-
-// Count is the number of accepted profiles.
-func (s *Server) Count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.profiles)
-}
-
-// Refused lists why requests were not accepted, in the words of the answer.
-func (s *Server) Refused() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.refused...)
-}
 
 // Asked lists when each request came, whatever became of it (not in Cheap mode).
 func (s *Server) Asked() []time.Time {
@@ -171,13 +149,7 @@ func (s *Server) accept(r Received) {
 		s.opts.Take(r)
 		return
 	}
-	s.profiles = append(s.profiles, r)
-}
-
-func (s *Server) noteRefused(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused = append(s.refused, fmt.Sprintf(format, args...))
+	s.Take(r)
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -230,7 +202,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.opts.Username != "" {
 		if user, pass, ok := r.BasicAuth(); !ok || user != s.opts.Username || pass != s.opts.Password {
-			s.noteRefused("401 basic auth")
+			s.Note("401 basic auth")
 			http.Error(w, "unauthorized", http.StatusUnauthorized)
 			return
 		}
@@ -245,12 +217,12 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 			s.selectMergeStacktraces(w, r)
 			return
 		}
-		s.noteRefused("404 %s", r.URL.Path)
+		s.Note("404 %s", r.URL.Path)
 		http.NotFound(w, r)
 	case "/querier.v1.QuerierService/GetProfileStats":
 		s.profileStats(w, r)
 	default:
-		s.noteRefused("404 %s", r.URL.Path)
+		s.Note("404 %s", r.URL.Path)
 		http.NotFound(w, r)
 	}
 }
