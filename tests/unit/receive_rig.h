@@ -11,6 +11,7 @@
 #include "base/loop.h"
 #include "relabel/relabel.h"
 #include "tests/unit/pprof_writer.h"
+#include "tests/unit/valid_config.h"
 #include "write/write.h"
 
 /* Of write/protocol.h, which has a struct request as the server has. */
@@ -44,15 +45,7 @@ static inline struct config *receive_rig_config(const char *receive, const char 
                    receive, write);
     struct config_options o = {.check_rule = receive_rig_check_rule,
                                .protocols = write_protocols()};
-    struct config_errors *errors = config_errors_new();
-    struct buf problems;
-    buf_init(&problems, 1 << 16);
-    struct config *config = config_parse("f", sv_from(text), &o, errors);
-    config_errors_format(errors, &problems);
-    CHECK_STR(problems.data, "", text);
-    buf_done(&problems);
-    config_errors_free(errors);
-    return config;
+    return valid_config("f", text, &o);
 }
 
 static inline void receive_rig_start(struct receive_rig *g, const char *receive, const char *write)

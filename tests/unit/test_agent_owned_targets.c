@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/sharing/owned_targets.h"
+#include "tests/unit/valid_config.h"
 
 struct world {
     struct intern *intern;
@@ -41,16 +42,14 @@ static bool hand_over(void *arg, size_t job, const char *source, struct target *
 static int setup(void **state)
 {
     struct world *w = calloc(1, sizeof(*w));
-    struct config_errors *errors = config_errors_new();
     w->intern = intern_new();
     w->builder = labels_builder_new(w->intern);
-    w->config = config_parse(
-        "f", SV("scrape_configs: [{job_name: a}, {job_name: b}]\nwrite: [{url: \"http://x\"}]\n"),
-        &(struct config_options){0}, errors);
+    w->config = valid_config(
+        "f", "scrape_configs: [{job_name: a}, {job_name: b}]\nwrite: [{url: \"http://x\"}]\n",
+        NULL);
     w->owned = owned_targets_new(
         &(struct owned_targets_options){.owns = owns, .hand_over = hand_over, .arg = w});
-    CHECK_INT(w->config != NULL && w->owned != NULL, true, "");
-    config_errors_free(errors);
+    assert_non_null(w->owned);
     *state = w;
     return 0;
 }

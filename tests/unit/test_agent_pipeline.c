@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/pipeline.h"
+#include "tests/unit/valid_config.h"
 
 #define SETS_MAX 1024
 
@@ -35,18 +36,12 @@ static void on_verdict(void *arg, const struct pipeline_verdict *v)
 /* A job with these further keys. */
 static void load(struct fixture *f, const char *job)
 {
-    struct config_errors *errors = config_errors_new();
     struct config_options options = {.write_url = "http://x:1"};
     struct buf text;
     struct err err = ERR_INIT;
     buf_init(&text, 64 * 1024);
     buf_printf(&text, "scrape_configs:\n- job_name: a\n%s", job);
-    f->config = config_parse("f", (struct sv){text.data, text.len}, &options, errors);
-    if (f->config == NULL) {
-        config_errors_format(errors, &text);
-        fail_msg("%s", text.data);
-    }
-    config_errors_free(errors);
+    f->config = valid_config("f", text.data, &options);
     buf_done(&text);
     const struct pipeline_options pipeline = {
         .config = f->config,

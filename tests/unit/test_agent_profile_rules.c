@@ -5,6 +5,7 @@
 
 #include "agent/profile_rules.h"
 #include "relabel/relabel.h"
+#include "tests/unit/valid_config.h"
 
 struct fixture {
     struct testing_log *log;
@@ -31,11 +32,7 @@ static void start(struct fixture *f, const char *rules)
                    "  profile_relabel_configs:\n%s",
                    rules);
     struct config_options o = {.check_rule = check_rule};
-    struct config_errors *errors = config_errors_new();
-    f->config = config_parse("f", sv_from(text), &o, errors);
-    CHECK_INT(config_errors_count(errors), 0, text);
-    assert_non_null(f->config);
-    config_errors_free(errors);
+    f->config = valid_config("f", text, &o);
     struct err err = ERR_INIT;
     f->rules = profile_rules_new(f->config->jobs, f->config->n_jobs, f->intern, testing_log(f->log),
                                  f->metrics, &err);

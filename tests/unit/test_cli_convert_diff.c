@@ -8,6 +8,7 @@
 #include "cli/convert_diff.h"
 #include "config/file.h"
 #include "tests/unit/protocols.h"
+#include "tests/unit/valid_config.h"
 
 #define JOB(rest)                                                                                  \
     "scrape_configs:\n- job_name: a\n  static_configs: [{targets: ['x:1']}]\n"                     \
@@ -16,13 +17,9 @@
 
 static struct config *load(const char *text)
 {
-    struct config_errors *errors = config_errors_new();
     const struct config_options options = {.check_rule = cmd_check_rule,
                                            .protocols = testing_protocols};
-    struct config *c = config_parse("f", sv_from(text), &options, errors);
-    assert_non_null(c);
-    config_errors_free(errors);
-    return c;
+    return valid_config("f", text, &options);
 }
 
 static int file_with(char *path, const char *text)

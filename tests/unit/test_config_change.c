@@ -3,21 +3,13 @@
 
 #include "config/change.h"
 #include "tests/unit/protocols.h"
+#include "tests/unit/valid_config.h"
 
 static const struct config_options options = {.protocols = testing_protocols};
 
 static struct config *parse(const char *text)
 {
-    struct config_errors *errors = config_errors_new();
-    struct config *c = config_parse("f", sv_from(text), &options, errors);
-    if (c == NULL) {
-        struct buf b;
-        buf_init(&b, 1 << 20);
-        config_errors_format(errors, &b);
-        fail_msg("%s\nin:\n%s", b.data, text);
-    }
-    config_errors_free(errors);
-    return c;
+    return valid_config("f", text, &options);
 }
 
 #define ENDPOINT(name) "- {name: " name ", url: \"http://" name ":4040\"}\n"

@@ -4,17 +4,12 @@
 #include "config/config.h"
 #include "config/content.h"
 #include "tests/unit/protocols.h"
+#include "tests/unit/valid_config.h"
 
 static struct config *parse(const char *text)
 {
-    struct config_errors *errors = config_errors_new();
     struct config_options options = {.protocols = testing_protocols};
-    struct config *c = config_parse("f", sv_from(text), &options, errors);
-    if (c == NULL) {
-        fail_msg("%s", config_errors_at(errors, 0)->message);
-    }
-    config_errors_free(errors);
-    return c;
+    return valid_config("f", text, &options);
 }
 
 static void names_are_taken_apart(void **state)

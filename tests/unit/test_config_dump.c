@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "tests/unit/protocols.h"
+#include "tests/unit/valid_config.h"
 
 static const char *env(void *arg, const char *name)
 {
@@ -16,17 +17,11 @@ static const char *env(void *arg, const char *name)
 static char *dump(const char *text)
 {
     struct config_options o = {.env = env, .protocols = testing_protocols};
-    struct config_errors *errors = config_errors_new();
-    struct config *c = config_parse("f", sv_from(text), &o, errors);
+    struct config *c = valid_config("f", text, &o);
     struct buf b;
     buf_init(&b, 1 << 20);
-    if (c == NULL) {
-        config_errors_format(errors, &b);
-        fail_msg("%s\nin:\n%s", b.data, text);
-    }
     assert_true(config_dump(c, &b));
     config_unref(c);
-    config_errors_free(errors);
     return buf_take(&b, NULL);
 }
 

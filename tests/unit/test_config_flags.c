@@ -3,17 +3,13 @@
 
 #include "config/config.h"
 #include "tests/unit/protocols.h"
+#include "tests/unit/valid_config.h"
 
 static const struct config_options options = {.protocols = testing_protocols};
 
 static struct config *parse(const char *text)
 {
-    struct config_errors *errors = config_errors_new();
-    assert_non_null(errors);
-    struct config *c = config_parse("f", sv_from(text), &options, errors);
-    assert_non_null(c);
-    config_errors_free(errors);
-    return c;
+    return valid_config("f", text, &options);
 }
 
 static void dump_endpoint(const struct config *c, struct buf *out)

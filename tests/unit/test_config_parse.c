@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "tests/unit/protocols.h"
+#include "tests/unit/valid_config.h"
 
 static const char *env(void *arg, const char *name)
 {
@@ -27,19 +28,9 @@ static const char *env(void *arg, const char *name)
 
 static struct config *parse_as(const char *name, const char *text, struct config_options o)
 {
-    struct config_errors *errors = config_errors_new();
     o.env = env;
     o.protocols = testing_protocols;
-    struct config *c = config_parse(name, sv_from(text), &o, errors);
-    if (c == NULL) {
-        struct buf b;
-        buf_init(&b, 1 << 16);
-        config_errors_format(errors, &b);
-        fail_msg("%s\nin:\n%s", b.data, text);
-    }
-    CHECK_INT(config_errors_count(errors), 0, text);
-    config_errors_free(errors);
-    return c;
+    return valid_config(name, text, &o);
 }
 
 static struct config *parse(const char *text)

@@ -3,6 +3,7 @@
 
 #include "config/memory.h"
 #include "tests/unit/protocols.h"
+#include "tests/unit/valid_config.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -70,11 +71,7 @@ static struct config *parse(const char *global, uint64_t available)
         "write: [{name: a, url: http://x}, {name: b, url: http://y, queue: {max_bytes: 3MiB}}]\n",
         global);
     struct config_options o = {.protocols = testing_protocols, .memory_available = available};
-    struct config_errors *errors = config_errors_new();
-    struct config *c = config_parse("f", sv_from(text), &o, errors);
-    CHECK_INT(config_errors_count(errors), 0, text);
-    config_errors_free(errors);
-    return c;
+    return valid_config("f", text, &o);
 }
 
 /* Four fifths of what the kernel leaves us, unless the file says otherwise. */

@@ -7,6 +7,7 @@
 #include "agent/dropped.h"
 #include "server/pages/html.h"
 #include "server/rule_trace.h"
+#include "tests/unit/valid_config.h"
 
 struct fixture {
     struct intern *intern;
@@ -26,11 +27,8 @@ static int setup(void **state)
                                "- job_name: b\n";
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
-    struct config_errors *errors = config_errors_new();
     struct config_options options = {.write_url = "http://x:1"};
-    f->config = config_parse("f", sv_from(yaml), &options, errors);
-    assert_non_null(f->config);
-    config_errors_free(errors);
+    f->config = valid_config("f", yaml, &options);
     f->intern = intern_new();
     f->metrics = metrics_new();
     f->b = labels_builder_new(f->intern);

@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "server/server.h"
 #include "tests/unit/testing.h"
+#include "tests/unit/valid_config.h"
 
 #define REPLY_MAX (8 * 1024 * 1024)
 
@@ -228,12 +229,7 @@ static const char config_text[] = "scrape_configs:\n"
 
 static struct config *parse_config(void)
 {
-    struct config_errors *errors = config_errors_new();
-    struct config *config =
-        config_parse("test.yaml", sv_from(config_text), &(struct config_options){0}, errors);
-    assert_non_null(config);
-    config_errors_free(errors);
-    return config;
+    return valid_config("test.yaml", config_text, NULL);
 }
 
 /* n targets of one job that are not due soon. */

@@ -6,6 +6,7 @@
 #include "discovery/sources.h"
 #include "tests/unit/exchange_rig.h"
 #include "tests/unit/protocols.h"
+#include "tests/unit/valid_config.h"
 #include "write/conditions.h"
 #include "write/write.h"
 
@@ -60,11 +61,8 @@ static void the_process(void **state)
                                "write:\n- {name: main, url: 'http://x:1'}\n"
                                "- {name: other, url: 'http://y:1'}\n";
     (void)state;
-    struct config_errors *errors = config_errors_new();
-    struct config *config = config_parse(
-        "p.yaml", sv_from(yaml), &(struct config_options){.protocols = testing_protocols}, errors);
-    assert_non_null(config);
-    config_errors_free(errors);
+    struct config *config =
+        valid_config("p.yaml", yaml, &(struct config_options){.protocols = testing_protocols});
     struct sources *sources = sources_new(NULL);
     struct conditions *conditions = conditions_new();
     sources_set(sources, "a", "http/0", SOURCE_FAILS, "HTTP 500");

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "config/change.h"
+#include "tests/unit/valid_config.h"
 #include "write/protocols/table.h"
 #include "write/write.h"
 
@@ -63,16 +64,7 @@ struct rig {
 static struct config *parse(const char *text)
 {
     const struct config_options options = {.protocols = write_protocols()};
-    struct config_errors *errors = config_errors_new();
-    struct config *c = config_parse("f", sv_from(text), &options, errors);
-    if (c == NULL) {
-        struct buf b;
-        buf_init(&b, 1 << 20);
-        config_errors_format(errors, &b);
-        fail_msg("%s\nin:\n%s", b.data, text);
-    }
-    config_errors_free(errors);
-    return c;
+    return valid_config("f", text, &options);
 }
 
 /* The list under `write`; $A and $B are the addresses of the servers, $D is the directory. */

@@ -14,6 +14,7 @@
 #include "http/url.h"
 #include "tests/unit/protobuf_reader.h"
 #include "tests/unit/requests.h"
+#include "tests/unit/valid_config.h"
 #include "write/answer.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/push.h"
@@ -157,14 +158,8 @@ static void test_push_labels(void **state)
 /* A configuration that says nothing but what it must. */
 static struct config *defaults(void)
 {
-    struct config_errors *errors = config_errors_new();
-    struct config_options options = {.env = NULL};
-    struct config *c = config_parse(
-        "f.yaml", SV("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n"), &options,
-        errors);
-    assert_non_null(c);
-    config_errors_free(errors);
-    return c;
+    return valid_config("f.yaml", "scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n",
+                        NULL);
 }
 
 /* A server that gives up reading after 30 s never gets so far. A request starts with its
