@@ -59,6 +59,8 @@ type Server struct {
 	Authority string
 	// Token is what clients have to show; empty: nothing.
 	Token string
+	// Early is what to answer, in trailers, before a request has come; its stream is reset then.
+	Early *Answer
 	// MessageMax is the limit of a message; 0: 64 MiB.
 	MessageMax int
 	// Refuse says what to answer to a profile; nil takes it.
@@ -96,6 +98,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.asked = append(s.asked, time.Now())
 	odd := len(s.asked)%2 == 1
 	s.mu.Unlock()
+	if s.Early != nil {
+		finish(w, *s.Early, false)
+		return
+	}
 	// Where an answer ends a call before it was sent, libcurl may lose the head: proxies read first.
 	first, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(first), r.Body))

@@ -95,6 +95,9 @@ func parseProfile(b []byte) (p parsed, err error) {
 	last := map[int]uint64{}
 	err = pprof.Each(plain, func(f pprof.Field) error {
 		p.hasPeriodType = p.hasPeriodType || f.Number == 11
+		if f.Number == 2 {
+			return checkLabels(f.Bytes)
+		}
 		if f.Number < 3 || f.Number > 5 {
 			return nil
 		}
@@ -118,4 +121,22 @@ func parseProfile(b []byte) (p parsed, err error) {
 	}
 	p.Profile.Profile, err = pprof.Parse(plain)
 	return p, err
+}
+
+// checkLabels looks at the labels of a sample: each needs a key.
+func checkLabels(sample []byte) error {
+	return pprof.Each(sample, func(f pprof.Field) error {
+		if f.Number != 3 {
+			return nil
+		}
+		hasKey := false
+		err := pprof.Each(f.Bytes, func(f pprof.Field) error {
+			hasKey = hasKey || (f.Number == 1 && f.Value != 0)
+			return nil
+		})
+		if err == nil && !hasKey {
+			err = fmt.Errorf("invalid profile: a label of a sample has no key")
+		}
+		return err
+	})
 }

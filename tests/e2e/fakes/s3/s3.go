@@ -27,6 +27,14 @@ const (
 	maxBody     = 64 << 20
 )
 
+// What a server starts with.
+const (
+	Bucket = "profiles"
+	Region = "eu-test-1"
+	KeyID  = "AKIDEXAMPLE"
+	Secret = "hunter2/secret+key"
+)
+
 // Object is one that was stored.
 type Object struct {
 	Body     []byte
@@ -55,7 +63,7 @@ type Server struct {
 
 // Start runs a server on an address of its own.
 func Start() (*Server, error) {
-	s := &Server{Bucket: "profiles", Region: "eu-test-1", KeyID: "AKIDEXAMPLE", Secret: "hunter2/secret+key",
+	s := &Server{Bucket: Bucket, Region: Region, KeyID: KeyID, Secret: Secret,
 		objects: map[string]*Object{}}
 	var err error
 	s.Server, err = loop.Start("", http.HandlerFunc(s.serve), nil)
