@@ -222,6 +222,8 @@ static void test_answers(void **state)
         {403, "plain", ANSWER_RETRY, ANSWER_OF_TENANT, "HTTP 403: plain", NULL},
         {404, XML("NoSuchBucket", "m", ""), ANSWER_RETRY, ANSWER_OF_ENDPOINT, "NoSuchBucket",
          "no such bucket"},
+        {404, XML("XAdminUserNotFound", "m", ""), ANSWER_RETRY, ANSWER_OF_ENDPOINT, "m",
+         "s3.access_key_id"},
         {404, "not here", ANSWER_RETRY, ANSWER_OF_TENANT, "HTTP 404: not here", NULL},
         {405, XML("MethodNotAllowed", "m", ""), ANSWER_REJECTED, ANSWER_OF_PROFILE, "m", NULL},
         {409, XML("OperationAborted", "m", ""), ANSWER_RETRY, ANSWER_OF_PROFILE, "m", NULL},

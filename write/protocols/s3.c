@@ -156,6 +156,8 @@ static enum request_status s3_build(struct request *r, const struct request_inpu
 #define ADVICE_REGION                                                                              \
     "the bucket is in another region: set s3.region to the one that the server names (or "         \
     "s3.endpoint to a server of that region)"
+#define ADVICE_KEY                                                                                 \
+    "the server does not know this access key: check s3.access_key_id and s3.endpoint"
 #define ADVICE_TOKEN                                                                               \
     "the session token is over or belongs to another key: renew access_key_id, "                   \
     "secret_access_key and session_token together"
@@ -170,9 +172,8 @@ static const struct {
     {"SignatureDoesNotMatch",
      "s3.secret_access_key is not that of s3.access_key_id, or a proxy changes the request",
      ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"InvalidAccessKeyId",
-     "the server does not know this access key: check s3.access_key_id and s3.endpoint",
-     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"InvalidAccessKeyId", ADVICE_KEY, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
+    {"XAdminUserNotFound", ADVICE_KEY, ANSWER_RETRY, ANSWER_OF_ENDPOINT}, /* of Versity, with 404 */
     {"RequestTimeTooSkewed",
      "the clocks of this machine and of the server differ by more than 15 minutes: set this one",
      ANSWER_RETRY, ANSWER_OF_ENDPOINT},
