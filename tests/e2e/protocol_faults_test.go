@@ -3,8 +3,13 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
+	"sort"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,54 +18,198 @@ import (
 	"profpull.test/e2e/fakes/target"
 )
 
+// sinkProtocol is one whose destination answers over a network, and so can fail in all the ways that are
+// tested here. A row is what a new protocol needs for these tests.
+type sinkProtocol struct {
+	protocol string
+	// What its endpoints have besides the URL, and what they have for large profiles.
+	more, large string
+	together    bool // several profiles go in a request
+	start       func(t *testing.T) *destination
+	// What a server of HTTP/1.1 says, after its first line, to a profile that it takes.
+	taken string
+}
+
+var sinks = []sinkProtocol{
+	{protocol: "push", start: startPyroscopeSink, taken: "Content-Type: application/proto\r\nContent-Length: 0\r\n\r\n"},
+	{protocol: "ingest", start: startPyroscopeSink, taken: "Content-Length: 0\r\n\r\n"},
+	{protocol: "profefe", taken: "Content-Type: text/plain; charset=utf-8\r\nContent-Length: 35\r\n\r\n{\"code\":200,\"body\":{\"id\":\"bpc000\"}}",
+		start: func(t *testing.T) *destination {
+			s := startProfefe(t)
+			return &destination{s.URL(), &s.Faults, func() int { return len(s.Profiles()) }, s}
+		}},
+	{protocol: "otlp", together: true, taken: "Content-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n",
+		large: ", otlp: {compression: none, max_request_size: 64KiB}", // each alone
+		start: func(t *testing.T) *destination {
+			s := startOtlp(t)
+			return &destination{s.URL(), &s.Faults, func() int { return len(s.Profiles()) }, s}
+		}},
+	{protocol: "s3", taken: "Content-Length: 0\r\n\r\n",
+		start: func(t *testing.T) *destination {
+			s := startS3(t)
+			return &destination{s.URL(), &s.Faults, func() int { return len(s.Objects()) }, s}
+		}},
+	{protocol: "parca", more: ", tls_config: {insecure_skip_verify: true}",
+		start: func(t *testing.T) *destination {
+			s := startParca(t, true)
+			return &destination{s.URL(), &s.Faults, s.Count, s}
+		}},
+}
+
+// localProtocols have no server that could answer late, wrongly or not at all. What a disk can do is in
+// the tests of the spool, of the store and of TestHangingDisk.
+var localProtocols = []string{"file", "store"}
+
+func startPyroscopeSink(t *testing.T) *destination {
+	s := newPyroscope(t, pyroscope.Options{})
+	return &destination{s.URL(), &s.Faults, s.Count, s}
+}
+
+// keys are those of an endpoint with this URL.
+func (s *sinkProtocol) keys(url string) string {
+	if s.protocol == "s3" {
+		return fmt.Sprintf("url: s3://profiles, s3: {%s}", s3Keys(url))
+	}
+	return fmt.Sprintf("protocol: %s, url: %q%s", s.protocol, url, s.more)
+}
+
 // destination is a strict server of a protocol. What a destination has to stand is the same for all of them.
 type destination struct {
-	protocol string
-	keys     string // of an endpoint: protocol, URL, and what the protocol needs
-	together bool   // several profiles go in a request
-	faults   *loop.Faults
-	count    func() int // profiles that were taken
-	server   interface {
+	url    string
+	faults *loop.Faults
+	count  func() int // profiles that were taken
+	server interface {
 		DownBetweenRequests()
 		Up() error
 	}
 }
 
-func sinkProtocols() []string { return []string{"push", "ingest", "profefe", "otlp", "s3", "parca"} }
-
-func startSink(t *testing.T, protocol string) *destination {
-	t.Helper()
-	url := func(u string) string { return fmt.Sprintf("protocol: %s, url: %q", protocol, u) }
-	switch protocol {
-	case "push", "ingest":
-		s := newPyroscope(t, pyroscope.Options{})
-		return &destination{protocol, url(s.URL()), false, &s.Faults, s.Count, s}
-	case "profefe":
-		s := startProfefe(t)
-		return &destination{protocol, url(s.URL()), false, &s.Faults, func() int { return len(s.Profiles()) }, s}
-	case "otlp":
-		s := startOtlp(t)
-		return &destination{protocol, url(s.URL()), true, &s.Faults, func() int { return len(s.Profiles()) }, s}
-	case "s3":
-		s := startS3(t)
-		return &destination{protocol, fmt.Sprintf("url: %q, s3: {%s}", "s3://"+s.Bucket, s3Keys(s)), false, &s.Faults, func() int { return len(s.Objects()) }, s}
-	case "parca":
-		s := startParca(t, true)
-		return &destination{protocol, url(s.URL()) + ", tls_config: {insecure_skip_verify: true}", false, &s.Faults, s.Count, s}
+// Every protocol that the program knows is in one of the tables above, and so in each test of faults.
+func TestFaultsOfEveryProtocol(t *testing.T) {
+	t.Parallel()
+	tested := append([]string{"auto"}, localProtocols...)
+	for _, s := range sinks {
+		tested = append(tested, s.protocol)
 	}
-	t.Fatalf("no sink for %s", protocol)
-	return nil
+	r := call(t, "", "check", "--config", writeConfig(t, "write: [{url: 'http://a', protocol: none-of-these}]\n"))
+	_, list, _ := strings.Cut(r.stderr+r.stdout, "write[0].protocol: expected ")
+	list, _, _ = strings.Cut(list, ", got ")
+	var known []string
+	for _, quoted := range regexp.MustCompile(`"([a-z0-9]+)"`).FindAllStringSubmatch(list, -1) {
+		known = append(known, quoted[1])
+	}
+	sort.Strings(tested)
+	sort.Strings(known)
+	if !reflect.DeepEqual(tested, known) {
+		t.Errorf("the program knows %v, the tests %v", known, tested)
+	}
 }
 
-// toSinks is a configuration with one target and these endpoints, each with keys of its own.
+// The tests that docs/testing.md names exist.
+func TestTestsOfTheDocumentExist(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/testing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, pattern := range []string{"*_test.go", "fakes/*/*_test.go"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(b)
+		}
+	}
+	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1) {
+		if !strings.Contains(source.String(), "func "+name+"(") {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	for _, name := range regexp.MustCompile(`\btest_\w+[*]?`).FindAllString(string(text), -1) {
+		if files, _ := filepath.Glob("../unit/" + name + ".c"); len(files) == 0 {
+			t.Errorf("%s is not there", name)
+		}
+	}
+}
+
+// toSinks is a configuration with one target and these endpoints, each with keys of its own. Another
+// job may follow.
 func toSinks(tg *target.Target, interval, endpoints string) string {
 	return `
 global: {scrape_interval: ` + interval + `}
+write:
+` + endpoints + `
 scrape_configs:
   - job_name: sinks
     profiles: ` + oneSnapshot + `
     static_configs:
-` + staticTargets("sinks", tg) + "write:\n" + endpoints
+` + staticTargets("sinks", tg)
+}
+
+// Targets that hang, drip, break off, refuse or answer with something else give nothing to any
+// destination; what a good one beside them sends arrives at each, once.
+func TestBadTargetsReachNoDestination(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	good := newTarget(t, target.Options{})
+	var targets []*target.Target
+	for _, fault := range []target.Fault{target.Hang, target.Drip, target.CutBody, target.CPUInUse, target.HTML, target.BadGzip} {
+		bad := newTarget(t, target.Options{})
+		bad.SetFault("", fault)
+		targets = append(targets, bad)
+	}
+	servers, names := map[string]*destination{}, localProtocols
+	config := fmt.Sprintf("  - {name: file, url: \"file://%s\"}\n  - {name: store, url: \"store://%s\"}\n", t.TempDir(), t.TempDir())
+	for _, s := range sinks {
+		servers[s.protocol] = s.start(t)
+		names = append(names[:len(names):len(names)], s.protocol)
+		config += fmt.Sprintf("  - {name: %s, %s}\n", s.protocol, s.keys(servers[s.protocol].url))
+	}
+	p := run(t, toSinks(good, "500ms", config)+`
+  - job_name: bad
+    scrape_timeout: 1s
+    profiles: `+oneSnapshot+`
+    static_configs:
+`+staticTargets("bad", targets...))
+	p.wait("failures and profiles", func() string {
+		m := p.metrics()
+		for _, reason := range []string{"timeout", "cut", "cpu_in_use", "not_pprof_html", "bad_gzip"} {
+			if m.sum("profpull_scrape_failures_total", "reason", reason) == 0 {
+				return "no failure with reason " + reason
+			}
+		}
+		if l := m.ledger("push"); l.sent < 3 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	good.SetFault("", target.NotFound)
+	p.wait("the last profile", func() string {
+		for _, r := range good.Requests() {
+			if r.End.IsZero() {
+				return "a request is being answered"
+			}
+		}
+		for _, name := range names {
+			if l := p.metrics().ledger(name); int(l.accepted) != len(good.Sent()) {
+				return fmt.Sprintf("%s: %.0f of %d", name, l.accepted, len(good.Sent()))
+			}
+		}
+		return ""
+	})
+	p.stop()
+	for _, name := range names {
+		s := finalLedger(t, p, name)
+		if s["dropped"] != 0 || s["sent"] != len(good.Sent()) {
+			t.Errorf("%s: %v of %d", name, s, len(good.Sent()))
+		}
+		if d := servers[name]; d != nil && d.count() != len(good.Sent()) {
+			t.Errorf("%s: %d have arrived of %d", name, d.count(), len(good.Sent()))
+		}
+	}
 }
 
 // The time in Retry-After is honoured as seconds and as a date, up to a cap; nonsense is not.
@@ -77,7 +226,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 	var cases []*waiting
 	config := ""
-	for _, protocol := range sinkProtocols() {
+	for _, s := range sinks {
 		for _, c := range []waiting{
 			{"seconds", "30", 30, 30, nil},
 			{"text", "abc", 0, 0.2, nil},
@@ -87,15 +236,15 @@ func TestRetryAfter(t *testing.T) {
 			{"capped", "1000000000", 300, 300, nil},
 			{"power", "1e9", 0, 0.2, nil},
 		} {
-			if protocol != "push" && c.name != "seconds" && c.name != "text" {
+			if s.protocol != "push" && c.name != "seconds" && c.name != "text" {
 				continue
 			}
 			c := c
-			c.name += "_" + protocol
-			c.destination = startSink(t, protocol)
+			c.name += "_" + s.protocol
+			c.destination = s.start(t)
 			c.faults.Set(&loop.Fault{Status: 429, Header: http.Header{"Retry-After": {c.header}}, Times: 1})
 			cases = append(cases, &c)
-			config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", c.name, c.keys)
+			config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", c.name, s.keys(c.url))
 		}
 	}
 	p := run(t, toSinks(tg, "500ms", config))
@@ -153,25 +302,26 @@ func TestDoubtfulAnswers(t *testing.T) {
 		reason string  // of the drops; "" for none
 		most   float64 // requests for each profile
 		*destination
+		together bool
 	}
 	var cases []*doubt
 	config := ""
-	for _, protocol := range sinkProtocols() {
+	for _, s := range sinks {
 		for _, c := range []doubt{
-			{"once", loop.Fault{Status: 422, Times: 1}, "", 2, nil},
-			{"forever", loop.Fault{Status: 422}, "retries", 20, nil},
-			{"bad", loop.Fault{Status: 400}, "rejected", 1, nil},
-			{"large", loop.Fault{Status: 413}, "too_large", 1, nil},
+			{"once", loop.Fault{Status: 422, Times: 1}, "", 2, nil, s.together},
+			{"forever", loop.Fault{Status: 422}, "retries", 20, nil, s.together},
+			{"bad", loop.Fault{Status: 400}, "rejected", 1, nil, s.together},
+			{"large", loop.Fault{Status: 413}, "too_large", 1, nil, s.together},
 		} {
 			c := c
-			c.name += "_" + protocol
-			c.destination = startSink(t, protocol)
+			c.name += "_" + s.protocol
+			c.destination = s.start(t)
 			if c.together {
 				c.most *= 2 // the halves of a request that is refused
 			}
 			c.faults.Set(&c.fault)
 			cases = append(cases, &c)
-			config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 5ms, max_backoff: 10ms}}\n", c.name, c.keys)
+			config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 5ms, max_backoff: 10ms}}\n", c.name, s.keys(c.url))
 		}
 	}
 	p := run(t, toSinks(tg, "200ms", config))
@@ -222,12 +372,13 @@ func TestOutageOfEachProtocol(t *testing.T) {
 	tg := newTarget(t, target.Options{Functions: 1000})
 	good, hanging := map[string]*destination{}, map[string]*destination{}
 	config := ""
-	for _, protocol := range sinkProtocols() {
-		good[protocol], hanging[protocol] = startSink(t, protocol), startSink(t, protocol)
+	for _, s := range sinks {
+		protocol := s.protocol
+		good[protocol], hanging[protocol] = s.start(t), s.start(t)
 		hanging[protocol].faults.Set(&loop.Fault{Hang: true})
 		config += fmt.Sprintf(`  - {name: %[1]s, %[2]s, retry: {min_backoff: 20ms, max_backoff: 100ms}, queue: {max_bytes: 1MiB}}
   - {name: hanging_%[1]s, %[3]s, remote_timeout: 2s, retry: {min_backoff: 20ms, max_backoff: 100ms}}
-`, protocol, good[protocol].keys, hanging[protocol].keys)
+`, protocol, s.keys(good[protocol].url), s.keys(hanging[protocol].url))
 	}
 	p := run(t, toSinks(tg, "100ms", config))
 	each := func(what string, check func(name string, m metrics, l ledger) bool) {
@@ -286,20 +437,21 @@ func TestSpoolOfEachProtocol(t *testing.T) {
 	t.Parallel()
 	bin(t)
 	tg := newTarget(t, target.Options{})
-	sinks := map[string]*destination{}
+	servers := map[string]*destination{}
 	config := ""
-	for _, protocol := range sinkProtocols() {
-		sinks[protocol] = startSink(t, protocol)
-		sinks[protocol].faults.Set(&loop.Fault{Status: 503})
+	for _, s := range sinks {
+		d := s.start(t)
+		servers[s.protocol] = d
+		d.faults.Set(&loop.Fault{Status: 503})
 		config += fmt.Sprintf("  - {name: %s, %s, retry: {min_backoff: 20ms, max_backoff: 100ms}, queue: {spool_directory: %s, fsync: always}}\n",
-			protocol, sinks[protocol].keys, t.TempDir())
+			s.protocol, s.keys(d.url), t.TempDir())
 	}
 	config = toSinks(tg, "200ms", config)
 	p := run(t, config)
 	saved := map[string]float64{}
 	p.wait("profiles on disk", func() string {
 		m := p.metrics()
-		for name := range sinks {
+		for name := range servers {
 			saved[name] = m.sum("profpull_write_spool_profiles", "endpoint", name)
 			if saved[name] < 5 {
 				return fmt.Sprintf("%s: %.0f", name, saved[name])
@@ -308,7 +460,7 @@ func TestSpoolOfEachProtocol(t *testing.T) {
 		return ""
 	})
 	p.kill()
-	for name, s := range sinks {
+	for name, s := range servers {
 		if n := s.count(); n != 0 {
 			t.Fatalf("%d profiles arrived at %s", n, name)
 		}
@@ -317,7 +469,7 @@ func TestSpoolOfEachProtocol(t *testing.T) {
 	p = run(t, config)
 	p.wait("what was on disk", func() string {
 		m := p.metrics()
-		for name := range sinks {
+		for name := range servers {
 			if l := m.ledger(name); l.replayed < saved[name] || l.sent < l.replayed {
 				return fmt.Sprintf("%s: %+v, %.0f were on disk", name, l, saved[name])
 			}
@@ -325,7 +477,7 @@ func TestSpoolOfEachProtocol(t *testing.T) {
 		return ""
 	})
 	p.stop()
-	for name, s := range sinks {
+	for name, s := range servers {
 		sum := endpointSummary(t, p, name)
 		if sum["dropped"] != 0 || sum["sent"] != sum["accepted"]+sum["replayed"] || sum["sent"] > s.count() {
 			t.Errorf("%s: %v, and %d have arrived", name, sum, s.count())

@@ -27,9 +27,9 @@ func startS3(t *testing.T) *s3.Server {
 	return s
 }
 
-// s3Keys is what an endpoint says of a server besides its URL.
-func s3Keys(s *s3.Server) string {
-	return fmt.Sprintf("endpoint: %q, region: %s, access_key_id: %s, secret_access_key: %q", s.URL(), s.Region, s.KeyID, s.Secret)
+// s3Keys is what an endpoint says of a server besides its bucket.
+func s3Keys(url string) string {
+	return fmt.Sprintf("endpoint: %q, region: %s, access_key_id: %s, secret_access_key: %q", url, s3.Region, s3.KeyID, s3.Secret)
 }
 
 // mark is what the name of an object has more than that of a file.
@@ -117,7 +117,7 @@ func TestS3Refusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := startS3(t)
-			config := "write: [{name: bucket, url: 's3://profiles', s3: {" + s3Keys(s) + ", session_token: hunter3}}]\n"
+			config := "write: [{name: bucket, url: 's3://profiles', s3: {" + s3Keys(s.URL()) + ", session_token: hunter3}}]\n"
 			s.Token = "hunter3"
 			c.change(s)
 			line := verifyLines(t, exitPeer, config)["bucket"]

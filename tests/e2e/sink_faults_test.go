@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/parca"
 	"profpull.test/e2e/fakes/pyroscope"
 	"profpull.test/e2e/fakes/target"
 )
@@ -168,34 +169,33 @@ write:
 // hasty is a server that answers before it has read the body, and then cuts the connection with a
 // reset. It counts what it has answered.
 type hasty struct {
-	status   string
-	kind     string // of the content
+	answer   string
 	listener net.Listener
 	mu       sync.Mutex
 	answers  int
 }
 
-func startHasty(t *testing.T, status, kind string) *hasty {
+func startHasty(t *testing.T, answer string) *hasty {
 	t.Helper()
 	l, err := net.Listen("tcp", loop.Host()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	h := &hasty{status: status, kind: kind, listener: l}
+	h := &hasty{answer: answer, listener: l}
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go h.answer(c.(*net.TCPConn))
+			go h.serve(c.(*net.TCPConn))
 		}
 	}()
 	return h
 }
 
-func (h *hasty) answer(c *net.TCPConn) {
+func (h *hasty) serve(c *net.TCPConn) {
 	defer c.Close()
 	_ = c.SetReadBuffer(4096)
 	r := bufio.NewReaderSize(c, 4096)
@@ -211,7 +211,7 @@ func (h *hasty) answer(c *net.TCPConn) {
 	h.mu.Lock()
 	h.answers++
 	h.mu.Unlock()
-	_, _ = fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: 0\r\n\r\n", h.status, h.kind)
+	_, _ = c.Write([]byte("HTTP/1.1 " + h.answer))
 	time.Sleep(50 * time.Millisecond) // the other side is still sending
 	_ = c.SetLinger(0)                // closing is a reset
 }
@@ -222,6 +222,30 @@ func (h *hasty) answered() int {
 	return h.answers
 }
 
+// early is a server that answers before it has read the body.
+type early struct {
+	url      string
+	answered func() int
+}
+
+func (s *sinkProtocol) startEarly(t *testing.T, refuses bool) *early {
+	t.Helper()
+	if s.protocol == "parca" {
+		p := startParca(t, true)
+		p.Early = &parca.Answer{}
+		if refuses {
+			p.Early = &parca.Answer{Code: 8, Message: "grpc: received message larger than max (2 vs. 1)"}
+		}
+		return &early{p.URL(), func() int { return len(p.Asked()) }}
+	}
+	answer := "200 OK\r\n" + s.taken
+	if refuses {
+		answer = "413 Too Large\r\nContent-Length: 0\r\n\r\n"
+	}
+	h := startHasty(t, answer)
+	return &early{"http://" + h.listener.Addr().String(), h.answered}
+}
+
 // A server answers while the body is still on its way and then resets the connection. The status
 // line decides, and no profile is counted or sent twice.
 func TestAnswerBeforeTheBody(t *testing.T) {
@@ -230,17 +254,14 @@ func TestAnswerBeforeTheBody(t *testing.T) {
 	// Far more than the buffers of two sockets hold.
 	big := newTarget(t, target.Options{Functions: 60000})
 	big.SetFault("", target.Plain)
-	type pair struct{ done, refused *hasty }
+	type pair struct{ done, refused *early }
 	servers, config := map[string]pair{}, ""
-	for protocol, kind := range map[string]string{"push": "application/proto", "otlp": "application/x-protobuf"} {
-		s := pair{startHasty(t, "200 OK", kind), startHasty(t, "413 Too Large", kind)}
-		servers[protocol] = s
-		keys := fmt.Sprintf("protocol: %s, retry: {min_backoff: 50ms, max_backoff: 100ms}", protocol)
-		if protocol == "otlp" {
-			keys += ", otlp: {compression: none, max_request_size: 64KiB}" // each alone
+	for _, sink := range sinks {
+		s := pair{sink.startEarly(t, false), sink.startEarly(t, true)}
+		servers[sink.protocol] = s
+		for name, e := range map[string]*early{sink.protocol: s.done, sink.protocol + "_refused": s.refused} {
+			config += fmt.Sprintf("  - {name: %s, %s%s, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", name, sink.keys(e.url), sink.large)
 		}
-		config += fmt.Sprintf("  - {name: %s, url: \"http://%s\", %s}\n  - {name: %s_refused, url: \"http://%s\", %s}\n",
-			protocol, s.done.listener.Addr(), keys, protocol, s.refused.listener.Addr(), keys)
 	}
 	p := run(t, `
 global: {scrape_interval: 2s, scrape_timeout: 2s}
