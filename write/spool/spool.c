@@ -1,13 +1,12 @@
 #include "write/spool/spool.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "write/spool/spool_private.h"
 
 /* Loads and releases in one round, and heads that are read, before writing gets its turn. */
 #define ROUND_REQUESTS 64
@@ -17,246 +16,6 @@
 #define READ_RETRY_MS INT64_C(1000)
 #define LOG_PERIOD_MS INT64_C(60000)
 #define LINES 2
-
-/* Where an entry is. */
-enum {
-    ENTRY_STORED,  /* with the store, as is one that the store has found */
-    ENTRY_WAITING, /* in `waiting` */
-    ENTRY_BUSY,    /* being written by the thread, which checks its wants afterwards */
-    ENTRY_NEVER,   /* released before it was written, with parts to be done with */
-};
-/* What the queue wants done with it. */
-enum { WANTS_LOAD = 1, WANTS_RELEASE = 2, WANTS_HOLD = 4, IS_REQUESTED = 8 };
-
-struct spool {
-    struct spool_options options; /* with `config` */
-    pthread_t thread;
-
-    pthread_mutex_t lock; /* guards what follows up to the status */
-    pthread_cond_t wake;
-    struct spool_entry_list waiting;  /* to be written */
-    struct spool_entry_list requests; /* to be loaded or released */
-    uint64_t n_waiting;
-    uint64_t waiting_bytes;
-    int64_t waiting_since_ms;
-    bool flush;
-    bool stop;
-    bool poked;                 /* there is work for the thread, which may not be waiting yet */
-    struct spool_status status; /* as of the last round */
-    uint64_t max_bytes;         /* the limits that are wanted */
-    int64_t fsync_ms;
-
-    /* The thread's. */
-    struct config_endpoint config; /* of the spool */
-    char *name;                    /* of it, as is the next */
-    char *directory;
-    struct spool_store *store;
-    int64_t retry_ms; /* while failing */
-    int64_t backoff_ms;
-    int64_t read_ms;  /* not before */
-    int64_t check_ms; /* when to look whether the files are there */
-    uint64_t said_damaged;
-    struct spool_status own; /* the present one */
-    struct log_limit failure_limit;
-    struct log_limit read_limit;
-    unsigned read_failures;
-    unsigned acknowledged; /* in this round */
-    bool said_found;
-    bool changed;
-    bool started; /* the maker's: there is a thread */
-
-    _Atomic int64_t since_ms; /* monotonic: when the round began that runs; BETWEEN_ROUNDS */
-};
-
-#define BETWEEN_ROUNDS INT64_MIN
-
-/* ---- entries; any thread --------------------------------------------------------------------- */
-
-struct spool_entry *spool_entry_new(struct profile *p)
-{
-    struct spool_entry *e = calloc(1, sizeof(*e));
-    if (e == NULL) {
-        return NULL;
-    }
-    e->profile = profile_ref(p);
-    e->scraped_ms = p->scraped_ms;
-    return e;
-}
-
-void spool_entry_free(struct spool_entry *e)
-{
-    if (e == NULL) {
-        return;
-    }
-    profile_unref(e->profile);
-    free(e);
-}
-
-/* Takes the first one off a list; NULL if there is none. */
-static struct spool_entry *pop(struct spool_entry_list *list)
-{
-    struct spool_entry *e = TAILQ_FIRST(list);
-    if (e != NULL) {
-        TAILQ_REMOVE(list, e, link);
-    }
-    return e;
-}
-
-static void push(struct spool_entry_list *list, struct spool_entry *e)
-{
-    TAILQ_INSERT_TAIL(list, e, link);
-}
-
-/* Moves all of a list to the end of another. */
-static void move_all(struct spool_entry_list *to, struct spool_entry_list *from)
-{
-    TAILQ_CONCAT(to, from, link);
-}
-
-/* Under the lock. */
-static void poke(struct spool *s)
-{
-    s->poked = true;
-    pthread_cond_signal(&s->wake);
-}
-
-static void add_waiting(struct spool *s, struct spool_entry *e)
-{
-    e->state = ENTRY_WAITING;
-    push(&s->waiting, e);
-    s->n_waiting++;
-    s->waiting_bytes += e->profile->size;
-}
-
-/* Under the lock. */
-static void remove_waiting(struct spool *s, struct spool_entry *e)
-{
-    TAILQ_REMOVE(&s->waiting, e, link);
-    s->n_waiting--;
-    s->waiting_bytes -= e->profile->size;
-}
-
-/* Under the lock, as are the next two. */
-static void add_part(struct spool_entry *whole, struct spool_entry *part)
-{
-    part->whole = whole;
-    part->next_part = whole->parts;
-    whole->parts = part;
-}
-
-/* A part that will never be written: what it replaces is replaced by the whole, and it is freed. */
-static void absorb(struct spool_entry *whole, struct spool_entry *part)
-{
-    struct spool_entry *inner;
-    while ((inner = part->parts) != NULL) {
-        part->parts = inner->next_part;
-        add_part(whole, inner);
-    }
-    spool_entry_free(part);
-}
-
-static void remove_part(struct spool_entry *part)
-{
-    struct spool_entry **at = &part->whole->parts;
-    while (*at != part) {
-        at = &(*at)->next_part;
-    }
-    *at = part->next_part;
-    absorb(part->whole, part);
-}
-
-void spool_replace(struct spool *s, struct spool_entry *e, struct spool_entry *part)
-{
-    pthread_mutex_lock(&s->lock);
-    if (part->state == ENTRY_WAITING) {
-        remove_waiting(s, part);
-        absorb(e, part);
-    } else {
-        add_part(e, part);
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
-void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
-{
-    pthread_mutex_lock(&s->lock);
-    bool first = s->n_waiting == 0;
-    if (first) {
-        s->waiting_since_ms = now_ms;
-    }
-    bool early = s->waiting_bytes < s->options.flush_threshold;
-    add_waiting(s, e);
-    if (first || (early && s->waiting_bytes >= s->options.flush_threshold)) {
-        poke(s);
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* Under the lock. */
-static void request(struct spool *s, struct spool_entry *e, unsigned wants)
-{
-    e->wants |= (uint8_t)wants;
-    if ((e->state != ENTRY_STORED && e->state != ENTRY_NEVER) || (e->wants & IS_REQUESTED) != 0) {
-        return;
-    }
-    e->wants |= IS_REQUESTED;
-    push(&s->requests, e);
-    poke(s);
-}
-
-void spool_load(struct spool *s, struct spool_entry *e)
-{
-    pthread_mutex_lock(&s->lock);
-    request(s, e, WANTS_LOAD);
-    pthread_mutex_unlock(&s->lock);
-}
-
-bool spool_release(struct spool *s, struct spool_entry *e, bool hold)
-{
-    pthread_mutex_lock(&s->lock);
-    bool waiting = e->state == ENTRY_WAITING;
-    if (waiting) {
-        remove_waiting(s, e);
-    }
-    if (waiting && e->parts != NULL) {
-        e->state = ENTRY_NEVER;
-        waiting = false;
-    }
-    if (!waiting) {
-        request(s, e, hold ? WANTS_RELEASE | WANTS_HOLD : WANTS_RELEASE);
-    }
-    pthread_mutex_unlock(&s->lock);
-    if (waiting) {
-        spool_entry_free(e);
-    }
-    return hold && !waiting;
-}
-
-void spool_flush(struct spool *s)
-{
-    pthread_mutex_lock(&s->lock);
-    s->flush = true;
-    poke(s);
-    pthread_mutex_unlock(&s->lock);
-}
-
-void spool_configure(struct spool *s, uint64_t max_bytes, int64_t fsync_ms)
-{
-    pthread_mutex_lock(&s->lock);
-    s->max_bytes = max_bytes;
-    s->fsync_ms = fsync_ms;
-    poke(s);
-    pthread_mutex_unlock(&s->lock);
-}
-
-struct spool_status spool_status(struct spool *s)
-{
-    pthread_mutex_lock(&s->lock);
-    struct spool_status status = s->status;
-    status.waiting = s->n_waiting;
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
 
 /* ---- failure and recovery; the thread -------------------------------------------------------- */
 
@@ -326,7 +85,7 @@ static bool finish_parts(struct spool *s, struct spool_entry *e, struct err *err
         while (part->parts != NULL) {
             struct spool_entry *inner = part->parts;
             part->parts = inner->next_part;
-            add_part(e, inner);
+            spool_add_part(e, inner);
         }
         ok = spool_store_done(s->store, part, err) && ok;
     }
@@ -360,14 +119,8 @@ static bool finish(struct spool *s, struct spool_entry *e, struct err *err)
 static bool run_request(struct spool *s, int64_t now_ms)
 {
     struct err err = ERR_INIT;
-    pthread_mutex_lock(&s->lock);
-    struct spool_entry *e = pop(&s->requests);
     unsigned wants = 0;
-    if (e != NULL) {
-        wants = e->wants;
-        e->wants = 0;
-    }
-    pthread_mutex_unlock(&s->lock);
+    struct spool_entry *e = spool_take_request(s, &wants);
     if (e == NULL) {
         return false;
     }
@@ -385,66 +138,6 @@ static bool run_request(struct spool *s, int64_t now_ms)
 
 /* ---- writing; the thread --------------------------------------------------------------------- */
 
-static void take_waiting(struct spool *s, struct spool_entry_list *ret_batch)
-{
-    struct spool_entry *e = NULL;
-    TAILQ_INIT(ret_batch);
-    pthread_mutex_lock(&s->lock);
-    move_all(ret_batch, &s->waiting);
-    TAILQ_FOREACH(e, ret_batch, link)
-    {
-        e->state = ENTRY_BUSY;
-    }
-    s->n_waiting = 0;
-    s->waiting_bytes = 0;
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* Frees one that was released before it was written. */
-static void free_released(struct spool *s, struct spool_entry *e, unsigned wants)
-{
-    s->acknowledged += (wants & WANTS_HOLD) != 0;
-    spool_entry_free(e);
-}
-
-/* Entries that could not be written wait again, before those that have come since. */
-static void put_back(struct spool *s, struct spool_entry_list *batch, int64_t now_ms)
-{
-    struct spool_entry *e;
-    struct spool_entry_list newer = TAILQ_HEAD_INITIALIZER(newer);
-    pthread_mutex_lock(&s->lock);
-    if (s->n_waiting == 0) {
-        s->waiting_since_ms = now_ms;
-    }
-    move_all(&newer, &s->waiting);
-    while ((e = pop(batch)) != NULL) {
-        if (e->whole != NULL) {
-            remove_part(e);
-        } else if ((e->wants & WANTS_RELEASE) != 0 && e->parts != NULL) {
-            e->state = ENTRY_NEVER;
-            request(s, e, 0);
-        } else if ((e->wants & WANTS_RELEASE) != 0) {
-            free_released(s, e, e->wants);
-        } else {
-            add_waiting(s, e);
-        }
-    }
-    move_all(&s->waiting, &newer);
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* The store owns the entry from here on; requests that came meanwhile are queued now. */
-static void hand_to_store(struct spool *s, struct spool_entry *e)
-{
-    e->profile = profile_unref(e->profile);
-    pthread_mutex_lock(&s->lock);
-    e->state = ENTRY_STORED;
-    if (e->wants != 0) {
-        request(s, e, 0);
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
 /* Whether an entry of the batch is not to be written any more; it is gone then. */
 static bool is_needless(struct spool *s, struct spool_entry *e)
 {
@@ -453,12 +146,12 @@ static bool is_needless(struct spool *s, struct spool_entry *e)
     bool is_part = e->whole != NULL;
     if (is_part) {
         /* It became one while it was waiting here: what replaces it is written next. */
-        remove_part(e);
+        spool_remove_part(e);
     }
     pthread_mutex_unlock(&s->lock);
     if (!is_part && (wants & WANTS_RELEASE) != 0) {
         (void)finish_parts(s, e, NULL);
-        free_released(s, e, wants);
+        spool_free_released(s, e, wants);
     }
     return is_part || (wants & WANTS_RELEASE) != 0;
 }
@@ -469,17 +162,17 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
 {
     int64_t wall_offset = clock_wall_offset_ns();
     struct spool_entry *e;
-    while ((e = pop(batch)) != NULL) {
+    while ((e = spool_pop(batch)) != NULL) {
         if (is_needless(s, e)) {
             continue;
         }
         switch (spool_store_append(s->store, e, wall_offset, err)) {
         case SPOOL_APPENDED:
-            push(ret_written, e);
+            spool_push(ret_written, e);
             break;
         case SPOOL_APPEND_TOO_LARGE:
             s->own.too_large++;
-            hand_to_store(s, e);
+            spool_hand_to_store(s, e);
             break;
         case SPOOL_APPEND_FAILED:
         default:
@@ -496,22 +189,22 @@ static void write_batch(struct spool *s, int64_t now_ms)
     struct spool_entry_list written = TAILQ_HEAD_INITIALIZER(written);
     struct err err = ERR_INIT;
     struct spool_entry *e;
-    take_waiting(s, &batch);
+    spool_take_waiting(s, &batch);
     if (TAILQ_EMPTY(&batch)) {
         return;
     }
     bool ok = append_batch(s, &batch, &written, &err);
     bool safe = spool_store_sync(s->store, ok ? &err : NULL);
-    while ((e = pop(&written)) != NULL) {
+    while ((e = spool_pop(&written)) != NULL) {
         /* One whose segment has been dropped since is reported as lost. */
         if (safe && e->segment != NULL) {
             s->own.stored++;
             s->options.events.written(s->options.events.arg, e);
             (void)finish_parts(s, e, NULL);
         }
-        hand_to_store(s, e);
+        spool_hand_to_store(s, e);
     }
-    put_back(s, &batch, now_ms);
+    spool_put_back(s, &batch, now_ms);
     s->changed = true;
     if (ok && safe) {
         recover(s);
@@ -756,7 +449,7 @@ void spool_stop(struct spool *s, int64_t now_ms)
     }
     pthread_mutex_lock(&s->lock);
     s->stop = true;
-    poke(s);
+    spool_poke(s);
     pthread_mutex_unlock(&s->lock);
     if (s->started) {
         pthread_join(s->thread, NULL);
@@ -810,7 +503,7 @@ struct spool *spool_free(struct spool *s)
     if (s == NULL) {
         return NULL;
     }
-    while ((e = pop(&s->waiting)) != NULL) {
+    while ((e = spool_pop(&s->waiting)) != NULL) {
         spool_entry_free(e);
     }
     spool_store_close(s->store);

@@ -1,0 +1,92 @@
+/* The inside of a spool; for write/spool/spool*.c only.
+ *
+ *   spool.c          the thread: its rounds, failure and recovery
+ *   spool_entries.c  entries, and the requests that other threads leave for the thread
+ */
+#ifndef PROFPULL_WRITE_SPOOL_SPOOL_PRIVATE_H
+#define PROFPULL_WRITE_SPOOL_SPOOL_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "write/spool/spool.h"
+
+/* Where an entry is. */
+enum {
+    ENTRY_STORED,  /* with the store, as is one that the store has found */
+    ENTRY_WAITING, /* in `waiting` */
+    ENTRY_BUSY,    /* being written by the thread, which checks its wants afterwards */
+    ENTRY_NEVER,   /* released before it was written, with parts to be done with */
+};
+/* What the queue wants done with it. */
+enum { WANTS_LOAD = 1, WANTS_RELEASE = 2, WANTS_HOLD = 4, IS_REQUESTED = 8 };
+
+struct spool {
+    struct spool_options options; /* with `config` */
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* guards what follows up to the status */
+    pthread_cond_t wake;
+    struct spool_entry_list waiting;  /* to be written */
+    struct spool_entry_list requests; /* to be loaded or released */
+    uint64_t n_waiting;
+    uint64_t waiting_bytes;
+    int64_t waiting_since_ms;
+    bool flush;
+    bool stop;
+    bool poked;                 /* there is work for the thread, which may not be waiting yet */
+    struct spool_status status; /* as of the last round */
+    uint64_t max_bytes;         /* the limits that are wanted */
+    int64_t fsync_ms;
+
+    /* The thread's. */
+    struct config_endpoint config; /* of the spool */
+    char *name;                    /* of it, as is the next */
+    char *directory;
+    struct spool_store *store;
+    int64_t retry_ms; /* while failing */
+    int64_t backoff_ms;
+    int64_t read_ms;  /* not before */
+    int64_t check_ms; /* when to look whether the files are there */
+    uint64_t said_damaged;
+    struct spool_status own; /* the present one */
+    struct log_limit failure_limit;
+    struct log_limit read_limit;
+    unsigned read_failures;
+    unsigned acknowledged; /* in this round */
+    bool said_found;
+    bool changed;
+    bool started; /* the maker's: there is a thread */
+
+    _Atomic int64_t since_ms; /* monotonic: when the round began that runs; BETWEEN_ROUNDS */
+};
+
+#define BETWEEN_ROUNDS INT64_MIN
+
+/* Takes the first one off a list; NULL if there is none. */
+struct spool_entry *spool_pop(struct spool_entry_list *list);
+void spool_push(struct spool_entry_list *list, struct spool_entry *e);
+
+/* ---- under the lock -------------------------------------------------------------------------- */
+
+/* Wakes the thread up. */
+void spool_poke(struct spool *s);
+/* The part is on the whole's list from here on. Without the lock if both are the thread's alone. */
+void spool_add_part(struct spool_entry *whole, struct spool_entry *part);
+/* Frees a part that will never be written; what it replaces is replaced by the whole. */
+void spool_remove_part(struct spool_entry *part);
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* The next request, with what is wanted; NULL if there is none. */
+struct spool_entry *spool_take_request(struct spool *s, unsigned *ret_wants);
+/* All that waits to be written. */
+void spool_take_waiting(struct spool *s, struct spool_entry_list *ret_batch);
+/* Entries that could not be written wait again, before those that have come since. */
+void spool_put_back(struct spool *s, struct spool_entry_list *batch, int64_t now_ms);
+/* Frees an entry that was released before it was written. */
+void spool_free_released(struct spool *s, struct spool_entry *e, unsigned wants);
+/* The store owns the entry from here on; requests that came meanwhile are queued now. */
+void spool_hand_to_store(struct spool *s, struct spool_entry *e);
+
+#endif
