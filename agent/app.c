@@ -189,16 +189,17 @@ static bool make_receive(struct app *app, struct err *err)
     return app->receive != NULL;
 }
 
-/* Half of the remaining descriptors are for transfers, half for idle connections. */
-static unsigned share_of_fds(unsigned fds)
+/* Half of the remaining descriptors may be transfers; all that are not are idle connections. */
+static unsigned max_in_flight(unsigned fds)
 {
     unsigned half = fds > FDS_RESERVED ? (fds - FDS_RESERVED) / 2 : 0;
-    return half < SCRAPE_FDS_MIN ? SCRAPE_FDS_MIN : half;
+    unsigned max = half > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : half;
+    return max < SCRAPE_FDS_MIN ? SCRAPE_FDS_MIN : max;
 }
 
 static bool make_scraper(struct app *app, struct err *err)
 {
-    unsigned share = share_of_fds(process_raise_fd_limit(app->log));
+    unsigned in_flight = max_in_flight(process_raise_fd_limit(app->log));
     const struct scraped_options scraped = {
         .intern = app->intern, .log = app->log, .metrics = app->metrics, .writer = app->writer};
     struct scraper_options options = {
@@ -208,8 +209,8 @@ static bool make_scraper(struct app *app, struct err *err)
         .metrics = app->metrics,
         .contents = app->contents,
         .n_jobs = config_job_slots(app->config),
-        .max_in_flight = share > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : share,
-        .max_idle_connections = share,
+        .max_in_flight = in_flight,
+        .max_connections = 2 * in_flight,
         .workers = app->workers,
         .n_workers = app->n_workers,
         .delta_state_max_bytes = (size_t)app->config->global.delta_state_max_bytes,

@@ -533,7 +533,8 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     c->log = options->log;
     c->name = options->name != NULL ? options->name : "";
     c->n_shards = n;
-    c->idle_per_shard = idle > n ? (long)(idle / n) : 1;
+    c->max_idle = idle;
+    c->max_connections = options->max_connections;
     c->bodies_max_bytes = options->bodies_max_bytes;
     TAILQ_INIT(&c->all);
     TAILQ_INIT(&c->ended);

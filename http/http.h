@@ -216,7 +216,11 @@ struct http_client_options {
     struct metrics *metrics; /* may be NULL */
     const char *name; /* static; label "client" of the metrics: "scrape", "write", "kubernetes" */
     unsigned shards;  /* multi handles; 0 = 1 */
-    unsigned max_idle_connections; /* for all shards; 0 = 64 */
+    unsigned max_idle_connections; /* of all shards together; 0 = 64 */
+    /* The limit of those that are kept and those in use together, for a client that may use most
+     * descriptors of the process: what requests do not need keeps connections. 0: only idle ones
+     * have a limit. */
+    unsigned max_connections;
     /* A thread cuts connections that keep libcurl reading within one call (guard.h). */
     bool guarded;
     struct http_contents *contents; /* (contents.h) referenced; NULL: files only */

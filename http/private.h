@@ -188,7 +188,6 @@ struct http_shard {
     struct http_list running;
     struct http_list pending;
     struct http_list cancelled;
-    size_t n_running;
     bool busy; /* libcurl is on the stack */
 };
 
@@ -208,7 +207,9 @@ struct http_client {
     size_t in_flight;
     size_t body_bytes; /* the storage of all bodies that are being read */
     size_t bodies_max_bytes;
-    long idle_per_shard;
+    size_t max_idle;
+    size_t max_connections; /* idle ones and those in use; 0: max_idle counts */
+    size_t n_open;          /* of all shards */
     bool closing;
     bool driving;   /* a caller up the stack will call http_client_run_ended() */
     unsigned round; /* number of calls of http_client_run_ended() */

@@ -189,6 +189,7 @@ void http_shard_opened(struct http_transfer *t, int fd)
         s->open = open;
         s->cap_open = cap;
     }
+    s->client->n_open++;
     s->open[s->n_open++] = (struct guard_socket){.fd = fd, .origin = url_origin_hash(&t->url)};
 }
 
@@ -205,6 +206,7 @@ static void note_closed(struct http_shard *s, int fd)
         s->any_closed = true;
     } else if (i < s->n_open) {
         s->open[i] = s->open[--s->n_open];
+        s->client->n_open--;
     }
 }
 
@@ -246,6 +248,19 @@ static void shard_on_timer(void *arg)
 
 /* ---- the multi handle ------------------------------------------------------------------------ */
 
+/* When a transfer ends, libcurl compares the connections of the handle, those in use included, with
+ * its limit of kept ones, and closes the one that was idle longest if there are more. The handle
+ * may have more as long as the client has room, so that it does not matter how hosts are spread. */
+static void set_kept(struct http_shard *s)
+{
+    const struct http_client *c = s->client;
+    size_t max = c->max_connections > 0 ? c->max_connections : c->max_idle + c->in_flight;
+    size_t kept = s->n_open + max > c->n_open ? s->n_open + max - c->n_open : 1;
+    if (s->multi != NULL) {
+        curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, (long)kept);
+    }
+}
+
 static bool make_multi(struct http_shard *s)
 {
     s->multi = curl_multi_init();
@@ -256,7 +271,7 @@ static bool make_multi(struct http_shard *s)
     curl_multi_setopt(s->multi, CURLMOPT_SOCKETDATA, s);
     curl_multi_setopt(s->multi, CURLMOPT_TIMERFUNCTION, on_timer);
     curl_multi_setopt(s->multi, CURLMOPT_TIMERDATA, s);
-    curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard);
+    set_kept(s);
     return true;
 }
 
@@ -295,16 +310,6 @@ void http_shard_done(struct http_shard *s)
     s->timer = loop_timer_free(s->timer);
 }
 
-/* libcurl counts connections in use against its limit of kept ones: raised by the transfers in
- * flight, it becomes a limit of idle connections. */
-static void set_running(struct http_shard *s, size_t n)
-{
-    s->n_running = n;
-    if (s->multi != NULL) {
-        curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, s->client->idle_per_shard + (long)n);
-    }
-}
-
 /* ---- transfers in and out -------------------------------------------------------------------- */
 
 static void fail_to_add(struct http_transfer *t, CURLMcode code)
@@ -321,11 +326,10 @@ static void add_now(struct http_shard *s, struct http_transfer *t)
         return;
     }
     http_list_move(t, &s->running);
-    set_running(s, s->n_running + 1);
+    set_kept(s);
     CURLMcode code = curl_multi_add_handle(s->multi, t->easy);
     t->in_multi = code == CURLM_OK;
     if (!t->in_multi) {
-        set_running(s, s->n_running - 1);
         fail_to_add(t, code);
     }
 }
@@ -347,7 +351,6 @@ void http_shard_remove(struct http_transfer *t)
         if (s->multi != NULL) {
             curl_multi_remove_handle(s->multi, t->easy);
         }
-        set_running(s, s->n_running - 1);
         t->in_multi = false;
     }
     http_list_move(t, NULL);
@@ -426,6 +429,7 @@ static void leave(struct http_shard *s, int cut)
             s->open[kept++] = s->open[i];
         }
     }
+    c->n_open -= s->n_open - kept;
     s->n_open = kept;
     s->any_closed = false;
 }

@@ -13,7 +13,7 @@
 #define HTTP_SHARDS_MAX 16
 #define HTTP_SHARD_TRANSFERS 64
 /* Connections that are kept for the next scrape. */
-#define HTTP_IDLE_MAX 16384
+#define CONNECTIONS_DEFAULT (2 * ENGINE_IN_FLIGHT_DEFAULT)
 #define BODIES_MAX_DEFAULT ((size_t)256 * 1024 * 1024)
 
 struct scraper {
@@ -109,7 +109,7 @@ static unsigned count_shards(unsigned max_in_flight)
 static bool make_client(struct scraper *s, struct err *err)
 {
     const struct scraper_options *options = &s->options;
-    unsigned idle = options->max_idle_connections;
+    unsigned connections = options->max_connections;
     struct http_client_options client = {
         .loop = options->loop,
         .log = options->log,
@@ -118,7 +118,7 @@ static bool make_client(struct scraper *s, struct err *err)
         .contents = options->contents,
         .guarded = true,
         .shards = count_shards(options->max_in_flight),
-        .max_idle_connections = idle == 0 || idle > HTTP_IDLE_MAX ? HTTP_IDLE_MAX : idle,
+        .max_connections = connections == 0 ? CONNECTIONS_DEFAULT : connections,
         .bodies_max_bytes =
             options->bodies_max_bytes == 0 ? BODIES_MAX_DEFAULT : options->bodies_max_bytes,
     };

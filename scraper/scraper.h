@@ -41,14 +41,14 @@ struct scraper_options {
     /* Concurrent transfers; further ones wait. 0 = 16384: enough for ten thousand targets that are
      * sampled nearly all the time, besides short scrapes. */
     unsigned max_in_flight;
-    unsigned max_idle_connections; /* kept for the next scrape; 0 = 4096, the maximum */
-    struct worker_pool *workers;   /* NULL: no deltas are made, counters pass through unchanged */
-    unsigned n_workers;            /* threads of theirs; 0 = 1 */
-    size_t delta_state_max_bytes;  /* of the baselines of deltas; 0 = 256 MiB */
-    size_t bodies_max_bytes;       /* of all bodies being received; 0 = 256 MiB */
-    size_t pending_max_bytes;      /* of those that wait for a worker; 0 = 128 MiB */
-    size_t work_max_bytes;         /* of what workers work in; 0 = 4 GiB */
-    uint64_t seed;                 /* of the random numbers; 0: from the system */
+    unsigned max_connections;     /* in use and kept for the next scrape; 0 = 32768 */
+    struct worker_pool *workers;  /* NULL: no deltas are made, counters pass through unchanged */
+    unsigned n_workers;           /* threads of theirs; 0 = 1 */
+    size_t delta_state_max_bytes; /* of the baselines of deltas; 0 = 256 MiB */
+    size_t bodies_max_bytes;      /* of all bodies being received; 0 = 256 MiB */
+    size_t pending_max_bytes;     /* of those that wait for a worker; 0 = 128 MiB */
+    size_t work_max_bytes;        /* of what workers work in; 0 = 4 GiB */
+    uint64_t seed;                /* of the random numbers; 0: from the system */
     /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job.
      * False if nobody could take it: the baseline of a delta stays where it was then. */
     bool (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);

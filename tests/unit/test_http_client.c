@@ -309,6 +309,65 @@ static void test_connections_are_reused(void **state)
     server_free(s);
 }
 
+#define HOSTS 12
+
+/* Requests to each of the hosts in turn, twice; returns how many connections were made. */
+static unsigned ask_all_twice(struct fixture *f, struct server *const hosts[HOSTS])
+{
+    struct call call = {0};
+    unsigned accepted = 0;
+    for (int i = 0; i < 2 * HOSTS; i++) {
+        fixture_get(f, &call, hosts[i % HOSTS], NULL);
+        check_result(&call, HTTP_DONE, "");
+    }
+    for (int i = 0; i < HOSTS; i++) {
+        accepted += atomic_load(&hosts[i]->accepted);
+    }
+    call_clear(&call);
+    return accepted;
+}
+
+/* The limits are those of the client: hosts that fall into one shard may have more of them. */
+static void test_limits_of_connections_are_for_all_shards_together(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned idle, all, made, most;
+        const char *what;
+    } cases[] = {
+        {HOSTS, 0, HOSTS, HOSTS, "idle ones: one for each host"},
+        {0, HOSTS, HOSTS, HOSTS, "all: one for each host"},
+        {0, 1, 0, 5, "few: one for each shard, and one too many until the next request"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f;
+        struct err err = ERR_INIT;
+        struct server *hosts[HOSTS];
+        fixture_init(&f, 1);
+        http_client_free(f.client);
+        f.client =
+            http_client_new(&(struct http_client_options){.loop = f.loop,
+                                                          .log = testing_log(f.log),
+                                                          .shards = 4,
+                                                          .max_idle_connections = cases[i].idle,
+                                                          .max_connections = cases[i].all},
+                            &err);
+        assert_non_null(f.client);
+        for (int h = 0; h < HOSTS; h++) {
+            hosts[h] = server_new(hello, NULL);
+        }
+        unsigned made = ask_all_twice(&f, hosts);
+        if (cases[i].made > 0) {
+            CHECK_INT(made, cases[i].made, cases[i].what);
+        }
+        assert_true(f.client->n_open <= cases[i].most);
+        fixture_done(&f);
+        for (int h = 0; h < HOSTS; h++) {
+            server_free(hosts[h]);
+        }
+    }
+}
+
 /* Closes a kept connection when its second request has been sent. */
 static void close_on_second(struct server_conn *c)
 {
@@ -927,6 +986,7 @@ int main(void)
         cmocka_unit_test(test_empty_body),
         cmocka_unit_test(test_early_answer_counts),
         cmocka_unit_test(test_connections_are_reused),
+        cmocka_unit_test(test_limits_of_connections_are_for_all_shards_together),
         cmocka_unit_test(test_request_on_dead_connection_is_repeated),
         cmocka_unit_test(test_late_cut_is_not_repeated),
         cmocka_unit_test(test_dead_peer_options),
