@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define TOP_BITS UINT64_C(0x8080808080808080)
+
 /* The length, by the first byte, and the range of the second byte (RFC 3629, section 4), which
  * excludes overlong forms, surrogates and everything above U+10FFFF. 0 if no character begins with
  * this byte. */
@@ -77,7 +79,7 @@ static size_t valid_prefix(struct sv v)
         if (v.n - done >= sizeof(eight)) {
             memcpy(&eight, v.p + done, sizeof(eight));
         }
-        if ((eight & UINT64_C(0x8080808080808080)) == 0) {
+        if ((eight & TOP_BITS) == 0) {
             done += sizeof(eight);
             continue;
         }
@@ -91,9 +93,28 @@ static size_t valid_prefix(struct sv v)
     return done;
 }
 
+static bool is_ascii(struct sv v)
+{
+    uint64_t all = 0;
+    uint64_t eight;
+    size_t i = 0;
+    for (; v.n - i >= sizeof(eight); i += sizeof(eight)) {
+        memcpy(&eight, v.p + i, sizeof(eight));
+        all |= eight;
+    }
+    if (i > 0) { /* the rest, and some of what was seen */
+        memcpy(&eight, v.p + v.n - sizeof(eight), sizeof(eight));
+        return ((all | eight) & TOP_BITS) == 0;
+    }
+    for (; i < v.n; i++) {
+        all |= (unsigned char)v.p[i];
+    }
+    return (all & TOP_BITS) == 0;
+}
+
 bool utf8_valid(struct sv v)
 {
-    return valid_prefix(v) == v.n;
+    return is_ascii(v) || valid_prefix(v) == v.n;
 }
 
 bool utf8_repair(struct sv v, struct buf *out)

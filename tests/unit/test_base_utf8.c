@@ -2,6 +2,8 @@
 #include "base/utf8.h"
 #include "tests/unit/testing.h"
 
+#include <stdlib.h>
+
 #define R "\xef\xbf\xbd" /* U+FFFD */
 
 static void repairs(void **state)
@@ -110,6 +112,29 @@ static void every_rune_survives_encoding(void **state)
     }
 }
 
+/* A byte that does not belong is seen wherever it is in a text of any length. */
+static void a_bad_byte_anywhere(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n <= 40; n++) {
+        char *text = malloc(n + 1); /* of its size: a sanitizer sees a read past the end */
+        assert_non_null(text);
+        memset(text, 'a', n + 1);
+        assert_true(utf8_valid((struct sv){text, n}));
+        for (size_t i = 0; i < n; i++) {
+            text[i] = (char)0xff;
+            CHECK_INT(utf8_valid((struct sv){text, n}), false, "bad");
+            text[i] = 'a';
+        }
+        for (size_t i = 0; i + 1 < n; i++) {
+            memcpy(text + i, "\u00e9", 2);
+            CHECK_INT(utf8_valid((struct sv){text, n}), true, "two bytes");
+            memset(text + i, 'a', 2);
+        }
+        free(text);
+    }
+}
+
 static void reports_a_full_buffer(void **state)
 {
     (void)state;
@@ -153,6 +178,7 @@ int main(void)
         cmocka_unit_test(keeps_nuls),
         cmocka_unit_test(stops_at_the_end_of_the_view),
         cmocka_unit_test(every_rune_survives_encoding),
+        cmocka_unit_test(a_bad_byte_anywhere),
         cmocka_unit_test(reports_a_full_buffer),
         cmocka_unit_test(escapes_json),
     };
