@@ -116,14 +116,14 @@ static bool make_label_key(struct reading *s, struct sv message, struct pprof_ke
     return r.problem == NULL;
 }
 
-/* The place where a label is remembered, or NULL if it is too long. */
+/* The place where a label is remembered, or NULL if it is too long, or among the last bytes. */
 static struct label_seen *place_of(struct reading *s, struct sv message, uint64_t *ret_bytes)
 {
-    uint64_t bytes = 0;
-    if (message.n == 0 || message.n > sizeof(bytes)) {
+    const char *readable = s->x->plain.p + s->x->plain.n;
+    if (message.n - 1 >= sizeof(uint64_t) || readable - message.p < (ptrdiff_t)sizeof(uint64_t)) {
         return NULL;
     }
-    memcpy(&bytes, message.p, message.n);
+    uint64_t bytes = wire_eight(message.p) & UINT64_MAX >> (64 - 8 * message.n);
     *ret_bytes = bytes;
     return &s->seen[pprof_fold(bytes, 0, PPROF_ODD_0) % LABELS_SEEN];
 }

@@ -11,23 +11,44 @@
 struct writer_out {
     struct pprof_index *x;
     struct buf *out;
-    struct buf text; /* the string that is repaired */
-    char *sample;    /* the one that is copied; room for the largest */
+    struct buf text;       /* the string that is repaired */
+    unsigned char *sample; /* the one that is copied; room for the largest */
 };
 
 /* ---- used entries ---------------------------------------------------------------------------- */
 
 static void use_message(struct pprof_index *x, const struct field_table *table, struct sv message);
 
-/* Marks an entry, and all that it refers to. */
+/* Marks a mapping or a function, and its strings. */
 static inline __attribute__((always_inline)) void use_entry(struct pprof_index *x, unsigned field,
                                                             uint64_t id)
 {
     struct pprof_entries *e = &x->entries[field];
+    bool *strings = x->entries[PROFILE_STRING].used;
     size_t place;
-    if (pprof_ids_find(&e->ids, id, &place) && !e->used[place]) {
-        e->used[place] = true;
+    if (!pprof_ids_find(&e->ids, id, &place) || e->used[place]) {
+        return;
+    }
+    e->used[place] = true;
+    if (field == PROFILE_FUNCTION) {
+        const struct pprof_function *f = &x->functions[place];
+        strings[f->name] = strings[f->system_name] = strings[f->file] = true;
+    } else {
         use_message(x, profile_table.sub[field], pprof_span_of(x, e->spans[place]));
+    }
+}
+
+/* Marks the locations of a sample, but not yet what they refer to. */
+static inline __attribute__((always_inline)) void use_locations(struct pprof_index *x,
+                                                                struct wire_numbers ids)
+{
+    struct pprof_entries *e = &x->entries[PROFILE_LOCATION];
+    uint64_t id;
+    size_t place;
+    while (wire_numbers_next(&ids, &id)) {
+        if (pprof_ids_find(&e->ids, id, &place)) {
+            e->used[place] = true;
+        }
     }
 }
 
@@ -53,9 +74,7 @@ use_field(struct pprof_index *x, const struct field_table *table, const struct w
         }
         break;
     case FIELD_IDS:
-        while (wire_numbers_next(&numbers, &number)) {
-            use_entry(x, table->ref[f->number], number);
-        }
+        use_locations(x, numbers);
         break;
     case FIELD_MESSAGE:
         use_message(x, table->sub[f->number], f->bytes);
@@ -87,22 +106,28 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
 {
     struct wire_reader r = wire_reader_of(pprof_span_of(w->x, sample));
     struct wire_field f = {.number = 0};
-    unsigned char packed[DELTA_TYPES_MAX * WIRE_NUMBER_MAX];
     unsigned char head[WIRE_HEAD_MAX];
+    size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
     size_t n = 0;
-    char *from = w->sample + WIRE_HEAD_MAX;
-    char *at = from;
+    size_t piece = 0; /* what is copied next begins there */
+    unsigned char *from = w->sample + WIRE_HEAD_MAX;
+    unsigned char *at = from;
     while (wire_next(&r, &f)) {
-        if (f.number != SAMPLE_VALUE) {
+        if (f.number == SAMPLE_VALUE) {
+            at = mempcpy(at, r.in.p + piece, r.field_start - piece);
+            piece = r.at;
+        } else {
             use_field(w->x, profile_table.sub[PROFILE_SAMPLE], &f);
-            at = mempcpy(at, r.in.p + r.field_start, r.at - r.field_start);
         }
     }
-    for (size_t i = 0; i < w->x->summary.n[PROFILE_SAMPLE_TYPE]; i++) {
-        n += wire_encode((uint64_t)values[i], packed + n);
+    at = mempcpy(at, r.in.p + piece, r.in.n - piece);
+    for (size_t i = 0; i < types; i++) {
+        n += wire_number_size((uint64_t)values[i]);
     }
-    at = mempcpy(at, head, wire_encode_head(SAMPLE_VALUE, n, head));
-    at = mempcpy(at, packed, n);
+    at += wire_encode_head(SAMPLE_VALUE, n, at);
+    for (size_t i = 0; i < types; i++) {
+        at += wire_encode((uint64_t)values[i], at);
+    }
     n = wire_encode_head(PROFILE_SAMPLE, (size_t)(at - from), head);
     from -= n;
     memcpy(from, head, n);
@@ -115,6 +140,17 @@ static void put_samples(struct writer_out *w, const struct delta_stacks *s)
     for (size_t i = 0; i < s->n_moved; i++) {
         uint32_t row = s->moved[i];
         put_sample(w, s->rows[row].sample, s->values + row * types);
+    }
+}
+
+/* Marks what the marked locations refer to. */
+static void use_of_locations(struct pprof_index *x)
+{
+    const struct pprof_entries *e = &x->entries[PROFILE_LOCATION];
+    for (size_t i = 0; i < e->ids.n; i++) {
+        if (e->used[i]) {
+            use_message(x, profile_table.sub[PROFILE_LOCATION], pprof_span_of(x, e->spans[i]));
+        }
     }
 }
 
@@ -184,7 +220,9 @@ static void put_rest(struct writer_out *w)
         if (good && copies(w, f.number, i)) {
             continue;
         }
-        buf_append(w->out, x->plain.p + from, r.field_start - from);
+        if (r.field_start > from) {
+            buf_append(w->out, x->plain.p + from, r.field_start - from);
+        }
         from = r.at;
         if (!good) {
             put_other_string(w, i);
@@ -215,6 +253,7 @@ bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t du
     buf_init(&w.text, 3 * x->plain.n);
     put_types(&w);
     put_samples(&w, s);
+    use_of_locations(x);
     x->entries[PROFILE_STRING].used[0] = true;
     put_rest(&w);
     if (duration_nanos != 0) {

@@ -122,6 +122,7 @@ static void fill_entry(struct pprof_index *x, uint64_t field, size_t i, struct s
     default:
         x->functions[i] = (struct pprof_function){
             .name = (uint32_t)v[FUNCTION_NAME],
+            .system_name = (uint32_t)v[FUNCTION_SYSTEM_NAME],
             .file = (uint32_t)v[FUNCTION_FILENAME],
         };
     }

@@ -45,7 +45,8 @@ struct pprof_location {
 
 struct pprof_function {
     struct pprof_key key; /* of name and file; computed on first use */
-    uint32_t name;        /* a string */
+    uint32_t name;        /* strings */
+    uint32_t system_name;
     uint32_t file;
     bool has_key;
 };

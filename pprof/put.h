@@ -28,6 +28,12 @@ static inline size_t wire_encode(uint64_t value, unsigned char out[WIRE_NUMBER_M
     return n;
 }
 
+/* The count of the bytes of a number. */
+static inline size_t wire_number_size(uint64_t value)
+{
+    return (70 - (size_t)__builtin_clzll(value | 1)) / 7;
+}
+
 /* Encodes the head of a field of size bytes; returns the count of its bytes. */
 static inline size_t wire_encode_head(uint64_t field, size_t size, unsigned char out[WIRE_HEAD_MAX])
 {
@@ -65,8 +71,7 @@ static inline void wire_put_bytes(struct buf *out, uint64_t field, const void *d
 /* Bytes that a field of n bytes takes with its head, if its number is below 16. */
 static inline size_t wire_bytes_size(size_t n)
 {
-    unsigned char bytes[WIRE_NUMBER_MAX];
-    return 1 + wire_encode(n, bytes) + n;
+    return 1 + wire_number_size(n) + n;
 }
 
 #endif

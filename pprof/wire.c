@@ -1,12 +1,6 @@
 /* The long ways of the reader. */
 #include "pprof/wire.h"
 
-#include <endian.h>
-#include <string.h>
-
-/* The top bits of eight bytes: each is set if the number goes on in the next byte. */
-#define TOP_BITS UINT64_C(0x8080808080808080)
-
 /* The number in these bytes, of which the lowest comes first: seven bits of each byte are brought
  * together, by pairs of bytes, of two and of four. */
 static uint64_t gather(uint64_t bytes)
@@ -22,10 +16,8 @@ struct wire_varint wire_varint_slow(const char *p, const char *end)
     const struct wire_varint too_large = {NULL, 0};
     uint64_t value = 0;
     if (end - p >= (ptrdiff_t)sizeof(uint64_t)) {
-        uint64_t bytes;
-        memcpy(&bytes, p, sizeof(bytes));
-        bytes = le64toh(bytes);
-        uint64_t last = ~bytes & TOP_BITS;
+        uint64_t bytes = wire_eight(p);
+        uint64_t last = ~bytes & WIRE_TOP_BITS;
         if (last != 0) { /* it ends within these bytes: all above its last one is cut off */
             return (struct wire_varint){p + __builtin_ctzll(last) / 8 + 1,
                                         gather(bytes & (last ^ (last - 1)))};

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include <endian.h>
 
 #include "base/str.h"
 
@@ -208,6 +211,17 @@ static inline __attribute__((always_inline)) uint64_t wire_packed_next(const cha
     struct wire_varint v = wire_varint_slow(*p, end);
     *p = v.next;
     return v.value;
+}
+
+/* The top bits of eight bytes: each is set if the number goes on in the next byte. */
+#define WIRE_TOP_BITS UINT64_C(0x8080808080808080)
+
+/* Eight bytes, the first one lowest. */
+static inline uint64_t wire_eight(const char *p)
+{
+    uint64_t bytes;
+    memcpy(&bytes, p, sizeof(bytes));
+    return le64toh(bytes);
 }
 
 /* False at the end; it is a bad one if n->at is NULL then. */

@@ -285,6 +285,35 @@ static void samples_of_one_stack_become_one(void **state)
     series_done(&s);
 }
 
+/* The same where nothing follows the label of the last sample. */
+static void a_sample_at_the_end(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+    const struct pprof_row rows[] = {{"a m", "bytes=64", {1, 10, 2, 20}}};
+    struct buf plain = pprof_make(&spec, rows, 1);
+    struct wire_reader r = wire_reader_of((struct sv){plain.data, plain.len});
+    struct wire_field f = {.number = 0};
+    while (f.number != PROFILE_SAMPLE) {
+        assert_true(wire_next(&r, &f));
+    }
+    char sample[64];
+    size_t n = f.bytes.n;
+    assert_true(n < sizeof(sample));
+    memcpy(sample, f.bytes.p, n);
+    put_msg(&plain, PROFILE_SAMPLE, sample, n);
+    char *body = malloc(plain.len); /* of its size: a sanitizer sees a read past the end */
+    assert_non_null(body);
+    memcpy(body, plain.data, plain.len);
+    assert_int_equal(step_bytes(&s, (struct sv){body, plain.len}), DELTA_FIRST);
+    CHECK_STR(s.text.data, "a;m; 0 0 4 40\nduration 0\n", "");
+    free(body);
+    delta_output_done(&s.out);
+    series_done(&s);
+    buf_done(&plain);
+}
+
 /* Labels that are texts are noticed, whichever sample has them. */
 static void texts_are_noticed(void **state)
 {
@@ -765,6 +794,7 @@ int main(void)
         cmocka_unit_test(mapped_elsewhere),
         cmocka_unit_test(no_addresses),
         cmocka_unit_test(samples_of_one_stack_become_one),
+        cmocka_unit_test(a_sample_at_the_end),
         cmocka_unit_test(texts_are_noticed),
         cmocka_unit_test(raw_or_gzip),
         cmocka_unit_test(compression),
