@@ -284,6 +284,15 @@ scrape_configs:
 		}
 		return ""
 	})
+	// A machine that is slow has more to send than the drain at the end has time for.
+	big.Down()
+	p.wait("the queues to be empty", func() string {
+		m := p.metrics()
+		if n := m.sum("profpull_write_queued_profiles") + m.sum("profpull_write_in_flight_profiles"); n > 0 {
+			return fmt.Sprintf("%.0f profiles", n)
+		}
+		return ""
+	})
 	m := p.metrics()
 	t.Logf("%.0f bytes of profiles sent", m.sum("profpull_write_sent_bytes_total", "endpoint", "push"))
 	if n := m.sum("profpull_write_retries_total"); n != 0 {
