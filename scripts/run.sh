@@ -53,6 +53,7 @@ start_exporter() {
 start_busy() {
   (cd tests/tools/loadgen && GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0 \
     "$go" build -o "$build_path/loadgen" .) || return 1
+  : >"$busy_log" # what runs in the background makes it later than it is read
   "$build/loadgen" -listen 127.0.0.1:0 -busy 0.2 >"$busy_log" 2>&1 &
   busy_pid=$!
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -67,6 +68,7 @@ start_busy() {
 
 # The address of the page, from what profpull says.
 start_profpull() {
+  : >"$profpull_log"
   "$build/profpull" run --target "busy=$busy" --target "node-exporter=127.0.0.1:$port" \
     --data "$data" --listen "$listen" 2>"$profpull_log" &
   profpull_pid=$!
