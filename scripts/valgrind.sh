@@ -30,17 +30,20 @@ result() { # NAME CODE
 # What single programs need beyond the common options.
 extra() { # NAME
   case "$1" in
-    test_regex_golden) echo --undef-value-errors=no ;; # machine code made by PCRE2 reads ahead
-    # FAIL_ALL of tests/unit/failing_malloc.h: the malloc() of the program, not that of valgrind.
-    test_config_memory | test_scraper_memory) echo --soname-synonyms=somalloc=nouserintercepts ;;
+    # Machine code made by PCRE2 reads ahead.
+    test_regex_golden | test_agent_ports) echo --undef-value-errors=no ;;
   esac
+  # tests/unit/failing_malloc.h: the malloc() of the program, not that of valgrind.
+  if grep -qs FAIL_ALL "$root/tests/unit/$1.c"; then
+    echo --soname-synonyms=somalloc=nouserintercepts
+  fi
 }
 
 for program in "$@"; do
   # A test that ends a child of its own by force leaves what that child held: children are not
   # followed.
   # shellcheck disable=SC2046
-  valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect,possible \
+  PROFPULL_VALGRIND=1 valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect,possible \
     --errors-for-leak-kinds=definite,indirect --error-exitcode=99 --fair-sched=try \
     $(extra "$(basename "$program")") "$program" >"$log" 2>&1
   result "$(basename "$program")" $?

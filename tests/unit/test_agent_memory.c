@@ -107,6 +107,9 @@ static void free_memory_is_given_back(void **state)
 #ifdef INSTRUMENTED
     skip(); /* it has an allocator of its own */
 #endif
+    if (getenv("PROFPULL_VALGRIND") != NULL) {
+        skip(); /* scripts/valgrind.sh: so has valgrind */
+    }
     for (size_t i = 0; i < BLOCKS; i++) {
         blocks[i] = malloc(SIZE);
         assert_non_null(blocks[i]);
