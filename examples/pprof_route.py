@@ -12,6 +12,7 @@ there: listen on an address that only profpull reaches.
 import collections
 import gzip
 import http.server
+import socketserver
 import sys
 import threading
 import time
@@ -81,6 +82,8 @@ def encode(stacks, begin, duration):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    timeout = 10  # seconds, for a client that says nothing
+
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
         if url.path != "/debug/pprof/profile":
@@ -89,18 +92,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
         begin = time.time_ns()
         seconds = urllib.parse.parse_qs(url.query).get("seconds", ["10"])[0]
         body = encode(sample(float(seconds)), begin, time.time_ns() - begin)
-        self.send_response(200)
-        self.send_header("Content-Type", "application/octet-stream")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        try:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/octet-stream")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except ConnectionError:
+            pass  # the client has gone away
 
     def log_message(self, *args):
         """A scrape is not worth a line."""
 
 
+class Server(socketserver.TCPServer):
+    allow_reuse_address = True
+
+
 def serve(host, port):
     """Answers from a thread that does not keep the program alive; returns the server."""
-    server = http.server.HTTPServer((host, port), Handler)
+    server = Server((host, port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
