@@ -131,7 +131,8 @@ bool url_append_path(struct buf *out, struct sv prefix, struct sv path, struct e
     if (!check_path(prefix, err) || !check_path(path, err)) {
         return false;
     }
-    struct segments segments = {.n = 0};
+    struct segments segments; /* not zeroed: it is large, and few of them are used */
+    segments.n = 0;
     add_segments(&segments, prefix);
     add_segments(&segments, path);
     for (size_t i = 0; i < segments.n; i++) {

@@ -99,14 +99,21 @@ struct sv object_pair(const struct schema_list *pairs, struct sv name)
 
 void object_sanitize(struct sv name, struct buf *out)
 {
+    char part[64];
+    size_t n = 0;
     for (size_t i = 0; i < name.n; i++) {
         unsigned char c = (unsigned char)name.p[i];
+        if (n == sizeof(part)) {
+            buf_append(out, part, n);
+            n = 0;
+        }
         if (ascii_is_alnum(c)) {
-            buf_putc(out, (char)c);
+            part[n++] = (char)c;
         } else if ((c & 0xc0) != 0x80) {
-            buf_putc(out, '_');
+            part[n++] = '_';
         }
     }
+    buf_append(out, part, n);
 }
 
 void object_lower(struct sv v, char *out, size_t size)

@@ -247,13 +247,21 @@ static bool replace(const struct config_job *job, struct port_candidate *c,
     return true;
 }
 
-/* One label set without labels about ports: most pods of jobs with their own rules. */
+/* One label set is left, without labels about ports: most pods of jobs with their own rules. Of
+ * several, one whose labels may switch all types off is not settled: it would be set aside. */
 static bool is_settled(const struct port_candidate *at, size_t n)
 {
-    size_t count = at->labels == NULL || n != 1 ? 0 : labels_count(at->labels);
+    const struct labels *only = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (only != NULL && at[i].labels != NULL) {
+            return false;
+        }
+        only = at[i].labels != NULL ? at[i].labels : only;
+    }
+    size_t count = only == NULL ? 0 : labels_count(only);
     for (size_t i = 0; i < count; i++) {
-        struct sv name = labels_at(at->labels, i).name;
-        if (sv_starts_with(name, SV("__profile_")) && !affects_scrape(name)) {
+        struct sv name = labels_at(only, i).name;
+        if (sv_starts_with(name, SV("__profile_")) && (n > 1 || !affects_scrape(name))) {
             return false;
         }
     }

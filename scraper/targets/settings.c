@@ -11,7 +11,6 @@
 #define SCRAPE_INTERVAL SV("__scrape_interval__")
 #define SCRAPE_TIMEOUT SV("__scrape_timeout__")
 #define PARAM_SECONDS SV(LABEL_PARAM_PREFIX "seconds")
-#define SUFFIX_MAX 16
 /* Bytes of a value, and of a type's name, shown in a message. */
 #define SHOWN_MAX 64
 
@@ -33,12 +32,14 @@ static bool split_label(struct sv label, struct sv *ret_type, enum setting *ret_
         return false;
     }
     struct sv rest = sv_skip(label, TYPE_PREFIX.n);
+    if (!sv_ends_with(rest, SV("__"))) {
+        return false;
+    }
+    rest.n -= 2;
     for (size_t i = 0; i < SETTINGS; i++) {
-        char suffix[SUFFIX_MAX];
-        snprintf(suffix, sizeof(suffix), "_%s__", names[i]);
-        size_t n = strlen(suffix);
-        if (rest.n > n && sv_ends_with(rest, sv_from(suffix))) {
-            *ret_type = (struct sv){.p = rest.p, .n = rest.n - n};
+        struct sv name = sv_from(names[i]);
+        if (rest.n > name.n + 1 && sv_ends_with(rest, name) && rest.p[rest.n - name.n - 1] == '_') {
+            *ret_type = (struct sv){.p = rest.p, .n = rest.n - name.n - 1};
             *ret_setting = (enum setting)i;
             return true;
         }
@@ -56,14 +57,21 @@ bool settings_is_label(struct sv name)
 
 struct sv type_label(struct sv type, const char *setting, char out[TYPE_LABEL_MAX])
 {
-    int n = snprintf(out, TYPE_LABEL_MAX, "__profile_%.*s_%s__", SV_ARG(type), setting);
-    if (n < 0 || n >= TYPE_LABEL_MAX) {
-        return SV("");
+    /* Made some fifty times for each pod, so without snprintf(). */
+    const struct sv parts[] = {TYPE_PREFIX, type, SV("_"), sv_from(setting), SV("__")};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].n >= TYPE_LABEL_MAX - n) {
+            return SV("");
+        }
+        memcpy(&out[n], parts[i].p, parts[i].n);
+        n += parts[i].n;
     }
-    for (char *p = out; *p != '\0'; p++) {
+    out[n] = '\0';
+    for (char *p = &out[TYPE_PREFIX.n]; p < &out[TYPE_PREFIX.n + type.n]; p++) {
         *p = ascii_is_word(*p) ? *p : '_';
     }
-    return (struct sv){.p = out, .n = (size_t)n};
+    return (struct sv){.p = out, .n = n};
 }
 
 static bool names_type(struct sv name, const struct config_type *type)

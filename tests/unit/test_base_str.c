@@ -105,6 +105,14 @@ static void hash_is_fixed(void **state)
     assert_true(hash_bytes("profpull", 8, 0) == UINT64_C(0x62752eccbaf31312));
     assert_true(hash_bytes("10.0.0.1:6060/debug/pprof/heap", 30, 7) ==
                 UINT64_C(0x3ca8db6191a24df0));
+    static const uint64_t short_ones[] = {
+        UINT64_C(0xe324f179be27bba4), UINT64_C(0x437c8dd640202c0e), UINT64_C(0x2da62dd921ddc5ba),
+        UINT64_C(0x81fa363add646f3a), UINT64_C(0xe879bca4c6f8d753), UINT64_C(0xd59e0307f3d37e7b),
+        UINT64_C(0xc78bb1713b83ff44),
+    };
+    for (size_t n = 1; n < 8; n++) {
+        assert_true(hash_bytes("abcdefg", n, 0) == short_ones[n - 1]);
+    }
 }
 
 static void hash_sees_every_byte(void **state)
