@@ -238,7 +238,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e charts delta-diff bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
+.PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
@@ -298,6 +298,9 @@ lint: ## clang-format, clang-tidy, cppcheck, header and size checks, both compil
 
 bench: $(BUILD)/profpull $(BUILD)/tests/bare-loop ## figures for speed and memory; never fails on a time
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench.sh
+
+bench-all: $(BUILD)/profpull $(BUILD)/tests/bare-loop $(BUILD)/tests/delta-tool $(BUILD)/tests/sharding-sim ## the figures of the four benchmarks below, medians, in some twenty minutes
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-all.sh
 
 bench-scale: $(BUILD)/profpull $(BUILD)/tests/sharding-sim ## CPU, memory and lateness over 100 to 10,000 targets; shares of 100 replicas
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-scale.sh

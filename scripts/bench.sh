@@ -7,7 +7,7 @@
 #   BUILD=build scripts/bench.sh [ARGUMENTS OF tests/e2e/cmd/bench]
 #
 # BENCH_RUNS (1): runs; of several, the table has medians and the least and the greatest value, and
-# one delta beside google/pprof (bench-delta.sh) follows. BENCH_PEER: the path of another agent that
+# without arguments one delta beside google/pprof (bench-delta.sh) follows. BENCH_PEER: the path of another agent that
 # reads Alloy's configuration, run in the same way; it computes deltas, so compare with "-delta auto".
 # The program gets the first core and the fakes the second (BENCH_PIN=false leaves that to the kernel).
 set -eu
@@ -47,7 +47,7 @@ while [ "$i" -lt "$runs" ]; do
   run "$@" >"$build/bench-run/run-$i.txt"
 done
 "$build/benchtable" "$build"/bench-run/run-*.txt
-if [ -x "$build/tests/delta-tool" ]; then
+if [ $# -eq 0 ] && [ -x "$build/tests/delta-tool" ]; then
   BUILD=$build GO=$go "$root/scripts/bench-delta.sh"
 fi
 machine | tail -n 1

@@ -35,7 +35,7 @@ var (
 	seconds     = flag.Duration("time", time.Minute, "how long to measure, after one interval to warm up")
 	dir         = flag.String("dir", "", "directory for configuration and logs")
 	pinned      = flag.Bool("pin", true, "give the program and the fakes a core each")
-	delta       = flag.String("delta", "off", "deltas of memory, mutex and block: off or auto")
+	delta       = flag.String("delta", "off", "deltas of memory, mutex and block: off, or auto, and then their counters grow with each answer")
 	fast        = flag.Int("fast", 2000, "profiles a second of a second run; 0: none")
 	repair      = flag.Bool("repair", true, "labels within samples are repaired, as by default: every profile is inflated for that")
 	smoke       = flag.Bool("smoke", false, "a short run that only shows that all works")
@@ -141,7 +141,8 @@ func (p *process) end() {
 }
 
 func startFakes() *process {
-	p := launch(1, nil, *fakesPath, "-targets", fmt.Sprint(*nTargets), "-sink", sinkAddress, "-cheap", "-shared")
+	p := launch(1, nil, *fakesPath, "-targets", fmt.Sprint(*nTargets), "-sink", sinkAddress, "-cheap", "-shared",
+		fmt.Sprintf("-grow=%t", *delta == "auto"))
 	line, err := p.stdout.ReadBytes('\n')
 	if err != nil {
 		p.failed(1, "the fakes did not start", err)

@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"profpull.test/e2e/cmd/internal/growth"
 	"profpull.test/e2e/fakes/kube"
 	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pprof"
@@ -32,6 +33,7 @@ import (
 func main() {
 	n := flag.Int("targets", 5, "fake pprof targets")
 	shared := flag.Bool("shared", false, "one listener for all targets, each at an address of its own")
+	grow := flag.Bool("grow", false, "the counters of memory, mutex and block grow with each answer; sizes as real ones")
 	sizes := flag.String("sizes", "real", "body sizes: real (p50 6 KB, p90 67 KB, gzip) or small")
 	sink := flag.String("sink", "127.0.0.1:4040", "address of the fake Pyroscope; empty = none")
 	cheap := flag.Bool("cheap", false, "the sink counts only: nothing is checked or kept")
@@ -39,8 +41,7 @@ func main() {
 	kubeconfig := flag.String("kube", "", "run a fake Kubernetes with the targets as pods; write its kubeconfig here")
 	flag.Parse()
 
-	bodies := makeBodies(*sizes)
-	addresses, served := startTargets(*n, *shared, bodies)
+	addresses, served := startTargets(*n, *shared, makeOptions(*grow, *sizes))
 	out := map[string]any{"targets": addresses}
 	server := startSink(*sink, *cheap, out)
 	startAny(*answering)
@@ -67,6 +68,17 @@ func main() {
 func check(err error) {
 	if err != nil {
 		log.Fatal(err)
+	}
+}
+
+// makeOptions returns those of each target.
+func makeOptions(grow bool, sizes string) func(i int) target.Options {
+	if grow {
+		return growth.NewBodies().Options
+	}
+	bodies := makeBodies(sizes)
+	return func(i int) target.Options {
+		return target.Options{Quiet: true, Bodies: bodies[i%len(bodies)]}
 	}
 }
 
@@ -120,15 +132,15 @@ func functionsFor(bytes float64) int {
 }
 
 // startTargets returns their addresses and what counts their answers.
-func startTargets(n int, shared bool, bodies []map[string][]byte) (addresses []string, served func() int64) {
+func startTargets(n int, shared bool, options func(i int) target.Options) (addresses []string, served func() int64) {
 	if shared {
-		many, err := target.StartMany(n, bodies)
+		many, err := target.StartMany(n, options)
 		check(err)
 		return many.Addrs, many.Served
 	}
 	var all []*target.Target
 	for i := 0; i < n; i++ {
-		t, err := target.Start(target.Options{Quiet: true, Bodies: bodies[i%len(bodies)]})
+		t, err := target.Start(options(i))
 		check(err)
 		all = append(all, t)
 		addresses = append(addresses, t.Addr())

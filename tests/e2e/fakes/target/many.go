@@ -14,8 +14,8 @@ type Many struct {
 	server  *http.Server
 }
 
-// StartMany runs n targets, each with the next ones of the bodies.
-func StartMany(n int, bodies []map[string][]byte) (*Many, error) {
+// StartMany runs n targets with the options of each.
+func StartMany(n int, options func(i int) Options) (*Many, error) {
 	// 127.0.0.0/8 as a whole has no name but this one.
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
@@ -25,7 +25,7 @@ func StartMany(n int, bodies []map[string][]byte) (*Many, error) {
 	port := listener.Addr().(*net.TCPAddr).Port
 	for i := 0; i < n; i++ {
 		host := fmt.Sprintf("127.%d.%d.%d", 220+i/62500%30, i/250%250, i%250+1)
-		m.targets[host] = newTarget(Options{Quiet: true, Bodies: bodies[i%len(bodies)]})
+		m.targets[host] = newTarget(options(i))
 		m.Addrs = append(m.Addrs, fmt.Sprintf("%s:%d", host, port))
 	}
 	m.server = &http.Server{Handler: m}

@@ -64,13 +64,18 @@ func NewBodies() *Bodies {
 func (b *Bodies) Targets(n int) []*target.Target {
 	var targets []*target.Target
 	for i := 0; i < n; i++ {
-		set := i % sets
-		t, err := target.Start(target.Options{Quiet: true, Bodies: b.plain[set],
-			Body: func(path string, n int) []byte { return b.get(set, path, n) }})
+		t, err := target.Start(b.Options(i))
 		Check(err)
 		targets = append(targets, t)
 	}
 	return targets
+}
+
+// Options are those of target number i.
+func (b *Bodies) Options(i int) target.Options {
+	set := i % sets
+	return target.Options{Quiet: true, Bodies: b.plain[set],
+		Body: func(path string, n int) []byte { return b.get(set, path, n) }}
 }
 
 func (b *Bodies) get(set int, path string, n int) []byte {
