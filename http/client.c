@@ -140,7 +140,7 @@ static bool set_url(struct http_transfer *t, const struct http_request *r, struc
 {
     char shown[URL_REDACTED_MAX];
     if (url_parse(r->url, &t->url, err)) {
-        t->shard = &t->client->shards[url_origin_hash(&t->url) % t->client->n_shards];
+        t->shard = &t->client->shards[url_origin_hash(&t->url) % t->client->n_used];
         return true;
     }
     /* Only for the error message. */
@@ -513,7 +513,8 @@ static bool make_parts(struct http_client *c, const struct http_client_options *
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err)
 {
-    unsigned n = options->shards > 0 ? options->shards : 1;
+    unsigned used = options->shards > 0 ? options->shards : 1;
+    unsigned n = options->max_shards > used ? options->max_shards : used;
     unsigned idle =
         options->max_idle_connections > 0 ? options->max_idle_connections : IDLE_CONNECTIONS;
     if (n > SHARDS_MAX) {
@@ -533,6 +534,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     c->log = options->log;
     c->name = options->name != NULL ? options->name : "";
     c->n_shards = n;
+    c->n_used = used < n ? used : n;
     c->max_idle = idle;
     c->max_connections = options->max_connections;
     c->bodies_max_bytes = options->bodies_max_bytes;
@@ -548,6 +550,14 @@ struct http_client *http_client_new(const struct http_client_options *options, s
         return http_client_free(c);
     }
     return c;
+}
+
+void http_client_expect(struct http_client *c, size_t connections)
+{
+    while (c->n_used <= c->n_shards / 2 &&
+           connections > (size_t)c->n_used * HTTP_SHARD_CONNECTIONS) {
+        c->n_used *= 2;
+    }
 }
 
 static void abort_list(struct http_list *list)

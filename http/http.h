@@ -216,6 +216,7 @@ struct http_client_options {
     struct metrics *metrics; /* may be NULL */
     const char *name; /* static; label "client" of the metrics: "scrape", "write", "kubernetes" */
     unsigned shards;  /* multi handles; 0 = 1 */
+    unsigned max_shards;           /* after http_client_expect(); 0: no more than that */
     unsigned max_idle_connections; /* of all shards together; 0 = 64 */
     /* The limit of those that are kept and those in use together, for a client that may use most
      * descriptors of the process: what requests do not need keeps connections. 0: only idle ones
@@ -232,6 +233,11 @@ struct http_client_options {
 };
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err);
+/* So many connections are to be expected: spreads new transfers over more multi handles, up to
+ * max_shards. A handle walks half of its connections at the end of each transfer. Hosts move to
+ * another handle then, without their connections, so this is better called before the first ones.
+ */
+void http_client_expect(struct http_client *c, size_t connections);
 /* Ends all transfers (on_done with HTTP_ERR_ABORTED). Accepts NULL, returns NULL. */
 struct http_client *http_client_free(struct http_client *c);
 

@@ -75,6 +75,8 @@
  */
 #define HTTP_PIECES_SLACK 4096
 #define HTTP_PIECE_BYTES 16
+/* Connections that a shard may have before there are more shards. */
+#define HTTP_SHARD_CONNECTIONS 256
 /* A call of libcurl that takes longer is counted: nothing else of the loop runs meanwhile. */
 #define HTTP_SLOW_CALL_MS 250
 
@@ -178,7 +180,7 @@ LIST_HEAD(http_socket_list, http_socket);
 
 struct http_shard {
     struct http_client *client;
-    CURLM *multi; /* NULL if it could not be made again; the next request retries */
+    CURLM *multi; /* NULL before the first request, and if it could not be made again */
     struct loop_timer *timer;
     struct http_socket_list sockets;
     struct guard_socket *open; /* all connections, idle ones too */
@@ -226,6 +228,7 @@ struct http_client {
     struct metric_cell *rebuilds;
     struct metric_cell *file_failures;
     unsigned n_shards;
+    unsigned n_used; /* those that new transfers are spread over */
     struct http_shard shards[];
 };
 

@@ -297,7 +297,7 @@ bool http_shard_init(struct http_shard *s, struct http_client *c)
     TAILQ_INIT(&s->pending);
     TAILQ_INIT(&s->cancelled);
     s->timer = loop_timer_new(c->loop, shard_on_timer, s);
-    return s->timer != NULL && make_multi(s);
+    return s->timer != NULL; /* the multi handle is made for the first transfer */
 }
 
 void http_shard_done(struct http_shard *s)

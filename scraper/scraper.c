@@ -10,9 +10,15 @@
 /* The work of libcurl grows with the number of transfers in one multi handle, a little: with 930 of
  * them in flight 16 handles cost no more CPU than 64, and one a tenth more. A handle costs two
  * descriptors and 40 KiB. */
-#define HTTP_SHARDS_MAX 16
+#define HTTP_SHARDS 16
 #define HTTP_SHARD_TRANSFERS 64
-/* Connections that are kept for the next scrape. */
+/* More of them for thousands of targets (http_client_expect()): a profile of 10,000 takes a tenth
+ * or two less CPU. Of the descriptors for connections, they take one in 128 at most. */
+#define HTTP_SHARDS_MAX 128
+#define HTTP_SHARD_DESCRIPTORS 256
+/* A target with the types that are on by default has five scrapes: one that samples nearly all the
+ * time, and others that share a second connection. */
+#define SCRAPES_OF_CONNECTION 2
 #define CONNECTIONS_DEFAULT (2 * ENGINE_IN_FLIGHT_DEFAULT)
 #define BODIES_MAX_DEFAULT ((size_t)256 * 1024 * 1024)
 
@@ -103,13 +109,15 @@ static unsigned count_shards(unsigned max_in_flight)
 {
     unsigned in_flight = max_in_flight == 0 ? ENGINE_IN_FLIGHT_DEFAULT : max_in_flight;
     unsigned shards = in_flight / HTTP_SHARD_TRANSFERS;
-    return shards < 1 ? 1 : shards > HTTP_SHARDS_MAX ? HTTP_SHARDS_MAX : shards;
+    return shards < 1 ? 1 : shards > HTTP_SHARDS ? HTTP_SHARDS : shards;
 }
 
 static bool make_client(struct scraper *s, struct err *err)
 {
     const struct scraper_options *options = &s->options;
-    unsigned connections = options->max_connections;
+    unsigned connections =
+        options->max_connections == 0 ? CONNECTIONS_DEFAULT : options->max_connections;
+    unsigned most = connections / HTTP_SHARD_DESCRIPTORS;
     struct http_client_options client = {
         .loop = options->loop,
         .log = options->log,
@@ -118,7 +126,10 @@ static bool make_client(struct scraper *s, struct err *err)
         .contents = options->contents,
         .guarded = true,
         .shards = count_shards(options->max_in_flight),
-        .max_connections = connections == 0 ? CONNECTIONS_DEFAULT : connections,
+        .max_shards = most > HTTP_SHARDS_MAX ? HTTP_SHARDS_MAX : most,
+        /* The handles need two descriptors each, and connections may be a few too many until the
+         * next transfers end. */
+        .max_connections = connections - connections / (HTTP_SHARD_DESCRIPTORS / 4),
         .bodies_max_bytes =
             options->bodies_max_bytes == 0 ? BODIES_MAX_DEFAULT : options->bodies_max_bytes,
     };
@@ -182,6 +193,8 @@ static void scraper_run_update(struct loop_task *task)
                !atomic_load(&s->stopping)) {
         log_error(s->options.log, "out of memory: targets left as they were",
                   LOG_STR("source", u->source));
+    } else {
+        http_client_expect(s->http, s->engine->table.n / SCRAPES_OF_CONNECTION);
     }
     free(u);
     unref(s);

@@ -368,6 +368,38 @@ static void test_limits_of_connections_are_for_all_shards_together(void **state)
     }
 }
 
+/* New transfers are spread over more handles; those in flight stay where they are. */
+static void test_more_connections_get_more_shards(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t expected;
+        unsigned used;
+    } cases[] = {{0, 2}, {512, 2}, {513, 4}, {1025, 8}, {1024, 8}, {100, 8}, {4096, 8}};
+    struct fixture f;
+    struct err err = ERR_INIT;
+    struct server *hosts[HOSTS];
+    fixture_init(&f, 1);
+    http_client_free(f.client);
+    f.client = http_client_new(
+        &(struct http_client_options){
+            .loop = f.loop, .log = testing_log(f.log), .shards = 2, .max_shards = 15},
+        &err);
+    assert_non_null(f.client);
+    for (int h = 0; h < HOSTS; h++) {
+        hosts[h] = server_new(hello, NULL);
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        http_client_expect(f.client, cases[i].expected);
+        CHECK_INT(f.client->n_used, cases[i].used, "");
+        (void)ask_all_twice(&f, hosts);
+    }
+    fixture_done(&f);
+    for (int h = 0; h < HOSTS; h++) {
+        server_free(hosts[h]);
+    }
+}
+
 /* Closes a kept connection when its second request has been sent. */
 static void close_on_second(struct server_conn *c)
 {
@@ -987,6 +1019,7 @@ int main(void)
         cmocka_unit_test(test_early_answer_counts),
         cmocka_unit_test(test_connections_are_reused),
         cmocka_unit_test(test_limits_of_connections_are_for_all_shards_together),
+        cmocka_unit_test(test_more_connections_get_more_shards),
         cmocka_unit_test(test_request_on_dead_connection_is_repeated),
         cmocka_unit_test(test_late_cut_is_not_repeated),
         cmocka_unit_test(test_dead_peer_options),
