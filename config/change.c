@@ -197,9 +197,19 @@ static bool same_record(const struct config *a, const void *x, const struct conf
     return dump_hash(a, schema, x, &hash) && dump_hash(b, schema, y, &other) && hash == other;
 }
 
+/* A dump does not show whether a number is the default or was given. */
+static bool same_names_given(const struct config *a, const struct config *b)
+{
+    bool same = a->n_endpoints == b->n_endpoints;
+    for (size_t i = 0; same && i < a->n_endpoints; i++) {
+        same = a->endpoints[i].sample_names_given == b->endpoints[i].sample_names_given;
+    }
+    return same;
+}
+
 bool config_same(const struct config *a, const struct config *b)
 {
-    return same_record(a, a, b, b, &schema_root);
+    return same_names_given(a, b) && same_record(a, a, b, b, &schema_root);
 }
 
 bool config_same_job(const struct config *a, const struct config_job *x, const struct config *b,
@@ -225,7 +235,7 @@ bool config_same_endpoint(const struct config *a, const struct config_endpoint *
         ROW(config_endpoint, "all_labels", external_labels, &kind_pairs, .arg = &pairs_external),
     };
     static const struct schema complete = SCHEMA(rows, sizeof(struct config_endpoint));
-    return same_record(a, x, b, y, &complete);
+    return x->sample_names_given == y->sample_names_given && same_record(a, x, b, y, &complete);
 }
 
 static const char *const part_names[CONFIG_PARTS] = {

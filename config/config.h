@@ -326,6 +326,7 @@ struct config_endpoint {
     struct config_strings sample_keep; /* not none: all others are dropped */
     struct config_pairs sample_rename;
     unsigned sample_names_max; /* of one sample; 0: any number */
+    bool sample_names_given;   /* by the configuration; else it is a part of the repair */
     bool sample_repair;
     struct config_pairs external_labels; /* of this endpoint: its own over the global ones */
     struct config_pairs own_labels;      /* as the file gives them */

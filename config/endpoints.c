@@ -671,7 +671,8 @@ static void complete(struct config_endpoint *e)
     if (e->concurrency == 0) {
         e->concurrency = p->concurrency != 0 ? p->concurrency : CONFIG_CONCURRENCY;
     }
-    if (e->sample_names_max == SAMPLE_NAMES_UNSET) {
+    e->sample_names_given = e->sample_names_max != SAMPLE_NAMES_UNSET;
+    if (!e->sample_names_given) {
         bool limited = p->reads_sample_labels && e->sample_repair;
         e->sample_names_max = limited ? SAMPLE_NAMES_DEFAULT : 0;
     }

@@ -25,6 +25,7 @@ struct config_protocol {
     uint64_t max_bytes;
     unsigned concurrency;     /* unless the endpoint says otherwise; 0: CONFIG_CONCURRENCY */
     bool reads_sample_labels; /* its servers make labels of those of samples, and refuse profiles */
+    bool tells_refusals;      /* a server that does not store a profile says so */
     bool is_store;            /* it has the keys of `store` */
     bool is_otlp;             /* it has the keys of `otlp` */
     bool is_s3;               /* it has the keys of `s3`; of the others with a scheme, each URL is a

@@ -386,7 +386,7 @@ static bool make_room(struct rewriting *w, size_t n_strings, size_t max)
            err_memory(w->err);
 }
 
-static bool rewrite_plain(struct rewriting *w, size_t max, char **ret_data, size_t *ret_size)
+static bool rewrite_plain(struct rewriting *w, size_t max, struct sample_labels_result *ret)
 {
     struct pprof_summary summary;
     bool changed = false;
@@ -396,8 +396,8 @@ static bool rewrite_plain(struct rewriting *w, size_t max, char **ret_data, size
     }
     bool ok = make_room(w, summary.n[PROFILE_STRING], max) && read_all(w) && rewrite(w, &changed);
     if (ok && changed) {
-        ok = gzip_pack(w->scratch, (struct sv){.p = w->out.data, .n = w->out.len}, ret_data,
-                       ret_size) ||
+        ok = gzip_pack(w->scratch, (struct sv){.p = w->out.data, .n = w->out.len}, &ret->data,
+                       &ret->size) ||
              err_memory(w->err);
     }
     buf_done(&w->text);
@@ -408,14 +408,11 @@ static bool rewrite_plain(struct rewriting *w, size_t max, char **ret_data, size
 }
 
 bool sample_labels_rewrite(struct scratch *s, struct sv body, size_t max,
-                           const struct sample_label_rules *rules, char **ret_data,
-                           size_t *ret_size, struct sv *ret_plain,
-                           uint64_t ret_changes[SAMPLE_LABEL_CHANGES], struct err *err)
+                           const struct sample_label_rules *rules, struct sample_labels_result *ret,
+                           struct err *err)
 {
-    struct rewriting w = {.rules = rules, .scratch = s, .changes = ret_changes, .err = err};
-    *ret_data = NULL;
-    *ret_size = 0;
-    memset(ret_changes, 0, SAMPLE_LABEL_CHANGES * sizeof(ret_changes[0]));
+    struct rewriting w = {.rules = rules, .scratch = s, .changes = ret->changes, .err = err};
+    *ret = (struct sample_labels_result){.data = NULL};
     scratch_reset(s);
     if (!gzip_plain(s, body, max, gzip_claim(body), &w.plain, err)) {
         return false;
@@ -423,8 +420,7 @@ bool sample_labels_rewrite(struct scratch *s, struct sv body, size_t max,
     if (w.plain.n > max) {
         return err_set(err, ERR_LIMIT, "larger than %zu bytes", max);
     }
-    if (ret_plain != NULL) {
-        *ret_plain = w.plain;
-    }
-    return !has_labels(w.plain, rules->numbers) || rewrite_plain(&w, max, ret_data, ret_size);
+    ret->plain = w.plain;
+    ret->labelled = has_labels(w.plain, rules->numbers);
+    return !ret->labelled || rewrite_plain(&w, max, ret);
 }

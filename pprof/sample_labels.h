@@ -45,13 +45,19 @@ struct sample_label_rules {
     size_t value_max; /* bytes, with repair */
 };
 
-/* Rewrites a profile, gzip or plain, of at most max bytes inflated. *ret_data: the new one as gzip,
- * from malloc(), or NULL if there is nothing to change: then *ret_plain, which may be NULL, is the
- * body inflated, until the next use of the scratch. ret_changes counts labels. False with
- * ERR_INPUT for one that is damaged, ERR_LIMIT, ERR_MEMORY. */
+/* What came of a profile. */
+struct sample_labels_result {
+    char *data; /* the new one as gzip, from malloc(); NULL: there is nothing to change */
+    size_t size;
+    struct sv plain; /* what came, inflated, until the next use of the scratch */
+    bool labelled;   /* it has labels that the rules are about: texts, or numbers too */
+    uint64_t changes[SAMPLE_LABEL_CHANGES]; /* labels */
+};
+
+/* Rewrites a profile, gzip or plain, of at most max bytes inflated. False with ERR_INPUT for one
+ * that is damaged, ERR_LIMIT, ERR_MEMORY; data is NULL then. */
 bool sample_labels_rewrite(struct scratch *s, struct sv body, size_t max,
-                           const struct sample_label_rules *rules, char **ret_data,
-                           size_t *ret_size, struct sv *ret_plain,
-                           uint64_t ret_changes[SAMPLE_LABEL_CHANGES], struct err *err);
+                           const struct sample_label_rules *rules, struct sample_labels_result *ret,
+                           struct err *err);
 
 #endif

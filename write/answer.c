@@ -409,6 +409,12 @@ void answer_classify(const struct answer_input *given, struct answer *ret_answer
     *ret_answer = a;
 }
 
+bool answer_is_about_content(const struct answer *a)
+{
+    return a->class == ANSWER_REJECTED ||
+           (a->class == ANSWER_RETRY_DOUBTFUL && a->scope == ANSWER_OF_PROFILE);
+}
+
 const char *answer_result_name(enum http_result result, long status)
 {
     static const char *const classes[] = {"2xx", "3xx", "4xx", "5xx"};

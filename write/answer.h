@@ -99,6 +99,9 @@ struct answer {
 /* A status decides even when the transfer broke off after it: the profile may have been stored. */
 void answer_classify(const struct answer_input *in, struct answer *ret_answer);
 
+/* The server has refused the request, and nothing says that it would refuse any other. */
+bool answer_is_about_content(const struct answer *a);
+
 /* ---- for protocols that classify themselves -------------------------------------------------- */
 
 /* What a body holds: Connect's error JSON, profefe's, what a protocol reads, or its text as it is.

@@ -115,6 +115,36 @@ static void finish(struct attempt *a, const char *result)
     destination_pump(d);
 }
 
+/* ---- labels of samples ----------------------------------------------------------------------- */
+
+/* What is noted of a profile whose labels have been looked at. */
+static unsigned note_of(const struct destination *d, bool changed)
+{
+    return 2 * d->rules_version + changed;
+}
+
+/* Makes the profile that the endpoint gets. That it goes as it is by these rules is noted, so that
+ * another attempt does not read it again. Returns it inflated, as for a request. */
+static struct sv make_outgoing(struct attempt *a, bool must_look)
+{
+    struct destination *d = a->destination;
+    unsigned note = send_item_note(a->item);
+    struct sample_labels_look look;
+    struct sample_labels_wish wish = {.must_look = must_look, .counts = note % 2 == 0};
+    a->unlooked = false;
+    if (note == note_of(d, false)) {
+        a->outgoing = profile_ref(a->profile);
+        return SV("");
+    }
+    a->outgoing = sample_labels_apply(d->sample_labels, a->config, a->profile, wish, &look);
+    a->unlooked = look.skipped;
+    bool changed = a->outgoing != a->profile;
+    if ((look.clean || changed) && a->config == d->config) {
+        send_item_set_note(a->item, note_of(d, changed));
+    }
+    return look.plain;
+}
+
 /* ---- HTTP ------------------------------------------------------------------------------------ */
 
 void exchange_init(struct exchange *x)
@@ -200,12 +230,7 @@ bool exchange_start(struct exchange *x, const struct attempt *a,
     return x->transfer != NULL;
 }
 
-static void attempt_on_answer(void *arg, const struct answer *answer)
-{
-    struct attempt *a = arg;
-    a->answer = *answer;
-    finish(a, answer_result_name(a->exchange.result, a->exchange.status));
-}
+static void attempt_on_answer(void *arg, const struct answer *answer);
 
 static enum request_status start_http(struct attempt *a, struct sv plain)
 {
@@ -221,6 +246,40 @@ static enum request_status start_http(struct attempt *a, struct sv plain)
         return status;
     }
     return exchange_start(&a->exchange, a, attempt_on_answer, a) ? REQUEST_OK : REQUEST_MEMORY;
+}
+
+/* The server does not take the profile, whose labels nobody has looked at: if there is something to
+ * repair, it goes out again at once, as it should have been. */
+static bool send_repaired(struct attempt *a, const char *result)
+{
+    struct destination *d = a->destination;
+    profile_unref(a->outgoing);
+    struct sv plain = make_outgoing(a, true);
+    if (a->outgoing == a->profile) {
+        return false;
+    }
+    int64_t now_ms = clock_mono_ms();
+    report_repeated(&d->report, result, now_ms - a->start_ms);
+    a->start_ms = now_ms;
+    exchange_done(&a->exchange);
+    exchange_init(&a->exchange);
+    enum request_status status = start_http(a, plain);
+    if (status != REQUEST_OK) {
+        attempt_drop(a, status);
+        destination_pump(d);
+    }
+    return true;
+}
+
+static void attempt_on_answer(void *arg, const struct answer *answer)
+{
+    struct attempt *a = arg;
+    const char *result = answer_result_name(a->exchange.result, a->exchange.status);
+    a->answer = *answer;
+    bool again = a->unlooked && answer_is_about_content(answer) && send_repaired(a, result);
+    if (!again) {
+        finish(a, result);
+    }
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -307,25 +366,6 @@ static enum request_status start_delivery(struct attempt *a)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* The profile as the endpoint gets it. That it goes as it is by these rules is remembered, so that
- * another attempt does not read it again. *ret_plain: as in a request. */
-static struct profile *outgoing(struct destination *d, struct send_item *it, struct sv *ret_plain)
-{
-    struct profile *p = send_item_profile(it);
-    struct sample_labels_look look;
-    *ret_plain = SV("");
-    if (send_item_note(it) == d->rules_version) {
-        return profile_ref(p);
-    }
-    struct profile *out =
-        sample_labels_apply(d->sample_labels, d->config, p, send_item_attempt(it) == 1, &look);
-    if (look.clean) {
-        send_item_set_note(it, d->rules_version);
-    }
-    *ret_plain = look.plain;
-    return out;
-}
-
 static struct attempt *attempt_new(struct destination *d, struct send_item *it, int64_t now_ms,
                                    struct sv *ret_plain)
 {
@@ -348,7 +388,8 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
     a->protocol = d->protocol;
     a->item = it;
     a->profile = profile_ref(p);
-    a->outgoing = outgoing(d, it, ret_plain);
+    /* Whatever was wrong before, labels can be the reason. */
+    *ret_plain = make_outgoing(a, send_item_attempt(it) > 1);
     a->start_ms = now_ms;
     TAILQ_INSERT_TAIL(&d->attempts, a, link);
     return a;

@@ -45,6 +45,7 @@ struct attempt {
     struct send_item *item;
     struct profile *profile;  /* a reference of its own, for a file may outlive the item */
     struct profile *outgoing; /* what is sent: the same, or with other labels in its samples */
+    bool unlooked;            /* it goes as it is, without a look at these labels */
     struct series series;
     int64_t start_ms;
     struct answer answer;

@@ -100,13 +100,6 @@ static void free_attempts(struct batch *t)
     batch_free(t);
 }
 
-/* The server has refused the request, and nothing says that it would refuse any other. */
-static bool is_about_content(const struct answer *a)
-{
-    return a->class == ANSWER_REJECTED ||
-           (a->class == ANSWER_RETRY_DOUBTFUL && a->scope == ANSWER_OF_PROFILE);
-}
-
 /* The server says how many messages it has left out, not which: if not all, the profiles count as
  * sent. */
 static void note_refused(struct batcher *b, const struct batch *t, struct answer *a)
@@ -134,7 +127,7 @@ static void batch_on_answer(void *arg, const struct answer *answer)
     struct destination *d = b->destination;
     struct answer a = *answer;
     const char *result = answer_result_name(t->exchange.result, t->exchange.status);
-    if (t->n > 1 && is_about_content(&a)) {
+    if (t->n > 1 && answer_is_about_content(&a)) {
         size_t half = t->n / 2;
         metric_add(b->halved, 1);
         send_batch(b, t->at, half);

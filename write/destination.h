@@ -95,6 +95,8 @@ struct report_attempt {
     int64_t now_ms;
 };
 void report_done(struct report *r, const struct report_attempt *a);
+/* A request of an attempt is over, and the same attempt makes another one. */
+void report_repeated(struct report *r, const char *result, int64_t took_ms);
 /* A profile is given up: one line in the log for each cause and minute. */
 void report_dropped(struct report *r, const struct labels *l, enum write_drop reason,
                     const char *why, int64_t now_ms);

@@ -328,11 +328,22 @@ static void log_retry(struct report *r, const struct report_attempt *a)
     }
 }
 
+static void count_request(struct report *r, const char *result, int64_t took_ms)
+{
+    const char *const values[] = {r->endpoint, result};
+    metric_inc(metric_cell(r->requests, values));
+    metric_observe(r->duration, (double)took_ms / (double)MS_PER_S);
+}
+
+void report_repeated(struct report *r, const char *result, int64_t took_ms)
+{
+    count_request(r, result, took_ms);
+    metric_inc(r->retries);
+}
+
 void report_done(struct report *r, const struct report_attempt *a)
 {
-    const char *const values[] = {r->endpoint, a->result};
-    metric_inc(metric_cell(r->requests, values));
-    metric_observe(r->duration, (double)(a->now_ms - a->start_ms) / (double)MS_PER_S);
+    count_request(r, a->result, a->now_ms - a->start_ms);
     if (a->attempt > 1) {
         metric_inc(r->retries);
     }

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "pprof/sample_labels.h"
+#include "write/series_marks.h"
 
 /* What is kept for the next profile. */
 #define SCRATCH_KEPT ((size_t)4 * 1024 * 1024)
 
 struct sample_labels {
     struct scratch *scratch;
+    struct series_marks *marks; /* NULL: no profile has passed here that may use them */
     struct metric_cell *changes[SAMPLE_LABEL_CHANGES];
 };
 
@@ -40,6 +42,7 @@ struct sample_labels *sample_labels_free(struct sample_labels *s)
 {
     if (s != NULL) {
         scratch_free(s->scratch);
+        series_marks_free(s->marks);
         free(s);
     }
     return NULL;
@@ -93,9 +96,8 @@ static bool chooses(const struct config_endpoint *e)
     return e->sample_drop.n > 0 || e->sample_keep.n > 0 || e->sample_rename.n > 0;
 }
 
-static struct profile *rewrite(struct sample_labels *s, struct wanted *w, const struct profile *p,
-                               struct sample_labels_look *look,
-                               uint64_t changes[SAMPLE_LABEL_CHANGES])
+static bool rewrite(struct sample_labels *s, struct wanted *w, const struct profile *p,
+                    struct sample_labels_result *ret)
 {
     const struct config_endpoint *e = w->endpoint;
     const struct sample_label_rules rules = {
@@ -106,48 +108,81 @@ static struct profile *rewrite(struct sample_labels *s, struct wanted *w, const 
         .names_max = e->sample_names_max > 0 ? e->sample_names_max : SIZE_MAX,
         .value_max = e->label_limits.max_value_length,
     };
-    char *data = NULL;
-    size_t size = 0;
     struct sv body = {.p = p->data, .n = p->size};
-    if (!sample_labels_rewrite(s->scratch, body, SAMPLE_LABELS_PROFILE_MAX, &rules, &data, &size,
-                               &look->plain, changes, NULL)) {
-        return NULL;
-    }
-    look->clean = data == NULL;
-    return data != NULL ? profile_with(p, data, size) : NULL;
+    s->scratch = s->scratch != NULL ? s->scratch : scratch_new();
+    return s->scratch != NULL &&
+           sample_labels_rewrite(s->scratch, body, SAMPLE_LABELS_PROFILE_MAX, &rules, ret, NULL);
 }
 
 static bool is_wanted(const struct wanted *w, const struct profile *p)
 {
     const struct config_endpoint *e = w->endpoint;
     bool of_texts = w->repairs || e->sample_names_max > 0;
-    return p->format == PROFILE_PPROF && (chooses(e) || (of_texts && !p->no_sample_texts));
+    /* What is too large as it is need not be inflated to see that. */
+    return p->format == PROFILE_PPROF && p->size <= SAMPLE_LABELS_PROFILE_MAX &&
+           (chooses(e) || (of_texts && !p->no_sample_texts));
 }
 
-struct profile *sample_labels_apply(struct sample_labels *s, const struct config_endpoint *e,
-                                    struct profile *p, bool counts,
-                                    struct sample_labels_look *ret_look)
+/* Whether a profile may pass without a look as long as its series had no labels: nobody but the
+ * server cares for them, and it says so. */
+static bool may_skip(struct sample_labels *s, const struct wanted *w)
 {
-    *ret_look = (struct sample_labels_look){.clean = false};
-    struct wanted w = {.endpoint = e,
-                       .repairs = e->sample_repair && e->protocol->reads_sample_labels};
-    uint64_t changes[SAMPLE_LABEL_CHANGES] = {0};
-    struct profile *other = NULL;
-    /* What is too large as it is need not be inflated to see that. */
-    bool fits = p->size <= SAMPLE_LABELS_PROFILE_MAX;
-    if (fits && is_wanted(&w, p)) {
-        s->scratch = s->scratch != NULL ? s->scratch : scratch_new();
-        other = s->scratch != NULL ? rewrite(s, &w, p, ret_look, changes) : NULL;
+    const struct config_endpoint *e = w->endpoint;
+    bool may = w->repairs && e->protocol->tells_refusals && !chooses(e) && !e->sample_names_given;
+    if (may && s->marks == NULL) {
+        s->marks = series_marks_new();
     }
-    for (size_t i = 0; counts && other != NULL && i < SAMPLE_LABEL_CHANGES; i++) {
-        metric_add(s->changes[i], changes[i]);
+    return may && s->marks != NULL;
+}
+
+static void count(struct sample_labels *s, const struct sample_labels_result *r)
+{
+    for (size_t i = 0; i < SAMPLE_LABEL_CHANGES; i++) {
+        metric_add(s->changes[i], r->changes[i]);
+    }
+}
+
+/* As sample_labels_apply(), of a profile that is to be read. */
+static struct profile *look(struct sample_labels *s, struct wanted *w, struct profile *p,
+                            bool counts, struct sample_labels_look *ret_look)
+{
+    struct sample_labels_result r = {.data = NULL};
+    struct profile *other = NULL;
+    ret_look->clean = rewrite(s, w, p, &r) && r.data == NULL;
+    if (r.data != NULL) {
+        other = profile_with(p, r.data, r.size);
+    }
+    if (other != NULL && counts) {
+        count(s, &r);
     }
     if (s->scratch != NULL && scratch_bytes(s->scratch) > SCRATCH_KEPT) {
         s->scratch = scratch_free(s->scratch);
-        ret_look->plain = SV("");
+    } else if (ret_look->clean) {
+        ret_look->plain = r.plain;
     }
-    if (!ret_look->clean) {
-        ret_look->plain = SV("");
-    }
+    ret_look->labelled = r.labelled;
     return other != NULL ? other : profile_ref(p);
+}
+
+struct profile *sample_labels_apply(struct sample_labels *s, const struct config_endpoint *e,
+                                    struct profile *p, struct sample_labels_wish wish,
+                                    struct sample_labels_look *ret_look)
+{
+    *ret_look = (struct sample_labels_look){.plain = SV("")};
+    struct wanted w = {.endpoint = e,
+                       .repairs = e->sample_repair && e->protocol->reads_sample_labels};
+    if (!is_wanted(&w, p)) {
+        return profile_ref(p);
+    }
+    bool may = may_skip(s, &w);
+    uint64_t hash = may ? labels_hash(p->labels) : 0;
+    if (may && !wish.must_look && series_marks_get(s->marks, hash) == SERIES_CLEAN) {
+        ret_look->skipped = true;
+        return profile_ref(p);
+    }
+    struct profile *out = look(s, &w, p, wish.counts, ret_look);
+    if (may && (ret_look->clean || ret_look->labelled)) {
+        series_marks_set(s->marks, hash, ret_look->labelled ? SERIES_LABELLED : SERIES_CLEAN);
+    }
+    return out;
 }

@@ -117,3 +117,90 @@ write:
 	}
 	noneRefused(t, ruled)
 }
+
+// Labels that appear in a series that had none cost one refusal, after which the same profile arrives
+// repaired, and so do all that follow, also those that a restart finds on disk; other series go on.
+func TestSampleLabelsThatComeLater(t *testing.T) {
+	t.Parallel()
+	s := newPyroscope(t, pyroscope.Options{OldLabels: true})
+	path := "/debug/pprof/goroutine"
+	clean, dirty := labelled(nil), labelled(map[string]string{"span-id": "2"})
+	changing := newTarget(t, target.Options{Bodies: map[string][]byte{path: clean}})
+	other := newTarget(t, target.Options{Bodies: map[string][]byte{path: clean}})
+	// With one request at a time no second profile of the series is on its way when the first is refused.
+	config := `
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: labels
+    profiles: {process_cpu: {enabled: false}, memory: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}
+    static_configs:
+` + staticTargets("labels", changing, other) + `
+write:
+  - name: main
+    url: "` + s.URL() + `"
+    concurrency: 1
+    retry: {min_backoff: 50ms, max_backoff: 200ms}
+    queue: {spool_directory: "` + t.TempDir() + `"}
+`
+	arrived := func(labels string) (n int) {
+		for _, p := range s.Profiles() {
+			if fmt.Sprint(p.Profile.SampleLabels) == labels && p.Profile.Sums()["samples"] == 16 {
+				n++
+			}
+		}
+		return n
+	}
+	needs := func(n int, labels string) func() string {
+		return func() string {
+			if got := arrived(labels); got < n {
+				return fmt.Sprintf("%d of %d with %s", got, n, labels)
+			}
+			return ""
+		}
+	}
+	p := run(t, config, "--drain-timeout", "300ms")
+	for _, tg := range []*target.Target{changing, other} {
+		p.wait("a profile of each target", func() string {
+			for _, r := range s.Profiles() {
+				if strings.Contains(tg.URL(), r.Labels["instance"]) {
+					return ""
+				}
+			}
+			return "none"
+		})
+	}
+	changing.SetBody(path, dirty)
+	p.wait("repaired profiles", needs(3, "[map[span_id:2]]"))
+	m := p.metrics()
+	if n := m.sum("profpull_write_requests_total", "result", "4xx"); len(s.Refused()) != 1 || n != 1 {
+		t.Errorf("%.0f requests refused, at the server %v", n, s.Refused())
+	}
+	if n := m.sum("profpull_write_retries_total"); n < 1 {
+		t.Errorf("%.0f retries", n)
+	}
+	if n := m.sum("profpull_write_sample_label_changes_total", "change", "repaired"); n < 3 {
+		t.Errorf("%.0f labels repaired", n)
+	}
+	s.Down()
+	p.wait("profiles on disk", func() string {
+		if l := p.metrics().ledger("main"); l.queued < 4 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	p.stop()
+	before := endpointSummary(t, p, "main")
+	if err := s.Up(); err != nil {
+		t.Fatal(err)
+	}
+	repaired := arrived("[map[span_id:2]]")
+	p = run(t, config)
+	p.wait("repaired profiles after the restart", needs(repaired+3, "[map[span_id:2]]"))
+	p.stop()
+	after := endpointSummary(t, p, "main")
+	if before["dropped"] != 0 || after["dropped"] != 0 || after["replayed"] != before["queued"] ||
+		after["sent"] != after["replayed"]+after["accepted"] || len(s.Refused()) != 1 ||
+		s.Count() < before["sent"]+after["sent"] {
+		t.Errorf("before %v, after %v, arrived %d, refused %v", before, after, s.Count(), s.Refused())
+	}
+}

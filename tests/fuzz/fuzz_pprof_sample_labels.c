@@ -85,21 +85,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                              .value_max = 4};
     struct sv body = {.p = (const char *)data + 1, .n = size - 1};
     struct scratch *s = scratch_new();
-    uint64_t changes[SAMPLE_LABEL_CHANGES];
-    char *out = NULL;
-    char *again = NULL;
-    size_t n;
-    size_t n_again;
+    struct sample_labels_result r;
+    struct sample_labels_result again = {.data = NULL};
     must(s != NULL);
-    if (sample_labels_rewrite(s, body, MAX, &rules, &out, &n, NULL, changes, NULL) && out != NULL) {
-        struct sv after = {.p = out, .n = n};
+    if (sample_labels_rewrite(s, body, MAX, &rules, &r, NULL) && r.data != NULL) {
+        struct sv after = {.p = r.data, .n = r.size};
+        must(r.labelled);
         compare(body, after);
-        must(sample_labels_rewrite(s, after, 2 * MAX, &rules, &again, &n_again, NULL, changes,
-                                   NULL));
-        must(again == NULL);
+        must(sample_labels_rewrite(s, after, 2 * MAX, &rules, &again, NULL));
+        must(again.data == NULL);
     }
-    free(out);
-    free(again);
+    free(r.data);
+    free(again.data);
     scratch_free(s);
     return 0;
 }

@@ -169,6 +169,8 @@ static void test_changes_are_seen(void **state)
         {.word = "write:", .by = "# a comment\nwrite:"},
         {.word = "pw1", .by = "pw2", .endpoint = true},
         {.word = "pw1", .by = "\"\\xe9\"", .endpoint = true},
+        /* The default, but given. */
+        {.word = "{name: e", .by = "{sample_labels: {max_names: 6}, name: e", .endpoint = true},
         {.word = "token: [t1]", .by = "token: [t2]", .job = true},
         {.word = "credentials: c1", .by = "credentials: c2", .job = true},
         {.word = "r1", .by = "r2", .job = true},

@@ -33,10 +33,7 @@ static const struct sample_label_rules all_rules = {
 
 struct result {
     struct scratch *scratch;
-    char *data;
-    size_t size;
-    struct sv plain;
-    uint64_t changes[SAMPLE_LABEL_CHANGES];
+    struct sample_labels_result got;
     struct err err;
     bool ok;
 };
@@ -44,14 +41,14 @@ struct result {
 static void apply(struct result *r, struct buf body, const struct sample_label_rules *rules)
 {
     *r = (struct result){.scratch = scratch_new(), .err = ERR_INIT};
-    r->ok = sample_labels_rewrite(r->scratch, (struct sv){body.data, body.len}, MAX, rules,
-                                  &r->data, &r->size, &r->plain, r->changes, &r->err);
+    r->ok = sample_labels_rewrite(r->scratch, (struct sv){body.data, body.len}, MAX, rules, &r->got,
+                                  &r->err);
     buf_done(&body);
 }
 
 static void done(struct result *r)
 {
-    free(r->data);
+    free(r->got.data);
     scratch_free(r->scratch);
 }
 
@@ -87,8 +84,8 @@ static void check_labels(struct result *r, const char *want)
     struct buf out;
     struct sv plain;
     struct scratch *s = scratch_new();
-    assert_non_null(r->data);
-    assert_true(gzip_plain(s, (struct sv){r->data, r->size}, MAX, 0, &plain, NULL));
+    assert_non_null(r->got.data);
+    assert_true(gzip_plain(s, (struct sv){r->got.data, r->got.size}, MAX, 0, &plain, NULL));
     buf_init(&out, MAX);
     struct wire_reader reader = wire_reader_of(plain);
     struct wire_field f = {.number = 0};
@@ -124,11 +121,11 @@ static void test_nothing_to_do(void **state)
     /* A number is not repaired: no server looks at its name. */
     apply(&r, profile_of(rows, 3), &all_rules);
     assert_true(r.ok);
-    assert_null(r.data);
+    assert_null(r.got.data);
     done(&r);
     apply(&r, profile_of(rows, 1), &all_rules);
     assert_true(r.ok);
-    assert_null(r.data);
+    assert_null(r.got.data);
     done(&r);
     /* What was inflated for the look is there for others. */
     struct buf plain = profile_of(rows, 3);
@@ -137,11 +134,10 @@ static void test_nothing_to_do(void **state)
     size_t size;
     assert_true(gzip_pack(s, (struct sv){plain.data, plain.len}, &gzip, &size));
     r = (struct result){.scratch = s, .err = ERR_INIT};
-    assert_true(sample_labels_rewrite(s, (struct sv){gzip, size}, MAX, &all_rules, &r.data, &r.size,
-                                      &r.plain, r.changes, &r.err));
-    assert_null(r.data);
-    CHECK_INT(r.plain.n, plain.len, "");
-    assert_memory_equal(r.plain.p, plain.data, plain.len);
+    assert_true(sample_labels_rewrite(s, (struct sv){gzip, size}, MAX, &all_rules, &r.got, &r.err));
+    assert_null(r.got.data);
+    CHECK_INT(r.got.plain.n, plain.len, "");
+    assert_memory_equal(r.got.plain.p, plain.data, plain.len);
     buf_done(&plain);
     free(gzip);
     done(&r);
@@ -161,11 +157,11 @@ static void test_changes(void **state)
     apply(&r, profile_of(rows, 5), &all_rules);
     assert_true(r.ok);
     check_labels(&r, " k=v; k=v new=w; a_b=long-lon n=7; a_b=p;;");
-    CHECK_INT(r.changes[SAMPLE_LABEL_DROPPED], 2, "dropped");
-    CHECK_INT(r.changes[SAMPLE_LABEL_RENAMED], 1, "renamed");
-    CHECK_INT(r.changes[SAMPLE_LABEL_REPAIRED], 3, "repaired: two names, one value");
-    CHECK_INT(r.changes[SAMPLE_LABEL_COLLISION], 1, "collisions");
-    CHECK_INT(r.changes[SAMPLE_LABEL_SURPLUS], 0, "surplus");
+    CHECK_INT(r.got.changes[SAMPLE_LABEL_DROPPED], 2, "dropped");
+    CHECK_INT(r.got.changes[SAMPLE_LABEL_RENAMED], 1, "renamed");
+    CHECK_INT(r.got.changes[SAMPLE_LABEL_REPAIRED], 3, "repaired: two names, one value");
+    CHECK_INT(r.got.changes[SAMPLE_LABEL_COLLISION], 1, "collisions");
+    CHECK_INT(r.got.changes[SAMPLE_LABEL_SURPLUS], 0, "surplus");
     done(&r);
 }
 
@@ -178,14 +174,14 @@ static void test_numbers(void **state)
     struct result r;
     apply(&r, profile_of(rows, 1), &rules);
     assert_true(r.ok);
-    assert_null(r.data);
+    assert_null(r.got.data);
     done(&r);
     rules.numbers = true;
     apply(&r, profile_of(rows, 1), &rules);
     assert_true(r.ok);
-    assert_non_null(r.data);
-    CHECK_INT(r.changes[SAMPLE_LABEL_DROPPED], 1, "dropped");
-    CHECK_INT(r.changes[SAMPLE_LABEL_RENAMED], 1, "renamed");
+    assert_non_null(r.got.data);
+    CHECK_INT(r.got.changes[SAMPLE_LABEL_DROPPED], 1, "dropped");
+    CHECK_INT(r.got.changes[SAMPLE_LABEL_RENAMED], 1, "renamed");
     done(&r);
 }
 
@@ -201,7 +197,8 @@ static void test_surplus(void **state)
     struct result r;
     apply(&r, profile_of(rows, 3), &all_rules);
     assert_true(r.ok);
-    assert_null(r.data); /* these are numbers */
+    assert_null(r.got.data); /* these are numbers */
+    assert_false(r.got.labelled);
     done(&r);
     static const struct pprof_row texts[] = {
         {"f", "e=v,d=v,c=v,b=v,a=v,n=6", {1}},
@@ -211,7 +208,7 @@ static void test_surplus(void **state)
     apply(&r, profile_of(texts, 3), &all_rules);
     assert_true(r.ok);
     check_labels(&r, " e=v d=v a=v n=6; e=v d=v; e=v;");
-    CHECK_INT(r.changes[SAMPLE_LABEL_SURPLUS], 2, "surplus");
+    CHECK_INT(r.got.changes[SAMPLE_LABEL_SURPLUS], 2, "surplus");
     done(&r);
 }
 
@@ -226,7 +223,7 @@ static void test_no_repair(void **state)
     rules.names_max = SIZE_MAX;
     apply(&r, profile_of(rows, 1), &rules);
     assert_true(r.ok);
-    assert_null(r.data);
+    assert_null(r.got.data);
     done(&r);
     /* "." and "_" are the same to a server that is repaired for. */
     rules.repair = true;
@@ -245,7 +242,7 @@ static void test_damaged(void **state)
     body.len--;
     apply(&r, body, &all_rules);
     assert_false(r.ok);
-    assert_null(r.data);
+    assert_null(r.got.data);
     CHECK_INT(r.err.kind, ERR_INPUT, r.err.msg);
     done(&r);
 }

@@ -205,7 +205,10 @@ const struct readback readback_pyroscope = {.ask = ask_pyroscope,
 /* ---- the row --------------------------------------------------------------------------------- */
 
 const struct protocol protocol_push = {
-    .config = {.name = "push", .paths = {PUSH_PATH}, .reads_sample_labels = true},
+    .config = {.name = "push",
+               .paths = {PUSH_PATH},
+               .reads_sample_labels = true,
+               .tells_refusals = true},
     .labels = {.names = SERIES_NAMES_DOTTED},
     .build = push_build,
     .accepts = push_accepts,

@@ -37,7 +37,7 @@ var (
 	pinned      = flag.Bool("pin", true, "give the program and the fakes a core each")
 	delta       = flag.String("delta", "off", "deltas of memory, mutex and block: off, or auto, and then their counters grow with each answer")
 	fast        = flag.Int("fast", 2000, "profiles a second of a second run; 0: none")
-	repair      = flag.Bool("repair", true, "labels within samples are repaired, as by default: every profile is inflated for that")
+	repair      = flag.Bool("repair", true, "labels within samples are repaired, as by default")
 	smoke       = flag.Bool("smoke", false, "a short run that only shows that all works")
 )
 
