@@ -364,7 +364,7 @@ uninstall: ## remove what install has installed
 deb: ## the Debian package, for this architecture or DEB_ARCH=arm64
 	BUILD=$(BUILD) ./scripts/deb.sh $(DEB_ARCH)
 
-.PHONY: release image image-check deb-check
+.PHONY: release image image-check dockerfile-check deb-check
 release: ## debs, tarballs, SBOMs, image and checksums of both architectures (root)
 	BUILD=$(abspath $(BUILD)) ./scripts/release.sh packages image
 
@@ -373,6 +373,9 @@ image: ## the image of both architectures as an OCI layout, without a container 
 
 image-check: ## try that image: content, chroot, a scrape (root)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/image-check.sh
+
+dockerfile-check: ## build the Dockerfile with buildah, without a registry, and try its image (root)
+	BUILD=$(abspath $(BUILD)) ./scripts/dockerfile-check.sh
 
 deb-check: ## try the released debs in new systems of Debian 12 and 13, amd64 and arm64 (root)
 	BUILD=$(abspath $(BUILD)) ./scripts/deb-check.sh
