@@ -400,17 +400,15 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
 
 static void call_done(struct http_transfer *t)
 {
-    const char *type = NULL;
     char location[URL_REDACTED_MAX];
     (void)http_result_show_location(t, location, sizeof(location));
-    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
     struct http_response response = {
         .result = t->result,
         .status = t->status,
         .error = t->result == HTTP_DONE ? ""
                  : t->error != NULL     ? t->error->msg
                                         : "out of memory",
-        .content_type = type != NULL ? type : "",
+        .content_type = t->content_type,
         .location = location,
         .retry_after_ms = t->retry_after_ms,
         .body = &t->body,

@@ -37,6 +37,8 @@
 /* The limits of the response headers of one hop, with interim (1xx) and trailing ones. */
 #define HTTP_HEADER_BYTES_MAX (16 * 1024)
 #define HTTP_HEADER_LINES_MAX 100
+/* What is kept of a Content-Type, with its NUL. */
+#define HTTP_CONTENT_TYPE_MAX 128
 /* libcurl sends a request again on a fresh connection if a kept one breaks before an answer. A
  * connection that breaks later than this after sending had not been closed meanwhile: the server
  * did not answer in time, and is not asked to do the same work again. */
@@ -153,6 +155,7 @@ struct http_transfer {
     bool setopt_failed;
     const char *refused_address; /* by refuses_address(), in words */
     bool no_descriptor;          /* no file descriptor was left for a socket */
+    char content_type[HTTP_CONTENT_TYPE_MAX];
 
     /* How it ended. */
     bool stopped; /* one of our callbacks said stop, for this reason: */

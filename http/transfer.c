@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,6 +31,7 @@ void http_transfer_reset_response(struct http_transfer *t)
     t->content_length = UINT64_MAX;
     t->discarded = 0;
     t->retry_after_ms = -1;
+    t->content_type[0] = '\0';
     t->head_done = false;
     t->following = false;
     t->curl_error[0] = '\0';
@@ -47,6 +49,10 @@ static bool take_header(struct http_transfer *t, struct sv name, struct sv value
     }
     if (sv_eq_nocase(name, "retry-after")) {
         t->retry_after_ms = http_retry_after(value, clock_wall_ns());
+    }
+    if (sv_eq_nocase(name, "content-type")) {
+        /* libcurl knows only that of a response that it has read itself. */
+        snprintf(t->content_type, sizeof(t->content_type), "%.*s", SV_ARG(value));
     }
     if (sv_eq_nocase(name, "content-length") && !parse_u64(value, INT64_MAX, &t->content_length)) {
         t->content_length = UINT64_MAX;
@@ -130,7 +136,6 @@ static void reserve_body(struct http_transfer *t)
 /* All headers of the final response have come. False to stop. */
 static bool finish_head(struct http_transfer *t)
 {
-    const char *type = NULL;
     t->head_done = true;
     if (!check_redirect(t)) {
         return stop(t, HTTP_ERR_REDIRECT);
@@ -138,9 +143,8 @@ static bool finish_head(struct http_transfer *t)
     if (t->following) {
         return true;
     }
-    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
     if (t->request.on_head != NULL &&
-        !t->request.on_head(t->request.arg, t->status, type != NULL ? type : "")) {
+        !t->request.on_head(t->request.arg, t->status, t->content_type)) {
         return stop(t, HTTP_ERR_ABORTED);
     }
     if (is_announced_too_large(t)) {
@@ -170,6 +174,7 @@ static bool take_field(struct http_transfer *t, struct sv line)
         t->status = status_of(line);
         t->content_length = UINT64_MAX;
         t->retry_after_ms = -1;
+        t->content_type[0] = '\0';
         return true;
     }
     return !sv_cut(line, ':', &name, &value) || take_header(t, name, sv_trim(value));

@@ -645,10 +645,42 @@ static void test_retry_after(void **state)
     server_free(s);
 }
 
+/* What a server answered before it had the body, and libcurl did not read. */
+static void test_late_responses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        long status;
+        const char *type;
+        const char *body;
+    } rows[] = {
+        {OK_HEAD "Content-Type: application/proto\r\nContent-Length: 2\r\n\r\nhi!", 200,
+         "application/proto", "hi"},
+        {OK_HEAD "content-type:text/html \r\n\r\nhi", 200, "text/html", ""},
+        {"HTTP/1.1 100 Continue\r\nContent-Type: a/b\r\n\r\nHTTP/1.1 413 No\r\n\r\n", 413, "", ""},
+        {"SSH-2.0\r\n", 0, "", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct http_transfer *t = calloc(1, sizeof(*t));
+        assert_non_null(t);
+        t->request.max_body = 100;
+        buf_init(&t->body, 101);
+        http_transfer_take_late(t, sv_from(rows[i].bytes));
+        CHECK_INT(t->status, rows[i].status, rows[i].bytes);
+        CHECK_STR(t->content_type, rows[i].type, rows[i].bytes);
+        CHECK_INT(t->body.len, strlen(rows[i].body), rows[i].bytes);
+        CHECK_INT(memcmp(t->body.data, rows[i].body, t->body.len), 0, rows[i].bytes);
+        buf_done(&t->body);
+        free(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_broken_responses),
+        cmocka_unit_test(test_late_responses),
         cmocka_unit_test(test_header_floods),
         cmocka_unit_test(test_many_headers_are_fine),
         cmocka_unit_test(test_body_limits),
