@@ -31,7 +31,7 @@ result() { # NAME CODE
 extra() { # NAME
   case "$1" in
     # Machine code made by PCRE2 reads ahead.
-    test_regex_golden | test_agent_ports) echo --undef-value-errors=no ;;
+    test_regex_golden | test_relabel_reads | test_agent_ports) echo --undef-value-errors=no ;;
   esac
   # tests/unit/failing_malloc.h: the malloc() of the program, not that of valgrind.
   if grep -qs FAIL_ALL "$root/tests/unit/$1.c"; then
@@ -45,6 +45,7 @@ for program in "$@"; do
   # shellcheck disable=SC2046
   PROFPULL_VALGRIND=1 valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect,possible \
     --errors-for-leak-kinds=definite,indirect --error-exitcode=99 --fair-sched=try \
+    --suppressions="$root/scripts/valgrind.supp" \
     $(extra "$(basename "$program")") "$program" >"$log" 2>&1
   result "$(basename "$program")" $?
 done
