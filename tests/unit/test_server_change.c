@@ -41,6 +41,9 @@ struct world {
     struct metrics *metrics;
     atomic_bool gate;
     struct server *server;
+    /* How often the options of each version were released: at the latest by teardown(). */
+    atomic_int first;
+    atomic_int second;
 };
 
 /* What is released when nobody uses the options any more. */
@@ -87,6 +90,8 @@ static int setup(void **state)
     static struct world w;
     w = (struct world){.log = testing_log_new(), .metrics = metrics_new()};
     atomic_init(&w.gate, false);
+    atomic_init(&w.first, 0);
+    atomic_init(&w.second, 0);
     *state = &w;
     return 0;
 }
@@ -137,31 +142,27 @@ static void test_connections_stay(void **state)
     struct world *w = *state;
     const struct http_settings access = {
         .auth = HTTP_AUTH_HEADER, .auth_type = "Bearer", .credentials = "token"};
-    atomic_int first = 0;
-    atomic_int second = 0;
-    struct server_options o = options_of(w, "version one", &first);
+    struct server_options o = options_of(w, "version one", &w->first);
     start(w, &o);
     int fd = client_dial(w->server);
     ask(fd, "", "version one");
-    o = options_of(w, "version two", &second);
+    o = options_of(w, "version two", &w->second);
     o.access = &access;
     change(w, &o);
-    wait_for(&first, 1);
+    wait_for(&w->first, 1);
     ask(fd, "", "expected the credentials of this server");
     ask(fd, "Authorization: Bearer token\r\n", "version two");
     close(fd);
-    CHECK_INT(atomic_load(&second), 0, "in use");
+    CHECK_INT(atomic_load(&w->second), 0, "in use");
     w->server = server_stop(w->server);
-    CHECK_INT(atomic_load(&second), 1, "");
+    CHECK_INT(atomic_load(&w->second), 1, "");
 }
 
 /* What is worked on is answered by the options that it began with, which live as long. */
 static void test_work_keeps_its_options(void **state)
 {
     struct world *w = *state;
-    atomic_int first = 0;
-    atomic_int second = 0;
-    struct server_options o = options_of(w, "version one", &first);
+    struct server_options o = options_of(w, "version one", &w->first);
     struct buf out;
     buf_init(&out, REPLY_MAX);
     buf_puts(&out, "");
@@ -171,14 +172,14 @@ static void test_work_keeps_its_options(void **state)
     while (testing_metric(w->metrics, "profpull_api_requests_pending{api=\"query\"}") == 0) {
         (void)usleep(1000);
     }
-    o = options_of(w, "version two", &second);
+    o = options_of(w, "version two", &w->second);
     change(w, &o);
     int fd = client_dial(w->server);
     ask(fd, "", "version two");
-    CHECK_INT(atomic_load(&first), 0, "a request is worked on by them");
+    CHECK_INT(atomic_load(&w->first), 0, "a request is worked on by them");
     atomic_store(&w->gate, true);
     client_read_to(slow, "version one", &out);
-    wait_for(&first, 1);
+    wait_for(&w->first, 1);
     close(slow);
     close(fd);
     buf_done(&out);
@@ -188,25 +189,23 @@ static void test_errors_change_nothing(void **state)
 {
     struct world *w = *state;
     struct err err = ERR_INIT;
-    atomic_int first = 0;
-    atomic_int second = 0;
-    struct server_options o = options_of(w, "version one", &first);
+    struct server_options o = options_of(w, "version one", &w->first);
     start(w, &o);
-    o = options_of(w, "version two", &second);
+    o = options_of(w, "version two", &w->second);
     o.max_connections = 9;
     assert_null(server_prepare(w->server, &o, &err));
     CHECK_STR(err.msg,
               "admin server: max_connections: cannot change while the program runs: restart it",
               "");
-    o = options_of(w, "version two", &second);
+    o = options_of(w, "version two", &w->second);
     o.tls = (struct server_tls){.cert_file = "/nowhere/cert.pem", .key_file = "/nowhere/key.pem"};
     err = (struct err)ERR_INIT;
     assert_null(server_prepare(w->server, &o, &err));
     CHECK_CONTAINS(err.msg, "/nowhere/cert.pem", "");
-    o = options_of(w, "version two", &second);
+    o = options_of(w, "version two", &w->second);
     err = (struct err)ERR_INIT;
     server_discard(server_prepare(w->server, &o, &err));
-    CHECK_INT(atomic_load(&second), 3, "all that was not used is released");
+    CHECK_INT(atomic_load(&w->second), 3, "all that was not used is released");
     int fd = client_dial(w->server);
     ask(fd, "", "version one");
     close(fd);
