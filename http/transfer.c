@@ -296,9 +296,15 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
         }
     }
     /* Without a length the body may be chunked; the status is enough. */
-    if (t->head_done && t->content_length != UINT64_MAX && t->request.on_data == NULL) {
-        size_t n = bytes.n < t->request.max_body ? bytes.n : t->request.max_body;
-        buf_append(&t->body, bytes.p, n < t->content_length ? n : (size_t)t->content_length);
+    if (!t->head_done || t->content_length == UINT64_MAX) {
+        return;
+    }
+    bytes.n = bytes.n < t->content_length ? bytes.n : (size_t)t->content_length;
+    if (t->request.on_data != NULL) {
+        (void)t->request.on_data(t->request.arg, bytes.p, bytes.n);
+    } else {
+        buf_append(&t->body, bytes.p,
+                   bytes.n < t->request.max_body ? bytes.n : t->request.max_body);
     }
 }
 
