@@ -116,7 +116,8 @@ void buf_reserve(struct buf *b, size_t n)
 
 bool buf_append(struct buf *b, const void *data, size_t len)
 {
-    if (!grow(b, len)) {
+    /* Nearly always there is room; a failed buffer has none. */
+    if (len >= b->cap - b->len && !grow(b, len)) {
         return false;
     }
     if (len > 0) {

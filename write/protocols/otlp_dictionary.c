@@ -52,14 +52,34 @@ static bool add(struct otlp_dictionary *d, enum otlp_table table, const struct b
     return merge_table_add(&d->tables[table], &d->budget, b->data, b->len, b->len, ret, err);
 }
 
+static void find_fields(struct otlp_fields *f)
+{
+    const ProtobufCMessageDescriptor *location = &otlp__location__descriptor;
+    const ProtobufCMessageDescriptor *line = &otlp__line__descriptor;
+    const ProtobufCMessageDescriptor *function = &otlp__function__descriptor;
+    *f = (struct otlp_fields){
+        .locations = otlp_field(&otlp__stack__descriptor, "location_indices"),
+        .mapping = otlp_field(location, "mapping_index"),
+        .address = otlp_field(location, "address"),
+        .lines = otlp_field(location, "lines"),
+        .attributes = otlp_field(location, "attribute_indices"),
+        .function = otlp_field(line, "function_index"),
+        .line = otlp_field(line, "line"),
+        .column = otlp_field(line, "column"),
+        .name = otlp_field(function, "name_strindex"),
+        .system_name = otlp_field(function, "system_name_strindex"),
+        .filename = otlp_field(function, "filename_strindex"),
+        .start_line = otlp_field(function, "start_line"),
+    };
+}
+
 bool otlp_dictionary_init(struct otlp_dictionary *d, size_t bytes_max, struct err *err)
 {
     struct rng rng;
     uint32_t zero;
     rng_seed_random(&rng);
     *d = (struct otlp_dictionary){.budget.max = bytes_max};
-    d->lines_field = otlp_field(&otlp__location__descriptor, "lines");
-    d->locations_field = otlp_field(&otlp__stack__descriptor, "location_indices");
+    find_fields(&d->fields);
     buf_init(&d->message, bytes_max);
     buf_init(&d->part, bytes_max);
     buf_init(&d->text, bytes_max);
@@ -253,19 +273,40 @@ bool otlp_lookup_string(struct otlp_lookup *l, uint64_t place, uint32_t *ret)
             note(l, PROFILE_STRING, place, *ret));
 }
 
+/* Puts a field that is a number, unless it is 0. Returns the place after it. */
+static unsigned char *put_number(unsigned char *at, uint64_t field, uint64_t value)
+{
+    if (value == 0) {
+        return at;
+    }
+    at += wire_encode(field << 3 | WIRE_VARINT, at);
+    return at + wire_encode(value, at);
+}
+
+static bool add_function(struct otlp_dictionary *d, const uint32_t strings[3], uint64_t start_line,
+                         uint32_t *ret, struct err *err)
+{
+    unsigned char bytes[4 * WIRE_HEAD_MAX];
+    unsigned char *at = put_number(bytes, d->fields.name, strings[0]);
+    at = put_number(at, d->fields.system_name, strings[1]);
+    at = put_number(at, d->fields.filename, strings[2]);
+    at = put_number(at, d->fields.start_line, start_line);
+    size_t n = (size_t)(at - bytes);
+    return merge_table_add(&d->tables[OTLP_FUNCTIONS], &d->budget, bytes, n, n, ret, err);
+}
+
 static bool lookup_function(struct otlp_lookup *l, size_t place, uint32_t *ret)
 {
     uint64_t v[FUNCTION_START_LINE + 1] = {0};
-    Otlp__Function f = OTLP__FUNCTION__INIT;
+    uint32_t strings[3];
     if (is_known(l, PROFILE_FUNCTION, place, ret)) {
         return true;
     }
     wire_read_numbers(message_of(l, PROFILE_FUNCTION, place), v, FUNCTION_START_LINE + 1);
-    f.start_line = (int64_t)v[FUNCTION_START_LINE];
-    return otlp_lookup_string(l, v[FUNCTION_NAME], &f.name_strindex) &&
-           otlp_lookup_string(l, v[FUNCTION_SYSTEM_NAME], &f.system_name_strindex) &&
-           otlp_lookup_string(l, v[FUNCTION_FILENAME], &f.filename_strindex) &&
-           otlp_message(l->d, OTLP_FUNCTIONS, &f.base, ret, l->err) &&
+    return otlp_lookup_string(l, v[FUNCTION_NAME], &strings[0]) &&
+           otlp_lookup_string(l, v[FUNCTION_SYSTEM_NAME], &strings[1]) &&
+           otlp_lookup_string(l, v[FUNCTION_FILENAME], &strings[2]) &&
+           add_function(l->d, strings, v[FUNCTION_START_LINE], ret, l->err) &&
            note(l, PROFILE_FUNCTION, place, *ret);
 }
 
@@ -304,21 +345,22 @@ bool otlp_lookup_mapping(struct otlp_lookup *l, size_t place, uint32_t *ret)
 
 static bool put_line(struct otlp_lookup *l, struct sv message, struct buf *out)
 {
+    const struct otlp_fields *fields = &l->d->fields;
+    unsigned char bytes[3 * WIRE_HEAD_MAX];
     uint64_t v[LINE_COLUMN + 1] = {0};
     size_t place = 0;
-    Otlp__Line line = OTLP__LINE__INIT;
+    uint32_t function;
     wire_read_numbers(message, v, LINE_COLUMN + 1);
     /* pprof_index() has checked that the function is there. */
     pprof_ids_find(&l->x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
-    line.line = (int64_t)v[LINE_LINE];
-    line.column = (int64_t)v[LINE_COLUMN];
-    if (!lookup_function(l, place, &line.function_index)) {
+    if (!lookup_function(l, place, &function)) {
         return false;
     }
-    buf_clear(&l->d->message);
-    otlp_pack(&l->d->message, &line.base);
-    wire_put_bytes(out, l->d->lines_field, l->d->message.data, l->d->message.len);
-    return buf_ok(&l->d->message) || err_memory(l->err);
+    unsigned char *at = put_number(bytes, fields->function, function);
+    at = put_number(at, fields->line, v[LINE_LINE]);
+    at = put_number(at, fields->column, v[LINE_COLUMN]);
+    wire_put_bytes(out, fields->lines, bytes, (size_t)(at - bytes));
+    return true;
 }
 
 /* Appends the lines of a location; *ret_folded: the functions of several addresses are one there.
@@ -340,37 +382,43 @@ static bool put_lines(struct otlp_lookup *l, struct sv message, struct buf *out,
     return true;
 }
 
-static bool lookup_location(struct otlp_lookup *l, size_t place, uint32_t *ret)
+/* Adds the location whose lines are in the buffer `part`. */
+static bool add_location(struct otlp_lookup *l, uint64_t address, uint32_t mapping, bool folded,
+                         uint32_t *ret)
 {
-    const struct pprof_location *at = &l->x->locations[place];
-    struct buf *out = &l->d->part;
-    Otlp__Location m = OTLP__LOCATION__INIT;
-    uint32_t attribute;
-    size_t mapping;
-    bool folded;
-    if (is_known(l, PROFILE_LOCATION, place, ret)) {
-        return true;
+    struct otlp_dictionary *d = l->d;
+    unsigned char bytes[2 * WIRE_HEAD_MAX];
+    unsigned char *at = put_number(bytes, d->fields.mapping, mapping);
+    at = put_number(at, d->fields.address, address);
+    buf_append(&d->part, bytes, (size_t)(at - bytes));
+    if (folded) {
+        uint32_t attribute;
+        if (!otlp_flag_attribute(d, "pprof.location.is_folded", true, &attribute, l->err)) {
+            return false;
+        }
+        wire_put_bytes(&d->part, d->fields.attributes, bytes, wire_encode(attribute, bytes));
     }
-    m.address = at->address;
-    m.attribute_indices = &attribute;
-    if (pprof_ids_find(&l->x->entries[PROFILE_MAPPING].ids, at->mapping, &mapping) &&
-        !otlp_lookup_mapping(l, mapping, &m.mapping_index)) {
-        return false;
-    }
-    buf_clear(out);
-    if (!put_lines(l, message_of(l, PROFILE_LOCATION, place), out, &folded)) {
-        return false;
-    }
-    m.n_attribute_indices = folded;
-    if (folded &&
-        !otlp_flag_attribute(l->d, "pprof.location.is_folded", true, &attribute, l->err)) {
-        return false;
-    }
-    otlp_pack(out, &m.base);
-    return add(l->d, OTLP_LOCATIONS, out, ret, l->err) && note(l, PROFILE_LOCATION, place, *ret);
+    return add(d, OTLP_LOCATIONS, &d->part, ret, l->err);
 }
 
-static bool put_frame(struct otlp_lookup *l, struct sv sample, uint64_t id, uint32_t *ret)
+static bool lookup_location(struct otlp_lookup *l, size_t place, uint32_t *ret)
+{
+    const struct pprof_location *from = &l->x->locations[place];
+    uint32_t number = 0;
+    size_t mapping;
+    bool folded;
+    if (pprof_ids_find(&l->x->entries[PROFILE_MAPPING].ids, from->mapping, &mapping) &&
+        !otlp_lookup_mapping(l, mapping, &number)) {
+        return false;
+    }
+    buf_clear(&l->d->part);
+    return put_lines(l, message_of(l, PROFILE_LOCATION, place), &l->d->part, &folded) &&
+           add_location(l, from->address, number, folded, ret) &&
+           note(l, PROFILE_LOCATION, place, *ret);
+}
+
+/* The location of an id that has no number yet, or is not there. */
+static bool new_frame(struct otlp_lookup *l, struct sv sample, uint64_t id, uint32_t *ret)
 {
     size_t place;
     return pprof_ids_find(&l->x->entries[PROFILE_LOCATION].ids, id, &place)
@@ -384,11 +432,34 @@ static bool put_frame(struct otlp_lookup *l, struct sv sample, uint64_t id, uint
 static bool add_stack(struct otlp_lookup *l, size_t n, uint32_t *ret)
 {
     unsigned char head[WIRE_HEAD_MAX];
-    size_t n_head = n > 0 ? wire_encode_head(l->d->locations_field, n, head) : 0;
+    size_t n_head = n > 0 ? wire_encode_head(l->d->fields.locations, n, head) : 0;
     unsigned char *at = l->stack + WIRE_HEAD_MAX - n_head;
     memcpy(at, head, n_head);
     return merge_table_add(&l->d->tables[OTLP_STACKS], &l->d->budget, at, n_head + n, n_head + n,
                            ret, l->err);
+}
+
+/* Puts the numbers of the locations of a field of ids at *at. What does not change is in local
+ * variables, since the compiler cannot know that the bytes written are none of it. */
+static bool put_frames(struct otlp_lookup *l, struct sv sample, struct wire_numbers ids,
+                       unsigned char **at)
+{
+    const struct pprof_ids known_ids = l->x->entries[PROFILE_LOCATION].ids;
+    const uint32_t *known = l->numbers[PROFILE_LOCATION];
+    unsigned char *out = *at;
+    uint64_t id;
+    while (wire_numbers_next(&ids, &id)) {
+        size_t place;
+        uint32_t frame = 0;
+        if (pprof_ids_find(&known_ids, id, &place) && known[place] != 0) {
+            frame = known[place] - 1;
+        } else if (!new_frame(l, sample, id, &frame)) {
+            return false;
+        }
+        out += wire_encode(frame, out);
+    }
+    *at = out;
+    return true;
 }
 
 bool otlp_lookup_stack(struct otlp_lookup *l, struct sv sample, uint32_t *ret)
@@ -396,17 +467,11 @@ bool otlp_lookup_stack(struct otlp_lookup *l, struct sv sample, uint32_t *ret)
     struct wire_reader r = wire_reader_of(sample);
     struct wire_field f = {.number = 0};
     unsigned char *frames = l->stack + WIRE_HEAD_MAX;
-    size_t n = 0;
+    unsigned char *at = frames;
     while (wire_next(&r, &f)) {
-        struct wire_numbers ids = wire_numbers_of(&f);
-        uint64_t id;
-        uint32_t frame = 0;
-        while (f.number == SAMPLE_LOCATION_ID && wire_numbers_next(&ids, &id)) {
-            if (!put_frame(l, sample, id, &frame)) {
-                return false;
-            }
-            n += wire_encode(frame, frames + n);
+        if (f.number == SAMPLE_LOCATION_ID && !put_frames(l, sample, wire_numbers_of(&f), &at)) {
+            return false;
         }
     }
-    return add_stack(l, n, ret);
+    return add_stack(l, (size_t)(at - frames), ret);
 }

@@ -30,6 +30,23 @@ enum otlp_table {
     OTLP_TABLES,
 };
 
+/* Numbers of fields of what there is much of, which is put together by hand: the generated code
+ * takes several times as long for messages of a few numbers. */
+struct otlp_fields {
+    uint64_t locations; /* of a stack */
+    uint64_t mapping;   /* of a location, as are the next ones */
+    uint64_t address;
+    uint64_t lines;
+    uint64_t attributes;
+    uint64_t function; /* of a line */
+    uint64_t line;
+    uint64_t column;
+    uint64_t name; /* of a function */
+    uint64_t system_name;
+    uint64_t filename;
+    uint64_t start_line;
+};
+
 struct otlp_dictionary {
     struct table tables[OTLP_TABLES];
     struct budget budget;
@@ -37,8 +54,7 @@ struct otlp_dictionary {
     struct buf part;
     struct buf text;
     struct buf value;
-    uint64_t lines_field;     /* of a location */
-    uint64_t locations_field; /* of a stack */
+    struct otlp_fields fields;
 };
 
 /* Always to be ended with otlp_dictionary_done(). False if out of memory. */

@@ -234,13 +234,15 @@ static void put_samples(const struct adding *a, size_t type, struct buf *out)
 {
     const struct fields *fields = &a->e->fields;
     size_t types = a->x.summary.n[PROFILE_SAMPLE_TYPE];
-    unsigned char value[WIRE_NUMBER_MAX];
+    unsigned char value[WIRE_HEAD_MAX + WIRE_NUMBER_MAX];
     for (size_t i = 0; i < a->n_samples; i++) {
         const struct sample *s = &a->samples[i];
-        size_t n = wire_encode((uint64_t)a->values[i * types + type], value);
-        wire_put_head(out, fields->samples, s->n + wire_bytes_size(n));
+        uint64_t v = (uint64_t)a->values[i * types + type];
+        size_t n = wire_encode_head(fields->values, wire_number_size(v), value);
+        n += wire_encode(v, value + n);
+        wire_put_head(out, fields->samples, s->n + n);
         buf_append(out, a->e->common.data + s->at, s->n);
-        wire_put_bytes(out, fields->values, value, n);
+        buf_append(out, value, n);
     }
 }
 
