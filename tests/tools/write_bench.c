@@ -28,7 +28,7 @@
 #define CONCURRENCY 16
 #define SERVICES 20
 /* A stack takes about so many bytes of a made profile, compressed. */
-#define BYTES_A_STACK 60
+#define BYTES_A_STACK 32
 
 struct bench {
     struct loop *loop;
