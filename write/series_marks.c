@@ -41,7 +41,8 @@ static unsigned shift_of(uint32_t slot)
 
 static enum series_mark read_mark(const uint8_t *marks, uint32_t slot)
 {
-    return (enum series_mark)(marks[slot / PER_BYTE] >> shift_of(slot) & 3U);
+    unsigned four = marks[slot / PER_BYTE];
+    return (enum series_mark)(four >> shift_of(slot) & 3U);
 }
 
 static void put_mark(struct series_marks *m, uint32_t slot, enum series_mark mark)
@@ -55,8 +56,9 @@ static void put_mark(struct series_marks *m, uint32_t slot, enum series_mark mar
         }
         m->taken++;
     }
-    uint8_t *at = &m->now[slot / PER_BYTE];
-    *at = (uint8_t)((*at & ~(3U << shift_of(slot))) | (unsigned)mark << shift_of(slot));
+    unsigned four = m->now[slot / PER_BYTE];
+    four = (four & ~(3U << shift_of(slot))) | (unsigned)mark << shift_of(slot);
+    m->now[slot / PER_BYTE] = (uint8_t)four;
 }
 
 enum series_mark series_marks_get(struct series_marks *m, uint64_t hash)
