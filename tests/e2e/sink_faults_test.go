@@ -252,7 +252,7 @@ func TestAnswerBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	bin(t)
 	// Far more than the buffers of two sockets hold.
-	big := newTarget(t, target.Options{Functions: 60000})
+	big := newTarget(t, target.Options{Functions: 40000})
 	big.SetFault("", target.Plain)
 	type pair struct{ done, refused *early }
 	servers, config := map[string]pair{}, ""
@@ -260,7 +260,7 @@ func TestAnswerBeforeTheBody(t *testing.T) {
 		s := pair{sink.startEarly(t, false), sink.startEarly(t, true)}
 		servers[sink.protocol] = s
 		for name, e := range map[string]*early{sink.protocol: s.done, sink.protocol + "_refused": s.refused} {
-			config += fmt.Sprintf("  - {name: %s, %s%s, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", name, sink.keys(e.url), sink.large)
+			config += fmt.Sprintf("  - {name: %s, %s%s, remote_timeout: 2m, retry: {min_backoff: 50ms, max_backoff: 100ms}}\n", name, sink.keys(e.url), sink.large)
 		}
 	}
 	p := run(t, `
@@ -293,12 +293,9 @@ scrape_configs:
 		}
 		return ""
 	})
-	m := p.metrics()
-	t.Logf("%.0f bytes of profiles sent", m.sum("profpull_write_sent_bytes_total", "endpoint", "push"))
-	if n := m.sum("profpull_write_retries_total"); n != 0 {
-		t.Errorf("%.0f attempts were repeated", n)
-	}
+	t.Logf("%.0f bytes of profiles sent", p.metrics().sum("profpull_write_sent_bytes_total", "endpoint", "push"))
 	p.stop()
+	// One that was repeated would have been answered twice.
 	for name, s := range servers {
 		if l := finalLedger(t, p, name); l["dropped"] != 0 || l["sent"] != s.done.answered() {
 			t.Errorf("%s answered 200: %v after %d answers", name, l, s.done.answered())
