@@ -140,7 +140,9 @@ static bool set_url(struct http_transfer *t, const struct http_request *r, struc
 {
     char shown[URL_REDACTED_MAX];
     if (url_parse(r->url, &t->url, err)) {
-        t->shard = &t->client->shards[url_origin_hash(&t->url) % t->client->n_used];
+        uint64_t i = http_is_plain_http2(t) ? t->client->n_shards - 1
+                                            : url_origin_hash(&t->url) % t->client->n_used;
+        t->shard = &t->client->shards[i];
         return true;
     }
     /* Only for the error message. */
@@ -327,6 +329,21 @@ static bool must_repeat(const struct http_transfer *t)
     return t->code == CURLE_SEND_ERROR && t->reused && !t->repeated && !t->head_done;
 }
 
+/* True if no connection was kept for the request, or none that works: it makes one. As in
+ * on_ready() of transfer.c, one that the server has had for long is not sent again. */
+static bool must_connect(struct http_transfer *t)
+{
+    if (!t->none_kept || t->stopped) {
+        return false;
+    }
+    if (t->sent_ns != 0 && t->end_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS) {
+        t->stopped = true;
+        t->result = HTTP_ERR_CUT;
+        return false;
+    }
+    return true;
+}
+
 static void note_connection(struct http_transfer *t)
 {
     long made = 0;
@@ -370,6 +387,11 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
     long status = 0;
     t->code = code;
     t->end_ns = clock_mono_ns();
+    if (must_connect(t)) {
+        http_options_connect(t);
+        start_again(t);
+        return;
+    }
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     /* libcurl does not know of a response that was taken late. */
     if (status >= 200) {
@@ -518,7 +540,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     if (n > SHARDS_MAX) {
         n = SHARDS_MAX;
     }
-    struct http_client *c = calloc(1, sizeof(*c) + n * sizeof(c->shards[0]));
+    struct http_client *c = calloc(1, sizeof(*c) + (n + 1) * sizeof(c->shards[0]));
     if (c == NULL) {
         err_memory(err);
         return NULL;
@@ -531,7 +553,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     c->loop = options->loop;
     c->log = options->log;
     c->name = options->name != NULL ? options->name : "";
-    c->n_shards = n;
+    c->n_shards = n + 1;
     c->n_used = used < n ? used : n;
     c->max_idle = idle;
     c->max_connections = options->max_connections;
@@ -540,7 +562,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
     TAILQ_INIT(&c->ended);
     register_metrics(c, options->metrics);
     bool ok = make_parts(c, options, err);
-    for (unsigned i = 0; ok && i < n; i++) {
+    for (unsigned i = 0; ok && i < c->n_shards; i++) {
         ok = http_shard_init(&c->shards[i], c);
     }
     if (!ok) {
@@ -552,7 +574,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 
 void http_client_expect(struct http_client *c, size_t connections)
 {
-    while (c->n_used <= c->n_shards / 2 &&
+    while (c->n_used <= (c->n_shards - 1) / 2 &&
            connections > (size_t)c->n_used * HTTP_SHARD_CONNECTIONS) {
         c->n_used *= 2;
     }

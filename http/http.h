@@ -186,7 +186,7 @@ struct http_request {
     bool accept_gzip; /* asks for gzip; the body is inflated before anybody sees it, and max_body
                          is about what comes out */
     /* HTTP/2 whatever the settings say: without TLS from the first byte on, through a tunnel if
-     * there is a proxy, and on a connection of its own; with TLS if the server agrees. */
+     * there is a proxy; with TLS if the server agrees. */
     bool http2_only;
     bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 

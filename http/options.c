@@ -541,18 +541,31 @@ static void set_version(struct http_transfer *t)
 {
     bool only = t->request.http2_only;
     bool by_alpn = t->request.settings->enable_http2 || only;
+    /* libcurl 7.88 fails with a request that asks for prior knowledge on a connection that has
+     * begun with it. One that would upgrade a connection goes out there as it is. */
+    t->only_kept = http_is_plain_http2(t);
     SET(t, CURLOPT_HTTP_VERSION,
-        only && !t->url.https ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
-        : by_alpn             ? (long)CURL_HTTP_VERSION_2TLS
-                              : (long)CURL_HTTP_VERSION_1_1);
+        t->only_kept ? (long)CURL_HTTP_VERSION_2_0
+        : by_alpn    ? (long)CURL_HTTP_VERSION_2TLS
+                     : (long)CURL_HTTP_VERSION_1_1);
     /* A proxy does not speak it: its bytes go through a tunnel, as those of TLS do. */
     SET(t, CURLOPT_HTTPPROXYTUNNEL, only ? 1L : 0L);
-    /* libcurl 7.88 fails with every further request on a connection that began with prior
-     * knowledge. */
-    SET(t, CURLOPT_FRESH_CONNECT, only && !t->url.https ? 1L : 0L);
-    SET(t, CURLOPT_FORBID_REUSE, only && !t->url.https ? 1L : 0L);
     /* With TLS one connection for all, rather than one for each of those that begin together. */
     SET(t, CURLOPT_PIPEWAIT, only && t->url.https ? 1L : 0L);
+}
+
+bool http_is_plain_http2(const struct http_transfer *t)
+{
+    return t->request.http2_only && !t->url.https;
+}
+
+void http_options_connect(struct http_transfer *t)
+{
+    t->only_kept = false;
+    t->none_kept = false;
+    /* Numbers: nothing is allocated. */
+    curl_easy_setopt(t->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+    curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
 bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err)

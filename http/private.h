@@ -152,6 +152,8 @@ struct http_transfer {
     bool head_done; /* the head of the final response is complete */
     bool following; /* this response is a redirect that will be followed */
     bool repeated;  /* on a fresh connection; done once */
+    bool only_kept; /* it may take a connection that is kept, and make none */
+    bool none_kept; /* there was none */
     bool setopt_failed;
     const char *refused_address; /* by refuses_address(), in words */
     bool no_descriptor;          /* no file descriptor was left for a socket */
@@ -171,6 +173,7 @@ struct http_transfer {
     int64_t sent_ns;
     int64_t progress_ns; /* when bytes were last sent or received; valid if sent_ns is not 0 */
     int64_t end_ns;
+    int own_port; /* of its connection; valid if sent_ns is not 0 */
     bool reused;
     char curl_error[CURL_ERROR_SIZE];
     struct http_part parts[]; /* of the upload */
@@ -232,6 +235,8 @@ struct http_client {
     struct metric_cell *file_failures;
     unsigned n_shards;
     unsigned n_used; /* those that new transfers are spread over */
+    /* The last one is for HTTP/2 without TLS: no other request can use its connections, and it can
+     * use no other ones. */
     struct http_shard shards[];
 };
 
@@ -291,6 +296,10 @@ void http_watchdog_on_timer(void *client);
 bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err);
 /* Sets what changes from hop to hop: URL and time of the start. */
 bool http_options_apply_hop(struct http_transfer *t, struct err *err);
+/* HTTP/2 without TLS. Such a request first asks for a connection that is kept; if there is none,
+ * http_options_connect() makes one for it. */
+bool http_is_plain_http2(const struct http_transfer *t);
+void http_options_connect(struct http_transfer *t);
 /* Hands the addresses of t->lookup_host to libcurl. */
 bool http_options_resolve(struct http_transfer *t, const char *addresses, struct err *err);
 /* Adds the Authorization header that the transfer has waited for. */

@@ -356,9 +356,33 @@ void http_shard_remove(struct http_transfer *t)
     http_list_move(t, NULL);
 }
 
+static int own_port(int fd)
+{
+    struct sockaddr_in6 own = {.sin6_port = 0}; /* at the place where that of IPv4 is */
+    socklen_t size = sizeof(own);
+    return getsockname(fd, (struct sockaddr *)&own, &size) == 0 ? ntohs(own.sin6_port) : 0;
+}
+
+/* With HTTP/2 a connection outlives a request that is given up. If nothing comes on it any more,
+ * the next requests would wait there as well, even if others would be answered: it is shut down,
+ * and requests that share it end as those of a server that goes away. */
+static void abandon_connection(const struct http_transfer *t)
+{
+    const struct http_shard *s = t->shard;
+    uint64_t origin = url_origin_hash(&t->url);
+    for (size_t i = 0; i < s->n_open; i++) {
+        if (s->open[i].origin == origin && own_port(s->open[i].fd) == t->own_port) {
+            (void)shutdown(s->open[i].fd, SHUT_RDWR);
+        }
+    }
+}
+
 void http_shard_end(struct http_transfer *t, enum http_limit limit, enum http_result result)
 {
     http_transfer_detach(t);
+    if (t->request.http2_only && t->sent_ns != 0 && !t->head_done) {
+        abandon_connection(t);
+    }
     t->stopped = true;
     t->limit = limit;
     t->result = result;

@@ -361,6 +361,10 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
 {
     struct http_transfer *t = arg;
     (void)purpose;
+    t->none_kept = t->only_kept;
+    if (t->none_kept) {
+        return CURL_SOCKET_BAD;
+    }
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     t->no_descriptor = fd < 0 && (errno == EMFILE || errno == ENFILE);
     if (fd >= 0) {
@@ -374,7 +378,6 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
 {
     (void)own_ip;
     (void)peer_port;
-    (void)own_port;
     struct http_transfer *t = arg;
     if (t->cancelled) {
         return CURL_PREREQFUNC_ABORT;
@@ -394,6 +397,7 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
     }
     t->sent_ns = now_ns;
     t->progress_ns = now_ns;
+    t->own_port = own_port;
     http_transfer_reset_response(t);
     rewind_to(t, 0);
     return CURL_PREREQFUNC_OK;

@@ -2,12 +2,16 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/parca"
 	fakepprof "profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/target"
 )
 
 func startParca(t *testing.T, withTLS bool) *parca.Server {
@@ -82,6 +86,84 @@ write:
 		if s.Crashes() != 0 {
 			t.Errorf("%d crashes", s.Crashes())
 		}
+	}
+}
+
+// Profiles share connections, with TLS and without: none is made for one that can take another's.
+func TestParcaKeepsConnections(t *testing.T) {
+	t.Parallel()
+	config := toSinks(newTarget(t, target.Options{}), "100ms", "")
+	const concurrency = 2
+	servers := map[string]*parca.Server{"plain": startParca(t, false), "secure": startParca(t, true)}
+	list := ""
+	for name, s := range servers {
+		list += fmt.Sprintf("  - {name: %s, url: %q, protocol: parca, concurrency: %d, tls_config: {insecure_skip_verify: true}}\n", name, s.URL(), concurrency)
+	}
+	p := run(t, strings.Replace(config, "write:\n", "write:\n"+list, 1))
+	arrive := func(n int) {
+		p.wait("profiles", func() string {
+			for name, s := range servers {
+				if s.Count() < n {
+					return fmt.Sprintf("%s: %d of %d", name, s.Count(), n)
+				}
+			}
+			return ""
+		})
+	}
+	arrive(10)
+	made := func() float64 {
+		return p.metrics().sum("profpull_http_connections_total", "client", "write", "kind", "new")
+	}
+	if n := made(); n < 2 || n > 2*concurrency {
+		t.Errorf("%.0f connections", n)
+	}
+	// What was kept is gone: each profile that meets that is sent on another one.
+	for _, s := range servers {
+		s.DownBetweenRequests()
+		if err := s.Up(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arrive(20)
+	p.stop()
+	for name, s := range servers {
+		if sum := finalLedger(t, p, name); sum["dropped"] != 0 || sum["sent"] > s.Count() {
+			t.Errorf("%s: %v, and %d have arrived", name, sum, s.Count())
+		}
+	}
+}
+
+// A connection on which no answer comes is left: the profiles that wait there, and those after them, go
+// out on another one.
+func TestParcaLeavesAConnectionThatHangs(t *testing.T) {
+	t.Parallel()
+	s := startParca(t, true)
+	var mu sync.Mutex
+	first, waited := "", 0
+	s.Faults.Set(&loop.Fault{Hang: true, Match: func(r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if first == "" {
+			first = r.RemoteAddr
+		}
+		if r.RemoteAddr == first {
+			waited++
+		}
+		return r.RemoteAddr == first
+	}})
+	p := run(t, toSinks(newTarget(t, target.Options{}), "500ms", fmt.Sprintf(
+		"  - {name: main, protocol: parca, url: %q, remote_timeout: 1s, retry: {min_backoff: 50ms, max_backoff: 100ms},\n"+
+			"     tls_config: {insecure_skip_verify: true}}\n", s.URL())))
+	p.wait("profiles", func() string {
+		if n := s.Count(); n < 3 {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	s.Faults.Set(nil)
+	p.stop()
+	if sum := finalLedger(t, p, "main"); sum["dropped"] != 0 || sum["sent"] > s.Count() || waited == 0 {
+		t.Errorf("%v, %d have arrived, %d had to wait", sum, s.Count(), waited)
 	}
 }
 
