@@ -184,7 +184,9 @@ static bool read_fields(struct reading *s, struct sv message)
     while (at < end) {
         unsigned tag = (unsigned char)*at;
         struct wire_varint n = wire_varint(at + 1, end);
-        if ((tag & 0x87) != WIRE_BYTES || n.next == NULL || n.value > (uint64_t)(end - n.next)) {
+        /* No field has the number 0, whose tag is WIRE_BYTES alone. */
+        if ((tag & 0x87) != WIRE_BYTES || tag == WIRE_BYTES || n.next == NULL ||
+            n.value > (uint64_t)(end - n.next)) {
             return read_any_fields(s, (struct sv){.p = at, .n = (size_t)(end - at)}) &&
                    s->n_values == s->columns->types;
         }

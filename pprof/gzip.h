@@ -53,8 +53,9 @@ enum gzip_level {
     GZIP_NONE, /* plain */
 };
 
-/* Compresses quickly, in memory of the scratch: that of the compressor too, 185 KB. Processors
- * may differ in the bytes that come out. False if out of memory, or for 4 GiB and more. */
+/* Compresses quickly, in memory of the scratch: that of the compressor too, 185 KB. The bytes that
+ * come out may differ from call to call; what they inflate to does not. False if out of memory, or
+ * for 4 GiB and more. */
 bool gzip_deflate(struct scratch *s, struct sv plain, struct sv *ret);
 /* The same into memory of its own, from malloc(). */
 bool gzip_pack(struct scratch *s, struct sv plain, char **ret_data, size_t *ret_size);

@@ -164,8 +164,10 @@ static void check_again(struct sv body, bool any_counter, const struct delta_sta
     struct delta_output third;
     in.baseline = out.next;
     must(delta_make(&in, &third, &err) == DELTA_MADE);
+    scratch_reset(in.scratch);
+    /* Equal profiles may be compressed differently. */
+    must(sv_eq(inflate_output(in.scratch, &third), inflate_output(in.scratch, &out)));
     scratch_free(in.scratch);
-    must(third.size == out.size && (out.size == 0 || memcmp(third.data, out.data, out.size) == 0));
     delta_output_done(&third);
     delta_output_done(&out);
 }

@@ -444,18 +444,26 @@ static void not_utf8(void **state)
 static void bad_in_between(void **state)
 {
     (void)state;
-    static const struct {
+    const struct {
         struct sv body;
         enum delta_result result;
     } bad[] = {
         {{"\x1f\x8b\x08", 3}, DELTA_BAD_GZIP},
         {{"\x0a\x04\x08\x01\x10\x02\x12", 7}, DELTA_BAD_PPROF},
         {{"", 0}, DELTA_BAD_PPROF},
+        /* a field 0 in a sample */
+        {SV("\x0a\x04\x08\x01\x10\x02\x12\x09\x02\x01\x01\x0a\x01\x01\x12\x01\x03\x22\x02\x08\x01"
+            "2\0"
+            "2\x0b"
+            "contentions"
+            "2\x05"
+            "count"),
+         DELTA_BAD_PPROF},
     };
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {3, 300}});
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(step_bytes(&s, bad[i].body), bad[i].result);
         assert_null(s.out.data);
         assert_null(s.out.next);
