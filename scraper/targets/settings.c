@@ -68,8 +68,8 @@ struct sv type_label(struct sv type, const char *setting, char out[TYPE_LABEL_MA
         n += parts[i].n;
     }
     out[n] = '\0';
-    for (char *p = &out[TYPE_PREFIX.n]; p < &out[TYPE_PREFIX.n + type.n]; p++) {
-        *p = ascii_is_word(*p) ? *p : '_';
+    for (size_t i = TYPE_PREFIX.n; i < TYPE_PREFIX.n + type.n; i++) {
+        out[i] = ascii_is_word(out[i]) ? out[i] : '_';
     }
     return (struct sv){.p = out, .n = n};
 }

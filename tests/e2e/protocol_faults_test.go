@@ -431,6 +431,26 @@ func TestOutageOfEachProtocol(t *testing.T) {
 	}
 }
 
+// killWithSpools runs the program until every endpoint has more profiles on disk than it had at the last
+// kill, and kills it. It returns how many they are: what the program once counted there must be found again.
+func killWithSpools(t *testing.T, config string, before map[string]float64) map[string]float64 {
+	t.Helper()
+	p := run(t, config)
+	saved := map[string]float64{}
+	p.wait("more profiles on disk", func() string {
+		m := p.metrics()
+		for _, s := range sinks {
+			saved[s.protocol] = m.sum("profpull_write_spool_profiles", "endpoint", s.protocol)
+			if saved[s.protocol] < before[s.protocol]+5 {
+				return fmt.Sprintf("%s: %.0f, %.0f before", s.protocol, saved[s.protocol], before[s.protocol])
+			}
+		}
+		return ""
+	})
+	p.kill()
+	return saved
+}
+
 // A process that is killed during an outage leaves its profiles on disk, and the next one sends all of
 // them.
 func TestSpoolOfEachProtocol(t *testing.T) {
@@ -447,26 +467,21 @@ func TestSpoolOfEachProtocol(t *testing.T) {
 			s.protocol, s.keys(d.url), t.TempDir())
 	}
 	config = toSinks(tg, "200ms", config)
-	p := run(t, config)
+	kills := 1
+	if os.Getenv("E2E_LONG") == "1" {
+		kills = 200
+	}
 	saved := map[string]float64{}
-	p.wait("profiles on disk", func() string {
-		m := p.metrics()
-		for name := range servers {
-			saved[name] = m.sum("profpull_write_spool_profiles", "endpoint", name)
-			if saved[name] < 5 {
-				return fmt.Sprintf("%s: %.0f", name, saved[name])
-			}
-		}
-		return ""
-	})
-	p.kill()
+	for i := 0; i < kills; i++ {
+		saved = killWithSpools(t, config, saved)
+	}
 	for name, s := range servers {
 		if n := s.count(); n != 0 {
 			t.Fatalf("%d profiles arrived at %s", n, name)
 		}
 		s.faults.Set(nil)
 	}
-	p = run(t, config)
+	p := run(t, config)
 	p.wait("what was on disk", func() string {
 		m := p.metrics()
 		for name := range servers {
