@@ -12,7 +12,7 @@
 
 /* Most bytes of a gzip that are looked at, and most that come out of them. */
 #define INPUT_MAX ((size_t)16 * 1024)
-#define OUTPUT_MAX 4096
+#define OUTPUT_MAX 1024
 /* Most top-level fields that are walked. */
 #define FIELDS_MAX 4096
 /* So many printable bytes at the start make it a text. */
