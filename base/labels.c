@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/intern.h"
+#include "base/mix.h"
 
 struct labels *labels_ref(struct labels *l)
 {
@@ -84,6 +85,15 @@ uint64_t labels_hash(const struct labels *l)
         hash = hash_bytes(l->strings[i]->text, l->strings[i]->len, hash);
     }
     return hash;
+}
+
+uint64_t labels_mark(const struct labels *l)
+{
+    uint64_t mark = mix64(l->count);
+    for (size_t i = 0; i < 2 * (size_t)l->count; i++) {
+        mark = mix64(mark ^ l->strings[i]->hash) + MIX_GOLDEN;
+    }
+    return mark;
 }
 
 bool labels_format_json(const struct labels *l, struct buf *out)

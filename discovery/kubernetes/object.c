@@ -153,7 +153,7 @@ void object_targets_done(struct object_targets *t)
 uint64_t object_hash_labels(struct labels *const *at, size_t n, uint64_t hash)
 {
     for (size_t i = 0; i < n; i++) {
-        uint64_t one = labels_hash(at[i]);
+        uint64_t one = labels_mark(at[i]);
         hash = hash_bytes(&one, sizeof(one), hash);
     }
     return hash;

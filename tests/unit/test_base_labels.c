@@ -284,6 +284,8 @@ static void hash_is_by_content(void **state)
     struct labels *empty = testing_labels(f->in, NULL, NULL);
     assert_true(labels_equal(a, b));
     assert_true(labels_hash(a) == labels_hash(b));
+    assert_true(labels_mark(a) == labels_mark(b));
+    assert_true(labels_mark(a) != labels_mark(empty));
     /* Shards depend on these numbers: a change moves every target. */
     assert_true(labels_hash(a) == UINT64_C(0xef31fc2f50e1f79b));
     assert_true(labels_hash(empty) == UINT64_C(0xddfc0e09c28df2ae));
@@ -296,6 +298,7 @@ static void hash_is_by_content(void **state)
             testing_labels(f->in, others[i][0], others[i][1], others[i][2], others[i][3], NULL);
         assert_false(labels_equal(a, c));
         assert_true(labels_hash(a) != labels_hash(c));
+        assert_true(labels_mark(a) != labels_mark(c));
         labels_unref(c);
     }
     assert_false(labels_equal(a, empty));
