@@ -288,9 +288,12 @@ static bool check_ids(struct db *db, bool *ret_empty, struct err *err)
     int64_t id = 0;
     int64_t version = 0;
     int64_t objects = 0;
-    if (!read_number(db, "PRAGMA application_id", &id, err) ||
+    /* In one transaction: a writer may be making the schema at this moment, and half of it would
+     * look like another program's. */
+    if (!exec(db, "BEGIN", err) || !read_number(db, "PRAGMA application_id", &id, err) ||
         !read_number(db, "PRAGMA user_version", &version, err) ||
-        !read_number(db, "SELECT count(*) FROM sqlite_schema", &objects, err)) {
+        !read_number(db, "SELECT count(*) FROM sqlite_schema", &objects, err) ||
+        !exec(db, "COMMIT", err)) {
         return false;
     }
     *ret_empty = id == 0 && version == 0 && objects == 0;

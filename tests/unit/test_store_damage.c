@@ -2,8 +2,10 @@
 #include "tests/unit/store_rig.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -289,6 +291,60 @@ static void test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file(void 
     store_rig_done(&r);
 }
 
+/* ---- a file that is being made ----------------------------------------------------------------
+ */
+
+struct opening {
+    char path[512];
+    atomic_bool made;
+    unsigned misjudged;
+};
+
+static void *open_until_made(void *arg)
+{
+    struct opening *o = arg;
+    bool made;
+    do {
+        struct db db;
+        bool empty;
+        struct err err = ERR_INIT;
+        made = atomic_load(&o->made);
+        if (db_open(&db, o->path, false, &empty, &err)) {
+            o->misjudged += made && empty;
+            db_close(&db);
+        } else {
+            o->misjudged += db.fault == DB_FOREIGN || db.fault == DB_DAMAGED;
+        }
+    } while (!made);
+    return NULL;
+}
+
+/* A query may open a file at the moment when its first profile comes. */
+static void test_a_file_that_is_being_made_is_ours(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    store_rig_init(&r);
+    for (int i = 0; i < 100; i++) {
+        struct opening o = {.misjudged = 0};
+        char name[32];
+        pthread_t thread;
+        struct db db;
+        bool empty;
+        struct err err = ERR_INIT;
+        (void)snprintf(name, sizeof(name), "made-%d.db", i);
+        path_of(&r, name, o.path);
+        atomic_init(&o.made, false);
+        assert_int_equal(pthread_create(&thread, NULL, open_until_made, &o), 0);
+        assert_true(db_open(&db, o.path, true, &empty, &err));
+        atomic_store(&o.made, true);
+        pthread_join(thread, NULL);
+        assert_int_equal(o.misjudged, 0);
+        db_close(&db);
+    }
+    store_rig_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_a_cut_file),
         cmocka_unit_test(test_flipped_bits),
         cmocka_unit_test(test_a_removed_file_is_missed),
+        cmocka_unit_test(test_a_file_that_is_being_made_is_ours),
         cmocka_unit_test(test_a_full_disk_takes_nothing_and_then_all),
         cmocka_unit_test(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file),
     };
