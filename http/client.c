@@ -37,6 +37,12 @@ static CURL *easy_pop(struct http_client *c)
     return easy;
 }
 
+CURL *http_client_take_easy(struct http_client *c)
+{
+    CURL *easy = easy_pop(c);
+    return easy != NULL ? easy : curl_easy_init();
+}
+
 /* Keeps one handle for each transfer in flight and a few more; after a peak, two are freed for each
  * one that comes back. */
 static void easy_put(struct http_client *c, CURL *easy)
@@ -126,14 +132,7 @@ static struct http_transfer *transfer_new(struct http_client *c, const struct ht
         t->parts[i] = r->body[i];
         t->body_size += r->body[i].len;
     }
-    if (!http_deadline_init(t)) {
-        return http_transfer_free(t);
-    }
-    t->easy = easy_pop(c);
-    if (t->easy == NULL) {
-        t->easy = curl_easy_init();
-    }
-    return t->easy != NULL ? t : http_transfer_free(t);
+    return http_deadline_init(t) ? t : http_transfer_free(t);
 }
 
 static bool set_url(struct http_transfer *t, const struct http_request *r, struct err *err)
@@ -158,17 +157,29 @@ static void reject(struct http_transfer *t, const struct err *reason)
     http_transfer_fail(t, t->result != HTTP_DONE ? t->result : http_result_of(reason), reason->msg);
 }
 
-/* Adds the transfer to libcurl with the addresses of its host; NULL: there are none. */
-static void client_on_addresses(void *transfer, const char *addresses, const char *reason)
+/* Goes on with the addresses of the host, or the host itself if it is one: without libcurl if that
+ * is possible. */
+static void connect_to(struct http_transfer *t, const char *addresses)
 {
-    struct http_transfer *t = transfer;
     struct err err = ERR_INIT;
-    if (addresses == NULL) {
-        http_transfer_fail(t, t->client->closing ? HTTP_ERR_ABORTED : HTTP_ERR_RESOLVE, reason);
-    } else if (!http_options_resolve(t, addresses, &err)) {
+    if (t->direct && t->easy == NULL && direct_takes(addresses)) {
+        direct_add(t, addresses);
+    } else if ((t->easy == NULL && !http_options_use_libcurl(t, &err)) ||
+               (t->lookup_host != NULL && !http_options_resolve(t, addresses, &err))) {
         reject(t, &err);
     } else {
         http_shard_add(t);
+    }
+}
+
+/* NULL: there are none. */
+static void client_on_addresses(void *transfer, const char *addresses, const char *reason)
+{
+    struct http_transfer *t = transfer;
+    if (addresses == NULL) {
+        http_transfer_fail(t, t->client->closing ? HTTP_ERR_ABORTED : HTTP_ERR_RESOLVE, reason);
+    } else {
+        connect_to(t, addresses);
     }
 }
 
@@ -194,7 +205,7 @@ static void launch(struct http_transfer *t)
     if (t->lookup_host != NULL) {
         look_up(t);
     } else {
-        http_shard_add(t);
+        connect_to(t, t->url.host);
     }
 }
 
@@ -255,7 +266,11 @@ void http_transfer_detach(struct http_transfer *t)
 {
     http_tokens_cancel(&t->token);
     resolver_cancel(&t->lookup);
-    http_shard_remove(t);
+    if (t->conn != NULL) {
+        direct_remove(t);
+    } else {
+        http_shard_remove(t);
+    }
 }
 
 void http_cancel(struct http_transfer *t)
@@ -292,7 +307,7 @@ void http_transfer_fail(struct http_transfer *t, enum http_result result, const 
     end(t);
 }
 
-/* Starts the transfer again with the same easy handle. */
+/* Starts the transfer again, with the same easy handle if it has one. */
 static void start_again(struct http_transfer *t)
 {
     struct err err = ERR_INIT;
@@ -323,10 +338,14 @@ static void follow(struct http_transfer *t)
 }
 
 /* True if the server closed a kept connection while the request was being sent on it. libcurl
- * repeats the request if receiving fails, but not if sending a body does. */
+ * repeats the request itself if receiving fails, but not if sending a body does. */
 static bool must_repeat(const struct http_transfer *t)
 {
-    return t->code == CURLE_SEND_ERROR && t->reused && !t->repeated && !t->head_done;
+    bool unanswered = t->easy == NULL && t->header_lines == 0 &&
+                      (t->code == CURLE_RECV_ERROR || t->code == CURLE_GOT_NOTHING) &&
+                      t->end_ns - t->sent_ns < HTTP_REPEAT_MAX_MS * NS_PER_MS;
+    return (t->code == CURLE_SEND_ERROR || unanswered) && t->reused && !t->repeated &&
+           !t->head_done;
 }
 
 /* True if no connection was kept for the request, or none that works: it makes one. As in
@@ -344,16 +363,21 @@ static bool must_connect(struct http_transfer *t)
     return true;
 }
 
-static void note_connection(struct http_transfer *t)
+/* What libcurl knows of the transfer. */
+static void ask_libcurl(struct http_transfer *t)
 {
-    long made = 0;
+    long status = 0, made = 0, os_error = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    /* It does not know of a response that was taken late. */
+    if (status >= 200) {
+        t->status = status;
+    }
+    curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
+    t->os_error = (int)os_error;
     curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &made);
-    t->reused = made == 0 && t->sent_ns != 0;
+    t->reused = made == 0;
     if (made > 0) {
         metric_add(t->client->connections_new, (uint64_t)made);
-    }
-    if (t->reused) {
-        metric_inc(t->client->connections_reused);
     }
 }
 
@@ -384,7 +408,6 @@ static void forget_credentials(struct http_transfer *t)
 
 void http_transfer_complete(struct http_transfer *t, CURLcode code)
 {
-    long status = 0;
     t->code = code;
     t->end_ns = clock_mono_ns();
     if (must_connect(t)) {
@@ -392,21 +415,25 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
         start_again(t);
         return;
     }
-    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-    /* libcurl does not know of a response that was taken late. */
-    if (status >= 200) {
-        t->status = status;
-    } else if (!t->head_done) {
+    if (t->easy != NULL) {
+        ask_libcurl(t);
+    }
+    if (t->status < 200 && !t->head_done) {
         t->status = 0;
     }
-    note_connection(t);
+    t->reused &= t->sent_ns != 0;
+    if (t->reused) {
+        metric_inc(t->client->connections_reused);
+    }
     if (code == CURLE_OK && t->following && !t->stopped) {
         follow(t);
         return;
     }
     if (must_repeat(t)) {
         t->repeated = true;
-        curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
+        if (t->easy != NULL) {
+            curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
+        }
         start_again(t);
         return;
     }
@@ -522,8 +549,10 @@ static bool make_parts(struct http_client *c, const struct http_client_options *
                                                           .lookup = options->lookup,
                                                           .resume = client_on_addresses});
     c->offenders = offenders_new();
+    c->direct = options->only_libcurl ? NULL : direct_new(c);
     bool ok = c->ended_timer != NULL && c->watchdog != NULL && c->tokens != NULL &&
-              c->resolver != NULL && c->offenders != NULL;
+              c->resolver != NULL && c->offenders != NULL &&
+              (c->direct != NULL || options->only_libcurl);
     if (ok && options->guarded) {
         c->guard = guard_new(err);
         ok = c->guard != NULL;
@@ -601,6 +630,9 @@ struct http_client *http_client_free(struct http_client *c)
     if (c->resolver != NULL) {
         resolver_abort(c->resolver, SHUT_DOWN);
     }
+    if (c->direct != NULL) {
+        direct_abort(c->direct, SHUT_DOWN);
+    }
     for (unsigned i = 0; i < c->n_shards; i++) {
         abort_list(&c->shards[i].running);
         abort_list(&c->shards[i].pending);
@@ -612,6 +644,7 @@ struct http_client *http_client_free(struct http_client *c)
     while (c->n_idle > 0) {
         curl_easy_cleanup(easy_pop(c));
     }
+    direct_free(c->direct);
     loop_timer_free(c->ended_timer);
     loop_timer_free(c->watchdog);
     http_tokens_free(c->tokens);

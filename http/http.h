@@ -1,8 +1,10 @@
-/* An asynchronous HTTP client on one loop, over libcurl (curl_multi_socket_action).
+/* An asynchronous HTTP client on one loop.
  *
- * Designed for many slow requests at the same time: transfers are distributed by host and port over
- * many small multi handles (the work of libcurl grows with the transfers in one handle), and easy
- * handles are pooled. Connections are kept alive and reused. All calls on the loop's thread.
+ * Designed for many slow requests at the same time. What needs neither TLS nor a proxy goes over
+ * connections of our own (direct.h); all else through libcurl (curl_multi_socket_action), where
+ * transfers are distributed by host and port over many small multi handles (its work grows with the
+ * transfers in one handle), and easy handles are pooled. Connections are kept alive and reused. All
+ * calls on the loop's thread.
  *
  * Only http and https; no Expect header (except with HTTP_AUTH_S3); no Accept-Encoding unless the
  * request has it; redirects are followed only if follow_redirects is set. The limits of time of a
@@ -226,6 +228,7 @@ struct http_client_options {
     bool guarded;
     struct http_contents *contents; /* (contents.h) referenced; NULL: files only */
     lookup_fn *lookup;              /* for tests; NULL: getaddrinfo() */
+    bool only_libcurl;              /* for tests: no request goes without it (direct.h) */
     /* The ceiling of the memory of all response bodies that are being read. A transfer that would
      * exceed it ends with HTTP_ERR_NO_ROOM. A quarter of it is for bodies of less than a sixteenth
      * of it. 0 = none. */

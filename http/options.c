@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "http/files.h"
 #include "http/pem.h"
@@ -136,10 +137,35 @@ static bool append_suppressions(struct http_transfer *t, const struct http_reque
 
 /* ---- credentials ----------------------------------------------------------------------------- */
 
-static void set_basic(struct http_transfer *t, const char *username, const char *password)
+static bool append_basic(struct http_transfer *t, const char *username, const char *password,
+                         struct err *err)
 {
+    struct buf plain, coded;
+    buf_init(&plain, HTTP_REQUEST_HEADER_MAX);
+    buf_init(&coded, HTTP_REQUEST_HEADER_MAX);
+    bool ok = buf_printf(&plain, "%s:%s", or_empty(username), or_empty(password)) &&
+              base64_encode((struct sv){plain.data, plain.len}, &coded);
+    if (ok) {
+        ok = append_line(&t->headers, err, "Authorization: Basic %s", coded.data);
+    } else if (buf_too_big(&plain) || buf_too_big(&coded)) {
+        err_set(err, ERR_LIMIT, "expected at most %d bytes", HTTP_REQUEST_HEADER_MAX);
+    } else {
+        err_memory(err);
+    }
+    buf_wipe(&plain);
+    buf_wipe(&coded);
+    return ok || name_header("Authorization", err);
+}
+
+static bool set_basic(struct http_transfer *t, const char *username, const char *password,
+                      struct err *err)
+{
+    if (t->easy == NULL) {
+        return append_basic(t, username, password, err);
+    }
     SET(t, CURLOPT_USERNAME, or_empty(username));
     SET(t, CURLOPT_PASSWORD, or_empty(password));
+    return true;
 }
 
 static bool set_basic_auth(struct http_transfer *t, const struct http_settings *s, struct err *err)
@@ -148,10 +174,8 @@ static bool set_basic_auth(struct http_transfer *t, const struct http_settings *
     char *password = NULL;
     bool ok = http_files_secret(t->client->files, s->username_file, &username, err) &&
               http_files_secret(t->client->files, s->password_file, &password, err);
-    if (ok) {
-        set_basic(t, username != NULL ? username : s->username,
-                  password != NULL ? password : s->password);
-    }
+    ok = ok && set_basic(t, username != NULL ? username : s->username,
+                         password != NULL ? password : s->password, err);
     secret_free(username);
     secret_free(password);
     return ok;
@@ -213,7 +237,9 @@ bool http_options_authorize(struct http_transfer *t, const char *authorization, 
         return false;
     }
     t->needs_token = false;
-    SET(t, CURLOPT_HTTPHEADER, t->headers);
+    if (t->easy != NULL) {
+        SET(t, CURLOPT_HTTPHEADER, t->headers);
+    }
     return http_options_apply_hop(t, err);
 }
 
@@ -236,10 +262,8 @@ static bool set_auth(struct http_transfer *t, const struct http_request *r, stru
     case HTTP_AUTH_NONE:
         break;
     }
-    if (t->url.user != NULL || t->url.password != NULL) {
-        set_basic(t, t->url.user, t->url.password);
-    }
-    return true;
+    return (t->url.user == NULL && t->url.password == NULL) ||
+           set_basic(t, t->url.user, t->url.password, err);
 }
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
@@ -379,17 +403,12 @@ static void set_lookup(struct http_transfer *t, char *host, uint16_t port)
         free(host);
         host = NULL;
     }
-    if (host == NULL) {
-        /* libcurl would keep an entry for the address, and look through all it has at the end of
-         * each transfer. What is handed to it (http_options_resolve()) must stay for a moment. */
-        SET(t, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
-    }
     t->lookup_host = host;
     t->lookup_port = port;
     t->lookup.transfer = t;
 }
 
-static bool set_route(struct http_transfer *t, const struct http_settings *s, struct err *err)
+static bool find_route(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
     const char *proxy = proxy_of(&t->url, s);
     const char *exceptions = proxy_exceptions(s);
@@ -397,10 +416,8 @@ static bool set_route(struct http_transfer *t, const struct http_settings *s, st
     const char *name = uses_server_name(t) ? s->tls.server_name : t->url.host;
     char *host = NULL;
     uint16_t port = t->url.port;
-    /* Empty and not absent: otherwise libcurl would read the environment. */
-    SET(t, CURLOPT_PROXY, proxy);
-    SET(t, CURLOPT_NOPROXY, exceptions);
-    if (*proxy == '\0' || proxy_is_excepted(exceptions, sv_from(name))) {
+    t->proxied = *proxy != '\0' && !proxy_is_excepted(exceptions, sv_from(name));
+    if (!t->proxied) {
         host = strdup(t->url.host);
     } else if (!proxy_parse(proxy, &host, &port, err)) {
         return false;
@@ -410,6 +427,19 @@ static bool set_route(struct http_transfer *t, const struct http_settings *s, st
     }
     set_lookup(t, host, port);
     return true;
+}
+
+static void set_route(struct http_transfer *t)
+{
+    const struct http_settings *s = t->request.settings;
+    /* Empty and not absent: otherwise libcurl would read the environment. */
+    SET(t, CURLOPT_PROXY, proxy_of(&t->url, s));
+    SET(t, CURLOPT_NOPROXY, proxy_exceptions(s));
+    if (t->lookup_host == NULL) {
+        /* libcurl would keep an entry for the address, and look through all it has at the end of
+         * each transfer. What is handed to it (http_options_resolve()) must stay for a moment. */
+        SET(t, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+    }
 }
 
 bool http_options_resolve(struct http_transfer *t, const char *addresses, struct err *err)
@@ -440,7 +470,7 @@ const char *http_method_name(enum http_method m)
     return methods[m].name;
 }
 
-static bool set_method(struct http_transfer *t, const struct http_request *r, struct err *err)
+static bool choose_method(struct http_transfer *t, const struct http_request *r, struct err *err)
 {
     const char *name = r->method != NULL ? r->method : "GET";
     size_t m = 0;
@@ -452,13 +482,16 @@ static bool set_method(struct http_transfer *t, const struct http_request *r, st
                        name);
     }
     t->method = (enum http_method)m;
-    SET(t, methods[m].option, 1L);
-    if (methods[m].size_option != 0) {
-        SET(t, methods[m].size_option, (curl_off_t)t->body_size);
-    } else if (r->n_body > 0) {
-        return err_set(err, ERR_INPUT, "expected POST or PUT for a request with a body");
+    return methods[m].size_option != 0 || r->n_body == 0 ||
+           err_set(err, ERR_INPUT, "expected POST or PUT for a request with a body");
+}
+
+static void set_method(struct http_transfer *t)
+{
+    SET(t, methods[t->method].option, 1L);
+    if (methods[t->method].size_option != 0) {
+        SET(t, methods[t->method].size_option, (curl_off_t)t->body_size);
     }
-    return true;
 }
 
 static void set_constants(struct http_transfer *t)
@@ -523,10 +556,13 @@ bool http_options_apply_hop(struct http_transfer *t, struct err *err)
 {
     const struct http_request *r = &t->request;
     int64_t connect = http_connect_limit_ms(r);
+    t->hop_ns = clock_mono_ns();
+    if (t->easy == NULL) {
+        return true;
+    }
     if (!set_curl_url(t, err)) {
         return false;
     }
-    t->hop_ns = clock_mono_ns();
     if (r->timeout_ms > 0) {
         int64_t left = r->timeout_ms - (t->hop_ns - t->start_ns) / NS_PER_MS;
         connect = connect < left ? connect : left;
@@ -568,18 +604,44 @@ void http_options_connect(struct http_transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err)
+/* A handle, with all options that do not add headers. */
+static bool take_easy(struct http_transfer *t, struct err *err)
 {
-    const struct http_settings *s = r->settings;
+    t->easy = http_client_take_easy(t->client);
+    if (t->easy == NULL) {
+        return err_memory(err);
+    }
     set_constants(t);
     http_transfer_set_callbacks(t);
     set_version(t);
-    if (!set_route(t, s, err) || !set_method(t, r, err) || !append_given(t, r, err) ||
-        !set_auth(t, r, err) || (t->url.https && !set_tls(t, s, err)) ||
-        !set_server_name(t, r, err) || !append_suppressions(t, r, err) ||
-        !set_proxy_headers(t, s, err)) {
+    set_route(t);
+    set_method(t);
+    return set_proxy_headers(t, t->request.settings, err);
+}
+
+bool http_options_use_libcurl(struct http_transfer *t, struct err *err)
+{
+    if (!take_easy(t, err)) {
         return false;
     }
     SET(t, CURLOPT_HTTPHEADER, t->headers);
+    return http_options_apply_hop(t, err);
+}
+
+bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err)
+{
+    const struct http_settings *s = r->settings;
+    if (!choose_method(t, r, err) || !find_route(t, s, err)) {
+        return false;
+    }
+    t->direct = direct_serves(t, r);
+    if ((!t->direct && !take_easy(t, err)) || !append_given(t, r, err) || !set_auth(t, r, err) ||
+        (t->url.https && !set_tls(t, s, err)) || !set_server_name(t, r, err) ||
+        !append_suppressions(t, r, err)) {
+        return false;
+    }
+    if (t->easy != NULL) {
+        SET(t, CURLOPT_HTTPHEADER, t->headers);
+    }
     return http_options_apply_hop(t, err);
 }

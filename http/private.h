@@ -1,6 +1,7 @@
 /* The inside of the HTTP client; for http/ and its tests only.
  *
  *   client.c     client, start, cancel, end of a transfer
+ *   direct.c     requests without TLS and proxy, on connections of our own
  *   shard.c      one multi handle on the loop: sockets, timer, collecting what has ended
  *   resolver.c   the addresses of hosts, on lookup.c's threads
  *   options.c    settings and request -> options of an easy handle
@@ -24,6 +25,7 @@
 #include "base/err.h"
 #include "base/loop.h"
 #include "base/str.h"
+#include "http/direct.h"
 #include "http/files.h"
 #include "http/guard.h"
 #include "http/http.h"
@@ -69,6 +71,8 @@
 /* A longer Retry-After counts as this. */
 #define HTTP_RETRY_AFTER_MAX_S (INT64_C(366) * 24 * 3600)
 #define HTTP_RESULTS (HTTP_ERR_MEMORY + 1)
+/* Of libcurl 8.6 and later: a header line without an end. */
+#define HTTP_CODE_TOO_LARGE 100
 /* What a response may cost beyond its headers and body. On the wire: as much again, for chunks and
  * records, and some more, for the handshake. */
 #define HTTP_WIRE_SLACK (256 * 1024)
@@ -108,10 +112,12 @@ struct http_transfer {
     struct loop_timer *deadline;
     struct http_client *client;
     struct http_shard *shard;
-    CURL *easy;
-    bool in_multi;    /* libcurl has it */
-    bool cancelled;   /* to be removed from libcurl as soon as possible */
-    curl_socket_t fd; /* the last one that libcurl waited on for it, or CURL_SOCKET_BAD */
+    bool direct;              /* may go without libcurl (direct.h) */
+    struct direct_conn *conn; /* and is on its way like that */
+    CURL *easy;               /* NULL if libcurl is not needed for it */
+    bool in_multi;            /* libcurl has it */
+    bool cancelled;           /* to be removed from libcurl as soon as possible */
+    curl_socket_t fd;         /* the last one that libcurl waited on for it, or CURL_SOCKET_BAD */
 
     /* The request. */
     struct http_request request; /* url, headers and body are NULL here, settings never */
@@ -121,7 +127,8 @@ struct http_transfer {
     struct curl_slist *proxy_headers;
     struct http_token_use token; /* HTTP_AUTH_OAUTH2 */
     bool needs_token;            /* before it can be added to libcurl */
-    char *lookup_host;           /* whose addresses it needs after that; NULL: none */
+    bool proxied;
+    char *lookup_host; /* whose addresses it needs after that; NULL: none */
     uint16_t lookup_port;
     struct resolver_use lookup;
     struct curl_slist *resolve; /* the addresses */
@@ -164,8 +171,9 @@ struct http_transfer {
     enum http_result result;
     enum http_limit limit; /* the one that was over */
     bool in_lookup;        /* while it waited for addresses */
-    CURLcode code;
-    unsigned round; /* of the client when it ended */
+    CURLcode code;         /* libcurl's, or the one that it would have given */
+    int os_error;          /* of connecting; 0: unknown */
+    unsigned round;        /* of the client when it ended */
     long status;
     struct err *error; /* allocated on failure; NULL if out of memory */
     int64_t start_ns;
@@ -208,6 +216,7 @@ struct http_client {
     struct resolver *resolver;
     struct guard *guard;         /* NULL: none */
     struct offenders *offenders; /* those that it has cut */
+    struct http_direct *direct;  /* NULL: libcurl does all */
     struct http_list all;        /* linked by all_link */
     struct loop_timer *watchdog;
     struct http_list ended;
@@ -240,6 +249,12 @@ struct http_client {
     struct http_shard shards[];
 };
 
+/* Connections that are idle are closed as long as there are more than so many of all. */
+static inline size_t http_client_max_open(const struct http_client *c)
+{
+    return c->max_connections > 0 ? c->max_connections : c->max_idle + c->in_flight;
+}
+
 /* ---- shard.c --------------------------------------------------------------------------------- */
 
 /* False if out of memory. */
@@ -264,6 +279,8 @@ void http_shard_rebuild(struct http_shard *s, CURLMcode code);
 /* ---- client.c -------------------------------------------------------------------------------- */
 
 void http_list_move(struct http_transfer *t, struct http_list *to);
+/* A handle that was used before, or a new one; NULL if out of memory. */
+CURL *http_client_take_easy(struct http_client *c);
 /* The transfer is out of libcurl: follows a redirect, or puts it among the ended ones. */
 void http_transfer_complete(struct http_transfer *t, CURLcode code);
 /* Ends a transfer that is out of libcurl (or never was in it) for a reason of our own. */
@@ -292,8 +309,11 @@ void http_watchdog_on_timer(void *client);
 /* These return false with a reason in err; http_result_of() gives the result, unless t->result says
  * it already. */
 
-/* Sets all options of t->easy. r: as the caller gave it, with the headers that are not kept. */
+/* Makes the headers, and a handle of libcurl with all options unless the request may go without. r:
+ * as the caller gave it, with the headers that are not kept. */
 bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err);
+/* Hands a request that might have gone without it to libcurl. */
+bool http_options_use_libcurl(struct http_transfer *t, struct err *err);
 /* Sets what changes from hop to hop: URL and time of the start. */
 bool http_options_apply_hop(struct http_transfer *t, struct err *err);
 /* HTTP/2 without TLS. Such a request first asks for a connection that is kept; if there is none,
@@ -313,6 +333,15 @@ const char *http_method_name(enum http_method m);
 
 /* Sets the callbacks of t->easy. */
 void http_transfer_set_callbacks(struct http_transfer *t);
+/* The connection is ready, and the request goes out now; again if it is repeated. peer: the address
+ * of the server. False if it must not be sent. */
+bool http_transfer_ready(struct http_transfer *t, const char *peer);
+/* A line of a head, or a trailer, without its end; size: with it. False to stop. */
+bool http_transfer_take_line(struct http_transfer *t, struct sv line, size_t size);
+/* Some bytes of a body. False to stop. */
+bool http_transfer_take_body(struct http_transfer *t, struct sv bytes);
+/* So many bytes more of the upload have been sent. */
+void http_transfer_skip(struct http_transfer *t, size_t n);
 /* Forgets the response, before another hop. */
 void http_transfer_reset_response(struct http_transfer *t);
 /* Takes the beginning of a response that libcurl has not read because sending failed first. Calls

@@ -7,9 +7,6 @@
 #include "base/clock.h"
 #include "http/private.h"
 
-/* CURLE_TOO_LARGE of libcurl 8.6 and later: a header line without an end. */
-#define CODE_TOO_LARGE 100
-
 enum http_result http_result_of(const struct err *err)
 {
     return err->kind == ERR_MEMORY ? HTTP_ERR_MEMORY : HTTP_ERR_CONFIG;
@@ -96,14 +93,12 @@ static bool may_use_proxy(const struct http_settings *s)
 /* If there may be a proxy, libcurl's words name the host that could not be reached. */
 static void put_os_error(const struct http_transfer *t, struct err *out)
 {
-    long number = 0;
     char text[128];
-    curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &number);
-    if (number == 0) {
+    if (t->os_error == 0) {
         REASON(out, "cannot connect: %s", curl_words(t));
         return;
     }
-    const char *reason = strerror_r((int)number, text, sizeof(text));
+    const char *reason = strerror_r(t->os_error, text, sizeof(text));
     REASON(out, "%c%s", ascii_lower(reason[0]), reason + 1);
     if (may_use_proxy(t->request.settings) && t->curl_error[0] != '\0') {
         err_append(out, " (%.200s)", t->curl_error);
@@ -209,7 +204,7 @@ static void put_cut(const struct http_transfer *t, struct err *out)
 /* libcurl 7 reports a header line over its own limit, which we never see, as "out of memory". */
 static bool is_long_line(const struct http_transfer *t)
 {
-    bool reported = t->code == CURLE_OUT_OF_MEMORY || t->code == CODE_TOO_LARGE;
+    bool reported = t->code == CURLE_OUT_OF_MEMORY || t->code == HTTP_CODE_TOO_LARGE;
     return reported && t->sent_ns != 0 && !t->head_done;
 }
 
@@ -308,7 +303,7 @@ static enum http_result from_code(const struct http_transfer *t)
         /* Before the request was sent, it was a proxy that broke off. */
         return t->sent_ns != 0 ? HTTP_ERR_CUT : HTTP_ERR_CONNECT;
     case CURLE_OUT_OF_MEMORY:
-    case CODE_TOO_LARGE:
+    case HTTP_CODE_TOO_LARGE:
         return is_long_line(t) ? HTTP_ERR_PROTOCOL : HTTP_ERR_MEMORY;
     default:
         return HTTP_ERR_PROTOCOL;

@@ -254,7 +254,7 @@ static void shard_on_timer(void *arg)
 static void set_kept(struct http_shard *s)
 {
     const struct http_client *c = s->client;
-    size_t max = c->max_connections > 0 ? c->max_connections : c->max_idle + c->in_flight;
+    size_t max = http_client_max_open(c);
     size_t kept = s->n_open + max > c->n_open ? s->n_open + max - c->n_open : 1;
     if (s->multi != NULL) {
         curl_multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, (long)kept);

@@ -10,14 +10,14 @@
 /* The most that is reserved because of a Content-Length alone. */
 #define RESERVE_MAX ((size_t)256 * 1024)
 
-/* Ends the transfer from within a callback; the value makes libcurl stop. */
-static size_t stop(struct http_transfer *t, enum http_result result)
+/* Ends the transfer from within a callback. Returns false. */
+static bool stop(struct http_transfer *t, enum http_result result)
 {
     if (!t->stopped) {
         t->stopped = true;
         t->result = result;
     }
-    return 0;
+    return false;
 }
 
 void http_transfer_reset_response(struct http_transfer *t)
@@ -203,38 +203,40 @@ static struct sv cut_line_end(struct sv line)
     return line;
 }
 
-static size_t on_header(char *data, size_t size, size_t n, void *arg)
+bool http_transfer_take_line(struct http_transfer *t, struct sv line, size_t size)
 {
-    struct http_transfer *t = arg;
-    size_t len = size * n;
-    struct sv line = cut_line_end((struct sv){data, len});
-    if (t->cancelled) {
-        return 0;
-    }
     t->progress_ns = clock_mono_ns();
-    t->received += len;
-    t->header_bytes += len;
+    t->received += size;
+    t->header_bytes += size;
     t->header_lines++;
     if (is_over_limit(t)) {
         return stop(t, HTTP_ERR_PROTOCOL);
     }
     show_field(t, line);
     if (t->head_done) { /* a trailer */
-        return len;
+        return true;
     }
     if (line.n > 0) {
-        return take_field(t, line) ? len : stop(t, HTTP_ERR_MEMORY);
+        return take_field(t, line) || stop(t, HTTP_ERR_MEMORY);
     }
     /* The end of a head; another one follows an interim response. */
-    return t->status < 200 || finish_head(t) ? len : 0;
+    return t->status < 200 || finish_head(t);
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *arg)
+{
+    struct http_transfer *t = arg;
+    size_t len = size * n;
+    struct sv line = cut_line_end((struct sv){data, len});
+    return !t->cancelled && http_transfer_take_line(t, line, len) ? len : 0;
 }
 
 /* ---- body ------------------------------------------------------------------------------------ */
 
-static size_t discard(struct http_transfer *t, size_t len)
+static bool discard(struct http_transfer *t, size_t len)
 {
     t->discarded += len;
-    return t->discarded <= HTTP_REDIRECT_BODY_MAX ? len : stop(t, HTTP_ERR_TOO_LARGE);
+    return t->discarded <= HTTP_REDIRECT_BODY_MAX || stop(t, HTTP_ERR_TOO_LARGE);
 }
 
 bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces)
@@ -242,36 +244,38 @@ bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces)
     return pieces > HTTP_PIECES_SLACK + t->received / HTTP_PIECE_BYTES;
 }
 
-static size_t on_body(char *data, size_t size, size_t n, void *arg)
+bool http_transfer_take_body(struct http_transfer *t, struct sv bytes)
 {
-    struct http_transfer *t = arg;
-    size_t len = size * n;
-    if (t->cancelled) {
-        return 0;
-    }
     t->progress_ns = clock_mono_ns();
-    t->received += len;
+    t->received += bytes.n;
     if (http_transfer_is_in_pieces(t, ++t->pieces)) {
         t->limit = HTTP_LIMIT_PIECES;
         return stop(t, HTTP_ERR_PROTOCOL);
     }
     if (t->following) {
-        return discard(t, len);
+        return discard(t, bytes.n);
     }
     if (t->request.on_data != NULL) {
-        return t->request.on_data(t->request.arg, data, len) ? len : stop(t, HTTP_ERR_ABORTED);
+        return t->request.on_data(t->request.arg, bytes.p, bytes.n) || stop(t, HTTP_ERR_ABORTED);
     }
     size_t room = t->request.max_body - t->body.len;
-    size_t take = len < room ? len : room;
+    size_t take = bytes.n < room ? bytes.n : room;
     if (!has_room(t, take)) {
         return stop(t, HTTP_ERR_NO_ROOM);
     }
-    bool ok = buf_append(&t->body, data, take);
+    bool ok = buf_append(&t->body, bytes.p, take);
     count_body(t);
     if (!ok) {
         return stop(t, HTTP_ERR_MEMORY);
     }
-    return take == len ? len : stop(t, HTTP_ERR_TOO_LARGE);
+    return take == bytes.n || stop(t, HTTP_ERR_TOO_LARGE);
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *arg)
+{
+    struct http_transfer *t = arg;
+    struct sv bytes = {data, size * n};
+    return !t->cancelled && http_transfer_take_body(t, bytes) ? bytes.n : 0;
 }
 
 /* A line of a late response; false if it is not one of an HTTP/1 head, or out of memory. */
@@ -310,6 +314,16 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
 
 /* ---- upload ---------------------------------------------------------------------------------- */
 
+void http_transfer_skip(struct http_transfer *t, size_t n)
+{
+    while (t->part < t->n_parts && n >= t->parts[t->part].len - t->part_offset) {
+        n -= t->parts[t->part].len - t->part_offset;
+        t->part++;
+        t->part_offset = 0;
+    }
+    t->part_offset += n;
+}
+
 static size_t on_read(char *out, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
@@ -326,21 +340,16 @@ static size_t on_read(char *out, size_t size, size_t n, void *arg)
             memcpy(out + len, (const char *)part->data + t->part_offset, take);
         }
         len += take;
-        t->part_offset += take;
-        if (t->part_offset == part->len) {
-            t->part++;
-            t->part_offset = 0;
-        }
+        http_transfer_skip(t, take);
     }
     return len;
 }
 
-static void rewind_to(struct http_transfer *t, uint64_t offset)
+static void rewind_to(struct http_transfer *t, size_t offset)
 {
-    for (t->part = 0; t->part < t->n_parts && offset >= t->parts[t->part].len; t->part++) {
-        offset -= t->parts[t->part].len;
-    }
-    t->part_offset = (size_t)offset;
+    t->part = 0;
+    t->part_offset = 0;
+    http_transfer_skip(t, offset);
 }
 
 /* libcurl goes back to the start when it repeats a request on a fresh connection. */
@@ -350,7 +359,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     if (t->cancelled || origin != SEEK_SET || offset < 0 || (uint64_t)offset > t->body_size) {
         return CURL_SEEKFUNC_FAIL;
     }
-    rewind_to(t, (uint64_t)offset);
+    rewind_to(t, (size_t)offset);
     return CURL_SEEKFUNC_OK;
 }
 
@@ -373,33 +382,33 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     return fd;
 }
 
-/* The connection is ready and the request goes out now; again if it is repeated. */
+bool http_transfer_ready(struct http_transfer *t, const char *peer)
+{
+    t->refused_address =
+        t->request.refuses_address == NULL ? NULL : t->request.refuses_address(peer);
+    if (t->refused_address != NULL) {
+        return stop(t, HTTP_ERR_ADDRESS);
+    }
+    int64_t now_ns = clock_mono_ns();
+    if (t->sent_ns != 0 && now_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS) {
+        return stop(t, HTTP_ERR_CUT);
+    }
+    t->sent_ns = now_ns;
+    t->progress_ns = now_ns;
+    http_transfer_reset_response(t);
+    rewind_to(t, 0);
+    return true;
+}
+
 static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
 {
     (void)own_ip;
     (void)peer_port;
     struct http_transfer *t = arg;
-    if (t->cancelled) {
+    if (t->cancelled || !http_transfer_ready(t, peer_ip)) {
         return CURL_PREREQFUNC_ABORT;
     }
-    t->refused_address =
-        t->request.refuses_address == NULL ? NULL : t->request.refuses_address(peer_ip);
-    if (t->refused_address != NULL) {
-        t->stopped = true;
-        t->result = HTTP_ERR_ADDRESS;
-        return CURL_PREREQFUNC_ABORT;
-    }
-    int64_t now_ns = clock_mono_ns();
-    if (t->sent_ns != 0 && now_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS) {
-        t->stopped = true;
-        t->result = HTTP_ERR_CUT;
-        return CURL_PREREQFUNC_ABORT;
-    }
-    t->sent_ns = now_ns;
-    t->progress_ns = now_ns;
     t->own_port = own_port;
-    http_transfer_reset_response(t);
-    rewind_to(t, 0);
     return CURL_PREREQFUNC_OK;
 }
 

@@ -355,6 +355,21 @@ static inline void call_note(void *arg, const struct http_response *r)
         loop_stop(call->fixture->loop);
 }
 
+/* All requests go through libcurl, even those that need not (http/direct.h). */
+static bool only_libcurl;
+
+/* Runs the tests of a program as requests go by default, and then with libcurl alone. */
+#define RUN_BOTH_WAYS(tests, set_up, tear_down)                                                    \
+    run_both_ways((tests), sizeof(tests) / sizeof((tests)[0]), (set_up), (tear_down))
+static inline int run_both_ways(const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
+                                CMFixtureFunction tear_down)
+{
+    only_libcurl = false;
+    int failed = _cmocka_run_group_tests("by default", tests, n, set_up, tear_down);
+    only_libcurl = true;
+    return failed + _cmocka_run_group_tests("libcurl alone", tests, n, set_up, tear_down);
+}
+
 static inline void fixture_init(struct fixture *f, unsigned shards)
 {
     struct err err = ERR_INIT;
@@ -366,10 +381,20 @@ static inline void fixture_init(struct fixture *f, unsigned shards)
                                                               .log = testing_log(f->log),
                                                               .metrics = f->metrics,
                                                               .name = "test",
-                                                              .shards = shards},
+                                                              .shards = shards,
+                                                              .only_libcurl = only_libcurl},
                                 &err);
     CHECK_STR(err.msg, "", "http_client_new");
     assert_non_null(f->client);
+}
+
+/* For what only libcurl does. */
+static inline void fixture_init_libcurl(struct fixture *f, unsigned shards)
+{
+    bool only = only_libcurl;
+    only_libcurl = true;
+    fixture_init(f, shards);
+    only_libcurl = only;
 }
 
 static inline void fixture_done(struct fixture *f)

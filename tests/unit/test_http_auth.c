@@ -455,5 +455,5 @@ int main(void)
     };
     clear_environment();
     alarm(TEST_HANG_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_BOTH_WAYS(tests, NULL, NULL);
 }

@@ -694,7 +694,7 @@ static void test_dead_peer_options(void **state)
     struct call call = {0}, waiting = {0};
     char url[URL_SIZE];
     struct server *s = server_new(answer_or_wait, NULL);
-    fixture_init(&f, 1);
+    fixture_init_libcurl(&f, 1);
     fixture_get(&f, &call, s, NULL);
     int fd = client_socket(s);
     CHECK_INT(socket_option(fd, SOL_SOCKET, SO_KEEPALIVE), 0, "not asked for");
@@ -990,7 +990,7 @@ static void test_rebuild_of_a_shard(void **state)
     struct call call = {0}, waiting = {0};
     char url[URL_SIZE];
     struct server *s = server_new(answer_or_wait, NULL);
-    fixture_init(&f, 1);
+    fixture_init_libcurl(&f, 1);
     fixture_start(&f, &waiting, &(struct http_request){.url = server_url(s, "/wait", url)});
     loop_run_once(f.loop);
     testing_log_expect(f.log, "an HTTP client was rebuilt");
@@ -1036,5 +1036,5 @@ int main(void)
         cmocka_unit_test(test_rebuild_of_a_shard),
     };
     alarm(TEST_HANG_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_BOTH_WAYS(tests, NULL, NULL);
 }

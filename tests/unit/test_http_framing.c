@@ -118,5 +118,5 @@ int main(void)
         cmocka_unit_test(test_ordinary_responses),
     };
     alarm(TEST_HANG_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_BOTH_WAYS(tests, NULL, NULL);
 }

@@ -1,0 +1,50 @@
+/* Requests over TCP without TLS, a proxy or HTTP/2: connections, sending, receiving.
+ *
+ * libcurl holds five to nine kilobytes for a request in flight and two and a half for a connection,
+ * which is nearly all the memory of a program that waits for thousands of CPU profiles, and as much
+ * time as everything else that is done for a small profile. Inside a cluster scrapes and
+ * destinations need none of what it is good at, so they go this way; all others go through libcurl
+ * (shard.c), and so does whatever is unusual here: a name with several addresses, a header about
+ * framing, a signature. The limits, errors and results are the same either way.
+ *
+ * For http/ and its tests only. All calls on the loop's thread.
+ */
+#ifndef PROFPULL_HTTP_DIRECT_H
+#define PROFPULL_HTTP_DIRECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "http/http.h"
+
+/* A connection that was idle for longer is not used again, as libcurl has it: something on the way
+ * may have forgotten it. */
+#define DIRECT_IDLE_MAX_NS (118 * NS_PER_S)
+
+struct http_direct;
+struct http_transfer;
+
+/* NULL if out of memory. */
+struct http_direct *direct_new(struct http_client *client);
+/* No transfer may use it. Closes all connections. Accepts NULL, returns NULL. */
+struct http_direct *direct_free(struct http_direct *d);
+
+/* Whether the request may go this way, as far as it and its settings say. Its URL, method and route
+ * are known. */
+bool direct_serves(const struct http_transfer *t, const struct http_request *r);
+/* Whether it does, now that the addresses of its host are known: "192.0.2.1" or "[::1],192.0.2.1",
+ * or the host itself if it is an address. */
+bool direct_takes(const char *addresses);
+/* Sends the request to an address that direct_takes(): on a kept connection, or a new one. Ends the
+ * transfer if that fails. */
+void direct_add(struct http_transfer *t, const char *address);
+/* Takes a transfer out; its connection is closed. */
+void direct_remove(struct http_transfer *t);
+/* Closes idle connections that are too old at this monotonic instant, or too many; done whenever a
+ * connection is taken or kept. */
+void direct_prune(struct http_direct *d, int64_t now_ns);
+/* Ends all transfers with HTTP_ERR_ABORTED. */
+void direct_abort(struct http_direct *d, const char *reason);
+
+#endif
