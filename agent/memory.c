@@ -15,9 +15,10 @@
 #define MMAP_THRESHOLD (256 * 1024)
 /* Free memory at the end of the heap beyond this goes back as well. */
 #define TRIM_THRESHOLD (1024 * 1024)
-/* Free memory between used blocks is given back only if there is more of it: what is given back is
- * taken again page by page. */
+/* Free memory between used blocks is given back if there is more of it than this, and than this
+ * part of what is used: what is given back is taken again page by page. */
 #define FREE_MAX ((size_t)8 * 1024 * 1024)
+#define FREE_MAX_PART 4
 
 void memory_tune_allocator(void)
 {
@@ -51,7 +52,7 @@ void memory_release_text(void)
 void memory_release_free(void)
 {
     const struct mallinfo2 now = mallinfo2();
-    if (now.fordblks > FREE_MAX && now.fordblks > now.uordblks) {
+    if (now.fordblks > FREE_MAX && now.fordblks > now.uordblks / FREE_MAX_PART) {
         malloc_trim(0);
     }
 }

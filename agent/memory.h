@@ -17,10 +17,10 @@ void memory_tune_allocator(void);
 void memory_release_text(void);
 
 /* How often to look whether there is anything to give back. */
-#define MEMORY_CHECK_MS INT64_C(60000)
-/* Gives free memory back to the system if there is more of it than of used memory, as after a peak:
- * small blocks that are free between used ones stay resident otherwise. Other threads that allocate
- * meanwhile wait, some 0.1 ms for each MiB. Any thread. */
+#define MEMORY_CHECK_MS INT64_C(15000)
+/* Gives free memory back to the system if there is much of it, as after a peak, or where profiles
+ * come and go between blocks that stay: small blocks that are free between used ones stay resident
+ * otherwise. Other threads that allocate meanwhile wait, some 0.1 ms for each MiB. Any thread. */
 void memory_release_free(void);
 
 /* Registers profpull_memory_limit_bytes and profpull_memory_share_bytes, and logs the shares: a
