@@ -154,6 +154,9 @@ wrapped     = $(shell sed -n 's/^[a-z_]* __wrap_\(spool_io_[a-z_]*\).*/-Wl,--wra
 SPOOL_TESTS := $(shell grep -l 'unit/spool_rig\.h"' tests/unit/test_*.c)
 SPOOL_FLAGS := $(call wrapped,tests/unit/spool_rig.h)
 spool_flags = $(if $(filter tests/unit/$(1).c,$(SPOOL_TESTS)),$(SPOOL_FLAGS))
+# The pauses of a loop, as its test replaces them.
+PAUSE_FLAGS := -Wl,--wrap=clock_sleep_until_ns
+pause_flags = $(if $(filter test_base_loop,$(1)),$(PAUSE_FLAGS))
 
 define test_rules
 $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/testing.o \
@@ -161,7 +164,7 @@ $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/t
                       $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) $$(call spool_flags,$(1)) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) $$(call spool_flags,$(1)) $$(call pause_flags,$(1)) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
 endef
 $(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
 

@@ -30,6 +30,13 @@ int64_t clock_wall_ns(void)
     return read_clock(CLOCK_REALTIME);
 }
 
+void clock_sleep_until_ns(int64_t mono_ns)
+{
+    const struct timespec ts = {.tv_sec = (time_t)(mono_ns / NS_PER_S),
+                                .tv_nsec = (long)(mono_ns % NS_PER_S)};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+}
+
 int64_t clock_wall_offset_ns(void)
 {
     return clock_wall_ns() - clock_mono_ns();

@@ -18,6 +18,8 @@
 int64_t clock_mono_ns(void);
 int64_t clock_mono_ms(void);
 int64_t clock_wall_ns(void);
+/* Sleeps until a monotonic instant; less if a signal handler has run. */
+void clock_sleep_until_ns(int64_t mono_ns);
 
 /* The current offset in ns: the wall time of a monotonic instant t is t + offset. */
 int64_t clock_wall_offset_ns(void);

@@ -14,14 +14,26 @@
  * libevent (seconds in a time_t, an int of milliseconds for epoll) far from its limits. */
 #define TIMER_STEP_MAX_MS (INT64_C(24) * 3600 * MS_PER_S)
 
+/* A loop that handles more in each millisecond makes no pauses: there is hardly a wake-up to save,
+ * and what it handles in bursts comes to others in bursts. */
+#define PAUSE_WORK_MAX 6
+
 struct loop {
     struct event_base *base;
-    int wake_fd; /* eventfd, readable while tasks or a stop are pending */
+    int wake_fd; /* eventfd, readable once the loop is to wake up */
     struct event *wake_event;
     atomic_bool stop;
-    bool running; /* the loop's thread is within loop_run() */
+
+    /* Only on the loop's thread. */
+    int64_t gap_ns;
+    int hurry;        /* above 0: no pauses */
+    bool worked;      /* something was done since the last pause */
+    int64_t period;   /* the multiple of the gap that it has last worked in; */
+    size_t work;      /* tasks and events of this period */
+    size_t work_last; /* and of the one before */
 
     pthread_mutex_t lock; /* guards the rest */
+    bool waits;           /* the loop waits, or is about to: whoever posts a task has to wake it */
     struct loop_task *first;
     struct loop_task **end; /* where the next task is linked */
 };
@@ -41,33 +53,30 @@ struct loop_thread {
 
 /* Runs the tasks that are queued now. Tasks posted by tasks wait for the next round, so that
  * sockets and timers are served in between. */
-static bool run_tasks(struct loop *l)
+static size_t run_tasks(struct loop *l)
 {
+    size_t n = 0;
     pthread_mutex_lock(&l->lock);
     struct loop_task *task = l->first;
     l->first = NULL;
     l->end = &l->first;
+    l->waits = false;
     pthread_mutex_unlock(&l->lock);
-    bool any = task != NULL;
     while (task != NULL) {
         struct loop_task *next = task->next; /* run() may free the task */
         task->run(task);
         task = next;
+        n++;
     }
-    return any;
+    return n;
 }
 
 static void loop_on_wake(evutil_socket_t fd, short what, void *arg)
 {
     (void)what;
-    struct loop *l = arg;
     eventfd_t count;
-    /* Drained before the list is detached: a task posted in between wakes the loop again. */
     (void)eventfd_read(fd, &count);
-    run_tasks(l);
-    if (l->running && atomic_load(&l->stop)) {
-        event_base_loopbreak(l->base);
-    }
+    run_tasks(arg); /* now: they came before the events that are ready after this one */
 }
 
 static bool make_base(struct loop *l)
@@ -115,7 +124,7 @@ struct loop *loop_free(struct loop *l)
     if (l == NULL) {
         return NULL;
     }
-    while (run_tasks(l)) {
+    while (run_tasks(l) > 0) {
         ;
     }
     if (l->wake_event != NULL) {
@@ -132,13 +141,78 @@ struct loop *loop_free(struct loop *l)
     return NULL;
 }
 
+/* Runs the callbacks of sockets and timers, and returns how many. */
+static size_t run_events(struct loop *l, int flags)
+{
+    (void)event_base_get_max_events(l->base, EVENT_BASE_COUNT_ACTIVE, 1);
+    event_base_loop(l->base, EVLOOP_ONCE | flags);
+    return (size_t)event_base_get_max_events(l->base, EVENT_BASE_COUNT_ACTIVE, 1);
+}
+
+/* Handles what is ready now. */
+static size_t pass(struct loop *l)
+{
+    size_t n = run_tasks(l);
+    return n + run_events(l, EVLOOP_NONBLOCK);
+}
+
+/* The same, but waits for an event if nothing is ready. */
+static size_t pass_or_wait(struct loop *l)
+{
+    size_t n = run_tasks(l);
+    pthread_mutex_lock(&l->lock);
+    bool ready = l->first != NULL; /* the tasks have posted others */
+    l->waits = !ready;
+    pthread_mutex_unlock(&l->lock);
+    return n + run_events(l, ready ? EVLOOP_NONBLOCK : EVLOOP_NO_EXIT_ON_EMPTY);
+}
+
+static void note_work(struct loop *l, int64_t now_ns, size_t n)
+{
+    int64_t period = now_ns / l->gap_ns;
+    if (period != l->period) {
+        l->work_last = period == l->period + 1 ? l->work : 0;
+        l->work = 0;
+        l->period = period;
+    }
+    l->work += n;
+}
+
+static bool is_busy(const struct loop *l)
+{
+    size_t work = l->work > l->work_last ? l->work : l->work_last;
+    return work > (size_t)(l->gap_ns / NS_PER_MS) * PAUSE_WORK_MAX;
+}
+
+/* One step of a loop with pauses. */
+static void step_with_gap(struct loop *l)
+{
+    size_t n = is_busy(l) ? pass_or_wait(l) : pass(l);
+    if (n == 0 && !l->worked) {
+        n = pass_or_wait(l);
+    }
+    int64_t now_ns = clock_mono_ns();
+    note_work(l, now_ns, n);
+    l->worked = n > 0;
+    if (n == 0) {
+        clock_sleep_until_ns((now_ns / l->gap_ns + 1) * l->gap_ns);
+    }
+}
+
+static void step(struct loop *l)
+{
+    if (l->gap_ns > 0 && l->hurry <= 0) {
+        step_with_gap(l);
+    } else {
+        (void)pass_or_wait(l);
+    }
+}
+
 void loop_run(struct loop *l)
 {
-    l->running = true;
-    if (!atomic_load(&l->stop)) {
-        event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+    while (!atomic_load(&l->stop)) {
+        step(l);
     }
-    l->running = false;
     atomic_store(&l->stop, false);
 }
 
@@ -150,7 +224,19 @@ void loop_stop(struct loop *l)
 
 void loop_run_once(struct loop *l)
 {
-    event_base_loop(l->base, EVLOOP_NONBLOCK);
+    while (pass(l) > 0) {
+        ;
+    }
+}
+
+void loop_set_gap_ms(struct loop *l, int64_t ms)
+{
+    l->gap_ns = ms * NS_PER_MS;
+}
+
+void loop_hurry(struct loop *l, int by)
+{
+    l->hurry += by;
 }
 
 struct event_base *loop_event_base(struct loop *l)
@@ -162,12 +248,13 @@ void loop_post(struct loop *l, struct loop_task *task)
 {
     task->next = NULL;
     pthread_mutex_lock(&l->lock);
-    bool was_empty = l->first == NULL;
+    bool wake = l->waits;
+    l->waits = false;
     *l->end = task;
     l->end = &task->next;
     /* Under the lock: as soon as the task can run, another thread may free the loop. It fails only
      * if the counter is full, and then the loop wakes anyway. */
-    if (was_empty) {
+    if (wake) {
         (void)eventfd_write(l->wake_fd, 1);
     }
     pthread_mutex_unlock(&l->lock);

@@ -28,6 +28,18 @@ void loop_run(struct loop *l);
 void loop_stop(struct loop *l);
 /* Runs the callbacks that are due, without waiting. For tests and shutdown. */
 void loop_run_once(struct loop *l);
+/* From now on the loop pauses while there is something to do: when callbacks have run and nothing
+ * more is ready, it sleeps until the next multiple of `ms` on the monotonic clock (so that the
+ * loops of a process wake up together), and then handles all that has come in. A loop that has had
+ * nothing to do for a pause answers at once, and one that has more than six things to do for each
+ * millisecond makes no pauses: it would save few wake-ups.
+ * Timers, tasks, sockets and a stop are up to ms later, never earlier. 0, as at first: no pauses.
+ * Before loop_run(), or on the loop's thread. */
+void loop_set_gap_ms(struct loop *l, int64_t ms);
+/* No pauses as long as the sum of all `by` is above 0: for work of which only so much may be under
+ * way at a time, so that each pause would delay what waits for its end. On the loop's thread, or
+ * while the loop does not run. */
+void loop_hurry(struct loop *l, int by);
 /* For the HTTP client and the admin server. */
 struct event_base *loop_event_base(struct loop *l);
 

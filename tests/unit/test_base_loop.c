@@ -1,11 +1,12 @@
-/* The event loop: order of tasks, timers, stop, threads. No assertion is about how long something
- * took, only about order and about what may not happen early. */
+/* The event loop: order of tasks, timers, stop, pauses, threads. No assertion is about how long
+ * something took, only about order and about what may not happen early. */
 #include "tests/unit/testing.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/loop.h"
@@ -343,6 +344,209 @@ static void test_timer_cancel_move_and_free(void **state)
     loop_free(trace.loop);
 }
 
+/* ---- pauses ---------------------------------------------------------------------------------- */
+
+#define LONG_GAP_MS (3600 * MS_PER_S)
+
+/* What a loop with a gap does instead of sleeping: each pause is a dot in the trace. */
+struct pauses {
+    struct trace *trace;
+    int64_t gap_ms;
+    int left;                  /* at the end of so many more, the loop is stopped */
+    void (*within)(void *arg); /* what happens during each of the others; NULL: nothing */
+    void *arg;
+};
+
+static struct pauses *pauses;
+
+void __wrap_clock_sleep_until_ns(int64_t mono_ns);
+void __wrap_clock_sleep_until_ns(int64_t mono_ns)
+{
+    assert_non_null(pauses);
+    note(pauses->trace, '.');
+    CHECK_INT(mono_ns % (pauses->gap_ms * NS_PER_MS), 0, "all loops wake up together");
+    assert_true(mono_ns - clock_mono_ns() <= pauses->gap_ms * NS_PER_MS);
+    if (--pauses->left == 0) {
+        loop_stop(pauses->trace->loop);
+    } else if (pauses->within != NULL) {
+        pauses->within(pauses->arg);
+    }
+}
+
+/* Runs the loop until the end of p->left pauses. */
+static void run_pauses(struct pauses p)
+{
+    pauses = &p;
+    loop_set_gap_ms(p.trace->loop, p.gap_ms);
+    loop_run(p.trace->loop);
+    pauses = NULL;
+}
+
+static void test_pause_comes_when_nothing_is_ready(void **state)
+{
+    (void)state;
+    struct trace trace = {.loop = new_loop()};
+    struct letter *a = make_letter(&trace, 'a');
+    struct ring r;
+    a->then = make_letter(&trace, 'b');
+    a->then->then = make_letter(&trace, 'c');
+    loop_post(trace.loop, &a->task);
+    run_pauses((struct pauses){.trace = &trace, .gap_ms = LONG_GAP_MS, .left = 1});
+    CHECK_STR(trace.text, "abc.", "tasks; a stop within a pause ends the loop");
+    trace.len = 0;
+    ring_init(&r, &trace, 't');
+    r.again = 3;
+    ring_at(&r, clock_mono_ms() - 1000);
+    run_pauses((struct pauses){.trace = &trace, .gap_ms = LONG_GAP_MS, .left = 1});
+    CHECK_STR(trace.text, "tttt.", "timers");
+    loop_timer_free(r.timer);
+    loop_free(trace.loop);
+}
+
+static void post_two(void *arg)
+{
+    struct trace *trace = arg;
+    loop_post(trace->loop, &make_letter(trace, 'b')->task);
+    loop_post(trace->loop, &make_letter(trace, 'c')->task);
+}
+
+static void test_what_comes_in_a_pause_is_handled_together(void **state)
+{
+    (void)state;
+    struct trace trace = {.loop = new_loop()};
+    loop_post(trace.loop, &make_letter(&trace, 'a')->task);
+    run_pauses((struct pauses){
+        .trace = &trace, .gap_ms = 7, .left = 3, .within = post_two, .arg = &trace});
+    CHECK_STR(trace.text, "a.bc.bc.", "");
+    loop_free(trace.loop);
+}
+
+struct late {
+    struct trace *trace;
+    pthread_t thread;
+};
+
+/* Gives the loop time to do what it must not do meanwhile. */
+static void *late_main(void *arg)
+{
+    struct late *late = arg;
+    usleep(20000);
+    loop_post(late->trace->loop, &make_letter(late->trace, 'b')->task);
+    return NULL;
+}
+
+static void post_late(void *arg)
+{
+    struct late *late = arg;
+    assert_int_equal(pthread_create(&late->thread, NULL, late_main, late), 0);
+}
+
+static void test_idle_loop_waits_without_pauses(void **state)
+{
+    (void)state;
+    struct trace trace = {.loop = new_loop()};
+    struct late late = {.trace = &trace};
+    loop_post(trace.loop, &make_letter(&trace, 'a')->task);
+    run_pauses((struct pauses){
+        .trace = &trace, .gap_ms = LONG_GAP_MS, .left = 2, .within = post_late, .arg = &late});
+    CHECK_STR(trace.text, "a.b.", "");
+    pthread_join(late.thread, NULL);
+    loop_free(trace.loop);
+}
+
+static void test_no_pauses_in_a_hurry(void **state)
+{
+    (void)state;
+    struct trace trace = {.loop = new_loop()};
+    struct ring r;
+    loop_set_gap_ms(trace.loop, LONG_GAP_MS);
+    loop_hurry(trace.loop, 2);
+    loop_hurry(trace.loop, -1);
+    loop_post(trace.loop, &make_letter(&trace, 'a')->task);
+    ring_init(&r, &trace, 'r');
+    r.stop = true;
+    ring_at(&r, clock_mono_ms() + 20); /* something is to come, so a loop with a gap would pause */
+    loop_run(trace.loop);
+    CHECK_STR(trace.text, "ar", "");
+    loop_hurry(trace.loop, -1);
+    loop_post(trace.loop, &make_letter(&trace, 'b')->task);
+    run_pauses((struct pauses){.trace = &trace, .gap_ms = LONG_GAP_MS, .left = 1});
+    CHECK_STR(trace.text, "arb.", "nobody is in a hurry any more");
+    loop_set_gap_ms(trace.loop, 0);
+    ring_at(&r, clock_mono_ms() + 20);
+    loop_run(trace.loop);
+    CHECK_STR(trace.text, "arb.r", "no gap any more");
+    loop_timer_free(r.timer);
+    loop_free(trace.loop);
+}
+
+/* More than the loop may handle in a gap and still pause. */
+#define BUSY_GAP_MS 7
+#define BUSY_TASKS (BUSY_GAP_MS * 6 + 1)
+
+static void test_no_pauses_when_busy(void **state)
+{
+    (void)state;
+    struct trace trace = {.loop = new_loop()};
+    struct ring r;
+    for (size_t i = 0; i < BUSY_TASKS; i++) {
+        loop_post(trace.loop, &make_letter(&trace, 'a')->task);
+    }
+    ring_init(&r, &trace, 'r');
+    r.stop = true;
+    ring_at(&r, clock_mono_ms() + 20); /* something is to come: it would pause otherwise */
+    loop_set_gap_ms(trace.loop, BUSY_GAP_MS);
+    loop_run(trace.loop);
+    CHECK_INT(trace.len, BUSY_TASKS + 1, "");
+    CHECK_INT(trace.text[BUSY_TASKS], 'r', "no pause before it");
+    r.stop = false;
+    usleep(2 * BUSY_GAP_MS * 1000);
+    ring_at(&r, clock_mono_ms());
+    run_pauses((struct pauses){.trace = &trace, .gap_ms = BUSY_GAP_MS, .left = 1});
+    CHECK_INT(trace.text[trace.len - 1], '.', "it is not busy any more");
+    loop_timer_free(r.timer);
+    loop_free(trace.loop);
+}
+
+struct restless {
+    struct loop_task task;
+    struct loop *loop;
+};
+
+static void run_restless(struct loop_task *task)
+{
+    struct restless *r = (struct restless *)(void *)task;
+    loop_post(r->loop, task);
+}
+
+static void free_restless(struct loop_task *task)
+{
+    free(task);
+}
+
+static void test_timers_are_served_between_tasks(void **state)
+{
+    (void)state;
+    static const int64_t gaps_ms[] = {0, LONG_GAP_MS};
+    for (size_t i = 0; i < 2; i++) {
+        struct trace trace = {.loop = new_loop()};
+        struct restless *restless = calloc(1, sizeof(*restless));
+        struct ring r;
+        assert_non_null(restless);
+        *restless = (struct restless){.task.run = run_restless, .loop = trace.loop};
+        loop_post(trace.loop, &restless->task);
+        ring_init(&r, &trace, 'r');
+        r.stop = true;
+        ring_at(&r, clock_mono_ms() + 20);
+        loop_set_gap_ms(trace.loop, gaps_ms[i]);
+        loop_run(trace.loop); /* hangs if the timer is never looked at */
+        CHECK_STR(trace.text, "r", "");
+        restless->task.run = free_restless;
+        loop_timer_free(r.timer);
+        loop_free(trace.loop);
+    }
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 struct look {
@@ -404,6 +608,12 @@ int main(void)
         cmocka_unit_test(test_timers_fire_in_order_and_not_early),
         cmocka_unit_test(test_timers_never_early),
         cmocka_unit_test(test_timer_cancel_move_and_free),
+        cmocka_unit_test(test_pause_comes_when_nothing_is_ready),
+        cmocka_unit_test(test_what_comes_in_a_pause_is_handled_together),
+        cmocka_unit_test(test_idle_loop_waits_without_pauses),
+        cmocka_unit_test(test_no_pauses_in_a_hurry),
+        cmocka_unit_test(test_no_pauses_when_busy),
+        cmocka_unit_test(test_timers_are_served_between_tasks),
         cmocka_unit_test(test_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
