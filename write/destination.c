@@ -130,6 +130,14 @@ struct destination *destination_new(struct writer *w, const struct config *owner
     return d;
 }
 
+void destination_hurry(struct destination *d, bool hurries)
+{
+    if (hurries != d->hurries) {
+        d->hurries = hurries;
+        loop_hurry(d->options->loop, hurries ? 1 : -1);
+    }
+}
+
 void destination_stop(struct destination *d)
 {
     send_queue_stop(d->queue);
@@ -168,6 +176,7 @@ struct destination *destination_free(struct destination *d)
         return NULL;
     }
     destination_empty(d);
+    destination_hurry(d, false);
     loop_timer_free(d->timer);
     sink_thread_free(d->sink_thread);
     sample_labels_free(d->sample_labels);

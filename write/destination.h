@@ -127,6 +127,7 @@ struct destination {
     struct rng rng;
     struct loop_timer *timer;
     struct attempt_list attempts; /* in flight */
+    bool hurries;                 /* the loop makes no pauses for it */
     struct sample_labels *sample_labels;
     unsigned rules_version;  /* of these in config; from 1 on */
     struct batcher *batcher; /* NULL: each of them is a request of its own */
@@ -165,6 +166,10 @@ struct destination *destination_free(struct destination *d); /* accepts NULL, re
 
 /* Sends all that may be sent now, and ends a drain, or the destination, that is over (writer.c). */
 void destination_pump(struct destination *d);
+
+/* Whether an answer is to be dealt with at once, because profiles wait for it: as long as that is
+ * so the loop makes no pauses. */
+void destination_hurry(struct destination *d, bool hurries);
 
 /* Takes nothing more from the queue, ends what is in flight, and has the spool write what waits. */
 void destination_stop(struct destination *d);

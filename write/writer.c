@@ -85,6 +85,7 @@ static void pump(struct destination *d)
     }
     batcher_flush(d->batcher);
     struct send_queue_status status = send_queue_status(d->queue);
+    destination_hurry(d, send_queue_is_crowded(d->queue, now));
     /* Another one may have the name of one that leaves. */
     bool leaves = atomic_load(&d->leave_ms) != INT64_MAX;
     d->report.conditions = leaves ? NULL : d->options->conditions;
@@ -157,6 +158,7 @@ static void begin_drain(struct writer *w)
         send_queue_drain(d->queue, now);
     }
     loop_timer_at(w->deadline, w->drain.deadline_ms);
+    loop_hurry(w->options.loop, 1); /* for good: this is the end */
 }
 
 static void writer_on_wake(struct loop_task *task)

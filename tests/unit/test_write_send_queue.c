@@ -36,6 +36,46 @@ static uint64_t lost(const struct write_ledger *l)
     return l->dropped[DROP_QUEUE_FULL] + l->dropped[DROP_THINNED];
 }
 
+static void test_crowded_while_profiles_wait_for_a_slot(void **state)
+{
+    (void)state;
+    struct send_queue *e = new_endpoint(2, 1 << 20);
+    CHECK_INT(send_queue_is_crowded(e, 0), false, "empty");
+    put(e, 1, 3, 0);
+    CHECK_INT(send_queue_is_crowded(e, 0), false, "nothing has been taken yet");
+    struct send_item *one = take(e, 0, 1);
+    struct send_item *two = take(e, 0, 2);
+    CHECK_INT(send_queue_is_crowded(e, 0), true, "the third waits for one of these");
+    done(e, one, &sent, 0);
+    CHECK_INT(send_queue_is_crowded(e, 0), false, "it may be taken");
+    struct send_item *three = take(e, 0, 3);
+    CHECK_INT(send_queue_is_crowded(e, 0), false, "all slots are taken, but nothing waits");
+    done(e, two, &sent, 0);
+    done(e, three, &sent, 0);
+    send_queue_free(e);
+}
+
+static void test_crowded_after_an_outage(void **state)
+{
+    (void)state;
+    struct send_queue *e = new_endpoint(2, 1 << 20);
+    put(e, 1, 3, 0);
+    int64_t now = done(e, take(e, 0, 1), &unavailable, 0).wait_ms;
+    CHECK_INT(send_queue_is_crowded(e, 0), false, "the endpoint rests");
+    struct send_item *probe = send_queue_take(e, now);
+    assert_non_null(probe);
+    CHECK_INT(send_queue_is_crowded(e, now), false, "nobody knows that it works");
+    done(e, probe, &sent, now);
+    CHECK_INT(send_queue_is_crowded(e, now), false, "one may be taken");
+    struct send_item *first = send_queue_take(e, now);
+    assert_non_null(first);
+    CHECK_INT(send_queue_is_crowded(e, now), true, "the other is not due before this one is done");
+    CHECK_INT(send_queue_is_crowded(e, now + BACKOFF_PACE_MS), false, "or before the next step");
+    done(e, first, &sent, now);
+    done(e, send_queue_take(e, now), &sent, now);
+    send_queue_free(e);
+}
+
 static void test_full_queue_stays_full(void **state)
 {
     (void)state;
@@ -667,6 +707,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_first_in_first_out),
+        TEST(test_crowded_while_profiles_wait_for_a_slot),
+        TEST(test_crowded_after_an_outage),
         TEST(test_full_queue_stays_full),
         TEST(test_oldest_is_by_age),
         TEST(test_in_flight_counts),

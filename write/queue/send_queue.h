@@ -118,6 +118,10 @@ void send_queue_drop(struct send_queue *q, struct send_item *it, enum write_drop
  * INT64_MAX for never. */
 int64_t send_queue_wake_ms(struct send_queue *q);
 
+/* True if the endpoint works and profiles wait for the end of one in flight, because there may be
+ * no more of these: concurrency is reached, or the pace after an outage. */
+bool send_queue_is_crowded(struct send_queue *q, int64_t now_ms);
+
 /* True if nothing is in flight, and nothing can be sent before that time. */
 bool send_queue_rests_until(struct send_queue *q, int64_t time_ms);
 

@@ -441,6 +441,15 @@ int64_t send_queue_wake_ms(struct send_queue *q)
     return at < wake ? at : wake;
 }
 
+bool send_queue_is_crowded(struct send_queue *q, int64_t now_ms)
+{
+    pthread_mutex_lock(&q->lock);
+    bool waits = q->ledger.queued > 0 && !q->stopped && q->backoff.failures == 0;
+    bool crowded = waits && (!has_slot(q) || !backoff_may_start(&q->backoff, now_ms));
+    pthread_mutex_unlock(&q->lock);
+    return crowded;
+}
+
 bool send_queue_rests_until(struct send_queue *q, int64_t time_ms)
 {
     pthread_mutex_lock(&q->lock);
