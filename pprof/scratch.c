@@ -17,7 +17,8 @@ struct block {
 };
 
 struct scratch {
-    struct scratch *next; /* in a pool */
+    struct scratch *next; /* in a pool, */
+    uint64_t round;       /* since this one of its rounds */
     struct block *blocks; /* pieces come from the first one */
     size_t bytes;         /* of all blocks */
     size_t charged;       /* elsewhere */
@@ -196,10 +197,20 @@ void *scratch_grow(struct scratch *s, void *p, size_t old_size, size_t size)
     return larger;
 }
 
-/* Several blocks become one for the next round. */
+static size_t used_of(const struct scratch *s)
+{
+    size_t used = 0;
+    for (const struct block *b = s->blocks; b != NULL; b = b->next) {
+        used += b->used;
+    }
+    return used;
+}
+
+/* Several blocks become one for the next round, with a margin: it may need a little more. */
 void scratch_reset(struct scratch *s)
 {
-    size_t bytes = s->bytes;
+    size_t used = used_of(s), bytes = used + used / 8;
+    bytes = bytes < s->bytes ? bytes : s->bytes;
     s->charged = 0;
     s->over = false;
     if (!BLOCK_FOR_EACH_PIECE && s->blocks != NULL && s->blocks->next == NULL) {
@@ -218,9 +229,19 @@ struct scratch_pool {
     atomic_uint refs;
     pthread_mutex_t lock; /* guards what follows */
     struct scratch *idle; /* the one that was used last comes first */
+    uint64_t round;       /* counts what was taken */
     size_t bytes;
     size_t idle_max;
 };
+
+static void free_all(struct scratch *s)
+{
+    while (s != NULL) {
+        struct scratch *next = s->next;
+        scratch_free(s);
+        s = next;
+    }
+}
 
 struct scratch_pool *scratch_pool_new(size_t idle_max)
 {
@@ -244,52 +265,78 @@ struct scratch_pool *scratch_pool_unref(struct scratch_pool *p)
     if (p == NULL || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) {
         return NULL;
     }
-    while (p->idle != NULL) {
-        struct scratch *next = p->idle->next;
-        scratch_free(p->idle);
-        p->idle = next;
-    }
+    free_all(p->idle);
     pthread_mutex_destroy(&p->lock);
     free(p);
     return NULL;
 }
 
-/* Under the lock: takes the one that was used last out of the pool; NULL if there is none. */
-static struct scratch *pop(struct scratch_pool *p)
+/* Under the lock: where the largest one is linked that holds at most max bytes, the one that was
+ * used last if there are several; NULL if there is none. */
+static struct scratch **find_largest(struct scratch_pool *p, size_t max)
 {
-    struct scratch *s = p->idle;
-    if (s != NULL) {
-        p->idle = s->next;
-        p->bytes -= scratch_bytes(s);
+    struct scratch **ret = NULL;
+    size_t largest = 0;
+    for (struct scratch **at = &p->idle; *at != NULL; at = &(*at)->next) {
+        size_t bytes = scratch_bytes(*at);
+        if (bytes <= max && (ret == NULL || bytes > largest)) {
+            ret = at;
+            largest = bytes;
+        }
     }
+    return ret;
+}
+
+/* Under the lock: takes out the one that is linked there. */
+static struct scratch *unlink_at(struct scratch_pool *p, struct scratch **at)
+{
+    struct scratch *s = *at;
+    *at = s->next;
+    s->next = NULL;
+    p->bytes -= scratch_bytes(s);
     return s;
+}
+
+/* Under the lock: takes out the ones that nobody has used for long, and then the last ones until
+ * the others are few enough. */
+static struct scratch *take_surplus(struct scratch_pool *p)
+{
+    struct scratch *surplus = NULL;
+    struct scratch **at = &p->idle;
+    size_t kept = 0;
+    while (*at != NULL) {
+        size_t bytes = scratch_bytes(*at);
+        if (p->round - (*at)->round > SCRATCH_IDLE_ROUNDS || bytes > p->idle_max - kept) {
+            struct scratch *s = unlink_at(p, at);
+            s->next = surplus;
+            surplus = s;
+        } else {
+            kept += bytes;
+            at = &(*at)->next;
+        }
+    }
+    return surplus;
 }
 
 void scratch_pool_limit(struct scratch_pool *p, size_t idle_max)
 {
-    struct scratch *surplus = NULL;
     pthread_mutex_lock(&p->lock);
     p->idle_max = idle_max;
-    while (p->bytes > idle_max) {
-        struct scratch *s = pop(p);
-        s->next = surplus;
-        surplus = s;
-    }
+    struct scratch *surplus = p->bytes > idle_max ? take_surplus(p) : NULL;
     pthread_mutex_unlock(&p->lock);
-    while (surplus != NULL) {
-        struct scratch *next = surplus->next;
-        scratch_free(surplus);
-        surplus = next;
-    }
+    free_all(surplus);
 }
 
 struct scratch *scratch_pool_take(struct scratch_pool *p, size_t max)
 {
     pthread_mutex_lock(&p->lock);
-    struct scratch *s = pop(p);
+    struct scratch **at = find_largest(p, max);
+    struct scratch *s = at != NULL ? unlink_at(p, at) : NULL;
+    uint64_t round = ++p->round;
     pthread_mutex_unlock(&p->lock);
     s = s != NULL ? s : scratch_new();
     if (s != NULL) {
+        s->round = round;
         scratch_limit(s, max);
     }
     return s;
@@ -302,16 +349,13 @@ void scratch_pool_give(struct scratch_pool *p, struct scratch *s)
     }
     scratch_reset(s);
     pthread_mutex_lock(&p->lock);
+    struct scratch *surplus = take_surplus(p);
     bool keep = scratch_bytes(s) <= p->idle_max - p->bytes;
-    if (keep) {
-        s->next = p->idle;
-        p->idle = s;
-        p->bytes += scratch_bytes(s);
-    }
+    s->next = keep ? p->idle : surplus;
+    *(keep ? &p->idle : &surplus) = s;
+    p->bytes += keep ? scratch_bytes(s) : 0;
     pthread_mutex_unlock(&p->lock);
-    if (!keep) {
-        scratch_free(s);
-    }
+    free_all(surplus);
 }
 
 size_t scratch_pool_bytes(struct scratch_pool *p)

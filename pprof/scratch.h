@@ -58,6 +58,9 @@ size_t scratch_bytes(const struct scratch *s);
 /* Bytes that idle scratches may hold together by default, enough for two profiles of 40,000
  * samples; the rest goes back to the system. */
 #define SCRATCH_POOL_MAX ((size_t)32 * 1024 * 1024)
+/* One that was not taken for so many rounds of its pool is freed: it is larger than what is needed
+ * now. */
+#define SCRATCH_IDLE_ROUNDS 64
 
 struct scratch_pool;
 
@@ -66,7 +69,8 @@ struct scratch_pool *scratch_pool_ref(struct scratch_pool *p);
 struct scratch_pool *scratch_pool_unref(struct scratch_pool *p); /* accepts NULL, returns NULL */
 /* From now on idle ones hold at most so many bytes together; frees the surplus. */
 void scratch_pool_limit(struct scratch_pool *p, size_t idle_max);
-/* An idle one, or a new one, that holds at most max bytes from now on. NULL if out of memory. */
+/* One that holds at most max bytes from now on: the largest idle one that does, or a new one. So
+ * small work leaves what large work needs as it is. NULL if out of memory. */
 struct scratch *scratch_pool_take(struct scratch_pool *p, size_t max);
 /* Gives it back; accepts NULL. */
 void scratch_pool_give(struct scratch_pool *p, struct scratch *s);

@@ -111,6 +111,43 @@ static void pool_keeps_so_much(void **state)
     assert_null(scratch_pool_unref(NULL));
 }
 
+static struct scratch *take_of_size(struct scratch_pool *p, size_t size)
+{
+    struct scratch *s = scratch_pool_take(p, SIZE_MAX);
+    assert_non_null(s);
+    buf_reserve(scratch_buf(s), size);
+    return s;
+}
+
+/* Small work leaves what large work needs as it is, and what is too large goes after a while. */
+static void pool_hands_out_by_size(void **state)
+{
+    (void)state;
+    struct scratch_pool *p = scratch_pool_new(SCRATCH_POOL_MAX);
+    struct scratch *small = take_of_size(p, 1000), *large = take_of_size(p, 100000);
+    assert_non_null(p);
+    scratch_pool_give(p, large);
+    scratch_pool_give(p, small);
+    size_t both = scratch_pool_bytes(p);
+    assert_ptr_equal(scratch_pool_take(p, 5000), small);
+    assert_ptr_equal(scratch_pool_take(p, 200000), large);
+    scratch_pool_give(p, small);
+    scratch_pool_give(p, large);
+    assert_ptr_equal(scratch_pool_take(p, SIZE_MAX), large);
+    struct scratch *other = scratch_pool_take(p, 100);
+    assert_ptr_not_equal(other, small);
+    CHECK_INT(scratch_pool_bytes(p) + scratch_bytes(large), both, "neither has lost anything");
+    scratch_pool_give(p, other);
+    scratch_pool_give(p, large);
+    for (int i = 1; i < SCRATCH_IDLE_ROUNDS; i++) {
+        scratch_pool_give(p, scratch_pool_take(p, 5000));
+        CHECK_INT(scratch_pool_bytes(p), both, "still kept");
+    }
+    scratch_pool_give(p, scratch_pool_take(p, 5000));
+    CHECK_INT(scratch_pool_bytes(p), scratch_bytes(small), "nobody needs the large one");
+    scratch_pool_unref(p);
+}
+
 /* Blocks, the buffer and what was allocated elsewhere count together. */
 static void a_ceiling(void **state)
 {
@@ -160,6 +197,7 @@ int main(void)
         cmocka_unit_test(piece_grows),
         cmocka_unit_test(used_again),
         cmocka_unit_test(pool_keeps_so_much),
+        cmocka_unit_test(pool_hands_out_by_size),
         cmocka_unit_test(a_ceiling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
