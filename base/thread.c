@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* All signals except faults of the thread itself: if these were blocked, the kernel would kill the
  * process without running a handler, and the sanitizers could not report. */
@@ -15,27 +16,49 @@ static void signals_to_block(sigset_t *ret_set)
     }
 }
 
-bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg,
-                  struct err *err)
-{
-    char short_name[THREAD_NAME_MAX + 1];
-    sigset_t block, before;
-    pthread_t thread;
+struct start {
+    void *(*fn)(void *);
+    void *arg;
+    char name[THREAD_NAME_MAX + 1];
+};
 
+/* The thread names itself: for others the C library would write a file of /proc, which the sandbox
+ * refuses. */
+static void *run_named(void *arg)
+{
+    const struct start start = *(struct start *)arg;
+    free(arg);
+    pthread_setname_np(pthread_self(), start.name);
+    return start.fn(start.arg);
+}
+
+/* 0, or an error of the system. */
+static int create(pthread_t *ret_thread, struct start *start)
+{
+    sigset_t block, before;
     /* The thread inherits the mask, so it never runs with signals unblocked. */
     signals_to_block(&block);
     pthread_sigmask(SIG_BLOCK, &block, &before);
-    errno = pthread_create(&thread, NULL, fn, arg);
-    bool started = errno == 0;
-    if (!started) {
-        err_sys(err, "cannot start thread %s", name);
-    }
+    int rc = pthread_create(ret_thread, NULL, run_named, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!started) {
+    return rc;
+}
+
+bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg,
+                  struct err *err)
+{
+    struct start *start = malloc(sizeof(*start));
+    if (start == NULL) {
+        err_set(err, ERR_MEMORY, "out of memory for thread %s", name);
         return false;
     }
-    (void)snprintf(short_name, sizeof(short_name), "%s", name);
-    pthread_setname_np(thread, short_name);
-    *ret_thread = thread;
+    *start = (struct start){.fn = fn, .arg = arg};
+    (void)snprintf(start->name, sizeof(start->name), "%s", name);
+    errno = create(ret_thread, start);
+    if (errno != 0) {
+        err_sys(err, "cannot start thread %s", name);
+        free(start);
+        return false;
+    }
     return true;
 }

@@ -13,7 +13,7 @@
 #define THREAD_NAME_MAX 15
 
 /* Runs fn(arg) on a new thread, which the caller must join. False with ERR_SYSTEM if the system
- * refuses. */
+ * refuses, ERR_MEMORY if out of memory. */
 bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg,
                   struct err *err);
 

@@ -29,6 +29,22 @@ func inStatus(t *testing.T, pid any, key string) string {
 	return ""
 }
 
+func threadNames(t *testing.T, pid int) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, file := range files {
+		// One that has ended meanwhile has no name.
+		if name, err := os.ReadFile(file); err == nil {
+			names[strings.TrimSpace(string(name))] = true
+		}
+	}
+	return names
+}
+
 // A running program keeps to what its configuration names: a file with credentials that has become
 // a link to elsewhere is not read.
 func TestSandbox(t *testing.T) {
@@ -59,6 +75,11 @@ write:
 	}
 	if on("seccomp") && inStatus(t, p.cmd.Process.Pid, "Seccomp") != "2" {
 		t.Error("the metric says seccomp, the kernel does not")
+	}
+	for _, name := range []string{"discovery", "network", "writer"} {
+		if names := threadNames(t, p.cmd.Process.Pid); !names[name] {
+			t.Errorf("no thread is named %s: %v", name, names)
+		}
 	}
 	p.says("msg=sandbox no_new_privs=")
 	sent := func(n int) func() string {
