@@ -13,7 +13,7 @@ struct making {
     struct pprof_index x;
     struct delta_columns columns;
     struct delta_stacks s;
-    bool *seen; /* stacks of the baseline that are in this profile */
+    bool same; /* the baseline has the same columns */
     struct err *err;
 };
 
@@ -54,23 +54,18 @@ struct comparison {
     bool fell;                        /* a counter of a stack is smaller than it was */
 };
 
-/* Finds each stack in the baseline, if there is one, and compares its counters. */
-static void compare_stacks(struct making *m, struct delta_finder *finder, struct comparison *r)
+/* Compares the counters of each stack with those in the baseline. */
+static void compare_stacks(const struct making *m, struct comparison *r)
 {
     const struct delta_columns *c = &m->columns;
     for (size_t i = 0; i < m->s.n; i++) {
         const int64_t *row = m->s.values + i * c->types;
-        size_t at = 0;
+        size_t old = m->s.rows[i].old;
+        bool fresh = old > 0 && m->old->ages[old - 1] == 0;
         uint64_t any = 0;
-        bool known = finder->state != NULL && delta_find(finder, m->s.rows[i].key.half[0], &at);
-        bool fresh = known && finder->state->ages[at] == 0;
-        if (known) {
-            m->s.rows[i].old = (uint32_t)at + 1;
-            m->seen[at] = true;
-        }
         for (size_t j = 0; j < c->n; j++) {
             uint64_t now = (uint64_t)row[c->at[j]];
-            uint64_t before = known ? delta_state_value(finder->state, at, j) : 0;
+            uint64_t before = old > 0 ? delta_state_value(m->old, old - 1, j) : 0;
             any |= now;
             r->bits[j] |= now;
             r->totals[j] = add_capped(r->totals[j], now);
@@ -81,12 +76,18 @@ static void compare_stacks(struct making *m, struct delta_finder *finder, struct
     }
 }
 
+/* Is a stack of the baseline not in this profile? */
+static bool is_gone(const struct making *m, size_t i)
+{
+    return m->s.row_of[i] == 0;
+}
+
 /* False if a total fell, or if the stacks that made up most of one are gone: another process, whose
  * frames have other addresses. */
 static bool none_gone(const struct making *m, struct comparison *r)
 {
     for (size_t i = 0; i < m->old->n; i++) {
-        for (size_t j = 0; j < m->old->columns && !m->seen[i] && m->old->ages[i] == 0; j++) {
+        for (size_t j = 0; j < m->old->columns && is_gone(m, i) && m->old->ages[i] == 0; j++) {
             r->gone[j] = add_capped(r->gone[j], delta_state_value(m->old, i, j));
         }
     }
@@ -99,23 +100,14 @@ static bool none_gone(const struct making *m, struct comparison *r)
     return true;
 }
 
-/* Says what can be made of the profile: DELTA_MADE, DELTA_FIRST or DELTA_REBASED. False if out of
- * memory. */
-static bool compare(struct making *m, struct comparison *r, enum delta_result *ret)
+/* Says what can be made of the profile: DELTA_MADE, DELTA_FIRST or DELTA_REBASED. */
+static enum delta_result compare(const struct making *m, struct comparison *r)
 {
-    const struct delta_state *old = m->old;
-    bool same = old != NULL && old->columns == m->columns.n && old->columns_key == m->columns.key;
-    struct delta_finder finder = {.state = same ? old : NULL, .scratch = m->scratch};
-    m->seen = scratch_zeroed(m->scratch, same ? old->n : 0, sizeof(*m->seen));
-    if (m->seen == NULL) {
-        return err_memory(m->err);
+    compare_stacks(m, r);
+    if (m->same && !r->fell && none_gone(m, r)) {
+        return DELTA_MADE;
     }
-    compare_stacks(m, &finder, r);
-    *ret = old == NULL ? DELTA_FIRST : DELTA_REBASED;
-    if (same && !r->fell && none_gone(m, r)) {
-        *ret = DELTA_MADE;
-    }
-    return !finder.no_memory || err_memory(m->err);
+    return m->old == NULL ? DELTA_FIRST : DELTA_REBASED;
 }
 
 /* ---- the new baseline ------------------------------------------------------------------------ */
@@ -123,7 +115,7 @@ static bool compare(struct making *m, struct comparison *r, enum delta_result *r
 /* Is it a stack that this profile does not have, and that is not to be forgotten yet? */
 static bool is_kept(const struct making *m, size_t i)
 {
-    return !m->seen[i] && m->old->ages[i] + 1 < DELTA_AGE_MAX;
+    return is_gone(m, i) && m->old->ages[i] + 1 < DELTA_AGE_MAX;
 }
 
 /* The new baseline, empty, with room for the stacks of this profile and, if keep, for those of the
@@ -182,7 +174,7 @@ static void subtract(struct making *m, bool known, struct delta_state *next)
             *value = known ? (int64_t)(counts[j] - before) : 0;
         }
         if (any != 0) {
-            delta_state_add(next, m->s.rows[i].key.half[0], counts, 0);
+            delta_state_add(next, m->s.rows[i].key, counts, 0);
         }
         any = 0;
         for (size_t j = 0; j < c->types; j++) {
@@ -214,9 +206,7 @@ static bool write_out(struct making *m, bool known, struct delta_output *ret)
 static bool finish(struct making *m, struct delta_output *ret, enum delta_result *ret_result)
 {
     struct comparison r = {.counted = 0};
-    if (!compare(m, &r, ret_result)) {
-        return false;
-    }
+    *ret_result = compare(m, &r);
     bool known = *ret_result == DELTA_MADE;
     ret->stacks_in = m->s.n;
     ret->has_texts = m->s.has_texts;
@@ -250,7 +240,10 @@ static bool make_of_plain(struct making *m, struct sv plain, struct delta_output
         *ret_result = DELTA_PASSED;
         return pprof_check(plain, &summary, m->err);
     }
-    return delta_stacks_read(&m->s, &m->x, &m->columns, m->scratch, m->err) &&
+    m->same =
+        m->old != NULL && m->old->columns == m->columns.n && m->old->columns_key == m->columns.key;
+    return delta_stacks_read(&m->s, &m->x, &m->columns, m->same ? m->old : NULL, m->scratch,
+                             m->err) &&
            finish(m, ret, ret_result);
 }
 

@@ -17,29 +17,39 @@ struct delta_columns {
 
 /* All samples of one stack. Their values are in a separate table, one row for each stack. */
 struct delta_stack {
-    struct pprof_key key;
+    uint64_t key;
     struct pprof_span sample; /* the message of the first one */
     uint32_t old;             /* its number in the baseline, + 1; 0 if it is not there */
 };
 
-/* The stacks of a profile, in memory of a scratch. */
+/* The stacks of a profile, in memory of a scratch.
+ *
+ * The next profile nearly always has the same stacks in the same order, so a stack is first looked
+ * for in the baseline after the one that was found last. A table is made only if one is not there:
+ * of numbers, which are those of the baseline's stacks, followed by the rows. */
 struct delta_stacks {
     struct delta_stack *rows;
     int64_t *values; /* the sums of each stack's samples: n rows of columns.types */
     size_t n;
-    uint32_t *slots; /* row + 1 by key, 0 where free */
+    const uint64_t *old_keys; /* of the baseline */
+    size_t n_old;             /* its stacks, or 0 */
+    size_t next;              /* the stack after the one that was found last */
+    uint32_t *row_of;         /* row + 1 of each of them, 0 if the profile does not have it */
+    uint32_t *slots;          /* number + 1 by key, 0 where free; NULL: not made yet */
     size_t mask;
+    struct scratch *scratch;
     uint32_t *moved; /* those that are written: room for n */
     size_t n_moved;
     bool has_texts; /* a sample has a label that is a text */
 };
 
-/* Reads the samples of an indexed profile of which pprof_check_frame() found the rest good, and
- * checks them; marks in x what the other fields refer to. False if one is damaged, refers to what
+/* Reads the samples of an indexed profile of which pprof_check_frame() found the rest good, checks
+ * them, and finds their stacks in the baseline (old, or NULL), which must have the same columns;
+ * marks in x what the other fields refer to. False if one is damaged, refers to what
  * is not there, or has a negative counter, if a sum is too large, or out of memory. */
 bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
-                       const struct delta_columns *columns, struct scratch *scratch,
-                       struct err *err);
+                       const struct delta_columns *columns, const struct delta_state *old,
+                       struct scratch *scratch, struct err *err);
 
 /* Marks what a field of the profile itself refers to: a type, a comment, ... */
 void delta_use_head(struct pprof_index *x, const struct wire_field *f);

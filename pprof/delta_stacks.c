@@ -7,17 +7,13 @@
 
 #include "pprof/delta_private.h"
 
-/* Odd multipliers, 3 modulo 4, that keep the order of frames in a key. */
-#define ORDER_0 UINT64_C(0x9e3779b97f4a7c17)
-#define ORDER_1 UINT64_C(0xc2b2ae3d27d4eb4f)
-
 /* Short labels that were seen, by their bytes: there are few different ones, such as sizes of
  * allocations. */
 #define LABELS_SEEN 256
 struct label_seen {
     uint64_t bytes;
     size_t n; /* 1 to 8; 0 if the place is free */
-    struct pprof_key key;
+    uint64_t key;
 };
 
 /* The sample that is being read. */
@@ -25,11 +21,12 @@ struct reading {
     const struct pprof_index *x;
     const struct delta_columns *columns;
     struct err *err;
-    struct pprof_key frames;
-    struct pprof_key labels; /* a sum, since their order does not matter */
+    const char *readable; /* up to there */
+    uint64_t frames;
+    uint64_t labels; /* a sum, since their order does not matter */
     uint64_t n_frames;
     uint64_t n_labels;
-    int64_t values[DELTA_TYPES_MAX];
+    int64_t *values; /* the row of a stack that is not there yet */
     size_t n_values;
     bool has_texts; /* so far */
     struct label_seen seen[LABELS_SEEN];
@@ -40,32 +37,48 @@ struct reading {
 /* The readers of parts return false if something is not as it has to be. */
 
 /* Adds frames to the key: the ids of their locations, packed or one number. */
-static bool read_frames(struct reading *s, struct sv packed)
+static inline bool read_frames(struct reading *s, struct sv packed)
 {
-    const struct pprof_ids known = s->x->entries[PROFILE_LOCATION].ids;
-    const struct pprof_key *keys = s->x->location_keys;
-    struct pprof_key frames = s->frames;
+    const struct pprof_ids *known = &s->x->entries[PROFILE_LOCATION].ids;
+    const uint64_t *keys = s->x->location_keys;
+    const bool in_order = known->slots == NULL;
+    const size_t places = known->n;
     const char *at = packed.p;
     const char *end = packed.p + packed.n;
+    uint64_t frames = s->frames;
     uint64_t n = 0;
     if (!wire_packed_is_whole(packed)) {
         return false;
     }
     for (; at < end; n++) {
-        size_t place;
-        uint64_t id = wire_packed_next(&at, end);
-        if (at == NULL || !pprof_ids_find(&known, id, &place)) {
+        struct wire_varint id = wire_varint(at, end);
+        size_t place = (size_t)(id.value - 1);
+        at = id.next;
+        if (at == NULL || (in_order ? place >= places : !pprof_ids_find(known, id.value, &place))) {
             return false;
         }
-        frames.half[0] = frames.half[0] * ORDER_0 + keys[place].half[0];
-        frames.half[1] = frames.half[1] * ORDER_1 + keys[place].half[1];
+        frames = pprof_fold(frames, keys[place], PPROF_ODD_0);
     }
     s->frames = frames;
     s->n_frames += n;
     return true;
 }
 
-static bool read_values(struct reading *s, struct sv packed)
+/* One of the values: a count of one byte, or bytes of memory. */
+static inline struct wire_varint value_at(const struct reading *s, const char *at, const char *end)
+{
+    unsigned char first = (unsigned char)*at;
+    if (first < 0x80) {
+        return (struct wire_varint){at + 1, first};
+    }
+    if (s->readable - at >= (ptrdiff_t)sizeof(uint64_t)) {
+        struct wire_varint v = wire_varint_in_eight(at);
+        return v.next != NULL ? v : wire_varint_slow(at, end);
+    }
+    return wire_varint_slow(at, end);
+}
+
+static inline bool read_values(struct reading *s, struct sv packed)
 {
     const char *at = packed.p;
     const char *end = packed.p + packed.n;
@@ -74,11 +87,12 @@ static bool read_values(struct reading *s, struct sv packed)
         return false;
     }
     for (; at < end; n++) {
-        uint64_t value = wire_packed_next(&at, end);
+        struct wire_varint value = value_at(s, at, end);
+        at = value.next;
         if (at == NULL || n == s->columns->types) {
             return false;
         }
-        s->values[n] = (int64_t)value;
+        s->values[n] = (int64_t)value.value;
     }
     s->n_values = n;
     return true;
@@ -90,7 +104,7 @@ static uint64_t hash_string(const struct pprof_index *x, uint64_t i)
     return hash_bytes(text.p, text.n, x->seed);
 }
 
-static bool make_label_key(struct reading *s, struct sv message, struct pprof_key *ret)
+static bool make_label_key(struct reading *s, struct sv message, uint64_t *ret)
 {
     uint64_t strings = s->x->summary.n[PROFILE_STRING];
     uint64_t v[LABEL_NUM_UNIT + 1] = {0};
@@ -111,7 +125,7 @@ static bool make_label_key(struct reading *s, struct sv message, struct pprof_ke
         v[LABEL_NUM],
         hash_string(s->x, v[LABEL_NUM_UNIT]),
     };
-    *ret = pprof_key_of(s->x->seed, parts, 4);
+    *ret = pprof_hash_of(s->x->seed, parts, 4);
     s->has_texts = s->has_texts || v[LABEL_STR] != 0;
     return r.problem == NULL;
 }
@@ -119,8 +133,8 @@ static bool make_label_key(struct reading *s, struct sv message, struct pprof_ke
 /* The place where a label is remembered, or NULL if it is too long, or among the last bytes. */
 static struct label_seen *place_of(struct reading *s, struct sv message, uint64_t *ret_bytes)
 {
-    const char *readable = s->x->plain.p + s->x->plain.n;
-    if (message.n - 1 >= sizeof(uint64_t) || readable - message.p < (ptrdiff_t)sizeof(uint64_t)) {
+    if (message.n - 1 >= sizeof(uint64_t) ||
+        s->readable - message.p < (ptrdiff_t)sizeof(uint64_t)) {
         return NULL;
     }
     uint64_t bytes = wire_eight(message.p) & UINT64_MAX >> (64 - 8 * message.n);
@@ -128,10 +142,10 @@ static struct label_seen *place_of(struct reading *s, struct sv message, uint64_
     return &s->seen[pprof_fold(bytes, 0, PPROF_ODD_0) % LABELS_SEEN];
 }
 
-static bool read_label(struct reading *s, struct sv message)
+static inline bool read_label(struct reading *s, struct sv message)
 {
     uint64_t bytes = 0;
-    struct pprof_key key;
+    uint64_t key;
     struct label_seen *seen = place_of(s, message, &bytes);
     if (seen != NULL && seen->n == message.n && seen->bytes == bytes) {
         key = seen->key;
@@ -140,13 +154,12 @@ static bool read_label(struct reading *s, struct sv message)
     } else if (seen != NULL) {
         *seen = (struct label_seen){.bytes = bytes, .n = message.n, .key = key};
     }
-    s->labels.half[0] += key.half[0];
-    s->labels.half[1] += key.half[1];
+    s->labels += key;
     s->n_labels++;
     return true;
 }
 
-static inline bool read_field(struct reading *s, uint64_t number, unsigned type, struct sv bytes)
+static bool read_field(struct reading *s, uint64_t number, unsigned type, struct sv bytes)
 {
     bool numbers = type == WIRE_BYTES || type == WIRE_VARINT;
     switch (number) {
@@ -174,28 +187,47 @@ static bool read_any_fields(struct reading *s, struct sv message)
     return r.problem == NULL;
 }
 
-/* Nearly all samples consist of fields with a length and a small number. */
-static bool read_fields(struct reading *s, struct sv message)
+/* The content of a field that begins at p if it has this number, and less than 128 bytes; NULL if
+ * not. */
+static inline struct sv short_field(const char *p, const char *end, unsigned number)
 {
-    const char *at = message.p;
+    size_t n = end - p >= 2 ? (unsigned char)p[1] : SIZE_MAX;
+    bool good =
+        n < 0x80 && (unsigned char)p[0] == (number << 3 | WIRE_BYTES) && n <= (size_t)(end - p - 2);
+    return (struct sv){.p = good ? p + 2 : NULL, .n = n};
+}
+
+/* Nearly all samples consist of packed locations, packed values, and labels, all of them short.
+ * Reads those of one that begins like this, up to *ret_rest. */
+static inline bool read_usual_fields(struct reading *s, struct sv message, struct sv *ret_rest)
+{
     const char *end = message.p + message.n;
-    s->frames = s->labels = (struct pprof_key){{0, 0}};
-    s->n_frames = s->n_labels = s->n_values = 0;
-    while (at < end) {
-        unsigned tag = (unsigned char)*at;
-        struct wire_varint n = wire_varint(at + 1, end);
-        /* No field has the number 0, whose tag is WIRE_BYTES alone. */
-        if ((tag & 0x87) != WIRE_BYTES || tag == WIRE_BYTES || n.next == NULL ||
-            n.value > (uint64_t)(end - n.next)) {
-            return read_any_fields(s, (struct sv){.p = at, .n = (size_t)(end - at)}) &&
-                   s->n_values == s->columns->types;
-        }
-        if (!read_field(s, tag >> 3, WIRE_BYTES, (struct sv){.p = n.next, .n = (size_t)n.value})) {
-            return false;
-        }
-        at = n.next + n.value;
+    struct sv frames = short_field(message.p, end, SAMPLE_LOCATION_ID);
+    if (frames.p == NULL) {
+        return true;
     }
-    return s->n_values == s->columns->types;
+    struct sv values = short_field(frames.p + frames.n, end, SAMPLE_VALUE);
+    if (values.p == NULL) {
+        return true;
+    }
+    const char *at = values.p + values.n;
+    bool good = read_frames(s, frames) && read_values(s, values);
+    struct sv label = short_field(at, end, SAMPLE_LABEL);
+    for (; label.p != NULL && good; label = short_field(at, end, SAMPLE_LABEL)) {
+        good = read_label(s, label);
+        at = label.p + label.n;
+    }
+    *ret_rest = (struct sv){.p = at, .n = (size_t)(end - at)};
+    return good;
+}
+
+static inline bool read_fields(struct reading *s, struct sv message)
+{
+    struct sv rest = message;
+    s->frames = s->labels = 0;
+    s->n_frames = s->n_labels = s->n_values = 0;
+    return read_usual_fields(s, message, &rest) && (rest.n == 0 || read_any_fields(s, rest)) &&
+           s->n_values == s->columns->types;
 }
 
 /* What is wrong with a sample. Always false. */
@@ -222,7 +254,7 @@ static bool explain(const struct reading *s, struct sv message)
                    (size_t)(message.p - x->plain.p));
 }
 
-static bool read_sample(struct reading *s, struct sv message)
+static inline bool read_sample(struct reading *s, struct sv message)
 {
     if (!read_fields(s, message)) {
         return explain(s, message);
@@ -239,14 +271,10 @@ static bool read_sample(struct reading *s, struct sv message)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* Frames and labels are hashes with a secret seed already, so that one more step for each half is
- * enough. */
-static struct pprof_key key_of(const struct reading *s)
+/* Frames and labels are hashes with a secret seed already, so that one more step is enough. */
+static uint64_t key_of(const struct reading *s)
 {
-    return (struct pprof_key){{
-        pprof_fold(s->frames.half[0] + s->n_frames, s->labels.half[0] + s->n_labels, PPROF_ODD_0),
-        pprof_fold(s->frames.half[1] + s->n_frames, s->labels.half[1] + s->n_labels, PPROF_ODD_1),
-    }};
+    return pprof_fold(s->frames + s->n_frames, s->labels + s->n_labels, PPROF_ODD_1);
 }
 
 /* Adds the values of a sample to a stack that is there. */
@@ -264,51 +292,116 @@ static bool add_values(struct delta_stacks *s, const struct reading *r, size_t i
     return true;
 }
 
-/* Adds the sample that was read to its stack, new or not. */
-static bool add_sample(struct delta_stacks *s, const struct reading *r, struct sv sample)
+/* Adds a stack whose values are in their row already. old: its number in the baseline, + 1, or 0.
+ */
+static bool add_row(struct delta_stacks *s, const struct reading *r, uint64_t key, size_t old,
+                    struct sv sample)
 {
-    struct pprof_key key = key_of(r);
-    size_t types = r->columns->types;
-    size_t i = (size_t)key.half[0] & s->mask;
-    for (; s->slots[i] != 0; i = (i + 1) & s->mask) {
-        size_t row = s->slots[i] - 1;
-        if (pprof_keys_equal(s->rows[row].key, key)) {
-            return add_values(s, r, row, sample);
-        }
-    }
-    s->rows[s->n] = (struct delta_stack){
+    s->rows[s->n++] = (struct delta_stack){
         .key = key,
         .sample = {.at = (uint32_t)(sample.p - r->x->plain.p), .n = (uint32_t)sample.n},
+        .old = (uint32_t)old,
     };
-    for (size_t j = 0; j < types; j++) {
-        s->values[s->n * types + j] = r->values[j];
+    if (old > 0) {
+        s->row_of[old - 1] = (uint32_t)s->n;
     }
-    s->slots[i] = (uint32_t)++s->n;
     return true;
 }
 
-bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
-                       const struct delta_columns *columns, struct scratch *scratch,
-                       struct err *err)
+static uint64_t key_of_number(const struct delta_stacks *s, size_t number)
 {
-    size_t n = x->summary.n[PROFILE_SAMPLE];
-    *s = (struct delta_stacks){.n = 0};
-    s->slots = scratch_slots(scratch, n, &s->mask);
-    s->rows = scratch_array(scratch, n, sizeof(*s->rows));
-    s->values = scratch_array(scratch, n, columns->types * sizeof(*s->values));
-    s->moved = scratch_array(scratch, n + 1, sizeof(*s->moved));
-    if (s->slots == NULL || s->rows == NULL || s->values == NULL || s->moved == NULL) {
+    return number < s->n_old ? s->old_keys[number] : s->rows[number - s->n_old].key;
+}
+
+/* The slot of a key: with its number, or free. */
+static size_t slot_of(const struct delta_stacks *s, uint64_t key)
+{
+    size_t i = (size_t)key & s->mask;
+    while (s->slots[i] != 0 && key_of_number(s, s->slots[i] - 1) != key) {
+        i = (i + 1) & s->mask;
+    }
+    return i;
+}
+
+/* Makes the table, of the stacks of the baseline: so far the profile has no others. */
+static bool make_table(struct delta_stacks *s, const struct reading *r)
+{
+    size_t samples = r->x->summary.n[PROFILE_SAMPLE];
+    s->slots = scratch_slots(s->scratch, s->n_old + samples, &s->mask);
+    for (size_t i = 0; i < s->n_old && s->slots != NULL; i++) {
+        s->slots[slot_of(s, s->old_keys[i])] = (uint32_t)i + 1;
+    }
+    return s->slots != NULL || err_memory(r->err);
+}
+
+/* The same as add_sample(), for a stack that is not the next one of the baseline. */
+static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t key,
+                      struct sv sample)
+{
+    if (s->slots == NULL && !make_table(s, r)) {
+        return false;
+    }
+    uint32_t *slot = &s->slots[slot_of(s, key)];
+    if (*slot == 0) {
+        *slot = (uint32_t)(s->n_old + s->n) + 1;
+        return add_row(s, r, key, 0, sample);
+    }
+    size_t number = *slot - 1;
+    if (number >= s->n_old) {
+        return add_values(s, r, number - s->n_old, sample);
+    }
+    if (s->row_of[number] != 0) {
+        return add_values(s, r, s->row_of[number] - 1, sample);
+    }
+    s->next = number + 1;
+    return add_row(s, r, key, number + 1, sample);
+}
+
+/* Adds the sample that was read to its stack, new or not. */
+static inline bool add_sample(struct delta_stacks *s, const struct reading *r, struct sv sample)
+{
+    uint64_t key = key_of(r);
+    size_t next = s->next;
+    if (next < s->n_old && s->old_keys[next] == key && s->row_of[next] == 0) {
+        s->next++;
+        return add_row(s, r, key, next + 1, sample);
+    }
+    return add_other(s, r, key, sample);
+}
+
+static bool make_rows(struct delta_stacks *s, size_t n, size_t types)
+{
+    s->rows = scratch_array(s->scratch, n, sizeof(*s->rows));
+    s->values = scratch_array(s->scratch, n, types * sizeof(*s->values));
+    s->moved = scratch_array(s->scratch, n + 1, sizeof(*s->moved));
+    s->row_of = scratch_zeroed(s->scratch, s->n_old, sizeof(*s->row_of));
+    return s->rows != NULL && s->values != NULL && s->moved != NULL && s->row_of != NULL;
+}
+
+bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
+                       const struct delta_columns *columns, const struct delta_state *old,
+                       struct scratch *scratch, struct err *err)
+{
+    *s = (struct delta_stacks){.scratch = scratch};
+    if (old != NULL) {
+        s->n_old = old->n;
+        s->old_keys = old->keys;
+    }
+    if (!make_rows(s, x->summary.n[PROFILE_SAMPLE], columns->types)) {
         return err_memory(err);
     }
-    struct reading reading = {.x = x, .columns = columns, .err = err};
+    struct reading reading = {
+        .x = x, .columns = columns, .err = err, .readable = x->plain.p + x->plain.n};
     struct wire_reader r = wire_reader_of(x->plain);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
         if (f.number < PROFILE_SAMPLE || f.number > PROFILE_STRING) {
             delta_use_head(x, &f);
-        } else if (f.number == PROFILE_SAMPLE &&
-                   !(read_sample(&reading, f.bytes) && add_sample(s, &reading, f.bytes))) {
-            return false;
+        } else if (f.number == PROFILE_SAMPLE) {
+            reading.values = s->values + s->n * columns->types;
+            if (!read_sample(&reading, f.bytes) || !add_sample(s, &reading, f.bytes)) {
+                return false;
+            }
         }
     }
     s->has_texts = reading.has_texts;

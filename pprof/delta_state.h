@@ -7,9 +7,8 @@
  * Rows in the order of the profile, without a table. A stack is known by 64 bits of its key: with a
  * seed that nobody knows, two stacks of 500,000 are mistaken for one in one case of 10^8, and those
  * of a profile of usual size in one of 10^13. Each column takes as many bytes as its largest value
- * needs, so that a stack with two counters takes 14 to 18 bytes. The next profile nearly always has
- * the same stacks in the same order, so a stack is first looked for after the one that was found
- * last; a table is made for the time of a delta, and only if one was not there.
+ * needs, so that a stack with two counters takes 14 to 18 bytes. delta_stacks_read() looks stacks
+ * up.
  */
 #ifndef PROFPULL_PPROF_DELTA_STATE_H
 #define PROFPULL_PPROF_DELTA_STATE_H
@@ -81,18 +80,5 @@ static inline void delta_state_add(struct delta_state *s, uint64_t key, const ui
         memcpy(row + s->column[j].at, &value, sizeof(value));
     }
 }
-
-/* Looks the stacks of a profile up, one after the other. */
-struct delta_finder {
-    const struct delta_state *state;
-    struct scratch *scratch; /* for the table */
-    size_t next;             /* the stack after the one that was found last */
-    uint32_t *slots;         /* stack + 1 by key, 0 where free; NULL: not made yet */
-    size_t mask;
-    bool no_memory; /* the table could not be made: nothing is found any more */
-};
-
-/* The number of a stack. False if it is not there. */
-bool delta_find(struct delta_finder *f, uint64_t key, size_t *ret);
 
 #endif

@@ -29,7 +29,7 @@ static uint64_t hash_text(const struct pprof_index *x, uint64_t string)
 /* The slot of an id: with its place, or free. */
 static size_t slot_of(const struct pprof_ids *ids, uint64_t id)
 {
-    size_t i = (size_t)pprof_key_of(ids->seed, &id, 1).half[0] & ids->mask;
+    size_t i = (size_t)pprof_hash_of(ids->seed, &id, 1) & ids->mask;
     while (ids->slots[i] != 0 && ids->at[ids->slots[i] - 1] != id) {
         i = (i + 1) & ids->mask;
     }
@@ -159,19 +159,19 @@ static void key_mappings(struct pprof_index *x)
     }
 }
 
-static struct pprof_key function_key(struct pprof_index *x, size_t i)
+static uint64_t function_key(struct pprof_index *x, size_t i)
 {
     struct pprof_function *f = &x->functions[i];
     if (!f->has_key) {
         const uint64_t parts[] = {hash_text(x, f->name), hash_text(x, f->file)};
-        f->key = pprof_key_of(x->seed, parts, 2);
+        f->key = pprof_hash_of(x->seed, parts, 2);
         f->has_key = true;
     }
     return f->key;
 }
 
 /* Adds one line of a location to its key, if that has no address. */
-static bool add_line(struct pprof_index *x, struct sv message, struct pprof_key *key, bool by_lines,
+static bool add_line(struct pprof_index *x, struct sv message, uint64_t *key, bool by_lines,
                      struct err *err)
 {
     uint64_t v[LINE_LINE + 1] = {0};
@@ -182,17 +182,16 @@ static bool add_line(struct pprof_index *x, struct sv message, struct pprof_key 
                        (size_t)(message.p - x->plain.p), (unsigned long long)v[LINE_FUNCTION_ID]);
     }
     if (by_lines) {
-        struct pprof_key k = function_key(x, place);
-        const uint64_t parts[] = {key->half[0], key->half[1], k.half[0], k.half[1], v[LINE_LINE]};
-        *key = pprof_key_of(x->seed, parts, 5);
+        const uint64_t parts[] = {*key, function_key(x, place), v[LINE_LINE]};
+        *key = pprof_hash_of(x->seed, parts, 3);
     }
     return true;
 }
 
 /* Where the address is in the file that is mapped there, so that the key survives a restart
  * that maps the file elsewhere. Without a name, the address alone is the key. */
-static struct pprof_key address_key(const struct pprof_index *x, const struct pprof_mapping *m,
-                                    uint64_t address)
+static uint64_t address_key(const struct pprof_index *x, const struct pprof_mapping *m,
+                            uint64_t address)
 {
     bool inside =
         m != NULL && m->key != 0 && address >= m->start && (m->limit == 0 || address < m->limit);
@@ -202,14 +201,14 @@ static struct pprof_key address_key(const struct pprof_index *x, const struct pp
         inside ? address - m->start + m->offset : address,
         inside,
     };
-    return pprof_key_of(x->seed, parts, 4);
+    return pprof_hash_of(x->seed, parts, 4);
 }
 
 static bool key_location(struct pprof_index *x, size_t i, struct err *err)
 {
     const struct pprof_location *l = &x->locations[i];
     struct pprof_span span = x->entries[PROFILE_LOCATION].spans[i];
-    struct pprof_key *key = &x->location_keys[i];
+    uint64_t *key = &x->location_keys[i];
     const struct pprof_mapping *m = NULL;
     size_t place;
     if (l->mapping != 0) {
@@ -220,7 +219,7 @@ static bool key_location(struct pprof_index *x, size_t i, struct err *err)
         m = &x->mappings[place];
     }
     const uint64_t start[] = {BY_LINES, l->address == 0 && m != NULL ? m->key : 0};
-    *key = l->address != 0 ? address_key(x, m, l->address) : pprof_key_of(x->seed, start, 2);
+    *key = l->address != 0 ? address_key(x, m, l->address) : pprof_hash_of(x->seed, start, 2);
     struct wire_reader r = wire_reader_of(pprof_span_of(x, span));
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {

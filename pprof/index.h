@@ -44,8 +44,8 @@ struct pprof_location {
 };
 
 struct pprof_function {
-    struct pprof_key key; /* of name and file; computed on first use */
-    uint32_t name;        /* strings */
+    uint64_t key;  /* of name and file; computed on first use */
+    uint32_t name; /* strings */
     uint32_t system_name;
     uint32_t file;
     bool has_key;
@@ -64,7 +64,7 @@ struct pprof_index {
     uint64_t seed;
     struct pprof_entries entries[PROFILE_STRING + 1]; /* by field: PROFILE_MAPPING to STRING */
     struct pprof_location *locations;
-    struct pprof_key *location_keys; /* separate, since only they are read for each frame */
+    uint64_t *location_keys; /* separate, since only they are read for each frame */
     struct pprof_function *functions;
     struct pprof_mapping *mappings;
 };
@@ -108,11 +108,6 @@ static inline uint64_t pprof_fold(uint64_t hash, uint64_t number, uint64_t odd)
 #define PPROF_ODD_1 UINT64_C(0xbb67ae8584caa73b)
 #define PPROF_ODD_2 UINT64_C(0x3c6ef372fe94f82b)
 
-static inline bool pprof_keys_equal(struct pprof_key a, struct pprof_key b)
-{
-    return a.half[0] == b.half[0] && a.half[1] == b.half[1];
-}
-
 /* A key of some numbers, which depends on their values and order and on the seed. */
 static inline struct pprof_key pprof_key_of(uint64_t seed, const uint64_t *numbers, size_t n)
 {
@@ -125,6 +120,16 @@ static inline struct pprof_key pprof_key_of(uint64_t seed, const uint64_t *numbe
         pprof_fold(key.half[0], seed, PPROF_ODD_2),
         pprof_fold(key.half[1], seed, PPROF_ODD_2),
     }};
+}
+
+/* The same in 64 bits: enough for keys of which nobody who chooses the numbers knows the seed. */
+static inline uint64_t pprof_hash_of(uint64_t seed, const uint64_t *numbers, size_t n)
+{
+    uint64_t hash = seed + n;
+    for (size_t i = 0; i < n; i++) {
+        hash = pprof_fold(hash, numbers[i], PPROF_ODD_0) + PPROF_ODD_2;
+    }
+    return pprof_fold(hash, seed, PPROF_ODD_2);
 }
 
 #endif

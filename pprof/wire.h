@@ -46,6 +46,35 @@ struct wire_varint {
     uint64_t value;   /* the number; without one: is the input cut? */
 };
 
+/* The top bits of eight bytes: each is set if the number goes on in the next byte. */
+#define WIRE_TOP_BITS UINT64_C(0x8080808080808080)
+
+/* Eight bytes, the first one lowest. */
+static inline uint64_t wire_eight(const char *p)
+{
+    uint64_t bytes;
+    memcpy(&bytes, p, sizeof(bytes));
+    return le64toh(bytes);
+}
+
+/* The number at p if it ends within eight bytes, all of which can be read; next is NULL if it does
+ * not. */
+static inline struct wire_varint wire_varint_in_eight(const char *p)
+{
+    uint64_t bytes = wire_eight(p);
+    uint64_t last = ~bytes & WIRE_TOP_BITS;
+    if (last == 0) {
+        return (struct wire_varint){NULL, 0};
+    }
+    /* All above its last byte is cut off. Seven bits of each byte are brought together, by pairs of
+     * bytes, of two and of four. */
+    bytes &= last ^ (last - 1);
+    bytes = (bytes & UINT64_C(0x007f007f007f007f)) | (bytes & UINT64_C(0x7f007f007f007f00)) >> 1;
+    bytes = (bytes & UINT64_C(0x00003fff00003fff)) | (bytes & UINT64_C(0x3fff00003fff0000)) >> 2;
+    bytes = (bytes & UINT64_C(0x0fffffff)) | (bytes & UINT64_C(0x0fffffff00000000)) >> 4;
+    return (struct wire_varint){p + __builtin_ctzll(last) / 8 + 1, bytes};
+}
+
 /* Private: numbers of more than two bytes, and bad ones. */
 struct wire_varint wire_varint_slow(const char *p, const char *end);
 
@@ -193,35 +222,6 @@ static inline struct wire_numbers wire_numbers_of(const struct wire_field *f)
 static inline bool wire_packed_is_whole(struct sv packed)
 {
     return packed.n == 0 || (unsigned char)packed.p[packed.n - 1] < 0x80;
-}
-
-/* The number at *p of packed ones that are whole, and the next one's place in *p; NULL there if it
- * is too large. The caller has compared *p with the end. */
-static inline __attribute__((always_inline)) uint64_t wire_packed_next(const char **p,
-                                                                       const char *end)
-{
-    /* One byte and two take the same way, since no processor foresees which of them comes. */
-    uint64_t first = (unsigned char)**p;
-    const char *last = *p + (first >> 7);
-    uint64_t byte = (unsigned char)*last;
-    if (byte < 0x80) {
-        *p = last + 1;
-        return (first & 0x7f) | (byte << 7 & -(first >> 7));
-    }
-    struct wire_varint v = wire_varint_slow(*p, end);
-    *p = v.next;
-    return v.value;
-}
-
-/* The top bits of eight bytes: each is set if the number goes on in the next byte. */
-#define WIRE_TOP_BITS UINT64_C(0x8080808080808080)
-
-/* Eight bytes, the first one lowest. */
-static inline uint64_t wire_eight(const char *p)
-{
-    uint64_t bytes;
-    memcpy(&bytes, p, sizeof(bytes));
-    return le64toh(bytes);
 }
 
 /* False at the end; it is a bad one if n->at is NULL then. */

@@ -57,6 +57,7 @@ struct pprof_spec {
     uint64_t mapping_start; /* with build id "b"; 0: no mapping */
     bool no_build_id;
     bool labels_backwards;
+    bool packed; /* the numbers of samples, as most writers do */
 };
 
 struct pprof_maker {
@@ -157,18 +158,38 @@ static inline void pprof_label(struct pprof_maker *k, struct buf *out, struct sv
     buf_done(&b);
 }
 
+/* One of the repeated numbers of a sample; packed ones are collected. */
+static inline void pprof_number(struct pprof_maker *k, struct buf *out, struct buf *packed,
+                                unsigned field, uint64_t value)
+{
+    if (k->spec->packed) {
+        put_varint(packed, value);
+    } else {
+        put_num(out, field, value);
+    }
+}
+
 static inline void pprof_sample(struct pprof_maker *k, const struct pprof_row *row, size_t columns)
 {
     struct buf s;
+    struct buf numbers;
     struct sv word;
     buf_init(&s, 10000);
+    buf_init(&numbers, 10000);
     struct sv rest = sv_from(row->frames);
     while (pprof_word(&rest, ' ', &word)) {
-        put_num(&s, 1, pprof_frame(k, word));
+        pprof_number(k, &s, &numbers, 1, pprof_frame(k, word));
+    }
+    if (k->spec->packed) {
+        put_sub(&s, 1, &numbers);
     }
     for (size_t i = 0; i < columns; i++) {
-        put_num(&s, 2, (uint64_t)row->values[i]);
+        pprof_number(k, &s, &numbers, 2, (uint64_t)row->values[i]);
     }
+    if (k->spec->packed) {
+        put_sub(&s, 2, &numbers);
+    }
+    buf_done(&numbers);
     struct sv labels[8];
     size_t n = 0;
     rest = sv_from(row->labels);

@@ -757,39 +757,106 @@ static void large_counts_of_a_missing_stack(void **state)
     series_done(&s);
 }
 
-/* Asks for the stacks from, from + step, ... of 1,000; only these are there. */
-static void find_stacks(struct delta_finder *f, uint64_t from, uint64_t n, uint64_t step)
+/* Rows of stacks in some order: the counters of stack i are at + i and ten times that, in one
+ * sample or in two. */
+struct order {
+    const char *what;
+    size_t numbers[24];
+    size_t n;
+    bool split; /* into a sample of 1 and one of the rest, which comes last */
+};
+
+static size_t rows_of(const struct order *o, int64_t at, char (*names)[8], struct pprof_row *rows)
 {
-    for (uint64_t k = 0; k < n; k++) {
-        uint64_t i = from + k * step;
-        size_t at;
-        bool there = delta_find(f, key_of(i), &at);
-        CHECK_INT(there, i < 1000, "");
-        CHECK_INT(there ? delta_state_value(f->state, at, 1) : 0, there ? 2 * i : 0, "");
+    for (size_t i = 0; i < o->n; i++) {
+        int64_t count = at + (int64_t)o->numbers[i];
+        snprintf(names[i], sizeof(names[i]), "f%zu m", o->numbers[i]);
+        rows[i] = (struct pprof_row){names[i], "bytes=48", {count, 10 * count}};
+        if (o->split) {
+            rows[o->n + i] = rows[i];
+            rows[o->n + i].values[0] -= 1;
+            rows[o->n + i].values[1] -= 10;
+            rows[i].values[0] = 1;
+            rows[i].values[1] = 10;
+        }
+    }
+    return o->split ? 2 * o->n : o->n;
+}
+
+/* What is to come out: stacks that were in the profile before have grown by 1, others are new. */
+static void expect(const struct order *o, const struct order *before, int64_t at, struct buf *text)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        bool known = false;
+        for (size_t k = 0; k < before->n; k++) {
+            known = known || before->numbers[k] == o->numbers[i];
+        }
+        int64_t grown = known ? 1 : at + (int64_t)o->numbers[i];
+        buf_printf(text, "f%zu;m; %lld %lld\n", o->numbers[i], (long long)grown,
+                   (long long)(10 * grown));
+    }
+    buf_puts(text, "duration 0\n");
+}
+
+/* Stacks are found wherever they were, and are new if they were nowhere. */
+static void stacks_in_any_order(void **state)
+{
+    (void)state;
+    static const struct order orders[] = {
+        {"first", {1, 2, 3, 4, 5, 6, 7, 8}, 8, false},
+        {"the same", {1, 2, 3, 4, 5, 6, 7, 8}, 8, false},
+        {"one at the end", {1, 2, 3, 4, 5, 6, 7, 8, 9}, 9, false},
+        {"one in front", {10, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 10, false},
+        {"backwards", {9, 8, 7, 6, 5, 4, 3, 2, 1, 10}, 10, false},
+        {"in between", {9, 11, 8, 12, 7, 6, 5, 4, 13, 3, 2, 1, 10}, 13, false},
+        {"halves", {5, 4, 13, 3, 2, 1, 10, 9, 11, 8, 12, 7, 6}, 13, false},
+        {"in two samples", {5, 4, 13, 3, 2, 1, 10, 9, 11, 8, 12, 7, 6}, 13, true},
+        {"in two, others", {14, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15}, 15, true},
+        {"in one again", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 15, false},
+    };
+    for (size_t variant = 0; variant < 4; variant++) {
+        struct series s = {.baseline = NULL};
+        struct pprof_spec spec = {
+            .types = LOCKS, .packed = variant % 2 != 0, .first_id = variant / 2 * 1000};
+        for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+            char names[24][8];
+            struct pprof_row rows[48];
+            struct buf text;
+            size_t n = rows_of(&orders[i], (int64_t)i + 2, names, rows);
+            buf_init(&text, 10000);
+            buf_clear(&text);
+            if (i > 0) {
+                expect(&orders[i], &orders[i - 1], (int64_t)i + 2, &text);
+            }
+            step_(&s, &spec, rows, n, i > 0 ? DELTA_MADE : DELTA_FIRST,
+                  text.len > 0 ? text.data : "", (int)i);
+            CHECK_INT(s.baseline->n, orders[i].n, orders[i].what);
+            buf_done(&text);
+        }
+        series_done(&s);
     }
 }
 
-/* Stacks are found in any order; a table is only made when one is not where it was. */
-static void stacks_are_found(void **state)
+/* Packed numbers of any length: each value comes back, and each frame counts. */
+static void packed_numbers(void **state)
 {
     (void)state;
-    struct delta_state *s = baseline_of(1000);
-    struct scratch *scratch = scratch_new();
-    struct delta_finder f = {.state = s, .scratch = scratch};
-    find_stacks(&f, 0, 1000, 1);
-    assert_null(f.slots);
-    find_stacks(&f, 0, 1000, 1);
-    assert_non_null(f.slots);
-    find_stacks(&f, 999, 1000, (uint64_t)-1);
-    find_stacks(&f, 500, 1000, 3);
-    find_stacks(&f, 0, 2, 999);
-    assert_false(f.no_memory);
-    struct delta_finder without = {.state = s};
-    size_t at;
-    assert_false(delta_find(&without, key_of(1), &at));
-    assert_true(without.no_memory);
-    scratch_free(scratch);
-    delta_state_unref(s);
+    const int64_t large = INT64_MAX / 4;
+    for (size_t first_id = 1; first_id < UINT64_C(1) << 60; first_id *= 100) {
+        struct series s = {.baseline = NULL};
+        struct pprof_spec spec = {.types = HEAP, .packed = true, .first_id = first_id};
+        STEP(&s, spec, DELTA_FIRST,
+             "a;b;a; 0 0 -1 300\na;a;b; 0 0 70000 9223372036854775807\n"
+             "duration 0\n",
+             {"a b a", NULL, {1, 1000, -1, 300}}, {"a a b", NULL, {128, 1 << 21, 70000, INT64_MAX}},
+             {"a a a", NULL, {0, large, 0, 0}});
+        STEP(&s, spec, DELTA_MADE,
+             "a;b;a; 127 9999000 0 0\na;a;a; 5 4611686018427387902 0 0\n"
+             "duration 0\n",
+             {"a b a", NULL, {128, 10000000, 0, 0}}, {"a a b", NULL, {128, 1 << 21, 0, 0}},
+             {"a a a", NULL, {5, 3 * large, 0, 0}});
+        series_done(&s);
+    }
 }
 
 int main(void)
@@ -821,7 +888,8 @@ int main(void)
         cmocka_unit_test(size_of_baseline),
         cmocka_unit_test(values_of_any_width),
         cmocka_unit_test(large_counts_of_a_missing_stack),
-        cmocka_unit_test(stacks_are_found),
+        cmocka_unit_test(stacks_in_any_order),
+        cmocka_unit_test(packed_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
