@@ -317,3 +317,14 @@ bool pprof_check_sample(struct sv plain, const struct pprof_summary *s, struct s
     return check_message(&p, profile_table.sub[PROFILE_SAMPLE], sample) &&
            check_number_of_values(&p, p.values, (size_t)(sample.p - plain.p)) && check_strings(&p);
 }
+
+bool pprof_check_head(const struct wire_field *f, struct pprof_summary *s, uint64_t *string_max)
+{
+    struct err ignored = ERR_INIT;
+    struct pass p = {.plain = f->bytes, .err = &ignored, .summary = s, .string_max = *string_max};
+    if (!check_field(&p, &profile_table, f, 0) || !take_top(&p, f, 0)) {
+        return false;
+    }
+    *string_max = p.string_max;
+    return true;
+}

@@ -27,4 +27,9 @@ bool pprof_check_frame(struct sv plain, struct pprof_summary *ret, struct err *e
 bool pprof_check_sample(struct sv plain, const struct pprof_summary *s, struct sv sample,
                         struct err *err);
 
+/* Checks one field of a profile that is none of PROFILE_SAMPLE to PROFILE_STRING, and adds it to
+ * the summary. Raises *string_max to the largest index of a string in it. False if it is wrong,
+ * without a reason. */
+bool pprof_check_head(const struct wire_field *f, struct pprof_summary *s, uint64_t *string_max);
+
 #endif

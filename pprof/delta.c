@@ -226,18 +226,16 @@ static bool finish(struct making *m, struct delta_output *ret, enum delta_result
 static bool make_of_plain(struct making *m, struct sv plain, struct delta_output *ret,
                           enum delta_result *ret_result)
 {
-    struct pprof_summary summary;
     if (plain.n > DELTA_PLAIN_MAX) {
         return err_set(m->err, ERR_LIMIT, "larger than %zu bytes", DELTA_PLAIN_MAX);
     }
-    if (!pprof_check_frame(plain, &summary, m->err) ||
-        !pprof_small_enough(summary.n, "delta", m->err) ||
-        !pprof_index(&m->x, m->scratch, plain, &summary, m->in->seed, m->err)) {
+    if (!pprof_index_frame(&m->x, m->scratch, plain, "delta", m->in->seed, m->err)) {
         return false;
     }
     choose_columns(&m->x, m->in->any_counter, &m->columns);
     if (m->columns.n == 0) {
         *ret_result = DELTA_PASSED;
+        struct pprof_summary summary;
         return pprof_check(plain, &summary, m->err);
     }
     m->same =

@@ -18,8 +18,8 @@ struct delta_columns {
 /* All samples of one stack. Their values are in a separate table, one row for each stack. */
 struct delta_stack {
     uint64_t key;
-    struct pprof_span sample; /* the message of the first one */
-    uint32_t old;             /* its number in the baseline, + 1; 0 if it is not there */
+    uint32_t sample; /* the number of the first one */
+    uint32_t old;    /* its number in the baseline, + 1; 0 if it is not there */
 };
 
 /* The stacks of a profile, in memory of a scratch.
@@ -43,16 +43,12 @@ struct delta_stacks {
     bool has_texts; /* a sample has a label that is a text */
 };
 
-/* Reads the samples of an indexed profile of which pprof_check_frame() found the rest good, checks
- * them, and finds their stacks in the baseline (old, or NULL), which must have the same columns;
- * marks in x what the other fields refer to. False if one is damaged, refers to what
- * is not there, or has a negative counter, if a sum is too large, or out of memory. */
+/* Reads the samples of a profile of pprof_index_frame(), checks them, and finds their stacks in the
+ * baseline (old, or NULL), which must have the same columns. False if one is damaged, refers to
+ * what is not there, or has a negative counter, if a sum is too large, or out of memory. */
 bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
                        const struct delta_columns *columns, const struct delta_state *old,
                        struct scratch *scratch, struct err *err);
-
-/* Marks what a field of the profile itself refers to: a type, a comment, ... */
-void delta_use_head(struct pprof_index *x, const struct wire_field *f);
 
 /* Writes the profile with one sample for each stack that has moved, and all that they refer to.
  * Marks used entries in x, so it can be called once for each x. False if out of memory. */

@@ -278,7 +278,7 @@ static uint64_t key_of(const struct reading *s)
 }
 
 /* Adds the values of a sample to a stack that is there. */
-static bool add_values(struct delta_stacks *s, const struct reading *r, size_t i, struct sv sample)
+static bool add_values(struct delta_stacks *s, const struct reading *r, size_t i, size_t sample)
 {
     size_t types = r->columns->types;
     int64_t *row = s->values + i * types;
@@ -286,7 +286,7 @@ static bool add_values(struct delta_stacks *s, const struct reading *r, size_t i
         if (__builtin_add_overflow(row[j], r->values[j], &row[j])) {
             return err_set(r->err, ERR_INPUT,
                            "sample at byte %zu: the values of its stack are too large",
-                           (size_t)(sample.p - r->x->plain.p));
+                           (size_t)r->x->entries[PROFILE_SAMPLE].spans[sample].at);
         }
     }
     return true;
@@ -294,12 +294,11 @@ static bool add_values(struct delta_stacks *s, const struct reading *r, size_t i
 
 /* Adds a stack whose values are in their row already. old: its number in the baseline, + 1, or 0.
  */
-static bool add_row(struct delta_stacks *s, const struct reading *r, uint64_t key, size_t old,
-                    struct sv sample)
+static bool add_row(struct delta_stacks *s, uint64_t key, size_t old, size_t sample)
 {
     s->rows[s->n++] = (struct delta_stack){
         .key = key,
-        .sample = {.at = (uint32_t)(sample.p - r->x->plain.p), .n = (uint32_t)sample.n},
+        .sample = (uint32_t)sample,
         .old = (uint32_t)old,
     };
     if (old > 0) {
@@ -335,8 +334,7 @@ static bool make_table(struct delta_stacks *s, const struct reading *r)
 }
 
 /* The same as add_sample(), for a stack that is not the next one of the baseline. */
-static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t key,
-                      struct sv sample)
+static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t key, size_t sample)
 {
     if (s->slots == NULL && !make_table(s, r)) {
         return false;
@@ -344,7 +342,7 @@ static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t 
     uint32_t *slot = &s->slots[slot_of(s, key)];
     if (*slot == 0) {
         *slot = (uint32_t)(s->n_old + s->n) + 1;
-        return add_row(s, r, key, 0, sample);
+        return add_row(s, key, 0, sample);
     }
     size_t number = *slot - 1;
     if (number >= s->n_old) {
@@ -354,17 +352,17 @@ static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t 
         return add_values(s, r, s->row_of[number] - 1, sample);
     }
     s->next = number + 1;
-    return add_row(s, r, key, number + 1, sample);
+    return add_row(s, key, number + 1, sample);
 }
 
 /* Adds the sample that was read to its stack, new or not. */
-static inline bool add_sample(struct delta_stacks *s, const struct reading *r, struct sv sample)
+static inline bool add_sample(struct delta_stacks *s, const struct reading *r, size_t sample)
 {
     uint64_t key = key_of(r);
     size_t next = s->next;
     if (next < s->n_old && s->old_keys[next] == key && s->row_of[next] == 0) {
         s->next++;
-        return add_row(s, r, key, next + 1, sample);
+        return add_row(s, key, next + 1, sample);
     }
     return add_other(s, r, key, sample);
 }
@@ -392,16 +390,12 @@ bool delta_stacks_read(struct delta_stacks *s, struct pprof_index *x,
     }
     struct reading reading = {
         .x = x, .columns = columns, .err = err, .readable = x->plain.p + x->plain.n};
-    struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&r, &f)) {
-        if (f.number < PROFILE_SAMPLE || f.number > PROFILE_STRING) {
-            delta_use_head(x, &f);
-        } else if (f.number == PROFILE_SAMPLE) {
-            reading.values = s->values + s->n * columns->types;
-            if (!read_sample(&reading, f.bytes) || !add_sample(s, &reading, f.bytes)) {
-                return false;
-            }
+    const struct pprof_entries *samples = &x->entries[PROFILE_SAMPLE];
+    for (size_t i = 0; i < samples->ids.n; i++) {
+        reading.values = s->values + s->n * columns->types;
+        if (!read_sample(&reading, pprof_span_of(x, samples->spans[i])) ||
+            !add_sample(s, &reading, i)) {
+            return false;
         }
     }
     s->has_texts = reading.has_texts;

@@ -93,11 +93,6 @@ static void use_message(struct pprof_index *x, const struct field_table *table, 
     }
 }
 
-void delta_use_head(struct pprof_index *x, const struct wire_field *f)
-{
-    use_field(x, &profile_table, f);
-}
-
 /* ---- samples --------------------------------------------------------------------------------- */
 
 /* Copies a sample with these values, which come last. The head, whose size is known at the end, is
@@ -139,7 +134,8 @@ static void put_samples(struct writer_out *w, const struct delta_stacks *s)
     size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
     for (size_t i = 0; i < s->n_moved; i++) {
         uint32_t row = s->moved[i];
-        put_sample(w, s->rows[row].sample, s->values + row * types);
+        put_sample(w, w->x->entries[PROFILE_SAMPLE].spans[s->rows[row].sample],
+                   s->values + row * types);
     }
 }
 
@@ -232,11 +228,11 @@ static void put_rest(struct writer_out *w)
 }
 
 /* The bytes that any sample may take. */
-static size_t sample_room(const struct delta_stacks *s)
+static size_t sample_room(const struct pprof_index *x, const struct delta_stacks *s)
 {
     size_t largest = 0;
     for (size_t i = 0; i < s->n_moved; i++) {
-        uint32_t n = s->rows[s->moved[i]].sample.n;
+        uint32_t n = x->entries[PROFILE_SAMPLE].spans[s->rows[s->moved[i]].sample].n;
         largest = n > largest ? n : largest;
     }
     return 2 * WIRE_HEAD_MAX + largest + DELTA_TYPES_MAX * WIRE_NUMBER_MAX;
@@ -246,7 +242,7 @@ bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t du
                  struct scratch *scratch, struct buf *out)
 {
     struct writer_out w = {.x = x, .out = out};
-    w.sample = scratch_array(scratch, sample_room(s), 1);
+    w.sample = scratch_array(scratch, sample_room(x, s), 1);
     if (w.sample == NULL) {
         return false;
     }

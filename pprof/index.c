@@ -1,5 +1,6 @@
 #include "pprof/index.h"
 
+#include "pprof/columns.h"
 #include "pprof/fields.h"
 
 /* Hashes of texts have a seed of their own. */
@@ -76,15 +77,22 @@ static bool finish_ids(struct pprof_ids *ids, struct scratch *s, const char *wha
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-static bool make_tables(struct pprof_index *x, struct scratch *s)
+static bool has_id(size_t field)
+{
+    return field >= PROFILE_MAPPING && field <= PROFILE_FUNCTION;
+}
+
+/* first: PROFILE_SAMPLE, or PROFILE_MAPPING if nobody asks where the samples are. */
+static bool make_tables(struct pprof_index *x, struct scratch *s, size_t first)
 {
     const size_t *n = x->summary.n;
     bool ok = true;
-    for (size_t field = PROFILE_MAPPING; field <= PROFILE_STRING; field++) {
+    x->first = first;
+    for (size_t field = first; field <= PROFILE_STRING; field++) {
         struct pprof_entries *e = &x->entries[field];
-        size_t ids = field == PROFILE_STRING ? 0 : n[field];
+        size_t ids = has_id(field) ? n[field] : 0;
         e->spans = scratch_array(s, n[field], sizeof(*e->spans));
-        e->used = scratch_zeroed(s, n[field], sizeof(*e->used));
+        e->used = scratch_zeroed(s, field == PROFILE_SAMPLE ? 0 : n[field], sizeof(*e->used));
         e->ids.at = scratch_array(s, ids, sizeof(*e->ids.at));
         e->ids.seed = x->seed;
         ok = ok && e->spans != NULL && e->used != NULL && e->ids.at != NULL;
@@ -99,10 +107,9 @@ static bool make_tables(struct pprof_index *x, struct scratch *s)
 
 /* Fills in an entry with an id. The strings may come later: what depends on them has only their
  * numbers so far, in place of the key of a mapping too. */
-static void fill_entry(struct pprof_index *x, uint64_t field, size_t i, struct sv message)
+static inline void fill_entry(struct pprof_index *x, uint64_t field, size_t i,
+                              const uint64_t v[MAPPING_BUILD_ID + 1])
 {
-    uint64_t v[MAPPING_BUILD_ID + 1] = {0};
-    wire_read_numbers(message, v, MAPPING_BUILD_ID + 1);
     x->entries[field].ids.at[i] = v[profile_table.sub[field]->id];
     switch (field) {
     case PROFILE_MAPPING:
@@ -128,24 +135,228 @@ static void fill_entry(struct pprof_index *x, uint64_t field, size_t i, struct s
     }
 }
 
+/* The place of the next entry, whose bytes are noted. */
+static inline size_t next_entry(struct pprof_index *x, const struct wire_field *f)
+{
+    struct pprof_entries *e = &x->entries[f->number];
+    size_t i = e->ids.n++;
+    e->spans[i] = (struct pprof_span){
+        .at = (uint32_t)(f->bytes.p - x->plain.p),
+        .n = (uint32_t)f->bytes.n,
+    };
+    return i;
+}
+
+/* Marks the strings of a field of the profile itself: a type, a comment, ... */
+static void use_strings(struct pprof_index *x, const struct field_table *table,
+                        const struct wire_field *f)
+{
+    bool *used = x->entries[PROFILE_STRING].used;
+    enum field_kind kind = field_kind_of(table, f);
+    struct wire_numbers numbers = wire_numbers_of(f);
+    uint64_t number;
+    while ((kind == FIELD_STRING || kind == FIELD_STRINGS) &&
+           wire_numbers_next(&numbers, &number)) {
+        used[number] = true;
+    }
+    struct wire_reader r = wire_reader_of(f->bytes);
+    struct wire_field inner = {.number = 0};
+    while (kind == FIELD_MESSAGE && wire_next(&r, &inner)) {
+        use_strings(x, table->sub[f->number], &inner);
+    }
+}
+
+/* Of a profile that was checked. */
 static void fill_tables(struct pprof_index *x)
 {
     struct wire_reader r = wire_reader_of(x->plain);
     struct wire_field f = {.number = 0};
+    for (size_t field = 0; field <= PROFILE_STRING; field++) {
+        x->entries[field].ids.n = 0;
+    }
     while (wire_next(&r, &f)) {
-        if (f.number < PROFILE_MAPPING || f.number > PROFILE_STRING) {
+        if (f.number < PROFILE_SAMPLE || f.number > PROFILE_STRING) {
+            use_strings(x, &profile_table, &f);
             continue;
         }
-        struct pprof_entries *e = &x->entries[f.number];
-        size_t i = e->ids.n++;
-        e->spans[i] = (struct pprof_span){
-            .at = (uint32_t)(f.bytes.p - x->plain.p),
-            .n = (uint32_t)f.bytes.n,
-        };
-        if (f.number != PROFILE_STRING) {
-            fill_entry(x, f.number, i, f.bytes);
+        if (f.number < x->first) {
+            continue;
+        }
+        size_t i = next_entry(x, &f);
+        if (has_id(f.number)) {
+            uint64_t v[MAPPING_BUILD_ID + 1] = {0};
+            wire_read_numbers(f.bytes, v, MAPPING_BUILD_ID + 1);
+            fill_entry(x, f.number, i, v);
         }
     }
+}
+
+/* ---- profiles that are good ------------------------------------------------------------------
+ * Nearly all profiles are written in the same way, and have nothing wrong. Their tables are filled
+ * while they are checked. These functions return true if all is good for certain, and say nothing
+ * about others: pprof_check_frame() finds what is wrong, if anything is. */
+
+/* Counts the entries, and reads what else there is. */
+static bool quick_count(struct sv plain, struct pprof_summary *ret)
+{
+    struct wire_reader r = wire_reader_of(plain);
+    struct wire_field f = {.number = 0};
+    uint64_t string_max = 0;
+    bool first_empty = false;
+    *ret = (struct pprof_summary){.plain_size = plain.n, .whole = true};
+    while (wire_next(&r, &f)) {
+        if (f.number < PROFILE_SAMPLE || f.number > PROFILE_STRING) {
+            if (!pprof_check_head(&f, ret, &string_max)) {
+                return false;
+            }
+            continue;
+        }
+        if (f.type != WIRE_BYTES) {
+            return false;
+        }
+        first_empty = first_empty ||
+                      (f.number == PROFILE_STRING && f.bytes.n == 0 && ret->n[PROFILE_STRING] == 0);
+        ret->n[f.number]++;
+    }
+    return r.problem == NULL && ret->n[PROFILE_SAMPLE_TYPE] > 0 && first_empty &&
+           string_max < ret->n[PROFILE_STRING];
+}
+
+/* What is left of a message, of which `next` is NULL once something is unusual. */
+struct rest {
+    const char *next;
+    const char *end;
+    const char *readable; /* the end of the profile */
+};
+
+static inline struct rest rest_of(const struct pprof_index *x, struct sv message)
+{
+    return (struct rest){
+        .next = message.p,
+        .end = message.p + message.n,
+        .readable = x->plain.p + x->plain.n,
+    };
+}
+
+/* Is a field with this tag next? */
+static inline bool is_next(const struct rest *r, unsigned tag)
+{
+    return r->next != NULL && r->next < r->end && (unsigned char)*r->next == tag;
+}
+
+/* The number of a field if that is next, or 0: writers leave out numbers that are 0. */
+static inline uint64_t take(struct rest *r, unsigned field)
+{
+    if (!is_next(r, field << 3 | WIRE_VARINT)) {
+        return 0;
+    }
+    struct wire_varint v = wire_varint_ahead(r->next + 1, r->readable);
+    r->next = v.next;
+    return v.value;
+}
+
+static inline bool is_good_end(const struct rest *r)
+{
+    return r->next == r->end;
+}
+
+static bool quick_mapping(struct pprof_index *x, size_t i, struct sv message)
+{
+    const uint64_t strings = x->summary.n[PROFILE_STRING];
+    struct rest r = rest_of(x, message);
+    uint64_t v[MAPPING_BUILD_ID + 1] = {0};
+    for (unsigned field = MAPPING_ID; field <= MAPPING_BUILD_ID; field++) {
+        v[field] = take(&r, field);
+    }
+    for (unsigned field = MAPPING_BUILD_ID + 1; field <= MAPPING_LAST; field++) {
+        take(&r, field);
+    }
+    fill_entry(x, PROFILE_MAPPING, i, v);
+    return is_good_end(&r) && v[MAPPING_ID] != 0 && v[MAPPING_FILENAME] < strings &&
+           v[MAPPING_BUILD_ID] < strings;
+}
+
+static inline bool quick_function(struct pprof_index *x, size_t i, struct sv message)
+{
+    const uint64_t strings = x->summary.n[PROFILE_STRING];
+    struct rest r = rest_of(x, message);
+    uint64_t id = take(&r, FUNCTION_ID);
+    uint64_t name = take(&r, FUNCTION_NAME);
+    uint64_t system_name = take(&r, FUNCTION_SYSTEM_NAME);
+    uint64_t file = take(&r, FUNCTION_FILENAME);
+    take(&r, FUNCTION_START_LINE);
+    x->entries[PROFILE_FUNCTION].ids.at[i] = id;
+    x->functions[i] = (struct pprof_function){
+        .name = (uint32_t)name,
+        .system_name = (uint32_t)system_name,
+        .file = (uint32_t)file,
+    };
+    return is_good_end(&r) && id != 0 && name < strings && system_name < strings && file < strings;
+}
+
+/* The lines of a location, which come last. Notes if one refers to a function with an id above
+ * their number. */
+static inline bool quick_lines(struct pprof_index *x, struct rest *r)
+{
+    const uint64_t functions = x->summary.n[PROFILE_FUNCTION];
+    while (is_next(r, LOCATION_LINE << 3 | WIRE_BYTES)) {
+        size_t n = r->end - r->next >= 2 ? (unsigned char)r->next[1] : SIZE_MAX;
+        if (n >= 0x80 || n > (size_t)(r->end - r->next - 2)) {
+            return false;
+        }
+        struct rest line = rest_of(x, (struct sv){.p = r->next + 2, .n = n});
+        uint64_t id = take(&line, LINE_FUNCTION_ID);
+        take(&line, LINE_LINE);
+        take(&line, LINE_COLUMN);
+        if (!is_good_end(&line) || id == 0) {
+            return false;
+        }
+        x->lines_known = x->lines_known && id <= functions;
+        r->next = line.end;
+    }
+    return is_good_end(r);
+}
+
+static inline bool quick_location(struct pprof_index *x, size_t i, struct sv message)
+{
+    struct rest r = rest_of(x, message);
+    uint64_t id = take(&r, LOCATION_ID);
+    uint64_t mapping = take(&r, LOCATION_MAPPING_ID);
+    uint64_t address = take(&r, LOCATION_ADDRESS);
+    x->entries[PROFILE_LOCATION].ids.at[i] = id;
+    x->locations[i] = (struct pprof_location){.mapping = mapping, .address = address};
+    return id != 0 && quick_lines(x, &r);
+}
+
+/* An entry of any kind. */
+static inline bool quick_entry(struct pprof_index *x, const struct wire_field *f)
+{
+    size_t i = next_entry(x, f);
+    switch (f->number) {
+    case PROFILE_MAPPING:
+        return quick_mapping(x, i, f->bytes);
+    case PROFILE_LOCATION:
+        return quick_location(x, i, f->bytes);
+    case PROFILE_FUNCTION:
+        return quick_function(x, i, f->bytes);
+    default:
+        return true;
+    }
+}
+
+static bool quick_tables(struct pprof_index *x)
+{
+    struct wire_reader r = wire_reader_of(x->plain);
+    struct wire_field f = {.number = 0};
+    x->lines_known = true;
+    while (wire_next(&r, &f)) {
+        if (f.number < PROFILE_SAMPLE || f.number > PROFILE_STRING) {
+            use_strings(x, &profile_table, &f);
+        } else if (!quick_entry(x, &f)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -204,26 +415,60 @@ static uint64_t address_key(const struct pprof_index *x, const struct pprof_mapp
     return pprof_hash_of(x->seed, parts, 4);
 }
 
+/* The mapping of a location; NULL if it has none. */
+static bool mapping_of(const struct pprof_index *x, size_t i, const struct pprof_mapping **ret,
+                       struct err *err)
+{
+    uint64_t id = x->locations[i].mapping;
+    size_t place;
+    *ret = NULL;
+    if (id == 0) {
+        return true;
+    }
+    if (!pprof_ids_find(&x->entries[PROFILE_MAPPING].ids, id, &place)) {
+        return err_set(err, ERR_INPUT, "location at byte %u: mapping %llu is not there",
+                       (unsigned)x->entries[PROFILE_LOCATION].spans[i].at, (unsigned long long)id);
+    }
+    *ret = &x->mappings[place];
+    return true;
+}
+
 static bool key_location(struct pprof_index *x, size_t i, struct err *err)
 {
-    const struct pprof_location *l = &x->locations[i];
-    struct pprof_span span = x->entries[PROFILE_LOCATION].spans[i];
+    uint64_t address = x->locations[i].address;
     uint64_t *key = &x->location_keys[i];
-    const struct pprof_mapping *m = NULL;
-    size_t place;
-    if (l->mapping != 0) {
-        if (!pprof_ids_find(&x->entries[PROFILE_MAPPING].ids, l->mapping, &place)) {
-            return err_set(err, ERR_INPUT, "location at byte %u: mapping %llu is not there",
-                           (unsigned)span.at, (unsigned long long)l->mapping);
-        }
-        m = &x->mappings[place];
+    const struct pprof_mapping *m;
+    if (!mapping_of(x, i, &m, err)) {
+        return false;
     }
-    const uint64_t start[] = {BY_LINES, l->address == 0 && m != NULL ? m->key : 0};
-    *key = l->address != 0 ? address_key(x, m, l->address) : pprof_hash_of(x->seed, start, 2);
-    struct wire_reader r = wire_reader_of(pprof_span_of(x, span));
+    const uint64_t start[] = {BY_LINES, address == 0 && m != NULL ? m->key : 0};
+    *key = address != 0 ? address_key(x, m, address) : pprof_hash_of(x->seed, start, 2);
+    if (address != 0 && x->lines_known) {
+        return true;
+    }
+    struct wire_reader r = wire_reader_of(pprof_span_of(x, x->entries[PROFILE_LOCATION].spans[i]));
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
-        if (f.number == LOCATION_LINE && !add_line(x, f.bytes, key, l->address == 0, err)) {
+        if (f.number == LOCATION_LINE && !add_line(x, f.bytes, key, address == 0, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Finds places by id, and makes the keys, once the tables are filled. */
+static bool finish(struct pprof_index *x, struct scratch *s, struct err *err)
+{
+    for (size_t field = PROFILE_MAPPING; field <= PROFILE_FUNCTION; field++) {
+        if (!finish_ids(&x->entries[field].ids, s, profile_table.sub[field]->name, err)) {
+            return false;
+        }
+    }
+    /* Only ids 1, 2, 3, ... are known from their number. */
+    x->lines_known = x->lines_known && x->entries[PROFILE_FUNCTION].ids.slots == NULL;
+    key_mappings(x);
+    for (size_t i = 0; i < x->entries[PROFILE_LOCATION].ids.n; i++) {
+        if (!key_location(x, i, err)) {
             return false;
         }
     }
@@ -234,20 +479,32 @@ bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
                  const struct pprof_summary *summary, uint64_t seed, struct err *err)
 {
     *x = (struct pprof_index){.plain = plain, .summary = *summary, .seed = seed};
-    if (!make_tables(x, s)) {
+    if (!make_tables(x, s, PROFILE_MAPPING)) {
         return err_memory(err);
     }
     fill_tables(x);
-    for (size_t field = PROFILE_MAPPING; field <= PROFILE_FUNCTION; field++) {
-        if (!finish_ids(&x->entries[field].ids, s, profile_table.sub[field]->name, err)) {
-            return false;
-        }
+    return finish(x, s, err);
+}
+
+bool pprof_index_frame(struct pprof_index *x, struct scratch *s, struct sv plain, const char *what,
+                       uint64_t seed, struct err *err)
+{
+    struct err ignored = ERR_INIT;
+    *x = (struct pprof_index){.plain = plain, .seed = seed};
+    bool made = quick_count(plain, &x->summary) &&
+                pprof_small_enough(x->summary.n, what, &ignored) &&
+                make_tables(x, s, PROFILE_SAMPLE);
+    if (made && quick_tables(x)) {
+        return finish(x, s, err);
     }
-    key_mappings(x);
-    for (size_t i = 0; i < x->entries[PROFILE_LOCATION].ids.n; i++) {
-        if (!key_location(x, i, err)) {
-            return false;
-        }
+    if (!pprof_check_frame(plain, &x->summary, err) ||
+        !pprof_small_enough(x->summary.n, what, err)) {
+        return false;
     }
-    return true;
+    if (!made && !make_tables(x, s, PROFILE_SAMPLE)) {
+        return err_memory(err);
+    }
+    x->lines_known = false;
+    fill_tables(x);
+    return finish(x, s, err);
 }

@@ -31,11 +31,11 @@ struct pprof_ids {
     uint64_t seed;
 };
 
-/* The mappings, locations or functions, or the strings, which have no ids. */
+/* The mappings, locations or functions, or the strings or samples, which have no ids. */
 struct pprof_entries {
     struct pprof_ids ids; /* ids.n: how many there are */
     struct pprof_span *spans;
-    bool *used; /* for delta_write() */
+    bool *used; /* for delta_write(); strings of the head are marked already */
 };
 
 struct pprof_location {
@@ -62,7 +62,9 @@ struct pprof_index {
     struct sv plain;
     struct pprof_summary summary;
     uint64_t seed;
-    struct pprof_entries entries[PROFILE_STRING + 1]; /* by field: PROFILE_MAPPING to STRING */
+    size_t first;     /* the field of the first table: PROFILE_MAPPING, or PROFILE_SAMPLE */
+    bool lines_known; /* the functions of all lines are there for certain */
+    struct pprof_entries entries[PROFILE_STRING + 1]; /* by field: that one to PROFILE_STRING */
     struct pprof_location *locations;
     uint64_t *location_keys; /* separate, since only they are read for each frame */
     struct pprof_function *functions;
@@ -75,6 +77,12 @@ struct pprof_index {
  */
 bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
                  const struct pprof_summary *summary, uint64_t seed, struct err *err);
+
+/* The same for a profile that was not checked, whose samples the caller checks and reads:
+ * pprof_check_frame() and pprof_small_enough(), of what is made of it, are part of it. The samples
+ * have a table too, without ids and marks. */
+bool pprof_index_frame(struct pprof_index *x, struct scratch *s, struct sv plain, const char *what,
+                       uint64_t seed, struct err *err);
 
 /* Private: of ids that are not 1, 2, 3, ... */
 bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);

@@ -90,6 +90,25 @@ static inline struct wire_varint wire_varint(const char *p, const char *end)
     return wire_varint_slow(p, end);
 }
 
+/* The same where bytes after the number can be read, up to readable: it may be in the middle of
+ * them. */
+static inline struct wire_varint wire_varint_ahead(const char *p, const char *readable)
+{
+    if (readable - p < (ptrdiff_t)sizeof(uint64_t)) {
+        return wire_varint(p, readable);
+    }
+    uint64_t first = (unsigned char)p[0];
+    uint64_t second = (unsigned char)p[1];
+    if (first < 0x80) {
+        return (struct wire_varint){p + 1, first};
+    }
+    if (second < 0x80) {
+        return (struct wire_varint){p + 2, (first & 0x7f) | second << 7};
+    }
+    struct wire_varint v = wire_varint_in_eight(p);
+    return v.next != NULL ? v : wire_varint_slow(p, readable);
+}
+
 static inline bool wire_fail(struct wire_reader *r, const char *problem, bool cut)
 {
     r->problem = problem;
@@ -268,6 +287,7 @@ enum {
     MAPPING_OFFSET = 4,
     MAPPING_FILENAME = 5,
     MAPPING_BUILD_ID = 6,
+    MAPPING_LAST = 10, /* has_functions and so on */
 };
 enum { LOCATION_ID = 1, LOCATION_MAPPING_ID = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION_ID = 1, LINE_LINE = 2, LINE_COLUMN = 3 };

@@ -1,12 +1,13 @@
 /* Any bytes as a whole profile: the checker, the index, and gzip around it. The index must
- * walk every profile that passes the checker without a fault, and what is compressed must come
- * back. */
+ * walk every profile that passes the checker without a fault; check and index in one walk must give
+ * the same; and what is compressed must come back. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pprof/gzip.h"
 #include "pprof/index.h"
+#include "tests/unit/pprof_frame.h"
 
 #define PLAIN_MAX ((size_t)1 << 20)
 
@@ -17,6 +18,9 @@ static void look(struct scratch *s, struct sv plain)
     struct pprof_summary summary;
     struct pprof_index x;
     struct err err = ERR_INIT;
+    if (frame_difference(plain) != NULL) {
+        abort();
+    }
     if (!pprof_check(plain, &summary, &err)) {
         if (err.msg[0] == '\0') {
             abort();

@@ -5,6 +5,7 @@
 
 #include "pprof/index.h"
 #include "pprof/put.h"
+#include "tests/unit/pprof_frame.h"
 #include "tests/unit/pprof_writer.h"
 
 #define BYTES(s) s, sizeof(s) - 1
@@ -104,6 +105,91 @@ static void good_and_bad_profiles(void **state)
         scratch_free(scratch);
         CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].name);
         CHECK_STR(err.msg, cases[i].problem, cases[i].name);
+    }
+}
+
+/* ---- check and index in one walk ------------------------------------------------------------- */
+
+#define NUMBERS_19 "\x08\x01\x10\x01\x18\x01\x20\x02\x28\x09"
+static const struct {
+    const char *name;
+    const char *bytes;
+    size_t n;
+} frames[] = {
+    {"a field with number 0 in a line",
+     BYTES(TYPE "\x1a\x08\x08\x01\x10\x05\x30\x02\x38\x01"
+                "\x22\x12\x08\x01\x10\x01\x18\xa9\x01\x22\x04\x08\x01\x10\x07"
+                "\x22\x03\x08\x02\x00\x2a\x0a" NUMBERS_19 STRINGS)},
+    {"all kinds, as Go writes them",
+     BYTES(TYPE "\x1a\x08\x08\x01\x10\x05\x30\x02\x38\x01"
+                "\x22\x11\x08\x01\x10\x01\x18\xa9\x01\x22\x04\x08\x01\x10\x07"
+                "\x22\x02\x08\x02\x2a\x0a" NUMBERS_19 "\x2a\x02\x08\x02" STRINGS
+                "\x6a\x02\x01\x02\x70\x02\x48\x05\x50\x06"
+                "\x5a\x04\x08\x01\x10\x02\x60\x07")},
+    {"a function id above the number",
+     BYTES(TYPE "\x22\x08\x08\x01\x18\x05\x22\x02\x08\x02" FUNCTION STRINGS)},
+    {"functions from the end", BYTES(TYPE "\x22\x08\x08\x01\x18\x05\x22\x02\x08\x01"
+                                          "\x2a\x02\x08\x02\x2a\x02\x08\x01" STRINGS)},
+    {"functions 2 and 3, line of 1", BYTES(TYPE "\x22\x08\x08\x01\x18\x05\x22\x02\x08\x01"
+                                                "\x2a\x02\x08\x02\x2a\x02\x08\x03" STRINGS)},
+    {"sparse ids",
+     BYTES(TYPE "\x22\x0a\x08\x90\x4e\x18\x05\x22\x03\x08\x90\x4e"
+                "\x22\x04\x08\x05\x18\x06\x2a\x03\x08\x90\x4e\x2a\x02\x08\x03" STRINGS)},
+    {"two lines in one", BYTES(TYPE "\x22\x0a\x08\x01\x22\x06\x08\x01\x08\x02\x10\x07"
+                                    "\x2a\x02\x08\x01\x2a\x02\x08\x02" STRINGS)},
+    {"an id twice", BYTES(TYPE "\x22\x04\x08\x05\x08\x01" STRINGS)},
+    {"an id twice, first 0", BYTES(TYPE "\x22\x04\x08\x00\x08\x01" STRINGS)},
+    {"a line with id 0 and another",
+     BYTES(TYPE "\x22\x08\x08\x01\x22\x04\x08\x00\x08\x01" FUNCTION STRINGS)},
+    {"an empty line", BYTES(TYPE "\x22\x04\x08\x01\x22\x00" FUNCTION STRINGS)},
+    {"a line past the end", BYTES(TYPE "\x22\x06\x08\x01\x22\x03\x08\x01" FUNCTION STRINGS)},
+    {"a line that is cut", BYTES(TYPE "\x22\x03\x08\x01\x22" FUNCTION STRINGS)},
+    {"a number past the line", BYTES(TYPE "\x22\x06\x08\x01\x22\x02\x08\x81" FUNCTION STRINGS)},
+    {"a number past the location", BYTES(TYPE "\x22\x02\x08\x81" FUNCTION STRINGS)},
+    {"a number past the function", BYTES(TYPE "\x2a\x02\x08\x81" FUNCTION STRINGS)},
+    {"a tag alone", BYTES(TYPE "\x2a\x03\x08\x01\x10" STRINGS)},
+    {"a tag alone at the end", BYTES(TYPE STRINGS "\x2a\x03\x08\x01\x10")},
+    {"numbers in another order", BYTES(TYPE "\x2a\x06\x10\x01\x08\x01\x20\x02" STRINGS)},
+    {"lines first", BYTES(TYPE "\x22\x08\x22\x02\x08\x01\x08\x01\x18\x05" FUNCTION STRINGS)},
+    {"an unknown number", BYTES(TYPE "\x2a\x04\x08\x01\x38\x02" STRINGS)},
+    {"unknown bytes", BYTES(TYPE "\x2a\x05\x08\x01\x3a\x01z" STRINGS)},
+    {"is_folded", BYTES(TYPE "\x22\x08\x08\x01\x22\x02\x08\x01\x28\x01" FUNCTION STRINGS)},
+    {"no such name", BYTES(TYPE "\x2a\x04\x08\x01\x10\x03" STRINGS)},
+    {"no such name of the system", BYTES(TYPE "\x2a\x04\x08\x01\x18\x03" STRINGS)},
+    {"a name of more than 32 bits", BYTES(TYPE "\x2a\x08\x08\x01\x10\x80\x80\x80\x80\x10" STRINGS)},
+    {"no such name of a mapping", BYTES(TYPE "\x1a\x04\x08\x01\x28\x03" STRINGS)},
+    {"no such build id", BYTES(TYPE "\x1a\x04\x08\x01\x30\x03" STRINGS)},
+    {"a text where a number is", BYTES(TYPE "\x2a\x05\x08\x01\x12\x01z" STRINGS)},
+    {"strings that are numbers", BYTES(TYPE STRINGS "\x30\x01")},
+    {"a fixed sample", BYTES(TYPE STRINGS "\x15\x01\x02\x03\x04")},
+    {"an empty string later", BYTES(TYPE "\x32\x01x\x32\x00\x32\x01y")},
+    {"64 bits of address",
+     BYTES(TYPE "\x22\x0d\x08\x01\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" STRINGS)},
+    {"65 bits of address",
+     BYTES(TYPE "\x22\x0d\x08\x01\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x03" STRINGS)},
+};
+
+/* Each start of a profile too: something is missing in each of them. */
+static void same_in_one_walk_(const char *name, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i <= n; i++) {
+        char *part = malloc(i > 0 ? i : 1); /* its end is the end of the memory */
+        assert_non_null(part);
+        memcpy(part, bytes, i);
+        const char *difference = frame_difference((struct sv){part, i});
+        CHECK_STR(difference == NULL ? "" : difference, "", name);
+        free(part);
+    }
+}
+
+static void same_in_one_walk(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
+        same_in_one_walk_(frames[i].name, frames[i].bytes, frames[i].n);
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        same_in_one_walk_(cases[i].name, cases[i].bytes, cases[i].n);
     }
 }
 
@@ -278,6 +364,9 @@ static void numbers_of_every_length(void **state)
             const char *p = (const char *)bytes;
             struct wire_varint v = wire_varint(p, p + n + after);
             assert_true(v.next == p + n && v.value == value);
+            v = wire_varint_ahead(p, p + n + after);
+            assert_true(v.next == p + n && v.value == value);
+            assert_null(wire_varint_ahead(p, p + n - 1).next);
             assert_null(wire_varint(p, p + n - 1).next);
             uint64_t read[2] = {7, 7};
             char field[1 + ROOM] = "\x08";
@@ -292,15 +381,17 @@ static void numbers_of_every_length(void **state)
         struct wire_varint v = wire_varint(long_ones[i], long_ones[i] + 10 + i);
         assert_null(v.next);
         CHECK_INT(v.value, false, "too large, not cut");
+        assert_null(wire_varint_ahead(long_ones[i], long_ones[i] + 10 + i).next);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_of_every_length), cmocka_unit_test(good_and_bad_profiles),
-        cmocka_unit_test(every_start_is_checked),  cmocka_unit_test(packed_numbers_of_any_length),
-        cmocka_unit_test(entries_are_counted),     cmocka_unit_test(ids_of_any_kind_are_found),
+        cmocka_unit_test(numbers_of_every_length),      cmocka_unit_test(good_and_bad_profiles),
+        cmocka_unit_test(every_start_is_checked),       cmocka_unit_test(same_in_one_walk),
+        cmocka_unit_test(packed_numbers_of_any_length), cmocka_unit_test(entries_are_counted),
+        cmocka_unit_test(ids_of_any_kind_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
