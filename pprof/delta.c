@@ -76,6 +76,12 @@ static void compare_stacks(const struct making *m, struct comparison *r)
     }
 }
 
+/* The stacks of the baseline among which some are gone: all or, nearly always, none. */
+static size_t n_maybe_gone(const struct making *m)
+{
+    return m->s.n_found < m->s.n_old ? m->s.n_old : 0;
+}
+
 /* Is a stack of the baseline not in this profile? */
 static bool is_gone(const struct making *m, size_t i)
 {
@@ -86,7 +92,7 @@ static bool is_gone(const struct making *m, size_t i)
  * frames have other addresses. */
 static bool none_gone(const struct making *m, struct comparison *r)
 {
-    for (size_t i = 0; i < m->old->n; i++) {
+    for (size_t i = 0; i < n_maybe_gone(m); i++) {
         for (size_t j = 0; j < m->old->columns && is_gone(m, i) && m->old->ages[i] == 0; j++) {
             r->gone[j] = add_capped(r->gone[j], delta_state_value(m->old, i, j));
         }
@@ -123,7 +129,7 @@ static bool is_kept(const struct making *m, size_t i)
 static struct delta_state *new_baseline(const struct making *m, struct comparison *r, bool keep)
 {
     size_t kept = 0;
-    for (size_t i = 0; keep && i < m->old->n; i++) {
+    for (size_t i = 0; keep && i < n_maybe_gone(m); i++) {
         kept += is_kept(m, i);
     }
     for (size_t j = 0; kept > 0 && j < m->columns.n; j++) {
@@ -144,7 +150,7 @@ static struct delta_state *new_baseline(const struct making *m, struct compariso
 static void keep_missing(const struct making *m, struct delta_state *next)
 {
     uint64_t counts[DELTA_TYPES_MAX] = {0};
-    for (size_t i = 0; i < m->old->n; i++) {
+    for (size_t i = 0; i < n_maybe_gone(m); i++) {
         for (size_t j = 0; j < m->old->columns && is_kept(m, i); j++) {
             counts[j] = delta_state_value(m->old, i, j);
         }

@@ -33,6 +33,7 @@ struct delta_stacks {
     size_t n;
     const uint64_t *old_keys; /* of the baseline */
     size_t n_old;             /* its stacks, or 0 */
+    size_t n_found;           /* of these, how many the profile has */
     size_t next;              /* the stack after the one that was found last */
     uint32_t *row_of;         /* row + 1 of each of them, 0 if the profile does not have it */
     uint32_t *slots;          /* number + 1 by key, 0 where free; NULL: not made yet */

@@ -187,33 +187,23 @@ static bool read_any_fields(struct reading *s, struct sv message)
     return r.problem == NULL;
 }
 
-/* The content of a field that begins at p if it has this number, and less than 128 bytes; NULL if
- * not. */
-static inline struct sv short_field(const char *p, const char *end, unsigned number)
-{
-    size_t n = end - p >= 2 ? (unsigned char)p[1] : SIZE_MAX;
-    bool good =
-        n < 0x80 && (unsigned char)p[0] == (number << 3 | WIRE_BYTES) && n <= (size_t)(end - p - 2);
-    return (struct sv){.p = good ? p + 2 : NULL, .n = n};
-}
-
 /* Nearly all samples consist of packed locations, packed values, and labels, all of them short.
  * Reads those of one that begins like this, up to *ret_rest. */
 static inline bool read_usual_fields(struct reading *s, struct sv message, struct sv *ret_rest)
 {
     const char *end = message.p + message.n;
-    struct sv frames = short_field(message.p, end, SAMPLE_LOCATION_ID);
+    struct sv frames = wire_short_field(message.p, end, SAMPLE_LOCATION_ID);
     if (frames.p == NULL) {
         return true;
     }
-    struct sv values = short_field(frames.p + frames.n, end, SAMPLE_VALUE);
+    struct sv values = wire_short_field(frames.p + frames.n, end, SAMPLE_VALUE);
     if (values.p == NULL) {
         return true;
     }
     const char *at = values.p + values.n;
     bool good = read_frames(s, frames) && read_values(s, values);
-    struct sv label = short_field(at, end, SAMPLE_LABEL);
-    for (; label.p != NULL && good; label = short_field(at, end, SAMPLE_LABEL)) {
+    struct sv label = wire_short_field(at, end, SAMPLE_LABEL);
+    for (; label.p != NULL && good; label = wire_short_field(at, end, SAMPLE_LABEL)) {
         good = read_label(s, label);
         at = label.p + label.n;
     }
@@ -303,6 +293,7 @@ static bool add_row(struct delta_stacks *s, uint64_t key, size_t old, size_t sam
     };
     if (old > 0) {
         s->row_of[old - 1] = (uint32_t)s->n;
+        s->n_found++;
     }
     return true;
 }

@@ -5,137 +5,64 @@
 
 #include "base/utf8.h"
 #include "pprof/delta_private.h"
-#include "pprof/fields.h"
 #include "pprof/put.h"
+
+/* Samples are collected, and appended together when there are so many bytes of them. */
+#define COLLECTED ((size_t)2048)
+/* Bytes that are copied at once, with those after them, where less is to be copied. */
+#define COPIED ((size_t)16)
 
 struct writer_out {
     struct pprof_index *x;
     struct buf *out;
-    struct buf text;       /* the string that is repaired */
-    unsigned char *sample; /* the one that is copied; room for the largest */
+    struct buf text;        /* the string that is repaired */
+    unsigned char *samples; /* room for COLLECTED bytes and the largest sample */
+    size_t n_samples;       /* bytes of them */
 };
 
 /* ---- used entries ---------------------------------------------------------------------------- */
 
-static void use_message(struct pprof_index *x, const struct field_table *table, struct sv message);
-
-/* Marks a mapping or a function, and its strings. */
-static inline __attribute__((always_inline)) void use_entry(struct pprof_index *x, unsigned field,
-                                                            uint64_t id)
+/* Marks strings, of which 0 is always used. */
+static inline void use_strings(struct pprof_index *x, uint64_t a, uint64_t b, uint64_t c)
 {
-    struct pprof_entries *e = &x->entries[field];
-    bool *strings = x->entries[PROFILE_STRING].used;
+    bool *used = x->entries[PROFILE_STRING].used;
+    used[a] = used[b] = used[c] = true;
+}
+
+static inline void use_function(struct pprof_index *x, uint64_t id)
+{
+    bool *used = x->entries[PROFILE_FUNCTION].used;
     size_t place;
-    if (!pprof_ids_find(&e->ids, id, &place) || e->used[place]) {
-        return;
-    }
-    e->used[place] = true;
-    if (field == PROFILE_FUNCTION) {
+    if (pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, id, &place) && !used[place]) {
         const struct pprof_function *f = &x->functions[place];
-        strings[f->name] = strings[f->system_name] = strings[f->file] = true;
-    } else {
-        use_message(x, profile_table.sub[field], pprof_span_of(x, e->spans[place]));
+        used[place] = true;
+        use_strings(x, f->name, f->system_name, f->file);
     }
 }
 
-/* Marks the locations of a sample, but not yet what they refer to. */
-static inline __attribute__((always_inline)) void use_locations(struct pprof_index *x,
-                                                                struct wire_numbers ids)
+static void use_mapping(struct pprof_index *x, uint64_t id)
 {
-    struct pprof_entries *e = &x->entries[PROFILE_LOCATION];
-    uint64_t id;
+    struct pprof_entries *e = &x->entries[PROFILE_MAPPING];
+    uint64_t v[MAPPING_BUILD_ID + 1] = {0};
     size_t place;
-    while (wire_numbers_next(&ids, &id)) {
-        if (pprof_ids_find(&e->ids, id, &place)) {
-            e->used[place] = true;
-        }
+    if (pprof_ids_find(&e->ids, id, &place) && !e->used[place]) {
+        e->used[place] = true;
+        wire_read_numbers(pprof_span_of(x, e->spans[place]), v, MAPPING_BUILD_ID + 1);
+        use_strings(x, v[MAPPING_FILENAME], v[MAPPING_BUILD_ID], 0);
     }
 }
 
-/* Marks what a field refers to. */
-static inline __attribute__((always_inline)) void
-use_field(struct pprof_index *x, const struct field_table *table, const struct wire_field *f)
-{
-    struct wire_numbers numbers = wire_numbers_of(f);
-    uint64_t number;
-    switch (field_kind_of(table, f)) {
-    case FIELD_STRING:
-        x->entries[PROFILE_STRING].used[f->value] = true;
-        break;
-    case FIELD_STRINGS:
-        while (wire_numbers_next(&numbers, &number)) {
-            x->entries[PROFILE_STRING].used[number] = true;
-        }
-        break;
-    case FIELD_NUMBER:
-    case FIELD_ID:
-        if (table->ref[f->number] != 0) {
-            use_entry(x, table->ref[f->number], f->value);
-        }
-        break;
-    case FIELD_IDS:
-        use_locations(x, numbers);
-        break;
-    case FIELD_MESSAGE:
-        use_message(x, table->sub[f->number], f->bytes);
-        break;
-    default:
-        break;
-    }
-}
-
-static void use_message(struct pprof_index *x, const struct field_table *table, struct sv message)
+/* Marks the functions of a location. */
+static inline void use_lines(struct pprof_index *x, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
     while (wire_next(&r, &f)) {
-        use_field(x, table, &f);
-    }
-}
-
-/* ---- samples --------------------------------------------------------------------------------- */
-
-/* Copies a sample with these values, which come last. The head, whose size is known at the end, is
- * put in front of the rest. */
-static void put_sample(struct writer_out *w, struct pprof_span sample, const int64_t *values)
-{
-    struct wire_reader r = wire_reader_of(pprof_span_of(w->x, sample));
-    struct wire_field f = {.number = 0};
-    unsigned char head[WIRE_HEAD_MAX];
-    size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
-    size_t n = 0;
-    size_t piece = 0; /* what is copied next begins there */
-    unsigned char *from = w->sample + WIRE_HEAD_MAX;
-    unsigned char *at = from;
-    while (wire_next(&r, &f)) {
-        if (f.number == SAMPLE_VALUE) {
-            at = mempcpy(at, r.in.p + piece, r.field_start - piece);
-            piece = r.at;
-        } else {
-            use_field(w->x, profile_table.sub[PROFILE_SAMPLE], &f);
+        if (f.number == LOCATION_LINE) {
+            uint64_t v[LINE_FUNCTION_ID + 1] = {0};
+            wire_read_numbers(f.bytes, v, LINE_FUNCTION_ID + 1);
+            use_function(x, v[LINE_FUNCTION_ID]);
         }
-    }
-    at = mempcpy(at, r.in.p + piece, r.in.n - piece);
-    for (size_t i = 0; i < types; i++) {
-        n += wire_number_size((uint64_t)values[i]);
-    }
-    at += wire_encode_head(SAMPLE_VALUE, n, at);
-    for (size_t i = 0; i < types; i++) {
-        at += wire_encode((uint64_t)values[i], at);
-    }
-    n = wire_encode_head(PROFILE_SAMPLE, (size_t)(at - from), head);
-    from -= n;
-    memcpy(from, head, n);
-    buf_append(w->out, from, (size_t)(at - from));
-}
-
-static void put_samples(struct writer_out *w, const struct delta_stacks *s)
-{
-    size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
-    for (size_t i = 0; i < s->n_moved; i++) {
-        uint32_t row = s->moved[i];
-        put_sample(w, w->x->entries[PROFILE_SAMPLE].spans[s->rows[row].sample],
-                   s->values + row * types);
     }
 }
 
@@ -145,9 +72,153 @@ static void use_of_locations(struct pprof_index *x)
     const struct pprof_entries *e = &x->entries[PROFILE_LOCATION];
     for (size_t i = 0; i < e->ids.n; i++) {
         if (e->used[i]) {
-            use_message(x, profile_table.sub[PROFILE_LOCATION], pprof_span_of(x, e->spans[i]));
+            use_mapping(x, x->locations[i].mapping);
+            use_lines(x, pprof_span_of(x, e->spans[i]));
         }
     }
+}
+
+/* Marks the locations of a sample, packed or one number, but not yet what they refer to. */
+static inline void use_locations(struct pprof_index *x, struct sv packed)
+{
+    struct pprof_entries *e = &x->entries[PROFILE_LOCATION];
+    const char *at = packed.p;
+    const char *end = packed.p + packed.n;
+    while (at < end) {
+        struct wire_varint id = wire_varint(at, end);
+        size_t place;
+        if (pprof_ids_find(&e->ids, id.value, &place)) {
+            e->used[place] = true;
+        }
+        at = id.next;
+    }
+}
+
+static inline void use_label(struct pprof_index *x, struct sv message)
+{
+    uint64_t v[LABEL_NUM_UNIT + 1] = {0};
+    wire_read_numbers(message, v, LABEL_NUM_UNIT + 1);
+    use_strings(x, v[LABEL_KEY], v[LABEL_STR], v[LABEL_NUM_UNIT]);
+}
+
+/* Marks what a field of a sample refers to. */
+static inline void use_field(struct pprof_index *x, const struct wire_field *f)
+{
+    if (f->number == SAMPLE_LOCATION_ID) {
+        use_locations(x, f->bytes);
+    } else if (f->number == SAMPLE_LABEL) {
+        use_label(x, f->bytes);
+    }
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* A sample without its values: what is to be copied of it, one piece after the other. */
+struct parts {
+    struct sv piece[2];
+    bool others; /* there are more pieces */
+};
+
+/* Copies n bytes, and most often some after them, for which there is room. */
+static inline unsigned char *put_piece(const struct writer_out *w, unsigned char *at,
+                                       struct sv piece)
+{
+    if (piece.n > COPIED || w->x->plain.p + w->x->plain.n - piece.p < (ptrdiff_t)COPIED) {
+        return mempcpy(at, piece.p, piece.n);
+    }
+    memcpy(at, piece.p, COPIED);
+    return at + piece.n;
+}
+
+/* Takes a sample apart that has packed values once, after its locations, as most writers write it,
+ * and marks what it refers to. The rest of any other one begins at its first field. */
+static struct parts take_apart(struct writer_out *w, struct sv message)
+{
+    const char *end = message.p + message.n;
+    struct parts p = {.piece = {{.p = message.p, .n = 0}, {.p = message.p, .n = message.n}}};
+    struct sv ids = wire_short_field(message.p, end, SAMPLE_LOCATION_ID);
+    struct sv values = {.p = NULL, .n = 0};
+    if (ids.p != NULL) {
+        values = wire_short_field(ids.p + ids.n, end, SAMPLE_VALUE);
+    }
+    if (values.p != NULL) {
+        const char *after = values.p + values.n;
+        use_locations(w->x, ids);
+        p.piece[0].n = (size_t)(ids.p + ids.n - message.p);
+        p.piece[1] = (struct sv){.p = after, .n = (size_t)(end - after)};
+    }
+    struct wire_reader r = wire_reader_of(p.piece[1]);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        use_field(w->x, &f);
+        p.others = p.others || f.number == SAMPLE_VALUE;
+    }
+    return p;
+}
+
+/* Copies a message without its values. Returns where it ends. */
+static unsigned char *put_without_values(unsigned char *at, struct sv message)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        if (f.number != SAMPLE_VALUE) {
+            at = mempcpy(at, r.in.p + r.field_start, r.at - r.field_start);
+        }
+    }
+    return at;
+}
+
+static size_t size_without_values(struct sv message)
+{
+    struct wire_reader r = wire_reader_of(message);
+    struct wire_field f = {.number = 0};
+    size_t n = 0;
+    while (wire_next(&r, &f)) {
+        n += f.number == SAMPLE_VALUE ? 0 : r.at - r.field_start;
+    }
+    return n;
+}
+
+/* Copies a sample with these values, which come last. */
+static void put_sample(struct writer_out *w, struct pprof_span sample, const int64_t *values)
+{
+    struct parts p = take_apart(w, pprof_span_of(w->x, sample));
+    size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
+    unsigned char *at = w->samples + w->n_samples;
+    size_t n = 0;
+    for (size_t i = 0; i < types; i++) {
+        n += wire_number_size((uint64_t)values[i]);
+    }
+    size_t rest = p.others ? size_without_values(p.piece[1]) : p.piece[1].n;
+    at += wire_encode_head(PROFILE_SAMPLE, p.piece[0].n + rest + wire_bytes_size(n), at);
+    at = put_piece(w, at, p.piece[0]);
+    at = p.others ? put_without_values(at, p.piece[1]) : put_piece(w, at, p.piece[1]);
+    at += wire_encode_head(SAMPLE_VALUE, n, at);
+    for (size_t i = 0; i < types; i++) {
+        at += wire_encode((uint64_t)values[i], at);
+    }
+    w->n_samples = (size_t)(at - w->samples);
+}
+
+static void put_collected(struct writer_out *w)
+{
+    buf_append(w->out, w->samples, w->n_samples);
+    w->n_samples = 0;
+}
+
+static void put_samples(struct writer_out *w, const struct delta_stacks *s)
+{
+    const struct pprof_span *spans = w->x->entries[PROFILE_SAMPLE].spans;
+    size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
+    for (size_t i = 0; i < s->n_moved; i++) {
+        uint32_t row = s->moved[i];
+        put_sample(w, spans[s->rows[row].sample], s->values + row * types);
+        if (w->n_samples >= COLLECTED) {
+            put_collected(w);
+        }
+    }
+    put_collected(w);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -227,7 +298,7 @@ static void put_rest(struct writer_out *w)
     buf_append(w->out, x->plain.p + from, x->plain.n - from);
 }
 
-/* The bytes that any sample may take. */
+/* The bytes that samples may take before they are appended. */
 static size_t sample_room(const struct pprof_index *x, const struct delta_stacks *s)
 {
     size_t largest = 0;
@@ -235,15 +306,15 @@ static size_t sample_room(const struct pprof_index *x, const struct delta_stacks
         uint32_t n = x->entries[PROFILE_SAMPLE].spans[s->rows[s->moved[i]].sample].n;
         largest = n > largest ? n : largest;
     }
-    return 2 * WIRE_HEAD_MAX + largest + DELTA_TYPES_MAX * WIRE_NUMBER_MAX;
+    return COLLECTED + 2 * WIRE_HEAD_MAX + largest + COPIED + DELTA_TYPES_MAX * WIRE_NUMBER_MAX;
 }
 
 bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t duration_nanos,
                  struct scratch *scratch, struct buf *out)
 {
     struct writer_out w = {.x = x, .out = out};
-    w.sample = scratch_array(scratch, sample_room(x, s), 1);
-    if (w.sample == NULL) {
+    w.samples = scratch_array(scratch, sample_room(x, s), 1);
+    if (w.samples == NULL) {
         return false;
     }
     buf_init(&w.text, 3 * x->plain.n);

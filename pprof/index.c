@@ -300,11 +300,11 @@ static inline bool quick_lines(struct pprof_index *x, struct rest *r)
 {
     const uint64_t functions = x->summary.n[PROFILE_FUNCTION];
     while (is_next(r, LOCATION_LINE << 3 | WIRE_BYTES)) {
-        size_t n = r->end - r->next >= 2 ? (unsigned char)r->next[1] : SIZE_MAX;
-        if (n >= 0x80 || n > (size_t)(r->end - r->next - 2)) {
+        struct sv message = wire_short_field(r->next, r->end, LOCATION_LINE);
+        if (message.p == NULL) {
             return false;
         }
-        struct rest line = rest_of(x, (struct sv){.p = r->next + 2, .n = n});
+        struct rest line = rest_of(x, message);
         uint64_t id = take(&line, LINE_FUNCTION_ID);
         take(&line, LINE_LINE);
         take(&line, LINE_COLUMN);

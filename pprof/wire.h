@@ -179,6 +179,16 @@ static inline bool wire_is_short(unsigned char tag, unsigned char size)
     return (tag & 0x87) == WIRE_BYTES && tag >= 1 << 3 && size < 0x80;
 }
 
+/* The content of a field that begins at p if it has this number, below 16, and less than 128 bytes;
+ * a NULL otherwise. */
+static inline struct sv wire_short_field(const char *p, const char *end, unsigned number)
+{
+    size_t n = end - p >= 2 ? (unsigned char)p[1] : SIZE_MAX;
+    bool good =
+        n < 0x80 && (unsigned char)p[0] == (number << 3 | WIRE_BYTES) && n <= (size_t)(end - p - 2);
+    return (struct sv){.p = good ? p + 2 : NULL, .n = n};
+}
+
 /* Reads one field. False at the end, or at a problem. */
 static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *r,
                                                             struct wire_field *ret)

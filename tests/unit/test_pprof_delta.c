@@ -11,6 +11,7 @@
 
 #define HEAP "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes"
 #define LOCKS "contentions/count delay/nanoseconds"
+#define BYTES(s) s, sizeof(s) - 1
 #define T0 INT64_C(1700000000000000000)
 #define ROWS(...) ((const struct pprof_row[]){__VA_ARGS__}), COUNT_ROWS(__VA_ARGS__)
 #define COUNT_ROWS(...) (sizeof((const struct pprof_row[]){__VA_ARGS__}) / sizeof(struct pprof_row))
@@ -46,15 +47,15 @@ static void put_frame(const struct pprof_index *x, struct buf *b, uint64_t id)
 {
     size_t place;
     struct wire_field f = {.number = 0};
-    struct wire_field line = {.number = 0};
     assert_true(pprof_ids_find(&x->entries[PROFILE_LOCATION].ids, id, &place));
     struct wire_reader r =
         wire_reader_of(pprof_span_of(x, x->entries[PROFILE_LOCATION].spans[place]));
     while (wire_next(&r, &f)) {
         if (f.number == LOCATION_LINE) {
-            struct wire_reader l = wire_reader_of(f.bytes);
-            assert_true(wire_next(&l, &line));
-            assert_true(pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, line.value, &place));
+            uint64_t v[LINE_FUNCTION_ID + 1] = {0};
+            wire_read_numbers(f.bytes, v, LINE_FUNCTION_ID + 1);
+            assert_true(
+                pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place));
             struct sv name = pprof_string(x, x->functions[place].name);
             buf_printf(b, "%.*s;", SV_ARG(name));
         }
@@ -269,6 +270,122 @@ static void no_addresses(void **state)
     STEP(&s, spec, DELTA_FIRST, "", {"a m", NULL, {3, 300}}, {"b m", NULL, {30, 3000}});
     STEP(&s, spec, DELTA_MADE, "b;m; 1 2\na;m; 3 4\nduration 0\n", {"b m", NULL, {31, 3002}},
          {"a m", NULL, {6, 304}});
+    series_done(&s);
+}
+
+/* A profile of locks of two functions, with a sample or a location of these bytes in it. */
+static void put_locks(struct buf *b, const char *field, size_t n)
+{
+    static const char *const strings[] = {"",      "contentions", "count", "delay", "nanoseconds",
+                                          "f1",    "f2",          "k",     "v",     "/bin/1",
+                                          "/bin/2"};
+    buf_init(b, 10000);
+    buf_append(b, BYTES("\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04"));
+    buf_append(b, field, n);
+    buf_append(b, BYTES("\x1a\x04\x08\x01\x28\x09\x1a\x04\x08\x02\x28\x0a"));
+    buf_append(b, BYTES("\x2a\x04\x08\x01\x10\x05\x2a\x04\x08\x02\x10\x06"));
+    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+        put_msg(b, PROFILE_STRING, strings[i], strlen(strings[i]));
+    }
+}
+
+#define LOCATIONS_12                                                                               \
+    "\x22\x08\x08\x01\x22\x04\x08\x01\x10\x07\x22\x08\x08\x02\x22\x04\x08\x02\x10\x07"
+
+/* The label of the one sample is still there. */
+static void check_label(const struct series *s, const char *row)
+{
+    struct err err = ERR_INIT;
+    struct scratch *scratch = scratch_new();
+    struct sv plain;
+    assert_non_null(scratch);
+    assert_true(
+        gzip_inflate(scratch, (struct sv){s->out.data, s->out.size}, 10000, 0, &plain, &err));
+    CHECK_INT(memmem(plain.p, plain.n, "\x08\x07\x10\x08", 4) != NULL, true, row);
+    CHECK_INT(memmem(plain.p, plain.n, "\x32\x01k\x32\x01v", 6) != NULL, true, row);
+    scratch_free(scratch);
+}
+
+/* The order of a sample's fields does not matter, nor whether its numbers are packed. */
+static void samples_written_in_any_way(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *bytes;
+        size_t n;
+    } ways[] = {
+        {"as usual", BYTES("\x12\x0e\x0a\x02\x01\x02\x12\x02\x05\x32\x1a\x04\x08\x07\x10\x08")},
+        {"in parts", BYTES("\x12\x12\x0a\x01\x01\x12\x01\x05\x0a\x01\x02\x1a\x04\x08\x07\x10\x08"
+                           "\x12\x01\x32")},
+        {"values in parts",
+         BYTES("\x12\x0f\x0a\x02\x01\x02\x12\x01\x05\x10\x32\x1a\x04\x08\x07\x10\x08")},
+        {"one by one", BYTES("\x12\x0e\x08\x01\x08\x02\x10\x05\x10\x32\x1a\x04\x08\x07\x10\x08")},
+        {"the other way round",
+         BYTES("\x12\x0e\x1a\x04\x08\x07\x10\x08\x12\x02\x05\x32\x0a\x02\x01\x02")},
+        {"values first", BYTES("\x12\x0e\x12\x02\x05\x32\x0a\x02\x01\x02\x1a\x04\x08\x07\x10\x08")},
+        {"long lengths",
+         BYTES("\x12\x0f\x0a\x82\x00\x01\x02\x12\x02\x05\x32\x1a\x04\x08\x07\x10\x08")},
+        {"long numbers",
+         BYTES("\x12\x12\x0a\x03\x81\x00\x02\x12\x05\x85\x80\x00\xb2\x00\x1a\x04\x08"
+               "\x07\x10\x08")},
+        {"an unknown field",
+         BYTES("\x12\x11\x0a\x02\x01\x02\x12\x02\x05\x32\x22\x01z\x1a\x04\x08\x07\x10\x08")},
+        {"a label with more",
+         BYTES("\x12\x11\x0a\x02\x01\x02\x12\x02\x05\x32\x1a\x07\x08\x07\x10\x08\x2a\x01z")},
+        {"nothing before the values",
+         BYTES("\x12\x10\x0a\x00\x12\x02\x05\x32\x0a\x02\x01\x02\x1a\x04\x08\x07"
+               "\x10\x08")},
+    };
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct series s = {.baseline = NULL};
+        struct pprof_spec spec = {.types = LOCKS, .packed = true, .file = ""};
+        STEP(&s, spec, DELTA_FIRST, "", {"f1 f2", "k=v", {2, 20}});
+        struct buf b;
+        char *field = malloc(ways[i].n + sizeof(LOCATIONS_12) - 1);
+        assert_non_null(field);
+        memcpy(mempcpy(field, ways[i].bytes, ways[i].n), LOCATIONS_12, sizeof(LOCATIONS_12) - 1);
+        put_locks(&b, field, ways[i].n + sizeof(LOCATIONS_12) - 1);
+        CHECK_STR(delta_result_name(step_bytes(&s, (struct sv){b.data, b.len})), "delta",
+                  ways[i].name);
+        CHECK_STR(s.text.data, "f1;f2; 3 30\nduration 0\n", ways[i].name);
+        check_label(&s, ways[i].name);
+        delta_output_done(&s.out);
+        buf_done(&b);
+        free(field);
+        series_done(&s);
+    }
+}
+
+/* Of a number that is there twice, the last one counts: what the first one refers to is not
+ * needed. */
+static void last_number_counts(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct buf b;
+    put_locks(&b, BYTES("\x12\x07\x0a\x01\x01\x12\x02\x05\x32"
+                        "\x22\x0c\x08\x01\x10\x01\x10\x02\x22\x04\x08\x01\x08\x02"));
+    assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_FIRST);
+    delta_output_done(&s.out);
+    buf_done(&s.text);
+    b.data[19] = 0x08;
+    assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_MADE);
+    CHECK_STR(s.text.data, "f2; 3 0\nduration 0\n", "");
+    struct scratch *scratch = scratch_new();
+    struct pprof_index x;
+    struct sv plain;
+    assert_true(
+        gzip_inflate(scratch, (struct sv){s.out.data, s.out.size}, 10000, 0, &plain, &s.err));
+    assert_true(pprof_index_frame(&x, scratch, plain, "test", 1, &s.err));
+    CHECK_INT(x.summary.n[PROFILE_FUNCTION], 1, "");
+    CHECK_INT(x.summary.n[PROFILE_MAPPING], 1, "");
+    for (size_t i = 5; i <= 10; i++) {
+        CHECK_INT(pprof_string(&x, i).n > 0, i == 6 || i == 10, "");
+    }
+    scratch_free(scratch);
+    delta_output_done(&s.out);
+    buf_done(&b);
     series_done(&s);
 }
 
@@ -869,6 +986,8 @@ int main(void)
         cmocka_unit_test(mapped_elsewhere),
         cmocka_unit_test(no_addresses),
         cmocka_unit_test(samples_of_one_stack_become_one),
+        cmocka_unit_test(samples_written_in_any_way),
+        cmocka_unit_test(last_number_counts),
         cmocka_unit_test(a_sample_at_the_end),
         cmocka_unit_test(texts_are_noticed),
         cmocka_unit_test(raw_or_gzip),
