@@ -78,7 +78,7 @@ static inline struct wire_varint value_at(const struct reading *s, const char *a
     return wire_varint_slow(at, end);
 }
 
-static inline bool read_values(struct reading *s, struct sv packed)
+static inline __attribute__((always_inline)) bool read_values(struct reading *s, struct sv packed)
 {
     const char *at = packed.p;
     const char *end = packed.p + packed.n;

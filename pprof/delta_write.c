@@ -1,23 +1,26 @@
 /* Writes a profile with other samples, without the entries that they do not use. Ids and indexes of
- * strings stay (an unused string becomes empty), so everything else is copied as it is. Only
- * strings that are not UTF-8 are repaired: servers refuse the whole profile for one. */
+ * strings stay (an unused string becomes empty), so everything else is copied as it is, one kind
+ * after the other. Only strings that are not UTF-8 are repaired: servers refuse the whole profile
+ * for one. */
 #include <string.h>
 
 #include "base/utf8.h"
 #include "pprof/delta_private.h"
 #include "pprof/put.h"
 
-/* Samples are collected, and appended together when there are so many bytes of them. */
+/* Samples and entries are collected, and appended together when there are so many bytes. */
 #define COLLECTED ((size_t)2048)
 /* Bytes that are copied at once, with those after them, where less is to be copied. */
-#define COPIED ((size_t)16)
+#define COPIED ((size_t)64)
+/* Bytes of entries that are collected: most have fewer. */
+#define SHORT_MAX ((size_t)127)
 
 struct writer_out {
     struct pprof_index *x;
     struct buf *out;
-    struct buf text;        /* the string that is repaired */
-    unsigned char *samples; /* room for COLLECTED bytes and the largest sample */
-    size_t n_samples;       /* bytes of them */
+    struct buf text;          /* the string that is repaired */
+    unsigned char *collected; /* room for COLLECTED bytes and what is added last */
+    size_t n_collected;       /* bytes of them */
 };
 
 /* ---- used entries ---------------------------------------------------------------------------- */
@@ -185,7 +188,7 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
 {
     struct parts p = take_apart(w, pprof_span_of(w->x, sample));
     size_t types = w->x->summary.n[PROFILE_SAMPLE_TYPE];
-    unsigned char *at = w->samples + w->n_samples;
+    unsigned char *at = w->collected + w->n_collected;
     size_t n = 0;
     for (size_t i = 0; i < types; i++) {
         n += wire_number_size((uint64_t)values[i]);
@@ -198,13 +201,13 @@ static void put_sample(struct writer_out *w, struct pprof_span sample, const int
     for (size_t i = 0; i < types; i++) {
         at += wire_encode((uint64_t)values[i], at);
     }
-    w->n_samples = (size_t)(at - w->samples);
+    w->n_collected = (size_t)(at - w->collected);
 }
 
 static void put_collected(struct writer_out *w)
 {
-    buf_append(w->out, w->samples, w->n_samples);
-    w->n_samples = 0;
+    buf_append(w->out, w->collected, w->n_collected);
+    w->n_collected = 0;
 }
 
 static void put_samples(struct writer_out *w, const struct delta_stacks *s)
@@ -214,94 +217,90 @@ static void put_samples(struct writer_out *w, const struct delta_stacks *s)
     for (size_t i = 0; i < s->n_moved; i++) {
         uint32_t row = s->moved[i];
         put_sample(w, spans[s->rows[row].sample], s->values + row * types);
-        if (w->n_samples >= COLLECTED) {
+        if (w->n_collected >= COLLECTED) {
             put_collected(w);
         }
     }
-    put_collected(w);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static void put_types(struct writer_out *w)
+/* Copies the fields of the profile itself in these bytes of it, except for the duration. */
+static void put_heads_of(struct writer_out *w, struct sv bytes)
 {
-    struct wire_reader r = wire_reader_of(w->x->plain);
+    struct wire_reader r = wire_reader_of(bytes);
     struct wire_field f = {.number = 0};
-    size_t n = 0;
-    while (n < w->x->summary.n[PROFILE_SAMPLE_TYPE] && wire_next(&r, &f)) {
-        if (f.number == PROFILE_SAMPLE_TYPE) {
-            wire_put_bytes(w->out, f.number, f.bytes.p, f.bytes.n);
-            n++;
+    while (wire_next(&r, &f)) {
+        bool is_entry = f.number >= PROFILE_SAMPLE && f.number <= PROFILE_STRING;
+        if (!is_entry && f.number != PROFILE_DURATION_NANOS) {
+            buf_append(w->out, bytes.p + r.field_start, r.at - r.field_start);
         }
     }
 }
 
-/* Is a string used, and UTF-8? */
-static bool is_good_string(const struct pprof_index *x, size_t i)
+static void put_heads(struct writer_out *w)
 {
-    return x->entries[PROFILE_STRING].used[i] && utf8_valid(pprof_string(x, i));
-}
-
-/* Writes a string that is unused or not UTF-8. */
-static void put_other_string(struct writer_out *w, size_t i)
-{
-    static const char empty[] = {PROFILE_STRING << 3 | WIRE_BYTES, 0};
-    if (!w->x->entries[PROFILE_STRING].used[i]) {
-        buf_append(w->out, empty, sizeof(empty));
+    const struct pprof_index *x = w->x;
+    if (x->n_heads > PPROF_HEADS_MAX) {
+        put_heads_of(w, x->plain);
         return;
     }
-    buf_clear(&w->text);
-    utf8_repair(pprof_string(w->x, i), &w->text);
-    wire_put_bytes(w->out, PROFILE_STRING, w->text.data, w->text.len);
-}
-
-/* Whether a field is to be copied as it is. i: how many of its number came before it. */
-static bool copies(struct writer_out *w, uint64_t number, size_t i)
-{
-    switch (number) {
-    case PROFILE_SAMPLE_TYPE:
-    case PROFILE_SAMPLE:
-    case PROFILE_DURATION_NANOS:
-        return false;
-    case PROFILE_MAPPING:
-    case PROFILE_LOCATION:
-    case PROFILE_FUNCTION:
-        return w->x->entries[number].used[i];
-    default:
-        return true;
+    for (size_t i = 0; i < x->n_heads; i++) {
+        put_heads_of(w, pprof_span_of(x, x->heads[i]));
     }
 }
 
-/* Copies the used entries, except for types, samples and the duration; what stands together in one
- * piece. */
-static void put_rest(struct writer_out *w)
+/* Writes an entry: collects it if it is short. */
+static inline void put_entry(struct writer_out *w, unsigned field, struct sv bytes)
 {
-    struct pprof_index *x = w->x;
-    struct wire_reader r = wire_reader_of(x->plain);
-    struct wire_field f = {.number = 0};
-    size_t seen[PROFILE_STRING + 1] = {0};
-    size_t from = 0; /* the piece that is to be copied: up to the field at hand */
-    while (wire_next(&r, &f)) {
-        size_t i = f.number <= PROFILE_STRING ? seen[f.number]++ : 0;
-        bool good = f.number != PROFILE_STRING || is_good_string(x, i);
-        if (good && copies(w, f.number, i)) {
+    if (bytes.n > SHORT_MAX) {
+        put_collected(w);
+        wire_put_bytes(w->out, field, bytes.p, bytes.n);
+        return;
+    }
+    unsigned char *at = w->collected + w->n_collected;
+    *at++ = (unsigned char)(field << 3 | WIRE_BYTES);
+    *at++ = (unsigned char)bytes.n;
+    at = put_piece(w, at, bytes);
+    w->n_collected = (size_t)(at - w->collected);
+    if (w->n_collected >= COLLECTED) {
+        put_collected(w);
+    }
+}
+
+/* Copies the used mappings, locations or functions. */
+static void put_entries(struct writer_out *w, unsigned field)
+{
+    const struct pprof_entries *e = &w->x->entries[field];
+    for (size_t i = 0; i < e->ids.n; i++) {
+        if (e->used[i]) {
+            put_entry(w, field, pprof_span_of(w->x, e->spans[i]));
+        }
+    }
+}
+
+/* Writes the strings. Those that are not UTF-8 are repaired. */
+static void put_strings(struct writer_out *w)
+{
+    const struct pprof_entries *e = &w->x->entries[PROFILE_STRING];
+    for (size_t i = 0; i < e->ids.n; i++) {
+        struct sv text = pprof_span_of(w->x, e->spans[i]);
+        text.n = e->used[i] ? text.n : 0;
+        if (utf8_valid(text)) {
+            put_entry(w, PROFILE_STRING, text);
             continue;
         }
-        if (r.field_start > from) {
-            buf_append(w->out, x->plain.p + from, r.field_start - from);
-        }
-        from = r.at;
-        if (!good) {
-            put_other_string(w, i);
-        }
+        buf_clear(&w->text);
+        utf8_repair(text, &w->text);
+        put_collected(w);
+        wire_put_bytes(w->out, PROFILE_STRING, w->text.data, w->text.len);
     }
-    buf_append(w->out, x->plain.p + from, x->plain.n - from);
 }
 
-/* The bytes that samples may take before they are appended. */
-static size_t sample_room(const struct pprof_index *x, const struct delta_stacks *s)
+/* The bytes that samples and short entries may take before they are appended. */
+static size_t room_of(const struct pprof_index *x, const struct delta_stacks *s)
 {
-    size_t largest = 0;
+    size_t largest = SHORT_MAX;
     for (size_t i = 0; i < s->n_moved; i++) {
         uint32_t n = x->entries[PROFILE_SAMPLE].spans[s->rows[s->moved[i]].sample].n;
         largest = n > largest ? n : largest;
@@ -313,16 +312,19 @@ bool delta_write(struct pprof_index *x, const struct delta_stacks *s, int64_t du
                  struct scratch *scratch, struct buf *out)
 {
     struct writer_out w = {.x = x, .out = out};
-    w.samples = scratch_array(scratch, sample_room(x, s), 1);
-    if (w.samples == NULL) {
+    w.collected = scratch_array(scratch, room_of(x, s), 1);
+    if (w.collected == NULL) {
         return false;
     }
     buf_init(&w.text, 3 * x->plain.n);
-    put_types(&w);
+    put_heads(&w);
     put_samples(&w, s);
     use_of_locations(x);
-    x->entries[PROFILE_STRING].used[0] = true;
-    put_rest(&w);
+    for (unsigned field = PROFILE_MAPPING; field <= PROFILE_FUNCTION; field++) {
+        put_entries(&w, field);
+    }
+    put_strings(&w);
+    put_collected(&w);
     if (duration_nanos != 0) {
         wire_put_number(out, PROFILE_DURATION_NANOS, (uint64_t)duration_nanos);
     }

@@ -166,6 +166,20 @@ static void use_strings(struct pprof_index *x, const struct field_table *table,
     }
 }
 
+/* Notes a field of the profile itself, which the reader has just read. */
+static void note_head(struct pprof_index *x, const struct wire_reader *r,
+                      const struct wire_field *f)
+{
+    if (x->n_heads < PPROF_HEADS_MAX) {
+        x->heads[x->n_heads] = (struct pprof_span){
+            .at = (uint32_t)r->field_start,
+            .n = (uint32_t)(r->at - r->field_start),
+        };
+    }
+    x->n_heads++;
+    use_strings(x, &profile_table, f);
+}
+
 /* Of a profile that was checked. */
 static void fill_tables(struct pprof_index *x)
 {
@@ -174,9 +188,10 @@ static void fill_tables(struct pprof_index *x)
     for (size_t field = 0; field <= PROFILE_STRING; field++) {
         x->entries[field].ids.n = 0;
     }
+    x->n_heads = 0;
     while (wire_next(&r, &f)) {
         if (f.number < PROFILE_SAMPLE || f.number > PROFILE_STRING) {
-            use_strings(x, &profile_table, &f);
+            note_head(x, &r, &f);
             continue;
         }
         if (f.number < x->first) {
@@ -245,7 +260,7 @@ static inline bool is_next(const struct rest *r, unsigned tag)
 }
 
 /* The number of a field if that is next, or 0: writers leave out numbers that are 0. */
-static inline uint64_t take(struct rest *r, unsigned field)
+static inline __attribute__((always_inline)) uint64_t take(struct rest *r, unsigned field)
 {
     if (!is_next(r, field << 3 | WIRE_VARINT)) {
         return 0;
@@ -351,7 +366,7 @@ static bool quick_tables(struct pprof_index *x)
     x->lines_known = true;
     while (wire_next(&r, &f)) {
         if (f.number < PROFILE_SAMPLE || f.number > PROFILE_STRING) {
-            use_strings(x, &profile_table, &f);
+            note_head(x, &r, &f);
         } else if (!quick_entry(x, &f)) {
             return false;
         }

@@ -58,6 +58,9 @@ struct pprof_mapping {
     uint64_t offset;
 };
 
+/* Fields of the profile itself that are noted. Profiles have some ten of them. */
+#define PPROF_HEADS_MAX 32
+
 struct pprof_index {
     struct sv plain;
     struct pprof_summary summary;
@@ -65,6 +68,9 @@ struct pprof_index {
     size_t first;     /* the field of the first table: PROFILE_MAPPING, or PROFILE_SAMPLE */
     bool lines_known; /* the functions of all lines are there for certain */
     struct pprof_entries entries[PROFILE_STRING + 1]; /* by field: that one to PROFILE_STRING */
+    struct pprof_span
+        heads[PPROF_HEADS_MAX]; /* the fields of the profile itself, with their tags */
+    size_t n_heads;             /* more than PPROF_HEADS_MAX: the first ones */
     struct pprof_location *locations;
     uint64_t *location_keys; /* separate, since only they are read for each frame */
     struct pprof_function *functions;

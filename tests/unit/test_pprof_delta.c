@@ -225,6 +225,113 @@ static void unused_entries_are_removed(void **state)
     buf_done(&plain);
 }
 
+/* What the profile itself has stays, however much it is, with the strings that it needs. */
+static void head_stays(void **state)
+{
+    (void)state;
+    for (size_t comments = 0; comments <= 100; comments += 5) {
+        struct series s = {.baseline = NULL};
+        struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .duration_nanos = 5};
+        const struct pprof_row rows[] = {{"a m", NULL, {1, 2}}, {"unused", "why=because", {1, 1}}};
+        struct pprof_row later[] = {rows[0], rows[1]};
+        later[0].values[0] = 3;
+        struct buf first = pprof_make(&spec, rows, 2);
+        struct buf second = pprof_make(&spec, later, 2);
+        for (size_t i = 0; i < comments; i++) {
+            put_num(&second, PROFILE_COMMENT, i % 2);
+            put_msg(&second, 99, "unknown", 7);
+        }
+        assert_int_equal(step_bytes(&s, (struct sv){first.data, first.len}), DELTA_FIRST);
+        delta_output_done(&s.out);
+        buf_done(&s.text);
+        assert_int_equal(step_bytes(&s, (struct sv){second.data, second.len}), DELTA_MADE);
+        CHECK_STR(s.text.data, "a;m; 2 0\nduration 5\n", "");
+        struct sv out;
+        struct pprof_summary summary;
+        struct scratch *scratch = scratch_new();
+        assert_non_null(scratch);
+        struct sv body = {s.out.data, s.out.size};
+        assert_true(gzip_inflate(scratch, body, 100000, 0, &out, &s.err));
+        assert_true(pprof_check(out, &summary, &s.err));
+        CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 2, "");
+        CHECK_INT(summary.n[PROFILE_COMMENT], comments, "");
+        CHECK_INT(summary.n[PROFILE_DURATION_NANOS], 1, "");
+        CHECK_INT(summary.time_ns == T0, true, "");
+        CHECK_INT(memmem(out.p, out.n, "unknown", 7) != NULL, comments > 0, "");
+        assert_null(memmem(out.p, out.n, "because", 7));
+        assert_non_null(memmem(out.p, out.n, "contentions", 11));
+        scratch_free(scratch);
+        delta_output_done(&s.out);
+        buf_done(&first);
+        buf_done(&second);
+        series_done(&s);
+    }
+}
+
+/* Names of any length come out as they went in, used or not. */
+static void names_of_any_length(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct buf b[2];
+    struct buf name;
+    struct sv out;
+    struct pprof_index x;
+    enum { NAMES = 400 };
+    buf_init(&name, 10000);
+    for (size_t k = 0; k < 2; k++) {
+        buf_init(&b[k], 1000000);
+        buf_append(&b[k], BYTES("\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x0b"
+                                "contentions\x32\x05"
+                                "count"));
+        for (size_t i = 1; i <= NAMES; i++) {
+            struct buf m;
+            struct buf part;
+            buf_init(&m, 1000);
+            buf_init(&part, 1000);
+            put_num(&m, FUNCTION_ID, i);
+            put_num(&m, FUNCTION_NAME, i + 2);
+            put_sub(&b[k], PROFILE_FUNCTION, &m);
+            put_num(&part, LINE_FUNCTION_ID, i);
+            put_num(&m, LOCATION_ID, i);
+            put_sub(&m, LOCATION_LINE, &part);
+            put_sub(&b[k], PROFILE_LOCATION, &m);
+            put_varint(&part, i);
+            put_sub(&m, SAMPLE_LOCATION_ID, &part);
+            put_varint(&part, 1 + k * (i % 3));
+            put_sub(&m, SAMPLE_VALUE, &part);
+            put_sub(&b[k], PROFILE_SAMPLE, &m);
+            buf_done(&part);
+            buf_putc(&name, (char)('a' + i % 26));
+            put_msg(&b[k], PROFILE_STRING, name.data, name.len);
+            buf_done(&m);
+        }
+        buf_clear(&name);
+    }
+    assert_int_equal(step_bytes(&s, (struct sv){b[0].data, b[0].len}), DELTA_FIRST);
+    delta_output_done(&s.out);
+    buf_done(&s.text);
+    CHECK_STR(delta_result_name(step_bytes(&s, (struct sv){b[1].data, b[1].len})), "delta",
+              s.err.msg);
+    struct scratch *scratch = scratch_new();
+    assert_true(
+        gzip_inflate(scratch, (struct sv){s.out.data, s.out.size}, 1000000, 0, &out, &s.err));
+    assert_true(pprof_index_frame(&x, scratch, out, "test", 1, &s.err));
+    CHECK_INT(x.summary.n[PROFILE_SAMPLE], NAMES - NAMES / 3, "");
+    for (size_t i = 1; i <= NAMES; i++) {
+        struct sv text = pprof_string(&x, i + 2);
+        buf_putc(&name, (char)('a' + i % 26));
+        CHECK_INT(text.n, i % 3 == 0 ? 0 : i, "");
+        assert_memory_equal(text.p, name.data, text.n);
+    }
+    scratch_free(scratch);
+    delta_output_done(&s.out);
+    buf_done(&name);
+    buf_done(&b[0]);
+    buf_done(&b[1]);
+    series_done(&s);
+}
+
 /* Ids and the order of labels do not matter; labels, the order of frames and the file do. */
 static void what_a_stack_is(void **state)
 {
@@ -982,6 +1089,8 @@ int main(void)
         cmocka_unit_test(heap_counters_and_gauges),
         cmocka_unit_test(locks_have_only_counters),
         cmocka_unit_test(unused_entries_are_removed),
+        cmocka_unit_test(head_stays),
+        cmocka_unit_test(names_of_any_length),
         cmocka_unit_test(what_a_stack_is),
         cmocka_unit_test(mapped_elsewhere),
         cmocka_unit_test(no_addresses),
