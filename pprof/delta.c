@@ -13,7 +13,7 @@ struct making {
     struct pprof_index x;
     struct delta_columns columns;
     struct delta_stacks s;
-    bool same; /* the baseline has the same columns */
+    const struct delta_state *base; /* the baseline if it has the same columns, or NULL */
     struct err *err;
 };
 
@@ -58,14 +58,16 @@ struct comparison {
 static void compare_stacks(const struct making *m, struct comparison *r)
 {
     const struct delta_columns *c = &m->columns;
+    const struct delta_state *base = m->base;
     for (size_t i = 0; i < m->s.n; i++) {
         const int64_t *row = m->s.values + i * c->types;
         size_t old = m->s.rows[i].old;
-        bool fresh = old > 0 && m->old->ages[old - 1] == 0;
+        bool known = base != NULL && old > 0;
+        bool fresh = known && base->ages[old - 1] == 0;
         uint64_t any = 0;
         for (size_t j = 0; j < c->n; j++) {
             uint64_t now = (uint64_t)row[c->at[j]];
-            uint64_t before = old > 0 ? delta_state_value(m->old, old - 1, j) : 0;
+            uint64_t before = known ? delta_state_value(base, old - 1, j) : 0;
             any |= now;
             r->bits[j] |= now;
             r->totals[j] = add_capped(r->totals[j], now);
@@ -110,7 +112,7 @@ static bool none_gone(const struct making *m, struct comparison *r)
 static enum delta_result compare(const struct making *m, struct comparison *r)
 {
     compare_stacks(m, r);
-    if (m->same && !r->fell && none_gone(m, r)) {
+    if (m->base != NULL && !r->fell && none_gone(m, r)) {
         return DELTA_MADE;
     }
     return m->old == NULL ? DELTA_FIRST : DELTA_REBASED;
@@ -244,10 +246,10 @@ static bool make_of_plain(struct making *m, struct sv plain, struct delta_output
         struct pprof_summary summary;
         return pprof_check(plain, &summary, m->err);
     }
-    m->same =
+    bool same =
         m->old != NULL && m->old->columns == m->columns.n && m->old->columns_key == m->columns.key;
-    return delta_stacks_read(&m->s, &m->x, &m->columns, m->same ? m->old : NULL, m->scratch,
-                             m->err) &&
+    m->base = same ? m->old : NULL;
+    return delta_stacks_read(&m->s, &m->x, &m->columns, m->base, m->scratch, m->err) &&
            finish(m, ret, ret_result);
 }
 
