@@ -64,20 +64,6 @@ static inline bool read_frames(struct reading *s, struct sv packed)
     return true;
 }
 
-/* One of the values: a count of one byte, or bytes of memory. */
-static inline struct wire_varint value_at(const struct reading *s, const char *at, const char *end)
-{
-    unsigned char first = (unsigned char)*at;
-    if (first < 0x80) {
-        return (struct wire_varint){at + 1, first};
-    }
-    if (s->readable - at >= (ptrdiff_t)sizeof(uint64_t)) {
-        struct wire_varint v = wire_varint_in_eight(at);
-        return v.next != NULL ? v : wire_varint_slow(at, end);
-    }
-    return wire_varint_slow(at, end);
-}
-
 static inline __attribute__((always_inline)) bool read_values(struct reading *s, struct sv packed)
 {
     const char *at = packed.p;
@@ -87,7 +73,7 @@ static inline __attribute__((always_inline)) bool read_values(struct reading *s,
         return false;
     }
     for (; at < end; n++) {
-        struct wire_varint value = value_at(s, at, end);
+        struct wire_varint value = wire_varint_ahead(at, s->readable);
         at = value.next;
         if (at == NULL || n == s->columns->types) {
             return false;
