@@ -4,7 +4,7 @@
  * only when the new profile has been handed on. So a failure loses nothing, and a worker may read
  * it without a lock. Reference-counted (atomic).
  *
- * Rows in the order of the profile, without a table. A stack is known by 64 bits of its key: with a
+ * Rows in the order of the profile, without a table. A stack is known by a key of 64 bits: with a
  * seed that nobody knows, two stacks of 500,000 are mistaken for one in one case of 10^8, and those
  * of a profile of usual size in one of 10^13. Each column takes as many bytes as its largest value
  * needs, so that a stack with two counters takes 14 to 18 bytes. delta_stacks_read() looks stacks
