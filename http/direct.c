@@ -98,8 +98,12 @@ void direct_prune(struct http_direct *d, int64_t now_ns)
 {
     const struct http_client *c = d->client;
     struct direct_conn *conn;
-    while ((conn = TAILQ_FIRST(&d->idle)) != NULL &&
-           (now_ns - conn->idle_ns > DIRECT_IDLE_MAX_NS || c->n_open > http_client_max_open(c))) {
+    while ((conn = TAILQ_FIRST(&d->idle)) != NULL) {
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): close_idle() takes it from the list */
+        bool is_old = now_ns - conn->idle_ns > DIRECT_IDLE_MAX_NS;
+        if (!is_old && c->n_open <= http_client_max_open(c)) {
+            return;
+        }
         close_idle(conn);
     }
 }
@@ -107,7 +111,7 @@ void direct_prune(struct http_direct *d, int64_t now_ns)
 /* The one that was used last: the others may become too old. */
 static struct direct_conn *take_idle(struct http_direct *d, const struct url *url)
 {
-    struct direct_conn *conn;
+    struct direct_conn *conn = NULL;
     direct_prune(d, clock_mono_ns());
     LIST_FOREACH(conn, bucket_of(d, url), same)
     {
@@ -370,7 +374,7 @@ static void get_peer(int fd, char *out, size_t size)
         struct sockaddr any;
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
-    } peer;
+    } peer = {.any.sa_family = AF_UNSPEC};
     socklen_t n = sizeof(peer);
     out[0] = '\0';
     if (getpeername(fd, &peer.any, &n) == 0) {
@@ -627,7 +631,7 @@ struct http_direct *direct_free(struct http_direct *d)
 {
     struct direct_conn *conn;
     while (d != NULL && (conn = TAILQ_FIRST(&d->idle)) != NULL) {
-        close_idle(conn);
+        close_idle(conn); /* NOLINT(clang-analyzer-unix.Malloc): as above */
     }
     free(d);
     return NULL;

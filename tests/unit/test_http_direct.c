@@ -137,7 +137,7 @@ static int compare_lines(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The lines of the last head, sorted, but for the first one. */
+/* The lines of the last head, sorted, without the first one. */
 static void get_lines(struct server *s, char *out, size_t size)
 {
     char *lines[64], *rest = NULL;
