@@ -270,7 +270,7 @@ static bool add_values(struct delta_stacks *s, const struct reading *r, size_t i
 
 /* Adds a stack whose values are in their row already. old: its number in the baseline, + 1, or 0.
  */
-static bool add_row(struct delta_stacks *s, uint64_t key, size_t old, size_t sample)
+static void add_row(struct delta_stacks *s, uint64_t key, size_t old, size_t sample)
 {
     s->rows[s->n++] = (struct delta_stack){
         .key = key,
@@ -281,7 +281,6 @@ static bool add_row(struct delta_stacks *s, uint64_t key, size_t old, size_t sam
         s->row_of[old - 1] = (uint32_t)s->n;
         s->n_found++;
     }
-    return true;
 }
 
 static uint64_t key_of_number(const struct delta_stacks *s, size_t number)
@@ -319,7 +318,8 @@ static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t 
     uint32_t *slot = &s->slots[slot_of(s, key)];
     if (*slot == 0) {
         *slot = (uint32_t)(s->n_old + s->n) + 1;
-        return add_row(s, key, 0, sample);
+        add_row(s, key, 0, sample);
+        return true;
     }
     size_t number = *slot - 1;
     if (number >= s->n_old) {
@@ -329,7 +329,8 @@ static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t 
         return add_values(s, r, s->row_of[number] - 1, sample);
     }
     s->next = number + 1;
-    return add_row(s, key, number + 1, sample);
+    add_row(s, key, number + 1, sample);
+    return true;
 }
 
 /* Adds the sample that was read to its stack, new or not. */
@@ -339,7 +340,8 @@ static inline bool add_sample(struct delta_stacks *s, const struct reading *r, s
     size_t next = s->next;
     if (next < s->n_old && s->old_keys[next] == key && s->row_of[next] == 0) {
         s->next++;
-        return add_row(s, key, next + 1, sample);
+        add_row(s, key, next + 1, sample);
+        return true;
     }
     return add_other(s, r, key, sample);
 }

@@ -188,6 +188,19 @@ static void locks_have_only_counters(void **state)
     series_done(&s);
 }
 
+/* The last delta without gzip, in memory of the scratch; a profile that is good as a whole. */
+static struct sv checked_output(const struct series *s, struct scratch *scratch,
+                                struct pprof_summary *ret_summary)
+{
+    struct sv out;
+    struct err err = ERR_INIT;
+    assert_non_null(scratch);
+    assert_true(
+        gzip_inflate(scratch, (struct sv){s->out.data, s->out.size}, 100000, 0, &out, &err));
+    assert_true(pprof_check(out, ret_summary, &err));
+    return out;
+}
+
 /* Entries that no sample needs are removed, so a profile that did not change shrinks. */
 static void unused_entries_are_removed(void **state)
 {
@@ -203,14 +216,9 @@ static void unused_entries_are_removed(void **state)
     buf_done(&s.text);
     assert_int_equal(step_bytes(&s, body), DELTA_MADE);
     CHECK_STR(s.text.data, "a;m; 0 0 1 1\nduration 0\n", "");
-    struct sv out;
-    struct err err = ERR_INIT;
     struct pprof_summary summary;
     struct scratch *scratch = scratch_new();
-    assert_non_null(scratch);
-    body = (struct sv){s.out.data, s.out.size};
-    assert_true(gzip_inflate(scratch, body, 100000, 0, &out, &err));
-    assert_true(pprof_check(out, &summary, &err));
+    struct sv out = checked_output(&s, scratch, &summary);
     CHECK_INT(summary.n[PROFILE_LOCATION], 2, "locations");
     CHECK_INT(summary.n[PROFILE_FUNCTION], 2, "functions");
     CHECK_INT(summary.n[PROFILE_MAPPING], 1, "mappings");
@@ -246,13 +254,9 @@ static void head_stays(void **state)
         buf_done(&s.text);
         assert_int_equal(step_bytes(&s, (struct sv){second.data, second.len}), DELTA_MADE);
         CHECK_STR(s.text.data, "a;m; 2 0\nduration 5\n", "");
-        struct sv out;
         struct pprof_summary summary;
         struct scratch *scratch = scratch_new();
-        assert_non_null(scratch);
-        struct sv body = {s.out.data, s.out.size};
-        assert_true(gzip_inflate(scratch, body, 100000, 0, &out, &s.err));
-        assert_true(pprof_check(out, &summary, &s.err));
+        struct sv out = checked_output(&s, scratch, &summary);
         CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 2, "");
         CHECK_INT(summary.n[PROFILE_COMMENT], comments, "");
         CHECK_INT(summary.n[PROFILE_DURATION_NANOS], 1, "");
