@@ -43,22 +43,25 @@ ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 
 # The rooms, in link order: each may use those after it.
-ROOMS := cli server agent store write scraper relabel discovery config model pprof http regex base
+ROOMS := cli pages api server agent store write scraper relabel discovery alloy config model pprof http regex base
 # The rooms that the tests of a room are linked with; UNDER is what all stages use.
-UNDER := config model pprof http regex base
+UNDER := alloy config model pprof http regex base
 DEPS_base      := base
 DEPS_regex     := regex base
 DEPS_http      := http base
 DEPS_pprof     := pprof base
 DEPS_model     := model pprof http base
 DEPS_config    := $(UNDER)
+DEPS_alloy     := $(UNDER)
 DEPS_relabel   := relabel $(UNDER)
 DEPS_discovery := discovery $(UNDER)
 DEPS_scraper   := scraper $(UNDER)
 DEPS_write     := write $(UNDER)
 DEPS_store     := store $(UNDER)
 DEPS_agent     := agent store write scraper relabel discovery $(UNDER)
-DEPS_server    := server $(DEPS_agent)
+DEPS_server    := server api pages $(DEPS_agent)
+DEPS_api       := $(DEPS_server)
+DEPS_pages     := $(DEPS_server)
 DEPS_cli       := cli $(DEPS_server)
 DEPS_all       := $(DEPS_cli)
 
@@ -92,18 +95,18 @@ $(BUILD)/gen/builtin_yaml.inc: examples/builtin.yaml
 $(BUILD)/obj/config/builtin.o: $(BUILD)/gen/builtin_yaml.inc
 
 # The stylesheet and the scripts of the pages, in the same way.
-ASSETS := $(wildcard server/pages/assets/*)
-ASSETS_INC := $(patsubst server/pages/assets/%,$(BUILD)/gen/%.inc,$(subst .css,_css,$(subst .js,_js,$(ASSETS))))
-$(BUILD)/gen/%_js.inc: server/pages/assets/%.js
+ASSETS := $(wildcard pages/assets/*)
+ASSETS_INC := $(patsubst pages/assets/%,$(BUILD)/gen/%.inc,$(subst .css,_css,$(subst .js,_js,$(ASSETS))))
+$(BUILD)/gen/%_js.inc: pages/assets/%.js
 	@mkdir -p $(@D)
 	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
-$(BUILD)/gen/%_css.inc: server/pages/assets/%.css
+$(BUILD)/gen/%_css.inc: pages/assets/%.css
 	@mkdir -p $(@D)
 	$(Q)od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
-$(BUILD)/obj/server/pages/assets.o: $(ASSETS_INC)
+$(BUILD)/obj/pages/assets.o: $(ASSETS_INC)
 
 # Messages of protobuf: protoc-c makes C of them. What it makes is not ours to lint.
-PROTO   := $(wildcard server/api/proto/*.proto write/protocols/proto/*.proto)
+PROTO   := $(wildcard api/proto/*.proto write/protocols/proto/*.proto)
 PROTO_C := $(PROTO:%.proto=$(BUILD)/gen/%.pb-c.c)
 PROTO_H := $(PROTO_C:.c=.h)
 PROTO_O := $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/%.o)
@@ -114,10 +117,11 @@ $(PROTO_O): $(BUILD)/obj/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -w -MMD -MP -c -o $@ $<
-$(BUILD)/lib/server.a: $(filter $(BUILD)/obj/server/%,$(PROTO_O))
+$(BUILD)/lib/api.a: $(filter $(BUILD)/obj/api/%,$(PROTO_O))
 $(BUILD)/lib/write.a: $(filter $(BUILD)/obj/write/%,$(PROTO_O))
 # Whatever may include them.
-$(OBJ_write) $(OBJ_server) $(OBJ_cli) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/*/*.c)): | $(PROTO_H)
+$(OBJ_write) $(OBJ_api) $(OBJ_pages) $(OBJ_server) $(OBJ_cli) \
+$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/*/*.c tests/unit/*/*.c)): | $(PROTO_H)
 
 # Everything is rebuilt when the compiler or its options change.
 $(BUILD)/flags: FORCE
@@ -128,95 +132,97 @@ $(BUILD)/flags: FORCE
 FORCE:
 
 libs = $(foreach r,$(DEPS_$(1)),$(BUILD)/lib/$(r).a)
+# Until the formats of files and the routes are passed in, config uses alloy, and server uses api and pages.
+LINK = -Wl,--start-group $^ -Wl,--end-group $(LIBS)
 
 $(BUILD)/profpull: $(BUILD)/obj/profpull.o $(call libs,all)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
-# ---- unit tests: tests/unit/test_<room>_<what>.c ----------------------------------------------
+# ---- unit tests: tests/unit/<room>/test_<room>_<what>.c ------------------------------------------
 
-TEST_SRC := $(sort $(wildcard tests/unit/test_*.c))
-TEST_BIN := $(TEST_SRC:tests/unit/%.c=$(BUILD)/tests/%)
+TEST_SRC := $(sort $(wildcard tests/unit/*/test_*.c))
+TEST_BIN := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TEST_SRC)))
 # The room is the first word after "test_".
 room_of = $(word 2,$(subst _, ,$(1)))
 CMOCKA  := -lcmocka
-# Tests that make allocations fail: tests/unit/failing_malloc.h lists the wrapped functions too.
+# Tests that make allocations fail: tests/unit/lib/failing_malloc.h lists the wrapped functions too.
 FAILING_MALLOC := malloc calloc realloc reallocarray strdup strndup asprintf vasprintf \
                   __asprintf_chk __vasprintf_chk json_loadb
-FAILING_TESTS  := $(shell grep -l 'unit/failing_malloc\.h"' tests/unit/test_*.c)
-failing_objects = $(if $(filter tests/unit/$(1).c,$(FAILING_TESTS)),$(BUILD)/obj/tests/unit/failing_malloc.o)
+FAILING_TESTS  := $(shell grep -l 'unit/lib/failing_malloc\.h"' $(TEST_SRC))
+failing_objects = $(if $(filter %/$(1).c,$(FAILING_TESTS)),$(BUILD)/obj/tests/unit/lib/failing_malloc.o)
 # It replaces the malloc() of the sanitizer, and runs before the sanitizer has started.
-$(BUILD)/obj/tests/unit/failing_malloc.o: private override SANITIZE := \
+$(BUILD)/obj/tests/unit/lib/failing_malloc.o: private override SANITIZE := \
     $(if $(findstring -fsanitize=,$(SANITIZE)),-DSANITIZED)
 failing_flags   = $(if $(call failing_objects,$(1)),$(FAILING_MALLOC:%=-Wl,--wrap=%))
-# The disk of the spool, as tests/unit/spool_rig.h and a fuzz target replace it.
+# The disk of the spool, as tests/unit/write/spool_rig.h and a fuzz target replace it.
 wrapped     = $(shell sed -n 's/^[a-z_]* __wrap_\(spool_io_[a-z_]*\).*/-Wl,--wrap=\1/p' $(1))
-SPOOL_TESTS := $(shell grep -l 'unit/spool_rig\.h"' tests/unit/test_*.c)
-SPOOL_FLAGS := $(call wrapped,tests/unit/spool_rig.h)
-spool_flags = $(if $(filter tests/unit/$(1).c,$(SPOOL_TESTS)),$(SPOOL_FLAGS))
+SPOOL_TESTS := $(shell grep -l 'unit/write/spool_rig\.h"' $(TEST_SRC))
+SPOOL_FLAGS := $(call wrapped,tests/unit/write/spool_rig.h)
+spool_flags = $(if $(filter %/$(1).c,$(SPOOL_TESTS)),$(SPOOL_FLAGS))
 # The pauses of a loop, as its test replaces them.
 PAUSE_FLAGS := -Wl,--wrap=clock_sleep_until_ns
 pause_flags = $(if $(filter test_base_loop,$(1)),$(PAUSE_FLAGS))
 
 define test_rules
-$$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(1).o $$(BUILD)/obj/tests/unit/testing.o \
+$$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(call room_of,$(1))/$(1).o $$(BUILD)/obj/tests/unit/lib/testing.o \
                       $$(call failing_objects,$(1)) \
                       $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) $$(call spool_flags,$(1)) $$(call pause_flags,$(1)) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) $$(call spool_flags,$(1)) $$(call pause_flags,$(1)) -o $$@ $$(LINK) $$(CMOCKA)
 endef
-$(foreach t,$(TEST_SRC:tests/unit/%.c=%),$(eval $(call test_rules,$(t))))
+$(foreach t,$(basename $(notdir $(TEST_SRC))),$(eval $(call test_rules,$(t))))
 
 # The delta of two profiles, a merge of several, and the conversion of an old one, by hand.
 TOOLS := $(BUILD)/tests/delta-tool $(BUILD)/tests/merge-tool $(BUILD)/tests/legacy-tool
 $(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,model)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
 # The writer against a server, as fast as it goes.
 $(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,write)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
 # What fetching and posting costs without profpull.
 $(BUILD)/tests/bare-loop: $(BUILD)/obj/tests/tools/bare_loop.o $(call libs,base)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
 # Shares of many replicas that come and go.
 $(BUILD)/tests/sharding-sim: $(BUILD)/obj/tests/tools/sharding_sim.o $(call libs,agent)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
 # Profiles as an OTLP request, by hand.
 $(BUILD)/tests/otlp-tool: $(BUILD)/obj/tests/tools/otlp_tool.o $(call libs,write)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
 # Profiles into the store, and what merging makes of them.
 $(BUILD)/tests/store-bench: $(BUILD)/obj/tests/tools/store_bench.o $(call libs,store)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
 # Queries over an hour of profiles.
 $(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,store)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
 # The query APIs over a few profiles, for clients of other makers.
 $(BUILD)/obj/tests/tools/query_server.o: | $(PROTO_H)
 $(BUILD)/tests/query-server: $(BUILD)/obj/tests/tools/query_server.o $(call libs,server)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
 
 # ---- fuzz targets: tests/fuzz/fuzz_<room>_<what>.c --------------------------------------------
 # Built twice: with a plain driver that replays the corpus (part of `make check`, any compiler), and
@@ -231,11 +237,11 @@ $$(BUILD)/replay/$(1): $$(BUILD)/obj/tests/fuzz/$(1).o $$(BUILD)/obj/tests/fuzz/
                        $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -o $$@ $$^ $$(LIBS)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -o $$@ $$(LINK)
 $$(BUILD)/fuzz/$(1): $$(BUILD)/obj/tests/fuzz/$(1).o $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -fsanitize=fuzzer -o $$@ $$(LINK)
 endef
 $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 

@@ -1,4 +1,4 @@
-/* Profiles that others push to us: from a request that has been taken apart (server/api/receive) to
+/* Profiles that others push to us: from a request that has been taken apart (api/receive) to
  * the destinations of `receive`.
  *
  * A profile is opened (is it one, and how large), then put: labels and time are checked, the rules

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/settings.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/api/settings.h"
 #include "store/store.h"
 
 static bool servers_on_healthy(void *arg, struct err *err)

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/alloy/alloy.h"
-#include "config/alloy/print.h"
+#include "alloy/alloy.h"
+#include "alloy/print.h"
 #include "config/file.h"
 #include "config/memory.h"
 #include "config/migrate.h"

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alloy/block.h"
+#include "alloy/tree.h"
 #include "base/ascii.h"
 #include "base/clock.h"
-#include "config/alloy/block.h"
-#include "config/alloy/tree.h"
 #include "config/foreign.h"
 #include "config/parts.h"
 

@@ -7,8 +7,8 @@
 #ifndef PROFPULL_CONFIG_MIGRATE_H
 #define PROFPULL_CONFIG_MIGRATE_H
 
+#include "alloy/alloy.h"
 #include "base/arena.h"
-#include "config/alloy/alloy.h"
 #include "config/yaml.h"
 
 /* The endpoint of a file that names none. */

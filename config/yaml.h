@@ -40,7 +40,7 @@ struct yaml_node {
     struct sv text;      /* of a scalar; NUL-terminated */
     struct yaml_item *items;
     size_t n_items;
-    /* Of nodes that were not made from YAML (config/alloy/). */
+    /* Of nodes that were not made from YAML (alloy/). */
     bool incomplete;  /* a mapping that lacks what an error was reported about */
     const char *file; /* that the place is in; NULL: the one that is being read */
     const char *path; /* what messages call the node, instead of its keys; NULL otherwise */

@@ -5,7 +5,7 @@ set -u
 make=${MAKE:-make}
 build=${BUILD:-build}
 failed=0
-rooms="base regex http pprof model config relabel discovery scraper write store agent server cli"
+rooms="base regex http pprof model config alloy relabel discovery scraper write store agent server api pages cli"
 for room in $rooms; do
   [ -d "$room" ] || { echo "lint: there is no $room/" && exit 1; }
 done
@@ -113,7 +113,8 @@ check_layers() {
   allow http base
   allow pprof base
   allow model base http pprof
-  allow config base http pprof model
+  allow config base http pprof model alloy
+  allow alloy base http pprof model config
   for room in $stages; do
     # shellcheck disable=SC2086  # a list of rooms
     allow "$room" $under
@@ -121,9 +122,13 @@ check_layers() {
   # shellcheck disable=SC2086
   allow agent $under $stages
   # shellcheck disable=SC2086
-  allow server $under $stages agent
+  allow server $under $stages agent api pages
   # shellcheck disable=SC2086
-  allow cli $under $stages agent server
+  allow api $under $stages agent server pages
+  # shellcheck disable=SC2086
+  allow pages $under $stages agent server api
+  # shellcheck disable=SC2086
+  allow cli $under $stages agent server api pages alloy
   return $bad
 }
 
@@ -134,7 +139,7 @@ check_circles() {
   grep -oE '#include "[a-z_0-9/]+\.h"' $headers | sed -E 's/:#include "(.*)"$/ \1/' | tsort >/dev/null
 }
 
-# Tests link the product as it is built: see tests/unit/failing_malloc.h.
+# Tests link the product as it is built: see tests/unit/lib/failing_malloc.h.
 # shellcheck disable=SC2086
 check_tests_include() {
   none grep -nE '#include "[a-z_0-9/]+\.c"' $tests

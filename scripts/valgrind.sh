@@ -33,8 +33,8 @@ extra() { # NAME
     # Machine code made by PCRE2 reads ahead.
     test_regex_golden | test_relabel_reads | test_agent_ports) echo --undef-value-errors=no ;;
   esac
-  # tests/unit/failing_malloc.h: the malloc() of the program, not that of valgrind.
-  if grep -qs FAIL_ALL "$root/tests/unit/$1.c"; then
+  # tests/unit/lib/failing_malloc.h: the malloc() of the program, not that of valgrind.
+  if grep -qs FAIL_ALL "$root"/tests/unit/*/"$1.c"; then
     echo --soname-synonyms=somalloc=nouserintercepts
   fi
 }

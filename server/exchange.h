@@ -1,4 +1,4 @@
-/* One request to an API and its answer: what the handlers in server/api/ work with.
+/* One request to an API and its answer: what the handlers in api/ work with.
  *
  * A handler of a worker route (server/routes.h) is called on a thread of the pool for queries, with
  * the whole body read and decoded; it fills in the answer, which is sent when it returns. It may

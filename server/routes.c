@@ -4,17 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/deepflow.h"
+#include "api/pgo.h"
+#include "api/profefe.h"
+#include "api/querier.h"
+#include "api/receive/receive_routes.h"
+#include "api/render.h"
+#include "api/services.h"
+#include "api/targets_json.h"
 #include "base/buf.h"
-#include "server/api/deepflow.h"
-#include "server/api/pgo.h"
-#include "server/api/profefe.h"
-#include "server/api/querier.h"
-#include "server/api/receive/receive_routes.h"
-#include "server/api/render.h"
-#include "server/api/services.h"
+#include "pages/pages.h"
 #include "server/control.h"
-#include "server/pages/pages.h"
-#include "server/targets_json.h"
 
 #define LINKS_MAX ((size_t)64 * 1024)
 /* Bytes of a parameter that an error quotes. */

@@ -82,7 +82,7 @@ struct server_options {
     struct scraper *scraper;
     struct dropped *dropped;   /* label sets that are not targets; NULL: none to show */
     struct store *store;       /* NULL if profiles are not kept */
-    struct settings *settings; /* of Pyroscope's apps (server/api/settings.h); NULL for none */
+    struct settings *settings; /* of Pyroscope's apps (api/settings.h); NULL for none */
     struct receive *receiver;  /* of what is pushed; NULL if ROUTE_RECEIVE is not among the sets */
     struct sources *sources;   /* of targets; NULL: none to show */
     struct conditions *conditions; /* of destinations; NULL: not known */

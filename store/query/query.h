@@ -1,5 +1,5 @@
 /* What Pyroscope's API asks of the store, computed: labels, merged stacks, timelines, heatmaps,
- * merged profiles. The HTTP of it is in server/api/.
+ * merged profiles. The HTTP of it is in api/.
  *
  * All times are those of the API: milliseconds, both ends inclusive, on the start of a profile. A
  * query runs on the caller's thread, reads a snapshot, and ends with ERR_LIMIT at its memory limit

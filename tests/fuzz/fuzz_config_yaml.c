@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "tests/unit/protocols.h"
+#include "tests/unit/lib/protocols.h"
 
 #define DUMP_MAX (64 * 1024 * 1024)
 

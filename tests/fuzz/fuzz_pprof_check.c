@@ -7,7 +7,7 @@
 
 #include "pprof/gzip.h"
 #include "pprof/index.h"
-#include "tests/unit/pprof_frame.h"
+#include "tests/unit/pprof/pprof_frame.h"
 
 #define PLAIN_MAX ((size_t)1 << 20)
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "api/settings.h"
 #include "base/clock.h"
-#include "server/api/settings.h"
 #include "server/server.h"
 #include "store/store.h"
 

@@ -1,0 +1,35 @@
+/* What DeepFlow's question means to the store: which series an event is, what their tags are, and
+ * the tree of their stacks. Any thread.
+ */
+#ifndef PROFPULL_API_DEEPFLOW_TREE_H
+#define PROFPULL_API_DEEPFLOW_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/tag_filter.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "server/exchange.h"
+#include "store/query/tree.h"
+
+struct deepflow_question {
+    struct sv service; /* empty: the filter decides */
+    struct sv event;
+    struct sv language;
+    struct tag_filter *filter;
+    int64_t from_ns; /* both inclusive */
+    int64_t until_ns;
+};
+
+/* The names of the services that the filter leaves, sorted, joined by ", ", in *ret, which the
+ * caller has initialised; *ret_n: how many. */
+bool deepflow_services(const struct exchange *x, const struct deepflow_question *q, struct buf *ret,
+                       size_t *ret_n, struct err *err);
+
+/* The stacks of all profiles that fit; the caller frees the tree. CPU counts in samples. Of values
+ * that are states (inuse_*, goroutines) the last profile of each process counts, else the sum. */
+struct tree *deepflow_tree(const struct exchange *x, const struct deepflow_question *q,
+                           struct err *err);
+
+#endif

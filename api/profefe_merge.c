@@ -1,0 +1,121 @@
+#include "api/profefe_merge.h"
+
+#include <string.h>
+
+#include "api/ask.h"
+#include "api/pprof_reply.h"
+#include "api/profefe_params.h"
+#include "pprof/merge.h"
+
+#define PPROF_TYPE "application/octet-stream"
+
+static bool finish(struct exchange *x, bool ok, struct err *err)
+{
+    x->content_type = PPROF_TYPE;
+    if (!ok) {
+        buf_clear(&x->reply);
+    }
+    return ok || (err->kind != ERR_NONE ? false : err_memory(err));
+}
+
+bool profefe_merge_range(struct exchange *x, const struct store_range *range, size_t limit,
+                         size_t *ret_n, struct err *err)
+{
+    /* As profefe's storage lists them; the first profile decides the header of the result. */
+    const struct store_scan scan = {.range = *range, .newest_first = true, .limit = limit};
+    struct query q;
+    atomic_size_t damaged = 0;
+    bool ok = ask_query(x, x->deadline_ms, NULL, &damaged, &q, err) &&
+              query_merged(&q, &scan, &x->reply, ret_n, err);
+    ask_count_damaged(x, &damaged);
+    return finish(x, ok, err);
+}
+
+/* ---- by id ----------------------------------------------------------------------------------- */
+
+struct one {
+    struct exchange *x;
+    struct merge *merge; /* NULL: the bytes are the answer */
+    struct sv id;        /* that is asked for */
+    struct buf *merged;  /* ids of merged profiles that have been added */
+    struct err *err;
+    bool ok;
+};
+
+/* Several profiles may have become one in the store, which counts once for all of them. */
+static bool is_new(struct one *o, const char *id)
+{
+    if (sv_eq_str(o->id, id)) {
+        return true;
+    }
+    bool known = memmem(o->merged->data, o->merged->len, id, strlen(id)) != NULL;
+    buf_puts(o->merged, known ? "" : id);
+    return !known;
+}
+
+static bool profefe_on_found(void *arg, const struct store_body *body)
+{
+    struct one *o = arg;
+    if (o->merge != NULL) {
+        o->ok = !is_new(o, body->id) || merge_add(o->merge, body->data, o->err);
+    } else {
+        o->ok = buf_append(&o->x->reply, body->data.p, body->data.n) ||
+                err_set(o->err, ERR_LIMIT, "the profile is larger than query.max_bytes");
+    }
+    return true;
+}
+
+/* One of profefe's ids, as the answers to POST have, is looked up first. */
+static bool get(struct one *o, struct sv id, bool *ret_found)
+{
+    struct store *store = o->x->options->store;
+    char known[STORE_ID_LENGTH + 1];
+    uint32_t second;
+    uint64_t hash;
+    *ret_found = false;
+    if (exchange_is_over(o->x, o->err)) {
+        return false;
+    }
+    if (profefe_id_parse(id, &second, &hash)) {
+        if (!store_find(store, second, hash, ret_found, known, o->err) || !*ret_found) {
+            return o->err->kind == ERR_NONE;
+        }
+        id = sv_from(known);
+    }
+    o->id = id;
+    o->ok = true;
+    return store_get(store, id, ret_found, profefe_on_found, o, o->err) && o->ok;
+}
+
+bool profefe_get(struct exchange *x, struct sv id, bool *ret_found, struct err *err)
+{
+    struct one o = {.x = x, .err = err};
+    return finish(x, get(&o, id, ret_found), err);
+}
+
+static struct merge *new_merge(const struct exchange *x, struct err *err)
+{
+    struct merge_options options = {.bytes_max = x->bytes_max / 2, .mode = MERGE_SUM};
+    return merge_new(&options, err);
+}
+
+bool profefe_merge_ids(struct exchange *x, struct sv ids, bool *ret_found, struct err *err)
+{
+    struct buf merged;
+    struct one o = {.x = x, .merge = new_merge(x, err), .merged = &merged, .err = err};
+    bool ok = o.merge != NULL;
+    bool more = true;
+    *ret_found = true;
+    buf_init(&merged, REQUEST_HEAD_MAX);
+    while (ok && more && *ret_found) {
+        struct sv id = ids;
+        more = sv_cut(ids, '+', &id, &ids);
+        ok = get(&o, id, ret_found);
+    }
+    if (ok && *ret_found) {
+        ok = merge_write(o.merge, &x->reply, err);
+    }
+    merge_free(o.merge);
+    buf_done(&merged);
+    return finish(x, ok, err);
+}

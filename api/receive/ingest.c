@@ -1,0 +1,377 @@
+#include "api/receive/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/attime.h"
+#include "api/receive/folded.h"
+#include "api/receive/ingest_name.h"
+#include "api/receive/multipart.h"
+#include "api/receive/profile_name.h"
+#include "api/receive/reply.h"
+#include "base/clock.h"
+#include "pprof/sniff.h"
+
+#define SAMPLE_RATE_DEFAULT 100
+#define NAME_MAX_BYTES ((size_t)1024)
+/* Labels that are added to those of the name. */
+#define LABELS_ADDED 5
+/* __name__ of a recording, which holds several types. */
+#define JFR_NAME "jfr"
+
+/* What a body holds. */
+enum form { FORM_PPROF, FORM_JFR, FORM_GROUPS, FORM_LINES, FORM_UNSUPPORTED };
+
+struct ingest {
+    struct exchange *x;
+    struct receive *receive;
+    enum receive_protocol protocol;
+    struct ingest_name name;
+    struct sv body; /* without Content-Encoding */
+    enum form form;
+    struct sv profile; /* the part or body with the profile */
+    struct sv config;  /* the part sample_type_config */
+    int64_t from_ns;
+    int64_t until_ns;
+    struct label labels[INGEST_PAIRS_MAX + LABELS_ADDED];
+    size_t n_labels;
+};
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void finish(struct ingest *in, enum receive_result result, int status, const char *code,
+                   const struct err *err)
+{
+    receive_count(in->receive, in->protocol, result, in->profile.n, err);
+    if (result >= RECEIVE_BAD_REQUEST) {
+        receive_reply_error(in->x, status, code, err->msg);
+    }
+}
+
+/* A profile in a form of its own is refused with 422, text as a push is. */
+static void refuse(struct ingest *in, enum receive_result result, const char *where,
+                   struct err *err)
+{
+    bool text = in->form == FORM_GROUPS || in->form == FORM_LINES;
+    if (receive_is_transient(result)) {
+        finish(in, result, STATUS_UNAVAILABLE, "unavailable", err);
+        return;
+    }
+    if (text) {
+        finish(in, result, STATUS_BAD_REQUEST, "invalid_argument", err);
+        return;
+    }
+    err_wrap(err, "%s", where);
+    finish(in, result, STATUS_UNPROCESSABLE, "unknown", err);
+}
+
+/* ---- the query ------------------------------------------------------------------------------- */
+
+static struct sv param(const struct ingest *in, const char *name)
+{
+    struct sv v = request_param(in->x->request, name);
+    return v.p == NULL ? (struct sv){"", 0} : v;
+}
+
+/* Whatever is no number is the default; so is 0, which no sampling has. */
+static unsigned sample_rate(const struct ingest *in)
+{
+    uint64_t rate;
+    bool ok = parse_u64(sv_trim(param(in, "sampleRate")), 1000000, &rate) && rate > 0;
+    return ok ? (unsigned)rate : SAMPLE_RATE_DEFAULT;
+}
+
+static bool read_name(struct ingest *in)
+{
+    struct err err = ERR_INIT;
+    struct sv text = param(in, "name");
+    if (ingest_name_read(text, &in->name, &err)) {
+        return true;
+    }
+    if (in->protocol == RECEIVE_DEEPFLOW) {
+        in->name = (struct ingest_name){.app = text};
+        return true;
+    }
+    finish(in, RECEIVE_BAD_REQUEST, STATUS_BAD_REQUEST, "invalid_argument", &err);
+    return false;
+}
+
+/* ---- the body -------------------------------------------------------------------------------- */
+
+static enum form form_of(const struct ingest *in, struct sv content_type)
+{
+    static const struct {
+        const char *format;
+        enum form form;
+    } formats[] = {
+        {"pprof", FORM_PPROF},      {"jfr", FORM_JFR},          {"lines", FORM_LINES},
+        {"trie", FORM_UNSUPPORTED}, {"tree", FORM_UNSUPPORTED}, {"speedscope", FORM_UNSUPPORTED},
+        {"groups", FORM_GROUPS},
+    };
+    struct sv format = param(in, "format");
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        if (sv_eq_str(format, formats[i].format)) {
+            return formats[i].form;
+        }
+    }
+    if (sv_starts_with(content_type, SV("binary/octet-stream+"))) {
+        return FORM_UNSUPPORTED;
+    }
+    bool pprof = multipart_is_type(content_type) || sniff_is_profile(sniff_profile(in->body, NULL));
+    return pprof ? FORM_PPROF : FORM_GROUPS;
+}
+
+/* Takes the parts of a form. False with err. The first part of a name wins. */
+static bool take_parts(struct ingest *in, struct sv boundary, struct err *err)
+{
+    struct multipart m;
+    struct multipart_part part;
+    struct sv previous = {"", 0};
+    struct sv contexts = {"", 0};
+    const struct {
+        const char *name;
+        struct sv *into;
+    } parts[] = {
+        {in->form == FORM_JFR ? "jfr" : "profile", &in->profile},
+        {"sample_type_config", &in->config},
+        {"prev_profile", &previous},
+        {"labels", &contexts},
+    };
+    if (!multipart_start(&m, in->body, boundary, err)) {
+        return false;
+    }
+    while (multipart_next(&m, &part, err)) {
+        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+            if (sv_eq_str(part.name, parts[i].name) && parts[i].into->n == 0) {
+                *parts[i].into = part.content;
+            }
+        }
+    }
+    if (err->kind == ERR_NONE && previous.n > 0) {
+        return err_set(err, ERR_INPUT,
+                       "the part prev_profile is not supported: unsupported client version");
+    }
+    if (contexts.n > 0 && in->form == FORM_JFR) {
+        receive_count_extra(in->receive, RECEIVE_EXTRA_JFR_LABELS);
+    }
+    return err->kind == ERR_NONE;
+}
+
+static bool unsupported(const struct ingest *in, struct err *err)
+{
+    struct sv format = param(in, "format");
+    return err_set(err, ERR_INPUT, "the format %.*s is not supported: send pprof, jfr or text",
+                   SV_ARG(format.n > 0 && format.n < 64 ? format : SV("of this Content-Type")));
+}
+
+/* Is the body a form? The bytes decide: senders are often wrong about them. */
+static bool is_form(const struct ingest *in, struct sv content_type)
+{
+    bool binary = in->form == FORM_PPROF || in->form == FORM_JFR;
+    return binary && in->body.n > 0 && multipart_is_type(content_type) &&
+           !sniff_is_profile(sniff_profile(in->body, NULL));
+}
+
+/* Finds the profile in the body. */
+static bool find_profile(struct ingest *in, struct err *err)
+{
+    struct sv type = request_header(in->x->request, "Content-Type");
+    struct sv boundary;
+    type = type.p == NULL ? (struct sv){"", 0} : type;
+    in->form = form_of(in, type);
+    in->profile = in->body;
+    if (in->form == FORM_UNSUPPORTED) {
+        return unsupported(in, err);
+    }
+    if (!is_form(in, type)) {
+        return true;
+    }
+    in->profile = (struct sv){"", 0};
+    return multipart_boundary(type, &boundary)
+               ? take_parts(in, boundary, err)
+               : err_set(err, ERR_INPUT, "Content-Type: the form has no boundary");
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+static void add_label(struct ingest *in, struct sv name, struct sv value)
+{
+    in->labels[in->n_labels++] = (struct label){name, value};
+}
+
+/* Each name once: what the server makes replaces a key of the name. */
+static void make_labels(struct ingest *in, struct sv service, struct sv name)
+{
+    struct sv spy = param(in, "spyName");
+    bool text = in->form == FORM_GROUPS || in->form == FORM_LINES;
+    bool renamed = ingest_name_get(&in->name, SV(LABEL_SERVICE_NAME)).n > 0;
+    for (size_t i = 0; i < in->name.n; i++) {
+        struct label *l = &in->name.pairs[i];
+        bool replaced = sv_eq_str(l->name, "pyroscope_spy") ||
+                        (text && renamed && sv_eq_str(l->name, "app_name"));
+        if (!replaced) {
+            add_label(in, l->name, l->value);
+        }
+    }
+    if (!renamed) {
+        add_label(in, SV(LABEL_SERVICE_NAME), service);
+    } else if (text) {
+        add_label(in, SV("app_name"), service);
+    }
+    add_label(in, SV("pyroscope_spy"), spy.n > 0 ? spy : SV("unknown"));
+    add_label(in, SV(LABEL_NAME), name);
+    add_label(in, SV(LABEL_DELTA), SV("false"));
+}
+
+static void put(struct ingest *in, struct receive_item *item, struct sv service, struct sv name)
+{
+    struct err err = ERR_INIT;
+    make_labels(in, service, name);
+    const struct receive_facts facts = {
+        .labels = in->labels,
+        .n_labels = in->n_labels,
+        .from_ns = in->from_ns,
+        .until_ns = in->until_ns,
+    };
+    enum receive_result result = receive_put(in->receive, item, &facts, &err);
+    if (result < RECEIVE_BAD_REQUEST) {
+        finish(in, result, STATUS_OK, "", NULL);
+    } else {
+        refuse(in, result,
+               "pushing IngestInput-pprof failed invalid_argument: push series with index 0 and id "
+               " failed",
+               &err);
+    }
+}
+
+/* ---- forms ----------------------------------------------------------------------------------- */
+
+static void take_binary(struct ingest *in)
+{
+    static const char *const where = "parsing IngestInput-pprof failed invalid_argument";
+    struct err err = ERR_INIT;
+    struct receive_item item;
+    struct buf name;
+    bool jfr = in->form == FORM_JFR;
+    buf_init(&name, NAME_MAX_BYTES);
+    enum receive_result result = receive_open(
+        in->receive, in->protocol, jfr ? PROFILE_JFR : PROFILE_PPROF, in->profile, &item, &err);
+    if (result != RECEIVE_ACCEPTED) {
+        refuse(in, result, where, &err);
+    } else if (jfr) {
+        put(in, &item, in->name.app, SV(JFR_NAME));
+    } else if (!profile_name_of(&item.summary, in->config, in->name.app, &name, &err)) {
+        refuse(in, RECEIVE_BAD_REQUEST, where, &err);
+    } else {
+        put(in, &item, in->name.app, (struct sv){name.data, name.len});
+    }
+    receive_close(in->receive, &item);
+    buf_done(&name);
+}
+
+/* Text becomes a pprof of the time of the request. */
+static void take_text(struct ingest *in)
+{
+    struct err err = ERR_INIT;
+    struct sv service;
+    struct receive_item item;
+    struct buf pprof;
+    size_t samples = 0;
+    const struct folded_type *type = folded_type_of(in->name.app, &service);
+    if (type == NULL) {
+        err_set(&err, ERR_INPUT, "unknown type of profile after the last dot of the name %.*s",
+                in->name.app.n > 200 ? 200 : (int)in->name.app.n, in->name.app.p);
+        refuse(in, RECEIVE_BAD_REQUEST, "", &err);
+        return;
+    }
+    const struct folded_input text = {
+        .text = in->profile,
+        .type = type,
+        .counted = in->form == FORM_GROUPS,
+        .sample_rate = sample_rate(in),
+        .time_ns = in->from_ns,
+        .duration_ns = in->until_ns - in->from_ns,
+    };
+    buf_init(&pprof, receive_body_max(in->x));
+    if (!folded_convert(&text, &pprof, &samples, &err)) {
+        receive_count(in->receive, in->protocol, RECEIVE_BAD_PROFILE, 0, &err);
+        receive_reply_error(in->x, STATUS_UNPROCESSABLE, "unknown", err.msg);
+    } else if (samples == 0) {
+        finish(in, RECEIVE_IGNORED, STATUS_OK, "", NULL);
+    } else {
+        enum receive_result result = receive_open(in->receive, in->protocol, PROFILE_PPROF,
+                                                  (struct sv){pprof.data, pprof.len}, &item, &err);
+        if (result != RECEIVE_ACCEPTED) {
+            refuse(in, result, "", &err);
+        } else {
+            put(in, &item, service, sv_from(type->name));
+        }
+        receive_close(in->receive, &item);
+    }
+    buf_done(&pprof);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void take_body(struct ingest *in)
+{
+    struct err err = ERR_INIT;
+    if (!find_profile(in, &err)) {
+        refuse(in, RECEIVE_BAD_REQUEST, "parsing IngestInput-pprof failed", &err);
+    } else if (in->profile.n == 0 || in->name.has_profile_id) {
+        finish(in, RECEIVE_IGNORED, STATUS_OK, "", NULL);
+    } else if (in->form == FORM_PPROF || in->form == FORM_JFR) {
+        take_binary(in);
+    } else {
+        take_text(in);
+    }
+}
+
+static void bad_encoding(struct ingest *in, const struct err *err)
+{
+    enum receive_result result = err->kind == ERR_LIMIT    ? RECEIVE_TOO_LARGE
+                                 : err->kind == ERR_MEMORY ? RECEIVE_NO_MEMORY
+                                                           : RECEIVE_BAD_REQUEST;
+    int status = err->kind == ERR_LIMIT     ? STATUS_TOO_LARGE
+                 : err->kind == ERR_MEMORY  ? STATUS_UNAVAILABLE
+                 : err->kind == ERR_REFUSED ? STATUS_UNSUPPORTED_TYPE
+                                            : STATUS_UNPROCESSABLE;
+    finish(in, result, status,
+           err->kind == ERR_LIMIT || err->kind == ERR_REFUSED ? "invalid_argument" : "unknown",
+           err);
+}
+
+static void work(struct exchange *x, enum receive_protocol protocol)
+{
+    struct err err = ERR_INIT;
+    struct buf inflated;
+    struct ingest *in = calloc(1, sizeof(*in));
+    if (in == NULL) {
+        receive_reply_error(x, STATUS_UNAVAILABLE, "unavailable", "out of memory");
+        return;
+    }
+    *in = (struct ingest){.x = x, .receive = x->options->receiver, .protocol = protocol};
+    buf_init(&inflated, receive_body_max(x));
+    int64_t now_ns = clock_wall_ns();
+    in->from_ns = attime_read(param(in, "from"), now_ns);
+    in->until_ns = attime_read(param(in, "until"), now_ns);
+    if (read_name(in)) {
+        if (exchange_inflate(x, &inflated, &in->body, &err)) {
+            take_body(in);
+        } else {
+            bad_encoding(in, &err);
+        }
+    }
+    buf_done(&inflated);
+    free(in);
+}
+
+void ingest_work(struct exchange *x)
+{
+    work(x, RECEIVE_INGEST);
+}
+
+void deepflow_ingest_work(struct exchange *x)
+{
+    work(x, RECEIVE_DEEPFLOW);
+}

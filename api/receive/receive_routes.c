@@ -1,0 +1,19 @@
+#include "api/receive/receive_routes.h"
+
+#include "api/receive/ingest.h"
+#include "api/receive/pprof_post.h"
+#include "api/receive/profefe_post.h"
+#include "api/receive/push.h"
+
+const struct route receive_routes[] = {
+    {RECEIVE_PUSH_PATH, .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_CONNECT,
+     .work = push_work},
+    {"/ingest", .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_CONNECT,
+     .work = ingest_work},
+    {"/api/v1/profile/ingest", .set = ROUTE_RECEIVE, .methods = ROUTE_POST,
+     .errors = ROUTE_ERRORS_CONNECT, .work = deepflow_ingest_work},
+    {"/api/0/profiles", .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_PROFEFE,
+     .work = profefe_post_work},
+    {"/v1/pprof", .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .work = pprof_post_work},
+    {.path = NULL},
+};

@@ -1,0 +1,9 @@
+/* The paths where profiles are pushed to us. */
+#ifndef PROFPULL_API_RECEIVE_RECEIVE_ROUTES_H
+#define PROFPULL_API_RECEIVE_RECEIVE_ROUTES_H
+
+#include "server/routes.h"
+
+extern const struct route receive_routes[];
+
+#endif

@@ -1,0 +1,22 @@
+/* The answers of the receiving APIs, and what they have in common. */
+#ifndef PROFPULL_API_RECEIVE_REPLY_H
+#define PROFPULL_API_RECEIVE_REPLY_H
+
+#include "agent/receive.h"
+#include "base/err.h"
+#include "server/exchange.h"
+#include "server/routes.h"
+
+#define STATUS_BAD_REQUEST 400
+#define STATUS_TOO_LARGE 413
+#define STATUS_UNSUPPORTED_TYPE 415
+#define STATUS_UNPROCESSABLE 422
+
+/* Does the result say that another try may succeed? Then the answer is 503. */
+bool receive_is_transient(enum receive_result result);
+/* {"code":"...","message":"..."} with this status. */
+void receive_reply_error(struct exchange *x, int status, const char *code, const char *message);
+/* The memory of an inflated body. */
+size_t receive_body_max(const struct exchange *x);
+
+#endif

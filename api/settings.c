@@ -1,0 +1,218 @@
+#include "api/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/protojson.h"
+#include "base/files.h"
+
+struct settings {
+    pthread_mutex_t lock;
+    struct buf json; /* an Api__GetSettingsResponse, which the file is too */
+    char *path;      /* NULL: memory alone */
+    char *temporary;
+};
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static bool read_file(struct settings *s, struct err *err)
+{
+    char piece[4096];
+    ssize_t n = 0;
+    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return errno == ENOENT || err_sys(err, "open %s", s->path);
+    }
+    while ((n = read(fd, piece, sizeof(piece))) > 0 && buf_append(&s->json, piece, (size_t)n)) {
+    }
+    bool ok = n == 0 || err_sys(err, "read %s", s->path);
+    if (!buf_ok(&s->json)) {
+        ok = err_set(err, ERR_LIMIT, "%s is larger than %zu bytes", s->path, SETTINGS_BYTES_MAX);
+    }
+    close(fd);
+    return ok;
+}
+
+static bool write_file(const struct settings *s, const struct buf *json, struct err *err)
+{
+    int fd = open(s->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return err_sys(err, "open %s", s->temporary);
+    }
+    bool ok = (write_all(fd, json->data, json->len) && fsync(fd) == 0) ||
+              err_sys(err, "write %s", s->temporary);
+    ok = (close(fd) == 0 || err_sys(err, "close %s", s->temporary)) && ok;
+    return ok && (rename(s->temporary, s->path) == 0 || err_sys(err, "rename to %s", s->path));
+}
+
+/* ---- the object ------------------------------------------------------------------------------ */
+
+static Api__GetSettingsResponse *parse(const struct settings *s, struct arena *arena,
+                                       struct err *err)
+{
+    struct sv json = s->json.len > 0 ? (struct sv){s->json.data, s->json.len} : SV("{}");
+    return (Api__GetSettingsResponse *)protojson_read(json, &api__get_settings_response__descriptor,
+                                                      arena, err);
+}
+
+static void load(struct settings *s, struct log *log)
+{
+    struct err err = ERR_INIT;
+    struct arena *arena = arena_new(16 * SETTINGS_BYTES_MAX);
+    if (arena == NULL || !read_file(s, &err) || parse(s, arena, &err) == NULL) {
+        log_warn(log, "settings are not read, and the next change replaces them",
+                 LOG_STR("file", s->path), LOG_ERR(&err));
+        buf_clear(&s->json);
+    }
+    arena_free(arena);
+}
+
+struct settings *settings_new(const char *directory, struct log *log)
+{
+    struct settings *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return NULL;
+    }
+    (void)pthread_mutex_init(&s->lock, NULL);
+    buf_init(&s->json, SETTINGS_BYTES_MAX);
+    if (directory == NULL) {
+        return s;
+    }
+    if (asprintf(&s->path, "%s/" SETTINGS_FILE, directory) < 0) {
+        s->path = NULL;
+        return settings_free(s);
+    }
+    if (asprintf(&s->temporary, "%s.new", s->path) < 0) {
+        s->temporary = NULL;
+        return settings_free(s);
+    }
+    load(s, log);
+    return s;
+}
+
+struct settings *settings_free(struct settings *s)
+{
+    if (s == NULL) {
+        return NULL;
+    }
+    (void)pthread_mutex_destroy(&s->lock);
+    buf_done(&s->json);
+    free(s->path);
+    free(s->temporary);
+    free(s);
+    return NULL;
+}
+
+Api__GetSettingsResponse *settings_get(struct settings *s, struct arena *arena, struct err *err)
+{
+    pthread_mutex_lock(&s->lock);
+    Api__GetSettingsResponse *all = parse(s, arena, err);
+    pthread_mutex_unlock(&s->lock);
+    return all;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* Keeps what the message has, in the file first. */
+static bool keep(struct settings *s, const Api__GetSettingsResponse *all, struct err *err)
+{
+    struct buf json;
+    buf_init(&json, SETTINGS_BYTES_MAX);
+    bool ok = protojson_write(&all->base, &json) ||
+              err_set(err, ERR_LIMIT, "settings of more than %zu bytes", SETTINGS_BYTES_MAX);
+    ok = ok && (s->path == NULL || write_file(s, &json, err));
+    if (ok) {
+        buf_done(&s->json);
+        s->json = json;
+    } else {
+        buf_done(&json);
+    }
+    return ok;
+}
+
+/* Where the setting of this name is, or belongs. */
+static size_t place_of(const Api__GetSettingsResponse *all, const char *name, bool *ret_there)
+{
+    size_t i = 0;
+    while (i < all->n_settings && strcmp(all->settings[i]->name, name) < 0) {
+        i++;
+    }
+    *ret_there = i < all->n_settings && strcmp(all->settings[i]->name, name) == 0;
+    return i;
+}
+
+static bool insert(Api__GetSettingsResponse *all, size_t place, struct arena *arena,
+                   struct err *err)
+{
+    Api__Setting **list = arena_array(arena, all->n_settings + 1, sizeof(void *));
+    if (list == NULL) {
+        return err_set(err, ERR_LIMIT, "settings of more than %zu bytes", SETTINGS_BYTES_MAX);
+    }
+    for (size_t i = 0; i < all->n_settings; i++) {
+        list[i < place ? i : i + 1] = all->settings[i];
+    }
+    all->settings = list;
+    all->n_settings++;
+    return true;
+}
+
+static bool set_in(struct settings *s, const Api__Setting *setting, bool *ret_is_older,
+                   struct arena *arena, struct err *err)
+{
+    bool there = false;
+    Api__GetSettingsResponse *all = parse(s, arena, err);
+    if (all == NULL) {
+        return false;
+    }
+    size_t place = place_of(all, setting->name, &there);
+    *ret_is_older = there && all->settings[place]->modifiedat > setting->modifiedat;
+    if (*ret_is_older) {
+        return true;
+    }
+    if (!there && !insert(all, place, arena, err)) {
+        return false;
+    }
+    Api__Setting copy = *setting;
+    all->settings[place] = &copy;
+    return keep(s, all, err);
+}
+
+bool settings_set(struct settings *s, const Api__Setting *setting, bool *ret_is_older,
+                  struct arena *arena, struct err *err)
+{
+    pthread_mutex_lock(&s->lock);
+    bool ok = set_in(s, setting, ret_is_older, arena, err);
+    pthread_mutex_unlock(&s->lock);
+    return ok;
+}
+
+static bool delete_in(struct settings *s, const char *name, struct arena *arena, struct err *err)
+{
+    bool there = false;
+    Api__GetSettingsResponse *all = parse(s, arena, err);
+    if (all == NULL) {
+        return false;
+    }
+    size_t place = place_of(all, name, &there);
+    if (!there) {
+        return true;
+    }
+    all->n_settings--;
+    for (size_t i = place; i < all->n_settings; i++) {
+        all->settings[i] = all->settings[i + 1];
+    }
+    return keep(s, all, err);
+}
+
+bool settings_delete(struct settings *s, const char *name, struct arena *arena, struct err *err)
+{
+    pthread_mutex_lock(&s->lock);
+    bool ok = delete_in(s, name, arena, err);
+    pthread_mutex_unlock(&s->lock);
+    return ok;
+}

@@ -1,0 +1,35 @@
+/* The settings that Pyroscope's apps keep on the server: names with texts.
+ *
+ * They are in memory and, if there is a directory for them, in a file there that each change
+ * replaces. A file that cannot be read is logged and left: the next change replaces it. Any thread.
+ */
+#ifndef PROFPULL_API_SETTINGS_H
+#define PROFPULL_API_SETTINGS_H
+
+#include <stdbool.h>
+
+#include "api/proto/services.pb-c.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+
+#define SETTINGS_FILE "settings.json"
+/* All of them as JSON; an app has a few kilobytes. */
+#define SETTINGS_BYTES_MAX ((size_t)1024 * 1024)
+
+struct settings;
+
+/* directory: NULL for memory alone. NULL if out of memory. */
+struct settings *settings_new(const char *directory, struct log *log);
+struct settings *settings_free(struct settings *s); /* accepts NULL, returns NULL */
+
+/* All of them by name, in the arena; NULL with err. */
+Api__GetSettingsResponse *settings_get(struct settings *s, struct arena *arena, struct err *err);
+/* Keeps a setting. *ret_is_older: it is older than what is kept, which then stays. False with err,
+ * ERR_LIMIT if they are too many, or ERR_SYSTEM if the file cannot be written. */
+bool settings_set(struct settings *s, const Api__Setting *setting, bool *ret_is_older,
+                  struct arena *arena, struct err *err);
+/* Removes one, or does nothing if there is none. */
+bool settings_delete(struct settings *s, const char *name, struct arena *arena, struct err *err);
+
+#endif

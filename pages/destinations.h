@@ -1,0 +1,21 @@
+/* The page of destinations with the ledger of each, and that of the effective configuration; both
+ * as JSON too.
+ */
+#ifndef PROFPULL_PAGES_DESTINATIONS_H
+#define PROFPULL_PAGES_DESTINATIONS_H
+
+#include "server/exchange.h"
+
+void page_destinations(struct exchange *x);
+/* {"destinations":[{"name":"...","url":"...","protocol":"...","up":true,"downSince":"",
+ *  "lastError":"","advice":"","oldestAgeSeconds":0,"queueLimitBytes":1,"accepted":1,...,
+ *  "dropped":{}}]} */
+void v1_destinations(struct exchange *x);
+/* Appends the list of them. */
+void destinations_put(struct exchange *x);
+
+void page_config(struct exchange *x);
+/* {"yaml":"..."} */
+void v1_config(struct exchange *x);
+
+#endif

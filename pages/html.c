@@ -1,0 +1,133 @@
+#include "pages/html.h"
+
+#include "base/clock.h"
+#include "model/masking.h"
+#include "server/routes.h"
+
+void html_text(struct buf *out, struct sv text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        switch (text.p[i]) {
+        case '&':
+            buf_puts(out, "&amp;");
+            break;
+        case '<':
+            buf_puts(out, "&lt;");
+            break;
+        case '>':
+            buf_puts(out, "&gt;");
+            break;
+        case '"':
+            buf_puts(out, "&quot;");
+            break;
+        case '\'':
+            buf_puts(out, "&#39;");
+            break;
+        case '\0':
+            buf_puts(out, "\xef\xbf\xbd"); /* as browsers show it */
+            break;
+        default:
+            buf_putc(out, text.p[i]);
+        }
+    }
+}
+
+void html_advice(struct buf *out, struct sv advice)
+{
+    if (advice.n > 0) {
+        buf_puts(out, "<div class=\"hint\">→ ");
+        html_text(out, advice);
+        buf_puts(out, "</div>");
+    }
+}
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == ':';
+}
+
+void html_param(struct buf *out, struct sv text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if (is_plain(text.p[i])) {
+            buf_putc(out, text.p[i]);
+        } else {
+            buf_printf(out, "%%%02X", (unsigned)(unsigned char)text.p[i]);
+        }
+    }
+}
+
+void html_label(struct buf *out, struct label label, bool mask_all)
+{
+    struct buf value;
+    buf_init(&value, (sizeof(MASK) + 1) * (label.value.n + 1));
+    buf_puts(out, "<span>");
+    html_text(out, label.name);
+    buf_puts(out, "=");
+    html_text(out,
+              mask_value(label, mask_all, &value) ? (struct sv){value.data, value.len} : SV(MASK));
+    buf_done(&value);
+    buf_puts(out, "</span>");
+}
+
+void html_time(struct buf *out, int64_t wall_ns)
+{
+    char text[40];
+    if (wall_ns == 0) {
+        buf_puts(out, "never");
+        return;
+    }
+    clock_format_rfc3339(wall_ns, text, sizeof(text));
+    /* 2026-11-22T14:00:00.123Z */
+    buf_printf(out, "<time datetime=\"%s\">%.10s %.8s</time>", text, text, text + 11);
+}
+
+void html_security(struct exchange *x)
+{
+    buf_puts(&x->headers, "Content-Security-Policy: default-src 'none'; script-src 'self'; "
+                          "style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+                          "form-action 'self'; base-uri 'none'; frame-ancestors 'none'\r\n"
+                          "X-Content-Type-Options: nosniff\r\n"
+                          "Referrer-Policy: no-referrer\r\n");
+}
+
+void html_begin(struct exchange *x, const char *title, const char *active)
+{
+    static const struct {
+        const char *path;
+        const char *text;
+    } links[] = {
+        {"./", "Profiles"},          {"targets", "Targets"},
+        {"dropped", "Dropped"},      {"destinations", "Destinations"},
+        {"config", "Configuration"}, {"links", "More"},
+    };
+    struct buf *out = &x->reply;
+    x->status = STATUS_OK;
+    x->content_type = "text/html; charset=utf-8";
+    html_security(x);
+    buf_puts(&x->headers, "Cache-Control: no-store\r\n");
+    buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                  "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+                  "<link rel=\"stylesheet\" href=\"assets/app.css\">"
+                  "<link rel=\"icon\" href=\"data:,\"><title>");
+    html_text(out, sv_from(title));
+    buf_puts(out, " · profpull</title></head><body>\n<header class=\"top\">"
+                  "<a class=\"brand\" href=\"./\">profpull</a><nav>");
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+        buf_printf(out, "<a href=\"%s\"%s>%s</a>", links[i].path,
+                   str_same(links[i].path, active) ? " aria-current=\"page\"" : "", links[i].text);
+    }
+    buf_puts(out, "</nav><button id=\"theme\" type=\"button\" aria-label=\"Light or dark\" hidden>"
+                  "◐</button></header>\n<main>\n");
+}
+
+void html_end(struct exchange *x)
+{
+    struct buf *out = &x->reply;
+    buf_puts(out, "</main>\n<footer>profpull ");
+    html_text(out, sv_from(x->options->version));
+    buf_puts(out, "</footer>\n<script type=\"module\" src=\"assets/theme.js\"></script>"
+                  "</body></html>\n");
+    exchange_deflate(x);
+}

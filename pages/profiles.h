@@ -1,0 +1,12 @@
+/* The page of profiles: a form, the totals over time, a flame graph and the table of functions.
+ * It is whole without JavaScript; with it, pages/assets/profiles.js draws the same data,
+ * which the page carries.
+ */
+#ifndef PROFPULL_PAGES_PROFILES_H
+#define PROFPULL_PAGES_PROFILES_H
+
+#include "server/exchange.h"
+
+void page_profiles(struct exchange *x);
+
+#endif

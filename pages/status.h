@@ -1,0 +1,18 @@
+/* How the whole process is, in one document: what `profpull status` shows.
+ *
+ * {"version":"...","configFile":"...","uptimeSeconds":1,"healthy":true,"health":"","ready":true,
+ *  "readiness":"","jobs":[{"job":"pods","unknown":0,"up":1,"down":0,"absent":0}],
+ *  "failures":[{"count":2,"scrape":{}}],"moreFailures":0,"slowest":[{}],"sources":[{}],
+ *  "destinations":[{}],"sharding":null}
+ *
+ * Scrapes are those of /api/v1/targets: of failures of a job with the same reason, the first one;
+ * the slowest ten, sampling not counted.
+ */
+#ifndef PROFPULL_PAGES_STATUS_H
+#define PROFPULL_PAGES_STATUS_H
+
+#include "server/exchange.h"
+
+void v1_status(struct exchange *x);
+
+#endif

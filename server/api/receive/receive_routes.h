@@ -1,9 +1,0 @@
-/* The paths where profiles are pushed to us. */
-#ifndef PROFPULL_SERVER_API_RECEIVE_RECEIVE_ROUTES_H
-#define PROFPULL_SERVER_API_RECEIVE_RECEIVE_ROUTES_H
-
-#include "server/routes.h"
-
-extern const struct route receive_routes[];
-
-#endif

@@ -1,0 +1,59 @@
+/* Any YAML as a file of another program: a tree that prints as YAML again, or errors; no crash, no
+ * unbounded work. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "alloy/print.h"
+#include "config/migrate.h"
+
+#define ARENA_MAX ((size_t)64 * 1024 * 1024)
+#define TEXT_MAX ((size_t)64 * 1024 * 1024)
+/* A text so small that its expansion stays below the limits of a file. */
+#define SMALL 10000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_reads(struct sv text)
+{
+    struct arena *arena = arena_new(ARENA_MAX);
+    const struct yaml_node *root;
+    struct yaml_place place;
+    struct err err = ERR_INIT;
+    if (arena == NULL || (!yaml_parse(text, arena, &root, &place, &err) && text.n < SMALL)) {
+        abort();
+    }
+    arena_free(arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct arena *arena = arena_new(ARENA_MAX);
+    const struct alloy_messages messages = {
+        .errors = config_errors_new(),
+        .warnings = config_errors_new(),
+        .notes = config_errors_new(),
+        .for_text = true,
+    };
+    struct sv text = {(const char *)data, size};
+    const struct yaml_node *root = NULL;
+    struct yaml_place place;
+    struct err err = ERR_INIT;
+    struct buf out;
+    buf_init(&out, TEXT_MAX);
+    if (arena == NULL) {
+        abort();
+    }
+    (void)migrate_is_yaml("a", text);
+    if (yaml_parse(text, arena, &root, &place, &err) && root != NULL) {
+        const struct yaml_node *tree = migrate_tree(root, arena, &messages);
+        if (tree != NULL && alloy_print(tree, &messages, &out)) {
+            check_reads((struct sv){out.data, out.len});
+        }
+    }
+    buf_done(&out);
+    config_errors_free(messages.errors);
+    config_errors_free(messages.warnings);
+    config_errors_free(messages.notes);
+    arena_free(arena);
+    return 0;
+}

@@ -1,0 +1,503 @@
+/* The built-in job, from a pod's JSON to the labels of its targets: which annotations lead to which
+ * scrapes, under which container's labels. */
+#include "tests/unit/lib/kube_objects.h"
+
+#include <stdlib.h>
+
+#include "config/config.h"
+#include "discovery/kubernetes/roles.h"
+#include "relabel/relabel.h"
+#include "scraper/targets/ports.h"
+
+#define GRAFANA "profiles.grafana.com/"
+#define PODS_MAX 64
+
+struct fixture {
+    struct intern *intern;
+    struct labels_builder *builder;
+    struct relabel_scratch *scratch;
+    struct config *config;
+    struct relabel *rules;
+    struct object_targets raw;
+};
+
+static struct config *load(struct sv text)
+{
+    struct config_errors *errors = config_errors_new();
+    struct config_options options = {.write_url = "http://x:1"};
+    struct config *config = text.n == 0 ? config_load(NULL, &options, errors)
+                                        : config_parse("f", text, &options, errors);
+    if (config == NULL) {
+        struct buf b;
+        buf_init(&b, 1 << 20);
+        config_errors_format(errors, &b);
+        fail_msg("%s", b.data);
+    }
+    config_errors_free(errors);
+    return config;
+}
+
+static int setup_with(void **state, struct sv text)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct err err = ERR_INIT;
+    assert_non_null(f);
+    f->intern = intern_new();
+    f->builder = labels_builder_new(f->intern);
+    f->scratch = relabel_scratch_new();
+    f->config = load(text);
+    f->rules = relabel_new(&f->config->jobs[0].relabel, &err);
+    assert_non_null(f->rules);
+    f->raw = (struct object_targets){0};
+    *state = f;
+    return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, SV(""));
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    object_targets_done(&f->raw);
+    relabel_free(f->rules);
+    config_unref(f->config);
+    relabel_scratch_free(f->scratch);
+    labels_builder_free(f->builder);
+    intern_free(f->intern);
+    free(f);
+    return 0;
+}
+
+/* "container address type[:port][/path][ type...]" for one remaining label set. */
+static void describe(const struct config_job *job, const struct labels *l, struct buf *out)
+{
+    struct sv container = labels_get(l, SV("container"));
+    struct sv address = labels_get(l, SV(LABEL_ADDRESS));
+    buf_printf(out, "%s%.*s %.*s", out->len > 0 ? " | " : "", SV_ARG(container), SV_ARG(address));
+    for (size_t t = 0; t < job->n_types; t++) {
+        char name[128];
+        if (!ports_wanted(l, &job->types[t])) {
+            continue;
+        }
+        buf_printf(out, " %s", job->types[t].key);
+        snprintf(name, sizeof(name), "__profile_%s_port__", job->types[t].key);
+        struct sv port = labels_get(l, sv_from(name));
+        buf_printf(out, "%s%.*s", port.n > 0 ? ":" : "", SV_ARG(port));
+    }
+}
+
+static void relabel_all(struct fixture *f, struct port_candidate *c)
+{
+    assert_true(f->raw.n <= PODS_MAX);
+    for (size_t i = 0; i < f->raw.n; i++) {
+        labels_builder_reset(f->builder, f->raw.at[i]);
+        struct relabel_verdict v = relabel_apply(f->rules, f->scratch, f->builder, NULL, NULL);
+        c[i] = (struct port_candidate){.discovered = f->raw.at[i]};
+        if (v.outcome == RELABEL_KEPT) {
+            c[i].labels = labels_builder_build(f->builder);
+            assert_non_null(c[i].labels);
+        }
+    }
+}
+
+/* Runs a pod through all stages. visit gets each remaining label set; may be NULL. */
+static void run_pod(struct fixture *f, const char *json, struct buf *out,
+                    void (*visit)(const struct labels *l, const char *row), const char *row)
+{
+    struct test_object pod;
+    struct port_candidate c[PODS_MAX];
+    test_object_read(&pod, json, kube_pods.resource.rows, true);
+    assert_int_equal(kube_pods.read(&pod.object, f->builder, &f->raw), OBJECT_OK);
+    relabel_all(f, c);
+    assert_true(ports_choose(&f->config->jobs[0], c, f->raw.n, f->builder));
+    for (size_t i = 0; i < f->raw.n; i++) {
+        if (c[i].labels != NULL) {
+            describe(&f->config->jobs[0], c[i].labels, out);
+            if (visit != NULL) {
+                visit(c[i].labels, row);
+            }
+        }
+        labels_unref(c[i].labels);
+    }
+    object_targets_clear(&f->raw);
+    test_object_done(&pod);
+}
+
+/* The containers of most rows: three declared ports, a container without ports, a finished init
+ * container and a sidecar. */
+#define CONTAINERS                                                                                 \
+    "\"containers\":[{\"name\":\"main\",\"ports\":[{\"name\":\"http\",\"containerPort\":8080},"    \
+    "{\"name\":\"metrics\",\"containerPort\":9090}]},"                                             \
+    "{\"name\":\"side\",\"ports\":[{\"name\":\"debug\",\"containerPort\":6060}]},"                 \
+    "{\"name\":\"plain\"}],"                                                                       \
+    "\"initContainers\":[{\"name\":\"setup\",\"ports\":[{\"containerPort\":7070}]},"               \
+    "{\"name\":\"mesh\",\"restartPolicy\":\"Always\",\"ports\":[{\"containerPort\":15000}]}]"
+
+static void pod_json(const char *annotations, const char *containers, const char *phase,
+                     struct buf *out)
+{
+    buf_printf(out,
+               "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"shop\",\"name\":\"cart-1\","
+               "\"labels\":{\"app\":\"cart\"},\"annotations\":{%s}},"
+               "\"spec\":{\"nodeName\":\"n1\",%s},"
+               "\"status\":{\"phase\":\"%s\",\"podIP\":\"10.1.2.3\"}}",
+               annotations, containers, phase);
+}
+
+struct row {
+    const char *name;
+    const char *annotations;
+    const char *want;
+    const char *containers; /* NULL: CONTAINERS */
+    const char *phase;      /* NULL: Running */
+};
+
+static void check_rows(struct fixture *f, const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct buf json;
+        struct buf got;
+        buf_init(&json, 1 << 20);
+        buf_init(&got, 1 << 20);
+        pod_json(rows[i].annotations, rows[i].containers == NULL ? CONTAINERS : rows[i].containers,
+                 rows[i].phase == NULL ? "Running" : rows[i].phase, &json);
+        run_pod(f, json.data, &got, NULL, rows[i].name);
+        CHECK_STR(got.data, rows[i].want, rows[i].name);
+        buf_done(&json);
+        buf_done(&got);
+    }
+}
+#define CHECK_ROWS(f, rows) check_rows((f), (rows), sizeof(rows) / sizeof((rows)[0]))
+
+#define G(type, key, value) "\"" GRAFANA type "." key "\":\"" value "\""
+#define P(key, value) "\"pyroscope.io/" key "\":\"" value "\""
+#define E(key, value) "\"profefe.com/" key "\":\"" value "\""
+#define CPU_ON G("cpu", "scrape", "true")
+#define MEM_ON G("memory", "scrape", "true")
+#define ALL_FIVE " memory block goroutine mutex process_cpu"
+
+static void test_grafana(void **state)
+{
+    static const struct row rows[] = {
+        {.name = "declared port: its owner",
+         CPU_ON "," G("cpu", "port", "6060"),
+         "side 10.1.2.3:6060 process_cpu"},
+        {.name = "declared by the sidecar",
+         CPU_ON "," G("cpu", "port", "15000"),
+         "mesh 10.1.2.3:15000 process_cpu"},
+        {.name = "declared by a finished container only: the first one's",
+         CPU_ON "," G("cpu", "port", "7070"),
+         "main 10.1.2.3:7070 process_cpu"},
+        {.name = "undeclared port: the first container",
+         CPU_ON "," G("cpu", "port", "7777"),
+         "main 10.1.2.3:7777 process_cpu"},
+        {.name = "by name",
+         CPU_ON "," G("cpu", "port_name", "metrics"),
+         "main 10.1.2.3:9090 process_cpu"},
+        {.name = "the number wins over the name",
+         CPU_ON "," G("cpu", "port_name", "debug") "," G("cpu", "port", "8080"),
+         "main 10.1.2.3:8080 process_cpu"},
+        {.name = "a number, and a name that nobody has",
+         CPU_ON "," G("cpu", "port_name", "nope") "," G("cpu", "port", "8080"),
+         "main 10.1.2.3:8080 process_cpu"},
+        {.name = "the name of one type wins over the number of all",
+         CPU_ON "," G("cpu", "port_name", "debug") "," P("port", "8080"),
+         "side 10.1.2.3:6060 process_cpu"},
+        {.name = "a container, and a port that another one declares",
+         CPU_ON "," G("cpu", "container", "plain") "," G("cpu", "port", "6060"),
+         "plain 10.1.2.3:6060 process_cpu"},
+        {.name = "a container, and a port that nobody declares",
+         CPU_ON "," G("cpu", "container", "mesh") "," G("cpu", "port", "7777"),
+         "mesh 10.1.2.3:7777 process_cpu"},
+        {.name = "a container with its port by name",
+         CPU_ON "," G("cpu", "container", "main") "," G("cpu", "port_name", "metrics"),
+         "main 10.1.2.3:9090 process_cpu"},
+        {.name = "a container, and the name of another one's port",
+         CPU_ON "," G("cpu", "container", "main") "," G("cpu", "port_name", "debug"),
+         ""},
+        {.name = "two containers with ports of the same name",
+         CPU_ON "," G("cpu", "container", "b"),
+         "b 10.1.2.3:2 process_cpu",
+         "\"containers\":[{\"name\":\"a\",\"ports\":[{\"containerPort\":1,\"name\":\"pprof\"}]},"
+         "{\"name\":\"b\",\"ports\":[{\"containerPort\":2,\"name\":\"pprof\"}]}]"},
+        {.name = "a container of one type only",
+         CPU_ON "," G("cpu", "container", "side") "," G("cpu", "port", "6060") "," MEM_ON "," G(
+             "memory", "port", "6060"),
+         "side 10.1.2.3:6060 memory process_cpu"},
+        {.name = "a container that the pod does not have",
+         CPU_ON "," G("cpu", "container", "nope") "," G("cpu", "port", "6060"),
+         ""},
+        {.name = "a name that nobody has", CPU_ON "," G("cpu", "port_name", "nope"), ""},
+        {.name = "no port, and none is called pprof", CPU_ON, ""},
+        {.name = "no port, and one is called pprof",
+         CPU_ON,
+         "b 10.1.2.3:2 process_cpu",
+         "\"containers\":[{\"name\":\"a\",\"ports\":[{\"containerPort\":1}]},{\"name\":\"b\","
+         "\"ports\":[{\"containerPort\":2,\"name\":\"pprof\"}]}]"},
+        {.name = "two types, one port",
+         CPU_ON "," G("cpu", "port", "6060") "," MEM_ON "," G("memory", "port", "6060"),
+         "side 10.1.2.3:6060 memory process_cpu"},
+        {.name = "two types, two owners",
+         CPU_ON "," G("cpu", "port", "6060") "," MEM_ON "," G("memory", "port", "9090"),
+         "main 10.1.2.3:9090 memory | side 10.1.2.3:6060 process_cpu"},
+        {.name = "one declared, one not",
+         CPU_ON "," G("cpu", "port", "8080") "," MEM_ON "," G("memory", "port", "7777"),
+         "main 10.1.2.3:7777 memory process_cpu:8080"},
+        {.name = "all types",
+         CPU_ON
+         "," MEM_ON "," G("goroutine", "scrape", "true") "," G("mutex", "scrape", "true") "," G(
+             "block", "scrape",
+             "true") "," G("fgprof", "scrape",
+                           "true") "," G("godeltaprof_memory", "scrape",
+                                         "true") "," G("godeltaprof_mutex", "scrape",
+                                                       "true") "," G("godeltaprof_block", "scrape",
+                                                                     "true") "," P("port", "6060"),
+         "side 10.1.2.3:6060" ALL_FIVE
+         " fgprof godeltaprof_memory godeltaprof_mutex godeltaprof_block"},
+        {.name = "only one says true",
+         CPU_ON "," G("cpu", "port", "6060") "," G("memory", "scrape",
+                                                   "false") "," G("memory", "port", "6060"),
+         "side 10.1.2.3:6060 process_cpu"},
+        {.name = "a wrong number is for the scraper to refuse, once",
+         CPU_ON "," G("cpu", "port", "http") "," MEM_ON "," G("memory", "port", "6060"),
+         "main 10.1.2.3:8080 process_cpu:http | side 10.1.2.3:6060 memory"},
+        {.name = "no port at all is declared",
+         CPU_ON "," G("cpu", "port", "6060"),
+         "a 10.1.2.3:6060 process_cpu",
+         "\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]"},
+        {.name = "two containers declare it: the first",
+         CPU_ON "," G("cpu", "port", "1"),
+         "a 10.1.2.3:1 process_cpu",
+         "\"containers\":[{\"name\":\"a\",\"ports\":[{\"containerPort\":1}]},{\"name\":\"b\","
+         "\"ports\":[{\"containerPort\":1}]}]"},
+    };
+    CHECK_ROWS(*state, rows);
+}
+
+static void test_others(void **state)
+{
+    static const struct row rows[] = {
+        {.name = "pyroscope.io",
+         P("scrape", "true") "," P("port", "6060"),
+         "side 10.1.2.3:6060" ALL_FIVE},
+        {.name = "types off",
+         P("scrape", "true") "," P("port", "8080") "," P("profile-mem-enabled", "false") "," P(
+             "profile-goroutines-enabled",
+             "false") "," P("profile-mutex-enabled",
+                            "false") "," P("profile-block-enabled",
+                                           "false") "," P("profile-cpu-enabled", "true"),
+         "main 10.1.2.3:8080 process_cpu"},
+        {.name = "no port", P("scrape", "true"), ""},
+        {.name = "profefe has a default", E("enable", "true"), "side 10.1.2.3:6060" ALL_FIVE},
+        {.name = "profefe with a port",
+         E("enable", "true") "," E("port", "9090"),
+         "main 10.1.2.3:9090" ALL_FIVE},
+        {.name = "one type has a port of its own",
+         P("scrape", "true") "," P("port", "6060") "," G("memory", "port", "8080"),
+         "main 10.1.2.3:8080 memory | side 10.1.2.3:6060 block goroutine mutex process_cpu"},
+    };
+    CHECK_ROWS(*state, rows);
+}
+
+static void test_refused(void **state)
+{
+    static const struct row rows[] = {
+        {.name = "no annotation", "", ""},
+        {.name = "another value", G("cpu", "scrape", "yes") "," G("cpu", "port", "6060"), ""},
+        {.name = "false", P("scrape", "false") "," P("port", "6060"), ""},
+        {.name = "a wrong type", G("cpus", "scrape", "true") "," G("cpus", "port", "6060"), ""},
+        {.name = "pending", CPU_ON "," G("cpu", "port", "6060"), "", NULL, "Pending"},
+        {.name = "succeeded", CPU_ON "," G("cpu", "port", "6060"), "", NULL, "Succeeded"},
+        {.name = "failed", CPU_ON "," G("cpu", "port", "6060"), "", NULL, "Failed"},
+        {.name = "truer", G("cpu", "scrape", "truer") "," G("cpu", "port", "6060"), ""},
+    };
+    CHECK_ROWS(*state, rows);
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    const char *value;
+} label_filter_passess[] = {
+    {"namespace", "shop"},
+    {"pod", "cart-1"},
+    {"container", "side"},
+    {"app", "cart"},
+    {"service_name", "svc"},
+    {"service_repository", "https://git/x"},
+    {"service_git_ref", "v1"},
+    {"service_root_path", "cmd/x"},
+    {"__scheme__", "https"},
+    {"__profile_process_cpu_path__", "/x/cpu"},
+    {"__profile_process_cpu_scheme__", "http"},
+    {"__profile_path_prefix__", "/app"},
+    /* Intermediate labels are gone, and no label names an unknown type. */
+    {"__profile_port_name__", ""},
+    {"__profile_process_cpu_port_name__", ""},
+    {"__profile_process_cpu_container__", ""},
+    {"__profile_cpu_path__", ""},
+    {"__profile_service_root_path__", ""},
+};
+
+static void check_labels(const struct labels *l, const char *row)
+{
+    (void)row;
+    for (size_t i = 0; i < sizeof(label_filter_passess) / sizeof(label_filter_passess[0]); i++) {
+        CHECK_STR(labels_get(l, sv_from(label_filter_passess[i].name)).p,
+                  label_filter_passess[i].value, label_filter_passess[i].name);
+    }
+}
+
+static void test_labels(void **state)
+{
+    struct buf json;
+    struct buf got;
+    buf_init(&json, 1 << 20);
+    buf_init(&got, 1 << 20);
+    pod_json(
+        CPU_ON "," G("cpu", "port_name", "debug") "," G("cpu", "path", "/x/cpu") "," G(
+            "cpu", "scheme",
+            "http") "," P("scheme",
+                          "https") "," P("path",
+                                         "/app/debug/pprof/") ",\"" GRAFANA
+                                                              "service_name\":\"svc\",\"" GRAFANA
+                                                              "service_repository\":\"https://git/"
+                                                              "x\",\"" GRAFANA
+                                                              "service_git_ref\":\"v1\",\"" GRAFANA
+                                                              "service_root_path\":\"cmd/x\"," P(
+                                                                  "application-name", "other"),
+        CONTAINERS, "Running", &json);
+    run_pod(*state, json.data, &got, check_labels, "");
+    CHECK_STR(got.data, "side 10.1.2.3:6060 process_cpu", "");
+    buf_done(&json);
+    buf_done(&got);
+}
+
+static const char *wanted_service;
+
+static void check_service(const struct labels *l, const char *row)
+{
+    CHECK_STR(labels_get(l, SV("service_name")).p, wanted_service, row);
+}
+
+/* The first of these annotations names the service. */
+static void test_service_name(void **state)
+{
+    static const struct {
+        const char *annotation;
+        const char *want;
+    } rows[] = {
+        {E("service", "e"), "e"},
+        {P("application-name", "d"), "d"},
+        {P("service_name", "c"), "c"},
+        {"\"resource.opentelemetry.io/service.name\":\"b\"", "b"},
+        {"\"" GRAFANA "service_name\":\"a\"", "a"},
+    };
+    struct buf annotations;
+    buf_init(&annotations, 1 << 20);
+    buf_puts(&annotations, P("scrape", "true") "," P("port", "6060"));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buf json;
+        struct buf got;
+        buf_init(&json, 1 << 20);
+        buf_init(&got, 1 << 20);
+        buf_printf(&annotations, ",%s", rows[i].annotation);
+        pod_json(annotations.data, CONTAINERS, "Running", &json);
+        wanted_service = rows[i].want;
+        run_pod(*state, json.data, &got, check_service, rows[i].annotation);
+        CHECK_STR(got.data, "side 10.1.2.3:6060" ALL_FIVE, rows[i].annotation);
+        buf_done(&json);
+        buf_done(&got);
+    }
+    buf_done(&annotations);
+}
+
+/* ---- custom rules ---------------------------------------------------------------------------- */
+
+#define OWN(rules)                                                                                 \
+    SV("scrape_configs:\n- job_name: own\n  profiles: {goroutine: {enabled: false}, mutex: "       \
+       "{enabled: false}, block: {enabled: false}}\n"                                              \
+       "  kubernetes_sd_configs: [{role: pod}]\n  relabel_configs:\n"                              \
+       "  - {source_labels: [__meta_kubernetes_pod_container_name], target_label: "                \
+       "container}\n" rules)
+
+static int setup_rewriting(void **state)
+{
+    return setup_with(state, OWN("  - {source_labels: [__address__, "
+                                 "__meta_kubernetes_pod_annotation_port], regex: "
+                                 "'(.+?)(?::\\d+)?;(\\d+)', target_label: __address__, "
+                                 "replacement: '$1:$2'}\n"));
+}
+
+/* The well-known rule that sets all ports of a pod to the annotated one: scraped once, as the
+ * owner. Without the annotation all ports are targets. */
+static void test_rewritten_address(void **state)
+{
+    static const struct row rows[] = {
+        {.name = "declared", "\"port\":\"6060\"", "side 10.1.2.3:6060 memory process_cpu"},
+        {.name = "undeclared", "\"port\":\"1\"", "main 10.1.2.3:1 memory process_cpu"},
+        {.name = "none",
+         "",
+         "main 10.1.2.3:8080 memory process_cpu | main 10.1.2.3:9090 memory process_cpu | "
+         "side 10.1.2.3:6060 memory process_cpu | plain 10.1.2.3 memory process_cpu | "
+         "setup 10.1.2.3:7070 memory process_cpu | mesh 10.1.2.3:15000 memory process_cpu"},
+    };
+    CHECK_ROWS(*state, rows);
+}
+
+static int setup_paths(void **state)
+{
+    return setup_with(state, OWN("  - {source_labels: [__meta_kubernetes_pod_container_name], "
+                                 "target_label: __profile_path__, replacement: /$1}\n"
+                                 "  - {target_label: __profile_port__, replacement: \"5\"}\n"));
+}
+
+/* Another path is another scrape, on the same port too. */
+static void test_paths_differ(void **state)
+{
+    static const struct row rows[] = {
+        {.name = "two containers",
+         "",
+         "a 10.1.2.3:5 memory process_cpu | b 10.1.2.3:5 memory "
+         "process_cpu",
+         "\"containers\":[{\"name\":\"a\",\"ports\":[{\"containerPort\":1},{\"containerPort\":2}]}"
+         ",{\"name\":\"b\"}]"},
+    };
+    CHECK_ROWS(*state, rows);
+}
+
+/* An IPv6 address keeps its brackets. */
+static void test_ipv6(void **state)
+{
+    struct buf got;
+    buf_init(&got, 1 << 20);
+    run_pod(*state,
+            "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"annotations\":"
+            "{" CPU_ON "," G("cpu", "port",
+                             "6060") "}},\"spec\":{\"containers\":[{\"name\":\"a\"}]},"
+                                     "\"status\":{\"phase\":\"Running\",\"podIP\":\"fd00::5\"}}",
+            &got, NULL, "");
+    CHECK_STR(got.data, "a [fd00::5]:6060 process_cpu", "");
+    buf_done(&got);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_grafana),
+        TEST(test_others),
+        TEST(test_refused),
+        TEST(test_labels),
+        TEST(test_service_name),
+        TEST(test_ipv6),
+        cmocka_unit_test_setup_teardown(test_rewritten_address, setup_rewriting, teardown),
+        cmocka_unit_test_setup_teardown(test_paths_differ, setup_paths, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

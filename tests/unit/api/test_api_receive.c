@@ -1,0 +1,637 @@
+/* The APIs that take profiles, over HTTP: recorded exchanges of the real servers are replayed, and
+ * what they do not show is asked for.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "pprof/gzip.h"
+#include "server/routes.h"
+#include "tests/unit/lib/receive_rig.h"
+#include "tests/unit/lib/server_client.h"
+
+#define EXCHANGES "tests/unit/data/receive_exchanges.txt"
+#define BODY_MAX ((uint64_t)4 << 20)
+#define PIECES_MAX 16
+
+struct fixture {
+    struct receive_rig rig;
+    struct server *server;
+    struct server_options options;
+};
+
+static void start_with(struct fixture *f, const char *receive, const char *write)
+{
+    struct err err = ERR_INIT;
+    receive_rig_start(&f->rig, receive, write);
+    f->options = (struct server_options){
+        .name = "receive",
+        .listen = "127.0.0.1:0",
+        .sets = ROUTE_RECEIVE,
+        .max_connections = 64,
+        .max_connections_per_address = 64,
+        .request_timeout_ms = 60000,
+        .answer_timeout_ms = 60000,
+        .idle_timeout_ms = 60000,
+        .bodies_max_bytes = 64 << 20,
+        .receive = {.threads = 2,
+                    .waiting_max = 8,
+                    .timeout_ms = 60000,
+                    .bytes_max = 8 * BODY_MAX,
+                    .body_max = BODY_MAX},
+        .receiver = f->rig.receive,
+        .metrics = f->rig.metrics,
+        .log = testing_log(f->rig.log),
+        .version = "1",
+    };
+    f->server = server_start(&f->options, &err);
+    CHECK_STR(err.msg, "", "server_start");
+    assert_non_null(f->server);
+}
+
+static void start(struct fixture *f)
+{
+    start_with(f, "{max_age: 0s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
+}
+
+static void stop(struct fixture *f)
+{
+    server_stop(f->server);
+    receive_rig_done(&f->rig);
+}
+
+struct got {
+    int status;
+    char *text; /* all of it */
+    const char *body;
+};
+
+static void got_done(struct got *a)
+{
+    free(a->text);
+}
+
+/* headers: lines that end in \r\n. */
+static struct got ask(const struct fixture *f, const char *method, const char *target,
+                      const char *headers, struct sv body)
+{
+    struct got a;
+    struct buf in;
+    struct buf out;
+    int fd = client_dial(f->server);
+    buf_init(&in, 2 * BODY_MAX);
+    buf_init(&out, REPLY_MAX);
+    buf_printf(&in,
+               "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n",
+               method, target, headers, body.n);
+    buf_append(&in, body.p, body.n);
+    assert_true(buf_ok(&in));
+    size_t sent = 0;
+    while (sent < in.len) {
+        ssize_t n = send(fd, in.data + sent, in.len - sent, MSG_NOSIGNAL);
+        if (n <= 0) {
+            break; /* refused before the end */
+        }
+        sent += (size_t)n;
+    }
+    client_read_all(fd, &out);
+    close(fd);
+    buf_done(&in);
+    a.text = buf_take(&out, NULL);
+    assert_non_null(a.text);
+    assert_true(strncmp(a.text, "HTTP/1.1 ", 9) == 0);
+    a.status = atoi(a.text + 9);
+    a.body = strstr(a.text, "\r\n\r\n");
+    a.body = a.body == NULL ? "" : a.body + 4;
+    return a;
+}
+
+static uint64_t count(const struct fixture *f, const char *protocol, const char *result)
+{
+    char text[128];
+    (void)snprintf(text, sizeof(text),
+                   "profpull_receive_profiles_total{protocol=\"%s\",result=\"%s\"}", protocol,
+                   result);
+    return testing_metric(f->rig.metrics, text);
+}
+
+/* ---- recorded exchanges ---------------------------------------------------------------------- */
+
+struct piece {
+    struct sv name;
+    struct sv hex;
+};
+
+static struct piece pieces[PIECES_MAX];
+static size_t n_pieces;
+
+static void put_hex(struct sv hex, struct buf *out)
+{
+    for (size_t i = 0; i + 1 < hex.n; i += 2) {
+        char digits[3] = {hex.p[i], hex.p[i + 1], '\0'};
+        buf_putc(out, (char)strtoul(digits, NULL, 16));
+    }
+}
+
+static struct sv piece_of(struct sv name)
+{
+    for (size_t i = 0; i < n_pieces; i++) {
+        if (sv_eq(pieces[i].name, name)) {
+            return pieces[i].hex;
+        }
+    }
+    fail_msg("no piece %.*s", SV_ARG(name));
+    return SV("");
+}
+
+/* Hexadecimal digits with <names> of pieces. */
+static void put_template(struct sv v, struct buf *out)
+{
+    struct sv head;
+    struct sv name;
+    while (sv_cut(v, '<', &head, &v)) {
+        put_hex(head, out);
+        assert_true(sv_cut(v, '>', &name, &v));
+        put_hex(piece_of(name), out);
+    }
+    put_hex(v, out);
+}
+
+enum {
+    COL_NAME,
+    COL_METHOD,
+    COL_TARGET,
+    COL_HEADERS,
+    COL_BODY,
+    COL_STATUS,
+    COL_ANSWER,
+    COL_OUR_STATUS,
+    COL_OUR_ANSWER,
+    COL_WHY,
+    COLUMNS
+};
+
+struct totals {
+    size_t same;
+    size_t other;
+};
+
+static void replay(const struct fixture *f, const struct sv col[COLUMNS], struct totals *totals)
+{
+    char row[128];
+    char method[16];
+    char target[512];
+    struct buf headers;
+    struct buf body;
+    struct buf want;
+    uint64_t status;
+    bool differs = col[COL_WHY].n > 0;
+    (void)snprintf(row, sizeof(row), "%.*s", SV_ARG(col[COL_NAME]));
+    (void)snprintf(method, sizeof(method), "%.*s", SV_ARG(col[COL_METHOD]));
+    (void)snprintf(target, sizeof(target), "%.*s", SV_ARG(col[COL_TARGET]));
+    buf_init(&headers, 4096);
+    buf_init(&body, BODY_MAX);
+    buf_init(&want, 65536);
+    struct sv rest = col[COL_HEADERS];
+    struct sv line;
+    while (pprof_word(&rest, '|', &line)) {
+        buf_printf(&headers, "%.*s\r\n", SV_ARG(line));
+    }
+    buf_puts(&headers, "");
+    put_template(col[COL_BODY], &body);
+    struct got a = ask(f, method, target, headers.len > 0 ? headers.data : "",
+                       (struct sv){body.data, body.len});
+    assert_true(parse_u64(col[differs ? COL_OUR_STATUS : COL_STATUS], 999, &status));
+    CHECK_INT(a.status, status, row);
+    struct sv text = col[differs ? COL_OUR_ANSWER : COL_ANSWER];
+    buf_append(&want, text.p, text.n);
+    CHECK_CONTAINS(a.body, want.len > 0 ? want.data : "", row);
+    totals->same += !differs;
+    totals->other += differs;
+    got_done(&a);
+    buf_done(&headers);
+    buf_done(&body);
+    buf_done(&want);
+}
+
+static char *read_exchanges(void)
+{
+    struct buf text;
+    char chunk[4096];
+    size_t n;
+    FILE *file = fopen(EXCHANGES, "r");
+    assert_non_null(file);
+    buf_init(&text, 1 << 20);
+    while ((n = fread(chunk, 1, sizeof(chunk), file)) > 0) {
+        buf_append(&text, chunk, n);
+    }
+    assert_int_equal(fclose(file), 0);
+    return buf_take(&text, NULL);
+}
+
+/* Each request gets the status and the body that were recorded; where a line of the file says so,
+ * what it says instead, and for its reason. */
+static void recorded_exchanges(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct totals totals = {0, 0};
+    char *text = read_exchanges();
+    struct sv rest = sv_from(text);
+    struct sv line;
+    start(&f);
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    n_pieces = 0;
+    while (pprof_word(&rest, '\n', &line)) {
+        struct sv col[COLUMNS] = {{"", 0}};
+        struct sv columns = line;
+        if (line.n == 0 || line.p[0] == '#') {
+            continue;
+        }
+        for (size_t i = 0; i < COLUMNS; i++) {
+            col[i] = columns;
+            if (!sv_cut(columns, '\t', &col[i], &columns)) {
+                columns = SV("");
+            }
+        }
+        if (line.p[0] == '@') {
+            assert_true(n_pieces < PIECES_MAX);
+            pieces[n_pieces++] = (struct piece){sv_skip(col[0], 1), col[1]};
+        } else {
+            replay(&f, col, &totals);
+        }
+    }
+    CHECK_INT(totals.same, 34, "equal answers");
+    CHECK_INT(totals.other, 27, "deliberate differences");
+    free(text);
+    stop(&f);
+}
+
+/* ---- push ------------------------------------------------------------------------------------ */
+
+#define PUSH "/push.v1.PusherService/Push"
+#define PROTO "Content-Type: application/proto\r\n"
+
+/* Appends a series with one sample. labels: "a=b c=d". */
+static void put_series(struct buf *out, const char *labels, const struct buf *profile)
+{
+    struct buf series;
+    struct buf part;
+    struct sv rest = sv_from(labels);
+    struct sv word;
+    struct sv name;
+    struct sv value;
+    buf_init(&series, BODY_MAX);
+    buf_init(&part, BODY_MAX);
+    while (pprof_word(&rest, ' ', &word)) {
+        assert_true(sv_cut(word, '=', &name, &value));
+        put_msg(&part, 1, name.p, name.n);
+        put_msg(&part, 2, value.p, value.n);
+        put_sub(&series, 1, &part);
+    }
+    put_msg(&part, 1, profile->data, profile->len);
+    put_sub(&series, 2, &part);
+    put_sub(out, 1, &series);
+    buf_done(&series);
+    buf_done(&part);
+}
+
+static void push_keeps_the_good_ones(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct buf request;
+    struct buf good = receive_rig_profile(clock_wall_ns());
+    struct buf old = receive_rig_profile(clock_wall_ns() - 3 * 3600 * NS_PER_S);
+    start_with(&f, "{max_age: 1h}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    buf_init(&request, BODY_MAX);
+    put_series(&request, "__name__=process_cpu service_name=a", &old);
+    put_series(&request, "__name__=process_cpu service_name=b", &good);
+    put_series(&request, "service_name=c", &good);
+    struct got a = ask(&f, "POST", PUSH, PROTO, (struct sv){request.data, request.len});
+    CHECK_INT(a.status, 400, "");
+    /* The first error. */
+    CHECK_CONTAINS(a.body,
+                   "{\"code\":\"invalid_argument\",\"message\":\"profile with labels "
+                   "'{__name__=\\\"process_cpu\\\", service_name=\\\"a\\\"}' is outside of "
+                   "ingestion window (profile timestamp: ",
+                   "");
+    CHECK_INT(count(&f, "push", "accepted"), 1, "");
+    CHECK_INT(count(&f, "push", "bad_time"), 1, "");
+    CHECK_INT(count(&f, "push", "bad_labels"), 1, "");
+    CHECK_INT(writer_ledger(f.rig.writer, 0).accepted, 1, "");
+    got_done(&a);
+    buf_done(&request);
+    buf_done(&good);
+    buf_done(&old);
+    stop(&f);
+}
+
+static void a_full_queue_is_503(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    struct sv raw = {profile.data, profile.len};
+    struct buf request;
+    start_with(&f, "{}", "[{name: a, url: \"http://127.0.0.1:1\", queue: {max_bytes: 1KiB}}]");
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    buf_init(&request, BODY_MAX);
+    put_series(&request, "__name__=memory service_name=a", &profile);
+    struct got a = ask(&f, "POST", PUSH, PROTO, (struct sv){request.data, request.len});
+    CHECK_INT(a.status, 503, "push");
+    CHECK_CONTAINS(a.body, "{\"code\":\"unavailable\",\"message\":\"the queues of all", "push");
+    got_done(&a);
+    a = ask(&f, "POST", "/ingest?name=a", "", raw);
+    CHECK_INT(a.status, 503, "ingest");
+    CHECK_CONTAINS(a.body, "{\"code\":\"unavailable\",\"message\":\"the queues of all", "ingest");
+    got_done(&a);
+    a = ask(&f, "POST", "/api/0/profiles?service=a&type=heap", "", raw);
+    CHECK_INT(a.status, 503, "profefe");
+    CHECK_CONTAINS(a.body, "{\"code\":503,\"error\":\"the queues of all", "profefe");
+    got_done(&a);
+    buf_done(&request);
+    buf_done(&profile);
+    stop(&f);
+}
+
+/* What is wrong in the query of profefe's POST, shown as profefe quotes it. */
+static void profefe_queries_that_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        const char *want;
+    } rows[] = {
+        {"/api/0/profiles?service=a&type=heap&labels=a%3D1,b%3D%25zz",
+         "bad request: bad \\\"labels\\\" \\\"a=1,b=%zz\\\": invalid URL escape \\\"%zz\\\""},
+        {"/api/0/profiles?service=a&type=heap&labels=%22%3D%25",
+         "bad request: bad \\\"labels\\\" \\\"\\\\\\\"=%\\\": invalid URL escape \\\"%\\\""},
+        {"/api/0/profiles?service=a&type=heap&created_at=2026-11-22T00:30:00Z",
+         "bad request: bad \\\"created_at\\\" \\\"2026-11-22T00:30:00Z\\\": time in unsupported "
+         "format \\\"2026-11-22T00:30:00Z\\\""},
+        {"/api/0/profiles?type=heap", "bad request: missing \\\"service\\\""},
+        {"/api/0/profiles?service=a", "bad request: unknown profile type"},
+    };
+    struct fixture f;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    start_with(&f, "{}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char want[512];
+        (void)snprintf(want, sizeof(want), "{\"code\":400,\"error\":\"%s\"}\n", rows[i].want);
+        struct got a = ask(&f, "POST", rows[i].path, "", (struct sv){profile.data, profile.len});
+        CHECK_INT(a.status, 400, rows[i].path);
+        CHECK_STR(a.body, want, rows[i].path);
+        got_done(&a);
+    }
+    struct buf many;
+    buf_init(&many, BODY_MAX);
+    buf_puts(&many, "/api/0/profiles?service=a&type=heap&labels=");
+    for (int i = 0; i < 257; i++) {
+        buf_printf(&many, "a%d,", i);
+    }
+    struct got a = ask(&f, "POST", many.data, "", (struct sv){profile.data, profile.len});
+    CHECK_INT(a.status, 400, "labels");
+    CHECK_CONTAINS(a.body, "bad request: more than 256 labels", "labels");
+    got_done(&a);
+    buf_done(&many);
+    buf_done(&profile);
+    stop(&f);
+}
+
+static void push_speaks_connect(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *headers;
+        int status;
+        const char *part;
+    } rows[] = {
+        {PROTO "Connect-Protocol-Version: 2\r\n", 400, "invalid_argument"},
+        {PROTO "Connect-Timeout-Ms: x\r\n", 400, "invalid_argument"},
+        {PROTO "Connect-Timeout-Ms: 0\r\n", 504, "deadline_exceeded"},
+        {PROTO "Content-Encoding: br\r\n", 501, "unimplemented"},
+        {PROTO "Content-Encoding: gzip\r\n", 400, "invalid_argument"},
+        {"Content-Type: application/json\r\n", 400, "unmarshal message"},
+        {"", 415, "Accept-Post: "},
+        {"Content-Type: application/proto; charset=utf-8\r\n", 200, ""},
+    };
+    struct fixture f;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    struct buf request;
+    start(&f);
+    buf_init(&request, BODY_MAX);
+    put_series(&request, "__name__=process_cpu service_name=a", &profile);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct got a =
+            ask(&f, "POST", PUSH, rows[i].headers, (struct sv){request.data, request.len});
+        CHECK_INT(a.status, rows[i].status, rows[i].headers);
+        CHECK_CONTAINS(a.text, rows[i].part, rows[i].headers);
+        got_done(&a);
+    }
+    struct got a = ask(&f, "GET", PUSH, PROTO, SV(""));
+    CHECK_INT(a.status, 405, "GET");
+    CHECK_CONTAINS(a.text, "Allow: POST", "GET");
+    got_done(&a);
+    CHECK_INT(count(&f, "push", "accepted"), 1, "");
+    buf_done(&request);
+    buf_done(&profile);
+    stop(&f);
+}
+
+/* ---- ingest ---------------------------------------------------------------------------------- */
+
+#define FORM "Content-Type: multipart/form-data; boundary=b\r\n"
+#define PART(name) "Content-Disposition: form-data; name=\"" name "\"\r\n\r\n"
+
+static void ingest_forms(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    struct buf body;
+    static const struct {
+        const char *target;
+        const char *before;
+        const char *after;
+        int status;
+        const char *part;
+    } rows[] = {
+        /* Without a filename; lines that end in LF. */
+        {"/ingest?name=a", "--b\r\n" PART("profile"), "\r\n--b--\r\n", 200, ""},
+        {"/ingest?name=a", "--b\n" PART("profile"), "\n--b--\n", 200, ""},
+        {"/profile/ingest?name=a", "--b\n" PART("profile"), "\n--b--\n", 200, ""},
+        {"/api/v1/profile/ingest?name=a+b%20c", "--b\n" PART("profile"), "\n--b--\n", 200, ""},
+        {"/ingest?name=a", "--b\r\n" PART("prev_profile") "x\r\n--b\r\n" PART("profile"),
+         "\r\n--b--\r\n", 422, "prev_profile"},
+        {"/ingest?name=a", "--b\r\n" PART("prev_profile") "\r\n--b\r\n" PART("profile"),
+         "\r\n--b--\r\n", 200, ""},
+        {"/ingest?name=a", "--b\r\n" PART("sample_type_config") "[]\r\n--b\r\n" PART("profile"),
+         "\r\n--b--\r\n", 422, "sample_type_config"},
+        {"/ingest?name=a", "--b\r\n" PART("other"), "\r\n--b--\r\n", 200, ""}, /* nothing to keep */
+        {"/ingest?name=a", "--b\r\n" PART("profile"), "", 422, "is cut"},
+        {"/ingest?name=a", "--b\r\n" PART("profile") "x", "\r\n--b--\r\n", 422,
+         "parsing IngestInput-pprof failed invalid_argument: "},
+        {"/ingest?name=a&format=jfr", "--b\r\n" PART("jfr"), "\r\n--b--\r\n", 422, "unknown"},
+        {"/ingest?name=a&format=speedscope", "--b\r\n" PART("profile"), "\r\n--b--\r\n", 422,
+         "the format speedscope is not supported"},
+    };
+    start(&f);
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    buf_init(&body, BODY_MAX);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char row[32];
+        (void)snprintf(row, sizeof(row), "row %zu", i);
+        buf_clear(&body);
+        buf_puts(&body, rows[i].before);
+        buf_append(&body, profile.data, profile.len);
+        buf_puts(&body, rows[i].after);
+        struct got a = ask(&f, "POST", rows[i].target, FORM, (struct sv){body.data, body.len});
+        CHECK_INT(a.status, rows[i].status, row);
+        CHECK_CONTAINS(a.body, rows[i].part, row);
+        got_done(&a);
+    }
+    CHECK_INT(count(&f, "ingest", "accepted"), 4, "");
+    CHECK_INT(count(&f, "deepflow", "accepted"), 1, "");
+    buf_done(&body);
+    buf_done(&profile);
+    stop(&f);
+}
+
+static void ingest_jfr_and_text(void **state)
+{
+    (void)state;
+    struct fixture f;
+    /* The head of a chunk: magic, version 2.1, its size, five numbers, ticks, features. */
+    char chunk[68] = "FLR";
+    chunk[5] = 2;
+    chunk[15] = sizeof(chunk);
+    struct buf body;
+    start(&f);
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    buf_init(&body, BODY_MAX);
+    buf_puts(&body, "--b\r\n" PART("jfr"));
+    buf_append(&body, chunk, sizeof(chunk));
+    buf_puts(&body, "\r\n--b\r\n" PART("labels") "\x0a\x01x\r\n--b--\r\n");
+    struct got a =
+        ask(&f, "POST", "/ingest?name=a&format=jfr", FORM, (struct sv){body.data, body.len});
+    CHECK_INT(a.status, 200, "form");
+    got_done(&a);
+    a = ask(&f, "POST", "/ingest?name=a&format=jfr", "", (struct sv){chunk, sizeof(chunk)});
+    CHECK_INT(a.status, 200, "raw");
+    got_done(&a);
+    CHECK_INT(testing_metric(f.rig.metrics, "profpull_receive_extras_total{kind=\"jfr_labels\"}"),
+              1, "");
+    a = ask(&f, "POST", "/ingest?name=a.strange", "", SV("main 1\n"));
+    CHECK_INT(a.status, 400, "type");
+    CHECK_CONTAINS(a.body, "unknown type of profile", "type");
+    got_done(&a);
+    a = ask(&f, "POST", "/ingest?name=a.cpu", "", SV("main\n"));
+    CHECK_INT(a.status, 422, "count");
+    got_done(&a);
+    a = ask(&f, "POST", "/ingest?name=a.cpu", "", SV("main 2\n"));
+    CHECK_INT(a.status, 200, "text");
+    got_done(&a);
+    CHECK_INT(count(&f, "ingest", "accepted"), 3, "");
+    buf_done(&body);
+    stop(&f);
+}
+
+static void plain_pprof(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct buf profile = receive_rig_profile(clock_wall_ns());
+    struct sv raw = {profile.data, profile.len};
+    static const struct {
+        const char *target;
+        int status;
+    } rows[] = {
+        {"/v1/pprof?service_name=a&label.pod=b&other=c", 204},
+        {"/v1/pprof", 204},
+        {"/v1/pprof?label.__name__=x", 204}, /* not the sender's */
+        {"/v1/pprof?label.pod=a&label.pod=b", 400},
+        {"/v1/pprof?label.=a", 400},
+        {"/v1/pprof?label.pod=c", 204}, /* dropped by a rule */
+    };
+    start_with(&f,
+               "{profile_relabel_configs: [{source_labels: [pod], regex: c, action: drop}, "
+               "{source_labels: [__name__], regex: process_cpu, action: keep}]}",
+               "[{name: a, url: \"http://127.0.0.1:1\"}]");
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct got a = ask(&f, "POST", rows[i].target, "", raw);
+        CHECK_INT(a.status, rows[i].status, rows[i].target);
+        got_done(&a);
+    }
+    struct got a = ask(&f, "POST", "/v1/pprof", "", SV("hello"));
+    CHECK_INT(a.status, 400, "");
+    got_done(&a);
+    CHECK_INT(count(&f, "pprof", "accepted"), 3, "");
+    CHECK_INT(count(&f, "pprof", "dropped"), 1, "");
+    buf_done(&profile);
+    stop(&f);
+}
+
+/* What is inflated has the memory of the request as its limit. */
+static void bombs(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct scratch *scratch = scratch_new();
+    struct sv packed;
+    size_t size = (size_t)64 << 20;
+    char *zeros = calloc(1, size);
+    assert_non_null(zeros);
+    assert_true(gzip_deflate(scratch, (struct sv){zeros, size}, &packed));
+    start(&f);
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    struct got a = ask(&f, "POST", "/ingest?name=a", "Content-Encoding: gzip\r\n", packed);
+    CHECK_INT(a.status, 413, "ingest envelope");
+    got_done(&a);
+    a = ask(&f, "POST", "/ingest?name=a&format=pprof", "", packed);
+    CHECK_INT(a.status, 422, "ingest profile");
+    CHECK_CONTAINS(a.body, "uncompressed profile payload size exceeds limit of 32MiB", "");
+    got_done(&a);
+    a = ask(&f, "POST", PUSH, PROTO "Content-Encoding: gzip\r\n", packed);
+    CHECK_INT(a.status, 429, "push envelope");
+    CHECK_CONTAINS(a.body, "resource_exhausted", "");
+    got_done(&a);
+    a = ask(&f, "POST", "/api/0/profiles?service=a&type=cpu", "", packed);
+    CHECK_INT(a.status, 413, "profefe");
+    got_done(&a);
+    /* A million empty lists take far more memory than their text. */
+    struct buf lists;
+    buf_init(&lists, BODY_MAX);
+    buf_puts(&lists, "{\"x\":[");
+    for (int i = 0; i < 1000000; i++) {
+        buf_puts(&lists, "[],");
+    }
+    buf_puts(&lists, "[]]}");
+    a = ask(&f, "POST", PUSH, "Content-Type: application/json\r\n",
+            (struct sv){lists.data, lists.len});
+    CHECK_INT(a.status, 429, "JSON");
+    CHECK_CONTAINS(a.body, "more than 500000 values", "JSON");
+    got_done(&a);
+    buf_done(&lists);
+    free(zeros);
+    scratch_free(scratch);
+    stop(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_exchanges),
+        cmocka_unit_test(push_keeps_the_good_ones),
+        cmocka_unit_test(a_full_queue_is_503),
+        cmocka_unit_test(profefe_queries_that_are_refused),
+        cmocka_unit_test(push_speaks_connect),
+        cmocka_unit_test(ingest_forms),
+        cmocka_unit_test(ingest_jfr_and_text),
+        cmocka_unit_test(plain_pprof),
+        cmocka_unit_test(bombs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

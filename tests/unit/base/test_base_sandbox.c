@@ -1,0 +1,364 @@
+/* What a process in a sandbox can do and cannot. Each case is a child that enters a sandbox, tries,
+ * and ends with the number of the line that found something wrong. */
+#include "tests/unit/lib/testing.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/landlock.h"
+#include "base/sandbox.h"
+
+/* In the child, where cmocka's asserts would go on with the parent's tests. */
+#define EXPECT(ok)                                                                                 \
+    do {                                                                                           \
+        if (!(ok)) {                                                                               \
+            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #ok, strerror(errno));                  \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+#define FAILS(call, number) ((call) < 0 && errno == (number))
+
+struct places {
+    char *readable;
+    char *writable;
+    char *hidden;
+    uint16_t port;
+};
+
+static struct places make_places(void)
+{
+    struct places p = {testing_mkdtemp(), testing_mkdtemp(), testing_mkdtemp(), 0};
+    testing_write_file(p.readable, "file", "1");
+    testing_write_file(p.writable, "file", "1");
+    testing_write_file(p.hidden, "file", "1");
+    return p;
+}
+
+static void remove_places(struct places *p)
+{
+    char *all[] = {p->readable, p->writable, p->hidden};
+    for (size_t i = 0; i < 3; i++) {
+        testing_rmdir(all[i]);
+        free(all[i]);
+    }
+}
+
+static void in_child(void (*fn)(const struct places *p))
+{
+    struct places p = make_places();
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        fn(&p);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    remove_places(&p);
+    assert_int_equal(status, 0);
+}
+
+static const char *in(const char *directory, const char *name)
+{
+    static char path[4096];
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return path;
+}
+
+/* A free port: nobody else gets it while the socket is open, which is not listening. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0);
+    EXPECT(bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0);
+    EXPECT(getsockname(fd, (struct sockaddr *)&a, &len) == 0);
+    return ntohs(a.sin_port);
+}
+
+static int bind_to(uint16_t port)
+{
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT(fd >= 0);
+    EXPECT(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0);
+    int rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
+    int failed = errno;
+    close(fd);
+    errno = failed;
+    return rc;
+}
+
+static struct sandbox_report enter(const struct sandbox *s)
+{
+    struct sandbox_report report;
+    EXPECT(sandbox_enter(s, &report, NULL));
+    for (enum sandbox_part i = 0; i < SANDBOX_PARTS; i++) {
+        EXPECT(report.on[i] == (report.why[i].msg[0] == '\0'));
+    }
+    EXPECT(!report.on[SANDBOX_NO_NEW_PRIVS] || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
+    return report;
+}
+
+/* ---- system calls ---------------------------------------------------------------------------- */
+
+static void *thread_on_start(void *arg)
+{
+    *(int *)arg = 1;
+    return NULL;
+}
+
+static void try_what_is_needed(void)
+{
+    int ran = 0;
+    pthread_t thread;
+    struct addrinfo *found = NULL;
+    EXPECT(pthread_create(&thread, NULL, thread_on_start, &ran) == 0);
+    EXPECT(pthread_join(thread, NULL) == 0 && ran == 1);
+    EXPECT(getaddrinfo("127.0.0.1", "80", NULL, &found) == 0);
+    freeaddrinfo(found);
+    EXPECT(close(socket(AF_INET6, SOCK_STREAM, 0)) == 0 || errno == EAFNOSUPPORT);
+    EXPECT(close(socket(AF_UNIX, SOCK_STREAM, 0)) == 0);
+}
+
+static void try_what_is_not(const struct places *p)
+{
+    char *const argv[] = {(char *)(uintptr_t) "true", NULL};
+    (void)p;
+    EXPECT(FAILS(fork(), ENOSYS));
+    EXPECT(FAILS(execv("/bin/true", argv), ENOSYS));
+    EXPECT(FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_mount, "a", "/tmp", "tmpfs", 0, NULL), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_bpf, 0, NULL, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_keyctl, 0, 0, 0, 0, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_unshare, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_setuid, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_perf_event_open, NULL, 0, 0, 0, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_process_vm_readv, getpid(), NULL, 0, NULL, 0, 0), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_io_uring_setup, 0, NULL), ENOSYS));
+    EXPECT(FAILS(syscall(__NR_init_module, NULL, 0, NULL), ENOSYS));
+    EXPECT(FAILS(socket(AF_PACKET, SOCK_RAW, 0), ENOSYS));
+    EXPECT(FAILS(socket(AF_VSOCK, SOCK_STREAM, 0), ENOSYS));
+    EXPECT(FAILS(syscall(1000), ENOSYS)); /* newer than all that anybody knows */
+}
+
+static void child_of_calls(const struct places *p)
+{
+    struct sandbox *s = sandbox_new();
+    sandbox_read(s, "/etc");
+    sandbox_read(s, "/usr");
+    struct sandbox_report report = enter(s);
+    if (report.on[SANDBOX_SECCOMP]) {
+        try_what_is_not(p);
+    }
+    try_what_is_needed();
+    sandbox_free(s);
+}
+
+static void other_system_calls_fail(void **state)
+{
+    (void)state;
+    in_child(child_of_calls);
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+static void child_of_programs(const struct places *p)
+{
+    struct sandbox *s = sandbox_new();
+    sandbox_start_programs(s);
+    struct sandbox_report report = enter(s);
+    EXPECT(!report.on[SANDBOX_LANDLOCK]);
+    int fd = open(in(p->hidden, "file"), O_RDONLY);
+    EXPECT(fd >= 0);
+    close(fd);
+    EXPECT(system("exit 3") == 3 << 8); /* NOLINT(cert-env33-c,concurrency-mt-unsafe) */
+    EXPECT(!report.on[SANDBOX_SECCOMP] || FAILS(ptrace(PTRACE_TRACEME, 0, NULL, NULL), ENOSYS));
+    sandbox_free(s);
+}
+
+static void programs_can_be_started_if_that_is_listed(void **state)
+{
+    (void)state;
+    in_child(child_of_programs);
+}
+
+/* ---- files and ports ------------------------------------------------------------------------- */
+
+static void try_files(const struct places *p)
+{
+    int fd = open(in(p->readable, "file"), O_RDONLY);
+    EXPECT(fd >= 0);
+    close(fd);
+    EXPECT(FAILS(open(in(p->readable, "file"), O_WRONLY), EACCES));
+    EXPECT(FAILS(open(in(p->readable, "new"), O_WRONLY | O_CREAT, 0600), EACCES));
+    EXPECT(FAILS(unlink(in(p->readable, "file")), EACCES));
+    EXPECT(FAILS(open(in(p->hidden, "file"), O_RDONLY), EACCES));
+    EXPECT(FAILS(open("/", O_RDONLY | O_DIRECTORY), EACCES));
+    EXPECT(FAILS(mkdir(in(p->hidden, "new"), 0700), EACCES));
+    fd = open(in(p->writable, "file"), O_RDWR | O_TRUNC);
+    EXPECT(fd >= 0 && write(fd, "2", 1) == 1 && ftruncate(fd, 0) == 0);
+    close(fd);
+    EXPECT(mkdir(in(p->writable, "new"), 0700) == 0);
+    EXPECT(rmdir(in(p->writable, "new")) == 0);
+    char from[4096];
+    (void)snprintf(from, sizeof(from), "%s", in(p->writable, "file"));
+    EXPECT(rename(from, in(p->writable, "renamed")) == 0);
+    EXPECT(unlink(in(p->writable, "renamed")) == 0);
+}
+
+static void child_of_files(const struct places *p)
+{
+    struct sandbox *s = sandbox_new();
+    uint16_t ours = free_port();
+    uint16_t other = free_port();
+    sandbox_read(s, p->readable);
+    sandbox_write(s, p->writable);
+    sandbox_listen(s, ours);
+    struct sandbox_report report = enter(s);
+    if (report.on[SANDBOX_LANDLOCK]) {
+        try_files(p);
+    }
+    if (report.on[SANDBOX_LANDLOCK] && report.landlock_version >= 4) {
+        EXPECT(bind_to(ours) == 0);
+        EXPECT(FAILS(bind_to(other), EACCES));
+        EXPECT(FAILS(bind_to(0), EACCES));
+    }
+    sandbox_free(s);
+}
+
+static void other_files_and_ports_are_refused(void **state)
+{
+    (void)state;
+    in_child(child_of_files);
+}
+
+/* A file may be replaced by another one with its name, and reached by a link. */
+static void child_of_links(const struct places *p)
+{
+    struct sandbox *s = sandbox_new();
+    EXPECT(symlink(in(p->hidden, "file"), "link") == 0);
+    sandbox_read_file(s, "link");
+    sandbox_read_file(s, in(p->readable, "file"));
+    struct sandbox_report report = enter(s);
+    int fd = open("link", O_RDONLY);
+    EXPECT(fd >= 0);
+    close(fd);
+    EXPECT(!report.on[SANDBOX_LANDLOCK] || FAILS(open(in(p->hidden, "../."), O_RDONLY), EACCES));
+    sandbox_free(s);
+}
+
+static void child_in_writable(const struct places *p)
+{
+    EXPECT(chdir(p->writable) == 0);
+    child_of_links(p);
+}
+
+static void links_are_followed(void **state)
+{
+    (void)state;
+    in_child(child_in_writable);
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static struct sandbox *one(void (*add)(struct sandbox *s, const char *path), const char *path)
+{
+    struct sandbox *s = sandbox_new();
+    assert_non_null(s);
+    if (path != NULL) {
+        add(s, path);
+    }
+    return s;
+}
+
+static void what_a_sandbox_covers(void **state)
+{
+    (void)state;
+    struct places p = make_places();
+    char file[4096];
+    char missing[4096];
+    (void)snprintf(file, sizeof(file), "%s", in(p.readable, "file"));
+    (void)snprintf(missing, sizeof(missing), "%s", in(p.readable, "not/there"));
+    const struct {
+        const char *name;
+        void (*add)(struct sandbox *s, const char *path);
+        const char *path;
+        void (*wanted_add)(struct sandbox *s, const char *path);
+        const char *wanted;
+        bool covers;
+    } rows[] = {
+        {"the same", sandbox_read, p.readable, sandbox_read, p.readable, true},
+        {"a file in it", sandbox_read, p.readable, sandbox_read_file, file, true},
+        {"what is not there yet", sandbox_read, p.readable, sandbox_read, missing, true},
+        {"a file stands for its directory", sandbox_read_file, file, sandbox_read, p.readable,
+         true},
+        {"reading where writing is allowed", sandbox_write, p.readable, sandbox_read, file, true},
+        {"writing where reading is", sandbox_read, p.readable, sandbox_write, p.readable, false},
+        {"elsewhere", sandbox_read, p.readable, sandbox_read, p.hidden, false},
+        {"above", sandbox_read, p.readable, sandbox_read, "/", false},
+        {"nothing is below what is not listed", sandbox_read, NULL, sandbox_read, p.hidden, false},
+        {"the root is never listed for what is not there", sandbox_read, NULL, sandbox_read,
+         "/not-there/at/all", true},
+        {"all", sandbox_read, "/", sandbox_read, p.hidden, true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sandbox *s = one(rows[i].add, rows[i].path);
+        struct sandbox *wanted = one(rows[i].wanted_add, rows[i].wanted);
+        struct err err = ERR_INIT;
+        CHECK_INT(sandbox_covers(s, wanted, &err), rows[i].covers, rows[i].name);
+        CHECK_INT(err.msg[0] != '\0', !rows[i].covers, rows[i].name);
+        sandbox_free(s);
+        sandbox_free(wanted);
+    }
+    remove_places(&p);
+}
+
+static void ports_and_programs_are_compared(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct sandbox *s = sandbox_new();
+    struct sandbox *wanted = sandbox_new();
+    sandbox_listen(s, 4041);
+    sandbox_listen(s, 4041);
+    sandbox_listen(wanted, 4041);
+    assert_true(sandbox_covers(s, wanted, &err));
+    sandbox_listen(wanted, 4042);
+    assert_false(sandbox_covers(s, wanted, &err));
+    CHECK_STR(err.msg, "listening on port 4042", "");
+    sandbox_start_programs(wanted);
+    assert_false(sandbox_covers(s, wanted, &err));
+    CHECK_STR(err.msg, "starting programs", "");
+    sandbox_start_programs(s);
+    assert_true(sandbox_covers(s, wanted, &err));
+    sandbox_free(s);
+    sandbox_free(wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_system_calls_fail),
+        cmocka_unit_test(programs_can_be_started_if_that_is_listed),
+        cmocka_unit_test(other_files_and_ports_are_refused),
+        cmocka_unit_test(links_are_followed),
+        cmocka_unit_test(what_a_sandbox_covers),
+        cmocka_unit_test(ports_and_programs_are_compared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

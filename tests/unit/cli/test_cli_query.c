@@ -1,0 +1,93 @@
+/* The flags of `query` and `pgo`: the time that is asked for, and the type that is meant. */
+#include "tests/unit/lib/testing.h"
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "cli/query/args.h"
+
+#define NOW_NS (INT64_C(1795307400) * NS_PER_S)
+#define HOUR_NS (3600 * NS_PER_S)
+
+static void times_of_the_question(void **state)
+{
+    static const struct {
+        int64_t from_ns;
+        int64_t until_ns;
+        int64_t since_ms;
+        int64_t want_from_ns;
+        int64_t want_until_ns;
+        const char *problem;
+    } cases[] = {
+        {QUERY_NO_TIME, QUERY_NO_TIME, 3600 * MS_PER_S, NOW_NS - HOUR_NS, NOW_NS, NULL},
+        {QUERY_NO_TIME, NOW_NS - HOUR_NS, 3600 * MS_PER_S, NOW_NS - 2 * HOUR_NS, NOW_NS - HOUR_NS,
+         NULL},
+        {NOW_NS - 5, QUERY_NO_TIME, 3600 * MS_PER_S, NOW_NS - 5, NOW_NS, NULL},
+        {5, 6, 1, 5, 6, NULL},
+        {6, 6, 1, 6, 6, NULL},
+        {QUERY_NO_TIME, 5 * NS_PER_S, INT64_MAX, 0, 5 * NS_PER_S, NULL},
+        {6, 5, 1, 0, 0, "--from is after --until"},
+        {NOW_NS + 1, QUERY_NO_TIME, 1, 0, 0, "--from is after now"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        struct query_ask ask = {.service = NULL};
+        struct query_common common = {
+            .service = "cart",
+            .from_ns = cases[i].from_ns,
+            .until_ns = cases[i].until_ns,
+            .since_ms = cases[i].since_ms,
+        };
+        bool ok = query_ask_from(&common, NOW_NS, &ask, &err);
+        CHECK_STR(err.msg, cases[i].problem == NULL ? "" : cases[i].problem, "");
+        assert_int_equal(ok, cases[i].problem == NULL);
+        if (ok) {
+            CHECK_INT(ask.from_ns, cases[i].want_from_ns, "");
+            CHECK_INT(ask.until_ns, cases[i].want_until_ns, "");
+            CHECK_STR(ask.service, "cart", "");
+        }
+    }
+}
+
+static void types_by_what_they_are_called(void **state)
+{
+    static const struct {
+        const char *type;
+        const char *id;
+        const char *problem;
+    } cases[] = {
+        {"cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", ""},
+        {"inuse_space", "memory:inuse_space:bytes:space:bytes", ""},
+        {"goroutine", "goroutine:goroutine:count:goroutine:count", ""},
+        {"goroutines", "", "no type is called \"goroutines\" in this time, only process_cpu:cpu:"},
+        {"memory", "",
+         "several types are called \"memory\": memory:alloc_space:bytes:space:bytes, memory:inuse"},
+        {"", "", "no type is called \"\""},
+    };
+    (void)state;
+    json_t *ids = json_pack(
+        "[s,s,s,s,s,i]", "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
+        "process_cpu:samples:count:cpu:nanoseconds", "memory:alloc_space:bytes:space:bytes",
+        "memory:inuse_space:bytes:space:bytes", "goroutine:goroutine:count:goroutine:count", 5);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        struct buf id;
+        buf_init(&id, 1024);
+        bool ok = query_choose_type(ids, cases[i].type, &id, &err);
+        CHECK_STR(id.data, cases[i].id, cases[i].type);
+        CHECK_CONTAINS(err.msg, cases[i].problem, cases[i].type);
+        CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].type);
+        buf_done(&id);
+    }
+    json_decref(ids);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_of_the_question),
+        cmocka_unit_test(types_by_what_they_are_called),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+/* The configuration that `profpull run --target` makes. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+#include "cli/run_targets.h"
+#include "tests/unit/lib/testing.h"
+
+static void targets_make_a_configuration(void **state)
+{
+    (void)state;
+    struct flag_list targets = {.at = {"127.0.0.1:6060", "\"c${x}\"=[::1]:6061"}, .n = 2};
+    struct buf text;
+    struct err err = ERR_INIT;
+    buf_init(&text, (size_t)1 << 20);
+    assert_true(run_targets_config(&targets, "/var/lib/a \"b\" ${HOME}", &text, &err));
+    struct cmd_config_flags flags = {.file = "--target", .text = {text.data, text.len}};
+    struct config *config = cmd_load_config(&flags);
+    assert_non_null(config);
+    assert_int_equal(config->n_jobs, 1);
+    struct buf dump;
+    buf_init(&dump, (size_t)1 << 20);
+    assert_true(config_dump(config, &dump));
+    assert_non_null(strstr(dump.data, "\"service_name\": \"127.0.0.1:6060\""));
+    assert_non_null(strstr(dump.data, "c$${x}"));
+    assert_non_null(strstr(dump.data, "listen: \"127.0.0.1:4041\""));
+    assert_string_equal(config->endpoints[0].url, "store:///var/lib/a \"b\" ${HOME}");
+    buf_done(&dump);
+    config_unref(config);
+    buf_done(&text);
+}
+
+static void a_directory_is_below_the_working_one(void **state)
+{
+    (void)state;
+    struct flag_list targets = {.at = {"h:1"}, .n = 1};
+    struct buf text;
+    struct err err = ERR_INIT;
+    char *here = getcwd(NULL, 0);
+    assert_non_null(here);
+    buf_init(&text, (size_t)1 << 20);
+    assert_true(run_targets_config(&targets, "data", &text, &err));
+    assert_non_null(strstr(text.data, here));
+    assert_non_null(strstr(text.data, "/data\""));
+    buf_done(&text);
+    free(here);
+}
+
+static void wrong_targets_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target;
+        const char *message;
+    } rows[] = {
+        {"cart", "--target: expected HOST:PORT, got \"cart\", without a port"},
+        {"=h:1", "--target: expected HOST:PORT or SERVICE=HOST:PORT, got \"=h:1\""},
+        {"h:99999", "--target: expected a port within 1-65535"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct flag_list targets = {.at = {rows[i].target}, .n = 1};
+        struct buf text;
+        struct err err = ERR_INIT;
+        buf_init(&text, (size_t)1 << 20);
+        assert_false(run_targets_config(&targets, "/d", &text, &err));
+        assert_non_null(strstr(err.msg, rows[i].message));
+        buf_done(&text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(targets_make_a_configuration),
+        cmocka_unit_test(a_directory_is_below_the_working_one),
+        cmocka_unit_test(wrong_targets_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/* The built-in configuration, used when scrape_configs is missing. */
+#include "tests/unit/lib/testing.h"
+
+#include "config/config.h"
+
+struct variable {
+    const char *name;
+    const char *value;
+};
+
+static const char *lookup(void *arg, const char *name)
+{
+    const struct variable *v = arg;
+    return v != NULL && strcmp(v->name, name) == 0 ? v->value : NULL;
+}
+
+/* NULL for the path of config_load(). want: the errors, "" for none. */
+static struct config *load(const char *text, struct variable *variable, const char *write_url,
+                           const char *want)
+{
+    struct config_errors *errors = config_errors_new();
+    struct config_options options = {.env = lookup, .env_arg = variable, .write_url = write_url};
+    struct buf got;
+    buf_init(&got, 1 << 20);
+    assert_non_null(errors);
+    struct config *c = text == NULL ? config_load(NULL, &options, errors)
+                                    : config_parse("f", sv_from(text), &options, errors);
+    config_errors_format(errors, &got);
+    CHECK_STR(got.data == NULL ? "" : got.data, want, text == NULL ? "none" : text);
+    buf_done(&got);
+    config_errors_free(errors);
+    return c;
+}
+
+static const struct config_kubernetes *source_of(const struct config *c)
+{
+    assert_int_equal(c->n_jobs, 1);
+    assert_int_equal(c->jobs[0].n_sources, 1);
+    assert_int_equal(c->jobs[0].sources[0].kind, SOURCE_KUBERNETES);
+    return &c->jobs[0].sources[0].kubernetes;
+}
+
+/* No file: only the built-in text counts, and --write.url replaces its endpoint. */
+static void without_a_file_the_built_in_configuration_is_used(void **state)
+{
+    (void)state;
+    struct config *c = load(NULL, NULL, "http://p:1", "");
+    assert_non_null(c);
+    CHECK_STR(c->file, CONFIG_BUILTIN_NAME, "");
+    CHECK_STR(c->jobs[0].name, "annotated-pods", "");
+    CHECK_STR(c->jobs[0].relabel.at[0].pos.file, CONFIG_BUILTIN_NAME, "");
+    assert_true(c->jobs[0].relabel.at[0].pos.line > 1);
+    assert_int_equal(c->n_endpoints, 1);
+    CHECK_STR(c->endpoints[0].url, "http://p:1", "");
+    const struct config_kubernetes *k = source_of(c);
+    CHECK_INT(k->role, ROLE_POD, "");
+    CHECK_STR(k->selectors[0].field, "status.phase!=Succeeded,status.phase!=Failed", "");
+    assert_false(k->own_namespace);
+    /* Only what an annotation asks for is scraped. */
+    for (size_t i = 0; i < c->jobs[0].n_types; i++) {
+        CHECK_INT(c->jobs[0].types[i].enabled, false, c->jobs[0].types[i].key);
+    }
+    config_unref(c);
+}
+
+/* A file without scrape_configs has the built-in jobs, with its own globals and endpoints. */
+static void files_without_jobs_get_the_built_in_ones(void **state)
+{
+    (void)state;
+    struct config *c = load("global: {scrape_interval: 1m}\n"
+                            "write: [{name: mine, url: \"http://x\"}]\n",
+                            NULL, NULL, "");
+    assert_non_null(c);
+    CHECK_STR(c->file, "f", "");
+    CHECK_STR(c->jobs[0].name, "annotated-pods", "");
+    CHECK_STR(c->jobs[0].pos.file, CONFIG_BUILTIN_NAME, "");
+    assert_int_equal(c->jobs[0].interval_ms, 60000);
+    assert_int_equal(c->n_endpoints, 1);
+    CHECK_STR(c->endpoints[0].name, "mine", "");
+    assert_int_equal(c->jobs[0].forward_to, 1);
+    config_unref(c);
+}
+
+/* A file with scrape_configs has no other jobs. */
+static void jobs_in_the_file_replace_the_built_in_ones(void **state)
+{
+    (void)state;
+    struct config *c =
+        load("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n", NULL, NULL, "");
+    assert_non_null(c);
+    assert_int_equal(c->n_jobs, 1);
+    CHECK_STR(c->jobs[0].name, "a", "");
+    config_unref(c);
+}
+
+static void variables_of_the_built_in_configuration(void **state)
+{
+    (void)state;
+    struct variable node = {"PROFPULL_POD_FIELDS", "spec.nodeName=n1,status.phase!=Failed"};
+    struct config *c = load(NULL, &node, NULL, "");
+    assert_non_null(c);
+    CHECK_STR(source_of(c)->selectors[0].field, "spec.nodeName=n1,status.phase!=Failed", "");
+    CHECK_STR(c->endpoints[0].url, "http://pyroscope:4040", "");
+    config_unref(c);
+    struct variable own = {"PROFPULL_OWN_NAMESPACE", "true"};
+    c = load(NULL, &own, NULL, "");
+    assert_non_null(c);
+    assert_true(source_of(c)->own_namespace);
+    config_unref(c);
+    struct variable url = {"PYROSCOPE_URL", "http://other:1"};
+    c = load(NULL, &url, NULL, "");
+    assert_non_null(c);
+    CHECK_STR(c->endpoints[0].url, "http://other:1", "");
+    config_unref(c);
+}
+
+/* A mistake in a variable is reported with its place in the built-in text; next to mistakes of the
+ * file itself only these are. */
+static void errors_name_the_built_in_configuration(void **state)
+{
+    (void)state;
+    struct variable own = {"PROFPULL_OWN_NAMESPACE", "yes"};
+    struct config_errors *errors = config_errors_new();
+    struct config_options options = {.env = lookup, .env_arg = &own};
+    const char *text = "write: [{url: \"http://x\"}]\n";
+    assert_null(config_parse("f", sv_from(text), &options, errors));
+    assert_int_equal(config_errors_count(errors), 1);
+    CHECK_STR(config_errors_at(errors, 0)->pos.file, CONFIG_BUILTIN_NAME, "");
+    CHECK_CONTAINS(config_errors_at(errors, 0)->message, "expected true or false, got \"yes\"", "");
+    config_errors_free(errors);
+    assert_null(load("write: []\n", &own, NULL, "f:1:8: write: at least one endpoint is needed\n"));
+}
+
+/* Users can copy the text: loaded as a file it gives the same. */
+static void the_text_is_a_file(void **state)
+{
+    (void)state;
+    struct config *built_in = load(NULL, NULL, NULL, "");
+    struct buf text;
+    struct buf first;
+    struct buf second;
+    buf_init(&text, 1 << 20);
+    buf_init(&first, 1 << 20);
+    buf_init(&second, 1 << 20);
+    struct sv v = config_builtin();
+    buf_append(&text, v.p, v.n);
+    struct config *copy = load(text.data, NULL, NULL, "");
+    assert_non_null(built_in);
+    assert_non_null(copy);
+    assert_true(config_dump(built_in, &first) && config_dump(copy, &second));
+    CHECK_STR(first.data, second.data, "");
+    buf_done(&text);
+    buf_done(&first);
+    buf_done(&second);
+    config_unref(built_in);
+    config_unref(copy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_file_the_built_in_configuration_is_used),
+        cmocka_unit_test(files_without_jobs_get_the_built_in_ones),
+        cmocka_unit_test(jobs_in_the_file_replace_the_built_in_ones),
+        cmocka_unit_test(variables_of_the_built_in_configuration),
+        cmocka_unit_test(errors_name_the_built_in_configuration),
+        cmocka_unit_test(the_text_is_a_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

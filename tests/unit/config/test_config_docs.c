@@ -1,0 +1,340 @@
+/* docs/configuration.md and the schemas name the same keys, and the docs the built-in types. */
+#include "tests/unit/lib/testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "config/parts.h"
+#include "tests/unit/lib/protocols.h"
+
+#define DOC "docs/configuration.md"
+#define PATHS_MAX 128
+#define PATH_LEN 96
+
+/* Paths of keys: "retry.min_backoff", "selectors[].role". */
+struct paths {
+    char at[PATHS_MAX][PATH_LEN];
+    size_t n;
+};
+
+/* A heading of the docs and the schema whose keys the tables below it list. */
+struct section {
+    const char *heading;
+    const struct schema *schema;
+};
+
+static void add(struct paths *paths, const char *prefix, struct sv key)
+{
+    assert_in_range(paths->n, 0, PATHS_MAX - 1);
+    (void)snprintf(paths->at[paths->n++], PATH_LEN, "%s%.*s", prefix, (int)key.n, key.p);
+}
+
+static bool has(const struct paths *paths, const char *path)
+{
+    for (size_t i = 0; i < paths->n; i++) {
+        if (strcmp(paths->at[i], path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- keys of the schemas --------------------------------------------------------------------- */
+
+static const struct field *find(const struct schema *s, const char *key)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->fields[i].key != NULL && strcmp(s->fields[i].key, key) == 0) {
+            return &s->fields[i];
+        }
+    }
+    fail_msg("no key \"%s\"", key);
+    return NULL;
+}
+
+static const struct schema *nested(const struct schema *s, const char *key)
+{
+    return find(s, key)->arg;
+}
+
+#define SECTIONS 16
+static void list_sections(struct section sections[SECTIONS])
+{
+    const struct section all[SECTIONS] = {
+        {"## `global`", nested(&schema_root, "global")},
+        {"## `server`", nested(&schema_root, "server")},
+        {"## `query`", nested(&schema_root, "query")},
+        {"### TLS and credentials", &schema_access},
+        {"## `log`", nested(&schema_root, "log")},
+        {"## `scrape_configs`", &schema_job},
+        {"### `static_configs`", nested(&schema_sources, "static_configs")},
+        {"### `file_sd_configs`", nested(&schema_sources, "file_sd_configs")},
+        {"### `http_sd_configs`", nested(&schema_sources, "http_sd_configs")},
+        {"### `kubernetes_sd_configs`", nested(&schema_sources, "kubernetes_sd_configs")},
+        {"### `relabel_configs`", &schema_rule},
+        {"## `write`", &schema_endpoint},
+        {"### `label_limits`", &schema_label_limits},
+        {"## `sharding`", &schema_sharding},
+        {"## `receive`", &schema_receive},
+        {"## HTTP client keys", &schema_http},
+    };
+    memcpy(sections, all, sizeof(all));
+}
+
+static bool has_section(const struct schema *s)
+{
+    struct section sections[SECTIONS];
+    list_sections(sections);
+    /* The same keys, with another default. */
+    s = s == &schema_target_http ? &schema_http : s;
+    for (size_t i = 0; i < SECTIONS; i++) {
+        if (sections[i].schema == s) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All paths of a schema except nested ones with a section of their own. The docs describe
+ * oauth2.tls_config by the keys of tls_config. */
+static void list_schema(struct paths *paths, const struct schema *s, const char *prefix)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct field *f = &s->fields[i];
+        char path[PATH_LEN];
+        (void)snprintf(path, sizeof(path), "%s%s", prefix, f->key == NULL ? "" : f->key);
+        if (f->key != NULL) {
+            add(paths, "", sv_from(path));
+        }
+        if (f->kind->nests && !has_section(f->arg) && strcmp(path, "oauth2.tls_config") != 0) {
+            char inner[PATH_LEN + 4];
+            (void)snprintf(inner, sizeof(inner), "%s%s", path,
+                           f->key == NULL          ? ""
+                           : f->kind == &kind_list ? "[]."
+                                                   : ".");
+            list_schema(paths, f->arg, inner);
+        }
+    }
+}
+
+/* ---- keys of the docs ------------------------------------------------------------------------ */
+
+static bool next_line(struct sv *text, struct sv *ret_line)
+{
+    if (text->n == 0) {
+        return false;
+    }
+    if (!sv_cut(*text, '\n', ret_line, text)) {
+        *ret_line = *text;
+        text->n = 0;
+    }
+    return true;
+}
+
+/* Each `word` of the first cell. */
+static void list_cell(struct paths *paths, struct sv line)
+{
+    struct sv cell;
+    struct sv rest;
+    struct sv word;
+    assert_true(sv_cut(sv_skip(line, 1), '|', &cell, &rest));
+    while (sv_cut(cell, '`', &word, &cell)) {
+        assert_true(sv_cut(cell, '`', &word, &cell));
+        add(paths, "", word);
+    }
+}
+
+/* The keys in the tables between a heading and the next one; number: only that table, from 0. */
+static void list_docs(struct paths *paths, struct sv doc, const char *heading, int number)
+{
+    bool inside = false;
+    bool in_table = false;
+    int table = -1;
+    for (struct sv line; next_line(&doc, &line);) {
+        if (sv_starts_with(line, SV("##"))) {
+            inside = sv_eq_str(line, heading);
+        } else if (inside && sv_starts_with(line, SV("| key |"))) {
+            in_table = true;
+            table++;
+        } else if (!sv_starts_with(line, SV("|"))) {
+            in_table = false;
+        } else if (inside && in_table && !sv_starts_with(line, SV("|---")) &&
+                   (number < 0 || number == table)) {
+            list_cell(paths, line);
+        }
+    }
+    assert_true(paths->n > 0);
+}
+
+/* A mapping that has no row of its own is described by its keys. */
+static bool has_keys(const struct paths *paths, const char *path)
+{
+    size_t n = strlen(path);
+    for (size_t i = 0; i < paths->n; i++) {
+        if (strncmp(paths->at[i], path, n) == 0 && paths->at[i][n] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void compare(const struct paths *schema, const struct paths *docs, const char *where)
+{
+    for (size_t i = 0; i < schema->n; i++) {
+        if (!has(docs, schema->at[i]) && !has_keys(schema, schema->at[i])) {
+            fail_msg("%s does not describe %s under \"%s\"", DOC, schema->at[i], where);
+        }
+    }
+    for (size_t i = 0; i < docs->n; i++) {
+        if (!has(schema, docs->at[i])) {
+            fail_msg("%s describes %s under \"%s\", which is no key", DOC, docs->at[i], where);
+        }
+    }
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void read_page(const char *name, struct buf *out)
+{
+    char chunk[4096];
+    size_t n;
+    FILE *f = fopen(name, "re");
+    assert_non_null(f);
+    buf_init(out, 1 << 20);
+    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
+        buf_append(out, chunk, n);
+    }
+    (void)fclose(f);
+    assert_true(buf_ok(out));
+}
+
+static void every_key_is_described_and_every_described_key_exists(void **state)
+{
+    (void)state;
+    struct buf doc;
+    struct section sections[SECTIONS];
+    list_sections(sections);
+    read_page(DOC, &doc);
+    for (size_t i = 0; i < SECTIONS; i++) {
+        struct paths schema = {.n = 0};
+        struct paths docs = {.n = 0};
+        list_schema(&schema, sections[i].schema, "");
+        list_docs(&docs, (struct sv){doc.data, doc.len}, sections[i].heading, -1);
+        compare(&schema, &docs, sections[i].heading);
+    }
+    buf_done(&doc);
+}
+
+static void every_top_level_key_has_a_section(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < schema_root.n; i++) {
+        assert_true(has_section(schema_root.fields[i].arg));
+    }
+}
+
+static void the_keys_of_types_are_described(void **state)
+{
+    (void)state;
+    static const char heading[] = "### `profiles`";
+    struct buf doc;
+    read_page(DOC, &doc);
+    const struct sv text = {doc.data, doc.len};
+    struct paths builtin = {.n = 0};
+    struct paths type = {.n = 0};
+    struct paths custom = {.n = 0};
+    struct paths docs[4] = {{.n = 0}};
+    for (int i = 0; i < 4; i++) {
+        list_docs(&docs[i], text, heading, i);
+    }
+    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
+        add(&builtin, "", sv_from(config_builtin_type(i)->type.key));
+    }
+    list_schema(&type, &schema_type, "");
+    list_schema(&custom, &schema_custom_type, "");
+    assert_true(has(&docs[0], "path_prefix") && has(&docs[0], "custom"));
+    compare(&builtin, &docs[1], "built-in types");
+    compare(&type, &docs[2], "each type");
+    for (size_t i = 0; i < type.n; i++) { /* the keys of each type are not listed again */
+        add(&docs[3], "", sv_from(type.at[i]));
+    }
+    compare(&custom, &docs[3], "custom types");
+    buf_done(&doc);
+}
+
+static void built_in_types_are_described_as_they_are(void **state)
+{
+    (void)state;
+    struct buf doc;
+    read_page(DOC, &doc);
+    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
+        const struct config_type *t = &config_builtin_type(i)->type;
+        char row[256];
+        (void)snprintf(row, sizeof(row), "\n| `%s` | `%s` | `%s` | `%s` |", t->key, t->name,
+                       t->path, t->enabled ? "true" : "false");
+        CHECK_CONTAINS(doc.data, row, t->key);
+    }
+    assert_null(config_builtin_type(CONFIG_BUILTIN_TYPES));
+    buf_done(&doc);
+}
+
+/* The built-in configuration keeps pods that ask for any of the types. */
+static void every_built_in_type_can_be_asked_for_by_annotation(void **state)
+{
+    (void)state;
+    const struct sv text = config_builtin();
+    char *copy = strndup(text.p, text.n);
+    assert_non_null(copy);
+    for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
+        char line[128];
+        (void)snprintf(line, sizeof(line), "annotation_profiles_grafana_com_%s_scrape\n",
+                       config_builtin_type(i)->annotation);
+        CHECK_CONTAINS(copy, line, config_builtin_type(i)->type.key);
+    }
+    free(copy);
+}
+
+/* ---- recipes --------------------------------------------------------------------------------- */
+
+static void every_recipe_loads(void **state)
+{
+    (void)state;
+    static const char begin[] = "```yaml\n";
+    static const struct config_options options = {.protocols = testing_protocols};
+    struct buf page;
+    read_page("docs/recipes.md", &page);
+    size_t n = 0;
+    for (const char *at = strstr(page.data, begin); at != NULL; at = strstr(at, begin)) {
+        at += strlen(begin);
+        struct config_errors *errors = config_errors_new();
+        struct buf whole;
+        buf_init(&whole, 1 << 16);
+        buf_printf(&whole, "%.*swrite: [{url: 'file:///x'}]\n", (int)(strstr(at, "```") - at), at);
+        struct config *c = config_parse("f", sv_from(whole.data), &options, errors);
+        struct buf problems;
+        buf_init(&problems, 1 << 16);
+        config_errors_format(errors, &problems);
+        CHECK_STR(problems.data, "", whole.data);
+        n++;
+        config_unref(c);
+        buf_done(&problems);
+        buf_done(&whole);
+        config_errors_free(errors);
+    }
+    assert_true(n >= 5);
+    buf_done(&page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_key_is_described_and_every_described_key_exists),
+        cmocka_unit_test(every_top_level_key_has_a_section),
+        cmocka_unit_test(the_keys_of_types_are_described),
+        cmocka_unit_test(built_in_types_are_described_as_they_are),
+        cmocka_unit_test(every_built_in_type_can_be_asked_for_by_annotation),
+        cmocka_unit_test(every_recipe_loads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,459 @@
+/* Credentials and proxies of the HTTP client: what is sent, to which server, and what is never
+ * shown. */
+#include "tests/unit/lib/http_server.h"
+
+#include "http/private.h"
+
+#define OK_HEAD "HTTP/1.1 200 OK\r\n"
+
+static void hello(struct server_conn *c)
+{
+    while (server_read_request(c)) {
+        server_send(c, OK_HEAD "Content-Length: 5\r\n\r\nhello");
+    }
+}
+
+/* The last Authorization header that the server received. */
+static void check_authorization(struct server *s, const char *want, const char *row)
+{
+    char got[512];
+    CHECK_STR(server_saw(s, "Authorization", got, sizeof(got)), want, row);
+}
+
+static void test_authorization(void **state)
+{
+    (void)state;
+    static const struct http_header own[] = {{"authorization", "Own thing"}};
+    static const struct {
+        const char *name;
+        struct http_settings settings;
+        const char *want;
+    } rows[] = {
+        {"none", {0}, ""},
+        {"basic",
+         {.auth = HTTP_AUTH_BASIC, .username = "user", .password = "pass"},
+         "Basic dXNlcjpwYXNz"},
+        {"basic, no name", {.auth = HTTP_AUTH_BASIC, .password = "pass"}, "Basic OnBhc3M="},
+        {"basic, no password", {.auth = HTTP_AUTH_BASIC, .username = "user"}, "Basic dXNlcjo="},
+        {"basic, colon",
+         {.auth = HTTP_AUTH_BASIC, .username = "u", .password = "a:b@c/\xc3\xa9"},
+         "Basic dTphOmJAYy/DqQ=="},
+        {"bearer", {.auth = HTTP_AUTH_HEADER, .credentials = "abc"}, "Bearer abc"},
+        {"another type",
+         {.auth = HTTP_AUTH_HEADER, .auth_type = "Token", .credentials = "abc"},
+         "Token abc"},
+        {"own header wins",
+         {.auth = HTTP_AUTH_HEADER, .credentials = "abc", .headers = own, .n_headers = 1},
+         "Own thing"},
+    };
+    struct fixture f;
+    struct server *s = server_new(hello, NULL);
+    fixture_init(&f, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct call call = {0};
+        fixture_get(&f, &call, s, &rows[i].settings);
+        check_result(&call, HTTP_DONE, rows[i].name);
+        check_authorization(s, rows[i].want, rows[i].name);
+        call_clear(&call);
+    }
+    CHECK_INT(atomic_load(&s->accepted), 1, "credentials belong to requests, not connections");
+    fixture_done(&f);
+    server_free(s);
+}
+
+static void test_userinfo_in_url(void **state)
+{
+    (void)state;
+    struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials = "abc"};
+    struct fixture f;
+    struct call call = {0};
+    char url[URL_SIZE];
+    struct server *s = server_new(hello, NULL);
+    fixture_init(&f, 1);
+    (void)snprintf(url, sizeof(url), "http://user:s3c%%72et@127.0.0.1:%u/x", s->port);
+    fixture_do(&f, &call, &(struct http_request){.url = url});
+    check_result(&call, HTTP_DONE, "");
+    check_authorization(s, "Basic dXNlcjpzM2NyZXQ=", "user:s3cret");
+    assert_true(server_saw_text(s, "GET /x HTTP/1.1\r\n"));
+    fixture_do(&f, &call, &(struct http_request){.url = url, .settings = &settings});
+    check_authorization(s, "Bearer abc", "the settings win");
+    /* An error names the URL without it. */
+    server_free(s);
+    fixture_do(&f, &call, &(struct http_request){.url = url});
+    check_result(&call, HTTP_ERR_CONNECT, "");
+    assert_null(strstr(call.error, "s3c"));
+    assert_null(strstr(call.error, "user"));
+    fixture_do(&f, &call, &(struct http_request){.url = "http://user:s3cret@ h/"});
+    check_result(&call, HTTP_ERR_CONFIG, "");
+    assert_null(strstr(call.error, "s3c"));
+    call_clear(&call);
+    fixture_done(&f);
+}
+
+/* ---- credentials in files -------------------------------------------------------------------- */
+
+struct secret {
+    char *dir;
+    char path[256];
+};
+
+static void secret_init(struct secret *secret, const char *text)
+{
+    secret->dir = testing_mkdtemp();
+    (void)snprintf(secret->path, sizeof(secret->path), "%s/secret", secret->dir);
+    if (text != NULL) {
+        testing_write_file(secret->dir, "secret", text);
+    }
+}
+
+/* The client checks a file once a second; the test does not wait for that. */
+static void forget(struct fixture *f, const struct secret *secret)
+{
+    http_files_forget(f->client->files, secret->path);
+}
+
+static void test_credentials_in_files(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct secret secret;
+    struct server *s = server_new(hello, NULL);
+    fixture_init(&f, 1);
+    secret_init(&secret, "one\r\n");
+    struct http_settings bearer = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
+    struct http_settings basic = {
+        .auth = HTTP_AUTH_BASIC, .username = "u", .password_file = secret.path};
+    fixture_get(&f, &call, s, &bearer);
+    check_authorization(s, "Bearer one", "the line end is not part of it");
+    fixture_get(&f, &call, s, &basic);
+    check_authorization(s, "Basic dTpvbmU=", "u:one");
+    testing_write_file(secret.dir, "secret", "two!\n");
+    forget(&f, &secret);
+    fixture_get(&f, &call, s, &bearer);
+    check_authorization(s, "Bearer two!", "re-read");
+    fixture_get(&f, &call, s, &basic);
+    check_authorization(s, "Basic dTp0d28h", "u:two!");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+    testing_rmdir(secret.dir);
+    free(secret.dir);
+}
+
+static void test_bad_credential_files(void **state)
+{
+    (void)state;
+    char *huge = malloc(HTTP_SECRET_FILE_MAX + 2);
+    assert_non_null(huge);
+    memset(huge, 'x', HTTP_SECRET_FILE_MAX + 1);
+    huge[HTTP_SECRET_FILE_MAX + 1] = '\0';
+    const struct {
+        const char *name;
+        const char *text;
+        const char *error;
+    } rows[] = {
+        {"missing", NULL, "cannot open"},
+        {"empty", "", "the file is empty"},
+        {"blank", "\r\n", "the file is empty"},
+        {"too large", huge, "expected at most 65536 bytes"},
+        {"two lines", "s3cret\r\nEvil: 1", "expected one line of text"},
+    };
+    struct server *s = server_new(hello, NULL);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture f;
+        struct call call = {0};
+        struct secret secret;
+        fixture_init(&f, 1);
+        secret_init(&secret, rows[i].text);
+        struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
+        fixture_get(&f, &call, s, &settings);
+        check_result(&call, HTTP_ERR_CONFIG, rows[i].name);
+        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        CHECK_CONTAINS(call.error, secret.path, rows[i].name);
+        assert_null(strstr(call.error, "s3cret"));
+        assert_null(strstr(call.error, "xxxx"));
+        fixture_get(&f, &call, s, NULL);
+        check_result(&call, HTTP_DONE, "the neighbour");
+        call_clear(&call);
+        fixture_done(&f);
+        testing_rmdir(secret.dir);
+        free(secret.dir);
+    }
+    server_free(s);
+    free(huge);
+}
+
+/* Accepts only the token "new". */
+static void want_new(struct server_conn *c)
+{
+    char got[64];
+    while (server_read_request(c)) {
+        bool ok = server_header(c->head, "Authorization", got, sizeof(got)) &&
+                  strcmp(got, "Bearer new") == 0;
+        server_send(c, ok ? OK_HEAD "Content-Length: 0\r\n\r\n"
+                          : "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
+    }
+}
+
+/* A token file that has changed is read again immediately after a 401. */
+static void test_refused_token_is_read_again(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct secret secret;
+    struct server *s = server_new(want_new, NULL);
+    fixture_init(&f, 1);
+    secret_init(&secret, "old");
+    struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
+    fixture_get(&f, &call, s, &settings);
+    CHECK_INT(call.status, 401, "");
+    testing_write_file(secret.dir, "secret", "new");
+    fixture_get(&f, &call, s, &settings);
+    CHECK_INT(call.status, 200, "a refusal does not wait for the next look at the file");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+    testing_rmdir(secret.dir);
+    free(secret.dir);
+}
+
+/* ---- signatures ------------------------------------------------------------------------------ */
+
+/* All headers that are sent are signed, and none that is not; a server that computes it
+ * itself is in the end-to-end tests. */
+static void test_signature(void **state)
+{
+    (void)state;
+    static const struct http_header own[] = {{"Content-Type", "a/b"},
+                                             {"x-amz-content-sha256", "0123"}};
+    static const struct http_part body = {"abc", 3};
+    struct fixture f;
+    struct call call = {0};
+    struct secret secret;
+    char url[URL_SIZE];
+    char got[512];
+    char date[64];
+    char want[128];
+    struct server *s = server_new(hello, NULL);
+    fixture_init(&f, 1);
+    secret_init(&secret, "token\n");
+    struct http_settings settings = {.auth = HTTP_AUTH_S3,
+                                     .username = "AKID",
+                                     .password = "s3cret",
+                                     .region = "eu-1",
+                                     .session_token_file = secret.path};
+    struct http_request request = {.method = "PUT",
+                                   .url = server_url(s, "/x", url),
+                                   .settings = &settings,
+                                   .headers = own,
+                                   .n_headers = 2,
+                                   .body = &body,
+                                   .n_body = 1};
+    fixture_do(&f, &call, &request);
+    CHECK_INT(call.status, 200, "");
+    CHECK_STR(server_saw(s, "x-amz-security-token", got, sizeof(got)), "token", "");
+    CHECK_STR(server_saw(s, "Content-Length", got, sizeof(got)), "3", "");
+    assert_non_null(server_saw(s, "X-Amz-Date", date, sizeof(date)));
+    (void)snprintf(want, sizeof(want),
+                   "AWS4-HMAC-SHA256 Credential=AKID/%.8s/eu-1/s3/aws4_request, ", date);
+    CHECK_CONTAINS(server_saw(s, "Authorization", got, sizeof(got)), want, "");
+    CHECK_CONTAINS(got,
+                   "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;"
+                   "x-amz-security-token, ",
+                   "");
+    assert_null(strstr(got, "s3cret"));
+    /* The next request on the same connection has nothing of it. */
+    fixture_get(&f, &call, s, NULL);
+    check_authorization(s, "", "");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+    testing_rmdir(secret.dir);
+    free(secret.dir);
+}
+
+/* ---- credentials and redirects --------------------------------------------------------------- */
+
+static void redirect_to_arg(struct server_conn *c)
+{
+    char answer[512];
+    while (server_read_request(c)) {
+        (void)snprintf(answer, sizeof(answer),
+                       "HTTP/1.1 302 Moved\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n",
+                       (const char *)server_arg(c));
+        server_send(c, answer);
+    }
+}
+
+static void test_no_credentials_elsewhere(void **state)
+{
+    (void)state;
+    struct http_settings settings = {
+        .auth = HTTP_AUTH_BASIC, .username = "u", .password = "s3cret", .follow_redirects = true};
+    struct fixture f;
+    struct call call = {0};
+    char url[URL_SIZE];
+    struct server *other = server_new(hello, NULL);
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/", other->port);
+    struct server *s = server_new(redirect_to_arg, url);
+    fixture_init(&f, 1);
+    fixture_get(&f, &call, s, &settings);
+    check_result(&call, HTTP_ERR_REDIRECT, "");
+    CHECK_INT(atomic_load(&s->requests), 1, "");
+    CHECK_INT(atomic_load(&other->accepted), 0, "it was not even contacted");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+    server_free(other);
+}
+
+/* ---- proxies --------------------------------------------------------------------------------- */
+
+static void clear_environment(void)
+{
+    static const char *const names[] = {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY",
+                                        "all_proxy",  "ALL_PROXY",  "no_proxy",    "NO_PROXY"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        unsetenv(names[i]);
+    }
+}
+
+static void test_proxies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *variable; /* set to the proxy's URL */
+        const char *no_proxy_variable;
+        unsigned proxy_url;
+        unsigned from_environment;
+        const char *no_proxy;
+        bool want_proxy;
+    } rows[] = {
+        {"none", NULL, NULL, false, false, NULL, false},
+        {"environment ignored", "http_proxy", NULL, false, false, NULL, false},
+        {"ALL_PROXY ignored", "ALL_PROXY", NULL, false, false, NULL, false},
+        {"http_proxy", "http_proxy", NULL, false, true, NULL, true},
+        {"HTTP_PROXY", "HTTP_PROXY", NULL, false, true, NULL, true},
+        {"https_proxy is not for http", "https_proxy", NULL, false, true, NULL, false},
+        {"NO_PROXY=*", "http_proxy", "*", false, true, NULL, false},
+        {"NO_PROXY of others", "http_proxy", "example.com", false, true, NULL, true},
+        {"asked for, none there", NULL, NULL, false, true, NULL, false},
+        {"configured", NULL, NULL, true, false, NULL, true},
+        {"configured, but not for this host", NULL, NULL, true, false, "127.0.0.1", false},
+        {"configured, for others not", NULL, NULL, true, false, "example.com", true},
+        {"the variable does not touch it", NULL, "*", true, false, NULL, true},
+    };
+    struct fixture f;
+    char proxy_url[URL_SIZE];
+    struct server *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
+    fixture_init(&f, 1);
+    (void)snprintf(proxy_url, sizeof(proxy_url), "http://127.0.0.1:%u", proxy->port);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct call call = {0};
+        struct http_settings settings = {.proxy_url = rows[i].proxy_url ? proxy_url : NULL,
+                                         .no_proxy = rows[i].no_proxy,
+                                         .proxy_from_environment = rows[i].from_environment};
+        clear_environment();
+        if (rows[i].variable != NULL) {
+            setenv(rows[i].variable, proxy_url, 1);
+        }
+        if (rows[i].no_proxy_variable != NULL) {
+            setenv("no_proxy", rows[i].no_proxy_variable, 1);
+        }
+        unsigned before = atomic_load(&proxy->requests);
+        fixture_get(&f, &call, s, &settings);
+        clear_environment();
+        check_result(&call, HTTP_DONE, rows[i].name);
+        CHECK_INT(atomic_load(&proxy->requests) - before, rows[i].want_proxy, rows[i].name);
+        call_clear(&call);
+    }
+    assert_true(server_saw_text(proxy, "GET http://127.0.0.1:"));
+    fixture_done(&f);
+    server_free(s);
+    server_free(proxy);
+}
+
+/* The message names the proxy: the server of the URL was never asked. */
+static void test_proxy_away(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    char proxy_url[URL_SIZE];
+    char port[32];
+    struct server *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
+    struct http_settings settings = {.proxy_url = proxy_url};
+    fixture_init(&f, 1);
+    (void)snprintf(proxy_url, sizeof(proxy_url), "http://u:s3cret@127.0.0.1:%u", proxy->port);
+    (void)snprintf(port, sizeof(port), "port %u", proxy->port);
+    server_free(proxy); /* the port no longer listens */
+    fixture_get(&f, &call, s, &settings);
+    check_result(&call, HTTP_ERR_CONNECT, "");
+    CHECK_CONTAINS(call.error, "connection refused (", "");
+    CHECK_CONTAINS(call.error, port, "");
+    assert_null(strstr(call.error, "s3cret"));
+    CHECK_INT(atomic_load(&s->requests), 0, "");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+}
+
+/* A CONNECT request to a proxy has no header that is meant for the server. */
+static void refuse_tunnel(struct server_conn *c)
+{
+    if (server_read_request(c)) {
+        server_send(c, "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n");
+    }
+}
+
+static void test_no_credentials_for_the_proxy(void **state)
+{
+    (void)state;
+    static const struct http_header headers[] = {{"X-Secret", "s3cret"}};
+    struct fixture f;
+    struct call call = {0};
+    char proxy_url[URL_SIZE], text[64];
+    struct server *proxy = server_new(refuse_tunnel, NULL);
+    fixture_init(&f, 1);
+    (void)snprintf(proxy_url, sizeof(proxy_url), "http://pu:pp@127.0.0.1:%u", proxy->port);
+    struct http_settings settings = {.auth = HTTP_AUTH_HEADER,
+                                     .credentials = "s3cret",
+                                     .proxy_url = proxy_url,
+                                     .headers = headers,
+                                     .n_headers = 1};
+    fixture_do(&f, &call,
+               &(struct http_request){.url = "https://127.0.0.1:1/", .settings = &settings});
+    check_result(&call, HTTP_ERR_CONNECT, "");
+    CHECK_CONTAINS(call.error, "response 403", "");
+    CHECK_INT(call.status, 0, "the proxy's status is not the server's");
+    assert_null(strstr(call.error, "pp@"));
+    assert_true(server_saw_text(proxy, "CONNECT 127.0.0.1:1 HTTP/1.1"));
+    assert_false(server_saw_text(proxy, "s3cret"));
+    CHECK_STR(server_saw(proxy, "Proxy-Authorization", text, sizeof(text)),
+              "Basic cHU6cHA=", "pu:pp");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(proxy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_authorization),
+        cmocka_unit_test(test_userinfo_in_url),
+        cmocka_unit_test(test_credentials_in_files),
+        cmocka_unit_test(test_bad_credential_files),
+        cmocka_unit_test(test_refused_token_is_read_again),
+        cmocka_unit_test(test_signature),
+        cmocka_unit_test(test_no_credentials_elsewhere),
+        cmocka_unit_test(test_proxy_away),
+        cmocka_unit_test(test_proxies),
+        cmocka_unit_test(test_no_credentials_for_the_proxy),
+    };
+    clear_environment();
+    alarm(TEST_HANG_S);
+    return RUN_BOTH_WAYS(tests, NULL, NULL);
+}

@@ -1,0 +1,362 @@
+/* The limits of time of requests: each one ends, whatever its peer does and whatever it waits for;
+ * and the watchdog, for when a timer is lost. */
+#include "tests/unit/lib/http_server.h"
+
+#include "http/private.h"
+
+#define HOUR_MS (INT64_C(3600) * MS_PER_S)
+#define HOUR_NS (HOUR_MS * NS_PER_MS)
+#define OVERDUE "profpull_http_overdue_total{client=\"test\"}"
+#define IN_FLIGHT "profpull_http_in_flight{client=\"test\"}"
+
+/* A server whose connections the kernel accepts, and nobody else. */
+static void silent_init(struct server *s)
+{
+    *s = (struct server){0};
+    s->fd = server_listen(&s->port);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+#define SILENT 500
+#define SILENT_MS 300
+
+static void give_up(void *arg)
+{
+    loop_stop(arg);
+}
+
+/* Runs the loop until all have ended, or for longer than any machine needs. */
+static void wait_for_all(struct fixture *f)
+{
+    struct loop_timer *timer = loop_timer_new(f->loop, give_up, f->loop);
+    assert_non_null(timer);
+    loop_timer_after(timer, TEST_HANG_S / 4 * MS_PER_S);
+    if (f->waiting > 0) {
+        loop_run(f->loop);
+    }
+    loop_timer_free(timer);
+}
+
+/* The limits of connecting and of the whole request are the same by default. */
+static void test_every_silent_peer_times_out(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call *calls = calloc(SILENT, sizeof(*calls));
+    struct server s;
+    char url[URL_SIZE];
+    assert_non_null(calls);
+    silent_init(&s);
+    fixture_init(&f, 8);
+    for (size_t i = 0; i < SILENT; i++) {
+        fixture_start(&f, &calls[i],
+                      &(struct http_request){.url = server_url(&s, "/", url),
+                                             .timeout_ms = SILENT_MS,
+                                             .connect_timeout_ms = SILENT_MS});
+        if (i % 16 == 0) {
+            loop_run_once(f.loop);
+        }
+    }
+    wait_for_all(&f);
+    CHECK_INT(f.waiting, 0, "in flight for ever");
+    for (size_t i = 0; i < SILENT; i++) {
+        check_result(&calls[i], HTTP_ERR_TIMEOUT, "");
+        assert_true(calls[i].end_ns - calls[i].start_ns >= SILENT_MS * NS_PER_MS);
+        call_clear(&calls[i]);
+    }
+    CHECK_INT(fixture_metric(&f, IN_FLIGHT), 0, "");
+    fixture_done(&f);
+    close(s.fd);
+    free(calls);
+}
+
+static void send_half(struct server_conn *c)
+{
+    if (server_read_request(c) &&
+        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")) {
+        server_wait_close(c);
+    }
+}
+
+static void say_nothing(struct server_conn *c)
+{
+    server_wait_close(c);
+}
+
+static void test_no_progress(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        server_handler *handler;
+        const char *error;
+    } rows[] = {
+        {"never answers", say_nothing, "no response within 60ms"},
+        {"stops in the body", send_half, "nothing more of the response within 60ms"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture f;
+        struct call call = {0};
+        char url[URL_SIZE];
+        struct server *s = server_new(rows[i].handler, NULL);
+        fixture_init(&f, 1);
+        fixture_do(&f, &call,
+                   &(struct http_request){.url = server_url(s, "/", url),
+                                          .timeout_ms = HOUR_MS,
+                                          .progress_timeout_ms = 60});
+        check_result(&call, HTTP_ERR_TIMEOUT, rows[i].name);
+        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        call_clear(&call);
+        fixture_done(&f);
+        server_free(s);
+    }
+}
+
+static bool stop_loop(void *arg, const char *data, size_t len)
+{
+    (void)data;
+    (void)len;
+    struct call *call = arg;
+    loop_stop(call->fixture->loop);
+    return true;
+}
+
+/* The limit counts from the last byte and not from the request. */
+static void test_bytes_are_progress(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    char url[URL_SIZE];
+    struct server *s = server_new(send_half, NULL);
+    fixture_init(&f, 1);
+    fixture_start(&f, &call,
+                  &(struct http_request){.url = server_url(s, "/", url),
+                                         .progress_timeout_ms = HOUR_MS,
+                                         .on_data = stop_loop});
+    struct http_transfer *t = call.transfer;
+    loop_run(f.loop);
+    assert_true(t->sent_ns > 0 && t->progress_ns > t->sent_ns);
+    http_watchdog_run(f.client, t->progress_ns + HOUR_NS);
+    http_watchdog_run(f.client, t->progress_ns + HOUR_NS + NS_PER_S);
+    CHECK_INT(t->end_ns, 0, "not overdue");
+    http_watchdog_run(f.client, t->progress_ns + HOUR_NS + NS_PER_S + 1);
+    fixture_wait(&f);
+    check_result(&call, HTTP_ERR_TIMEOUT, "");
+    CHECK_INT(call.status, 200, "");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+}
+
+/* ---- waiting for a token --------------------------------------------------------------------- */
+
+struct gate {
+    atomic_bool open;
+    atomic_uint asked;
+};
+
+static void issue_late(struct server_conn *c)
+{
+    struct gate *gate = server_arg(c);
+    char body[256], length[16] = "0";
+    while (server_read_request(c)) {
+        (void)server_header(c->head, "Content-Length", length, sizeof(length));
+        if (!server_read_body(c, body, strtoul(length, NULL, 10))) {
+            return;
+        }
+        atomic_fetch_add(&gate->asked, 1);
+        while (!atomic_load(&gate->open)) {
+            usleep(1000);
+        }
+        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"access_token\":\"t\"}");
+    }
+}
+
+static void serve(struct server_conn *c)
+{
+    while (server_read_request(c)) {
+        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+}
+
+static void open_gate(struct call *call)
+{
+    atomic_store((atomic_bool *)call->then_arg, true);
+}
+
+/* A request that is over while it waits takes nothing from the others that wait for the token. */
+static void test_deadline_while_waiting_for_a_token(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct gate gate = {.asked = 0};
+    struct call first = {.then = open_gate, .then_arg = &gate.open}, second = {0};
+    char url[URL_SIZE], token_url[URL_SIZE];
+    struct server *tokens = server_new(issue_late, &gate), *s = server_new(serve, NULL);
+    struct http_oauth2 oauth2 = {.client_id = "me",
+                                 .client_secret = "s3cret",
+                                 .token_url = server_url(tokens, "/token", token_url)};
+    struct http_settings settings = {.auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2};
+    fixture_init(&f, 1);
+    fixture_start(&f, &first,
+                  &(struct http_request){
+                      .url = server_url(s, "/", url), .settings = &settings, .timeout_ms = 60});
+    fixture_start(&f, &second, &(struct http_request){.url = url, .settings = &settings});
+    fixture_wait(&f);
+    check_result(&first, HTTP_ERR_TIMEOUT, "");
+    CHECK_CONTAINS(first.error, "no connection within 60ms", "");
+    check_result(&second, HTTP_DONE, "");
+    CHECK_INT(atomic_load(&gate.asked), 1, "one fetch for both");
+    call_clear(&first);
+    call_clear(&second);
+    fixture_done(&f);
+    server_free(s);
+    server_free(tokens);
+}
+
+/* ---- the watchdog ---------------------------------------------------------------------------- */
+
+/* A request for an hour whose timer is lost. */
+static struct http_transfer *start_lost(struct fixture *f, struct call *call, const char *url,
+                                        const struct http_settings *settings)
+{
+    fixture_start(f, call,
+                  &(struct http_request){.url = url, .settings = settings, .timeout_ms = HOUR_MS});
+    loop_timer_cancel(call->transfer->deadline);
+    return call->transfer;
+}
+
+/* Not yet at a second past the deadline, and right after it. */
+static void check_watchdog(struct fixture *f, struct call *call, const char *row)
+{
+    int64_t deadline_ns = call->transfer->start_ns + HOUR_NS;
+    /* The limit of connecting is not what is tested. */
+    call->transfer->request.connect_timeout_ms = 2 * HOUR_MS;
+    http_watchdog_run(f->client, deadline_ns + NS_PER_S);
+    CHECK_INT(call->transfer->end_ns, 0, row);
+    http_watchdog_run(f->client, deadline_ns + NS_PER_S + 1);
+    fixture_wait(f);
+    check_result(call, HTTP_ERR_TIMEOUT, row);
+    CHECK_INT(fixture_metric(f, OVERDUE), 1, row);
+    CHECK_INT(fixture_metric(f, IN_FLIGHT), 0, row);
+    call_clear(call);
+}
+
+static void test_watchdog_ends_one_in_libcurl(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct server s;
+    char url[URL_SIZE];
+    silent_init(&s);
+    fixture_init(&f, 1);
+    start_lost(&f, &call, server_url(&s, "/", url), NULL);
+    check_watchdog(&f, &call, "in libcurl");
+    fixture_done(&f);
+    close(s.fd);
+}
+
+static void test_watchdog_ends_one_that_is_pending(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct server s;
+    char url[URL_SIZE];
+    silent_init(&s);
+    fixture_init_libcurl(&f, 1);
+    f.client->shards[0].busy = true;
+    struct http_transfer *t = start_lost(&f, &call, server_url(&s, "/", url), NULL);
+    f.client->shards[0].busy = false;
+    assert_ptr_equal(t->list, &f.client->shards[0].pending);
+    check_watchdog(&f, &call, "pending");
+    fixture_done(&f);
+    close(s.fd);
+}
+
+static void test_watchdog_frees_a_cancelled_one(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct server s;
+    char url[URL_SIZE];
+    silent_init(&s);
+    fixture_init_libcurl(&f, 1);
+    struct http_transfer *t = start_lost(&f, &call, server_url(&s, "/", url), NULL);
+    int64_t deadline_ns = t->start_ns + HOUR_NS;
+    f.client->shards[0].busy = true;
+    http_cancel(t);
+    f.client->shards[0].busy = false;
+    CHECK_INT(fixture_metric(&f, IN_FLIGHT), 1, "");
+    http_watchdog_run(f.client, deadline_ns + NS_PER_S + 1);
+    CHECK_INT(fixture_metric(&f, IN_FLIGHT), 0, "");
+    CHECK_INT(fixture_metric(&f, OVERDUE), 1, "");
+    CHECK_INT(call.done, 0, "a cancelled one has no end");
+    fixture_done(&f);
+    close(s.fd);
+}
+
+/* The fetch is the only other transfer, next in the list, and is cancelled on the way. */
+static void test_watchdog_ends_one_that_waits_for_its_token(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct server s;
+    char url[URL_SIZE];
+    struct http_oauth2 oauth2 = {.client_id = "me", .client_secret = "s3cret", .token_url = url};
+    struct http_settings settings = {.auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2};
+    silent_init(&s);
+    fixture_init(&f, 1);
+    (void)server_url(&s, "/", url);
+    start_lost(&f, &call, url, &settings);
+    assert_true(call.transfer->needs_token);
+    CHECK_INT(fixture_metric(&f, IN_FLIGHT), 2, "with the fetch");
+    TAILQ_NEXT(call.transfer, all_link)->request.timeout_ms = 2 * HOUR_MS;
+    TAILQ_NEXT(call.transfer, all_link)->request.connect_timeout_ms = 2 * HOUR_MS;
+    check_watchdog(&f, &call, "without a token");
+    fixture_done(&f);
+    close(s.fd);
+}
+
+static void test_overdue_ones_are_counted_by_the_timer_too(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct server s;
+    char url[URL_SIZE];
+    silent_init(&s);
+    fixture_init(&f, 1);
+    fixture_start(&f, &call,
+                  &(struct http_request){.url = server_url(&s, "/", url), .timeout_ms = 60});
+    /* As if the loop had been held meanwhile. */
+    call.transfer->start_ns -= 2 * NS_PER_S;
+    fixture_wait(&f);
+    check_result(&call, HTTP_ERR_TIMEOUT, "");
+    CHECK_INT(fixture_metric(&f, OVERDUE), 1, "");
+    call_clear(&call);
+    fixture_done(&f);
+    close(s.fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_silent_peer_times_out),
+        cmocka_unit_test(test_no_progress),
+        cmocka_unit_test(test_bytes_are_progress),
+        cmocka_unit_test(test_deadline_while_waiting_for_a_token),
+        cmocka_unit_test(test_watchdog_ends_one_in_libcurl),
+        cmocka_unit_test(test_watchdog_ends_one_that_is_pending),
+        cmocka_unit_test(test_watchdog_frees_a_cancelled_one),
+        cmocka_unit_test(test_watchdog_ends_one_that_waits_for_its_token),
+        cmocka_unit_test(test_overdue_ones_are_counted_by_the_timer_too),
+    };
+    alarm(TEST_HANG_S);
+    return RUN_BOTH_WAYS(tests, NULL, NULL);
+}

@@ -1,0 +1,710 @@
+/* The HTTP client against misbehaving servers: each fault has its result and its message, and does
+ * not affect other transfers. */
+#include "tests/unit/lib/http_server.h"
+
+#include "http/private.h"
+
+#define OK_HEAD "HTTP/1.1 200 OK\r\n"
+
+/* Sends the same bytes on each connection and closes it. */
+static void send_script(struct server_conn *c)
+{
+    if (!server_read_request(c)) {
+        return;
+    }
+    const char *script = server_arg(c);
+    if (script != NULL) {
+        server_send(c, script);
+    }
+}
+
+/* ---- broken responses ------------------------------------------------------------------------ */
+
+static void test_broken_responses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *script; /* then the connection is closed */
+        enum http_result result;
+        long status;
+        const char *error;
+    } rows[] = {
+        {"nothing", NULL, HTTP_ERR_CUT, 0, "the connection broke before a response"},
+        {"cut in the status line", "HTTP/1.1 2", HTTP_ERR_CUT, 0, ""},
+        {"cut in the headers", OK_HEAD "Content-Le", HTTP_ERR_CUT, 200,
+         "the connection broke within the headers"},
+        {"cut in the body", OK_HEAD "Content-Length: 10\r\n\r\nhalf", HTTP_ERR_CUT, 200,
+         "the connection broke after 4 of 10 bytes"},
+        {"cut in a chunk", OK_HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nab", HTTP_ERR_CUT, 200,
+         "the response broke after 2 bytes"},
+        {"last chunk missing", OK_HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+         HTTP_ERR_CUT, 200, "the response broke after 2 bytes"},
+        {"chunk size no number", OK_HEAD "Transfer-Encoding: chunked\r\n\r\nzz\r\nab\r\n",
+         HTTP_ERR_CUT, 200, ""},
+        {"chunk size of 2^64",
+         OK_HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nab\r\n", HTTP_ERR_CUT,
+         200, ""},
+        {"HTTP 0.9", "hello\r\n", HTTP_ERR_PROTOCOL, 0, "expected an HTTP response"},
+        {"another protocol", "220 smtp.example ESMTP\r\n", HTTP_ERR_PROTOCOL, 0,
+         "expected an HTTP response"},
+        {"negative length", OK_HEAD "Content-Length: -5\r\n\r\nab", HTTP_ERR_PROTOCOL, 200, ""},
+        {"length of 2^64", OK_HEAD "Content-Length: 18446744073709551616\r\n\r\nab", HTTP_DONE, 200,
+         ""},
+        {"line feeds only", "HTTP/1.1 200 OK\nContent-Length: 2\n\nab", HTTP_DONE, 200, ""},
+        {"no length", OK_HEAD "\r\nab", HTTP_DONE, 200, ""},
+        {"interim responses",
+         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Length: "
+         "99999999\r\n\r\n" OK_HEAD "Content-Length: 2\r\n\r\nab",
+         HTTP_DONE, 200, ""},
+    };
+    struct fixture f;
+    struct server *s = server_new(send_script, NULL);
+    fixture_init(&f, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct call call = {0};
+        server_set_arg(s, rows[i].script);
+        fixture_get(&f, &call, s, NULL);
+        check_result(&call, rows[i].result, rows[i].name);
+        CHECK_INT(call.status, rows[i].status, rows[i].name);
+        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        if (rows[i].result == HTTP_DONE) {
+            CHECK_STR(call.body, "ab", rows[i].name);
+        } else {
+            CHECK_CONTAINS(call.error, "GET http://127.0.0.1:", rows[i].name);
+        }
+        call_clear(&call);
+    }
+    fixture_done(&f);
+    server_free(s);
+}
+
+/* ---- headers without end --------------------------------------------------------------------- */
+
+struct flood {
+    const char *start;
+    const char *line; /* repeated without end */
+};
+
+static void send_flood(struct server_conn *c)
+{
+    if (!server_read_request(c)) {
+        return;
+    }
+    const struct flood *flood = server_arg(c);
+    if (!server_send(c, flood->start)) {
+        return;
+    }
+    while (server_send(c, flood->line)) {
+        ;
+    }
+}
+
+static void test_header_floods(void **state)
+{
+    (void)state;
+    char *long_line = malloc(8000), *endless = malloc(8000);
+    assert_true(long_line && endless);
+    memset(long_line, 'a', 7999);
+    long_line[0] = 'X';
+    long_line[1] = ':';
+    long_line[7997] = '\r';
+    long_line[7998] = '\n';
+    long_line[7999] = '\0';
+    memset(endless, 'a', 7999);
+    endless[7999] = '\0';
+    const struct {
+        const char *name;
+        struct flood flood;
+        const char *error;
+    } rows[] = {
+        {"many lines", {OK_HEAD, "A: b\r\n"}, "at most 100 header lines"},
+        {"many bytes", {OK_HEAD, long_line}, "at most 16384 bytes of headers"},
+        {"many interim responses",
+         {"", "HTTP/1.1 100 Continue\r\n\r\n"},
+         "at most 100 header lines"},
+        {"one line without end", {OK_HEAD "X: ", endless}, "got a longer line without its end"},
+        {"a status line without end",
+         {"HTTP/1.1 200 ", endless},
+         "got a longer line without its end"},
+    };
+    struct fixture f;
+    struct server *s = server_new(send_flood, NULL);
+    fixture_init(&f, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct call call = {0};
+        server_set_arg(s, &rows[i].flood);
+        fixture_get(&f, &call, s, NULL);
+        check_result(&call, HTTP_ERR_PROTOCOL, rows[i].name);
+        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        call_clear(&call);
+    }
+    fixture_done(&f);
+    server_free(s);
+    free(long_line);
+    free(endless);
+}
+
+/* The highest number that is allowed. */
+static void send_99_headers(struct server_conn *c)
+{
+    if (!server_read_request(c) || !server_send(c, OK_HEAD "Content-Length: 2\r\n")) {
+        return;
+    }
+    for (int i = 0; i < HTTP_HEADER_LINES_MAX - 3; i++) {
+        server_send(c, "A: b\r\n");
+    }
+    server_send(c, "\r\nab");
+}
+
+static void test_many_headers_are_fine(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct server *s = server_new(send_99_headers, NULL);
+    fixture_init(&f, 1);
+    fixture_get(&f, &call, s, NULL);
+    check_result(&call, HTTP_DONE, "");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+}
+
+/* ---- bodies over the limit ------------------------------------------------------------------- */
+
+static void test_body_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *script;
+        size_t max;
+        enum http_result result;
+        const char *body;
+        const char *error;
+    } rows[] = {
+        {"fits", OK_HEAD "Content-Length: 5\r\n\r\n12345", 5, HTTP_DONE, "12345", ""},
+        {"announced", OK_HEAD "Content-Length: 6\r\n\r\n123456", 5, HTTP_ERR_TOO_LARGE, "",
+         "expected a body of at most 5B, got one of 6 bytes"},
+        {"unknown length", OK_HEAD "\r\n123456", 5, HTTP_ERR_TOO_LARGE, "12345",
+         "expected a body of at most 5B, got a longer one"},
+        {"unknown length fits", OK_HEAD "\r\n12345", 5, HTTP_DONE, "12345", ""},
+        {"chunked", OK_HEAD "Transfer-Encoding: chunked\r\n\r\n6\r\n123456\r\n0\r\n\r\n", 5,
+         HTTP_ERR_TOO_LARGE, "12345", "got a longer one"},
+        {"error page", "HTTP/1.1 500 No\r\nContent-Length: 8\r\n\r\nit broke", 2,
+         HTTP_ERR_TOO_LARGE, "it", "got one of 8 bytes"},
+        {"no body", "HTTP/1.1 204 No\r\n\r\n", 1, HTTP_DONE, "", ""},
+    };
+    struct fixture f;
+    struct server *s = server_new(send_script, NULL);
+    fixture_init(&f, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct call call = {0};
+        char url[URL_SIZE];
+        server_set_arg(s, rows[i].script);
+        fixture_do(&f, &call,
+                   &(struct http_request){.url = server_url(s, "/", url),
+                                          .max_body = rows[i].max,
+                                          .size_hint = i % 2 ? 1000000 : 0});
+        check_result(&call, rows[i].result, rows[i].name);
+        CHECK_STR(call.body, rows[i].body, rows[i].name);
+        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        assert_true(call.status != 0);
+        call_clear(&call);
+    }
+    CHECK_INT(
+        fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"too_large\"}"), 4,
+        "");
+    fixture_done(&f);
+    server_free(s);
+}
+
+static void send_without_end(struct server_conn *c)
+{
+    char junk[4096];
+    memset(junk, 'x', sizeof(junk));
+    if (!server_read_request(c) || !server_send(c, OK_HEAD "\r\n")) {
+        return;
+    }
+    while (server_send_bytes(c, junk, sizeof(junk))) {
+        ;
+    }
+}
+
+#define BODY_BYTES "profpull_http_body_bytes{client=\"test\"}"
+
+/* At the end of a transfer, all bodies together, with its own, are below the ceiling. */
+static void check_bytes(struct call *call)
+{
+    long *most = call->then_arg;
+    long now = fixture_metric(call->fixture, BODY_BYTES);
+    *most = now > *most ? now : *most;
+}
+
+/* All bodies together have a ceiling: a transfer that needs more fails, the others go on. */
+static void test_bodies_together(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call calls[3] = {{0}};
+    char url[URL_SIZE];
+    long most = 0;
+    struct server *s = server_new(send_without_end, NULL);
+    fixture_init(&f, 2);
+    f.client->bodies_max_bytes = 300000;
+    for (size_t i = 0; i < 3; i++) {
+        calls[i].then = check_bytes;
+        calls[i].then_arg = &most;
+        fixture_start(&f, &calls[i], &(struct http_request){.url = server_url(s, "/", url)});
+    }
+    fixture_wait(&f);
+    for (size_t i = 0; i < 3; i++) {
+        check_result(&calls[i], HTTP_ERR_NO_ROOM, "");
+        CHECK_CONTAINS(calls[i].error, "what is being received has come to ", "");
+        assert_true(calls[i].body_len > 0 && calls[i].body_len < 300000);
+        call_clear(&calls[i]);
+    }
+    assert_true(most > 50000 && most <= 300000);
+    CHECK_INT(fixture_metric(&f, BODY_BYTES), 0, "all is given back");
+    CHECK_INT(
+        fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"no_room\"}"), 3,
+        "");
+    /* A size hint must not fail a transfer. */
+    server_free(s);
+    s = server_new(send_script, OK_HEAD "Content-Length: 5\r\n\r\n12345");
+    fixture_do(&f, &calls[0],
+               &(struct http_request){.url = server_url(s, "/", url), .size_hint = 900000});
+    check_result(&calls[0], HTTP_DONE, "there is room again");
+    call_clear(&calls[0]);
+    fixture_done(&f);
+    server_free(s);
+}
+
+/* Sends as many bytes as the path says, and then nothing, unless they are few. */
+static void send_some(struct server_conn *c)
+{
+    static const char junk[256];
+    if (!server_read_request(c) || !server_send(c, OK_HEAD "Connection: close\r\n\r\n")) {
+        return;
+    }
+    long n = strtol(c->head + strlen("GET /"), NULL, 10);
+    for (long sent = 0; sent < n && server_send_bytes(c, junk, sizeof(junk));) {
+        sent += (long)sizeof(junk);
+    }
+    if (n > 20000) {
+        server_wait_close(c);
+    }
+}
+
+/* Turns the loop until so many bytes of bodies are held. */
+static void hold(struct fixture *f, long bytes)
+{
+    while (fixture_metric(f, BODY_BYTES) < bytes) {
+        loop_run_once(f->loop);
+    }
+}
+
+/* A few large bodies must not fail the small ones of all others. */
+static void test_large_bodies_leave_room(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call calls[4] = {{0}};
+    char url[URL_SIZE];
+    struct server *s = server_new(send_some, NULL);
+    fixture_init(&f, 1);
+    f.client->bodies_max_bytes = 400000;
+    fixture_start(&f, &calls[0], &(struct http_request){.url = server_url(s, "/130000", url)});
+    hold(&f, 131072);
+    fixture_start(&f, &calls[1], &(struct http_request){.url = server_url(s, "/130000", url)});
+    hold(&f, 262144);
+    /* There is room for it, were it not for the small ones. */
+    fixture_start(&f, &calls[2], &(struct http_request){.url = server_url(s, "/130000", url)});
+    while (calls[2].done == 0 && fixture_metric(&f, BODY_BYTES) < 393216) {
+        loop_run_once(f.loop);
+    }
+    fixture_start(&f, &calls[3], &(struct http_request){.url = server_url(s, "/16000", url)});
+    while (calls[3].done == 0) {
+        loop_run_once(f.loop);
+    }
+    check_result(&calls[3], HTTP_DONE, "small");
+    check_result(&calls[2], HTTP_ERR_NO_ROOM, "large");
+    http_cancel(calls[0].transfer);
+    http_cancel(calls[1].transfer);
+    for (size_t i = 0; i < 4; i++) {
+        call_clear(&calls[i]);
+    }
+    fixture_done(&f);
+    server_free(s);
+}
+
+static void test_body_without_end(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    struct server *s = server_new(send_without_end, NULL);
+    fixture_init(&f, 1);
+    fixture_get(&f, &call, s, NULL);
+    check_result(&call, HTTP_ERR_TOO_LARGE, "");
+    CHECK_INT(call.body_len, 1024 * 1024, "what came up to the limit");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+}
+
+/* ---- silence --------------------------------------------------------------------------------- */
+
+static void say_nothing(struct server_conn *c)
+{
+    server_wait_close(c);
+}
+
+static void stop_in_body(struct server_conn *c)
+{
+    if (server_read_request(c) && server_send(c, OK_HEAD "Content-Length: 10\r\n\r\nhal")) {
+        server_wait_close(c);
+    }
+}
+
+static void drip(struct server_conn *c)
+{
+    if (!server_read_request(c) || !server_send(c, OK_HEAD "Content-Length: 1000000\r\n\r\n")) {
+        return;
+    }
+    while (server_send(c, "x")) {
+        usleep(1000);
+    }
+}
+
+static void test_deadlines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        server_handler *handler;
+        const char *error;
+    } rows[] = {
+        {"never answers", say_nothing, "no response within 60ms"},
+        {"stops in the body", stop_in_body, "expected the whole response within 60ms, got 3 bytes"},
+        {"drips", drip, "expected the whole response within 60ms"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture f;
+        struct call call = {0};
+        char url[URL_SIZE];
+        struct server *s = server_new(rows[i].handler, NULL);
+        fixture_init(&f, 1);
+        fixture_do(&f, &call,
+                   &(struct http_request){.url = server_url(s, "/", url), .timeout_ms = 60});
+        check_result(&call, HTTP_ERR_TIMEOUT, rows[i].name);
+        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        assert_true(call.end_ns - call.start_ns >= 60 * NS_PER_MS);
+        call_clear(&call);
+        fixture_done(&f);
+        server_free(s);
+    }
+}
+
+/* A socket whose queue of connections is full: the kernel lets further ones wait. */
+static void test_connect_timeout(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t timeout_ms;
+        int64_t connect_ms;
+        enum http_result result;
+        const char *error;
+    } rows[] = {
+        {"connect timeout", 0, 50, HTTP_ERR_CONNECT, "no connection within 50ms"},
+        {"connect timeout first", 60000, 50, HTTP_ERR_CONNECT, "no connection within 50ms"},
+        {"deadline first", 50, 0, HTTP_ERR_TIMEOUT, "no connection within 50ms"},
+    };
+    struct server s = {0};
+    int waiting[4];
+    struct fixture f;
+    char url[URL_SIZE];
+    s.fd = server_listen(&s.port);
+    assert_int_equal(listen(s.fd, 0), 0);
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(s.port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (size_t i = 0; i < 4; i++) {
+        waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(waiting[i], (struct sockaddr *)&a, sizeof(a));
+    }
+    fixture_init(&f, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct call call = {0};
+        fixture_do(&f, &call,
+                   &(struct http_request){.url = server_url(&s, "/", url),
+                                          .timeout_ms = rows[i].timeout_ms,
+                                          .connect_timeout_ms = rows[i].connect_ms});
+        check_result(&call, rows[i].result, rows[i].name);
+        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        CHECK_INT(call.sent_ns, 0, rows[i].name);
+        call_clear(&call);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        close(waiting[i]);
+    }
+    close(s.fd);
+    fixture_done(&f);
+}
+
+static void test_refused_and_unknown(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    char url[URL_SIZE], want[URL_SIZE + 64];
+    struct server s = {0};
+    close(server_listen(&s.port)); /* a port that does not listen */
+    fixture_init(&f, 1);
+    fixture_do(&f, &call, &(struct http_request){.url = server_url(&s, "/debug/pprof/heap", url)});
+    check_result(&call, HTTP_ERR_CONNECT, "");
+    (void)snprintf(want, sizeof(want), "GET %s: connection refused", url);
+    CHECK_STR(call.error, want, "");
+    CHECK_INT(
+        fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"connect\"}"), 1,
+        "");
+    /* With two dots in a row, no name server is asked. */
+    fixture_do(&f, &call, &(struct http_request){.url = "http://no..host/"});
+    check_result(&call, HTTP_ERR_RESOLVE, "");
+    CHECK_CONTAINS(call.error, "GET http://no..host/: Could not resolve host", "");
+    call_clear(&call);
+    fixture_done(&f);
+}
+
+/* ---- redirects ------------------------------------------------------------------------------- */
+
+struct redirects {
+    const char *target; /* Location on any path but /end */
+    long status;
+};
+
+static void redirect(struct server_conn *c)
+{
+    char answer[600];
+    while (server_read_request(c)) {
+        const struct redirects *r = server_arg(c);
+        if (strstr(c->head, " /end") != NULL) {
+            server_send(c, OK_HEAD "Content-Length: 3\r\n\r\nend");
+            continue;
+        }
+        (void)snprintf(answer, sizeof(answer),
+                       "HTTP/1.1 %ld Moved\r\nLocation: %s\r\nContent-Length: 5\r\n\r\nmoved",
+                       r->status, r->target);
+        server_send(c, answer);
+    }
+}
+
+/* The text with "%u" replaced by the port. */
+static void put_port(const char *text, unsigned port, char out[URL_SIZE])
+{
+    const char *at = strstr(text, "%u");
+    if (at != NULL) {
+        (void)snprintf(out, URL_SIZE, "%.*s%u%s", (int)(at - text), text, port, at + 2);
+    } else {
+        (void)snprintf(out, URL_SIZE, "%s", text);
+    }
+}
+
+static void test_redirects(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *method;
+        long follow;
+        long status;
+        const char *target; /* with %u for the server's port */
+        enum http_result result;
+        const char *body;
+        const char *location;
+        const char *error;
+    } rows[] = {
+        {"relative", "GET", true, 302, "/end", HTTP_DONE, "end", "", ""},
+        {"relative path", "GET", true, 308, "b/../../end?x=1", HTTP_DONE, "end", "", ""},
+        {"absolute", "GET", true, 301, "http://127.0.0.1:%u/end", HTTP_DONE, "end", "", ""},
+        {"with userinfo", "GET", true, 307, "http://u:p@127.0.0.1:%u/end", HTTP_DONE, "end", "",
+         ""},
+        {"host in capitals", "GET", true, 303, "HTTP://127.0.0.1:%u/end", HTTP_DONE, "end", "", ""},
+        {"not asked for", "GET", false, 302, "/end", HTTP_DONE, "moved", "http://127.0.0.1:%u/end",
+         ""},
+        {"to TLS, not asked for", "GET", false, 308, "https://h/x?token=s3cret&n=5", HTTP_DONE,
+         "moved", "https://h/x?token=...&n=5", ""},
+        {"a POST", "POST", true, 307, "/end", HTTP_DONE, "moved", "http://127.0.0.1:%u/end", ""},
+        {"other status", "GET", true, 300, "/end", HTTP_DONE, "moved", "http://127.0.0.1:%u/end",
+         ""},
+        {"without end", "GET", true, 302, "/again", HTTP_ERR_REDIRECT, "",
+         "http://127.0.0.1:%u/again", "more than 5 redirects, the last to http://127.0.0.1:"},
+        {"metadata service", "GET", true, 302, "http://169.254.169.254/latest?a=secret",
+         HTTP_ERR_REDIRECT, "", "http://169.254.169.254/latest?a=...",
+         "status 302 redirects to http://169.254.169.254/latest?a=..., which is not followed"},
+        {"other port", "GET", true, 302, "http://127.0.0.1:1/", HTTP_ERR_REDIRECT, "",
+         "http://127.0.0.1:1/", "not followed"},
+        {"other scheme", "GET", true, 302, "https://127.0.0.1:%u/end", HTTP_ERR_REDIRECT, "",
+         "https://127.0.0.1:%u/end", "not followed"},
+        {"a file", "GET", true, 302, "file:///etc/passwd", HTTP_ERR_REDIRECT, "",
+         "file:///etc/passwd", "not followed"},
+        {"nonsense", "GET", true, 302, "http://[", HTTP_ERR_REDIRECT, "", "http://[",
+         "not followed"},
+    };
+    struct fixture f;
+    struct server *s = server_new(redirect, NULL);
+    fixture_init(&f, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct call call = {0};
+        struct http_settings settings = {.follow_redirects = rows[i].follow};
+        char url[URL_SIZE], target[URL_SIZE], location[URL_SIZE];
+        put_port(rows[i].target, s->port, target);
+        put_port(rows[i].location, s->port, location);
+        struct redirects r = {target, rows[i].status};
+        server_set_arg(s, &r);
+        fixture_do(&f, &call,
+                   &(struct http_request){.url = server_url(s, "/a/start", url),
+                                          .method = rows[i].method,
+                                          .settings = &settings});
+        check_result(&call, rows[i].result, rows[i].name);
+        if (rows[i].result == HTTP_DONE) {
+            CHECK_STR(call.body, rows[i].body, rows[i].name);
+        }
+        CHECK_STR(call.location, location, rows[i].name);
+        CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
+        assert_null(strstr(call.error, "secret"));
+        call_clear(&call);
+    }
+    fixture_done(&f);
+    server_free(s);
+}
+
+static bool count_head(void *arg, long status, const char *content_type)
+{
+    (void)content_type;
+    struct call *call = arg;
+    call->then_arg = (char *)call->then_arg + status;
+    return true;
+}
+
+static void big_redirect(struct server_conn *c)
+{
+    char junk[4096];
+    memset(junk, 'x', sizeof(junk));
+    if (server_read_request(c) && server_send(c, "HTTP/1.1 302 Moved\r\nLocation: /end\r\n\r\n")) {
+        while (server_send_bytes(c, junk, sizeof(junk))) {
+            ;
+        }
+    }
+}
+
+static void test_redirect_bodies_and_heads(void **state)
+{
+    (void)state;
+    struct redirects r = {"/end", 302};
+    struct http_settings settings = {.follow_redirects = true};
+    struct fixture f;
+    struct call call = {0};
+    char url[URL_SIZE];
+    struct server *s = server_new(redirect, &r), *big = server_new(big_redirect, NULL);
+    fixture_init(&f, 1);
+    fixture_do(&f, &call,
+               &(struct http_request){
+                   .url = server_url(s, "/", url), .settings = &settings, .on_head = count_head});
+    check_result(&call, HTTP_DONE, "");
+    CHECK_INT((intptr_t)call.then_arg, 200, "on_head() is for the final response");
+    CHECK_INT(atomic_load(&s->accepted), 1, "the connection is kept");
+    call.then_arg = NULL;
+    fixture_do(&f, &call,
+               &(struct http_request){.url = server_url(big, "/", url), .settings = &settings});
+    check_result(&call, HTTP_ERR_TOO_LARGE, "a redirect with a body without end");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+    server_free(big);
+}
+
+/* ---- Retry-After as it arrives --------------------------------------------------------------- */
+
+static void test_retry_after(void **state)
+{
+    (void)state;
+    const char *script = "HTTP/1.1 429 Slow Down\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno";
+    struct fixture f;
+    struct call call = {0};
+    struct server *s = server_new(send_script, script);
+    fixture_init(&f, 1);
+    fixture_get(&f, &call, s, NULL);
+    check_result(&call, HTTP_DONE, "");
+    CHECK_INT(call.status, 429, "");
+    CHECK_INT(call.retry_after_ms, 7000, "");
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+}
+
+static bool keep_data(void *arg, const char *data, size_t len)
+{
+    return buf_append(arg, data, len);
+}
+
+/* What a server answered before it had the body, and libcurl did not read: the same for those that
+ * take the body as it comes. */
+static void test_late_responses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        long status;
+        const char *type;
+        const char *body;
+    } rows[] = {
+        {OK_HEAD "Content-Type: application/proto\r\nContent-Length: 2\r\n\r\nhi!", 200,
+         "application/proto", "hi"},
+        {OK_HEAD "content-type:text/html \r\n\r\nhi", 200, "text/html", ""},
+        {"HTTP/1.1 100 Continue\r\nContent-Type: a/b\r\n\r\nHTTP/1.1 413 No\r\n\r\n", 413, "", ""},
+        {"SSH-2.0\r\n", 0, "", ""},
+    };
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        struct http_transfer *t = calloc(1, sizeof(*t));
+        const char *bytes = rows[i / 2].bytes;
+        struct buf got;
+        assert_non_null(t);
+        t->request.max_body = 100;
+        t->request.on_data = i % 2 == 0 ? NULL : keep_data;
+        t->request.arg = &got;
+        buf_init(&t->body, 101);
+        buf_init(&got, 101);
+        http_transfer_take_late(t, sv_from(bytes));
+        CHECK_INT(t->status, rows[i / 2].status, bytes);
+        CHECK_STR(t->content_type, rows[i / 2].type, bytes);
+        CHECK_STR(i % 2 == 0 ? t->body.data : got.data, rows[i / 2].body, bytes);
+        buf_done(&t->body);
+        buf_done(&got);
+        free(t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_broken_responses),
+        cmocka_unit_test(test_late_responses),
+        cmocka_unit_test(test_header_floods),
+        cmocka_unit_test(test_many_headers_are_fine),
+        cmocka_unit_test(test_body_limits),
+        cmocka_unit_test(test_large_bodies_leave_room),
+        cmocka_unit_test(test_body_without_end),
+        cmocka_unit_test(test_bodies_together),
+        cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_connect_timeout),
+        cmocka_unit_test(test_refused_and_unknown),
+        cmocka_unit_test(test_redirects),
+        cmocka_unit_test(test_redirect_bodies_and_heads),
+        cmocka_unit_test(test_retry_after),
+    };
+    alarm(TEST_HANG_S);
+    return RUN_BOTH_WAYS(tests, NULL, NULL);
+}

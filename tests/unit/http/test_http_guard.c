@@ -1,0 +1,263 @@
+/* The guard of calls that do not come back, and what happens to those who cause them. */
+#include "tests/unit/lib/http_server.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include "http/private.h"
+
+/* ---- the guard ------------------------------------------------------------------------------- */
+
+/* Two connections to a server: to one it sends without end. */
+struct pair {
+    struct server *server;
+    int quiet;
+    int busy;
+};
+
+static void send_to_second(struct server_conn *c)
+{
+    char junk[4096] = {0};
+    if (c->number == 1) {
+        server_wait_close(c);
+        return;
+    }
+    while (server_send_bytes(c, junk, sizeof(junk))) {
+        ;
+    }
+}
+
+static int connect_to(const struct server *s)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(s->port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    return fd;
+}
+
+static void pair_init(struct pair *p)
+{
+    p->server = server_new(send_to_second, NULL);
+    p->quiet = connect_to(p->server);
+    while (atomic_load(&p->server->accepted) == 0) {
+        usleep(1000);
+    }
+    p->busy = connect_to(p->server);
+}
+
+static void pair_done(struct pair *p)
+{
+    close(p->quiet);
+    close(p->busy);
+    server_free(p->server);
+}
+
+static int64_t cpu_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (int64_t)ts.tv_sec * MS_PER_S + ts.tv_nsec / NS_PER_MS;
+}
+
+/* As a call of libcurl: reads until the end of the connection, or has used so much CPU. */
+static bool read_to_end(int fd, int64_t limit_ms)
+{
+    char bytes[4096];
+    int64_t until_ms = cpu_ms() + limit_ms;
+    ssize_t n = 1;
+    while (n > 0 && cpu_ms() < until_ms) {
+        n = recv(fd, bytes, sizeof(bytes), 0);
+    }
+    return n <= 0;
+}
+
+static struct guard *new_guard(void)
+{
+    struct err err = ERR_INIT;
+    struct guard *g = guard_new(&err);
+    assert_non_null(g);
+    return g;
+}
+
+static void test_the_busiest_connection_is_cut(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_init(&p);
+    struct guard *g = new_guard();
+    const struct guard_socket sockets[] = {{.fd = p.quiet}, {.fd = p.busy}};
+    guard_enter(g, sockets, 2);
+    assert_true(read_to_end(p.busy, 60 * MS_PER_S));
+    CHECK_INT(guard_leave(g), p.busy, "");
+    CHECK_INT(send(p.quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
+    const struct guard_socket none[] = {{.fd = p.quiet}};
+    guard_enter(g, none, 1);
+    CHECK_INT(guard_leave(g), -1, "the next call");
+    guard_free(g);
+    pair_done(&p);
+}
+
+static void use_cpu(int64_t ms)
+{
+    int64_t until_ms = cpu_ms() + ms;
+    while (cpu_ms() < until_ms) {
+        ;
+    }
+}
+
+/* libcurl may take seconds for what the kernel holds. */
+static void test_what_the_kernel_holds_is_discarded(void **state)
+{
+    (void)state;
+    struct pair p;
+    char byte;
+    int waiting = 0;
+    pair_init(&p);
+    struct guard *g = new_guard();
+    const struct guard_socket sockets[] = {{.fd = p.busy}};
+    while (waiting < 64 * 1024) {
+        assert_int_equal(ioctl(p.busy, FIONREAD, &waiting), 0);
+        usleep(1000);
+    }
+    struct pollfd end = {.fd = p.busy, .events = POLLRDHUP};
+    guard_enter(g, sockets, 1);
+    while (poll(&end, 1, 0) == 0) {
+        ;
+    }
+    CHECK_INT(guard_leave(g), p.busy, "");
+    assert_true(recv(p.busy, &byte, 1, MSG_DONTWAIT) <= 0);
+    guard_free(g);
+    pair_done(&p);
+}
+
+/* What the call does with what it has read is not the fault of another connection. */
+static void test_quiet_connections_are_not_cut_after_a_busy_one(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_init(&p);
+    struct guard *g = new_guard();
+    const struct guard_socket sockets[] = {{.fd = p.quiet}, {.fd = p.busy}};
+    guard_enter(g, sockets, 2);
+    assert_true(read_to_end(p.busy, 60 * MS_PER_S));
+    use_cpu(2 * (GUARD_CPU_MS + 2 * GUARD_LOOK_MS));
+    CHECK_INT(guard_leave(g), p.busy, "");
+    CHECK_INT(send(p.quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
+    guard_free(g);
+    pair_done(&p);
+}
+
+/* Calls that follow each other, and waiting, are no reason. */
+static void test_short_calls_and_waiting_are_not_cut(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_init(&p);
+    struct guard *g = new_guard();
+    const struct guard_socket sockets[] = {{.fd = p.busy}};
+    for (int i = 0; i < 30; i++) {
+        guard_enter(g, sockets, 1);
+        assert_false(read_to_end(p.busy, GUARD_CPU_MS / 20));
+        CHECK_INT(guard_leave(g), -1, "short");
+    }
+    guard_enter(g, sockets, 1);
+    usleep((GUARD_CPU_MS + 3 * GUARD_LOOK_MS) * 1000);
+    CHECK_INT(guard_leave(g), -1, "waiting");
+    guard_free(g);
+    pair_done(&p);
+}
+
+/* The number of a closed socket may be another's. */
+static void test_closed_sockets_are_not_cut(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_init(&p);
+    struct guard *g = new_guard();
+    const struct guard_socket sockets[] = {{.fd = p.busy}};
+    guard_enter(g, sockets, 1);
+    guard_forget(g, p.busy);
+    assert_false(read_to_end(p.busy, GUARD_CPU_MS + 3 * GUARD_LOOK_MS));
+    CHECK_INT(guard_leave(g), -1, "");
+    guard_free(g);
+    guard_enter(NULL, sockets, 1);
+    guard_forget(NULL, 1);
+    CHECK_INT(guard_leave(NULL), -1, "no guard");
+    pair_done(&p);
+}
+
+/* ---- offenders ------------------------------------------------------------------------------- */
+
+static void serve(struct server_conn *c)
+{
+    while (server_read_request(c)) {
+        server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+}
+
+static void test_offenders_are_not_asked(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct call call = {0};
+    char url[URL_SIZE];
+    struct url parts;
+    struct err err = ERR_INIT;
+    struct server *s = server_new(serve, NULL), *other = server_new(serve, NULL);
+    fixture_init(&f, 1);
+    assert_true(url_parse(server_url(s, "/", url), &parts, &err));
+    offenders_add(f.client->offenders, url_origin_hash(&parts), clock_mono_ms());
+    fixture_get(&f, &call, s, NULL);
+    check_result(&call, HTTP_ERR_PROTOCOL, "");
+    CHECK_CONTAINS(call.error, "not asked for another ", "");
+    CHECK_CONTAINS(call.error, "its last answer has held all others", "");
+    CHECK_INT(atomic_load(&s->accepted), 0, "");
+    fixture_get(&f, &call, other, NULL);
+    check_result(&call, HTTP_DONE, "another port");
+    /* As if it had been so long ago. */
+    offenders_add(f.client->offenders, url_origin_hash(&parts),
+                  clock_mono_ms() - OFFENDERS_PAUSE_MS);
+    fixture_get(&f, &call, s, NULL);
+    check_result(&call, HTTP_DONE, "over");
+    url_done(&parts);
+    call_clear(&call);
+    fixture_done(&f);
+    server_free(s);
+    server_free(other);
+}
+
+static void test_offenders_are_limited(void **state)
+{
+    (void)state;
+    struct offenders *o = offenders_new();
+    assert_non_null(o);
+    for (uint64_t i = 0; i < OFFENDERS_MAX; i++) {
+        offenders_add(o, i, 1000);
+    }
+    CHECK_INT(offenders_left_ms(o, OFFENDERS_MAX - 1, 1000), OFFENDERS_PAUSE_MS, "");
+    offenders_add(o, OFFENDERS_MAX, 1000);
+    CHECK_INT(offenders_left_ms(o, OFFENDERS_MAX, 1000), 0, "one too many");
+    CHECK_INT(offenders_left_ms(o, 0, 1000 + OFFENDERS_PAUSE_MS), 0, "over");
+    offenders_add(o, OFFENDERS_MAX, 1000 + OFFENDERS_PAUSE_MS);
+    CHECK_INT(offenders_left_ms(o, OFFENDERS_MAX, 1001 + OFFENDERS_PAUSE_MS),
+              OFFENDERS_PAUSE_MS - 1, "there is room again");
+    offenders_free(o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_busiest_connection_is_cut),
+        cmocka_unit_test(test_what_the_kernel_holds_is_discarded),
+        cmocka_unit_test(test_quiet_connections_are_not_cut_after_a_busy_one),
+        cmocka_unit_test(test_short_calls_and_waiting_are_not_cut),
+        cmocka_unit_test(test_closed_sockets_are_not_cut),
+        cmocka_unit_test(test_offenders_are_not_asked),
+        cmocka_unit_test(test_offenders_are_limited),
+    };
+    alarm(TEST_HANG_S);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,316 @@
+/* Tokens by client credentials: when they are fetched, the form, waiting transfers, failures. */
+#include "tests/unit/lib/http_server.h"
+
+#include "http/private.h"
+
+/* The behaviour of the token server, whose requests come one after the other. */
+struct issuer {
+    atomic_int asked;
+    int refuse;          /* the number of requests that it answers with 401 */
+    const char *expires; /* ",\"expires_in\":3600" */
+    const char *answer;  /* instead of a token */
+    char form[512];      /* of the last request */
+    char authorization[256];
+};
+
+static void issue(struct server_conn *c)
+{
+    struct issuer *me = server_arg(c);
+    char length[16];
+    char answer[512];
+    while (server_read_request(c)) {
+        int n = atomic_fetch_add(&me->asked, 1) + 1;
+        size_t size = server_header(c->head, "Content-Length", length, sizeof(length))
+                          ? strtoul(length, NULL, 10)
+                          : 0;
+        if (size >= sizeof(me->form) || !server_read_body(c, me->form, size)) {
+            return;
+        }
+        me->form[size] = '\0';
+        if (!server_header(c->head, "Authorization", me->authorization,
+                           sizeof(me->authorization))) {
+            me->authorization[0] = '\0';
+        }
+        char body[256];
+        (void)snprintf(body, sizeof(body), "{\"access_token\":\"t%d\",\"token_type\":\"bearer\"%s}",
+                       n, me->expires != NULL ? me->expires : "");
+        const char *text = me->answer != NULL ? me->answer : body;
+        bool refused = n <= me->refuse;
+        if (refused) {
+            text = "{\"error\":\"invalid_client\",\"error_description\":\"s3cret\"}";
+        }
+        (void)snprintf(
+            answer, sizeof(answer),
+            "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+            refused ? "401 Unauthorized" : "200 OK", strlen(text), text);
+        server_send(c, answer);
+    }
+}
+
+/* A server that accepts the token in its argument (any if NULL). */
+static void guarded(struct server_conn *c)
+{
+    const char *want = server_arg(c);
+    char got[256];
+    while (server_read_request(c)) {
+        bool ok = server_header(c->head, "Authorization", got, sizeof(got)) &&
+                  (want == NULL || strcmp(got, want) == 0);
+        server_send(c, ok ? "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+                          : "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+    }
+}
+
+struct rig {
+    struct fixture f;
+    struct issuer issuer;
+    struct server *tokens;
+    struct server *server;
+    char token_url[URL_SIZE];
+    struct http_oauth2 oauth2;
+    struct http_settings settings;
+};
+
+static void rig_init(struct rig *r, const char *want)
+{
+    *r = (struct rig){.issuer = {.refuse = 0}};
+    fixture_init(&r->f, 1);
+    r->tokens = server_new(issue, &r->issuer);
+    r->server = server_new(guarded, want);
+    r->oauth2 = (struct http_oauth2){.client_id = "me:1",
+                                     .client_secret = "s3cret/+",
+                                     .token_url = server_url(r->tokens, "/token", r->token_url)};
+    r->settings = (struct http_settings){.auth = HTTP_AUTH_OAUTH2, .oauth2 = &r->oauth2};
+}
+
+static void rig_done(struct rig *r)
+{
+    fixture_done(&r->f);
+    server_free(r->server);
+    server_free(r->tokens);
+}
+
+static void get(struct rig *r, struct call *call)
+{
+    fixture_get(&r->f, call, r->server, &r->settings);
+    assert_null(strstr(call->error, "s3cret"));
+}
+
+static void test_fetched_once(void **state)
+{
+    (void)state;
+    static const char *const scopes[] = {"a", "b:c"};
+    static const struct http_header params[] = {{"audience", "x y"}};
+    struct rig r;
+    struct call call = {0};
+    rig_init(&r, "Bearer t1");
+    r.oauth2.scopes = scopes;
+    r.oauth2.n_scopes = 2;
+    r.oauth2.params = params;
+    r.oauth2.n_params = 1;
+    for (int i = 0; i < 3; i++) {
+        get(&r, &call);
+        CHECK_INT(call.result, HTTP_DONE, call.error);
+        CHECK_INT(call.status, 200, "");
+    }
+    CHECK_INT(atomic_load(&r.issuer.asked), 1, "");
+    CHECK_STR(r.issuer.form, "grant_type=client_credentials&scope=a%20b%3Ac&audience=x%20y", "");
+    /* me%3A1:s3cret%2F%2B */
+    CHECK_STR(r.issuer.authorization, "Basic bWUlM0ExOnMzY3JldCUyRiUyQg==", "");
+    call_clear(&call);
+    rig_done(&r);
+}
+
+/* Transfers that need the token at the same time wait for one fetch. */
+static void test_shared_fetch(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call calls[8] = {{0}};
+    char url[URL_SIZE];
+    rig_init(&r, "Bearer t1");
+    for (size_t i = 0; i < 8; i++) {
+        fixture_start(
+            &r.f, &calls[i],
+            &(struct http_request){.url = server_url(r.server, "/", url), .settings = &r.settings});
+    }
+    /* The first one is cancelled: the fetch used its settings, and is started again. */
+    http_cancel(calls[0].transfer);
+    http_cancel(calls[5].transfer);
+    r.f.waiting -= 2;
+    fixture_wait(&r.f);
+    for (size_t i = 0; i < 8; i++) {
+        CHECK_INT(calls[i].done, i == 0 || i == 5 ? 0 : 1, "");
+        CHECK_INT(calls[i].status, i == 0 || i == 5 ? 0 : 200, calls[i].error);
+        call_clear(&calls[i]);
+    }
+    CHECK_INT(r.f.client->in_flight, 0, "");
+    rig_done(&r);
+}
+
+/* A server that wants the credentials in the form gets them there, the next time immediately. */
+static void test_credentials_in_form(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call call = {0};
+    rig_init(&r, NULL);
+    r.issuer.refuse = 1;
+    get(&r, &call);
+    CHECK_INT(call.status, 200, call.error);
+    CHECK_INT(atomic_load(&r.issuer.asked), 2, "");
+    CHECK_STR(r.issuer.authorization, "", "");
+    CHECK_STR(r.issuer.form,
+              "grant_type=client_credentials&client_id=me%3A1&client_secret=s3cret%2F%2B", "");
+    call_clear(&call);
+    rig_done(&r);
+}
+
+/* Without a token, all transfers that need it fail with the reason, and not each one asks again. */
+static void test_refused_client(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call call = {0};
+    rig_init(&r, NULL);
+    r.issuer.refuse = 100;
+    for (int i = 0; i < 3; i++) {
+        get(&r, &call);
+        CHECK_INT(call.result, HTTP_ERR_CONFIG, "");
+        CHECK_CONTAINS(call.error, "oauth2: the token URL answered HTTP 401: invalid_client", "");
+    }
+    CHECK_INT(atomic_load(&r.issuer.asked), 2, "one fetch, both ways");
+    CHECK_INT(atomic_load(&r.server->requests), 0, "nothing went out without a token");
+    call_clear(&call);
+    rig_done(&r);
+}
+
+static void test_bad_answers(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {
+        "", "null", "[]", "{}", "{\"access_token\":1}", "{\"access_token\":\"\"}", "<html>"};
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        struct rig r;
+        struct call call = {0};
+        rig_init(&r, NULL);
+        r.issuer.answer = answers[i];
+        get(&r, &call);
+        CHECK_INT(call.result, HTTP_ERR_CONFIG, answers[i]);
+        CHECK_CONTAINS(call.error, "answered HTTP 200", answers[i]);
+        call_clear(&call);
+        rig_done(&r);
+    }
+}
+
+/* A token with a line break would inject a header. */
+static void test_token_of_two_lines(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call call = {0};
+    rig_init(&r, NULL);
+    r.issuer.answer = "{\"access_token\":\"a\\r\\nX-Evil: 1\"}";
+    get(&r, &call);
+    CHECK_INT(call.result, HTTP_ERR_CONFIG, "");
+    CHECK_INT(atomic_load(&r.server->requests), 0, "");
+    call_clear(&call);
+    rig_done(&r);
+}
+
+static void test_no_token_server(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call call = {0};
+    rig_init(&r, NULL);
+    r.oauth2.token_url = "http://127.0.0.1:1/token";
+    get(&r, &call);
+    CHECK_INT(call.result, HTTP_ERR_CONNECT, "");
+    CHECK_CONTAINS(call.error, "oauth2: POST http://127.0.0.1:1/token", "");
+    call_clear(&call);
+    rig_done(&r);
+}
+
+static void test_secret_file(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call call = {0};
+    char *dir = testing_mkdtemp();
+    char path[512];
+    (void)snprintf(path, sizeof(path), "%s/secret", dir);
+    rig_init(&r, NULL);
+    r.oauth2.client_secret = NULL;
+    r.oauth2.client_secret_file = path;
+    get(&r, &call);
+    CHECK_INT(call.result, HTTP_ERR_CONFIG, "no file");
+    rig_done(&r);
+    rig_init(&r, NULL);
+    testing_write_file(dir, "secret", "of file\n");
+    r.oauth2.client_secret = NULL;
+    r.oauth2.client_secret_file = path;
+    get(&r, &call);
+    CHECK_INT(call.status, 200, call.error);
+    CHECK_STR(r.issuer.authorization, "Basic bWUlM0ExOm9mJTIwZmlsZQ==", "me%3A1:of%20file");
+    call_clear(&call);
+    rig_done(&r);
+    testing_rmdir(dir);
+    free(dir);
+}
+
+/* A token that has expired is fetched again: a life of one millisecond ends before the next
+ * request.
+ */
+static void test_expiry(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call call = {0};
+    rig_init(&r, NULL);
+    r.issuer.expires = ",\"expires_in\":0.001";
+    get(&r, &call);
+    int64_t until = clock_mono_ms() + 2;
+    while (clock_mono_ms() < until) {
+        ;
+    }
+    get(&r, &call);
+    CHECK_INT(call.status, 200, call.error);
+    CHECK_INT(atomic_load(&r.issuer.asked), 2, "");
+    call_clear(&call);
+    rig_done(&r);
+}
+
+/* Freeing the client ends waiting transfers like all others. */
+static void test_client_freed(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct call call = {0};
+    char url[URL_SIZE];
+    rig_init(&r, NULL);
+    fixture_start(
+        &r.f, &call,
+        &(struct http_request){.url = server_url(r.server, "/", url), .settings = &r.settings});
+    rig_done(&r);
+    CHECK_INT(call.done, 1, "");
+    CHECK_INT(call.result, HTTP_ERR_ABORTED, "");
+    call_clear(&call);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fetched_once),
+        cmocka_unit_test(test_shared_fetch),
+        cmocka_unit_test(test_credentials_in_form),
+        cmocka_unit_test(test_refused_client),
+        cmocka_unit_test(test_bad_answers),
+        cmocka_unit_test(test_token_of_two_lines),
+        cmocka_unit_test(test_no_token_server),
+        cmocka_unit_test(test_secret_file),
+        cmocka_unit_test(test_expiry),
+        cmocka_unit_test(test_client_freed),
+    };
+    alarm(TEST_HANG_S);
+    return RUN_BOTH_WAYS(tests, NULL, NULL);
+}

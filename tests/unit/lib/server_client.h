@@ -1,0 +1,71 @@
+/* A plain client for tests of our servers: bytes over a socket. */
+#ifndef PROFPULL_TESTS_SERVER_CLIENT_H
+#define PROFPULL_TESTS_SERVER_CLIENT_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/server.h"
+#include "tests/unit/lib/testing.h"
+
+#define REPLY_MAX (8 * 1024 * 1024)
+
+static inline int client_dial(const struct server *server)
+{
+    struct sockaddr_in to = {
+        .sin_family = AF_INET,
+        .sin_port = htons(server_port(server)),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    struct timeval patience = {.tv_sec = 20};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+static inline void client_send(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Reads until this text has come. */
+static inline void client_read_to(int fd, const char *part, struct buf *out)
+{
+    char byte;
+    while (strstr(out->data, part) == NULL) {
+        if (read(fd, &byte, 1) != 1) {
+            fail_msg("\"%s\" did not come: %s", part, out->data);
+        }
+        assert_true(buf_putc(out, byte));
+    }
+}
+
+/* Reads to the end of the connection. */
+static inline void client_read_all(int fd, struct buf *out)
+{
+    char chunk[4096];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+        assert_true(buf_append(out, chunk, (size_t)n));
+    }
+    assert_true(n == 0 || errno == ECONNRESET); /* not EAGAIN */
+}
+
+/* Sends bytes, asks for nothing more and returns all that comes; the caller frees. */
+static inline char *client_ask(const struct server *server, const char *text)
+{
+    struct buf out;
+    int fd = client_dial(server);
+    buf_init(&out, REPLY_MAX);
+    client_send(fd, text);
+    client_read_all(fd, &out);
+    close(fd);
+    return buf_take(&out, NULL);
+}
+
+#endif

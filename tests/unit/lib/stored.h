@@ -1,0 +1,50 @@
+/* Stored profiles without a store: what a scan would hand over, for tests. */
+#ifndef PROFPULL_TESTS_STORED_H
+#define PROFPULL_TESTS_STORED_H
+
+#include "tests/unit/lib/testing.h"
+
+#include <stdlib.h>
+
+#include "store/store.h"
+
+/* A file of tests/unit/data/merge; the caller frees it with buf_done(). */
+static inline struct buf stored_file(const char *name)
+{
+    char path[256];
+    char bytes[4096];
+    struct buf b;
+    buf_init(&b, (size_t)1024 * 1024);
+    (void)snprintf(path, sizeof(path), "tests/unit/data/merge/%s.pb", name);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t n;
+    while ((n = fread(bytes, 1, sizeof(bytes), f)) > 0) {
+        assert_true(buf_append(&b, bytes, n));
+    }
+    (void)fclose(f);
+    return b;
+}
+
+/* A body with one series, whole; change what differs. */
+struct stored {
+    struct store_series series;
+    const struct store_series *list[1];
+    struct store_body body;
+};
+
+static inline void stored_init(struct stored *s, struct sv data, size_t column)
+{
+    *s = (struct stored){.series = {.column = column}};
+    s->list[0] = &s->series;
+    s->body = (struct store_body){
+        .id = "00000000-0000-4000-8000-000000000000",
+        .data = data,
+        .format = PROFILE_PPROF,
+        .series = s->list,
+        .n_series = 1,
+        .whole = true,
+    };
+}
+
+#endif

@@ -1,0 +1,263 @@
+/* What the unit tests share: see testing.h. */
+#include "tests/unit/lib/testing.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- comparisons ----------------------------------------------------------------------------- */
+
+static void where(const char *row)
+{
+    if (row != NULL && row[0] != '\0') {
+        print_error("row: %s\n", row);
+    }
+}
+
+void check_str_(const char *got, const char *want, const char *row, const char *file, int line)
+{
+    if (got == want || (got != NULL && want != NULL && strcmp(got, want) == 0)) {
+        return;
+    }
+    where(row);
+    print_error("got:  %s%s%s\nwant: %s%s%s\n", got != NULL ? "\"" : "", got != NULL ? got : "NULL",
+                got != NULL ? "\"" : "", want != NULL ? "\"" : "", want != NULL ? want : "NULL",
+                want != NULL ? "\"" : "");
+    _fail(file, line);
+}
+
+void check_int_(long long got, long long want, const char *row, const char *file, int line)
+{
+    if (got != want) {
+        where(row);
+        print_error("got:  %lld\nwant: %lld\n", got, want);
+        _fail(file, line);
+    }
+}
+
+void check_contains_(const char *text, const char *part, const char *row, const char *file,
+                     int line)
+{
+    if (text == NULL || strstr(text, part) == NULL) {
+        where(row);
+        print_error("text: %s\ndoes not contain: %s\n", text == NULL ? "NULL" : text, part);
+        _fail(file, line);
+    }
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+#define EXPECTED_MAX 32
+
+struct testing_log {
+    struct log *log;
+    int fd; /* a file in memory */
+    char *text;
+    /* Both are written by whatever thread logs; read and changed under the lock. */
+    pthread_mutex_t lock;
+    char *unexpected; /* the first one */
+    char *expected[EXPECTED_MAX];
+    bool seen[EXPECTED_MAX];
+    size_t n_expected;
+};
+
+static void *must(void *p)
+{
+    if (p == NULL) {
+        print_error("out of memory\n");
+        abort();
+    }
+    return p;
+}
+
+/* One expectation covers every line that fits it. */
+static void observe(void *arg, enum log_level level, const char *msg,
+                    const struct log_field *fields)
+{
+    struct testing_log *t = arg;
+    bool known = false;
+    (void)level;
+    (void)fields;
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->n_expected; i++) {
+        if (strstr(msg, t->expected[i]) != NULL) {
+            t->seen[i] = true;
+            known = true;
+        }
+    }
+    if (!known && t->unexpected == NULL) {
+        t->unexpected = must(strdup(msg));
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+struct testing_log *testing_log_new(void)
+{
+    struct testing_log *t = must(calloc(1, sizeof(*t)));
+    pthread_mutex_init(&t->lock, NULL);
+    t->fd = memfd_create("log", MFD_CLOEXEC);
+    assert_true(t->fd >= 0);
+    /* Threads share the place to write at: only appending moves it together with the write. */
+    assert_int_equal(fcntl(t->fd, F_SETFL, O_APPEND), 0);
+    t->log = must(log_new(t->fd, LOG_DEBUG, LOG_LOGFMT));
+    log_set_observer(t->log, observe, t);
+    return t;
+}
+
+struct log *testing_log(struct testing_log *t)
+{
+    return t->log;
+}
+
+void testing_log_expect(struct testing_log *t, const char *part_of_message)
+{
+    pthread_mutex_lock(&t->lock);
+    bool room = t->n_expected < EXPECTED_MAX;
+    if (room) {
+        t->expected[t->n_expected++] = must(strdup(part_of_message));
+    }
+    pthread_mutex_unlock(&t->lock);
+    assert_true(room);
+}
+
+const char *testing_log_text(struct testing_log *t)
+{
+    struct buf text;
+    char chunk[4096];
+    ssize_t n;
+    buf_init(&text, (size_t)64 * 1024 * 1024);
+    /* pread leaves the place where the log writes alone. */
+    while ((n = pread(t->fd, chunk, sizeof(chunk), (off_t)text.len)) > 0) {
+        buf_append(&text, chunk, (size_t)n);
+    }
+    assert_true(n == 0);
+    free(t->text);
+    t->text = must(buf_take(&text, NULL));
+    return t->text;
+}
+
+/* The first expectation that nothing fitted, or NULL. */
+static const char *missing(const struct testing_log *t)
+{
+    for (size_t i = 0; i < t->n_expected; i++) {
+        if (!t->seen[i]) {
+            return t->expected[i];
+        }
+    }
+    return NULL;
+}
+
+void testing_log_done(struct testing_log *t)
+{
+    bool bad = t->unexpected != NULL || missing(t) != NULL;
+    if (bad) {
+        print_error("unexpected in the log: %s\nexpected, but not in the log: %s\n%s",
+                    t->unexpected == NULL ? "nothing" : t->unexpected,
+                    missing(t) == NULL ? "nothing" : missing(t), testing_log_text(t));
+    }
+    for (size_t i = 0; i < t->n_expected; i++) {
+        free(t->expected[i]);
+    }
+    log_free(t->log);
+    close(t->fd);
+    pthread_mutex_destroy(&t->lock);
+    free(t->unexpected);
+    free(t->text);
+    free(t);
+    assert_false(bad);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+char *testing_mkdtemp(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *path = NULL;
+    if (asprintf(&path, "%s/profpull-test-XXXXXX", tmp == NULL || *tmp == '\0' ? "/tmp" : tmp) <
+        0) {
+        abort();
+    }
+    assert_non_null(mkdtemp(path));
+    return path;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void testing_rmdir(const char *path)
+{
+    assert_int_equal(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+void testing_write_file(const char *dir, const char *name, const char *text)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", dir, name) < 0) {
+        abort();
+    }
+    FILE *f = fopen(path, "we");
+    bool ok = f != NULL && fputs(text, f) >= 0;
+    ok = (f == NULL || fclose(f) == 0) && ok;
+    if (!ok) {
+        print_error("cannot write %s\n", path);
+    }
+    free(path);
+    assert_true(ok);
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+struct labels *testing_labels(struct intern *in, const char *name, ...)
+{
+    struct labels_builder *b = must(labels_builder_new(in));
+    va_list ap;
+    va_start(ap, name);
+    while (name != NULL) {
+        labels_builder_set_str(b, name, va_arg(ap, const char *));
+        name = va_arg(ap, const char *);
+    }
+    va_end(ap);
+    struct labels *l = must(labels_builder_build(b));
+    labels_builder_free(b);
+    return l;
+}
+
+bool testing_labels_format(const struct labels *l, struct buf *out)
+{
+    buf_putc(out, '{');
+    for (size_t i = 0; i < labels_count(l); i++) {
+        struct label label = labels_at(l, i);
+        buf_printf(out, "%s%s=\"%s\"", i == 0 ? "" : ", ", label.name.p, label.value.p);
+    }
+    return buf_putc(out, '}');
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+uint64_t testing_metric(struct metrics *m, const char *text)
+{
+    struct buf out;
+    buf_init(&out, (size_t)1024 * 1024);
+    assert_true(metrics_render(m, &out));
+    uint64_t value = TESTING_NO_METRIC;
+    const char *at = out.data;
+    while ((at = strstr(at, text)) != NULL) {
+        struct sv number;
+        struct sv tail;
+        at += strlen(text);
+        if (*at == ' ' && sv_cut(sv_from(at + 1), '\n', &number, &tail) &&
+            parse_u64(number, UINT64_MAX, &value)) {
+            break;
+        }
+    }
+    buf_done(&out);
+    return value;
+}

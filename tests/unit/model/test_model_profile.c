@@ -1,0 +1,70 @@
+/* Ownership of the parts of a profile. */
+#include "tests/unit/lib/testing.h"
+
+#include <stdlib.h>
+
+#include "model/profile.h"
+
+static void owns_its_parts(void **state)
+{
+    (void)state;
+    size_t strings;
+    size_t bytes;
+    struct intern *in = intern_new();
+    struct labels *labels = testing_labels(in, "__name__", "memory", NULL);
+    struct profile *p = profile_new(labels, strdup("12345"), 5);
+    assert_non_null(p);
+    CHECK_INT(p->size, 5, "");
+    CHECK_STR(p->data, "12345", "");
+    assert_ptr_equal(p->labels, labels);
+    CHECK_INT(p->from_ns, 0, "");
+    assert_false(p->is_delta);
+    assert_true(profile_cost(p) > 5 + sizeof(*p));
+
+    assert_ptr_equal(profile_ref(p), p);
+    assert_null(profile_unref(p));
+    CHECK_STR(labels_get(p->labels, SV("__name__")).p, "memory", "still there");
+    profile_unref(p);
+    intern_stats(in, &strings, &bytes);
+    CHECK_INT(strings, 0, "the labels went with it");
+    assert_null(profile_unref(NULL));
+    intern_free(in);
+}
+
+static void may_be_empty(void **state)
+{
+    (void)state;
+    struct profile *p = profile_new(NULL, NULL, 0);
+    assert_non_null(p);
+    assert_true(profile_cost(p) > 0);
+    profile_unref(p);
+}
+
+/* A queue that is full of profiles with long labels must not hold many times its limit. */
+static void long_labels_count(void **state)
+{
+    (void)state;
+    static char text[180 * 1024];
+    memset(text, 'x', sizeof(text) - 1);
+    struct intern *in = intern_new();
+    struct labels *few = testing_labels(in, "__name__", "memory", "pod", "a", NULL);
+    struct labels *many = testing_labels(in, "__name__", "memory", "pod", text, NULL);
+    struct profile *p = profile_new(few, calloc(1, 100), 100);
+    size_t usual = profile_cost(p);
+    CHECK_INT(usual, profile_cost_of(100, 0), "ordinary labels are in the constant");
+    profile_set_labels(p, many);
+    assert_true(profile_cost(p) > sizeof(text));
+    CHECK_INT(profile_cost(p), profile_cost_of(100, labels_bytes(many)), "on disk");
+    profile_unref(p);
+    intern_free(in);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(owns_its_parts),
+        cmocka_unit_test(may_be_empty),
+        cmocka_unit_test(long_labels_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

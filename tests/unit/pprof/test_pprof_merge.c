@@ -1,0 +1,533 @@
+/* Merged profiles: what they add up to, what cannot be merged, and bytes written by google/pprof.
+ *
+ * tests/unit/data/merge has three profiles and two merges of them, made and written by
+ * google/pprof. Other expectations are given as a profile, which is merged alone: that puts it in
+ * the same order.
+ */
+#include "tests/unit/lib/testing.h"
+
+#include <stdlib.h>
+
+#include "pprof/gzip.h"
+#include "pprof/merge.h"
+#include "tests/unit/lib/pprof_writer.h"
+
+#define MIB ((size_t)1024 * 1024)
+#define HEAP "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes"
+#define LOCKS "contentions/count delay/nanoseconds"
+#define T0 INT64_C(1700000000000000000)
+
+static const struct merge_options sums = {.bytes_max = MIB};
+static const struct merge_options window = {.bytes_max = MIB, .mode = MERGE_WINDOW};
+
+static struct merge *open_merge(const struct merge_options *o)
+{
+    struct err err = ERR_INIT;
+    struct merge *m = merge_new(o, &err);
+    assert_non_null(m);
+    return m;
+}
+
+static void add(struct merge *m, struct buf body)
+{
+    struct err err = ERR_INIT;
+    if (!merge_add(m, (struct sv){body.data, body.len}, &err)) {
+        fail_msg("%s", err.msg);
+    }
+    buf_done(&body);
+}
+
+/* The result, plain; the caller frees it. */
+static struct buf result(struct merge *m)
+{
+    struct err err = ERR_INIT;
+    struct scratch *s = scratch_new();
+    struct buf zipped;
+    struct buf plain;
+    struct sv inflated;
+    buf_init(&zipped, 16 * MIB);
+    buf_init(&plain, 16 * MIB);
+    assert_true(merge_write(m, &zipped, &err));
+    assert_true(
+        gzip_inflate(s, (struct sv){zipped.data, zipped.len}, 16 * MIB, 0, &inflated, &err));
+    buf_append(&plain, inflated.p, inflated.n);
+    buf_done(&zipped);
+    scratch_free(s);
+    return plain;
+}
+
+/* Expects an error and that nothing has changed. */
+static void refuse(struct merge *m, struct sv body, enum err_kind kind, const char *text)
+{
+    struct err err = ERR_INIT;
+    struct buf before = result(m);
+    assert_false(merge_add(m, body, &err));
+    CHECK_STR(err.msg, text, "");
+    CHECK_INT(err.kind, kind, text);
+    struct buf after = result(m);
+    CHECK_INT(after.len, before.len, text);
+    assert_memory_equal(after.data, before.data, before.len);
+    buf_done(&before);
+    buf_done(&after);
+}
+
+static void refuse_profile(struct merge *m, const struct pprof_spec *spec, const char *text)
+{
+    const struct pprof_row row = {"a", NULL, {1, 2, 3, 4}};
+    struct buf body = pprof_make(spec, &row, 1);
+    refuse(m, (struct sv){body.data, body.len}, ERR_INPUT, text);
+    buf_done(&body);
+}
+
+/* Ends the merge, whose result must be what this profile becomes alone. */
+static void expect(struct merge *m, struct buf want, const char *what)
+{
+    struct merge *alone = open_merge(&sums);
+    add(alone, want);
+    struct buf wanted = result(alone);
+    struct buf got = result(m);
+    CHECK_INT(got.len, wanted.len, what);
+    assert_memory_equal(got.data, wanted.data, wanted.len);
+    buf_done(&wanted);
+    buf_done(&got);
+    merge_free(alone);
+    merge_free(m);
+}
+
+#define PROFILE(spec, ...)                                                                         \
+    pprof_make(&(spec), (const struct pprof_row[]){__VA_ARGS__},                                   \
+               sizeof((const struct pprof_row[]){__VA_ARGS__}) / sizeof(struct pprof_row))
+
+/* ---- against google/pprof -------------------------------------------------------------------- */
+
+static struct buf file_of(const char *name)
+{
+    char path[200];
+    char chunk[4096];
+    struct buf b;
+    buf_init(&b, MIB);
+    snprintf(path, sizeof(path), "tests/unit/data/merge/%s.pb", name);
+    FILE *f = fopen(path, "rbe");
+    assert_non_null(f);
+    size_t n = fread(chunk, 1, sizeof(chunk), f);
+    buf_append(&b, chunk, n);
+    (void)fclose(f);
+    assert_true(b.len > 0);
+    return b;
+}
+
+static void bytes_are_those_of_google_pprof(void **state)
+{
+    static const struct {
+        const char *names[4];
+        const char *merged;
+    } rows[] = {
+        {{"p1", "p2", "p3"}, "merged123"},
+        {{"p2", "p1"}, "merged21"},
+        {{"merged123"}, "merged123"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct merge *m = open_merge(&sums);
+        for (size_t k = 0; rows[i].names[k] != NULL; k++) {
+            add(m, file_of(rows[i].names[k]));
+        }
+        struct buf got = result(m);
+        struct buf want = file_of(rows[i].merged);
+        CHECK_INT(got.len, want.len, rows[i].merged);
+        assert_memory_equal(got.data, want.data, want.len);
+        buf_done(&got);
+        buf_done(&want);
+        merge_free(m);
+    }
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static void equal_stacks_add_up(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&sums);
+    struct pprof_spec spec = {
+        .types = LOCKS, .time_nanos = T0, .duration_nanos = 5, .mapping_start = 0x400000};
+    add(m, PROFILE(spec, {"a@5 main@9", "k=v,n=7bytes", {1, 10}}, {"b@6", NULL, {2, 20}},
+                   {"a@5 main@9", NULL, {100, 0}}));
+    /* Other ids, another place in memory, another order of labels. */
+    spec = (struct pprof_spec){.types = LOCKS,
+                               .time_nanos = T0 - 1,
+                               .duration_nanos = 7,
+                               .first_id = 5000,
+                               .mapping_start = 0x7f0000000000,
+                               .labels_backwards = true};
+    add(m, PROFILE(spec, {"c@3", NULL, {7, 0}}, {"a@5 main@9", "k=v,n=7bytes", {4, 40}},
+                   {"b@6", "n=7bytes", {1, 1}}));
+    spec = (struct pprof_spec){
+        .types = LOCKS, .time_nanos = T0 - 1, .duration_nanos = 12, .mapping_start = 0x400000};
+    expect(m,
+           PROFILE(spec, {"a@5 main@9", "k=v,n=7bytes", {5, 50}}, {"b@6", NULL, {2, 20}},
+                   {"a@5 main@9", NULL, {100, 0}}, {"c@3", NULL, {7, 0}},
+                   {"b@6", "n=7bytes", {1, 1}}),
+           "");
+}
+
+static void zero_samples_and_all_of_theirs_go(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&sums);
+    const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    add(m, PROFILE(spec, {"never", "unused=label", {0, 0}}, {"a", NULL, {1, -5}},
+                   {"b", NULL, {2, 2}}));
+    add(m, PROFILE(spec, {"a", NULL, {-1, 5}}));
+    expect(m, PROFILE(spec, {"b", NULL, {2, 2}}), "");
+    m = open_merge(&sums);
+    add(m, PROFILE(spec, {"a", NULL, {-1, 5}}));
+    add(m, PROFILE(spec, {"a", NULL, {1, -5}}));
+    expect(m, pprof_make(&spec, NULL, 0), "nothing is left but the head");
+}
+
+static void sums_stay_at_the_limits_of_64_bits(void **state)
+{
+    (void)state;
+    const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .duration_nanos = INT64_MAX};
+    struct merge *m = open_merge(&sums);
+    for (int i = 0; i < 3; i++) {
+        add(m, PROFILE(spec, {"a", NULL, {INT64_MAX - 1, INT64_MIN + 1}}));
+    }
+    expect(m, PROFILE(spec, {"a", NULL, {INT64_MAX, INT64_MIN}}), "");
+}
+
+static void profiles_without_a_time_do_not_count_for_it(void **state)
+{
+    static const struct {
+        const char *what;
+        int64_t times[3];
+        int64_t want;
+    } rows[] = {
+        {"the earliest", {T0 + 2, T0 + 1, T0 + 3}, T0 + 1},
+        {"none first", {0, T0 + 1, T0 + 2}, T0 + 1},
+        {"none between", {T0 + 1, 0, T0 + 2}, T0 + 1},
+        {"none last", {T0 + 2, T0 + 1, 0}, T0 + 1},
+        {"none", {0, 0, 0}, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct pprof_spec spec = {.types = LOCKS};
+        struct merge *m = open_merge(&sums);
+        for (size_t k = 0; k < 3; k++) {
+            spec.time_nanos = rows[i].times[k];
+            add(m, PROFILE(spec, {"a", NULL, {1, 1}}));
+        }
+        spec.time_nanos = rows[i].want;
+        expect(m, PROFILE(spec, {"a", NULL, {3, 3}}), rows[i].what);
+    }
+}
+
+/* ---- gauges ---------------------------------------------------------------------------------- */
+
+static void gauges_are_those_of_the_last_profile(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&window);
+    const struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+    add(m, PROFILE(spec, {"a", NULL, {1, 10, 5, 50}}, {"b", NULL, {2, 20, 6, 60}},
+                   {"gone", NULL, {0, 0, 7, 70}}));
+    add(m, PROFILE(spec, {"a", NULL, {3, 30, 1, 10}}, {"a", NULL, {0, 0, 2, 20}},
+                   {"new", NULL, {0, 0, 8, 80}}));
+    expect(m,
+           PROFILE(spec, {"a", NULL, {4, 40, 3, 30}}, {"b", NULL, {2, 20, 0, 0}},
+                   {"new", NULL, {0, 0, 8, 80}}),
+           "");
+}
+
+static void without_counters_the_last_profile_stays(void **state)
+{
+    (void)state;
+    const struct pprof_spec spec = {.types = "goroutine/count", .time_nanos = T0};
+    struct merge *m = open_merge(&window);
+    add(m, PROFILE(spec, {"a", NULL, {5}}, {"b", NULL, {6}}));
+    add(m, PROFILE(spec, {"b", NULL, {7}}));
+    expect(m, PROFILE(spec, {"b", NULL, {7}}), "goroutine");
+    const struct merge_options any = {.bytes_max = MIB, .mode = MERGE_WINDOW, .any_counter = true};
+    const struct pprof_spec own = {.types = "widgets/count inuse_widgets/count", .time_nanos = T0};
+    m = open_merge(&any);
+    add(m, PROFILE(own, {"a", NULL, {5, 5}}, {"b", NULL, {6, 6}}));
+    add(m, PROFILE(own, {"b", NULL, {7, 7}}));
+    expect(m, PROFILE(own, {"a", NULL, {5, 0}}, {"b", NULL, {13, 7}}), "counters of any name");
+}
+
+static void a_window_has_the_last_time(void **state)
+{
+    static const struct {
+        int64_t times[3];
+        int64_t want;
+    } rows[] = {
+        {{T0, T0 + 1, T0 + 2}, T0 + 2},
+        {{T0, T0 + 1, 0}, T0 + 1},
+        {{T0 + 5, T0 + 1, 0}, T0 + 1}, /* a clock that was set back */
+        {{0, 0, T0}, T0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct pprof_spec spec = {.types = LOCKS, .duration_nanos = 15};
+        struct merge *m = open_merge(&window);
+        for (size_t k = 0; k < 3; k++) {
+            spec.time_nanos = rows[i].times[k];
+            add(m, PROFILE(spec, {"a", NULL, {1, 1}}));
+        }
+        spec.time_nanos = rows[i].want;
+        spec.duration_nanos = 45;
+        expect(m, PROFILE(spec, {"a", NULL, {3, 3}}), "");
+    }
+}
+
+static void a_window_of_nothing_is_empty(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&window);
+    struct err err = ERR_INIT;
+    struct buf out;
+    buf_init(&out, MIB);
+    const struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
+    add(m, PROFILE(spec, {"a", NULL, {0, 0, 5, 50}}));
+    add(m, PROFILE(spec, {"a", NULL, {0, 0, 0, 0}}));
+    assert_true(merge_write(m, &out, &err));
+    CHECK_INT(out.len, 0, "");
+    add(m, PROFILE(spec, {"a", NULL, {1, 2, 0, 0}}));
+    expect(m, PROFILE(spec, {"a", NULL, {1, 2, 0, 0}}), "and goes on");
+    buf_done(&out);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static void other_types_are_refused(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&sums);
+    const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    add(m, PROFILE(spec, {"a", "k=v", {1, 2}}));
+    refuse_profile(m, &(struct pprof_spec){.types = HEAP}, "4 sample types, expected 2");
+    refuse_profile(m, &(struct pprof_spec){.types = "contentions/count delay/ms"},
+                   "sample type delay/ms, expected delay/nanoseconds");
+    refuse_profile(m, &(struct pprof_spec){.types = "delay/nanoseconds contentions/count"},
+                   "sample type delay/nanoseconds, expected contentions/count");
+    struct buf body = PROFILE(spec, {"a", NULL, {1, 2}});
+    put_msg(&body, 11, "\x08\x01\x10\x02", 4);
+    refuse(m, (struct sv){body.data, body.len}, ERR_INPUT,
+           "period type contentions/count, expected /");
+    buf_done(&body);
+    expect(m, PROFILE(spec, {"a", "k=v", {1, 2}}), "it is as it was");
+}
+
+static void damaged_profiles_are_refused(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&sums);
+    const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    add(m, PROFILE(spec, {"a", "k=v", {1, 2}}));
+    refuse(m, SV("\x1f\x8b\x08"), ERR_INPUT, "damaged or cut gzip");
+    refuse(m, SV(""), ERR_INPUT, "no sample type");
+    refuse(m, SV("\x0a\x7f"), ERR_INPUT, "profile at byte 0: a field that runs past the end");
+    /* New frames, strings and stacks come before the sample that is wrong. */
+    struct buf body = PROFILE(spec, {"x y z", "new=label", {1, 2}}, {"a", "k=v", {8, 8}});
+    size_t at = body.len;
+    put_msg(&body, 2, "\x08\x63\x10\x01\x10\x01", 6);
+    char text[100];
+    snprintf(text, sizeof(text), "sample at byte %zu: location 99 is not there", at + 2);
+    refuse(m, (struct sv){body.data, body.len}, ERR_INPUT, text);
+    buf_done(&body);
+    add(m, PROFILE(spec, {"y", NULL, {1, 1}}));
+    expect(m, PROFILE(spec, {"a", "k=v", {1, 2}}, {"y", NULL, {1, 1}}), "it goes on");
+}
+
+static void nothing_to_write(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&sums);
+    struct err err = ERR_INIT;
+    struct buf out;
+    buf_init(&out, 1000);
+    assert_false(merge_write(m, &out, &err));
+    CHECK_STR(err.msg, "no profile to merge", "");
+    CHECK_INT(out.len, 0, "");
+    const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    add(m, PROFILE(spec, {"a", NULL, {1, 2}}));
+    struct buf small;
+    buf_init(&small, 10);
+    assert_false(merge_write(m, &small, &err));
+    CHECK_STR(err.msg, "larger than 10 bytes", "");
+    CHECK_INT(err.kind, ERR_LIMIT, "");
+    buf_done(&small);
+    assert_true(merge_write(m, &out, &err));
+    buf_done(&out);
+    merge_free(m);
+    merge_free(NULL);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* A profile of n stacks of which no other one has any. */
+static struct buf unique(int from, int n)
+{
+    const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    char frames[64][32];
+    struct pprof_row rows[64] = {{NULL, NULL, {0}}};
+    for (int i = 0; i < n; i++) {
+        snprintf(frames[i], sizeof(frames[i]), "f%d main", from + i);
+        rows[i] = (struct pprof_row){frames[i], NULL, {1, 1}};
+    }
+    return pprof_make(&spec, rows, (size_t)n);
+}
+
+static void many_profiles_take_the_memory_of_their_stacks(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&sums);
+    size_t bytes = 0;
+    for (int i = 0; i < 3000; i++) {
+        add(m, unique(0, 32));
+        bytes = i == 0 ? merge_bytes(m) : bytes;
+        CHECK_INT(merge_bytes(m), bytes, "");
+    }
+    merge_free(m);
+}
+
+static void a_profile_beyond_the_limit_is_refused(void **state)
+{
+    (void)state;
+    const struct merge_options o = {.bytes_max = 20000};
+    struct merge *m = open_merge(&o);
+    struct err err = ERR_INIT;
+    int n = 0;
+    for (bool ok = true; ok && n < 100; n++) {
+        struct buf body = unique(1000 * n, 32);
+        ok = merge_add(m, (struct sv){body.data, body.len}, &err);
+        if (!ok) {
+            refuse(m, (struct sv){body.data, body.len}, ERR_LIMIT,
+                   "takes more than 20000 bytes to work in");
+        }
+        buf_done(&body);
+    }
+    CHECK_STR(err.msg, "takes more than 20000 bytes to work in", "");
+    assert_in_range(n, 2, 20);
+    assert_true(merge_bytes(m) < o.bytes_max + 2000);
+    /* What has the same stacks still fits. */
+    add(m, unique(0, 32));
+    struct buf large;
+    buf_init(&large, MIB);
+    for (int i = 0; i < 20001; i++) {
+        buf_putc(&large, 0);
+    }
+    refuse(m, (struct sv){large.data, large.len}, ERR_LIMIT, "larger than 20000 bytes");
+    buf_done(&large);
+    merge_free(m);
+}
+
+/* So is one that takes more than the scratch may have; the merge stays as it was. */
+static void the_scratch_has_a_limit(void **state)
+{
+    (void)state;
+    struct scratch *scratch = scratch_new();
+    const struct merge_options o = {.bytes_max = MIB, .scratch = scratch};
+    struct merge *m = open_merge(&o);
+    add(m, unique(0, 2));
+    size_t bytes = merge_bytes(m);
+    scratch_limit(scratch, 2000);
+    struct buf body = unique(100, 64);
+    struct err err = ERR_INIT;
+    assert_false(merge_add(m, (struct sv){body.data, body.len}, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, err.msg);
+    CHECK_STR(err.msg, "needs more than 2000 bytes to work in", "");
+    CHECK_INT(merge_bytes(m), bytes, "as it was");
+    struct buf out;
+    buf_init(&out, MIB);
+    scratch_limit(scratch, 100);
+    assert_false(merge_write(m, &out, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, "");
+    scratch_limit(scratch, SIZE_MAX);
+    add(m, body);
+    err_clear(&err);
+    assert_true(merge_write(m, &out, &err));
+    buf_done(&out);
+    merge_free(m);
+    scratch_free(scratch);
+}
+
+static void many_entries_are_refused(void **state)
+{
+    (void)state;
+    const struct merge_options o = {.bytes_max = 64 * MIB};
+    struct merge *m = open_merge(&o);
+    struct err err = ERR_INIT;
+    struct buf b;
+    buf_init(&b, 64 * MIB);
+    put_msg(&b, 1, "", 0);
+    put_msg(&b, 6, "", 0);
+    for (int i = 0; i <= 500000; i++) {
+        put_msg(&b, 2, "\x10\x01", 2);
+    }
+    assert_false(merge_add(m, (struct sv){b.data, b.len}, &err));
+    CHECK_STR(err.msg, "500001 samples; a merge is made of at most 500000", "");
+    buf_done(&b);
+    merge_free(m);
+}
+
+/* Ids in any order, thousands of labels in one sample, lines without end: time in proportion. */
+static void large_messages_are_taken(void **state)
+{
+    (void)state;
+    struct merge *m = open_merge(&(struct merge_options){.bytes_max = 64 * MIB});
+    struct err err = ERR_INIT;
+    struct buf b;
+    struct buf sample;
+    struct buf location;
+    buf_init(&b, 16 * MIB);
+    buf_init(&sample, 16 * MIB);
+    buf_init(&location, 16 * MIB);
+    put_msg(&b, 1, "", 0);
+    put_msg(&b, 6, "", 0);
+    put_msg(&b, 5, "\x08\x01", 2);
+    put_num(&location, 1, 1);
+    for (int i = 0; i < 200000; i++) {
+        put_msg(&sample, 3, "\x10\x01", 2); /* no key, text 1 */
+        put_num(&sample, 1, 1);
+        put_msg(&location, 4, "\x08\x01", 2);
+    }
+    put_msg(&b, 6, "text", 4);
+    put_num(&sample, 2, 1);
+    put_sub(&b, 4, &location);
+    put_sub(&b, 2, &sample);
+    if (!merge_add(m, (struct sv){b.data, b.len}, &err) ||
+        !merge_add(m, (struct sv){b.data, b.len}, &err)) {
+        fail_msg("%s", err.msg);
+    }
+    buf_clear(&b);
+    assert_true(merge_write(m, &b, &err));
+    buf_done(&b);
+    buf_done(&sample);
+    buf_done(&location);
+    merge_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_those_of_google_pprof),
+        cmocka_unit_test(equal_stacks_add_up),
+        cmocka_unit_test(zero_samples_and_all_of_theirs_go),
+        cmocka_unit_test(sums_stay_at_the_limits_of_64_bits),
+        cmocka_unit_test(profiles_without_a_time_do_not_count_for_it),
+        cmocka_unit_test(gauges_are_those_of_the_last_profile),
+        cmocka_unit_test(without_counters_the_last_profile_stays),
+        cmocka_unit_test(a_window_has_the_last_time),
+        cmocka_unit_test(a_window_of_nothing_is_empty),
+        cmocka_unit_test(other_types_are_refused),
+        cmocka_unit_test(damaged_profiles_are_refused),
+        cmocka_unit_test(nothing_to_write),
+        cmocka_unit_test(many_profiles_take_the_memory_of_their_stacks),
+        cmocka_unit_test(a_profile_beyond_the_limit_is_refused),
+        cmocka_unit_test(the_scratch_has_a_limit),
+        cmocka_unit_test(many_entries_are_refused),
+        cmocka_unit_test(large_messages_are_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/* What the Go compiler would refuse of a profile. */
+#include "tests/unit/lib/testing.h"
+
+#include "pprof/pgo.h"
+#include "tests/unit/lib/pprof_writer.h"
+
+#define PROFILE_MAX ((size_t)64 * 1024)
+
+/* A profile with one sample type, perhaps a sample, and a function. */
+static struct buf make(const char *type, const char *unit, bool sample, uint64_t start_line)
+{
+    struct buf out;
+    struct buf m;
+    buf_init(&out, PROFILE_MAX);
+    buf_init(&m, PROFILE_MAX);
+    put_num(&m, 1, 1);
+    put_num(&m, 2, 2);
+    put_sub(&out, 1, &m);
+    if (sample) {
+        put_num(&m, 2, 7);
+        put_sub(&out, 2, &m);
+    }
+    put_num(&m, 1, 1);
+    put_num(&m, 2, 3);
+    if (start_line > 0) {
+        put_num(&m, 5, start_line);
+    }
+    put_sub(&out, 5, &m);
+    const char *const strings[] = {"", type, unit, "main.main"};
+    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+        put_msg(&out, 6, strings[i], strlen(strings[i]));
+    }
+    buf_done(&m);
+    assert_true(buf_ok(&out));
+    return out;
+}
+
+static void only_what_the_compiler_takes_passes(void **state)
+{
+    static const struct {
+        const char *type;
+        const char *unit;
+        bool sample;
+        uint64_t start_line;
+        const char *problem;
+    } cases[] = {
+        {"cpu", "nanoseconds", true, 5, ""},
+        {"samples", "count", true, 5, ""},
+        {"cpu", "nanoseconds", true, 0, "no function of the profile says at which line it starts"},
+        {"cpu", "nanoseconds", false, 5, "the profile has no samples"},
+        {"inuse_space", "bytes", true, 5,
+         "expected samples/count or cpu/nanoseconds, got inuse_space/bytes"},
+        {"cpu", "count", true, 5, "got cpu/count"},
+    };
+    (void)state;
+    struct scratch *scratch = scratch_new();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        size_t samples = 99;
+        struct buf body = make(cases[i].type, cases[i].unit, cases[i].sample, cases[i].start_line);
+        bool ok = pgo_check(scratch, (struct sv){body.data, body.len}, PROFILE_MAX, &samples, &err);
+        CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].problem);
+        CHECK_CONTAINS(err.msg, cases[i].problem, cases[i].problem);
+        CHECK_INT(samples, cases[i].sample, cases[i].problem);
+        CHECK_INT(err.kind, ok ? ERR_NONE : ERR_INPUT, cases[i].problem);
+        buf_done(&body);
+    }
+    scratch_free(scratch);
+}
+
+static void what_is_no_profile_is_an_error(void **state)
+{
+    struct err err = ERR_INIT;
+    (void)state;
+    struct scratch *scratch = scratch_new();
+    assert_false(pgo_check(scratch, SV("hello"), PROFILE_MAX, NULL, &err));
+    assert_int_equal(err.kind, ERR_INPUT);
+    assert_false(pgo_check(scratch,
+                           SV("\x1f\x8b"
+                              "broken"),
+                           PROFILE_MAX, NULL, &err));
+    scratch_free(scratch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_the_compiler_takes_passes),
+        cmocka_unit_test(what_is_no_profile_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

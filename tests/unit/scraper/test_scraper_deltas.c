@@ -1,0 +1,869 @@
+/* Deltas within the engine, without sockets and threads: when a baseline is created, kept and
+ * dropped. */
+#include "tests/unit/lib/testing.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "pprof/check.h"
+#include "pprof/gzip.h"
+#include "scraper/engine.h"
+#include "tests/unit/lib/pprof_writer.h"
+
+#define HEAP "alloc_objects/count inuse_objects/count"
+#define INTERVAL_MS 15000
+#define WORKS_MAX 8
+
+struct http_transfer {
+    bool live;
+    char url[128];
+    int64_t start_ns;
+    void (*on_done)(void *arg, const struct http_response *response);
+    void *arg;
+};
+
+struct world {
+    int64_t now_ns;
+    int64_t armed_ms;
+    struct http_transfer transfers[256];
+    size_t n_transfers;
+    struct work *works[WORKS_MAX]; /* waiting */
+    size_t n_works;
+    struct profile *profile; /* the last one */
+    size_t n_profiles;
+    bool refuses; /* what comes next */
+    bool refusable;
+    struct intern *intern;
+    struct metrics *metrics;
+    struct testing_log *log;
+    struct labels_builder *b;
+    struct engine *e;
+    struct config_type types[2];
+    struct config_job job;
+};
+
+static int64_t world_mono(void *arg)
+{
+    return ((struct world *)arg)->now_ns;
+}
+
+static int64_t world_offset(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static struct http_transfer *world_start(void *arg, const struct http_request *r)
+{
+    struct world *w = arg;
+    assert_true(w->n_transfers < 256);
+    struct http_transfer *t = &w->transfers[w->n_transfers++];
+    *t = (struct http_transfer){
+        .live = true, .start_ns = w->now_ns, .on_done = r->on_done, .arg = r->arg};
+    snprintf(t->url, sizeof(t->url), "%s", r->url);
+    return t;
+}
+
+static void world_cancel(void *arg, struct http_transfer *t)
+{
+    (void)arg;
+    assert_true(t->live);
+    t->live = false;
+}
+
+static void world_wake_at(void *arg, int64_t mono_ms)
+{
+    ((struct world *)arg)->armed_ms = mono_ms;
+}
+
+static bool world_profile(void *arg, struct profile *p, uint64_t forward_to)
+{
+    struct world *w = arg;
+    (void)forward_to;
+    if (w->refuses) {
+        CHECK_INT(p->refusable, w->refusable, "may be refused");
+        profile_unref(p);
+        return false;
+    }
+    profile_unref(w->profile);
+    w->profile = p;
+    w->n_profiles++;
+    return true;
+}
+
+static void world_submit(void *arg, struct work *work)
+{
+    struct world *w = arg;
+    assert_true(w->n_works < WORKS_MAX);
+    w->works[w->n_works++] = work;
+}
+
+/* Runs the waiting work. */
+static void work(struct world *w)
+{
+    size_t n = w->n_works;
+    w->n_works = 0;
+    for (size_t i = 0; i < n; i++) {
+        w->works[i]->run(w->works[i]);
+        w->works[i]->done(w->works[i]);
+    }
+}
+
+static void make_engine(struct world *w, size_t max_bytes)
+{
+    const struct engine_io io = {
+        .mono_ns = world_mono,
+        .wall_offset_ns = world_offset,
+        .start = world_start,
+        .cancel = world_cancel,
+        .wake_at = world_wake_at,
+        .submit = world_submit,
+        .arg = w,
+    };
+    const struct scraper_options options = {
+        .intern = w->intern,
+        .log = testing_log(w->log),
+        .metrics = w->metrics,
+        .n_jobs = 2,
+        .delta_state_max_bytes = max_bytes,
+        .on_profile = world_profile,
+        .arg = w,
+    };
+    struct err err = ERR_INIT;
+    w->armed_ms = INT64_MAX;
+    w->e = engine_new(&options, &io, &err);
+    assert_non_null(w->e);
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    assert_non_null(w);
+    w->now_ns = 1000 * NS_PER_S;
+    w->intern = intern_new();
+    w->metrics = metrics_new();
+    w->log = testing_log_new();
+    w->b = labels_builder_new(w->intern);
+    w->types[0] = (struct config_type){.key = "memory",
+                                       .name = "memory",
+                                       .path = "/mem",
+                                       .cumulative = true,
+                                       .enabled = true,
+                                       .delta = DELTA_AUTO,
+                                       .interval_ms = INTERVAL_MS,
+                                       .timeout_ms = 1000};
+    w->types[1] = (struct config_type){.key = "mutex",
+                                       .name = "mutex",
+                                       .path = "/mutex",
+                                       .cumulative = true,
+                                       .sampling = true,
+                                       .is_delta = true,
+                                       .delta = DELTA_SERVER,
+                                       .seconds = 14,
+                                       .interval_ms = INTERVAL_MS,
+                                       .timeout_ms = 1000};
+    w->job = (struct config_job){.name = "one",
+                                 .scheme = "http",
+                                 .path_prefix = "",
+                                 .types = w->types,
+                                 .n_types = 2,
+                                 .target_limit = 10000,
+                                 .body_size_limit = UINT64_C(128) * 1024 * 1024};
+    make_engine(w, 0);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+    engine_free(w->e);
+    work(w); /* work that ends after the engine was freed */
+    profile_unref(w->profile);
+    labels_builder_free(w->b);
+    metrics_free(w->metrics);
+    intern_free(w->intern);
+    testing_log_done(w->log);
+    free(w);
+    return 0;
+}
+
+static void set(struct world *w, const char *label, const char *address)
+{
+    struct target *t = NULL;
+    struct err err = ERR_INIT;
+    if (address != NULL) {
+        labels_builder_reset(w->b, NULL);
+        labels_builder_set_str(w->b, "__address__", address);
+        labels_builder_set_str(
+            w->b, strncmp(label, "uid", 3) == 0 ? "__meta_kubernetes_pod_uid" : "v", label);
+        t = target_make(NULL, 0, &w->job, w->b, NULL, &err);
+        assert_non_null(t);
+    }
+    assert_true(engine_set_group(w->e, 0, "pod", &t, t != NULL));
+}
+
+static void turn(struct world *w, int64_t ms)
+{
+    int64_t end = w->now_ns + ms * NS_PER_MS;
+    while (w->armed_ms <= end / NS_PER_MS) {
+        if (w->armed_ms * NS_PER_MS > w->now_ns) {
+            w->now_ns = w->armed_ms * NS_PER_MS;
+        }
+        w->armed_ms = INT64_MAX;
+        engine_wake(w->e);
+    }
+    w->now_ns = end;
+}
+
+static struct http_transfer *next_start(struct world *w)
+{
+    size_t before = w->n_transfers;
+    for (int i = 0; i < 60000 && w->n_transfers == before; i++) {
+        turn(w, 1);
+    }
+    assert_true(w->n_transfers > before);
+    return &w->transfers[before];
+}
+
+static void answer(struct world *w, struct http_transfer *t, const void *data, size_t n)
+{
+    struct buf body;
+    buf_init(&body, (size_t)128 * 1024 * 1024);
+    buf_append(&body, data, n);
+    struct http_response r = {.result = HTTP_DONE,
+                              .status = 200,
+                              .error = "",
+                              .content_type = "",
+                              .location = "",
+                              .body = &body,
+                              .start_ns = t->start_ns,
+                              .sent_ns = t->start_ns,
+                              .end_ns = w->now_ns};
+    t->live = false;
+    t->on_done(t->arg, &r);
+    buf_done(&body);
+}
+
+/* Waits for the next request and answers it with counters and gauges of one stack. */
+static void scrape(struct world *w, int64_t allocated, int64_t in_use)
+{
+    struct pprof_spec spec = {.types = HEAP, .time_nanos = w->now_ns};
+    const struct pprof_row row = {"a m", NULL, {allocated, in_use}};
+    struct buf body = pprof_make(&spec, &row, 1);
+    struct http_transfer *t = next_start(w);
+    turn(w, 100);
+    answer(w, t, body.data, body.len);
+    buf_done(&body);
+}
+
+/* The values of the only sample of the last profile. */
+static void check_values(struct world *w, int64_t allocated, int64_t in_use, const char *row)
+{
+    struct delta_input in = {.body = {w->profile->data, w->profile->size},
+                             .any_counter = true,
+                             .scratch = scratch_new()};
+    struct delta_output out;
+    struct err err = ERR_INIT;
+    assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
+    scratch_free(in.scratch);
+    CHECK_INT(out.stacks_in, 1, row);
+    size_t n = out.next->n;
+    CHECK_INT(n, allocated != 0, row);
+    for (size_t i = 0; i < n; i++) {
+        CHECK_INT((int64_t)delta_state_value(out.next, i, 0), allocated, row);
+    }
+    CHECK_INT(out.samples_out, in_use != 0, row);
+    delta_output_done(&out);
+}
+
+#define RESULT(w, r) testing_metric((w)->metrics, "profpull_delta_total{result=\"" r "\"}")
+
+/* ---- the tests ------------------------------------------------------------------------------- */
+
+/* The delta of a job is compressed as it says. */
+static void compression_of_the_job(void **state)
+{
+    static const struct {
+        enum config_compression compression;
+        bool is_gzip;
+    } cases[] = {{COMPRESSION_FAST, true}, {COMPRESSION_BEST, true}, {COMPRESSION_NONE, false}};
+    struct world *w = *state;
+    set(w, "a", "10.0.0.1:80");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        w->job.delta_compression = cases[i].compression;
+        scrape(w, 100 + (int64_t)i, 5);
+        work(w);
+        CHECK_INT(w->n_profiles, i + 1, "");
+        CHECK_INT(gzip_is((struct sv){w->profile->data, w->profile->size}), cases[i].is_gzip, "");
+    }
+}
+
+static void gauges_then_deltas(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 5);
+    CHECK_INT(w->n_profiles, 0, "not before the work is done");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 1, "busy");
+    assert_true(testing_metric(w->metrics, "profpull_delta_pending_bytes") > 50);
+    work(w);
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 0, "done");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_pending_bytes"), 0, "");
+    CHECK_INT(w->n_profiles, 1, "");
+    check_values(w, 0, 5, "first");
+    CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
+    assert_true(w->profile->is_delta);
+    assert_true(w->profile->no_sample_texts);
+    CHECK_INT(w->profile->until_ns - w->profile->from_ns, 100 * NS_PER_MS, "its own window");
+    int64_t until = w->profile->until_ns;
+    scrape(w, 17, 3);
+    work(w);
+    check_values(w, 7, 3, "second");
+    CHECK_INT(w->profile->from_ns, until, "from the end of the last one");
+    scrape(w, 2, 1);
+    work(w);
+    check_values(w, 0, 1, "restarted");
+    CHECK_INT(RESULT(w, "first"), 1, "");
+    CHECK_INT(RESULT(w, "delta"), 1, "");
+    CHECK_INT(RESULT(w, "rebased"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
+}
+
+/* What nobody takes is part of the next delta: the baseline moves with what was handed on. */
+static void not_taken(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 5);
+    work(w);
+    int64_t until = w->profile->until_ns;
+    w->refuses = w->refusable = true;
+    for (int i = 0; i < 3; i++) {
+        scrape(w, 17 + 10 * i, 3);
+        work(w);
+    }
+    CHECK_INT(w->n_profiles, 1, "three were refused");
+    CHECK_INT(RESULT(w, "not_taken"), 3, "");
+    w->refuses = false;
+    scrape(w, 50, 4);
+    work(w);
+    check_values(w, 40, 4, "all since the one that was taken");
+    CHECK_INT(w->profile->from_ns, until, "and its window");
+    CHECK_INT(RESULT(w, "delta"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_total{job=\"one\",type=\"memory\","
+                                         "result=\"ok\"}"),
+              5, "the scrapes went well");
+}
+
+/* A profile with gauges only has no growth that could be lost: its counters are the new baseline
+ * even if nobody takes it. */
+static void first_not_taken(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    w->refuses = true;
+    scrape(w, 10, 5);
+    work(w);
+    w->refuses = false;
+    scrape(w, 17, 3);
+    work(w);
+    check_values(w, 7, 3, "after a first one");
+    w->refuses = true;
+    scrape(w, 2, 1);
+    work(w);
+    w->refuses = false;
+    scrape(w, 6, 1);
+    work(w);
+    check_values(w, 4, 1, "after a restart");
+    CHECK_INT(RESULT(w, "first"), 1, "");
+    CHECK_INT(RESULT(w, "rebased"), 1, "");
+}
+
+#define OLD_HEAP "heap profile: 1: 2 [9: 9] @ heapprofile\n 5: 50 [%d: 100] @ 0x401001\n"
+
+static void scrape_old(struct world *w, int allocated)
+{
+    struct buf body;
+    buf_init(&body, 1000);
+    buf_printf(&body, OLD_HEAP, allocated);
+    struct http_transfer *t = next_start(w);
+    turn(w, 100);
+    answer(w, t, body.data, body.len);
+    buf_done(&body);
+}
+
+/* A profile in an older format is converted on a worker, and the delta is computed from the result.
+ */
+static void old_profiles_are_converted(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    for (int i = 0; i < 2; i++) {
+        scrape_old(w, 10 + 7 * i);
+        CHECK_INT(w->n_works, 1, "the conversion");
+        CHECK_INT(w->n_profiles, i, "");
+        work(w);
+        CHECK_INT(w->n_works, 1, "the delta");
+        CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 1, "busy");
+        work(w);
+        CHECK_INT(w->n_profiles, i + 1, "");
+    }
+    CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"ok\"}"), 2, "");
+    CHECK_INT(RESULT(w, "first"), 1, "");
+    CHECK_INT(RESULT(w, "delta"), 1, "");
+    struct pprof_summary summary;
+    struct err err = ERR_INIT;
+    struct sv plain;
+    struct scratch *s = scratch_new();
+    struct sv zipped = {w->profile->data, w->profile->size};
+    CHECK_INT(gzip_inflate(s, zipped, 10000, 0, &plain, &err), true, "");
+    CHECK_INT(pprof_check(plain, &summary, &err), true, err.msg);
+    CHECK_INT(summary.n[PROFILE_SAMPLE_TYPE], 4, "");
+    CHECK_INT(summary.n[PROFILE_SAMPLE], 1, "");
+    CHECK_INT(summary.time_ns, w->profile->until_ns - 100 * NS_PER_MS, "when it was asked for");
+    scratch_free(s);
+}
+
+/* A failed conversion is a failed scrape; the result of a cancelled one is dropped. */
+static void old_profiles_that_fail(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    struct http_transfer *t = next_start(w);
+    answer(w, t, SV("heap_v2/1\nx\n").p, 12);
+    testing_log_expect(w->log, "scrape failed");
+    work(w);
+    CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"failed\"}"), 1, "");
+    CHECK_INT(testing_metric(w->metrics,
+                             "profpull_scrape_failures_total{job=\"one\",reason=\"bad_legacy\"}"),
+              1, "");
+    w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT;
+    testing_log_expect(w->log, "scrape failed");
+    scrape_old(w, 10);
+    CHECK_INT(
+        testing_metric(w->metrics, "profpull_scrape_failures_total{job=\"one\",reason=\"busy\"}"),
+        1, "");
+    w->e->offloads.pending_bytes = 0;
+    scrape_old(w, 10);
+    set(w, "1", NULL);
+    work(w);
+    CHECK_INT(w->n_works, 0, "no delta");
+    CHECK_INT(w->n_profiles, 0, "");
+    CHECK_INT(w->e->offloads.pending_bytes, 0, "");
+    set(w, "1", "h:1");
+    scrape_old(w, 10); /* teardown frees the engine before the work is done */
+    CHECK_INT(w->n_works, 1, "");
+}
+
+/* The counters of one pod are no baseline for another one at the same address, whether it replaces
+ * the first at once or later. */
+static void another_pod_has_no_baseline(void **state)
+{
+    struct world *w = *state;
+    set(w, "uid-1", "h:1");
+    scrape(w, 10, 5);
+    work(w);
+    set(w, "uid-2", "h:1");
+    scrape(w, 1000, 6);
+    work(w);
+    check_values(w, 0, 6, "at once");
+    scrape(w, 1001, 6);
+    work(w);
+    check_values(w, 1, 6, "its own baseline");
+    set(w, "", NULL);
+    set(w, "uid-3", "h:1");
+    scrape(w, 9000, 7);
+    work(w);
+    check_values(w, 0, 7, "later");
+    set(w, "", NULL);
+    set(w, "uid-3", "h:1");
+    scrape(w, 9003, 7);
+    work(w);
+    check_values(w, 3, 7, "the same one comes back");
+    CHECK_INT(RESULT(w, "first"), 3, "");
+}
+
+/* A scrape without anything to pass on is a success. */
+static void nothing_left(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 0);
+    work(w);
+    CHECK_INT(w->n_profiles, 0, "");
+    scrape(w, 10, 0);
+    work(w);
+    CHECK_INT(w->n_profiles, 0, "");
+    scrape(w, 11, 0);
+    work(w);
+    CHECK_INT(w->n_profiles, 1, "");
+    CHECK_INT(testing_metric(w->metrics,
+                             "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"ok\"}"),
+              3, "");
+}
+
+/* A scrape with a pending delta is busy: its tick is skipped. */
+static void busy(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    turn(w, 2 * INTERVAL_MS);
+    CHECK_INT(w->n_transfers, 1, "no second one");
+    CHECK_INT(
+        testing_metric(w->metrics,
+                       "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"skipped\"}"),
+        2, "");
+    work(w);
+    scrape(w, 14, 1);
+    work(w);
+    check_values(w, 4, 1, "");
+}
+
+/* The waiting bodies are bounded; the baseline stays, and the next delta covers both intervals. */
+static void backlog(void **state)
+{
+    struct world *w = *state;
+    testing_log_expect(w->log, "scrape failed");
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT - 10;
+    scrape(w, 20, 1);
+    CHECK_INT(w->n_works, 0, "not taken");
+    CHECK_INT(
+        testing_metric(w->metrics, "profpull_scrape_failures_total{job=\"one\",reason=\"busy\"}"),
+        1, "");
+    w->e->offloads.pending_bytes = 0;
+    scrape(w, 30, 1);
+    work(w);
+    check_values(w, 20, 1, "both");
+}
+
+static void bad_body(void **state)
+{
+    struct world *w = *state;
+    testing_log_expect(w->log, "scrape failed");
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    /* Passes the quick check but is damaged. */
+    static const char bad[] = "\x0a\x04\x08\x01\x10\x02\x12\x00\x32\x00";
+    answer(w, next_start(w), bad, sizeof(bad) - 1);
+    work(w);
+    CHECK_INT(testing_metric(w->metrics,
+                             "profpull_scrape_failures_total{job=\"one\",reason=\"bad_pprof\"}"),
+              1, "");
+    CHECK_INT(RESULT(w, "failed"), 1, "");
+    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 0, "");
+    scrape(w, 12, 1);
+    work(w);
+    check_values(w, 2, 1, "the baseline has stayed");
+}
+
+/* A profile without counters passes through unchanged. */
+static void passed(void **state)
+{
+    struct world *w = *state;
+    struct pprof_spec spec = {.types = "objects/count"};
+    const struct pprof_row row = {"a", NULL, {5}};
+    struct buf body = pprof_make(&spec, &row, 1);
+    set(w, "1", "h:1");
+    answer(w, next_start(w), body.data, body.len);
+    work(w);
+    CHECK_INT(w->n_profiles, 1, "");
+    CHECK_INT(w->profile->size, body.len, "");
+    assert_memory_equal(w->profile->data, body.data, body.len);
+    assert_false(w->profile->is_delta);
+    assert_false(w->profile->no_sample_texts); /* nobody has looked */
+    CHECK_INT(RESULT(w, "passed"), 1, "");
+    buf_done(&body);
+}
+
+/* The baseline survives a change of labels and the removal of the target for a while. */
+static void survives(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    set(w, "2", "h:1");
+    scrape(w, 11, 1);
+    work(w);
+    check_values(w, 1, 1, "other labels");
+    CHECK_STR(labels_get(w->profile->labels, SV("v")).p, "2", "");
+    set(w, "2", NULL);
+    turn(w, 100000);
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "kept");
+    set(w, "2", "h:1");
+    scrape(w, 15, 1);
+    work(w);
+    check_values(w, 4, 1, "back again");
+    set(w, "2", "h:2");
+    scrape(w, 100, 1);
+    work(w);
+    check_values(w, 0, 1, "another target");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 2, "");
+}
+
+/* The baseline of a removed target is freed in time, even if nothing else is due. */
+static void freed(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    set(w, "1", NULL);
+    turn(w, DELTAS_KEPT_MIN_MS - 1);
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "kept");
+    turn(w, 2);
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 0, "freed");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "freed");
+    set(w, "1", "h:1");
+    scrape(w, 30, 1);
+    work(w);
+    check_values(w, 0, 1, "a first one");
+}
+
+/* A target removed while its delta is computed loses the result, not the baseline. */
+static void gone_meanwhile(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    scrape(w, 20, 1);
+    set(w, "1", NULL);
+    work(w);
+    CHECK_INT(w->n_profiles, 1, "dropped");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_pending_bytes"), 0, "");
+    set(w, "1", "h:1");
+    scrape(w, 30, 1);
+    work(w);
+    check_values(w, 20, 1, "since the first one");
+    scrape(w, 31, 1); /* the engine is freed while this one is computed */
+}
+
+/* Over the budget: gauges only, never a wrong delta; within it again: deltas again. */
+static void no_room(void **state)
+{
+    struct world *w = *state;
+    testing_log_expect(w->log, "no room for the baseline");
+    set(w, "1", "h:1");
+    w->e->deltas.max_bytes = 100;
+    for (int i = 1; i <= 3; i++) {
+        scrape(w, 10 * i, 1);
+        work(w);
+        check_values(w, 0, 1, "no room");
+        CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "no room");
+    }
+    CHECK_INT(RESULT(w, "no_room"), 3, "");
+    w->e->deltas.max_bytes = 100000;
+    scrape(w, 100, 1);
+    work(w);
+    check_values(w, 0, 1, "first");
+    scrape(w, 107, 1);
+    work(w);
+    check_values(w, 7, 1, "delta");
+    w->e->deltas.max_bytes = 100;
+    scrape(w, 110, 1);
+    work(w);
+    check_values(w, 3, 1, "the last delta is still right");
+    scrape(w, 120, 1);
+    work(w);
+    check_values(w, 0, 1, "no room again");
+}
+
+/* Baselines of removed targets give way to those of existing ones. */
+static void kept_makes_way(void **state)
+{
+    struct world *w = *state;
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    w->e->deltas.max_bytes = w->e->deltas.bytes + 10;
+    set(w, "1", "h:2");
+    scrape(w, 10, 1);
+    work(w);
+    CHECK_INT(RESULT(w, "no_room"), 999999, "there was room");
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "of the new one");
+    scrape(w, 12, 1);
+    work(w);
+    check_values(w, 2, 1, "delta");
+}
+
+/* Types that are not cumulative pass through unchanged. */
+static void not_cumulative(void **state)
+{
+    struct world *w = *state;
+    w->types[0].cumulative = false;
+    w->types[0].delta = DELTA_OFF;
+    struct pprof_spec spec = {.types = "alloc_space/bytes goroutine/count"};
+    const struct pprof_row row = {"a", NULL, {5, 6}};
+    struct buf body = pprof_make(&spec, &row, 1);
+    set(w, "1", "h:1");
+    for (size_t i = 1; i <= 3; i++) {
+        answer(w, next_start(w), body.data, body.len);
+        CHECK_INT(w->n_works, 0, "at once");
+        CHECK_INT(w->n_profiles, i, "also the first one");
+        CHECK_INT(w->profile->size, body.len, "");
+        assert_memory_equal(w->profile->data, body.data, body.len);
+        assert_true(labels_get(w->profile->labels, SV("__delta__")).n == 0);
+    }
+    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "");
+    buf_done(&body);
+}
+
+/* After a reload the job may be another one, with other labels: address, path and type identify the
+ * baseline. */
+static void another_job(void **state)
+{
+    struct world *w = *state;
+    struct config_job renamed = w->job;
+    struct target *t;
+    struct err err = ERR_INIT;
+    renamed.name = "two";
+    set(w, "1", "h:1");
+    scrape(w, 10, 1);
+    work(w);
+    set(w, "1", NULL);
+    labels_builder_reset(w->b, NULL);
+    labels_builder_set_str(w->b, "__address__", "h:1");
+    t = target_make(NULL, 1, &renamed, w->b, NULL, &err);
+    assert_non_null(t);
+    assert_true(engine_set_group(w->e, 1, "elsewhere", &t, 1));
+    scrape(w, 13, 1);
+    work(w);
+    check_values(w, 3, 1, "the baseline is the same");
+    CHECK_STR(labels_get(w->profile->labels, SV("job")).p, "two", "");
+    assert_true(engine_set_group(w->e, 1, "elsewhere", NULL, 0)); /* before the job is freed */
+}
+
+#define HOUR_SCRAPES 240 /* at 15 s */
+#define HOUR_STACKS 200
+
+/* A profile with one stack that grows and many that are new each time. */
+static struct buf restless(int64_t round)
+{
+    static const struct pprof_spec spec = {.types = HEAP, .time_nanos = 1};
+    struct pprof_row rows[HOUR_STACKS + 1] = {{"steady", NULL, {1000000 * (round + 1), 1}}};
+    char labels[HOUR_STACKS][32];
+    for (size_t i = 0; i < HOUR_STACKS; i++) {
+        snprintf(labels[i], sizeof(labels[i]), "n=%lld",
+                 (long long)round * HOUR_STACKS + (long long)i);
+        rows[i + 1] = (struct pprof_row){"a m", labels[i], {7, 0}};
+    }
+    return pprof_make(&spec, rows, HOUR_STACKS + 1);
+}
+
+/* An hour of stacks that never repeat: the memory levels off, since each stack is forgotten after
+ * DELTA_AGE_MAX profiles. Then with a budget below that: it is never exceeded, and the output is
+ * still right, or gauges only. */
+static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
+{
+    uint64_t deltas = RESULT(w, "delta");
+    deltas = deltas == 999999 ? 0 : deltas;
+    w->e->deltas.max_bytes = max_bytes;
+    set(w, "1", "h:1");
+    *ret_most = 0;
+    for (int64_t i = 0; i < HOUR_SCRAPES; i++) {
+        struct buf body = restless(i);
+        size_t before = w->n_profiles;
+        w->n_transfers = 0;
+        answer(w, next_start(w), body.data, body.len);
+        work(w);
+        buf_done(&body);
+        size_t bytes = w->e->deltas.bytes;
+        assert_true(bytes <= max_bytes);
+        CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), bytes, "");
+        *ret_most = bytes > *ret_most ? bytes : *ret_most;
+        CHECK_INT(w->n_profiles, before + 1, "");
+        struct delta_input in = {.body = {w->profile->data, w->profile->size}};
+        struct delta_output out;
+        struct err err = ERR_INIT;
+        in.any_counter = true;
+        in.scratch = scratch_new();
+        assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
+        scratch_free(in.scratch);
+        uint64_t now = RESULT(w, "delta");
+        bool made = now != 999999 && now > deltas;
+        deltas = made ? now : deltas;
+        /* The growth of the steady stack and all new ones, or (gauges only) no counter. */
+        assert_true(out.next->n == HOUR_STACKS + 1 || out.next->n == 0);
+        assert_true(!made || out.next->n == HOUR_STACKS + 1);
+        delta_output_done(&out);
+    }
+    assert_true(scratch_pool_bytes(w->e->offloads.scratches) < SCRATCH_POOL_MAX);
+}
+
+static void restless_stacks(void **state)
+{
+    struct world *w = *state;
+    size_t most;
+    testing_log_expect(w->log, "no room for the baseline");
+    an_hour(w, DELTAS_STATE_DEFAULT, &most);
+    /* One counter: at most 8 + 8 + 1 bytes for a stack. */
+    assert_true(most <= (DELTA_AGE_MAX + 1) * (HOUR_STACKS + 1) * 17 + 1024);
+    CHECK_INT(RESULT(w, "delta"), HOUR_SCRAPES - 1, "all but the first");
+    CHECK_INT(RESULT(w, "no_room"), 999999, "none");
+    set(w, "1", NULL);
+    turn(w, 10 * DELTAS_KEPT_MIN_MS);
+    CHECK_INT(w->e->deltas.bytes, 0, "gone");
+    an_hour(w, most * 4 / 5, &most);
+    assert_true(RESULT(w, "no_room") >= 10);
+    assert_true(RESULT(w, "delta") > HOUR_SCRAPES + HOUR_SCRAPES / 2);
+}
+
+/* Deltas computed by the target pass through unchanged, and may overlap. */
+static void made_by_the_target(void **state)
+{
+    struct world *w = *state;
+    w->types[0].enabled = false;
+    w->types[1].enabled = true;
+    struct pprof_spec spec = {.types = "contentions/count delay/nanoseconds"};
+    const struct pprof_row row = {"a", NULL, {5, 6}};
+    struct buf body = pprof_make(&spec, &row, 1);
+    set(w, "1", "h:1");
+    struct http_transfer *t = next_start(w);
+    CHECK_STR(t->url, "http://h:1/mutex?seconds=14", "");
+    CHECK_INT(w->e->gate.processes == NULL ? 0 : map_count(w->e->gate.processes), 0, "no turn");
+    answer(w, t, body.data, body.len);
+    CHECK_INT(w->n_works, 0, "");
+    CHECK_INT(w->n_profiles, 1, "");
+    CHECK_INT(w->profile->size, body.len, "");
+    CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
+    assert_true(w->profile->is_delta);
+    buf_done(&body);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(gauges_then_deltas),
+        TEST(compression_of_the_job),
+        TEST(not_taken),
+        TEST(first_not_taken),
+        TEST(old_profiles_are_converted),
+        TEST(old_profiles_that_fail),
+        TEST(another_pod_has_no_baseline),
+        TEST(nothing_left),
+        TEST(busy),
+        TEST(backlog),
+        TEST(bad_body),
+        TEST(passed),
+        TEST(survives),
+        TEST(freed),
+        TEST(gone_meanwhile),
+        TEST(no_room),
+        TEST(kept_makes_way),
+        TEST(made_by_the_target),
+        TEST(not_cumulative),
+        TEST(another_job),
+        TEST(restless_stacks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

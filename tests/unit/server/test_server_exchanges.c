@@ -1,0 +1,509 @@
+/* Requests with bodies, handlers on threads of a pool, and connections that serve several requests.
+ */
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "server/exchange.h"
+#include "server/routes.h"
+#include "tests/unit/lib/server_client.h"
+
+#define BODY_MAX 1000
+
+struct fixture {
+    struct metrics *metrics;
+    struct server *server;
+    struct server_options options;
+    sem_t started; /* a handler of /wait runs */
+    sem_t go_on;   /* and may go on */
+    atomic_bool cancelled;
+};
+
+/* Answers with what it was asked. */
+static void echo(struct exchange *x)
+{
+    struct sv type = request_header(x->request, "content-TYPE");
+    x->content_type = "text/x-echo";
+    buf_puts(&x->headers, "X-Echo: yes\r\n");
+    buf_printf(&x->reply, "%s %.*s q=%.*s type=%.*s body=%.*s",
+               request_method_name(x->request->method), SV_ARG(x->request->path),
+               SV_ARG(request_param(x->request, "q")), SV_ARG(type), SV_ARG(x->body));
+}
+
+/* Works until the test or the client lets it go. */
+static void wait_for_test(struct exchange *x)
+{
+    struct fixture *f = x->options->arg;
+    sem_post(&f->started);
+    while (sem_trywait(&f->go_on) != 0 && !atomic_load(x->cancelled)) {
+        usleep(1000);
+    }
+    if (atomic_load(x->cancelled)) {
+        atomic_store(&f->cancelled, true);
+    }
+    exchange_text(x, 200, "text/plain", SV("waited"));
+}
+
+static void answer_far_too_much(struct exchange *x)
+{
+    static char much[1 << 20];
+    for (int i = 0; i < 300; i++) {
+        buf_append(&x->reply, much, sizeof(much));
+    }
+}
+
+static const struct route routes[] = {
+    {"/echo", .set = ROUTE_QUERY, .methods = ROUTE_ANY, .work = echo},
+    {"/below/", .is_prefix = true, .set = ROUTE_QUERY, .work = echo},
+    {"/pyroscope/render", .set = ROUTE_QUERY, .work = echo},
+    {"/wait", .set = ROUTE_QUERY, .work = wait_for_test},
+    {"/much", .set = ROUTE_QUERY, .work = answer_far_too_much},
+    {"/x.Connect/Much", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_CONNECT,
+     .work = answer_far_too_much},
+    {"/x.Connect/Do", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_CONNECT,
+     .work = echo},
+    {"/api/zero/x", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_PROFEFE,
+     .work = echo},
+    {"/api/zero/x", .set = ROUTE_RECEIVE, .methods = ROUTE_GET, .work = echo},
+    {.path = NULL},
+};
+
+static void start(struct fixture *f)
+{
+    struct err err = ERR_INIT;
+    f->server = server_start(&f->options, &err);
+    CHECK_STR(err.msg, "", "server_start");
+    assert_non_null(f->server);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    assert_int_equal(sem_init(&f->started, 0, 0), 0);
+    assert_int_equal(sem_init(&f->go_on, 0, 0), 0);
+    f->metrics = metrics_new();
+    f->options = (struct server_options){
+        .name = "admin",
+        .listen = "127.0.0.1:0",
+        .sets = ROUTE_ADMIN | ROUTE_QUERY,
+        .max_connections = 64,
+        .max_connections_per_address = 64,
+        .request_timeout_ms = 20000,
+        .answer_timeout_ms = 60000,
+        .idle_timeout_ms = 60000,
+        .bodies_max_bytes = 1 << 20,
+        .path_prefix = "/mine",
+        .query = {.threads = 1, .waiting_max = 1, .timeout_ms = 60000, .body_max = BODY_MAX},
+        .routes = routes,
+        .metrics = f->metrics,
+        .version = "1.2.3",
+        .arg = f,
+    };
+    start(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    server_stop(f->server);
+    metrics_free(f->metrics);
+    sem_destroy(&f->started);
+    sem_destroy(&f->go_on);
+    free(f);
+    return 0;
+}
+
+static void restart(struct fixture *f)
+{
+    server_stop(f->server);
+    start(f);
+}
+
+static void wait_for_metric(const struct fixture *f, const char *text, uint64_t want)
+{
+    for (int i = 0; testing_metric(f->metrics, text) != want; i++) {
+        assert_true(i < 30000);
+        usleep(1000);
+    }
+}
+
+#define CLOSE "Connection: close\r\n"
+
+static void requests_and_their_answers(void **state)
+{
+    static const struct {
+        const char *request, *status, *part;
+    } rows[] = {
+        {"POST /echo?q=a+b HTTP/1.1\r\n" CLOSE
+         "Content-Type: t/x\r\nContent-Length: 5\r\n\r\nhello",
+         "HTTP/1.1 200 OK", "\r\n\r\nPOST /echo q=a b type=t/x body=hello"},
+        {"POST /echo HTTP/1.1\r\n" CLOSE "Content-Length: 0\r\n\r\n", "HTTP/1.1 200",
+         "X-Echo: yes\r\n"},
+        {"POST /echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "Content-Type: text/x-echo\r\n"},
+        {"POST /echo HTTP/1.1\r\n" CLOSE "Transfer-Encoding: chunked\r\n\r\n"
+         "5\r\nhello\r\n6;a=\"b\"\r\n world\r\n0\r\nX-Trailer: 1\r\n\r\n",
+         "HTTP/1.1 200", "body=hello world"},
+        {"POST /echo HTTP/1.1\n" CLOSE "Transfer-Encoding: Chunked\n\n5\nhello\n0\n\n",
+         "HTTP/1.1 200", "body=hello"},
+        {"POST /echo HTTP/1.1\r\n" CLOSE "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+         "HTTP/1.1 200", "body="},
+        {"POST /echo HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi", "HTTP/1.1 200", "body=hi"},
+        {"PUT /echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "PUT /echo"},
+        {"BREW /echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "\r\n\r\n /echo"},
+        {"HEAD /echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "Content-Length: 25\r\n\r\n"},
+        {"GET /below/a%2Fb HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "GET /below/a/b "},
+        {"GET //echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "GET /echo"},
+        {"GET /pyroscope/echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "GET /echo"},
+        {"GET /profile//echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "GET /echo"},
+        {"GET /mine/echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "GET /echo"},
+        {"GET /mine/pyroscope/echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "GET /echo"},
+        {"GET /mine/-/ready HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200", "ok"},
+        {"GET /pyroscope/render HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200",
+         "GET /pyroscope/render"},
+        {"GET /pyroscope/pyroscope/render HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 200",
+         "GET /pyroscope/render"},
+        {"GET /render HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 404", "404 page not found\n"},
+        {"GET /minecraft/echo HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 404", ""},
+        {"GET /pyroscopeecho HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 404", ""},
+        {"POST /below/x HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 405", "Allow: GET, HEAD\r\n"},
+        {"GET /api/zero/x HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 405",
+         "{\"code\":405,\"error\":\"method not allowed\"}\n"},
+        {"GET /x.Connect/Do HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 405",
+         "Allow: POST\r\nConnection: close\r\nContent-Length: 0\r\n"},
+        {"POST /x.Connect/Much HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 500",
+         "{\"code\":\"internal\",\"message\":\"the answer is too large\"}"},
+        {"GET /much HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 500", "the answer is too large\n"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *answer = client_ask(f->server, rows[i].request);
+        CHECK_CONTAINS(answer, rows[i].status, rows[i].request);
+        CHECK_CONTAINS(answer, rows[i].part, rows[i].request);
+        free(answer);
+    }
+}
+
+/* None of them leaves a byte that could be taken for another request. */
+static void requests_that_are_refused(void **state)
+{
+    static const struct {
+        const char *request, *status, *part;
+    } rows[] = {
+        {"POST /echo HTTP/1.1\r\nContent-Length: 1001\r\n\r\n", "HTTP/1.1 413",
+         "the request body is too large\n"},
+        {"POST /echo HTTP/1.1\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n",
+         "HTTP/1.1 413", "Connection: close\r\n"},
+        {"POST /x.Connect/Do HTTP/1.1\r\nContent-Length: 9000000000\r\n\r\n", "HTTP/1.1 413",
+         "{\"code\":\"resource_exhausted\",\"message\":\"the request body is too large\"}"},
+        {"POST /api/zero/x HTTP/1.1\r\nContent-Length: 9000000000\r\n\r\n", "HTTP/1.1 413",
+         "{\"code\":413,\"error\":\"the request body is too large\"}\n"},
+        {"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n", "HTTP/1.1 413",
+         ""},
+        {"POST /echo HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+         "HTTP/1.1 400", "Bad Request"},
+        {"POST /echo HTTP/1.1\r\nContent-Length: 5, 5\r\n\r\nhello", "HTTP/1.1 400", ""},
+        {"POST /echo HTTP/1.1\r\nContent-Length: +5\r\n\r\nhello", "HTTP/1.1 400", ""},
+        {"POST /echo HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400", ""},
+        {"POST /echo HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+         "HTTP/1.1 400", ""},
+        {"POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 400", ""},
+        {"POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "HTTP/1.1 501", ""},
+        {"POST /echo HTTP/1.1\r\nExpect: tea\r\n\r\n", "HTTP/1.1 417", ""},
+        {"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "HTTP/1.1 400", ""},
+        {"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n", "HTTP/1.1 400",
+         ""},
+        {"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1111111111111111\r\n",
+         "HTTP/1.1 400", ""},
+        {"GET /echo HTTP/1.1\r\nno colon\r\n\r\n", "HTTP/1.1 400", ""},
+        {"GET /echo HTTP/1.1\r\nA: b\r\n folded\r\n\r\n", "HTTP/1.1 400", ""},
+        {"GET /echo HTTP/1.1\r\nContent-Length : 5\r\n\r\nhello", "HTTP/1.1 400", ""},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *answer = client_ask(f->server, rows[i].request);
+        CHECK_CONTAINS(answer, rows[i].status, rows[i].request);
+        CHECK_CONTAINS(answer, rows[i].part, rows[i].request);
+        CHECK_CONTAINS(answer, "Connection: close\r\n", rows[i].request);
+        assert_null(strstr(answer + 1, "HTTP/1.1"));
+        free(answer);
+    }
+    static const char of[] = "profpull_admin_requests_refused_total{reason=\"large_body\"}";
+    CHECK_INT(testing_metric(f->metrics, of), 5, "large bodies");
+}
+
+/* What frames chunks is bounded, however it is spread. */
+static void chunks_with_little_in_them(void **state)
+{
+    struct fixture *f = *state;
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int fd = client_dial(f->server);
+    buf_puts(&text, "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 100; i++) {
+        buf_printf(&text, "1;%0500d\r\nx\r\n", i);
+    }
+    (void)!send(fd, text.data, text.len, MSG_NOSIGNAL);
+    buf_clear(&text);
+    client_read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 400", "");
+    close(fd);
+    buf_done(&text);
+}
+
+static void a_client_that_awaits_continue(void **state)
+{
+    struct fixture *f = *state;
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int fd = client_dial(f->server);
+    client_send(fd, "POST /echo HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n");
+    client_read_to(fd, "HTTP/1.1 100 Continue\r\n\r\n", &text);
+    client_send(fd, "hi");
+    client_read_to(fd, "body=hi", &text);
+    close(fd);
+    buf_done(&text);
+}
+
+/* Whole, in pieces, and two at once. */
+static void several_requests_of_a_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int fd = client_dial(f->server);
+    client_send(fd, "POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nfirst");
+    client_read_to(fd, "body=first", &text);
+    static const char second[] =
+        "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nsecond\r\n0\r\n\r\n";
+    for (size_t i = 0; i + 1 < sizeof(second); i++) {
+        assert_int_equal(send(fd, second + i, 1, MSG_NOSIGNAL), 1);
+        usleep(200);
+    }
+    client_read_to(fd, "body=second", &text);
+    client_send(fd, "HEAD /echo HTTP/1.1\r\n\r\nGET /-/ready HTTP/1.1\r\n\r\n"
+                    "POST /echo HTTP/1.1\r\nContent-Length: 5\r\nConnection: close\r\n\r\nfifth");
+    client_read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "\r\n\r\nok\n", "the fourth");
+    CHECK_CONTAINS(text.data, "body=fifth", "the last");
+    assert_true(strstr(text.data, "\r\n\r\nok\n") < strstr(text.data, "body=fifth"));
+    CHECK_INT(testing_metric(f->metrics, "profpull_admin_requests_total"), 5, "");
+    close(fd);
+    buf_done(&text);
+}
+
+static void silence_between_requests(void **state)
+{
+    struct fixture *f = *state;
+    f->options.idle_timeout_ms = 200;
+    restart(f);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int fd = client_dial(f->server);
+    client_send(fd, "GET /-/ready HTTP/1.1\r\n\r\n");
+    client_read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
+    wait_for_metric(f, "profpull_admin_connections_ended_total{reason=\"idle\"}", 1);
+    close(fd);
+    buf_done(&text);
+}
+
+/* ---- bodies that cost ------------------------------------------------------------------------ */
+
+static void a_body_in_drips(void **state)
+{
+    struct fixture *f = *state;
+    f->options.request_timeout_ms = 300;
+    restart(f);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int fd = client_dial(f->server);
+    client_send(fd, "POST /echo HTTP/1.1\r\nContent-Length: 1000\r\n\r\n");
+    for (int i = 0; i < 999 && send(fd, "x", 1, MSG_NOSIGNAL) == 1; i++) {
+        usleep(20000);
+    }
+    client_read_all(fd, &text);
+    wait_for_metric(f, "profpull_admin_requests_refused_total{reason=\"slow_body\"}", 1);
+    close(fd);
+    buf_done(&text);
+}
+
+static void more_bodies_than_there_is_room_for(void **state)
+{
+    struct fixture *f = *state;
+    f->options.bodies_max_bytes = 1500;
+    restart(f);
+    static char part[1001];
+    memset(part, 'x', sizeof(part) - 1);
+    int first = client_dial(f->server);
+    client_send(first, "POST /echo HTTP/1.1\r\nContent-Length: 1000\r\n\r\n");
+    client_send(first, part + 1); /* all without its last byte */
+    char *answer = NULL;
+    for (int i = 0; answer == NULL || strstr(answer, "HTTP/1.1 503") == NULL; i++) {
+        assert_true(i < 1000); /* the first one's bytes may not have come yet */
+        struct buf request;
+        buf_init(&request, REPLY_MAX);
+        buf_printf(&request, "POST /echo HTTP/1.1\r\n" CLOSE "Content-Length: 1000\r\n\r\n%s",
+                   part);
+        free(answer);
+        answer = client_ask(f->server, request.data);
+        buf_done(&request);
+    }
+    CHECK_CONTAINS(answer, "Retry-After: 1\r\n", "");
+    free(answer);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    client_send(first, "y");
+    client_read_to(first, "xxxy", &text);
+    close(first);
+    buf_done(&text);
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static void the_line_before_the_threads(void **state)
+{
+    struct fixture *f = *state;
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int working = client_dial(f->server);
+    client_send(working, "GET /wait HTTP/1.1\r\n" CLOSE "\r\n");
+    sem_wait(&f->started);
+    int waiting = client_dial(f->server);
+    client_send(waiting, "GET /echo HTTP/1.1\r\n" CLOSE "\r\n");
+    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
+    char *answer =
+        client_ask(f->server, "POST /x.Connect/Do HTTP/1.1\r\nContent-Length: 0\r\n" CLOSE "\r\n");
+    CHECK_CONTAINS(answer, "HTTP/1.1 429 Too Many Requests\r\n", "");
+    CHECK_CONTAINS(answer, "Retry-After: 1\r\n", "");
+    CHECK_CONTAINS(answer, "{\"code\":\"resource_exhausted\"", "");
+    free(answer);
+    answer = client_ask(f->server, "GET /-/healthy HTTP/1.1\r\n" CLOSE "\r\n");
+    CHECK_CONTAINS(answer, "HTTP/1.1 200", "the loop's own pages are answered");
+    free(answer);
+    sem_post(&f->go_on);
+    client_read_all(working, &text);
+    CHECK_CONTAINS(text.data, "waited", "");
+    client_read_all(waiting, &text);
+    CHECK_CONTAINS(text.data, "GET /echo", "");
+    CHECK_INT(testing_metric(f->metrics, "profpull_api_request_seconds_count{api=\"query\"}"), 2,
+              "");
+    close(working);
+    close(waiting);
+    buf_done(&text);
+}
+
+static void a_client_that_hangs_up(void **state)
+{
+    struct fixture *f = *state;
+    int fd = client_dial(f->server);
+    client_send(fd, "GET /wait HTTP/1.1\r\n\r\n");
+    sem_wait(&f->started);
+    close(fd);
+    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 0);
+    assert_true(atomic_load(&f->cancelled));
+    wait_for_metric(f, "profpull_admin_connections", 0);
+}
+
+/* One that has closed only its side of the connection gets its answer. */
+static void a_client_that_has_said_all(void **state)
+{
+    struct fixture *f = *state;
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int fd = client_dial(f->server);
+    int waiting = client_dial(f->server);
+    client_send(fd, "GET /wait HTTP/1.1\r\n\r\n");
+    sem_wait(&f->started);
+    client_send(waiting, "GET /echo HTTP/1.1\r\n\r\n");
+    shutdown(waiting, SHUT_WR);
+    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
+    /* Answered by the loop, so it has seen the end of the other one. */
+    free(client_ask(f->server, "GET /-/healthy HTTP/1.1\r\n" CLOSE "\r\n"));
+    shutdown(fd, SHUT_WR);
+    client_read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "waited", "the handler has ended early");
+    buf_clear(&text);
+    client_read_all(waiting, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 499", "the handler was not called");
+    close(fd);
+    close(waiting);
+    buf_done(&text);
+}
+
+static void no_time_is_left(void **state)
+{
+    struct fixture *f = *state;
+    f->options.query.timeout_ms = 1;
+    restart(f);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int working = client_dial(f->server);
+    int waiting = -1;
+    /* The first one may itself come too late for its 1 ms. */
+    while (sem_trywait(&f->started) != 0) {
+        close(working);
+        /* Nothing is left of it, not even a start that came after the look at the semaphore. */
+        wait_for_metric(f, "profpull_admin_connections", 0);
+        wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 0);
+        while (sem_trywait(&f->started) == 0) {
+        }
+        working = client_dial(f->server);
+        client_send(working, "GET /wait HTTP/1.1\r\n" CLOSE "\r\n");
+        wait_for_metric(f, "profpull_admin_connections", 1);
+        usleep(20000);
+    }
+    waiting = client_dial(f->server);
+    client_send(waiting, "POST /x.Connect/Do HTTP/1.1\r\n" CLOSE "\r\n");
+    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
+    int64_t now_ms = clock_mono_ms();
+    while (clock_mono_ms() < now_ms + 2) {
+        usleep(1000);
+    }
+    sem_post(&f->go_on);
+    client_read_all(waiting, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 503", "");
+    CHECK_CONTAINS(text.data, "{\"code\":\"unavailable\",\"message\":\"no time was left", "");
+    close(working);
+    close(waiting);
+    buf_done(&text);
+}
+
+/* The server stops although a handler runs and a request waits for its turn. */
+static void a_stop_during_work(void **state)
+{
+    struct fixture *f = *state;
+    int working = client_dial(f->server);
+    int waiting = client_dial(f->server);
+    client_send(working, "GET /wait HTTP/1.1\r\n\r\n");
+    sem_wait(&f->started);
+    client_send(waiting, "GET /wait HTTP/1.1\r\n\r\n");
+    wait_for_metric(f, "profpull_api_requests_pending{api=\"query\"}", 2);
+    restart(f);
+    assert_true(atomic_load(&f->cancelled));
+    assert_int_not_equal(sem_trywait(&f->started), 0);
+    close(working);
+    close(waiting);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(requests_and_their_answers, setup, teardown),
+        cmocka_unit_test_setup_teardown(requests_that_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(chunks_with_little_in_them, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_awaits_continue, setup, teardown),
+        cmocka_unit_test_setup_teardown(several_requests_of_a_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(silence_between_requests, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_body_in_drips, setup, teardown),
+        cmocka_unit_test_setup_teardown(more_bodies_than_there_is_room_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_line_before_the_threads, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_hangs_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_has_said_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_time_is_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stop_during_work, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,691 @@
+/* The admin server over real sockets: pages, probes, the targets as JSON, and misbehaving clients.
+ */
+#include <jansson.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/loop.h"
+#include "server/server.h"
+#include "tests/unit/lib/testing.h"
+#include "tests/unit/lib/valid_config.h"
+
+#define REPLY_MAX (8 * 1024 * 1024)
+
+struct fixture {
+    struct metrics *metrics;
+    struct intern *intern;
+    struct loop *loop;
+    struct scraper *scraper;
+    struct server *server;
+    atomic_bool well;
+};
+
+static bool probe(void *arg, struct err *err)
+{
+    struct fixture *f = arg;
+    return atomic_load(&f->well) || err_set(err, ERR_SYSTEM, "the network thread has not run");
+}
+
+static bool ready(void *arg, struct buf *text)
+{
+    struct fixture *f = arg;
+    bool well = atomic_load(&f->well);
+    buf_puts(text, well ? "pods in namespace b are missing" : "discovery has not read pods");
+    return well;
+}
+
+static bool drop_profile(void *arg, struct profile *profile, uint64_t forward_to)
+{
+    (void)arg;
+    (void)forward_to;
+    profile_unref(profile);
+    return true;
+}
+
+#define CONNECTIONS 64
+#define CONNECTIONS_OF_ONE 16
+
+static struct server_options options_of(struct fixture *f, const char *listen)
+{
+    return (struct server_options){
+        .name = "admin",
+        .listen = listen,
+        .max_connections = CONNECTIONS,
+        .max_connections_per_address = CONNECTIONS_OF_ONE,
+        .request_timeout_ms = 10000,
+        .answer_timeout_ms = 60000,
+        .idle_timeout_ms = 60000,
+        .bodies_max_bytes = 1 << 20,
+        .query = {.threads = 1, .waiting_max = 1, .timeout_ms = 60000, .body_max = 1000},
+        .sets = ROUTE_ADMIN | ROUTE_QUERY,
+        .metrics = f->metrics,
+        .scraper = f->scraper,
+        .version = "1.2.3",
+        .healthy = probe,
+        .ready = ready,
+        .arg = f,
+    };
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    atomic_store(&f->well, true);
+    struct err err = ERR_INIT;
+    f->metrics = metrics_new();
+    f->intern = intern_new();
+    f->loop = loop_new(&err);
+    assert_non_null(f->loop);
+    struct scraper_options scraper = {.loop = f->loop,
+                                      .intern = f->intern,
+                                      .metrics = f->metrics,
+                                      .n_jobs = 1,
+                                      .on_profile = drop_profile};
+    f->scraper = scraper_new(&scraper, &err);
+    assert_non_null(f->scraper);
+    struct server_options options = options_of(f, "127.0.0.1:0");
+    f->server = server_start(&options, &err);
+    CHECK_STR(err.msg, "", "server_start");
+    assert_non_null(f->server);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    server_stop(f->server);
+    loop_run_once(f->loop);
+    scraper_free(f->scraper);
+    loop_free(f->loop);
+    intern_free(f->intern);
+    metrics_free(f->metrics);
+    free(f);
+    return 0;
+}
+
+static void connect_to(const struct fixture *f, int fd)
+{
+    struct sockaddr_in to = {
+        .sin_family = AF_INET,
+        .sin_port = htons(server_port(f->server)),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    struct timeval patience = {.tv_sec = 20};
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+}
+
+/* Connects from an address of its own: 127.0.0.N. */
+static int dial_from(const struct fixture *f, unsigned n)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    struct sockaddr_in from = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + n)};
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+    connect_to(f, fd);
+    return fd;
+}
+
+static int dial(const struct fixture *f)
+{
+    return dial_from(f, 1);
+}
+
+/* Asks for nothing more, and reads to the end of the connection. */
+static void read_all(int fd, struct buf *out)
+{
+    char chunk[65536];
+    ssize_t n;
+    shutdown(fd, SHUT_WR);
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+        assert_true(buf_append(out, chunk, (size_t)n));
+    }
+    assert_true(n == 0 || errno != EAGAIN); /* the server has ended its answer */
+}
+
+/* Sends one request and returns the whole answer; the caller frees. */
+static char *ask(const struct fixture *f, const char *method, const char *path)
+{
+    int fd = dial(f);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    buf_printf(&text, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method, path);
+    assert_int_equal(write(fd, text.data, text.len), (ssize_t)text.len);
+    buf_clear(&text);
+    read_all(fd, &text);
+    close(fd);
+    return buf_take(&text, NULL);
+}
+
+static void pages_and_statuses(void **state)
+{
+    static const struct {
+        const char *method, *path, *status, *part;
+    } rows[] = {
+        {"GET", "/-/healthy", "HTTP/1.1 200", "ok"},
+        {"GET", "/-/ready", "HTTP/1.1 200", "ok\npods in namespace b are missing\n"},
+        {"GET", "/links", "HTTP/1.1 200", "profpull 1.2.3"},
+        {"GET", "/links", "HTTP/1.1 200",
+         "<li><a href=\"/-/ready\">/-/ready</a> whether discovery"},
+        {"GET", "/%2D/ready?x=1", "HTTP/1.1 200", "ok"},
+        {"HEAD", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
+        {"HEAD", "/api/v1/targets", "HTTP/1.1 200", "application/json"},
+        {"GET", "/metrics", "HTTP/1.1 200", "profpull_admin_requests_total"},
+        {"GET", "/metrics", "HTTP/1.1 200", "text/plain; version=0.0.4"},
+        {"GET", "/nothing", "HTTP/1.1 404", "not found"},
+        {"GET", "/metrics/../etc/passwd", "HTTP/1.1 404", "not found"},
+        {"POST", "/metrics", "HTTP/1.1 405", "Allow: GET, HEAD\r\n"},
+        {"BREW", "/metrics", "HTTP/1.1 405", "method not allowed"},
+        {"GET", "//-/ready", "HTTP/1.1 200", "ok"},
+        {"GET", "/pyroscope/metrics", "HTTP/1.1 404", "not found"},
+        {"GET", "/api/v1/targets?helth=down", "HTTP/1.1 400",
+         "{\"error\":\"unknown parameter \\\"helth\\\", did you mean \\\"health\\\"?: expected "
+         "health, job, service, source, type\"}\n"},
+        {"GET", "/api/v1/targets?health=dead", "HTTP/1.1 400",
+         "health: expected one of unknown, up, down, absent, got \\\"dead\\\""},
+        {"GET", "/api/v1/dropped?health=down", "HTTP/1.1 400", "expected job\"}"},
+        {"GET", "/api/v1/destinations?name=x", "HTTP/1.1 400", "expected none"},
+        {"POST", "/api/v1/targets?helth=down", "HTTP/1.1 405", "method not allowed"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *answer = ask(*state, rows[i].method, rows[i].path);
+        CHECK_CONTAINS(answer, rows[i].status, rows[i].path);
+        CHECK_CONTAINS(answer, rows[i].part, rows[i].path);
+        free(answer);
+    }
+}
+
+static void a_failing_probe_gives_the_reason(void **state)
+{
+    struct fixture *f = *state;
+    atomic_store(&f->well, false);
+    char *answer = ask(f, "GET", "/-/healthy");
+    CHECK_CONTAINS(answer, "HTTP/1.1 503", "");
+    CHECK_CONTAINS(answer, "the network thread has not run", "");
+    free(answer);
+}
+
+static const char config_text[] = "scrape_configs:\n"
+                                  "  - job_name: 'jobs \"x\"'\n"
+                                  "    scrape_interval: 1h\n"
+                                  "    profiles:\n"
+                                  "      process_cpu: {enabled: false}\n"
+                                  "      block: {enabled: false}\n"
+                                  "      goroutine: {enabled: false}\n"
+                                  "    static_configs: [{targets: ['127.0.0.1:1']}]\n"
+                                  "write: [{url: 'http://127.0.0.1:1'}]\n";
+
+static struct config *parse_config(void)
+{
+    return valid_config("test.yaml", config_text, NULL);
+}
+
+/* n targets of one job that are not due soon. */
+static void add_targets(struct fixture *f, size_t n)
+{
+    struct config *config = parse_config();
+    struct labels_builder *b = labels_builder_new(f->intern);
+    struct target **targets = calloc(n, sizeof(struct target *));
+    assert_non_null(targets);
+    for (size_t i = 0; i < n; i++) {
+        char address[64];
+        snprintf(address, sizeof(address), "127.0.%zu.%zu:1", 1 + i / 250, 1 + i % 250);
+        labels_builder_reset(b, NULL);
+        labels_builder_set_str(b, "__address__", address);
+        labels_builder_set_str(b, "note", "a\"b\\c\n");
+        struct err err = ERR_INIT;
+        targets[i] = target_new(config, 0, b, NULL, &err);
+        CHECK_STR(err.msg, "", address);
+        assert_non_null(targets[i]);
+    }
+    assert_true(scraper_set_group(f->scraper, 0, "static/0", targets, n));
+    loop_run_once(f->loop);
+    free(targets);
+    labels_builder_free(b);
+    config_unref(config);
+}
+
+/* Undoes chunked transfer coding in place. */
+static void unchunk(char *body)
+{
+    char *in = body;
+    char *out = body;
+    for (;;) {
+        char *end;
+        unsigned long n = strtoul(in, &end, 16);
+        assert_memory_equal(end, "\r\n", 2);
+        if (n == 0) {
+            break;
+        }
+        memmove(out, end + 2, n);
+        out += n;
+        in = end + 2 + n + 2;
+    }
+    *out = '\0';
+}
+
+static json_t *ask_targets(struct fixture *f, const char *path)
+{
+    char *answer = ask(f, "GET", path);
+    CHECK_CONTAINS(answer, "HTTP/1.1 200", path);
+    CHECK_CONTAINS(answer, "application/json", path);
+    char *body = strstr(answer, "\r\n\r\n");
+    assert_non_null(body);
+    unchunk(body + 4);
+    json_error_t error;
+    json_t *root = json_loads(body + 4, 0, &error);
+    if (root == NULL) {
+        fail_msg("%s: not JSON at %d: %s", path, error.position, error.text);
+    }
+    free(answer);
+    return root;
+}
+
+static size_t count_scrapes(struct fixture *f, const char *path)
+{
+    json_t *root = ask_targets(f, path);
+    size_t n = json_array_size(json_object_get(json_object_get(root, "data"), "scrapes"));
+    json_decref(root);
+    return n;
+}
+
+static void targets_as_json(void **state)
+{
+    struct fixture *f = *state;
+    CHECK_INT(count_scrapes(f, "/api/v1/targets"), 0, "none yet");
+    add_targets(f, 300);
+    CHECK_INT(count_scrapes(f, "/api/v1/targets"), 600, "all, over several pages");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?health=unknown"), 600, "health=unknown");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?health=down"), 0, "health=down");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?job=jobs%20%22x%22"), 600, "job");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?job=other"), 0, "other job");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?job=&health="), 600, "as a form sends it");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?source=static/0"), 600, "source");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?type=mutex&health=unknown"), 300, "type");
+    CHECK_INT(count_scrapes(f, "/api/v1/targets?service=nobody"), 0, "service");
+
+    json_t *root = ask_targets(f, "/api/v1/targets");
+    json_t *first = json_array_get(json_object_get(json_object_get(root, "data"), "scrapes"), 0);
+    CHECK_STR(json_string_value(json_object_get(first, "health")), "unknown", "health");
+    CHECK_STR(json_string_value(json_object_get(first, "job")), "jobs \"x\"", "job");
+    CHECK_STR(json_string_value(json_object_get(first, "source")), "static/0", "source");
+    CHECK_STR(json_string_value(json_object_get(first, "service")), "unspecified", "service");
+    CHECK_STR(json_string_value(json_object_get(first, "advice")), "", "advice");
+    assert_true(json_is_null(json_object_get(first, "lastScrape")));
+    assert_true(json_is_string(json_object_get(first, "nextDue")));
+    json_t *labels = json_object_get(first, "labels");
+    CHECK_STR(json_string_value(json_object_get(labels, "note")), "a\"b\\c\n", "escaping");
+    json_decref(root);
+}
+
+/* A client that hangs up during a long response does not affect the next one. */
+static void a_client_that_hangs_up(void **state)
+{
+    struct fixture *f = *state;
+    add_targets(f, 2000);
+    for (int i = 0; i < 20; i++) {
+        int fd = dial(f);
+        static const char request[] = "GET /api/v1/targets HTTP/1.1\r\nHost: x\r\n\r\n";
+        assert_int_equal(write(fd, request, sizeof(request) - 1), sizeof(request) - 1);
+        char some[1000];
+        assert_true(read(fd, some, sizeof(some)) > 0);
+        close(fd);
+    }
+    CHECK_INT(count_scrapes(f, "/api/v1/targets"), 4000, "");
+}
+
+static void headers_over_the_limit(void **state)
+{
+    struct fixture *f = *state;
+    int fd = dial(f);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    buf_puts(&text, "GET /metrics HTTP/1.1\r\nHost: x\r\n");
+    for (int i = 0; i < 5000; i++) {
+        buf_printf(&text, "X-%d: y\r\n", i);
+    }
+    buf_puts(&text, "\r\n");
+    /* The server may close before it has read everything. */
+    (void)!send(fd, text.data, text.len, MSG_NOSIGNAL);
+    buf_clear(&text);
+    read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 431 ", "");
+    close(fd);
+    buf_done(&text);
+    char *answer = ask(f, "GET", "/-/healthy");
+    CHECK_CONTAINS(answer, "HTTP/1.1 200", "afterwards");
+    free(answer);
+}
+
+/* ---- connections that take places ------------------------------------------------------------ */
+
+/* Starts the server again with other limits. */
+static void restart(struct fixture *f, int64_t request_ms, int64_t answer_ms, unsigned of_one)
+{
+    struct err err = ERR_INIT;
+    server_stop(f->server);
+    struct server_options options = options_of(f, "127.0.0.1:0");
+    options.request_timeout_ms = request_ms;
+    options.answer_timeout_ms = answer_ms;
+    options.max_connections_per_address = of_one;
+    f->server = server_start(&options, &err);
+    CHECK_STR(err.msg, "", "");
+    assert_non_null(f->server);
+}
+
+static uint64_t ended(const struct fixture *f, const char *reason)
+{
+    char text[100];
+    snprintf(text, sizeof(text), "profpull_admin_connections_ended_total{reason=\"%s\"}", reason);
+    return testing_metric(f->metrics, text);
+}
+
+static void wait_for_metric(const struct fixture *f, const char *text, uint64_t want)
+{
+    for (int i = 0; testing_metric(f->metrics, text) != want; i++) {
+        assert_true(i < 30000);
+        usleep(1000);
+    }
+}
+
+static void expect_healthy(const struct fixture *f, const char *when)
+{
+    char *answer = ask(f, "GET", "/-/healthy");
+    CHECK_CONTAINS(answer, "HTTP/1.1 200", when);
+    free(answer);
+}
+
+/* Many clients that take all places and send no more than a part of a request. */
+static void silent_connections(void **state)
+{
+    struct fixture *f = *state;
+    int fds[2 * CONNECTIONS];
+    for (unsigned i = 0; i < 2 * CONNECTIONS; i++) {
+        fds[i] = dial_from(f, 2 + i / CONNECTIONS_OF_ONE);
+        assert_int_equal(write(fds[i], "GET", 3), 3);
+    }
+    expect_healthy(f, "while all places are taken");
+    CHECK_INT(ended(f, "crowded"), CONNECTIONS + 1, "as many as had no place");
+    CHECK_INT(ended(f, "same_address"), 0, "");
+    for (unsigned i = 0; i < 2 * CONNECTIONS; i++) {
+        close(fds[i]);
+    }
+    wait_for_metric(f, "profpull_admin_connections", 0);
+}
+
+/* The one that has the most places gives one up, and the oldest of its first. */
+static void the_greediest_address_makes_room(void **state)
+{
+    struct fixture *f = *state;
+    restart(f, 10000, 60000, CONNECTIONS);
+    int others[10];
+    int greedy[CONNECTIONS];
+    for (unsigned i = 0; i < 10; i++) {
+        others[i] = dial_from(f, 10 + i);
+    }
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        greedy[i] = dial_from(f, 2);
+    }
+    wait_for_metric(f, "profpull_admin_connections_ended_total{reason=\"crowded\"}", 10);
+    char byte;
+    for (unsigned i = 0; i < 10; i++) {
+        CHECK_INT(read(greedy[i], &byte, 1), 0, "the oldest ones are closed");
+        static const char request[] = "GET /-/ready HTTP/1.1\r\n\r\n";
+        struct buf text;
+        buf_init(&text, REPLY_MAX);
+        assert_int_equal(write(others[i], request, sizeof(request) - 1), sizeof(request) - 1);
+        read_all(others[i], &text);
+        CHECK_CONTAINS(text.data, "HTTP/1.1 200", "the others are still served");
+        buf_done(&text);
+        close(others[i]);
+    }
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
+        close(greedy[i]);
+    }
+}
+
+static void connections_of_one_address(void **state)
+{
+    struct fixture *f = *state;
+    int fds[40];
+    for (unsigned i = 0; i < 40; i++) {
+        fds[i] = dial(f);
+    }
+    wait_for_metric(f, "profpull_admin_connections_ended_total{reason=\"same_address\"}", 24);
+    CHECK_INT(testing_metric(f->metrics, "profpull_admin_connections"), CONNECTIONS_OF_ONE, "");
+    expect_healthy(f, "from the same address");
+    for (unsigned i = 0; i < 40; i++) {
+        close(fds[i]);
+    }
+}
+
+/* A byte now and then does not keep a connection. */
+static void a_request_in_drips(void **state)
+{
+    struct fixture *f = *state;
+    restart(f, 300, 60000, CONNECTIONS);
+    int fd = dial(f);
+    while (send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
+        usleep(20000);
+    }
+    close(fd);
+    CHECK_INT(ended(f, "slow_request"), 1, "");
+}
+
+/* Nor does reading a little of the answer now and then. */
+static void an_answer_in_sips(void **state)
+{
+    struct fixture *f = *state;
+    add_targets(f, 4000);
+    restart(f, 10000, 300, CONNECTIONS);
+    int fds[33];
+    int small = 2048;
+    static const char request[] = "GET /api/v1/targets HTTP/1.1\r\n\r\n";
+    for (unsigned i = 0; i < 33; i++) {
+        fds[i] = dial_from(f, 2);
+        setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+        assert_int_equal(write(fds[i], request, sizeof(request) - 1), sizeof(request) - 1);
+    }
+    expect_healthy(f, "while they do not read");
+    while (ended(f, "slow_answer") < 33) {
+        char some[16];
+        for (unsigned i = 0; i < 33; i++) {
+            (void)!recv(fds[i], some, sizeof(some), MSG_DONTWAIT);
+        }
+        usleep(20000);
+    }
+    for (unsigned i = 0; i < 33; i++) {
+        close(fds[i]);
+    }
+}
+
+/* Lets the process open one more descriptor, and no further one. Returns the limit before. */
+static struct rlimit leave_one_descriptor(void)
+{
+    if (getenv("PROFPULL_VALGRIND") != NULL) {
+        skip(); /* scripts/valgrind.sh: it has a limit of its own */
+    }
+    struct rlimit before;
+    int lowest = dup(STDIN_FILENO);
+    assert_true(lowest >= 0);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit limit = {.rlim_cur = (rlim_t)lowest + 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
+}
+
+/* The test's end of the connection takes the last descriptor: the server's end takes that of the
+ * oldest connection. */
+static void no_descriptor_is_left(void **state)
+{
+    struct fixture *f = *state;
+    int fds[5];
+    for (unsigned i = 0; i < 5; i++) {
+        fds[i] = dial_from(f, 2);
+    }
+    wait_for_metric(f, "profpull_admin_connections", 5);
+    struct rlimit before = leave_one_descriptor();
+    expect_healthy(f, "without a descriptor");
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK_INT(ended(f, "crowded"), 1, "");
+    for (unsigned i = 0; i < 5; i++) {
+        close(fds[i]);
+    }
+}
+
+/* The server's end takes the last one, and keeps it. */
+static void the_last_descriptor(void **state)
+{
+    struct fixture *f = *state;
+    static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct rlimit before = leave_one_descriptor();
+    connect_to(f, fd);
+    wait_for_metric(f, "profpull_admin_connections", 1);
+    assert_int_equal(write(fd, request, sizeof(request) - 1), sizeof(request) - 1);
+    read_all(fd, &text);
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
+    CHECK_INT(ended(f, "crowded"), 0, "");
+    close(fd);
+    buf_done(&text);
+}
+
+/* With no connection to end, it is accepted once there are descriptors again. */
+static void no_descriptor_for_a_while(void **state)
+{
+    struct fixture *f = *state;
+    static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    struct rlimit before = leave_one_descriptor();
+    int fd = dial(f);
+    assert_int_equal(write(fd, request, sizeof(request) - 1), sizeof(request) - 1);
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    CHECK_INT(poll(&readable, 1, 300), 0, "no answer yet");
+    setrlimit(RLIMIT_NOFILE, &before);
+    read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
+    close(fd);
+    buf_done(&text);
+}
+
+/* ---- requests in other forms ----------------------------------------------------------------- */
+
+static void forms_of_requests(void **state)
+{
+    static const struct {
+        const char *request, *status, *part;
+    } rows[] = {
+        {"GET /-/ready HTTP/1.1\n\n", "HTTP/1.1 200", "ok"},
+        {"GET /-/ready HTTP/1.0\r\n\r\n", "HTTP/1.1 200", "Content-Length: "},
+        {"GET http://host:1/-/ready?x HTTP/1.1\r\n\r\n", "HTTP/1.1 200", "ok"},
+        {"GET /-/ready#part HTTP/1.1\r\n\r\n", "HTTP/1.1 200", "ok"},
+        {"GET /api/v1/targets HTTP/1.0\r\n\r\n", "HTTP/1.1 200", "\r\n\r\n{\"status\""},
+        {"GET /-/ready HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200", "ok"},
+        {"GET /-/ready HTTP/1.1\r\nConnection: close\r\n\r\nGET /-/healthy HTTP/1.1\r\n\r\n",
+         "HTTP/1.1 200", "Connection: close\r\n"},
+        {"GET /%2 HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found"},
+        {"GET /metrics%00 HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found"},
+        {"GET metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
+        {"GET /metrics\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
+        {"GET /metrics HTTP/2\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
+        {"\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
+        {"\x16\x03\x01 no tls\n\n", "HTTP/1.1 400", "Bad Request"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int fd = dial(f);
+        struct buf text;
+        buf_init(&text, REPLY_MAX);
+        assert_int_equal(write(fd, rows[i].request, strlen(rows[i].request)),
+                         strlen(rows[i].request));
+        read_all(fd, &text);
+        CHECK_CONTAINS(text.data, rows[i].status, rows[i].request);
+        CHECK_CONTAINS(text.data, rows[i].part, rows[i].request);
+        close(fd);
+        buf_done(&text);
+    }
+}
+
+/* In pieces of one byte, and with the writing side closed after it, as `nc -N` does. */
+static void a_request_in_pieces(void **state)
+{
+    struct fixture *f = *state;
+    static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = dial(f);
+    struct buf text;
+    buf_init(&text, REPLY_MAX);
+    for (size_t i = 0; i + 1 < sizeof(request); i++) {
+        assert_int_equal(write(fd, request + i, 1), 1);
+        usleep(500);
+    }
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    read_all(fd, &text);
+    CHECK_CONTAINS(text.data, "profpull_admin_requests_total 1", "");
+    close(fd);
+    buf_done(&text);
+}
+
+static void addresses_that_cannot_be_bound(void **state)
+{
+    static const struct {
+        const char *listen, *message;
+    } rows[] = {
+        {"nonsense", "admin server on nonsense: expected"},
+        {"example.com:80", "admin server on example.com:80: expected an IP address and a port"},
+        {"127.0.0.1", "expected host:port"},
+        {"192.0.2.1:80", "cannot listen: "},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct server_options options = options_of(f, rows[i].listen);
+        struct err err = ERR_INIT;
+        assert_null(server_start(&options, &err));
+        CHECK_CONTAINS(err.msg, rows[i].message, rows[i].listen);
+    }
+    char taken[32];
+    snprintf(taken, sizeof(taken), "127.0.0.1:%d", server_port(f->server));
+    struct server_options options = options_of(f, taken);
+    struct err err = ERR_INIT;
+    assert_null(server_start(&options, &err));
+    CHECK_CONTAINS(err.msg, "Address already in use", taken);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pages_and_statuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_failing_probe_gives_the_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(targets_as_json, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_hangs_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(headers_over_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(silent_connections, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_greediest_address_makes_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(connections_of_one_address, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_request_in_drips, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_in_sips, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_descriptor_is_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_last_descriptor, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_descriptor_for_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(forms_of_requests, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_request_in_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(addresses_that_cannot_be_bound, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

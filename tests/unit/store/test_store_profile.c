@@ -1,0 +1,227 @@
+/* Merged profiles of one sample type, as Pyroscope answers SelectMergeProfile, and those that
+ * google/pprof merges. */
+#include "tests/unit/lib/testing.h"
+
+#include "pprof/gzip.h"
+#include "tests/unit/store/query_rig.h"
+
+#define HEAD "cpu/nanoseconds every 1000000000 cpu/nanoseconds at 1795307460000 for 0, "
+
+static void check_profile(struct query_rig *r, const struct query_profile_options *o,
+                          const char *want, const char *row)
+{
+    struct err err = ERR_INIT;
+    char text[QUERY_TEXT_MAX] = "";
+    struct buf out;
+    buf_init(&out, 1 << 20);
+    if (!query_profile(&r->q, &r->range, &r->type, o, &out, &err)) {
+        (void)snprintf(text, sizeof(text), "%s", err.msg);
+    } else if (out.len > 0) {
+        query_text_profile((struct sv){out.data, out.len}, text);
+    }
+    CHECK_STR(text, want, row);
+    buf_done(&out);
+}
+
+static void test_one_service(void **state)
+{
+    (void)state;
+    static const struct query_profile_options all;
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_profile(&r, &all,
+                  HEAD "1 mappings\n"
+                       "main.hash:31<main.work:22 main.main:7 50000000\n"
+                       "main.idle:41 main.main:7 40000000\n"
+                       "main.main:7 10000000\n"
+                       "runtime.mallocgc:9 main.work:23 main.main:7 10000000\n",
+                  "");
+    query_rig_range(&r, "{service_name=\"none\"}", QUERY_S, QUERY_E);
+    check_profile(&r, &all, "", "nothing");
+    query_rig_done(&r);
+}
+
+/* Without lines the address stays, with its mapping; the label that makes a series is left out. */
+static void test_frames_without_names_keep_their_address(void **state)
+{
+    (void)state;
+    static const struct query_profile_options all;
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, "{service_name=\"vecdemo3\"}", QUERY_S, QUERY_E);
+    check_profile(&r, &all,
+                  HEAD "2 mappings\n"
+                       "0x700123 main.main:7 50000000\n"
+                       "main.work:24 main.work:24 main.main:7 20000000\n",
+                  "");
+    query_rig_range(&r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
+    check_profile(&r, &all, HEAD "1 mappings\nmain.work:24 main.work:24 main.main:7 20000000\n",
+                  "the samples of a series");
+    query_rig_done(&r);
+}
+
+static void test_another_sample_type(void **state)
+{
+    (void)state;
+    static const struct query_profile_options all;
+    struct err err = ERR_INIT;
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, "{pod=\"a\"}", QUERY_S, QUERY_E);
+    assert_true(profile_type_parse(SV("process_cpu:samples:count:cpu:nanoseconds"), &r.type, &err));
+    check_profile(&r, &all,
+                  "samples/count every 1000000000 cpu/nanoseconds at 1795307460000 for 0, 1 "
+                  "mappings\n"
+                  "main.hash:31<main.work:22 main.main:7 3\n"
+                  "main.main:7 1\n"
+                  "runtime.mallocgc:9 main.work:23 main.main:7 1\n",
+                  "");
+    query_rig_done(&r);
+}
+
+static void test_pgo(void **state)
+{
+    (void)state;
+    const struct query_profile_options o = {
+        .go_pgo = true, .keep_locations = 2, .aggregate_callees = true};
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    /* Only the leaf loses its line. Pyroscope's answer depends on what else came in a profile. */
+    check_profile(&r, &o,
+                  HEAD "1 mappings\n"
+                       "main.hash:0<main.work:22 main.main:7 50000000\n"
+                       "main.idle:0 main.main:7 40000000\n"
+                       "main.main:0 10000000\n"
+                       "runtime.mallocgc:0 main.work:23 10000000\n",
+                  "");
+    query_rig_done(&r);
+}
+
+static void test_call_site(void **state)
+{
+    (void)state;
+    const struct sv site[] = {SV("main.main"), SV("main.work"), SV("main.hash")};
+    struct query_profile_options o = {.stacks = {.call_site = site, .n_call_site = 2}};
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_profile(&r, &o,
+                  HEAD "1 mappings\n"
+                       "main.hash:31<main.work:22 main.main:7 50000000\n"
+                       "runtime.mallocgc:9 main.work:23 main.main:7 10000000\n",
+                  "two");
+    o.stacks.n_call_site = 3;
+    check_profile(&r, &o, HEAD "1 mappings\nmain.hash:31<main.work:22 main.main:7 50000000\n",
+                  "three, within a location");
+    query_rig_done(&r);
+}
+
+static void test_small_frames_are_folded(void **state)
+{
+    (void)state;
+    struct query_profile_options o = {.max_nodes = 2};
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_profile(&r, &o,
+                  HEAD "1 mappings\n"
+                       "main.hash:31<main.work:22 main.main:7 50000000\n"
+                       "main.main:7 10000000\n"
+                       "other:0 main.main:7 50000000\n",
+                  "2");
+    o.max_nodes = 3;
+    check_profile(&r, &o,
+                  HEAD "1 mappings\n"
+                       "main.hash:31<main.work:22 main.main:7 50000000\n"
+                       "main.idle:41 main.main:7 40000000\n"
+                       "main.main:7 10000000\n"
+                       "other:0 main.main:7 10000000\n",
+                  "3");
+    o.max_nodes = 100;
+    check_profile(&r, &o,
+                  HEAD "1 mappings\n"
+                       "main.hash:31<main.work:22 main.main:7 50000000\n"
+                       "main.idle:41 main.main:7 40000000\n"
+                       "main.main:7 10000000\n"
+                       "runtime.mallocgc:9 main.work:23 main.main:7 10000000\n",
+                  "100");
+    query_rig_done(&r);
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    static const struct query_profile_options all;
+    struct query_rig r;
+    struct err err = ERR_INIT;
+    struct buf out;
+    query_rig_init(&r);
+    r.q.bytes_max = 1000;
+    buf_init(&out, 1 << 20);
+    assert_false(query_profile(&r.q, &r.range, &r.type, &all, &out, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, "to work in");
+    CHECK_CONTAINS(err.msg, r.ids[0], "which profile");
+    buf_done(&out);
+    r.q.bytes_max = (size_t)64 * 1024 * 1024;
+    buf_init(&out, 100);
+    assert_false(query_profile(&r.q, &r.range, &r.type, &all, &out, &err));
+    CHECK_STR(err.msg, "a profile of more than 100 bytes", "");
+    CHECK_INT(err.kind, ERR_LIMIT, "the result");
+    buf_done(&out);
+    query_rig_done(&r);
+}
+
+/* ---- as google/pprof merges ------------------------------------------------------------------ */
+
+static void test_merged_is_google_pprofs(void **state)
+{
+    (void)state;
+    struct query_rig r;
+    struct err err = ERR_INIT;
+    struct buf out;
+    struct buf want = stored_file("merged123");
+    struct scratch *scratch = scratch_new();
+    struct sv plain;
+    size_t n;
+    query_rig_init(&r);
+    buf_init(&out, 1 << 20);
+    const struct store_range range = {QUERY_S * NS_PER_MS, QUERY_E * NS_PER_MS, NULL};
+    assert_true(query_merged(&r.q, &(struct store_scan){.range = range}, &out, &n, &err));
+    CHECK_INT(n, 3, "");
+    assert_true(gzip_inflate(scratch, (struct sv){out.data, out.len}, 1 << 20, 0, &plain, &err));
+    CHECK_INT(plain.n, want.len, "");
+    assert_memory_equal(plain.p, want.data, plain.n);
+
+    const struct store_range before = {0, 1, NULL};
+    buf_clear(&out);
+    assert_true(query_merged(&r.q, &(struct store_scan){.range = before}, &out, &n, &err));
+    CHECK_INT(n + out.len, 0, "nothing");
+
+    const struct pprof_row row = {"a", NULL, {1}};
+    rig_put(&r.store, "__name__=memory,service_name=vecdemo", QUERY_T0 * NS_PER_MS,
+            "alloc_space/bytes", &row, 1, NULL);
+    assert_false(query_merged(&r.q, &(struct store_scan){.range = range}, &out, &n, &err));
+    CHECK_CONTAINS(err.msg, "profile ", "");
+    CHECK_INT(err.kind, ERR_INPUT, "of other types");
+    buf_done(&out);
+    buf_done(&want);
+    scratch_free(scratch);
+    query_rig_done(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_service),
+        cmocka_unit_test(test_frames_without_names_keep_their_address),
+        cmocka_unit_test(test_another_sample_type),
+        cmocka_unit_test(test_pgo),
+        cmocka_unit_test(test_call_site),
+        cmocka_unit_test(test_small_frames_are_folded),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_merged_is_google_pprofs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

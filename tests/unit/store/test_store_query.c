@@ -1,0 +1,514 @@
+/* Labels, merged stacks, timelines and heatmaps of three small profiles: what Pyroscope answered
+ * when it had the same ones. */
+#include "tests/unit/lib/testing.h"
+
+#include "tests/unit/store/query_rig.h"
+
+static const struct query_stacks all;
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+static void check_strings(const struct query_strings *s, const char *want, const char *row)
+{
+    struct buf b;
+    buf_init(&b, QUERY_TEXT_MAX);
+    for (size_t i = 0; i < s->n; i++) {
+        buf_printf(&b, "%s%.*s", i > 0 ? " " : "", SV_ARG(s->at[i]));
+    }
+    CHECK_STR(b.data, want, row);
+    buf_done(&b);
+}
+
+static void test_label_names(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct query_rig r;
+    struct query_strings names;
+    query_rig_init(&r);
+    assert_true(query_label_names(&r.q, &r.range, &names, &err));
+    check_strings(&names,
+                  "__name__ __period_type__ __period_unit__ __profile_type__ __service_name__ "
+                  "__type__ __unit__ pod service_name thread",
+                  "all");
+    query_rig_range(&r, "{service_name='none'}", QUERY_S, QUERY_E);
+    assert_true(query_label_names(&r.q, &r.range, &names, &err));
+    check_strings(&names, "", "none");
+    query_rig_done(&r);
+}
+
+static void test_label_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *selector;
+        const char *want;
+    } cases[] = {
+        {"pod", "{service_name=\"vecdemo\"}", "a b"},
+        {"pod", NULL, "a b c"},
+        {"nope", "{}", ""},
+        {"service_name", "{pod=\"\"}", ""},
+        {"service_name", "{service_name=~\"vec(demo|x)\",pod=~\".+\"}", "vecdemo"},
+        {"thread", "{}", "worker"},
+        {"__profile_type__", NULL, QUERY_CPU " process_cpu:samples:count:cpu:nanoseconds"},
+    };
+    struct err err = ERR_INIT;
+    struct query_rig r;
+    query_rig_init(&r);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct query_strings values;
+        query_rig_range(&r, cases[i].selector, QUERY_S, QUERY_E);
+        assert_true(query_label_values(&r.q, &r.range, sv_from(cases[i].name), &values, &err));
+        check_strings(&values, cases[i].want, cases[i].name);
+    }
+    query_rig_done(&r);
+}
+
+static void check_series(struct query_rig *r, const struct sv *names, size_t n, const char *want)
+{
+    struct err err = ERR_INIT;
+    struct query_label_sets sets;
+    struct buf b;
+    buf_init(&b, QUERY_TEXT_MAX);
+    assert_true(query_series(&r->q, &r->range, names, n, &sets, &err));
+    for (size_t i = 0; i < sets.n; i++) {
+        query_text_labels(&b, &sets.at[i]);
+    }
+    CHECK_STR(b.data, want, "");
+    buf_done(&b);
+}
+
+static void test_series(void **state)
+{
+    (void)state;
+    struct query_rig r;
+    const struct sv start_page[] = {SV("service_name"), SV("__profile_type__")};
+    const struct sv pod[] = {SV("pod")};
+    const struct sv thread[] = {SV("thread")};
+    query_rig_init(&r);
+    check_series(&r, start_page, 2,
+                 "{__profile_type__=" QUERY_CPU ",service_name=vecdemo}"
+                 "{__profile_type__=" QUERY_CPU ",service_name=vecdemo3}"
+                 "{__profile_type__=process_cpu:samples:count:cpu:nanoseconds,service_name=vecdemo}"
+                 "{__profile_type__=process_cpu:samples:count:cpu:nanoseconds,"
+                 "service_name=vecdemo3}");
+    check_series(&r, thread, 1, "{}{thread=worker}");
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_series(&r, pod, 1, "{pod=a}{pod=b}");
+    query_rig_range(&r, "{pod=\"a\",__type__=\"cpu\"}", QUERY_S, QUERY_E);
+    check_series(&r, NULL, 0,
+                 "{__name__=process_cpu,__period_type__=cpu,__period_unit__=nanoseconds,"
+                 "__profile_type__=" QUERY_CPU ",__service_name__=vecdemo,__type__=cpu,"
+                 "__unit__=nanoseconds,pod=a,service_name=vecdemo}");
+    query_rig_range(&r, "{pod=\"none\"}", QUERY_S, QUERY_E);
+    check_series(&r, pod, 1, "");
+    query_rig_done(&r);
+}
+
+/* ---- profile types --------------------------------------------------------------------------- */
+
+static void test_profile_types(void **state)
+{
+    (void)state;
+    static const char form[] = "profile-type selection must be of the form <name>:<sample-type>:"
+                               "<sample-unit>:<period-type>:<period-unit>(:delta), got(";
+    static const struct {
+        const char *text;
+        const char *want; /* the parts, or the end of the error */
+    } cases[] = {
+        {QUERY_CPU, "process_cpu|cpu|nanoseconds|cpu|nanoseconds"},
+        {"memory:inuse_space:bytes::", "memory|inuse_space|bytes||"},
+        {"memory:inuse_space:bytes:space:bytes:delta", "memory|inuse_space|bytes|space|bytes"},
+        {"::::", "||||"},
+        {"process_cpu", "1): \"process_cpu\""},
+        {"", "1): \"\""},
+        {"a:b:c:d", "4): \"a:b:c:d\""},
+        {"a:b:c:d:e:delta:g", "7): \"a:b:c:d:e:delta:g\""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        struct profile_type t;
+        char text[400];
+        if (profile_type_parse(sv_from(cases[i].text), &t, &err)) {
+            (void)snprintf(text, sizeof(text), "%.*s|%.*s|%.*s|%.*s|%.*s", SV_ARG(t.name),
+                           SV_ARG(t.sample_type), SV_ARG(t.sample_unit), SV_ARG(t.period_type),
+                           SV_ARG(t.period_unit));
+            CHECK_STR(text, cases[i].want, cases[i].text);
+            size_t n = strlen(cases[i].text) - (strstr(cases[i].text, ":delta") != NULL ? 6 : 0);
+            CHECK_INT(t.id.n, n, cases[i].text);
+        } else {
+            (void)snprintf(text, sizeof(text), "%s%s", form, cases[i].want);
+            CHECK_STR(err.msg, text, cases[i].text);
+            CHECK_INT(err.kind, ERR_INPUT, cases[i].text);
+        }
+    }
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+#define P1_ALONE                                                                                   \
+    "total main.main main.work runtime.mallocgc main.hash | [0 50000000 0 0] "                     \
+    "[0 50000000 10000000 1] [10000000 40000000 0 2] "                                             \
+    "[10000000 30000000 30000000 4, 0 10000000 10000000 3] | total 50000000 self 30000000"
+#define NOTHING "total | [0 0 0 0] | total 0 self 0"
+
+static void check_tree(struct query_rig *r, const struct query_stacks *which, const char *want,
+                       const char *row)
+{
+    struct err err = ERR_INIT;
+    struct flamegraph fg;
+    char text[QUERY_TEXT_MAX];
+    struct tree *t = query_tree(&r->q, &r->range, &r->type, which, &err);
+    CHECK_STR(err.msg, "", row);
+    assert_non_null(t);
+    assert_true(tree_flamegraph(t, 0, r->q.arena, &fg, &err));
+    flamegraph_text(&fg, 4, text, sizeof(text));
+    CHECK_STR(text, want, row);
+    tree_free(t);
+}
+
+static void test_trees(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &all,
+               "total main.main main.work runtime.mallocgc main.hash main.idle | [0 110000000 0 0] "
+               "[0 110000000 10000000 1] [10000000 40000000 40000000 5, 0 60000000 0 2] "
+               "[50000000 50000000 50000000 4, 0 10000000 10000000 3] | total 110000000 self "
+               "50000000",
+               "vecdemo");
+    query_rig_range(&r, "{service_name=\"vecdemo3\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &all,
+               "total main.main main.work 700123 | [0 70000000 0 0] [0 70000000 0 1] "
+               "[0 50000000 50000000 3, 0 20000000 0 2] [50000000 20000000 20000000 2] | total "
+               "70000000 self 50000000",
+               "vecdemo3: a frame without a name stays");
+    query_rig_range(&r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &all,
+               "total main.main main.work | [0 20000000 0 0] [0 20000000 0 1] [0 20000000 0 2] "
+               "[0 20000000 20000000 2] | total 20000000 self 20000000",
+               "the samples of a series");
+    query_rig_range(&r, "{service_name=\"none\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &all, NOTHING, "no such service");
+    assert_true(profile_type_parse(SV("nope:nope:nope:nope:nope"), &r.type, &err));
+    query_rig_range(&r, NULL, QUERY_S, QUERY_E);
+    check_tree(&r, &all, NOTHING, "no such type");
+    query_rig_done(&r);
+}
+
+static void test_both_ends_count(void **state)
+{
+    (void)state;
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, NULL, QUERY_T0, QUERY_T0);
+    check_tree(&r, &all, P1_ALONE, "at the start");
+    query_rig_range(&r, NULL, QUERY_T0 - 1000, QUERY_T0);
+    check_tree(&r, &all, P1_ALONE, "at the end");
+    query_rig_range(&r, NULL, QUERY_T0 + 1, QUERY_T0 + 14999);
+    check_tree(&r, &all, NOTHING, "between");
+    query_rig_range(&r, NULL, 1000, 4000);
+    check_tree(&r, &all, NOTHING, "1970");
+    query_rig_range(&r, "{pod=\"a\"}", INT64_MIN, INT64_MAX);
+    check_tree(&r, &all, P1_ALONE, "all times");
+    query_rig_done(&r);
+}
+
+static void test_listed_profiles(void **state)
+{
+    (void)state;
+    struct query_rig r;
+    query_rig_init(&r);
+    const struct sv ids[] = {sv_from(r.ids[0]), SV("00000000-0000-4000-8000-000000000000"),
+                             sv_from(r.ids[0]), SV("no id")};
+    const struct query_stacks which = {.profile_ids = ids, .n_profile_ids = 4};
+    check_tree(&r, &which, P1_ALONE, "one of them");
+    query_rig_range(&r, "{pod=\"b\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &which, NOTHING, "of another pod");
+    query_rig_range(&r, NULL, QUERY_T0 + 15001, QUERY_E);
+    check_tree(&r, &which, NOTHING, "of another time");
+    const struct sv third[] = {sv_from(r.ids[2])};
+    const struct query_stacks part = {.profile_ids = third, .n_profile_ids = 1};
+    query_rig_range(&r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &part,
+               "total main.main main.work | [0 20000000 0 0] [0 20000000 0 1] [0 20000000 0 2] "
+               "[0 20000000 20000000 2] | total 20000000 self 20000000",
+               "a part of one");
+    query_rig_done(&r);
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct query_rig r;
+    atomic_bool cancelled = true;
+    struct query_strings names;
+    struct query_time_series_list list;
+    const struct query_steps steps = {.step_s = 15};
+    query_rig_init(&r);
+    r.q.cancelled = &cancelled;
+    assert_null(query_tree(&r.q, &r.range, &r.type, &all, &err));
+    CHECK_STR(err.msg, "the query was cancelled", "");
+    CHECK_INT(err.kind, ERR_TIMEOUT, "");
+    r.q.cancelled = NULL;
+    r.q.deadline_ms = 1;
+    assert_null(query_tree(&r.q, &r.range, &r.type, &all, &err));
+    CHECK_STR(err.msg, "the query has taken longer than it may", "");
+    CHECK_INT(err.kind, ERR_TIMEOUT, "");
+    err_clear(&err);
+    assert_false(query_label_names(&r.q, &r.range, &names, &err));
+    CHECK_INT(err.kind, ERR_TIMEOUT, "names");
+    err_clear(&err);
+    assert_false(query_time_series(&r.q, &r.range, &r.type, &steps, &all, &list, &err));
+    CHECK_INT(err.kind, ERR_TIMEOUT, "series");
+    r.q.deadline_ms = 0;
+    r.q.bytes_max = 1000;
+    err_clear(&err);
+    assert_null(query_tree(&r.q, &r.range, &r.type, &all, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, "memory");
+    query_rig_done(&r);
+}
+
+/* ---- timelines ------------------------------------------------------------------------------- */
+
+static void check_timeline(struct query_rig *r, const struct query_steps *o,
+                           const struct query_stacks *which, const char *want, const char *row)
+{
+    struct err err = ERR_INIT;
+    struct query_time_series_list list;
+    struct buf b;
+    buf_init(&b, QUERY_TEXT_MAX);
+    if (!query_time_series(&r->q, &r->range, &r->type, o, which, &list, &err)) {
+        buf_puts(&b, err.msg);
+    }
+    for (size_t i = 0; err.kind == ERR_NONE && i < list.n; i++) {
+        query_text_labels(&b, &list.at[i].labels);
+        for (size_t j = 0; j < list.at[i].n_points; j++) {
+            const struct query_point *p = &list.at[i].points[j];
+            buf_printf(&b, " %+lld:%g", (long long)(p->time_ms - QUERY_T0), p->value);
+            if (p->exemplar != NULL) {
+                buf_printf(&b, "(%+lld %lld ", (long long)(p->exemplar->time_ms - QUERY_T0),
+                           (long long)p->exemplar->value);
+                query_text_labels(&b, &p->exemplar->labels);
+                buf_putc(&b, ')');
+            }
+        }
+        buf_putc(&b, '\n');
+    }
+    CHECK_STR(b.data, want, row);
+    buf_done(&b);
+}
+
+static void test_timelines(void **state)
+{
+    (void)state;
+    static const struct sv pod[] = {{"pod", 3}};
+    static const struct sv nope[] = {{"nope", 4}};
+    static const struct {
+        const char *name;
+        int64_t start;
+        int64_t end;
+        struct query_steps o;
+        const char *want;
+    } cases[] = {
+        {"15", -60000, 60000, {.step_s = 15}, "{} +0:5e+07 +15000:6e+07\n"},
+        {"by pod",
+         -60000,
+         60000,
+         {.step_s = 15, .group_by = pod, .n_group_by = 1},
+         "{pod=b} +15000:6e+07\n{pod=a} +0:5e+07\n"},
+        {"60", -60000, 60000, {.step_s = 60}, "{} +0:5e+07 +60000:6e+07\n"},
+        {"off grid",
+         -59123,
+         60000,
+         {.step_s = 10, .group_by = pod, .n_group_by = 1},
+         "{pod=b} +20877:6e+07\n{pod=a} +877:5e+07\n"},
+        {"limit",
+         -60000,
+         60000,
+         {.step_s = 15, .group_by = pod, .n_group_by = 1, .limit = 1},
+         "{pod=b} +15000:6e+07\n"},
+        {"no such label",
+         -60000,
+         60000,
+         {.step_s = 15, .group_by = nope, .n_group_by = 1},
+         "{} +0:5e+07 +15000:6e+07\n"},
+        {"start on T0", 0, 15000, {.step_s = 15}, "{} +0:5e+07 +15000:6e+07\n"},
+        {"before", 5000, 20000, {.step_s = 15}, "{} +5000:5e+07 +20000:6e+07\n"},
+        {"end before last", -10000, 20000, {.step_s = 7}, "{} +4000:5e+07 +18000:6e+07\n"},
+        {"tail lost", -10000, 16000, {.step_s = 7}, "{} +4000:5e+07\n"},
+        {"first bucket", 15000, 30000, {.step_s = 15}, "{} +15000:1.1e+08\n"},
+        {"average",
+         15000,
+         30000,
+         {.step_s = 15, .aggregation = QUERY_AVERAGE},
+         "{} +15000:5.5e+07\n"},
+        {"a step longer than all", 0, 60000, {.step_s = 1e300}, "{} +0:5e+07\n"},
+        {"no step", 0, 60000, {.step_s = 0}, "step must be >= 1ms"},
+        {"a step below a millisecond", 0, 60000, {.step_s = 0.0009}, "step must be >= 1ms"},
+        {"not a number", 0, 60000, {.step_s = __builtin_nan("")}, "step must be >= 1ms"},
+        {"nothing", 100000, 200000, {.step_s = 1}, ""},
+        {"exemplars",
+         0,
+         30000,
+         {.step_s = 15, .exemplars = QUERY_PROFILE_EXEMPLARS, .group_by = pod, .n_group_by = 1},
+         "{pod=b} +15000:6e+07(+15000 60000000 {__name__=process_cpu,__period_type__=cpu,"
+         "__period_unit__=nanoseconds,__profile_type__=" QUERY_CPU ",__service_name__=vecdemo,"
+         "__type__=cpu,__unit__=nanoseconds,service_name=vecdemo})\n"
+         "{pod=a} +0:5e+07(+0 50000000 {__name__=process_cpu,__period_type__=cpu,"
+         "__period_unit__=nanoseconds,__profile_type__=" QUERY_CPU ",__service_name__=vecdemo,"
+         "__type__=cpu,__unit__=nanoseconds,service_name=vecdemo})\n"},
+    };
+    struct query_rig r;
+    query_rig_init(&r);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_T0 + cases[i].start,
+                        QUERY_T0 + cases[i].end);
+        check_timeline(&r, &cases[i].o, &all, cases[i].want, cases[i].name);
+    }
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", INT64_MIN, INT64_MAX);
+    const struct query_steps o = {.step_s = 3600};
+    check_timeline(&r, &o, &all, "{} +1800000:1.1e+08\n", "all times");
+    query_rig_done(&r);
+}
+
+static void test_timeline_of_a_call_site(void **state)
+{
+    (void)state;
+    const struct sv site[] = {SV("main.main"), SV("main.work")};
+    const struct sv pod[] = {SV("pod")};
+    const struct sv thread[] = {SV("thread")};
+    const struct query_stacks which = {.call_site = site, .n_call_site = 2};
+    struct query_rig r;
+    query_rig_init(&r);
+    const struct query_steps steps = {.step_s = 15, .group_by = pod, .n_group_by = 1};
+    check_timeline(&r, &steps, &which,
+                   "{pod=a} +0:4e+07\n{pod=b} +15000:2e+07\n{pod=c} +30000:2e+07\n", "by pod");
+    query_rig_range(&r, "{pod=\"c\"}", QUERY_S, QUERY_E);
+    const struct query_steps by_thread = {.step_s = 15, .group_by = thread, .n_group_by = 1};
+    check_timeline(&r, &by_thread, &which, "{thread=worker} +30000:2e+07\n", "by thread");
+    check_timeline(&r, &by_thread, &all, "{} +30000:5e+07\n{thread=worker} +30000:2e+07\n",
+                   "without a call site");
+    query_rig_done(&r);
+}
+
+/* ---- heatmaps -------------------------------------------------------------------------------- */
+
+static void check_heatmap(struct query_rig *r, const struct query_steps *o, const char *want,
+                          const char *row)
+{
+    struct err err = ERR_INIT;
+    struct query_heatmap map;
+    struct buf b;
+    buf_init(&b, QUERY_TEXT_MAX);
+    if (!query_heatmap(&r->q, &r->range, &r->type, o, &map, &err)) {
+        buf_puts(&b, err.msg);
+    }
+    for (size_t i = 0; err.kind == ERR_NONE && i < map.n; i++) {
+        query_text_labels(&b, &map.at[i].labels);
+        for (size_t j = 0; j < map.at[i].n_slots; j++) {
+            const struct query_slot *slot = &map.at[i].slots[j];
+            buf_printf(&b, " %+lld", (long long)(slot->time_ms - QUERY_T0));
+            for (size_t k = 0; k < QUERY_HEATMAP_ROWS; k++) {
+                if (slot->counts[k] > 0) {
+                    buf_printf(&b, " %zu:%g:%d", k, slot->y_min[k], (int)slot->counts[k]);
+                }
+            }
+            for (size_t k = 0; k < slot->n_exemplars; k++) {
+                buf_printf(&b, " (%+lld %lld %zu labels)",
+                           (long long)(slot->exemplars[k].time_ms - QUERY_T0),
+                           (long long)slot->exemplars[k].value, slot->exemplars[k].labels.n);
+            }
+        }
+        buf_putc(&b, '\n');
+    }
+    CHECK_STR(b.data, want, row);
+    buf_done(&b);
+}
+
+static void test_heatmaps(void **state)
+{
+    (void)state;
+    const struct sv pod[] = {SV("pod")};
+    struct query_rig r;
+    query_rig_init(&r);
+    query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
+    struct query_steps o = {.step_s = 15};
+    check_heatmap(&r, &o, "{} +0 0:5e+07:1 +15000 19:5.95e+07:1\n", "15");
+    o = (struct query_steps){
+        .step_s = 60, .group_by = pod, .n_group_by = 1, .exemplars = QUERY_PROFILE_EXEMPLARS};
+    check_heatmap(&r, &o,
+                  "{pod=a} +0 0:5e+07:1 (+0 50000000 8 labels)\n"
+                  "{pod=b} +60000 19:5.95e+07:1 (+15000 60000000 8 labels)\n",
+                  "by pod");
+    o.limit = 1;
+    check_heatmap(&r, &o, "{pod=a} +0 0:5e+07:1 (+0 50000000 8 labels)\n", "limit");
+    o = (struct query_steps){.step_s = 20};
+    query_rig_range(&r, "{pod=\"b\"}", QUERY_T0, QUERY_T0 + 16000);
+    check_heatmap(&r, &o, "{} +20000 19:6e+07:1\n", "one value, and a slot beyond the end");
+    query_rig_range(&r, "{pod=\"none\"}", QUERY_S, QUERY_E);
+    check_heatmap(&r, &o, "", "nothing");
+    o.step_s = 0;
+    check_heatmap(&r, &o, "step must be >= 1ms", "no step");
+    query_rig_done(&r);
+}
+
+/* ---- profiles without stacks ----------------------------------------------------------------- */
+
+static void test_recordings_have_no_stacks(void **state)
+{
+    (void)state;
+    struct query_rig r;
+    char jfr[JFR_CHUNK_HEADER_SIZE] = JFR_MAGIC;
+    query_rig_init(&r);
+    rig_put_bytes(&r.store, "__name__=process_cpu,service_name=java", QUERY_T0 * NS_PER_MS,
+                  (struct sv){jfr, sizeof(jfr)}, PROFILE_JFR, NULL);
+    query_rig_range(&r, "{service_name=\"java\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &all, NOTHING, "");
+    CHECK_INT(atomic_load(&r.damaged), 0, "");
+    query_rig_done(&r);
+}
+
+/* Two locations have the same id, which is not seen when the profile is stored. */
+static void test_a_profile_that_cannot_be_read_costs_itself_alone(void **state)
+{
+    (void)state;
+    struct query_rig r;
+    struct buf b = stored_file("p1");
+    char *second = memmem(b.data, b.len, "\x22\x15\x08\x02", 4);
+    assert_non_null(second);
+    second[3] = 1;
+    query_rig_init(&r);
+    rig_put_bytes(&r.store, "__name__=process_cpu,pod=a,service_name=vecdemo",
+                  (QUERY_T0 + 1) * NS_PER_MS, (struct sv){b.data, b.len}, PROFILE_PPROF, NULL);
+    query_rig_range(&r, "{pod=\"a\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &all, P1_ALONE, "");
+    CHECK_INT(atomic_load(&r.damaged), 1, "");
+    buf_done(&b);
+    query_rig_done(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_label_names),
+        cmocka_unit_test(test_label_values),
+        cmocka_unit_test(test_series),
+        cmocka_unit_test(test_profile_types),
+        cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_both_ends_count),
+        cmocka_unit_test(test_listed_profiles),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_timelines),
+        cmocka_unit_test(test_timeline_of_a_call_site),
+        cmocka_unit_test(test_heatmaps),
+        cmocka_unit_test(test_recordings_have_no_stacks),
+        cmocka_unit_test(test_a_profile_that_cannot_be_read_costs_itself_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

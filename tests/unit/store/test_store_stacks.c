@@ -1,0 +1,338 @@
+/* Stacks of profiles in a tree: which frames, which samples, which limits. */
+#include "tests/unit/lib/testing.h"
+
+#include "store/query/stacks.h"
+#include "tests/unit/lib/pprof_writer.h"
+#include "tests/unit/lib/stored.h"
+#include "tests/unit/lib/tree_text.h"
+
+#define TEXT_MAX 4096
+#define WORK_MAX ((size_t)16 * 1024 * 1024)
+
+static const struct query_stacks all;
+
+struct rig {
+    struct tree *tree;
+    struct stacks *stacks;
+};
+
+static struct rig open_rig(const struct query_stacks *which)
+{
+    struct err err = ERR_INIT;
+    struct rig r = {.tree = tree_new(TREE_TEST_MAX, &err)};
+    assert_non_null(r.tree);
+    r.stacks = stacks_new(r.tree, which, WORK_MAX, &err);
+    assert_non_null(r.stacks);
+    return r;
+}
+
+static void close_rig(struct rig *r)
+{
+    stacks_free(r->stacks);
+    tree_free(r->tree);
+}
+
+static int64_t add(struct rig *r, const struct store_body *body, size_t column)
+{
+    struct err err = ERR_INIT;
+    int64_t sum;
+    if (!stacks_add(r->stacks, body, column, &sum, &err)) {
+        fail_msg("%s", err.msg);
+    }
+    return sum;
+}
+
+static int64_t add_file(struct rig *r, const char *name, size_t column)
+{
+    struct stored s;
+    struct buf b = stored_file(name);
+    stored_init(&s, (struct sv){b.data, b.len}, column);
+    int64_t sum = add(r, &s.body, column);
+    buf_done(&b);
+    return sum;
+}
+
+static int64_t add_rows(struct rig *r, const struct pprof_row *rows, size_t n)
+{
+    const struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds"};
+    struct stored s;
+    struct buf b = pprof_make(&spec, rows, n);
+    stored_init(&s, (struct sv){b.data, b.len}, 1);
+    int64_t sum = add(r, &s.body, 1);
+    buf_done(&b);
+    return sum;
+}
+
+static void expect(struct rig *r, const char *want, const char *row)
+{
+    char text[TEXT_MAX];
+    struct err err = ERR_INIT;
+    struct flamegraph fg;
+    struct arena *arena = arena_new(TREE_TEST_MAX);
+    assert_true(tree_flamegraph(r->tree, 0, arena, &fg, &err));
+    flamegraph_text(&fg, 4, text, TEXT_MAX);
+    CHECK_STR(text, want, row);
+    arena_free(arena);
+}
+
+static void test_profiles(void **state)
+{
+    (void)state;
+    struct rig r = open_rig(&all);
+    CHECK_INT(add_file(&r, "p1", 1), 50000000, "p1");
+    CHECK_INT(add_file(&r, "p2", 1), 60000000, "p2");
+    expect(&r,
+           "total main.main main.work runtime.mallocgc main.hash main.idle | [0 110000000 0 0] "
+           "[0 110000000 10000000 1] [10000000 40000000 40000000 5, 0 60000000 0 2] "
+           "[50000000 50000000 50000000 4, 0 10000000 10000000 3] | total 110000000 self 50000000",
+           "p1, p2");
+    /* It has a location without lines: its address stands for it. */
+    CHECK_INT(add_file(&r, "p3", 1), 70000000, "p3");
+    expect(&r,
+           "total main.main main.work runtime.mallocgc main.hash main.idle 700123 | "
+           "[0 180000000 0 0] [0 180000000 10000000 1] "
+           "[10000000 50000000 50000000 6, 0 40000000 40000000 5, 0 80000000 0 2] "
+           "[100000000 50000000 50000000 4, 0 20000000 20000000 2, 0 10000000 10000000 3] | total "
+           "180000000 self 50000000",
+           "p1, p2, p3");
+    close_rig(&r);
+    r = open_rig(&all);
+    CHECK_INT(add_file(&r, "p1", 0), 5, "samples of p1");
+    close_rig(&r);
+}
+
+/* What was merged before it is drawn is drawn in the same way. */
+static void test_a_merged_profile_is_the_same(void **state)
+{
+    (void)state;
+    char one[TEXT_MAX];
+    struct rig r = open_rig(&all);
+    struct err err = ERR_INIT;
+    struct flamegraph fg;
+    struct arena *arena = arena_new(TREE_TEST_MAX);
+    CHECK_INT(add_file(&r, "p1", 1) + add_file(&r, "p2", 1) + add_file(&r, "p3", 1), 180000000, "");
+    assert_true(tree_flamegraph(r.tree, 0, arena, &fg, &err));
+    flamegraph_text(&fg, 4, one, TEXT_MAX);
+    close_rig(&r);
+    r = open_rig(&all);
+    CHECK_INT(add_file(&r, "merged123", 1), 180000000, "");
+    expect(&r, one, "");
+    close_rig(&r);
+    arena_free(arena);
+}
+
+static void test_call_site(void **state)
+{
+    (void)state;
+    const struct sv site[] = {SV("main.main"), SV("main.work")};
+    const struct query_stacks which = {.call_site = site, .n_call_site = 2};
+    struct rig r = open_rig(&which);
+    CHECK_INT(add_file(&r, "p1", 1), 40000000, "p1");
+    CHECK_INT(add_file(&r, "p2", 1), 20000000, "p2");
+    expect(&r,
+           "total main.main main.work runtime.mallocgc main.hash | [0 60000000 0 0] "
+           "[0 60000000 0 1] [0 60000000 0 2] [0 50000000 50000000 4, 0 10000000 10000000 3] | "
+           "total 60000000 self 50000000",
+           "");
+    close_rig(&r);
+    const struct sv longer[] = {SV("main.main"), SV("main.work"), SV("main.hash"), SV("x")};
+    const struct query_stacks none = {.call_site = longer, .n_call_site = 4};
+    r = open_rig(&none);
+    CHECK_INT(add_file(&r, "p1", 1), 0, "longer than the stack");
+    expect(&r, "total | [0 0 0 0] | total 0 self 0", "");
+    close_rig(&r);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *raw;
+        const char *name;
+    } cases[] = {
+        {"sort.Do[go.shape.int]", "sort.Do"},
+        {"sort.Do[go.shape.int].func1", "sort.Do.func1"},
+        {"m.F[go.shape.[]uint8,go.shape.map[int]int].G[x]", "m.F.G[x]"},
+        {"m.F[go.shape.int", "m.F[go.shape.int"},
+        {"m.F[...]", "m.F[...]"},
+        {"a\xff", "a\xef\xbf\xbd"},
+        {"[go.shape.int]", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig r = open_rig(&all);
+        char want[200];
+        const struct pprof_row row = {cases[i].raw, NULL, {1, 7}};
+        CHECK_INT(add_rows(&r, &row, 1), 7, cases[i].raw);
+        (void)snprintf(want, sizeof(want), "total %s | [0 7 0 0] [0 7 7 1] | total 7 self 7",
+                       cases[i].name);
+        expect(&r, want, cases[i].raw);
+        close_rig(&r);
+    }
+}
+
+static void test_which_samples_count(void **state)
+{
+    (void)state;
+    const struct pprof_row rows[] = {
+        {"a main", NULL, {1, 3}},  {"a main", "k=v,n=7", {1, 4}}, /* the same stack */
+        {"b main", NULL, {1, 0}},  {"c main", NULL, {1, -5}},
+        {"d main", NULL, {-1, 5}}, /* a negative value in another column */
+        {NULL, NULL, {1, 2}},      /* no stack */
+    };
+    struct rig r = open_rig(&all);
+    CHECK_INT(add_rows(&r, rows, 6), 9, "");
+    expect(&r, "total main a | [0 9 2 0] [2 7 0 1] [2 7 7 2] | total 9 self 7", "");
+    close_rig(&r);
+}
+
+static void test_spans(void **state)
+{
+    (void)state;
+    const struct pprof_row rows[] = {
+        {"a", "span_id=a000000000000001", {1, 1}},
+        {"b", "profile_id=a000000000000001", {1, 2}},
+        {"c", "span_id=a000000000000002,trace_id=b0000000000000000000000000000000", {1, 4}},
+        {"d", NULL, {1, 8}},
+        {"e", "other=a000000000000001", {1, 16}},
+    };
+    const struct sv spans[] = {SV("A000000000000001"), SV("a000000000000009")};
+    const struct sv traces[] = {SV("b0000000000000000000000000000000")};
+    const struct query_stacks by_span = {.span_ids = spans, .n_span_ids = 2};
+    const struct query_stacks by_trace = {.trace_ids = traces, .n_trace_ids = 1};
+    struct rig r = open_rig(&by_span);
+    CHECK_INT(add_rows(&r, rows, 5), 3, "span");
+    close_rig(&r);
+    r = open_rig(&by_trace);
+    CHECK_INT(add_rows(&r, rows, 5), 4, "trace");
+    close_rig(&r);
+}
+
+static void test_samples_of_a_series(void **state)
+{
+    (void)state;
+    const struct pprof_row rows[] = {
+        {"a", "k=v", {1, 1}},
+        {"b", "k=w", {1, 2}},
+        {"c", "k=v,l=x", {1, 4}},
+        {"d", NULL, {1, 8}},
+        {"e", "own=x,k=v", {1, 16}}, /* the profile's own label wins */
+        {"f", "span_id=a000000000000001", {1, 32}},
+        {"g", "k=v", {1, -1}},
+    };
+    const struct label own[] = {{SV("own"), SV("mine")}};
+    const struct label kv[] = {{SV("k"), SV("v")}};
+    const struct label kvlx[] = {{SV("k"), SV("v")}, {SV("l"), SV("x")}};
+    const struct store_series series[] = {
+        {.sample_labels = kv, .n_sample_labels = 1, .column = 1},
+        {.sample_labels = kvlx, .n_sample_labels = 2, .column = 1},
+        {.sample_labels = NULL, .n_sample_labels = 0, .column = 1},
+        {.sample_labels = NULL, .n_sample_labels = 0, .column = 0},
+    };
+    static const struct {
+        size_t first;
+        size_t n;
+        int64_t sum;
+    } cases[] = {{0, 1, 17}, {0, 2, 21}, {1, 1, 4}, {2, 1, 40}, {3, 1, 0}, {0, 4, 61}};
+    const struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds"};
+    struct buf b = pprof_make(&spec, rows, 7);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct store_series *list[4];
+        struct stored s;
+        struct rig r = open_rig(&all);
+        stored_init(&s, (struct sv){b.data, b.len}, 1);
+        for (size_t j = 0; j < cases[i].n; j++) {
+            list[j] = &series[cases[i].first + j];
+        }
+        s.body.series = list;
+        s.body.n_series = cases[i].n;
+        s.body.whole = false;
+        s.body.labels = own;
+        s.body.n_labels = 1;
+        CHECK_INT(add(&r, &s.body, 1), cases[i].sum, "");
+        close_rig(&r);
+    }
+    buf_done(&b);
+}
+
+static void refuse(const struct store_body *body, size_t column, enum err_kind kind,
+                   const char *text)
+{
+    struct err err = ERR_INIT;
+    int64_t sum;
+    struct rig r = open_rig(&all);
+    assert_false(stacks_add(r.stacks, body, column, &sum, &err));
+    CHECK_CONTAINS(err.msg, text, "");
+    CHECK_INT(err.kind, kind, text);
+    expect(&r, "total | [0 0 0 0] | total 0 self 0", text);
+    close_rig(&r);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    struct stored s;
+    struct buf b = stored_file("p1");
+    stored_init(&s, (struct sv){b.data, b.len}, 1);
+    refuse(&s.body, 2, ERR_INPUT, "no sample type 2 among 2");
+    s.body.data.n--;
+    refuse(&s.body, 1, ERR_INPUT, "");
+    s.body.data = SV("\x1f\x8b nonsense");
+    refuse(&s.body, 1, ERR_INPUT, "");
+    s.body.format = PROFILE_JFR;
+    refuse(&s.body, 1, ERR_INPUT, "not pprof: its stacks cannot be read");
+    buf_done(&b);
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct stored s;
+    int64_t sum;
+    struct buf b = stored_file("p1");
+    stored_init(&s, (struct sv){b.data, b.len}, 1);
+    struct tree *t = tree_new(TREE_TEST_MAX, &err);
+    struct stacks *small = stacks_new(t, &all, 100, &err);
+    assert_non_null(small);
+    assert_false(stacks_add(small, &s.body, 1, &sum, &err));
+    CHECK_INT(err.kind, ERR_LIMIT, "the profile at hand");
+    stacks_free(small);
+    tree_free(t);
+    /* The stacks that are known count for the tree. */
+    t = tree_new(2000, &err);
+    struct stacks *stacks = stacks_new(t, &all, WORK_MAX, &err);
+    bool ok = true;
+    for (int i = 0; ok && i < 1000; i++) {
+        char frames[50];
+        (void)snprintf(frames, sizeof(frames), "f%d main", i);
+        const struct pprof_row row = {frames, NULL, {1, 1}};
+        const struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds"};
+        struct buf one = pprof_make(&spec, &row, 1);
+        s.body.data = (struct sv){one.data, one.len};
+        err_clear(&err);
+        ok = stacks_add(stacks, &s.body, 1, &sum, &err);
+        buf_done(&one);
+    }
+    assert_false(ok);
+    CHECK_STR(err.msg, "takes more than 2000 bytes to work in", "");
+    CHECK_INT(err.kind, ERR_LIMIT, "");
+    stacks_free(stacks);
+    tree_free(t);
+    buf_done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_profiles),
+        cmocka_unit_test(test_a_merged_profile_is_the_same),
+        cmocka_unit_test(test_call_site),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_which_samples_count),
+        cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_samples_of_a_series),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
