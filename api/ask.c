@@ -1,5 +1,6 @@
 #include "api/ask.h"
 
+#include "api/served.h"
 #include "store/query/tree.h"
 
 /* Room for the text of a selector in a message. */
@@ -97,7 +98,7 @@ bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *aren
                atomic_size_t *damaged, struct query *ret, struct err *err)
 {
     *ret = (struct query){
-        .store = x->options->store,
+        .store = x->options->served->store,
         .deadline_ms = deadline_ms,
         .cancelled = x->cancelled,
         .bytes_max = x->bytes_max / 2,

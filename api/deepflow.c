@@ -6,6 +6,7 @@
 #include "api/deepflow_reply.h"
 #include "api/deepflow_tree.h"
 #include "api/pprof_reply.h"
+#include "api/served.h"
 #include "base/clock.h"
 
 #define STATUS_BAD 400
@@ -196,7 +197,7 @@ static void deepflow_tracing(struct exchange *x)
     json_t *root = read_body(x, &err);
     if (root == NULL || !read_question(root, &q, &filter, &debug, &err)) {
         fail(x, STATUS_BAD, "INVALID_POST_DATA", &err);
-    } else if (x->options->store == NULL) {
+    } else if (x->options->served->store == NULL) {
         (void)err_set(&err, ERR_SYSTEM, "profiles are not kept here: no destination is a store");
         fail_query(x, &err);
     } else if ((q.filter = tag_filter_parse(filter, &err)) == NULL) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/pprof_reply.h"
+#include "api/served.h"
 #include "base/map.h"
 #include "store/query/stacks.h"
 
@@ -228,7 +229,8 @@ static bool find_services(struct services *s, const struct event *e, struct err 
     struct store_range range = {
         .from_ns = s->question->from_ns, .until_ns = s->question->until_ns, .selector = selector};
     bool ok = selector != NULL &&
-              store_each_series(s->x->options->store, &range, deepflow_on_series, s, err) && s->ok;
+              store_each_series(s->x->options->served->store, &range, deepflow_on_series, s, err) &&
+              s->ok;
     selector_free(selector);
     return ok;
 }
@@ -445,10 +447,12 @@ static bool gather_states(struct gathering *g, const struct store_scan *scan)
     if (g->last == NULL) {
         return err_memory(g->err);
     }
-    bool ok = store_each_point(g->x->options->store, &scan->range, deepflow_on_point, g, g->err) &&
-              g->ok &&
-              store_each_body(g->x->options->store, scan, deepflow_on_last_body, g, g->err) &&
-              g->ok;
+    bool ok =
+        store_each_point(g->x->options->served->store, &scan->range, deepflow_on_point, g,
+                         g->err) &&
+        g->ok &&
+        store_each_body(g->x->options->served->store, scan, deepflow_on_last_body, g, g->err) &&
+        g->ok;
     map_free(g->last, free);
     return ok;
 }
@@ -468,7 +472,8 @@ static bool gather(struct gathering *g)
     if (ok && g->event->is_state) {
         ok = gather_states(g, &scan);
     } else if (ok) {
-        ok = store_each_body(g->x->options->store, &scan, deepflow_on_body, g, g->err) && g->ok;
+        ok = store_each_body(g->x->options->served->store, &scan, deepflow_on_body, g, g->err) &&
+             g->ok;
     }
     selector_free(s);
     return ok;

@@ -1,5 +1,6 @@
 #include "api/pprof_reply.h"
 
+#include "api/served.h"
 #include "base/clock.h"
 
 void pprof_reply_name(struct exchange *x, struct sv name)
@@ -41,7 +42,7 @@ bool exchange_is_over(const struct exchange *x, struct err *err)
 bool exchange_whole_time(const struct exchange *x, struct query_range *ret)
 {
     struct store_stats stats;
-    store_stats(x->options->store, &stats);
+    store_stats(x->options->served->store, &stats);
     *ret = (struct query_range){
         .start_ms = stats.oldest_ns / NS_PER_MS,
         .end_ms = stats.newest_ns / NS_PER_MS + 1,

@@ -10,6 +10,8 @@
 #include "api/pprof_reply.h"
 #include "api/profefe_merge.h"
 #include "api/profefe_params.h"
+#include "api/route_errors.h"
+#include "api/served.h"
 #include "base/clock.h"
 #include "write/protocols/profefe.h"
 
@@ -230,7 +232,8 @@ static bool collect(struct list *l, struct err *err)
     }
     struct store_scan scan = {
         .range = l->question->range, .newest_first = true, .limit = l->max + 1};
-    return store_each_body(l->x->options->store, &scan, profefe_on_body, l, err) && !l->failed;
+    return store_each_body(l->x->options->served->store, &scan, profefe_on_body, l, err) &&
+           !l->failed;
 }
 
 static void put_list(struct exchange *x, const struct list *l)
@@ -385,7 +388,7 @@ static void reply_services(struct exchange *x, struct arena *arena)
 static void profefe_version(struct exchange *x)
 {
     buf_puts(&x->reply, "{\"code\":200,\"body\":{");
-    json_member("version", sv_from(x->options->version), &x->reply);
+    json_member("version", sv_from(x->options->served->version), &x->reply);
     buf_puts(&x->reply, ",\"commit\":\"\",\"build_time\":\"\",\"go_version\":\"\"}}\n");
     x->content_type = "application/json";
 }
@@ -398,7 +401,7 @@ static void profefe_nothing(struct exchange *x)
 /* Calls a handler with memory for its results. */
 static void with_arena(struct exchange *x, void (*reply)(struct exchange *x, struct arena *arena))
 {
-    if (x->options->store == NULL) {
+    if (x->options->served->store == NULL) {
         profefe_fail(x, STATUS_NOT_FOUND, "profiles are not kept here: no destination is a store");
         return;
     }
@@ -446,7 +449,7 @@ static void profefe_by_path(struct exchange *x)
 
 #define ROW(p, ...)                                                                                \
     {                                                                                              \
-        .path = (p), .set = ROUTE_QUERY, .errors = ROUTE_ERRORS_PROFEFE, __VA_ARGS__               \
+        .path = (p), .set = ROUTE_QUERY, .errors = profefe_route_error, __VA_ARGS__                \
     }
 
 const struct route profefe_routes[] = {

@@ -5,6 +5,7 @@
 #include "api/ask.h"
 #include "api/pprof_reply.h"
 #include "api/profefe_params.h"
+#include "api/served.h"
 #include "pprof/merge.h"
 
 #define PPROF_TYPE "application/octet-stream"
@@ -68,7 +69,7 @@ static bool profefe_on_found(void *arg, const struct store_body *body)
 /* One of profefe's ids, as the answers to POST have, is looked up first. */
 static bool get(struct one *o, struct sv id, bool *ret_found)
 {
-    struct store *store = o->x->options->store;
+    struct store *store = o->x->options->served->store;
     char known[STORE_ID_LENGTH + 1];
     uint32_t second;
     uint64_t hash;

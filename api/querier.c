@@ -2,6 +2,7 @@
 
 #include "api/answers.h"
 #include "api/ask.h"
+#include "api/route_errors.h"
 #include "base/clock.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -273,6 +274,6 @@ static void serve(struct exchange *x)
 
 const struct route querier_routes[] = {
     {SERVICE, .is_prefix = true, .set = ROUTE_QUERY, .methods = ROUTE_ANY,
-     .errors = ROUTE_ERRORS_CONNECT, .work = serve},
+     .errors = connect_route_error, .work = serve},
     {.path = NULL},
 };

@@ -5,6 +5,7 @@
 #include "api/ask.h"
 #include "api/attime.h"
 #include "api/connect.h"
+#include "api/route_errors.h"
 #include "base/clock.h"
 #include "store/query/query.h"
 #include "store/query/tree.h"
@@ -429,10 +430,10 @@ static void serve_label_values(struct exchange *x)
 /* ---- routes ---------------------------------------------------------------------------------- */
 
 const struct route render_routes[] = {
-    {"/pyroscope/render", .set = ROUTE_QUERY, .errors = ROUTE_ERRORS_CONNECT, .work = serve_render},
-    {"/pyroscope/render-diff", .set = ROUTE_QUERY, .errors = ROUTE_ERRORS_CONNECT,
+    {"/pyroscope/render", .set = ROUTE_QUERY, .errors = connect_route_error, .work = serve_render},
+    {"/pyroscope/render-diff", .set = ROUTE_QUERY, .errors = connect_route_error,
      .work = serve_diff},
-    {"/pyroscope/label-values", .set = ROUTE_QUERY, .errors = ROUTE_ERRORS_CONNECT,
+    {"/pyroscope/label-values", .set = ROUTE_QUERY, .errors = connect_route_error,
      .work = serve_label_values},
     {.path = NULL},
 };

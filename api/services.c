@@ -3,6 +3,8 @@
 #include "api/answers.h"
 #include "api/connect.h"
 #include "api/proto/services.pb-c.h"
+#include "api/route_errors.h"
+#include "api/served.h"
 #include "api/settings.h"
 #include "base/clock.h"
 
@@ -14,7 +16,7 @@
 
 static bool settings_of(struct connect_call *call, struct settings **ret, struct err *err)
 {
-    *ret = call->exchange->options->settings;
+    *ret = call->exchange->options->served->settings;
     return *ret != NULL || err_set(err, ERR_REFUSED, "no settings are kept here");
 }
 
@@ -183,7 +185,7 @@ static void serve_buildinfo(struct exchange *x)
                                         "goVersion"};
     x->content_type = "application/json";
     buf_puts(&x->reply, "{\"status\":\"success\",\"data\":{");
-    json_member("version", sv_from(x->options->version), &x->reply);
+    json_member("version", sv_from(x->options->served->version), &x->reply);
     for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
         json_member(empty[i], SV(""), &x->reply);
     }
@@ -197,7 +199,8 @@ static void reply_ready(struct connection *c, const struct request *r,
     struct buf reason;
     (void)r;
     buf_init(&reason, REASON_MAX);
-    bool ready = options->ready == NULL || options->ready(options->arg, &reason);
+    bool ready =
+        options->served->ready == NULL || options->served->ready(options->served->arg, &reason);
     connection_reply(c, ready ? STATUS_OK : STATUS_UNAVAILABLE, "text/plain",
                      ready ? SV("ready") : (struct sv){reason.data, reason.len});
     buf_done(&reason);
@@ -206,7 +209,7 @@ static void reply_ready(struct connection *c, const struct request *r,
 #define SERVICE(prefix)                                                                            \
     {                                                                                              \
         prefix, .is_prefix = true, .set = ROUTE_QUERY, .methods = ROUTE_ANY,                       \
-                .errors = ROUTE_ERRORS_CONNECT, .work = serve                                      \
+                .errors = connect_route_error, .work = serve                                       \
     }
 
 const struct route services_routes[] = {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/served.h"
 #include "base/clock.h"
 #include "model/masking.h"
 
@@ -229,7 +230,7 @@ void reply_targets(struct connection *c, const struct request *r,
         reply_bad_query(c, err.msg);
         return;
     }
-    st->scraper = options->scraper;
+    st->scraper = options->served->scraper;
     connection_stream(
         c, "application/json",
         (struct connection_source){.next = targets_on_next, .done = targets_on_done, .arg = st});

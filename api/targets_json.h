@@ -7,6 +7,7 @@
 #ifndef PROFPULL_API_TARGETS_JSON_H
 #define PROFPULL_API_TARGETS_JSON_H
 
+#include "scraper/scraper.h"
 #include "server/routes.h"
 
 /* NULL after the last one. */

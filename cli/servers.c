@@ -1,11 +1,15 @@
 #include "cli/servers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "api/served.h"
 #include "api/settings.h"
+#include "api/tables.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "pages/pages.h"
 #include "store/store.h"
 
 static bool servers_on_healthy(void *arg, struct err *err)
@@ -68,14 +72,49 @@ static struct store *store_of(struct app *app, const struct config *config)
     return found;
 }
 
+/* The first row that fits answers: pages come before the plain pages of the process. */
+static const struct route *const all_routes[] = {page_routes, API_TABLES, NULL};
+static const char *const api_prefixes[] = {API_PREFIXES, NULL};
+
 static void servers_on_release(void *owner)
 {
-    config_unref(owner);
+    struct served *served = owner;
+    config_unref((struct config *)(uintptr_t)served->config);
+    free(served);
 }
 
-/* With a reference to config, for servers_on_release(). */
+/* Returns the parts of the process that handlers read, with a reference to config; NULL without
+ * memory. servers_on_release() frees it. */
+static struct served *served_new(struct servers *s, const struct config *config)
+{
+    struct app *app = s->app;
+    struct served *served = malloc(sizeof(*served));
+    if (served != NULL) {
+        *served = (struct served){
+            .config = config_ref(config),
+            .version = PROFPULL_VERSION,
+            .started_ms = s->started_ms,
+            .scraper = app_scraper(app),
+            .dropped = app_dropped(app),
+            .store = store_of(app, config),
+            .settings = s->settings,
+            .receiver = app_receive(app),
+            .sources = app_sources(app),
+            .conditions = app_conditions(app),
+            .healthy = servers_on_healthy,
+            .ready = servers_on_ready,
+            .reload = servers_on_reload,
+            .ledger = servers_on_ledger,
+            .sharding = servers_on_sharding,
+            .arg = s,
+        };
+    }
+    return served;
+}
+
+/* served: for servers_on_release(). */
 static struct server_options options_of(struct servers *s, const struct config *config,
-                                        const struct plan *p)
+                                        const struct plan *p, struct served *served)
 {
     struct app *app = s->app;
     const struct config_server *at = p->at;
@@ -100,26 +139,13 @@ static struct server_options options_of(struct servers *s, const struct config *
         .path_prefix = config->query.path_prefix,
         .query = work_of(&config->query),
         .receive = work_of(&config->receive.server),
+        .routes = all_routes,
+        .api_prefixes = api_prefixes,
         .log = app_log(app),
         .metrics = app_metrics(app),
-        .scraper = app_scraper(app),
-        .receiver = app_receive(app),
-        .dropped = app_dropped(app),
-        .sources = app_sources(app),
-        .conditions = app_conditions(app),
-        .sharding = servers_on_sharding,
-        .started_ms = s->started_ms,
-        .settings = s->settings,
-        .config = config,
-        .store = store_of(app, config),
-        .version = PROFPULL_VERSION,
-        .healthy = servers_on_healthy,
-        .ready = servers_on_ready,
-        .ledger = servers_on_ledger,
-        .reload = servers_on_reload,
-        .arg = s,
+        .served = served,
         .release = servers_on_release,
-        .owner = config_ref(config),
+        .owner = served,
     };
 }
 
@@ -154,7 +180,11 @@ static bool start(struct servers *s, const struct config *config, const struct p
     if (p->sets == 0) {
         return true;
     }
-    struct server_options options = options_of(s, config, p);
+    struct served *served = served_new(s, config);
+    if (served == NULL) {
+        return err_memory(err);
+    }
+    struct server_options options = options_of(s, config, p, served);
     struct server *server = server_start(&options, err);
     if (server == NULL) {
         return false;
@@ -203,7 +233,11 @@ static bool prepare(struct servers *s, const struct config *next, const struct p
     if (server == NULL) {
         return true;
     }
-    struct server_options options = options_of(s, next, p);
+    struct served *served = served_new(s, next);
+    if (served == NULL) {
+        return err_memory(err);
+    }
+    struct server_options options = options_of(s, next, p, served);
     s->next[i] = server_prepare(server, &options, err);
     return s->next[i] != NULL;
 }

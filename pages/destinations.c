@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "api/served.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "model/masking.h"
@@ -18,7 +19,7 @@
 static struct write_ledger ledger_of(const struct exchange *x, size_t i)
 {
     static const struct write_ledger none = {.accepted = 0};
-    const struct server_options *o = x->options;
+    const struct served *o = x->options->served;
     return o->ledger == NULL ? none : o->ledger(o->arg, o->config->endpoints[i].slot);
 }
 
@@ -35,7 +36,7 @@ static uint64_t dropped_of(const struct write_ledger *l)
 static void masked_url(const struct exchange *x, const struct config_endpoint *e, struct buf *out)
 {
     buf_init(out, URL_MAX);
-    mask_url(sv_from(e->url), x->options->config->global.mask_all_params, out);
+    mask_url(sv_from(e->url), x->options->served->config->global.mask_all_params, out);
 }
 
 /* ---- the page of destinations ---------------------------------------------------------------- */
@@ -65,7 +66,7 @@ static struct write_condition condition_of(const struct exchange *x,
                                            const struct config_endpoint *e)
 {
     struct write_condition c;
-    if (!conditions_get(x->options->conditions, e->name, &c)) {
+    if (!conditions_get(x->options->served->conditions, e->name, &c)) {
         c = (struct write_condition){.works = true, .oldest_ms = INT64_MAX, .advice = ""};
     }
     return c;
@@ -85,7 +86,7 @@ static void put_why(struct buf *out, const struct write_condition *c)
 static void put_destination(struct exchange *x, size_t i)
 {
     struct buf *out = &x->reply;
-    const struct config_endpoint *e = &x->options->config->endpoints[i];
+    const struct config_endpoint *e = &x->options->served->config->endpoints[i];
     struct write_ledger l = ledger_of(x, i);
     struct write_condition c = condition_of(x, e);
     struct buf url;
@@ -122,7 +123,7 @@ void page_destinations(struct exchange *x)
     html_begin(x, "Destinations", "destinations");
     buf_puts(&x->reply, "<h1>Destinations</h1><p class=\"hint\">accepted + read back = sent + "
                         "queued + in flight + merged + dropped</p>\n");
-    for (size_t i = 0; i < x->options->config->n_endpoints; i++) {
+    for (size_t i = 0; i < x->options->served->config->n_endpoints; i++) {
         put_destination(x, i);
     }
     html_end(x);
@@ -152,7 +153,7 @@ static void put_condition(struct exchange *x, const struct config_endpoint *e)
 static void put_json(struct exchange *x, size_t i)
 {
     struct buf *out = &x->reply;
-    const struct config_endpoint *e = &x->options->config->endpoints[i];
+    const struct config_endpoint *e = &x->options->served->config->endpoints[i];
     struct write_ledger l = ledger_of(x, i);
     struct buf url;
     masked_url(x, e, &url);
@@ -177,7 +178,7 @@ static void put_json(struct exchange *x, size_t i)
 void destinations_put(struct exchange *x)
 {
     buf_putc(&x->reply, '[');
-    for (size_t i = 0; i < x->options->config->n_endpoints; i++) {
+    for (size_t i = 0; i < x->options->served->config->n_endpoints; i++) {
         put_json(x, i);
     }
     buf_putc(&x->reply, ']');
@@ -200,7 +201,7 @@ void page_config(struct exchange *x)
     html_begin(x, "Configuration", "config");
     buf_puts(&x->reply, "<h1>Effective configuration</h1><p class=\"hint\">All defaults are filled "
                         "in; secrets are not shown.</p><pre id=\"yaml\">");
-    if (config_dump(x->options->config, &yaml)) {
+    if (config_dump(x->options->served->config, &yaml)) {
         html_text(&x->reply, (struct sv){yaml.data, yaml.len});
     } else {
         x->status = STATUS_INTERNAL;
@@ -217,7 +218,7 @@ void v1_config(struct exchange *x)
     buf_init(&yaml, CONFIG_MAX);
     x->content_type = "application/json";
     buf_puts(&x->reply, "{");
-    if (config_dump(x->options->config, &yaml)) {
+    if (config_dump(x->options->served->config, &yaml)) {
         json_member("yaml", (struct sv){yaml.data, yaml.len}, &x->reply);
     } else {
         x->status = STATUS_INTERNAL;

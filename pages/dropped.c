@@ -5,6 +5,7 @@
 
 #include "agent/dropped.h"
 #include "api/rule_trace.h"
+#include "api/served.h"
 #include "config/config.h"
 #include "model/masking.h"
 #include "pages/html.h"
@@ -21,12 +22,12 @@ static struct sv param(const struct exchange *x, const char *name)
 
 static const struct config_job *job_of(const struct exchange *x, const struct dropped_target *t)
 {
-    return &x->options->config->jobs[t->job];
+    return &x->options->served->config->jobs[t->job];
 }
 
 static bool masks_all(const struct exchange *x)
 {
-    return x->options->config->global.mask_all_params;
+    return x->options->served->config->global.mask_all_params;
 }
 
 static const char *outcome_name(enum relabel_outcome outcome)
@@ -99,8 +100,9 @@ static bool list_job(struct exchange *x, struct lister *l, const struct config_j
 {
     bool more = false;
     struct dropped_target *all = calloc(DROPPED_MAX, sizeof(*all));
-    size_t n =
-        all == NULL ? 0 : dropped_list(x->options->dropped, job->slot, all, DROPPED_MAX, &more);
+    size_t n = all == NULL
+                   ? 0
+                   : dropped_list(x->options->served->dropped, job->slot, all, DROPPED_MAX, &more);
     struct relabel *rules = n == 0 ? NULL : relabel_new(&job->relabel, NULL);
     for (size_t i = 0; i < n; i++) {
         l->put(x, &all[i], rules, l->n++);
@@ -115,9 +117,9 @@ static bool list_job(struct exchange *x, struct lister *l, const struct config_j
  * *ret_more, with commas between them, quoted. */
 static void list_all(struct exchange *x, struct lister *l, struct buf *ret_more)
 {
-    const struct config *config = x->options->config;
+    const struct config *config = x->options->served->config;
     struct sv job = param(x, "job");
-    for (size_t i = 0; x->options->dropped != NULL && i < config->n_jobs; i++) {
+    for (size_t i = 0; x->options->served->dropped != NULL && i < config->n_jobs; i++) {
         bool is_asked = job.n == 0 || sv_eq_str(job, config->jobs[i].name);
         if (is_asked && list_job(x, l, &config->jobs[i])) {
             buf_puts(ret_more, ret_more->len > 0 ? ", " : "");
@@ -163,7 +165,7 @@ static void put_row(struct exchange *x, const struct dropped_target *t, const st
 static void put_form(struct exchange *x)
 {
     struct buf *out = &x->reply;
-    const struct config *config = x->options->config;
+    const struct config *config = x->options->served->config;
     struct sv chosen = param(x, "job");
     buf_puts(out, "<form class=\"ask\" method=\"get\"><div class=\"fields\"><label>Job <select "
                   "name=\"job\"><option value=\"\">all</option>");
@@ -242,7 +244,8 @@ static bool find_dropped(const struct exchange *x, struct dropped_target *ret, s
     if (!parse_u64(param(x, "id"), UINT64_MAX, &id)) {
         return err_set(err, ERR_INPUT, "\"id\": expected the number of a dropped target");
     }
-    if (x->options->dropped == NULL || !dropped_find(x->options->dropped, id, ret)) {
+    if (x->options->served->dropped == NULL ||
+        !dropped_find(x->options->served->dropped, id, ret)) {
         return err_set(err, ERR_REFUSED,
                        "there is no dropped target %" PRIu64 ": it may have been discovered again "
                        "and have another number",
@@ -272,9 +275,9 @@ static bool find_target(const struct exchange *x, struct dropped_target *ret, st
                        "expected \"job\", \"source\" and \"address\" of a target, or the \"id\" of "
                        "a dropped target");
     }
-    if (x->options->dropped == NULL ||
-        !dropped_find_target(x->options->dropped, slot_of(x->options->config, job), source, address,
-                             ret)) {
+    if (x->options->served->dropped == NULL ||
+        !dropped_find_target(x->options->served->dropped, slot_of(x->options->served->config, job),
+                             source, address, ret)) {
         return err_set(
             err, ERR_REFUSED,
             "the labels that this target was discovered with are not known: it has gone, "

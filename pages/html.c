@@ -1,5 +1,6 @@
 #include "pages/html.h"
 
+#include "api/served.h"
 #include "base/clock.h"
 #include "model/masking.h"
 #include "server/routes.h"
@@ -126,7 +127,7 @@ void html_end(struct exchange *x)
 {
     struct buf *out = &x->reply;
     buf_puts(out, "</main>\n<footer>profpull ");
-    html_text(out, sv_from(x->options->version));
+    html_text(out, sv_from(x->options->served->version));
     buf_puts(out, "</footer>\n<script type=\"module\" src=\"assets/theme.js\"></script>"
                   "</body></html>\n");
     exchange_deflate(x);

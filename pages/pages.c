@@ -1,12 +1,12 @@
 #include "pages/pages.h"
 
-#include "api/v1_profiles.h"
 #include "pages/assets.h"
 #include "pages/destinations.h"
 #include "pages/dropped.h"
 #include "pages/profiles.h"
 #include "pages/status.h"
 #include "pages/targets.h"
+#include "pages/v1_profiles.h"
 
 /* What view.h reads. */
 #define VIEW_PARAMS                                                                                \

@@ -3,9 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "api/v1_profiles.h"
+#include "api/served.h"
 #include "pages/html.h"
 #include "pages/svg.h"
+#include "pages/v1_profiles.h"
 #include "pages/value.h"
 #include "pages/view.h"
 #include "server/routes.h"
@@ -350,7 +351,7 @@ void page_profiles(struct exchange *x)
     } else if (ok) {
         ok = put_profiles(x, &v, &err);
     }
-    if (!ok && x->options->store == NULL) {
+    if (!ok && x->options->served->store == NULL) {
         put_no_store(&x->reply);
     } else if (!ok) {
         x->status = view_status(&err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/sharing/sharding.h"
+#include "api/served.h"
 #include "api/targets_json.h"
 #include "base/clock.h"
 #include "config/config.h"
@@ -100,8 +101,9 @@ static void look(struct exchange *x, struct survey *s)
     struct scrape_status statuses[PAGE_SCRAPES];
     size_t cursor = 0;
     size_t n;
-    while (x->options->scraper != NULL &&
-           (n = scraper_snapshot(x->options->scraper, &cursor, statuses, PAGE_SCRAPES)) > 0) {
+    while (x->options->served->scraper != NULL &&
+           (n = scraper_snapshot(x->options->served->scraper, &cursor, statuses, PAGE_SCRAPES)) >
+               0) {
         for (size_t i = 0; i < n; i++) {
             count_job(s, &statuses[i]);
             if (!note_failure(s, &statuses[i]) && !note_slow(s, &statuses[i])) {
@@ -126,7 +128,7 @@ static void forget(struct survey *s)
 
 static void put_probes(struct exchange *x, struct buf *out)
 {
-    const struct server_options *o = x->options;
+    const struct served *o = x->options->served;
     struct err err = ERR_INIT;
     struct buf text;
     buf_init(&text, TEXT_MAX);
@@ -191,8 +193,8 @@ static void put_sources(struct exchange *x, struct buf *out)
 {
     struct buf list;
     buf_init(&list, out->max);
-    if (x->options->sources != NULL) {
-        sources_each(x->options->sources, status_on_source, &list);
+    if (x->options->served->sources != NULL) {
+        sources_each(x->options->served->sources, status_on_source, &list);
     }
     json_key("sources", out);
     buf_printf(out, "[%s]", list.data);
@@ -203,7 +205,8 @@ static void put_sharding(struct exchange *x, struct buf *out)
 {
     struct sharding_counts n;
     json_key("sharding", out);
-    if (x->options->sharding == NULL || !x->options->sharding(x->options->arg, &n)) {
+    if (x->options->served->sharding == NULL ||
+        !x->options->served->sharding(x->options->served->arg, &n)) {
         buf_puts(out, "null");
         return;
     }
@@ -217,10 +220,10 @@ static void put_all(struct exchange *x, const struct survey *s)
 {
     struct buf *out = &x->reply;
     buf_putc(out, '{');
-    json_member("version", sv_from(x->options->version), out);
-    json_member("configFile", sv_from(x->options->config->file), out);
+    json_member("version", sv_from(x->options->served->version), out);
+    json_member("configFile", sv_from(x->options->served->config->file), out);
     buf_printf(out, ",\"uptimeSeconds\":%" PRIi64,
-               (clock_mono_ms() - x->options->started_ms) / MS_PER_S);
+               (clock_mono_ms() - x->options->served->started_ms) / MS_PER_S);
     put_probes(x, out);
     put_jobs(s, out);
     put_scrapes(s, out);
@@ -233,7 +236,7 @@ static void put_all(struct exchange *x, const struct survey *s)
 
 void v1_status(struct exchange *x)
 {
-    const struct config *config = x->options->config;
+    const struct config *config = x->options->served->config;
     struct survey *s = calloc(1, sizeof(*s));
     x->content_type = "application/json";
     if (s == NULL || (s->jobs = calloc(config->n_jobs + 1, sizeof(*s->jobs))) == NULL) {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "api/served.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "model/masking.h"
@@ -175,7 +176,8 @@ static void count_all(struct exchange *x, struct list *l)
     struct scrape_status statuses[PAGE_SCRAPES];
     size_t cursor = 0;
     size_t n;
-    while ((n = scraper_snapshot(x->options->scraper, &cursor, statuses, PAGE_SCRAPES)) > 0) {
+    while ((n = scraper_snapshot(x->options->served->scraper, &cursor, statuses, PAGE_SCRAPES)) >
+           0) {
         for (size_t i = 0; i < n; i++) {
             l->counts[statuses[i].health]++;
             l->matching += matches(l, &statuses[i]);
@@ -190,7 +192,8 @@ static void put_pass(struct exchange *x, struct list *l, bool failing)
     struct scrape_status statuses[PAGE_SCRAPES];
     size_t cursor = 0;
     size_t n;
-    while ((n = scraper_snapshot(x->options->scraper, &cursor, statuses, PAGE_SCRAPES)) > 0) {
+    while ((n = scraper_snapshot(x->options->served->scraper, &cursor, statuses, PAGE_SCRAPES)) >
+           0) {
         for (size_t i = 0; i < n; i++) {
             const struct scrape_status *s = &statuses[i];
             if (matches(l, s) && (s->health == SCRAPE_DOWN) == failing && l->shown < ROWS_MAX) {
@@ -205,7 +208,7 @@ static void put_pass(struct exchange *x, struct list *l, bool failing)
 static void put_form(struct exchange *x, const struct list *l)
 {
     struct buf *out = &x->reply;
-    const struct config *config = x->options->config;
+    const struct config *config = x->options->served->config;
     buf_puts(out, "<form class=\"ask\" method=\"get\"><div class=\"fields\"><label>Job <select "
                   "name=\"job\"><option value=\"\">all</option>");
     for (size_t i = 0; config != NULL && i < config->n_jobs; i++) {
@@ -304,13 +307,14 @@ static size_t scrape_wanted(struct exchange *x)
     size_t n;
     size_t scheduled = 0;
     size_t surplus = 0;
-    while ((n = scraper_snapshot(x->options->scraper, &cursor, statuses, PAGE_SCRAPES)) > 0) {
+    while ((n = scraper_snapshot(x->options->served->scraper, &cursor, statuses, PAGE_SCRAPES)) >
+           0) {
         for (size_t i = 0; i < n; i++) {
             const struct scrape_status *s = &statuses[i];
             if (is_wanted(x, s) && scheduled == NOW_MAX) {
                 surplus++;
             } else if (is_wanted(x, s)) {
-                scheduled += scraper_scrape_now(x->options->scraper, s->target, s->entry);
+                scheduled += scraper_scrape_now(x->options->served->scraper, s->target, s->entry);
             }
             scrape_status_done(&statuses[i]);
         }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/attime.h"
+#include "api/served.h"
 #include "base/clock.h"
 #include "server/routes.h"
 
@@ -116,7 +117,7 @@ bool view_read(struct view *v, const struct exchange *x, struct err *err)
 {
     int64_t now_ms = clock_wall_ns() / NS_PER_MS;
     *v = (struct view){.type = param(x, "type"), .is_diff = param(x, "compare").n > 0};
-    if (x->options->store == NULL) {
+    if (x->options->served->store == NULL) {
         return err_set(err, ERR_REFUSED,
                        "no profiles are kept here: there is no destination with "
                        "protocol store");
@@ -125,7 +126,7 @@ bool view_read(struct view *v, const struct exchange *x, struct err *err)
     if (v->arena == NULL) {
         return err_memory(err);
     }
-    v->query = (struct query){.store = x->options->store,
+    v->query = (struct query){.store = x->options->served->store,
                               .deadline_ms = x->deadline_ms,
                               .cancelled = x->cancelled,
                               .bytes_max = x->bytes_max,

@@ -122,9 +122,9 @@ check_layers() {
   # shellcheck disable=SC2086
   allow agent $under $stages
   # shellcheck disable=SC2086
-  allow server $under $stages agent api pages
+  allow server $under
   # shellcheck disable=SC2086
-  allow api $under $stages agent server pages
+  allow api $under $stages agent server
   # shellcheck disable=SC2086
   allow pages $under $stages agent server api
   # shellcheck disable=SC2086

@@ -1,11 +1,8 @@
-/* The pages and APIs of our servers: tables with one row for each.
+/* Routes of a server: tables of rows, which api/ and pages/ provide and the options pass in.
  *
  * A handler runs on the server's thread, answers its request and takes what it needs from the
  * options; it must not block. A handler that works (`work`) runs on a thread of the pool for its
  * set, with the whole body (server/exchange.h).
- *
- * A page of the agent is a row in routes.c. An API exports a table of rows, ended by a row without
- * a path, and routes.c lists its tables.
  */
 #ifndef PROFPULL_SERVER_ROUTES_H
 #define PROFPULL_SERVER_ROUTES_H
@@ -29,13 +26,9 @@ typedef void route_handler(struct connection *c, const struct request *r,
                            const struct server_options *options);
 typedef void route_work(struct exchange *x);
 
-/* How the server words what it answers itself: a wrong method, no credentials, too large a body,
- * too many requests. */
-enum route_errors {
-    ROUTE_ERRORS_TEXT,    /* a line of text */
-    ROUTE_ERRORS_CONNECT, /* {"code":"unavailable","message":"..."} */
-    ROUTE_ERRORS_PROFEFE, /* {"code":503,"error":"..."} */
-};
+/* Writes the body of an error that the server itself answers: a wrong method, no credentials, too
+ * large a body, too many requests. Returns its content type; NULL for an answer without a body. */
+typedef const char *route_error_writer(int status, const char *message, struct buf *body);
 
 /* For `methods` of a route. */
 #define ROUTE_GET (1U << REQUEST_GET | 1U << REQUEST_HEAD)
@@ -48,8 +41,8 @@ struct route {
     unsigned set;     /* ROUTE_ADMIN, ROUTE_QUERY or ROUTE_RECEIVE */
     /* Others are answered 405. 0: ROUTE_GET; HEAD gets what GET gets without the body. */
     unsigned methods;
-    enum route_errors errors;
-    bool is_open; /* credentials are not asked for */
+    route_error_writer *errors; /* NULL: a line of text */
+    bool is_open;               /* credentials are not asked for */
     /* The parameters of the query, NULL after the last one; a request with another one is answered
      * 400, so that a misspelt filter is not taken for none. NULL: the handler sees to it. */
     const char *const *params;
@@ -64,9 +57,9 @@ struct route_match {
     unsigned methods;          /* then, what they are */
 };
 /* The first route of the server's sets for the path and method of a request. Several slashes at the
- * start of a path count as one. The path may follow the path_prefix of the options, and those of
- * the APIs also the prefixes that SDKs and data sources keep in their URLs, /pyroscope and
- * /profile; the path of the request becomes what follows it. */
+ * start of a path count as one. The path may follow the path_prefix of the options, and a path of
+ * an API also one of their api_prefixes; the path of the request becomes the rest after the prefix.
+ */
 struct route_match routes_find(const struct server_options *options, struct request *r);
 
 /* Answers 400 as {"error":"..."} and returns false if the request has a parameter that the route
@@ -75,14 +68,15 @@ bool routes_check_params(struct connection *c, const struct request *r, const st
 
 /* Answers 400 with {"error":"..."}. */
 void reply_bad_query(struct connection *c, const char *message);
-/* The i-th row of all tables, those of the options first, whatever the server's sets are; NULL past
- * the last one. */
+/* Returns the i-th row of all tables of the options, whatever the server's sets are; NULL past the
+ * last row. */
 const struct route *routes_at(const struct server_options *options, size_t i);
 
 /* Answers with a text. */
 void reply_plain(struct connection *c, int status, const char *text);
-/* Answers with an error of the server's own. headers: further ones, or SV(""). */
-void reply_error(struct connection *c, enum route_errors errors, int status, struct sv headers,
+/* Answers with an error of the server's own. errors NULL: a line of text; headers: further ones, or
+ * SV(""). */
+void reply_error(struct connection *c, route_error_writer *errors, int status, struct sv headers,
                  const char *message);
 
 #endif

@@ -260,7 +260,7 @@ static void server_on_refusal(void *arg, struct connection *c, const struct requ
     const struct route *route = connection_data(c);
     (void)r;
     metric_inc(s->refused[why]);
-    reply_error(c, route == NULL ? ROUTE_ERRORS_TEXT : route->errors, status,
+    reply_error(c, route == NULL ? NULL : route->errors, status,
                 why == REFUSED_NO_ROOM || why == REFUSED_BUSY ? SV("Retry-After: 1\r\n") : SV(""),
                 messages[why] != NULL ? messages[why] : connection_status_text(status));
 }

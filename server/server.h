@@ -1,6 +1,7 @@
-/* An HTTP server on a thread and loop of its own. Its pages and APIs are rows of the tables in
- * server/routes.c, of up to three sets: the pages of the agent, the APIs that answer queries, and
- * those that receive profiles. A process has the admin server, and perhaps others for the APIs.
+/* An HTTP server on a thread and loop of its own. It has no page and no API of its own: the options
+ * pass in tables of routes (server/routes.h), of up to three sets: pages of the agent, APIs that
+ * answer queries, and APIs that receive profiles. A process has the admin server, and perhaps
+ * others for the APIs.
  *
  * The pages of the agent read snapshots and atomics only, and APIs work on threads of a pool: a
  * slow or hostile client delays no other thread. Nor does it keep others from being answered, a
@@ -17,18 +18,10 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "http/http.h"
-#include "scraper/scraper.h"
 
-struct conditions;
-struct config;
-struct dropped;
 struct route;
+struct served;
 struct server;
-struct settings;
-struct sharding_counts;
-struct sources;
-struct store;
-struct receive;
 struct web_tls;
 struct write_ledger;
 
@@ -76,31 +69,15 @@ struct server_options {
     const char *path_prefix;            /* "/profiles": paths may begin with it; NULL for none */
     struct server_work query;           /* for work of ROUTE_ADMIN and ROUTE_QUERY */
     struct server_work receive;         /* for work of ROUTE_RECEIVE */
-    const struct route *routes;         /* further ones, which are found first; NULL for none */
+    /* Tables of routes, each ended by a row without a path; NULL after the last one, and for none.
+     * The first row that fits a request answers it. */
+    const struct route *const *routes;
+    /* Prefixes that paths of APIs may have besides, such as "/pyroscope"; NULL after the last one,
+     * and for none. */
+    const char *const *api_prefixes;
     struct log *log;
     struct metrics *metrics;
-    struct scraper *scraper;
-    struct dropped *dropped;   /* label sets that are not targets; NULL: none to show */
-    struct store *store;       /* NULL if profiles are not kept */
-    struct settings *settings; /* of Pyroscope's apps (api/settings.h); NULL for none */
-    struct receive *receiver;  /* of what is pushed; NULL if ROUTE_RECEIVE is not among the sets */
-    struct sources *sources;   /* of targets; NULL: none to show */
-    struct conditions *conditions; /* of destinations; NULL: not known */
-    const struct config *config;
-    const char *version;
-    int64_t started_ms; /* monotonic: when the process began its work */
-    /* Any thread; false with the reason in err, true perhaps with a warning there. */
-    bool (*healthy)(void *arg, struct err *err);
-    /* The same; the reason, or what should be known although it is ready, is appended to text. */
-    bool (*ready)(void *arg, struct buf *text);
-    /* Reads the configuration again, and blocks until that is done; what there is to say about it
-     * is appended to text, lines with line breaks. NULL: that cannot be asked for. Any thread. */
-    bool (*reload)(void *arg, struct buf *text);
-    /* The ledger of the endpoint with a slot; NULL: there is none to show. Any thread. */
-    struct write_ledger (*ledger)(void *arg, size_t endpoint);
-    /* How the targets are shared; false if they are not. NULL: neither. Any thread. */
-    bool (*sharding)(void *arg, struct sharding_counts *ret);
-    void *arg;
+    const struct served *served; /* what handlers read of the process; opaque here */
     /* Called when the options are not used any more, also after an error; NULL: nothing is to be
      * released. */
     void (*release)(void *owner);

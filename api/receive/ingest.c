@@ -9,6 +9,7 @@
 #include "api/receive/multipart.h"
 #include "api/receive/profile_name.h"
 #include "api/receive/reply.h"
+#include "api/served.h"
 #include "base/clock.h"
 #include "pprof/sniff.h"
 
@@ -350,7 +351,7 @@ static void work(struct exchange *x, enum receive_protocol protocol)
         receive_reply_error(x, STATUS_UNAVAILABLE, "unavailable", "out of memory");
         return;
     }
-    *in = (struct ingest){.x = x, .receive = x->options->receiver, .protocol = protocol};
+    *in = (struct ingest){.x = x, .receive = x->options->served->receiver, .protocol = protocol};
     buf_init(&inflated, receive_body_max(x));
     int64_t now_ns = clock_wall_ns();
     in->from_ns = attime_read(param(in, "from"), now_ns);

@@ -4,6 +4,7 @@
 
 #include "api/receive/profile_name.h"
 #include "api/receive/reply.h"
+#include "api/served.h"
 
 #define STATUS_NO_CONTENT 204
 #define NAME_BYTES_MAX ((size_t)1024)
@@ -11,7 +12,7 @@
 
 static void finish(struct exchange *x, enum receive_result result, const struct err *err)
 {
-    receive_count(x->options->receiver, RECEIVE_PPROF, result, x->body.n, err);
+    receive_count(x->options->served->receiver, RECEIVE_PPROF, result, x->body.n, err);
     if (result < RECEIVE_BAD_REQUEST) {
         x->status = STATUS_NO_CONTENT;
         return;
@@ -45,7 +46,7 @@ static size_t labels_of(const struct request *r, struct label *out)
 
 static enum receive_result take(struct exchange *x, struct sv body, struct err *err)
 {
-    struct receive *r = x->options->receiver;
+    struct receive *r = x->options->served->receiver;
     struct label labels[REQUEST_PARAMS_MAX + 1];
     struct receive_item item;
     struct buf name;

@@ -4,6 +4,7 @@
 
 #include "api/profefe_params.h"
 #include "api/receive/reply.h"
+#include "api/served.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "store/store.h"
@@ -32,7 +33,7 @@ struct post {
 static void finish(struct post *p, enum receive_result result, const struct err *err)
 {
     struct exchange *x = p->x;
-    receive_count(x->options->receiver, RECEIVE_PROFEFE, result, x->body.n, err);
+    receive_count(x->options->served->receiver, RECEIVE_PROFEFE, result, x->body.n, err);
     if (result < RECEIVE_BAD_REQUEST) {
         return;
     }
@@ -172,7 +173,7 @@ static bool has_samples(const struct receive_item *item, struct err *err)
 
 static void take(struct post *p)
 {
-    struct receive *r = p->x->options->receiver;
+    struct receive *r = p->x->options->served->receiver;
     struct err err = ERR_INIT;
     struct receive_item item;
     struct label labels[LABELS_MAX_READ + LABELS_ADDED];

@@ -3,6 +3,7 @@
 #include "api/connect.h"
 #include "api/proto/push.pb-c.h"
 #include "api/receive/reply.h"
+#include "api/served.h"
 #include "base/clock.h"
 
 /* How many labels of a series are looked at: one more than may be. */
@@ -26,7 +27,7 @@ static enum receive_result take_sample(const struct connect_call *call,
                                        const Api__RawProfileSeries *series,
                                        const Api__RawSample *sample, struct err *err)
 {
-    struct receive *r = call->exchange->options->receiver;
+    struct receive *r = call->exchange->options->served->receiver;
     struct sv data = {(const char *)sample->raw_profile.data, sample->raw_profile.len};
     struct receive_item item;
     struct label *labels = labels_of(call, series);
@@ -83,7 +84,8 @@ static bool push_call(struct connect_call *call, const void *request, struct err
     }
     if (n == 0) {
         err_set(err, ERR_INPUT, "no profiles received");
-        receive_count(call->exchange->options->receiver, RECEIVE_PUSH, RECEIVE_BAD_REQUEST, 0, err);
+        receive_count(call->exchange->options->served->receiver, RECEIVE_PUSH, RECEIVE_BAD_REQUEST,
+                      0, err);
         return connect_fail(call, CONNECT_INVALID_ARGUMENT, err, "no profiles received");
     }
     call->code = receive_is_transient(worst) ? CONNECT_UNAVAILABLE : CONNECT_INVALID_ARGUMENT;

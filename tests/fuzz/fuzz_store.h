@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/served.h"
 #include "server/exchange.h"
 #include "store/store.h"
 
@@ -69,7 +70,8 @@ static inline void fuzz_query(const uint8_t *data, size_t size, struct store *st
 {
     static const char before[] = "GET /?";
     static const char after[] = " HTTP/1.1\r\n\r\n";
-    const struct server_options options = {.store = store, .version = "0"};
+    const struct served served = {.store = store, .version = "0"};
+    const struct server_options options = {.served = &served};
     struct request r;
     size_t n = sizeof(before) - 1 + size + sizeof(after) - 1;
     if (n > REQUEST_HEAD_MAX) {

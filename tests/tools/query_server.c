@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "api/served.h"
 #include "api/settings.h"
+#include "api/tables.h"
 #include "base/clock.h"
 #include "server/server.h"
 #include "store/store.h"
@@ -51,6 +53,8 @@ static bool serve(struct store *s, struct metrics *metrics, struct err *err)
 {
     char byte;
     struct settings *settings = settings_new(NULL, NULL);
+    static const struct route *const routes[] = {API_TABLES, NULL};
+    const struct served served = {.settings = settings, .store = s, .version = PROFPULL_VERSION};
     struct server_options options = {
         .name = "query",
         .listen = "127.0.0.1:0",
@@ -67,9 +71,8 @@ static bool serve(struct store *s, struct metrics *metrics, struct err *err)
                   .bytes_max = FILE_MAX * 4,
                   .body_max = FILE_MAX},
         .metrics = metrics,
-        .settings = settings,
-        .store = s,
-        .version = PROFPULL_VERSION,
+        .routes = routes,
+        .served = &served,
     };
     struct server *server = server_start(&options, err);
     if (server != NULL) {

@@ -7,11 +7,22 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "api/served.h"
+#include "api/tables.h"
+#include "pages/pages.h"
 #include "server/exchange.h"
 #include "server/routes.h"
 #include "tests/unit/lib/testing.h"
 
 #define RIG_BYTES_MAX ((size_t)256 * 1024 * 1024)
+
+/* The process that the APIs and pages are asked about. */
+struct rig_process {
+    unsigned sets; /* of routes */
+    struct metrics *metrics;
+    struct log *log;
+    struct served served;
+};
 
 struct rig_answer {
     int status; /* 0: there is no route */
@@ -29,9 +40,8 @@ static inline void rig_answer_done(struct rig_answer *a)
 }
 
 /* head: all lines, "\r\n" at the end of each, without the empty one. */
-static inline struct rig_answer rig_ask_within(const struct server_options *options,
-                                               const char *head, struct sv body, size_t bytes_max,
-                                               bool cancelled)
+static inline struct rig_answer rig_ask_within(const struct rig_process *process, const char *head,
+                                               struct sv body, size_t bytes_max, bool cancelled)
 {
     char text[REQUEST_HEAD_MAX];
     char decoded[REQUEST_HEAD_MAX];
@@ -39,11 +49,19 @@ static inline struct rig_answer rig_ask_within(const struct server_options *opti
     const atomic_bool gone = cancelled;
     int n = snprintf(text, sizeof(text), "%s\r\n", head);
     assert_int_equal(request_parse((struct sv){text, (size_t)n}, decoded, &r), 0);
-    struct route_match match = routes_find(options, &r);
+    static const struct route *const routes[] = {page_routes, API_TABLES, NULL};
+    static const char *const prefixes[] = {API_PREFIXES, NULL};
+    const struct server_options options = {.sets = process->sets,
+                                           .routes = routes,
+                                           .api_prefixes = prefixes,
+                                           .metrics = process->metrics,
+                                           .log = process->log,
+                                           .served = &process->served};
+    struct route_match match = routes_find(&options, &r);
     struct rig_answer answer = {.status = 0};
     if (match.route != NULL && match.route->work != NULL) {
         struct exchange x = {.request = &r,
-                             .options = options,
+                             .options = &options,
                              .body = body,
                              .cancelled = &gone,
                              .bytes_max = bytes_max,
@@ -66,19 +84,19 @@ static inline struct rig_answer rig_ask_within(const struct server_options *opti
     return answer;
 }
 
-static inline struct rig_answer rig_ask(const struct server_options *options, const char *head,
+static inline struct rig_answer rig_ask(const struct rig_process *process, const char *head,
                                         struct sv body)
 {
-    return rig_ask_within(options, head, body, RIG_BYTES_MAX, false);
+    return rig_ask_within(process, head, body, RIG_BYTES_MAX, false);
 }
 
 /* A call with a message in JSON. */
-static inline struct rig_answer rig_call(const struct server_options *options, const char *path,
+static inline struct rig_answer rig_call(const struct rig_process *process, const char *path,
                                          const char *json)
 {
     char head[512];
     snprintf(head, sizeof(head), "POST %s HTTP/1.1\r\nContent-Type: application/json\r\n", path);
-    return rig_ask(options, head, sv_from(json));
+    return rig_ask(process, head, sv_from(json));
 }
 
 #endif

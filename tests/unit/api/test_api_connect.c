@@ -14,7 +14,7 @@
 #define JSON_TYPE "Content-Type: application/json\r\n"
 
 struct fixture {
-    struct server_options options;
+    struct rig_process options;
     struct testing_log *log;
 };
 
@@ -22,11 +22,11 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
-    f->options = (struct server_options){
+    f->options = (struct rig_process){
         .sets = ROUTE_QUERY,
         .metrics = metrics_new(),
-        .settings = settings_new(NULL, testing_log(f->log)),
-        .version = "1.2.3",
+        .served.settings = settings_new(NULL, testing_log(f->log)),
+        .served.version = "1.2.3",
     };
     *state = f;
     return 0;
@@ -35,7 +35,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    settings_free(f->options.settings);
+    settings_free(f->options.served.settings);
     metrics_free(f->options.metrics);
     testing_log_done(f->log);
     free(f);
@@ -353,12 +353,12 @@ static void settings_outlive_the_process_in_a_directory(void **state)
 {
     struct fixture *f = *state;
     char *dir = testing_mkdtemp();
-    settings_free(f->options.settings);
-    f->options.settings = settings_new(dir, testing_log(f->log));
+    settings_free(f->options.served.settings);
+    f->options.served.settings = settings_new(dir, testing_log(f->log));
     check_call(f, SET_SETTING, "{\"setting\":{\"name\":\"x\",\"value\":\"y\",\"modifiedAt\":7}}",
                200, "y");
-    settings_free(f->options.settings);
-    f->options.settings = settings_new(dir, testing_log(f->log));
+    settings_free(f->options.served.settings);
+    f->options.served.settings = settings_new(dir, testing_log(f->log));
     check_call(f, GET_SETTINGS, "{}", 200,
                "{\"settings\":[{\"name\":\"x\",\"value\":\"y\",\"modifiedAt\":\"7\"}]}");
     testing_rmdir(dir);
@@ -374,8 +374,8 @@ static void a_damaged_file_of_settings_is_logged(void **state)
     char *dir = testing_mkdtemp();
     testing_write_file(dir, SETTINGS_FILE, "{\"settings\":[");
     testing_log_expect(f->log, "settings are not read");
-    settings_free(f->options.settings);
-    f->options.settings = settings_new(dir, testing_log(f->log));
+    settings_free(f->options.served.settings);
+    f->options.served.settings = settings_new(dir, testing_log(f->log));
     check_call(f, GET_SETTINGS, "{}", 200, "{}");
     check_call(f, SET_SETTING, "{\"setting\":{\"name\":\"x\"}}", 200, "x");
     testing_rmdir(dir);

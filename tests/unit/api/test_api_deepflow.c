@@ -20,7 +20,7 @@
 
 struct world {
     struct store_rig rig;
-    struct server_options options;
+    struct rig_process options;
     char cart_id[STORE_ID_LENGTH + 1];
 };
 
@@ -58,8 +58,9 @@ static int setup(void **state)
     struct world *w = calloc(1, sizeof(*w));
     assert_non_null(w);
     store_rig_init(&w->rig);
-    w->options = (struct server_options){
-        .sets = ROUTE_QUERY, .store = w->rig.store, .metrics = w->rig.metrics, .version = "1.2.3"};
+    w->options = (struct rig_process){.sets = ROUTE_QUERY,
+                                      .metrics = w->rig.metrics,
+                                      .served = {.store = w->rig.store, .version = "1.2.3"}};
     put_all(w);
     *state = w;
     return 0;

@@ -17,7 +17,7 @@
 
 struct world {
     struct store_rig rig;
-    struct server_options options;
+    struct rig_process options;
 };
 
 static void put(struct world *w, const char *labels, const char *file, int64_t at_ns)
@@ -37,8 +37,9 @@ static int setup(void **state)
     static const struct pprof_row row = {"main", NULL, {1, 10000000}};
     assert_non_null(w);
     store_rig_init(&w->rig);
-    w->options = (struct server_options){
-        .sets = ROUTE_QUERY, .store = w->rig.store, .metrics = w->rig.metrics, .version = "1.2.3"};
+    w->options = (struct rig_process){.sets = ROUTE_QUERY,
+                                      .metrics = w->rig.metrics,
+                                      .served = {.store = w->rig.store, .version = "1.2.3"}};
     put(w, "__name__=process_cpu,service_name=shop/cart,version=1", "p1", T0);
     put(w, "__name__=process_cpu,service_name=shop/cart,version=2", "p2", T0 + NS_PER_S);
     /* Without the lines that functions start at, as programs of old have it. */
@@ -165,8 +166,8 @@ static void queries_end_at_their_limits(void **state)
                        false);
     assert_true(a.status == 429 || a.status == 503);
     rig_answer_done(&a);
-    struct server_options without = w->options;
-    without.store = NULL;
+    struct rig_process without = w->options;
+    without.served.store = NULL;
     a = rig_ask(&without, "GET /pgo/shop/cart HTTP/1.1\r\n", SV(""));
     CHECK_INT(a.status, 404, "without a store");
     rig_answer_done(&a);

@@ -20,7 +20,7 @@
 
 struct world {
     struct store_rig rig;
-    struct server_options options;
+    struct rig_process options;
     char ids[4][STORE_ID_LENGTH + 1]; /* p1 of pod a, p2 of pod b, p1 as "other", p1 of esc */
 };
 
@@ -42,8 +42,9 @@ static int setup(void **state)
     struct world *w = calloc(1, sizeof(*w));
     assert_non_null(w);
     store_rig_init(&w->rig);
-    w->options = (struct server_options){
-        .sets = ROUTE_QUERY, .store = w->rig.store, .metrics = w->rig.metrics, .version = "1.2.3"};
+    w->options = (struct rig_process){.sets = ROUTE_QUERY,
+                                      .metrics = w->rig.metrics,
+                                      .served = {.store = w->rig.store, .version = "1.2.3"}};
     put(w, "__name__=process_cpu,env=prod,pod=a,service_name=cart", "p1", T0, w->ids[0]);
     put(w, "__name__=process_cpu,env=prod,pod=b,service_name=cart", "p2", T0 + 15 * NS_PER_S,
         w->ids[1]);
@@ -510,8 +511,8 @@ static void queries_end_at_their_limits(void **state)
 static void without_a_store_nothing_is_there(void **state)
 {
     struct world *w = *state;
-    struct server_options options = w->options;
-    options.store = NULL;
+    struct rig_process options = w->options;
+    options.served.store = NULL;
     struct rig_answer a = rig_ask(&options, "GET /api/0/services HTTP/1.1\r\n", SV(""));
     CHECK_INT(a.status, 404, "");
     CHECK_CONTAINS(a.body, "profiles are not kept here", "");

@@ -17,8 +17,8 @@ struct fixture {
     struct testing_log *log;
     char *then_dir;
     char *now_dir;
-    struct server_options then; /* the profiles are of the time of the recording */
-    struct server_options now;  /* they are of half an hour ago */
+    struct rig_process then; /* the profiles are of the time of the recording */
+    struct rig_process now;  /* they are of half an hour ago */
 };
 
 static int set_up(void **state)
@@ -27,16 +27,16 @@ static int set_up(void **state)
     f->log = testing_log_new();
     f->then_dir = testing_mkdtemp();
     f->now_dir = testing_mkdtemp();
-    f->then = (struct server_options){
+    f->then = (struct rig_process){
         .sets = ROUTE_QUERY,
-        .settings = settings_new(NULL, testing_log(f->log)),
-        .store = stored_store_new(f->then_dir, testing_log(f->log)),
-        .version = "1.2.3",
+        .served.settings = settings_new(NULL, testing_log(f->log)),
+        .served.store = stored_store_new(f->then_dir, testing_log(f->log)),
+        .served.version = "1.2.3",
     };
-    stored_put_three(f->then.store, STORED_T0_NS);
+    stored_put_three(f->then.served.store, STORED_T0_NS);
     f->now = f->then;
-    f->now.store = stored_store_new(f->now_dir, testing_log(f->log));
-    stored_put_three(f->now.store, clock_wall_ns() - 1800 * NS_PER_S);
+    f->now.served.store = stored_store_new(f->now_dir, testing_log(f->log));
+    stored_put_three(f->now.served.store, clock_wall_ns() - 1800 * NS_PER_S);
     *state = f;
     return 0;
 }
@@ -44,9 +44,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    store_close(f->then.store);
-    store_close(f->now.store);
-    settings_free(f->then.settings);
+    store_close(f->then.served.store);
+    store_close(f->now.served.store);
+    settings_free(f->then.served.settings);
     testing_rmdir(f->then_dir);
     testing_rmdir(f->now_dir);
     free(f->then_dir);
@@ -264,7 +264,7 @@ static bool same_answer(const struct rig_answer *a, const json_t *exchange)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static struct rig_answer ask(const struct server_options *options, const json_t *exchange)
+static struct rig_answer ask(const struct rig_process *options, const json_t *exchange)
 {
     char head[4096] = "";
     size_t i;
@@ -354,7 +354,7 @@ static void recorded_exchanges(void **state)
 
 /* ---- beside the recorded ones ---------------------------------------------------------------- */
 
-static void check(const struct server_options *options, const char *method, const char *json,
+static void check(const struct rig_process *options, const char *method, const char *json,
                   int status, const char *text)
 {
     char path[128];
@@ -454,8 +454,8 @@ static void a_range_without_profiles_is_empty(void **state)
 static void without_a_store_queries_are_unavailable(void **state)
 {
     struct fixture *f = *state;
-    struct server_options none = f->then;
-    none.store = NULL;
+    struct rig_process none = f->then;
+    none.served.store = NULL;
     check(&none, "GetProfileStats", "{}", 503, "{\"code\":\"unavailable\"");
     check(&none, "LabelNames", "{" RANGE "}", 503, "no profiles are stored here");
 }
@@ -469,8 +469,8 @@ static void names_of_other_characters_are_for_those_who_ask(void **state)
                              stored_label("service_name", "dots")};
     struct label more[] = {stored_label("__name__", "process_cpu"), stored_label("k8s.pod", "y"),
                            stored_label("service_name", "dots")};
-    stored_put(f->then.store, labels, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
-    stored_put(f->then.store, more, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
+    stored_put(f->then.served.store, labels, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
+    stored_put(f->then.served.store, more, 3, (struct sv){data.data, data.len}, STORED_T0_NS);
     buf_done(&data);
     static const struct {
         const char *path;

@@ -3,6 +3,8 @@
  */
 #include <stdlib.h>
 
+#include "api/served.h"
+#include "api/tables.h"
 #include "base/clock.h"
 #include "pprof/gzip.h"
 #include "server/routes.h"
@@ -16,6 +18,7 @@
 struct fixture {
     struct receive_rig rig;
     struct server *server;
+    struct served served;
     struct server_options options;
 };
 
@@ -23,6 +26,9 @@ static void start_with(struct fixture *f, const char *receive, const char *write
 {
     struct err err = ERR_INIT;
     receive_rig_start(&f->rig, receive, write);
+    static const struct route *const routes[] = {API_TABLES, NULL};
+    static const char *const prefixes[] = {API_PREFIXES, NULL};
+    f->served = (struct served){.receiver = f->rig.receive, .version = "1"};
     f->options = (struct server_options){
         .name = "receive",
         .listen = "127.0.0.1:0",
@@ -38,10 +44,11 @@ static void start_with(struct fixture *f, const char *receive, const char *write
                     .timeout_ms = 60000,
                     .bytes_max = 8 * BODY_MAX,
                     .body_max = BODY_MAX},
-        .receiver = f->rig.receive,
         .metrics = f->rig.metrics,
         .log = testing_log(f->rig.log),
-        .version = "1",
+        .routes = routes,
+        .api_prefixes = prefixes,
+        .served = &f->served,
     };
     f->server = server_start(&f->options, &err);
     CHECK_STR(err.msg, "", "server_start");

@@ -11,7 +11,7 @@
 struct fixture {
     struct testing_log *log;
     char *directory;
-    struct server_options options;
+    struct rig_process options;
 };
 
 static int set_up(void **state)
@@ -19,11 +19,11 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
     f->directory = testing_mkdtemp();
-    f->options = (struct server_options){
+    f->options = (struct rig_process){
         .sets = ROUTE_QUERY,
-        .store = stored_store_new(f->directory, testing_log(f->log)),
+        .served.store = stored_store_new(f->directory, testing_log(f->log)),
     };
-    stored_put_three(f->options.store, STORED_T0_NS);
+    stored_put_three(f->options.served.store, STORED_T0_NS);
     *state = f;
     return 0;
 }
@@ -31,7 +31,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    store_close(f->options.store);
+    store_close(f->options.served.store);
     testing_rmdir(f->directory);
     free(f->directory);
     testing_log_done(f->log);

@@ -1,9 +1,9 @@
 /* What the pages make of texts and numbers that come from outside. */
 #include <string.h>
 
-#include "api/v1_profiles.h"
 #include "pages/html.h"
 #include "pages/svg.h"
+#include "pages/v1_profiles.h"
 #include "pages/value.h"
 #include "tests/unit/lib/testing.h"
 

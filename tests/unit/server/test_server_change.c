@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "api/served.h"
 #include "server/exchange.h"
 #include "server/routes.h"
 
@@ -13,13 +14,13 @@ static void reply_version(struct connection *c, const struct request *r,
                           const struct server_options *options)
 {
     (void)r;
-    connection_reply(c, STATUS_OK, "text/plain", sv_from(options->version));
+    connection_reply(c, STATUS_OK, "text/plain", sv_from(options->served->version));
 }
 
 /* Held until the test lets go. */
 static atomic_bool *gate_of(struct exchange *x)
 {
-    return x->options->arg;
+    return x->options->served->arg;
 }
 
 static void work_version(struct exchange *x)
@@ -27,7 +28,7 @@ static void work_version(struct exchange *x)
     while (!atomic_load(gate_of(x)) && !atomic_load(x->cancelled)) {
         (void)usleep(1000);
     }
-    buf_puts(&x->reply, x->options->version);
+    buf_puts(&x->reply, x->options->served->version);
 }
 
 static const struct route routes[] = {
@@ -35,6 +36,8 @@ static const struct route routes[] = {
     {.path = "/slow", .set = ROUTE_ADMIN, .work = work_version},
     {.path = NULL},
 };
+
+static const struct route *const tables[] = {routes, NULL};
 
 struct world {
     struct testing_log *log;
@@ -44,6 +47,7 @@ struct world {
     /* How often the options of each version were released: at the latest by teardown(). */
     atomic_int first;
     atomic_int second;
+    struct served served[2]; /* of the first version and the second */
 };
 
 /* What is released when nobody uses the options any more. */
@@ -57,6 +61,8 @@ static struct server_options options_of(struct world *w, const char *version, at
 {
     const struct server_work work = {
         .threads = 2, .waiting_max = 2, .timeout_ms = 60000, .bytes_max = 1 << 20, .body_max = 100};
+    struct served *served = &w->served[released == &w->second];
+    *served = (struct served){.version = version, .arg = &w->gate};
     return (struct server_options){.name = "admin",
                                    .listen = "127.0.0.1:0",
                                    .sets = ROUTE_ADMIN,
@@ -68,11 +74,10 @@ static struct server_options options_of(struct world *w, const char *version, at
                                    .bodies_max_bytes = 1000,
                                    .query = work,
                                    .receive = work,
-                                   .routes = routes,
+                                   .routes = tables,
                                    .log = testing_log(w->log),
                                    .metrics = w->metrics,
-                                   .version = version,
-                                   .arg = &w->gate,
+                                   .served = served,
                                    .release = count,
                                    .owner = released};
 }

@@ -3,7 +3,11 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
+#include "api/route_errors.h"
+#include "api/served.h"
+#include "api/tables.h"
 #include "base/clock.h"
+#include "pages/pages.h"
 #include "server/exchange.h"
 #include "server/routes.h"
 #include "tests/unit/lib/server_client.h"
@@ -13,6 +17,7 @@
 struct fixture {
     struct metrics *metrics;
     struct server *server;
+    struct served served;
     struct server_options options;
     sem_t started; /* a handler of /wait runs */
     sem_t go_on;   /* and may go on */
@@ -33,7 +38,7 @@ static void echo(struct exchange *x)
 /* Works until the test or the client lets it go. */
 static void wait_for_test(struct exchange *x)
 {
-    struct fixture *f = x->options->arg;
+    struct fixture *f = x->options->served->arg;
     sem_post(&f->started);
     while (sem_trywait(&f->go_on) != 0 && !atomic_load(x->cancelled)) {
         usleep(1000);
@@ -58,15 +63,18 @@ static const struct route routes[] = {
     {"/pyroscope/render", .set = ROUTE_QUERY, .work = echo},
     {"/wait", .set = ROUTE_QUERY, .work = wait_for_test},
     {"/much", .set = ROUTE_QUERY, .work = answer_far_too_much},
-    {"/x.Connect/Much", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_CONNECT,
+    {"/x.Connect/Much", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = connect_route_error,
      .work = answer_far_too_much},
-    {"/x.Connect/Do", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_CONNECT,
+    {"/x.Connect/Do", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = connect_route_error,
      .work = echo},
-    {"/api/zero/x", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = ROUTE_ERRORS_PROFEFE,
+    {"/api/zero/x", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = profefe_route_error,
      .work = echo},
     {"/api/zero/x", .set = ROUTE_RECEIVE, .methods = ROUTE_GET, .work = echo},
     {.path = NULL},
 };
+
+static const struct route *const tables[] = {routes, page_routes, API_TABLES, NULL};
+static const char *const prefixes[] = {API_PREFIXES, NULL};
 
 static void start(struct fixture *f)
 {
@@ -83,6 +91,7 @@ static int setup(void **state)
     assert_int_equal(sem_init(&f->started, 0, 0), 0);
     assert_int_equal(sem_init(&f->go_on, 0, 0), 0);
     f->metrics = metrics_new();
+    f->served = (struct served){.version = "1.2.3", .arg = f};
     f->options = (struct server_options){
         .name = "admin",
         .listen = "127.0.0.1:0",
@@ -95,10 +104,10 @@ static int setup(void **state)
         .bodies_max_bytes = 1 << 20,
         .path_prefix = "/mine",
         .query = {.threads = 1, .waiting_max = 1, .timeout_ms = 60000, .body_max = BODY_MAX},
-        .routes = routes,
+        .routes = tables,
+        .api_prefixes = prefixes,
         .metrics = f->metrics,
-        .version = "1.2.3",
-        .arg = f,
+        .served = &f->served,
     };
     start(f);
     *state = f;

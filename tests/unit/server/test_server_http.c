@@ -12,8 +12,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api/served.h"
+#include "api/tables.h"
 #include "base/clock.h"
 #include "base/loop.h"
+#include "pages/pages.h"
 #include "server/server.h"
 #include "tests/unit/lib/testing.h"
 #include "tests/unit/lib/valid_config.h"
@@ -25,6 +28,7 @@ struct fixture {
     struct intern *intern;
     struct loop *loop;
     struct scraper *scraper;
+    struct served served;
     struct server *server;
     atomic_bool well;
 };
@@ -56,6 +60,9 @@ static bool drop_profile(void *arg, struct profile *profile, uint64_t forward_to
 
 static struct server_options options_of(struct fixture *f, const char *listen)
 {
+    static const struct route *const routes[] = {page_routes, API_TABLES, NULL};
+    f->served = (struct served){
+        .scraper = f->scraper, .version = "1.2.3", .healthy = probe, .ready = ready, .arg = f};
     return (struct server_options){
         .name = "admin",
         .listen = listen,
@@ -67,12 +74,9 @@ static struct server_options options_of(struct fixture *f, const char *listen)
         .bodies_max_bytes = 1 << 20,
         .query = {.threads = 1, .waiting_max = 1, .timeout_ms = 60000, .body_max = 1000},
         .sets = ROUTE_ADMIN | ROUTE_QUERY,
+        .routes = routes,
         .metrics = f->metrics,
-        .scraper = f->scraper,
-        .version = "1.2.3",
-        .healthy = probe,
-        .ready = ready,
-        .arg = f,
+        .served = &f->served,
     };
 }
 

@@ -1,8 +1,8 @@
 /* What the pages of profiles show, as JSON under /api/v1/. The parameters are in
  * pages/view.h; an error is {"error":"..."}.
  */
-#ifndef PROFPULL_API_V1_PROFILES_H
-#define PROFPULL_API_V1_PROFILES_H
+#ifndef PROFPULL_PAGES_V1_PROFILES_H
+#define PROFPULL_PAGES_V1_PROFILES_H
 
 #include "pages/view.h"
 #include "server/exchange.h"

@@ -1,8 +1,8 @@
 /* What operators may do to the running process: read its configuration again, change the level of
  * the log. Rows of the admin server; POST only.
  */
-#ifndef PROFPULL_SERVER_CONTROL_H
-#define PROFPULL_SERVER_CONTROL_H
+#ifndef PROFPULL_API_CONTROL_H
+#define PROFPULL_API_CONTROL_H
 
 #include "server/routes.h"
 

@@ -1,5 +1,6 @@
-#include "server/control.h"
+#include "api/control.h"
 
+#include "api/served.h"
 #include "server/exchange.h"
 
 #define STATUS_BAD_REQUEST 400
@@ -18,10 +19,10 @@ static void control_reload(struct exchange *x)
     struct buf text;
     buf_init(&text, TEXT_MAX);
     bool ok = false;
-    if (x->options->reload == NULL) {
+    if (x->options->served->reload == NULL) {
         buf_puts(&text, "this process cannot reload its configuration\n");
     } else {
-        ok = x->options->reload(x->options->arg, &text);
+        ok = x->options->served->reload(x->options->served->arg, &text);
     }
     answer(x, ok, STATUS_INTERNAL, &text);
 }

@@ -1,4 +1,4 @@
-#include "api/v1_profiles.h"
+#include "pages/v1_profiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -35,7 +35,7 @@ static struct write_ledger ledger(void *arg, size_t endpoint)
     return l;
 }
 
-static json_t *ask(const struct server_options *options)
+static json_t *ask(const struct rig_process *options)
 {
     struct rig_answer a = rig_ask(options, "GET /api/v1/status HTTP/1.1\r\n", SV(""));
     CHECK_INT(a.status, 200, a.body);
@@ -73,17 +73,17 @@ static void the_process(void **state)
                                              .oldest_ms = clock_mono_ms() - 5000,
                                              .why = "HTTP 401",
                                              .advice = "set a token"});
-    struct server_options options = {
+    struct rig_process options = {
         .sets = ROUTE_ADMIN,
-        .version = "1.2.3",
-        .config = config,
-        .sources = sources,
-        .conditions = conditions,
-        .healthy = healthy,
-        .ready = ready,
-        .ledger = ledger,
-        .sharding = sharding,
-        .started_ms = clock_mono_ms(),
+        .served.version = "1.2.3",
+        .served.config = config,
+        .served.sources = sources,
+        .served.conditions = conditions,
+        .served.healthy = healthy,
+        .served.ready = ready,
+        .served.ledger = ledger,
+        .served.sharding = sharding,
+        .served.started_ms = clock_mono_ms(),
     };
     json_t *root = ask(&options);
     CHECK_STR(text(root, "version"), "1.2.3", "");
@@ -113,7 +113,7 @@ static void the_process(void **state)
     const json_t *shared = json_object_get(root, "sharding");
     CHECK_INT(json_integer_value(json_object_get(shared, "index")), -1, "sharding");
     json_decref(root);
-    options.arg = &options;
+    options.served.arg = &options;
     root = ask(&options);
     assert_true(json_is_null(json_object_get(root, "sharding")));
     json_decref(root);

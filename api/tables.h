@@ -1,0 +1,32 @@
+/* The tables of routes of the APIs, one line for each, for `routes` of a server's options.
+ */
+#ifndef PROFPULL_API_TABLES_H
+#define PROFPULL_API_TABLES_H
+
+#include "api/control.h"
+#include "api/deepflow.h"
+#include "api/pgo.h"
+#include "api/process.h"
+#include "api/profefe.h"
+#include "api/querier.h"
+#include "api/receive/receive_routes.h"
+#include "api/render.h"
+#include "api/services.h"
+
+/* clang-format off */
+#define API_TABLES  \
+    process_routes, \
+    control_routes, \
+    receive_routes, \
+    querier_routes, \
+    render_routes,  \
+    services_routes, \
+    profefe_routes, \
+    deepflow_routes, \
+    pgo_routes
+/* clang-format on */
+
+/* Prefixes that SDKs and data sources keep in their URLs. */
+#define API_PREFIXES "/pyroscope", "/profile"
+
+#endif
