@@ -37,6 +37,9 @@ static void print_memory(const struct config_memory *m)
 
 static void print_summary(const struct config *config)
 {
+    if (config->lacks_cluster) {
+        puts("no job: " CONFIG_LACKS_CLUSTER);
+    }
     for (size_t i = 0; i < config->n_jobs; i++) {
         print_job(&config->jobs[i]);
     }

@@ -175,6 +175,9 @@ static void say_start(struct app *app, const struct run_args *args, const struct
                                                            : CONFIG_BUILTIN_NAME),
              LOG_STR("hash", hash), LOG_INT("jobs", config->n_jobs),
              LOG_INT("destinations", config->n_endpoints));
+    if (config->lacks_cluster) {
+        log_info(app_log(app), "nothing is scraped", LOG_STR("reason", CONFIG_LACKS_CLUSTER));
+    }
 }
 
 /* Where the configuration can be read again: not from a pipe. NULL: nowhere. */

@@ -9,6 +9,7 @@
 
 #include "alloy/alloy.h"
 #include "alloy/print.h"
+#include "config/expand.h"
 #include "config/file.h"
 #include "config/memory.h"
 #include "config/migrate.h"
@@ -145,6 +146,14 @@ static void apply_listen(struct reader *r, struct config *c)
     }
 }
 
+/* Returns true if a configuration without the key `scrape_configs` gets no jobs: the built-in ones
+ * need a cluster, and outside of one the process has other work. */
+static bool works_outside_of_clusters(const struct reader *r, const struct config *c)
+{
+    const char *host = expand_lookup(r->options, "KUBERNETES_SERVICE_HOST");
+    return (host == NULL || host[0] == '\0') && config_works_without_jobs(c);
+}
+
 /* The jobs of the built-in configuration. Any error in them comes from the environment variables
  * that it uses. */
 static void read_builtin_jobs(struct reader *r, struct config *c)
@@ -198,7 +207,11 @@ static void read_tree(struct reader *r, const struct yaml_node *root, struct con
     read_receive(r, &at, c);
     if (yaml_get(root, "scrape_configs") != NULL) {
         read_jobs(r, &at, c);
-    } else if (r->reported == 0) { /* an error names one file only */
+    } else if (r->reported > 0) {
+        return; /* an error names one file only */
+    } else if (works_outside_of_clusters(r, c)) {
+        c->lacks_cluster = true;
+    } else {
         read_builtin_jobs(r, c);
     }
 }

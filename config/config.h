@@ -437,6 +437,7 @@ struct config {
     struct config_memory memory;
     const struct config_job *jobs;
     size_t n_jobs;
+    bool lacks_cluster; /* scrape_configs is missing, and the built-in jobs need a cluster */
     const struct config_endpoint *endpoints;
     size_t n_endpoints;
     struct config_strings contents; /* named where files could be (content.h), each once */
@@ -499,6 +500,11 @@ struct config_options {
     uint64_t memory_available;
 };
 
+/* Why there is no job if lacks_cluster is true. */
+#define CONFIG_LACKS_CLUSTER                                                                       \
+    "scrape_configs is missing, and its default needs a pod of Kubernetes "                        \
+    "(KUBERNETES_SERVICE_HOST is not set)"
+
 /* The name of the built-in configuration in positions and messages. */
 #define CONFIG_BUILTIN_NAME "built-in configuration"
 /* Its text, a configuration like any other. Files without scrape_configs get those of this one. */
@@ -507,9 +513,11 @@ struct sv config_builtin(void);
 /* Reads and checks a file ("-": standard input), or text with a name for messages. A file that ends
  * in ".alloy" or begins as such files do, or a directory of such files, is Grafana Alloy's. A path
  * of NULL stands for config_builtin(). Without the key scrape_configs the jobs are those of
- * config_builtin(); their places name CONFIG_BUILTIN_NAME. NULL if there was any error: all are in
- * errors then, which the caller owns. Files named in it are not opened here, but secrets given both
- * inline and by file and the like are refused. Thread: any, no shared state. */
+ * config_builtin(), and their places name CONFIG_BUILTIN_NAME; but there are none if
+ * KUBERNETES_SERVICE_HOST is not set and the configuration receives profiles or has a store. NULL
+ * if there was any error: all are in errors then, which the caller owns. Files named in it are not
+ * opened here, but secrets given both inline and by file and the like are refused. Thread: any, no
+ * shared state. */
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,

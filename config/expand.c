@@ -32,7 +32,7 @@ static size_t name_length(struct sv v)
     return n;
 }
 
-static const char *lookup(const struct config_options *options, const char *name)
+const char *expand_lookup(const struct config_options *options, const char *name)
 {
     if (options != NULL && options->env != NULL) {
         return options->env(options->env_arg, name);
@@ -54,7 +54,7 @@ static bool expand_one(struct sv inside, const struct config_options *options, s
     char name[NAME_MAX_LEN + 1];
     memcpy(name, inside.p, n);
     name[n] = '\0';
-    const char *value = lookup(options, name);
+    const char *value = expand_lookup(options, name);
     if (has_default && (value == NULL || value[0] == '\0')) {
         buf_append(out, rest.p + 2, rest.n - 2);
     } else if (value != NULL) {

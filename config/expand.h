@@ -6,6 +6,9 @@
 #include "base/str.h"
 #include "config/config.h"
 
+/* Returns the value of an environment variable, from the options' `env` if they have one; NULL if
+ * it is not set. options may be NULL. */
+const char *expand_lookup(const struct config_options *options, const char *name);
 /* Is there anything to expand (or to unescape) in a text? */
 bool expand_needed(struct sv text);
 /* Appends text with the variables filled in: ${NAME} must be set (it may be empty),

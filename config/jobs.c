@@ -266,6 +266,27 @@ static void check_names(struct reader *r, const struct place *list, const struct
     map_free(seen, NULL);
 }
 
+bool config_works_without_jobs(const struct config *c)
+{
+    bool works = c->receive.server.listen[0] != '\0';
+    for (size_t i = 0; i < c->n_endpoints && !works; i++) {
+        const struct config_endpoint *e = &c->endpoints[i];
+        works = e->protocol != NULL && e->protocol->is_store;
+    }
+    return works;
+}
+
+/* Complains about an empty list if nothing else would be done either. After an error of another
+ * key, that key may be what gives the process its work. */
+static void check_any_work(struct reader *r, const struct place *at, const struct config *c)
+{
+    if (!r->partial && !config_works_without_jobs(c) && (r->reported == 0 || c->n_endpoints == 0)) {
+        reader_error(r, at,
+                     "at least one job is needed without receive.listen and without an endpoint "
+                     "store:///DIRECTORY");
+    }
+}
+
 void read_jobs(struct reader *r, const struct place *root, struct config *c)
 {
     struct place at = place_of_key(root, "scrape_configs");
@@ -274,9 +295,8 @@ void read_jobs(struct reader *r, const struct place *root, struct config *c)
     if (at.node != root->node) {
         read_list(r, &at, sizeof(struct config_job), read_job, c, &list);
     }
-    bool needs_one = yaml_get(root->node, "receive") == NULL && !r->partial;
-    if (list.n == 0 && needs_one && r->reported == before && !r->out_of_memory) {
-        reader_error(r, &at, "at least one job is needed");
+    if (list.n == 0 && r->reported == before && !r->out_of_memory) {
+        check_any_work(r, &at, c);
     }
     c->jobs = list.at;
     c->n_jobs = list.n;

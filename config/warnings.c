@@ -198,8 +198,12 @@ void config_warn(const struct config *c, struct config_errors *warnings)
             warn_of_job(&c->jobs[i], warnings);
         }
     }
+    /* Without profiles of any source, stores are there to be queried. */
+    bool only_queries = c->n_jobs == 0 && used == 0;
     for (size_t i = 0; i < c->n_endpoints; i++) {
-        if ((used >> i & 1) == 0) {
+        const struct config_protocol *p = c->endpoints[i].protocol;
+        bool is_queried = only_queries && p != NULL && p->is_store;
+        if ((used >> i & 1) == 0 && !is_queried) {
             warn(warnings, &c->endpoints[i].pos, "nothing is forwarded to the endpoint \"%s\"",
                  c->endpoints[i].name);
         }

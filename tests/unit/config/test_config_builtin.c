@@ -2,6 +2,7 @@
 #include "tests/unit/lib/testing.h"
 
 #include "config/config.h"
+#include "tests/unit/lib/protocols.h"
 
 struct variable {
     const char *name;
@@ -19,7 +20,8 @@ static struct config *load(const char *text, struct variable *variable, const ch
                            const char *want)
 {
     struct config_errors *errors = config_errors_new();
-    struct config_options options = {.env = lookup, .env_arg = variable, .write_url = write_url};
+    struct config_options options = {
+        .env = lookup, .env_arg = variable, .write_url = write_url, .protocols = testing_protocols};
     struct buf got;
     buf_init(&got, 1 << 20);
     assert_non_null(errors);
@@ -79,6 +81,41 @@ static void files_without_jobs_get_the_built_in_ones(void **state)
     CHECK_STR(c->endpoints[0].name, "mine", "");
     assert_int_equal(c->jobs[0].forward_to, 1);
     config_unref(c);
+}
+
+/* The built-in jobs need a cluster. Outside of one, a file without scrape_configs that receives
+ * profiles, or has a store to be queried, has no jobs; in a pod it has the built-in ones. */
+static void outside_of_a_cluster_other_work_needs_no_jobs(void **state)
+{
+    (void)state;
+    struct variable pod = {"KUBERNETES_SERVICE_HOST", "10.0.0.1"};
+    struct variable empty = {"KUBERNETES_SERVICE_HOST", ""};
+    static const struct {
+        const char *text;
+        bool works_alone;
+    } cases[] = {
+        {"receive: {listen: '127.0.0.1:1'}\nwrite: [{url: \"http://x\"}]\n", true},
+        {"write: [{url: \"store:///d\"}]\n", true},
+        {"query: {listen: ':1'}\nwrite: [{name: a, url: \"http://x\"}, {name: b, url: "
+         "\"store:///d\"}]\n",
+         true},
+        {"query: {listen: ':1'}\nwrite: [{url: \"http://x\"}]\n", false},
+        {"receive: {max_age: 1h}\nwrite: [{url: \"http://x\"}]\n", false},
+        {"write: [{url: \"file:///d\"}]\n", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config *outside = load(cases[i].text, NULL, NULL, "");
+        struct config *unset = load(cases[i].text, &empty, NULL, "");
+        struct config *inside = load(cases[i].text, &pod, NULL, "");
+        CHECK_INT(outside->n_jobs, cases[i].works_alone ? 0 : 1, cases[i].text);
+        CHECK_INT(outside->lacks_cluster, cases[i].works_alone, cases[i].text);
+        CHECK_INT(unset->n_jobs, outside->n_jobs, cases[i].text);
+        CHECK_INT(inside->n_jobs, 1, cases[i].text);
+        CHECK_INT(inside->lacks_cluster, false, cases[i].text);
+        config_unref(outside);
+        config_unref(unset);
+        config_unref(inside);
+    }
 }
 
 /* A file with scrape_configs has no other jobs. */
@@ -161,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_file_the_built_in_configuration_is_used),
         cmocka_unit_test(files_without_jobs_get_the_built_in_ones),
+        cmocka_unit_test(outside_of_a_cluster_other_work_needs_no_jobs),
         cmocka_unit_test(jobs_in_the_file_replace_the_built_in_ones),
         cmocka_unit_test(variables_of_the_built_in_configuration),
         cmocka_unit_test(errors_name_the_built_in_configuration),

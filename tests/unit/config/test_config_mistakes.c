@@ -53,6 +53,9 @@ static void check_errors(const char *text, const char *want, const struct config
 #define SD(x) JOB("  kubernetes_sd_configs:\n  - role: pod\n" x) /* from line 5 */
 #define RULE(x) JOB("  relabel_configs:\n  - {" x "}\n")         /* line 4, column 5 */
 #define WRITE(x) "scrape_configs: [{job_name: a}]\nwrite:\n- url: http://x\n" x
+#define NO_WORK                                                                                    \
+    "at least one job is needed without receive.listen and without an endpoint "                   \
+    "store:///DIRECTORY\n"
 #define ROOT(x) "scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n" x
 
 struct mistake {
@@ -90,7 +93,7 @@ static void mistakes_of_the_file_as_a_whole(void **state)
     static const struct mistake cases[] = {
         {"", "f:1:1: write: at least one endpoint is needed\n"},
         {"scrape_configs: []\n", "f:1:1: write: at least one endpoint is needed\n"
-                                 "f:1:17: scrape_configs: at least one job is needed\n"},
+                                 "f:1:17: scrape_configs: " NO_WORK},
         {"a", "f:1:1: expected a mapping, got a value\n"},
         {"[]", "f:1:1: expected a mapping, got a list\n"},
         {"a: [", "f:2:1: not valid YAML: did not find expected node content while parsing a flow "
@@ -158,8 +161,7 @@ static void mistakes_in_jobs(void **state)
 {
     (void)state;
     static const struct mistake cases[] = {
-        {"scrape_configs: []\nwrite: [{url: \"http://x\"}]\n",
-         "f:1:17: scrape_configs: at least one job is needed\n"},
+        {"scrape_configs: []\nwrite: [{url: \"http://x\"}]\n", "f:1:17: scrape_configs: " NO_WORK},
         {"scrape_configs: {}\nwrite: [{url: \"http://x\"}]\n",
          "f:1:17: scrape_configs: expected a list, got a mapping\n"},
         {"scrape_configs: [~, a]\nwrite: [{url: \"http://x\"}]\n",
@@ -1014,9 +1016,18 @@ static void servers_and_whom_they_let_in(void **state)
          "f:3:23: receive.forward_to: expected at least one endpoint, got none\n"},
         {ROOT("receive: {max_agee: 1h}\n"),
          "f:3:11: receive.max_agee: unknown key; did you mean \"max_age\"?\n"},
-        /* Who only receives needs no jobs. */
+        /* A configuration that receives or has a store needs no jobs. */
         {"write: [{url: \"http://x\"}]\nscrape_configs: []\nreceive: {listen: '127.0.0.1:1'}\n",
          ""},
+        {"write: [{url: \"store:///d\"}]\nscrape_configs: []\n", ""},
+        {"write: [{url: \"store:///d\"}]\nscrape_configs:\nquery: {listen: '127.0.0.1:1'}\n", ""},
+        {"write: [{url: \"http://x\"}]\nscrape_configs: []\nreceive: {}\n",
+         "f:2:17: scrape_configs: " NO_WORK},
+        {"write: [{url: \"http://x\"}]\nscrape_configs: []\nquery: {listen: '127.0.0.1:1'}\n",
+         "f:2:17: scrape_configs: " NO_WORK},
+        {"write: [{url: \"http://x\"}]\nscrape_configs: []\nreceive: {listen: '127.0.0.1'}\n",
+         "f:3:19: receive.listen: expected host:port such as \"0.0.0.0:4041\" or \"[::]:4041\", or "
+         "\"\" for no server, got \"127.0.0.1\"\n"},
         {ROOT("receive: {listen: ':4040'}\n"), "f:3:19: receive.listen: " OPEN "\":4040\"\n"},
         {ROOT("receive: {listen: ':0'}\n"), "f:3:19: receive.listen: " OPEN "\":0\"\n"},
         {ROOT("receive: {listen: '[::]:0'}\n"), "f:3:19: receive.listen: " OPEN "\"[::]:0\"\n"},

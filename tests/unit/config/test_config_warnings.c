@@ -37,6 +37,8 @@ static void test_nothing_to_say(void **state)
     check_warnings(JOB(""), "");
     check_warnings(PODS(""), "");
     check_warnings(WRITE, ""); /* the built-in jobs */
+    /* A store that nothing is forwarded to can be queried. */
+    check_warnings("scrape_configs: []\nwrite: [{url: \"store:///d\"}]\n", "");
 }
 
 static void test_jobs_that_scrape_nothing(void **state)
