@@ -17,6 +17,11 @@
 #define KNOWN_MAX 65536
 /* Times that an id can carry. */
 #define TIME_MS_MAX (INT64_C(1) << 47)
+/* The time inside a profile is ignored if it is further than this before or after the window of the
+ * profile: a wrong clock, or a sender that wants a file for each of its profiles, cannot choose the
+ * file. Pyroscope accepts profiles within the same bounds around its own clock. */
+#define EARLY_NS (3600 * NS_PER_S)
+#define LATE_NS (600 * NS_PER_S)
 
 struct known_series {
     int64_t row;
@@ -47,6 +52,7 @@ struct putting {
     struct writing *w;
     struct parts parts;
     struct buf blob;
+    int64_t time_ns; /* the instant at which it counts */
     uint64_t hash;
     int64_t set;
     int64_t series[STORE_PARTS_MAX];
@@ -427,8 +433,8 @@ static bool add_profile(struct putting *p, struct err *err)
     /* What is negative in one profile would take from another one. */
     bool mergeable = put->format == PROFILE_PPROF && !p->parts.negative;
     sqlite3_bind_int64(st, 1, p->set);
-    sqlite3_bind_int64(st, 2, put->from_ns);
-    sqlite3_bind_int64(st, 3, put->until_ns);
+    sqlite3_bind_int64(st, 2, p->time_ns);
+    sqlite3_bind_int64(st, 3, put->until_ns > p->time_ns ? put->until_ns : p->time_ns);
     sqlite3_bind_int64(st, 4, (int64_t)p->hash);
     sqlite3_bind_int64(st, 5, put->format);
     sqlite3_bind_int64(st, 6, (int64_t)put->data.n);
@@ -457,14 +463,14 @@ static bool add_points(struct putting *p, struct err *err)
     sqlite3_stmt *st = db_statement(db, SQL_ADD_POINT, err);
     size_t columns = p->parts.summary.n[PROFILE_SAMPLE_TYPE];
     for (size_t i = 0; st != NULL && i < p->parts.n; i++) {
-        uint64_t of[] = {(uint64_t)p->series[i], (uint64_t)p->put->from_ns, p->hash,
+        uint64_t of[] = {(uint64_t)p->series[i], (uint64_t)p->time_ns, p->hash,
                          (uint64_t)p->profile};
         buf_clear(&p->blob);
         if (!blob_put_sums(p->parts.at[i].sums, columns, of, 4, &p->blob)) {
             return err_memory(err);
         }
         sqlite3_bind_int64(st, 1, p->series[i]);
-        sqlite3_bind_int64(st, 2, p->put->from_ns);
+        sqlite3_bind_int64(st, 2, p->time_ns);
         sqlite3_bind_int64(st, 3, (int64_t)p->hash);
         sqlite3_bind_int64(st, 4, p->profile);
         db_bind_blob(st, 5, (struct sv){p->blob.data, p->blob.len});
@@ -475,27 +481,34 @@ static bool add_points(struct putting *p, struct err *err)
     return st != NULL;
 }
 
-/* Whether the same profile is there: a retry of what was committed, for example. */
-static bool find_twin(struct putting *p, bool *ret_found, struct err *err)
+/* Looks for a profile with the same bytes, salt and series at an instant. */
+static bool find_twin_at(struct putting *p, int64_t time_ns, bool *ret_found, struct err *err)
 {
-    *ret_found = false;
-    if (p->parts.n == 0) {
-        return true;
-    }
     sqlite3_stmt *st = db_statement(&p->w->db, SQL_FIND_POINT, err);
     if (st == NULL) {
         return false;
     }
     sqlite3_bind_int64(st, 1, p->series[0]);
-    sqlite3_bind_int64(st, 2, p->put->from_ns);
+    sqlite3_bind_int64(st, 2, time_ns);
     sqlite3_bind_int64(st, 3, (int64_t)p->hash);
     int row = db_step(&p->w->db, st, err);
     if (row == 1) {
         p->profile = sqlite3_column_int64(st, 0);
+        p->time_ns = time_ns;
         *ret_found = true;
         sqlite3_reset(st);
     }
     return row >= 0;
+}
+
+/* Looks for the same profile, which a repeated put finds, for example. Earlier versions stored a
+ * profile at the beginning of its window: a put that began with such a version is found there. */
+static bool find_twin(struct putting *p, bool *ret_found, struct err *err)
+{
+    *ret_found = false;
+    return p->parts.n == 0 || (find_twin_at(p, p->time_ns, ret_found, err) &&
+                               (*ret_found || p->time_ns == p->put->from_ns ||
+                                find_twin_at(p, p->put->from_ns, ret_found, err)));
 }
 
 /* ---- one profile ----------------------------------------------------------------------------- */
@@ -517,6 +530,17 @@ static bool put_set(struct putting *p, struct err *err)
            err_set(err, ERR_INPUT, "its labels have more than %zu bytes", STORE_BLOB_MAX);
 }
 
+/* Returns the instant at which a profile counts: the time inside it, which is the one that other
+ * destinations are sent. The beginning of its window stands in for a missing or wrong time. */
+static int64_t time_of(const struct store_put *put, const struct pprof_summary *s)
+{
+    int64_t end_ns = put->until_ns > put->from_ns ? put->until_ns : put->from_ns;
+    bool has_time = put->format == PROFILE_PPROF && s->time_ns > 0;
+    bool believed =
+        has_time && s->time_ns >= put->from_ns - EARLY_NS && s->time_ns - LATE_NS <= end_ns;
+    return believed ? s->time_ns : put->from_ns;
+}
+
 /* Everything that can be wrong with the profile itself. */
 static bool read_profile(struct putting *p, struct err *err)
 {
@@ -533,6 +557,7 @@ static bool read_profile(struct putting *p, struct err *err)
                      err))) {
         return false;
     }
+    p->time_ns = time_of(put, &p->parts.summary);
     p->hash = store_hash(put->data, put->salt);
     return put_set(p, err);
 }
@@ -559,8 +584,8 @@ static bool write_profile(struct putting *p, struct err *err)
         return false;
     }
     p->w->profiles++;
-    p->w->oldest_ns = p->put->from_ns < p->w->oldest_ns ? p->put->from_ns : p->w->oldest_ns;
-    p->w->newest_ns = p->put->from_ns > p->w->newest_ns ? p->put->from_ns : p->w->newest_ns;
+    p->w->oldest_ns = p->time_ns < p->w->oldest_ns ? p->time_ns : p->w->oldest_ns;
+    p->w->newest_ns = p->time_ns > p->w->newest_ns ? p->time_ns : p->w->newest_ns;
     metric_add(p->store->metrics.put_bytes, p->put->data.n);
     return true;
 }
@@ -583,7 +608,7 @@ static bool put_one(struct putting *p)
         refuse(p->put, err.kind == ERR_MEMORY ? STORE_FAILED : STORE_REFUSED, err.msg);
         return true;
     }
-    p->w = writing_of(p->store, p->put->from_ns, &no_place, &err);
+    p->w = writing_of(p->store, p->time_ns, &no_place, &err);
     if (no_place) {
         return false;
     }
@@ -602,7 +627,7 @@ static bool put_one(struct putting *p)
     p->put->taken = STORE_TAKEN;
     p->put->problem[0] = '\0';
     p->put->writing = p->w;
-    store_id_format(p->put->from_ns, p->hash, p->profile, p->put->id);
+    store_id_format(p->time_ns, p->hash, p->profile, p->put->id);
     return true;
 }
 

@@ -1,6 +1,9 @@
 /* Profiles kept on disk: one SQLite database for each stretch of time, in one directory.
  *
- * A stretch (an hour by default) is the file that a profile's start falls into. One thread at a
+ * A stretch (an hour by default) is the file that a profile's time falls into. The time of a
+ * profile is the one inside it, as other destinations are sent it; the beginning of its window
+ * stands in for a missing or wrong one. The file keeps the time of each profile, so a reader never
+ * works it out again, and profiles that earlier versions stored keep theirs. One thread at a
  * time writes (store_put()), any number read, each from a snapshot of its own (WAL): readers never
  * delay the writer. Retention removes whole files. A file that is damaged, of another program, or
  * of a newer version costs itself alone: it is counted, named in the log, and left where it is.
@@ -70,8 +73,10 @@ struct store_put {
     size_t n_labels;
     struct sv data; /* gzip or plain */
     enum profile_format format;
-    uint16_t salt;   /* keeps equal profiles apart */
-    int64_t from_ns; /* wall clock; decides where the profile counts */
+    uint16_t salt; /* keeps equal profiles apart */
+    /* The window of the profile, by the wall clock. A profile counts at the time inside it, if that
+     * is at most an hour before the window and ten minutes after it, and else at from_ns. */
+    int64_t from_ns;
     int64_t until_ns;
     /* Results: */
     enum store_taken taken;
@@ -81,7 +86,7 @@ struct store_put {
 };
 
 /* Puts n profiles in one transaction. False if any of them was not taken. One thread at a time; it
- * blocks on the disk. A profile that is there already, with the same labels, start, bytes and salt,
+ * blocks on the disk. A profile that is there already, with the same labels, time, bytes and salt,
  * is taken and not kept twice. */
 bool store_put(struct store *s, struct store_put *profiles, size_t n);
 
@@ -104,7 +109,7 @@ struct store_series {
     size_t column; /* of its sample type in the profiles */
 };
 
-/* What a scan visits. Both instants are inclusive, and count for the start of a profile. */
+/* What a scan visits. Both instants are inclusive, and count for the time of a profile. */
 struct store_range {
     int64_t from_ns;
     int64_t until_ns;
@@ -139,8 +144,8 @@ struct store_body {
     const char *id; /* of a merged one: that of the first profile in it */
     struct sv data; /* gzip or plain */
     enum profile_format format;
-    int64_t from_ns;
-    int64_t until_ns;
+    int64_t from_ns;  /* the time of the profile; of a merged one: of the first profile in it */
+    int64_t until_ns; /* the end of the window */
     const struct label *labels; /* as it was put */
     size_t n_labels;
     const struct store_series *const *series; /* those that matched */
@@ -173,8 +178,8 @@ bool store_get(struct store *s, struct sv id, bool *ret_found,
 
 /* What the store knows the bytes of a profile by, with its salt. */
 uint64_t store_hash(struct sv data, uint16_t salt);
-/* The id of a profile that starts in this second (of the wall clock) and has this hash. *ret_found
- * says whether there is one; it looks at all profiles of the file. */
+/* The id of a profile whose time is in this second (of the wall clock) and that has this hash.
+ * *ret_found says whether there is one; it looks at all profiles of the file. */
 bool store_find(struct store *s, uint32_t second, uint64_t hash, bool *ret_found,
                 char ret_id[STORE_ID_LENGTH + 1], struct err *err);
 

@@ -1,7 +1,7 @@
 /* What Pyroscope's API asks of the store, computed: labels, merged stacks, timelines, heatmaps,
  * merged profiles. The HTTP of it is in api/.
  *
- * All times are those of the API: milliseconds, both ends inclusive, on the start of a profile. A
+ * All times are those of the API: milliseconds, both ends inclusive, on the time of a profile. A
  * query runs on the caller's thread, reads a snapshot, and ends with ERR_LIMIT at its memory limit
  * and with ERR_TIMEOUT at its deadline or when it is cancelled. Any thread.
  */

@@ -460,7 +460,9 @@ static void long_lists_are_cut(void **state)
 {
     struct world *w = *state;
     const size_t n = PROFEFE_LIST_MAX + 2;
-    struct buf data = stored_file("p1");
+    const struct pprof_spec without_time = {.types = "samples/count cpu/nanoseconds"};
+    const struct pprof_row row = {"main", "", {1, 1}};
+    struct buf data = pprof_make(&without_time, &row, 1);
     struct store_put *puts = calloc(n, sizeof(*puts));
     struct label labels[RIG_LABELS_MAX];
     size_t n_labels = rig_labels("__name__=process_cpu,service_name=many", labels);

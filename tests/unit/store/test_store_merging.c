@@ -147,7 +147,8 @@ static void test_a_file_gets_smaller_by_merging(void **state)
     enum { N = 60, SIZE = 20000 };
     rig_merging(&r);
     for (int64_t i = 0; i < N; i++) {
-        struct pprof_spec spec = {.types = "cpu/nanoseconds", .time_nanos = RIG_T0};
+        struct pprof_spec spec = {.types = "cpu/nanoseconds",
+                                  .time_nanos = RIG_T0 + i * RIG_SECOND};
         const struct pprof_row rows[] = {{"a main", "", {1}}};
         struct buf b = pprof_make(&spec, rows, 1);
         char *text = calloc(SIZE, 1); /* a string that nothing refers to */

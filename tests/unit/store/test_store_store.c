@@ -51,6 +51,78 @@ static void test_both_ends_of_a_range_are_inclusive(void **state)
     store_rig_done(&r);
 }
 
+/* Puts a profile with a time of its own into a window, both in seconds after RIG_T0. */
+static void put_timed(struct store_rig *r, int64_t time_s, int64_t from_s, int64_t until_s,
+                      char id[STORE_ID_LENGTH + 1])
+{
+    struct label l[RIG_LABELS_MAX];
+    struct pprof_spec spec = {.types = "cpu/nanoseconds",
+                              .time_nanos = time_s == 0 ? 0 : RIG_T0 + time_s * RIG_SECOND};
+    struct buf b = pprof_make(&spec, two_stacks, 2);
+    struct store_put put = {.labels = l,
+                            .n_labels = rig_labels("__name__=cpu,service_name=s", l),
+                            .data = {b.data, b.len},
+                            .from_ns = RIG_T0 + from_s * RIG_SECOND,
+                            .until_ns = RIG_T0 + until_s * RIG_SECOND};
+    assert_true(store_put(r->store, &put, 1));
+    memcpy(id, put.id, STORE_ID_LENGTH + 1);
+    buf_done(&b);
+}
+
+/* A gauge and the first delta of a target have the same window, but times of their own. */
+static void test_a_profile_counts_at_the_time_inside_it(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    char id[STORE_ID_LENGTH + 1];
+    store_rig_init(&r);
+    put_timed(&r, 10001, 10000, 10001, id);
+    put_timed(&r, 10016, 10001, 10016, id); /* a delta counts at the end of its interval */
+    put_timed(&r, 0, 10030, 10031, id);     /* without a time: at the beginning of its window */
+    rig_check(&r, RIG_POINTS, NULL, 0, 20000, "service_name", "s 10001 3\ns 10016 3\ns 10030 3\n");
+    rig_check(&r, RIG_BODIES, NULL, 0, 20000, NULL,
+              "10001..10001 1 whole bytes\n10016..10016 1 whole bytes\n"
+              "10030..10031 1 whole bytes\n");
+    store_rig_reopen(&r);
+    rig_check(&r, RIG_POINTS, NULL, 10002, 10016, "service_name", "s 10016 3\n");
+    store_rig_done(&r);
+}
+
+static void test_a_time_far_from_the_window_is_ignored(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    struct store_stats stats;
+    char id[STORE_ID_LENGTH + 1];
+    store_rig_init(&r);
+    put_timed(&r, 10000 - 3600, 10000, 10015, id);
+    put_timed(&r, 10015 + 600, 10000, 10015, id);
+    put_timed(&r, 10020 - 3601, 10020, 10035, id);
+    put_timed(&r, 10040 + 601, 10040, 10035, id);
+    rig_check(&r, RIG_POINTS, NULL, 0, 20000, "service_name",
+              "s 6400 3\ns 10020 3\ns 10040 3\ns 10615 3\n");
+    store_stats(r.store, &stats);
+    assert_true(stats.oldest_ns == RIG_T0 + 6400 * RIG_SECOND);
+    assert_true(stats.newest_ns == RIG_T0 + 10615 * RIG_SECOND);
+    store_rig_done(&r);
+}
+
+/* The times of stored profiles stay. A put that is repeated finds its profile at the beginning of
+ * the window too, where earlier versions stored it. */
+static void test_a_profile_that_was_stored_at_its_beginning_is_not_kept_twice(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    char first[STORE_ID_LENGTH + 1];
+    char second[STORE_ID_LENGTH + 1];
+    store_rig_init(&r);
+    put_timed(&r, 1000, 0, 100, first); /* not believed, so it is stored as it used to be */
+    put_timed(&r, 1000, 0, 1000, second);
+    CHECK_STR(second, first, "");
+    rig_check(&r, RIG_POINTS, NULL, 0, 2000, "service_name", "s 0 3\n");
+    store_rig_done(&r);
+}
+
 static void test_string_labels_of_samples_make_series(void **state)
 {
     (void)state;
@@ -359,6 +431,9 @@ int main(void)
         cmocka_unit_test(test_series_have_the_computed_labels),
         cmocka_unit_test(test_a_profile_without_service_is_of_an_unknown_one),
         cmocka_unit_test(test_both_ends_of_a_range_are_inclusive),
+        cmocka_unit_test(test_a_profile_counts_at_the_time_inside_it),
+        cmocka_unit_test(test_a_time_far_from_the_window_is_ignored),
+        cmocka_unit_test(test_a_profile_that_was_stored_at_its_beginning_is_not_kept_twice),
         cmocka_unit_test(test_string_labels_of_samples_make_series),
         cmocka_unit_test(test_negative_samples_and_zero_sums_count_nowhere),
         cmocka_unit_test(test_a_profile_is_found_by_its_id),
