@@ -596,6 +596,19 @@ void write_elements(struct dumper *d, const char *key, const void *arg, const vo
     }
 }
 
+/* An empty list is printed too: without its key the list may have a default. */
+static void write_deferred(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    struct array array;
+    memcpy(&array, value, sizeof(array));
+    if (array.n == 0) {
+        dump_begin_list(d, key, true);
+        dump_end_list(d);
+    } else {
+        write_elements(d, key, arg, value);
+    }
+}
+
 const struct kind kind_text = {read_text, write_text, .size = sizeof(const char *)};
 const struct kind kind_bool = {read_bool, write_bool, .size = sizeof(bool)};
 const struct kind kind_number = {read_number, write_number, .size = sizeof(uint64_t)};
@@ -607,6 +620,6 @@ const struct kind kind_strings = {read_strings, write_strings, .is_array = true}
 const struct kind kind_pairs = {read_pairs, write_pairs, .is_array = true};
 const struct kind kind_mapping = {read_mapping, write_mapping, .nests = true};
 const struct kind kind_list = {read_elements, write_elements, .is_array = true, .nests = true};
-const struct kind kind_deferred = {read_nothing, write_elements, .is_array = true, .nests = true};
+const struct kind kind_deferred = {read_nothing, write_deferred, .is_array = true, .nests = true};
 const struct kind kind_later = {.read = read_later};
 const struct kind kind_ignored = {.read = read_nothing};

@@ -417,6 +417,15 @@ static void a_dump_loads_to_the_same_values(void **state)
     free(first);
 }
 
+/* Without the key, the dump would get the built-in jobs where there is a cluster. */
+static void an_empty_list_of_jobs_is_dumped(void **state)
+{
+    (void)state;
+    char *got = dump("scrape_configs: []\nwrite: [{url: \"store:///d\"}]\n");
+    CHECK_CONTAINS(got, "\nscrape_configs: []\n", "");
+    free(got);
+}
+
 static void a_full_buffer_fails_the_dump(void **state)
 {
     (void)state;
@@ -442,6 +451,7 @@ int main(void)
         cmocka_unit_test(a_minimal_configuration_is_dumped_with_all_defaults),
         cmocka_unit_test(every_key_is_dumped_and_no_secret),
         cmocka_unit_test(a_dump_loads_to_the_same_values),
+        cmocka_unit_test(an_empty_list_of_jobs_is_dumped),
         cmocka_unit_test(a_full_buffer_fails_the_dump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
