@@ -76,7 +76,7 @@ void send_queue_free_groups(struct send_queue *q)
 static struct item_list *part_list(struct send_queue *q, const struct send_item *it)
 {
     if (!it->is_delta) {
-        return &q->others;
+        return &q->thinnable;
     }
     return it->group != NULL ? &it->group->parts : NULL;
 }
@@ -113,7 +113,7 @@ void send_queue_add_part(struct send_queue *q, struct send_item *it)
         return;
     }
     insert_part(list, it);
-    if (list != &q->others) {
+    if (list != &q->thinnable) {
         it->group->n_parts++;
     }
 }
@@ -125,7 +125,7 @@ void send_queue_remove_part(struct send_queue *q, struct send_item *it)
         return;
     }
     TAILQ_REMOVE(list, it, part);
-    if (list != &q->others) {
+    if (list != &q->thinnable) {
         it->group->n_parts--;
     }
 }

@@ -26,14 +26,14 @@
 struct lane {
     char tenant[SERIES_TENANT_MAX + 1]; /* "": the requests name none */
     struct backoff backoff;
-    struct heap memory;  /* what may be sent, with its bytes in memory */
-    struct heap disk;    /* and what is only on disk */
-    uint64_t ready;      /* in both */
-    uint64_t items;      /* these, those that wait alone, and those in flight */
-    unsigned refused;    /* profiles in a row for which the server had no good answer */
-    uint64_t held;       /* bytes of queued profiles that are only in memory */
-    unsigned thin_level; /* of 2^this profiles of a group one is kept; see thinning.c */
-    bool blamed;         /* it has stopped the endpoint, and has sent nothing since */
+    struct heap memory;        /* what may be sent, with its bytes in memory */
+    struct heap disk;          /* and what is only on disk */
+    uint64_t ready;            /* in both */
+    uint64_t items;            /* these, those that wait alone, and those in flight */
+    unsigned refused_in_a_row; /* profiles for which the server had no good answer */
+    uint64_t held;             /* bytes of queued profiles that are only in memory */
+    unsigned thin_level;       /* of 2^this profiles of a group one is kept; see thinning.c */
+    bool stopped_endpoint;     /* by a failure, and has sent nothing since */
     TAILQ_ENTRY(lane) link;
     TAILQ_ENTRY(lane) turn;
 };

@@ -22,7 +22,7 @@ struct merge_job {
     struct spool_entry *entry; /* of the result */
 };
 
-/* ---- what is to be merged -------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 static bool is_over(const struct send_queue *q, unsigned percent)
 {
@@ -78,12 +78,14 @@ bool merging_is_urgent(struct send_queue *q)
     return urgent;
 }
 
-/* With `disk`, what is only there counts as well. */
+/* Returns true if an item may be a part of a job; with `disk`, also if its bytes are only there. */
 static bool is_part(const struct send_item *it, bool disk)
 {
-    bool suspect = it->doubts > 0 || it->refused > 0 || it->blamed || it->wait_until != 0;
-    bool there = it->profile != NULL || (disk && it->on_disk);
-    return there && !it->unmergeable && !suspect;
+    const struct item_history *h = &it->history;
+    bool suspect =
+        h->doubts > 0 || h->refusals > 0 || h->stopped_endpoint || it->state == ITEM_WAITING;
+    unsigned sources = disk ? ITEM_BOTH : ITEM_MEMORY;
+    return (it->bytes & sources) != 0 && !it->unmergeable && !suspect;
 }
 
 /* What a plan is made for. */
@@ -176,23 +178,19 @@ size_t merging_plan(struct send_queue *q, int64_t now_ms, struct merge_candidate
 static void take_part(struct send_queue *q, struct merge_job *job, struct send_item *it)
 {
     send_queue_dequeue(q, it);
-    TAILQ_INSERT_TAIL(&q->merging, it, send);
+    TAILQ_INSERT_TAIL(&q->merging, it, link);
     q->ledger.queued++;
     q->ledger.queued_bytes += send_queue_weight(it);
-    it->job = job;
     job->parts[job->n++] = it;
-    if (it->profile == NULL) {
-        it->loading = true;
-        job->n_loading++;
-    }
+    item_become(it, it->bytes == ITEM_DISK ? ITEM_PART_LOADING : ITEM_MERGING);
+    job->n_loading += it->state == ITEM_PART_LOADING;
 }
 
 static void give_part(struct send_queue *q, struct send_item *it)
 {
-    TAILQ_REMOVE(&q->merging, it, send);
+    TAILQ_REMOVE(&q->merging, it, link);
     q->ledger.queued--;
     q->ledger.queued_bytes -= send_queue_weight(it);
-    it->job = NULL;
 }
 
 /* Makes room for the bytes of a part that is only on disk, besides those that come too. */
@@ -234,7 +232,7 @@ static void start_loading(struct send_queue *q, struct merge_job *job)
 {
     q->loading_job = job;
     for (size_t i = 0; i < job->n; i++) {
-        if (job->parts[i]->loading) {
+        if (job->parts[i]->state == ITEM_PART_LOADING) {
             spool_load(q->spool, job->parts[i]->entry);
         }
     }
@@ -296,10 +294,12 @@ struct merge_job *merging_loaded(struct send_queue *q)
 void send_queue_part_loaded(struct send_queue *q, struct send_item *it, struct profile *p)
 {
     q->ledger.queued_bytes -= send_queue_weight(it);
-    it->loading = false;
-    it->profile = p;
+    if (p != NULL) {
+        item_add_bytes(it, p);
+    }
+    item_become(it, ITEM_MERGING);
     q->ledger.queued_bytes += send_queue_weight(it);
-    it->job->n_loading--;
+    q->loading_job->n_loading--;
 }
 
 void send_queue_free_job(struct send_queue *q)
@@ -436,7 +436,7 @@ static struct profile *become_result(struct send_queue *q, struct send_item *it,
     it->profile = job->result;
     it->note = 0;
     it->cost = profile_cost(job->result);
-    it->on_disk = false;
+    item_set_on_disk(it, false);
     it->unmergeable = job->sealed;
     it->entry = job->entry;
     /* The tenant of one that was read from disk is known only now. */

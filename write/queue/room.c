@@ -20,11 +20,11 @@ uint64_t send_queue_share(const struct send_queue *q)
     return held < max ? (max - held) * SHARE : 0;
 }
 
-static bool drop_suspect(struct send_queue *q)
+static bool drop_quarantined(struct send_queue *q)
 {
-    struct send_item *it = TAILQ_FIRST(&q->suspects);
+    struct send_item *it = TAILQ_FIRST(&q->quarantined);
     /* If the server refuses everything, it is not the profiles' fault. */
-    if (it == NULL || it->lane->refused >= SEND_QUEUE_REFUSED_MAX) {
+    if (it == NULL || it->lane->refused_in_a_row >= SEND_QUEUE_REFUSED_MAX) {
         return false;
     }
     send_queue_drop_queued(q, it, DROP_QUEUE_FULL);
@@ -46,12 +46,12 @@ static struct lane *largest(const struct send_queue *q)
 bool send_queue_make_room(struct send_queue *q, struct lane *lane, uint64_t n)
 {
     while (lane->held + n > send_queue_share(q)) {
-        if (!drop_suspect(q) && !send_queue_thin(q, lane)) {
+        if (!drop_quarantined(q) && !send_queue_thin(q, lane)) {
             return false;
         }
     }
     while (!send_queue_evict(q, n)) {
-        if (!drop_suspect(q) && !send_queue_thin(q, largest(q)) && !send_queue_thin(q, NULL)) {
+        if (!drop_quarantined(q) && !send_queue_thin(q, largest(q)) && !send_queue_thin(q, NULL)) {
             return false;
         }
     }

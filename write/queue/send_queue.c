@@ -5,6 +5,19 @@
 #include "write/queue/send_queue_private.h"
 #include "write/request.h"
 
+static void init_lists(struct send_queue *q)
+{
+    TAILQ_INIT(&q->by_age);
+    TAILQ_INIT(&q->memory_only);
+    TAILQ_INIT(&q->quarantined);
+    TAILQ_INIT(&q->evictable);
+    TAILQ_INIT(&q->loading);
+    TAILQ_INIT(&q->loaded);
+    TAILQ_INIT(&q->merging);
+    TAILQ_INIT(&q->finished);
+    TAILQ_INIT(&q->thinnable);
+}
+
 struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t seed)
 {
     struct send_queue *q = calloc(1, sizeof(*q));
@@ -15,15 +28,7 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
     q->config = config;
     q->end = DROP_SHUTDOWN;
     pthread_mutex_init(&q->lock, NULL);
-    TAILQ_INIT(&q->by_age);
-    TAILQ_INIT(&q->bare);
-    TAILQ_INIT(&q->suspects);
-    TAILQ_INIT(&q->backed);
-    TAILQ_INIT(&q->loading);
-    TAILQ_INIT(&q->loaded);
-    TAILQ_INIT(&q->dropped);
-    TAILQ_INIT(&q->merging);
-    TAILQ_INIT(&q->others);
+    init_lists(q);
     q->groups = map_new();
     if (q->groups == NULL) {
         lanes_done(&q->lanes);
@@ -38,12 +43,12 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
     return q;
 }
 
-/* What is on disk stays there: the spool owns the entries. */
+/* Frees the items of a list. Their bytes on disk stay there: the spool owns the entries. */
 static void free_items(struct item_list *list)
 {
     struct send_item *it;
     while ((it = TAILQ_FIRST(list)) != NULL) {
-        TAILQ_REMOVE(list, it, send);
+        TAILQ_REMOVE(list, it, link);
         if (it->entry != NULL) {
             it->entry->owner = NULL;
         }
@@ -59,9 +64,9 @@ struct send_queue *send_queue_free(struct send_queue *q)
     }
     struct send_item *it;
     for (it = TAILQ_FIRST(&q->by_age); it != NULL; it = TAILQ_NEXT(it, age)) {
-        TAILQ_INSERT_TAIL(&q->dropped, it, send);
+        TAILQ_INSERT_TAIL(&q->finished, it, link);
     }
-    free_items(&q->dropped);
+    free_items(&q->finished);
     free_items(&q->loading);
     free_items(&q->loaded);
     send_queue_free_job(q);
@@ -80,7 +85,7 @@ struct profile *send_item_profile(const struct send_item *it)
 
 unsigned send_item_attempt(const struct send_item *it)
 {
-    return it->attempts;
+    return it->history.attempts;
 }
 
 unsigned send_item_note(const struct send_item *it)
@@ -95,14 +100,14 @@ void send_item_set_note(struct send_item *it, unsigned note)
 
 /* ---- the lists; under the lock --------------------------------------------------------------- */
 
-/* Whether a walk to the place of an item by age is shorter from the front. */
+/* Returns true if the walk to the place of an item by age is shorter from the front. */
 static bool is_early(const struct send_item *first, const struct send_item *it,
                      const struct send_item *last)
 {
     return it->scraped_ms - first->scraped_ms < last->scraped_ms - it->scraped_ms;
 }
 
-/* The first one that is younger, from one that is not, or from the last one, which is. */
+/* Walks forward from an item that is not younger than `it` to the first one that is. */
 static struct send_item *younger_after(struct send_item *at, const struct send_item *it)
 {
     while (at->scraped_ms <= it->scraped_ms) {
@@ -111,6 +116,7 @@ static struct send_item *younger_after(struct send_item *at, const struct send_i
     return at;
 }
 
+/* Walks back from an item that is younger than `it` to the first one that is. */
 static struct send_item *younger_before(struct send_item *at, const struct send_item *it)
 {
     struct send_item *before = TAILQ_PREV(at, item_list, age);
@@ -123,8 +129,8 @@ static struct send_item *younger_before(struct send_item *at, const struct send_
 
 static void insert_by_age(struct send_queue *q, struct send_item *it)
 {
-    /* New ones belong at the end, merged ones near it, those that come back mostly at the front,
-     * and what is read from the disk after the last of its kind. */
+    /* New items belong at the end, merged ones near it, items that come back from an attempt mostly
+     * at the front, and items that are replayed after the last one that was. */
     struct send_item *last = TAILQ_LAST(&q->by_age, item_list);
     if (last == NULL || last->scraped_ms <= it->scraped_ms) {
         TAILQ_INSERT_TAIL(&q->by_age, it, age);
@@ -139,78 +145,78 @@ static void insert_by_age(struct send_queue *q, struct send_item *it)
     TAILQ_INSERT_BEFORE(at, it, age);
 }
 
-/* `bare` is in the order of age. */
-static void insert_bare(struct send_queue *q, struct send_item *it)
+/* Keeps `memory_only` in the order of age. */
+static void insert_memory_only(struct send_queue *q, struct send_item *it)
 {
-    struct send_item *at = TAILQ_LAST(&q->bare, item_list);
+    struct send_item *at = TAILQ_LAST(&q->memory_only, item_list);
     if (at == NULL || at->scraped_ms <= it->scraped_ms) {
-        TAILQ_INSERT_TAIL(&q->bare, it, kept);
+        TAILQ_INSERT_TAIL(&q->memory_only, it, by_memory);
         return;
     }
-    if (!is_early(TAILQ_FIRST(&q->bare), it, at)) {
+    if (!is_early(TAILQ_FIRST(&q->memory_only), it, at)) {
         while (at != NULL && at->scraped_ms > it->scraped_ms) {
-            at = TAILQ_PREV(at, item_list, kept);
+            at = TAILQ_PREV(at, item_list, by_memory);
         }
     } else {
         at = NULL;
     }
-    at = at != NULL ? TAILQ_NEXT(at, kept) : TAILQ_FIRST(&q->bare);
+    at = at != NULL ? TAILQ_NEXT(at, by_memory) : TAILQ_FIRST(&q->memory_only);
     while (at->scraped_ms <= it->scraped_ms) {
-        at = TAILQ_NEXT(at, kept);
+        at = TAILQ_NEXT(at, by_memory);
     }
-    TAILQ_INSERT_BEFORE(at, it, kept);
+    TAILQ_INSERT_BEFORE(at, it, by_memory);
 }
 
-/* `backed` is about in the order of sending: what comes back from an attempt is older than what
- * was just written. */
-static void insert_backed(struct send_queue *q, struct send_item *it)
+/* Keeps `evictable` about in the order of sending: an item that comes back from an attempt is older
+ * than one that was just written. */
+static void insert_evictable(struct send_queue *q, struct send_item *it)
 {
-    struct send_item *last = TAILQ_LAST(&q->backed, item_list);
+    struct send_item *last = TAILQ_LAST(&q->evictable, item_list);
     if (last != NULL && last->seq > it->seq) {
-        TAILQ_INSERT_HEAD(&q->backed, it, kept);
+        TAILQ_INSERT_HEAD(&q->evictable, it, by_memory);
     } else {
-        TAILQ_INSERT_TAIL(&q->backed, it, kept);
+        TAILQ_INSERT_TAIL(&q->evictable, it, by_memory);
     }
 }
 
-static void unkeep(struct send_queue *q, struct send_item *it)
+static void leave_memory_list(struct send_queue *q, struct send_item *it)
 {
-    if (it->memory == &q->backed) {
-        q->backed_bytes -= it->cost;
-    } else if (it->memory != NULL) {
+    if (it->memory_list == &q->evictable) {
+        q->evictable_bytes -= it->cost;
+    } else if (it->memory_list != NULL) {
         it->lane->held -= it->cost;
     }
-    if (it->memory != NULL) {
-        TAILQ_REMOVE(it->memory, it, kept);
+    if (it->memory_list != NULL) {
+        TAILQ_REMOVE(it->memory_list, it, by_memory);
     }
-    it->memory = NULL;
+    it->memory_list = NULL;
 }
 
-void send_queue_keep(struct send_queue *q, struct send_item *it)
+void send_queue_choose_memory_list(struct send_queue *q, struct send_item *it)
 {
-    unkeep(q, it);
-    if (it->profile == NULL) {
+    leave_memory_list(q, it);
+    if ((it->bytes & ITEM_MEMORY) == 0) {
         return;
     }
-    if (it->on_disk) {
-        it->memory = &q->backed;
-        q->backed_bytes += it->cost;
-        insert_backed(q, it);
+    if (it->bytes == ITEM_BOTH) {
+        it->memory_list = &q->evictable;
+        q->evictable_bytes += it->cost;
+        insert_evictable(q, it);
         return;
     }
     it->lane->held += it->cost;
-    if (it->refused > 0) {
-        it->memory = &q->suspects;
-        TAILQ_INSERT_TAIL(&q->suspects, it, kept);
+    if (it->history.refusals > 0) {
+        it->memory_list = &q->quarantined;
+        TAILQ_INSERT_TAIL(&q->quarantined, it, by_memory);
     } else {
-        it->memory = &q->bare;
-        insert_bare(q, it);
+        it->memory_list = &q->memory_only;
+        insert_memory_only(q, it);
     }
 }
 
 uint64_t send_queue_weight(const struct send_item *it)
 {
-    return it->profile != NULL ? it->cost : SEND_QUEUE_INDEX_COST;
+    return (it->bytes & ITEM_MEMORY) != 0 ? it->cost : SEND_QUEUE_INDEX_COST;
 }
 
 struct lane *send_queue_lane_of(struct send_queue *q, const struct profile *p)
@@ -250,7 +256,7 @@ static void unplace(struct send_queue *q, struct send_item *it)
 static void place_in_lane(struct send_queue *q, struct send_item *it)
 {
     struct heap *from = it->heap;
-    it->heap = it->profile != NULL ? &it->lane->memory : &it->lane->disk;
+    it->heap = (it->bytes & ITEM_MEMORY) != 0 ? &it->lane->memory : &it->lane->disk;
     if (from == NULL) {
         it->order.key = it->seq;
         lanes_add(&q->lanes, it->lane, it->heap, &it->order);
@@ -275,6 +281,10 @@ void send_queue_place(struct send_queue *q, struct send_item *it)
     } else {
         place_in_lane(q, it);
     }
+    enum item_state state = waits ? ITEM_WAITING : ITEM_QUEUED;
+    if (it->state != state) {
+        item_become(it, state);
+    }
 }
 
 void send_queue_enqueue(struct send_queue *q, struct send_item *it)
@@ -284,10 +294,10 @@ void send_queue_enqueue(struct send_queue *q, struct send_item *it)
     }
     send_queue_place(q, it);
     insert_by_age(q, it);
-    send_queue_keep(q, it);
+    send_queue_choose_memory_list(q, it);
     q->ledger.queued++;
     q->ledger.queued_bytes += send_queue_weight(it);
-    q->on_disk_only += it->profile == NULL;
+    q->on_disk_only += (it->bytes & ITEM_MEMORY) == 0;
     send_queue_add_part(q, it);
 }
 
@@ -298,10 +308,10 @@ void send_queue_dequeue(struct send_queue *q, struct send_item *it)
     }
     unplace(q, it);
     TAILQ_REMOVE(&q->by_age, it, age);
-    unkeep(q, it);
+    leave_memory_list(q, it);
     q->ledger.queued--;
     q->ledger.queued_bytes -= send_queue_weight(it);
-    q->on_disk_only -= it->profile == NULL;
+    q->on_disk_only -= (it->bytes & ITEM_MEMORY) == 0;
     send_queue_remove_part(q, it);
 }
 
@@ -311,7 +321,8 @@ void send_queue_forget(struct send_queue *q, struct send_item *it)
         it->lane->items--;
     }
     it->lane = NULL;
-    TAILQ_INSERT_TAIL(&q->dropped, it, send);
+    TAILQ_INSERT_TAIL(&q->finished, it, link);
+    item_become(it, ITEM_FINISHED);
 }
 
 bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold)
@@ -340,14 +351,14 @@ void send_queue_drop_queued(struct send_queue *q, struct send_item *it, enum wri
 
 void send_queue_unlock(struct send_queue *q)
 {
-    struct item_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    struct item_list finished = TAILQ_HEAD_INITIALIZER(finished);
     struct send_item *it;
-    for (it = TAILQ_FIRST(&q->dropped); it != NULL; it = TAILQ_NEXT(it, send)) {
+    for (it = TAILQ_FIRST(&q->finished); it != NULL; it = TAILQ_NEXT(it, link)) {
         send_queue_leave(q, it);
     }
-    TAILQ_CONCAT(&dropped, &q->dropped, send);
+    TAILQ_CONCAT(&finished, &q->finished, link);
     pthread_mutex_unlock(&q->lock);
-    free_items(&dropped);
+    free_items(&finished);
 }
 
 void send_queue_expire(struct send_queue *q, int64_t now_ms)
@@ -363,7 +374,7 @@ void send_queue_expire(struct send_queue *q, int64_t now_ms)
 
 uint64_t send_queue_held(const struct send_queue *q)
 {
-    return q->ledger.queued_bytes + q->in_flight_bytes - q->backed_bytes;
+    return q->ledger.queued_bytes + q->in_flight_bytes - q->evictable_bytes;
 }
 
 static bool has_room(const struct send_queue *q, uint64_t cost)
@@ -374,10 +385,10 @@ static bool has_room(const struct send_queue *q, uint64_t cost)
 bool send_queue_evict(struct send_queue *q, uint64_t n)
 {
     struct send_item *it;
-    while (!has_room(q, n) && (it = TAILQ_LAST(&q->backed, item_list)) != NULL) {
-        unkeep(q, it);
+    while (!has_room(q, n) && (it = TAILQ_LAST(&q->evictable, item_list)) != NULL) {
+        leave_memory_list(q, it);
         q->ledger.queued_bytes -= send_queue_weight(it);
-        it->profile = profile_unref(it->profile);
+        item_evict_bytes(it);
         q->ledger.queued_bytes += send_queue_weight(it);
         q->on_disk_only++;
         send_queue_place(q, it);
@@ -385,7 +396,7 @@ bool send_queue_evict(struct send_queue *q, uint64_t n)
     return has_room(q, n);
 }
 
-/* Gives up an item that is not in the queue yet. */
+/* Finishes an item that has not been queued. */
 static enum send_put refuse(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
     enum send_put result = SEND_REFUSED;
@@ -412,7 +423,7 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64
     if (!it->is_delta && send_queue_is_thinned(q, it)) {
         return refuse(q, it, DROP_THINNED);
     }
-    /* It cannot be queued even if all others were dropped. */
+    /* There would be no room even if all queued profiles were dropped. */
     if (it->cost > max || q->in_flight_bytes > max - it->cost) {
         return refuse(q, it, DROP_QUEUE_FULL);
     }
@@ -435,11 +446,11 @@ enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t no
     enum send_put result = p->refusable ? SEND_REFUSED : SEND_LOST;
     struct send_item *it = calloc(1, sizeof(*it));
     uint64_t key = send_group_key(p->labels, p->format, p->is_delta);
-    /* If no entry can be allocated, it is in memory only. */
+    /* If no entry can be allocated, the profile stays in memory only. */
     struct spool_entry *entry = it != NULL && q->spool != NULL ? spool_entry_new(p) : NULL;
     pthread_mutex_lock(&q->lock);
     if (it != NULL) {
-        it->profile = p;
+        item_add_bytes(it, p);
         it->entry = entry;
         it->cost = profile_cost(p);
         it->scraped_ms = p->scraped_ms;
@@ -470,10 +481,11 @@ void send_queue_refused(struct send_queue *q, bool lost)
 
 /* ---- another configuration ------------------------------------------------------------------- */
 
-/* Its tenant may be another one. The tenant of what is only on disk is found when it is read. */
+/* Puts a queued item into the lane of its tenant, which may have changed. If its bytes are only on
+ * disk, its tenant is found when they are read. */
 static void choose_again(struct send_queue *q, struct send_item *it)
 {
-    bool held = it->memory != NULL && it->memory != &q->backed;
+    bool held = it->memory_list != NULL && it->memory_list != &q->evictable;
     it->wait_until = 0;
     it->asked_until = 0;
     unplace(q, it);

@@ -1,10 +1,12 @@
-/* What is sent next, and what an answer does; see send_queue_private.h. */
+/* The choice of the next profile to send, and the effects of an answer; see send_queue_private.h.
+ */
 #include <stdio.h>
 
 #include "write/queue/send_queue_private.h"
 
-/* ---- what is next ---------------------------------------------------------------------------- */
+/* ---- the next item --------------------------------------------------------------------------- */
 
+/* The item of a node of a heap; NULL for NULL. */
 static struct send_item *of_order(struct heap_node *n)
 {
     return n == NULL ? NULL
@@ -21,7 +23,7 @@ static bool may_send(const struct send_queue *q, int64_t now_ms)
     return !q->stopped && has_slot(q) && backoff_may_start(&q->backoff, now_ms);
 }
 
-/* Those that have waited alone for long enough are sent in their turn. */
+/* Returns items whose own rest is over to their lanes. */
 static void end_waits(struct send_queue *q, int64_t now_ms)
 {
     struct heap_node *n;
@@ -32,14 +34,15 @@ static void end_waits(struct send_queue *q, int64_t now_ms)
     }
 }
 
-/* Profiles that were refused before, which come after all others, take a quarter of the slots. */
+/* Returns false for a quarantined profile while others of its kind have a quarter of the slots. */
 static bool may_take(const struct send_queue *q, const struct send_item *it)
 {
-    return it->refused == 0 || q->suspects_in_flight == 0 ||
-           q->suspects_in_flight < q->config->concurrency / SEND_QUEUE_SUSPECT_SHARE;
+    return it->history.refusals == 0 || q->quarantined_in_flight == 0 ||
+           q->quarantined_in_flight < q->config->concurrency / SEND_QUEUE_QUARANTINE_SHARE;
 }
 
-/* The next one of a lane or, if that is on disk and cannot be read now, the first one in memory. */
+/* The next item of a lane. If its bytes are only on disk and cannot be read now, the first item
+ * with bytes in memory is taken instead. */
 static struct send_item *next_in(struct send_queue *q, const struct lane *lane)
 {
     const struct heap_node *m = lane->memory.first;
@@ -51,13 +54,13 @@ static struct send_item *next_in(struct send_queue *q, const struct lane *lane)
     if (!may_take(q, it)) {
         return NULL;
     }
-    /* Taking it frees its place in the index. */
+    /* An item that is taken frees its place in the index. */
     uint64_t more = it->cost > SEND_QUEUE_INDEX_COST ? it->cost - SEND_QUEUE_INDEX_COST : 0;
     bool rests = q->load_rest_until != 0;
     bool fits = !rests && send_queue_evict(q, more);
-    /* If nothing else takes memory, this one may, however large it is. */
-    bool alone =
-        !rests && TAILQ_EMPTY(&q->bare) && TAILQ_EMPTY(&q->suspects) && q->ledger.in_flight == 0;
+    /* If no other profile takes memory, this one may be read, however large it is. */
+    bool alone = !rests && TAILQ_EMPTY(&q->memory_only) && TAILQ_EMPTY(&q->quarantined) &&
+                 q->ledger.in_flight == 0;
     if (!fits && !alone) {
         it = of_order(lane->memory.first);
     }
@@ -81,30 +84,33 @@ static struct send_item *next_to_send(struct send_queue *q, int64_t now_ms)
 static void start_sending(struct send_queue *q, struct send_item *it)
 {
     send_queue_dequeue(q, it);
+    item_become(it, (it->bytes & ITEM_MEMORY) != 0 ? ITEM_IN_FLIGHT : ITEM_LOADING);
     q->ledger.in_flight++;
     q->in_flight_bytes += it->cost;
-    q->suspects_in_flight += it->refused > 0;
+    q->quarantined_in_flight += it->history.refusals > 0;
     backoff_start(&q->backoff, &it->ticket);
     backoff_start(&it->lane->backoff, &it->lane_ticket);
 }
 
 void send_queue_land(struct send_queue *q, struct send_item *it)
 {
+    item_become(it, ITEM_LANDED);
     q->ledger.in_flight--;
     q->in_flight_bytes -= it->cost;
-    q->suspects_in_flight -= it->refused > 0;
+    q->quarantined_in_flight -= it->history.refusals > 0;
     backoff_land(&q->backoff, &it->ticket);
     backoff_land(&it->lane->backoff, &it->lane_ticket);
 }
 
-/* ---- what was read from disk ----------------------------------------------------------------- */
+/* ---- items that were read from disk ---------------------------------------------------------- */
 
 static bool works(const struct backoff *b, const struct backoff_ticket *t)
 {
     return b->failures == 0 || t->probe;
 }
 
-/* Whether one that was loaded may be sent still: endpoint and tenant may have begun to fail. */
+/* Returns true if an item that was loaded may still be sent: while it was read, its endpoint or its
+ * tenant may have begun to fail. */
 static bool goes_on(struct send_queue *q, struct send_item *it, int64_t now_ms)
 {
     if (q->stopped || !works(&q->backoff, &it->ticket)) {
@@ -126,8 +132,9 @@ static struct send_item *take_loaded(struct send_queue *q, int64_t now_ms)
 {
     struct send_item *it;
     while ((it = TAILQ_FIRST(&q->loaded)) != NULL) {
-        TAILQ_REMOVE(&q->loaded, it, send);
+        TAILQ_REMOVE(&q->loaded, it, link);
         if (goes_on(q, it, now_ms)) {
+            item_become(it, ITEM_IN_FLIGHT);
             return it;
         }
         send_queue_land(q, it);
@@ -139,7 +146,7 @@ static struct send_item *take_loaded(struct send_queue *q, int64_t now_ms)
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* The next one with its bytes; starts loading those that come before it. */
+/* The next item whose bytes are in memory. Items before it are started to be read from disk. */
 static struct send_item *take(struct send_queue *q, int64_t now_ms)
 {
     struct send_item *it = take_loaded(q, now_ms);
@@ -152,11 +159,10 @@ static struct send_item *take(struct send_queue *q, int64_t now_ms)
     }
     while (may_send(q, now_ms) && (it = next_to_send(q, now_ms)) != NULL) {
         start_sending(q, it);
-        if (it->profile != NULL) {
+        if (it->state == ITEM_IN_FLIGHT) {
             return it;
         }
-        it->loading = true;
-        TAILQ_INSERT_TAIL(&q->loading, it, send);
+        TAILQ_INSERT_TAIL(&q->loading, it, link);
         spool_load(q->spool, it->entry);
     }
     return NULL;
@@ -168,7 +174,7 @@ struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms)
     send_queue_expire(q, now_ms);
     struct send_item *it = take(q, now_ms);
     if (it != NULL) {
-        it->attempts++;
+        it->history.attempts++;
         backoff_restart(&q->backoff, &it->ticket);
         backoff_restart(&it->lane->backoff, &it->lane_ticket);
     }
@@ -178,8 +184,8 @@ struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* How long a rest may last: as configured, but a server that is out of order is looked for often.
- */
+/* The bounds of a rest: those of the configuration, but an endpoint that is out of order is probed
+ * often. */
 static struct backoff_times times_of(const struct send_queue *q, bool probing)
 {
     struct backoff_times t = {q->config->min_backoff_ms, q->config->max_backoff_ms};
@@ -199,48 +205,50 @@ static void stop_endpoint(struct send_queue *q, struct send_item *it, const stru
     bool begins = q->backoff.failures == 0;
     backoff_failed(&q->backoff, &it->ticket, &t, a->delay_ms, &q->rng, now_ms);
     if (begins && q->backoff.failures > 0) {
-        it->blamed = true;
-        it->lane->blamed = true;
+        it->history.stopped_endpoint = true;
+        it->lane->stopped_endpoint = true;
     }
 }
 
 static void stop_tenant(struct send_queue *q, struct send_item *it, const struct answer *a,
                         int64_t now_ms)
 {
-    /* A rate limit is no outage: it is not probed for every few seconds. */
+    /* A rate limit is no outage, so its end is not probed for every few seconds. */
     struct backoff_times t = times_of(q, a->scope != ANSWER_OF_TENANT);
     backoff_failed(&it->lane->backoff, &it->lane_ticket, &t, a->delay_ms, &q->rng, now_ms);
 }
 
-/* What an answer stops. One that has stopped the endpoint, while others passed afterwards, does not
- * stop it again: a profile that makes a server fail, or a tenant whose part of it is down. */
+/* The scope of an answer: endpoint, tenant or profile. A profile (or tenant) that has stopped the
+ * endpoint, while others passed afterwards, does not stop it again: the profile may make the server
+ * fail, or only the tenant's part of the server may be down. */
 static enum answer_scope scope_of(const struct send_queue *q, const struct send_item *it,
                                   const struct answer *a)
 {
     bool fresh = a->scope == ANSWER_OF_ENDPOINT && q->backoff.failures == 0 &&
                  it->ticket.generation == q->backoff.generation;
-    if (fresh && it->blamed) {
+    if (fresh && it->history.stopped_endpoint) {
         return ANSWER_OF_PROFILE;
     }
-    if (fresh && it->lane->blamed) {
+    if (fresh && it->lane->stopped_endpoint) {
         return ANSWER_OF_TENANT;
     }
     return a->scope;
 }
 
-/* An answer about this profile alone proves nothing about an endpoint or a tenant that fails
- * already; and a tenant of which the server refuses one profile after another does fail. */
+/* Makes a profile rest after an answer that is about it alone. If its endpoint or tenant fails
+ * already, that rests instead; so does a tenant of which the server refuses one profile after
+ * another. Returns what rests. */
 static enum answer_scope stop_profile(struct send_queue *q, struct send_item *it,
                                       const struct answer *a, int64_t now_ms)
 {
     struct lane *lane = it->lane;
     struct backoff_times t = times_of(q, false);
     if (a->answered) {
-        lane->refused += it->refused == 0;
-        it->refused++;
+        lane->refused_in_a_row += it->history.refusals == 0;
+        it->history.refusals++;
     }
-    it->alone++;
-    it->wait_until = now_ms + backoff_rest_ms(&t, it->alone, &q->rng);
+    it->history.failures++;
+    it->wait_until = now_ms + backoff_rest_ms(&t, it->history.failures, &q->rng);
     it->asked_until = a->delay_ms > 0 ? now_ms + a->delay_ms : 0;
     if (it->wait_until < it->asked_until) {
         it->wait_until = it->asked_until;
@@ -249,7 +257,7 @@ static enum answer_scope stop_profile(struct send_queue *q, struct send_item *it
         stop_endpoint(q, it, a, now_ms);
         return ANSWER_OF_ENDPOINT;
     }
-    if (lane->backoff.failures > 0 || lane->refused >= SEND_QUEUE_REFUSED_MAX) {
+    if (lane->backoff.failures > 0 || lane->refused_in_a_row >= SEND_QUEUE_REFUSED_MAX) {
         stop_tenant(q, it, a, now_ms);
         return ANSWER_OF_TENANT;
     }
@@ -266,8 +274,8 @@ static void note_answer(struct send_queue *q, struct send_item *it, const struct
     if (a->class == ANSWER_SENT || a->class == ANSWER_REJECTED) {
         r->recovered = backoff_worked(&q->backoff, &it->ticket, now_ms);
         r->tenant_recovered = backoff_worked(&lane->backoff, &it->lane_ticket, now_ms);
-        lane->refused = 0;
-        lane->blamed = false;
+        lane->refused_in_a_row = 0;
+        lane->stopped_endpoint = false;
         return;
     }
     r->scope = scope_of(q, it, a);
@@ -285,7 +293,7 @@ static void note_answer(struct send_queue *q, struct send_item *it, const struct
     }
 }
 
-/* Describes what rests now. */
+/* Fills in the failures and the rest of the endpoint, tenant or profile that rests now. */
 static void describe(const struct send_queue *q, const struct send_item *it, int64_t now_ms,
                      struct send_result *r)
 {
@@ -293,7 +301,7 @@ static void describe(const struct send_queue *q, const struct send_item *it, int
     r->failures = b->failures;
     r->wait_ms = backoff_wait_ms(b, now_ms);
     if (r->scope == ANSWER_OF_PROFILE) {
-        r->failures = it->alone;
+        r->failures = it->history.failures;
         r->wait_ms = it->wait_until - now_ms;
     }
     (void)snprintf(r->tenant, sizeof(r->tenant), "%s", it->lane->tenant);
@@ -301,11 +309,11 @@ static void describe(const struct send_queue *q, const struct send_item *it, int
 
 static void send_again(struct send_queue *q, struct send_item *it, const struct answer *a)
 {
-    if (a->answered || ++it->unanswered >= SEND_QUEUE_UNANSWERED_MAX) {
+    if (a->answered || ++it->history.unanswered >= SEND_QUEUE_UNANSWERED_MAX) {
         it->seq = q->next_seq++;
     }
-    if (it->refused > 0) {
-        it->seq |= SEND_QUEUE_SUSPECTS_FROM;
+    if (it->history.refusals > 0) {
+        it->seq |= SEND_QUEUE_QUARANTINE_FROM;
     }
     send_queue_enqueue(q, it);
 }
@@ -325,22 +333,22 @@ static enum write_drop drop_reason(const struct answer *a, bool enough)
     }
 }
 
-/* Whether a failure is believed at last: because of max_attempts, or because a doubtful answer came
- * often enough. A doubtful answer does not count against the profile in a drain,
- * nor while the server refuses every profile of the tenant. */
+/* Returns true if a failure is final: max_attempts is reached, or doubtful answers came often
+ * enough. A doubtful answer does not count against the profile in a drain, nor while the server
+ * refuses every profile of the tenant. */
 static bool is_enough(const struct send_queue *q, struct send_item *it, const struct answer *a)
 {
     unsigned max = q->config->max_attempts;
     bool failed = a->class == ANSWER_RETRY || a->class == ANSWER_RETRY_DOUBTFUL;
-    if (failed && max > 0 && it->attempts >= max) {
+    if (failed && max > 0 && it->history.attempts >= max) {
         return true;
     }
     bool others_pass = a->fault == ANSWER_FAULT_BURST || a->scope != ANSWER_OF_PROFILE ||
-                       it->lane->refused < SEND_QUEUE_REFUSED_MAX;
+                       it->lane->refused_in_a_row < SEND_QUEUE_REFUSED_MAX;
     if (a->class != ANSWER_RETRY_DOUBTFUL || q->draining || !others_pass) {
         return false;
     }
-    return ++it->doubts >= a->tries;
+    return ++it->history.doubts >= a->tries;
 }
 
 /* Moves the item to where the answer sends it. */
@@ -399,7 +407,7 @@ void send_queue_abandon(struct send_queue *q, struct send_item *it)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* When a lane may be next, as far as time decides; INT64_MIN: it may be. */
+/* The time from which a lane may be next; INT64_MIN: time does not hold it up. */
 static int64_t lane_wake_ms(const struct send_queue *q, const struct lane *lane)
 {
     int64_t wake = backoff_wake_ms(&lane->backoff);
@@ -407,7 +415,8 @@ static int64_t lane_wake_ms(const struct send_queue *q, const struct lane *lane)
     return needs_disk && q->load_rest_until > wake ? q->load_rest_until : wake;
 }
 
-/* When something may be sent that may not be now; INT64_MAX: only an answer can change that. */
+/* The time from which a profile may be sent that may not be sent now; INT64_MAX: only an answer can
+ * change that. */
 static int64_t sending_wake_ms(const struct send_queue *q)
 {
     int64_t rest = backoff_wake_ms(&q->backoff);
@@ -424,7 +433,7 @@ static int64_t sending_wake_ms(const struct send_queue *q)
         }
     }
     wake = rest > wake ? rest : wake;
-    /* In a pace, an answer comes first. */
+    /* During the pace after an outage, the next request waits for an answer. */
     return backoff_may_start(&q->backoff, wake) ? wake : INT64_MAX;
 }
 
@@ -468,7 +477,7 @@ void send_queue_close(struct send_queue *q)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Those that wait alone wait no longer than the others, and than the server asked. */
+/* Ends the own rests of profiles at that time, unless the server asked for more. */
 static void shorten_waits(struct send_queue *q, int64_t until_ms)
 {
     struct heap waiting = q->waiting;

@@ -1,5 +1,5 @@
-/* The events of the spool; see send_queue_private.h. All on the spool's thread, except the
- * functions at the end. */
+/* The events of the spool; see send_queue_private.h. They are called on the spool's thread; the
+ * functions at the end may be called on any. */
 #include <stdlib.h>
 
 #include "model/profile.h"
@@ -10,7 +10,7 @@ static bool send_queue_on_found(void *arg, struct spool_entry *entry, struct lab
     struct send_queue *q = arg;
     struct send_item *it = NULL;
     pthread_mutex_lock(&q->lock);
-    /* The index of profiles that are only on disk may take half of the memory. */
+    /* The index of profiles that are only on disk may take half of max_bytes. */
     uint64_t index = (q->on_disk_only + 1) * SEND_QUEUE_INDEX_COST;
     if (!q->closed && index <= q->config->queue_max_bytes / 2 &&
         send_queue_evict(q, SEND_QUEUE_INDEX_COST)) {
@@ -18,7 +18,7 @@ static bool send_queue_on_found(void *arg, struct spool_entry *entry, struct lab
     }
     if (it != NULL) {
         it->entry = entry;
-        it->on_disk = true;
+        item_set_on_disk(it, true);
         it->cost = profile_cost_of(entry->head.data_size, entry->head.labels_size);
         it->scraped_ms = entry->scraped_ms;
         it->seq = q->next_replay_seq++;
@@ -52,10 +52,10 @@ static void send_queue_on_written(void *arg, struct spool_entry *entry)
     pthread_mutex_lock(&q->lock);
     struct send_item *it = entry->owner;
     if (it != NULL) {
-        it->on_disk = true;
-        /* An item in flight is in no list; its list is found when it comes back. */
-        if (it->memory != NULL) {
-            send_queue_keep(q, it);
+        item_set_on_disk(it, true);
+        /* An item in flight is in no memory list; it gets one when it is queued again. */
+        if (it->memory_list != NULL) {
+            send_queue_choose_memory_list(q, it);
         }
     }
     pthread_mutex_unlock(&q->lock);
@@ -66,12 +66,13 @@ static void send_queue_on_lost(void *arg, struct spool_entry *entry, bool remove
     struct send_queue *q = arg;
     pthread_mutex_lock(&q->lock);
     struct send_item *it = entry->owner;
-    if (it != NULL && it->on_disk) {
-        it->on_disk = false;
-        if (it->memory != NULL) {
-            send_queue_keep(q, it);
-        } else if (it->profile == NULL && !it->loading) {
+    if (it != NULL && (it->bytes & ITEM_DISK) != 0) {
+        bool queued = it->state == ITEM_QUEUED || it->state == ITEM_WAITING;
+        item_set_on_disk(it, false);
+        if (queued && it->bytes == ITEM_NOWHERE) {
             send_queue_drop_queued(q, it, removed ? DROP_DAMAGED : DROP_SPOOL_FULL);
+        } else if (queued) {
+            send_queue_choose_memory_list(q, it);
         }
     }
     send_queue_unlock(q);
@@ -87,15 +88,15 @@ static struct profile *send_queue_on_profile(void *arg, struct spool_entry *entr
     return p;
 }
 
-/* Retries an item that could not be loaded, or drops it. */
+/* Queues an item that could not be read again, or drops it. */
 static void not_loaded(struct send_queue *q, struct send_item *it, enum spool_load result,
                        int64_t now_ms)
 {
-    bool passing = result == SPOOL_LOAD_FAILED || result == SPOOL_LOAD_MEMORY;
+    bool may_pass = result == SPOOL_LOAD_FAILED || result == SPOOL_LOAD_MEMORY;
     send_queue_land(q, it);
-    if (!passing || ++it->load_failures >= SEND_QUEUE_LOADS_MAX) {
+    if (!may_pass || ++it->history.load_failures >= SEND_QUEUE_LOADS_MAX) {
         enum write_drop reason = result == SPOOL_LOAD_MEMORY ? DROP_MEMORY : DROP_DAMAGED;
-        bool lost = result == SPOOL_LOAD_GONE && !it->on_disk;
+        bool lost = result == SPOOL_LOAD_GONE && (it->bytes & ITEM_DISK) == 0;
         send_queue_drop_landed(q, it, lost ? DROP_SPOOL_FULL : reason);
         return;
     }
@@ -109,17 +110,17 @@ static void send_queue_on_loaded(void *arg, struct spool_entry *entry, enum spoo
     struct send_queue *q = arg;
     pthread_mutex_lock(&q->lock);
     struct send_item *it = entry->owner;
-    if (it->job != NULL) {
+    if (it->state == ITEM_PART_LOADING) {
         send_queue_part_loaded(q, it, p);
         pthread_mutex_unlock(&q->lock);
         return;
     }
-    TAILQ_REMOVE(&q->loading, it, send);
-    it->loading = false;
+    TAILQ_REMOVE(&q->loading, it, link);
     if (p != NULL) {
-        it->profile = p;
-        it->load_failures = 0;
-        TAILQ_INSERT_TAIL(&q->loaded, it, send);
+        item_add_bytes(it, p);
+        it->history.load_failures = 0;
+        item_become(it, ITEM_LOADED);
+        TAILQ_INSERT_TAIL(&q->loaded, it, link);
     } else {
         not_loaded(q, it, result, now_ms);
     }
@@ -162,7 +163,7 @@ void send_queue_stop(struct send_queue *q)
     q->stopped = true;
     struct send_item *it;
     while ((it = TAILQ_FIRST(&q->loaded)) != NULL) {
-        TAILQ_REMOVE(&q->loaded, it, send);
+        TAILQ_REMOVE(&q->loaded, it, link);
         send_queue_land(q, it);
         send_queue_enqueue(q, it);
     }
@@ -173,7 +174,8 @@ void send_queue_drop_unsafe(struct send_queue *q, enum write_drop reason)
 {
     struct send_item *it;
     pthread_mutex_lock(&q->lock);
-    while ((it = TAILQ_FIRST(&q->bare)) != NULL || (it = TAILQ_FIRST(&q->suspects)) != NULL) {
+    while ((it = TAILQ_FIRST(&q->memory_only)) != NULL ||
+           (it = TAILQ_FIRST(&q->quarantined)) != NULL) {
         send_queue_drop_queued(q, it, reason);
     }
     send_queue_unlock(q);

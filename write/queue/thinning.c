@@ -26,12 +26,12 @@ static bool is_of(const struct send_item *it, const struct lane *lane)
 }
 
 /* Drops what the present level does not keep, of what is in memory only. */
-static bool sweep_bare(struct send_queue *q, const struct lane *lane)
+static bool sweep_memory_only(struct send_queue *q, const struct lane *lane)
 {
     struct send_item *next;
     bool any = false;
-    for (struct send_item *it = TAILQ_FIRST(&q->bare); it != NULL; it = next) {
-        next = TAILQ_NEXT(it, kept);
+    for (struct send_item *it = TAILQ_FIRST(&q->memory_only); it != NULL; it = next) {
+        next = TAILQ_NEXT(it, by_memory);
         if (is_of(it, lane) && !it->is_delta && !is_kept(q, it)) {
             send_queue_drop_queued(q, it, DROP_THINNED);
             any = true;
@@ -45,7 +45,7 @@ static bool sweep_all(struct send_queue *q, const struct lane *lane)
 {
     struct send_item *next;
     bool any = false;
-    for (struct send_item *it = TAILQ_FIRST(&q->others); it != NULL; it = next) {
+    for (struct send_item *it = TAILQ_FIRST(&q->thinnable); it != NULL; it = next) {
         next = TAILQ_NEXT(it, part);
         if (is_of(it, lane) && !is_kept(q, it)) {
             send_queue_drop_queued(q, it, DROP_THINNED);
@@ -55,18 +55,18 @@ static bool sweep_all(struct send_queue *q, const struct lane *lane)
     return any;
 }
 
-static struct send_item *oldest_bare(const struct send_queue *q, const struct lane *lane)
+static struct send_item *oldest_memory_only(const struct send_queue *q, const struct lane *lane)
 {
-    struct send_item *it = TAILQ_FIRST(&q->bare);
+    struct send_item *it = TAILQ_FIRST(&q->memory_only);
     while (it != NULL && (it->is_delta || !is_of(it, lane))) {
-        it = TAILQ_NEXT(it, kept);
+        it = TAILQ_NEXT(it, by_memory);
     }
     return it;
 }
 
-static struct send_item *oldest_other(const struct send_queue *q, const struct lane *lane)
+static struct send_item *oldest_thinnable(const struct send_queue *q, const struct lane *lane)
 {
-    struct send_item *it = TAILQ_FIRST(&q->others);
+    struct send_item *it = TAILQ_FIRST(&q->thinnable);
     while (it != NULL && !is_of(it, lane)) {
         it = TAILQ_NEXT(it, part);
     }
@@ -75,11 +75,11 @@ static struct send_item *oldest_other(const struct send_queue *q, const struct l
 
 bool send_queue_thin(struct send_queue *q, struct lane *lane)
 {
-    struct send_item *oldest = oldest_bare(q, lane);
+    struct send_item *oldest = oldest_memory_only(q, lane);
     bool (*sweep)(struct send_queue *, const struct lane *) =
-        oldest != NULL ? sweep_bare : sweep_all;
+        oldest != NULL ? sweep_memory_only : sweep_all;
     unsigned *level = lane != NULL ? &lane->thin_level : &q->thin_level;
-    oldest = oldest != NULL ? oldest : oldest_other(q, lane);
+    oldest = oldest != NULL ? oldest : oldest_thinnable(q, lane);
     if (oldest == NULL) {
         return false;
     }

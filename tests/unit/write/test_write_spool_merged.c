@@ -1,5 +1,7 @@
 /* Deltas that are on disk are merged. Whenever the process ends, either the result is on disk or
  * its parts are, never both and never neither. */
+#include <unistd.h>
+
 #include "tests/unit/write/merge_rig.h"
 #include "tests/unit/write/spool_rig.h"
 
@@ -285,6 +287,61 @@ static void disk_hangs(void **state)
     end(&o);
 }
 
+/* Takes a job whose parts are read from the disk. */
+static void load_parts(struct outage *o)
+{
+    for (int i = 0; i < 12; i++) {
+        put_deltas(o, 50);
+        rig_pass(&o->r, 500);
+    }
+    /* This profile takes the memory of the youngest deltas. */
+    struct profile *large = make_gauge(7, o->r.now, 500 * (size_t)1024);
+    CHECK_INT(send_queue_put(o->r.e, large, o->r.now), SEND_TAKEN, "");
+    rig_pass(&o->r, 500);
+    o->r.now = RIG_START_MS + HOUR_MS / 100 * (MERGE_AGE_PERCENT + 1);
+    struct merge_candidate *plan = NULL;
+    assert_true(merging_plan(o->r.e, o->r.now, &plan) > 0);
+    for (int i = 0; i < 20 && !merging_is_loading(o->r.e); i++) {
+        struct merge_job *job = merging_take(o->r.e, &plan[0]);
+        if (job != NULL) {
+            merging_run(job, NULL, MERGE_BYTES_MAX);
+            merging_done(job, o->r.now);
+        }
+    }
+    free(plan);
+    assert_true(merging_is_loading(o->r.e));
+}
+
+/* Somebody removes the file that the parts of a job are in, before they are read. The spool reports
+ * them as lost while the job holds them; they are dropped when they should be sent. */
+static void parts_are_removed(void **state)
+{
+    (void)state;
+    struct outage o;
+    char segment[512];
+    begin(&o, testing_mkdtemp());
+    load_parts(&o);
+    (void)snprintf(segment, sizeof(segment), "%s/main/0000000000000001.seg", o.dir);
+    CHECK_INT(unlink(segment), 0, "");
+    rig_settle(&o.r);
+    rig_pass(&o.r, SPOOL_CHECK_MS);
+    struct merge_job *job = merging_loaded(o.r.e);
+    assert_non_null(job);
+    merging_run(job, NULL, MERGE_BYTES_MAX);
+    merging_done(job, o.r.now);
+    (void)balance(o.r.e);
+    /* Each pass asks the spool for a few of the parts, which it does not have any more. */
+    for (int i = 0; i < 100 && balance(o.r.e).queued > 0; i++) {
+        send_all(&o);
+    }
+    struct write_ledger l = balance(o.r.e);
+    CHECK_INT(l.queued, 0, "");
+    CHECK_INT(l.sent + l.merged + l.dropped[DROP_DAMAGED] + l.dropped[DROP_SPOOL_FULL], l.accepted,
+              "");
+    assert_true(l.dropped[DROP_SPOOL_FULL] > 0);
+    end(&o);
+}
+
 /* A label of that name in a configuration means nothing. */
 static void label_of_that_name(void **state)
 {
@@ -315,7 +372,7 @@ int main(void)
         TEST(merged_on_disk),     TEST(sent_before_written),
         TEST(ends_at_any_time),   TEST(every_call_fails_once),
         TEST(label_of_that_name), TEST(disk_is_full),
-        TEST(disk_hangs),
+        TEST(disk_hangs),         TEST(parts_are_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
