@@ -7,10 +7,10 @@
 
 /* Large pages: a profile of 30 KB is a few of them. */
 #define PAGE_SIZE "16384"
-/* The writer copies what it has committed into the database when the log has so many pages; the
- * background does it more often. */
-#define CHECKPOINT_PAGES "4096"
-#define LOG_BYTES_MAX "67108864"
+/* A commit copies the log into the database when the log has this many pages (16 MiB); see
+ * db_limit_log(). */
+#define CHECKPOINT_PAGES "1024"
+#define LOG_BYTES_MAX "16777216"
 /* Pages in memory for each connection, in KiB. */
 #define CACHE_KIB "-4096"
 /* How long a statement waits for another connection that writes. */
@@ -93,6 +93,7 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_SET_MERGE] = "UPDATE profiles SET merge = ?2 WHERE id = ?1 AND merge = 0",
     [SQL_DROP_BODY] = "DELETE FROM bodies WHERE id = ?1",
     [SQL_NOTE_MERGED] = "UPDATE state SET singles = max(singles - ?1, 0) WHERE id = 1",
+    [SQL_PAGES] = "PRAGMA page_count",
     [SQL_FREE_PAGES] = "PRAGMA freelist_count",
     [SQL_SHRINK] = "PRAGMA incremental_vacuum(256)",
 };
@@ -140,6 +141,9 @@ static bool fail(struct db *db, int rc, struct err *err)
         return set_with_cause(db, sqlite3_errstr(rc), err);
     case SQLITE_CANTOPEN:
         return set_with_cause(db, text, err);
+    case SQLITE_FULL:
+        db->full = true;
+        return err_set(err, ERR_SYSTEM, "%s", text);
     default:
         return err_set(err, ERR_SYSTEM, "%s", text);
     }
@@ -207,10 +211,42 @@ struct sv db_blob(sqlite3_stmt *st, int i)
     return p != NULL && n > 0 ? (struct sv){p, (size_t)n} : SV("");
 }
 
+bool db_data_bytes(struct db *db, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(db, SQL_PAGES, err);
+    if (st == NULL || db_step(db, st, err) != 1) {
+        return false;
+    }
+    *ret = (uint64_t)sqlite3_column_int64(st, 0) * db->page_bytes;
+    sqlite3_reset(st);
+    return true;
+}
+
 static bool exec(struct db *db, const char *sql, struct err *err)
 {
     int rc = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
     return rc == SQLITE_OK || fail(db, rc, err);
+}
+
+void db_limit_log(struct db *db, uint64_t bytes)
+{
+    char sql[64];
+    sqlite3_wal_autocheckpoint(db->handle, (int)(bytes / db->page_bytes));
+    (void)sqlite3_snprintf(sizeof(sql), sql, "PRAGMA journal_size_limit = %lld", (long long)bytes);
+    (void)exec(db, sql, NULL);
+}
+
+bool db_copy_log(struct db *db, enum db_copy mode, struct err *err)
+{
+    int rc = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (rc == SQLITE_OK && mode != DB_COPY_ONLY) {
+        /* Little is left to be copied while the writer has to wait. */
+        sqlite3_busy_timeout(db->handle, mode == DB_COPY_AND_CUT ? 0 : BUSY_MS);
+        rc = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        sqlite3_busy_timeout(db->handle, BUSY_MS);
+    }
+    return rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED ||
+           fail(db, rc, err);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -333,9 +369,14 @@ static bool set_up(struct db *db, bool make, bool *ret_empty, struct err *err)
     }
     if (*ret_empty && make) {
         *ret_empty = false;
-        return make_schema(db, err);
+        if (!make_schema(db, err)) {
+            return false;
+        }
     }
-    return true;
+    int64_t page_bytes = 0;
+    bool ok = read_number(db, "PRAGMA page_size", &page_bytes, err);
+    db->page_bytes = page_bytes > 0 ? (uint64_t)page_bytes : 1;
+    return ok;
 }
 
 bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err)

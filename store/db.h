@@ -62,6 +62,7 @@ enum db_statement {
     SQL_SET_MERGE,
     SQL_DROP_BODY,
     SQL_NOTE_MERGED,
+    SQL_PAGES,
     SQL_FREE_PAGES,
     SQL_SHRINK,
     DB_STATEMENTS
@@ -70,7 +71,9 @@ enum db_statement {
 struct db {
     sqlite3 *handle; /* NULL: closed */
     enum db_fault fault;
-    bool still;                              /* by db_open_still() */
+    bool still; /* by db_open_still() */
+    bool full;  /* a statement has failed because the disk is full */
+    uint64_t page_bytes;
     sqlite3_stmt *statements[DB_STATEMENTS]; /* made on first use */
 };
 
@@ -100,6 +103,20 @@ sqlite3_stmt *db_row_of(struct db *db, enum db_statement s, int64_t key, const c
 void db_bind_blob(sqlite3_stmt *st, int i, struct sv v);
 /* Valid until the next step. */
 struct sv db_blob(sqlite3_stmt *st, int i);
+
+/* Bytes that the database takes when its log has been copied into it. */
+bool db_data_bytes(struct db *db, uint64_t *ret, struct err *err);
+
+/* Sets how large the log may become before a commit copies it into the database. */
+void db_limit_log(struct db *db, uint64_t bytes);
+
+enum db_copy {
+    DB_COPY_ONLY,     /* the log file keeps its size; nobody waits */
+    DB_COPY_AND_CUT,  /* the log file is emptied as well, unless another connection uses it */
+    DB_COPY_AND_WAIT, /* the same, after waiting for the other connections */
+};
+/* Copies what was committed from the log into the database. */
+bool db_copy_log(struct db *db, enum db_copy mode, struct err *err);
 
 /* Sets db->fault to DB_DAMAGED, and err: `damaged: <what>`. Returns false. */
 bool db_damaged(struct db *db, const char *what, struct err *err);

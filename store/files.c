@@ -121,19 +121,6 @@ int64_t store_file_until_ns(const struct store_file *f)
     return (f->name.start_ms + f->name.length_ms) * NS_PER_MS - 1;
 }
 
-static uint64_t bytes_of(const char *path, const char *suffix)
-{
-    char name[4096];
-    struct stat st;
-    (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
-    return stat(name, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-}
-
-uint64_t store_file_bytes(const struct store_file *f)
-{
-    return bytes_of(f->path, "") + bytes_of(f->path, "-wal");
-}
-
 static struct store_file *file_new(struct store *s, const struct store_name *name)
 {
     struct store_file *f = calloc(1, sizeof(*f));
@@ -323,8 +310,10 @@ static bool look_into(struct store *s, struct store_file *f, struct err *err)
     }
     sqlite3_stmt *st = db_statement(&c->db, SQL_STATE, err);
     int row = st == NULL ? -1 : db_step(&c->db, st, err);
-    if (row == 1) {
+    uint64_t data_bytes = 0;
+    if (row == 1 && db_data_bytes(&c->db, &data_bytes, err)) {
         pthread_mutex_lock(&s->lock);
+        f->data_bytes = data_bytes;
         f->profiles = (uint64_t)sqlite3_column_int64(st, 0);
         f->oldest_ns = sqlite3_column_int64(st, 1);
         f->newest_ns = sqlite3_column_int64(st, 2);
@@ -334,8 +323,9 @@ static bool look_into(struct store *s, struct store_file *f, struct err *err)
     } else if (row == 0) {
         db_damaged(&c->db, "no state", err);
     }
-    bool ok = row == 1 || c->db.fault != DB_FINE;
+    bool ok = (row == 1 && data_bytes > 0) || c->db.fault != DB_FINE;
     store_reader_give(s, c, err);
+    store_log_note(s, f);
     return ok;
 }
 
@@ -400,13 +390,6 @@ static int64_t floor_to(int64_t ms, int64_t step)
     return ms - (rest < 0 ? rest + step : rest);
 }
 
-/* A stretch gets another file when the one that it has is this large, so that retention by bytes
- * finds whole files to remove. */
-static bool is_full(const struct store *s, const struct store_file *f)
-{
-    return s->limits.max_bytes > 0 && store_file_bytes(f) > s->limits.max_bytes / 8;
-}
-
 /* Under the lock. */
 static struct store_file *newest_of(struct store *s, const struct store_name *name)
 {
@@ -426,7 +409,7 @@ struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *
     name.start_ms = floor_to(from_ns / NS_PER_MS, name.length_ms);
     pthread_mutex_lock(&s->lock);
     struct store_file *f = newest_of(s, &name);
-    if (f != NULL && (f->fault != DB_FINE || is_full(s, f))) {
+    if (f != NULL && (f->fault != DB_FINE || store_file_is_full(s, f))) {
         name.generation = f->name.generation + 1;
         f = NULL;
     }

@@ -22,7 +22,7 @@ bool store_pause(struct store *s, int64_t ms)
     until.tv_nsec = (long)(ns % NS_PER_S);
     pthread_mutex_lock(&s->lock);
     int rc = 0;
-    while (!s->stopping && rc != ETIMEDOUT) {
+    while (!s->stopping && rc != ETIMEDOUT && !s->hurry) {
         rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
     }
     bool stopping = s->stopping;
@@ -30,16 +30,29 @@ bool store_pause(struct store *s, int64_t ms)
     return !stopping;
 }
 
+void store_hurry(struct store *s)
+{
+    int64_t now_ms = clock_mono_ms();
+    pthread_mutex_lock(&s->lock);
+    if (s->hurried_ms == 0 || now_ms - s->hurried_ms >= MS_PER_S) {
+        s->hurried_ms = now_ms;
+        s->hurry = true;
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* ---- retention ------------------------------------------------------------------------------- */
 
 enum removal { REMOVED_NONE, REMOVED_AGE, REMOVED_BYTES };
 
-/* The file to remove next, with a reference, and why. Files with a fault are left where they are,
- * and count nowhere; the last file stays. */
-static struct store_file *next_to_remove(struct store *s, int64_t now_ns, enum removal *ret_why)
+/* Returns the file to remove next, with a reference, and why. Files with a fault stay where they
+ * are, and count nowhere. The last file stays as well, unless the disk is full. */
+static struct store_file *next_to_remove(struct store *s, int64_t now_ns, bool disk_is_full,
+                                         enum removal *ret_why)
 {
     const int64_t max_age_ms = s->limits.max_age_ms;
-    const uint64_t max_bytes = s->limits.max_bytes;
+    const uint64_t max_bytes = store_max_bytes(s);
     struct store_file *oldest = NULL;
     uint64_t bytes = 0;
     size_t n = 0;
@@ -49,14 +62,14 @@ static struct store_file *next_to_remove(struct store *s, int64_t now_ns, enum r
         struct store_file *f = s->files[i];
         if (f->fault == DB_FINE) {
             oldest = oldest == NULL ? f : oldest;
-            bytes += max_bytes > 0 ? store_file_bytes(f) : 0;
+            bytes += f->data_bytes;
             n++;
         }
     }
     if (oldest != NULL && max_age_ms > 0 &&
         store_file_until_ns(oldest) < now_ns - max_age_ms * NS_PER_MS) {
         *ret_why = REMOVED_AGE;
-    } else if (n > 1 && max_bytes > 0 && bytes > max_bytes) {
+    } else if (n > (disk_is_full ? 0U : 1U) && max_bytes > 0 && bytes > max_bytes) {
         *ret_why = REMOVED_BYTES;
     }
     struct store_file *f = *ret_why != REMOVED_NONE ? store_file_ref(oldest) : NULL;
@@ -64,13 +77,13 @@ static struct store_file *next_to_remove(struct store *s, int64_t now_ns, enum r
     return f;
 }
 
-static void retire(struct store *s, int64_t now_ns)
+static void retire(struct store *s, int64_t now_ns, bool disk_is_full)
 {
     static const char *const reasons[] = {[REMOVED_AGE] = "age", [REMOVED_BYTES] = "bytes"};
     struct err err = ERR_INIT;
     enum removal why;
     struct store_file *f;
-    while ((f = next_to_remove(s, now_ns, &why)) != NULL) {
+    while ((f = next_to_remove(s, now_ns, disk_is_full, &why)) != NULL) {
         bool ok = store_file_remove(s, f, &err);
         if (ok) {
             metric_inc(metric_cell(s->metrics.removed,
@@ -89,43 +102,20 @@ static void retire(struct store *s, int64_t now_ns)
     }
 }
 
-/* ---- checkpoints ----------------------------------------------------------------------------- */
-
-bool store_checkpoint(struct db *db, bool truncate, struct err *err)
-{
-    int rc = sqlite3_wal_checkpoint_v2(
-        db->handle, NULL, truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, NULL,
-        NULL);
-    return rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED ||
-           err_set(err, ERR_SYSTEM, "checkpoint: %s", sqlite3_errmsg(db->handle));
-}
-
-/* Copies what was committed into the databases, so that a loss of power costs no more than what
- * came since the last round. */
-static void checkpoint_all(struct store *s)
-{
-    struct store_file *files[STORE_WRITERS_MAX];
-    size_t n = store_writers_files(s, files);
-    for (size_t i = 0; i < n; i++) {
-        struct err err = ERR_INIT;
-        bool skip;
-        struct reader_conn *c = store_reader_take(s, files[i], &skip, &err);
-        if (c != NULL) {
-            (void)store_checkpoint(&c->db, false, &err);
-            store_reader_give(s, c, &err);
-        }
-        store_file_unref(files[i]);
-    }
-}
-
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 void store_maintain(struct store *s, int64_t now_ns)
 {
     pthread_mutex_lock(&s->maintain_lock);
-    retire(s, now_ns);
+    pthread_mutex_lock(&s->lock);
+    bool disk_is_full = s->hurry;
+    s->hurry = false;
+    pthread_mutex_unlock(&s->lock);
+    store_disk_measure(s);
+    retire(s, now_ns, disk_is_full);
     store_writers_close_idle(s, now_ns, CLOSE_AFTER_MS);
-    checkpoint_all(s);
+    /* A loss of power costs no more than the commits since the last round. */
+    store_logs_copy(s);
     store_merge_files(s, now_ns);
     pthread_mutex_unlock(&s->maintain_lock);
 }

@@ -433,7 +433,19 @@ static bool shrink(struct merging *m, struct err *err)
             return true;
         }
     }
-    return store_checkpoint(&m->db, true, err);
+    return db_copy_log(&m->db, DB_COPY_AND_WAIT, err);
+}
+
+/* Notes how large the file is now. */
+static void note_bytes(struct merging *m)
+{
+    uint64_t bytes;
+    if (m->db.handle != NULL && db_data_bytes(&m->db, &bytes, NULL)) {
+        pthread_mutex_lock(&m->store->lock);
+        m->file->data_bytes = bytes;
+        pthread_mutex_unlock(&m->store->lock);
+    }
+    store_log_note(m->store, m->file);
 }
 
 static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
@@ -446,8 +458,12 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
     pthread_mutex_lock(&s->lock);
     m.left = f->singles;
     pthread_mutex_unlock(&s->lock);
-    bool ok = db_open(&m.db, f->path, false, &empty, &err) &&
-              (empty || (list_singles(&m, &err) && merge_all(&m, &err) && shrink(&m, &err)));
+    bool opened = db_open(&m.db, f->path, false, &empty, &err);
+    if (opened) {
+        store_log_limit(s, &m.db);
+    }
+    bool ok =
+        opened && (empty || (list_singles(&m, &err) && merge_all(&m, &err) && shrink(&m, &err)));
     if (!ok && err.kind != ERR_NONE) {
         metric_inc(s->metrics.merge_failures);
         if (m.db.fault == DB_FINE || m.db.fault == DB_UNREADABLE) {
@@ -457,6 +473,7 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
             store_file_fault(s, f, m.db.fault, err.msg);
         }
     }
+    note_bytes(&m);
     group_reset(&m.group);
     free((void *)m.group.members);
     free(m.at);

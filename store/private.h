@@ -41,6 +41,9 @@ struct store_file {
     uint64_t left;  /* singles after the last merging */
     unsigned scans; /* that read it */
     bool merging;   /* its bodies are being replaced: scans wait */
+    /* Bytes of the database when its log has been copied into it, and of the file of its log. */
+    uint64_t data_bytes;
+    uint64_t log_bytes;
 };
 
 struct store_file *store_file_ref(struct store_file *f);
@@ -49,9 +52,6 @@ struct store_file *store_file_unref(struct store_file *f);
 /* The first and last instant that may be in it, inclusive, in ns. */
 int64_t store_file_from_ns(const struct store_file *f);
 int64_t store_file_until_ns(const struct store_file *f);
-/* Bytes on the disk, its log included. */
-uint64_t store_file_bytes(const struct store_file *f);
-
 /* Makes the directory and takes its lock, if that is not done yet or the directory was removed. */
 bool store_take_directory(struct store *s, struct err *err);
 /* Lists the directory and looks into each file. */
@@ -68,6 +68,29 @@ void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault
 void store_file_gone(struct store *s, struct store_file *f);
 /* Unlinks a file and forgets it. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err);
+
+/* ---- room on the disk (room.c) --------------------------------------------------------------- */
+
+/* The log of a file (`-wal`) takes whole pages for each commit, some 64 KiB for a small profile. It
+ * does not count towards retention.max_bytes, which databases alone count for, but it has a limit:
+ * a 64th of max_bytes, from 1 to 16 MiB. A commit that exceeds it copies the log, and the
+ * background empties all logs in each round. A disk must always have room to copy the logs: a batch
+ * that would take this room is refused, so that a full disk recovers when files are removed. */
+
+/* Measures the disk: a smaller one than max_bytes stands for max_bytes. */
+void store_disk_measure(struct store *s);
+/* Bytes that the databases may take together; 0: no limit. */
+uint64_t store_max_bytes(const struct store *s);
+void store_log_limit(const struct store *s, struct db *db);
+/* Returns true if a file is so large that its stretch gets a further one. Under the lock. */
+bool store_file_is_full(const struct store *s, const struct store_file *f);
+/* Reads how large the log of a file is. */
+void store_log_note(struct store *s, struct store_file *f);
+/* Copies the logs of all files into their databases, and empties those that nobody uses. */
+void store_logs_copy(struct store *s);
+/* Returns true if the disk has room for a batch of n profiles; if not, after emptying the logs, it
+ * sets err. Under the lock for writing. */
+bool store_has_room(struct store *s, uint64_t bytes, size_t n, struct err *err);
 
 /* ---- connections for reading (readers.c) ----------------------------------------------------- */
 
@@ -104,8 +127,11 @@ bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_
 /* Whether bytes have a hash, whatever their salt is. */
 bool store_hash_fits(struct sv data, uint64_t hash);
 
-/* The files that are written, with references; at most STORE_WRITERS_MAX. */
-size_t store_writers_files(struct store *s, struct store_file **ret);
+/* The files that are written, with references; at most STORE_WRITERS_MAX. Under the lock for
+ * writing. */
+size_t store_writers_files(const struct store *s, struct store_file **ret);
+/* Copies the logs of the files that are written and empties them. Under the lock for writing. */
+void store_writers_cut_logs(struct store *s);
 /* Closes those whose stretch is over and that nothing came for in so long. */
 void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms);
 
@@ -120,10 +146,11 @@ void store_merge_files(struct store *s, int64_t now_ns);
  * percent (1 to 100). *paid_ns: how much of that pauses have made up for; what is less than a
  * millisecond of pause stays owed. */
 int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns);
-/* Copies the log of a file into it; truncate: waits for readers, and empties it. */
-bool store_checkpoint(struct db *db, bool truncate, struct err *err);
 /* False if the store closes meanwhile. */
 bool store_pause(struct store *s, int64_t ms);
+/* Starts the next round of the background at once: the disk is full, and retention may make room.
+ * At most once a second. */
+void store_hurry(struct store *s);
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
@@ -156,11 +183,14 @@ struct store_limits {
 struct store {
     struct store_options options; /* name and directory are copies; see limits */
     struct store_limits limits;
+    _Atomic uint64_t disk_bytes; /* of the whole disk; 0: not known */
     struct store_metrics metrics;
     int lock_fd;
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* monotonic */
     bool stopping;
+    bool hurry; /* the next round begins at once */
+    int64_t hurried_ms;
     struct store_file **files; /* in order of names */
     size_t n_files;
     size_t files_cap;
@@ -172,6 +202,7 @@ struct store {
     struct scratch *scratch;
     uint64_t uses; /* of files by puts */
     uint64_t batch_start;
+    bool was_full;                 /* the last batch has failed because the disk was full */
     pthread_mutex_t maintain_lock; /* one round at a time */
     pthread_t thread;
     bool has_thread;

@@ -43,6 +43,7 @@ struct writing {
     uint64_t profiles;
     int64_t oldest_ns;
     int64_t newest_ns;
+    uint64_t data_bytes; /* of the database after it */
 };
 
 /* One profile while it is put. */
@@ -135,12 +136,35 @@ static void forget_known(struct writing *w)
     w->series = map_free(w->series, free);
 }
 
-static void writing_free(struct writing *w)
+/* Copies the log into the database and empties it, if the file is still ours to write. */
+static void cut_log(struct store *s, struct writing *w)
 {
+    pthread_mutex_lock(&s->lock);
+    bool ours = !w->file->gone && w->file->fault == DB_FINE;
+    pthread_mutex_unlock(&s->lock);
+    if (ours && w->db.handle != NULL) {
+        (void)db_copy_log(&w->db, DB_COPY_AND_CUT, NULL);
+        store_log_note(s, w->file);
+    }
+}
+
+static void writing_free(struct store *s, struct writing *w)
+{
+    cut_log(s, w);
     forget_known(w);
     db_close(&w->db);
+    store_log_note(s, w->file);
     store_file_unref(w->file);
     free(w);
+}
+
+void store_writers_cut_logs(struct store *s)
+{
+    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
+        if (s->writers[i] != NULL) {
+            cut_log(s, s->writers[i]);
+        }
+    }
 }
 
 void store_writers_close(struct store *s, const struct store_file *f)
@@ -148,23 +172,21 @@ void store_writers_close(struct store *s, const struct store_file *f)
     pthread_mutex_lock(&s->write_lock);
     for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
         if (s->writers[i] != NULL && (f == NULL || s->writers[i]->file == f)) {
-            writing_free(s->writers[i]);
+            writing_free(s, s->writers[i]);
             s->writers[i] = NULL;
         }
     }
     pthread_mutex_unlock(&s->write_lock);
 }
 
-size_t store_writers_files(struct store *s, struct store_file **ret)
+size_t store_writers_files(const struct store *s, struct store_file **ret)
 {
     size_t n = 0;
-    pthread_mutex_lock(&s->write_lock);
     for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
         if (s->writers[i] != NULL) {
             ret[n++] = store_file_ref(s->writers[i]->file);
         }
     }
-    pthread_mutex_unlock(&s->write_lock);
     return n;
 }
 
@@ -175,7 +197,7 @@ void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms)
     for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
         struct writing *w = s->writers[i];
         if (w != NULL && store_file_until_ns(w->file) < now_ns && now_ms - w->used_ms > idle_ms) {
-            writing_free(w);
+            writing_free(s, w);
             s->writers[i] = NULL;
         }
     }
@@ -195,7 +217,7 @@ static void close_stale(struct store *s)
         struct writing *w = s->writers[i];
         if (w != NULL && is_replaced(w)) {
             store_file_gone(s, w->file);
-            writing_free(w);
+            writing_free(s, w);
             s->writers[i] = NULL;
         } else if (w != NULL) {
             err_clear(&w->problem);
@@ -217,11 +239,13 @@ static struct writing *writing_open(struct store *s, struct store_file *f, struc
         if (w->db.fault != DB_FINE && w->db.fault != DB_UNREADABLE) {
             store_file_fault(s, f, w->db.fault, err->msg);
         }
+        s->was_full = s->was_full || w->db.full;
         err_wrap(err, "cannot write to %s", f->path);
-        writing_free(w);
+        writing_free(s, w);
         return NULL;
     }
     w->inode = st.st_ino;
+    store_log_limit(s, &w->db);
     return w;
 }
 
@@ -255,7 +279,7 @@ static struct writing *writing_of(struct store *s, int64_t from_ns, bool *ret_no
     size_t place = w == NULL && f != NULL ? free_place(s) : STORE_WRITERS_MAX;
     if (place < STORE_WRITERS_MAX) {
         if (s->writers[place] != NULL) {
-            writing_free(s->writers[place]);
+            writing_free(s, s->writers[place]);
         }
         w = s->writers[place] = writing_open(s, f, err);
     }
@@ -289,6 +313,8 @@ static void give_up(struct store *s, struct writing *w, const struct err *err)
         (void)db_run(&w->db, SQL_ROLLBACK, NULL);
     }
     w->open = false;
+    s->was_full = s->was_full || w->db.full;
+    w->db.full = false;
     forget_known(w);
     if (w->db.fault == DB_DAMAGED || w->db.fault == DB_FOREIGN) {
         store_file_fault(s, w->file, w->db.fault, err->msg);
@@ -647,7 +673,7 @@ static bool commit_rows(struct writing *w, struct err *err)
             return false;
         }
     }
-    return db_run(&w->db, SQL_COMMIT, err);
+    return db_data_bytes(&w->db, &w->data_bytes, err) && db_run(&w->db, SQL_COMMIT, err);
 }
 
 static void commit(struct store *s, struct writing *w)
@@ -665,7 +691,9 @@ static void commit(struct store *s, struct writing *w)
     f->singles += w->profiles;
     f->oldest_ns = w->oldest_ns < f->oldest_ns ? w->oldest_ns : f->oldest_ns;
     f->newest_ns = w->newest_ns > f->newest_ns ? w->newest_ns : f->newest_ns;
+    f->data_bytes = w->data_bytes;
     pthread_mutex_unlock(&s->lock);
+    store_log_note(s, f);
 }
 
 static void commit_all(struct store *s)
@@ -735,12 +763,16 @@ bool store_put(struct store *s, struct store_put *profiles, size_t n)
 {
     struct err err = ERR_INIT;
     struct putting p = {.store = s};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        bytes += profiles[i].data.n;
+    }
     buf_init(&p.blob, STORE_BLOB_MAX);
     pthread_mutex_lock(&s->write_lock);
     s->batch_start = s->uses;
     close_stale(s);
-    bool all = store_take_directory(s, &err) ? put_all(s, &p, profiles, n)
-                                             : fail_all(s, profiles, n, &err);
+    bool ready = store_take_directory(s, &err) && store_has_room(s, bytes, n, &err);
+    bool all = ready ? put_all(s, &p, profiles, n) : fail_all(s, profiles, n, &err);
     pthread_mutex_unlock(&s->write_lock);
     buf_done(&p.blob);
     return all;

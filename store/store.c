@@ -92,7 +92,11 @@ static bool start(struct store *s, const struct store_options *o, struct err *er
         return err_memory(err);
     }
     make_metrics(s);
-    if (!store_take_directory(s, err) || !store_list(s, err)) {
+    if (!store_take_directory(s, err)) {
+        return false;
+    }
+    store_disk_measure(s);
+    if (!store_list(s, err)) {
         return false;
     }
     if (!store_background_start(s, err)) {
@@ -167,7 +171,7 @@ void store_stats(struct store *s, struct store_stats *ret)
     for (size_t i = 0; i < s->n_files; i++) {
         const struct store_file *f = s->files[i];
         ret->files++;
-        ret->bytes += store_file_bytes(f);
+        ret->bytes += f->data_bytes + f->log_bytes;
         if (f->profiles > 0) {
             ret->profiles += f->profiles;
             ret->singles += f->singles;

@@ -283,8 +283,8 @@ func TestStoreInADirectoryThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tg := newTarget(t, target.Options{Functions: 50})
-	// A further file is made for each two megabytes.
-	config := strings.Replace(storeConfig(tg.Addr(), dir), "    retry:", "    retention: {max_bytes: 16MiB}\n    retry:", 1)
+	// A further file is made for each half of a megabyte.
+	config := strings.Replace(storeConfig(tg.Addr(), dir), "    retry:", "    retention: {max_bytes: 4MiB}\n    retry:", 1)
 	wrapper := []string(nil)
 	if os.Geteuid() == 0 {
 		// Root may write everywhere.

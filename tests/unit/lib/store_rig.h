@@ -113,6 +113,35 @@ static inline void rig_put(struct store_rig *r, const char *labels, int64_t from
     buf_done(&b);
 }
 
+/* Makes a profile of one sample with the value 1 that has a string of so many bytes, which cannot
+ * be compressed. The caller frees it. */
+static inline struct buf rig_large(size_t bytes)
+{
+    static const struct pprof_row row = {"a main", "", {1}};
+    struct pprof_spec spec = {.types = "x/count", .time_nanos = 1};
+    struct buf b = pprof_make(&spec, &row, 1);
+    struct rng rng = {.state = 1};
+    char *text = malloc(bytes);
+    assert_non_null(text);
+    for (size_t i = 0; i < bytes; i++) {
+        text[i] = (char)(rng_next(&rng) & 0x7f);
+    }
+    put_msg(&b, 6, text, bytes);
+    free(text);
+    return b;
+}
+
+/* Puts it. */
+static inline void rig_put_large(struct store_rig *r, const char *labels, int64_t from_ns,
+                                 size_t bytes)
+{
+    struct buf b = rig_large(bytes);
+    struct store_put put;
+    (void)rig_put_bytes(r, labels, from_ns, (struct sv){b.data, b.len}, PROFILE_PPROF, &put);
+    CHECK_STR(put.problem, "", labels);
+    buf_done(&b);
+}
+
 /* ---- what scans see, as text ----------------------------------------------------------------- */
 
 struct rig_text {

@@ -362,13 +362,11 @@ static void test_a_large_stretch_gets_further_files(void **state)
     (void)state;
     struct store_rig r;
     struct store_stats stats;
-    const struct pprof_row rows[] = {{"a main", "", {1}}};
     store_rig_init(&r);
-    r.options.max_bytes = 8; /* each file is large */
+    r.options.max_bytes = 8; /* each file is large that has half a MiB */
     store_rig_reopen(&r);
     for (int64_t i = 0; i < 3; i++) {
-        rig_put(&r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND, "x/count", rows, 1,
-                NULL);
+        rig_put_large(&r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND, 600000);
     }
     store_stats(r.store, &stats);
     assert_int_equal(stats.files, 3);
