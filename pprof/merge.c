@@ -189,15 +189,15 @@ static bool put_place(struct adding *a, const struct pprof_location *l, uint32_t
     return true;
 }
 
-static bool put_line(struct adding *a, struct sv message, uint32_t *line, uint64_t *ret_column)
+static bool put_line(struct adding *a, struct sv message, uint32_t *line)
 {
     uint64_t v[LINE_COLUMN + 1] = {0};
     size_t place = 0;
     wire_read_numbers(message, v, LINE_COLUMN + 1);
     pprof_ids_find(&a->x.entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
-    put_u64(line + 1, v[LINE_LINE]);
-    *ret_column = v[LINE_COLUMN];
-    return add_function(a, place, &line[0]);
+    put_u64(line + LN_NUMBER, v[LINE_LINE]);
+    put_u64(line + LN_COLUMN, v[LINE_COLUMN]);
+    return add_function(a, place, &line[LN_FUNCTION]);
 }
 
 static size_t count_lines(struct sv message, bool *ret_folded)
@@ -214,25 +214,18 @@ static size_t count_lines(struct sv message, bool *ret_folded)
     return n;
 }
 
-/* Puts all lines. Of the columns only the last line's is part of the key, as google/pprof has it;
- * the others follow. */
-static bool put_lines(struct adding *a, struct sv message, size_t n, uint32_t *words)
+static bool put_lines(struct adding *a, struct sv message, uint32_t *words)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f = {.number = 0};
-    uint32_t *last_column = words + n * LINE_WORDS;
-    uint32_t *columns = last_column + COLUMN_WORDS;
-    size_t i = 0;
     while (wire_next(&r, &f)) {
-        uint64_t column;
         if (f.number != LOCATION_LINE) {
             continue;
         }
-        if (!put_line(a, f.bytes, words + i * LINE_WORDS, &column)) {
+        if (!put_line(a, f.bytes, words)) {
             return false;
         }
-        put_u64(i + 1 == n ? last_column : columns + i * COLUMN_WORDS, column);
-        i++;
+        words += LN_WORDS;
     }
     return true;
 }
@@ -247,12 +240,11 @@ static bool add_location(struct adding *a, size_t place, uint32_t *ret)
     }
     struct sv message = message_of(a, PROFILE_LOCATION, place);
     size_t n = count_lines(message, &folded);
-    size_t n_key = LOC_LINES + n * LINE_WORDS + (n > 0 ? COLUMN_WORDS : 0);
+    size_t n_words = LOC_LINES + n * LN_WORDS;
     words[LOC_FOLDED] = folded;
     return put_place(a, &a->x.locations[place], words) &&
-           put_lines(a, message, n, words + LOC_LINES) &&
-           add_words(a, MERGE_LOCATIONS, words, n_key, LOC_LINES + n * (LINE_WORDS + COLUMN_WORDS),
-                     &entry) &&
+           put_lines(a, message, words + LOC_LINES) &&
+           add_words(a, MERGE_LOCATIONS, words, n_words, n_words, &entry) &&
            note(a, PROFILE_LOCATION, place, entry, ret);
 }
 

@@ -1,21 +1,26 @@
-/* Merges profiles of one series into one, as google/pprof's profile.Merge() does, to the sample.
+/* Merges profiles of one series into one, byte for byte as google/pprof's profile.Merge().
  *
- * Profiles must have the same sample types in the same order and the same period type. Samples with
- * equal stacks and labels become one, whose values are the sums; samples that are all zero are left
- * out, with everything that only they referred to. Frames are equal by their content: addresses are
- * relative to the start of their mapping (which address space randomization moves), mappings are
- * equal by size, offset and build id (or file name), functions by name, system name, file and first
- * line. Sample types, period type and the frames to drop and keep are those of the first profile;
- * the period is the greatest, durations add up, comments are united, the default sample type and
- * the URL of documentation are the first that are not empty. The result is byte for byte what
- * google/pprof writes, before compression, with two exceptions: the time is the earliest that is
- * not 0, wherever profiles without a time stand, and a sum beyond int64_t stays at its limit.
+ * All profiles must have the same sample types in the same order and the same period type. Samples
+ * with equal stacks and labels become one sample with the sums of their values. Samples whose
+ * values are all zero are left out, with the entries that only they refer to. Two entries are
+ * equal if these members are:
+ * - mapping: size in pages, offset, and build id or, if that is empty, file name
+ * - function: name, system name, file name and first line
+ * - location: mapping, address relative to the start of the mapping (address space randomization
+ *   moves the start), folded or not, and function, line and column of all lines
  *
- * That is MERGE_SUM; MERGE_WINDOW differs as it says below.
+ * The head of the result: sample types, period type, and the frames to drop and keep are those of
+ * the first profile; the period is the greatest, durations add up, comments are united, the default
+ * sample type and the URL of documentation are the first ones that are not empty.
  *
- * Profiles are added one by one; each takes time in proportion to its own size, whatever is there
- * already. Memory is bounded by bytes_max, plus what working on one profile takes (see
- * PPROF_ENTRIES_MAX), plus the plain result in merge_write(). One thread at a time.
+ * The result differs from google/pprof's in two points: its time is the earliest that is not 0,
+ * even if the first profile has none, and a sum beyond int64_t stays at the limit of int64_t.
+ *
+ * This describes MERGE_SUM; the comment of MERGE_WINDOW says how that differs.
+ *
+ * Profiles are added one by one. Adding one takes time in proportion to its own size. Memory is
+ * bounded by bytes_max, plus the working memory for one profile (see PPROF_ENTRIES_MAX), plus the
+ * plain result in merge_write(). One thread at a time.
  */
 #ifndef PROFPULL_PPROF_MERGE_H
 #define PROFPULL_PPROF_MERGE_H

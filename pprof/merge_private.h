@@ -47,15 +47,20 @@ enum merge_mapping {
 /* The mapping of a location that has none. */
 #define MERGE_NONE UINT32_MAX
 
-/* Key: the words up to LOC_LINES; three words for each line (function, number); the column of the
- * last line. It is followed by the columns of the other lines. */
+/* A location: the words up to LOC_LINES, then LN_WORDS for each line. All of them are its key. */
 enum merge_location {
     LOC_MAPPING, /* or MERGE_NONE */
     LOC_FOLDED,
     LOC_OFFSET, /* of the address from the start of its mapping */
     LOC_LINES = 4,
 };
-enum { LINE_WORDS = 3, COLUMN_WORDS = 2 };
+
+enum merge_line {
+    LN_FUNCTION,
+    LN_NUMBER,     /* 64 bits, as COLUMN */
+    LN_COLUMN = 3, /* 0 if the writer does not know columns, as Go's runtime */
+    LN_WORDS = 5,
+};
 
 /* A label of a stack, sorted as google/pprof writes them. */
 enum merge_label {

@@ -42,7 +42,7 @@ static uint64_t text_of(struct writing *w, uint32_t entry)
 
 static size_t lines_of(size_t words)
 {
-    return (words - LOC_LINES) / (LINE_WORDS + COLUMN_WORDS);
+    return (words - LOC_LINES) / LN_WORDS;
 }
 
 static void use_location(struct writing *w, uint32_t entry)
@@ -58,7 +58,7 @@ static void use_location(struct writing *w, uint32_t entry)
         use(w, MERGE_MAPPINGS, words[LOC_MAPPING], &is_new);
     }
     for (size_t i = 0; i < lines_of(n); i++) {
-        use(w, MERGE_FUNCTIONS, words[LOC_LINES + i * LINE_WORDS], &is_new);
+        use(w, MERGE_FUNCTIONS, words[LOC_LINES + i * LN_WORDS + LN_FUNCTION], &is_new);
     }
 }
 
@@ -219,19 +219,16 @@ static void put_location(struct writing *w, uint32_t number, uint32_t entry)
     size_t n;
     const uint32_t *words = merge_words(w->m, MERGE_LOCATIONS, entry, &n);
     size_t lines = lines_of(n);
-    const uint32_t *last_column = words + LOC_LINES + lines * LINE_WORDS;
     bool mapped = words[LOC_MAPPING] != MERGE_NONE;
     wire_put_number(&w->message, LOCATION_ID, number);
     put_optional(&w->message, LOCATION_MAPPING_ID,
                  mapped ? w->numbers[MERGE_MAPPINGS][words[LOC_MAPPING]] : 0);
     put_optional(&w->message, LOCATION_ADDRESS, address_of(w, words));
     for (size_t i = 0; i < lines; i++) {
-        const uint32_t *line = words + LOC_LINES + i * LINE_WORDS;
-        const uint32_t *column =
-            i + 1 == lines ? last_column : last_column + (1 + i) * COLUMN_WORDS;
-        wire_put_number(&w->part, LINE_FUNCTION_ID, w->numbers[MERGE_FUNCTIONS][line[0]]);
-        put_optional(&w->part, LINE_LINE, merge_u64(line + 1));
-        put_optional(&w->part, LINE_COLUMN, merge_u64(column));
+        const uint32_t *line = words + LOC_LINES + i * LN_WORDS;
+        wire_put_number(&w->part, LINE_FUNCTION_ID, w->numbers[MERGE_FUNCTIONS][line[LN_FUNCTION]]);
+        put_optional(&w->part, LINE_LINE, merge_u64(line + LN_NUMBER));
+        put_optional(&w->part, LINE_COLUMN, merge_u64(line + LN_COLUMN));
         put_message(&w->message, LOCATION_LINE, &w->part);
     }
     put_optional(&w->message, IS_FOLDED, words[LOC_FOLDED]);

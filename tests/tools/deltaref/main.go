@@ -35,6 +35,7 @@ func main() {
 	seed := flag.Int64("seed", 1, "of the random pairs")
 	loadgen := flag.String("loadgen", "", "program to take pairs from")
 	merge := flag.Int("merge", 0, "random merges, of generated profiles, of files, or of those of -loadgen")
+	columns := flag.Bool("columns", true, "random profiles have columns: the reference must compare those of all lines")
 	legacy := flag.Int("legacy", 0, "random profiles in old formats")
 	bench := flag.Bool("bench", false, "measure google/pprof with the files BEFORE AFTER")
 	times := flag.Int("n", 20, "rounds of -bench")
@@ -51,7 +52,7 @@ func main() {
 	}
 	dir, err := os.MkdirTemp("", "deltaref")
 	check(err)
-	c := &checker{tool: *tool, dir: dir}
+	c := &checker{tool: *tool, dir: dir, columns: *columns}
 	if *legacy > 0 {
 		c.legacy(*legacy, *seed)
 	} else if *merge > 0 && flag.NArg() > 0 {
@@ -85,6 +86,7 @@ type checker struct {
 	tool, dir                        string
 	pairs, samples, restarts, failed int
 	google                           int
+	columns                          bool
 }
 
 // run gives a pair to the tool. The word is how it went.

@@ -146,7 +146,7 @@ func (c *checker) merges(n int, seed int64) {
 				w.addStacks(r.Intn(10))
 			}
 		} else {
-			g := newRich(r)
+			g := newRich(r, c.columns)
 			for k := 0; k <= r.Intn(5); k++ {
 				profiles = append(profiles, g.write())
 			}
@@ -203,14 +203,15 @@ func (c *checker) mergeSets(groups map[string][][]byte, n int, seed int64) {
 // rich is a pool of texts and frames from which profiles of one kind are made, so small that much of
 // it is equal, and more of it nearly so.
 type rich struct {
-	r      *rand.Rand
-	types  []*google.ValueType
-	period *google.ValueType
-	texts  []string
+	r       *rand.Rand
+	columns bool // lines have columns
+	types   []*google.ValueType
+	period  *google.ValueType
+	texts   []string
 }
 
-func newRich(r *rand.Rand) *rich {
-	g := &rich{r: r, texts: []string{"", "", "a", "b", "main", "\xff", "a b", "zz", "main.go"}}
+func newRich(r *rand.Rand, columns bool) *rich {
+	g := &rich{r: r, columns: columns, texts: []string{"", "", "a", "b", "main", "\xff", "a b", "zz", "main.go"}}
 	for i := 0; i <= r.Intn(4); i++ {
 		g.types = append(g.types, &google.ValueType{Type: g.text(), Unit: g.text()})
 	}
@@ -243,7 +244,9 @@ func (g *rich) location(id uint64, p *google.Profile) *google.Location {
 	for i := g.r.Intn(4); i > 0 && len(p.Function) > 0; i-- {
 		l.Line = append(l.Line, google.Line{Function: p.Function[g.r.Intn(len(p.Function))],
 			Line: int64(g.few()) - 1})
-		setNew(&l.Line[len(l.Line)-1], "Column", int64(g.few()))
+		if column := int64(g.few()); g.columns {
+			setNew(&l.Line[len(l.Line)-1], "Column", column)
+		}
 	}
 	return l
 }

@@ -125,6 +125,7 @@ static void bytes_are_those_of_google_pprof(void **state)
         {{"p1", "p2", "p3"}, "merged123"},
         {{"p2", "p1"}, "merged21"},
         {{"merged123"}, "merged123"},
+        {{"columns1", "columns2"}, "columns12"}, /* locations that differ in one column */
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
