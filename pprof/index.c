@@ -105,8 +105,8 @@ static bool make_tables(struct pprof_index *x, struct scratch *s, size_t first)
            x->mappings != NULL;
 }
 
-/* Fills in an entry with an id. The strings may come later: what depends on them has only their
- * numbers so far, in place of the key of a mapping too. */
+/* Fills in an entry with an id. The string table may follow it: keys, which need the texts, are
+ * made by finish(). */
 static inline void fill_entry(struct pprof_index *x, uint64_t field, size_t i,
                               const uint64_t v[MAPPING_BUILD_ID + 1])
 {
@@ -114,7 +114,8 @@ static inline void fill_entry(struct pprof_index *x, uint64_t field, size_t i,
     switch (field) {
     case PROFILE_MAPPING:
         x->mappings[i] = (struct pprof_mapping){
-            .key = v[MAPPING_BUILD_ID] != 0 ? v[MAPPING_BUILD_ID] : v[MAPPING_FILENAME],
+            .build_id = (uint32_t)v[MAPPING_BUILD_ID],
+            .file = (uint32_t)v[MAPPING_FILENAME],
             .start = v[MAPPING_START],
             .limit = v[MAPPING_LIMIT],
             .offset = v[MAPPING_OFFSET],
@@ -380,8 +381,9 @@ static void key_mappings(struct pprof_index *x)
 {
     for (size_t i = 0; i < x->entries[PROFILE_MAPPING].ids.n; i++) {
         struct pprof_mapping *m = &x->mappings[i];
-        bool named = pprof_string(x, m->key).n > 0;
-        m->key = named ? hash_text(x, m->key) | 1 : 0;
+        /* An index other than 0 may be one of an empty string too. */
+        uint32_t name = pprof_string(x, m->build_id).n > 0 ? m->build_id : m->file;
+        m->key = pprof_string(x, name).n > 0 ? hash_text(x, name) | 1 : 0;
     }
 }
 
@@ -389,8 +391,12 @@ static uint64_t function_key(struct pprof_index *x, size_t i)
 {
     struct pprof_function *f = &x->functions[i];
     if (!f->has_key) {
-        const uint64_t parts[] = {hash_text(x, f->name), hash_text(x, f->file)};
-        f->key = pprof_hash_of(x->seed, parts, 2);
+        uint64_t v[FUNCTION_START_LINE + 1] = {0};
+        struct sv message = pprof_span_of(x, x->entries[PROFILE_FUNCTION].spans[i]);
+        wire_read_numbers(message, v, FUNCTION_START_LINE + 1);
+        const uint64_t parts[] = {hash_text(x, f->name), hash_text(x, f->system_name),
+                                  hash_text(x, f->file), v[FUNCTION_START_LINE]};
+        f->key = pprof_hash_of(x->seed, parts, 4);
         f->has_key = true;
     }
     return f->key;
@@ -400,16 +406,16 @@ static uint64_t function_key(struct pprof_index *x, size_t i)
 static bool add_line(struct pprof_index *x, struct sv message, uint64_t *key, bool by_lines,
                      struct err *err)
 {
-    uint64_t v[LINE_LINE + 1] = {0};
+    uint64_t v[LINE_COLUMN + 1] = {0};
     size_t place;
-    wire_read_numbers(message, v, LINE_LINE + 1);
+    wire_read_numbers(message, v, LINE_COLUMN + 1);
     if (!pprof_ids_find(&x->entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place)) {
         return err_set(err, ERR_INPUT, "line at byte %zu: function %llu is not there",
                        (size_t)(message.p - x->plain.p), (unsigned long long)v[LINE_FUNCTION_ID]);
     }
     if (by_lines) {
-        const uint64_t parts[] = {*key, function_key(x, place), v[LINE_LINE]};
-        *key = pprof_hash_of(x->seed, parts, 3);
+        const uint64_t parts[] = {*key, function_key(x, place), v[LINE_LINE], v[LINE_COLUMN]};
+        *key = pprof_hash_of(x->seed, parts, 4);
     }
     return true;
 }

@@ -44,7 +44,7 @@ struct pprof_location {
 };
 
 struct pprof_function {
-    uint64_t key;  /* of name and file; computed on first use */
+    uint64_t key;  /* of all members of the message but its id; computed on first use */
     uint32_t name; /* strings */
     uint32_t system_name;
     uint32_t file;
@@ -52,7 +52,9 @@ struct pprof_function {
 };
 
 struct pprof_mapping {
-    uint64_t key; /* of the build id or the file name; 0 if it has neither */
+    uint64_t key; /* of the build id or, if that is empty, the file name; 0 if both are empty */
+    uint32_t build_id; /* strings */
+    uint32_t file;
     uint64_t start;
     uint64_t limit;
     uint64_t offset;

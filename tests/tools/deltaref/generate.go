@@ -199,6 +199,15 @@ func (x *writing) str(s string) uint64 {
 	return x.stringIDs[s]
 }
 
+// empty is an index of an empty string: 0 or, once in a while, another one.
+func (x *writing) empty() uint64 {
+	if x.likeGo || x.w.r.Intn(2) == 0 {
+		return 0
+	}
+	x.strings = append(x.strings, "")
+	return uint64(len(x.strings) - 1)
+}
+
 func (x *writing) part(field int, b []byte) {
 	var e encoder
 	e.msg(field, b)
@@ -217,7 +226,11 @@ func (x *writing) mapping(i int) uint64 {
 		e.num(2, m.Start)
 		e.num(3, m.Limit)
 		e.num(5, x.str(m.File))
-		e.num(6, x.str(m.BuildID))
+		if m.BuildID == "" {
+			e.num(6, x.empty())
+		} else {
+			e.num(6, x.str(m.BuildID))
+		}
 		x.part(3, e.Bytes())
 	}
 	return x.mappings[i]

@@ -41,7 +41,8 @@ static inline void put_sub(struct buf *b, unsigned field, struct buf *inner)
 #define PPROF_COLUMNS_MAX 8
 
 /* One sample. Frames are separated by spaces, the leaf first: "main" has a line and no address,
- * "main@5" has address 5 of the mapping. Labels: "k=v,n=7,m=8bytes". */
+ * "main@5" has address 5 of the mapping, "main:3" has column 3 in its line. Labels:
+ * "k=v,n=7,m=8bytes". */
 struct pprof_row {
     const char *frames;
     const char *labels;
@@ -56,6 +57,10 @@ struct pprof_spec {
     uint64_t first_id;      /* of locations and functions; 0 = 1 */
     uint64_t mapping_start; /* with build id "b"; 0: no mapping */
     bool no_build_id;
+    bool empty_build_id;     /* an index, which is not 0, to an empty string */
+    const char *binary;      /* the file that is mapped; NULL: "/bin/p" */
+    const char *system_name; /* of all functions; NULL: none */
+    uint64_t start_line;     /* of all functions */
     bool labels_backwards;
     bool packed; /* the numbers of samples, as most writers do */
 };
@@ -109,18 +114,30 @@ static inline uint64_t pprof_frame(struct pprof_maker *k, struct sv frame)
     struct sv name = frame;
     struct sv address;
     uint64_t at = 0;
+    uint64_t column = 0;
     if (sv_cut(frame, '@', &name, &address)) {
         assert_true(parse_u64(address, UINT64_MAX, &at));
         at += k->spec->mapping_start;
+    } else if (sv_cut(frame, ':', &name, &address)) {
+        assert_true(parse_u64(address, UINT64_MAX, &column));
     }
     put_num(&k->m, 1, id);
     put_num(&k->m, 2, pprof_text(k, name));
+    if (k->spec->system_name != NULL) {
+        put_num(&k->m, 3, pprof_text(k, sv_from(k->spec->system_name)));
+    }
     put_num(&k->m, 4, pprof_text(k, sv_from(k->spec->file != NULL ? k->spec->file : "file.c")));
+    if (k->spec->start_line != 0) {
+        put_num(&k->m, 5, k->spec->start_line);
+    }
     put_sub(&k->out, 5, &k->m);
     struct buf line;
     buf_init(&line, 100);
     put_num(&line, 1, id);
     put_num(&line, 2, 7);
+    if (column != 0) {
+        put_num(&line, 3, column);
+    }
     put_num(&k->m, 1, id);
     if (k->spec->mapping_start != 0) {
         put_num(&k->m, 2, 1);
@@ -226,8 +243,10 @@ static inline struct buf pprof_make(const struct pprof_spec *spec, const struct 
         put_num(&k.m, 1, 1);
         put_num(&k.m, 2, spec->mapping_start);
         put_num(&k.m, 3, spec->mapping_start + 1000000);
-        put_num(&k.m, 5, pprof_text(&k, SV("/bin/p")));
-        if (!spec->no_build_id) {
+        put_num(&k.m, 5, pprof_text(&k, sv_from(spec->binary != NULL ? spec->binary : "/bin/p")));
+        if (spec->empty_build_id) {
+            put_num(&k.m, 6, k.n_strings++);
+        } else if (!spec->no_build_id) {
             put_num(&k.m, 6, pprof_text(&k, SV("b")));
         }
         put_sub(&k.out, 3, &k.m);

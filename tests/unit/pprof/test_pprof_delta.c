@@ -372,6 +372,27 @@ static void mapped_elsewhere(void **state)
     series_done(&s);
 }
 
+/* A build id may be an index, which is not 0, to an empty string: the mapping has the name of its
+ * file then. */
+static void an_empty_build_id_is_none(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {
+        .types = LOCKS, .time_nanos = T0, .mapping_start = 4096, .empty_build_id = true};
+    STEP(&s, spec, DELTA_FIRST, "", {"a@1 m@2", NULL, {3, 300}});
+    spec.mapping_start = 81920;
+    STEP(&s, spec, DELTA_MADE, "a;m; 1 1\nduration 0\n", {"a@1 m@2", NULL, {4, 301}});
+    spec.binary = "/bin/q";
+    STEP(&s, spec, DELTA_REBASED, "", {"a@1 m@2", NULL, {5, 302}});
+    spec.binary = "";
+    STEP(&s, spec, DELTA_REBASED, "", {"a@1 m@2", NULL, {6, 303}});
+    spec.empty_build_id = false;
+    spec.no_build_id = true;
+    STEP(&s, spec, DELTA_MADE, "a;m; 1 1\nduration 0\n", {"a@1 m@2", NULL, {7, 304}});
+    series_done(&s);
+}
+
 /* Frames without address are distinguished by their functions. */
 static void no_addresses(void **state)
 {
@@ -381,6 +402,22 @@ static void no_addresses(void **state)
     STEP(&s, spec, DELTA_FIRST, "", {"a m", NULL, {3, 300}}, {"b m", NULL, {30, 3000}});
     STEP(&s, spec, DELTA_MADE, "b;m; 1 2\na;m; 3 4\nduration 0\n", {"b m", NULL, {31, 3002}},
          {"a m", NULL, {6, 304}});
+    series_done(&s);
+}
+
+/* Columns, system names and first lines of functions are part of a frame without address. */
+static void no_addresses_but_columns(void **state)
+{
+    (void)state;
+    struct series s = {.baseline = NULL};
+    struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
+    STEP(&s, spec, DELTA_FIRST, "", {"a:1 m:9", NULL, {3, 300}}, {"a:2 m:9", NULL, {1, 1}});
+    STEP(&s, spec, DELTA_MADE, "a;m; 1 1\na;m; 2 2\na;m; 5 5\nduration 0\n",
+         {"a:1 m:9", NULL, {4, 301}}, {"a:2 m:9", NULL, {3, 3}}, {"a:1 m:8", NULL, {5, 5}});
+    spec.system_name = "_Z1av";
+    STEP(&s, spec, DELTA_REBASED, "", {"a:1 m:9", NULL, {4, 301}});
+    spec.start_line = 5;
+    STEP(&s, spec, DELTA_REBASED, "", {"a:1 m:9", NULL, {4, 301}});
     series_done(&s);
 }
 
@@ -1097,7 +1134,9 @@ int main(void)
         cmocka_unit_test(names_of_any_length),
         cmocka_unit_test(what_a_stack_is),
         cmocka_unit_test(mapped_elsewhere),
+        cmocka_unit_test(an_empty_build_id_is_none),
         cmocka_unit_test(no_addresses),
+        cmocka_unit_test(no_addresses_but_columns),
         cmocka_unit_test(samples_of_one_stack_become_one),
         cmocka_unit_test(samples_written_in_any_way),
         cmocka_unit_test(last_number_counts),
