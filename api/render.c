@@ -153,7 +153,8 @@ int64_t render_step_s(int64_t length_ms)
     return steps[i].step_s;
 }
 
-/* From the multiple of the step before the start up to that before the end. */
+/* The slots of a timeline: they begin at the last multiple of the step before the start of the
+ * range, and end at the last one before its end. */
 struct timeline {
     int64_t start_ms;
     int64_t step_ms;
@@ -169,7 +170,7 @@ static struct timeline timeline_of(const struct query_range *r)
     return t;
 }
 
-/* Zeroes where there are no points; series: NULL for none at all. */
+/* Writes a zero for each slot without a point. series: NULL for none at all. */
 static void write_timeline(const struct timeline *t, const struct query_time_series *series,
                            struct buf *out)
 {
@@ -208,12 +209,13 @@ static void write_groups(const struct timeline *t, const struct query_time_serie
     buf_putc(out, '}');
 }
 
-/* The timeline of all series, or one for each value of a label. */
+/* Writes the timeline of all series, or one for each value of a label. As in Pyroscope, the points
+ * are start, start + step, ..., and each stands in the slot that it falls into: so the first slot
+ * has the profiles of one step up to the start, wherever its slot begins. */
 static bool write_time(const struct query *q, const struct request *r, const struct ask *ask,
                        struct buf *out, struct err *err)
 {
     struct timeline t = timeline_of(&ask->range);
-    struct query_range range = ask->range;
     struct sv label = request_param(r, "groupBy");
     struct query_stacks stacks = {.call_site = NULL};
     struct query_time_series_list list;
@@ -224,8 +226,7 @@ static bool write_time(const struct query *q, const struct request *r, const str
         .aggregation =
             sv_eq_str(request_param(r, "aggregation"), "avg") ? QUERY_AVERAGE : QUERY_SUM,
     };
-    range.start_ms = t.start_ms;
-    if (!query_time_series(q, &range, &ask->type, &steps, &stacks, &list, err)) {
+    if (!query_time_series(q, &ask->range, &ask->type, &steps, &stacks, &list, err)) {
         return false;
     }
     buf_puts(out, "\"timeline\":");

@@ -144,6 +144,10 @@ bool query_series(const struct query *q, const struct query_range *r, const stru
     projections_init(&f.sets, &what, &f.budget);
     bool ok = find(&f, r, labels_on_series, err) && sort_sets(&f, ret, err);
     projections_done(&f.sets);
+    /* If no series has any of the labels, the only set is an empty one. */
+    if (ok && n_names > 0 && ret->n == 1 && ret->at[0].n == 0) {
+        ret->n = 0;
+    }
     return ok;
 }
 

@@ -61,7 +61,9 @@ struct query_label_sets {
     struct query_labels *at; /* sorted, unique */
     size_t n;
 };
-/* The distinct projections of the series on some labels (n_names 0: all of them). */
+/* Finds the distinct projections of the series on some labels (n_names 0: all of them): none if no
+ * series has any of these labels, and an empty one for series that lack all of them beside others
+ * that do not. */
 bool query_series(const struct query *q, const struct query_range *r, const struct sv *names,
                   size_t n_names, struct query_label_sets *ret, struct err *err);
 

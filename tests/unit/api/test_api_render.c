@@ -105,6 +105,17 @@ static void timelines_are_aligned(void **state)
           "\"timeline\":{\"startTime\":1795307385,\"samples\":[0,50000000],\"durationDelta\":15");
 }
 
+/* The first slot reaches back one step from the start, not from the multiple of the step before it:
+ * p2, 22 s before the start, is not in a slot of 20 s, but p3, 7 s before it, is. */
+static void a_timeline_reaches_back_one_step(void **state)
+{
+    struct fixture *f = *state;
+    check(f, "/pyroscope/render?query=" PT "%7B%7D&from=1795307437&until=1795334437", 200,
+          "\"timeline\":{\"startTime\":1795307420,\"samples\":[70000000,0,0,");
+    check(f, "/pyroscope/render?query=" PT "%7B%7D&from=1795307434&until=1795334434", 200,
+          "\"timeline\":{\"startTime\":1795307420,\"samples\":[130000000,0,0,");
+}
+
 static void steps_of_timelines(void **state)
 {
     static const struct {
@@ -145,6 +156,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parameters_that_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(graphs_and_groups, set_up, tear_down),
         cmocka_unit_test_setup_teardown(timelines_are_aligned, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_timeline_reaches_back_one_step, set_up, tear_down),
         cmocka_unit_test(steps_of_timelines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,7 @@ static void test_series(void **state)
     const struct sv start_page[] = {SV("service_name"), SV("__profile_type__")};
     const struct sv pod[] = {SV("pod")};
     const struct sv thread[] = {SV("thread")};
+    const struct sv nope[] = {SV("nope")};
     query_rig_init(&r);
     check_series(&r, start_page, 2,
                  "{__profile_type__=" QUERY_CPU ",service_name=vecdemo}"
@@ -94,6 +95,7 @@ static void test_series(void **state)
                  "{__profile_type__=process_cpu:samples:count:cpu:nanoseconds,"
                  "service_name=vecdemo3}");
     check_series(&r, thread, 1, "{}{thread=worker}");
+    check_series(&r, nope, 1, "");
     query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     check_series(&r, pod, 1, "{pod=a}{pod=b}");
     query_rig_range(&r, "{pod=\"a\",__type__=\"cpu\"}", QUERY_S, QUERY_E);
