@@ -76,6 +76,8 @@ bool answer_exemplars(struct arena *arena, const struct query_exemplar *exemplar
         Api__Exemplar *e = answer_new(arena, &api__exemplar__descriptor, err);
         (*ret)[i] = e;
         ok = e != NULL && answer_string(arena, sv_from(from->id), &e->profile_id, err) &&
+             answer_string(arena, sv_from(from->span_id), &e->span_id, err) &&
+             answer_string(arena, sv_from(from->trace_id), &e->trace_id, err) &&
              answer_labels(arena, &from->labels, &e->labels, &e->n_labels, err);
         if (ok) {
             e->timestamp = from->time_ms;

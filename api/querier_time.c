@@ -4,7 +4,7 @@
 
 static enum query_exemplars exemplars_of(Api__ExemplarType type)
 {
-    return type == API__EXEMPLAR_TYPE__EXEMPLAR_TYPE_INDIVIDUAL ? QUERY_PROFILE_EXEMPLARS
+    return type == API__EXEMPLAR_TYPE__EXEMPLAR_TYPE_INDIVIDUAL ? QUERY_WITH_EXEMPLARS
                                                                 : QUERY_NO_EXEMPLARS;
 }
 
@@ -127,7 +127,7 @@ static bool answer_heatmap(struct arena *arena, const struct query_heatmap *map,
     return ok;
 }
 
-/* What the real server checks, beside what all queries have. */
+/* Checks what Pyroscope checks for a heatmap, beside what it checks for all queries. */
 static bool check_heatmap(const Api__SelectHeatmapRequest *r, struct err *err)
 {
     if (r->start == r->end) {
@@ -136,9 +136,16 @@ static bool check_heatmap(const Api__SelectHeatmapRequest *r, struct err *err)
     if (r->limit < 0) {
         return err_set(err, ERR_INPUT, "limit must be >= 0");
     }
-    return r->query_type == API__HEATMAP_QUERY_TYPE__HEATMAP_QUERY_TYPE_INDIVIDUAL ||
-           r->query_type == API__HEATMAP_QUERY_TYPE__HEATMAP_QUERY_TYPE_SPAN ||
-           err_set(err, ERR_INPUT, "valid heatmap query type must be specified");
+    bool spans = r->query_type == API__HEATMAP_QUERY_TYPE__HEATMAP_QUERY_TYPE_SPAN;
+    if (!spans && r->query_type != API__HEATMAP_QUERY_TYPE__HEATMAP_QUERY_TYPE_INDIVIDUAL) {
+        return err_set(err, ERR_INPUT, "valid heatmap query type must be specified");
+    }
+    if (spans && r->exemplar_type == API__EXEMPLAR_TYPE__EXEMPLAR_TYPE_INDIVIDUAL) {
+        return err_set(err, ERR_INPUT,
+                       "individual exemplars only available for individual query type");
+    }
+    return spans || r->exemplar_type != API__EXEMPLAR_TYPE__EXEMPLAR_TYPE_SPAN ||
+           err_set(err, ERR_INPUT, "span exemplars only available for span query type");
 }
 
 static bool find_heatmap(struct connect_call *call, const Api__SelectHeatmapRequest *r,
@@ -148,20 +155,21 @@ static bool find_heatmap(struct connect_call *call, const Api__SelectHeatmapRequ
     struct query_steps steps = {
         .step_s = r->step,
         .n_group_by = r->n_group_by,
-        .exemplars = exemplars_of(r->exemplar_type),
+        .exemplars = r->exemplar_type == API__EXEMPLAR_TYPE__EXEMPLAR_TYPE_SPAN
+                         ? QUERY_WITH_EXEMPLARS
+                         : exemplars_of(r->exemplar_type),
         .limit = r->limit > 0 ? (size_t)r->limit : 0,
     };
+    enum query_counted counted = r->query_type == API__HEATMAP_QUERY_TYPE__HEATMAP_QUERY_TYPE_SPAN
+                                     ? QUERY_SPANS
+                                     : QUERY_PROFILES;
     *ret = (struct query_heatmap){.at = NULL};
-    if (!ask_range(ask, r->start, r->end, err) || !ask_type(ask, sv_from(r->profile_typeid), err) ||
-        !ask_step(r->step, err) || !ask_selector(ask, sv_from(r->label_selector), err) ||
-        !check_heatmap(r, err) ||
-        !answer_views(call->arena, r->group_by, r->n_group_by, &steps.group_by, err) ||
-        !ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err)) {
-        return false;
-    }
-    /* Spans are stored with the stacks, but not counted each for itself. */
-    return r->query_type == API__HEATMAP_QUERY_TYPE__HEATMAP_QUERY_TYPE_SPAN ||
-           query_heatmap(&q, &ask->range, &ask->type, &steps, ret, err);
+    return ask_range(ask, r->start, r->end, err) &&
+           ask_type(ask, sv_from(r->profile_typeid), err) && ask_step(r->step, err) &&
+           ask_selector(ask, sv_from(r->label_selector), err) && check_heatmap(r, err) &&
+           answer_views(call->arena, r->group_by, r->n_group_by, &steps.group_by, err) &&
+           ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err) &&
+           query_heatmap(&q, &ask->range, &ask->type, &steps, counted, ret, err);
 }
 
 bool querier_heatmap(struct connect_call *call, const void *request, struct err *err)

@@ -32,6 +32,7 @@ void catalogue_done(struct catalogue *c)
     arena_free(c->arena);
     arena_free(c->row_arena);
     map_free(c->series, NULL);
+    map_free(c->sets, NULL);
     free(c->rows);
     free(c->matches);
     *c = (struct catalogue){.selector = NULL};
@@ -270,6 +271,21 @@ static bool is_other_service(const struct catalogue *c, const struct row *r)
     return want != NULL && own.n > 0 && !sv_eq(own, *want);
 }
 
+/* Marks the last row and the first of its set as shared, if both have matches. Two are enough: each
+ * further row of the set meets the first one. */
+static bool note_set(struct catalogue *c, const struct row *r, struct err *err)
+{
+    struct catalogue_row *row = &c->rows[c->n_rows - 1];
+    struct sv key = {(const char *)&r->set_id, sizeof(r->set_id)};
+    size_t first = row->matched == 0 ? 0 : (size_t)(uintptr_t)map_get(c->sets, key);
+    if (first > 0) {
+        c->rows[first - 1].shared = true;
+        row->shared = true;
+    }
+    return first > 0 || row->matched == 0 ||
+           map_put(c->sets, key, (void *)(uintptr_t)c->n_rows, NULL) || err_memory(err);
+}
+
 static bool take_row(struct catalogue *c, const struct row *r, struct err *err)
 {
     void *rows = c->rows;
@@ -284,8 +300,8 @@ static bool take_row(struct catalogue *c, const struct row *r, struct err *err)
             return false;
         }
     }
-    c->rows[c->n_rows++] = (struct catalogue_row){r->id, r->columns, matched};
-    return true;
+    c->rows[c->n_rows++] = (struct catalogue_row){r->id, r->columns, matched, false};
+    return note_set(c, r, err);
 }
 
 static bool read_row(struct catalogue *c, struct db *db, sqlite3_stmt *st, struct row *r,
@@ -293,6 +309,7 @@ static bool read_row(struct catalogue *c, struct db *db, sqlite3_stmt *st, struc
 {
     r->id = sqlite3_column_int64(st, 0);
     r->columns = (uint64_t)sqlite3_column_int64(st, 1);
+    r->set_id = sqlite3_column_int64(st, 4);
     return (blob_read_labels(db_blob(st, 2), c->row_arena, &r->sample, &r->n_sample) &&
             blob_read_set(db_blob(st, 3), c->row_arena, &r->set)) ||
            db_damaged(db, "the labels of a series", err);
@@ -304,6 +321,11 @@ bool catalogue_read(struct catalogue *c, struct db *db, struct err *err)
     int row = -1;
     c->n_rows = 0;
     c->n_matches = 0;
+    map_free(c->sets, NULL);
+    c->sets = map_new();
+    if (c->sets == NULL) {
+        return err_memory(err);
+    }
     while (st != NULL && (row = db_step(db, st, err)) == 1) {
         struct row r;
         arena_reset(c->row_arena);

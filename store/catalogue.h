@@ -17,6 +17,7 @@ struct catalogue_row {
     int64_t row;
     uint64_t columns; /* whose sum is not always 0 */
     uint64_t matched; /* those of them that match */
+    bool shared;      /* another row of the same set has a match */
 };
 /* A series that matches. */
 struct catalogue_match {
@@ -31,6 +32,7 @@ struct catalogue {
     uint64_t seeds[2];
     struct arena *row_arena; /* for the row at hand */
     /* Of the file that was read last, in order of rows; matches also by column. */
+    struct map *sets; /* number of a set -> number + 1 of the first row of it that has a match */
     struct catalogue_row *rows;
     size_t n_rows;
     size_t rows_cap;

@@ -20,6 +20,7 @@ struct scan {
     bool any;     /* files without a series that matches are visited too */
     /* The file at hand. */
     struct store_file *file;
+    uint64_t file_number;
     struct db *db;
     bool (*visit_file)(struct scan *c, struct err *err);
     void *job; /* of the kind of scan */
@@ -41,6 +42,7 @@ static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
     bool ok = r != NULL || skip;
     if (r != NULL) {
         c->file = f;
+        c->file_number++;
         c->db = &r->db;
         ok = catalogue_read(&c->catalogue, c->db, &why) &&
              ((c->catalogue.n_matches == 0 && !c->any) || c->visit_file(c, &why));
@@ -163,13 +165,16 @@ struct points_job {
 static bool visit_points(struct scan *c, const struct piece *p, const struct store_series *series)
 {
     const struct points_job *job = c->job;
+    const struct catalogue_row *row = catalogue_row(&c->catalogue, p->row);
     char id[STORE_ID_LENGTH + 1];
     for (size_t i = 0; i < p->n && !c->stopped; i++) {
         const struct raw_point *raw = &p->at[i];
         struct store_point point = {.series = series,
                                     .time_ns = raw->time_ns,
                                     .value = value_of(raw, series->column),
-                                    .id = id};
+                                    .id = id,
+                                    .shared = row->shared,
+                                    .file = c->file_number};
         if (point.value == 0) {
             continue;
         }

@@ -131,6 +131,10 @@ struct store_point {
     int64_t time_ns;
     int64_t value; /* the sum of its sample type over the samples of the series */
     const char *id;
+    /* Other series that match may have points of the same profile, because its samples have
+     * different string labels. All points of a profile come from one file. */
+    bool shared;
+    uint64_t file; /* the number of its file in the scan, from 1 on */
 };
 /* Visits every profile of the range: file by file in order of time, and in each by series and time.
  * So the points of a series come in order of time, with those of others between them. */

@@ -42,40 +42,21 @@ int64_t grid_edge(const struct grid *g, int64_t time_ns)
 
 void cells_init(struct cells *c, const struct query_steps *o, size_t bytes_max)
 {
-    const struct projection groups = {o->group_by, o->n_group_by, false};
-    const struct projection others = {o->group_by, o->n_group_by, true};
     *c = (struct cells){.budget.max = bytes_max};
-    projections_init(&c->groups, &groups, &c->budget);
-    projections_init(&c->others, &others, &c->budget);
+    pieces_init(&c->pieces, o, &c->budget);
     merge_table_init(&c->keys, query_seed());
 }
 
 void cells_done(struct cells *c)
 {
-    projections_done(&c->groups);
-    projections_done(&c->others);
+    pieces_done(&c->pieces);
     merge_table_done(&c->keys);
     free(c->at);
     c->at = NULL;
 }
 
-bool cells_group(struct cells *c, const struct store_series *series, uint32_t *ret_group,
-                 struct err *err)
-{
-    if (!c->has_last || c->last_series != series->id) {
-        if (!projections_add(&c->groups, series->labels, series->n_labels, &c->last_group, err) ||
-            !projections_add(&c->others, series->labels, series->n_labels, &c->last_labels, err)) {
-            return false;
-        }
-        c->last_series = series->id;
-        c->has_last = true;
-    }
-    *ret_group = c->last_group;
-    return true;
-}
-
-bool cells_add(struct cells *c, const struct cell_key *key, int64_t time_ns, int64_t value,
-               const char *id, struct err *err)
+bool cells_add(struct cells *c, const struct cell_key *key, const struct observation *o,
+               struct err *err)
 {
     size_t before = c->keys.n;
     uint32_t i;
@@ -91,13 +72,13 @@ bool cells_add(struct cells *c, const struct cell_key *key, int64_t time_ns, int
     if (i == before) {
         *cell = (struct cell){.best = INT64_MIN};
     }
-    cell->sum = tree_plus(cell->sum, value);
+    cell->sum = tree_plus(cell->sum, o->value);
     cell->count++;
-    if (value > cell->best) {
-        cell->best = value;
-        cell->best_ms = time_ns / NS_PER_MS;
-        cell->best_labels = c->last_labels;
-        (void)strncpy(cell->best_id, id, STORE_ID_LENGTH);
+    if (o->value > cell->best) {
+        cell->best = o->value;
+        cell->best_ms = o->time_ns / NS_PER_MS;
+        cell->best_labels = o->labels;
+        memcpy(cell->best_id, o->id, sizeof(cell->best_id));
     }
     return true;
 }
@@ -136,16 +117,22 @@ bool cells_sort(const struct cells *c, struct arena *arena, struct cell_place **
     return true;
 }
 
+/* Splits the id of an observation: one of 36 characters is a profile's. */
+static bool copy_id(struct sv id, struct arena *arena, struct query_exemplar *ret)
+{
+    bool is_span = id.n != STORE_ID_LENGTH;
+    size_t n = is_span ? QUERY_SPAN_ID_LENGTH : 0;
+    ret->id = arena_strdup(arena, is_span ? "" : id.p);
+    ret->span_id = arena_strndup(arena, id.p, n);
+    ret->trace_id = arena_strndup(arena, id.p + n, is_span ? id.n - n : 0);
+    return ret->id != NULL && ret->span_id != NULL && ret->trace_id != NULL;
+}
+
 bool cells_exemplar(const struct cells *c, const struct cell *cell, struct arena *arena,
                     struct query_exemplar *ret, struct err *err)
 {
-    *ret = (struct query_exemplar){
-        .time_ms = cell->best_ms,
-        .id = arena_strdup(arena, cell->best_id),
-        .value = cell->best,
-    };
-    if (ret->id == NULL) {
-        return query_no_room(err);
-    }
-    return projections_get(&c->others, cell->best_labels, arena, &ret->labels, err);
+    *ret = (struct query_exemplar){.time_ms = cell->best_ms, .value = cell->best};
+    return copy_id(sv_from(cell->best_id), arena, ret)
+               ? projections_get(&c->pieces.others, cell->best_labels, arena, &ret->labels, err)
+               : query_no_room(err);
 }

@@ -1,4 +1,4 @@
-/* Private to timelines and heatmaps: sums by group of series and step of time.
+/* Private to timelines and heatmaps: sums of profiles by group of series and step of time.
  *
  * A grid is start, start + step, ... A profile belongs to the first instant that is not before it;
  * those before the start belong to the start. One thread.
@@ -6,7 +6,7 @@
 #ifndef PROFPULL_STORE_QUERY_CELLS_H
 #define PROFPULL_STORE_QUERY_CELLS_H
 
-#include "store/query/query_private.h"
+#include "store/query/pieces.h"
 
 struct grid {
     int64_t start_ms;
@@ -27,35 +27,26 @@ struct cell_key {
 struct cell {
     int64_t sum;
     uint64_t count;
-    /* The profile of the greatest value; of equal ones the first. */
+    /* The profile or span of the greatest value; of equal ones the first. */
     int64_t best;
     int64_t best_ms;
     uint32_t best_labels;
-    char best_id[STORE_ID_LENGTH + 1];
+    char best_id[OBSERVATION_ID_MAX + 1];
 };
 
 struct cells {
     struct budget budget;
-    struct projections groups; /* the labels that are grouped by */
-    struct projections others; /* the other labels */
-    struct table keys;         /* keys are struct cell_key */
+    struct pieces pieces;
+    struct table keys; /* keys are struct cell_key */
     struct cell *at;
     size_t cap;
-    /* Of the series that came last. */
-    bool has_last;
-    uint64_t last_series;
-    uint32_t last_group;
-    uint32_t last_labels;
 };
 
 void cells_init(struct cells *c, const struct query_steps *o, size_t bytes_max);
 void cells_done(struct cells *c);
-/* The group of a series, which becomes the last one. */
-bool cells_group(struct cells *c, const struct store_series *series, uint32_t *ret_group,
-                 struct err *err);
-/* Adds a profile of the last series to a cell. */
-bool cells_add(struct cells *c, const struct cell_key *key, int64_t time_ns, int64_t value,
-               const char *id, struct err *err);
+/* Adds a profile or a span to a cell. */
+bool cells_add(struct cells *c, const struct cell_key *key, const struct observation *o,
+               struct err *err);
 
 /* A cell in order of groups, edges, rows. */
 struct cell_place {
@@ -65,7 +56,7 @@ struct cell_place {
 /* All cells in order; in the arena. */
 bool cells_sort(const struct cells *c, struct arena *arena, struct cell_place **ret, size_t *ret_n,
                 struct err *err);
-/* The best profile of a cell, in the arena. */
+/* The exemplar of a cell, in the arena. */
 bool cells_exemplar(const struct cells *c, const struct cell *cell, struct arena *arena,
                     struct query_exemplar *ret, struct err *err);
 

@@ -1,18 +1,22 @@
-/* Heatmaps: how many profiles have which total, by step of time. The points are read twice: for the
- * least and the greatest total, which make the rows, and to be counted. */
+/* Heatmaps: how many profiles, or spans, have which total, by step of time. All are read twice: for
+ * the least and the greatest total, which make the rows, and to be counted. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/query/cells.h"
+#include "store/query/spans.h"
 
 #define ROWS QUERY_HEATMAP_ROWS
+/* Points that are visited between two looks at the clock. */
 #define POINTS_A_LOOK 4096
 
 struct counting {
     const struct query *q;
     const struct query_steps *o;
+    enum query_counted counted;
     struct grid grid;
     struct cells cells;
+    struct observer observer; /* of the reading at hand */
     bool any;
     int64_t min;
     int64_t max;
@@ -22,23 +26,17 @@ struct counting {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool look(struct counting *c)
-{
-    return c->visited++ % POINTS_A_LOOK != 0 || query_alive(c->q, &c->err);
-}
-
-static bool heatmap_on_extreme(void *arg, const struct store_point *p)
+static bool heatmap_find_extremes(void *arg, const struct observation *o, struct err *err)
 {
     struct counting *c = arg;
-    if (p->value > 0) {
-        c->min = !c->any || p->value < c->min ? p->value : c->min;
-        c->max = !c->any || p->value > c->max ? p->value : c->max;
-        c->any = true;
-    }
-    return look(c);
+    (void)err;
+    c->min = !c->any || o->value < c->min ? o->value : c->min;
+    c->max = !c->any || o->value > c->max ? o->value : c->max;
+    c->any = true;
+    return true;
 }
 
-/* Where a row begins. */
+/* The total at which a row begins. */
 static int64_t row_start(const struct counting *c, size_t row)
 {
     /* The product may not fit: totals can be near the limit. */
@@ -46,7 +44,8 @@ static int64_t row_start(const struct counting *c, size_t row)
     return c->min + (int64_t)((wide)(c->max - c->min) * (wide)row / ROWS);
 }
 
-/* The greatest total, and what came between the two readings, is in the last or the first row. */
+/* The greatest total is in the last row. A total that was stored between the two readings may be
+ * outside of all rows, and counts in the first or the last one. */
 static uint32_t row_of(const struct counting *c, int64_t value)
 {
     uint32_t row = ROWS - 1;
@@ -56,31 +55,54 @@ static uint32_t row_of(const struct counting *c, int64_t value)
     return row;
 }
 
+static bool heatmap_count(void *arg, const struct observation *o, struct err *err)
+{
+    struct counting *c = arg;
+    const struct cell_key key = {
+        .group = o->group, .row = row_of(c, o->value), .edge_ms = grid_edge(&c->grid, o->time_ns)};
+    return cells_add(&c->cells, &key, o, err);
+}
+
 static bool heatmap_on_point(void *arg, const struct store_point *p)
 {
     struct counting *c = arg;
-    struct cell_key key = {.edge_ms = grid_edge(&c->grid, p->time_ns)};
-    if (p->value <= 0) {
-        return look(c);
+    const struct piece piece = {.series = p->series,
+                                .time_ns = p->time_ns,
+                                .value = p->value,
+                                .id = p->id,
+                                .shared = p->shared,
+                                .batch = p->file};
+    return (c->visited++ % POINTS_A_LOOK != 0 || query_alive(c->q, &c->err)) &&
+           (p->value <= 0 || pieces_add(&c->cells.pieces, &piece, &c->observer, &c->err));
+}
+
+/* Shows each profile or span to a function. */
+static bool read_all(struct counting *c, const struct query_scope *scope,
+                     bool (*observe)(void *arg, const struct observation *o, struct err *err),
+                     struct err *err)
+{
+    c->observer = (struct observer){observe, c};
+    if (c->counted == QUERY_SPANS) {
+        return spans_each(c->q, scope, &c->cells.pieces, &c->observer, c->q->bytes_max / 2, err);
     }
-    key.row = row_of(c, p->value);
-    return look(c) && cells_group(&c->cells, p->series, &key.group, &c->err) &&
-           cells_add(&c->cells, &key, p->time_ns, p->value, p->id, &c->err);
+    bool ok = store_each_point(c->q->store, &scope->range, heatmap_on_point, c, err);
+    return query_ended(ok, &c->err, err) && pieces_flush(&c->cells.pieces, &c->observer, err);
 }
 
 static bool count(struct counting *c, const struct query_range *r, const struct profile_type *type,
                   struct err *err)
 {
     struct query_scope scope;
-    if (!query_scope_init(&scope, r, type, err)) {
+    struct query_range longer = *r;
+    /* The first step reaches back. */
+    longer.start_ms = r->start_ms > c->grid.step_ms ? r->start_ms - c->grid.step_ms : 0;
+    if (!query_scope_init(&scope, &longer, type, err)) {
         return false;
     }
-    bool ok = store_each_point(c->q->store, &scope.range, heatmap_on_extreme, c, err);
-    ok = query_ended(ok, &c->err, err);
+    bool ok = read_all(c, &scope, heatmap_find_extremes, err);
     if (ok && c->any) {
         c->max = c->max == c->min ? c->min + (c->min < INT64_MAX) : c->max;
-        ok = store_each_point(c->q->store, &scope.range, heatmap_on_point, c, err);
-        ok = query_ended(ok, &c->err, err);
+        ok = read_all(c, &scope, heatmap_count, err);
     }
     query_scope_done(&scope);
     return ok;
@@ -163,8 +185,8 @@ static bool write_series(const struct counting *c, const struct cell_place *plac
     for (size_t i = 0; i < n; i++) {
         ret->count += places[i].cell->count;
     }
-    return projections_get(&c->cells.groups, places[0].key.group, c->q->arena, &series->labels,
-                           err);
+    return projections_get(&c->cells.pieces.groups, places[0].key.group, c->q->arena,
+                           &series->labels, err);
 }
 
 static bool write_all(const struct counting *c, struct query_heatmap *ret, struct err *err)
@@ -172,7 +194,7 @@ static bool write_all(const struct counting *c, struct query_heatmap *ret, struc
     struct arena *arena = c->q->arena;
     struct cell_place *places;
     size_t n;
-    size_t groups = c->cells.groups.table.n;
+    size_t groups = c->cells.pieces.groups.table.n;
     struct ordered *ordered = arena_array(arena, groups + 1, sizeof(*ordered));
     ret->at = arena_array(arena, groups + 1, sizeof(*ret->at));
     if (ordered == NULL || ret->at == NULL) {
@@ -198,13 +220,13 @@ static bool write_all(const struct counting *c, struct query_heatmap *ret, struc
 
 bool query_heatmap(const struct query *q, const struct query_range *r,
                    const struct profile_type *type, const struct query_steps *o,
-                   struct query_heatmap *ret, struct err *err)
+                   enum query_counted counted, struct query_heatmap *ret, struct err *err)
 {
-    struct counting c = {.q = q, .o = o};
+    struct counting c = {.q = q, .o = o, .counted = counted};
     if (!grid_init(&c.grid, r, o->step_s, err)) {
         return false;
     }
-    cells_init(&c.cells, o, q->bytes_max);
+    cells_init(&c.cells, o, counted == QUERY_SPANS ? q->bytes_max / 2 : q->bytes_max);
     bool ok = count(&c, r, type, err) && write_all(&c, ret, err);
     cells_done(&c.cells);
     return ok;

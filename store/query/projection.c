@@ -106,6 +106,56 @@ bool projections_add(struct projections *p, const struct label *labels, size_t n
                            err);
 }
 
+/* Cuts a label off the front: its name, its value, and the bytes of both. */
+static struct sv take_label(struct sv *bytes, struct label *ret)
+{
+    struct sv rest = *bytes;
+    ret->name = take_text(&rest);
+    ret->value = take_text(&rest);
+    struct sv taken = {bytes->p, bytes->n - rest.n};
+    *bytes = rest;
+    return taken;
+}
+
+/* Writes the labels that two projections share, in order of names as in both. */
+static bool put_common(struct sv a, struct sv b, struct buf *out)
+{
+    struct label x;
+    struct label y;
+    while (a.n > 0 && b.n > 0) {
+        struct sv rest_a = a;
+        struct sv rest_b = b;
+        struct sv bytes = take_label(&rest_a, &x);
+        (void)take_label(&rest_b, &y);
+        int order = sv_cmp(x.name, y.name);
+        if (order == 0 && sv_eq(x.value, y.value) && !buf_append(out, bytes.p, bytes.n)) {
+            return false;
+        }
+        a = order <= 0 ? rest_a : a;
+        b = order >= 0 ? rest_b : b;
+    }
+    return true;
+}
+
+bool projections_common(struct projections *p, uint32_t a, uint32_t b, uint32_t *ret,
+                        struct err *err)
+{
+    struct sv x;
+    struct sv y;
+    if (a == b) {
+        *ret = a;
+        return true;
+    }
+    x.p = merge_table_get(&p->table, a, &x.n);
+    y.p = merge_table_get(&p->table, b, &y.n);
+    buf_clear(&p->bytes);
+    if (!put_common(x, y, &p->bytes)) {
+        return buf_too_big(&p->bytes) ? query_no_room(err) : err_memory(err);
+    }
+    return merge_table_add(&p->table, p->budget, p->bytes.data, p->bytes.len, p->bytes.len, ret,
+                           err);
+}
+
 bool projections_get(const struct projections *p, uint32_t i, struct arena *arena,
                      struct query_labels *ret, struct err *err)
 {

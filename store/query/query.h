@@ -83,6 +83,10 @@ bool profile_type_parse(struct sv text, struct profile_type *ret, struct err *er
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
+/* Hexadecimal digits. */
+#define QUERY_SPAN_ID_LENGTH 16
+#define QUERY_TRACE_ID_LENGTH 32
+
 /* Which stacks count; empty lists: all. */
 struct query_stacks {
     const struct sv *call_site; /* names of functions from the root on */
@@ -119,13 +123,17 @@ bool query_merged(const struct query *q, const struct store_scan *scan, struct b
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+/* An average is that of the profiles of a step, the sum over those of its series divided by their
+ * number: a profile whose samples belong to several series of a group is one profile. */
 enum query_aggregation { QUERY_SUM, QUERY_AVERAGE };
-/* What stands beside a point. */
-enum query_exemplars { QUERY_NO_EXEMPLARS, QUERY_PROFILE_EXEMPLARS };
+enum query_exemplars { QUERY_NO_EXEMPLARS, QUERY_WITH_EXEMPLARS };
 
+/* The profile or span with the greatest value beside a point or a cell. */
 struct query_exemplar {
     int64_t time_ms;
-    const char *id;
+    const char *id;       /* of the profile; "" for a span */
+    const char *span_id;  /* QUERY_SPAN_ID_LENGTH digits; "" for a profile */
+    const char *trace_id; /* QUERY_TRACE_ID_LENGTH digits; "" for a profile, or if it is unknown */
     int64_t value;
     struct query_labels labels; /* those that are not grouped by */
 };
@@ -175,8 +183,12 @@ struct query_heatmap {
     struct query_heatmap_series *at;
     size_t n;
 };
+/* What a heatmap counts: profiles by their totals, or spans by the totals of their samples in one
+ * profile. Spans take longer, because the profiles themselves are read. */
+enum query_counted { QUERY_PROFILES, QUERY_SPANS };
+/* Counts on the grid of a timeline; the instant after the end has what comes after its last one. */
 bool query_heatmap(const struct query *q, const struct query_range *r,
                    const struct profile_type *type, const struct query_steps *o,
-                   struct query_heatmap *ret, struct err *err);
+                   enum query_counted counted, struct query_heatmap *ret, struct err *err);
 
 #endif

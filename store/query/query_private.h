@@ -60,5 +60,8 @@ bool projections_add(struct projections *p, const struct label *labels, size_t n
                      struct err *err);
 bool projections_get(const struct projections *p, uint32_t i, struct arena *arena,
                      struct query_labels *ret, struct err *err);
+/* Sets *ret to the number of the projection that has the labels which two others share. */
+bool projections_common(struct projections *p, uint32_t a, uint32_t b, uint32_t *ret,
+                        struct err *err);
 
 #endif

@@ -16,43 +16,56 @@ struct summing {
     struct grid grid;
     struct cells cells;
     struct stacks *stacks; /* if only a call site counts */
-    size_t visited;
+    size_t visited;        /* points or bodies */
     struct err err;
 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A profile without a value, or after the last instant of the grid, shows nowhere. */
-static bool add_value(struct summing *s, const struct store_series *series, int64_t time_ns,
-                      int64_t value, const char *id, struct err *err)
+/* Adds a profile to its cell. One after the last instant of the grid shows nowhere. */
+static bool series_observe(void *arg, const struct observation *o, struct err *err)
 {
-    struct cell_key key = {.edge_ms = grid_edge(&s->grid, time_ns)};
-    if (value <= 0 || key.edge_ms > s->grid.end_ms) {
-        return true;
-    }
-    return cells_group(&s->cells, series, &key.group, err) &&
-           cells_add(&s->cells, &key, time_ns, value, id, err);
+    struct summing *s = arg;
+    const struct cell_key key = {.group = o->group, .edge_ms = grid_edge(&s->grid, o->time_ns)};
+    return key.edge_ms > s->grid.end_ms || cells_add(&s->cells, &key, o, err);
+}
+
+static bool add_piece(struct summing *s, const struct piece *piece, struct err *err)
+{
+    const struct observer observer = {series_observe, s};
+    return piece->value <= 0 || pieces_add(&s->cells.pieces, piece, &observer, err);
 }
 
 static bool series_on_point(void *arg, const struct store_point *p)
 {
     struct summing *s = arg;
+    const struct piece piece = {.series = p->series,
+                                .time_ns = p->time_ns,
+                                .value = p->value,
+                                .id = p->id,
+                                .shared = p->shared,
+                                .batch = p->file};
     return (s->visited++ % POINTS_A_LOOK != 0 || query_alive(s->q, &s->err)) &&
-           add_value(s, p->series, p->time_ns, p->value, p->id, &s->err);
+           add_piece(s, &piece, &s->err);
 }
 
 /* Sums up the stacks of each series of a body by itself. */
 static bool series_on_body(void *arg, const struct store_body *body, struct err *err)
 {
     struct summing *s = arg;
+    s->visited++;
     for (size_t i = 0; i < body->n_series; i++) {
         struct store_body part = *body;
-        int64_t sum;
+        struct piece piece = {.series = body->series[i],
+                              .time_ns = body->from_ns,
+                              .id = body->id,
+                              .shared = body->n_series > 1,
+                              .batch = s->visited};
         part.series = &body->series[i];
         part.n_series = 1;
         part.whole = body->whole && body->n_series == 1;
-        if (!stacks_add(s->stacks, &part, body->series[i]->column, &sum, err) ||
-            !add_value(s, body->series[i], body->from_ns, sum, body->id, err)) {
+        if (!stacks_add(s->stacks, &part, body->series[i]->column, &piece.value, err) ||
+            !add_piece(s, &piece, err)) {
             return false;
         }
     }
@@ -90,7 +103,8 @@ static bool sum_up(struct summing *s, const struct query_range *r, const struct 
         ok = query_ended(ok, &s->err, err);
     }
     query_scope_done(&scope);
-    return ok;
+    const struct observer observer = {series_observe, s};
+    return ok && pieces_flush(&s->cells.pieces, &observer, err);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -143,8 +157,8 @@ static bool write_series(const struct summing *s, const struct cell_place *place
         }
         ret->total += series->points[i].value;
     }
-    return projections_get(&s->cells.groups, places[0].key.group, s->q->arena, &series->labels,
-                           err);
+    return projections_get(&s->cells.pieces.groups, places[0].key.group, s->q->arena,
+                           &series->labels, err);
 }
 
 static bool write_all(const struct summing *s, struct query_time_series_list *ret, struct err *err)
@@ -152,7 +166,7 @@ static bool write_all(const struct summing *s, struct query_time_series_list *re
     struct arena *arena = s->q->arena;
     struct cell_place *places;
     size_t n;
-    size_t groups = s->cells.groups.table.n;
+    size_t groups = s->cells.pieces.groups.table.n;
     struct ordered *ordered = arena_array(arena, groups + 1, sizeof(*ordered));
     ret->at = arena_array(arena, groups + 1, sizeof(*ret->at));
     if (ordered == NULL || ret->at == NULL) {

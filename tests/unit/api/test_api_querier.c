@@ -7,6 +7,7 @@
 #include "api/settings.h"
 #include "tests/unit/api/exchange_rig.h"
 #include "tests/unit/api/stored_rig.h"
+#include "tests/unit/lib/pprof_writer.h"
 
 #define EXCHANGES 132
 #define PT "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
@@ -400,6 +401,14 @@ static void checks_have_an_order(void **state)
          "{\"start\":5,\"end\":5,\"profileTypeID\":\"" PT
          "\",\"labelSelector\":\"{}\",\"step\":15,\"queryType\":1}",
          "start must be before end"},
+        {"SelectHeatmap",
+         "{" RANGE ",\"profileTypeID\":\"" PT "\",\"labelSelector\":\"{}\",\"step\":15,"
+         "\"queryType\":2,\"exemplarType\":2}",
+         "individual exemplars only available for individual query type"},
+        {"SelectHeatmap",
+         "{" RANGE ",\"profileTypeID\":\"" PT "\",\"labelSelector\":\"{}\",\"step\":15,"
+         "\"queryType\":1,\"exemplarType\":3}",
+         "span exemplars only available for span query type"},
         {"LabelValues", "{" RANGE "}", "name is required"},
         {"LabelValues", "{\"start\":1,\"name\":\"x\"}", "missing time range"},
         {"LabelNames", "{\"start\":2,\"end\":1}", "query start time is after end time"},
@@ -532,6 +541,36 @@ static void an_exemplar_can_be_opened(void **state)
     rig_answer_done(&a);
 }
 
+/* The exemplar of a heatmap of spans names a span and its trace. */
+static void a_span_of_a_heatmap_can_be_opened(void **state)
+{
+    struct fixture *f = *state;
+    const struct pprof_spec spec = {.types = "cpu/nanoseconds", .time_nanos = STORED_T0_NS};
+    const struct pprof_row rows[] = {
+        {"a main", "span_id=abad1deaabad1dea,trace_id=ace0ace0ace0ace0ace0ace0ace0ace0", {7}},
+        {"b main", "", {8}},
+    };
+    struct buf b = pprof_make(&spec, rows, 2);
+    const struct label labels[] = {stored_label("__name__", "spans"),
+                                   stored_label("service_name", "spans")};
+    stored_put(f->then.served.store, labels, 2, (struct sv){b.data, b.len}, STORED_T0_NS);
+    check(&f->then, "SelectHeatmap",
+          "{" RANGE ",\"profileTypeID\":\"spans:cpu:nanoseconds::\",\"labelSelector\":\"{}\","
+          "\"step\":15,\"queryType\":2,\"exemplarType\":3}",
+          200,
+          "\"exemplars\":[{\"timestamp\":\"1795307400000\",\"spanId\":\"abad1deaabad1dea\","
+          "\"value\":\"7\",");
+    check(&f->then, "SelectHeatmap",
+          "{" RANGE ",\"profileTypeID\":\"spans:cpu:nanoseconds::\",\"labelSelector\":\"{}\","
+          "\"step\":15,\"queryType\":2,\"exemplarType\":3}",
+          200, "\"traceId\":\"ace0ace0ace0ace0ace0ace0ace0ace0\"");
+    check(&f->then, "SelectMergeSpanProfile",
+          "{" RANGE ",\"profileTypeID\":\"spans:cpu:nanoseconds::\",\"labelSelector\":\"{}\","
+          "\"spanSelector\":[\"abad1deaabad1dea\"]}",
+          200, "\"total\":\"7\"");
+    buf_done(&b);
+}
+
 static void a_cancelled_or_small_query_ends(void **state)
 {
     struct fixture *f = *state;
@@ -557,6 +596,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(recorded_exchanges, set_up, tear_down),
         cmocka_unit_test_setup_teardown(checks_have_an_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_range_without_profiles_is_empty, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_span_of_a_heatmap_can_be_opened, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_store_queries_are_unavailable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_of_other_characters_are_for_those_who_ask, set_up,
                                         tear_down),

@@ -358,7 +358,7 @@ static void test_timelines(void **state)
         {"exemplars",
          0,
          30000,
-         {.step_s = 15, .exemplars = QUERY_PROFILE_EXEMPLARS, .group_by = pod, .n_group_by = 1},
+         {.step_s = 15, .exemplars = QUERY_WITH_EXEMPLARS, .group_by = pod, .n_group_by = 1},
          "{pod=b} +15000:6e+07(+15000 60000000 {__name__=process_cpu,__period_type__=cpu,"
          "__period_unit__=nanoseconds,__profile_type__=" QUERY_CPU ",__service_name__=vecdemo,"
          "__type__=cpu,__unit__=nanoseconds,service_name=vecdemo})\n"
@@ -401,14 +401,14 @@ static void test_timeline_of_a_call_site(void **state)
 
 /* ---- heatmaps -------------------------------------------------------------------------------- */
 
-static void check_heatmap(struct query_rig *r, const struct query_steps *o, const char *want,
-                          const char *row)
+static void check_counted(struct query_rig *r, const struct query_steps *o,
+                          enum query_counted counted, const char *want, const char *row)
 {
     struct err err = ERR_INIT;
     struct query_heatmap map;
     struct buf b;
     buf_init(&b, QUERY_TEXT_MAX);
-    if (!query_heatmap(&r->q, &r->range, &r->type, o, &map, &err)) {
+    if (!query_heatmap(&r->q, &r->range, &r->type, o, counted, &map, &err)) {
         buf_puts(&b, err.msg);
     }
     for (size_t i = 0; err.kind == ERR_NONE && i < map.n; i++) {
@@ -422,15 +422,111 @@ static void check_heatmap(struct query_rig *r, const struct query_steps *o, cons
                 }
             }
             for (size_t k = 0; k < slot->n_exemplars; k++) {
-                buf_printf(&b, " (%+lld %lld %zu labels)",
-                           (long long)(slot->exemplars[k].time_ms - QUERY_T0),
-                           (long long)slot->exemplars[k].value, slot->exemplars[k].labels.n);
+                const struct query_exemplar *e = &slot->exemplars[k];
+                buf_printf(&b, " (%+lld %lld%s%s%s%s %zu labels)",
+                           (long long)(e->time_ms - QUERY_T0), (long long)e->value,
+                           e->span_id[0] != '\0' ? " " : "", e->span_id,
+                           e->trace_id[0] != '\0' ? "/" : "", e->trace_id, e->labels.n);
+                CHECK_INT(e->id[0] == '\0', counted == QUERY_SPANS, row);
             }
         }
         buf_putc(&b, '\n');
     }
     CHECK_STR(b.data, want, row);
     buf_done(&b);
+}
+
+static void check_heatmap(struct query_rig *r, const struct query_steps *o, const char *want,
+                          const char *row)
+{
+    check_counted(r, o, QUERY_PROFILES, want, row);
+}
+
+/* Three profiles whose samples have three different label sets each. */
+static void put_split(struct query_rig *r)
+{
+    for (int64_t i = 0; i < 3; i++) {
+        const struct pprof_row rows[] = {
+            {"a",
+             "thread=x,span_id=A0000000000000AA,trace_id=b00000000000000000000000000000bb",
+             {10 + i}},
+            {"b",
+             "thread=y,span_id=a0000000000000aa,trace_id=b00000000000000000000000000000bb",
+             {20 + i}},
+            {"c", "thread=y,profile_id=c0000000000000cc", {30}},
+            {"d", "span_id=a0000000000000g", {300}},
+            {"e", "span_id=notaspan", {300}},
+        };
+        rig_put(&r->store, "__name__=split,pod=a,service_name=split",
+                (QUERY_T0 + i * 1000) * NS_PER_MS, "cpu/nanoseconds", rows, 5, NULL);
+    }
+    struct err err = ERR_INIT;
+    assert_true(profile_type_parse(SV("split:cpu:nanoseconds::"), &r->type, &err));
+    query_rig_range(r, NULL, QUERY_S, QUERY_E);
+}
+
+/* A profile is one, whatever labels its samples have: in its group, if they are grouped by. */
+static void test_the_pieces_of_a_profile_are_one_profile(void **state)
+{
+    (void)state;
+    const struct sv pod[] = {SV("pod")};
+    const struct sv thread[] = {SV("thread")};
+    const struct sv site[] = {SV("b")};
+    const struct query_stacks at_b = {.call_site = site, .n_call_site = 1};
+    struct query_rig r;
+    query_rig_init(&r);
+    put_split(&r);
+    struct query_steps o = {.step_s = 60, .exemplars = QUERY_WITH_EXEMPLARS};
+    check_heatmap(&r, &o,
+                  "{} +0 4:660:1 (+0 660 7 labels)"
+                  " +60000 14:662:1 19:663:1 (+1000 662 7 labels) (+2000 664 7 labels)\n",
+                  "heatmap");
+    o = (struct query_steps){.step_s = 60, .group_by = thread, .n_group_by = 1};
+    check_heatmap(&r, &o,
+                  "{} +0 19:570:1 +60000 19:570:2\n"
+                  "{thread=x} +0 0:10:1 +60000 0:10:2\n"
+                  "{thread=y} +0 1:39:1 +60000 1:39:2\n",
+                  "heatmap by thread");
+    o = (struct query_steps){
+        .step_s = 60, .group_by = pod, .n_group_by = 1, .aggregation = QUERY_AVERAGE};
+    check_timeline(&r, &o, &all, "{pod=a} +0:660 +60000:663\n", "average");
+    check_timeline(&r, &o, &at_b, "{pod=a} +0:20 +60000:21.5\n", "average of a call site");
+    o.exemplars = QUERY_WITH_EXEMPLARS;
+    check_timeline(&r, &o, &all,
+                   "{pod=a} +0:660(+0 660 {__name__=split,__profile_type__=split:cpu:nanoseconds::,"
+                   "__service_name__=split,__type__=cpu,__unit__=nanoseconds,service_name=split}) "
+                   "+60000:663(+2000 664 {__name__=split,__profile_type__=split:cpu:nanoseconds::,"
+                   "__service_name__=split,__type__=cpu,__unit__=nanoseconds,service_name=split})"
+                   "\n",
+                   "exemplars");
+    query_rig_done(&r);
+}
+
+static void test_heatmaps_of_spans(void **state)
+{
+    (void)state;
+    const struct sv thread[] = {SV("thread")};
+    struct query_rig r;
+    query_rig_init(&r);
+    put_split(&r);
+    struct query_steps o = {.step_s = 60, .exemplars = QUERY_WITH_EXEMPLARS};
+    check_counted(&r, &o, QUERY_SPANS,
+                  "{} +0 4:30:2 (+0 30 a0000000000000aa/b00000000000000000000000000000bb 7 labels)"
+                  " +60000 4:30:2 14:32:1 19:33:1"
+                  " (+1000 30 c0000000000000cc 8 labels)"
+                  " (+1000 32 a0000000000000aa/b00000000000000000000000000000bb 7 labels)"
+                  " (+2000 34 a0000000000000aa/b00000000000000000000000000000bb 7 labels)\n",
+                  "all");
+    o = (struct query_steps){.step_s = 60, .group_by = thread, .n_group_by = 1};
+    check_counted(&r, &o, QUERY_SPANS,
+                  "{thread=y} +0 10:20:1 19:29:1 +60000 11:21:1 12:22:1 19:29:2\n"
+                  "{thread=x} +0 0:10:1 +60000 1:11:1 2:12:1\n",
+                  "by thread");
+    query_rig_range(&r, "{thread=\"x\"}", QUERY_S, QUERY_E);
+    check_counted(&r, &o, QUERY_SPANS, "{thread=x} +0 9:10:1 +60000 19:11:2\n", "x");
+    query_rig_range(&r, "{pod=\"c\"}", QUERY_S, QUERY_E);
+    check_counted(&r, &o, QUERY_SPANS, "", "profiles without spans");
+    query_rig_done(&r);
 }
 
 static void test_heatmaps(void **state)
@@ -443,7 +539,7 @@ static void test_heatmaps(void **state)
     struct query_steps o = {.step_s = 15};
     check_heatmap(&r, &o, "{} +0 0:5e+07:1 +15000 19:5.95e+07:1\n", "15");
     o = (struct query_steps){
-        .step_s = 60, .group_by = pod, .n_group_by = 1, .exemplars = QUERY_PROFILE_EXEMPLARS};
+        .step_s = 60, .group_by = pod, .n_group_by = 1, .exemplars = QUERY_WITH_EXEMPLARS};
     check_heatmap(&r, &o,
                   "{pod=a} +0 0:5e+07:1 (+0 50000000 8 labels)\n"
                   "{pod=b} +60000 19:5.95e+07:1 (+15000 60000000 8 labels)\n",
@@ -453,6 +549,8 @@ static void test_heatmaps(void **state)
     o = (struct query_steps){.step_s = 20};
     query_rig_range(&r, "{pod=\"b\"}", QUERY_T0, QUERY_T0 + 16000);
     check_heatmap(&r, &o, "{} +20000 19:6e+07:1\n", "one value, and a slot beyond the end");
+    query_rig_range(&r, "{pod=\"b\"}", QUERY_T0 + 30000, QUERY_T0 + 60000);
+    check_heatmap(&r, &o, "{} +30000 19:6e+07:1\n", "the first step reaches back");
     query_rig_range(&r, "{pod=\"none\"}", QUERY_S, QUERY_E);
     check_heatmap(&r, &o, "", "nothing");
     o.step_s = 0;
@@ -508,6 +606,8 @@ int main(void)
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_timelines),
         cmocka_unit_test(test_timeline_of_a_call_site),
+        cmocka_unit_test(test_the_pieces_of_a_profile_are_one_profile),
+        cmocka_unit_test(test_heatmaps_of_spans),
         cmocka_unit_test(test_heatmaps),
         cmocka_unit_test(test_recordings_have_no_stacks),
         cmocka_unit_test(test_a_profile_that_cannot_be_read_costs_itself_alone),
