@@ -45,20 +45,21 @@ LIBS        = $(PKG_LIBS) -lm
 # The rooms, in link order: each may use those after it.
 ROOMS := cli pages api server agent store write scraper relabel discovery alloy config model pprof http regex base
 # The rooms that the tests of a room are linked with; UNDER is what all stages use.
-UNDER := alloy config model pprof http regex base
+UNDER := config model pprof http regex base
 DEPS_base      := base
 DEPS_regex     := regex base
 DEPS_http      := http base
 DEPS_pprof     := pprof base
 DEPS_model     := model pprof http base
 DEPS_config    := $(UNDER)
-DEPS_alloy     := $(UNDER)
+DEPS_alloy     := alloy $(UNDER)
 DEPS_relabel   := relabel $(UNDER)
 DEPS_discovery := discovery $(UNDER)
 DEPS_scraper   := scraper $(UNDER)
 DEPS_write     := write $(UNDER)
 DEPS_store     := store $(UNDER)
-DEPS_agent     := agent store write scraper relabel discovery $(UNDER)
+# Its tests load an Alloy file, too, which the agent itself does not know.
+DEPS_agent     := agent store write scraper relabel discovery alloy $(UNDER)
 # Its tests ask for pages and APIs, which the server itself does not know.
 DEPS_server    := pages api server $(DEPS_agent)
 DEPS_api       := $(DEPS_server)
@@ -133,12 +134,10 @@ $(BUILD)/flags: FORCE
 FORCE:
 
 libs = $(foreach r,$(DEPS_$(1)),$(BUILD)/lib/$(r).a)
-# Until the formats of files and the routes are passed in, config uses alloy, and server uses api and pages.
-LINK = -Wl,--start-group $^ -Wl,--end-group $(LIBS)
 
 $(BUILD)/profpull: $(BUILD)/obj/profpull.o $(call libs,all)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # ---- unit tests: tests/unit/<room>/test_<room>_<what>.c ------------------------------------------
 
@@ -171,7 +170,7 @@ $$(BUILD)/tests/$(1): $$(BUILD)/obj/tests/unit/$(call room_of,$(1))/$(1).o $$(BU
                       $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) $$(call spool_flags,$(1)) $$(call pause_flags,$(1)) -o $$@ $$(LINK) $$(CMOCKA)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call failing_flags,$(1)) $$(call spool_flags,$(1)) $$(call pause_flags,$(1)) -o $$@ $$^ $$(LIBS) $$(CMOCKA)
 endef
 $(foreach t,$(basename $(notdir $(TEST_SRC))),$(eval $(call test_rules,$(t))))
 
@@ -180,50 +179,50 @@ TOOLS := $(BUILD)/tests/delta-tool $(BUILD)/tests/merge-tool $(BUILD)/tests/lega
 $(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,model)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # The writer against a server, as fast as it goes.
 $(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,write)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # What fetching and posting costs without profpull.
 $(BUILD)/tests/bare-loop: $(BUILD)/obj/tests/tools/bare_loop.o $(call libs,base)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Shares of many replicas that come and go.
 $(BUILD)/tests/sharding-sim: $(BUILD)/obj/tests/tools/sharding_sim.o $(call libs,agent)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Profiles as an OTLP request, by hand.
 $(BUILD)/tests/otlp-tool: $(BUILD)/obj/tests/tools/otlp_tool.o $(call libs,write)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Profiles into the store, and what merging makes of them.
 $(BUILD)/tests/store-bench: $(BUILD)/obj/tests/tools/store_bench.o $(call libs,store)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Queries over an hour of profiles.
 $(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,store)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # The query APIs over a few profiles, for clients of other makers.
 $(BUILD)/obj/tests/tools/query_server.o: | $(PROTO_H)
 $(BUILD)/tests/query-server: $(BUILD)/obj/tests/tools/query_server.o $(call libs,server)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # ---- fuzz targets: tests/fuzz/fuzz_<room>_<what>.c --------------------------------------------
 # Built twice: with a plain driver that replays the corpus (part of `make check`, any compiler), and
@@ -238,11 +237,11 @@ $$(BUILD)/replay/$(1): $$(BUILD)/obj/tests/fuzz/$(1).o $$(BUILD)/obj/tests/fuzz/
                        $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -o $$@ $$(LINK)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -o $$@ $$^ $$(LIBS)
 $$(BUILD)/fuzz/$(1): $$(BUILD)/obj/tests/fuzz/$(1).o $$(call libs,$(call room_of,$(1)))
 	@mkdir -p $$(@D)
 	@$$(if $$(V),:,echo "  LD    $$@")
-	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -fsanitize=fuzzer -o $$@ $$(LINK)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $$(call wrapped,tests/fuzz/$(1).c) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
 endef
 $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 

@@ -4,13 +4,63 @@
 #include <string.h>
 
 #include "alloy/profiles.h"
+#include "base/ascii.h"
 
-bool alloy_are_sources(const char *path, const struct alloy_sources *sources)
+#define BOM "\xef\xbb\xbf"
+
+/* ---- recognising ----------------------------------------------------------------------------- */
+
+/* Returns the rest after white space and comments. */
+static struct sv skip_space(struct sv v)
 {
-    return sources->n != 1 || sv_ends_with(sv_from(path), SV(".alloy")) ||
-           sv_ends_with(sv_from(sources->at[0].name), SV(".alloy")) ||
-           alloy_is_text(sources->at[0].text);
+    for (;;) {
+        v = sv_trim(v);
+        const char *end = NULL;
+        size_t closing = 0;
+        if (sv_starts_with(v, SV("//"))) {
+            end = memchr(v.p, '\n', v.n);
+        } else if (sv_starts_with(v, SV("/*"))) {
+            end = memmem(v.p + 2, v.n - 2, "*/", 2);
+            closing = 2;
+        } else {
+            return v;
+        }
+        v = end != NULL ? sv_skip(v, (size_t)(end - v.p) + closing) : SV("");
+    }
 }
+
+static struct sv skip_name(struct sv v)
+{
+    size_t n = 0;
+    while (n < v.n && (ascii_is_word(v.p[n]) || v.p[n] == '.')) {
+        n++;
+    }
+    return sv_skip(v, n);
+}
+
+bool alloy_is_text(struct sv text)
+{
+    struct sv v = sv_starts_with(text, SV(BOM)) ? sv_skip(text, sizeof(BOM) - 1) : text;
+    struct sv name = skip_space(v);
+    struct sv rest = skip_name(name);
+    if (rest.n == name.n) {
+        return name.n == 0 && sv_trim(v).n > 0; /* nothing but comments */
+    }
+    size_t i = 0;
+    while (i < rest.n && (rest.p[i] == ' ' || rest.p[i] == '\t')) {
+        i++;
+    }
+    return i < rest.n && (rest.p[i] == '=' || rest.p[i] == '{' || rest.p[i] == '"');
+}
+
+static bool recognises(const char *path, const struct config_texts *texts)
+{
+    return texts->n != 1 || sv_ends_with(sv_from(path), SV(".alloy")) ||
+           sv_ends_with(sv_from(texts->at[0].name), SV(".alloy")) ||
+           alloy_is_text(texts->at[0].text);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const char *get_environment(void *arg, const char *name)
 {
@@ -19,32 +69,32 @@ static const char *get_environment(void *arg, const char *name)
 }
 
 /* The syntax of all files; the graph of a file with syntax errors would give follow-up errors. */
-static struct alloy_body *parse_all(const struct alloy_sources *sources, struct arena *arena,
+static struct alloy_body *parse_all(const struct config_texts *texts, struct arena *arena,
                                     struct config_errors *errors)
 {
-    struct alloy_body *bodies = arena_array(arena, sources->n + 1, sizeof(*bodies));
+    struct alloy_body *bodies = arena_array(arena, texts->n + 1, sizeof(*bodies));
     bool ok = bodies != NULL;
     if (!ok) {
         config_errors_add(errors, 0, 0, "", "not enough memory for this file");
     }
-    for (size_t i = 0; bodies != NULL && i < sources->n; i++) {
-        ok = alloy_parse(i == 0 ? NULL : sources->at[i].name, sources->at[i].text, arena, errors,
+    for (size_t i = 0; bodies != NULL && i < texts->n; i++) {
+        ok = alloy_parse(i == 0 ? NULL : texts->at[i].name, texts->at[i].text, arena, errors,
                          &bodies[i]) &&
              ok;
     }
     return ok ? bodies : NULL;
 }
 
-static const struct yaml_node *build(struct alloy_load *l, const struct alloy_sources *sources,
+static const struct yaml_node *build(struct alloy_load *l, const struct config_texts *texts,
                                      const struct alloy_body *bodies)
 {
-    struct alloy_place start = {1, 1, NULL};
+    struct config_place start = {1, 1, NULL};
     l->root = tree_mapping(&l->tree, start, NULL);
     if (l->root == NULL) {
         alloy_no_memory(l);
         return NULL;
     }
-    alloy_graph_run(l, bodies, sources->n, sources->directory);
+    alloy_graph_run(l, bodies, texts->n, texts->directory);
     if (l->n_modules > 0 && !l->ev.exhausted) {
         alloy_enter(l, l->modules[0]);
         alloy_flatten(l, l->modules[0]);
@@ -60,11 +110,11 @@ static const struct yaml_node *build(struct alloy_load *l, const struct alloy_so
     return l->ev.exhausted || l->tree.full ? NULL : root;
 }
 
-const struct yaml_node *alloy_read(const struct alloy_sources *sources,
+const struct yaml_node *alloy_read(const struct config_texts *texts,
                                    const struct config_options *options, struct arena *arena,
-                                   const struct alloy_messages *messages)
+                                   const struct config_messages *messages)
 {
-    const struct alloy_body *bodies = parse_all(sources, arena, messages->errors);
+    const struct alloy_body *bodies = parse_all(texts, arena, messages->errors);
     struct alloy_load *l = bodies != NULL ? calloc(1, sizeof(*l)) : NULL;
     if (l == NULL) {
         return NULL;
@@ -72,7 +122,7 @@ const struct yaml_node *alloy_read(const struct alloy_sources *sources,
     l->arena = arena;
     l->tree.arena = arena;
     l->tree.errors = messages->errors;
-    l->file = sources->at[0].name;
+    l->file = texts->at[0].name;
     l->errors = messages->errors;
     l->warnings = messages->warnings;
     l->notes = messages->notes;
@@ -86,7 +136,10 @@ const struct yaml_node *alloy_read(const struct alloy_sources *sources,
         .env = options != NULL && options->env != NULL ? options->env : get_environment,
         .env_arg = options != NULL ? options->env_arg : NULL,
     };
-    const struct yaml_node *root = build(l, sources, bodies);
+    const struct yaml_node *root = build(l, texts, bodies);
     free(l);
     return root;
 }
+
+const struct config_language alloy_language = {
+    .name = "Alloy", .suffix = ".alloy", .recognises = recognises, .read = alloy_read};

@@ -1,28 +1,12 @@
 #include "alloy/block.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MESSAGE_MAX 1024
 #define NS_PER_MS_ INT64_C(1000000)
 #define NAMES_MAX (2 * ALLOY_ROWS_MAX)
-
-void alloy_tell(struct config_errors *list, struct alloy_place place, const char *path,
-                const char *fmt, ...)
-{
-    char message[MESSAGE_MAX];
-    va_list args;
-    if (list == NULL) {
-        return;
-    }
-    va_start(args, fmt);
-    vsnprintf(message, sizeof(message), fmt, args);
-    va_end(args);
-    config_errors_add_in(list, place.file, place.line, place.column, path, message);
-}
 
 const char *alloy_path(struct arena *arena, const char *path, struct sv name)
 {
@@ -33,7 +17,7 @@ const char *alloy_path(struct arena *arena, const char *path, struct sv name)
 
 /* ---- values -> nodes ------------------------------------------------------------------------- */
 
-const struct yaml_node *alloy_duration_node(struct alloy_reading *r, struct alloy_place place,
+const struct yaml_node *alloy_duration_node(struct alloy_reading *r, struct config_place place,
                                             const char *path, int64_t ns)
 {
     char text[64];
@@ -43,14 +27,14 @@ const struct yaml_node *alloy_duration_node(struct alloy_reading *r, struct allo
         return NULL;
     }
     if (ms * NS_PER_MS_ != ns) {
-        alloy_tell(r->notes, place, path, "rounded up to whole milliseconds");
+        config_tell(r->notes, place, path, "rounded up to whole milliseconds");
     }
     format_duration_ms(ms, text, sizeof(text));
     return tree_word(r->tree, place, path, text);
 }
 
 /* The name of a file with the working directory before it: YAML would count from the file. */
-static const struct yaml_node *file_node(struct alloy_reading *r, struct alloy_place place,
+static const struct yaml_node *file_node(struct alloy_reading *r, struct config_place place,
                                          const char *path, const struct alloy_value *s)
 {
     char here[PATH_MAX];
@@ -66,7 +50,7 @@ static const struct yaml_node *file_node(struct alloy_reading *r, struct alloy_p
 }
 
 static const struct yaml_node *string_node(struct alloy_reading *r, const struct alloy_attr *attr,
-                                           struct alloy_place place, const char *path,
+                                           struct config_place place, const char *path,
                                            const struct alloy_value *v)
 {
     const struct alloy_value *s;
@@ -82,13 +66,13 @@ static const struct yaml_node *string_node(struct alloy_reading *r, const struct
     return tree_text(r->tree, place, path, s->text, form);
 }
 
-static struct alloy_place place_of_member(const struct alloy_member *m, struct alloy_place whole)
+static struct config_place place_of_member(const struct alloy_member *m, struct config_place whole)
 {
     return m->place.line > 0 ? m->place : whole;
 }
 
 static const struct yaml_node *strings_node(struct alloy_reading *r, const struct alloy_attr *attr,
-                                            struct alloy_place place, const char *path,
+                                            struct config_place place, const char *path,
                                             const struct alloy_value *v)
 {
     const struct alloy_value *array;
@@ -100,7 +84,7 @@ static const struct yaml_node *strings_node(struct alloy_reading *r, const struc
     struct yaml_node *list = tree_list(r->tree, place, path);
     for (size_t i = 0; i < array->n_members; i++) {
         const char *p = arena_printf(r->tree->arena, "%s[%zu]", path, i);
-        struct alloy_place at = place_of_member(&array->members[i], place);
+        struct config_place at = place_of_member(&array->members[i], place);
         r->ev->path = p;
         tree_append(r->tree, list, string_node(r, &element, at, p, array->members[i].value));
     }
@@ -109,7 +93,7 @@ static const struct yaml_node *strings_node(struct alloy_reading *r, const struc
 }
 
 static const struct yaml_node *map_node(struct alloy_reading *r, const struct alloy_attr *attr,
-                                        struct alloy_place place, const char *path,
+                                        struct config_place place, const char *path,
                                         const struct alloy_value *v)
 {
     const struct alloy_value *object;
@@ -120,7 +104,7 @@ static const struct yaml_node *map_node(struct alloy_reading *r, const struct al
     struct yaml_node *mapping = tree_mapping(r->tree, place, path);
     for (size_t i = 0; i < object->n_members; i++) {
         const struct alloy_member *m = &object->members[i];
-        struct alloy_place at = place_of_member(m, place);
+        struct config_place at = place_of_member(m, place);
         const char *p = alloy_path(r->tree->arena, path, m->key);
         r->ev->path = p;
         tree_put_new(r->tree, mapping, m->key,
@@ -132,7 +116,7 @@ static const struct yaml_node *map_node(struct alloy_reading *r, const struct al
 }
 
 static const struct yaml_node *word_node(struct alloy_reading *r, const struct alloy_attr *attr,
-                                         struct alloy_place place, const char *path,
+                                         struct config_place place, const char *path,
                                          const struct alloy_value *v)
 {
     char text[32];
@@ -156,7 +140,7 @@ static const struct yaml_node *word_node(struct alloy_reading *r, const struct a
 }
 
 const struct yaml_node *alloy_node(struct alloy_reading *r, const struct alloy_attr *attr,
-                                   struct alloy_place place, const char *path,
+                                   struct config_place place, const char *path,
                                    const struct alloy_value *v)
 {
     switch (attr->type) {
@@ -347,7 +331,7 @@ static size_t count(struct walk *w, const struct alloy_inner *inner)
 
 /* The mapping that the rows of an inner block go into. */
 static struct yaml_node *target_of(struct walk *w, const struct alloy_inner *inner,
-                                   struct alloy_place place, const char *path)
+                                   struct config_place place, const char *path)
 {
     struct tree *t = w->r->tree;
     if (inner->key == NULL) {

@@ -8,7 +8,7 @@
 #define PROFPULL_ALLOY_BLOCK_H
 
 #include "alloy/convert.h"
-#include "alloy/tree.h"
+#include "config/tree.h"
 
 /* The rows of one block, those of an included table among them. */
 #define ALLOY_ROWS_MAX 48
@@ -87,15 +87,12 @@ const struct alloy_value *alloy_given(const struct alloy_given *g, const char *n
                                       const struct alloy_stmt **ret_stmt);
 /* "PATH.NAME" in the arena; never NULL. */
 const char *alloy_path(struct arena *arena, const char *path, struct sv name);
-/* Adds a note or a warning. */
-void alloy_tell(struct config_errors *list, struct alloy_place place, const char *path,
-                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* A node for a value; NULL after an error. */
 const struct yaml_node *alloy_node(struct alloy_reading *r, const struct alloy_attr *attr,
-                                   struct alloy_place place, const char *path,
+                                   struct config_place place, const char *path,
                                    const struct alloy_value *v);
 /* A duration for YAML, rounded up to whole milliseconds. */
-const struct yaml_node *alloy_duration_node(struct alloy_reading *r, struct alloy_place place,
+const struct yaml_node *alloy_duration_node(struct alloy_reading *r, struct config_place place,
                                             const char *path, int64_t ns);
 
 #endif

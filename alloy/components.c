@@ -36,7 +36,7 @@ static struct sv read_content(struct alloy_load *l, const struct alloy_node *n, 
     size_t len = ok && copy != NULL ? text.len : 0;
     buf_wipe(&text);
     if (!ok) {
-        alloy_tell(l->warnings, n->stmt->place, n->path, "%s", err.msg);
+        config_tell(l->warnings, n->stmt->place, n->path, "%s", err.msg);
     } else if (copy == NULL) {
         alloy_no_memory(l);
     }
@@ -104,9 +104,9 @@ static void check_object_settings(struct alloy_load *l, const struct alloy_node 
     const struct alloy_value *v = alloy_given(given, "poll_frequency", &stmt);
     if (v != NULL && alloy_as_duration(&l->ev, stmt->value->place, v, &ns) &&
         ns != CONTENT_EVERY_NS) {
-        alloy_tell(l->notes, stmt->place, n->path,
-                   "poll_frequency has no effect: it is read every minute, and soon after a "
-                   "server has refused it");
+        config_tell(l->notes, stmt->place, n->path,
+                    "poll_frequency has no effect: it is read every minute, and soon after a "
+                    "server has refused it");
     }
     for (const struct alloy_stmt *s = n->stmt->body.first; s != NULL; s = s->next) {
         if (s->value == NULL && sv_eq_str(s->name, "client")) {
@@ -120,7 +120,7 @@ static void check_object_settings(struct alloy_load *l, const struct alloy_node 
 /* The value of an attribute as a string; NULL after an error. */
 static const struct alloy_value *given_string(struct alloy_load *l, const struct alloy_given *given,
                                               const char *path, const char *name,
-                                              struct alloy_place *ret_place)
+                                              struct config_place *ret_place)
 {
     const struct alloy_stmt *stmt;
     const struct alloy_value *s;
@@ -138,7 +138,7 @@ static const struct alloy_value *kubernetes_object(struct alloy_load *l, struct 
 {
     struct alloy_given given;
     struct alloy_reading r = alloy_reading(l, NULL);
-    struct alloy_place place;
+    struct config_place place;
     struct content_name parsed;
     alloy_read_block(&r, &object_schema, n->stmt, n->path,
                      tree_mapping(&l->tree, n->stmt->place, n->path), &given);
@@ -206,7 +206,7 @@ static const struct alloy_value *logging(struct alloy_load *l, struct alloy_node
 
 static const struct alloy_value *server(struct alloy_load *l, struct alloy_node *n)
 {
-    alloy_tell(
+    config_tell(
         l->warnings, n->stmt->place, n->path,
         "is about Alloy's own server and has no effect here: the admin server has neither TLS "
         "nor login");
@@ -215,14 +215,14 @@ static const struct alloy_value *server(struct alloy_load *l, struct alloy_node 
 
 static const struct alloy_value *remote_config(struct alloy_load *l, struct alloy_node *n)
 {
-    alloy_tell(l->warnings, n->stmt->place, n->path,
-               "is not supported: no further configuration is fetched");
+    config_tell(l->warnings, n->stmt->place, n->path,
+                "is not supported: no further configuration is fetched");
     return NULL;
 }
 
 static const struct alloy_value *tracing(struct alloy_load *l, struct alloy_node *n)
 {
-    alloy_tell(l->notes, n->stmt->place, n->path, "is about Alloy itself and has no effect here");
+    config_tell(l->notes, n->stmt->place, n->path, "is about Alloy itself and has no effect here");
     return NULL;
 }
 

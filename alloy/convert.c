@@ -12,7 +12,7 @@ static const struct alloy_value empty_string = {.kind = VALUE_STRING, .text = {.
 static const struct alloy_value empty_array = {.kind = VALUE_ARRAY};
 static const struct alloy_value empty_object = {.kind = VALUE_OBJECT};
 
-static bool mismatch(struct alloy_eval *ev, struct alloy_place place, const char *what,
+static bool mismatch(struct alloy_eval *ev, struct config_place place, const char *what,
                      const struct alloy_value *v)
 {
     (void)alloy_mismatch(ev, place, what, v);
@@ -22,7 +22,7 @@ static bool mismatch(struct alloy_eval *ev, struct alloy_place place, const char
 /* A text for a message. */
 #define SHOWN(text) (int)((text).n < SHOWN_MAX ? (text).n : SHOWN_MAX), (text).p
 
-static const struct alloy_value *number_text(struct alloy_eval *ev, struct alloy_place place,
+static const struct alloy_value *number_text(struct alloy_eval *ev, struct config_place place,
                                              struct alloy_number n)
 {
     struct buf text;
@@ -35,7 +35,7 @@ static const struct alloy_value *number_text(struct alloy_eval *ev, struct alloy
                       copy != NULL ? alloy_string(ev->arena, (struct sv){copy, len}) : NULL);
 }
 
-bool alloy_as_string(struct alloy_eval *ev, struct alloy_place place, const struct alloy_value *v,
+bool alloy_as_string(struct alloy_eval *ev, struct config_place place, const struct alloy_value *v,
                      const struct alloy_value **ret_string)
 {
     switch (v->kind) {
@@ -61,7 +61,7 @@ bool alloy_as_string(struct alloy_eval *ev, struct alloy_place place, const stru
     }
 }
 
-bool alloy_as_secret(struct alloy_eval *ev, struct alloy_place place, const struct alloy_value *v,
+bool alloy_as_secret(struct alloy_eval *ev, struct config_place place, const struct alloy_value *v,
                      const struct alloy_value **ret_string)
 {
     if (v->kind == VALUE_STRING || v->kind == VALUE_SECRET) {
@@ -72,7 +72,7 @@ bool alloy_as_secret(struct alloy_eval *ev, struct alloy_place place, const stru
     return v->kind == VALUE_NULL || mismatch(ev, place, "a string or a secret", v);
 }
 
-bool alloy_as_int(struct alloy_eval *ev, struct alloy_place place, const struct alloy_value *v,
+bool alloy_as_int(struct alloy_eval *ev, struct config_place place, const struct alloy_value *v,
                   int64_t *ret_value)
 {
     struct alloy_number n;
@@ -93,7 +93,7 @@ bool alloy_as_int(struct alloy_eval *ev, struct alloy_place place, const struct 
     return true;
 }
 
-bool alloy_as_bool(struct alloy_eval *ev, struct alloy_place place, const struct alloy_value *v,
+bool alloy_as_bool(struct alloy_eval *ev, struct config_place place, const struct alloy_value *v,
                    bool *ret_value)
 {
     *ret_value = v->kind == VALUE_BOOL && v->truth;
@@ -224,8 +224,8 @@ static void suggest_duration(struct sv text, char *out, size_t size)
     snprintf(out, size, "; did you mean \"%s\"?", shown);
 }
 
-bool alloy_as_duration(struct alloy_eval *ev, struct alloy_place place, const struct alloy_value *v,
-                       int64_t *ret_ns)
+bool alloy_as_duration(struct alloy_eval *ev, struct config_place place,
+                       const struct alloy_value *v, int64_t *ret_ns)
 {
     double ns = 0;
     char meant[64];
@@ -249,14 +249,14 @@ bool alloy_as_duration(struct alloy_eval *ev, struct alloy_place place, const st
 
 /* ---- lists and maps -------------------------------------------------------------------------- */
 
-bool alloy_as_array(struct alloy_eval *ev, struct alloy_place place, const struct alloy_value *v,
+bool alloy_as_array(struct alloy_eval *ev, struct config_place place, const struct alloy_value *v,
                     const struct alloy_value **ret_array)
 {
     *ret_array = v->kind == VALUE_ARRAY ? v : &empty_array;
     return v->kind == VALUE_ARRAY || v->kind == VALUE_NULL || mismatch(ev, place, "a list", v);
 }
 
-bool alloy_as_object(struct alloy_eval *ev, struct alloy_place place, const struct alloy_value *v,
+bool alloy_as_object(struct alloy_eval *ev, struct config_place place, const struct alloy_value *v,
                      const struct alloy_value **ret_object)
 {
     *ret_object = v->kind == VALUE_OBJECT ? v : &empty_object;

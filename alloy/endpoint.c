@@ -7,9 +7,9 @@
 
 #define DECODED_MAX ((size_t)64 * 1024)
 
-static struct alloy_place place_of(const struct yaml_node *n)
+static struct config_place place_of(const struct yaml_node *n)
 {
-    return (struct alloy_place){n->line, n->column, n->file};
+    return (struct config_place){n->line, n->column, n->file};
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -62,8 +62,8 @@ static void drop_other_auth(struct alloy_load *l, struct yaml_node *e, const cha
             i++;
             continue;
         }
-        alloy_tell(l->notes, place_of(e->items[i].value), path,
-                   "\"%.*s\" is left out: the header Authorization comes before it", SV_ARG(key));
+        config_tell(l->notes, place_of(e->items[i].value), path,
+                    "\"%.*s\" is left out: the header Authorization comes before it", SV_ARG(key));
         tree_remove(e, key.p);
     }
 }
@@ -159,7 +159,7 @@ static void sort_headers(struct alloy_load *l, struct yaml_node *e, const char *
         if (sv_eq_nocase(name, "authorization")) {
             put_authorization(l, e, value, p);
         } else if (is_reserved(name)) {
-            alloy_tell(l->notes, place_of(value), p, "cannot be set, left out");
+            config_tell(l->notes, place_of(value), p, "cannot be set, left out");
         } else {
             tree_put_new(&l->tree, headers, name, value);
         }

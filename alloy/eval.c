@@ -13,7 +13,7 @@
 
 /* ---- errors and limits ----------------------------------------------------------------------- */
 
-const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct alloy_place place,
+const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct config_place place,
                                      const char *fmt, ...)
 {
     char message[MESSAGE_MAX];
@@ -32,7 +32,7 @@ const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct alloy_place p
     return &alloy_unknown;
 }
 
-static const struct alloy_value *exhaust(struct alloy_eval *ev, struct alloy_place place,
+static const struct alloy_value *exhaust(struct alloy_eval *ev, struct config_place place,
                                          const char *why)
 {
     alloy_fail(ev, place, "%s", why);
@@ -40,12 +40,12 @@ static const struct alloy_value *exhaust(struct alloy_eval *ev, struct alloy_pla
     return &alloy_unknown;
 }
 
-const struct alloy_value *alloy_too_many_values(struct alloy_eval *ev, struct alloy_place place)
+const struct alloy_value *alloy_too_many_values(struct alloy_eval *ev, struct config_place place)
 {
     return exhaust(ev, place, "the configuration makes more than 200000 values");
 }
 
-const struct alloy_value *alloy_made(struct alloy_eval *ev, struct alloy_place place,
+const struct alloy_value *alloy_made(struct alloy_eval *ev, struct config_place place,
                                      const struct alloy_value *v)
 {
     if (v == NULL) {
@@ -58,7 +58,7 @@ const struct alloy_value *alloy_made(struct alloy_eval *ev, struct alloy_place p
     return v;
 }
 
-const struct alloy_value *alloy_mismatch(struct alloy_eval *ev, struct alloy_place place,
+const struct alloy_value *alloy_mismatch(struct alloy_eval *ev, struct config_place place,
                                          const char *what, const struct alloy_value *v)
 {
     if (v->kind == VALUE_UNKNOWN) {
@@ -124,7 +124,7 @@ static bool chain_of(const struct alloy_expr *e, struct alloy_chain *chain)
 
 /* A value of a Secret or a ConfigMap. It is read by whoever runs the configuration. */
 static const struct alloy_value *content_of(struct alloy_eval *ev, const struct alloy_value *data,
-                                            struct sv key, struct alloy_place place)
+                                            struct sv key, struct config_place place)
 {
     struct content_name name;
     const char *file = arena_printf(ev->arena, "%s/%.*s", data->holder, SV_ARG(key));
@@ -149,7 +149,7 @@ static const struct alloy_value *content_of(struct alloy_eval *ev, const struct 
 }
 
 static const struct alloy_value *field(struct alloy_eval *ev, const struct alloy_value *object,
-                                       struct sv name, struct alloy_place place)
+                                       struct sv name, struct config_place place)
 {
     if (object->kind == VALUE_UNKNOWN || object->opaque) {
         return object;
@@ -188,7 +188,7 @@ static const struct alloy_value *eval_name(struct alloy_eval *ev, const struct a
 
 static const struct alloy_value *index_array(struct alloy_eval *ev, const struct alloy_value *array,
                                              const struct alloy_value *index,
-                                             struct alloy_place place)
+                                             struct config_place place)
 {
     if (array->open) {
         return alloy_fail(ev, place,

@@ -18,7 +18,7 @@
 /* A name with the fields that follow it: a.b.c. */
 struct alloy_chain {
     struct sv names[ALLOY_CHAIN_NAMES_MAX];
-    struct alloy_place places[ALLOY_CHAIN_NAMES_MAX];
+    struct config_place places[ALLOY_CHAIN_NAMES_MAX];
     size_t n;
     struct sv source; /* all of it */
 };
@@ -47,16 +47,16 @@ const struct alloy_value *alloy_eval(struct alloy_eval *ev, const struct alloy_e
 /* ---- for functions and conversions ----------------------------------------------------------- */
 
 /* Reports an error and returns &alloy_unknown. */
-const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct alloy_place place,
+const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct config_place place,
                                      const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Reports that ALLOY_VALUES_MAX is exceeded, after which nothing more is evaluated. */
-const struct alloy_value *alloy_too_many_values(struct alloy_eval *ev, struct alloy_place place);
+const struct alloy_value *alloy_too_many_values(struct alloy_eval *ev, struct config_place place);
 /* The value, which counts against the limit; if it is NULL, reports that memory ran out. */
-const struct alloy_value *alloy_made(struct alloy_eval *ev, struct alloy_place place,
+const struct alloy_value *alloy_made(struct alloy_eval *ev, struct config_place place,
                                      const struct alloy_value *v);
 /* `expected WHAT, got a number`; silent if v is unknown. The value itself is shown only if it is no
  * secret: the source text of the expression is not shown either. */
-const struct alloy_value *alloy_mismatch(struct alloy_eval *ev, struct alloy_place place,
+const struct alloy_value *alloy_mismatch(struct alloy_eval *ev, struct config_place place,
                                          const char *what, const struct alloy_value *v);
 
 #endif

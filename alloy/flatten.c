@@ -52,7 +52,7 @@ struct pending {
     struct pending *next;
     struct yaml_node *job;
     struct ways *ways;
-    struct alloy_place place;
+    struct config_place place;
     const char *path;
 };
 
@@ -196,7 +196,7 @@ static struct yaml_node *labels_node(struct alloy_load *l, const struct alloy_or
     struct yaml_node *labels = NULL;
     for (size_t i = 0; i < o->labels->n_members; i++) {
         const struct alloy_member *m = &o->labels->members[i];
-        struct alloy_place place = m->place.line > 0 ? m->place : o->place;
+        struct config_place place = m->place.line > 0 ? m->place : o->place;
         if (sv_eq_str(m->key, "__address__")) {
             continue;
         }
@@ -367,8 +367,8 @@ static void warn_left_out(struct flattening *f, const struct alloy_node *n,
     for (size_t i = 0; i < atoms->n; i++) {
         const struct alloy_node *origin = atoms->at[i]->origin->node;
         if (atoms->at[i]->origin->left_out) {
-            alloy_tell(f->l->warnings, origin->stmt->place, origin->path,
-                       "is not supported; its targets are left out of %s", n->path);
+            config_tell(f->l->warnings, origin->stmt->place, origin->path,
+                        "is not supported; its targets are left out of %s", n->path);
         }
     }
 }
@@ -392,8 +392,8 @@ static void flatten_scrape(struct flattening *f, const struct alloy_node *n)
     warn_left_out(f, n, &s->targets);
     size_t n_groups = group_targets(l, &s->targets, groups);
     if (ways->n == 0 || n_groups == 0) {
-        alloy_tell(l->warnings, n->stmt->place, n->path, "is left out: %s",
-                   n_groups == 0 ? "nothing is left to scrape" : "it sends nowhere");
+        config_tell(l->warnings, n->stmt->place, n->path, "is left out: %s",
+                    n_groups == 0 ? "nothing is left to scrape" : "it sends nowhere");
         return;
     }
     for (size_t i = 0; i < n_groups && !l->ev.exhausted; i++) {
@@ -419,8 +419,8 @@ static void flatten_receive(struct flattening *f, const struct alloy_node *n)
     }
     walk(l, &receive->receivers, &way, ways);
     if (ways->n == 0 || f->receive != NULL) {
-        alloy_tell(l->warnings, n->stmt->place, n->path, "is left out: %s",
-                   ways->n == 0 ? "it sends nowhere" : "another one receives already");
+        config_tell(l->warnings, n->stmt->place, n->path, "is left out: %s",
+                    ways->n == 0 ? "it sends nowhere" : "another one receives already");
         return;
     }
     *p = (struct pending){
@@ -517,7 +517,7 @@ static void visit_global(struct flattening *f, const struct alloy_node *n)
     if (w != NULL && w->used) {
         put_endpoints(f, n, false);
     } else if (config_errors_count(f->l->errors) == 0) {
-        alloy_tell(f->l->notes, n->stmt->place, n->path, "nothing is sent to it; left out");
+        config_tell(f->l->notes, n->stmt->place, n->path, "nothing is sent to it; left out");
     }
 }
 
@@ -536,7 +536,7 @@ static void nothing_left(struct flattening *f)
 {
     struct alloy_load *l = f->l;
     struct buf names;
-    struct alloy_place place = {1, 1, NULL};
+    struct config_place place = {1, 1, NULL};
     buf_init(&names, 1024);
     for (size_t i = 0; i < l->left_out.n; i++) {
         buf_printf(&names, "%s%s", i > 0 ? ", " : "", l->left_out.at[i]->id);
@@ -556,7 +556,7 @@ static void nothing_left(struct flattening *f)
 
 void alloy_flatten(struct alloy_load *l, const struct alloy_module *root)
 {
-    struct alloy_place start = {1, 1, NULL};
+    struct config_place start = {1, 1, NULL};
     struct external_visit v = {.f = {.l = l, .by_key = map_new()}};
     struct flattening *f = &v.f;
     size_t errors = config_errors_count(l->errors);

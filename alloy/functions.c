@@ -23,7 +23,7 @@ const struct alloy_value *alloy_call_fail(const struct alloy_call *call, size_t 
     va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    struct alloy_place place = arg < call->n ? call->args[arg].place : call->expr->place;
+    struct config_place place = arg < call->n ? call->args[arg].place : call->expr->place;
     return alloy_fail(call->ev, place, "%s: %s", call->name, message);
 }
 
@@ -541,7 +541,7 @@ static const struct {
 #define N_CONSTANTS (sizeof(constants) / sizeof(constants[0]))
 
 /* All constants as an object. */
-static const struct alloy_value *make_constants(struct alloy_eval *ev, struct alloy_place place)
+static const struct alloy_value *make_constants(struct alloy_eval *ev, struct config_place place)
 {
     struct alloy_member *members = arena_array(ev->arena, N_CONSTANTS, sizeof(*members));
     bool ok = members != NULL;
@@ -554,7 +554,7 @@ static const struct alloy_value *make_constants(struct alloy_eval *ev, struct al
     return alloy_made(ev, place, ok ? alloy_object(ev->arena, members, N_CONSTANTS) : NULL);
 }
 
-static const struct alloy_value *function_value(struct alloy_eval *ev, struct alloy_place place,
+static const struct alloy_value *function_value(struct alloy_eval *ev, struct config_place place,
                                                 const struct alloy_function *function)
 {
     struct alloy_value *v = alloy_value_new(ev->arena, VALUE_FUNCTION);

@@ -78,7 +78,7 @@ struct alloy_reading alloy_reading(struct alloy_load *l, void *arg)
 /* ---- modules --------------------------------------------------------------------------------- */
 
 struct alloy_module *alloy_module_new(struct alloy_load *l, struct alloy_module *parent,
-                                      const char *prefix, struct alloy_place made_at)
+                                      const char *prefix, struct config_place made_at)
 {
     struct alloy_module *m = arena_alloc(l->arena, sizeof(*m));
     if (l->n_modules == ALLOY_NODES_MAX && !l->ev.exhausted) {
@@ -338,11 +338,11 @@ static void leave_out(struct alloy_load *l, struct alloy_node *n)
 {
     const struct alloy_component *c = n->component;
     if (c == NULL) {
-        alloy_tell(l->notes, n->stmt->place, n->path, "has nothing to do with pulled profiles");
+        config_tell(l->notes, n->stmt->place, n->path, "has nothing to do with pulled profiles");
         return;
     }
     alloy_nodes_add(l, &l->left_out, n);
-    alloy_tell(c->quiet ? l->notes : l->warnings, n->stmt->place, n->path, "%s", c->unsupported);
+    config_tell(c->quiet ? l->notes : l->warnings, n->stmt->place, n->path, "%s", c->unsupported);
 }
 
 static const struct alloy_value *evaluate(struct alloy_load *l, struct alloy_node *n)
@@ -358,13 +358,13 @@ static const struct alloy_value *evaluate(struct alloy_load *l, struct alloy_nod
 }
 
 static const struct alloy_value *cycle(struct alloy_load *l, const struct alloy_node *n,
-                                       struct alloy_place from)
+                                       struct config_place from)
 {
     return alloy_fail(&l->ev, from, "%s refers to itself, directly or through others", n->id);
 }
 
 const struct alloy_value *alloy_node_exports(struct alloy_load *l, struct alloy_node *n,
-                                             struct alloy_place from)
+                                             struct config_place from)
 {
     if (n->state == NODE_BUSY) {
         return cycle(l, n, from);
@@ -400,7 +400,7 @@ void alloy_module_run(struct alloy_load *l, struct alloy_module *m)
 void alloy_graph_run(struct alloy_load *l, const struct alloy_body *bodies, size_t n_bodies,
                      const char *directory)
 {
-    struct alloy_place nowhere = {0};
+    struct config_place nowhere = {0};
     struct alloy_module *root = alloy_module_new(l, NULL, "", nowhere);
     if (root == NULL) {
         return;

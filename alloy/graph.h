@@ -69,7 +69,7 @@ struct alloy_module {
     const struct alloy_declare *declares;
     struct map *declared; /* struct alloy_declare by name; and one by the first word and a "." */
     const struct alloy_declare *made_from; /* NULL: a file or foreach */
-    struct alloy_place made_at;
+    struct config_place made_at;
     struct alloy_module *parent;    /* that holds the instance */
     struct alloy_module *importer;  /* whose import made this one; NULL: none did */
     const char *file;               /* that was imported, absolute; NULL: not from a file */
@@ -98,7 +98,7 @@ struct alloy_load {
     struct config_errors *warnings;
     struct config_errors *notes;
     const struct config_options *options;
-    bool for_text; /* see struct alloy_messages; so the next two */
+    bool for_text; /* see struct config_messages; so the next two */
     void (*on_import)(void *arg, const char *path);
     void *import_arg;
     struct alloy_eval ev; /* of the module that is being evaluated */
@@ -118,7 +118,7 @@ void alloy_graph_done(struct alloy_load *l);
 
 /* The exports of a node, which is evaluated if it was not; unknown after an error. */
 const struct alloy_value *alloy_node_exports(struct alloy_load *l, struct alloy_node *n,
-                                             struct alloy_place from);
+                                             struct config_place from);
 /* What reading a block needs. */
 struct alloy_reading alloy_reading(struct alloy_load *l, void *arg);
 /* Adds a node to a list. */
@@ -151,7 +151,7 @@ const struct alloy_value *alloy_foreach(struct alloy_load *l, struct alloy_node 
 const struct alloy_value *alloy_instance(struct alloy_load *l, struct alloy_node *n);
 /* graph.c, for modules.c */
 struct alloy_module *alloy_module_new(struct alloy_load *l, struct alloy_module *parent,
-                                      const char *prefix, struct alloy_place made_at);
+                                      const char *prefix, struct config_place made_at);
 /* The nodes of all bodies together, in their order. */
 void alloy_module_collect(struct alloy_load *l, struct alloy_module *m,
                           const struct alloy_body *bodies, size_t n);

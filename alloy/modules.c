@@ -6,11 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "alloy/alloy.h"
 #include "alloy/graph.h"
-#include "alloy/source.h"
 #include "base/files.h"
+#include "config/texts.h"
 
-static const struct alloy_value *fail(struct alloy_load *l, struct alloy_place place,
+static const struct alloy_value *fail(struct alloy_load *l, struct config_place place,
                                       const char *path, const char *message)
 {
     l->ev.path = path;
@@ -136,7 +137,7 @@ static void add_namespace(struct alloy_load *l, struct alloy_module *m, struct a
  * import themselves is known in this scope only. file: that the texts are from, or their directory;
  * NULL: none. */
 static void import_texts(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s,
-                         const char *path, const struct alloy_sources *texts, const char *file)
+                         const char *path, const struct config_texts *texts, const char *file)
 {
     if (m->depth == ALLOY_MODULES_DEEP_MAX) {
         (void)fail(l, s->place, path, "imports nested more than 16 deep");
@@ -171,7 +172,7 @@ static void import_texts(struct alloy_load *l, struct alloy_module *m, const str
 
 static const char *one_attribute(struct alloy_load *l, const struct alloy_stmt *s, const char *path,
                                  const char *name, const struct alloy_schema *schema,
-                                 struct alloy_place *ret_place)
+                                 struct config_place *ret_place)
 {
     struct alloy_given given;
     struct alloy_reading r = alloy_reading(l, NULL);
@@ -209,14 +210,14 @@ static const struct alloy_schema string_schema = {.attrs = string_attrs, .n_attr
 static void import_files(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s,
                          const char *path)
 {
-    struct alloy_place place = s->place;
+    struct config_place place = s->place;
     struct err err = ERR_INIT;
     const char *name = one_attribute(l, s, path, "filename", &file_schema, &place);
-    struct alloy_sources sources = {0};
+    struct config_texts sources = {0};
     if (name == NULL) {
         return;
     }
-    if (!alloy_sources_read(name, l->arena, &sources, &err)) {
+    if (!config_texts_read(name, alloy_language.suffix, l->arena, &sources, &err)) {
         (void)fail(l, place, path, err.msg);
         return;
     }
@@ -238,7 +239,7 @@ void alloy_collect_import(struct alloy_load *l, struct alloy_module *m, const st
         return;
     }
     const char *path = alloy_text(l, "%s%.*s.%.*s", m->prefix, SV_ARG(s->name), SV_ARG(s->label));
-    struct alloy_place place = s->place;
+    struct config_place place = s->place;
     if (s->label.n == 0) {
         (void)fail(l, s->place, path, "needs a label");
     } else if (is(s, "import.file")) {
@@ -246,13 +247,13 @@ void alloy_collect_import(struct alloy_load *l, struct alloy_module *m, const st
     } else if (is(s, "import.string")) {
         const char *text = one_attribute(l, s, path, "content", &string_schema, &place);
         if (text != NULL) {
-            const struct alloy_source source = {place.file, sv_from(text)};
-            const struct alloy_sources one = {.at = &source, .n = 1, .directory = m->directory};
+            const struct config_text source = {place.file, sv_from(text)};
+            const struct config_texts one = {.at = &source, .n = 1, .directory = m->directory};
             import_texts(l, m, s, path, &one, NULL);
         }
     } else if (is(s, "import.http") || is(s, "import.git")) {
-        alloy_tell(l->warnings, s->place, path,
-                   "is not supported: what uses its components is left out");
+        config_tell(l->warnings, s->place, path,
+                    "is not supported: what uses its components is left out");
         /* So that they are known as foreign. */
         add_declare(l, m, NULL, alloy_text(l, "%.*s", SV_ARG(s->label)), NULL);
     } else {
@@ -447,7 +448,7 @@ static bool is_within(const struct alloy_module *m, const struct alloy_declare *
     return m != NULL;
 }
 
-static const char *place_file(const struct alloy_load *l, struct alloy_place place)
+static const char *place_file(const struct alloy_load *l, struct config_place place)
 {
     return place.file != NULL ? place.file : l->file;
 }

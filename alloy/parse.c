@@ -22,7 +22,7 @@ struct parser {
 
 /* ---- errors and tokens ----------------------------------------------------------------------- */
 
-static void report(struct parser *p, struct alloy_place place, const char *message)
+static void report(struct parser *p, struct config_place place, const char *message)
 {
     p->failed = true;
     if (p->stopped || place.line == p->error_line) {
@@ -582,7 +582,7 @@ static bool parse_body(struct parser *p, struct alloy_body *body)
 /* Reports invalid UTF-8, of which the scanner must not hear. */
 static bool check_utf8(const char *file, struct sv source, struct config_errors *errors)
 {
-    struct alloy_place place = {1, 1, file};
+    struct config_place place = {1, 1, file};
     for (size_t at = 0; at < source.n;) {
         uint32_t rune;
         size_t n = utf8_decode(sv_skip(source, at), &rune);

@@ -92,7 +92,7 @@ static void add_node(struct alloy_load *l, struct yaml_node *jobs, struct yaml_n
 
 struct yaml_node *alloy_parts(struct alloy_load *l)
 {
-    struct alloy_place start = {1, 1, NULL};
+    struct config_place start = {1, 1, NULL};
     struct yaml_node *root = tree_mapping(&l->tree, start, NULL);
     struct yaml_node *jobs = tree_list(&l->tree, start, NULL);
     struct yaml_node *endpoints = tree_list(&l->tree, start, NULL);

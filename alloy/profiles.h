@@ -14,8 +14,8 @@ struct alloy_scrape {
     struct yaml_node *settings; /* the keys of a job, without its sources and destinations */
     struct alloy_atoms targets;
     struct alloy_receivers receivers;
-    struct alloy_place place; /* of forward_to */
-    bool complete;            /* no error in targets and forward_to */
+    struct config_place place; /* of forward_to */
+    bool complete;             /* no error in targets and forward_to */
 };
 
 /* Of pyroscope.relabel. */
@@ -28,8 +28,8 @@ struct alloy_profile_relabel {
 struct alloy_receive {
     struct yaml_node *settings; /* the keys of `receive`, without the destinations */
     struct alloy_receivers receivers;
-    struct alloy_place place; /* of forward_to */
-    bool complete;            /* no error in it */
+    struct config_place place; /* of forward_to */
+    bool complete;             /* no error in it */
 };
 
 /* Of pyroscope.write. */
@@ -46,7 +46,7 @@ const struct alloy_value *alloy_pyroscope_relabel(struct alloy_load *l, struct a
 const struct alloy_value *alloy_pyroscope_write(struct alloy_load *l, struct alloy_node *n);
 
 /* Reads the value of `forward_to`. False after an error. */
-bool alloy_read_receivers(struct alloy_load *l, struct alloy_place place, const char *path,
+bool alloy_read_receivers(struct alloy_load *l, struct config_place place, const char *path,
                           const struct alloy_value *v, struct alloy_receivers *ret_receivers);
 
 /* Makes jobs and endpoints of all components, in l->root (flatten.c). */

@@ -41,10 +41,10 @@ struct reading {
     struct yaml_node *settings;
     const char *address;
     int64_t port;
-    struct alloy_place place;
+    struct config_place place;
 };
 
-static void put_number(struct alloy_load *l, struct yaml_node *out, struct alloy_place place,
+static void put_number(struct alloy_load *l, struct yaml_node *out, struct config_place place,
                        const char *path, const char *key, int64_t number)
 {
     tree_put(&l->tree, out, key,

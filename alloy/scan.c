@@ -110,7 +110,7 @@ static struct alloy_token finish(const struct alloy_scanner *s, struct alloy_tok
     return t;
 }
 
-static void refuse(struct alloy_scanner *s, struct alloy_token *t, struct alloy_place place,
+static void refuse(struct alloy_scanner *s, struct alloy_token *t, struct config_place place,
                    const char *problem)
 {
     if (t->kind == TOKEN_ILLEGAL) {
@@ -303,7 +303,7 @@ static void scan_code(struct alloy_scanner *s, struct alloy_token *t, struct tex
         char c;
         int digits;
     } codes[] = {{'x', 2}, {'u', 4}, {'U', 8}};
-    struct alloy_place place = s->place;
+    struct config_place place = s->place;
     int64_t code = -1;
     bool is_byte = true;
     char bytes[UTF8_BYTES_MAX];

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "config/errors.h"
 
 enum alloy_token_kind {
     TOKEN_END, /* of the text */
@@ -53,15 +54,9 @@ enum alloy_token_kind {
 };
 
 /* Counting from 1; columns count characters. */
-struct alloy_place {
-    int line;
-    int column;
-    const char *file; /* NULL: the one that the errors are about */
-};
-
 struct alloy_token {
     enum alloy_token_kind kind;
-    struct alloy_place place;
+    struct config_place place;
     struct sv text;  /* as it stands in the source */
     struct sv value; /* of a string, without quotes and escapes */
     size_t start;    /* offset of text in the source */
@@ -71,11 +66,11 @@ struct alloy_scanner {
     struct sv source;
     struct arena *arena;
     size_t at;
-    struct alloy_place place;
+    struct config_place place;
     bool may_end; /* the last token may end a statement */
     /* Of the last TOKEN_ILLEGAL. */
     const char *problem;
-    struct alloy_place problem_place;
+    struct config_place problem_place;
 };
 
 /* The source must be valid UTF-8 and outlive the scanner, as must the name of the file. */

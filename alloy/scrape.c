@@ -12,7 +12,7 @@
 
 /* ---- receivers ------------------------------------------------------------------------------- */
 
-bool alloy_read_receivers(struct alloy_load *l, struct alloy_place place, const char *path,
+bool alloy_read_receivers(struct alloy_load *l, struct config_place place, const char *path,
                           const struct alloy_value *v, struct alloy_receivers *ret_receivers)
 {
     const struct alloy_value *array;
@@ -34,11 +34,11 @@ bool alloy_read_receivers(struct alloy_load *l, struct alloy_place place, const 
     }
     for (size_t i = 0; i < array->n_members; i++) {
         const struct alloy_member *m = &array->members[i];
-        struct alloy_place at = m->place.line > 0 ? m->place : place;
+        struct config_place at = m->place.line > 0 ? m->place : place;
         const char *p = alloy_text(l, "%s[%zu]", path, i);
         l->ev.path = p;
         if (m->value->opaque) {
-            alloy_tell(l->warnings, at, p, "%s; this way is left out", m->value->what);
+            config_tell(l->warnings, at, p, "%s; this way is left out", m->value->what);
         } else if (m->value->kind == VALUE_HANDLE && m->value->handle != NULL) {
             /* Made by this room, as a node that may change. */
             ret_receivers->at[ret_receivers->n++] =
@@ -111,7 +111,7 @@ static void repair_path(struct alloy_load *l, const char *path, struct yaml_node
     if (n == NULL) {
         return;
     }
-    struct alloy_place place = {n->line, n->column, n->file};
+    struct config_place place = {n->line, n->column, n->file};
     l->ev.path = alloy_path(l->arena, path, SV("path"));
     if (n->text.n == 0) {
         (void)alloy_fail(&l->ev, place, "expected a path such as \"/debug/pprof/heap\", got \"\"");
@@ -137,7 +137,7 @@ static void put_seconds(struct types *t, struct yaml_node *type)
 
 /* What `delta` means: the request gets seconds=N. It makes no delta by itself. */
 static void builtin_delta(struct types *t, struct sv name, bool given, bool delta,
-                          struct alloy_place place, const char *path, struct yaml_node *type)
+                          struct config_place place, const char *path, struct yaml_node *type)
 {
     struct alloy_load *l = t->l;
     bool sampling = sv_eq_str(name, "process_cpu") || sv_eq_str(name, "fgprof");
@@ -151,15 +151,15 @@ static void builtin_delta(struct types *t, struct sv name, bool given, bool delt
     if (contention) {
         tree_put(&l->tree, type, "delta", tree_word(&l->tree, place, NULL, "server"));
         put_seconds(t, type);
-        alloy_tell(
+        config_tell(
             l->notes, place, path,
             "Alloy asks for seconds and subtracts the last profile as well, which gives wrong "
             "numbers; here only the server subtracts");
     } else if (sampling) {
-        alloy_tell(l->notes, place, path,
-                   "Alloy asks without seconds, which times out; here it is sampled as usual");
+        config_tell(l->notes, place, path,
+                    "Alloy asks without seconds, which times out; here it is sampled as usual");
     } else {
-        alloy_tell(l->notes, place, path, "has no effect here: deltas are made without it");
+        config_tell(l->notes, place, path, "has no effect here: deltas are made without it");
     }
 }
 
@@ -322,8 +322,8 @@ static const struct yaml_node *read_seconds(struct alloy_load *l, const char *pa
         return NULL;
     }
     if (seconds == DELTA_DEFAULT_SECONDS) {
-        alloy_tell(l->notes, stmt->place, name,
-                   "Alloy takes 14s for its default and goes by the interval; here it is 14s");
+        config_tell(l->notes, stmt->place, name,
+                    "Alloy takes 14s for its default and goes by the interval; here it is 14s");
     }
     char text[32];
     snprintf(text, sizeof(text), "%llds", (long long)seconds);
@@ -373,8 +373,8 @@ static void drop_seconds(struct alloy_load *l, const char *path, struct yaml_nod
     if (seconds == NULL) {
         return;
     }
-    struct alloy_place place = {seconds->line, seconds->column, seconds->file};
-    alloy_tell(l->notes, place, path, "params.seconds is left out: sampling types have their own");
+    struct config_place place = {seconds->line, seconds->column, seconds->file};
+    config_tell(l->notes, place, path, "params.seconds is left out: sampling types have their own");
     tree_remove(tree_submapping(&l->tree, settings, "params"), "seconds");
 }
 
@@ -386,11 +386,11 @@ static void read_clustering(struct alloy_load *l, const struct alloy_node *n,
     const struct yaml_node *enabled = block != NULL ? yaml_get(block, "sharding") : NULL;
     bool on = enabled != NULL && sv_eq_str(enabled->text, "true");
     bool shares = l->options != NULL && l->options->sharding_service != NULL;
-    struct alloy_place place = n->stmt->place;
+    struct config_place place = n->stmt->place;
     tree_remove(settings, "clustering");
     if (on && !shares) {
-        place = (struct alloy_place){enabled->line, enabled->column, enabled->file};
-        alloy_tell(
+        place = (struct config_place){enabled->line, enabled->column, enabled->file};
+        config_tell(
             l->notes, place, n->path,
             "clustering: scraped by this process alone; to share targets among replicas give "
             "--sharding.service");
@@ -468,10 +468,10 @@ static void drop_without_effect(struct alloy_load *l, struct yaml_node *rules)
         const struct yaml_node *label = yaml_get(rule, "target_label");
         if (label != NULL && memchr(label->text.p, '$', label->text.n) == NULL &&
             !is_old_name(label->text)) {
-            struct alloy_place place = {label->line, label->column, label->file};
-            alloy_tell(l->warnings, place, label->path,
-                       "\"%.*s\" is no name that pyroscope.relabel sets; rule left out",
-                       SV_ARG(label->text));
+            struct config_place place = {label->line, label->column, label->file};
+            config_tell(l->warnings, place, label->path,
+                        "\"%.*s\" is no name that pyroscope.relabel sets; rule left out",
+                        SV_ARG(label->text));
         } else {
             rules->items[kept++] = rules->items[i];
         }
@@ -549,7 +549,7 @@ const struct alloy_value *alloy_pyroscope_write(struct alloy_load *l, struct all
     w->endpoints = yaml_get(out, "endpoint");
     w->external_labels = yaml_get(out, "external_labels");
     if (w->endpoints == NULL) {
-        alloy_tell(l->warnings, n->stmt->place, n->path, "has no endpoint: nothing is sent");
+        config_tell(l->warnings, n->stmt->place, n->path, "has no endpoint: nothing is sent");
     }
     return receiver_of(l, n);
 }

@@ -44,16 +44,16 @@ struct alloy_expr;
 
 struct alloy_item {
     struct sv key; /* of an object, as in the source, without its quotes */
-    struct alloy_place key_place;
+    struct config_place key_place;
     const struct alloy_expr *value;
 };
 
 struct alloy_expr {
     enum alloy_expr_kind kind;
     enum alloy_token_kind op;
-    struct alloy_place place; /* where it begins */
-    struct alloy_place at;    /* of a field's name; otherwise as place */
-    struct sv source;         /* its text in the source, for messages */
+    struct config_place place; /* where it begins */
+    struct config_place at;    /* of a field's name; otherwise as place */
+    struct sv source;          /* its text in the source, for messages */
     struct sv text;
     bool truth;
     unsigned height; /* of the tree below it */
@@ -67,16 +67,16 @@ struct alloy_stmt;
 
 struct alloy_body {
     const struct alloy_stmt *first;
-    struct alloy_place end; /* of the closing bracket, or of the end of the text */
+    struct config_place end; /* of the closing bracket, or of the end of the text */
 };
 
 /* An attribute (value is set) or a block. */
 struct alloy_stmt {
     const struct alloy_stmt *next;
-    struct alloy_place place;
+    struct config_place place;
     struct sv name;  /* of a block with its dots, but without space around them */
     struct sv label; /* empty if there is none */
-    struct alloy_place label_place;
+    struct config_place label_place;
     const struct alloy_expr *value;
     struct alloy_body body;
 };

@@ -53,7 +53,7 @@ const struct alloy_value *alloy_targets_value(struct alloy_load *l, const struct
         splices[i].handle = atoms->at[i];
         members[i].value = &splices[i];
     }
-    struct alloy_place nowhere = {0};
+    struct config_place nowhere = {0};
     return alloy_made(&l->ev, nowhere, alloy_array(l->arena, members, atoms->n));
 }
 
@@ -79,7 +79,7 @@ static const char *number_text(struct alloy_load *l, struct alloy_number n)
 }
 
 /* A value of a label as a string; NULL after an error. */
-static const struct alloy_value *label_text(struct alloy_load *l, struct alloy_place place,
+static const struct alloy_value *label_text(struct alloy_load *l, struct config_place place,
                                             const struct alloy_value *v)
 {
     switch (v->kind) {
@@ -97,7 +97,7 @@ static const struct alloy_value *label_text(struct alloy_load *l, struct alloy_p
     }
 }
 
-static const struct alloy_origin *literal(struct alloy_load *l, struct alloy_place place,
+static const struct alloy_origin *literal(struct alloy_load *l, struct config_place place,
                                           const char *path, const struct alloy_value *object)
 {
     struct alloy_origin *o = arena_alloc(l->arena, sizeof(*o));
@@ -181,7 +181,7 @@ static void add_once(struct collecting *c, const struct alloy_atom *atom)
     buf_done(&key);
 }
 
-static bool add_element(struct collecting *c, struct alloy_place place, const char *path,
+static bool add_element(struct collecting *c, struct config_place place, const char *path,
                         const struct alloy_value *v)
 {
     struct alloy_load *l = c->l;
@@ -235,7 +235,7 @@ static bool add_left_out(struct alloy_load *l, const struct alloy_value *v, stru
 }
 
 /* The elements of an array; false after an error in any. */
-static bool add_elements(struct collecting *c, struct alloy_place place, const char *path,
+static bool add_elements(struct collecting *c, struct config_place place, const char *path,
                          const struct alloy_value *v)
 {
     struct alloy_load *l = c->l;
@@ -243,7 +243,7 @@ static bool add_elements(struct collecting *c, struct alloy_place place, const c
     bool ok = alloy_as_array(&l->ev, place, v, &array);
     for (size_t i = 0; ok && i < array->n_members && !l->ev.exhausted; i++) {
         const struct alloy_member *m = &array->members[i];
-        struct alloy_place at = m->place.line > 0 ? m->place : place;
+        struct config_place at = m->place.line > 0 ? m->place : place;
         if (m->value->opaque) {
             ok = add_left_out(l, m->value, c->out);
             continue;
@@ -254,7 +254,7 @@ static bool add_elements(struct collecting *c, struct alloy_place place, const c
     return ok;
 }
 
-bool alloy_read_targets(struct alloy_load *l, struct alloy_place place, const char *path,
+bool alloy_read_targets(struct alloy_load *l, struct config_place place, const char *path,
                         const struct alloy_value *v, struct alloy_atoms *ret_atoms)
 {
     struct collecting c = {.l = l, .seen = map_new(), .out = ret_atoms};
@@ -364,10 +364,10 @@ static void drop_http(struct alloy_load *l, const struct alloy_node *n, struct y
             i++;
             continue;
         }
-        struct alloy_place place = {source->items[i].value->line, source->items[i].value->column,
-                                    source->items[i].value->file};
-        alloy_tell(l->notes, place, n->path, "\"%.*s\" has no effect without api_server; left out",
-                   SV_ARG(key));
+        struct config_place place = {source->items[i].value->line, source->items[i].value->column,
+                                     source->items[i].value->file};
+        config_tell(l->notes, place, n->path, "\"%.*s\" has no effect without api_server; left out",
+                    SV_ARG(key));
         tree_remove(source, key.p);
     }
 }

@@ -24,7 +24,7 @@ struct alloy_origin {
     const struct yaml_node *source;
     bool left_out; /* a discovery that is not supported */
     /* Of a literal target. */
-    struct alloy_place place;
+    struct config_place place;
     const char *path;
     const struct alloy_value *labels; /* an object of strings */
 };
@@ -42,7 +42,7 @@ struct alloy_atoms {
 
 /* The atoms of the value of an attribute `targets`, each once. False after an error; *ret_atoms has
  * what could be understood. */
-bool alloy_read_targets(struct alloy_load *l, struct alloy_place place, const char *path,
+bool alloy_read_targets(struct alloy_load *l, struct config_place place, const char *path,
                         const struct alloy_value *v, struct alloy_atoms *ret_atoms);
 /* An array of these atoms. */
 const struct alloy_value *alloy_targets_value(struct alloy_load *l,

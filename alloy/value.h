@@ -53,7 +53,7 @@ struct alloy_function;
 
 struct alloy_member {
     struct sv key;
-    struct alloy_place place; /* of the element in the source; line 0 if it was computed */
+    struct config_place place; /* of the element in the source; line 0 if it was computed */
     const struct alloy_value *value;
 };
 

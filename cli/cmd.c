@@ -5,6 +5,7 @@
 #include <stdio_ext.h>
 #include <string.h>
 
+#include "alloy/alloy.h"
 #include "base/cgroup.h"
 #include "base/container.h"
 #include "base/str.h"
@@ -66,6 +67,8 @@ int command_unknown(const char *name)
     command_list(stderr);
     return EXIT_USAGE;
 }
+
+const struct config_language *const cmd_languages[] = {&alloy_language, NULL};
 
 bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err)
 {
@@ -133,6 +136,7 @@ static struct config_options options_of(const struct cmd_config_flags *flags)
 {
     return (struct config_options){
         .check_rule = cmd_check_rule,
+        .languages = cmd_languages,
         .protocols = write_protocols(),
         .write_url = flags->write_url,
         .listen = flags->listen,

@@ -63,6 +63,8 @@ struct config *cmd_load_config(const struct cmd_config_flags *flags);
 struct config *cmd_reload_config(const struct cmd_config_flags *flags, struct config_errors *errors,
                                  struct config_errors *warnings);
 
+/* The languages of configuration files besides YAML, for struct config_options. */
+extern const struct config_language *const cmd_languages[];
 /* For struct config_options. */
 bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err);
 /* Prints every error to stderr. */

@@ -18,6 +18,7 @@ static int diff(const char *path, const char *targets, struct buf *text,
                 const struct config_options *options, struct config_errors *errors)
 {
     const struct config_options quiet = {.check_rule = options->check_rule,
+                                         .languages = options->languages,
                                          .protocols = options->protocols};
     struct config *file = config_load(path, &quiet, errors);
     struct config *converted =
@@ -84,6 +85,7 @@ static int run_convert(const void *arg, char *const *operands, size_t n)
     struct config_errors *notes = config_errors_new();
     const struct config_options options = {
         .check_rule = cmd_check_rule,
+        .languages = cmd_languages,
         .protocols = write_protocols(),
         .warnings = warnings,
         .notes = notes,

@@ -7,12 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "alloy/alloy.h"
-#include "alloy/print.h"
 #include "config/expand.h"
 #include "config/file.h"
+#include "config/language.h"
 #include "config/memory.h"
-#include "config/migrate.h"
 #include "config/parts.h"
 #include "config/warnings.h"
 
@@ -187,7 +185,7 @@ static void share_memory(const struct reader *r, struct config *c)
     endpoints_complete(c);
 }
 
-static void read_tree(struct reader *r, const struct yaml_node *root, struct config *c)
+void config_read_tree(struct reader *r, const struct yaml_node *root, struct config *c)
 {
     struct place at = {.node = root};
     set_defaults(c);
@@ -221,7 +219,7 @@ static void read_root(struct reader *r, const void *arg, struct config *c, void 
     (void)out;
     const struct yaml_node *root = reader_parse(r, *(const struct sv *)arg);
     if (root != NULL) {
-        read_tree(r, root, c);
+        config_read_tree(r, root, c);
     }
 }
 
@@ -239,11 +237,17 @@ static void reader_on_import(void *arg, const char *path)
     }
 }
 
-/* arg: struct alloy_sources; their texts live longer than the reader. */
-static void read_alloy_root(struct reader *r, const void *arg, struct config *c, void *out)
+/* Texts in another language; they live longer than the reader. */
+struct language_texts {
+    const struct config_language *language;
+    const struct config_texts *texts;
+};
+
+static void read_language_root(struct reader *r, const void *arg, struct config *c, void *out)
 {
+    const struct language_texts *from = arg;
     (void)out;
-    const struct alloy_messages messages = {
+    const struct config_messages messages = {
         .errors = r->errors,
         .warnings = r->options != NULL ? r->options->warnings : NULL,
         .notes = r->options != NULL ? r->options->notes : NULL,
@@ -251,42 +255,15 @@ static void read_alloy_root(struct reader *r, const void *arg, struct config *c,
         .arg = r,
     };
     size_t before = config_errors_count(r->errors);
-    const struct yaml_node *root = alloy_read(arg, r->options, r->scratch, &messages);
+    const struct yaml_node *root =
+        from->language->read(from->texts, r->options, r->scratch, &messages);
     r->partial = root != NULL && root->incomplete;
     if (root != NULL) {
-        read_tree(r, root, c);
+        config_read_tree(r, root, c);
     }
     if (r->partial || config_errors_count(r->errors) > before) {
         r->reported++;
     } else if (root == NULL) {
-        r->out_of_memory = true;
-    }
-}
-
-/* YAML of another program, and where to print what it is here. */
-struct foreign_text {
-    struct sv text;
-    const struct alloy_messages *messages;
-    struct buf *out;
-};
-
-/* Prints the tree first: printing needs no environment. */
-static void read_foreign_root(struct reader *r, const void *arg, struct config *c, void *out)
-{
-    const struct foreign_text *f = arg;
-    bool *ret_printed = out;
-    const struct yaml_node *root = reader_parse(r, f->text);
-    if (root == NULL) {
-        return;
-    }
-    size_t before = config_errors_count(r->errors);
-    const struct yaml_node *tree = migrate_tree(root, r->scratch, f->messages);
-    if (tree != NULL && alloy_print(tree, f->messages, f->out)) {
-        *ret_printed = true;
-        read_tree(r, tree, c);
-    } else if (config_errors_count(r->errors) > before) {
-        r->reported++;
-    } else {
         r->out_of_memory = true;
     }
 }
@@ -362,7 +339,7 @@ struct config *config_read(const char *name, const struct config_options *option
     return box == NULL ? NULL : &box->config;
 }
 
-static void name_file(const struct config_options *options, struct config_errors *errors,
+void config_name_file(const struct config_options *options, struct config_errors *errors,
                       const char *name)
 {
     config_errors_set_file(errors, name);
@@ -372,122 +349,41 @@ static void name_file(const struct config_options *options, struct config_errors
     }
 }
 
-static struct config *load_alloy(const struct alloy_sources *sources,
-                                 const struct config_options *given, struct config_errors *errors)
+struct config *config_read_language(const struct config_language *language,
+                                    const struct config_texts *texts,
+                                    const struct config_options *options,
+                                    struct config_errors *errors)
 {
-    static const struct config_options none = {.env = NULL};
-    const struct config_options *options = given != NULL ? given : &none;
-    name_file(options, errors, sources->at[0].name);
-    return config_read(sources->at[0].name, options, errors, read_alloy_root, sources, NULL);
+    const struct language_texts from = {language, texts};
+    config_name_file(options, errors, texts->at[0].name);
+    return config_read(texts->at[0].name, options, errors, read_language_root, &from, NULL);
 }
 
-/* A file, all of a directory, or ("-") standard input; the arena is a new one that the caller
- * frees. */
-static bool read_sources(const char *path, struct config_errors *errors, struct arena **ret_arena,
-                         struct alloy_sources *ret_sources)
+const struct config_language *config_first_language(const struct config_options *options)
+{
+    return options == NULL || options->languages == NULL ? NULL : options->languages[0];
+}
+
+bool config_read_texts(const char *path, const struct config_options *options,
+                       struct config_errors *errors, struct arena **ret_arena,
+                       struct config_texts *ret_texts)
 {
     struct err err = ERR_INIT;
+    const struct config_language *language = config_first_language(options);
     *ret_arena = arena_new(ARENA_MAX);
     bool ok = false;
     if (*ret_arena == NULL) {
         err_memory(&err);
     } else if (strcmp(path, "-") == 0) {
-        ok = alloy_sources_read_stdin(*ret_arena, ret_sources, &err);
+        ok = config_texts_read_stdin(*ret_arena, ret_texts, &err);
     } else {
-        ok = alloy_sources_read(path, *ret_arena, ret_sources, &err);
+        ok = config_texts_read(path, language == NULL ? NULL : language->suffix, *ret_arena,
+                               ret_texts, &err);
     }
     if (!ok) {
         config_errors_set_file(errors, path);
         config_errors_add(errors, 0, 0, "", err.msg);
     }
-    return ok;
-}
-
-/* Variables of the environment, of which one may not be set here. */
-struct variables {
-    const struct config_options *options;
-    bool any_unset;
-};
-
-static const char *get_variable(void *arg, const char *name)
-{
-    struct variables *v = arg;
-    const struct config_options *o = v->options;
-    const char *value = o->env != NULL ? o->env(o->env_arg, name) : getenv(name);
-    v->any_unset = v->any_unset || value == NULL;
-    return value;
-}
-
-/* Prints the tree of the sources; true if there is no error in them. */
-static bool print_alloy(const struct alloy_sources *sources, struct variables *variables,
-                        struct config_errors *errors, struct arena *arena, struct buf *out)
-{
-    struct config_options options = *variables->options;
-    const struct alloy_messages messages = {
-        .errors = errors, .warnings = options.warnings, .notes = options.notes, .for_text = true};
-    options.env = get_variable;
-    options.env_arg = variables;
-    const struct yaml_node *root = alloy_read(sources, &options, arena, &messages);
-    return root != NULL && !root->incomplete && alloy_print(root, &messages, out);
-}
-
-/* The same of YAML. A variable that is not set here may be where the result will run. */
-static bool print_foreign(const struct alloy_source *source, const struct config_options *options,
-                          struct config_errors *errors, struct buf *out)
-{
-    static const char unset[] = "the environment variable ";
-    struct config_errors *found = config_errors_new();
-    const struct alloy_messages messages = {
-        .errors = found, .warnings = options->warnings, .notes = options->notes, .for_text = true};
-    const struct foreign_text text = {source->text, &messages, out};
-    bool ok = false;
-    if (found == NULL) {
-        config_errors_add(errors, 0, 0, "", "not enough memory for this file");
-        return false;
-    }
-    config_unref(config_read(source->name, options, found, read_foreign_root, &text, &ok));
-    for (size_t i = 0; i < config_errors_count(found); i++) {
-        const struct config_error *e = config_errors_at(found, i);
-        if (strncmp(e->message, unset, strlen(unset)) != 0) {
-            config_errors_add(errors, e->pos.line, e->pos.column, e->path, e->message);
-            ok = false;
-        }
-    }
-    config_errors_free(found);
-    return ok;
-}
-
-static bool convert_alloy(const struct alloy_sources *sources, const struct config_options *options,
-                          struct config_errors *errors, struct arena *arena, struct buf *out)
-{
-    struct variables variables = {.options = options};
-    bool ok = print_alloy(sources, &variables, errors, arena, out);
-    if (!variables.any_unset) {
-        /* Whatever a run would complain about. */
-        struct config_options quiet = *options;
-        quiet.warnings = NULL;
-        quiet.notes = NULL;
-        struct config *c = load_alloy(sources, &quiet, errors);
-        ok = ok && c != NULL;
-        config_unref(c);
-    }
-    return ok;
-}
-
-bool config_convert(const char *path, const struct config_options *options,
-                    struct config_errors *errors, struct buf *out)
-{
-    struct arena *arena;
-    struct alloy_sources sources;
-    bool ok = false;
-    name_file(options, errors, path);
-    if (read_sources(path, errors, &arena, &sources)) {
-        name_file(options, errors, sources.at[0].name);
-        ok = sources.n == 1 && migrate_is_yaml(sources.at[0].name, sources.at[0].text)
-                 ? print_foreign(&sources.at[0], options, errors, out)
-                 : convert_alloy(&sources, options, errors, arena, out);
-    }
-    arena_free(arena);
     return ok;
 }
 
@@ -521,19 +417,32 @@ static struct config *doubted(struct config *c, const struct config_options *opt
     return c;
 }
 
+/* Returns the language that recognises the texts; NULL: they are YAML. */
+static const struct config_language *language_of(const char *path,
+                                                 const struct config_options *options,
+                                                 const struct config_texts *texts)
+{
+    const struct config_language *const *at = options == NULL ? NULL : options->languages;
+    while (at != NULL && *at != NULL && !(*at)->recognises(path, texts)) {
+        at++;
+    }
+    return at == NULL ? NULL : *at;
+}
+
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors)
 {
     struct arena *arena;
-    struct alloy_sources sources;
+    struct config_texts texts;
     struct config *c = NULL;
     if (path == NULL) {
         return doubted(load(path, options, errors, read_root, NULL), options);
     }
-    if (read_sources(path, errors, &arena, &sources)) {
-        const struct alloy_source *first = &sources.at[0];
-        c = alloy_are_sources(path, &sources)
-                ? load_alloy(&sources, options, errors)
+    if (config_read_texts(path, options, errors, &arena, &texts)) {
+        const struct config_text *first = &texts.at[0];
+        const struct config_language *language = language_of(path, options, &texts);
+        c = language != NULL
+                ? config_read_language(language, &texts, options, errors)
                 : config_read(first->name, options, errors, read_root, &first->text, NULL);
     }
     arena_free(arena);

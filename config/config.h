@@ -463,6 +463,7 @@ struct config_error {
     const char *message; /* `expected "http" or "https", got "htttp"` */
 };
 
+struct config_language;
 struct config_errors; /* a list in order of position, at most CONFIG_ERRORS_MAX */
 struct config_errors *config_errors_new(void);
 struct config_errors *config_errors_free(struct config_errors *e);
@@ -480,6 +481,8 @@ struct config_options {
      * May be NULL. False reports err->msg at the position of the rule, or of its regex. */
     bool (*check_rule)(void *arg, const struct config_rule *rule, struct err *err);
     void *check_arg;
+    /* Languages of files besides YAML (config/language.h), NULL-terminated; NULL for none. */
+    const struct config_language *const *languages;
     /* The protocols that an endpoint may speak, NULL-terminated; the first is the default. NULL if
      * nothing will be written to the endpoints. */
     const struct config_protocol *const *protocols;
@@ -491,8 +494,8 @@ struct config_options {
      * unless the file says otherwise, and 127.0.0.1:4041 elsewhere. */
     bool in_container;
     const char *sharding_service; /* replaces sharding by that with this Service; NULL = none */
-    /* Of an Alloy file, what is left out or means something else: warnings about profiles, notes
-     * about what has nothing to do with them. NULL: not wanted. */
+    /* Parts of a file in another language that are left out or mean something else: warnings about
+     * profiles, notes about parts that have nothing to do with profiles. NULL: not wanted. */
     struct config_errors *warnings;
     struct config_errors *notes;
     /* What the kernel leaves this process (base/cgroup.h): memory_limit is a part of it unless the
@@ -510,14 +513,14 @@ struct config_options {
 /* Its text, a configuration like any other. Files without scrape_configs get those of this one. */
 struct sv config_builtin(void);
 
-/* Reads and checks a file ("-": standard input), or text with a name for messages. A file that ends
- * in ".alloy" or begins as such files do, or a directory of such files, is Grafana Alloy's. A path
- * of NULL stands for config_builtin(). Without the key scrape_configs the jobs are those of
- * config_builtin(), and their places name CONFIG_BUILTIN_NAME; but there are none if
- * KUBERNETES_SERVICE_HOST is not set and the configuration receives profiles or has a store. NULL
- * if there was any error: all are in errors then, which the caller owns. Files named in it are not
- * opened here, but secrets given both inline and by file and the like are refused. Thread: any, no
- * shared state. */
+/* Reads and checks a file ("-": standard input), or text with a name for messages. A file that a
+ * language of the options recognises, or a directory of such files, is read by it, any other as
+ * YAML; text is always YAML. A path of NULL stands for config_builtin(). Without the key
+ * scrape_configs the jobs are those of config_builtin(), and their places name CONFIG_BUILTIN_NAME;
+ * but there are none if KUBERNETES_SERVICE_HOST is not set and the configuration receives profiles
+ * or has a store. NULL if there was any error: all are in errors then, which the caller owns. Files
+ * named in it are not opened here, but secrets given both inline and by file and the like are
+ * refused. Thread: any, no shared state. */
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,
@@ -549,9 +552,10 @@ struct config *config_unref(const struct config *c); /* accepts NULL, returns NU
  * `profpull check --dump` prints it and golden tests compare it. */
 bool config_dump(const struct config *c, struct buf *out);
 
-/* Appends what a file of Grafana Alloy, or YAML of Parca, the Pyroscope agent or Prometheus, says
- * as YAML of ours, with the options' warnings and notes as comments. False after errors, or if out
- * is full. */
+/* Appends a file of one of the options' languages, or YAML of Parca, the Pyroscope agent or
+ * Prometheus, as YAML of ours, with the options' warnings and notes as comments. A file that no
+ * language recognises, and that is not YAML, is read as the first one. False after errors, or if
+ * out is full. */
 bool config_convert(const char *path, const struct config_options *options,
                     struct config_errors *errors, struct buf *out);
 

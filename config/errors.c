@@ -1,5 +1,7 @@
 /* The list of errors: a fixed array sorted by position. Only texts need memory, so no error is lost
  * when memory runs out. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,7 @@ struct entry {
 
 /* The files that errors are about, the first one for most. More of them count as the last. */
 #define FILES_MAX 256
+#define MESSAGE_MAX 1024
 
 struct config_errors {
     char *files[FILES_MAX];
@@ -199,4 +202,18 @@ bool config_errors_format(const struct config_errors *e, struct buf *out)
         buf_printf(out, "%s: and %zu more errors\n", file_name(e, 0), e->more);
     }
     return buf_ok(out);
+}
+
+void config_tell(struct config_errors *list, struct config_place place, const char *path,
+                 const char *fmt, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list args;
+    if (list == NULL) {
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    config_errors_add_in(list, place.file, place.line, place.column, path, message);
 }

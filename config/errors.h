@@ -1,8 +1,15 @@
-/* Adding to the list of errors that config.h declares; for the readers in config/ only. */
+/* Adding to the list of errors that config.h declares; for the readers of configurations. */
 #ifndef PROFPULL_CONFIG_ERRORS_H
 #define PROFPULL_CONFIG_ERRORS_H
 
 #include "config/config.h"
+
+/* A place in a text, for messages; line and column count from 1. */
+struct config_place {
+    int line;
+    int column;
+    const char *file; /* NULL: the one that the errors are about */
+};
 
 /* Names the file that the errors are about, those without a file of their own; copies the string.
  */
@@ -17,5 +24,8 @@ void config_errors_add(struct config_errors *e, int line, int column, const char
  * errors. NULL: the file of the others. */
 void config_errors_add_in(struct config_errors *e, const char *file, int line, int column,
                           const char *path, const char *message);
+/* Adds a formatted message, such as a note or a warning, at a place; list may be NULL. */
+void config_tell(struct config_errors *list, struct config_place place, const char *path,
+                 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -3,12 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "alloy/block.h"
-#include "alloy/tree.h"
 #include "base/ascii.h"
 #include "base/clock.h"
 #include "config/foreign.h"
 #include "config/parts.h"
+#include "config/tree.h"
 
 #define PATH_MAX_LEN 1024
 #define KEY_SHOWN_MAX ((size_t)64)
@@ -18,26 +17,26 @@
 
 struct migration {
     struct tree tree;
-    const struct alloy_messages *messages;
+    const struct config_messages *messages;
     bool has_global; /* Prometheus' file: its intervals have other defaults than Parca's */
     bool any_profiling;
 };
 
-static struct alloy_place place_of(const struct yaml_node *n)
+static struct config_place place_of(const struct yaml_node *n)
 {
-    return (struct alloy_place){.file = n->file, .line = n->line, .column = n->column};
+    return (struct config_place){.file = n->file, .line = n->line, .column = n->column};
 }
 
 static void note(const struct migration *m, const struct yaml_node *n, const char *path,
                  const char *text)
 {
-    alloy_tell(m->messages->notes, place_of(n), path, "%s", text);
+    config_tell(m->messages->notes, place_of(n), path, "%s", text);
 }
 
 static void warn(const struct migration *m, const struct yaml_node *n, const char *path,
                  const char *text)
 {
-    alloy_tell(m->messages->warnings, place_of(n), path, "%s", text);
+    config_tell(m->messages->warnings, place_of(n), path, "%s", text);
 }
 
 /* The path of a key, which is escaped: the path stands in a comment. */
@@ -130,8 +129,8 @@ static void leave_out(struct migration *m, const struct place *mapping,
                       const struct yaml_item *item, const char *path)
 {
     const char *advice = foreign_key(mapping, item->key->text);
-    alloy_tell(m->messages->warnings, place_of(item->key), child_path(m, path, item->key->text),
-               "left out: %s", advice != NULL ? advice : "there is no such key here");
+    config_tell(m->messages->warnings, place_of(item->key), child_path(m, path, item->key->text),
+                "left out: %s", advice != NULL ? advice : "there is no such key here");
 }
 
 static bool is_true(const struct yaml_node *mapping, const char *key)
@@ -475,13 +474,13 @@ static bool can_migrate(const struct migration *m, const struct yaml_node *root)
         problem = "expected a list of jobs";
     }
     if (problem != NULL) {
-        alloy_tell(m->messages->errors, place_of(at), "", "%s", problem);
+        config_tell(m->messages->errors, place_of(at), "", "%s", problem);
     }
     return problem == NULL;
 }
 
 const struct yaml_node *migrate_tree(const struct yaml_node *root, struct arena *arena,
-                                     const struct alloy_messages *messages)
+                                     const struct config_messages *messages)
 {
     struct migration m = {.tree = {.arena = arena}, .messages = messages};
     if (!can_migrate(&m, root)) {

@@ -7,8 +7,8 @@
 #ifndef PROFPULL_CONFIG_MIGRATE_H
 #define PROFPULL_CONFIG_MIGRATE_H
 
-#include "alloy/alloy.h"
 #include "base/arena.h"
+#include "config/language.h"
 #include "config/yaml.h"
 
 /* The endpoint of a file that names none. */
@@ -23,6 +23,6 @@ bool migrate_is_yaml(const char *name, struct sv text);
  * they are. Messages about a job or the endpoint have its path, "scrape_configs[0]" or "write[0]".
  */
 const struct yaml_node *migrate_tree(const struct yaml_node *root, struct arena *arena,
-                                     const struct alloy_messages *messages);
+                                     const struct config_messages *messages);
 
 #endif

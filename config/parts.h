@@ -94,11 +94,32 @@ extern const struct kind kind_profiles;
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
+struct arena;
+struct config_language;
+struct config_texts;
+
 /* Fills c from its input, arg, or reports errors. */
 typedef void root_fn(struct reader *r, const void *arg, struct config *c, void *out);
 /* A configuration that fn fills; NULL if it reported any error, or memory ran out (config.c). */
 struct config *config_read(const char *name, const struct config_options *options,
                            struct config_errors *errors, root_fn *fn, const void *arg, void *out);
+/* Fills c from a tree of nodes, however that was made. */
+void config_read_tree(struct reader *r, const struct yaml_node *root, struct config *c);
+/* Reads a file, a directory of files of the first language, or ("-") standard input; the arena is a
+ * new one that the caller frees. */
+bool config_read_texts(const char *path, const struct config_options *options,
+                       struct config_errors *errors, struct arena **ret_arena,
+                       struct config_texts *ret_texts);
+/* Returns a configuration that a language reads; NULL after errors. */
+struct config *config_read_language(const struct config_language *language,
+                                    const struct config_texts *texts,
+                                    const struct config_options *options,
+                                    struct config_errors *errors);
+/* Returns the first language of the options; NULL if there is none, options NULL included. */
+const struct config_language *config_first_language(const struct config_options *options);
+/* Names the file that errors, warnings and notes are about. */
+void config_name_file(const struct config_options *options, struct config_errors *errors,
+                      const char *name);
 void set_defaults(struct config *c);
 /* Slots are indices until config_assign_slots() says otherwise (change.c). */
 void config_number_slots(struct config *c);

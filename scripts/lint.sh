@@ -113,7 +113,7 @@ check_layers() {
   allow http base
   allow pprof base
   allow model base http pprof
-  allow config base http pprof model alloy
+  allow config base http pprof model
   allow alloy base http pprof model config
   for room in $stages; do
     # shellcheck disable=SC2086  # a list of rooms

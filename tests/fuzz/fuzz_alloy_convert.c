@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "alloy/alloy.h"
-#include "alloy/print.h"
+#include "config/print.h"
 #include "tests/unit/lib/protocols.h"
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
@@ -20,7 +20,9 @@ static const char *env(void *arg, const char *name)
     return name[0] == 'A' ? "value" : NULL;
 }
 
-static const struct config_options options = {.env = env, .protocols = testing_protocols};
+static const struct config_language *const languages[] = {&alloy_language, NULL};
+static const struct config_options options = {
+    .env = env, .languages = languages, .protocols = testing_protocols};
 
 static void must(bool condition)
 {
@@ -107,13 +109,13 @@ static void check_order(const struct config_errors *errors)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct alloy_source source = {"fuzz.alloy", {(const char *)data, size}};
-    const struct alloy_sources sources = {.at = &source, .n = 1, .directory = "/nonexistent"};
+    const struct config_text source = {"fuzz.alloy", {(const char *)data, size}};
+    const struct config_texts sources = {.at = &source, .n = 1, .directory = "/nonexistent"};
     struct arena *arena = arena_new(ARENA_MAX);
-    const struct alloy_messages messages = {.errors = config_errors_new(),
-                                            .warnings = config_errors_new(),
-                                            .notes = config_errors_new(),
-                                            .for_text = true};
+    const struct config_messages messages = {.errors = config_errors_new(),
+                                             .warnings = config_errors_new(),
+                                             .notes = config_errors_new(),
+                                             .for_text = true};
     struct buf yaml;
     must(arena != NULL && messages.errors != NULL && messages.warnings != NULL &&
          messages.notes != NULL);
@@ -123,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(!whole == (config_errors_count(messages.errors) > 0));
     check_order(messages.errors);
     if (whole) {
-        must(alloy_print(root, &messages, &yaml));
+        must(config_print_tree(root, &messages, &yaml));
         check_yaml(root, (struct sv){yaml.data, yaml.len}, arena);
     }
     buf_done(&yaml);

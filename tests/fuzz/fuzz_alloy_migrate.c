@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "alloy/print.h"
 #include "config/migrate.h"
+#include "config/print.h"
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
@@ -28,7 +28,7 @@ static void check_reads(struct sv text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena *arena = arena_new(ARENA_MAX);
-    const struct alloy_messages messages = {
+    const struct config_messages messages = {
         .errors = config_errors_new(),
         .warnings = config_errors_new(),
         .notes = config_errors_new(),
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)migrate_is_yaml("a", text);
     if (yaml_parse(text, arena, &root, &place, &err) && root != NULL) {
         const struct yaml_node *tree = migrate_tree(root, arena, &messages);
-        if (tree != NULL && alloy_print(tree, &messages, &out)) {
+        if (tree != NULL && config_print_tree(tree, &messages, &out)) {
             check_reads((struct sv){out.data, out.len});
         }
     }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/confinement.h"
+#include "alloy/alloy.h"
 #include "config/config.h"
 #include "write/protocol.h"
 
@@ -176,7 +177,8 @@ static void child_of_imports(void)
 {
     char main_file[4096];
     char text[8192];
-    struct config_options options = {.protocols = write_protocols()};
+    const struct config_language *const languages[] = {&alloy_language, NULL};
+    struct config_options options = {.languages = languages, .protocols = write_protocols()};
     struct config_errors *errors = config_errors_new();
     EXPECT(mkdir("modules", 0700) == 0 && mkdir("main", 0700) == 0);
     testing_write_file("modules", "lib.alloy", "declare \"nothing\" { }\n");

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 
+#include "alloy/alloy.h"
 #include "config/config.h"
 #include "tests/unit/lib/protocols.h"
 
@@ -28,10 +29,15 @@ struct lists {
     struct config_errors *notes;
 };
 
+static const struct config_language *const languages[] = {&alloy_language, NULL};
+
 static struct config_options make_options(const struct lists *l)
 {
-    return (struct config_options){
-        .env = env, .protocols = testing_protocols, .warnings = l->warnings, .notes = l->notes};
+    return (struct config_options){.env = env,
+                                   .languages = languages,
+                                   .protocols = testing_protocols,
+                                   .warnings = l->warnings,
+                                   .notes = l->notes};
 }
 
 static struct lists new_lists(void)
@@ -273,9 +279,31 @@ static void mistakes_of_both_stages_come_together(void **state)
     }
 }
 
+static void an_empty_directory(void **state)
+{
+    struct lists l = new_lists();
+    struct config_options options = make_options(&l);
+    char *directory = testing_mkdtemp();
+    struct buf text;
+    (void)state;
+    buf_init(&text, TEXT_MAX);
+    testing_write_file(directory, "x.yaml", "");
+    assert_null(config_load(directory, &options, l.errors));
+    config_errors_format(l.errors, &text);
+    CHECK_CONTAINS(text.data,
+                   ": expected a file, or a directory with 1 to 256 files that end in "
+                   ".alloy, got a directory with 0\n",
+                   "");
+    buf_done(&text);
+    free_lists(&l);
+    testing_rmdir(directory);
+    free(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_directory),
         cmocka_unit_test(converted_files_are_the_same_configuration),
         cmocka_unit_test(a_job_may_set_another_label),
         cmocka_unit_test(labels_of_an_endpoint_come_before_global_ones),

@@ -90,14 +90,14 @@ static void show_messages(const struct config_errors *e, const char *kind, struc
 
 struct run {
     struct arena *arena;
-    struct alloy_messages messages;
+    struct config_messages messages;
     const struct yaml_node *root;
 };
 
 static void run_text(struct run *run, const char *text)
 {
-    struct alloy_source source = {.name = "x.alloy", .text = sv_from(text)};
-    struct alloy_sources sources = {.at = &source, .n = 1, .directory = "/etc/alloy"};
+    struct config_text source = {.name = "x.alloy", .text = sv_from(text)};
+    struct config_texts sources = {.at = &source, .n = 1, .directory = "/etc/alloy"};
     *run = (struct run){.arena = arena_new(ARENA_MAX),
                         .messages = {.errors = config_errors_new(),
                                      .warnings = config_errors_new(),
@@ -364,11 +364,11 @@ static void files_of_a_directory_are_one(void **state)
     (void)state;
     static const char a[] = "sink \"w\" { }\n";
     static const char b[] = "declare \"sink\" {\n" W "}\n";
-    const struct alloy_source at[] = {
+    const struct config_text at[] = {
         {"a.alloy", {a, sizeof(a) - 1}},
         {"b.alloy", {b, sizeof(b) - 1}},
     };
-    struct alloy_sources sources = {.at = at, .n = 2, .directory = "/"};
+    struct config_texts sources = {.at = at, .n = 2, .directory = "/"};
     struct run run = {.arena = arena_new(ARENA_MAX), .messages = {.errors = config_errors_new()}};
     run.root = alloy_read(&sources, &options, run.arena, &run.messages);
     assert_int_equal(config_errors_count(run.messages.errors), 1);

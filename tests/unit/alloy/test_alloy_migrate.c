@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "alloy/alloy.h"
 #include "config/config.h"
 #include "config/file.h"
 #include "config/migrate.h"
@@ -32,8 +33,12 @@ static bool convert(const char *path, const char *(*get)(void *, const char *), 
     struct config_errors *errors = config_errors_new();
     struct config_errors *warnings = config_errors_new();
     struct config_errors *notes = config_errors_new();
-    const struct config_options options = {
-        .env = get, .protocols = testing_protocols, .warnings = warnings, .notes = notes};
+    static const struct config_language *const languages[] = {&alloy_language, NULL};
+    const struct config_options options = {.env = get,
+                                           .languages = languages,
+                                           .protocols = testing_protocols,
+                                           .warnings = warnings,
+                                           .notes = notes};
     bool ok = config_convert(path, &options, errors, out);
     config_errors_format(errors, out);
     config_errors_free(errors);

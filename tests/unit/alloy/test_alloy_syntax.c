@@ -3,9 +3,10 @@
 
 #include <stdlib.h>
 
-#include "alloy/source.h"
+#include "alloy/alloy.h"
 #include "alloy/syntax.h"
 #include "config/config.h"
+#include "config/texts.h"
 
 #define ARENA_MAX ((size_t)512 * 1024 * 1024)
 

@@ -109,7 +109,7 @@ static void show(const struct alloy_value *v, struct buf *out)
 static void show_as(struct scope *s, const char *wanted, const struct alloy_value *v,
                     struct buf *out)
 {
-    struct alloy_place place = {.line = 1, .column = 1};
+    struct config_place place = {.line = 1, .column = 1};
     const struct alloy_value *r;
     int64_t i;
     bool b;

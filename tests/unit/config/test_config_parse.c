@@ -913,8 +913,7 @@ static void files_are_loaded_by_name(void **state)
 
     snprintf(path, sizeof(path), "%s/missing.yaml", dir);
     check_load_error(path, "cannot open the file: No such file or directory");
-    check_load_error(dir, "expected a file, or a directory with 1 to 256 files that end in .alloy, "
-                          "got a directory with 0");
+    check_load_error(dir, "is a directory");
     snprintf(path, sizeof(path), "%s/big.yaml", dir);
     FILE *f = fopen(path, "we");
     assert_non_null(f);

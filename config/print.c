@@ -1,4 +1,4 @@
-#include "alloy/print.h"
+#include "config/print.h"
 
 #include <string.h>
 
@@ -6,11 +6,11 @@
 
 #define INDENT 2
 /* The longest text of a node, with its escapes. */
-#define ALLOY_TEXT_MAX ((size_t)2 * 1024 * 1024)
+#define NODE_TEXT_MAX ((size_t)2 * 1024 * 1024)
 
 struct printer {
     struct buf *out;
-    const struct alloy_messages *messages;
+    const struct config_messages *messages;
 };
 
 /* ---- scalars --------------------------------------------------------------------------------- */
@@ -52,8 +52,8 @@ static void put_quoted(const struct yaml_node *n, struct buf *out)
 {
     struct buf text;
     struct buf quoted;
-    buf_init(&text, 2 * ALLOY_TEXT_MAX);
-    buf_init(&quoted, 16 * ALLOY_TEXT_MAX);
+    buf_init(&text, 2 * NODE_TEXT_MAX);
+    buf_init(&quoted, 16 * NODE_TEXT_MAX);
     struct sv v = n->form.p != NULL ? n->form : n->text;
     for (size_t i = 0; i < v.n; i++) {
         bool variable = v.p[i] == '$' && i + 1 < v.n && v.p[i + 1] == '{';
@@ -122,7 +122,7 @@ static bool has_element(const struct yaml_node *root, const struct config_error 
 static void put_message(const struct config_error *m, const char *kind, int indent, struct buf *out)
 {
     struct buf text;
-    buf_init(&text, ALLOY_TEXT_MAX);
+    buf_init(&text, NODE_TEXT_MAX);
     buf_printf(&text, "%s:%d:%d: %s%s%s%s", m->pos.file, m->pos.line, m->pos.column, kind, m->path,
                m->path[0] != '\0' ? ": " : "", m->message);
     buf_printf(out, "%*s# ", indent, "");
@@ -261,8 +261,8 @@ static void put_elements(const struct printer *p, const struct yaml_node *root, 
     }
 }
 
-bool alloy_print(const struct yaml_node *root, const struct alloy_messages *messages,
-                 struct buf *out)
+bool config_print_tree(const struct yaml_node *root, const struct config_messages *messages,
+                       struct buf *out)
 {
     struct printer p = {.out = out, .messages = messages};
     put_messages(&p, root, NULL, 0);

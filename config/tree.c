@@ -1,11 +1,11 @@
-#include "alloy/tree.h"
+#include "config/tree.h"
 
 #include <stdint.h>
 #include <string.h>
 
 #include "base/utf8.h"
 
-static struct yaml_node *make(struct tree *t, enum yaml_kind kind, struct alloy_place place,
+static struct yaml_node *make(struct tree *t, enum yaml_kind kind, struct config_place place,
                               const char *path)
 {
     struct yaml_node *n = arena_alloc(t->arena, sizeof(*n));
@@ -22,18 +22,18 @@ static struct yaml_node *make(struct tree *t, enum yaml_kind kind, struct alloy_
     return n;
 }
 
-struct yaml_node *tree_mapping(struct tree *t, struct alloy_place place, const char *path)
+struct yaml_node *tree_mapping(struct tree *t, struct config_place place, const char *path)
 {
     return make(t, YAML_MAPPING, place, path);
 }
 
-struct yaml_node *tree_list(struct tree *t, struct alloy_place place, const char *path)
+struct yaml_node *tree_list(struct tree *t, struct config_place place, const char *path)
 {
     return make(t, YAML_LIST, place, path);
 }
 
 /* Escapes, files and encodings can give any bytes. The text itself may be a secret. */
-static void check_text(const struct tree *t, struct alloy_place place, const char *path,
+static void check_text(const struct tree *t, struct config_place place, const char *path,
                        struct sv text)
 {
     bool nul = text.n > 0 && memchr(text.p, '\0', text.n) != NULL;
@@ -45,7 +45,7 @@ static void check_text(const struct tree *t, struct alloy_place place, const cha
     }
 }
 
-struct yaml_node *tree_text(struct tree *t, struct alloy_place place, const char *path,
+struct yaml_node *tree_text(struct tree *t, struct config_place place, const char *path,
                             struct sv text, struct sv form)
 {
     struct yaml_node *n = make(t, YAML_SCALAR, place, path);
@@ -61,7 +61,7 @@ struct yaml_node *tree_text(struct tree *t, struct alloy_place place, const char
     return n;
 }
 
-struct yaml_node *tree_word(struct tree *t, struct alloy_place place, const char *path,
+struct yaml_node *tree_word(struct tree *t, struct config_place place, const char *path,
                             const char *word)
 {
     struct yaml_node *n = tree_text(t, place, path, sv_from(word), (struct sv){.p = NULL});
@@ -116,7 +116,7 @@ void tree_put_new(struct tree *t, struct yaml_node *mapping, struct sv key,
     if (mapping == NULL || value == NULL) {
         return;
     }
-    struct alloy_place place = {value->line, value->column, value->file};
+    struct config_place place = {value->line, value->column, value->file};
     struct yaml_node *name = tree_text(t, place, NULL, key, (struct sv){.p = NULL});
     if (name != NULL) {
         name->plain = true;
@@ -172,7 +172,7 @@ struct yaml_node *tree_submapping(struct tree *t, struct yaml_node *mapping, con
         /* Made here, so not constant. */
         return (struct yaml_node *)(uintptr_t)mapping->items[i].value;
     }
-    struct alloy_place place = {mapping->line, mapping->column, mapping->file};
+    struct config_place place = {mapping->line, mapping->column, mapping->file};
     struct yaml_node *child = tree_mapping(t, place, NULL);
     tree_put(t, mapping, key, child);
     return child;

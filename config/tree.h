@@ -1,13 +1,12 @@
 /* Builds the tree of nodes that the tables of config/ read, as if it had come from YAML.
  *
- * Nodes live in an arena and know their place and what they are called in the Alloy file. If memory
+ * Nodes live in an arena and know their place and what messages call them. If memory
  * runs out, the tree is incomplete and `full` is set; every function accepts what the others
  * return.
  */
-#ifndef PROFPULL_ALLOY_TREE_H
-#define PROFPULL_ALLOY_TREE_H
+#ifndef PROFPULL_CONFIG_TREE_H
+#define PROFPULL_CONFIG_TREE_H
 
-#include "alloy/value.h"
 #include "base/arena.h"
 #include "config/errors.h"
 #include "config/yaml.h"
@@ -19,15 +18,15 @@ struct tree {
 };
 
 /* path: what messages call the node; NULL if that follows from the nodes above. Not copied. */
-struct yaml_node *tree_mapping(struct tree *t, struct alloy_place place, const char *path);
-struct yaml_node *tree_list(struct tree *t, struct alloy_place place, const char *path);
+struct yaml_node *tree_mapping(struct tree *t, struct config_place place, const char *path);
+struct yaml_node *tree_list(struct tree *t, struct config_place place, const char *path);
 /* A text, in which nothing is expanded. form: how YAML says it, if not so; p is NULL otherwise.
  * What YAML could not say, a NUL or a byte that is no UTF-8, is reported as an error at the place.
  */
-struct yaml_node *tree_text(struct tree *t, struct alloy_place place, const char *path,
+struct yaml_node *tree_text(struct tree *t, struct config_place place, const char *path,
                             struct sv text, struct sv form);
 /* A word without quotes: a number, a bool, a duration. */
-struct yaml_node *tree_word(struct tree *t, struct alloy_place place, const char *path,
+struct yaml_node *tree_word(struct tree *t, struct config_place place, const char *path,
                             const char *word);
 /* Adds a pair or replaces the one with this key, which is not copied. */
 void tree_put(struct tree *t, struct yaml_node *mapping, const char *key,
