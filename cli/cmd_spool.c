@@ -109,7 +109,7 @@ static bool show(struct view *v, struct intern *intern, const char *directory, c
         return false;
     }
     v->spools++;
-    v->failed = v->failed || shown.bad > 0;
+    v->failed = v->failed || shown.bad > 0 || shown.skipped_segments > 0;
     if (!v->list) {
         print_summary(v, &shown);
     }
@@ -177,7 +177,8 @@ const struct command cmd_spool = {
         "\n"
         "  list     one JSON line for each profile that waits, and for each damaged place\n"
         "  verify   reads all that waits, compares the check sums, and says what is wrong",
-    .exit_codes = "Exit code: 0 all in order, 1 damaged or unreadable, 2 usage.",
+    .exit_codes =
+        "Exit code: 0 all in order, 1 damage, or a segment that is unreadable or skipped, 2 usage.",
     .operands_max = SIZE_MAX,
     .run = run_spool,
 };

@@ -432,7 +432,11 @@ func TestSpoolAcrossRestart(t *testing.T) {
 		}
 		return ""
 	})
-	// Somebody else may not have the directory meanwhile.
+	// Another process may not have the directory meanwhile, even if it starts right after somebody has
+	// removed the lock.
+	if err := os.Remove(filepath.Join(root, "main", "lock")); err != nil {
+		t.Fatal(err)
+	}
 	other := call(t, "", "run", "--config", writeConfig(t, config), "--listen", "")
 	if other.code != 1 || !strings.Contains(other.stderr, "another process uses this directory") {
 		t.Errorf("a second process: %d\n%s", other.code, other.stderr)
@@ -486,6 +490,28 @@ func TestSpoolAcrossRestart(t *testing.T) {
 	if verify.code != 1 || !strings.Contains(verify.stdout, "1 damaged") ||
 		!strings.Contains(verify.stdout, fmt.Sprintf("%d profiles wait", n)) {
 		t.Errorf("verify: %d\n%s%s", verify.code, verify.stdout, verify.stderr)
+	}
+	// A segment that is skipped as a whole is a failure, another file is not.
+	b[8] = 2
+	binary.LittleEndian.PutUint32(b[508:], crc32.Checksum(b[:508], crc32.MakeTable(crc32.Castagnoli)))
+	for _, c := range []struct {
+		name, bytes string
+		code        int
+		want        string
+	}{
+		{"notes.txt", "mine", 0, "1 files skipped"},
+		{"0000000000000001.seg", string(b), 1, "0000000000000001.seg: newer version"},
+		{"0000000000000001.seg", strings.Repeat("x", len(b)), 1, "0000000000000001.seg: foreign"},
+	} {
+		dir := t.TempDir()
+		for _, f := range [][2]string{{"lock", ""}, {c.name, c.bytes}} {
+			if err := os.WriteFile(filepath.Join(dir, f[0]), []byte(f[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := call(t, "", "spool", "verify", dir); r.code != c.code || !strings.Contains(r.stdout, c.want) {
+			t.Errorf("verify with %s: %d\n%s", c.name, r.code, r.stdout)
+		}
 	}
 	for _, args := range [][]string{{"spool"}, {"spool", "list"}, {"spool", "burn", root}, {"spool", "list", root, "x"}} {
 		if r := call(t, "", args...); r.code != 2 {

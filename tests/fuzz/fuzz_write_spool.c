@@ -1,7 +1,7 @@
 /* A segment and its acknowledgements from anywhere. The first byte says how the rest becomes a
- * file: as it is; or as records whose check sums are made right, so that sizes, labels and places
- * are what is tested; with a byte of damage. Whatever it is, a walk covers every byte of the file
- * once, and nothing is read outside of it. */
+ * file: as it is; or as records whose checksums are made right, so that sizes, labels and places
+ * are tested; with a byte of damage, or with bytes cut out. In all cases a walk covers every byte
+ * of the file, records rise, and nothing is read outside of the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -107,9 +107,13 @@ static void make_file(struct memory *m, const uint8_t *data, size_t size)
     while (n > 5) {
         put_record(m, &p, &n);
     }
-    if (mode % 3 == 2) {
-        size_t at = ((size_t)data[1] | (size_t)data[2] << 8) % m->size;
+    size_t at = ((size_t)data[1] | (size_t)data[2] << 8) % m->size;
+    if (mode % 3 == 2 && (mode & 0x80) == 0) {
         m->data[at] ^= (uint8_t)(data[3] | 1);
+    } else if (mode % 3 == 2 && at + data[3] < m->size) {
+        /* Bytes are cut out. */
+        memmove(m->data + at, m->data + at + data[3], m->size - at - data[3]);
+        m->size -= data[3];
     }
 }
 
@@ -151,13 +155,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     make_file(&m, data, size);
     if (spool_walk_open(&w, 3, 1) == SPOOL_WALK_OPEN) {
         struct spool_found found;
-        uint64_t covered = SPOOL_HEADER_SIZE;
+        uint64_t covered = w.offset;
+        uint64_t body = UINT64_MAX; /* of the record before, from where the next one may begin */
+        uint64_t place = 0;
         enum spool_step step;
         while ((step = spool_walk_next(&w, &found)) != SPOOL_STEP_END) {
             REQUIRE(step != SPOOL_STEP_FAILED);
-            REQUIRE(found.offset == covered && found.size > 0);
-            covered += found.size;
+            REQUIRE(found.offset == covered || (found.offset < covered && found.offset >= body));
+            REQUIRE(found.size > 0);
+            REQUIRE(step == SPOOL_STEP_RECORD || found.offset == covered);
+            REQUIRE(step != SPOOL_STEP_RECORD || found.head.offset >= place);
+            covered = found.offset + found.size;
             REQUIRE(covered <= m.size);
+            body = step == SPOOL_STEP_RECORD ? found.offset + SPOOL_HEAD_SIZE : UINT64_MAX;
+            place = step == SPOOL_STEP_RECORD ? found.head.offset + found.size : place;
             if (step == SPOOL_STEP_RECORD) {
                 read_body(&found, b);
             }

@@ -127,7 +127,7 @@ void spool_head_encode(const struct spool_head *h, uint8_t out[SPOOL_HEAD_SIZE])
     put32(out + R_HEAD_CRC, crc32c(0, out, R_HEAD_CRC));
 }
 
-bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], uint64_t offset, struct spool_head *ret)
+bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], struct spool_head *ret)
 {
     if (memcmp(p, record_magic, sizeof(record_magic)) != 0 ||
         get32(p + R_HEAD_CRC) != crc32c(0, p, R_HEAD_CRC)) {
@@ -145,14 +145,13 @@ bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], uint64_t offset, struct 
         .scraped_ns = (int64_t)get64(p + R_SCRAPED),
         .body_crc = get32(p + R_BODY_CRC),
     };
-    return ret->offset == offset && ret->labels_size <= SPOOL_LABELS_MAX &&
-           ret->data_size <= SPOOL_DATA_MAX;
+    return ret->labels_size <= SPOOL_LABELS_MAX && ret->data_size <= SPOOL_DATA_MAX;
 }
 
-size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt)
+size_t spool_head_search(const uint8_t *p, size_t n, const uint64_t *salt)
 {
     uint8_t wanted[8];
-    put64(wanted, salt);
+    put64(wanted, salt != NULL ? *salt : 0);
     for (size_t at = 0; n - at >= SPOOL_BEGINNING_SIZE; at++) {
         const uint8_t *hit = memmem(p + at, n - at, record_magic, sizeof(record_magic));
         if (hit == NULL) {
@@ -162,7 +161,7 @@ size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt)
         if (n - at < SPOOL_BEGINNING_SIZE) {
             return n;
         }
-        if (memcmp(hit + R_SALT, wanted, sizeof(wanted)) == 0) {
+        if (salt == NULL || memcmp(hit + R_SALT, wanted, sizeof(wanted)) == 0) {
             return at;
         }
     }

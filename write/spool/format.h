@@ -5,9 +5,10 @@
  *     lock                          locked by the process that writes
  *
  * A record is a head of 64 bytes, its labels, and the profile as it came. A head holds the salt of
- * its segment (a random number) and its own place, and both are checked: bytes inside a profile can
- * never be taken for a record. The head has a checksum of its own, so that records can be counted
- * without being read, and the next one can be found after damage.
+ * its segment (a random number) and the place where it was written, which identifies the record.
+ * Both are checked, and places rise: bytes inside a profile can never be taken for a record. The
+ * head has a checksum of its own, so that records can be counted without being read, and the next
+ * one can be found after damage, also if bytes were inserted or cut out before it.
  *
  * Pure: bytes in, values out. Any thread.
  */
@@ -65,7 +66,7 @@ struct spool_head {
     uint8_t format; /* of the profile: 0 pprof, 1 JFR */
     uint8_t flags;
     uint64_t salt;
-    uint64_t offset; /* of the head in its file */
+    uint64_t offset; /* where the head was written in its file: identifies the record there */
     uint32_t labels_size;
     uint32_t data_size;
     int64_t from_ns;
@@ -77,12 +78,11 @@ struct spool_head {
 /* Bytes of the whole record. */
 uint64_t spool_record_size(const struct spool_head *h);
 void spool_head_encode(const struct spool_head *h, uint8_t out[SPOOL_HEAD_SIZE]);
-/* False unless the check sum, the place and the sizes are right; the salt is the caller's to
- * compare. */
-bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], uint64_t offset, struct spool_head *ret);
-/* Where in p[0..n) the next head with this salt may begin, n if nowhere: to go on after damage.
- * Looks for magic and salt only. */
-size_t spool_head_search(const uint8_t *p, size_t n, uint64_t salt);
+/* Returns true if the checksum and the sizes are right. The caller compares salt and place. */
+bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], struct spool_head *ret);
+/* The place in p[0..n) where the next head with this salt may begin, n if there is none: to go on
+ * after damage. Compares magic and salt only; a salt of NULL stands for any. */
+size_t spool_head_search(const uint8_t *p, size_t n, const uint64_t *salt);
 /* The bytes that identify the beginning of a head. */
 #define SPOOL_BEGINNING_SIZE 16
 

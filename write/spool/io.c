@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,8 +114,8 @@ int spool_io_list(int dir, bool (*fn)(void *arg, const char *name), void *arg)
     return failed == 0 ? 0 : -1;
 }
 
-/* A lock of the open file, not of the process: it holds between two spools of one process too, and
- * unlike flock(2) it can be asked for without being taken. */
+/* The lock belongs to the open file, not to the process: it holds between two spools of one process
+ * too, and unlike flock(2) it can be asked for without being taken. */
 int spool_io_lock(int fd, bool exclusive)
 {
     struct flock l = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
@@ -125,6 +126,11 @@ int spool_io_lock(int fd, bool exclusive)
         errno = EAGAIN;
     }
     return -1;
+}
+
+int spool_io_lock_directory(int dir, bool exclusive)
+{
+    return flock(dir, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB);
 }
 
 bool spool_io_is_locked(int fd)

@@ -14,11 +14,11 @@
 
 enum spool_open {
     SPOOL_OPEN_READ,
-    SPOOL_OPEN_CREATE, /* reading and writing; must not be there */
-    SPOOL_OPEN_MAKE,   /* reading and writing; made if it is not there */
+    SPOOL_OPEN_CREATE, /* reading and writing; a new file */
+    SPOOL_OPEN_MAKE,   /* reading and writing; a new file if there is none */
 };
 
-/* mkdir -p. */
+/* Makes a directory and its parents, as mkdir -p does. */
 int spool_io_make_directory(const char *path);
 int spool_io_open_directory(const char *path);
 /* A regular file; everything else fails with ENOTSUP. *ret_size gets its size; may be NULL. */
@@ -28,15 +28,18 @@ ssize_t spool_io_write(int fd, const struct iovec *parts, int n, uint64_t offset
 int spool_io_truncate(int fd, uint64_t size);
 int spool_io_sync(int fd);
 int spool_io_remove(int dir, const char *name);
-/* Whether an open file still has a name, and whether a path leads to an open directory. True if
- * that cannot be found out. */
+/* Returns true if an open file still has a name, or if that is unknown. */
 bool spool_io_is_linked(int fd);
+/* Returns true if a path leads to an open directory, or if that is unknown. */
 bool spool_io_is_directory(const char *path, int dir);
 /* Calls fn for each name except "." and ".."; it returns false to stop. */
 int spool_io_list(int dir, bool (*fn)(void *arg, const char *name), void *arg);
-/* Locks until fd is closed; EAGAIN if another process holds the lock. */
+/* Locks a file until fd is closed; EAGAIN if another process holds the lock. */
 int spool_io_lock(int fd, bool exclusive);
-/* True if a process that writes holds the lock, found out without taking it. */
+/* Locks a directory until dir is closed; EAGAIN if another process holds the lock, any other error
+ * if the file system cannot lock directories (NFS). */
+int spool_io_lock_directory(int dir, bool exclusive);
+/* Returns true if a process that writes holds the lock of a file; does not take it. */
 bool spool_io_is_locked(int fd);
 
 #endif

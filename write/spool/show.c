@@ -8,16 +8,18 @@
 static const struct {
     const char *name;
     bool is_bad;
+    bool is_skipped;
 } findings[] = {
-    [SPOOL_FINDING_RECORD] = {"record", false},
-    [SPOOL_FINDING_DAMAGE] = {"damaged", true},
-    [SPOOL_FINDING_BODY] = {"damaged", true},
-    [SPOOL_FINDING_HEADER] = {"damaged header", true},
-    [SPOOL_FINDING_EMPTY] = {"empty", true},
-    [SPOOL_FINDING_NEWER] = {"newer version", false},
-    [SPOOL_FINDING_FOREIGN] = {"foreign", false},
-    [SPOOL_FINDING_ACKS] = {"damaged acknowledgements", true},
-    [SPOOL_FINDING_FAILED] = {"unreadable", true},
+    [SPOOL_FINDING_RECORD] = {.name = "record"},
+    [SPOOL_FINDING_DAMAGE] = {.name = "damaged", .is_bad = true},
+    [SPOOL_FINDING_BODY] = {.name = "damaged", .is_bad = true},
+    [SPOOL_FINDING_HEADER] = {.name = "damaged header", .is_bad = true},
+    [SPOOL_FINDING_EMPTY] = {.name = "empty", .is_bad = true},
+    [SPOOL_FINDING_NEWER] = {.name = "newer version", .is_skipped = true},
+    [SPOOL_FINDING_SEGMENT] = {.name = "foreign", .is_skipped = true},
+    [SPOOL_FINDING_FOREIGN] = {.name = "foreign"},
+    [SPOOL_FINDING_ACKS] = {.name = "damaged acknowledgements", .is_bad = true},
+    [SPOOL_FINDING_FAILED] = {.name = "unreadable", .is_bad = true},
 };
 
 const char *spool_finding_name(enum spool_finding what)
@@ -28,6 +30,11 @@ const char *spool_finding_name(enum spool_finding what)
 bool spool_finding_is_bad(enum spool_finding what)
 {
     return findings[what].is_bad;
+}
+
+bool spool_finding_is_skipped(enum spool_finding what)
+{
+    return findings[what].is_skipped;
 }
 
 struct look {
@@ -43,7 +50,9 @@ struct look {
 static void see(struct look *l, const struct spool_seen *seen)
 {
     l->shown->bad += spool_finding_is_bad(seen->what);
-    l->shown->skipped += seen->what == SPOOL_FINDING_NEWER || seen->what == SPOOL_FINDING_FOREIGN;
+    l->shown->skipped_segments += spool_finding_is_skipped(seen->what);
+    l->shown->skipped +=
+        seen->what == SPOOL_FINDING_FOREIGN || spool_finding_is_skipped(seen->what);
     if (l->show->on_seen != NULL) {
         l->show->on_seen(l->show->arg, seen);
     }
@@ -99,7 +108,7 @@ static void see_record(struct look *l, const struct spool_walk *w, const struct 
                               .offset = found->offset,
                               .size = found->size,
                               .head = &found->head};
-    seen.done = spool_numbers_have(acks, found->offset);
+    seen.done = spool_numbers_have(acks, found->head.offset);
     l->shown->records++;
     l->shown->done += seen.done;
     l->shown->waiting_bytes += seen.done ? 0 : found->head.data_size;
@@ -145,8 +154,8 @@ static void see_unopened(struct look *l, const char *name, enum spool_walk_open 
     static const enum spool_finding kinds[] = {
         [SPOOL_WALK_EMPTY] = SPOOL_FINDING_EMPTY,
         [SPOOL_WALK_NEWER] = SPOOL_FINDING_NEWER,
-        [SPOOL_WALK_FOREIGN] = SPOOL_FINDING_FOREIGN,
-        [SPOOL_WALK_FAILED] = SPOOL_FINDING_FOREIGN,
+        [SPOOL_WALK_FOREIGN] = SPOOL_FINDING_SEGMENT,
+        [SPOOL_WALK_FAILED] = SPOOL_FINDING_SEGMENT,
     };
     bool live = l->shown->live;
     if (kind == SPOOL_WALK_EMPTY && newest && live) {

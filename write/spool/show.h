@@ -13,20 +13,25 @@
 #include "write/spool/walk.h"
 
 enum spool_finding {
-    SPOOL_FINDING_RECORD,  /* head, labels, done */
-    SPOOL_FINDING_DAMAGE,  /* size bytes are no record */
-    SPOOL_FINDING_BODY,    /* a record whose head is right, but not what follows */
-    SPOOL_FINDING_HEADER,  /* the segment's header is damaged; its records are readable */
+    SPOOL_FINDING_RECORD,  /* a record: head, labels, done */
+    SPOOL_FINDING_DAMAGE,  /* a stretch of `size` bytes without a record */
+    SPOOL_FINDING_BODY,    /* a record with an intact head and damaged labels or data */
+    SPOOL_FINDING_HEADER,  /* a segment with a damaged header; its records are readable */
     SPOOL_FINDING_EMPTY,   /* a segment that was cut off in its header */
-    SPOOL_FINDING_NEWER,   /* a segment of a later version */
-    SPOOL_FINDING_FOREIGN, /* not a file of a spool; name */
-    SPOOL_FINDING_ACKS,    /* size damaged acknowledgements */
-    SPOOL_FINDING_FAILED,  /* could not be read; err */
+    SPOOL_FINDING_NEWER,   /* a segment of a later version; skipped */
+    SPOOL_FINDING_SEGMENT, /* a file with the name of a segment that is none; skipped */
+    SPOOL_FINDING_FOREIGN, /* any other file: it is not the spool's */
+    SPOOL_FINDING_ACKS,    /* acknowledgements, `size` of which are damaged */
+    SPOOL_FINDING_FAILED,  /* a file that could not be read; error */
 };
-/* "record", "damage", ... */
+/* "record", "damaged", ... */
 const char *spool_finding_name(enum spool_finding what);
-/* True for what verify calls damage. */
+/* True for damage. */
 bool spool_finding_is_bad(enum spool_finding what);
+/* True for a segment that is skipped as a whole: profpull neither sends its profiles nor removes
+ * it.
+ */
+bool spool_finding_is_skipped(enum spool_finding what);
 
 struct spool_seen {
     enum spool_finding what;
@@ -41,7 +46,7 @@ struct spool_seen {
 
 struct spool_show {
     struct intern *intern;
-    bool bodies; /* read them too: labels, check sums */
+    bool bodies; /* read labels and data as well, and compare their checksums */
     void (*on_seen)(void *arg, const struct spool_seen *seen);
     void *arg;
 };
@@ -54,7 +59,8 @@ struct spool_shown {
     uint64_t done;
     uint64_t waiting_bytes; /* of the profiles that are not done */
     uint64_t bad;           /* damaged places and files */
-    uint64_t skipped;       /* foreign and newer files */
+    uint64_t skipped;       /* foreign files and skipped segments */
+    uint64_t skipped_segments;
 };
 
 /* A directory that holds segments or a lock file. False with an error if it cannot be read;

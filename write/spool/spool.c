@@ -73,6 +73,29 @@ static void say_damage(struct spool *s, int64_t now_ms)
     s->said_damaged = c->damaged;
 }
 
+/* Segments that are left alone may hold profiles that are not sent: a newer version wrote them, or
+ * something that is not profpull. */
+static void say_skipped(struct spool *s, int64_t now_ms)
+{
+    const struct spool_counts *c = spool_store_counts(s->store);
+    uint64_t skipped = c->skipped[SPOOL_SKIP_NEWER] + c->skipped[SPOOL_SKIP_FOREIGN];
+    char name[SPOOL_NAME_SIZE] = "";
+    uint32_t suppressed = 0;
+    bool more = skipped > s->said_skipped;
+    if (more && !log_limit_allow(&s->skip_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed)) {
+        return;
+    }
+    if (more) {
+        spool_name_format(name, c->skipped_segment, false);
+        log_warn(s->options.log, "files in the spool are left alone",
+                 LOG_STR("endpoint", s->options.config->name),
+                 LOG_INT("newer", c->skipped[SPOOL_SKIP_NEWER]),
+                 LOG_INT("foreign", c->skipped[SPOOL_SKIP_FOREIGN]),
+                 LOG_STR("segment", c->skipped_segment != 0 ? name : ""));
+    }
+    s->said_skipped = skipped;
+}
+
 /* ---- requests; the thread -------------------------------------------------------------------- */
 
 /* Done with what an entry replaces, which is all with the store. */
@@ -391,6 +414,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
         next = read_on(s, now_ms);
     }
     say_damage(s, now_ms);
+    say_skipped(s, now_ms);
     emit_events(s, p.flush);
     return n == ROUND_REQUESTS ? now_ms : next_step(s, next, now_ms);
 }

@@ -49,9 +49,11 @@ struct spool {
     int64_t read_ms;  /* not before */
     int64_t check_ms; /* when to look whether the files are there */
     uint64_t said_damaged;
+    uint64_t said_skipped;
     struct spool_status own; /* the present one */
     struct log_limit failure_limit;
     struct log_limit read_limit;
+    struct log_limit skip_limit;
     unsigned read_failures;
     unsigned acknowledged; /* in this round */
     bool said_found;

@@ -182,7 +182,7 @@ void spool_store_close_directory(struct spool_store *s)
         close(s->dir);
     }
     s->lock = s->dir = -1;
-    s->listed = false;
+    s->listed = s->dir_locked = false;
 }
 
 static int open_lock(struct spool_store *s, bool *ret_exclusive)
@@ -198,9 +198,21 @@ static int open_lock(struct spool_store *s, bool *ret_exclusive)
     return fd;
 }
 
-static bool open_directory(struct spool_store *s, struct err *err)
+/* The lock file can be removed while it is locked; then another process would make and lock a new
+ * one. So the directory is locked as well, if its file system can do that. */
+bool spool_store_lock(struct spool_store *s)
 {
     bool exclusive;
+    s->lock = open_lock(s, &exclusive);
+    if (s->lock < 0 || spool_io_lock(s->lock, exclusive) != 0) {
+        return false;
+    }
+    s->dir_locked = s->dir_locked || spool_io_lock_directory(s->dir, exclusive) == 0;
+    return s->dir_locked || errno != EAGAIN;
+}
+
+static bool open_directory(struct spool_store *s, struct err *err)
+{
     if (spool_io_make_directory(s->directory) != 0) {
         return spool_store_failed(s, SPOOL_ERR_OPEN, "the directory", err);
     }
@@ -208,8 +220,7 @@ static bool open_directory(struct spool_store *s, struct err *err)
     if (s->dir < 0) {
         return spool_store_failed(s, SPOOL_ERR_OPEN, "the directory", err);
     }
-    s->lock = open_lock(s, &exclusive);
-    if (s->lock >= 0 && spool_io_lock(s->lock, exclusive) == 0) {
+    if (spool_store_lock(s)) {
         return true;
     }
     int failed = errno;
@@ -360,6 +371,7 @@ static bool take_segment(struct spool_store *s, uint64_t id)
     if (fd < 0) {
         /* A link, a directory, a FIFO, or unreadable: left alone. */
         s->counts.skipped[SPOOL_SKIP_FOREIGN]++;
+        s->counts.skipped_segment = id;
         return true;
     }
     close(fd);
@@ -521,7 +533,7 @@ static bool encode_parts(struct spool_store *s, struct spool_entry *e, bool *ret
     size_t i = 0;
     for (const struct spool_entry *p = e->parts; p != NULL; p = p->next_part) {
         if (p->segment != NULL) {
-            places[i++] = (struct spool_place){p->segment->id, p->offset};
+            places[i++] = (struct spool_place){p->segment->id, (uint32_t)p->head.offset};
         }
     }
     bool ok = spool_places_encode(places, n, &s->head);

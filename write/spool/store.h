@@ -34,11 +34,11 @@ struct spool_entry {
     TAILQ_ENTRY(spool_entry) link;       /* spool.c: in one of its queues */
     TAILQ_ENTRY(spool_entry) in_segment; /* or among the orphans, whose segment is gone */
     struct spool_segment *segment;       /* NULL: not on disk */
-    uint32_t offset;
-    struct spool_head head;  /* what is kept of it once it is on disk */
-    struct profile *profile; /* until it is written */
-    int64_t scraped_ms;      /* monotonic */
-    void *owner;             /* the endpoint's item; guarded by the endpoint's lock */
+    uint32_t offset;                     /* in the file; head.offset identifies the record */
+    struct spool_head head;              /* kept of the profile once it is on disk */
+    struct profile *profile;             /* until it is written */
+    int64_t scraped_ms;                  /* monotonic */
+    void *owner;                         /* the endpoint's item; guarded by the endpoint's lock */
     /* Entries that this one replaces once it is on disk: they are done then, and not before. */
     struct spool_entry *parts;
     struct spool_entry *next_part;
@@ -86,6 +86,7 @@ struct spool_counts {
     uint64_t lost_acks;
     uint64_t errors[SPOOL_ERRORS];
     uint64_t skipped[SPOOL_SKIPS];
+    uint64_t skipped_segment; /* the number of the last one that was skipped */
 };
 
 /* The result of reading a profile back. GONE: its segment has been dropped or removed. FAILED: the

@@ -86,7 +86,7 @@ static bool acknowledge(struct spool_store *s, struct spool_segment *g, struct s
 {
     uint8_t ack[SPOOL_ACK_SIZE];
     char name[SPOOL_NAME_SIZE];
-    spool_ack_encode(g->salt, e->offset, ack);
+    spool_ack_encode(g->salt, (uint32_t)e->head.offset, ack);
     if (!open_acks(s, g) ||
         spool_write_full(s->acking.fd, ack, sizeof(ack), "", 0, g->ack_size) != 0) {
         spool_name_format(name, g->id, true);
@@ -157,10 +157,11 @@ static void mark_as_read(struct spool_store *s, struct spool_segment *g)
     g->read = true;
 }
 
-/* Forgets a segment that is not ours, without touching its file. */
+/* Forgets a segment that cannot be read by this version, without touching its file. */
 static void skip_segment(struct spool_store *s, struct spool_segment *g, enum spool_skip why)
 {
     s->counts.skipped[why]++;
+    s->counts.skipped_segment = g->id;
     spool_store_free_segment(s, g);
 }
 
@@ -209,7 +210,7 @@ static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err
     g->salt = s->walk.salt;
     s->walking = g;
     if (s->walk.header_damaged) {
-        count_damage(s, SPOOL_HEADER_SIZE);
+        count_damage(s, s->walk.offset);
     }
     return 1;
 }
@@ -265,17 +266,17 @@ static bool place(struct spool_store *s, struct spool_entry *e)
     return false;
 }
 
-/* Segments have small numbers, and an offset is checked before. */
-static uint64_t place_number(uint64_t segment, uint64_t offset)
+/* Segments have small numbers, and a place has 32 bits. */
+static uint64_t place_number(uint64_t segment, uint64_t place)
 {
-    return segment << 32 | offset;
+    return segment << 32 | place;
 }
 
-/* Acknowledged, or part of another record. */
-static bool is_done(const struct spool_store *s, const struct spool_segment *g, uint64_t offset)
+/* Returns true if the record that was written to this place is acknowledged, or part of another. */
+static bool is_done(const struct spool_store *s, const struct spool_segment *g, uint64_t place)
 {
-    return spool_numbers_have(&s->acked, offset) ||
-           spool_numbers_have(&s->scan.replaced, place_number(g->id, offset));
+    return spool_numbers_have(&s->acked, place) ||
+           spool_numbers_have(&s->scan.replaced, place_number(g->id, place));
 }
 
 static enum spool_read take_record(struct spool_store *s, const struct spool_found *found,
@@ -286,7 +287,7 @@ static enum spool_read take_record(struct spool_store *s, const struct spool_fou
         count_damage(s, found->size);
         return SPOOL_READ_MORE;
     }
-    if (is_done(s, s->walking, found->offset)) {
+    if (is_done(s, s->walking, found->head.offset)) {
         return SPOOL_READ_MORE;
     }
     struct spool_entry *e = entry_of(s->walking, found, wall_offset_ns);
@@ -442,7 +443,7 @@ static void lose_unread(struct spool_store *s)
     while ((step = spool_walk_next(&s->walk, &found)) < SPOOL_STEP_END) {
         if (step == SPOOL_STEP_DAMAGE) {
             count_damage(s, found.size);
-        } else if (!is_done(s, s->walking, found.offset)) {
+        } else if (!is_done(s, s->walking, found.head.offset)) {
             s->options->events.unread_lost(s->options->events.arg, false);
         }
     }

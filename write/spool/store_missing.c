@@ -42,6 +42,15 @@ static void leave_directory(struct spool_store *s)
     spool_store_close_directory(s);
 }
 
+/* Makes a lock file that was removed again. If the directory is locked, no other process has used
+ * it meanwhile. */
+static bool lock_again(struct spool_store *s)
+{
+    close(s->lock);
+    s->lock = -1;
+    return s->dir_locked && spool_store_lock(s);
+}
+
 struct presence {
     struct spool_numbers segments;
     bool out_of_memory;
@@ -86,8 +95,11 @@ bool spool_store_check(struct spool_store *s, bool segments, struct err *err)
     if (s->dir < 0) {
         return true;
     }
-    if (!spool_io_is_directory(s->directory, s->dir) || is_removed(&lock)) {
-        leave_directory(s);
+    bool there = spool_io_is_directory(s->directory, s->dir);
+    if (!there || is_removed(&lock)) {
+        if (!there || !lock_again(s)) {
+            leave_directory(s);
+        }
         s->counts.errors[SPOOL_ERR_OPEN]++;
         return err_set(err, ERR_SYSTEM, "spool %s: the directory or its lock has been removed",
                        s->directory);

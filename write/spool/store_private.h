@@ -22,8 +22,9 @@ struct spool_store {
     const struct spool_options *options;
     char *directory; /* of the endpoint */
     bool sync;       /* false: fsync(2) is never called */
-    int dir;         /* -1: not there now */
-    int lock;        /* -1: not taken now */
+    int dir;         /* -1: not open now */
+    int lock;        /* of the lock file; -1: not taken now */
+    bool dir_locked; /* the directory itself is locked, too */
     bool listed;
     struct spool_segment_list segments; /* in order of id */
     struct spool_entry_list orphans;    /* entries whose segment is gone */
@@ -75,6 +76,8 @@ bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err);
 /* Removes a segment without live records, if it is time to. */
 bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err);
 void spool_store_end_walk(struct spool_store *s);
+/* Takes the lock of the directory that is open; false with errno. */
+bool spool_store_lock(struct spool_store *s);
 /* Closes the directory, which is to be opened and listed again. */
 void spool_store_close_directory(struct spool_store *s);
 /* Notes which segments have no file; present is sorted. True if there is one. */

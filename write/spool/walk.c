@@ -75,28 +75,105 @@ bool spool_numbers_have(const struct spool_numbers *numbers, uint64_t number)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The header is damaged. A record in the place of the first one shows that the file is ours, and
- * the salt that the others must have. */
-static bool adopt_first_record(struct spool_walk *w)
-{
-    uint8_t bytes[SPOOL_HEAD_SIZE];
-    struct spool_head head;
-    ssize_t n = spool_read_full(w->fd, bytes, sizeof(bytes), SPOOL_HEADER_SIZE);
-    if (n != (ssize_t)sizeof(bytes) || !spool_head_parse(bytes, SPOOL_HEADER_SIZE, &head)) {
-        return false;
-    }
-    w->salt = head.salt;
-    w->header_damaged = true;
-    return true;
-}
-
-/* Cut off within its header: it has never held anything. */
+/* Returns true for a file that was cut off within its header: it has never held a record. */
 static bool is_stump(const uint8_t *p, size_t n)
 {
     struct spool_header none = {.segment = 0};
     uint8_t whole[SPOOL_HEADER_SIZE];
     spool_header_encode(&none, whole);
     return n < SPOOL_HEADER_SIZE && memcmp(p, whole, n < 8 ? n : 8) == 0;
+}
+
+/* ---- searching ------------------------------------------------------------------------------- */
+
+/* 1 if an intact head with room for its body is at this place, 0 if not, -1 on failure. */
+static int head_at(const struct spool_walk *w, uint64_t offset, struct spool_head *ret)
+{
+    uint8_t bytes[SPOOL_HEAD_SIZE];
+    if (w->size - offset < sizeof(bytes)) {
+        return 0;
+    }
+    ssize_t n = spool_read_full(w->fd, bytes, sizeof(bytes), offset);
+    if (n < 0) {
+        return -1;
+    }
+    return n == (ssize_t)sizeof(bytes) && spool_head_parse(bytes, ret) &&
+           spool_record_size(ret) <= w->size - offset;
+}
+
+/* The same for a record of this segment that may follow those that were found. */
+static int record_at(const struct spool_walk *w, uint64_t offset, struct spool_head *ret)
+{
+    int is = head_at(w, offset, ret);
+    return is > 0
+               ? ret->salt == w->salt && ret->offset >= w->next_place && ret->offset <= UINT32_MAX
+               : is;
+}
+
+/* A search goes through windows of a file. `any` looks for a head with any salt. */
+struct search {
+    const struct spool_walk *walk;
+    uint8_t *window;
+    bool any;
+};
+
+/* Searches one window. *ret_at is the place of the record, or where to search on; 1 found, 0 search
+ * on, -1 failure. */
+static int search_window(const struct search *s, uint64_t from, uint64_t *ret_at)
+{
+    const struct spool_walk *w = s->walk;
+    ssize_t n = spool_read_full(w->fd, s->window, WINDOW, from);
+    if (n < 0) {
+        return -1;
+    }
+    size_t at = 0;
+    struct spool_head head;
+    const uint64_t *salt = s->any ? NULL : &w->salt;
+    while ((at += spool_head_search(s->window + at, (size_t)n - at, salt)) < (size_t)n) {
+        *ret_at = from + at;
+        int is = s->any ? head_at(w, *ret_at, &head) : record_at(w, *ret_at, &head);
+        if (is != 0) {
+            return is;
+        }
+        at++;
+    }
+    /* A beginning may lie across the end of the window. */
+    bool last = (size_t)n < WINDOW;
+    *ret_at = last ? w->size : from + (uint64_t)n - (SPOOL_BEGINNING_SIZE - 1);
+    return last ? 1 : 0;
+}
+
+/* Finds the next record from `from` on, or the end of the file. False on failure. */
+static bool search(const struct spool_walk *w, bool any, uint64_t from, uint64_t *ret_at)
+{
+    const struct search s = {.walk = w, .window = malloc(WINDOW), .any = any};
+    int found = s.window != NULL ? 0 : -1;
+    while (found == 0 && from < w->size) {
+        found = search_window(&s, from, ret_at);
+        from = *ret_at;
+    }
+    if (found == 0) {
+        *ret_at = w->size;
+    }
+    free(s.window);
+    return found >= 0;
+}
+
+/* For a damaged header: the first intact record shows that the file is ours, and the salt that the
+ * others have. */
+static enum spool_walk_open adopt_first_record(struct spool_walk *w)
+{
+    struct spool_head head;
+    if (!search(w, true, 0, &w->offset)) {
+        return SPOOL_WALK_FAILED;
+    }
+    int is = w->offset < w->size ? head_at(w, w->offset, &head) : 0;
+    if (is <= 0) {
+        return is < 0 ? SPOOL_WALK_FAILED : SPOOL_WALK_FOREIGN;
+    }
+    w->salt = head.salt;
+    w->header_damaged = true;
+    return SPOOL_WALK_OPEN;
 }
 
 static enum spool_walk_open judge_header(struct spool_walk *w)
@@ -117,7 +194,7 @@ static enum spool_walk_open judge_header(struct spool_walk *w)
         if (is_stump(start, (size_t)n)) {
             return SPOOL_WALK_EMPTY;
         }
-        return adopt_first_record(w) ? SPOOL_WALK_OPEN : SPOOL_WALK_FOREIGN;
+        return adopt_first_record(w);
     }
 }
 
@@ -149,60 +226,14 @@ void spool_walk_close(struct spool_walk *w)
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
-/* 1 if a whole record is at this place, 0 if not, -1 on failure. */
-static int record_at(const struct spool_walk *w, uint64_t offset, struct spool_head *ret)
+static enum spool_step take_record(struct spool_walk *w, struct spool_found *ret)
 {
-    uint8_t bytes[SPOOL_HEAD_SIZE];
-    if (w->size - offset < sizeof(bytes)) {
-        return 0;
-    }
-    ssize_t n = spool_read_full(w->fd, bytes, sizeof(bytes), offset);
-    if (n < 0) {
-        return -1;
-    }
-    return n == (ssize_t)sizeof(bytes) && spool_head_parse(bytes, offset, ret) &&
-           ret->salt == w->salt && spool_record_size(ret) <= w->size - offset;
-}
-
-/* Looks in one window; *ret_at is a place where a head begins, or where to look on. 1 found,
- * 0 look on, -1 failure. */
-static int search_window(const struct spool_walk *w, uint8_t *window, uint64_t from,
-                         uint64_t *ret_at)
-{
-    ssize_t n = spool_read_full(w->fd, window, WINDOW, from);
-    if (n < 0) {
-        return -1;
-    }
-    size_t at = 0;
-    struct spool_head head;
-    while ((at += spool_head_search(window + at, (size_t)n - at, w->salt)) < (size_t)n) {
-        *ret_at = from + at;
-        int is = record_at(w, *ret_at, &head);
-        if (is != 0) {
-            return is;
-        }
-        at++;
-    }
-    /* A beginning may lie across the end of the window. */
-    bool last = (size_t)n < WINDOW;
-    *ret_at = last ? w->size : from + (uint64_t)n - (SPOOL_BEGINNING_SIZE - 1);
-    return last ? 1 : 0;
-}
-
-/* Finds the next record after `from`, or the end of the file. False on failure. */
-static bool search(const struct spool_walk *w, uint64_t from, uint64_t *ret_at)
-{
-    uint8_t *window = malloc(WINDOW);
-    int found = window != NULL ? 0 : -1;
-    while (found == 0 && from < w->size) {
-        found = search_window(w, window, from, ret_at);
-        from = *ret_at;
-    }
-    if (found == 0) {
-        *ret_at = w->size;
-    }
-    free(window);
-    return found >= 0;
+    ret->offset = w->offset;
+    ret->size = spool_record_size(&ret->head);
+    w->body = w->offset + SPOOL_HEAD_SIZE;
+    w->next_place = ret->head.offset + ret->size;
+    w->offset += ret->size;
+    return SPOOL_STEP_RECORD;
 }
 
 enum spool_step spool_walk_next(struct spool_walk *w, struct spool_found *ret)
@@ -210,22 +241,23 @@ enum spool_step spool_walk_next(struct spool_walk *w, struct spool_found *ret)
     if (w->offset >= w->size) {
         return SPOOL_STEP_END;
     }
-    ret->offset = w->offset;
     int is = record_at(w, w->offset, &ret->head);
-    if (is < 0) {
-        return SPOOL_STEP_FAILED;
-    }
     if (is > 0) {
-        ret->size = spool_record_size(&ret->head);
-        w->offset += ret->size;
-        return SPOOL_STEP_RECORD;
+        return take_record(w, ret);
     }
+    /* If bytes were cut out of the record before, the next one begins within it. */
     uint64_t next = w->size;
-    if (!search(w, w->offset + 1, &next)) {
+    if (is < 0 || !search(w, false, w->body != 0 ? w->body : w->offset + 1, &next)) {
         return SPOOL_STEP_FAILED;
     }
-    ret->size = next - w->offset;
+    if (next < w->offset) {
+        w->offset = next;
+        is = record_at(w, next, &ret->head);
+        return is > 0 ? take_record(w, ret) : SPOOL_STEP_FAILED;
+    }
+    *ret = (struct spool_found){.offset = w->offset, .size = next - w->offset};
     w->offset = next;
+    w->body = 0;
     return SPOOL_STEP_DAMAGE;
 }
 

@@ -37,7 +37,8 @@ static void find_records(struct file *f)
     struct spool_head h;
     uint64_t at = SPOOL_HEADER_SIZE;
     for (size_t i = 0; i < PROFILES; i++) {
-        assert_true(spool_head_parse(f->data + at, at, &h));
+        assert_true(spool_head_parse(f->data + at, &h));
+        assert_int_equal(h.offset, at);
         f->starts[i] = at;
         at += spool_record_size(&h);
     }
@@ -156,10 +157,60 @@ static void newer_version(struct file *f)
     put32(f->data + 8, 2);
     put32(f->data + SPOOL_HEADER_SIZE - 4, crc32c(0, f->data, SPOOL_HEADER_SIZE - 4));
 }
+static void insert(struct file *f, uint64_t at, size_t n)
+{
+    memmove(f->data + at + n, f->data + at, f->size - at);
+    memset(f->data + at, 'P', n);
+    f->size += n;
+}
+static void cut(struct file *f, uint64_t at, size_t n)
+{
+    memmove(f->data + at, f->data + at + n, f->size - at - n);
+    f->size -= n;
+}
 static void moved_by_one(struct file *f)
 {
-    memmove(f->data + f->starts[2] + 1, f->data + f->starts[2], f->size - f->starts[2]);
-    f->size++;
+    insert(f, f->starts[2], 1);
+}
+static void more_before_2(struct file *f)
+{
+    insert(f, f->starts[2], 9999);
+}
+static void more_in_2(struct file *f)
+{
+    insert(f, f->starts[2] + SPOOL_HEAD_SIZE + 100, 50);
+}
+static void less_in_2(struct file *f)
+{
+    cut(f, f->starts[2] + SPOOL_HEAD_SIZE + 100, 50);
+}
+static void less_from_2_to_3(struct file *f)
+{
+    cut(f, f->starts[2] + 200, f->starts[3] + 30 - f->starts[2] - 200);
+}
+static void without_2(struct file *f)
+{
+    cut(f, f->starts[2], f->starts[3] - f->starts[2]);
+}
+static void less_in_4_and_more_in_5(struct file *f)
+{
+    cut(f, f->starts[4] + 200, 20);
+    insert(f, f->starts[5] - 20 + 200, 500);
+}
+static void more_in_the_header(struct file *f)
+{
+    insert(f, 100, 3);
+}
+static void less_in_the_header(struct file *f)
+{
+    cut(f, 100, 3);
+}
+/* Records 1 and 2 a second time. */
+static void some_twice(struct file *f)
+{
+    uint64_t n = f->starts[3] - f->starts[1];
+    insert(f, f->starts[3], n);
+    memcpy(f->data + f->starts[3], f->data + f->starts[1], n);
 }
 /* A head that is right except for the size, which would lead far out of the file. */
 static void endless_record(struct file *f)
@@ -185,7 +236,7 @@ static void senseless_labels(struct file *f)
 {
     uint8_t *p = f->data + f->starts[2];
     struct spool_head h;
-    assert_true(spool_head_parse(p, f->starts[2], &h));
+    assert_true(spool_head_parse(p, &h));
     put32(p + SPOOL_HEAD_SIZE, UINT32_MAX);
     h.body_crc = crc32c(0, p + SPOOL_HEAD_SIZE, (size_t)h.labels_size + h.data_size);
     spool_head_encode(&h, p);
@@ -214,7 +265,7 @@ static const struct damage {
     {"the header", header, 0, 0, 1, 0, 0, false},
     {"the file's magic", magic_of_the_file, 0, 0, 1, 0, 0, false},
     {"the header and a head", header_and_2, 1 << 2, 0, 2, 0, 0, false},
-    {"the header and the first head", header_and_0, 0x3f, 0, 0, 1, 0, true},
+    {"the header and the first head", header_and_0, 1 << 0, 0, 1, 0, 0, false},
     {"zero length", zero_length, 0x3f, 0, 1, 0, 0, false},
     {"torn in the header", only_part_of_the_header, 0x3f, 0, 1, 0, 0, false},
     {"nothing but a header", only_the_header, 0x3f, 0, 0, 0, 0, false},
@@ -222,7 +273,16 @@ static const struct damage {
     {"all zeros", all_zeros, 0x3f, 0, 0, 1, 0, true},
     {"something else", something_else, 0x3f, 0, 0, 1, 0, true},
     {"of a newer version", newer_version, 0x3f, 0, 0, 0, 1, true},
-    {"a byte too many", moved_by_one, 0x3c, 0, 1, 0, 0, false},
+    {"a byte too many", moved_by_one, 0, 0, 1, 0, 0, false},
+    {"bytes between two", more_before_2, 0, 0, 1, 0, 0, false},
+    {"bytes too many in a profile", more_in_2, 1 << 2, 1, 2, 0, 0, false},
+    {"bytes missing in a profile", less_in_2, 1 << 2, 1, 1, 0, 0, false},
+    {"bytes missing in two", less_from_2_to_3, 3 << 2, 1, 2, 0, 0, false},
+    {"a record missing", without_2, 1 << 2, 0, 0, 0, 0, false},
+    {"bytes missing and too many", less_in_4_and_more_in_5, 3 << 4, 2, 3, 0, 0, false},
+    {"bytes too many in the header", more_in_the_header, 0, 0, 1, 0, 0, false},
+    {"bytes missing in the header", less_in_the_header, 0, 0, 1, 0, 0, false},
+    {"records twice", some_twice, 0, 0, 1, 0, 0, false},
     {"a size of 2^32-1", endless_record, 1 << 2, 0, 1, 0, 0, false},
     {"a size beyond the file", long_record, 1 << 2, 0, 1, 0, 0, false},
     {"a record of another file", another_salt, 1 << 2, 0, 1, 0, 0, false},
@@ -286,7 +346,14 @@ static void every_damage(void **state)
         if (d->places > 0) {
             testing_log_expect(r.log, "damage in the spool");
         }
+        if (d->foreign + d->newer > 0) {
+            testing_log_expect(r.log, "files in the spool are left alone");
+        }
         rig_settle(&r);
+        if (d->newer > 0) {
+            CHECK_CONTAINS(testing_log_text(r.log), "newer=1 foreign=0", d->name);
+            CHECK_CONTAINS(testing_log_text(r.log), "segment=0000000000000001.seg", d->name);
+        }
         /* A new one, to a new file, is not touched by any of it. */
         rig_put(&r, PROFILES, SIZE);
         rig_pass(&r, 500);
@@ -376,6 +443,43 @@ static void damaged_acknowledgements(void **state)
     }
 }
 
+/* Records that are not where they were written are acknowledged like others, before and after. */
+static void moved_records(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct file f;
+    char *dir = testing_mkdtemp();
+    unsigned seen[PROFILES] = {0};
+    rig_init(&r, dir);
+    fill(&r);
+    assert_true(rig_open_all(&r, NULL));
+    rig_settle(&r);
+    CHECK_INT(rig_send(&r, 3, seen, PROFILES), 3, "");
+    rig_close_all(&r);
+    read_file(&f, dir, "0000000000000001.seg");
+    find_records(&f);
+    insert(&f, f.starts[1], 10);
+    insert(&f, f.starts[4] + 10, 1000);
+    write_file(&f);
+    for (unsigned left = 3; left > 0; left--) {
+        assert_true(rig_open_all(&r, NULL));
+        testing_log_expect(r.log, "damage in the spool");
+        rig_settle(&r);
+        CHECK_INT(send_queue_status(r.e).ledger.replayed, left, "");
+        CHECK_INT(rig_send(&r, 1, seen, PROFILES), 1, "");
+        rig_close_all(&r);
+    }
+    for (unsigned n = 0; n < PROFILES; n++) {
+        CHECK_INT(seen[n], 1, "");
+    }
+    assert_int_equal(access(f.path, F_OK), -1);
+    rig_done(&r);
+    free(f.data);
+    testing_rmdir(dir);
+    free(dir);
+}
+
 /* ---- files that are not ours ----------------------------------------------------------------- */
 
 static void foreign_files(void **state)
@@ -398,6 +502,7 @@ static void foreign_files(void **state)
     assert_int_equal(mkfifoat(at, "0000000000000008.seg", 0600), 0);
     assert_int_equal(mkdirat(at, "0000000000000009.seg", 0700), 0);
     assert_true(rig_open_all(&r, NULL));
+    testing_log_expect(r.log, "files in the spool are left alone");
     rig_settle(&r);
     CHECK_INT(spool_status(r.s).counts.skipped[SPOOL_SKIP_FOREIGN], 6, "");
     CHECK_INT(rig_send(&r, 99, seen, PROFILES), PROFILES, "");
@@ -485,7 +590,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_damage),       cmocka_unit_test(damaged_acknowledgements),
         cmocka_unit_test(foreign_files),      cmocka_unit_test(lone_acknowledgements),
-        cmocka_unit_test(unreadable_segment),
+        cmocka_unit_test(unreadable_segment), cmocka_unit_test(moved_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

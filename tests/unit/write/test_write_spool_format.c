@@ -147,7 +147,7 @@ static void heads(void **state)
     struct spool_head got;
     uint8_t bytes[SPOOL_HEAD_SIZE];
     spool_head_encode(&h, bytes);
-    assert_true(spool_head_parse(bytes, 512, &got));
+    assert_true(spool_head_parse(bytes, &got));
     CHECK_INT(got.format, h.format, "");
     CHECK_INT(got.flags, h.flags, "");
     CHECK_INT(got.salt == h.salt, true, "");
@@ -159,37 +159,39 @@ static void heads(void **state)
     CHECK_INT(got.scraped_ns, h.scraped_ns, "");
     CHECK_INT(got.body_crc, h.body_crc, "");
     CHECK_INT(spool_record_size(&got), 80, "");
-    assert_false(spool_head_parse(bytes, 513, &got));
     for (size_t bit = 0; bit < sizeof(bytes) * 8; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        assert_false(spool_head_parse(bytes, 512, &got));
+        assert_false(spool_head_parse(bytes, &got));
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     /* Sizes that no record has, with a check sum that is right. */
     h.data_size = UINT32_MAX;
     spool_head_encode(&h, bytes);
-    assert_false(spool_head_parse(bytes, 512, &got));
+    assert_false(spool_head_parse(bytes, &got));
     h.data_size = 0;
     h.labels_size = SPOOL_LABELS_MAX + 1;
     spool_head_encode(&h, bytes);
-    assert_false(spool_head_parse(bytes, 512, &got));
+    assert_false(spool_head_parse(bytes, &got));
 }
 
 static void searching(void **state)
 {
     (void)state;
     uint8_t bytes[200];
+    const uint64_t five = 5;
+    const uint64_t six = 6;
     struct spool_head h = {.salt = 5, .offset = 100};
     memset(bytes, 'P', sizeof(bytes));
-    CHECK_INT(spool_head_search(bytes, sizeof(bytes), 5), sizeof(bytes), "none");
-    CHECK_INT(spool_head_search(bytes, 0, 5), 0, "nothing");
+    CHECK_INT(spool_head_search(bytes, sizeof(bytes), &five), sizeof(bytes), "none");
+    CHECK_INT(spool_head_search(bytes, 0, &five), 0, "nothing");
     spool_head_encode(&h, bytes + 100);
-    CHECK_INT(spool_head_search(bytes, sizeof(bytes), 5), 100, "");
-    CHECK_INT(spool_head_search(bytes, sizeof(bytes), 6), sizeof(bytes), "another salt");
-    CHECK_INT(spool_head_search(bytes, 115, 5), 115, "cut within the beginning");
-    CHECK_INT(spool_head_search(bytes, 116, 5), 100, "only the beginning");
+    CHECK_INT(spool_head_search(bytes, sizeof(bytes), &five), 100, "");
+    CHECK_INT(spool_head_search(bytes, sizeof(bytes), &six), sizeof(bytes), "another salt");
+    CHECK_INT(spool_head_search(bytes, sizeof(bytes), NULL), 100, "any salt");
+    CHECK_INT(spool_head_search(bytes, 115, &five), 115, "cut within the beginning");
+    CHECK_INT(spool_head_search(bytes, 116, &five), 100, "only the beginning");
     spool_head_encode(&h, bytes + 20);
-    CHECK_INT(spool_head_search(bytes, sizeof(bytes), 5), 20, "the first of two");
+    CHECK_INT(spool_head_search(bytes, sizeof(bytes), &five), 20, "the first of two");
 }
 
 static void label_sets(void **state)

@@ -99,6 +99,32 @@ static unsigned count_seen(const unsigned *seen, unsigned times)
     return n;
 }
 
+/* Another process starts right after the lock file was removed, before the first one notices that.
+ */
+static void second_process(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct rig second;
+    char *dir = testing_mkdtemp();
+    unsigned seen[N] = {0};
+    struct err err = ERR_INIT;
+    fill(&r, dir, 1 << 20, seen);
+    disturb(dir, LOCK);
+    rig_init(&second, dir);
+    CHECK_INT(rig_open_all(&second, &err), false, "");
+    CHECK_CONTAINS(err.msg, "another process uses this directory", "");
+    rig_done(&second);
+    rig_faults = &r.faults;
+    testing_log_expect(r.log, "spool fails, profiles are kept in memory only");
+    rig_pass(&r, SPOOL_CHECK_MS);
+    CHECK_INT(spool_status(r.s).up, true, "");
+    CHECK_INT(spool_status(r.s).counts.profiles, N - 2, "nothing was written again");
+    rig_done(&r);
+    testing_rmdir(dir);
+    free(dir);
+}
+
 /* All that is in memory is on disk again soon, without anything new to write: the process may end.
  */
 static void in_memory(void **state)
@@ -255,9 +281,8 @@ static void every_call_fails_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_memory),
-        cmocka_unit_test(on_disk_only),
-        cmocka_unit_test(disk_fails_as_well),
+        cmocka_unit_test(second_process),        cmocka_unit_test(in_memory),
+        cmocka_unit_test(on_disk_only),          cmocka_unit_test(disk_fails_as_well),
         cmocka_unit_test(every_call_fails_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
