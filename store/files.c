@@ -1,6 +1,5 @@
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "store/private.h"
 
-#define LOCK_NAME "lock"
 #define EXTENSION ".db"
 #define TIME_LENGTH 16 /* "20261122T130000Z" */
 #define FILES_MAX 100000
@@ -236,69 +233,6 @@ bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 }
 
 /* ---- the directory --------------------------------------------------------------------------- */
-
-/* Another process that holds the lock says who it is in the file. */
-static void read_holder(int fd, char *out, size_t size)
-{
-    ssize_t n = pread(fd, out, size - 1, 0);
-    size_t digits = 0;
-    while (n > 0 && digits < (size_t)n && out[digits] >= '0' && out[digits] <= '9') {
-        digits++;
-    }
-    out[digits] = '\0';
-}
-
-static bool lock_directory(struct store *s, struct err *err)
-{
-    char path[4096];
-    char pid[32];
-    (void)snprintf(path, sizeof(path), "%s/" LOCK_NAME, s->options.directory);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0) {
-        return err_sys(err, "cannot open %s", path);
-    }
-    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(fd, F_OFD_SETLK, &l) != 0) {
-        bool held = errno == EAGAIN || errno == EACCES;
-        if (held) {
-            read_holder(fd, pid, sizeof(pid));
-            err_set(err, ERR_SYSTEM,
-                    "another process%s%s%s writes to the directory %s: it holds the lock on %s",
-                    pid[0] != '\0' ? " (" : "", pid, pid[0] != '\0' ? ")" : "",
-                    s->options.directory, path);
-        } else {
-            err_sys(err, "cannot lock %s", path);
-        }
-        close(fd);
-        return false;
-    }
-    int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    /* Only to be read by people: without it the lock holds as well. */
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)n, 0) != n) {
-        log_debug(s->options.log, "cannot write to the lock of the store", LOG_STR("file", path));
-    }
-    if (s->lock_fd >= 0) {
-        close(s->lock_fd);
-    }
-    s->lock_fd = fd;
-    return true;
-}
-
-static bool lock_is_there(const struct store *s)
-{
-    char path[4096];
-    struct stat there;
-    struct stat ours;
-    (void)snprintf(path, sizeof(path), "%s/" LOCK_NAME, s->options.directory);
-    return s->lock_fd >= 0 && stat(path, &there) == 0 && fstat(s->lock_fd, &ours) == 0 &&
-           there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
-}
-
-bool store_take_directory(struct store *s, struct err *err)
-{
-    return lock_is_there(s) ||
-           (make_directories(s->options.directory, 0777, err) && lock_directory(s, err));
-}
 
 /* Reads what the store needs to know of a file. */
 static bool look_into(struct store *s, struct store_file *f, struct err *err)

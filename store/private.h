@@ -52,8 +52,6 @@ struct store_file *store_file_unref(struct store_file *f);
 /* The first and last instant that may be in it, inclusive, in ns. */
 int64_t store_file_from_ns(const struct store_file *f);
 int64_t store_file_until_ns(const struct store_file *f);
-/* Makes the directory and takes its lock, if that is not done yet or the directory was removed. */
-bool store_take_directory(struct store *s, struct err *err);
 /* Lists the directory and looks into each file. */
 bool store_list(struct store *s, struct err *err);
 /* The file for a stretch, which the caller unrefs; NULL with err. */
@@ -68,6 +66,13 @@ void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault
 void store_file_gone(struct store *s, struct store_file *f);
 /* Unlinks a file and forgets it. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err);
+
+/* ---- the directory (directory.c) ------------------------------------------------------------- */
+
+/* Makes the directory and takes its locks, if that is not done yet, or if the directory or the file
+ * with the lock was removed. Under the lock for writing. */
+bool store_take_directory(struct store *s, struct err *err);
+void store_leave_directory(struct store *s);
 
 /* ---- room on the disk (room.c) --------------------------------------------------------------- */
 
@@ -185,6 +190,7 @@ struct store {
     struct store_limits limits;
     _Atomic uint64_t disk_bytes; /* of the whole disk; 0: not known */
     struct store_metrics metrics;
+    int directory_fd; /* it and lock_fd hold the locks; -1: none */
     int lock_fd;
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* monotonic */

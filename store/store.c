@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "store/private.h"
 
@@ -129,7 +128,7 @@ struct store *store_open(const struct store_options *options, struct err *err)
     s->options = *options;
     s->options.name = s->options.directory = NULL;
     store_configure(s, options);
-    s->lock_fd = -1;
+    s->directory_fd = s->lock_fd = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->write_lock, NULL);
     pthread_mutex_init(&s->maintain_lock, NULL);
@@ -151,9 +150,7 @@ struct store *store_close(struct store *s)
     store_readers_close(s, NULL);
     store_files_free(s->files, s->n_files);
     scratch_free(s->scratch);
-    if (s->lock_fd >= 0) {
-        close(s->lock_fd);
-    }
+    store_leave_directory(s);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->maintain_lock);
     pthread_mutex_destroy(&s->write_lock);

@@ -350,6 +350,28 @@ static void test_a_second_process_learns_who_has_the_lock(void **state)
     store_rig_done(&r);
 }
 
+/* The directory itself is locked, too: a lock that somebody removes is made again with the next
+ * profile, and until then no other process starts. */
+static void test_a_removed_lock_still_keeps_others_out(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    struct err err = ERR_INIT;
+    struct stat st;
+    char path[4096];
+    store_rig_init(&r);
+    snprintf(path, sizeof(path), "%s/lock", r.directory);
+    assert_int_equal(unlink(path), 0);
+    assert_null(store_open(&r.options, &err));
+    CHECK_CONTAINS(err.msg, "another process writes to the directory", "");
+    rig_put(&r, "__name__=cpu,service_name=s", RIG_T0, "cpu/nanoseconds", two_stacks, 2, NULL);
+    assert_int_equal(stat(path, &st), 0);
+    err_clear(&err);
+    assert_null(store_open(&r.options, &err));
+    CHECK_CONTAINS(err.msg, "/lock", "");
+    store_rig_done(&r);
+}
+
 static void test_names_of_files(void **state)
 {
     (void)state;
@@ -444,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_profile_is_refused),
         cmocka_unit_test(test_a_recording_is_kept_but_has_no_series),
         cmocka_unit_test(test_a_second_process_learns_who_has_the_lock),
+        cmocka_unit_test(test_a_removed_lock_still_keeps_others_out),
         cmocka_unit_test(test_names_of_files),
         cmocka_unit_test(test_lists_are_limited_from_the_newest_on),
         cmocka_unit_test(test_profiles_come_by_series_on_request),
