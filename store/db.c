@@ -21,11 +21,10 @@
 
 const char *db_fault_name(enum db_fault f)
 {
-    static const char *const names[DB_FAULTS] = {[DB_FINE] = "fine",
-                                                 [DB_DAMAGED] = "damaged",
-                                                 [DB_FOREIGN] = "foreign",
-                                                 [DB_NEWER] = "newer",
-                                                 [DB_UNREADABLE] = "unreadable"};
+    static const char *const names[DB_FAULTS] = {
+        [DB_FINE] = "fine",   [DB_DAMAGED] = "damaged",       [DB_FOREIGN] = "foreign",
+        [DB_NEWER] = "newer", [DB_UNREADABLE] = "unreadable", [DB_MISPLACED] = "misplaced",
+        [DB_COPY] = "copy"};
     return names[f];
 }
 
@@ -93,6 +92,8 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_SET_MERGE] = "UPDATE profiles SET merge = ?2 WHERE id = ?1 AND merge = 0",
     [SQL_DROP_BODY] = "DELETE FROM bodies WHERE id = ?1",
     [SQL_NOTE_MERGED] = "UPDATE state SET singles = max(singles - ?1, 0) WHERE id = 1",
+    [SQL_ALL_PROFILES] = "SELECT p.time, p.hash, t.data FROM profiles p "
+                         "JOIN sets t ON t.id = p.set_id ORDER BY p.id",
     [SQL_PAGES] = "PRAGMA page_count",
     [SQL_FREE_PAGES] = "PRAGMA freelist_count",
     [SQL_SHRINK] = "PRAGMA incremental_vacuum(256)",
@@ -141,6 +142,9 @@ static bool fail(struct db *db, int rc, struct err *err)
         return set_with_cause(db, sqlite3_errstr(rc), err);
     case SQLITE_CANTOPEN:
         return set_with_cause(db, text, err);
+    case SQLITE_READONLY:
+        db->read_only = true;
+        return err_set(err, ERR_SYSTEM, "%s", text);
     case SQLITE_FULL:
         db->full = true;
         return err_set(err, ERR_SYSTEM, "%s", text);
@@ -435,6 +439,11 @@ bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err 
         db_close(db);
     }
     return ok;
+}
+
+bool db_is_read_only(const struct db *db)
+{
+    return sqlite3_db_readonly(db->handle, "main") == 1;
 }
 
 void db_close(struct db *db)

@@ -30,6 +30,8 @@ enum db_fault {
     DB_FOREIGN,    /* no database, or that of another program */
     DB_NEWER,      /* written by a later version */
     DB_UNREADABLE, /* the system fails to open or read it */
+    DB_MISPLACED,  /* its profiles are of another time than its name */
+    DB_COPY,       /* all of its profiles are in another file as well */
     DB_FAULTS
 };
 const char *db_fault_name(enum db_fault f); /* "damaged", ... */
@@ -62,6 +64,7 @@ enum db_statement {
     SQL_SET_MERGE,
     SQL_DROP_BODY,
     SQL_NOTE_MERGED,
+    SQL_ALL_PROFILES,
     SQL_PAGES,
     SQL_FREE_PAGES,
     SQL_SHRINK,
@@ -71,8 +74,9 @@ enum db_statement {
 struct db {
     sqlite3 *handle; /* NULL: closed */
     enum db_fault fault;
-    bool still; /* by db_open_still() */
-    bool full;  /* a statement has failed because the disk is full */
+    bool still;     /* by db_open_still() */
+    bool read_only; /* a statement has failed because the file cannot be written */
+    bool full;      /* a statement has failed because the disk is full */
     uint64_t page_bytes;
     sqlite3_stmt *statements[DB_STATEMENTS]; /* made on first use */
 };
@@ -86,6 +90,8 @@ bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct
  * beside it, which would be missed. *ret_empty as above. */
 bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err);
 void db_close(struct db *db); /* an already closed one too */
+/* Returns true if SQLite has opened it for reading only, because the file cannot be written. */
+bool db_is_read_only(const struct db *db);
 
 /* A statement without parameters, ready to be bound; NULL with err. */
 sqlite3_stmt *db_statement(struct db *db, enum db_statement s, struct err *err);

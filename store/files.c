@@ -14,6 +14,8 @@
 #define EXTENSION ".db"
 #define TIME_LENGTH 16 /* "20261122T130000Z" */
 #define FILES_MAX 100000
+/* As long as `store.stretch` may be. */
+#define STRETCH_NS_MAX (7 * 24 * 3600 * NS_PER_S)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -173,7 +175,8 @@ static struct store_file *forget(struct store *s, struct store_file *f)
 void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault, const char *why)
 {
     pthread_mutex_lock(&s->lock);
-    bool known = f->fault != DB_FINE || f->gone;
+    /* A file that cannot be read may turn out to be damaged later. */
+    bool known = f->gone || f->fault == fault || (f->fault != DB_FINE && f->fault != DB_UNREADABLE);
     f->fault = fault;
     pthread_mutex_unlock(&s->lock);
     if (!known) {
@@ -183,6 +186,47 @@ void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault
                   LOG_STR("endpoint", s->options.name), LOG_STR("file", f->path),
                   LOG_STR("reason", db_fault_name(fault)), LOG_STR("err", why));
     }
+}
+
+void store_file_unwritable(struct store *s, struct store_file *f, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    bool known = f->fault != DB_FINE || f->unwritable || f->gone;
+    f->unwritable = true;
+    pthread_mutex_unlock(&s->lock);
+    if (!known) {
+        metric_inc(
+            metric_cell(s->metrics.faults, (const char *const[]){s->options.name, "unwritable"}));
+        log_error(
+            s->options.log,
+            "a file of the store cannot be written: profiles of its time go to a further file",
+            LOG_STR("endpoint", s->options.name), LOG_STR("file", f->path), LOG_STR("err", why));
+    }
+}
+
+bool store_file_check(struct store *s, struct store_file *f)
+{
+    char name[4096];
+    struct stat st;
+    struct stat log;
+    const char *why = NULL;
+    enum db_fault fault = DB_UNREADABLE;
+    (void)snprintf(name, sizeof(name), "%s-wal", f->path);
+    /* The log first: a file that is being made has a page before it has a log. */
+    bool has_log = stat(name, &log) == 0 && log.st_size > 0;
+    if (stat(f->path, &st) != 0) {
+        why = lstat(f->path, &st) == 0 && S_ISLNK(st.st_mode) ? "a link that leads nowhere" : NULL;
+    } else if (!S_ISREG(st.st_mode)) {
+        why = "no regular file";
+        fault = DB_FOREIGN;
+    } else if (st.st_size == 0 && has_log) {
+        why = "the database is empty, and its log is not";
+        fault = DB_DAMAGED;
+    }
+    if (why != NULL) {
+        store_file_fault(s, f, fault, why);
+    }
+    return why == NULL;
 }
 
 void store_file_gone(struct store *s, struct store_file *f)
@@ -200,11 +244,12 @@ void store_file_gone(struct store *s, struct store_file *f)
     store_file_unref(listed);
 }
 
-/* The log first: a database without its log is an earlier state, a log without its database would
- * be taken for that of the next file of this name. */
+/* The count first: without its file it would name profiles as lost. Then the log: a database
+ * without its log is an earlier state, a log without its database would be taken for that of the
+ * next file of this name. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 {
-    static const char *const suffixes[] = {"-wal", "-shm", ""};
+    static const char *const suffixes[] = {STORE_COUNT_SUFFIX, "-wal", "-shm", ""};
     char name[4096];
     pthread_mutex_lock(&s->lock);
     struct store_file *listed = forget(s, f);
@@ -234,33 +279,72 @@ bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-/* Reads what the store needs to know of a file. */
-static bool look_into(struct store *s, struct store_file *f, struct err *err)
+/* Takes over the row of the state of a file. Returns false if its profiles are of another time than
+ * its name. */
+static bool take_state(struct store *s, struct store_file *f, sqlite3_stmt *st, uint64_t data_bytes)
+{
+    pthread_mutex_lock(&s->lock);
+    f->data_bytes = data_bytes;
+    f->profiles = (uint64_t)sqlite3_column_int64(st, 0);
+    f->oldest_ns = sqlite3_column_int64(st, 1);
+    f->newest_ns = sqlite3_column_int64(st, 2);
+    f->singles = (uint64_t)sqlite3_column_int64(st, 3);
+    bool placed = f->profiles == 0 ||
+                  (f->oldest_ns >= store_file_from_ns(f) && f->newest_ns <= store_file_until_ns(f));
+    pthread_mutex_unlock(&s->lock);
+    return placed;
+}
+
+static bool read_state(struct store *s, struct store_file *f, struct db *db, struct err *err)
+{
+    uint64_t data_bytes = 0;
+    sqlite3_stmt *st = db_statement(db, SQL_STATE, err);
+    int row = st == NULL ? -1 : db_step(db, st, err);
+    if (row != 1) {
+        return row == 0 && db_damaged(db, "no state", err);
+    }
+    bool ok = db_data_bytes(db, &data_bytes, err);
+    if (ok && !take_state(s, f, st, data_bytes)) {
+        db->fault = DB_MISPLACED;
+        ok = err_set(err, ERR_INPUT, "its profiles are of another time than its name");
+    }
+    sqlite3_reset(st);
+    return ok;
+}
+
+enum look { LOOK_FAILED, LOOK_NOTHING, LOOK_FINE };
+
+/* Reads what the store needs to know of a file. LOOK_NOTHING: it has no profiles, or a fault that
+ * has been set. LOOK_FAILED with err. */
+static enum look look_into(struct store *s, struct store_file *f, struct err *err)
 {
     bool skip;
     struct reader_conn *c = store_reader_take(s, f, &skip, err);
     if (c == NULL) {
-        return skip;
+        return skip ? LOOK_NOTHING : LOOK_FAILED;
     }
-    sqlite3_stmt *st = db_statement(&c->db, SQL_STATE, err);
-    int row = st == NULL ? -1 : db_step(&c->db, st, err);
-    uint64_t data_bytes = 0;
-    if (row == 1 && db_data_bytes(&c->db, &data_bytes, err)) {
-        pthread_mutex_lock(&s->lock);
-        f->data_bytes = data_bytes;
-        f->profiles = (uint64_t)sqlite3_column_int64(st, 0);
-        f->oldest_ns = sqlite3_column_int64(st, 1);
-        f->newest_ns = sqlite3_column_int64(st, 2);
-        f->singles = (uint64_t)sqlite3_column_int64(st, 3);
-        pthread_mutex_unlock(&s->lock);
-        sqlite3_reset(st);
-    } else if (row == 0) {
-        db_damaged(&c->db, "no state", err);
-    }
-    bool ok = (row == 1 && data_bytes > 0) || c->db.fault != DB_FINE;
+    bool ok = read_state(s, f, &c->db, err);
+    bool fault = c->db.fault != DB_FINE;
     store_reader_give(s, c, err);
-    store_log_note(s, f);
-    return ok;
+    if (ok) {
+        store_log_note(s, f);
+        store_count_check(s, f);
+    }
+    return ok ? LOOK_FINE : fault ? LOOK_NOTHING : LOOK_FAILED;
+}
+
+/* A database without anything that had profiles. */
+static void check_empty(struct store *s, struct store_file *f)
+{
+    uint64_t committed = 0;
+    if (f->fault == DB_FINE && f->profiles == 0 && store_count_read(f->path, &committed) &&
+        committed > 0) {
+        char why[128];
+        (void)snprintf(why, sizeof(why), "the database is empty, and had %" PRIu64 " profiles",
+                       committed);
+        store_file_fault(s, f, DB_DAMAGED, why);
+        metric_add(s->metrics.lost, committed);
+    }
 }
 
 /* Adds a file of the directory to the list. */
@@ -277,18 +361,58 @@ static bool take_entry(struct store *s, const char *entry, struct err *err)
                                        : err_memory(err);
     }
     struct err why = ERR_INIT;
-    if (!look_into(s, f, &why)) {
+    if (look_into(s, f, &why) == LOOK_FAILED) {
         store_file_fault(s, f, DB_UNREADABLE, why.msg);
     }
+    check_empty(s, f);
     return true;
 }
 
-/* A log whose database is gone, because the process ended while it removed them. */
+/* The next file from the i-th on that could not be read, with a reference, or NULL. */
+static struct store_file *next_unreadable(struct store *s, size_t *i)
+{
+    pthread_mutex_lock(&s->lock);
+    while (*i < s->n_files && s->files[*i]->fault != DB_UNREADABLE) {
+        ++*i;
+    }
+    struct store_file *f = *i < s->n_files ? store_file_ref(s->files[*i]) : NULL;
+    ++*i;
+    pthread_mutex_unlock(&s->lock);
+    return f;
+}
+
+void store_retry_unreadable(struct store *s)
+{
+    size_t i = 0;
+    struct store_file *f;
+    while ((f = next_unreadable(s, &i)) != NULL) {
+        struct err err = ERR_INIT;
+        if (look_into(s, f, &err) == LOOK_FINE) {
+            pthread_mutex_lock(&s->lock);
+            f->fault = DB_FINE;
+            pthread_mutex_unlock(&s->lock);
+            log_info(s->options.log, "a file of the store can be read again",
+                     LOG_STR("endpoint", s->options.name), LOG_STR("file", f->path));
+        }
+        store_file_unref(f);
+    }
+}
+
+/* Removes a log whose database is gone, because the process ended while it removed them, and a
+ * count without a database. */
 static void remove_orphan(struct store *s, const char *entry)
 {
     struct sv text = sv_from(entry);
     struct store_name name;
     char path[4096];
+    if (sv_ends_with(text, SV(STORE_COUNT_SUFFIX))) {
+        text.n -= sizeof(STORE_COUNT_SUFFIX) - 1;
+        (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
+        if (store_name_parse(text, &name)) {
+            store_count_orphan(s, path);
+        }
+        return;
+    }
     if (!sv_ends_with(text, SV("-wal")) && !sv_ends_with(text, SV("-shm"))) {
         return;
     }
@@ -313,6 +437,9 @@ bool store_list(struct store *s, struct err *err)
         ok = take_entry(s, e->d_name, err);
     }
     closedir(d);
+    if (ok) {
+        store_find_copies(s);
+    }
     return ok;
 }
 
@@ -324,17 +451,36 @@ static int64_t floor_to(int64_t ms, int64_t step)
     return ms - (rest < 0 ? rest + step : rest);
 }
 
-/* Under the lock. */
+/* Returns the file of a stretch with the highest generation, or NULL. Under the lock. Most profiles
+ * are of the latest stretches. */
 static struct store_file *newest_of(struct store *s, const struct store_name *name)
 {
-    struct store_file *newest = NULL;
-    for (size_t i = 0; i < s->n_files; i++) {
+    for (size_t i = s->n_files; i-- > 0 && s->files[i]->name.start_ms >= name->start_ms;) {
         const struct store_name *n = &s->files[i]->name;
         if (n->start_ms == name->start_ms && n->length_ms == name->length_ms) {
-            newest = s->files[i];
+            return s->files[i];
         }
     }
-    return newest;
+    return NULL;
+}
+
+size_t store_files_at(struct store *s, int64_t time_ns, const struct store_file *except,
+                      struct store_file *ret[STORE_FILES_OF_A_TIME_MAX])
+{
+    size_t n = 0;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = s->n_files; i-- > 0 && n < STORE_FILES_OF_A_TIME_MAX;) {
+        struct store_file *f = s->files[i];
+        if (store_file_from_ns(f) + STRETCH_NS_MAX <= time_ns) {
+            break;
+        }
+        if (f != except && f->fault == DB_FINE && f->profiles > 0 && f->oldest_ns <= time_ns &&
+            f->newest_ns >= time_ns) {
+            ret[n++] = store_file_ref(f);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
 }
 
 struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *err)
@@ -343,7 +489,7 @@ struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *
     name.start_ms = floor_to(from_ns / NS_PER_MS, name.length_ms);
     pthread_mutex_lock(&s->lock);
     struct store_file *f = newest_of(s, &name);
-    if (f != NULL && (f->fault != DB_FINE || store_file_is_full(s, f))) {
+    if (f != NULL && (f->fault != DB_FINE || f->unwritable || store_file_is_full(s, f))) {
         name.generation = f->name.generation + 1;
         f = NULL;
     }

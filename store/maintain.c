@@ -112,6 +112,7 @@ void store_maintain(struct store *s, int64_t now_ns)
     s->hurry = false;
     pthread_mutex_unlock(&s->lock);
     store_disk_measure(s);
+    store_retry_unreadable(s);
     retire(s, now_ns, disk_is_full);
     store_writers_close_idle(s, now_ns, CLOSE_AFTER_MS);
     /* A loss of power costs no more than the commits since the last round. */

@@ -34,6 +34,7 @@ struct store_file {
     /* guarded */
     bool gone;           /* removed, or not there any more */
     enum db_fault fault; /* it is left alone */
+    bool unwritable;     /* it is read, and profiles of its stretch go to a further file */
     uint64_t profiles;
     uint64_t singles; /* of them not merged */
     int64_t oldest_ns;
@@ -60,12 +61,48 @@ struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *
 bool store_files_in(struct store *s, int64_t from_ns, int64_t until_ns, struct store_file ***ret,
                     size_t *ret_n, struct err *err);
 void store_files_free(struct store_file **files, size_t n);
-/* What is wrong with a file was found out: it is counted, logged and left alone from now on. */
+/* References to the files, but one, that have profiles from before and after an instant, or of it;
+ * how many. */
+#define STORE_FILES_OF_A_TIME_MAX 64
+size_t store_files_at(struct store *s, int64_t time_ns, const struct store_file *except,
+                      struct store_file *ret[STORE_FILES_OF_A_TIME_MAX]);
+/* Counts and logs the fault of a file, and leaves the file alone from now on. */
 void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault, const char *why);
+/* Counts and logs that a file cannot be written, and only reads it from now on. */
+void store_file_unwritable(struct store *s, struct store_file *f, const char *why);
+/* Checks what the system says of a file before SQLite opens it: a link that leads nowhere, no
+ * regular file, or an empty one whose log SQLite would remove. Returns false if it has a fault,
+ * which is set. A file that does not exist has none. */
+bool store_file_check(struct store *s, struct store_file *f);
+/* Looks again into the files that could not be read. */
+void store_retry_unreadable(struct store *s);
 /* It was removed by somebody. */
 void store_file_gone(struct store *s, struct store_file *f);
 /* Unlinks a file and forgets it. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err);
+
+/* ---- copies (copies.c) ----------------------------------------------------------------------- */
+
+/* Leaves files alone whose profiles are all in another file of the same time: somebody has copied
+ * it, and they would count twice. */
+void store_find_copies(struct store *s);
+
+/* ---- counts of commits (count.c) ------------------------------------------------------------- */
+
+#define STORE_COUNT_SUFFIX "-count"
+
+/* Opens or makes the count of the database with a path; -1 with errno. */
+int store_count_open(const char *path);
+bool store_count_write(int fd, uint64_t n);
+/* Returns false if there is no intact count. */
+bool store_count_read(const char *path, uint64_t *ret);
+/* Names the profiles that were committed to a file and are not in it any more, once. A file without
+ * a count gets one. Before the file is written. */
+void store_count_check(struct store *s, const struct store_file *f);
+/* Removes the count of a database that does not exist, and names its profiles. */
+void store_count_orphan(struct store *s, const char *path);
+/* Counts and logs n profiles that are lost. */
+void store_lost(struct store *s, const char *path, uint64_t n, const char *why);
 
 /* ---- the directory (directory.c) ------------------------------------------------------------- */
 
@@ -119,26 +156,40 @@ void store_readers_close(struct store *s, const struct store_file *f);
 void store_scan_begin(struct store *s, struct store_file *f);
 void store_scan_end(struct store *s, struct store_file *f);
 
-/* ---- the writer (put.c) ---------------------------------------------------------------------- */
+/* ---- the writer (put.c, writing.c, twins.c) -------------------------------------------------- */
 
 /* Stretches that are written at the same time: late profiles go to earlier ones. */
 #define STORE_WRITERS_MAX 4
 
-void store_writers_close(struct store *s, const struct store_file *f); /* NULL: all */
-/* The id of a profile: when it was, a part of the hash of its bytes, and its row. */
-void store_id_format(int64_t time_ns, uint64_t hash, int64_t row, char out[STORE_ID_LENGTH + 1]);
-bool store_id_parse(struct sv text, int64_t *ret_time_ms, uint64_t *ret_hash, int64_t *ret_row);
-bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_hash);
-/* Whether bytes have a hash, whatever their salt is. */
-bool store_hash_fits(struct sv data, uint64_t hash);
-
+/* Closes the connection that writes to a file, or all of them (NULL). */
+void store_writers_close(struct store *s, const struct store_file *f);
+/* Closes those whose stretch had ended at now_ns and that nothing was put into for idle_ms. */
+void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms);
 /* The files that are written, with references; at most STORE_WRITERS_MAX. Under the lock for
  * writing. */
 size_t store_writers_files(const struct store *s, struct store_file **ret);
 /* Copies the logs of the files that are written and empties them. Under the lock for writing. */
 void store_writers_cut_logs(struct store *s);
-/* Closes those whose stretch is over and that nothing came for in so long. */
-void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms);
+
+/* A profile, as files find it. */
+struct store_twin {
+    struct sv set;    /* the blob of its labels and types */
+    struct sv labels; /* the blob of the labels of its first series */
+    int64_t time_ns;
+    uint64_t hash;
+};
+/* Returns true if a file, but one, has the profile; *ret_profile is its row. */
+bool store_find_twin(struct store *s, const struct store_twin *t, const struct store_file *except,
+                     int64_t *ret_profile);
+
+/* ---- ids (id.c) ------------------------------------------------------------------------------ */
+
+/* Formats the id of a profile: its time, a part of the hash of its bytes, and its row. */
+void store_id_format(int64_t time_ns, uint64_t hash, int64_t row, char out[STORE_ID_LENGTH + 1]);
+bool store_id_parse(struct sv text, int64_t *ret_time_ms, uint64_t *ret_hash, int64_t *ret_row);
+bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_hash);
+/* Returns true if bytes have a hash, whatever their salt is. */
+bool store_hash_fits(struct sv data, uint64_t hash);
 
 /* ---- on the store's own thread (maintain.c, merging.c) --------------------------------------- */
 
@@ -168,6 +219,7 @@ struct store_metrics {
     struct metric_cell *duplicates;
     struct metric_cell *unsplit;
     struct metric_cell *bad_rows;
+    struct metric_cell *lost;
     struct metric *removed; /* by reason */
     struct metric_cell *merged;
     struct metric_cell *merged_bytes;

@@ -2,19 +2,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/ascii.h"
 #include "base/clock.h"
 #include "pprof/gzip.h"
 #include "store/blob.h"
 #include "store/parts.h"
-#include "store/private.h"
+#include "store/writing.h"
 
 /* A profile that inflates to more is refused. */
 #define INFLATED_MAX ((size_t)32 * 1024 * 1024)
-/* Sets and series whose rows are remembered for each file. */
-#define KNOWN_MAX 65536
 /* Times that an id can carry. */
 #define TIME_MS_MAX (INT64_C(1) << 47)
 /* The time inside a profile is ignored if it is further than this before or after the window of the
@@ -22,29 +18,6 @@
  * file. Pyroscope accepts profiles within the same bounds around its own clock. */
 #define EARLY_NS (3600 * NS_PER_S)
 #define LATE_NS (600 * NS_PER_S)
-
-struct known_series {
-    int64_t row;
-    uint64_t columns;
-};
-
-/* A file that is written. */
-struct writing {
-    struct store_file *file;
-    struct db db;
-    ino_t inode;
-    struct map *sets;   /* blob -> row, as a pointer */
-    struct map *series; /* set and labels -> struct known_series */
-    uint64_t used;      /* when, for choosing which to close */
-    int64_t used_ms;
-    /* The transaction. */
-    bool open;
-    struct err problem; /* it has failed, as do all further puts of the batch */
-    uint64_t profiles;
-    int64_t oldest_ns;
-    int64_t newest_ns;
-    uint64_t data_bytes; /* of the database after it */
-};
 
 /* One profile while it is put. */
 struct putting {
@@ -60,279 +33,7 @@ struct putting {
     int64_t profile;
 };
 
-/* ---- ids ------------------------------------------------------------------------------------- */
-
-/* A UUID of version 8: 48 bits of ms, 12 and 30 bits of the hash, 32 of the row. */
-void store_id_format(int64_t time_ns, uint64_t hash, int64_t row, char out[STORE_ID_LENGTH + 1])
-{
-    uint64_t ms = (uint64_t)(time_ns / NS_PER_MS);
-    (void)snprintf(out, STORE_ID_LENGTH + 1, "%08x-%04x-8%03x-%04x-%04x%08x", (unsigned)(ms >> 16),
-                   (unsigned)(ms & 0xffff), (unsigned)(hash & 0xfff),
-                   0x8000 | (unsigned)(hash >> 12 & 0x3fff), (unsigned)(hash >> 26 & 0xffff),
-                   (unsigned)row);
-}
-
-static bool take_hex(struct sv text, size_t at, size_t n, uint64_t *ret)
-{
-    uint64_t v = 0;
-    for (size_t i = at; i < at + n; i++) {
-        int digit = ascii_hex_value(text.p[i]);
-        if (digit < 0) {
-            return false;
-        }
-        v = v << 4 | (uint64_t)digit;
-    }
-    *ret = v;
-    return true;
-}
-
-bool store_id_parse(struct sv text, int64_t *ret_time_ms, uint64_t *ret_hash, int64_t *ret_row)
-{
-    uint64_t v[6];
-    static const struct {
-        size_t at;
-        size_t n;
-    } pieces[] = {{0, 8}, {9, 4}, {14, 4}, {19, 4}, {24, 4}, {28, 8}};
-    if (text.n != STORE_ID_LENGTH || text.p[8] != '-' || text.p[13] != '-' || text.p[18] != '-' ||
-        text.p[23] != '-') {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
-        if (!take_hex(text, pieces[i].at, pieces[i].n, &v[i])) {
-            return false;
-        }
-    }
-    *ret_time_ms = (int64_t)(v[0] << 16 | v[1]);
-    *ret_hash = (v[2] & 0xfff) | (v[3] & 0x3fff) << 12 | v[4] << 26;
-    *ret_row = (int64_t)v[5];
-    return v[2] >> 12 == 8 && v[3] >> 14 == 2;
-}
-
-bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_hash)
-{
-    return time_ns / NS_PER_MS == time_ms && (hash & ((UINT64_C(1) << 42) - 1)) == id_hash;
-}
-
-/* ---- hashes ---------------------------------------------------------------------------------- */
-
-/* The salt is in the highest bits alone: the others still show whether the bytes have changed. */
-#define SALT_SHIFT 48
-
-uint64_t store_hash(struct sv data, uint16_t salt)
-{
-    return blob_hash(data, NULL, 0) ^ (uint64_t)salt << SALT_SHIFT;
-}
-
-bool store_hash_fits(struct sv data, uint64_t hash)
-{
-    return (blob_hash(data, NULL, 0) ^ hash) << (64 - SALT_SHIFT) == 0;
-}
-
-/* ---- files being written --------------------------------------------------------------------- */
-
-static void forget_known(struct writing *w)
-{
-    w->sets = map_free(w->sets, NULL);
-    w->series = map_free(w->series, free);
-}
-
-/* Copies the log into the database and empties it, if the file is still ours to write. */
-static void cut_log(struct store *s, struct writing *w)
-{
-    pthread_mutex_lock(&s->lock);
-    bool ours = !w->file->gone && w->file->fault == DB_FINE;
-    pthread_mutex_unlock(&s->lock);
-    if (ours && w->db.handle != NULL) {
-        (void)db_copy_log(&w->db, DB_COPY_AND_CUT, NULL);
-        store_log_note(s, w->file);
-    }
-}
-
-static void writing_free(struct store *s, struct writing *w)
-{
-    cut_log(s, w);
-    forget_known(w);
-    db_close(&w->db);
-    store_log_note(s, w->file);
-    store_file_unref(w->file);
-    free(w);
-}
-
-void store_writers_cut_logs(struct store *s)
-{
-    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
-        if (s->writers[i] != NULL) {
-            cut_log(s, s->writers[i]);
-        }
-    }
-}
-
-void store_writers_close(struct store *s, const struct store_file *f)
-{
-    pthread_mutex_lock(&s->write_lock);
-    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
-        if (s->writers[i] != NULL && (f == NULL || s->writers[i]->file == f)) {
-            writing_free(s, s->writers[i]);
-            s->writers[i] = NULL;
-        }
-    }
-    pthread_mutex_unlock(&s->write_lock);
-}
-
-size_t store_writers_files(const struct store *s, struct store_file **ret)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
-        if (s->writers[i] != NULL) {
-            ret[n++] = store_file_ref(s->writers[i]->file);
-        }
-    }
-    return n;
-}
-
-void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms)
-{
-    int64_t now_ms = clock_mono_ms();
-    pthread_mutex_lock(&s->write_lock);
-    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
-        struct writing *w = s->writers[i];
-        if (w != NULL && store_file_until_ns(w->file) < now_ns && now_ms - w->used_ms > idle_ms) {
-            writing_free(s, w);
-            s->writers[i] = NULL;
-        }
-    }
-    pthread_mutex_unlock(&s->write_lock);
-}
-
-static bool is_replaced(const struct writing *w)
-{
-    struct stat st;
-    return stat(w->file->path, &st) != 0 || st.st_ino != w->inode;
-}
-
-/* Closes those whose file was removed, and those of files that are full or have a fault. */
-static void close_stale(struct store *s)
-{
-    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
-        struct writing *w = s->writers[i];
-        if (w != NULL && is_replaced(w)) {
-            store_file_gone(s, w->file);
-            writing_free(s, w);
-            s->writers[i] = NULL;
-        } else if (w != NULL) {
-            err_clear(&w->problem);
-        }
-    }
-}
-
-static struct writing *writing_open(struct store *s, struct store_file *f, struct err *err)
-{
-    struct writing *w = calloc(1, sizeof(*w));
-    bool empty;
-    struct stat st;
-    if (w == NULL) {
-        err_memory(err);
-        return NULL;
-    }
-    w->file = store_file_ref(f);
-    if (!db_open(&w->db, f->path, true, &empty, err) || stat(f->path, &st) != 0) {
-        if (w->db.fault != DB_FINE && w->db.fault != DB_UNREADABLE) {
-            store_file_fault(s, f, w->db.fault, err->msg);
-        }
-        s->was_full = s->was_full || w->db.full;
-        err_wrap(err, "cannot write to %s", f->path);
-        writing_free(s, w);
-        return NULL;
-    }
-    w->inode = st.st_ino;
-    store_log_limit(s, &w->db);
-    return w;
-}
-
-/* The place for another one: a free one, or that of the one that was used longest ago and has no
- * part in the batch; STORE_WRITERS_MAX if there is none. */
-static size_t free_place(const struct store *s)
-{
-    size_t best = STORE_WRITERS_MAX;
-    for (size_t i = 0; i < STORE_WRITERS_MAX; i++) {
-        if (s->writers[i] == NULL) {
-            return i;
-        }
-        if (s->writers[i]->used <= s->batch_start &&
-            (best == STORE_WRITERS_MAX || s->writers[i]->used < s->writers[best]->used)) {
-            best = i;
-        }
-    }
-    return best;
-}
-
-static struct writing *writing_of(struct store *s, int64_t from_ns, bool *ret_no_place,
-                                  struct err *err)
-{
-    struct store_file *f = store_file_for(s, from_ns, err);
-    struct writing *w = NULL;
-    for (size_t i = 0; f != NULL && i < STORE_WRITERS_MAX; i++) {
-        if (s->writers[i] != NULL && s->writers[i]->file == f) {
-            w = s->writers[i];
-        }
-    }
-    size_t place = w == NULL && f != NULL ? free_place(s) : STORE_WRITERS_MAX;
-    if (place < STORE_WRITERS_MAX) {
-        if (s->writers[place] != NULL) {
-            writing_free(s, s->writers[place]);
-        }
-        w = s->writers[place] = writing_open(s, f, err);
-    }
-    *ret_no_place = w == NULL && f != NULL && place == STORE_WRITERS_MAX;
-    store_file_unref(f);
-    if (w != NULL) {
-        w->used = ++s->uses;
-        w->used_ms = clock_mono_ms();
-    }
-    return w;
-}
-
-static bool begin(struct writing *w, struct err *err)
-{
-    if (w->open) {
-        return true;
-    }
-    w->open = db_run(&w->db, SQL_BEGIN, err);
-    w->profiles = 0;
-    w->oldest_ns = INT64_MAX;
-    w->newest_ns = 0;
-    return w->open;
-}
-
-/* The transaction, and all that was put in it, is given up. */
-static void give_up(struct store *s, struct writing *w, const struct err *err)
-{
-    w->problem = *err;
-    err_wrap(&w->problem, "%s", w->file->path);
-    if (!sqlite3_get_autocommit(w->db.handle)) {
-        (void)db_run(&w->db, SQL_ROLLBACK, NULL);
-    }
-    w->open = false;
-    s->was_full = s->was_full || w->db.full;
-    w->db.full = false;
-    forget_known(w);
-    if (w->db.fault == DB_DAMAGED || w->db.fault == DB_FOREIGN) {
-        store_file_fault(s, w->file, w->db.fault, err->msg);
-    }
-    w->db.fault = DB_FINE;
-}
-
 /* ---- rows ------------------------------------------------------------------------------------ */
-
-static bool make_known(struct writing *w)
-{
-    if (w->sets != NULL && map_count(w->sets) + map_count(w->series) > KNOWN_MAX) {
-        forget_known(w);
-    }
-    w->sets = w->sets == NULL ? map_new() : w->sets;
-    w->series = w->series == NULL ? map_new() : w->series;
-    return w->sets != NULL && w->series != NULL;
-}
 
 /* The row of the set in p->blob. */
 static bool add_set(struct putting *p, struct err *err)
@@ -507,6 +208,23 @@ static bool add_points(struct putting *p, struct err *err)
     return st != NULL;
 }
 
+static bool put_set(struct putting *p, struct err *err)
+{
+    const struct pprof_summary *s = &p->parts.summary;
+    struct set_type types[SUMMARY_TYPES_MAX];
+    struct set set = {.labels = p->put->labels,
+                      .n_labels = p->put->n_labels,
+                      .types = types,
+                      .n_types = s->n[PROFILE_SAMPLE_TYPE],
+                      .period = {s->period_type.type_text, s->period_type.unit_text}};
+    for (size_t i = 0; i < set.n_types; i++) {
+        types[i] = (struct set_type){s->types[i].type_text, s->types[i].unit_text};
+    }
+    buf_clear(&p->blob);
+    return blob_put_set(&set, &p->blob) ||
+           err_set(err, ERR_INPUT, "its labels have more than %zu bytes", STORE_BLOB_MAX);
+}
+
 /* Looks for a profile with the same bytes, salt and series at an instant. */
 static bool find_twin_at(struct putting *p, int64_t time_ns, bool *ret_found, struct err *err)
 {
@@ -527,34 +245,43 @@ static bool find_twin_at(struct putting *p, int64_t time_ns, bool *ret_found, st
     return row >= 0;
 }
 
+/* Looks for the profile in the other files of an instant. */
+static bool find_twin_elsewhere(struct putting *p, int64_t time_ns, bool *ret_found,
+                                struct err *err)
+{
+    const struct part *part = &p->parts.at[0];
+    if (!put_set(p, err)) {
+        return false;
+    }
+    size_t n = p->blob.len;
+    if (!blob_put_labels(part->labels, part->n_labels, &p->blob)) {
+        return err_memory(err);
+    }
+    const struct store_twin twin = {.set = {p->blob.data, n},
+                                    .labels = {p->blob.data + n, p->blob.len - n},
+                                    .time_ns = time_ns,
+                                    .hash = p->hash};
+    *ret_found = store_find_twin(p->store, &twin, p->w->file, &p->profile);
+    p->time_ns = *ret_found ? time_ns : p->time_ns;
+    return true;
+}
+
 /* Looks for the same profile, which a repeated put finds, for example. Earlier versions stored a
  * profile at the beginning of its window: a put that began with such a version is found there. */
 static bool find_twin(struct putting *p, bool *ret_found, struct err *err)
 {
+    const int64_t times[] = {p->time_ns, p->put->from_ns};
+    size_t n = times[0] == times[1] ? 1 : 2;
     *ret_found = false;
-    return p->parts.n == 0 || (find_twin_at(p, p->time_ns, ret_found, err) &&
-                               (*ret_found || p->time_ns == p->put->from_ns ||
-                                find_twin_at(p, p->put->from_ns, ret_found, err)));
+    bool ok = true;
+    for (size_t i = 0; p->parts.n > 0 && ok && i < n && !*ret_found; i++) {
+        ok = find_twin_at(p, times[i], ret_found, err) &&
+             (*ret_found || find_twin_elsewhere(p, times[i], ret_found, err));
+    }
+    return ok;
 }
 
 /* ---- one profile ----------------------------------------------------------------------------- */
-
-static bool put_set(struct putting *p, struct err *err)
-{
-    const struct pprof_summary *s = &p->parts.summary;
-    struct set_type types[SUMMARY_TYPES_MAX];
-    struct set set = {.labels = p->put->labels,
-                      .n_labels = p->put->n_labels,
-                      .types = types,
-                      .n_types = s->n[PROFILE_SAMPLE_TYPE],
-                      .period = {s->period_type.type_text, s->period_type.unit_text}};
-    for (size_t i = 0; i < set.n_types; i++) {
-        types[i] = (struct set_type){s->types[i].type_text, s->types[i].unit_text};
-    }
-    buf_clear(&p->blob);
-    return blob_put_set(&set, &p->blob) ||
-           err_set(err, ERR_INPUT, "its labels have more than %zu bytes", STORE_BLOB_MAX);
-}
 
 /* Returns the instant at which a profile counts: the time inside it, which is the one that other
  * destinations are sent. The beginning of its window stands in for a missing or wrong time. */
@@ -591,7 +318,8 @@ static bool read_profile(struct putting *p, struct err *err)
 static bool write_profile(struct putting *p, struct err *err)
 {
     bool twin;
-    if (!begin(p->w, err) || (!make_known(p->w) && !err_memory(err)) || !add_set(p, err)) {
+    if (!writing_begin(p->w, err) || (!writing_make_known(p->w) && !err_memory(err)) ||
+        !add_set(p, err)) {
         return false;
     }
     for (size_t i = 0; i < p->parts.n; i++) {
@@ -643,7 +371,7 @@ static bool put_one(struct putting *p)
         return true;
     }
     if (!write_profile(p, &err)) {
-        give_up(p->store, p->w, &err);
+        writing_give_up(p->store, p->w, &err);
         refuse(p->put, STORE_FAILED, p->w->problem.msg);
         return true;
     }
@@ -659,41 +387,12 @@ static bool put_one(struct putting *p)
 
 /* ---- a batch --------------------------------------------------------------------------------- */
 
-static bool commit_rows(struct writing *w, struct err *err)
-{
-    if (w->profiles > 0) {
-        sqlite3_stmt *st = db_statement(&w->db, SQL_NOTE_PUT, err);
-        if (st == NULL) {
-            return false;
-        }
-        sqlite3_bind_int64(st, 1, (int64_t)w->profiles);
-        sqlite3_bind_int64(st, 2, w->oldest_ns);
-        sqlite3_bind_int64(st, 3, w->newest_ns);
-        if (db_step(&w->db, st, err) != 0) {
-            return false;
-        }
-    }
-    return db_data_bytes(&w->db, &w->data_bytes, err) && db_run(&w->db, SQL_COMMIT, err);
-}
-
 static void commit(struct store *s, struct writing *w)
 {
     struct err err = ERR_INIT;
-    if (!commit_rows(w, &err)) {
-        give_up(s, w, &err);
-        return;
+    if (!writing_commit(s, w, &err)) {
+        writing_give_up(s, w, &err);
     }
-    w->open = false;
-    metric_inc(s->metrics.commits);
-    pthread_mutex_lock(&s->lock);
-    struct store_file *f = w->file;
-    f->profiles += w->profiles;
-    f->singles += w->profiles;
-    f->oldest_ns = w->oldest_ns < f->oldest_ns ? w->oldest_ns : f->oldest_ns;
-    f->newest_ns = w->newest_ns > f->newest_ns ? w->newest_ns : f->newest_ns;
-    f->data_bytes = w->data_bytes;
-    pthread_mutex_unlock(&s->lock);
-    store_log_note(s, f);
 }
 
 static void commit_all(struct store *s)
@@ -769,8 +468,7 @@ bool store_put(struct store *s, struct store_put *profiles, size_t n)
     }
     buf_init(&p.blob, STORE_BLOB_MAX);
     pthread_mutex_lock(&s->write_lock);
-    s->batch_start = s->uses;
-    close_stale(s);
+    writing_begin_batch(s);
     bool ready = store_take_directory(s, &err) && store_has_room(s, bytes, n, &err);
     bool all = ready ? put_all(s, &p, profiles, n) : fail_all(s, profiles, n, &err);
     pthread_mutex_unlock(&s->write_lock);

@@ -1,7 +1,7 @@
 /* Connections for reading: a few stay open. */
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "store/private.h"
 
@@ -31,7 +31,8 @@ static void conn_free(struct reader_conn *c)
 /* A file that somebody has removed is not made again by reading it. */
 static bool is_there(struct store *s, struct store_file *f)
 {
-    if (access(f->path, F_OK) == 0 || errno != ENOENT) {
+    struct stat st;
+    if (lstat(f->path, &st) == 0 || errno != ENOENT) {
         return true;
     }
     pthread_mutex_lock(&s->lock);
@@ -51,6 +52,10 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
     struct reader_conn *c = *ret_skip ? NULL : take_idle(s, f);
     if (c != NULL || *ret_skip) {
         return c;
+    }
+    if (!store_file_check(s, f)) {
+        *ret_skip = true;
+        return NULL;
     }
     c = calloc(1, sizeof(*c));
     if (c == NULL) {

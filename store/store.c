@@ -31,7 +31,8 @@ static void make_metrics(struct store *s)
                              "endpoint", "result");
     m->faults = metrics_family(all, METRIC_COUNTER, "profpull_store_file_faults_total",
                                "Files of the store that were left alone from then on, by reason: "
-                               "damaged, foreign, newer, unreadable, missing.",
+                               "damaged, foreign, newer, unreadable, unwritable, misplaced, copy, "
+                               "missing.",
                                "endpoint", "reason");
     m->commits = cell_of(s, METRIC_COUNTER, "profpull_store_commits_total",
                          "Transactions that put profiles into a file of the store.");
@@ -59,6 +60,9 @@ static void make_metrics(struct store *s)
                                 "profiles were merged.");
     m->bad_rows = cell_of(s, METRIC_COUNTER, "profpull_store_damaged_profiles_total",
                           "Profiles that were read and whose bytes have changed on the disk.");
+    m->lost = cell_of(s, METRIC_COUNTER, "profpull_store_lost_profiles_total",
+                      "Profiles that were committed to the store and are not there any more, "
+                      "because a log or a file was damaged or removed.");
 }
 
 /* Rendered from what the list of files says. */
