@@ -311,6 +311,12 @@ static void drop_surrogates(struct runeset *set)
     runeset_negate(set);
 }
 
+static bool is_surrogate(const struct runeset *set)
+{
+    return set->n == 1 && set->at[0].lo == set->at[0].hi && set->at[0].lo >= SURROGATE_MIN &&
+           set->at[0].lo <= SURROGATE_MAX;
+}
+
 static bool is_everything(const struct runeset *set)
 {
     return set->n == 2 && set->at[0].lo == 0 && set->at[0].hi == SURROGATE_MIN - 1 &&
@@ -326,6 +332,7 @@ static struct re2_node *end_class(struct re2_parser *p, bool negated)
         runeset_negate(set);
         negated = false;
     }
+    bool surrogate = p->properties == NULL && is_surrogate(set);
     drop_surrogates(set);
     struct re2_node *node = re2_node(p, RE2_CLASS);
     struct rune_range *ranges = arena_array(p->arena, set->n, sizeof(*ranges));
@@ -344,6 +351,7 @@ static struct re2_node *end_class(struct re2_parser *p, bool negated)
         node->set.n_ranges = set->n;
         node->set.properties = p->properties;
         node->set.negated = negated;
+        node->set.surrogate = surrogate;
         node->set.index = p->n_classes++;
     }
     return node;

@@ -495,6 +495,60 @@ static struct re2_node *parse(struct re2_parser *p)
     return root;
 }
 
+/* ---- surrogates ------------------------------------------------------------------------------
+ *
+ * No UTF-8 text has a surrogate, so that a class of one matches nothing. Go differs where it
+ * compares the start of the text with the literals at the start of the pattern, because it writes
+ * those as UTF-8, in which a surrogate becomes U+FFFD. It does so for patterns that never leave a
+ * choice (regexp/onepass.go). We do the same for the plain ones of these patterns. */
+
+static bool is_leaf(const struct re2_node *node)
+{
+    return node->op == RE2_LITERAL || node->op == RE2_CLASS || node->op == RE2_ANY;
+}
+
+/* Returns true if the next rune decides how to match these siblings and their children. is_last:
+ * the end of the text follows them. */
+static bool has_no_choice(const struct re2_node *node, bool is_last)
+{
+    for (; node != NULL; node = node->next) {
+        bool last = is_last && node->next == NULL;
+        bool ends = last && node->op == RE2_REPEAT && is_leaf(node->first);
+        bool counted = node->op != RE2_REPEAT || node->repeat.min == node->repeat.max;
+        if (node->op == RE2_ALTERNATE) {
+            for (const struct re2_node *b = node->first; b != NULL; b = b->next) {
+                if (!is_leaf(b)) {
+                    return false;
+                }
+            }
+        } else if (!ends &&
+                   (!counted || !has_no_choice(node->first, last && node->op != RE2_REPEAT))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Turns the surrogates among the literals at the start of the pattern into U+FFFD. */
+static void replace_surrogates(struct re2_node *root)
+{
+    struct re2_node *node = root->op == RE2_CONCAT ? root->first : root;
+    if (!has_no_choice(root, true)) {
+        return;
+    }
+    while (node != NULL && node->op == RE2_EMPTY) {
+        node = node->next;
+    }
+    for (; node != NULL; node = node->next) {
+        if (node->op == RE2_CLASS && node->set.surrogate) {
+            node->op = RE2_LITERAL;
+            node->rune = UTF8_REPLACEMENT_RUNE;
+        } else if (node->op != RE2_LITERAL || node->rune == UTF8_REPLACEMENT_RUNE) {
+            return;
+        }
+    }
+}
+
 struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err)
 {
     struct re2_frame whole = {0};
@@ -517,7 +571,11 @@ struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err)
         re2_fail_memory(&p);
         return NULL;
     }
-    re->root = parse(&p);
+    struct re2_node *root = parse(&p);
+    if (root != NULL) {
+        replace_surrogates(root);
+    }
+    re->root = root;
     runeset_done(&p.set);
     runeset_done(&p.part);
     re->names = p.names;

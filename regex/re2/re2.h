@@ -76,7 +76,8 @@ struct re2_node {
             size_t n_ranges;
             const struct re2_property *properties; /* in no order */
             bool negated;                          /* only with properties */
-            uint32_t index;                        /* below n_classes; its own */
+            bool surrogate; /* empty, but one surrogate in the pattern, such as \x{d800} */
+            uint32_t index; /* below n_classes; its own */
         } set;
         /* RE2_REPEAT: min to max times, as often as possible unless lazy. */
         struct {

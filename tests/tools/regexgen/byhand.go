@@ -33,7 +33,7 @@ var accepted = [][]string{
 	{`[[:ascii:]]`, "\x7f", "\u0080", "\x00"}, {`[[:punct:]]`, "!", "~", "a"}, {`[[:cntrl:]]`, "\x00", "\x7f", " "}, {`[[:graph:]]`, "!", " "},
 	{`[[:print:]]`, " ", "\x7f"}, {`[[:blank:]]`, "\t", "\v"}, {`[[:xdigit:]]`, "f", "g"}, {`[[:alnum:]]`, "Z", "_"}, {`[[:digit:]]`, "٣", "3"},
 	{`[[:lower:]]`, "k", "K"}, {`(?i)[[:lower:]]`, "k", "K", "\u212a", "1"}, {`(?i)[[:^lower:]]`, "k", "K", "\u212a", "1"}, {`[[:upper:]]`, "K", "k"},
-	{`\x{d800}`, "a"}, {`[\x{d800}]`, "a"}, {`[\x{d800}-\x{dfff}]*`, "", "a"}, {`[^\x{d800}]`, "a", "\ufffd"},
+	{`\x{d800}`, "a", "\ufffd", "b"}, {`[\x{d800}]`, "a", "\ufffd"}, {`[\x{d800}-\x{dfff}]*`, "", "a"}, {`[^\x{d800}]`, "a", "\ufffd"},
 	{`[\x{d000}-\x{e000}]`, "\ud000", "\ue000", "a"}, {`[^\x00-\x{10FFFF}]`, "a", ""}, {`[^\x00-\x{10FFFF}]*`, "a", ""}, {`[\x00-\x{10FFFF}]`, "a", "\U0010ffff"},
 	{`\x{10FFFF}`, "\U0010ffff"}, {`\x{0041}`, "A"}, {`\x41`, "A"}, {`\0`, "\x00"}, {`\07`, "\a"}, {`\08`, "\x008"}, {`\101`, "A"}, {`\1011`, "A1"}, {`\12`, "\n"}, {`\777`, "\u01ff"},
 	{`\a\f\n\r\t\v`, "\a\f\n\r\t\v"}, {`\_\-\ \!\@`, "_- !@"}, {`\/`, "/"}, {`\"`, `"`}, {`\<\>`, "<>"},
@@ -105,8 +105,30 @@ func emitByHand() {
 	}
 }
 
-// Classes that begin, end or have a gap at each side of the surrogates, which are in no text. (Go
-// turns a surrogate that is a literal prefix into U+FFFD and matches that: not asked here.)
+// emitSurrogatePrefixes asks for surrogates at the start of a pattern, which Go turns into U+FFFD if the pattern
+// leaves no choice, and for those elsewhere, which match nothing.
+func emitSurrogatePrefixes() {
+	subjects := []string{"\ufffd", "a\ufffd", "\ufffdb", "a\ufffdb", "\ufffdbb", "\ufffd\ufffd", "\ufffd\ufffdb", "", "b"}
+	for _, s := range []string{`\x{d800}`, `[\x{dfff}]`, `(?i)\x{d800}`, `(?:\x{d800})`, `\x{d800}\x{dc00}`, `\x{d800}\x{fffd}`, `(?:a\x{d800})`} {
+		for _, after := range []string{``, `b`, `.`, `[bc]`, `(b)`, `(?:b|c)`, `(b|c)`, `.*`, `b*`, `b+?`, `(.*)`, `.{1,2}`, `b{2}`, `()`, `$`, `\b`, `b$`} {
+			for _, before := range []string{``, `a`, `(?:)`} {
+				emit(before+s+after, 0, subjects...)
+			}
+		}
+		for _, before := range []string{`.`, `^`, `()`, `(a)`, `a*`, `a?`, `\b`, `(?i:a)`, `[ab]`, `\x{fffd}`, `b|`} {
+			emit(before+s, 0, subjects...)
+		}
+		for _, after := range []string{`.*b`, `(b*)b`, `.?b`, `(?:b*)+c`, `|b`} {
+			emit(s+after, 0, subjects...)
+		}
+		emit(`(`+s+`)`, 0, subjects...)
+		emit(`(?:`+s+`|b)a`, 0, subjects...)
+	}
+	emit(`[\x{d800}-\x{d801}]`, 0, subjects...)
+	emit(`[a\x{d800}]`, 0, subjects...)
+}
+
+// Classes that begin, end or have a gap at each side of the surrogates, which are in no text.
 func emitSurrogateBoundaries() {
 	runes := []string{`\x{d7fe}`, `\x{d7ff}`, `\x{d800}`, `\x{dfff}`, `\x{e000}`, `\x{e001}`}
 	subjects := []string{"\ud7fe", "\ud7ff", "\ue000", "\ue001", "a", "\U0010ffff"}

@@ -260,6 +260,7 @@ func main() {
 		emit(noise(), 2)
 	}
 	emitSurrogateBoundaries()
+	emitSurrogatePrefixes()
 	emitBacktracking()
 	if err := out.Flush(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
