@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -233,6 +234,27 @@ func (r *release) check(t *testing.T) {
 	}
 	r.checkVolumes(t)
 	r.checkEnvironment(t)
+	r.checkGracePeriod(t)
+}
+
+// checkGracePeriod compares the time until the kubelet kills a pod with the time that its queues have to drain.
+func (r *release) checkGracePeriod(t *testing.T) {
+	t.Helper()
+	const margin = 10 * time.Second
+	grace := r.template.Spec.TerminationGracePeriodSeconds
+	for _, arg := range r.template.Spec.Containers[0].Args {
+		if value := strings.TrimPrefix(arg, "--drain-timeout="); value != arg {
+			drain, err := time.ParseDuration(value)
+			if err != nil {
+				t.Error(err)
+			}
+			if grace == nil || time.Duration(*grace)*time.Second < drain+margin {
+				t.Errorf("%s: the grace period is %v", arg, grace)
+			}
+			return
+		}
+	}
+	t.Error("no --drain-timeout")
 }
 
 func (r *release) checkVolumes(t *testing.T) {
@@ -369,6 +391,9 @@ func TestVariants(t *testing.T) {
 		"replicas":                "kind: StatefulSet",
 		"replicas with a spool":   "{kind: StatefulSet, spool: {enabled: true, storageClass: fast}}",
 		"spool":                   "spool: {enabled: true}",
+		"a long drain":            "drainTimeout: 5m",
+		"a drain of hours":        "{kind: StatefulSet, drainTimeout: 7200s}",
+		"a short drain":           "drainTimeout: 1ms",
 		"namespace":               "rbac: {scope: namespace}",
 		"namespace, replicas":     "{kind: StatefulSet, rbac: {scope: namespace}}",
 		"secret":                  "pyroscope: {secret: {name: credentials, passwordKey: token}}",
@@ -418,6 +443,10 @@ func TestEffects(t *testing.T) {
 	for _, c := range []struct{ values, want string }{
 		{"kind: StatefulSet", "--sharding.service=pp-profpull"},
 		{"kind: StatefulSet\nreplicas: 7", "replicas: 7"},
+		{"", "terminationGracePeriodSeconds: 30\n"},
+		{"drainTimeout: 90s", "terminationGracePeriodSeconds: 100\n"},
+		{"drainTimeout: 2m", "terminationGracePeriodSeconds: 130\n"},
+		{"drainTimeout: 1500ms", "terminationGracePeriodSeconds: 12\n"},
 		{"kind: DaemonSet", "spec.nodeName=$(NODE_NAME)"},
 		{"rbac: {scope: namespace}", "PROFPULL_OWN_NAMESPACE"},
 		{"pyroscope: {secret: {name: s}}", "password_file: /etc/profpull-secret/password"},

@@ -22,6 +22,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.serviceAccount.name | default (include "profpull.name" .) -}}
 {{- end -}}
 
+{{/* Seconds until the kubelet kills the pod: drainTimeout, rounded up, and 10 s. */}}
+{{- define "profpull.gracePeriod" -}}
+{{- $number := regexFind "^[0-9]+" .Values.drainTimeout | int64 -}}
+{{- $unit := regexFind "[a-z]+$" .Values.drainTimeout -}}
+{{- if eq $unit "m" -}}
+{{- mul $number 60 | add 10 -}}
+{{- else if eq $unit "ms" -}}
+{{- div (add $number 999) 1000 | add 10 -}}
+{{- else -}}
+{{- add $number 10 -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The key of the configuration in its ConfigMap, which says what kind of file it is. */}}
 {{- define "profpull.configKey" -}}
 {{- if .Values.config.existing.name -}}
