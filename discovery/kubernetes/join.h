@@ -76,8 +76,8 @@ struct join_fact {
     bool too_many_labels;              /* and no labels: targets that need it are left out */
     struct labels *labels;             /* the join takes a reference of its own */
     const struct object_targets *pods; /* JOIN_POD: the targets of its ports; else NULL */
-    char family;                       /* JOIN_SERVICE: '4' or '6' if its slices of the other
-                                        * family have the same endpoints; else 0 */
+    char family;                       /* JOIN_SERVICE: '4' or '6', the only family whose slices
+                                        * have targets; 0 if all slices have */
 };
 enum store_result join_fact_put(struct join *j, unsigned list, const struct object_id *id,
                                 const struct join_fact *fact);

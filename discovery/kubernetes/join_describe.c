@@ -190,14 +190,16 @@ static void describe_uncovered(struct join *j, struct maker *m, const struct pri
     }
 }
 
-/* Slices of the second family of a dual-stack service have the same endpoints. */
+/* Returns true for a slice of a dual-stack service that is not of the service's first family, as
+ * Prometheus' nonPrimaryIPFamilySlice() does: it has the same endpoints as the slices of that
+ * family. A slice of addressType FQDN is of no family. Other roles have no address type. */
 static bool is_secondary(const struct primary *p, const struct common *c)
 {
     if (c->service == NULL || c->service->family == 0) {
         return false;
     }
     struct sv type = labels_get(p->shared, SV(META "endpointslice_address_type"));
-    return sv_eq_str(type, c->service->family == '4' ? "IPv6" : "IPv4");
+    return type.n > 0 && !sv_eq_str(type, c->service->family == '4' ? "IPv4" : "IPv6");
 }
 
 enum object_status join_describe(struct join *j, const struct primary *p)

@@ -336,7 +336,7 @@ void maker_set_metadata(struct maker *m, const struct kube_metadata *metadata, c
     maker_set_annotations(m, metadata, kind);
 }
 
-void maker_set_address(struct maker *m, struct sv host, unsigned port)
+static void set_address(struct maker *m, struct sv host, const char *port)
 {
     struct buf address;
     bool brackets = memchr(host.p, ':', host.n) != NULL;
@@ -344,11 +344,25 @@ void maker_set_address(struct maker *m, struct sv host, unsigned port)
     buf_puts(&address, brackets ? "[" : "");
     buf_append(&address, host.p, host.n);
     buf_puts(&address, brackets ? "]" : "");
-    if (port > 0) {
-        buf_printf(&address, ":%u", port);
-    }
+    buf_puts(&address, port);
     maker_set_buf(m, LABEL_ADDRESS, &address);
     buf_done(&address);
+}
+
+void maker_set_host_port(struct maker *m, struct sv host, unsigned port)
+{
+    char text[16];
+    (void)snprintf(text, sizeof(text), ":%u", port);
+    set_address(m, host, text);
+}
+
+void maker_set_address(struct maker *m, struct sv host, unsigned port)
+{
+    if (port > 0) {
+        maker_set_host_port(m, host, port);
+    } else {
+        set_address(m, host, "");
+    }
 }
 
 unsigned maker_port(struct maker *m, struct schema_number number)

@@ -141,7 +141,9 @@ void maker_set_pairs(struct maker *m, const struct schema_list *pairs, const cha
 void maker_set_annotations(struct maker *m, const struct kube_metadata *metadata, const char *kind);
 /* The same, and META<kind>_name and META"namespace". */
 void maker_set_metadata(struct maker *m, const struct kube_metadata *metadata, const char *kind);
-/* __address__ of a host, which is bracketed if it has colons; port 0: none. */
+/* Sets __address__ to a host, which is bracketed if it has colons, and a port. */
+void maker_set_host_port(struct maker *m, struct sv host, unsigned port);
+/* Sets __address__ to a host and, unless it is 0, a port. */
 void maker_set_address(struct maker *m, struct sv host, unsigned port);
 /* A port of 1-65535; else 0, counted as bad. */
 unsigned maker_port(struct maker *m, struct schema_number number);

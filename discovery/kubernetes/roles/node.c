@@ -1,8 +1,11 @@
-/* One target for each node, as in Prometheus' kubernetes_sd role "node". Pure.
+/* Node targets, one for each node, as in Prometheus' kubernetes_sd role "node". Pure.
  *
- * The address is the first of InternalIP, InternalDNS, ExternalIP, ExternalDNS, LegacyHostIP and
- * Hostname that the node has, with the port of the kubelet. A node without an address has no target
- * (in Prometheus the last one stays). */
+ * A target's address is the node's first one that is not empty, in the order of types InternalIP,
+ * InternalDNS, ExternalIP, ExternalDNS, LegacyHostIP, Hostname, with the port of the kubelet. The
+ * port is always part of the address, even if it is 0: rules replace it. Two things differ from
+ * Prometheus: it takes the first address of a type even if that is empty, and it keeps the last
+ * target of a node that no longer has any address.
+ */
 #include "discovery/kubernetes/roles.h"
 
 #define NODE META "node_"
@@ -39,7 +42,7 @@ static const struct schema_row node_rows[] = {
     SCHEMA_END,
 };
 
-/* The first address of a type; empty if there is none. */
+/* Returns the first address of a type, which may be empty; an empty one if there is none. */
 static struct sv find_address(const struct kube_node *node, struct sv type)
 {
     for (const struct kube_node_address *a = node->addresses.first; a != NULL; a = a->next) {
@@ -55,9 +58,10 @@ static struct sv own_address(const struct kube_node *node)
     static const char *const order[] = {"InternalIP",  "InternalDNS",  "ExternalIP",
                                         "ExternalDNS", "LegacyHostIP", "Hostname"};
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        struct sv address = find_address(node, sv_from(order[i]));
-        if (address.n > 0) {
-            return address;
+        for (const struct kube_node_address *a = node->addresses.first; a != NULL; a = a->next) {
+            if (a->address.n > 0 && sv_eq_str(a->type, order[i])) {
+                return a->address;
+            }
         }
     }
     return SV("");
@@ -106,7 +110,8 @@ static enum object_status read_node(const struct kube_object *object,
     set_conditions(&m, node);
     set_addresses(&m, node);
     maker_set(&m, SV(LABEL_INSTANCE), object->metadata.name);
-    maker_set_address(&m, address, maker_port(&m, node->kubelet_port));
+    int64_t port = node->kubelet_port.value;
+    maker_set_host_port(&m, address, port > 0 && port <= UINT16_MAX ? (unsigned)port : 0);
     maker_set_metadata(&m, &object->metadata, "node");
     maker_add(&m);
     return maker_done(&m);

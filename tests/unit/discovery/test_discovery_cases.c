@@ -628,10 +628,12 @@ static void setup_slices(struct world *w, const struct config_kubernetes *config
     list_begin(w, &kube_endpointslices.resource);
     feed(w, &kube_endpointslices.resource, false, SLICE("IPv4", "10.0.0.1"));
     feed(w, &kube_endpointslices.resource, false, SLICE("IPv6", "fd00::1"));
+    feed(w, &kube_endpointslices.resource, false, SLICE("FQDN", "web.example"));
     list_end(w, &kube_endpointslices.resource);
 }
 
-/* Of a dual-stack service only the slices of its first family have targets. */
+/* Slices of a dual-stack service have targets only if they are of its first family: those of names
+ * (FQDN) have none. */
 static void test_dual_stack(void **state)
 {
     (void)state;
@@ -639,12 +641,14 @@ static void test_dual_stack(void **state)
         const char *spec;
         bool v4;
         bool v6;
+        bool names;
     } cases[] = {
-        {"'ipFamilyPolicy':'PreferDualStack','ipFamilies':['IPv4','IPv6']", true, false},
-        {"'ipFamilyPolicy':'PreferDualStack','ipFamilies':['IPv6','IPv4']", false, true},
-        {"'ipFamilyPolicy':'RequireDualStack','ipFamilies':['IPv4','IPv6']", true, false},
-        {"'ipFamilyPolicy':'SingleStack','ipFamilies':['IPv6']", true, true},
-        {"'ipFamilies':['IPv6']", true, true},
+        {"'ipFamilyPolicy':'PreferDualStack','ipFamilies':['IPv4','IPv6']", true, false, false},
+        {"'ipFamilyPolicy':'PreferDualStack','ipFamilies':['IPv6','IPv4']", false, true, false},
+        {"'ipFamilyPolicy':'RequireDualStack','ipFamilies':['IPv4','IPv6']", true, false, false},
+        {"'ipFamilyPolicy':'PreferDualStack'", true, true, true},
+        {"'ipFamilyPolicy':'SingleStack','ipFamilies':['IPv6']", true, true, true},
+        {"'ipFamilies':['IPv6']", true, true, true},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char service[512];
@@ -655,7 +659,10 @@ static void test_dual_stack(void **state)
         bool v4 = strstr(w.reported.data, "endpointslice/default/s-IPv4: 10.0.0.1:80\n") != NULL;
         bool v6 = strstr(w.reported.data, "endpointslice/default/s-IPv6: [fd00::1]:80\n") != NULL;
         CHECK_INT(v4, cases[i].v4, cases[i].spec);
+        bool names =
+            strstr(w.reported.data, "endpointslice/default/s-FQDN: web.example:80\n") != NULL;
         CHECK_INT(v6, cases[i].v6, cases[i].spec);
+        CHECK_INT(names, cases[i].names, cases[i].spec);
         teardown(&w);
     }
 }

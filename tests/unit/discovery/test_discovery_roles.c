@@ -115,6 +115,22 @@ static void nodes(void **state)
           "K_node_name=six instance=six\n",
           "order of addresses, IPv6");
     check(&kube_nodes, "{'metadata':{'name':'none'},'status':{}}", "", "no address");
+    check(&kube_nodes,
+          "{'metadata':{'name':'n'},'status':{'addresses':[{'type':'InternalIP','address':''},"
+          "{'type':'Hostname','address':'h'},{'type':'InternalIP','address':'10.0.0.1'}],"
+          "'daemonEndpoints':{'kubeletEndpoint':{'Port':10250}}}}",
+          "__address__=10.0.0.1:10250 K_node_address_Hostname=h K_node_name=n instance=n\n",
+          "the first address is empty");
+    check(&kube_nodes,
+          "{'metadata':{'name':'n'},'status':{'addresses':[{'type':'InternalIP','address':"
+          "'10.0.0.1'}],'daemonEndpoints':{'kubeletEndpoint':{'Port':0}}}}",
+          "__address__=10.0.0.1:0 K_node_address_InternalIP=10.0.0.1 K_node_name=n instance=n\n",
+          "port 0");
+    check(&kube_nodes,
+          "{'metadata':{'name':'n'},'status':{'addresses':[{'type':'ExternalIP','address':"
+          "'fd00::1'}]}}",
+          "__address__=[fd00::1]:0 K_node_address_ExternalIP=fd00::1 K_node_name=n instance=n\n",
+          "no port");
 }
 
 #define SVC(type, more)                                                                            \
