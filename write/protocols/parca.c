@@ -1,11 +1,13 @@
 #include "write/protocols/parca.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/labels.h"
 #include "pprof/gzip.h"
 #include "pprof/merge.h"
 #include "pprof/put.h"
+#include "pprof/sample_labels.h"
 #include "write/grpc.h"
 #include "write/protocols/table.h"
 
@@ -18,8 +20,8 @@ enum { SAMPLE_PROFILE = 1 };
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-/* A message that follows another one is merged with it, so this adds an empty period_type. Members
- * of a gzip follow each other in the same way. */
+/* A protobuf message that follows another one is merged with it, so these bytes add an empty
+ * period_type. Members of a gzip follow each other in the same way. */
 #define EMPTY_PERIOD_TYPE "\x5a\x00"
 static const char gzip_suffix[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" /* head */
                                   "\x01\x02\x00\xfd\xff" EMPTY_PERIOD_TYPE   /* one stored block */
@@ -28,9 +30,27 @@ static const char gzip_suffix[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" /* 
 struct look {
     bool is_in_order; /* ids are 1, 2, 3, ... */
     bool has_period_type;
+    bool has_keyless; /* a label of a sample has no key */
 };
 
-/* Reads what the server is strict about; the profile has been checked when it was scraped. */
+static bool has_keyless_label(struct sv sample)
+{
+    struct wire_reader r = wire_reader_of(sample);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        uint64_t v[LABEL_KEY + 1] = {0};
+        if (f.number == SAMPLE_LABEL) {
+            wire_read_numbers(f.bytes, v, LABEL_KEY + 1);
+            if (v[LABEL_KEY] == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Looks for the three defects for which the server refuses a profile, or fails. The profile was
+ * checked when it was scraped. */
 static bool look_at(struct sv plain, struct look *ret, struct err *err)
 {
     uint64_t last[PROFILE_FUNCTION + 1] = {0};
@@ -43,12 +63,47 @@ static bool look_at(struct sv plain, struct look *ret, struct err *err)
             wire_read_numbers(f.bytes, v, 2);
             ret->is_in_order = ret->is_in_order && v[1] == ++last[f.number];
         }
+        ret->has_keyless =
+            ret->has_keyless || (f.number == PROFILE_SAMPLE && has_keyless_label(f.bytes));
         ret->has_period_type = ret->has_period_type || f.number == PROFILE_PERIOD_TYPE;
     }
     return r.problem == NULL || err_set(err, ERR_INPUT, "%s", r.problem);
 }
 
-/* Merging gives ids from 1 on, and changes no value. What is too much for it goes as it is. */
+/* Replaces the bytes that are sent. */
+static void replace(struct parca_repair *r, char *data, size_t size)
+{
+    free(r->data);
+    r->data = data;
+    r->size = size;
+}
+
+/* Keeps all names but the empty one. */
+static enum sample_label_change parca_on_name(void *arg, struct sv name, struct buf *out)
+{
+    (void)arg;
+    buf_append(out, name.p, name.n);
+    return name.n > 0 ? SAMPLE_LABEL_CHANGES : SAMPLE_LABEL_DROPPED;
+}
+
+/* Drops labels without a key. A profile that is too large for it is sent as it is. */
+static bool drop_keyless(struct scratch *s, struct sv body, struct parca_repair *ret,
+                         struct err *err)
+{
+    const struct sample_label_rules rules = {
+        .name = parca_on_name, .numbers = true, .names_max = SIZE_MAX, .value_max = SIZE_MAX};
+    struct sample_labels_result r = {.data = NULL};
+    if (!sample_labels_rewrite(s, body, PARCA_INFLATED_MAX, &rules, &r, err)) {
+        return err->kind == ERR_LIMIT;
+    }
+    if (r.data != NULL) {
+        replace(ret, r.data, r.size);
+    }
+    return true;
+}
+
+/* Merges the profile with nothing else, which gives ids from 1 on and changes no value. A profile
+ * that is too large for it is sent as it is. */
 static bool renumber(struct sv body, struct parca_repair *ret, struct err *err)
 {
     struct merge_options o = {.bytes_max = PARCA_WORK_MAX, .mode = MERGE_SUM};
@@ -58,11 +113,20 @@ static bool renumber(struct sv body, struct parca_repair *ret, struct err *err)
     bool ok = m != NULL && merge_add(m, body, err) && merge_write(m, &out, err);
     merge_free(m);
     if (ok) {
-        ret->data = buf_take(&out, &ret->size);
-        ok = ret->data != NULL || err_memory(err);
+        size_t size = 0;
+        char *data = buf_take(&out, &size);
+        ok = data != NULL || err_memory(err);
+        if (ok) {
+            replace(ret, data, size);
+        }
     }
     buf_done(&out);
     return ok || err->kind == ERR_LIMIT;
+}
+
+static struct sv repaired(const struct parca_repair *r, struct sv body)
+{
+    return r->data != NULL ? (struct sv){.p = r->data, .n = r->size} : body;
 }
 
 bool parca_repair(struct sv body, struct parca_repair *ret, struct err *err)
@@ -73,9 +137,15 @@ bool parca_repair(struct sv body, struct parca_repair *ret, struct err *err)
     *ret = (struct parca_repair){.suffix = SV("")};
     bool ok = gzip_plain(s, body, PARCA_INFLATED_MAX, gzip_claim(body), &plain, err);
     ok = ok ? look_at(plain, &look, err) : err->kind == ERR_LIMIT;
+    if (ok && look.has_keyless) {
+        ok = drop_keyless(s, body, ret, err);
+    }
     scratch_free(s);
     if (ok && !look.is_in_order) {
-        ok = renumber(body, ret, err);
+        ok = renumber(repaired(ret, body), ret, err);
+    }
+    if (!ok) {
+        replace(ret, NULL, 0);
     }
     if (ok && !look.has_period_type) {
         bool gzip = ret->data != NULL || gzip_is(body);

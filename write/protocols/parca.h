@@ -18,19 +18,19 @@
 #define PARCA_PATH "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 /* Far beyond what any server takes: 4 MiB in the first versions, 64 MiB later. */
 #define PARCA_PROFILE_MAX ((size_t)1 << 30)
-/* Most bytes that a profile is inflated to in order to look at it, and memory for one that is
- * written again. Beyond it goes as it is. */
+/* A profile that inflates to more is not examined, and one that takes more memory to be written
+ * again is not repaired: both are sent as they are. */
 #define PARCA_INFLATED_MAX ((size_t)32 * 1024 * 1024)
 #define PARCA_WORK_MAX ((size_t)128 * 1024 * 1024)
 
-/* What a profile needs to be taken. */
+/* The changes that a server needs to take a profile. */
 struct parca_repair {
-    char *data; /* the profile with other ids, which the caller frees; NULL: as it is */
+    char *data; /* the profile with other ids, or without some labels; free() it. NULL: unchanged */
     size_t size;
-    struct sv suffix; /* what follows it: a period type without names; static storage */
+    struct sv suffix; /* bytes after it, which add a period type without names; static storage */
 };
 
-/* False with ERR_INPUT for one that cannot be read, or ERR_MEMORY. */
+/* False with ERR_INPUT for a profile that cannot be read, or ERR_MEMORY. */
 bool parca_repair(struct sv body, struct parca_repair *ret, struct err *err);
 
 /* The request is prefix + profile_size bytes + suffix, with the frame of gRPC. False if a buffer is

@@ -156,6 +156,80 @@ static void test_ids_and_period_type(void **state)
     scratch_free(s);
 }
 
+/* Two samples of one location: the first has the labels "a"="b" and one without a key that is a
+ * text, the second only a number without a key. With `odd_ids`, the location has the id 900. */
+static struct buf with_keyless_labels(bool odd_ids)
+{
+    struct buf b;
+    buf_init(&b, 1 << 10);
+    buf_append(&b,
+               "\x32\x00\x32\x07samples\x32\x05"
+               "count\x32\x01"
+               "a\x32\x01"
+               "b",
+               24);
+    buf_append(&b, "\x0a\x04\x08\x01\x10\x02", 6);
+    buf_append(&b, odd_ids ? "\x12\x13\x08\x84\x07" : "\x12\x13\x08\x81\x00", 5);
+    buf_append(&b, "\x10\x2a\x1a\x04\x08\x03\x10\x04\x1a\x06\x10\x04\x18\x00\x18\x00", 16);
+    buf_append(&b, odd_ids ? "\x12\x09\x08\x84\x07" : "\x12\x09\x08\x81\x00", 5);
+    buf_append(&b, "\x10\x07\x1a\x02\x18\x05", 6);
+    buf_append(&b, odd_ids ? "\x22\x03\x08\x84\x07" : "\x22\x03\x08\x81\x00", 5);
+    buf_append(&b, "\x5a\x00", 2);
+    return b;
+}
+
+static void count_labels(struct sv sample, int *labels, int *keyless)
+{
+    struct wire_reader r = wire_reader_of(sample);
+    struct wire_field f;
+    while (wire_next(&r, &f)) {
+        uint64_t v[3] = {0};
+        if (f.number == SAMPLE_LABEL) {
+            wire_read_numbers(f.bytes, v, 3);
+            ++*labels;
+            *keyless += v[LABEL_KEY] == 0;
+        }
+    }
+}
+
+/* A server refuses the whole profile for one label without a key: only that label is left out. */
+static void test_labels_without_key(void **state)
+{
+    (void)state;
+    for (int odd_ids = 0; odd_ids < 2; odd_ids++) {
+        struct scratch *s = scratch_new();
+        struct err err = ERR_INIT;
+        struct parca_repair r;
+        struct buf body = with_keyless_labels(odd_ids != 0);
+        assert_true(buf_ok(&body));
+        assert_true(parca_repair((struct sv){body.data, body.len}, &r, &err));
+        assert_non_null(r.data);
+        assert_int_equal(r.suffix.n, 0);
+        struct sv plain = inflated(s, (struct sv){r.data, r.size});
+        struct wire_reader reader = wire_reader_of(plain);
+        struct wire_field f;
+        int samples = 0;
+        int labels = 0;
+        int keyless = 0;
+        while (wire_next(&reader, &f)) {
+            uint64_t v[2] = {0};
+            if (f.number == PROFILE_SAMPLE) {
+                samples++;
+                count_labels(f.bytes, &labels, &keyless);
+            } else if (f.number == PROFILE_LOCATION) {
+                wire_read_numbers(f.bytes, v, 2);
+                CHECK_INT(v[1], 1, "id of the location");
+            }
+        }
+        CHECK_INT(samples, 2, "");
+        CHECK_INT(labels, 1, "the label with a key stays");
+        CHECK_INT(keyless, 0, "");
+        free(r.data);
+        buf_done(&body);
+        scratch_free(s);
+    }
+}
+
 static void test_period_type_alone(void **state)
 {
     (void)state;
@@ -297,6 +371,7 @@ int main(void)
         TEST(test_not_sent),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_ids_and_period_type),
+        cmocka_unit_test(test_labels_without_key),
         cmocka_unit_test(test_period_type_alone),
         cmocka_unit_test(test_codes),
         cmocka_unit_test(test_without_status),
