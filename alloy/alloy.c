@@ -110,6 +110,14 @@ static const struct yaml_node *build(struct alloy_load *l, const struct config_t
     return l->ev.exhausted || l->tree.full ? NULL : root;
 }
 
+static const struct alloy_names names = {.find = alloy_component_find,
+                                         .known_family = alloy_component_known_family,
+                                         .suggest = alloy_component_suggest,
+                                         .is_config_block = alloy_is_config_block,
+                                         .declare = alloy_collect_declare,
+                                         .import = alloy_collect_import,
+                                         .instance = alloy_instance};
+
 const struct yaml_node *alloy_read(const struct config_texts *texts,
                                    const struct config_options *options, struct arena *arena,
                                    const struct config_messages *messages)
@@ -119,6 +127,7 @@ const struct yaml_node *alloy_read(const struct config_texts *texts,
     if (l == NULL) {
         return NULL;
     }
+    l->names = &names;
     l->arena = arena;
     l->tree.arena = arena;
     l->tree.errors = messages->errors;
@@ -142,4 +151,4 @@ const struct yaml_node *alloy_read(const struct config_texts *texts,
 }
 
 const struct config_language alloy_language = {
-    .name = "Alloy", .suffix = ".alloy", .recognises = recognises, .read = alloy_read};
+    .name = "Alloy", .suffix = ALLOY_SUFFIX, .recognises = recognises, .read = alloy_read};

@@ -30,10 +30,12 @@ const struct alloy_value *alloy_library(struct alloy_eval *ev, const struct allo
 const struct alloy_value *alloy_call_function(struct alloy_call *call,
                                               const struct alloy_function *function);
 
-/* ---- for the files of functions -------------------------------------------------------------- */
+/* ---- for the files of functions (call.c) ----------------------------------------------------- */
 
 #define ALLOY_ARGS_MAX SIZE_MAX
 
+/* Reports that an argument is not what was expected; returns false. */
+bool alloy_arg_mismatch(const struct alloy_call *call, size_t i, const char *what);
 /* An argument as a string; false after a report. A secret is no string. */
 bool alloy_arg_text(const struct alloy_call *call, size_t i, struct sv *ret_text);
 /* An argument as an array of known elements. */

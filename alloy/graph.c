@@ -166,7 +166,7 @@ static void refuse(struct alloy_load *l, const struct alloy_stmt *s, const char 
 
 static void unknown_component(struct alloy_load *l, const struct alloy_stmt *s, const char *path)
 {
-    const char *close = alloy_component_suggest(s->name);
+    const char *close = l->names->suggest(s->name);
     refuse(l, s, path,
            close != NULL ? alloy_text(l, "no such component; did you mean \"%s\"?", close)
                          : "no such component");
@@ -239,7 +239,7 @@ static void collect_component(struct alloy_load *l, struct alloy_module *m,
         component = &of_lost_import;
         declare = NULL;
     }
-    bool known = is_declared(m, s) || alloy_component_known_family(s->name) ||
+    bool known = is_declared(m, s) || l->names->known_family(s->name) ||
                  memchr(s->name.p, '.', s->name.n) == NULL;
     const char *path = alloy_text(l, "%s%.*s", m->prefix, SV_ARG(s->name));
     bool service = component != NULL && component->service;
@@ -280,7 +280,7 @@ static void collect_declares(struct alloy_load *l, struct alloy_module *m,
             refuse(l, s, alloy_text(l, "%s%.*s", m->prefix, SV_ARG(s->name)),
                    "unknown attribute: outside of blocks there are none");
         } else {
-            alloy_collect_declare(l, m, s);
+            l->names->declare(l, m, s);
         }
     }
 }
@@ -289,7 +289,7 @@ static void collect_known(struct alloy_load *l, struct alloy_module *m,
                           const struct alloy_body *body)
 {
     for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
-        const struct alloy_component *component = alloy_component_find(s->name);
+        const struct alloy_component *component = l->names->find(s->name);
         if (s->value == NULL && component != NULL && !is_declared(m, s)) {
             collect_component(l, m, s, component);
         }
@@ -301,7 +301,7 @@ static void collect_imports(struct alloy_load *l, struct alloy_module *m,
 {
     for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
         if (s->value == NULL) {
-            alloy_collect_import(l, m, s);
+            l->names->import(l, m, s);
         }
     }
 }
@@ -310,8 +310,8 @@ static void collect_others(struct alloy_load *l, struct alloy_module *m,
                            const struct alloy_body *body)
 {
     for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
-        bool collected = alloy_component_find(s->name) != NULL && !is_declared(m, s);
-        if (s->value == NULL && !collected && !alloy_is_config_block(s->name)) {
+        bool collected = l->names->find(s->name) != NULL && !is_declared(m, s);
+        if (s->value == NULL && !collected && !l->names->is_config_block(s->name)) {
             collect_component(l, m, s, NULL);
         }
     }
@@ -348,7 +348,7 @@ static void leave_out(struct alloy_load *l, struct alloy_node *n)
 static const struct alloy_value *evaluate(struct alloy_load *l, struct alloy_node *n)
 {
     if (n->declare != NULL) {
-        return alloy_instance(l, n);
+        return l->names->instance(l, n);
     }
     if (n->component != NULL && n->component->evaluate != NULL) {
         return n->component->evaluate(l, n);
@@ -566,7 +566,7 @@ static const struct alloy_value *missing(struct alloy_load *l, const struct allo
         return NULL;
     }
     if (!is_declared_family(m, chain->names[0]) &&
-        !alloy_component_known_family((struct sv){chain->source.p, chain->source.n})) {
+        !l->names->known_family((struct sv){chain->source.p, chain->source.n})) {
         return NULL;
     }
     size_t len = 0;

@@ -90,7 +90,30 @@ struct alloy_nodes {
     size_t size;
 };
 
+struct alloy_load;
+
+/* The meaning of names in a file: components (components.c), and blocks that are none (modules.c).
+ * Both use the graph, so alloy.c passes them in. */
+struct alloy_names {
+    /* Returns the row of a component's name; NULL if there is none. */
+    const struct alloy_component *(*find)(struct sv name);
+    /* Returns true for a family in which every component is known. Those of other families are
+     * foreign. */
+    bool (*known_family)(struct sv name);
+    /* Returns the closest name of a component; NULL if none is close. */
+    const char *(*suggest)(struct sv name);
+    /* Returns true for the name of a block that configures Alloy itself. */
+    bool (*is_config_block)(struct sv name);
+    /* Takes declare, argument and export. */
+    void (*declare)(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s);
+    /* Takes import.file and its kin. */
+    void (*import)(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s);
+    /* Evaluates an instance of a declared component; returns its exports. */
+    const struct alloy_value *(*instance)(struct alloy_load *l, struct alloy_node *n);
+};
+
 struct alloy_load {
+    const struct alloy_names *names;
     struct arena *arena;
     struct tree tree;
     const char *file; /* the first source */
@@ -110,6 +133,9 @@ struct alloy_load {
     struct alloy_nodes left_out; /* components for profiles that are not supported */
     struct yaml_node *root;      /* of the result */
 };
+
+/* The files of a directory that are read. */
+#define ALLOY_SUFFIX ".alloy"
 
 /* Evaluates all files together: a module of these bodies. */
 void alloy_graph_run(struct alloy_load *l, const struct alloy_body *bodies, size_t n_bodies,

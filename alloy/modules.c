@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "alloy/alloy.h"
 #include "alloy/graph.h"
 #include "base/files.h"
 #include "config/texts.h"
@@ -217,7 +216,7 @@ static void import_files(struct alloy_load *l, struct alloy_module *m, const str
     if (name == NULL) {
         return;
     }
-    if (!config_texts_read(name, alloy_language.suffix, l->arena, &sources, &err)) {
+    if (!config_texts_read(name, ALLOY_SUFFIX, l->arena, &sources, &err)) {
         (void)fail(l, place, path, err.msg);
         return;
     }

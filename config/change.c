@@ -21,16 +21,6 @@ static struct config_endpoint *own_endpoints(const struct config *c)
     return (struct config_endpoint *)(uintptr_t)c->endpoints;
 }
 
-void config_number_slots(struct config *c)
-{
-    for (size_t i = 0; i < c->n_jobs; i++) {
-        own_jobs(c)[i].slot = (unsigned)i;
-    }
-    for (size_t i = 0; i < c->n_endpoints; i++) {
-        own_endpoints(c)[i].slot = (unsigned)i;
-    }
-}
-
 const struct config_job *config_job_at(const struct config *c, size_t slot)
 {
     if (slot < c->n_jobs && c->jobs[slot].slot == slot) {
@@ -194,7 +184,8 @@ static bool same_record(const struct config *a, const void *x, const struct conf
 {
     uint64_t hash;
     uint64_t other;
-    return dump_hash(a, schema, x, &hash) && dump_hash(b, schema, y, &other) && hash == other;
+    return dump_hash(a, schema, x, schema_write, &hash) &&
+           dump_hash(b, schema, y, schema_write, &other) && hash == other;
 }
 
 /* A dump does not show whether a number is the default or was given. */

@@ -248,29 +248,6 @@ const struct text_kind text_target = {.expected = TARGET_EXPECTED, .ok = check_t
 const struct text_kind text_raw_target = {
     .expected = TARGET_EXPECTED, .ok = check_target, .min = 1, .raw = true};
 
-/* The characters of an RFC 1123 label, or with dots of a subdomain. */
-static bool is_dns_name(struct sv v, bool dots)
-{
-    for (size_t i = 0; i < v.n; i++) {
-        char c = v.p[i];
-        bool inner = i > 0 && i + 1 < v.n && (c == '-' || (dots && c == '.'));
-        if (!ascii_is_lower(c) && !ascii_is_digit(c) && !inner) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool check_dns_label(struct sv v)
-{
-    return is_dns_name(v, false);
-}
-
-bool check_dns_subdomain(struct sv v)
-{
-    return is_dns_name(v, true);
-}
-
 const struct text_kind text_namespace = {
     .expected = "the name of a namespace", .ok = check_dns_label, .min = 1, .max = DNS_LABEL_MAX};
 

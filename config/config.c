@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/dump.h"
 #include "config/expand.h"
 #include "config/file.h"
 #include "config/language.h"
@@ -66,6 +67,17 @@ static struct box *box_new(void)
     box->arena = arena;
     atomic_init(&box->refs, 1);
     return box;
+}
+
+/* The lists of a configuration are const for everybody but the code that makes it. */
+void config_number_slots(struct config *c)
+{
+    for (size_t i = 0; i < c->n_jobs; i++) {
+        ((struct config_job *)(uintptr_t)&c->jobs[i])->slot = (unsigned)i;
+    }
+    for (size_t i = 0; i < c->n_endpoints; i++) {
+        ((struct config_endpoint *)(uintptr_t)&c->endpoints[i])->slot = (unsigned)i;
+    }
 }
 
 struct config *config_wrap(const struct config *values)
@@ -291,6 +303,11 @@ static void read_rules_root(struct reader *r, const void *arg, struct config *c,
                      "got %s",
                      yaml_what(root));
     }
+}
+
+bool config_dump(const struct config *c, struct buf *out)
+{
+    return dump_document(c, &schema_root, c, schema_write, out);
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */

@@ -208,7 +208,8 @@ void dump_text(struct dumper *d, const char *key, const struct text_kind *kind, 
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool dump(struct dumper *d, const struct schema *schema, const void *record)
+static bool dump(struct dumper *d, const struct schema *schema, const void *record,
+                 dump_record *write)
 {
     yaml_event_t event;
     if (!yaml_emitter_initialize(&d->emitter)) {
@@ -220,7 +221,7 @@ static bool dump(struct dumper *d, const struct schema *schema, const void *reco
     emit(d, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
     emit(d, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
     dump_begin_mapping(d, NULL);
-    schema_write(d, schema, record);
+    write(d, schema, record);
     dump_end_mapping(d);
     emit(d, &event, yaml_document_end_event_initialize(&event, 1));
     emit(d, &event, yaml_stream_end_event_initialize(&event));
@@ -228,19 +229,20 @@ static bool dump(struct dumper *d, const struct schema *schema, const void *reco
     return !d->failed && buf_ok(d->out);
 }
 
-bool config_dump(const struct config *c, struct buf *out)
+bool dump_document(const struct config *c, const struct schema *schema, const void *record,
+                   dump_record *write, struct buf *out)
 {
     struct dumper d = {.config = c, .out = out};
-    return dump(&d, &schema_root, c);
+    return dump(&d, schema, record, write);
 }
 
-bool dump_hash(const struct config *c, const struct schema *s, const void *record,
-               uint64_t *ret_hash)
+bool dump_hash(const struct config *c, const struct schema *schema, const void *record,
+               dump_record *write, uint64_t *ret_hash)
 {
     struct buf text;
     buf_init(&text, DUMP_MAX);
     struct dumper d = {.config = c, .out = &text, .hashes = true};
-    bool ok = dump(&d, s, record);
+    bool ok = dump(&d, schema, record, write);
     *ret_hash = ok ? hash_bytes(text.data, text.len, 0) : 0;
     buf_done(&text);
     return ok;

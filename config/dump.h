@@ -1,14 +1,20 @@
-/* Writing the normalised configuration through libyaml's emitter; for the kinds of values only. A
+/* Writing the normalised configuration through libyaml's emitter, for the kinds of values. A
  * failure, such as a full buffer, shows at the end: config_dump() returns false. */
 #ifndef PROFPULL_CONFIG_DUMP_H
 #define PROFPULL_CONFIG_DUMP_H
 
 #include "config/schema.h"
 
-/* A hash of what a dump of the record would be if it showed secrets. c: the configuration that the
- * record is part of. False if memory ran out. */
-bool dump_hash(const struct config *c, const struct schema *s, const void *record,
-               uint64_t *ret_hash);
+/* Writes the rows of a record: schema_write(). */
+typedef void dump_record(struct dumper *d, const struct schema *schema, const void *record);
+
+/* Appends a document with one record, a part of the configuration c. False if memory ran out. */
+bool dump_document(const struct config *c, const struct schema *schema, const void *record,
+                   dump_record *write, struct buf *out);
+/* A hash of the document that dump_document() would append if it showed secrets. False if memory
+ * ran out. */
+bool dump_hash(const struct config *c, const struct schema *schema, const void *record,
+               dump_record *write, uint64_t *ret_hash);
 
 /* The configuration that is dumped. */
 const struct config *dump_config(const struct dumper *d);

@@ -87,6 +87,12 @@ void reader_error(struct reader *r, const struct place *at, const char *fmt, ...
     buf_done(&path);
 }
 
+bool text_ok(const struct text_kind *kind, struct sv v)
+{
+    return v.n >= kind->min && (kind->max == 0 || v.n <= kind->max) &&
+           (kind->ok == NULL || kind->ok(v));
+}
+
 const char *reader_option(struct reader *r, const char *option, const struct text_kind *kind,
                           const char *value)
 {
@@ -296,7 +302,7 @@ void schema_defaults(const struct schema *s, void *out)
     for (size_t i = 0; i < s->n; i++) {
         const struct field *f = &s->fields[i];
         char *value = (char *)out + f->offset;
-        if (f->kind == &kind_mapping) {
+        if (f->kind->is_mapping) {
             schema_defaults(f->arg, value);
         } else if (f->kind->size > 0) {
             memcpy(value, &f->initial, f->kind->size);
@@ -307,7 +313,7 @@ void schema_defaults(const struct schema *s, void *out)
 static bool is_default(const struct field *f, const char *value)
 {
     struct array array;
-    if (f->kind == &kind_mapping) {
+    if (f->kind->is_mapping) {
         return schema_is_default(f->arg, value);
     }
     if (f->kind->is_array) {

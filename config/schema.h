@@ -81,6 +81,7 @@ struct kind {
     size_t size;     /* of a value that a row may give a default to; else 0, and it starts as 0 */
     bool is_array;   /* a struct array */
     bool nests;      /* arg is a struct schema: of the value, or of each element */
+    bool is_mapping; /* kind_mapping: the value is a struct within the record */
 };
 
 /* The layout of every array in the model: config_strings, config_pairs, config_rules, ... */

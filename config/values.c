@@ -84,12 +84,6 @@ static bool hidden(const struct text_kind *kind, struct sv text)
                                           memchr(text.p, '?', text.n) != NULL));
 }
 
-bool text_ok(const struct text_kind *kind, struct sv v)
-{
-    return v.n >= kind->min && (kind->max == 0 || v.n <= kind->max) &&
-           (kind->ok == NULL || kind->ok(v));
-}
-
 /* The name of a content, which the configuration lists once. */
 static const char *read_content(struct reader *r, const struct place *at, struct sv text)
 {
@@ -618,7 +612,7 @@ const struct kind kind_size = {read_size, write_size, .size = sizeof(uint64_t)};
 const struct kind kind_choice = {read_choice, write_choice, .size = sizeof(unsigned)};
 const struct kind kind_strings = {read_strings, write_strings, .is_array = true};
 const struct kind kind_pairs = {read_pairs, write_pairs, .is_array = true};
-const struct kind kind_mapping = {read_mapping, write_mapping, .nests = true};
+const struct kind kind_mapping = {read_mapping, write_mapping, .nests = true, .is_mapping = true};
 const struct kind kind_list = {read_elements, write_elements, .is_array = true, .nests = true};
 const struct kind kind_deferred = {read_nothing, write_deferred, .is_array = true, .nests = true};
 const struct kind kind_later = {.read = read_later};

@@ -1,4 +1,4 @@
-/* Private to verify.c and ask.c. */
+/* Private to verify.c, ask.c and finish.c. */
 #ifndef PROFPULL_CLI_VERIFY_PRIVATE_H
 #define PROFPULL_CLI_VERIFY_PRIVATE_H
 

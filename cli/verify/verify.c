@@ -26,44 +26,8 @@
 /* How long it may take to join all threads at the end; one may hang in a call of a disk. */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
 
-/* ---- results --------------------------------------------------------------------------------- */
-
-static void print_probe(const struct probe *probe)
-{
-    const struct config_endpoint *e = &probe->to.endpoint;
-    printf("%-6s %s (%s, %s): %s\n", probe->works ? "ok" : "FAILED", e->name, e->protocol->name,
-           e->url, probe->text);
-    if (probe->advice[0] != '\0') {
-        printf("       %s\n", probe->advice);
-    }
-    fflush(stdout);
-}
-
-void verify_print(struct verify *v)
-{
-    while (v->printed < v->n_probes && v->probes[v->printed].done) {
-        print_probe(&v->probes[v->printed++]);
-    }
-    if (v->printed == v->n_probes && v->searches == 0) {
-        loop_stop(v->loop);
-    }
-}
-
-void verify_finish(struct probe *probe, bool works, const char *advice, const char *fmt, ...)
-{
-    va_list ap;
-    if (probe->done) {
-        return;
-    }
-    va_start(ap, fmt);
-    vsnprintf(probe->text, sizeof(probe->text), fmt, ap);
-    va_end(ap);
-    probe->advice = advice;
-    probe->works = works;
-    probe->done = true;
-    loop_timer_cancel(probe->retry_timer);
-    verify_print(probe->verify);
-}
+/* ---- the deadline -----------------------------------------------------------------------------
+ */
 
 /* A new server may not be able to read a tenant yet, which says nothing against the endpoint. */
 static void finish_late(struct probe *probe, const char *limit)
