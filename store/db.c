@@ -94,6 +94,8 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_NOTE_MERGED] = "UPDATE state SET singles = max(singles - ?1, 0) WHERE id = 1",
     [SQL_ALL_PROFILES] = "SELECT p.time, p.hash, t.data FROM profiles p "
                          "JOIN sets t ON t.id = p.set_id ORDER BY p.id",
+    [SQL_MEMBERS] = "SELECT id FROM profiles WHERE merge = ?1",
+    [SQL_DROP_POINT] = "DELETE FROM points WHERE series = ?1 AND time = ?2 AND hash = ?3",
     [SQL_PAGES] = "PRAGMA page_count",
     [SQL_FREE_PAGES] = "PRAGMA freelist_count",
     [SQL_SHRINK] = "PRAGMA incremental_vacuum(256)",

@@ -65,6 +65,8 @@ enum db_statement {
     SQL_DROP_BODY,
     SQL_NOTE_MERGED,
     SQL_ALL_PROFILES,
+    SQL_MEMBERS,
+    SQL_DROP_POINT,
     SQL_PAGES,
     SQL_FREE_PAGES,
     SQL_SHRINK,

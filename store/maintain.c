@@ -118,6 +118,7 @@ void store_maintain(struct store *s, int64_t now_ns)
     /* A loss of power costs no more than the commits since the last round. */
     store_logs_copy(s);
     store_merge_files(s, now_ns);
+    store_bad_drop(s);
     pthread_mutex_unlock(&s->maintain_lock);
 }
 

@@ -313,6 +313,15 @@ static bool leave_alone(struct merging *m, const struct single *one, struct err 
     return set_merge(m, one->profile, -1, err) && note_merged(m, 1, err);
 }
 
+/* Notes a profile whose bytes have changed: nothing counts it any more. */
+static void note_bad(struct merging *m, const struct single *one)
+{
+    metric_inc(m->store->metrics.bad_rows);
+    log_warn(m->store->options.log, "a profile of the store has changed on the disk",
+             LOG_STR("endpoint", m->store->options.name), LOG_STR("file", m->file->path));
+    store_bad_note(m->store, m->file, &m->db, one->profile, 0);
+}
+
 /* Adds a profile to the group. One that does not fit begins the next group; one that does not fit
  * into an empty one stays as it is. */
 static bool take(struct merging *m, const struct single *one, struct err *err)
@@ -325,6 +334,9 @@ static bool take(struct merging *m, const struct single *one, struct err *err)
     bool ok = read_member(m, one->profile, member, err);
     bool joined = ok && member->intact && join(m, one, member, &why);
     bool again = ok && !joined && m->group.n > 0 && why.kind == ERR_LIMIT;
+    if (ok && !member->intact) {
+        note_bad(m, one);
+    }
     sqlite3_reset(m->db.statements[SQL_BODY]);
     free(member);
     if (!ok || joined) {

@@ -182,6 +182,23 @@ struct store_twin {
 bool store_find_twin(struct store *s, const struct store_twin *t, const struct store_file *except,
                      int64_t *ret_profile);
 
+/* ---- damaged profiles (bad.c) ---------------------------------------------------------------- */
+
+struct store_bad {
+    struct store_file *file; /* a reference */
+    int64_t profile;
+};
+/* Notes a profile whose bytes have changed, or all that were merged into a merge (over 0). */
+void store_bad_note(struct store *s, struct store_file *f, struct db *db, int64_t profile,
+                    int64_t merge);
+/* The noted profiles of a file, sorted; the caller frees them. False if out of memory. */
+bool store_bad_of(struct store *s, const struct store_file *f, int64_t **ret, size_t *ret_n);
+bool store_bad_has(const int64_t *profiles, size_t n, int64_t profile);
+/* Forgets those of a file, or all (NULL). */
+void store_bad_forget(struct store *s, const struct store_file *f);
+/* Removes the points of the noted profiles from their files, so that nothing counts them. */
+void store_bad_drop(struct store *s);
+
 /* ---- ids (id.c) ------------------------------------------------------------------------------ */
 
 /* Formats the id of a profile: its time, a part of the hash of its bytes, and its row. */
@@ -254,6 +271,8 @@ struct store {
     size_t files_cap;
     struct reader_conn *idle;
     size_t n_idle;
+    struct store_bad *bad;
+    size_t n_bad;
     /* of the writing thread; under its own lock, because retention closes them too */
     pthread_mutex_t write_lock;
     struct writing *writers[STORE_WRITERS_MAX];

@@ -22,6 +22,8 @@ struct scan {
     struct store_file *file;
     uint64_t file_number;
     struct db *db;
+    int64_t *bad; /* its profiles whose bytes are known to have changed: they count nowhere */
+    size_t n_bad;
     bool (*visit_file)(struct scan *c, struct err *err);
     void *job; /* of the kind of scan */
 };
@@ -44,13 +46,16 @@ static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
         c->file = f;
         c->file_number++;
         c->db = &r->db;
-        ok = catalogue_read(&c->catalogue, c->db, &why) &&
+        ok = (store_bad_of(c->store, f, &c->bad, &c->n_bad) || err_memory(&why)) &&
+             catalogue_read(&c->catalogue, c->db, &why) &&
              ((c->catalogue.n_matches == 0 && !c->any) || c->visit_file(c, &why));
         if (!ok && r->db.fault == DB_FINE) {
             err_set(err, why.kind, "%s: %s", f->path, why.msg);
         }
         ok = ok || r->db.fault != DB_FINE;
         store_reader_give(c->store, r, &why);
+        free(c->bad);
+        c->bad = NULL;
     }
     store_scan_end(c->store, f);
     return ok;
@@ -107,8 +112,13 @@ static bool read_point(struct scan *c, int64_t row, sqlite3_stmt *st, struct raw
     p->hash = (uint64_t)sqlite3_column_int64(st, 1);
     p->profile = sqlite3_column_int64(st, 2);
     uint64_t of[] = {(uint64_t)row, (uint64_t)p->time_ns, p->hash, (uint64_t)p->profile};
-    return blob_read_sums(db_blob(st, 3), of, 4, p->sums, &p->n_sums) ||
-           db_damaged(c->db, "the sums of a profile", err);
+    if (!blob_read_sums(db_blob(st, 3), of, 4, p->sums, &p->n_sums)) {
+        return db_damaged(c->db, "the sums of a profile", err);
+    }
+    if (store_bad_has(c->bad, c->n_bad, p->profile)) {
+        p->n_sums = 0;
+    }
+    return true;
 }
 
 /* Reads the next points; p->n is 0 at the end. */
@@ -534,6 +544,7 @@ static bool is_intact(struct scan *c, const struct body_row *r, struct sv data, 
     log_warn(c->store->options.log, "a profile of the store has changed on the disk",
              LOG_STR("endpoint", c->store->options.name), LOG_STR("file", c->file->path),
              LOG_STR("id", id));
+    store_bad_note(c->store, c->file, c->db, r->profile, r->merge);
     return false;
 }
 

@@ -152,6 +152,8 @@ struct store *store_close(struct store *s)
     store_background_stop(s);
     store_writers_close(s, NULL);
     store_readers_close(s, NULL);
+    store_bad_forget(s, NULL);
+    free(s->bad);
     store_files_free(s->files, s->n_files);
     scratch_free(s->scratch);
     store_leave_directory(s);

@@ -197,6 +197,75 @@ static void test_flipped_bits(void **state)
     store_rig_done(&r);
 }
 
+static size_t lines_of(struct store_rig *r, enum rig_scan kind)
+{
+    char *text = rig_scan(r, kind, "{k=\"\"}", 0, 3599, "service_name");
+    size_t n = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        n += *c == '\n';
+    }
+    free(text);
+    return n;
+}
+
+/* Timelines leave a profile out as well, once a query or a merge has found its bytes changed, also
+ * in the next process. A profile that is sent again then takes its place. */
+static void test_a_changed_profile_counts_nowhere(void **state)
+{
+    (void)state;
+    for (int merged = 0; merged < 2; merged++) {
+        struct store_rig r;
+        char path[512];
+        store_rig_init(&r);
+        put_two(&r);
+        r.options.merge_ms = merged ? 60 * MS_PER_S : 0;
+        r.options.merge_cpu = 100;
+        store_rig_reopen(&r);
+        store_maintain(r.store, RIG_T0 + 2 * RIG_HOUR);
+        r.store = store_close(r.store);
+        path_of(&r, "20261122T000000Z-1h.db", path);
+        run_sql(path, merged ? "UPDATE merges SET data = zeroblob(100)"
+                             : "UPDATE bodies SET data = zeroblob(100) WHERE id IN (3, 7)");
+        testing_log_expect(r.log, "has changed on the disk");
+        store_rig_reopen(&r);
+        size_t bodies = merged ? 0 : 18;
+        assert_int_equal(lines_of(&r, RIG_BODIES), bodies);
+        assert_int_equal(lines_of(&r, RIG_POINTS), bodies);
+        store_maintain(r.store, RIG_T0);
+        assert_int_equal(r.store->n_bad, 0);
+        store_rig_reopen(&r);
+        assert_int_equal(lines_of(&r, RIG_POINTS), bodies);
+        assert_int_equal(lines_of(&r, RIG_BODIES), bodies);
+        if (!merged) {
+            rig_put(&r, "__name__=cpu,service_name=s", RIG_T0 + 2 * RIG_SECOND, "x/count", rows, 2,
+                    NULL);
+            assert_int_equal(lines_of(&r, RIG_POINTS), bodies + 1);
+            assert_int_equal(lines_of(&r, RIG_BODIES), bodies + 1);
+        }
+        store_rig_done(&r);
+    }
+}
+
+/* A merge finds it, too, without any query for stacks. */
+static void test_a_merge_finds_a_changed_profile(void **state)
+{
+    (void)state;
+    struct store_rig r;
+    char path[512];
+    store_rig_init(&r);
+    put_two(&r);
+    path_of(&r, "20261122T000000Z-1h.db", path);
+    run_sql(path, "UPDATE bodies SET data = zeroblob(100) WHERE id = 3");
+    r.options.merge_ms = 60 * MS_PER_S;
+    r.options.merge_cpu = 100;
+    testing_log_expect(r.log, "has changed on the disk");
+    store_rig_reopen(&r);
+    assert_int_equal(lines_of(&r, RIG_POINTS), 20);
+    store_maintain(r.store, RIG_T0 + 2 * RIG_HOUR);
+    assert_int_equal(lines_of(&r, RIG_POINTS), 19);
+    store_rig_done(&r);
+}
+
 static void test_a_removed_file_is_missed(void **state)
 {
     (void)state;
@@ -352,6 +421,8 @@ int main(void)
         cmocka_unit_test(test_other_databases_and_versions),
         cmocka_unit_test(test_a_cut_file),
         cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_a_changed_profile_counts_nowhere),
+        cmocka_unit_test(test_a_merge_finds_a_changed_profile),
         cmocka_unit_test(test_a_removed_file_is_missed),
         cmocka_unit_test(test_a_file_that_is_being_made_is_ours),
         cmocka_unit_test(test_a_full_disk_takes_nothing_and_then_all),
