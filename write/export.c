@@ -26,7 +26,8 @@ static const struct family families[] = {
      "+ merged + queued + in flight.",
      METRIC_COUNTER, COUNT(status.ledger.accepted)},
     {"profpull_write_refused_profiles_total",
-     "Deltas that the endpoint had no room for, and that come again as part of the next one.",
+     "Profiles that the endpoint had no room for, and that come again: deltas as part of the next "
+     "one, pushed profiles from their senders.",
      METRIC_COUNTER, COUNT(status.ledger.refused)},
     {"profpull_write_replayed_profiles_total",
      "Profiles of an earlier process that were found in the spool.", METRIC_COUNTER,
@@ -77,6 +78,10 @@ static const struct family families[] = {
      COUNT(spool_up), .spool = true},
     {"profpull_write_spool_reading", "1 while something of an earlier process is to be read.",
      METRIC_GAUGE, COUNT(spool_reading), .spool = true},
+    {"profpull_write_spool_full",
+     "1 while profiles wait for room in the spool, because only pushed profiles could be dropped. "
+     "Pushed profiles are refused then.",
+     METRIC_GAUGE, COUNT(spool_full), .spool = true},
     {"profpull_write_spool_profiles", "Profiles on disk that are neither sent nor dropped.",
      METRIC_GAUGE, COUNT(spool.counts.profiles), .spool = true},
     {"profpull_write_spool_only_profiles", "Queued profiles that are only on disk.", METRIC_GAUGE,

@@ -23,6 +23,7 @@ struct export_row {
     bool has_spool;   /* the rest counts only then */
     uint64_t spool_up;
     uint64_t spool_reading;
+    uint64_t spool_full;
     struct spool_status spool;
 };
 

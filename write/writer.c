@@ -361,6 +361,7 @@ static void fill_row(struct export_row *r, struct destination *d, int64_t now)
         r->spool = spool_status(d->spool);
         r->spool_up = r->spool.up && spool_hung_ms(d->spool, now) == 0;
         r->spool_reading = r->spool.reading;
+        r->spool_full = r->spool.full;
     }
 }
 

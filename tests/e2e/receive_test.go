@@ -294,6 +294,55 @@ func TestReceivedProfilesAreSpooled(t *testing.T) {
 	}
 }
 
+// With memory and spool full a sender gets 503, and nothing that got 200 is thinned out or dropped: it
+// all arrives after the outage, and so does what was refused once it is pushed again.
+func TestReceivedProfilesAreNotThinned(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	s.Down()
+	p, base := relay(t, "", fmt.Sprintf("{name: main, url: %q, queue: {max_bytes: 1MiB, spool_directory: %q, "+
+		"spool_max_bytes: 1MiB, fsync: always}, retry: {max_backoff: 200ms, min_backoff: 50ms}}", s.URL(), t.TempDir()))
+	raw := fakepprof.Make("goroutine", fakepprof.Options{Functions: 800}) // not compressed, for its size
+	push := func(n int) int {
+		status, text := post(t, fmt.Sprintf("%s/ingest?name=a{n=%d}", base, n), "", raw)
+		if status != 200 && status != 503 {
+			t.Fatalf("%d %s", status, text)
+		}
+		return status
+	}
+	var refused []int
+	const total = 120
+	for n := 0; n < total; n++ {
+		if push(n) == 503 {
+			refused = append(refused, n)
+		}
+	}
+	if len(refused) == 0 || len(refused) > total-20 {
+		t.Fatalf("%d of %d were refused", len(refused), total)
+	}
+	if l := p.metrics().ledger("main"); l.dropped != 0 || l.balance() != "" {
+		t.Errorf("%v dropped during the outage, %s", l.dropped, l.balance())
+	}
+	if err := s.Up(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range refused {
+		p.wait("a profile to be taken", func() string {
+			if status := push(n); status != 200 {
+				return fmt.Sprint(status)
+			}
+			return ""
+		})
+	}
+	got := map[string]int{}
+	for _, r := range waitProfiles(t, s, total, nil) {
+		got[r.Labels["n"]]++
+	}
+	if len(got) != total {
+		t.Errorf("%d of %d came", len(got), total)
+	}
+}
+
 // ---- labels that start with "__" ----------------------------------------------------------------
 
 // privateLabels are those in the store that it has not computed itself.

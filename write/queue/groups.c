@@ -72,11 +72,12 @@ void send_queue_free_groups(struct send_queue *q)
     q->groups = map_free(q->groups, free_group);
 }
 
-/* NULL: none. A delta whose group is unknown can neither be merged nor thinned out. */
+/* NULL: none. A delta whose group is unknown can neither be merged nor thinned out, and what a
+ * sender has pushed is not thinned out. */
 static struct item_list *part_list(struct send_queue *q, const struct send_item *it)
 {
     if (!it->is_delta) {
-        return &q->thinnable;
+        return it->is_pushed ? NULL : &q->thinnable;
     }
     return it->group != NULL ? &it->group->parts : NULL;
 }

@@ -82,6 +82,7 @@ struct send_item {
 
     struct send_group *group;    /* NULL: unknown */
     bool is_delta;               /* may be merged with other deltas of its group */
+    bool is_pushed;              /* its sender got a 2xx for it: it is never thinned out */
     bool unmergeable;            /* merging it has failed: it would spoil the other parts */
     uint64_t index;              /* in order of arrival, among the profiles of its group */
     TAILQ_ENTRY(send_item) part; /* while queued: in the parts of its group, or in `thinnable` */

@@ -411,6 +411,17 @@ static enum send_put refuse(struct send_queue *q, struct send_item *it, enum wri
     return result;
 }
 
+/* Returns true if there is room for a new item. A pushed one never takes the room of others,
+ * neither in memory nor on disk: if it is refused, its sender tries again. */
+static bool find_room(struct send_queue *q, const struct send_item *it)
+{
+    if (!it->is_pushed) {
+        return send_queue_make_room(q, it->lane, it->cost);
+    }
+    return it->lane->held + it->cost <= send_queue_share(q) && send_queue_evict(q, it->cost) &&
+           (it->entry == NULL || spool_has_room(q->spool));
+}
+
 static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64_t key,
                               int64_t now_ms)
 {
@@ -420,7 +431,7 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64
     }
     send_queue_join(q, it, it->profile->labels, key);
     send_queue_choose_lane(q, it);
-    if (!it->is_delta && send_queue_is_thinned(q, it)) {
+    if (!it->is_delta && !it->is_pushed && send_queue_is_thinned(q, it)) {
         return refuse(q, it, DROP_THINNED);
     }
     /* There would be no room even if all queued profiles were dropped. */
@@ -428,7 +439,7 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64
         return refuse(q, it, DROP_QUEUE_FULL);
     }
     send_queue_expire(q, now_ms);
-    if (!send_queue_make_room(q, it->lane, it->cost)) {
+    if (!find_room(q, it)) {
         return refuse(q, it, DROP_QUEUE_FULL);
     }
     q->ledger.accepted++;
@@ -455,6 +466,7 @@ enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t no
         it->cost = profile_cost(p);
         it->scraped_ms = p->scraped_ms;
         it->is_delta = p->is_delta && p->format == PROFILE_PPROF;
+        it->is_pushed = p->is_pushed;
         result = put_item(q, it, key, now_ms);
     } else if (result == SEND_LOST) {
         q->ledger.accepted++;

@@ -24,6 +24,7 @@ static bool send_queue_on_found(void *arg, struct spool_entry *entry, struct lab
         it->seq = q->next_replay_seq++;
         it->is_delta =
             entry->head.format == PROFILE_PPROF && (entry->head.flags & SPOOL_FLAG_DELTA) != 0;
+        it->is_pushed = (entry->head.flags & SPOOL_FLAG_PUSHED) != 0;
         it->index = it->seq;
         entry->owner = it;
         if (labels != NULL && it->is_delta) {
@@ -76,6 +77,22 @@ static void send_queue_on_lost(void *arg, struct spool_entry *entry, bool remove
         }
     }
     send_queue_unlock(q);
+}
+
+static bool send_queue_on_give_up(void *arg, struct spool_entry *entry)
+{
+    struct send_queue *q = arg;
+    pthread_mutex_lock(&q->lock);
+    struct send_item *it = entry->owner;
+    bool in_memory = it == NULL || (it->bytes & ITEM_MEMORY) != 0;
+    if (it != NULL && it->bytes == ITEM_BOTH) {
+        item_set_on_disk(it, false);
+        if (it->memory_list != NULL) {
+            send_queue_choose_memory_list(q, it);
+        }
+    }
+    pthread_mutex_unlock(&q->lock);
+    return in_memory;
 }
 
 static struct profile *send_queue_on_profile(void *arg, struct spool_entry *entry)
@@ -145,6 +162,7 @@ struct spool_events send_queue_spool_events(struct send_queue *q)
         .unread_lost = send_queue_on_unread_lost,
         .written = send_queue_on_written,
         .lost = send_queue_on_lost,
+        .give_up = send_queue_on_give_up,
         .profile = send_queue_on_profile,
         .loaded = send_queue_on_loaded,
         .acknowledged = send_queue_on_acknowledged,

@@ -20,6 +20,12 @@ static bool is_kept(const struct send_queue *q, const struct send_item *it)
     return (number & ((UINT64_C(1) << level) - 1)) == 0;
 }
 
+/* Returns false for deltas, which are merged, and for profiles whose senders got a 2xx. */
+static bool may_thin(const struct send_item *it)
+{
+    return !it->is_delta && !it->is_pushed;
+}
+
 static bool is_of(const struct send_item *it, const struct lane *lane)
 {
     return lane == NULL || it->lane == lane;
@@ -32,7 +38,7 @@ static bool sweep_memory_only(struct send_queue *q, const struct lane *lane)
     bool any = false;
     for (struct send_item *it = TAILQ_FIRST(&q->memory_only); it != NULL; it = next) {
         next = TAILQ_NEXT(it, by_memory);
-        if (is_of(it, lane) && !it->is_delta && !is_kept(q, it)) {
+        if (is_of(it, lane) && may_thin(it) && !is_kept(q, it)) {
             send_queue_drop_queued(q, it, DROP_THINNED);
             any = true;
         }
@@ -58,7 +64,7 @@ static bool sweep_all(struct send_queue *q, const struct lane *lane)
 static struct send_item *oldest_memory_only(const struct send_queue *q, const struct lane *lane)
 {
     struct send_item *it = TAILQ_FIRST(&q->memory_only);
-    while (it != NULL && (it->is_delta || !is_of(it, lane))) {
+    while (it != NULL && (!may_thin(it) || !is_of(it, lane))) {
         it = TAILQ_NEXT(it, by_memory);
     }
     return it;

@@ -179,7 +179,24 @@ static bool is_needless(struct spool *s, struct spool_entry *e)
     return is_part || (wants & WANTS_RELEASE) != 0;
 }
 
-/* Writes the entries of the batch that are not released; false when the disk fails. */
+/* Nothing is written before something else is done with, and pushed profiles are refused. */
+static void note_full(struct spool *s)
+{
+    s->own.full = true;
+    s->full_bytes = spool_store_counts(s->store)->bytes;
+    pthread_mutex_lock(&s->lock);
+    s->status.full = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Checks whether there is more room than when the spool was found full. */
+static void check_full(struct spool *s)
+{
+    s->own.full = s->own.full && spool_store_counts(s->store)->bytes >= s->full_bytes;
+}
+
+/* Writes the entries of the batch that are not released, as far as there is room; false when the
+ * disk fails. */
 static bool append_batch(struct spool *s, struct spool_entry_list *batch,
                          struct spool_entry_list *ret_written, struct err *err)
 {
@@ -197,6 +214,10 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
             s->own.too_large++;
             spool_hand_to_store(s, e);
             break;
+        case SPOOL_APPEND_FULL:
+            note_full(s);
+            TAILQ_INSERT_HEAD(batch, e, link);
+            return true;
         case SPOOL_APPEND_FAILED:
         default:
             TAILQ_INSERT_HEAD(batch, e, link);
@@ -253,7 +274,7 @@ static struct plan make_plan(struct spool *s, int64_t now_ms)
     pthread_mutex_lock(&s->lock);
     p.flush = s->flush;
     p.stop = s->stop;
-    if (s->n_waiting > 0) {
+    if (s->n_waiting > 0 && !s->own.full) {
         bool full = s->waiting_bytes >= s->options.flush_threshold;
         p.write_ms = full ? now_ms : s->waiting_since_ms + delay;
     }
@@ -388,6 +409,7 @@ static void take_limits(struct spool *s)
     s->config.spool_fsync_ms = s->fsync_ms;
     pthread_mutex_unlock(&s->lock);
     if (!same) {
+        s->own.full = false;
         spool_store_configure(s->store);
     }
 }
@@ -402,6 +424,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
     if ((!s->own.up || !spool_store_is_listed(s->store)) && now_ms >= s->retry_ms) {
         retry(s, now_ms);
     }
+    check_full(s);
     struct plan p = make_plan(s, now_ms);
     if (p.write || now_ms >= s->check_ms) {
         check(s, now_ms);

@@ -77,12 +77,15 @@ struct spool_status {
     struct spool_counts counts;
     bool up;            /* the last operation worked */
     bool reading;       /* there is something left of earlier processes */
+    bool full;          /* profiles wait for room: what is on disk may not be dropped for them */
     uint64_t limit;     /* spool_max_bytes */
     uint64_t waiting;   /* profiles to be written */
     uint64_t stored;    /* written, and synced as configured; ever */
     uint64_t too_large; /* profiles that the spool could never hold */
 };
 struct spool_status spool_status(struct spool *s);
+/* Returns false while the status is `full`. */
+bool spool_has_room(struct spool *s);
 
 /* A round of the thread that takes longer than this hangs in a call of the disk. */
 #define SPOOL_HANG_MS INT64_C(5000)

@@ -188,6 +188,14 @@ struct spool_status spool_status(struct spool *s)
     return status;
 }
 
+bool spool_has_room(struct spool *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool has_room = !s->status.full;
+    pthread_mutex_unlock(&s->lock);
+    return has_room;
+}
+
 /* ---- what the thread takes ------------------------------------------------------------------- */
 
 struct spool_entry *spool_take_request(struct spool *s, unsigned *ret_wants)

@@ -50,6 +50,7 @@ struct spool {
     int64_t check_ms; /* when to look whether the files are there */
     uint64_t said_damaged;
     uint64_t said_skipped;
+    uint64_t full_bytes;     /* on disk when the status `full` was set */
     struct spool_status own; /* the present one */
     struct log_limit failure_limit;
     struct log_limit read_limit;

@@ -572,17 +572,19 @@ static bool write_record(struct spool_store *s, struct spool_entry *e, struct er
     return spool_store_failed(s, SPOOL_ERR_WRITE, name, err);
 }
 
-static bool write_entry(struct spool_store *s, struct spool_entry *e, uint64_t size,
-                        struct err *err)
+static enum spool_append write_entry(struct spool_store *s, struct spool_entry *e, uint64_t size,
+                                     struct err *err)
 {
     const struct spool_segment *g = s->active.segment;
     if (g != NULL && g->size > SPOOL_HEADER_SIZE && g->size + size > s->segment_bytes) {
         spool_store_seal(s);
     }
-    if (!spool_store_make_room(s, size + SPOOL_HEADER_SIZE, err)) {
-        return false;
+    enum spool_room room = spool_store_make_room(s, size + SPOOL_HEADER_SIZE, err);
+    if (room != SPOOL_ROOM_MADE) {
+        return room == SPOOL_ROOM_NONE ? SPOOL_APPEND_FULL : SPOOL_APPEND_FAILED;
     }
-    return (s->active.fd >= 0 || begin_segment(s, err)) && write_record(s, e, err);
+    bool ok = (s->active.fd >= 0 || begin_segment(s, err)) && write_record(s, e, err);
+    return ok ? SPOOL_APPENDED : SPOOL_APPEND_FAILED;
 }
 
 /* It stays in memory only. */
@@ -622,8 +624,9 @@ enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *
         .scraped_ns = p->scraped_ms * NS_PER_MS + wall_offset_ns,
     };
     e->head.body_crc = crc32c(crc32c(0, labels, e->head.labels_size), p->data, p->size);
-    if (!write_entry(s, e, size, err)) {
-        return SPOOL_APPEND_FAILED;
+    enum spool_append result = write_entry(s, e, size, err);
+    if (result != SPOOL_APPENDED) {
+        return result;
     }
     struct spool_segment *g = s->active.segment;
     e->segment = g;

@@ -110,6 +110,10 @@ struct spool_events {
     void (*unread_lost)(void *arg, bool for_memory);
     /* It is on disk, and synced as configured. */
     void (*written)(void *arg, struct spool_entry *e);
+    /* Asks whether the copy on disk of a pushed profile may be removed to make room. True if its
+     * bytes are in memory, or nobody needs it any more; from then on it does not count as being on
+     * disk. False: its sender relies on this copy. */
+    bool (*give_up)(void *arg, struct spool_entry *e);
     /* It is not on disk any more: the spool was full, and it was among the oldest; or somebody has
      * removed its file. */
     void (*lost)(void *arg, struct spool_entry *e, bool removed);
@@ -162,11 +166,19 @@ enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_o
 /* Leaves the segment that cannot be read to the next process, and goes on with the next one. */
 void spool_store_give_up(struct spool_store *s);
 
-/* TOO_LARGE: e will never be on disk, but wants spool_store_done() all the same. */
-enum spool_append { SPOOL_APPENDED, SPOOL_APPEND_TOO_LARGE, SPOOL_APPEND_FAILED };
-/* Writes e->profile; makes room by dropping the oldest segments. The profile stays with e. The
- * record says which others it replaces, so that after a crash either they are there or it is; they
- * are the caller's to be done with afterwards. */
+/* TOO_LARGE: e will never be on disk, but wants spool_store_done() all the same. FULL: there is no
+ * room until other entries are done, because only profiles that senders rely on could be dropped.
+ */
+enum spool_append {
+    SPOOL_APPENDED,
+    SPOOL_APPEND_TOO_LARGE,
+    SPOOL_APPEND_FULL,
+    SPOOL_APPEND_FAILED,
+};
+/* Writes e->profile; makes room by dropping the oldest segments, but none with a pushed profile
+ * that is nowhere else. The profile stays with e. The record says which others it replaces, so that
+ * after a crash either they are there or it is; they are the caller's to be done with afterwards.
+ */
 enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *e,
                                      int64_t wall_offset_ns, struct err *err);
 /* Syncs what was appended since the last call. After a failure it is unknown how much of it is

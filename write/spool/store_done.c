@@ -463,16 +463,61 @@ static void orphan_entries(struct spool_store *s, struct spool_segment *g)
     g->live = 0;
 }
 
-/* Nothing is reported as lost before the file is removed. */
-static bool drop_oldest(struct spool_store *s, struct err *err)
+/* Returns true if a sender relies on a record that the walk through a segment has not reached. */
+static bool rest_is_needed(const struct spool_store *s)
 {
-    struct spool_segment *g = TAILQ_FIRST(&s->segments);
-    if (!g->read && s->walking != g) {
-        int begun = begin_walk(s, g, err);
-        if (begun <= 0) {
-            return begun == 0;
+    struct spool_walk walk = s->walk; /* it reads at offsets of its own */
+    struct spool_found found;
+    enum spool_step step;
+    if (s->unplaced != NULL && (s->unplaced->head.flags & SPOOL_FLAG_PUSHED) != 0) {
+        return true;
+    }
+    while ((step = spool_walk_next(&walk, &found)) < SPOOL_STEP_END) {
+        if (step == SPOOL_STEP_RECORD && (found.head.flags & SPOOL_FLAG_PUSHED) != 0 &&
+            !is_done(s, s->walking, found.offset)) {
+            return true;
         }
     }
+    return false;
+}
+
+static bool is_in_memory(const struct spool_store *s, struct spool_entry *e)
+{
+    const struct spool_events *on = &s->options->events;
+    struct profile *p = on->profile(on->arg, e);
+    bool found = p != NULL;
+    profile_unref(p);
+    return found;
+}
+
+/* Returns true if a segment may be dropped: every pushed profile in it is in memory as well, and
+ * counts as being there only from then on. */
+static bool give_up_segment(struct spool_store *s, struct spool_segment *g)
+{
+    const struct spool_events *on = &s->options->events;
+    struct spool_entry *e = NULL;
+    TAILQ_FOREACH(e, &g->entries, in_segment)
+    {
+        if ((e->head.flags & SPOOL_FLAG_PUSHED) != 0 && !is_in_memory(s, e)) {
+            return false;
+        }
+    }
+    if (s->walking == g && rest_is_needed(s)) {
+        return false;
+    }
+    TAILQ_FOREACH(e, &g->entries, in_segment)
+    {
+        /* Its bytes in memory may have been evicted meanwhile. */
+        if ((e->head.flags & SPOOL_FLAG_PUSHED) != 0 && !on->give_up(on->arg, e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Nothing is reported as lost before the file is removed. */
+static bool drop_segment(struct spool_store *s, struct spool_segment *g, struct err *err)
+{
     if (!remove_file(s, g->id, false, err)) {
         return false;
     }
@@ -489,13 +534,35 @@ static bool drop_oldest(struct spool_store *s, struct err *err)
     return true;
 }
 
-bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err)
+/* Drops the oldest segment that may be dropped. The first one that is not read yet is the last that
+ * can be judged: one walk at a time is possible. */
+static enum spool_room drop_oldest(struct spool_store *s, struct err *err)
 {
-    while (s->counts.bytes + n > s->options->config->spool_max_bytes &&
-           !TAILQ_EMPTY(&s->segments)) {
-        if (!drop_oldest(s, err)) {
-            return false;
+    struct spool_segment *g = NULL;
+    TAILQ_FOREACH(g, &s->segments, link)
+    {
+        bool unread = !g->read;
+        int begun = unread && s->walking != g ? begin_walk(s, g, err) : 1;
+        if (begun <= 0) {
+            return begun == 0 ? SPOOL_ROOM_MADE : SPOOL_ROOM_FAILED;
+        }
+        if (give_up_segment(s, g)) {
+            return drop_segment(s, g, err) ? SPOOL_ROOM_MADE : SPOOL_ROOM_FAILED;
+        }
+        if (unread) {
+            break;
         }
     }
-    return true;
+    err_set(err, ERR_LIMIT, "spool %s: full of profiles that senders rely on", s->directory);
+    return SPOOL_ROOM_NONE;
+}
+
+enum spool_room spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err)
+{
+    enum spool_room room = SPOOL_ROOM_MADE;
+    while (s->counts.bytes + n > s->options->config->spool_max_bytes &&
+           !TAILQ_EMPTY(&s->segments) && room == SPOOL_ROOM_MADE) {
+        room = drop_oldest(s, err);
+    }
+    return room;
 }

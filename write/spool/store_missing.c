@@ -143,7 +143,7 @@ static bool write_again(struct spool_store *s, struct spool_segment *g, struct s
     enum spool_append done = spool_store_append(s, e, wall_offset_ns, err);
     e->profile = NULL;
     profile_unref(p);
-    if (done == SPOOL_APPEND_FAILED) {
+    if (done == SPOOL_APPEND_FAILED || done == SPOOL_APPEND_FULL) {
         TAILQ_INSERT_HEAD(&g->entries, e, in_segment);
         e->segment = g;
         g->live++;

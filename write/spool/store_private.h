@@ -71,8 +71,10 @@ struct spool_segment *spool_store_add_segment(struct spool_store *s, uint64_t id
 void spool_store_free_segment(struct spool_store *s, struct spool_segment *g);
 /* Takes an entry off its list and frees it. */
 void spool_store_free_entry(struct spool_entry_list *list, struct spool_entry *e);
-/* Drops the oldest segments until n more bytes fit. */
-bool spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err);
+enum spool_room { SPOOL_ROOM_MADE, SPOOL_ROOM_NONE, SPOOL_ROOM_FAILED };
+/* Drops the oldest segments until n more bytes fit. NONE, with an error as well: no further segment
+ * may be dropped. */
+enum spool_room spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err);
 /* Removes a segment without live records, if it is time to. */
 bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err);
 void spool_store_end_walk(struct spool_store *s);

@@ -31,6 +31,15 @@ struct faults {
 /* Those of the rig that was made last. */
 static struct faults *rig_faults;
 
+/* The profiles that a sender has pushed; the others are scraped. */
+enum rig_pushed { RIG_EVERY_THIRD_PUSHED, RIG_NONE_PUSHED, RIG_ALL_PUSHED };
+static enum rig_pushed rig_pushed;
+
+static inline bool rig_is_pushed(uint64_t n)
+{
+    return rig_pushed == RIG_ALL_PUSHED || (rig_pushed == RIG_EVERY_THIRD_PUSHED && n % 3 == 1);
+}
+
 struct rig {
     struct faults faults;
     struct intern *in;
@@ -150,6 +159,7 @@ static inline void rig_init(struct rig *r, const char *dir)
     memset(r, 0, sizeof(*r));
     r->faults.error = EIO;
     rig_faults = &r->faults;
+    rig_pushed = RIG_EVERY_THIRD_PUSHED;
     r->now = RIG_START_MS;
     r->dir = dir;
     r->fsync_ms = 500;
@@ -276,7 +286,7 @@ static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size
     p->until_ns = 2000 + n;
     p->scraped_ms = r->now;
     p->is_delta = n % 2 == 1;
-    p->is_pushed = n % 3 == 1;
+    p->is_pushed = rig_is_pushed(n);
     p->format = n % 5 == 4 ? PROFILE_JFR : PROFILE_PPROF;
     return p;
 }
@@ -298,7 +308,7 @@ static inline unsigned rig_number(const struct profile *p)
     CHECK_INT(p->from_ns, 1000 + n, "from");
     CHECK_INT(p->until_ns, 2000 + n, "until");
     CHECK_INT(p->is_delta, n % 2, "delta");
-    CHECK_INT(p->is_pushed, n % 3 == 1, "pushed");
+    CHECK_INT(p->is_pushed, rig_is_pushed(n), "pushed");
     CHECK_INT(p->format, n % 5 == 4 ? PROFILE_JFR : PROFILE_PPROF, "format");
     for (size_t i = 0; i < p->size; i++)
         assert_int_equal(p->data[i], 'a' + n % 26);

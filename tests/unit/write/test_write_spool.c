@@ -158,6 +158,7 @@ static void too_fast_for_the_disk(void **state)
     struct rig r;
     char *dir = testing_mkdtemp();
     rig_init(&r, dir);
+    rig_pushed = RIG_NONE_PUSHED;
     r.max_bytes = 10 * 2048;
     assert_true(rig_open_all(&r, NULL));
     for (unsigned i = 0; i < 15; i++) {
@@ -180,6 +181,7 @@ static void spool_is_full(void **state)
     char *dir = testing_mkdtemp();
     unsigned seen[200] = {0};
     rig_init(&r, dir);
+    rig_pushed = RIG_NONE_PUSHED;
     r.max_bytes = 300 * 1024;
     r.spool_bytes = 1 << 20;
     assert_true(rig_open_all(&r, NULL));
@@ -225,6 +227,7 @@ static void full_of_the_past(void **state)
     char *dir = testing_mkdtemp();
     unsigned seen[200] = {0};
     rig_init(&r, dir);
+    rig_pushed = RIG_NONE_PUSHED;
     r.spool_bytes = 1 << 20;
     r.max_bytes = 2 << 20;
     assert_true(rig_open_all(&r, NULL));

@@ -1,0 +1,243 @@
+/* Profiles that senders have pushed, when memory and disk are full: what was taken is kept, and
+ * what has no room is refused, so that the sender tries again. */
+#include "tests/unit/write/spool_rig.h"
+
+#define MANY 400
+
+/* Puts a pushed profile; true if it was taken. A refused one is counted as refused only. */
+static bool push(struct rig *r, unsigned n, size_t size)
+{
+    struct profile *p = rig_profile(r, n, size);
+    assert_non_null(p);
+    p->refusable = p->is_pushed;
+    enum send_put put = send_queue_put(r->e, p, r->now);
+    if (put == SEND_REFUSED) {
+        send_queue_refused(r->e, false);
+    }
+    CHECK_BALANCE(r);
+    return put == SEND_TAKEN;
+}
+
+static uint64_t lost(struct rig *r)
+{
+    struct write_ledger l = send_queue_status(r->e).ledger;
+    uint64_t n = 0;
+    for (size_t i = 0; i < WRITE_DROPS; i++) {
+        n += l.dropped[i];
+    }
+    return n;
+}
+
+/* Sends everything; each profile that was taken must come once. */
+static void send_all(struct rig *r, const bool *taken)
+{
+    unsigned seen[MANY] = {0};
+    while (rig_send(r, 999, seen, MANY) > 0) {
+        rig_pass(r, 1000);
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        char what[32];
+        (void)snprintf(what, sizeof(what), "profile %u", i);
+        CHECK_INT(seen[i], taken[i], what);
+    }
+    CHECK_INT(send_queue_status(r->e).ledger.queued, 0, "");
+}
+
+static void without_a_spool(void **state)
+{
+    (void)state;
+    static struct config_endpoint config = {.queue_max_bytes = 20 * 2048, .concurrency = 4};
+    struct send_queue *q = send_queue_new(&config, 1);
+    struct rig r = {.e = q, .in = intern_new()};
+    unsigned n_taken = 0;
+    rig_pushed = RIG_ALL_PUSHED;
+    for (unsigned i = 0; i < 100; i++) {
+        n_taken += push(&r, i, 1024);
+    }
+    assert_true(n_taken > 10 && n_taken < 25);
+    CHECK_INT(lost(&r), 0, "");
+    CHECK_INT(send_queue_status(q).ledger.queued, n_taken, "");
+    CHECK_INT(send_queue_status(q).ledger.refused, 100 - n_taken, "");
+    /* Scraped ones neither take their place. */
+    rig_pushed = RIG_NONE_PUSHED;
+    for (unsigned i = 100; i < 120; i++) {
+        (void)push(&r, i, 1024);
+    }
+    CHECK_INT(send_queue_status(q).ledger.queued, n_taken, "");
+    send_queue_free(q);
+    intern_free(r.in);
+}
+
+/* Scraped profiles are thinned out for scraped ones, not for pushed ones. */
+static void beside_scraped_ones(void **state)
+{
+    (void)state;
+    static struct config_endpoint config = {.queue_max_bytes = 20 * 2048, .concurrency = 4};
+    struct send_queue *q = send_queue_new(&config, 1);
+    struct rig r = {.e = q, .in = intern_new()};
+    rig_pushed = RIG_NONE_PUSHED;
+    for (unsigned i = 0; i < 8; i++) {
+        assert_true(push(&r, 2 * i, 1024));
+    }
+    rig_pushed = RIG_ALL_PUSHED;
+    unsigned n_taken = 0;
+    for (unsigned i = 100; i < 200; i++) {
+        n_taken += push(&r, 2 * i, 1024);
+    }
+    assert_true(n_taken > 5 && n_taken < 15);
+    CHECK_INT(lost(&r), 0, "");
+    rig_pushed = RIG_NONE_PUSHED;
+    for (unsigned i = 200; i < 300; i++) {
+        (void)push(&r, 2 * i, 1024);
+    }
+    assert_true(lost(&r) >= 90);
+    unsigned n_pushed = 0;
+    struct send_item *it;
+    while ((it = send_queue_take(q, r.now)) != NULL) {
+        n_pushed += send_item_profile(it)->is_pushed;
+        send_queue_done(q, it, &answer_sent, r.now);
+    }
+    CHECK_INT(n_pushed, n_taken, "all of them are left");
+    send_queue_free(q);
+    intern_free(r.in);
+}
+
+static void with_a_full_spool(void **state)
+{
+    (void)state;
+    struct rig r;
+    char *dir = testing_mkdtemp();
+    bool taken[MANY] = {false};
+    unsigned n_taken = 0;
+    rig_init(&r, dir);
+    rig_pushed = RIG_ALL_PUSHED;
+    r.max_bytes = 300 * 1024;
+    r.spool_bytes = 1 << 20;
+    assert_true(rig_open_all(&r, NULL));
+    for (unsigned i = 0; i < 200; i++) {
+        taken[i] = push(&r, i, 10 * 1024);
+        n_taken += taken[i];
+        rig_pass(&r, i % 5 == 4 ? 500 : 0);
+        CHECK_MEMORY(&r);
+    }
+    CHECK_INT(lost(&r), 0, "nothing that was taken");
+    assert_true(n_taken > 80 && n_taken < 150);
+    assert_true(spool_status(r.s).full);
+    assert_true(spool_status(r.s).up);
+    assert_true(spool_status(r.s).counts.bytes <= 1 << 20);
+    /* Nothing is tried again before there is room. */
+    uint64_t calls = r.faults.calls;
+    int64_t next = spool_step(r.s, r.now);
+    assert_true(next > r.now);
+    CHECK_INT(r.faults.calls, calls, "");
+    /* The next process has what is on disk, and refuses as well until that has been sent. */
+    rig_close_all(&r);
+    assert_true(rig_open_all(&r, NULL));
+    rig_settle(&r);
+    uint64_t replayed = send_queue_status(r.e).ledger.replayed;
+    assert_true(replayed > 80 && replayed <= n_taken);
+    for (unsigned i = 200; i < 300; i++) {
+        taken[i] = push(&r, i, 10 * 1024);
+        rig_pass(&r, 500);
+    }
+    assert_false(taken[299]);
+    CHECK_INT(lost(&r), 0, "");
+    unsigned seen[MANY] = {0};
+    assert_true(rig_send(&r, 60, seen, MANY) == 60);
+    rig_pass(&r, 500);
+    assert_false(spool_status(r.s).full);
+    assert_true(push(&r, 300, 10 * 1024));
+    rig_done(&r);
+    testing_rmdir(dir);
+    free(dir);
+}
+
+/* What an earlier process has left and nobody has looked at yet is not dropped for new profiles. */
+static void full_of_unread_ones(void **state)
+{
+    (void)state;
+    struct rig r;
+    char *dir = testing_mkdtemp();
+    bool taken[MANY] = {false};
+    rig_init(&r, dir);
+    rig_pushed = RIG_ALL_PUSHED;
+    r.spool_bytes = 1 << 20;
+    r.max_bytes = 2 << 20;
+    assert_true(rig_open_all(&r, NULL));
+    for (unsigned i = 0; i < 90; i++) {
+        taken[i] = push(&r, i, 10 * 1024);
+    }
+    rig_close_all(&r);
+    r.max_bytes = 40 * 1024; /* an index for some of them only */
+    assert_true(rig_open_all(&r, NULL));
+    rig_settle(&r);
+    assert_true(spool_status(r.s).reading);
+    for (unsigned i = 90; i < 190; i++) {
+        taken[i] = push(&r, i, 10 * 1024);
+        rig_pass(&r, 1000);
+        CHECK_MEMORY(&r);
+    }
+    CHECK_INT(lost(&r), 0, "");
+    send_all(&r, taken);
+    CHECK_INT(send_queue_status(r.e).ledger.replayed, 90, "");
+    rig_done(&r);
+    testing_rmdir(dir);
+    free(dir);
+}
+
+/* Among scraped profiles: these make room on disk, the pushed ones do not. */
+static void segments_of_scraped_ones_are_dropped(void **state)
+{
+    (void)state;
+    struct rig r;
+    char *dir = testing_mkdtemp();
+    bool pushed[MANY] = {false};
+    rig_init(&r, dir);
+    r.max_bytes = 300 * 1024;
+    r.spool_bytes = 1 << 20;
+    assert_true(rig_open_all(&r, NULL));
+    rig_pushed = RIG_ALL_PUSHED;
+    for (unsigned i = 0; i < 20; i++) {
+        pushed[i] = push(&r, i, 10 * 1024);
+        rig_pass(&r, 500);
+    }
+    rig_pushed = RIG_NONE_PUSHED;
+    for (unsigned i = 20; i < 300; i++) {
+        (void)push(&r, i, 10 * 1024);
+        rig_pass(&r, 500);
+        CHECK_MEMORY(&r);
+    }
+    assert_true(send_queue_status(r.e).ledger.dropped[DROP_SPOOL_FULL] > 100);
+    assert_false(spool_status(r.s).full);
+    unsigned seen[MANY] = {0};
+    rig_pushed = RIG_EVERY_THIRD_PUSHED; /* not compared: the numbers below 20 are pushed */
+    struct send_item *it;
+    while ((it = rig_take(&r)) != NULL) {
+        const struct profile *p = send_item_profile(it);
+        uint64_t n = 0;
+        assert_true(parse_u64(labels_get(p->labels, SV("n")), MANY - 1, &n));
+        CHECK_INT(p->is_pushed, n < 20, "");
+        seen[n]++;
+        send_queue_done(r.e, it, &answer_sent, r.now);
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        assert_true(pushed[i]);
+        CHECK_INT(seen[i], 1, "a pushed one");
+    }
+    assert_true(seen[299] == 1);
+    rig_done(&r);
+    testing_rmdir(dir);
+    free(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_spool),
+        cmocka_unit_test(beside_scraped_ones),
+        cmocka_unit_test(with_a_full_spool),
+        cmocka_unit_test(full_of_unread_ones),
+        cmocka_unit_test(segments_of_scraped_ones_are_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
