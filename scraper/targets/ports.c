@@ -189,23 +189,29 @@ static bool is_port(uint32_t port)
     return port > 0 && port <= UINT16_MAX;
 }
 
-/* Sets the port of one type; base is the port of the address. labels: after the rules. */
+/* Removes all labels about the port of a type. */
+static void forget_port(struct labels_builder *b, const struct config_type *type)
+{
+    static const char *const settings[] = {"port", "port_name", "container"};
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        char name[TYPE_LABEL_MAX];
+        labels_builder_del(b, type_label(sv_from(type->key), settings[i], name));
+    }
+}
+
+/* Sets the port of one type, if it is another than base, the port of the address. labels: after the
+ * rules. */
 static void set_type(struct labels_builder *b, const struct labels *labels,
                      const struct config_type *type, uint32_t port, uint32_t base)
 {
     char name[TYPE_LABEL_MAX];
     char number[16];
-    labels_builder_del(b, type_label(sv_from(type->key), "port_name", name));
-    labels_builder_del(b, type_label(sv_from(type->key), "container", name));
+    struct sv label = type_label(sv_from(type->key), "port", name);
     if (port == PORT_NOWHERE && ports_wanted(labels, type)) {
         labels_builder_set(b, type_label(sv_from(type->key), "enabled", name), SV("false"));
-    }
-    struct sv label = type_label(sv_from(type->key), "port", name);
-    if (port == PORT_NOWHERE || port == base) {
-        labels_builder_del(b, label);
     } else if (port == PORT_BAD) {
         labels_builder_set(b, label, ports_wanted_port(labels, type->key));
-    } else if (is_port(port)) {
+    } else if (port != base && is_port(port)) {
         snprintf(number, sizeof(number), "%u", port);
         labels_builder_set(b, label, sv_from(number));
     }
@@ -223,6 +229,11 @@ static struct labels *apply(const struct config_job *job, const struct labels *l
     labels_builder_reset(b, labels);
     if (base != w->port) {
         set_address(b, w->host, base);
+    }
+    /* Types whose keys differ only in signs ("a-b", "a.b") have the same labels, so all are removed
+     * before the first one is set. */
+    for (size_t t = 0; t < job->n_types; t++) {
+        forget_port(b, &job->types[t]);
     }
     for (size_t t = 0; t < job->n_types; t++) {
         set_type(b, labels, &job->types[t], w->at[t], base);

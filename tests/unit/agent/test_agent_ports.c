@@ -470,6 +470,40 @@ static void test_paths_differ(void **state)
     CHECK_ROWS(*state, rows);
 }
 
+static int setup_similar_names(void **state)
+{
+    return setup_with(
+        state, SV("scrape_configs:\n- job_name: j\n  kubernetes_sd_configs: [{role: pod}]\n"
+                  "  profiles:\n    process_cpu: {enabled: true}\n    memory: {enabled: false}\n"
+                  "    custom:\n    - {name: a-b, path: /1}\n"
+                  "    - {name: a_b, path: /2}\n    - {name: a.b, path: /3, enabled: false}\n"
+                  "  relabel_configs:\n  - {target_label: __profile_a_b_port__, replacement: "
+                  "\"6060\"}\nwrite: [{url: \"http://x\"}]\n"));
+}
+
+static void check_similar_names(const struct labels *l, const char *row)
+{
+    CHECK_INT(sv_eq_str(labels_get(l, SV("__profile_a_b_port__")), "6060"), 1, row);
+    CHECK_INT(labels_get(l, SV("__profile_a_b_enabled__")).n, 0, row);
+    CHECK_INT(sv_eq_str(labels_get(l, SV(LABEL_ADDRESS)), "10.1.2.3:80"), 1, row);
+}
+
+/* Types whose names become the same in labels have the same port. One of them is disabled: it does
+ * not take the port away from the others. */
+static void test_similar_names(void **state)
+{
+    struct buf json;
+    struct buf got;
+    buf_init(&json, 1 << 20);
+    buf_init(&got, 1 << 20);
+    pod_json("", "\"containers\":[{\"name\":\"main\",\"ports\":[{\"containerPort\":80}]}]",
+             "Running", &json);
+    run_pod(*state, json.data, &got, check_similar_names, "");
+    assert_true(got.len > 0);
+    buf_done(&json);
+    buf_done(&got);
+}
+
 /* An IPv6 address keeps its brackets. */
 static void test_ipv6(void **state)
 {
@@ -498,6 +532,7 @@ int main(void)
         TEST(test_ipv6),
         cmocka_unit_test_setup_teardown(test_rewritten_address, setup_rewriting, teardown),
         cmocka_unit_test_setup_teardown(test_paths_differ, setup_paths, teardown),
+        cmocka_unit_test_setup_teardown(test_similar_names, setup_similar_names, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
