@@ -1,0 +1,62 @@
+/* Recordings: whatever the input, the result is whole pprof profiles or an error, and memory is in
+ * proportion to the input. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "jfr/jfr.h"
+#include "pprof/check.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool ok)
+{
+    if (!ok) {
+        abort();
+    }
+}
+
+/* What a reader holds: at most so much for each byte of a recording, besides a constant. */
+#define MEMORY_FACTOR 64
+#define MEMORY_BASE ((size_t)256 * 1024)
+
+static void check_profiles(struct jfr_reader *r, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct jfr_profile p;
+        struct pprof_summary summary;
+        struct buf out;
+        struct err err = ERR_INIT;
+        buf_init(&out, JFR_PROFILE_MAX);
+        jfr_reader_profile(r, i, &p);
+        must(jfr_reader_write(r, i, &out, &err));
+        must(pprof_check((struct sv){out.data, out.len}, &summary, &err));
+        must(summary.n[PROFILE_SAMPLE] == p.stacks &&
+             summary.n[PROFILE_SAMPLE_TYPE] == p.n_columns);
+        buf_done(&out);
+    }
+}
+
+/* The first byte says how many of the bytes after it are labels; 0: the rest is a recording. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct err err = ERR_INIT;
+    if (size == 0) {
+        return 0;
+    }
+    size_t n = data[0] < size ? data[0] : 0;
+    const char *bytes = (const char *)data + 1;
+    const struct jfr_options options = {
+        .labels = {bytes, n}, .seed = 7, .count_types = true, .sample_rate = n > 0 ? 100 : 0};
+    struct jfr_reader *r = jfr_reader_new(&options, &err);
+    must((r == NULL) == (err.kind != ERR_NONE));
+    if (r != NULL) {
+        struct jfr_facts facts;
+        bool ok = jfr_reader_all(r, (struct sv){bytes + n, size - 1 - n}, &err);
+        must(ok == (err.kind == ERR_NONE));
+        jfr_reader_facts(r, &facts);
+        must(facts.memory <= MEMORY_FACTOR * size + MEMORY_BASE);
+        check_profiles(r, facts.profiles);
+        jfr_reader_free(r);
+    }
+    return 0;
+}
