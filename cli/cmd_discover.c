@@ -45,7 +45,7 @@ struct discover {
     struct buf missing; /* what has not been read */
 };
 
-/* What becomes of a scrape beside others of the same URL. */
+/* Appends which scrape of the same URL the i-th scrape follows or duplicates, if any. */
 static void put_sharing(struct discover *d, struct target *t, const char *source, size_t i,
                         struct buf *line)
 {
@@ -118,7 +118,7 @@ static void put_dropped(const struct discover *d, const struct pipeline_verdict 
     }
 }
 
-/* Whether another replica scrapes the target. False for all if this process is not a replica. */
+/* Returns true if another replica scrapes the target; false if this process is not a replica. */
 static bool is_elsewhere(const struct discover *d, const struct pipeline_verdict *v)
 {
     return d->sharding != NULL && v->target != NULL && sharding_is_member(d->sharding) &&
@@ -206,7 +206,8 @@ static void discover_on_lookup(void *arg, const struct target_group *group)
     explain_exists(d->words, group);
 }
 
-/* What could not be read is appended to ret_missing, unless that is NULL. */
+/* Runs discovery once. Names of sources that could not be read are appended to ret_missing, unless
+ * that is NULL. */
 static bool run_discovery(struct discover *d, const struct discovery_options *options,
                           struct buf *ret_missing, struct err *err)
 {

@@ -15,7 +15,8 @@ struct pgo_args {
     const char *output;
 };
 
-/* What the compiler would refuse is said here, where the time and the labels can be changed. */
+/* Refuses a profile that the compiler would refuse: here the message can name the time range and
+ * the labels to change. */
 static bool check(const struct pgo_args *args, struct remote *r, struct sv body, struct err *err)
 {
     if (body.n == 0) {

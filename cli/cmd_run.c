@@ -31,7 +31,7 @@
 /* How long it may take to join all threads at the end. */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
 
-/* What the main thread waits for, besides its signals. */
+/* The descriptors that the main thread waits for. */
 enum { WAIT_SIGNAL, WAIT_OTHER, WAITS };
 /* In place of a signal's number. */
 #define WOKEN_OTHER 0

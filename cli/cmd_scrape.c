@@ -92,7 +92,7 @@ static bool apply_type(CURLU *u, const struct config_type *type, uint64_t second
     return curl_url_set(u, CURLUPART_QUERY, text, CURLU_APPENDQUERY) == CURLUE_OK;
 }
 
-/* What is asked for on the command line. */
+/* The scrape that the command line asks for. */
 struct asked {
     const char *url;
     const char *scheme; /* where the URL has none */
@@ -145,7 +145,8 @@ static char *make_url(const struct asked *asked, uint64_t *ret_seconds, struct e
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* What to do about it: as everywhere, but by this command's flags and not by the keys of a job. */
+/* Returns the remedy for a failure: the usual one, but with flags of this command in place of keys
+ * of a job. */
 static const char *advice_for_reason(const struct scrape *s, enum reason reason)
 {
     switch (reason) {

@@ -11,7 +11,7 @@
 
 #define LINES_MAX_BYTES ((size_t)1024 * 1024 * 1024)
 
-/* What one of the two configurations makes of the list. */
+/* The targets that one of the two configurations makes of the list. */
 struct side {
     const struct config *config;
     struct buf lines;

@@ -1,5 +1,6 @@
-/* Whether a configuration and what `convert` made of it give the same targets, with the same labels
- * and scrapes, of a given list of discovered targets. Contacts nothing. One thread. */
+/* Compares a configuration with the YAML that `convert` made of it: both must give the same
+ * targets, labels and scrapes for a given list of discovered targets. Contacts nothing. One thread.
+ */
 #ifndef PROFPULL_CLI_CONVERT_DIFF_H
 #define PROFPULL_CLI_CONVERT_DIFF_H
 

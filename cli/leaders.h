@@ -14,8 +14,8 @@ struct leaders *leaders_new(void);               /* NULL if out of memory */
 struct leaders *leaders_free(struct leaders *l); /* accepts NULL, returns NULL */
 /* The targets of a source come, perhaps once more. */
 void leaders_group(struct leaders *l);
-/* What becomes of the i-th scrape of a target of a source. Both are NULL if it is one of its own,
- * or if memory ran out; they live as long as the leaders. */
+/* Says which scrape the i-th scrape of a target follows or duplicates. Both members are NULL if the
+ * scrape runs on its own, or if memory ran out; they live as long as the leaders. */
 struct leaders_verdict {
     const char *follows;      /* the job whose scrape it shares */
     const char *duplicate_of; /* the source of the target of its job that is scraped instead */

@@ -1,5 +1,5 @@
-/* What is written from the tables of the subcommands besides their help: manual pages (roff, by
- * man(7)) and completions of shells. Pure; any thread.
+/* The manual page (roff, see man(7)) and the completions of shells, written from the tables of the
+ * subcommands. Pure; any thread.
  */
 #ifndef PROFPULL_CLI_MANUAL_H
 #define PROFPULL_CLI_MANUAL_H

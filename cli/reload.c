@@ -88,7 +88,7 @@ static bool ends_path(const char *path, struct sv name)
     return sv_eq_str(name, slash == NULL ? path : slash + 1);
 }
 
-/* Whether a name in one of the directories can mean the configuration. */
+/* Returns true if a changed name in one of the directories can concern the configuration. */
 static bool concerns(const struct reload *r, struct sv name)
 {
     char resolved[PATH_MAX];

@@ -26,7 +26,8 @@ struct reload_options {
     int64_t drain_ms;                      /* for endpoints that are gone to send what they have */
 };
 
-/* What the options point to outlives it. The error says what the system refused. */
+/* Everything that the options point to must outlive the object. The error names the refused system
+ * call. */
 struct reload *reload_new(const struct reload_options *options, struct err *err);
 /* Accepts NULL, returns NULL. No request may be under way: call reload_close() first. */
 struct reload *reload_free(struct reload *r);

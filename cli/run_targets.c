@@ -8,7 +8,7 @@
 
 #define TEXT_MAX ((size_t)1 << 20)
 
-/* As a string of YAML in which nothing is a variable: "${" is "$${" there. */
+/* Appends a text as a YAML string without variables: "${" becomes "$${". */
 static void put_text(struct buf *out, struct sv text)
 {
     struct buf plain;

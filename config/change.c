@@ -67,7 +67,7 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* Whether what one has queued and written is where the other one looks for it. */
+/* Returns true if both endpoints keep their queue and their files in the same place. */
 static bool is_same_place(const struct config_endpoint *a, const struct config_endpoint *b)
 {
     bool local = config_endpoint_is_directory(a) || config_endpoint_is_directory(b);

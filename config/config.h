@@ -251,13 +251,13 @@ struct config_job {
     struct config_rules relabel;
     struct config_rules profile_relabel; /* on the labels of each profile, before writing */
     uint64_t forward_to;                 /* bit i: the endpoint with slot i */
-    /* Those of them with rules of their own, which apply after profile_relabel. */
+    /* The endpoints of forward_to with rules of their own, which apply after profile_relabel. */
     const struct config_way *ways;
     size_t n_ways;
     bool shared; /* among replicas, if they share targets; otherwise each scrapes all of them */
     /* false (the default): the relabelled address of a pod must be one of its own addresses */
     bool allow_foreign_address;
-    /* Of targets made from Kubernetes objects: */
+    /* Permissions of targets made from Kubernetes objects: */
     bool allow_special_address;   /* loopback, link-local, multicast, metadata services */
     bool allow_host_network;      /* pods with the address of their node */
     bool allow_plain_credentials; /* a label may turn https into http though there is a secret */
@@ -283,7 +283,7 @@ struct config_label_limits {
 #define CONFIG_FSYNC_ALWAYS INT64_C(0)
 #define CONFIG_FSYNC_NEVER INT64_C(-1)
 
-/* Of requests. */
+/* The compression of OTLP requests. */
 enum config_otlp_compression { OTLP_GZIP, OTLP_PLAIN };
 
 struct config_endpoint {
@@ -305,19 +305,19 @@ struct config_endpoint {
     uint64_t spool_max_bytes;
     int64_t spool_fsync_ms; /* CONFIG_FSYNC_ALWAYS, CONFIG_FSYNC_NEVER, or how long it may wait */
     unsigned concurrency;
-    /* Of a directory: what is kept; 0: all. */
+    /* Retention of a directory or a store; 0: no limit. */
     int64_t retention_max_age_ms;
     uint64_t retention_max_bytes;
-    /* Of a store. */
+    /* For a store: */
     int64_t store_stretch_ms; /* of one file */
     int64_t store_merge_ms;   /* profiles of so much time become one; 0: never */
     unsigned store_merge_cpu; /* percent of one core for that */
-    /* Of OTLP. */
+    /* For OTLP: */
     uint64_t otlp_request_bytes; /* of a request with several profiles, before compression */
     unsigned otlp_compression;   /* enum config_otlp_compression */
     bool otlp_original_payload;
     struct config_pairs otlp_attributes; /* labels and what they become, over the defaults */
-    /* Of a bucket. */
+    /* For a bucket: */
     const char *s3_endpoint; /* NULL: AWS */
     bool s3_path_style;      /* the bucket is in the path, and not in the name of the host */
     const char *s3_url;      /* where objects go: bucket and prefix, without a slash at its end */
@@ -384,7 +384,7 @@ struct config_server {
     struct http_settings access; /* its credentials are those that clients must have */
     /* Has TLS and users, in place of those above (web_config.h); NULL: none. */
     const char *web_config_file;
-    /* Of the APIs: */
+    /* Limits of the APIs: */
     bool allow_unauthenticated;
     unsigned concurrency;      /* requests that are worked on at the same time */
     unsigned max_waiting;      /* and that wait for it */
@@ -498,8 +498,8 @@ struct config_options {
      * profiles, notes about parts that have nothing to do with profiles. NULL: not wanted. */
     struct config_errors *warnings;
     struct config_errors *notes;
-    /* What the kernel leaves this process (base/cgroup.h): memory_limit is a part of it unless the
-     * file says otherwise. 0 = unlimited. */
+    /* Bytes that the kernel lets this process use (base/cgroup.h); memory_limit is a part of them
+     * unless the file sets it. 0 = unlimited. */
     uint64_t memory_available;
 };
 

@@ -1,6 +1,7 @@
-/* What a key that wants the name of a file may name instead: a value of a Secret or a ConfigMap,
- * "kubernetes:secret/NAMESPACE/NAME/KEY" or "kubernetes:configmap/NAMESPACE/NAME/KEY". Whoever runs
- * a configuration reads it (discovery/kubernetes/contents.h); nothing is read here.
+/* Values of Secrets and ConfigMaps in place of files: a key that wants the name of a file accepts
+ * "kubernetes:secret/NAMESPACE/NAME/KEY" and "kubernetes:configmap/NAMESPACE/NAME/KEY" as well.
+ * Nothing is read here: discovery/kubernetes/contents.h reads the values of a running
+ * configuration.
  */
 #ifndef PROFPULL_CONFIG_CONTENT_H
 #define PROFPULL_CONFIG_CONTENT_H

@@ -12,7 +12,7 @@
 #include "config/parts.h"
 
 #define SECRET "<secret>"
-/* Of a text that is only hashed. */
+/* The longest document that is only hashed. */
 #define DUMP_MAX ((size_t)256 * 1024 * 1024)
 
 struct dumper {

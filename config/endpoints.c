@@ -365,7 +365,7 @@ static void take_protocol_of_url(struct reader *r, struct config_endpoint *e)
     }
 }
 
-/* Whether the file names a protocol, and not "auto". */
+/* Returns true if the file names a protocol other than "auto". */
 static bool names_protocol(const struct yaml_node *endpoint)
 {
     const struct yaml_node *given = yaml_get(endpoint, "protocol");
@@ -568,7 +568,8 @@ static struct config_endpoint *find_main(const struct endpoints *all)
     return NULL;
 }
 
-/* What of an endpoint only its own server may get; NULL if there is nothing. */
+/* Returns the name of a setting that only the endpoint's own server may receive, such as its
+ * credentials; NULL if it has none. */
 static const char *confidential(const struct config_endpoint *e)
 {
     const struct http_settings *http = &e->http;
@@ -590,7 +591,7 @@ static const char *confidential(const struct config_endpoint *e)
     return NULL;
 }
 
-/* Whether two URLs have the same scheme, host and port. */
+/* Returns true if two URLs have the same scheme, host and port. */
 static bool same_server(const char *a, const char *b)
 {
     struct url one;

@@ -16,8 +16,8 @@ typedef void file_name_fn(void *arg, const struct file_name *name);
 /* Calls fn for each, in the order of the configuration. Values of Secrets and ConfigMaps
  * (content.h) are left out. */
 void config_file_names(const struct config *config, file_name_fn *fn, void *arg);
-/* Of settings that are not in a configuration, such as those of a kubeconfig. `owner` has what the
- * names have in common. */
+/* Visits the file names in settings that are not part of a configuration, such as those of a
+ * kubeconfig. `owner` has the members that all the names share. */
 void config_file_names_of(const struct http_settings *settings, const struct file_name *owner,
                           file_name_fn *fn, void *arg);
 

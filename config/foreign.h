@@ -5,9 +5,8 @@
 
 #include "config/schema.h"
 
-/* What to write instead of an unknown key in this mapping, such as `it is called "write" here`; it
- * depends on where the key stands. NULL if no program that we know has the key there. Static
- * storage. */
+/* Returns advice for an unknown key of this mapping that another program has there, such as
+ * `it is called "write" here`; NULL if no known program has it. Static storage. */
 const char *foreign_key(const struct place *mapping, struct sv key);
 
 #endif

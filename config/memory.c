@@ -2,11 +2,12 @@
 
 #include <stdbool.h>
 
-/* Of the limit: threads, libcurl's buffers for each connection, targets with their labels and the
- * state of their scrapes (35 KiB a target with five types), fragments of the allocator. */
+/* The part of the limit that has no ceiling of its own: threads, libcurl's buffers for each
+ * connection, targets with their labels and the state of their scrapes (35 KiB a target with five
+ * types), fragments of the allocator. */
 #define OVERHEAD_FIXED (UINT64_C(16) << 20)
 #define OVERHEAD_PERCENT 10
-/* Of what is left. Together 100. */
+/* Shares of the rest; together 100. */
 #define BODIES_PERCENT 14
 #define PENDING_PERCENT 12
 #define WORK_PERCENT 19

@@ -9,8 +9,8 @@
 
 #include "config/config.h"
 
-/* What is used of the memory that the kernel leaves us, unless memory_limit says otherwise. The
- * rest is for what is not counted here: the program itself, buffers of the kernel, page tables. */
+/* Percent of the available memory that is the limit, unless the file sets memory_limit. The rest is
+ * for memory that is not counted here: the program itself, buffers of the kernel, page tables. */
 #define MEMORY_PERCENT 80
 
 /* A share of unlimited memory. */
@@ -30,8 +30,8 @@ struct memory_input {
     size_t n_given;     /* those that are given */
 };
 
-/* What is given stays as it is, even if it is more than its share: sum is over the limit then.
- * Every other ceiling is its share, and at most its default. */
+/* Computes all ceilings. A ceiling that the file sets stays as it is, even above its share (the sum
+ * is above the limit then). Every other ceiling is its share, and at most its default. */
 void memory_plan(const struct memory_input *in, struct config_memory *ret);
 
 #endif

@@ -440,7 +440,7 @@ static void migrate_root_key(struct migration *m, const struct yaml_item *item,
     }
 }
 
-/* What is different for the file as a whole. */
+/* Adds notes about differences that concern the file as a whole. */
 static void add_notes(struct migration *m, const struct yaml_node *from)
 {
     if (m->any_profiling || !m->has_global) {

@@ -40,10 +40,12 @@ bool check_header_value(struct sv v);
 /* A header name that users may set; *ret_problem says why not. */
 bool check_header_name(struct sv v, const char **ret_problem);
 
-/* Of two keys only one may be given. group: of which mapping, with a space; or "" (http_keys.c). */
+/* Reports an error if both keys are given. group: their mapping, with a space; or "" (http_keys.c).
+ */
 void check_exclusive(struct reader *r, const struct place *at, const char *group, const char *one,
                      const char *other);
-/* Of two keys one must be given, and only one. clean: nothing else is wrong (http_keys.c). */
+/* Reports an error unless exactly one of two keys is given. clean: the mapping has no other error
+ * (http_keys.c). */
 void check_one_of(struct reader *r, const struct place *at, bool clean, const char *group,
                   const char *one, const char *other);
 
@@ -68,7 +70,7 @@ extern const struct schema
 extern const struct schema schema_server;         /* the same, all of the admin server */
 extern const struct schema schema_query;          /* the same, of queries */
 extern const struct schema schema_receive_server; /* the same, of the receiver */
-/* What the addresses and credentials of the servers must be together (servers.c). */
+/* Checks the addresses and credentials of all servers against each other (servers.c). */
 void check_servers(struct reader *r, const struct place *root, const struct config *c);
 extern const struct schema schema_label_limits; /* struct config_label_limits (checks.c) */
 extern const struct schema schema_sharding;     /* struct config_sharding (sharding.c) */

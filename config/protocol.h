@@ -20,7 +20,7 @@ struct config_protocol {
     /* The scheme of its URLs if it is neither http nor https: "file" for "file:///DIR"; every such
      * URL is this protocol's. */
     const char *scheme;
-    /* What it keeps unless the endpoint says otherwise; 0: all. */
+    /* The retention of an endpoint that sets none; 0: no limit. */
     int64_t max_age_ms;
     uint64_t max_bytes;
     unsigned concurrency;     /* unless the endpoint says otherwise; 0: CONFIG_CONCURRENCY */

@@ -70,7 +70,7 @@ static const struct kind kind_action = {read_action, write_action,
 static const struct text_kind text_raw = {.expected = "a string", .raw = true};
 static const struct range range_any = {0, UINT64_MAX};
 
-/* As in Prometheus, null is the empty text, and no modulus. */
+/* Reads a text of a rule. Like in Prometheus, null is the empty text, and no modulus. */
 static void read_rule_text(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     if (yaml_is_null(at->node)) {

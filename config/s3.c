@@ -26,7 +26,7 @@ static struct sv without_slashes(struct sv v)
     return v;
 }
 
-/* Of "s3://bucket/prefix"; nothing of any other text. */
+/* Splits "s3://bucket/prefix"; both parts are empty for any other text. */
 static struct bucket bucket_of(struct sv url)
 {
     struct bucket b = {.name = SV(""), .prefix = SV("")};
@@ -39,7 +39,7 @@ static struct bucket bucket_of(struct sv url)
     return b;
 }
 
-/* What is a name with some server: capitals and "_" are no longer allowed on AWS. */
+/* Returns true for a name that some server accepts: AWS no longer allows capitals and "_". */
 static bool is_bucket(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {

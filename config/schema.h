@@ -199,7 +199,8 @@ struct pairs_kind {
     const struct text_kind *value;
     bool lists;   /* a value may be a list: the name repeats */
     bool headers; /* a value may also be {values: [...], secrets: [...]} */
-    /* Whether a dump hides the value; all: `global.mask_all_params`. NULL: it does not. */
+    /* Returns true if a dump hides the value; all: `global.mask_all_params`. NULL: values are
+     * shown. */
     bool (*is_hidden)(struct sv name, bool all);
     /* Explains what is wrong with a name; may be NULL. */
     bool (*check)(struct sv name, const char **ret_problem);

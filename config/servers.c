@@ -6,7 +6,7 @@
 #include "config/parts.h"
 
 static const struct range range_connections = {2, 1024};
-/* Of servers whose clients may be many. */
+/* Ranges of the limits of a server. */
 static const struct range range_many = {2, 65536};
 static const struct range range_timeout = {1000, 600000};
 static const struct range range_threads = {1, 64};

@@ -23,7 +23,7 @@ warn(struct config_errors *warnings, const struct config_pos *pos, const char *f
 
 /* ---- labels of sources ----------------------------------------------------------------------- */
 
-/* What follows "__meta_kubernetes_" in the labels of a role. */
+/* The possible beginnings of a role's labels, after "__meta_kubernetes_". */
 static const char *const role_prefixes[CONFIG_ROLES][6] = {
     [ROLE_POD] = {"pod_"},
     [ROLE_SERVICE] = {"service_"},
@@ -60,7 +60,8 @@ static bool static_has(const struct config_static *s, struct sv label)
     return false;
 }
 
-/* Whether targets of a source can have the label. Lists of others may hold any. */
+/* Returns true if targets of a source can have the label. Lists from files and URLs may hold any.
+ */
 static bool source_has(const struct config_source *s, struct sv label)
 {
     if (s->kind == SOURCE_KUBERNETES) {
@@ -129,7 +130,7 @@ static void warn_of_addresses(const struct config_job *job, struct config_errors
     }
 }
 
-/* Whether rules or labels of targets may enable types. */
+/* Returns true if rules or labels of targets may enable types. */
 static bool may_enable_types(const struct config_job *job)
 {
     static const char prefix[] = "__profile_";

@@ -1,4 +1,4 @@
-/* What is allowed in a configuration, but is most likely not what was meant.
+/* Warnings: settings that are allowed, but are most likely not what was meant.
  *
  * Pure; any thread.
  */

@@ -134,7 +134,7 @@ static const struct field tls_rows[] = {
         .initial.on = true),
 };
 
-/* What would let in others than the file means. */
+/* Refuses TLS settings that would let in clients that the file means to keep out. */
 static void check_tls(struct reader *r, const struct place *at, bool clean, void *out)
 {
     const struct web_tls *t = &((const struct web_config *)out)->tls;

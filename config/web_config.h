@@ -36,7 +36,7 @@ struct web_tls {
     bool prefer_server_cipher_suites;
 };
 
-/* What the file may add to each answer. */
+/* Headers that the file may add to each response. */
 enum web_header {
     WEB_CONTENT_SECURITY_POLICY,
     WEB_FRAME_OPTIONS,

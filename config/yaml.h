@@ -40,7 +40,7 @@ struct yaml_node {
     struct sv text;      /* of a scalar; NUL-terminated */
     struct yaml_item *items;
     size_t n_items;
-    /* Of nodes that were not made from YAML (alloy/). */
+    /* For nodes that were not made from YAML (alloy/): */
     bool incomplete;  /* a mapping that lacks what an error was reported about */
     const char *file; /* that the place is in; NULL: the one that is being read */
     const char *path; /* what messages call the node, instead of its keys; NULL otherwise */
@@ -65,7 +65,7 @@ bool yaml_parse(struct sv text, struct arena *arena, const struct yaml_node **re
 bool yaml_is_null(const struct yaml_node *n);
 /* The value of a key in a mapping, or NULL; on anything but a mapping NULL. */
 const struct yaml_node *yaml_get(const struct yaml_node *n, const char *key);
-/* What a node is, for messages: "a list", "a mapping", "null", "a string", "a value". */
+/* Names the kind of a node for messages: "a list", "a mapping", "null", "a string", "a value". */
 const char *yaml_what(const struct yaml_node *n);
 
 #endif

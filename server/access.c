@@ -45,7 +45,7 @@ static bool put_basic(const struct http_settings *s, struct http_files *files, s
     return ok;
 }
 
-/* What must follow the scheme. */
+/* Appends the credentials that must follow the scheme. */
 static bool put_credentials(const struct http_settings *s, struct http_files *files,
                             struct buf *out, struct err *err)
 {

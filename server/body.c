@@ -4,8 +4,8 @@
 
 #include "base/ascii.h"
 
-/* What frames chunks, sizes and extensions and trailers, may be this many times their content, and
- * some more. A chunk of one byte needs five. */
+/* The framing of chunks (sizes, extensions, trailers) may be this many times their content, and
+ * FRAMING_FREE more. A chunk of one byte needs five bytes of framing. */
 #define FRAMING_FACTOR 8
 #define FRAMING_FREE ((uint64_t)16 * 1024)
 /* A chunk size of more digits would not fit. */

@@ -389,8 +389,8 @@ static void linger(struct connection *c)
     shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 }
 
-/* What the client sends after its request waits in the input until the answer is sent, as far as
- * there is room for it; after the last one it is thrown away. */
+/* Bytes that arrive after a request (pipelining) stay in the input buffer until its response is
+ * sent, as far as there is room; bytes after the last request are discarded. */
 static void connection_on_read(struct bufferevent *bev, void *arg)
 {
     struct connection *c = arg;

@@ -80,7 +80,7 @@ struct connection_options {
 struct connection *connection_new(const struct connection_options *o, int fd, SSL *session);
 /* Without on_end(). Accepts NULL, returns NULL. One that is held lives until it is resumed. */
 struct connection *connection_free(struct connection *c);
-/* What the server keeps with it; NULL before it is set. */
+/* The place that the server keeps with a connection; NULL before it is set. */
 void connection_set_place(struct connection *c, struct place *place);
 struct place *connection_place(const struct connection *c);
 /* Ends it: calls on_end(), closes and frees. */
@@ -96,7 +96,7 @@ void connection_read_body(struct connection *c, size_t max);
 struct sv connection_body(const struct connection *c);
 /* NULL without TLS. */
 const SSL *connection_tls(const struct connection *c);
-/* What the caller keeps with the request; NULL before it is set. */
+/* Data that the caller keeps with the request; NULL before it is set. */
 void connection_set_data(struct connection *c, const void *data);
 const void *connection_data(const struct connection *c);
 /* The answer comes later: the request and its body stay until connection_resume(), and other

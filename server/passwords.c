@@ -12,7 +12,8 @@
 
 #define KEY_SIZE 32
 #define DIGEST_SIZE 32
-/* Of no password. */
+/* A hash that no password has: compared when the user is unknown, so that the response takes as
+ * long as for a known user. */
 static const char hash_of_nobody[] = "$2b$10$abcdefghijklmnopqrstuufSOlAlDHX6OpYZF25f9x6UkWjRId9eS";
 
 struct passwords {
@@ -48,7 +49,7 @@ static bool same_bytes(const unsigned char *a, const char *b, size_t n)
     return difference == 0;
 }
 
-/* Of a hash with a password. False if the library fails. */
+/* Computes the digest of a hash together with a password. False if the library fails. */
 static bool digest_of(const struct passwords *p, const char *hash, struct sv password,
                       unsigned char ret[DIGEST_SIZE])
 {

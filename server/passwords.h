@@ -14,7 +14,7 @@
 
 /* Passwords that wait to be hashed, the one at hand included; the server refuses further ones. */
 #define PASSWORDS_WAITING_MAX 16
-/* Those that were right and are remembered (as a keyed digest). */
+/* Correct passwords that are remembered, each as a keyed digest. */
 #define PASSWORDS_KNOWN_MAX 128
 /* A longer password is wrong; bcrypt looks at 72 bytes. */
 #define PASSWORD_MAX ((size_t)1024)

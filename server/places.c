@@ -8,7 +8,7 @@ struct place {
     struct connection *connection;
     struct host *host;
     size_t index; /* in all */
-    /* Those of its address, in order of their last request. */
+    /* Neighbours among the places of its address, in order of their last request. */
     struct place *older;
     struct place *newer;
 };
@@ -19,7 +19,7 @@ struct host {
     size_t n;
     struct place *oldest;
     struct place *newest;
-    /* Those with as many connections, in order of their last request. */
+    /* Neighbours among the addresses with as many connections, in order of their last request. */
     struct host *before;
     struct host *after;
 };

@@ -227,7 +227,7 @@ static void serve(struct server *s, struct connection *c, struct request *r,
     }
 }
 
-/* What the web configuration file says now. */
+/* Takes over the present content of the web configuration file. */
 static void renew_web(struct server *s)
 {
     setup_renew(s->setup);
@@ -452,7 +452,7 @@ static bool start_pools(struct server *s, struct err *err)
             start_pool(s, "receive", &s->setup->options.receive, &s->receive, err));
 }
 
-/* Of the connections and all their bodies. */
+/* Sets the limits of the connections and of all their bodies. */
 static void take_limits(struct server *s)
 {
     const struct server_options *o = &s->setup->options;
@@ -581,7 +581,7 @@ struct server *server_start(const struct server_options *options, struct err *er
 /* ---- other options ----------------------------------------------------------------------------
  */
 
-/* What is made at the start, for good. */
+/* Refuses a change of a setting that is fixed when the server starts. */
 static bool check_fixed(const struct server_options *now, const struct server_options *next,
                         struct err *err)
 {

@@ -1,5 +1,5 @@
-/* What a server works by: its options, with the files that they name. A running server can get
- * another one; requests that are worked on keep theirs. Reference-counted; any thread.
+/* The setup of a server: its options, and the files that they name. A running server can get
+ * another setup; requests in progress keep theirs. Reference-counted; any thread.
  */
 #ifndef PROFPULL_SERVER_SETUP_H
 #define PROFPULL_SERVER_SETUP_H

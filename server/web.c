@@ -20,7 +20,7 @@ struct web {
     unsigned version; /* 0: nothing has been read */
 };
 
-/* What we always send is left out. */
+/* Appends the headers of the file, without those that every response has anyway. */
 static bool put_headers(const struct web_config *config, struct buf *out)
 {
     for (enum web_header i = 0; i < WEB_HEADERS; i++) {

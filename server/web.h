@@ -22,7 +22,7 @@ struct web *web_free(struct web *w); /* accepts NULL, returns NULL */
 
 /* Reads the file if it has changed, at most once a second. */
 void web_renew(struct web *w);
-/* What the file says; its texts stay until the next web_renew(). */
+/* Returns the content of the file; its texts stay until the next web_renew(). */
 const struct web_config *web_settings(const struct web *w);
 /* Another number after each change. */
 unsigned web_version(const struct web *w);

@@ -41,7 +41,7 @@ static const SSL_CIPHER *suite_named(SSL_CTX *context, const char *name)
     return NULL;
 }
 
-/* Those of TLS 1.3 cannot be chosen, as in Go. */
+/* Sets the cipher suites up to TLS 1.2; those of TLS 1.3 cannot be chosen, like in Go. */
 static bool use_suites(SSL_CTX *context, const struct config_strings *names, struct err *err)
 {
     struct buf list;

@@ -1,4 +1,4 @@
-/* What a web configuration file says of TLS beside certificates, for OpenSSL. */
+/* The TLS settings of a web configuration file, besides certificates, for OpenSSL. */
 #ifndef PROFPULL_SERVER_WEB_TLS_H
 #define PROFPULL_SERVER_WEB_TLS_H
 

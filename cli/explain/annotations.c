@@ -176,7 +176,8 @@ static bool is_nearly_true(struct sv value)
     return false;
 }
 
-/* Of a well-known domain, or of one that is easily mistaken for it. */
+/* Returns true for an annotation of a well-known domain, or of one that is easily mistaken for it.
+ */
 static bool is_family(struct sv label)
 {
     static const char *const prefixes[] = {"profiles_", "profile_", "pyroscope_",
@@ -220,7 +221,8 @@ static void put_known(const struct known *k, struct sv label, struct sv value, s
     }
 }
 
-/* What an annotation of a well-known family stands for, as far as it is understood; or NULL. */
+/* Returns the annotation that an unknown one of a well-known family was probably meant to be; or
+ * NULL. */
 static const char *nearest(const struct known *k, struct sv label)
 {
     const char *near = suggest(label, k->read, k->n_read);

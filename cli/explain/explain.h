@@ -35,7 +35,7 @@ void explain_verdict(struct explain *e, const struct pipeline_verdict *verdict);
 /* Notes a missing permission. */
 void explain_forbidden(struct explain *e, const struct discovery_forbidden *what);
 
-/* Whether a reported pod matches the pattern. */
+/* Returns true if a reported pod matches the pattern. */
 bool explain_found(const struct explain *e);
 /* The group of a pod that exists but was discovered by no job (see pod_lookup.h). */
 void explain_exists(struct explain *e, const struct target_group *group);

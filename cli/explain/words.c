@@ -158,7 +158,7 @@ static void put_value(const struct rule_reader *rules, const struct labels *labe
     buf_printf(out, "here \"%.*s\"", annotation_shown(value), value.p);
 }
 
-/* What the rule does and the values that it saw. */
+/* Says what the rule does and which values it saw. */
 static void say_values(const struct config_rule *rule, const struct rule_reader *rules,
                        const struct labels *at_rule, struct buf *out)
 {

@@ -18,7 +18,7 @@ struct label_set {
     char *error;
 };
 
-/* What a rule that dropped a label set looks at. */
+/* The labels that a rule which dropped a label set looks at. */
 enum rule_about {
     ABOUT_PHASE,
     ABOUT_INIT,       /* init containers */

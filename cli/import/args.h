@@ -32,7 +32,7 @@ struct import_args {
     bool quiet;
 };
 
-/* What is wrong with the command line as a whole; "" if nothing is. Static storage. */
+/* Returns the first problem of the command line as a whole; "" if there is none. Static storage. */
 const char *import_args_problem(const struct import_args *args, char *const *paths, size_t n);
 
 /* Checks that the protocol with these rules carries name, type and labels unchanged. The error says

@@ -52,7 +52,7 @@ static bool put_question(const struct query_ask *ask, struct buf *out, struct er
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* What the events of DeepFlow are counted in. */
+/* Returns the unit in which DeepFlow counts an event. */
 static const char *unit_of(const char *event)
 {
     static const char *const endings[][2] = {

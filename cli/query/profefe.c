@@ -81,7 +81,7 @@ static bool add_type(json_t *types, const char *type)
     return known || json_array_append_new(types, json_string(type)) == 0;
 }
 
-/* Those of the profiles that are there: a list of types is not part of the API. */
+/* Returns the types of the stored profiles: the API has no list of types. */
 static json_t *profefe_types(struct remote *r, const struct query_ask *ask, struct err *err)
 {
     struct buf query;

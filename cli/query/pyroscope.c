@@ -11,9 +11,9 @@
 
 #define QUERIER "/querier.v1.QuerierService/"
 #define SELECTOR_MAX ((size_t)64 * 1024)
-/* Of SelectMergeProfileRequest. */
+/* Fields of SelectMergeProfileRequest. */
 enum { FIELD_TYPE = 1, FIELD_SELECTOR = 2, FIELD_START = 3, FIELD_END = 4, FIELD_STACKS = 6 };
-/* Of StackTraceSelector and GoPGO. */
+/* Fields of StackTraceSelector and GoPGO. */
 enum { FIELD_GO_PGO = 2, FIELD_KEEP_LOCATIONS = 1, FIELD_AGGREGATE_CALLEES = 2 };
 #define PGO_LOCATIONS 5
 

@@ -21,7 +21,7 @@ struct remote {
     struct loop *loop;
     struct http_client *http;
     int64_t timeout_ms;
-    /* Of the request under way. */
+    /* State of the request in flight. */
     const struct remote_request *request;
     struct buf *answer;
     struct err *err;
@@ -65,8 +65,8 @@ const char *remote_url(const struct remote *r)
     return r->to.endpoint.url;
 }
 
-/* What the answer says of itself: Connect's message, profefe's error, DeepFlow's description, or
- * its beginning. */
+/* Appends the error text of a response: Connect's message, profefe's error, DeepFlow's description,
+ * or else the beginning of the body. */
 static void quote(struct sv body, struct buf *out)
 {
     static const char *const members[] = {"message", "error", "DESCRIPTION"};

@@ -24,7 +24,7 @@ struct json_t;
 struct remote *remote_new(const struct config_endpoint_flags *flags, int64_t timeout_ms,
                           struct err *err);
 struct remote *remote_free(struct remote *r); /* accepts NULL, returns NULL */
-/* As it was given. */
+/* Returns the URL as the user gave it. */
 const char *remote_url(const struct remote *r);
 
 struct remote_request {

@@ -25,7 +25,7 @@ struct query_ask {
     int64_t until_ns;
 };
 
-/* What a server has no API for is NULL. */
+/* The API of one kind of server; a member is NULL if the server has no such API. */
 struct query_source {
     const char *name;
     /* Arrays of strings, which the caller releases; NULL with err. */

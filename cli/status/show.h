@@ -17,7 +17,7 @@ struct show_style {
 
 /* Appends the text. False if out of memory. */
 bool status_show(const struct json_t *status, const struct show_style *style, struct buf *out);
-/* Whether nothing fails: probes, scrapes, sources and destinations. */
+/* Returns true if nothing fails: probes, scrapes, sources and destinations. */
 bool status_is_well(const struct json_t *status);
 
 #endif

@@ -26,7 +26,7 @@ bool readback_request(const struct readback *how, const struct readback_query *q
 /* The same for the question whether the tenant is empty; only if the server has one. */
 bool readback_empty_request(const struct readback *how, const char *base_url, struct buf *url,
                             struct buf *body);
-/* Whether the response says that it is; false for any other response. */
+/* Returns true if the response says that the tenant is empty. */
 bool readback_says_empty(const struct readback *how, long status, struct sv body);
 
 enum readback_verdict {
