@@ -86,7 +86,12 @@ bool ask_step(double step_s, struct err *err)
     return step_s >= STEP_MIN_S || err_set(err, ERR_INPUT, "step must be >= 1ms");
 }
 
-/* It is 0 from the first query on. */
+bool ask_as_recorded(const struct request *r)
+{
+    return sv_eq_str(request_param(r, "repair"), "false");
+}
+
+/* The counter of damaged profiles. The first query makes it, so that it starts at 0. */
 static struct metric_cell *damaged_cell(const struct exchange *x)
 {
     return metrics_single(x->options->metrics, METRIC_COUNTER,

@@ -35,6 +35,9 @@ bool ask_matchers(struct ask *a, char *const *texts, size_t n, struct err *err);
 bool ask_nodes(int64_t asked, int64_t *ret, struct err *err);
 /* The length of a step. */
 bool ask_step(double step_s, struct err *err);
+/* Returns true if the parameter `repair` of the URL is `false`: stacks that Go's runtime cut off
+ * are not to be repaired. */
+bool ask_as_recorded(const struct request *r);
 
 /* Who asks, and what it may cost: half of the memory of a request, since its arena may have the
  * other one. damaged: where profiles are counted that the answer is without (see below), or NULL.

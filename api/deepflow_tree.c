@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/ask.h"
 #include "api/pprof_reply.h"
 #include "api/served.h"
 #include "base/map.h"
@@ -401,7 +402,7 @@ static bool add_tree(struct tree *to, const struct tree *from, int64_t by, int64
 static bool add_last(struct gathering *g, const struct store_body *body,
                      const struct store_series *series, int64_t last)
 {
-    static const struct query_stacks all = {.n_call_site = 0};
+    const struct query_stacks all = {.as_recorded = ask_as_recorded(g->x->request)};
     int64_t sum = 0;
     struct tree *tree = tree_new(g->x->bytes_max / 4, g->err);
     struct stacks *stacks =
@@ -493,7 +494,7 @@ static struct tree *divide(struct tree *tree, int64_t divisor, size_t bytes_max,
 struct tree *deepflow_tree(const struct exchange *x, const struct deepflow_question *q,
                            struct err *err)
 {
-    static const struct query_stacks all = {.n_call_site = 0};
+    const struct query_stacks all = {.as_recorded = ask_as_recorded(x->request)};
     struct gathering g = {
         .x = x, .question = q, .event = find_event(q->event), .err = err, .ok = true};
     size_t share = x->bytes_max / 4;

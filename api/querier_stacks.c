@@ -8,8 +8,6 @@
 
 /* A graph has fewer nodes than a flame graph if none are asked for. */
 #define DOT_NODES_DEFAULT 100
-#define SPAN_ID_LENGTH 16
-#define TRACE_ID_LENGTH 32
 
 /* ---- which stacks ---------------------------------------------------------------------------- */
 
@@ -32,14 +30,14 @@ static bool spans_of(struct arena *arena, char *const *ids, size_t n, struct que
                      struct err *err)
 {
     ret->n_span_ids = n;
-    return ids_of(arena, ids, n, SPAN_ID_LENGTH, "span", &ret->span_ids, err);
+    return ids_of(arena, ids, n, QUERY_SPAN_ID_LENGTH, "span", &ret->span_ids, err);
 }
 
 static bool traces_of(struct arena *arena, char *const *ids, size_t n, struct query_stacks *ret,
                       struct err *err)
 {
     ret->n_trace_ids = n;
-    return ids_of(arena, ids, n, TRACE_ID_LENGTH, "trace", &ret->trace_ids, err);
+    return ids_of(arena, ids, n, QUERY_TRACE_ID_LENGTH, "trace", &ret->trace_ids, err);
 }
 
 static bool profiles_of(struct arena *arena, char *const *ids, size_t n, struct query_stacks *ret,
@@ -65,10 +63,11 @@ bool querier_call_site(struct arena *arena, const Api__StackTraceSelector *s,
     return true;
 }
 
-static bool stacks_of(struct arena *arena, const Api__SelectMergeStacktracesRequest *r,
+static bool stacks_of(const struct connect_call *call, const Api__SelectMergeStacktracesRequest *r,
                       struct query_stacks *ret, struct err *err)
 {
-    *ret = (struct query_stacks){.call_site = NULL};
+    struct arena *arena = call->arena;
+    *ret = (struct query_stacks){.as_recorded = ask_as_recorded(call->exchange->request)};
     if (r->n_span_selector > 0 && r->n_trace_id_selector > 0) {
         return err_set(err, ERR_INPUT, "span_selector and trace_id_selector cannot be combined");
     }
@@ -221,7 +220,7 @@ bool querier_merge_stacktraces(struct connect_call *call, const void *request, s
         answer_new(call->arena, &api__select_merge_stacktraces_response__descriptor, err);
     bool ok = answer != NULL && ask_range(&m.ask, r->start, r->end, err) &&
               ask_merge(&m, r->profile_typeid, r->label_selector, err) &&
-              stacks_of(call->arena, r, &m.stacks, err) && answer_merge(call, &m, &shape, err);
+              stacks_of(call, r, &m.stacks, err) && answer_merge(call, &m, &shape, err);
     ask_done(&m.ask);
     if (!ok) {
         return false;
@@ -240,6 +239,7 @@ bool querier_merge_span_profile(struct connect_call *call, const void *request, 
     bool tree = r->format == API__PROFILE_FORMAT__PROFILE_FORMAT_TREE;
     struct merge m = {.format = tree ? API__PROFILE_FORMAT__PROFILE_FORMAT_TREE
                                      : API__PROFILE_FORMAT__PROFILE_FORMAT_FLAMEGRAPH,
+                      .stacks.as_recorded = ask_as_recorded(call->exchange->request),
                       .asked_nodes = r->max_nodes};
     struct shape shape;
     Api__SelectMergeSpanProfileResponse *answer =
@@ -292,8 +292,7 @@ static struct tree *tree_of_side(struct connect_call *call,
     struct tree *tree = NULL;
     if (ask_type(&ask, sv_from(r == NULL ? "" : r->profile_typeid), err) &&
         ask_range(&ask, r->start, r->end, err) &&
-        ask_selector(&ask, sv_from(r->label_selector), err) &&
-        stacks_of(call->arena, r, &stacks, err) &&
+        ask_selector(&ask, sv_from(r->label_selector), err) && stacks_of(call, r, &stacks, err) &&
         ask_query(call->exchange, call->deadline_ms, call->arena, &call->damaged, &q, err)) {
         tree = query_tree(&q, &ask.range, &ask.type, &stacks, err);
     }

@@ -52,7 +52,7 @@ static bool find_series(struct connect_call *call, const Api__SelectSeriesReques
                         struct ask *ask, struct query_time_series_list *ret, struct err *err)
 {
     struct query q;
-    struct query_stacks stacks = {.call_site = NULL};
+    struct query_stacks stacks = {.as_recorded = ask_as_recorded(call->exchange->request)};
     struct query_steps steps = {
         .step_s = r->step,
         .n_group_by = r->n_group_by,

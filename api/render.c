@@ -299,7 +299,7 @@ static bool render_asked(struct exchange *x, struct arena *arena, atomic_size_t 
                          const struct ask *ask, struct err *err)
 {
     struct query q;
-    struct query_stacks stacks = {.call_site = NULL};
+    struct query_stacks stacks = {.as_recorded = ask_as_recorded(x->request)};
     bool dot = sv_eq_str(request_param(x->request, "format"), "dot");
     int64_t asked = read_nodes(x->request);
     int64_t nodes = 0;
@@ -351,7 +351,7 @@ static bool render_sides(struct exchange *x, struct arena *arena, atomic_size_t 
                          const struct ask *left, const struct ask *right, struct err *err)
 {
     struct query q;
-    struct query_stacks stacks = {.call_site = NULL};
+    struct query_stacks stacks = {.as_recorded = ask_as_recorded(x->request)};
     struct flamegraph graph;
     int64_t nodes = 0;
     if (!sv_eq(left->type.id, right->type.id)) {

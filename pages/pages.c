@@ -8,10 +8,10 @@
 #include "pages/targets.h"
 #include "pages/v1_profiles.h"
 
-/* What view.h reads. */
+/* The parameters that view.h reads. */
 #define VIEW_PARAMS                                                                                \
     "service", "type", "labels", "from", "until", "compare", "base_service", "base_labels",        \
-        "base_from", "base_until", "max_nodes"
+        "base_from", "base_until", "max_nodes", "repair"
 static const char *const view_params[] = {VIEW_PARAMS, NULL};
 static const char *const label_params[] = {"name", VIEW_PARAMS, NULL};
 static const char *const scrape_params[] = {"job", "type", "url", NULL};

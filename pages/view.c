@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "api/ask.h"
 #include "api/attime.h"
 #include "api/served.h"
 #include "base/clock.h"
@@ -116,7 +117,9 @@ static bool read_nodes(struct view *v, struct sv text, struct err *err)
 bool view_read(struct view *v, const struct exchange *x, struct err *err)
 {
     int64_t now_ms = clock_wall_ns() / NS_PER_MS;
-    *v = (struct view){.type = param(x, "type"), .is_diff = param(x, "compare").n > 0};
+    *v = (struct view){.type = param(x, "type"),
+                       .is_diff = param(x, "compare").n > 0,
+                       .as_recorded = ask_as_recorded(x->request)};
     if (x->options->served->store == NULL) {
         return err_set(err, ERR_REFUSED,
                        "no profiles are kept here: there is no destination with "
@@ -170,7 +173,7 @@ bool view_types(const struct view *v, const struct view_side *side, struct query
 struct tree *view_tree(const struct view *v, const struct view_side *side, struct err *err)
 {
     struct query_range range = view_range(side);
-    struct query_stacks all = {.n_call_site = 0};
+    struct query_stacks all = {.as_recorded = v->as_recorded};
     return query_tree(&v->query, &range, &v->profile_type, &all, err);
 }
 

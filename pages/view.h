@@ -39,6 +39,7 @@ struct view {
     struct profile_type profile_type;
     bool is_diff;
     int64_t max_nodes;
+    bool as_recorded; /* cut stacks are not repaired */
     struct view_side now;
     struct view_side base; /* of a difference */
     struct query query;

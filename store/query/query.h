@@ -97,6 +97,9 @@ struct query_stacks {
     size_t n_span_ids;
     const struct sv *trace_ids; /* 32 hex digits */
     size_t n_trace_ids;
+    /* Trees have the stacks as they were recorded; else those that Go's runtime cut off are
+     * repaired (repair.h). Profiles have them as they were recorded in any case. */
+    bool as_recorded;
 };
 
 /* The tree of all stacks of a type; the caller frees it. */

@@ -158,6 +158,7 @@ bool samples_next(struct samples *s, struct sample *ret)
         }
         if (read_sample(s, f.bytes, &ret->value)) {
             ret->message = f.bytes;
+            ret->index = i;
             return true;
         }
     }

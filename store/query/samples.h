@@ -23,6 +23,7 @@ struct samples {
 
 struct sample {
     struct sv message;
+    size_t index;  /* among all samples of the profile */
     int64_t value; /* above 0 */
 };
 

@@ -76,7 +76,8 @@ static bool sum_stacks(struct summing *s, const struct query_scope *scope,
                        const struct query_stacks *which, struct err *err)
 {
     const struct query_stacks site = {.call_site = which->call_site,
-                                      .n_call_site = which->n_call_site};
+                                      .n_call_site = which->n_call_site,
+                                      .as_recorded = which->as_recorded};
     struct tree *t = tree_new(s->q->bytes_max / 4, err);
     s->stacks = t == NULL ? NULL : stacks_new(t, &site, s->q->bytes_max / 4, err);
     bool ok = s->stacks != NULL && query_each_body(s->q, scope, &site, series_on_body, s, err);

@@ -1,9 +1,11 @@
 #include "store/query/stacks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "store/query/frames.h"
+#include "store/query/repair.h"
 #include "store/query/samples.h"
 #include "store/query/tree_private.h"
 
@@ -24,6 +26,7 @@ struct stacks {
     size_t clean_cap;
     /* The profile at hand. */
     struct samples samples;
+    struct repair repair;
     struct frames *frames; /* of each location */
     uint32_t *names;       /* numbers of names by place in frames */
     uint32_t *functions;   /* of each function: the number of its name + 1, or 0 if not yet */
@@ -243,19 +246,34 @@ static bool read_locations(struct stacks *s)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
+/* The locations at the root of a sample's stack that the profile lacks. */
+static struct repair_part missing_part(const struct stacks *s, const struct sample *sample)
+{
+    return s->repair.parts != NULL ? s->repair.parts[sample->index] : (struct repair_part){.n = 0};
+}
+
+static void fold_location(const struct stacks *s, size_t place, struct pprof_key *key)
+{
+    const struct pprof_key *k = &s->frames[place].key;
+    key->half[0] = pprof_fold(key->half[0], k->half[0], PPROF_ODD_0) + PPROF_ODD_2;
+    key->half[1] = pprof_fold(key->half[1], k->half[1], PPROF_ODD_1) + PPROF_ODD_2;
+}
+
 /* The key of a sample's stack and the number of its locations. */
 static struct pprof_key key_stack(const struct stacks *s, const struct sample *sample,
                                   size_t *ret_n)
 {
     struct sample_ids ids = sample_ids_of(sample);
+    struct repair_part part = missing_part(s, sample);
     struct pprof_key key = {{s->seed, ~s->seed}};
     size_t place;
-    *ret_n = 0;
+    *ret_n = part.n;
     while (sample_ids_next(&ids, &s->samples, &place)) {
-        const struct pprof_key *k = &s->frames[place].key;
-        key.half[0] = pprof_fold(key.half[0], k->half[0], PPROF_ODD_0) + PPROF_ODD_2;
-        key.half[1] = pprof_fold(key.half[1], k->half[1], PPROF_ODD_1) + PPROF_ODD_2;
+        fold_location(s, place, &key);
         ++*ret_n;
+    }
+    for (uint32_t i = 0; i < part.n; i++) {
+        fold_location(s, part.at[i], &key);
     }
     return key;
 }
@@ -263,7 +281,9 @@ static struct pprof_key key_stack(const struct stacks *s, const struct sample *s
 static bool read_path(struct stacks *s, const struct sample *sample, size_t n)
 {
     struct sample_ids ids = sample_ids_of(sample);
+    struct repair_part part = missing_part(s, sample);
     size_t place;
+    size_t at = 0;
     if (n > s->path_cap) {
         uint32_t *path =
             scratch_grow(s->scratch, s->path, s->path_cap * sizeof(*path), 2 * n * sizeof(*path));
@@ -273,8 +293,11 @@ static bool read_path(struct stacks *s, const struct sample *sample, size_t n)
         s->path = path;
         s->path_cap = 2 * n;
     }
-    for (size_t i = 0; i < n && sample_ids_next(&ids, &s->samples, &place); i++) {
-        s->path[i] = (uint32_t)place;
+    while (at < n && sample_ids_next(&ids, &s->samples, &place)) {
+        s->path[at++] = (uint32_t)place;
+    }
+    if (part.n > 0) {
+        memcpy(s->path + at, part.at, part.n * sizeof(*s->path));
     }
     return true;
 }
@@ -349,8 +372,11 @@ bool stacks_add(struct stacks *s, const struct store_body *body, size_t column, 
     struct sample sample;
     s->err = err;
     *ret_sum = 0;
+    s->repair.parts = NULL;
     bool ok = samples_open(&s->samples, s->scratch, body, column, s->which, s->seed, err) &&
-              read_locations(s);
+              read_locations(s) &&
+              (s->which->as_recorded ||
+               repair_find(&s->repair, &s->samples, body->labels, body->n_labels, s->scratch, err));
     while (ok && samples_next(&s->samples, &sample)) {
         ok = add_sample(s, &sample, ret_sum);
     }

@@ -571,6 +571,37 @@ static void a_span_of_a_heatmap_can_be_opened(void **state)
     buf_done(&b);
 }
 
+/* Trees have the roots that Go's runtime cut off, unless the URL says otherwise; profiles never. */
+static void cut_stacks_are_repaired(void **state)
+{
+    static const struct {
+        const char *method;
+        const char *more;
+        const char *text;
+    } rows[] = {
+        {"SelectMergeStacktraces", "", "\"1640\""},
+        {"SelectMergeStacktraces?repair=true", "", "\"1640\""},
+        {"SelectMergeStacktraces?repair=false", "", "\"1115\""},
+        {"SelectMergeStacktraces?repair=false", ",\"format\":4", "\"sampleType\""},
+        {"SelectMergeSpanProfile", "", "\"1640\""},
+        {"SelectMergeSpanProfile?repair=false", "", "\"1115\""},
+    };
+    struct fixture *f = *state;
+    struct buf b = stored_file_of("cut_stacks", "heap-shapes");
+    const struct label labels[] = {stored_label("__name__", "memory"),
+                                   stored_label("service_name", "cut")};
+    stored_put(f->then.served.store, labels, 2, (struct sv){b.data, b.len}, STORED_T0_NS);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[512];
+        (void)snprintf(json, sizeof(json),
+                       "{" RANGE ",\"profileTypeID\":\"memory:inuse_space:count::\","
+                       "\"labelSelector\":\"{}\"%s}",
+                       rows[i].more);
+        check(&f->then, rows[i].method, json, 200, rows[i].text);
+    }
+    buf_done(&b);
+}
+
 static void a_cancelled_or_small_query_ends(void **state)
 {
     struct fixture *f = *state;
@@ -597,6 +628,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(checks_have_an_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_range_without_profiles_is_empty, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_span_of_a_heatmap_can_be_opened, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cut_stacks_are_repaired, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_store_queries_are_unavailable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_of_other_characters_are_for_those_who_ask, set_up,
                                         tear_down),

@@ -116,6 +116,24 @@ static void a_timeline_reaches_back_one_step(void **state)
           "\"timeline\":{\"startTime\":1795307420,\"samples\":[130000000,0,0,");
 }
 
+static void cut_stacks_are_repaired(void **state)
+{
+    struct fixture *f = *state;
+    struct buf b = stored_file_of("cut_stacks", "heap-shapes");
+    const struct label labels[] = {stored_label("__name__", "memory"),
+                                   stored_label("service_name", "cut")};
+    stored_put(f->options.served.store, labels, 2, (struct sv){b.data, b.len}, STORED_T0_NS);
+    check(f, "/pyroscope/render?query=memory:inuse_space:count::%7B%7D" RANGE, 200, ",1640,");
+    check(f, "/pyroscope/render?query=memory:inuse_space:count::%7B%7D&repair=false" RANGE, 200,
+          ",1115,");
+    check(f,
+          "/pyroscope/render-diff?leftQuery=memory:inuse_space:count::%7B%7D&leftFrom=1795307340&"
+          "leftUntil=1795307460&rightQuery=memory:inuse_space:count::%7B%7D&rightFrom=1795307340&"
+          "rightUntil=1795307460&repair=false",
+          200, ",1115,");
+    buf_done(&b);
+}
+
 static void steps_of_timelines(void **state)
 {
     static const struct {
@@ -157,6 +175,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(graphs_and_groups, set_up, tear_down),
         cmocka_unit_test_setup_teardown(timelines_are_aligned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_timeline_reaches_back_one_step, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cut_stacks_are_repaired, set_up, tear_down),
         cmocka_unit_test(steps_of_timelines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

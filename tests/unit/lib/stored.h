@@ -8,14 +8,14 @@
 
 #include "store/store.h"
 
-/* A file of tests/unit/data/merge; the caller frees it with buf_done(). */
-static inline struct buf stored_file(const char *name)
+/* Reads a file of a directory of tests/unit/data; the caller frees it with buf_done(). */
+static inline struct buf stored_file_of(const char *directory, const char *name)
 {
     char path[256];
     char bytes[4096];
     struct buf b;
     buf_init(&b, (size_t)1024 * 1024);
-    (void)snprintf(path, sizeof(path), "tests/unit/data/merge/%s.pb", name);
+    (void)snprintf(path, sizeof(path), "tests/unit/data/%s/%s.pb", directory, name);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     size_t n;
@@ -24,6 +24,12 @@ static inline struct buf stored_file(const char *name)
     }
     (void)fclose(f);
     return b;
+}
+
+/* Reads a file of tests/unit/data/merge; the caller frees it with buf_done(). */
+static inline struct buf stored_file(const char *name)
+{
+    return stored_file_of("merge", name);
 }
 
 /* A body with one series, whole; change what differs. */

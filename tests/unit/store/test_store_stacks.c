@@ -321,6 +321,169 @@ static void test_limits(void **state)
     buf_done(&b);
 }
 
+/* ---- stacks that Go's runtime cut off -------------------------------------------------------- */
+
+/* Frames of a stack, the leaf first, from one depth up to another: "f9 f8 f7". */
+static void put_frames(struct buf *out, int from, int to)
+{
+    for (int i = to - 1; i >= from; i--) {
+        buf_printf(out, "%sf%d", out->len > 0 ? " " : "", i);
+    }
+}
+
+/* The nodes under the root, with their totals, in order of names; and the number of all nodes. */
+static void put_roots(struct rig *r, struct buf *out)
+{
+    struct err err = ERR_INIT;
+    struct flamegraph fg;
+    struct arena *arena = arena_new(TREE_TEST_MAX);
+    assert_true(tree_flamegraph(r->tree, 0, arena, &fg, &err));
+    buf_printf(out, "%zu:", tree_size(r->tree) - 1);
+    for (size_t i = 0; fg.n_levels > 1 && i < fg.levels[1].n; i += 4) {
+        struct sv name = fg.names[fg.levels[1].at[i + 3]];
+        buf_printf(out, " %.*s %lld", SV_ARG(name), (long long)fg.levels[1].at[i + 1]);
+    }
+    arena_free(arena);
+}
+
+static void check_roots(const struct query_stacks *which, struct sv data, const struct label *label,
+                        const char *want, const char *row)
+{
+    struct stored s;
+    struct buf out;
+    struct rig r = open_rig(which);
+    buf_init(&out, TEXT_MAX);
+    stored_init(&s, data, 1);
+    s.body.labels = label;
+    s.body.n_labels = label != NULL;
+    add(&r, &s.body, 1);
+    put_roots(&r, &out);
+    CHECK_STR(out.data, want, row);
+    close_rig(&r);
+    buf_done(&out);
+}
+
+static const struct query_stacks as_recorded = {.as_recorded = true};
+
+/* A stack of the frames 0 to 32, and two that were cut at 32 frames: one lacks the first 4 frames,
+ * the other one those and 5 more. */
+static void test_cut_stacks_get_their_roots(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *row;
+        const char *types;
+        const char *file;
+        const char *spy;
+        int deepest;
+        const char *want;
+    } cases[] = {
+        {"heap", "alloc_objects/count alloc_space/bytes", "a.go", NULL, 32, "41: f0 7"},
+        {"not Go", "alloc_objects/count alloc_space/bytes", "a.py", NULL, 32, "96: f0 1 f4 2 f9 4"},
+        {"unknown language", "alloc_objects/count alloc_space/bytes", "a.c", NULL, 32,
+         "96: f0 1 f4 2 f9 4"},
+        {"Go by its label", "alloc_objects/count alloc_space/bytes", "a.c", "gospy", 32,
+         "41: f0 7"},
+        {"not Go by its label", "alloc_objects/count alloc_space/bytes", "a.go", "pyspy", 32,
+         "96: f0 1 f4 2 f9 4"},
+        {"a label that says nothing", "inuse_objects/count inuse_space/bytes", "a.go", "alloy", 32,
+         "41: f0 7"},
+        {"another type", "contentions/count delay/nanoseconds", "a.go", NULL, 32,
+         "96: f0 1 f4 2 f9 4"},
+        {"not deep enough for CPU time", "samples/count cpu/nanoseconds", "a.go", NULL, 32,
+         "96: f0 1 f4 2 f9 4"},
+        {"deep enough for CPU time", "samples/count cpu/nanoseconds", "a.go", NULL, 60, "60: f0 7"},
+        {"a runtime that does not cut", "alloc_objects/count alloc_space/bytes", "a.go", NULL, 33,
+         "97: f0 1 f4 2 f9 4"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf frames[3];
+        for (size_t k = 0; k < 3; k++) {
+            buf_init(&frames[k], TEXT_MAX);
+        }
+        put_frames(&frames[0], 0, cases[i].deepest);
+        put_frames(&frames[1], 4, 36);
+        put_frames(&frames[2], 9, 41);
+        const struct pprof_row rows[] = {{frames[0].data, "", {1, 1}},
+                                         {frames[1].data, "", {1, 2}},
+                                         {frames[2].data, "", {1, 4}}};
+        const struct pprof_spec spec = {.types = cases[i].types, .file = cases[i].file};
+        const struct label spy = {SV("pyroscope_spy"),
+                                  cases[i].spy != NULL ? sv_from(cases[i].spy) : SV("")};
+        struct buf b = pprof_make(&spec, rows, 3);
+        struct sv data = {b.data, b.len};
+        check_roots(&all, data, cases[i].spy != NULL ? &spy : NULL, cases[i].want, cases[i].row);
+        buf_done(&b);
+        for (size_t k = 0; k < 3; k++) {
+            buf_done(&frames[k]);
+        }
+    }
+}
+
+/* Profiles of random stacks, cut at the depth of their kind, and what Pyroscope's own code makes of
+ * them: pkg/pprof.FixGoProfile at commit 3fe6a457a. */
+static void test_cut_stacks_are_those_of_pyroscope(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file;
+        const char *repaired;
+        const char *recorded;
+    } cases[] = {
+        {"heap", "365: f0 1166 f1 5019 f2 123 f3 4461 f4 1252",
+         "469: f0 1166 f1 5022 f2 814 f3 2978 f4 2041"},
+        {"heap-shapes", "85: f13 483 f6 1640", "129: f13 483 f14 404 f6 1115 f7 121"},
+        {"cpu", "318: f10 2574 f11 3249", "377: f10 2574 f11 2610 g1 639"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf b = stored_file_of("cut_stacks", cases[i].file);
+        struct sv data = {b.data, b.len};
+        check_roots(&all, data, NULL, cases[i].repaired, cases[i].file);
+        check_roots(&as_recorded, data, NULL, cases[i].recorded, cases[i].file);
+        buf_done(&b);
+    }
+}
+
+/* Stacks that depend on each other end the repair, and a small limit ends it with an error. */
+static void test_cut_stacks_that_repeat(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct stored s;
+    struct buf frames[2];
+    for (size_t k = 0; k < 2; k++) {
+        buf_init(&frames[k], TEXT_MAX);
+        for (int i = 0; i < 32; i++) {
+            buf_printf(&frames[k], "%sr%d", i > 0 ? " " : "", (i + (int)k * 8) % 16);
+        }
+    }
+    const struct pprof_row rows[] = {{frames[0].data, "", {1, 1}}, {frames[1].data, "", {1, 2}}};
+    const struct pprof_spec spec = {.types = "alloc_objects/count alloc_space/bytes",
+                                    .file = "a.go"};
+    struct buf b = pprof_make(&spec, rows, 2);
+    struct sv data = {b.data, b.len};
+    check_roots(&all, data, NULL, "64: r15 1 r7 2", "two that depend on each other");
+    stored_init(&s, data, 1);
+    size_t refused = 0;
+    for (size_t max = 1024; max < WORK_MAX; max *= 2) {
+        struct tree *t = tree_new(TREE_TEST_MAX, &err);
+        struct stacks *stacks = stacks_new(t, &all, max, &err);
+        int64_t sum;
+        if (stacks != NULL && !stacks_add(stacks, &s.body, 1, &sum, &err)) {
+            CHECK_INT(err.kind, ERR_LIMIT, err.msg);
+            refused++;
+        }
+        err_clear(&err);
+        stacks_free(stacks);
+        tree_free(t);
+    }
+    assert_true(refused > 0);
+    buf_done(&b);
+    for (size_t k = 0; k < 2; k++) {
+        buf_done(&frames[k]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +496,9 @@ int main(void)
         cmocka_unit_test(test_samples_of_a_series),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_cut_stacks_get_their_roots),
+        cmocka_unit_test(test_cut_stacks_are_those_of_pyroscope),
+        cmocka_unit_test(test_cut_stacks_that_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
