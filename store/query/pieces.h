@@ -3,8 +3,9 @@
  * A profile whose samples have different string labels belongs to several series, and each of these
  * has a piece of it. In a group of series it is one profile: its value is the sum of its pieces,
  * and its exemplar has the labels that all of them share. Pieces of the same id are added up until
- * their file (or profile, for spans) has been read. A piece that is alone is passed on at once, so
- * memory grows with the profiles of one file that have several pieces. One thread.
+ * their file (for spans: the profiles of their millisecond) has been read. A piece that is alone is
+ * passed on at once, so memory grows with the profiles of one file that have several pieces. One
+ * thread.
  */
 #ifndef PROFPULL_STORE_QUERY_PIECES_H
 #define PROFPULL_STORE_QUERY_PIECES_H

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/ascii.h"
+#include "base/clock.h"
 #include "store/query/bodies.h"
 #include "store/query/samples.h"
 
@@ -11,7 +12,6 @@ struct reading {
     const struct observer *observer;
     struct scratch *scratch;
     uint64_t seed;
-    uint64_t bodies;
 };
 
 /* Writes n hexadecimal digits in lower case. False if the text is not that, or if all are 0. */
@@ -77,7 +77,7 @@ static bool read_samples(struct reading *r, const struct store_body *body, size_
                                     .value = sample.value,
                                     .id = id,
                                     .shared = true,
-                                    .batch = r->bodies};
+                                    .batch = (uint64_t)(body->from_ns / NS_PER_MS)};
         ok = !read_span(&s, &sample, id) || pieces_add(r->pieces, &piece, r->observer, err);
     }
     if (!ok) {
@@ -90,7 +90,6 @@ static bool read_samples(struct reading *r, const struct store_body *body, size_
 static bool spans_on_body(void *arg, const struct store_body *body, struct err *err)
 {
     struct reading *r = arg;
-    r->bodies++;
     for (size_t i = 0; i < body->n_series; i++) {
         if (!read_samples(r, body, i, err)) {
             return false;

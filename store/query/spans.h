@@ -2,7 +2,7 @@
  *
  * A sample belongs to the span that its label `span_id` (or `profile_id`) names: 16 hexadecimal
  * digits, not all of them 0. Its label `trace_id`, 32 digits, names the trace. The samples of one
- * span in one profile are added up, for each group of series. One thread.
+ * span in the profiles of one millisecond are added up, for each group of series. One thread.
  */
 #ifndef PROFPULL_STORE_QUERY_SPANS_H
 #define PROFPULL_STORE_QUERY_SPANS_H
