@@ -82,6 +82,7 @@ struct http_transfer *http_transfer_free(struct http_transfer *t)
     if (t == NULL) {
         return NULL;
     }
+    http_transfer_starve(t, false);
     t->client->in_flight--;
     metric_gauge_add(t->client->in_flight_gauge, -1);
     t->client->body_bytes -= t->body_counted;
@@ -285,6 +286,25 @@ void http_cancel(struct http_transfer *t)
     http_transfer_free(t);
 }
 
+void http_grant(struct http_transfer *t, size_t bytes)
+{
+    if (!t->starved) {
+        return;
+    }
+    t->granted = bytes;
+    buf_reserve(&t->body, bytes);
+    http_transfer_starve(t, false);
+    if (t->request.timeout_ms > 0) {
+        t->request.timeout_ms += (clock_mono_ns() - t->starved_ns) / NS_PER_MS;
+        http_deadline_arm(t);
+    }
+    if (t->conn != NULL) {
+        direct_resume(t);
+    } else {
+        http_shard_resume(t);
+    }
+}
+
 /* ---- the end of a transfer ------------------------------------------------------------------- */
 
 static void end(struct http_transfer *t)
@@ -292,6 +312,7 @@ static void end(struct http_transfer *t)
     if (t->end_ns == 0) {
         t->end_ns = clock_mono_ns();
     }
+    http_transfer_starve(t, false);
     loop_timer_cancel(t->deadline);
     http_list_move(t, &t->client->ended);
     t->round = t->client->round;

@@ -23,6 +23,9 @@
 #define BUCKETS 1024
 /* Read at once, so that one connection does not hold up the others; shared by all. */
 #define RECEIVE_SIZE ((size_t)64 * 1024)
+/* Read at once while any body waits for memory, until the head is complete: with less of a body
+ * that will have to wait as well. */
+#define HEAD_SIZE ((size_t)4 * 1024)
 /* Parts of a request that are sent at once. */
 #define SEND_PARTS 16
 #define HEAD_MAX ((size_t)1024 * 1024)
@@ -135,6 +138,9 @@ static bool watch(struct direct_conn *conn, short what)
         event_del(&conn->event);
     }
     conn->watched = 0;
+    if (what == 0) {
+        return true;
+    }
     if (event_assign(&conn->event, loop_event_base(conn->direct->client->loop), conn->fd,
                      (short)(what | EV_PERSIST), on_event, conn) != 0 ||
         event_add(&conn->event, NULL) != 0) {
@@ -279,12 +285,30 @@ static void on_end(struct direct_conn *conn)
     }
 }
 
+/* Watches what the transfer needs now: nothing is read while it waits for memory. */
+static void rest(struct direct_conn *conn)
+{
+    bool reads = !conn->answered && !conn->transfer->starved;
+    short what = (short)((conn->sending ? EV_WRITE : 0) | (reads ? EV_READ : 0));
+    if (!watch(conn, what)) {
+        stop(conn, HTTP_LIMIT_NONE, HTTP_ERR_MEMORY);
+    }
+}
+
+void direct_resume(struct http_transfer *t)
+{
+    rest(t->conn);
+}
+
 static void receive(struct direct_conn *conn)
 {
     char *received = conn->direct->received;
-    ssize_t n = recv(conn->fd, received, RECEIVE_SIZE, 0);
+    bool careful = conn->direct->client->n_starved > 0 && !conn->transfer->head_done;
+    ssize_t n = recv(conn->fd, received, careful ? HEAD_SIZE : RECEIVE_SIZE, 0);
     if (n > 0) {
-        (void)feed(conn, (struct sv){received, (size_t)n});
+        if (feed(conn, (struct sv){received, (size_t)n}) && conn->transfer->starved) {
+            rest(conn);
+        }
     } else if (n == 0) {
         on_end(conn);
     } else if (errno != EAGAIN && errno != EINTR) {
@@ -356,12 +380,10 @@ static void send_more(struct direct_conn *conn)
         conn->head_sent = 0;
         conn->sending = false;
     }
-    short writing = all ? 0 : EV_WRITE;
-    short reading = conn->answered ? 0 : EV_READ;
     if (all && conn->answered) {
         (void)finish(conn, true);
-    } else if (!watch(conn, writing | reading)) {
-        stop(conn, HTTP_LIMIT_NONE, HTTP_ERR_MEMORY);
+    } else {
+        rest(conn);
     }
 }
 

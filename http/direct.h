@@ -39,6 +39,8 @@ bool direct_takes(const char *addresses);
 /* Sends the request to an address that direct_takes(): on a kept connection, or a new one. Ends the
  * transfer if that fails. */
 void direct_add(struct http_transfer *t, const char *address);
+/* Reads on a transfer that has waited for memory. */
+void direct_resume(struct http_transfer *t);
 /* Takes a transfer out; its connection is closed. */
 void direct_remove(struct http_transfer *t);
 /* Closes idle connections that are too old at this monotonic instant, or too many; done whenever a

@@ -168,6 +168,9 @@ struct http_response {
 
 struct http_transfer;
 
+/* The answer of on_room() to a body that can never be received. */
+#define HTTP_ROOM_NEVER SIZE_MAX
+
 struct http_request {
     const char *method; /* "GET" if NULL */
     const char *url;    /* copied */
@@ -196,6 +199,13 @@ struct http_request {
      * refused request is not sent, whether its connection is a new one or not. With a proxy it gets
      * the proxy's address. May be NULL. */
     const char *(*refuses_address)(const char *ip);
+    /* Asks how many bytes of memory the body of a response with a status below 300 may take: when
+     * its head has been received, and again when the body has outgrown the answer. len: bytes that
+     * the body must be allowed now; announced: its Content-Length, or UINT64_MAX. If the answer is
+     * below len, the response is not read on until http_grant(); HTTP_ROOM_NEVER ends the transfer
+     * with HTTP_ERR_NO_ROOM. Must not start, cancel or grant any transfer. NULL: the client's
+     * bodies_max_bytes alone decides. */
+    size_t (*on_room)(void *arg, size_t len, uint64_t announced);
     /* Called after the status line and the headers; returns false to stop. May be NULL. */
     bool (*on_head)(void *arg, long status, const char *content_type);
     /* Called with each field of the head and, after the body, with each trailer; both are valid
@@ -248,6 +258,10 @@ struct http_client *http_client_free(struct http_client *c);
  * freed; every other failure is reported by on_done(). The transfer is freed when on_done()
  * returns. on_done() may start and cancel others, but not free the client. */
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request);
+/* Allows a transfer that waits for memory so many bytes for its body: it is read on, with as much
+ * time left as when it began to wait. Does nothing if the transfer does not wait. Not from within
+ * the callbacks of a transfer other than on_done(). */
+void http_grant(struct http_transfer *t, size_t bytes);
 /* Ends a transfer without calling on_done(). Not from within its own callbacks. */
 void http_cancel(struct http_transfer *t);
 

@@ -146,6 +146,9 @@ struct http_transfer {
     /* The response. */
     struct buf body;
     size_t body_counted; /* part of its storage that is in the client's body_bytes */
+    size_t granted;      /* bytes that on_room() has allowed the body */
+    bool starved;        /* waits for http_grant(), and is not read meanwhile */
+    int64_t starved_ns;  /* monotonic: since when */
     int64_t wire_start;  /* what its connection had received before; -1: unknown */
     uint64_t received;   /* bytes of headers and bodies */
     uint64_t pieces;     /* of bodies */
@@ -224,6 +227,7 @@ struct http_client {
     size_t in_flight;
     size_t body_bytes; /* the storage of all bodies that are being read */
     size_t bodies_max_bytes;
+    size_t n_starved; /* transfers that wait for http_grant() */
     size_t max_idle;
     size_t max_connections; /* idle ones and those in use; 0: max_idle counts */
     size_t n_open;          /* of all shards */
@@ -268,6 +272,8 @@ void http_shard_remove(struct http_transfer *t);
 /* Ends a transfer that libcurl may have with a limit that was reached. Not while the shard is busy.
  */
 void http_shard_end(struct http_transfer *t, enum http_limit limit, enum http_result result);
+/* Reads on a transfer that has waited for memory. */
+void http_shard_resume(struct http_transfer *t);
 /* Notes a socket that was made for a transfer. */
 void http_shard_opened(struct http_transfer *t, int fd);
 /* For CURLOPT_CLOSESOCKETFUNCTION; shard is a struct http_shard. */
@@ -347,6 +353,9 @@ void http_transfer_reset_response(struct http_transfer *t);
 /* Takes the beginning of a response that libcurl has not read because sending failed first. Calls
  * neither on_head() nor on_data(). */
 void http_transfer_take_late(struct http_transfer *t, struct sv bytes);
+
+/* The transfer waits for memory, or does not any more. */
+void http_transfer_starve(struct http_transfer *t, bool starved);
 
 /* True if so many pieces are too many for what has been received. */
 bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces);

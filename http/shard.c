@@ -488,6 +488,18 @@ static void drive(struct http_shard *s, curl_socket_t fd, int mask)
     http_client_run_ended(c);
 }
 
+void http_shard_resume(struct http_transfer *t)
+{
+    struct http_shard *s = t->shard;
+    s->busy = true;
+    CURLcode code = curl_easy_pause(t->easy, CURLPAUSE_CONT);
+    s->busy = false;
+    if (code != CURLE_OK) {
+        http_shard_remove(t);
+        http_transfer_complete(t, code);
+    }
+}
+
 void http_shard_rebuild(struct http_shard *s, CURLMcode code)
 {
     struct err reason = ERR_INIT;

@@ -23,6 +23,8 @@ static bool stop(struct http_transfer *t, enum http_result result)
 void http_transfer_reset_response(struct http_transfer *t)
 {
     buf_clear(&t->body);
+    http_transfer_starve(t, false);
+    t->granted = 0;
     t->status = 0;
     free(t->location);
     t->location = NULL;
@@ -100,12 +102,53 @@ static void count_body(struct http_transfer *t)
     t->body_counted = t->body.cap;
 }
 
+/* True if on_room() decides how much memory the body may take. */
+static bool asks_for_room(const struct http_transfer *t)
+{
+    return t->request.on_room != NULL && t->request.on_data == NULL && t->status < 300;
+}
+
+void http_transfer_starve(struct http_transfer *t, bool starved)
+{
+    if (t->starved == starved) {
+        return;
+    }
+    t->starved = starved;
+    t->client->n_starved += starved ? 1 : -(size_t)1;
+    int64_t now_ns = clock_mono_ns();
+    if (starved) {
+        t->starved_ns = now_ns;
+    }
+}
+
+/* Asks for a body of so many bytes. False if it is not allowed that many now, or never. */
+static bool ask_for_room(struct http_transfer *t, size_t len)
+{
+    if (!asks_for_room(t) || len <= t->granted) {
+        return true;
+    }
+    if (t->starved) {
+        return false; /* it has asked */
+    }
+    size_t granted = t->request.on_room(t->request.arg, len, t->content_length);
+    if (granted == HTTP_ROOM_NEVER) {
+        return stop(t, HTTP_ERR_NO_ROOM);
+    }
+    t->granted = granted;
+    http_transfer_starve(t, granted < len);
+    if (!t->starved) {
+        buf_reserve(&t->body, granted);
+        count_body(t);
+    }
+    return !t->starved;
+}
+
 /* Storage doubles when it grows: its size with n more bytes must stay below the ceiling. */
 static bool has_room(const struct http_transfer *t, size_t n)
 {
     const struct http_client *c = t->client;
     size_t need = t->body.len + n + 1;
-    if (c->bodies_max_bytes == 0 || need <= t->body.cap) {
+    if (c->bodies_max_bytes == 0 || need <= t->body.cap || asks_for_room(t)) {
         return true;
     }
     size_t cap = need < 2 * t->body.cap ? 2 * t->body.cap : need;
@@ -121,7 +164,7 @@ static bool has_room(const struct http_transfer *t, size_t n)
 static void reserve_body(struct http_transfer *t)
 {
     size_t n = t->request.size_hint;
-    if (t->request.on_data != NULL || t->status >= 300) {
+    if (t->request.on_data != NULL || t->status >= 300 || asks_for_room(t)) {
         return;
     }
     if (t->content_length != UINT64_MAX && t->content_length > n) {
@@ -149,6 +192,11 @@ static bool finish_head(struct http_transfer *t)
     }
     if (is_announced_too_large(t)) {
         return stop(t, HTTP_ERR_TOO_LARGE);
+    }
+    size_t least =
+        t->content_length == UINT64_MAX || t->content_length == 0 ? 1 : (size_t)t->content_length;
+    if (t->method != HTTP_HEAD && !ask_for_room(t, least) && t->stopped) {
+        return false;
     }
     reserve_body(t);
     return true;
@@ -244,6 +292,13 @@ bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces)
     return pieces > HTTP_PIECES_SLACK + t->received / HTTP_PIECE_BYTES;
 }
 
+/* The length of the body with these bytes, as far as they are kept. */
+static size_t length_with(const struct http_transfer *t, struct sv bytes)
+{
+    size_t room = t->request.max_body - t->body.len;
+    return t->body.len + (bytes.n < room ? bytes.n : room);
+}
+
 bool http_transfer_take_body(struct http_transfer *t, struct sv bytes)
 {
     t->progress_ns = clock_mono_ns();
@@ -258,8 +313,11 @@ bool http_transfer_take_body(struct http_transfer *t, struct sv bytes)
     if (t->request.on_data != NULL) {
         return t->request.on_data(t->request.arg, bytes.p, bytes.n) || stop(t, HTTP_ERR_ABORTED);
     }
-    size_t room = t->request.max_body - t->body.len;
-    size_t take = bytes.n < room ? bytes.n : room;
+    size_t take = length_with(t, bytes) - t->body.len;
+    /* Bytes that have been read from the socket are kept, even while the rest must wait. */
+    if (!ask_for_room(t, t->body.len + take) && t->stopped) {
+        return false;
+    }
     if (!has_room(t, take)) {
         return stop(t, HTTP_ERR_NO_ROOM);
     }
@@ -275,7 +333,12 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
     struct sv bytes = {data, size * n};
-    return !t->cancelled && http_transfer_take_body(t, bytes) ? bytes.n : 0;
+    /* libcurl keeps the bytes of a transfer that waits, and brings them again. */
+    bool kept = !t->cancelled && t->request.on_data == NULL && !t->following;
+    if (kept && !ask_for_room(t, length_with(t, bytes)) && !t->stopped) {
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    return !t->cancelled && !t->stopped && http_transfer_take_body(t, bytes) ? bytes.n : 0;
 }
 
 /* A line of a late response; false if it is not one of an HTTP/1 head, or out of memory. */

@@ -37,10 +37,10 @@ static const struct row rows[REASONS] = {
     [REASON_TIMEOUT] = {.name = "timeout",
                         .advice = "raise scrape_timeout, or look why the target is slow"},
     [REASON_TOO_LARGE] = {.name = "too_large", .advice = "raise body_size_limit of the job"},
-    [REASON_NO_ROOM] =
-        {.name = "no_room",
-         .advice =
-             "too many bodies at a time: raise global.bodies_max_bytes, or spread the scrapes"},
+    [REASON_NO_ROOM] = {.name = "no_room",
+                        .advice = "too little memory for the bodies of all responses: raise "
+                                  "global.memory_limit (or the limit "
+                                  "of the container), or scrape large profiles less often"},
     [REASON_REDIRECT] = {.name = "redirect",
                          .advice = "only redirects to the same scheme, host and port are followed: "
                                    "set scheme or path to where it leads"},

@@ -216,6 +216,26 @@ static void put_sharding(struct exchange *x, struct buf *out)
                n.members, n.index, n.own, n.others);
 }
 
+/* Puts what scrapes wait for, if that is memory or CPU. */
+static void put_bottleneck(struct exchange *x, struct buf *out)
+{
+    struct scrape_memory m = {.shortage = SHORTAGE_NONE};
+    if (x->options->served->scraper != NULL) {
+        m = scraper_memory(x->options->served->scraper);
+    }
+    json_key("bottleneck", out);
+    if (m.shortage == SHORTAGE_NONE) {
+        buf_puts(out, "null");
+        return;
+    }
+    buf_putc(out, '{');
+    json_member("cause", sv_from(scrape_shortage_name(m.shortage)), out);
+    buf_printf(out, ",\"unread\":%u,\"heldBack\":%u,\"bodiesLimitBytes\":%zu", m.unread,
+               m.held_back, m.max_bytes);
+    json_member("advice", sv_from(scrape_shortage_advice(m.shortage)), out);
+    buf_putc(out, '}');
+}
+
 static void put_all(struct exchange *x, const struct survey *s)
 {
     struct buf *out = &x->reply;
@@ -225,6 +245,7 @@ static void put_all(struct exchange *x, const struct survey *s)
     buf_printf(out, ",\"uptimeSeconds\":%" PRIi64,
                (clock_mono_ms() - x->options->served->started_ms) / MS_PER_S);
     put_probes(x, out);
+    put_bottleneck(x, out);
     put_jobs(s, out);
     put_scrapes(s, out);
     put_sources(x, out);

@@ -249,6 +249,21 @@ static void put_counts(struct buf *out, const struct list *l)
     buf_puts(out, "</div>\n");
 }
 
+/* Says what scrapes wait for, if that is memory or CPU. */
+static void put_bottleneck(struct exchange *x)
+{
+    const struct scrape_memory m = scraper_memory(x->options->served->scraper);
+    if (m.shortage == SHORTAGE_NONE) {
+        return;
+    }
+    buf_printf(&x->reply,
+               "<p class=\"bad\" id=\"bottleneck\">Scrapes wait: %u responses are not read yet, %u "
+               "requests not sent yet; ",
+               m.unread, m.held_back);
+    html_text(&x->reply, sv_from(scrape_shortage_advice(m.shortage)));
+    buf_puts(&x->reply, ".</p>\n");
+}
+
 void page_targets(struct exchange *x)
 {
     struct list l = {.job = param(x, "job"),
@@ -259,6 +274,7 @@ void page_targets(struct exchange *x)
     html_begin(x, "Targets", "targets");
     buf_puts(out, "<h1>Targets</h1>\n");
     count_all(x, &l);
+    put_bottleneck(x);
     put_counts(out, &l);
     put_form(x, &l);
     buf_puts(out, "<section class=\"panel\"><div class=\"tablebox\"><table class=\"wrap\" "

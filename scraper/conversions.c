@@ -44,7 +44,7 @@ struct offload *conversions_start(struct engine *e, char *body, size_t size, int
         .run = conversion_run,
         .release = conversion_release,
     };
-    struct conversion *c = offload_new(e, &kind, body, size, ret_reason, err);
+    struct conversion *c = offload_new(e, &kind, body, size, false, ret_reason, err);
     if (c == NULL) {
         return NULL;
     }

@@ -81,7 +81,7 @@ static void delta_release(struct offload *o)
 }
 
 struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
-                             void (*done)(void *arg, struct offload *o), void *arg,
+                             bool has_place, void (*done)(void *arg, struct offload *o), void *arg,
                              enum reason *ret_reason, struct err *err)
 {
     static const struct offload_kind kind = {
@@ -89,7 +89,7 @@ struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *bo
         .run = delta_run,
         .release = delta_release,
     };
-    struct delta_work *w = offload_new(e, &kind, body, size, ret_reason, err);
+    struct delta_work *w = offload_new(e, &kind, body, size, has_place, ret_reason, err);
     if (w == NULL) {
         return NULL;
     }

@@ -50,9 +50,10 @@ bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes);
 void deltas_done(struct deltas *d);
 
 /* Starts the delta of a body against the baseline of the scrape and takes the body over if it
- * succeeds; done(arg, o) gets a struct delta_work. NULL with a reason as offload_new(). */
+ * succeeds; has_place as offload_new(). done(arg, o) gets a struct delta_work. NULL with a reason
+ * as offload_new(). */
 struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
-                             void (*done)(void *arg, struct offload *o), void *arg,
+                             bool has_place, void (*done)(void *arg, struct offload *o), void *arg,
                              enum reason *ret_reason, struct err *err);
 
 /* The profile has been passed on: its counters become the baseline (takes over a reference). False

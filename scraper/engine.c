@@ -18,7 +18,12 @@ struct engine *engine_new(const struct scraper_options *options, const struct en
     if (options->max_in_flight == 0) {
         e->options.max_in_flight = ENGINE_IN_FLIGHT_DEFAULT;
     }
+    if (options->bodies_max_bytes == 0) {
+        e->options.bodies_max_bytes = ENGINE_BODIES_DEFAULT;
+    }
     e->armed_ms = INT64_MAX;
+    atomic_init(&e->shown.waits_from_ms, INT64_MAX);
+    atomic_init(&e->shown.short_ms, INT64_MIN);
     if (options->seed == 0) {
         rng_seed_random(&e->rng);
     } else {
@@ -30,12 +35,16 @@ struct engine *engine_new(const struct scraper_options *options, const struct en
     ok = table_init(&e->table) && ok;
     ok = process_gate_init(&e->gate) && ok;
     ok = slots_init(&e->slots, e->options.max_in_flight, 0) && ok;
+    ok = room_init(&e->room, e->options.bodies_max_bytes,
+                   io->submit != NULL ? &e->offloads : NULL) &&
+         ok;
     ok = groups_init(e) && ok;
     ok = deltas_init(&e->deltas, options->metrics, options->delta_state_max_bytes) && ok;
     conversions_init(&e->conversions, options->metrics);
     const struct offload_limits limits = {options->pending_max_bytes, options->work_max_bytes,
                                           options->n_workers};
     ok = offload_open(&e->offloads, &limits, options->metrics) && ok;
+    e->offloads.on_left = engine_pump;
     ok = scrape_metrics_init(&e->metrics, options->metrics) && ok;
     if (!ok) {
         err_memory(err);
@@ -54,6 +63,7 @@ struct engine *engine_free(struct engine *e)
     schedule_done(&e->schedule);
     process_gate_done(&e->gate);
     slots_done(&e->slots);
+    room_done(&e->room);
     offload_close(&e->offloads);
     deltas_done(&e->deltas);
     scrape_metrics_done(&e->metrics);
@@ -142,11 +152,33 @@ static enum slot_class class_of(struct engine *e, const struct scrape *sc)
     return class;
 }
 
+/* Returns what a scrape is held back for: nothing unless memory is short, or if its response comes
+ * only after it has sampled. */
+static enum slot_body body_of(const struct engine *e, const struct scrape *sc)
+{
+    const struct room *r = &e->room;
+    if (r->waiting[ROOM_SMALL] + r->waiting[ROOM_LARGE] == 0 || scrape_sampling_ms(sc) > 0) {
+        return SLOT_BODY_ANY;
+    }
+    return engine_body_of(room_size_of(r, fetch_expected_size(e, sc)));
+}
+
+/* Returns the bodies that are held back, for slots_take(). */
+static unsigned held_back(const struct engine *e)
+{
+    unsigned bits = 0;
+    for (unsigned size = 0; size < ROOM_SIZES; size++) {
+        bool crowded = room_is_crowded(&e->room, (enum room_size)size);
+        bits |= crowded ? 1U << engine_body_of((enum room_size)size) : 0;
+    }
+    return bits;
+}
+
 /* Scrapes enter the line for slots one after the other: sc, and if memory runs out for it, those
  * that wait for it at the gate of their process. */
 static void wait_for_slot(struct engine *e, struct scrape *sc)
 {
-    while (sc != NULL && !slots_wait(&e->slots, sc, class_of(e, sc))) {
+    while (sc != NULL && !slots_wait(&e->slots, sc, class_of(e, sc), body_of(e, sc))) {
         status_state(e, sc, STATE_IDLE);
         fetch_no_memory(e, sc);
         sc = sc->in_gate ? process_gate_leave(&e->gate, sc) : NULL;
@@ -179,7 +211,8 @@ static void show_slots(struct engine *e)
 static void pump(struct engine *e)
 {
     struct scrape *sc;
-    while (!e->stopped && (sc = slots_take(&e->slots)) != NULL) {
+    room_forget_invited(&e->room, engine_now_ms(e));
+    while (!e->stopped && (sc = slots_take(&e->slots, held_back(e))) != NULL) {
         metric_gauge_add(e->metrics.waiting, -1);
         if (class_of(e, sc) != slots_class(sc)) { /* known by now: another type has been tried */
             slots_release(&e->slots, sc);
@@ -192,6 +225,12 @@ static void pump(struct engine *e)
         }
     }
     show_slots(e);
+}
+
+void engine_pump(struct engine *e)
+{
+    engine_admit(e);
+    pump(e);
 }
 
 static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
@@ -251,14 +290,26 @@ static void end_drain(struct engine *e)
     drain.on_drained(drain.arg);
 }
 
+/* A drain goes on until its time is up. */
+static void wake_while_stopped(struct engine *e, int64_t now)
+{
+    if (now >= e->drain.until_ms) {
+        end_drain(e);
+    } else if (e->drain.on_drained != NULL) {
+        e->armed_ms = e->drain.until_ms;
+        e->io.wake_at(e->io.arg, e->armed_ms);
+    }
+}
+
 void engine_wake(struct engine *e)
 {
+    int64_t now = engine_now_ms(e);
     e->armed_ms = INT64_MAX;
+    engine_pump(e);
     if (e->stopped) {
-        end_drain(e);
+        wake_while_stopped(e, now);
         return;
     }
-    int64_t now = engine_now_ms(e);
     deltas_expire(&e->deltas, now);
     for (int i = 0; i < ENGINE_BATCH; i++) {
         int64_t due;
@@ -296,7 +347,7 @@ void engine_landed(struct engine *e, struct scrape *sc)
     slots_release(&e->slots, sc);
     status_state(e, sc, STATE_IDLE);
     leave_gate(e, sc);
-    pump(e);
+    engine_pump(e);
     if (slots_used(&e->slots) == 0) {
         end_drain(e);
     }
@@ -373,6 +424,7 @@ void engine_drain(struct engine *e, int64_t deadline_ms, void (*on_drained)(void
         return;
     }
     int64_t patience_ms = sampled_ms + ENGINE_DRAIN_ANSWER_MS;
-    e->armed_ms = patience_ms < deadline_ms ? patience_ms : deadline_ms;
+    e->drain.until_ms = patience_ms < deadline_ms ? patience_ms : deadline_ms;
+    e->armed_ms = e->drain.until_ms;
     e->io.wake_at(e->io.arg, e->armed_ms);
 }

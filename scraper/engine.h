@@ -2,14 +2,15 @@
  *
  * Time, the timer and HTTP are injected, so tests need neither sockets nor sleep. All calls on one
  * thread, except engine_snapshot() and engine_sampled(). Files: engine.c (ticks, gates, the drain),
- * slots.c (who gets a transfer), groups.c (which targets there are), claims.c (which scrapes exist,
- * and for whom), fetch.c (one scrape from request
- * to profile), status.c (what other threads read), deltas.c (baselines), conversions.c (profiles in
- * older formats).
+ * slots.c (who gets a transfer), room.c (whose body is read), groups.c (which targets there are),
+ * claims.c (which scrapes exist, and for whom), fetch.c (one scrape from request to profile),
+ * status.c (what other threads read), deltas.c (baselines), conversions.c (profiles in older
+ * formats).
  */
 #ifndef PROFPULL_SCRAPER_ENGINE_H
 #define PROFPULL_SCRAPER_ENGINE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "scraper/conversions.h"
 #include "scraper/deltas.h"
 #include "scraper/process_gate.h"
+#include "scraper/room.h"
 #include "scraper/sampling.h"
 #include "scraper/schedule.h"
 #include "scraper/scrape.h"
@@ -26,6 +28,7 @@
 /* The most scrapes that one call of engine_wake() starts; the loop runs other tasks in between. */
 #define ENGINE_BATCH 64
 #define ENGINE_IN_FLIGHT_DEFAULT 16384
+#define ENGINE_BODIES_DEFAULT ((size_t)256 * 1024 * 1024)
 
 /* The environment. mono_ns and wall_offset_ns are called on any thread, the others on the engine's.
  */
@@ -35,6 +38,8 @@ struct engine_io {
     /* As http_start() and http_cancel(). */
     struct http_transfer *(*start)(void *arg, const struct http_request *request);
     void (*cancel)(void *arg, struct http_transfer *transfer);
+    /* As http_grant(). */
+    void (*grant)(void *arg, struct http_transfer *transfer, size_t bytes);
     /* Calls engine_wake() once at this instant; replaces the instant set before. */
     void (*wake_at)(void *arg, int64_t mono_ms);
     /* Runs work->run() on some thread, then work->done() on the engine's, never within this call.
@@ -69,6 +74,8 @@ void engine_scrape_now(struct engine *e, const struct target *target, size_t ent
 void engine_drain(struct engine *e, int64_t deadline_ms, void (*on_drained)(void *arg), void *arg);
 /* As scraper_snapshot(). Any thread. */
 size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max);
+/* As scraper_memory(). Any thread. */
+struct scrape_memory engine_memory(struct engine *e);
 /* As scraper_sampled(). Any thread. */
 size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max);
 
@@ -88,6 +95,16 @@ struct job_quota {
 struct engine_drain {
     void (*on_drained)(void *arg); /* NULL: not draining, or called already */
     void *arg;
+    int64_t until_ms; /* when the scrapes that are left are cancelled */
+};
+
+/* What other threads see of the scrapes that wait to be read. */
+struct admission_status {
+    atomic_int_least64_t waits_from_ms; /* since when any waits; INT64_MAX: none does */
+    atomic_int_least64_t short_ms;      /* when one had waited for long; INT64_MIN: never */
+    atomic_uint shortage;               /* enum scrape_shortage, of the last one */
+    atomic_uint unread;
+    atomic_uint held_back;
 };
 
 struct engine {
@@ -102,7 +119,11 @@ struct engine {
     struct deltas deltas;
     struct conversions conversions;
     struct rng rng;
-    struct slots slots;     /* of transfers */
+    struct slots slots; /* of transfers */
+    struct room room;   /* of bodies */
+    uint32_t turns;     /* admissions of bodies so far */
+    bool admitting;     /* engine_admit() is on the stack */
+    struct admission_status shown;
     struct map *groups;     /* "<job>/<source>" -> struct group */
     struct job_quota *jobs; /* by the slots of jobs; changes under the table's lock */
     size_t n_jobs;
@@ -127,6 +148,21 @@ void engine_abort(struct engine *e, struct scrape *sc);
 /* A scrape that was started at start_ms has ended with this reason: schedules the next one. Call
  * engine_landed() and engine_rearm() next. */
 void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_t start_ms);
+/* Admits bodies that wait and fit, and ends one if none can end otherwise. */
+void engine_admit(struct engine *e);
+/* Memory or slots have become free: admits bodies that wait, and starts scrapes. */
+void engine_pump(struct engine *e);
+/* Calls engine_pump() soon, from the loop. */
+void engine_admit_soon(struct engine *e);
+/* A scrape has just waited for long, or in vain, for this reason. */
+void engine_note_shortage(struct engine *e, enum scrape_shortage reason);
+/* Publishes what waits to be read. */
+void engine_show_waiting(struct engine *e);
+/* The body of a size, as the line for slots has it. */
+static inline enum slot_body engine_body_of(enum room_size size)
+{
+    return size == ROOM_LARGE ? SLOT_BODY_LARGE : SLOT_BODY_SMALL;
+}
 /* A transfer has ended: its slot and its gate go to the next scrapes. */
 void engine_landed(struct engine *e, struct scrape *sc);
 
@@ -141,6 +177,12 @@ const char *group_source(const struct group *g);
 bool fetch_start(struct engine *e, struct scrape *sc);
 /* When it will have been sampled, by the request: of one in flight. */
 int64_t fetch_sampled_ms(const struct scrape *sc);
+/* Returns the size that the body of a scrape is expected to have. */
+size_t fetch_expected_size(const struct engine *e, const struct scrape *sc);
+/* The body of a scrape in flight, known by its guest, has been granted more memory. */
+void fetch_grant(struct engine *e, struct room_guest *guest);
+/* Ends a scrape in flight because its body keeps all others from ending. */
+void fetch_give_up(struct engine *e, struct room_guest *guest);
 /* Whether the answer in flight is for this job, and that it is not any more; false if it is for
  * none then. */
 bool fetch_serves(const struct scrape *sc, uint32_t job);
@@ -150,13 +192,19 @@ void fetch_cancel(struct engine *e, struct scrape *sc);
 /* Counts and logs a scrape that was not started because memory ran out. */
 void fetch_no_memory(struct engine *e, struct scrape *sc);
 
+/* How long a scrape took. */
+struct scrape_time {
+    int64_t duration_ns; /* < 0: there was no transfer */
+    int64_t waited_ns;   /* the part of it in which it waited for memory */
+};
+
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state);
 void status_next_due(struct engine *e, struct scrape *sc, int64_t due_ms);
 void status_history(struct engine *e, struct scrape *sc, struct scrape_history history);
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
-/* message is for failures. duration_ns < 0: there was no transfer. */
+/* message is for failures. */
 void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const char *message,
-                  int64_t duration_ns, size_t size);
+                  struct scrape_time time, size_t size);
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n);
 /* The scrape belongs to another target, of that group, from now on. Takes a reference. */
 void status_target(struct engine *e, struct scrape *sc, struct group *group, struct target *target,

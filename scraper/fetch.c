@@ -31,6 +31,7 @@ struct part {
 
 /* A scrape in flight. Its own target and entry are those that made the request. */
 struct fetch {
+    struct room_guest guest; /* first: its body */
     struct engine *engine;
     struct scrape *scrape;
     struct target *target;
@@ -41,15 +42,20 @@ struct fetch {
     int64_t start_ns;               /* monotonic times of the transfer */
     int64_t sent_ns;
     int64_t end_ns;
+    int64_t waits_ns;  /* monotonic: since when it waits for memory; 0: it does not */
+    int64_t waited_ns; /* how long it did before */
     size_t size;
+    bool has_place; /* among the bodies that wait for a worker: promised until a moment ago */
     size_t n_parts; /* 0: nobody follows, and the profile is for the target above */
     struct part parts[];
 };
 
 static void fetch_on_done(void *arg, const struct http_response *response);
+static void finish(struct fetch *f, enum reason reason, struct err *err);
 
 static struct fetch *fetch_free(struct fetch *f)
 {
+    room_leave(&f->engine->room, &f->guest);
     for (size_t i = 0; i < f->n_parts; i++) {
         target_unref(f->parts[i].target);
     }
@@ -72,6 +78,9 @@ static struct fetch *fetch_new(struct engine *e, struct scrape *sc)
     }
     *f = (struct fetch){
         .engine = e, .scrape = sc, .target = target_ref(sc->target), .entry = sc->entry};
+    f->guest.job = sc->target->job;
+    f->guest.slow = slot_class_of(sc) == SLOT_SLOW;
+    f->guest.delta = scrape_type(sc)->delta == DELTA_AUTO && e->io.submit != NULL;
     if (n > 0) {
         f->parts[f->n_parts++] = (struct part){.target = target_ref(f->target), .entry = f->entry};
     }
@@ -105,19 +114,111 @@ bool fetch_leave(struct scrape *sc, uint32_t job)
     return any;
 }
 
+/* ---- memory for the body --------------------------------------------------------------------- */
+
+size_t fetch_expected_size(const struct engine *e, const struct scrape *sc)
+{
+    size_t last = sc->last_size;
+    size_t most = room_most(&e->room);
+    size_t n = last + last / 8 + 1; /* profiles of one target differ little */
+    if (last == 0) {
+        n = sc->metrics->expected != 0 ? sc->metrics->expected : e->room.max / ROOM_UNKNOWN_PART;
+    }
+    most = most < sc->target->job_config->body_size_limit
+               ? most
+               : (size_t)sc->target->job_config->body_size_limit;
+    return n < most ? n : most;
+}
+
+/* How much to ask for so that the body may have len bytes. A body that outgrows what was expected
+ * asks for twice as much as it has. */
+static size_t size_to_ask(const struct fetch *f, size_t len, uint64_t announced)
+{
+    size_t most = room_most(&f->engine->room);
+    if (announced != UINT64_MAX) {
+        return len;
+    }
+    size_t n = f->guest.held == 0 ? fetch_expected_size(f->engine, f->scrape) : 2 * f->guest.held;
+    n = n < most ? n : most;
+    return n < len ? len : n;
+}
+
+static void begin_waiting(struct fetch *f)
+{
+    if (f->waits_ns == 0) {
+        f->waits_ns = f->engine->io.mono_ns(f->engine->io.arg);
+    }
+}
+
+static void end_waiting(struct fetch *f)
+{
+    if (f->waits_ns != 0) {
+        f->waited_ns += f->engine->io.mono_ns(f->engine->io.arg) - f->waits_ns;
+        f->waits_ns = 0;
+    }
+}
+
+static size_t fetch_on_room(void *arg, size_t len, uint64_t announced)
+{
+    struct fetch *f = arg;
+    struct engine *e = f->engine;
+    bool reads = f->guest.state == ROOM_READS;
+    switch (room_ask(&e->room, &f->guest, size_to_ask(f, len, announced), f->scrape->turn)) {
+    case ROOM_GRANTED:
+        f->scrape->turn = ++e->turns;
+        break;
+    case ROOM_LATER:
+        begin_waiting(f);
+        engine_show_waiting(e);
+        if (reads) {
+            engine_admit_soon(e); /* perhaps none can end any more */
+        }
+        break;
+    case ROOM_NEVER:
+    case ROOM_NO_MEMORY:
+        return HTTP_ROOM_NEVER;
+    }
+    return f->guest.held;
+}
+
+void fetch_grant(struct engine *e, struct room_guest *guest)
+{
+    struct fetch *f = (struct fetch *)guest;
+    f->scrape->turn = ++e->turns;
+    end_waiting(f);
+    e->io.grant(e->io.arg, f->transfer, guest->held);
+}
+
+void fetch_give_up(struct engine *e, struct room_guest *guest)
+{
+    struct fetch *f = (struct fetch *)guest;
+    struct err err = ERR_INIT;
+    scrape_metrics_learn(f->scrape->metrics, 2 * guest->held);
+    e->io.cancel(e->io.arg, f->transfer);
+    f->transfer = NULL;
+    f->sent_ns = f->start_ns = f->begun_ms * NS_PER_MS;
+    f->end_ns = e->io.mono_ns(e->io.arg);
+    err_set(&err, ERR_LIMIT,
+            "no room for the rest of a body that is larger than the last one: all bodies that are "
+            "being received may take %zu bytes",
+            e->room.max);
+    finish(f, REASON_NO_ROOM, &err);
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
 /* False if out of memory. */
 static bool send_request(struct fetch *f, const char *url)
 {
     const struct config_job *job = f->target->job_config;
-    size_t last = f->scrape->last_size;
     struct http_request r = {
         .url = url,
         .settings = &job->http,
         .timeout_ms = target_timeout_ms(f->target, f->entry),
         .max_body = (size_t)job->body_size_limit,
         .receive_buffer = scrape_type(f->scrape)->sampling ? SAMPLING_BUFFER : 0,
-        .size_hint = last + last / 8, /* profiles of one target differ little */
         .refuses_address = target_checks_address(f->target) ? address_special_host : NULL,
+        .on_room = fetch_on_room,
         .on_done = fetch_on_done,
         .arg = f,
     };
@@ -142,6 +243,9 @@ bool fetch_start(struct engine *e, struct scrape *sc)
     sc->fetch = f;
     int64_t now = e->io.mono_ns(e->io.arg);
     f->begun_ms = now / NS_PER_MS;
+    if (slots_body(sc) != SLOT_BODY_ANY) {
+        room_invite(&e->room, &f->guest, fetch_expected_size(e, sc), f->begun_ms);
+    }
     status_started(e, sc, now + e->io.wall_offset_ns(e->io.arg));
     metric_observe(e->metrics.lateness, (double)(now - sc->due_ms * NS_PER_MS) / (double)NS_PER_S);
     return true;
@@ -201,6 +305,22 @@ static void describe_status(const struct fetch *f, const struct http_response *r
     }
 }
 
+/* A response was not read before the deadline of its scrape. */
+static enum reason waited_in_vain(const struct fetch *f, struct err *err)
+{
+    const struct room *r = &f->engine->room;
+    if (room_lacks_workers(r, &f->guest)) {
+        err_set(err, ERR_LIMIT,
+                "the response was not read: too many profiles wait for their delta");
+        return REASON_BUSY;
+    }
+    err_set(err, ERR_LIMIT,
+            "the response waited in vain for memory: all bodies that are being received may take "
+            "%zu bytes",
+            r->max);
+    return REASON_NO_ROOM;
+}
+
 /* The reason for a failure with its sentence in err; REASON_NONE if the body is a profile, perhaps
  * in an older format. */
 static enum reason check_response(const struct fetch *f, const struct http_response *response,
@@ -215,6 +335,13 @@ static enum reason check_response(const struct fetch *f, const struct http_respo
     }
     if (response->result == HTTP_DONE) {
         describe_status(f, response, err);
+    } else if (response->result == HTTP_ERR_TIMEOUT && f->waits_ns != 0) {
+        return waited_in_vain(f, err);
+    } else if (response->result == HTTP_ERR_NO_ROOM && response->status < 300) {
+        err_set(err, ERR_LIMIT,
+                "a body of more than %zu bytes is never received: three quarters of "
+                "all bodies together (global.bodies_max_bytes)",
+                room_most(&f->engine->room));
     } else {
         err_set(err, ERR_NETWORK, "%s", response->error);
     }
@@ -306,13 +433,13 @@ static void log_scrape(struct engine *e, struct scrape *sc, enum log_level level
 }
 
 /* Logs a failure if its reason has changed, not at every tick. */
-static void report_failure(struct engine *e, struct scrape *sc, int64_t duration_ns,
+static void report_failure(struct engine *e, struct scrape *sc, struct scrape_time time,
                            enum reason reason, const struct err *err)
 {
     bool news = sc->reason != reason;
     bool gone = sc->history.absent && sc->health != SCRAPE_ABSENT;
     claims_failed(e, sc, reason);
-    status_ended(e, sc, reason, err->msg, duration_ns, 0);
+    status_ended(e, sc, reason, err->msg, time, 0);
     if (news) {
         log_scrape(e, sc, LOG_WARN, "scrape failed", reason, err->msg);
     }
@@ -325,16 +452,18 @@ void fetch_no_memory(struct engine *e, struct scrape *sc)
 {
     struct err err = ERR_INIT;
     err_memory(&err);
-    report_failure(e, sc, -1, REASON_MEMORY, &err);
+    report_failure(e, sc, (struct scrape_time){.duration_ns = -1}, REASON_MEMORY, &err);
 }
 
-static void report_success(struct engine *e, struct scrape *sc, int64_t duration_ns, size_t size)
+static void report_success(struct engine *e, struct scrape *sc, struct scrape_time time,
+                           size_t size)
 {
     enum scrape_health before = (enum scrape_health)sc->health;
     claims_count(sc, SCRAPE_OK, 1);
-    metric_observe(sc->metrics->duration, (double)duration_ns / (double)NS_PER_S);
+    metric_observe(sc->metrics->duration, (double)time.duration_ns / (double)NS_PER_S);
     metric_observe(sc->metrics->size, (double)size);
-    status_ended(e, sc, REASON_NONE, NULL, duration_ns, size);
+    scrape_metrics_learn(sc->metrics, size);
+    status_ended(e, sc, REASON_NONE, NULL, time, size);
     if (before == SCRAPE_DOWN) {
         log_scrape(e, sc, LOG_INFO, "scrape works again", REASON_NONE, "");
     } else if (before == SCRAPE_ABSENT) {
@@ -395,8 +524,14 @@ static void finish(struct fetch *f, enum reason reason, struct err *err)
 {
     struct engine *e = f->engine;
     struct scrape *sc = f->scrape;
-    int64_t duration = f->end_ns - f->start_ns;
+    const struct scrape_time time = {f->end_ns - f->start_ns, f->waited_ns};
     size_t size = f->size;
+    if (time.waited_ns > 0) {
+        metric_observe(e->metrics.memory_waits, (double)time.waited_ns / (double)NS_PER_S);
+    }
+    if (reason == REASON_NO_ROOM || reason == REASON_BUSY) {
+        engine_note_shortage(e, reason == REASON_BUSY ? SHORTAGE_WORKERS : SHORTAGE_MEMORY);
+    }
     engine_plan(e, sc, reason, f->start_ns / NS_PER_MS);
     sc->fetch = fetch_free(f);
     if (reason_kind(reason) == REASON_KIND_CONFLICT) {
@@ -405,9 +540,9 @@ static void finish(struct fetch *f, enum reason reason, struct err *err)
                    scrape_history_conflicts(&sc->history), (unsigned)sc->history.attempts);
     }
     if (reason == REASON_NONE) {
-        report_success(e, sc, duration, size);
+        report_success(e, sc, time, size);
     } else {
-        report_failure(e, sc, duration, reason, err);
+        report_failure(e, sc, time, reason, err);
     }
     engine_landed(e, sc);
     engine_rearm(e);
@@ -497,7 +632,8 @@ static void take_body(struct fetch *f, char *data, size_t size)
     if (target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO && e->io.submit != NULL) {
         enum reason reason;
         struct err err = ERR_INIT;
-        f->work = deltas_start(e, f->scrape, data, size, fetch_on_delta, f, &reason, &err);
+        f->work =
+            deltas_start(e, f->scrape, data, size, f->has_place, fetch_on_delta, f, &reason, &err);
         if (f->work == NULL) {
             deltas_count(&e->deltas, "failed");
             free(data);
@@ -579,14 +715,19 @@ static void fetch_on_done(void *arg, const struct http_response *response)
     f->size = response->body->len;
     bool legacy = false;
     enum reason reason = check_response(f, response, &legacy, &err);
+    end_waiting(f);
+    f->has_place = f->guest.promised >= f->size && f->size > 0;
+    room_leave(&f->engine->room, &f->guest);
     if (reason != REASON_NONE) {
         finish(f, find_timeout_hint(f, response, reason, &err), &err);
         return;
     }
     char *data = buf_take(response->body, NULL);
+    struct engine *e = f->engine;
     if (data == NULL) {
         finish_no_memory(f);
     } else {
         (legacy ? convert_body : take_body)(f, data, f->size);
     }
+    engine_pump(e);
 }

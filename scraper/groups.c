@@ -257,7 +257,7 @@ static void move_quota(struct job_quota *from, struct job_quota *to)
 static bool grow_jobs(struct engine *e, size_t n_jobs)
 {
     struct job_quota *jobs = calloc(n_jobs + 1, sizeof(*jobs));
-    if (jobs == NULL || !slots_grow(&e->slots, n_jobs)) {
+    if (jobs == NULL || !slots_grow(&e->slots, n_jobs) || !room_grow(&e->room, n_jobs)) {
         free(jobs);
         return false;
     }

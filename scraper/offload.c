@@ -212,9 +212,13 @@ static void offload_end(struct work *work)
     if (o->arg != NULL) {
         o->done(o->arg, o);
     }
+    struct engine *e = o->engine;
     discard(o);
     if (q != NULL) {
         pump(q);
+        if (q->on_left != NULL) {
+            q->on_left(e);
+        }
     }
 }
 
@@ -226,8 +230,33 @@ static size_t pending_limit(const struct offload_queue *q, size_t size)
     return large ? q->pending_max - q->pending_max / OFFLOAD_SMALL_RESERVE : q->pending_max;
 }
 
+bool offload_has_place(const struct offload_queue *q, size_t size)
+{
+    size_t limit = pending_limit(q, size);
+    return size > limit || q->pending_bytes + q->promised_bytes <= limit - size;
+}
+
+bool offload_lacks_memory(const struct offload_queue *q)
+{
+    for (size_t i = 0; i < OFFLOAD_SIZES; i++) {
+        const struct offload *o = TAILQ_FIRST(&q->waiting[i]);
+        bool may_start = i == OFFLOAD_SMALL || q->n_large < q->large_max;
+        if (o != NULL && may_start && !fits(q, o)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t offload_promise(struct offload_queue *q, size_t before, size_t size)
+{
+    size_t now = size > pending_limit(q, size) ? 0 : size;
+    q->promised_bytes += now - before;
+    return now;
+}
+
 void *offload_new(struct engine *e, const struct offload_kind *kind, char *body, size_t size,
-                  enum reason *ret_reason, struct err *err)
+                  bool has_place, enum reason *ret_reason, struct err *err)
 {
     struct offload_queue *q = &e->offloads;
     size_t limit = pending_limit(q, size);
@@ -239,7 +268,7 @@ void *offload_new(struct engine *e, const struct offload_kind *kind, char *body,
                 size, limit);
         return NULL;
     }
-    if (q->pending_bytes > limit - size) {
+    if (!has_place && !offload_has_place(q, size)) {
         metric_inc(metric_cell_of(q->refused, "pending"));
         *ret_reason = REASON_BUSY;
         err_set(err, ERR_LIMIT, "too many profiles wait to be converted, or for their delta");

@@ -65,10 +65,12 @@ struct offload_queue {
     unsigned n_large;
     unsigned passed; /* small ones that have gone before the large one that waits */
     size_t pending_bytes;
+    size_t promised_bytes; /* of bodies that are being received and will wait here */
     size_t pending_max;
     size_t work_bytes; /* reserved */
     size_t work_max;
     size_t job_max;
+    void (*on_left)(struct engine *e); /* after a body has left; NULL: nobody waits for that */
     struct scratch_pool *scratches;
     struct metric_cell *pending_cell;
     struct metric_cell *work_cell;
@@ -110,10 +112,18 @@ bool offload_open(struct offload_queue *q, const struct offload_limits *limits,
                   struct metrics *metrics);
 void offload_close(struct offload_queue *q);
 
-/* A zeroed object of this kind for a body; takes the body over if it succeeds. NULL with a reason
- * (busy, too_large, memory) and its sentence. Submit it next. */
+/* Returns true if a body of this size finds room among those that wait, or never can. */
+bool offload_has_place(const struct offload_queue *q, size_t size);
+/* Returns true if work waits for memory to work in, false if it only waits for a worker. */
+bool offload_lacks_memory(const struct offload_queue *q);
+/* Replaces a promise to a body that is being received (0: none) by another one (0: none). Returns
+ * the new promise: 0 if a body of this size can never wait. */
+size_t offload_promise(struct offload_queue *q, size_t before, size_t size);
+/* Returns a zeroed object of this kind for a body, and takes the body over. has_place: the body was
+ * promised its room until now. On failure returns NULL with a reason (busy, too_large, memory) and
+ * its sentence. Submit the object next. */
 void *offload_new(struct engine *e, const struct offload_kind *kind, char *body, size_t size,
-                  enum reason *ret_reason, struct err *err);
+                  bool has_place, enum reason *ret_reason, struct err *err);
 /* done(arg, o) is called later on this thread, never from within this call. */
 void offload_submit(struct offload *o, void (*done)(void *arg, struct offload *o), void *arg);
 /* done() will not be called. */

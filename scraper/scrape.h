@@ -57,6 +57,7 @@ struct scrape {
     bool off_phase;                /* due once before its phase: resumed, or asked for */
     struct scrape_history history; /* shared */
     bool apart;                    /* there was another scrape with this identity */
+    bool slow;                     /* the last one took long, besides sampling and waiting */
     struct claim *claims;          /* first come, first served; the list is shared */
     struct type_metrics *metrics;
     struct labels *series;        /* of the profiles; NULL until the first one */
@@ -65,6 +66,7 @@ struct scrape {
     struct slot_lane *lane;       /* while it waits for a slot or holds one (scraper/slots.h) */
     TAILQ_ENTRY(scrape) link;     /* in the queue where it waits */
     int64_t due_ms;               /* the current tick */
+    uint32_t turn;                /* of its last admission (scraper/room.h); 0: none yet */
 
     /* All shared: */
     char *last_error; /* NULL if none */

@@ -12,6 +12,7 @@ static const double DURATION_BUCKETS[] = {.005, .01, .025, .05, .1, .25, .5,
                                           1,    2.5, 5,    10,  15, 30,  60};
 static const double SIZE_BUCKETS[] = {256,    1024,    4096,    16384,   65536,
                                       262144, 1048576, 4194304, 16777216};
+static const double WAIT_BUCKETS[] = {.01, .1, .5, 1, 2.5, 5, 10, 30, 60};
 #define BUCKETS(b) .buckets = (b), .n_buckets = sizeof(b) / sizeof((b)[0])
 
 static const struct metric_desc SCRAPES = {
@@ -41,6 +42,24 @@ static const struct metric_desc LATENESS = {
     .type = METRIC_HISTOGRAM,
     BUCKETS(LATENESS_BUCKETS),
 };
+static const struct metric_desc MEMORY_WAITS = {
+    .name = "profpull_scrape_memory_wait_seconds",
+    .help = "How long scrapes waited for memory before their body was read, of those that did.",
+    .type = METRIC_HISTOGRAM,
+    BUCKETS(WAIT_BUCKETS),
+};
+
+static void make_memory(struct scrape_metrics *m, struct metrics *metrics)
+{
+    struct metric *waiting = metrics_family(
+        metrics, METRIC_GAUGE, "profpull_scrapes_waiting_for_memory",
+        "Scrapes that wait because memory is short. unread: the response is there and is not read; "
+        "held_back: the request is not sent yet.",
+        "state", NULL);
+    m->unread = metric_cell_of(waiting, "unread");
+    m->held_back = metric_cell_of(waiting, "held_back");
+    m->memory_waits = metric_only(metrics_register(metrics, &MEMORY_WAITS));
+}
 
 bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
 {
@@ -54,7 +73,9 @@ bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
     m->in_flight = metrics_single(metrics, METRIC_GAUGE, "profpull_scrapes_in_flight",
                                   "Scrapes that run now.");
     m->waiting = metrics_single(metrics, METRIC_GAUGE, "profpull_scrapes_waiting",
-                                "Scrapes that are due and wait because too many are in flight.");
+                                "Scrapes that are due and wait because too many are in flight, or "
+                                "because memory is short.");
+    make_memory(m, metrics);
     struct metric *slots = metrics_family(
         metrics, METRIC_GAUGE, "profpull_scrape_slots",
         "Transfers that run now, by what is known of the target; slow: the last one took over 2 s, "
@@ -139,6 +160,12 @@ struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char
     }
     buf_done(&key);
     return t;
+}
+
+void scrape_metrics_learn(struct type_metrics *t, size_t size)
+{
+    size_t shrunk = t->expected - t->expected / 8;
+    t->expected = size > shrunk ? size : shrunk;
 }
 
 void scrape_metrics_failed(struct scrape_metrics *m, const char *job, enum reason reason)

@@ -23,6 +23,7 @@ struct type_metrics {
     struct metric_cell *states[SCRAPES_STATES]; /* gauges; of the job, for all types */
     struct metric_cell *duration;               /* seconds; of the type, for all jobs */
     struct metric_cell *size;                   /* bytes; the same */
+    size_t expected; /* bytes of a body about which nothing else is known; 0: none was seen yet */
 };
 
 struct scrape_metrics {
@@ -34,6 +35,9 @@ struct scrape_metrics {
     struct metric_cell *lateness;
     struct metric_cell *in_flight;
     struct metric_cell *waiting;
+    struct metric_cell *unread; /* gauges of what waits for memory */
+    struct metric_cell *held_back;
+    struct metric_cell *memory_waits;
     struct metric_cell *slots[SLOT_CLASSES];
     struct metric_cell *targets; /* gauges */
     struct metric_cell *targets_refused;
@@ -50,6 +54,9 @@ void scrape_metrics_done(struct scrape_metrics *m);
 /* NULL if out of memory. */
 struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char *job,
                                             const char *type);
+/* A body of this type had so many bytes. The expectation follows growth at once, and shrinks by an
+ * eighth at a time. */
+void scrape_metrics_learn(struct type_metrics *t, size_t size);
 /* Counts a failure of a job. */
 void scrape_metrics_failed(struct scrape_metrics *m, const char *job, enum reason reason);
 

@@ -20,7 +20,6 @@
  * time, and others that share a second connection. */
 #define SCRAPES_OF_CONNECTION 2
 #define CONNECTIONS_DEFAULT (2 * ENGINE_IN_FLIGHT_DEFAULT)
-#define BODIES_MAX_DEFAULT ((size_t)256 * 1024 * 1024)
 
 struct scraper {
     atomic_uint refs; /* the owner's, and one for each posted task */
@@ -69,6 +68,12 @@ static void io_cancel(void *arg, struct http_transfer *transfer)
     http_cancel(transfer);
 }
 
+static void io_grant(void *arg, struct http_transfer *transfer, size_t bytes)
+{
+    (void)arg;
+    http_grant(transfer, bytes);
+}
+
 static void io_wake_at(void *arg, int64_t mono_ms)
 {
     struct scraper *s = arg;
@@ -97,6 +102,7 @@ static bool make_engine(struct scraper *s, struct err *err)
         .wall_offset_ns = io_wall_offset_ns,
         .start = io_start,
         .cancel = io_cancel,
+        .grant = io_grant,
         .wake_at = io_wake_at,
         .submit = s->options.workers == NULL ? NULL : io_submit,
         .arg = s,
@@ -131,7 +137,7 @@ static bool make_client(struct scraper *s, struct err *err)
          * next transfers end. */
         .max_connections = connections - connections / (HTTP_SHARD_DESCRIPTORS / 4),
         .bodies_max_bytes =
-            options->bodies_max_bytes == 0 ? BODIES_MAX_DEFAULT : options->bodies_max_bytes,
+            options->bodies_max_bytes == 0 ? ENGINE_BODIES_DEFAULT : options->bodies_max_bytes,
     };
     s->http = http_client_new(&client, err);
     return s->http != NULL;
@@ -305,6 +311,11 @@ void scraper_stop(struct scraper *s)
 size_t scraper_sampled(struct scraper *s, struct sampled_service *out, size_t max)
 {
     return engine_sampled(s->engine, out, max);
+}
+
+struct scrape_memory scraper_memory(struct scraper *s)
+{
+    return engine_memory(s->engine);
 }
 
 size_t scraper_snapshot(struct scraper *s, size_t *cursor, struct scrape_status *out, size_t max)

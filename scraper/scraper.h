@@ -82,6 +82,21 @@ void scraper_drain(struct scraper *s, int64_t deadline_ms, void (*on_drained)(vo
  * Any thread, idempotent. */
 void scraper_stop(struct scraper *s);
 
+/* The reason why scrapes have waited for long, or in vain, in the last minute. */
+enum scrape_shortage { SHORTAGE_NONE, SHORTAGE_MEMORY, SHORTAGE_WORKERS };
+
+struct scrape_memory {
+    enum scrape_shortage shortage;
+    unsigned unread;    /* scrapes whose response is there and waits to be read */
+    unsigned held_back; /* scrapes that are due and not started meanwhile */
+    size_t max_bytes;   /* of all bodies together */
+};
+
+/* "none", "memory", "workers" */
+const char *scrape_shortage_name(enum scrape_shortage s);
+/* A sentence with the remedy; "" for SHORTAGE_NONE. */
+const char *scrape_shortage_advice(enum scrape_shortage s);
+
 /* ---- for the admin server and commands (any thread) ------------------------------------------ */
 
 /* Absent: the path does not exist (404 several times in a row); tried rarely. */
@@ -119,6 +134,8 @@ struct scrape_status {
  * lock briefly. */
 size_t scraper_snapshot(struct scraper *s, size_t *cursor, struct scrape_status *out, size_t max);
 void scrape_status_done(struct scrape_status *st);
+
+struct scrape_memory scraper_memory(struct scraper *s);
 
 /* A service with processes that are not scraped (`sampling` of the job). */
 struct sampled_service {

@@ -12,9 +12,11 @@ struct slot_lane {
     struct lane_key {
         uint64_t host; /* a hash */
         uint32_t job;
-        uint32_t class;
+        uint16_t class;
+        uint16_t body;
     } key;
-    unsigned n; /* scrapes that wait or run */
+    uint64_t turn; /* the number of its place in its ring: the lowest comes first */
+    unsigned n;    /* scrapes that wait or run */
 };
 
 const char *slot_class_name(enum slot_class c)
@@ -35,7 +37,7 @@ static void move_jobs(const struct slots *s, unsigned *held, struct slot_ring *r
 {
     for (size_t job = 0; job < s->n_jobs; job++) {
         held[job] = s->held[job];
-        for (size_t c = 0; c < SLOT_CLASSES; c++) {
+        for (size_t c = 0; c < SLOT_BODIES * SLOT_CLASSES; c++) {
             TAILQ_CONCAT(&rings[c * n_jobs + job], &s->rings[c * s->n_jobs + job], link);
         }
     }
@@ -44,13 +46,13 @@ static void move_jobs(const struct slots *s, unsigned *held, struct slot_ring *r
 bool slots_grow(struct slots *s, size_t n_jobs)
 {
     unsigned *held = calloc(n_jobs + 1, sizeof(*held));
-    struct slot_ring *rings = calloc(SLOT_CLASSES * n_jobs + 1, sizeof(*rings));
+    struct slot_ring *rings = calloc(SLOT_BODIES * SLOT_CLASSES * n_jobs + 1, sizeof(*rings));
     if (held == NULL || rings == NULL) {
         free(held);
         free(rings);
         return false;
     }
-    for (size_t i = 0; i < SLOT_CLASSES * n_jobs; i++) {
+    for (size_t i = 0; i < SLOT_BODIES * SLOT_CLASSES * n_jobs; i++) {
         TAILQ_INIT(&rings[i]);
     }
     move_jobs(s, held, rings, n_jobs);
@@ -85,17 +87,19 @@ enum slot_class slot_class_of(const struct scrape *sc)
     if (sc->successes == 0 && sc->failures == 0) {
         return SLOT_NEW;
     }
-    return sc->last_duration_ms > scrape_sampling_ms(sc) + SLOTS_SLOW_MS ? SLOT_SLOW : SLOT_QUICK;
+    return sc->slow ? SLOT_SLOW : SLOT_QUICK;
 }
 
 /* A process is "host:port"; the ports of a pod share one lane. */
-static struct lane_key key_of(const struct scrape *sc, enum slot_class c)
+static struct lane_key key_of(const struct scrape *sc, enum slot_class c, enum slot_body body)
 {
     const char *process = target_process(sc->target, sc->entry);
     const char *colon = strrchr(process, ':');
     size_t n = colon == NULL ? strlen(process) : (size_t)(colon - process);
-    return (struct lane_key){
-        .host = hash_bytes(process, n, 0), .job = sc->target->job, .class = (uint32_t)c};
+    return (struct lane_key){.host = hash_bytes(process, n, 0),
+                             .job = sc->target->job,
+                             .class = (uint16_t)c,
+                             .body = (uint16_t)body};
 }
 
 static struct sv key_text(const struct lane_key *key)
@@ -105,12 +109,13 @@ static struct sv key_text(const struct lane_key *key)
 
 static struct slot_ring *ring_of(struct slots *s, const struct lane_key *key)
 {
-    return &s->rings[key->class * s->n_jobs + key->job];
+    return &s->rings[(key->body * (size_t)SLOT_CLASSES + key->class) * s->n_jobs + key->job];
 }
 
-static struct slot_lane *find_lane(struct slots *s, const struct scrape *sc, enum slot_class c)
+static struct slot_lane *find_lane(struct slots *s, const struct scrape *sc, enum slot_class c,
+                                   enum slot_body body)
 {
-    const struct lane_key key = key_of(sc, c);
+    const struct lane_key key = key_of(sc, c, body);
     struct slot_lane *lane = map_get(s->lanes, key_text(&key));
     if (lane != NULL) {
         return lane;
@@ -140,24 +145,30 @@ static void stop_waiting(struct slots *s, struct scrape *sc)
 {
     struct slot_lane *lane = sc->lane;
     TAILQ_REMOVE(&lane->waiting, sc, link);
-    s->waiting[lane->key.class]--;
+    s->waiting[lane->key.body][lane->key.class]--;
     if (TAILQ_EMPTY(&lane->waiting)) {
         TAILQ_REMOVE(ring_of(s, &lane->key), lane, link);
     }
 }
 
-bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c)
+static void enter_ring(struct slots *s, struct slot_lane *lane)
 {
-    struct slot_lane *lane = find_lane(s, sc, c);
+    lane->turn = s->turns++;
+    TAILQ_INSERT_TAIL(ring_of(s, &lane->key), lane, link);
+}
+
+bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c, enum slot_body body)
+{
+    struct slot_lane *lane = find_lane(s, sc, c, body);
     if (lane == NULL) {
         return false;
     }
     if (TAILQ_EMPTY(&lane->waiting)) {
-        TAILQ_INSERT_TAIL(ring_of(s, &lane->key), lane, link);
+        enter_ring(s, lane);
     }
     TAILQ_INSERT_TAIL(&lane->waiting, sc, link);
     lane->n++;
-    s->waiting[lane->key.class]++;
+    s->waiting[lane->key.body][lane->key.class]++;
     sc->lane = lane;
     return true;
 }
@@ -165,6 +176,11 @@ bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c)
 enum slot_class slots_class(const struct scrape *sc)
 {
     return (enum slot_class)sc->lane->key.class;
+}
+
+enum slot_body slots_body(const struct scrape *sc)
+{
+    return (enum slot_body)sc->lane->key.body;
 }
 
 void slots_give_up(struct slots *s, struct scrape *sc)
@@ -193,42 +209,73 @@ static bool has_room(const struct slots *s, unsigned class)
     return true;
 }
 
-/* The lane whose turn it is in a class: of the job that holds the fewest slots, the first one.
- * NULL if none waits. */
-static struct slot_lane *next_lane(struct slots *s, unsigned class)
+unsigned slots_waiting(const struct slots *s, enum slot_body body)
+{
+    unsigned sum = 0;
+    for (size_t c = 0; c < SLOT_CLASSES; c++) {
+        sum += s->waiting[body][c];
+    }
+    return sum;
+}
+
+/* Returns true if the lane comes before the other one (NULL: there is none): if its job holds fewer
+ * slots, or has its turn. */
+static bool comes_first(const struct slots *s, const struct slot_lane *lane,
+                        const struct slot_lane *other)
+{
+    if (lane == NULL || other == NULL) {
+        return lane != NULL;
+    }
+    unsigned held = s->held[lane->key.job];
+    unsigned others = s->held[other->key.job];
+    bool same = lane->key.job == other->key.job;
+    return held < others || (same && lane->turn < other->turn);
+}
+
+/* Returns the first lane of a class and body; NULL if none waits. */
+static struct slot_lane *next_with_body(const struct slots *s, unsigned class, unsigned body)
 {
     struct slot_lane *best = NULL;
-    for (size_t job = 0; job < s->n_jobs; job++) {
-        struct slot_lane *lane = TAILQ_FIRST(&s->rings[class * s->n_jobs + job]);
-        if (lane != NULL && (best == NULL || s->held[job] < s->held[best->key.job])) {
-            best = lane;
-        }
+    const struct slot_ring *rings = &s->rings[(body * (size_t)SLOT_CLASSES + class) * s->n_jobs];
+    for (size_t job = 0; job < s->n_jobs && s->waiting[body][class] > 0; job++) {
+        struct slot_lane *lane = TAILQ_FIRST(&rings[job]);
+        best = comes_first(s, lane, best) ? lane : best;
+    }
+    return best;
+}
+
+/* Returns the lane whose turn it is in a class; NULL if none may have a slot now. */
+static struct slot_lane *next_lane(const struct slots *s, unsigned class, unsigned held_back)
+{
+    struct slot_lane *best = NULL;
+    for (unsigned body = 0; body < SLOT_BODIES; body++) {
+        bool held = (held_back & 1U << body) != 0;
+        struct slot_lane *lane = held ? NULL : next_with_body(s, class, body);
+        best = comes_first(s, lane, best) ? lane : best;
     }
     return best;
 }
 
 static struct scrape *take_from(struct slots *s, struct slot_lane *lane)
 {
-    struct slot_ring *ring = ring_of(s, &lane->key);
     struct scrape *sc = TAILQ_FIRST(&lane->waiting);
-    TAILQ_REMOVE(ring, lane, link); /* the other hosts come first */
+    TAILQ_REMOVE(ring_of(s, &lane->key), lane, link); /* the other hosts come first */
     TAILQ_REMOVE(&lane->waiting, sc, link);
     if (!TAILQ_EMPTY(&lane->waiting)) {
-        TAILQ_INSERT_TAIL(ring, lane, link);
+        enter_ring(s, lane);
     }
-    s->waiting[lane->key.class]--;
+    s->waiting[lane->key.body][lane->key.class]--;
     s->used[lane->key.class]++;
     s->held[lane->key.job]++;
     return sc;
 }
 
-struct scrape *slots_take(struct slots *s)
+struct scrape *slots_take(struct slots *s, unsigned held_back)
 {
     unsigned least = (s->max + SLOTS_LEAST - 1) / SLOTS_LEAST;
     struct slot_lane *best = NULL;
     for (unsigned class = 0; class < SLOT_CLASSES; class ++) {
-        bool any = s->waiting[class] > 0 && has_room(s, class);
-        struct slot_lane *lane = any ? next_lane(s, class) : NULL;
+        struct slot_lane *lane = has_room(s, class) ? next_lane(s, class, held_back) : NULL;
         if (lane != NULL && (best == NULL || s->used[class] < least)) {
             best = lane;
         }

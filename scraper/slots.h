@@ -37,17 +37,27 @@ enum slot_class {
 /* "quick", "new", "slow" */
 const char *slot_class_name(enum slot_class c);
 
+/* Says for which scrapes a slot is not enough: while memory is short, those whose response would
+ * have to wait for it are held back. */
+enum slot_body {
+    SLOT_BODY_ANY, /* never held back: memory was not short, or the response comes much later */
+    SLOT_BODY_SMALL,
+    SLOT_BODY_LARGE,
+};
+#define SLOT_BODIES (SLOT_BODY_LARGE + 1)
+
 struct slot_lane;
 TAILQ_HEAD(slot_ring, slot_lane);
 
 struct slots {
     unsigned max;
     unsigned used[SLOT_CLASSES];
-    unsigned waiting[SLOT_CLASSES];
+    unsigned waiting[SLOT_BODIES][SLOT_CLASSES];
+    uint64_t turns; /* of lanes so far */
     size_t n_jobs;
     unsigned *held;          /* by each job */
-    struct slot_ring *rings; /* for each class and job the lanes in which scrapes wait */
-    struct map *lanes;       /* class, job, host -> struct slot_lane, of scrapes that wait or run */
+    struct slot_ring *rings; /* for each body, class and job the lanes in which scrapes wait */
+    struct map *lanes; /* body, class, job, host -> struct slot_lane, of scrapes that wait or run */
 };
 
 /* False if out of memory; slots_done() in any case. */
@@ -61,13 +71,18 @@ unsigned slots_used(const struct slots *s);
 /* The class of a scrape by its own last attempt. */
 enum slot_class slot_class_of(const struct scrape *sc);
 /* A scrape waits for a slot (sc->lane, sc->link). False if out of memory. */
-bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c);
+bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c, enum slot_body body);
 /* The class in which a scrape waits, or holds its slot. */
 enum slot_class slots_class(const struct scrape *sc);
+/* The body with which it was put in line. */
+enum slot_body slots_body(const struct scrape *sc);
 /* A waiting scrape waits no more. */
 void slots_give_up(struct slots *s, struct scrape *sc);
-/* The scrape that gets a free slot now, or NULL. */
-struct scrape *slots_take(struct slots *s);
+/* Returns the scrape that gets a free slot now, or NULL. held_back: the bodies that wait, as bits
+ * 1U << enum slot_body. */
+struct scrape *slots_take(struct slots *s, unsigned held_back);
+/* The number of scrapes with such a body that wait for a slot. */
+unsigned slots_waiting(const struct slots *s, enum slot_body body);
 /* A scrape gives its slot back. */
 void slots_release(struct slots *s, struct scrape *sc);
 

@@ -41,7 +41,7 @@ void status_started(struct engine *e, struct scrape *sc, int64_t start_ns)
 }
 
 void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const char *message,
-                  int64_t duration_ns, size_t size)
+                  struct scrape_time time, size_t size)
 {
     bool ok = reason == REASON_NONE;
     char *text = ok ? NULL : strdup(message); /* if that fails, the reason must suffice */
@@ -54,9 +54,11 @@ void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const
     sc->health = (uint8_t)health;
     sc->reason = (uint8_t)reason;
     sc->last_error = text;
-    if (duration_ns >= 0) {
-        int64_t ms = duration_ns / NS_PER_MS;
+    if (time.duration_ns >= 0) {
+        int64_t ms = time.duration_ns / NS_PER_MS;
+        int64_t own_ms = ms - time.waited_ns / NS_PER_MS - scrape_sampling_ms(sc);
         sc->last_duration_ms = ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+        sc->slow = own_ms > SLOTS_SLOW_MS;
     }
     if (ok) {
         sc->last_size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;

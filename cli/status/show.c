@@ -175,6 +175,18 @@ static void show_head(struct shower *s, const json_t *status)
         readiness[0] != '\0' ? ": " : "", readiness);
 }
 
+/* Shows what scrapes wait for; null: nothing. */
+static void show_bottleneck(struct shower *s, const json_t *bottleneck)
+{
+    if (json_is_object(bottleneck)) {
+        say(s, 0, BAD,
+            "scrapes wait: %" PRIi64 " responses are not read yet, %" PRIi64
+            " requests not sent yet",
+            number_of(bottleneck, "unread"), number_of(bottleneck, "heldBack"));
+        say(s, INDENT, BOLD, "-> %s", text_of(bottleneck, "advice"));
+    }
+}
+
 static void show_jobs(struct shower *s, const json_t *jobs)
 {
     size_t width = strlen("JOB");
@@ -323,6 +335,7 @@ bool status_show(const json_t *status, const struct show_style *style, struct bu
 {
     struct shower s = {.style = style, .out = out};
     show_head(&s, status);
+    show_bottleneck(&s, json_object_get(status, "bottleneck"));
     show_jobs(&s, json_object_get(status, "jobs"));
     show_failures(&s, status);
     show_slowest(&s, json_object_get(status, "slowest"));

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Eight pods with the largest profiles that are accepted beside 2,000 programs with large heaps, in a
-# control group of MEMORY_LIMIT (256) MiB without swap. Needs root, for the group.
+# control group of MEMORY_LIMIT (256) MiB without swap. Needs root, for the group. Where there are no groups,
+# the arguments -limit 0 -budget 205 give profpull the same budget.
 set -eu
 
 # shellcheck source=scripts/go-tool.sh

@@ -2,7 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	_ "net/http/pprof"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
 	"testing"
+
+	"profpull.test/e2e/fakes/loop"
 
 	"profpull.test/e2e/fakes/cgroup"
 	"profpull.test/e2e/fakes/pprof"
@@ -65,6 +73,129 @@ write:
 	}
 	if n := group.Killed(); n != 0 || p.ended() {
 		t.Errorf("the kernel has killed %d: %s", n, group.Figures())
+	}
+	p.stop()
+}
+
+// The test program as a program of its own whose heap profile is large: one stack for each path through
+// a tree of calls.
+func init() {
+	address := os.Getenv("E2E_LARGE_HEAP")
+	if address == "" {
+		return
+	}
+	runtime.MemProfileRate = 1
+	for path := 0; path < 1<<14; path++ {
+		kept = append(kept, callLeft(path, 14))
+	}
+	runtime.GC() // a heap profile shows what the last collection has seen
+	runtime.GC()
+	fmt.Fprintln(os.Stderr, http.ListenAndServe(address, nil))
+	os.Exit(1)
+}
+
+var kept [][]byte
+
+//go:noinline
+func callLeft(path, depth int) []byte {
+	if depth == 0 {
+		return make([]byte, 64)
+	}
+	if path&1 == 0 {
+		return callLeft(path>>1, depth-1)
+	}
+	return callRight(path>>1, depth-1)
+}
+
+//go:noinline
+func callRight(path, depth int) []byte {
+	if depth == 0 {
+		return make([]byte, 128)
+	}
+	if path&1 == 0 {
+		return callLeft(path>>1, depth-1)
+	}
+	return callRight(path>>1, depth-1)
+}
+
+// Where the heap profiles of a real program do not all find room at the same time, they are read one
+// after the other: none fails, each target has its turn, and the process says what they wait for.
+func TestMemoryIsShort(t *testing.T) {
+	t.Parallel()
+	const targets = 24
+	address := loop.Host() + ":6071"
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "E2E_LARGE_HEAP="+address)
+	startProgram(t, cmd)
+	wait(t, "the program", func() string {
+		resp, err := http.Get("http://" + address + "/debug/pprof/heap")
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		var size int
+		for buf := make([]byte, 1<<16); err == nil; {
+			var n int
+			n, err = resp.Body.Read(buf)
+			size += n
+		}
+		if size < 70<<10 {
+			t.Fatalf("its heap profile has %d bytes only", size)
+		}
+		return ""
+	})
+	server := newPyroscope(t, pyroscope.Options{})
+	config := `
+global: {scrape_interval: 200ms, scrape_timeout: 60s, bodies_max_bytes: 1MiB}
+scrape_configs:
+  - job_name: large
+    profiles: {block: {enabled: false}, goroutine: {enabled: false}, mutex: {enabled: false}, process_cpu: {enabled: false}, memory: {enabled: false}, heap: {enabled: true, delta: "off"}}
+    static_configs:
+`
+	for i := 0; i < targets; i++ {
+		config += fmt.Sprintf("      - {targets: [%q], labels: {service_name: \"s%d\", __param_n: \"%d\"}}\n", address, i, i)
+	}
+	p := run(t, config+"write:\n  - {name: main, url: \""+server.URL()+"\"}\n")
+	p.waitUp()
+	p.wait("all targets to be served in turn", func() string {
+		for _, s := range p.scrapes("") {
+			if s.Successes < 2 {
+				return fmt.Sprintf("%+v", s)
+			}
+		}
+		if n := len(p.scrapes("")); n != targets {
+			return fmt.Sprintf("%d scrapes", n)
+		}
+		return ""
+	})
+	least, most := int64(1<<62), int64(0)
+	for _, s := range p.scrapes("") {
+		if s.Successes < least {
+			least = s.Successes
+		}
+		if s.Successes > most {
+			most = s.Successes
+		}
+	}
+	if most > 2*least+2 {
+		t.Errorf("one target was served %d times, another one %d times", most, least)
+	}
+	m := p.metrics()
+	if n := m.sum("profpull_scrapes_total", "result", "failed"); n != 0 {
+		t.Errorf("%v scrapes failed", n)
+	}
+	if n := m.sum("profpull_scrape_memory_wait_seconds_count"); n == 0 {
+		t.Error("no scrape waited for memory")
+	}
+	p.wait("the bottleneck to be named", func() string {
+		r := call(t, "", "status", "--url", p.admin)
+		if text := strings.Join(strings.Fields(r.stdout), " "); !strings.Contains(text, "-> memory is the bottleneck: raise global.memory_limit") {
+			return r.stdout + r.stderr
+		}
+		return ""
+	})
+	if _, page := p.get("/targets"); !strings.Contains(page, "memory is the bottleneck") {
+		t.Error("the page of targets does not name the bottleneck")
 	}
 	p.stop()
 }

@@ -107,6 +107,11 @@ static void what_fails(void **state)
          "main: down since 2026-01-01T00:00:00.000Z\n    http://s:1\n    0 sent, 0 dropped, 0 "
          "queued (0.0 MiB, 0% of the room), 0 in flight\n    HTTP 401\n    -> set a token\n"},
         {"sharding", "null", true, "main: up"},
+        {"bottleneck", "null", true, "ready\n\nJOB"},
+        {"bottleneck", "{'cause':'memory','unread':3,'heldBack':40,'advice':'raise it'}", true,
+         "ready\nscrapes wait: 3 responses are not read yet, 40 requests not sent yet\n    -> "
+         "raise "
+         "it\n\nJOB"},
         {"jobs", "'rubbish'", true, "JOB"},
     };
     (void)state;

@@ -92,6 +92,7 @@ static void the_process(void **state)
     CHECK_STR(text(root, "health"), "the network thread has not run", "");
     assert_true(json_is_true(json_object_get(root, "ready")));
     CHECK_STR(text(root, "readiness"), "goes on without \"pods\"", "");
+    assert_true(json_is_null(json_object_get(root, "bottleneck")));
     CHECK_INT(json_array_size(json_object_get(root, "jobs")), 2, "jobs");
     CHECK_INT(json_array_size(json_object_get(root, "failures")), 0, "failures");
     const json_t *source = json_array_get(json_object_get(root, "sources"), 0);

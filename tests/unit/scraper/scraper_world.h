@@ -21,9 +21,10 @@ struct http_transfer {
     bool cancelled;
     char url[256];
     int64_t timeout_ms;
-    size_t size_hint;
     bool checks_address;
     int64_t start_ns;
+    size_t (*on_room)(void *arg, size_t len, uint64_t announced);
+    size_t granted; /* by on_room() or later */
     void (*on_done)(void *arg, const struct http_response *response);
     void *arg;
 };
@@ -40,7 +41,8 @@ struct world {
     bool refuses[3];     /* the profiles of a job */
     bool was_refusable;  /* the last one that was refused */
     bool refuse_start;
-    bool submits; /* deltas are made, by works() */
+    size_t bodies_max_bytes; /* of the next engine; 0: the default */
+    bool submits;            /* deltas are made, by works() */
     struct work *works[64];
     size_t n_works;
     struct intern *intern;
@@ -75,7 +77,7 @@ static inline struct http_transfer *world_start(void *arg, const struct http_req
     *t = (struct http_transfer){
         .live = true,
         .timeout_ms = r->timeout_ms,
-        .size_hint = r->size_hint,
+        .on_room = r->on_room,
         .checks_address = r->refuses_address != NULL,
         .start_ns = w->now_ns,
         .on_done = r->on_done,
@@ -91,6 +93,13 @@ static inline void world_cancel(void *arg, struct http_transfer *t)
     assert_true(t->live);
     t->live = false;
     t->cancelled = true;
+}
+
+static inline void world_grant(void *arg, struct http_transfer *t, size_t bytes)
+{
+    (void)arg;
+    assert_true(t->live);
+    t->granted = bytes;
 }
 
 static inline void world_wake_at(void *arg, int64_t mono_ms)
@@ -145,6 +154,7 @@ static inline void make_engine(struct world *w, unsigned max_in_flight)
         .wall_offset_ns = world_offset,
         .start = world_start,
         .cancel = world_cancel,
+        .grant = world_grant,
         .wake_at = world_wake_at,
         .submit = w->submits ? world_submit : NULL,
         .arg = w,
@@ -155,6 +165,7 @@ static inline void make_engine(struct world *w, unsigned max_in_flight)
         .metrics = w->metrics,
         .n_jobs = 3,
         .max_in_flight = max_in_flight,
+        .bodies_max_bytes = w->bodies_max_bytes,
         .seed = 1,
         .on_profile = world_profile,
         .arg = w,

@@ -53,7 +53,7 @@ static void from_tick_to_profile(void **state)
     CHECK_INT(scrapes(w, "unknown"), 0, "unknown");
     t = next_start(w);
     CHECK_INT(t->start_ns + WALL_START, due + 15 * NS_PER_S, "an interval later");
-    CHECK_INT(t->size_hint, sizeof(PROFILE), "hint");
+    CHECK_INT(t->on_room(t->arg, 1, UINT64_MAX), sizeof(PROFILE) + 1, "an eighth more, and a byte");
 }
 
 static void sampling_and_delta_types(void **state)

@@ -85,7 +85,7 @@ static struct job *start(struct world *w, char name, size_t size, size_t need)
     enum reason reason;
     struct err err = ERR_INIT;
     char *body = calloc(1, size);
-    struct job *j = offload_new(&w->e, &kind, body, size, &reason, &err);
+    struct job *j = offload_new(&w->e, &kind, body, size, false, &reason, &err);
     if (j == NULL) {
         CHECK_STR(reason_name(reason), name == 'L' ? "too_large" : "busy", err.msg);
         free(body);
@@ -294,7 +294,7 @@ static void sizes_that_lie(void **state)
         char *body = malloc(sizeof(small));
         assert_non_null(body);
         memcpy(body, bodies[i], sizeof(small));
-        struct job *j = offload_new(&w.e, &kind, body, sizeof(small), &reason, &err);
+        struct job *j = offload_new(&w.e, &kind, body, sizeof(small), false, &reason, &err);
         assert_non_null(j);
         j->world = &w;
         j->name = 'a';

@@ -32,8 +32,10 @@ var (
 	functions   = flag.Int("functions", 4000, "stacks of the heap of each")
 	nBad        = flag.Int("pods", 8, "pods with the largest profiles that are accepted")
 	limitMiB    = flag.Int("limit", 256, "memory of the group, in MiB; 0: no group")
+	budgetMiB   = flag.Int("budget", 0, "global.memory_limit in MiB, where there are no groups; 0: not set")
 	duration    = flag.Duration("time", time.Minute, "how long")
 	interval    = flag.Duration("interval", 15*time.Second, "of the good programs")
+	plain       = flag.Bool("plain", false, "heaps of the good programs are as large on the wire as inflated")
 	sinkDown    = flag.Bool("sink-down", false, "the destination refuses connections")
 )
 
@@ -49,8 +51,13 @@ func check(err error) {
 func largeHeaps() []map[string][]byte {
 	var all []map[string][]byte
 	for i := 0; i < 4; i++ {
-		body := pprof.Gzip(pprof.Make("heap", pprof.Options{Functions: *functions + i}))
+		heap := pprof.Make("heap", pprof.Options{Functions: *functions + i})
+		body := pprof.Gzip(heap)
+		if *plain {
+			body = stored(heap)
+		}
 		all = append(all, map[string][]byte{"/debug/pprof/allocs": body})
+		fmt.Printf("heap %d: %d bytes, %d on the wire\n", i, len(heap), len(body))
 	}
 	return all
 }
@@ -90,7 +97,7 @@ func list(targets []*target.Target) string {
 
 // ---- profpull ----------------------------------------------------------------------------------
 
-const configText = `global: {scrape_interval: %[1]s}
+const configText = `global: {scrape_interval: %[1]s%[5]s}
 server: {listen: "127.0.0.1:0"}
 scrape_configs:
   - job_name: good
@@ -221,7 +228,11 @@ func main() {
 		url = "http://127.0.0.1:1"
 	}
 	config := filepath.Join(*dir, "memory.yaml")
-	check(os.WriteFile(config, []byte(fmt.Sprintf(configText, *interval, list(good), list(pods), url)), 0o600))
+	budget := ""
+	if *budgetMiB > 0 {
+		budget = fmt.Sprintf(", memory_limit: %dMiB", *budgetMiB)
+	}
+	check(os.WriteFile(config, []byte(fmt.Sprintf(configText, *interval, list(good), list(pods), url, budget)), 0o600))
 	p := run(g, config)
 	m, took, alive := p.watch(p.admin())
 	print(m)
