@@ -101,6 +101,9 @@ bool app_healthy(const struct app *app, struct err *err)
     if (!agent_workers_healthy(app->workers, clock_mono_ms(), err)) {
         return false;
     }
+    if (!stores_healthy(app->stores, err)) {
+        return false;
+    }
     (void)writer_hangs(app->writer, err);
     return true;
 }

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/disk.h"
 #include "base/files.h"
 #include "base/str.h"
 #include "config/file.h"
@@ -18,6 +19,8 @@
 /* What a kubeconfig takes while it is read. */
 #define KUBECONFIG_MAX ((size_t)64 << 20)
 #define PATH_BYTES_MAX ((size_t)64 * 1024)
+/* A disk that has not answered by then hangs. */
+#define HANGING_MS 1000
 
 /* ---- what is needed -------------------------------------------------------------------------- */
 
@@ -110,31 +113,70 @@ static bool local_directory(const struct config_endpoint *e, struct buf *ret)
     return config_endpoint_is_directory(e) && url_to_directory(sv_from(e->url), ret, NULL);
 }
 
-static void add_endpoint(struct sandbox *s, const struct config_endpoint *e)
-{
-    struct buf directory;
-    if (local_directory(e, &directory)) {
-        sandbox_write(s, directory.data);
-    }
-    if (e->spool_directory != NULL) {
-        sandbox_write(s, e->spool_directory);
-    }
-    buf_done(&directory);
-}
-
-/* Whoever opens the directories makes them, too, with the same modes, and reports what is wrong. */
-static void make_written(const struct config *config)
+/* Calls fn for each directory that a configuration writes to, with the mode to make it with. */
+static void each_written(const struct config *config,
+                         void (*fn)(void *arg, const char *path, mode_t mode), void *arg)
 {
     for (size_t i = 0; i < config->n_endpoints; i++) {
         const struct config_endpoint *e = &config->endpoints[i];
         struct buf directory;
         if (local_directory(e, &directory)) {
-            (void)make_directories(directory.data, 0777, NULL);
+            fn(arg, directory.data, 0777);
         }
         if (e->spool_directory != NULL) {
-            (void)make_directories(e->spool_directory, 0700, NULL);
+            fn(arg, e->spool_directory, 0700);
         }
         buf_done(&directory);
+    }
+}
+
+static const struct hung_directory *find_hung(const struct confinement *c, const char *path)
+{
+    for (size_t i = 0; i < c->n_hung; i++) {
+        if (strcmp(c->hung[i].path, path) == 0) {
+            return &c->hung[i];
+        }
+    }
+    return NULL;
+}
+
+static void note_hung(struct confinement *c, const char *path)
+{
+    char root[PATH_BYTES_MAX];
+    if (c->n_hung < sizeof(c->hung) / sizeof(c->hung[0])) {
+        bool known = disk_hanging_root(path, root, sizeof(root), HANGING_MS);
+        struct hung_directory *h = &c->hung[c->n_hung];
+        *h = (struct hung_directory){strdup(path), known ? strdup(root) : NULL};
+        c->n_hung += h->path != NULL;
+    }
+}
+
+/* Makes a directory, as its owner does later, with the same mode; its owner reports what is wrong.
+ * The owner also deals with a disk that does not answer: the start does not wait for it. */
+static void make_written(void *arg, const char *path, mode_t mode)
+{
+    struct confinement *c = arg;
+    if (find_hung(c, path) == NULL && !disk_answers_child(path, HANGING_MS)) {
+        note_hung(c, path);
+    } else if (find_hung(c, path) == NULL) {
+        (void)make_directories(path, mode, NULL);
+    }
+}
+
+struct listing {
+    const struct confinement *confinement;
+    struct sandbox *sandbox;
+};
+
+static void list_written(void *arg, const char *path, mode_t mode)
+{
+    const struct listing *l = arg;
+    const struct hung_directory *hung = find_hung(l->confinement, path);
+    (void)mode;
+    if (hung == NULL) {
+        sandbox_write(l->sandbox, path);
+    } else if (hung->root != NULL) {
+        sandbox_write_hanging(l->sandbox, hung->root);
     }
 }
 
@@ -179,7 +221,7 @@ static void add_config_file(struct sandbox *s, const char *file)
     }
 }
 
-static struct sandbox *sandbox_of(const struct config *config)
+static struct sandbox *sandbox_of(const struct confinement *c, const struct config *config)
 {
     struct sandbox *s = sandbox_new();
     if (s == NULL) {
@@ -199,9 +241,7 @@ static struct sandbox *sandbox_of(const struct config *config)
     if (config->sharding.mode == SHARDING_KUBERNETES) {
         add_cluster(s, &config->sharding.kubernetes);
     }
-    for (size_t i = 0; i < config->n_endpoints; i++) {
-        add_endpoint(s, &config->endpoints[i]);
-    }
+    each_written(config, list_written, &(struct listing){c, s});
     add_server(s, &config->server);
     add_server(s, &config->query);
     add_server(s, &config->receive.server);
@@ -250,8 +290,8 @@ bool confinement_enter(struct confinement *c, enum confinement_mode mode,
     if (mode == CONFINEMENT_OFF) {
         return true;
     }
-    make_written(config);
-    c->sandbox = sandbox_of(config);
+    each_written(config, make_written, c);
+    c->sandbox = sandbox_of(c, config);
     if (c->sandbox == NULL) {
         return err_memory(err);
     }
@@ -262,6 +302,11 @@ bool confinement_enter(struct confinement *c, enum confinement_mode mode,
 void confinement_done(struct confinement *c)
 {
     c->sandbox = sandbox_free(c->sandbox);
+    for (size_t i = 0; i < c->n_hung; i++) {
+        free(c->hung[i].path);
+        free(c->hung[i].root);
+    }
+    c->n_hung = 0;
 }
 
 void confinement_report(const struct confinement *c, struct log *log, struct metrics *metrics)
@@ -287,7 +332,7 @@ bool confinement_allows(const struct confinement *c, const struct config *next, 
     if (c->sandbox == NULL) {
         return true;
     }
-    struct sandbox *wanted = sandbox_of(next);
+    struct sandbox *wanted = sandbox_of(c, next);
     bool ok = wanted != NULL ? sandbox_covers(c->sandbox, wanted, err) : err_memory(err);
     sandbox_free(wanted);
     return ok || err_append(err, ": the sandbox does not allow it: a restart does");

@@ -22,8 +22,16 @@ const char *confinement_mode_name(size_t i);
 /* Of one of these names. */
 enum confinement_mode confinement_mode_named(const char *name);
 
+/* A directory whose disk did not answer at the start. */
+struct hung_directory {
+    char *path; /* as it is configured */
+    char *root; /* what the sandbox lets in for it; NULL: nothing, so that it needs a restart */
+};
+
 struct confinement {
     enum confinement_mode mode;
+    struct hung_directory hung[2 * CONFIG_ENDPOINTS_MAX];
+    size_t n_hung;
     struct sandbox *sandbox; /* NULL: off */
     struct sandbox_report report;
 };

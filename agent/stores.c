@@ -64,6 +64,17 @@ struct store *stores_get(struct stores *s, const char *endpoint)
     return found;
 }
 
+bool stores_healthy(struct stores *s, struct err *err)
+{
+    bool healthy = true;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n && healthy; i++) {
+        healthy = !s->at[i].in_use || store_healthy(s->at[i].store, err);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return healthy;
+}
+
 /* ---- delivering ------------------------------------------------------------------------------ */
 
 struct store_sink {

@@ -31,4 +31,8 @@ void stores_configure(struct stores *s, const struct config *config);
 /* The store of an endpoint, or the first one (NULL); NULL if there is none. */
 struct store *stores_get(struct stores *s, const char *endpoint);
 
+/* Returns false with err if a store that an endpoint delivers into has lost its directory until a
+ * restart. */
+bool stores_healthy(struct stores *s, struct err *err);
+
 #endif

@@ -16,6 +16,8 @@ struct settings {
     struct buf json; /* an Api__GetSettingsResponse, which the file is too */
     char *path;      /* NULL: memory alone */
     char *temporary;
+    struct log *log;
+    bool loaded; /* the file was read, or there is none to read */
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -72,6 +74,16 @@ static void load(struct settings *s, struct log *log)
     arena_free(arena);
 }
 
+/* Locks, and reads the file for the first request that needs it: its disk may hang at the start. */
+static void lock_settings(struct settings *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (!s->loaded) {
+        load(s, s->log);
+        s->loaded = true;
+    }
+}
+
 struct settings *settings_new(const char *directory, struct log *log)
 {
     struct settings *s = calloc(1, sizeof(*s));
@@ -80,6 +92,7 @@ struct settings *settings_new(const char *directory, struct log *log)
     }
     (void)pthread_mutex_init(&s->lock, NULL);
     buf_init(&s->json, SETTINGS_BYTES_MAX);
+    s->loaded = true;
     if (directory == NULL) {
         return s;
     }
@@ -91,7 +104,8 @@ struct settings *settings_new(const char *directory, struct log *log)
         s->temporary = NULL;
         return settings_free(s);
     }
-    load(s, log);
+    s->log = log;
+    s->loaded = false;
     return s;
 }
 
@@ -110,7 +124,7 @@ struct settings *settings_free(struct settings *s)
 
 Api__GetSettingsResponse *settings_get(struct settings *s, struct arena *arena, struct err *err)
 {
-    pthread_mutex_lock(&s->lock);
+    lock_settings(s);
     Api__GetSettingsResponse *all = parse(s, arena, err);
     pthread_mutex_unlock(&s->lock);
     return all;
@@ -185,7 +199,7 @@ static bool set_in(struct settings *s, const Api__Setting *setting, bool *ret_is
 bool settings_set(struct settings *s, const Api__Setting *setting, bool *ret_is_older,
                   struct arena *arena, struct err *err)
 {
-    pthread_mutex_lock(&s->lock);
+    lock_settings(s);
     bool ok = set_in(s, setting, ret_is_older, arena, err);
     pthread_mutex_unlock(&s->lock);
     return ok;
@@ -211,7 +225,7 @@ static bool delete_in(struct settings *s, const char *name, struct arena *arena,
 
 bool settings_delete(struct settings *s, const char *name, struct arena *arena, struct err *err)
 {
-    pthread_mutex_lock(&s->lock);
+    lock_settings(s);
     bool ok = delete_in(s, name, arena, err);
     pthread_mutex_unlock(&s->lock);
     return ok;

@@ -1,7 +1,8 @@
 /* The settings that Pyroscope's apps keep on the server: names with texts.
  *
  * They are in memory and, if there is a directory for them, in a file there that each change
- * replaces. A file that cannot be read is logged and left: the next change replaces it. Any thread.
+ * replaces. The file is read by the first call that needs it. A file that cannot be read is logged
+ * and left: the next change replaces it. Any thread.
  */
 #ifndef PROFPULL_API_SETTINGS_H
 #define PROFPULL_API_SETTINGS_H

@@ -18,6 +18,7 @@
 struct landlock_path {
     const char *path;
     bool writable; /* files and directories may be made, written and removed, too */
+    bool hangs;    /* a directory whose disk does not answer: nothing is asked of it */
 };
 
 struct landlock_rules {

@@ -80,9 +80,9 @@ static bool has_port(const struct sandbox *s, uint16_t port)
     return false;
 }
 
-static void add_path(struct sandbox *s, const char *path, bool writable)
+static void add_path(struct sandbox *s, const char *path, bool writable, bool hangs)
 {
-    struct landlock_path added = {.path = path, .writable = writable};
+    struct landlock_path added = {.path = path, .writable = writable, .hangs = hangs};
     if (has_path(s, &added)) {
         return;
     }
@@ -136,7 +136,7 @@ static void list(struct sandbox *s, const char *path, bool writable)
 {
     char resolved[PATH_MAX];
     if (resolve(path, resolved)) {
-        add_path(s, resolved, writable);
+        add_path(s, resolved, writable, false);
     }
 }
 
@@ -148,6 +148,11 @@ void sandbox_read(struct sandbox *s, const char *path)
 void sandbox_write(struct sandbox *s, const char *path)
 {
     list(s, path, true);
+}
+
+void sandbox_write_hanging(struct sandbox *s, const char *path)
+{
+    add_path(s, path, true, true);
 }
 
 void sandbox_read_file(struct sandbox *s, const char *path)
@@ -169,7 +174,7 @@ void sandbox_read_file(struct sandbox *s, const char *path)
     }
     memcpy(directory, resolved, strlen(resolved) + 1);
     cut_to_directory(directory);
-    add_path(s, strcmp(directory, "/") != 0 ? directory : resolved, false);
+    add_path(s, strcmp(directory, "/") != 0 ? directory : resolved, false, false);
 }
 
 void sandbox_start_programs(struct sandbox *s)

@@ -28,6 +28,9 @@ void sandbox_read_file(struct sandbox *s, const char *path);
 /* A file or a directory with all below it, to read or to change as well. */
 void sandbox_read(struct sandbox *s, const char *path);
 void sandbox_write(struct sandbox *s, const char *path);
+/* A directory whose disk does not answer, as disk_hanging_root() finds it, to change: nothing is
+ * asked of it. */
+void sandbox_write_hanging(struct sandbox *s, const char *path);
 /* Other programs will be started, whose files and ports nobody knows: Landlock is left out, and the
  * calls that start programs are allowed. */
 void sandbox_start_programs(struct sandbox *s);

@@ -106,7 +106,7 @@ static void replace(int *fd, int by)
     *fd = by;
 }
 
-bool store_take_directory(struct store *s, struct err *err)
+static bool take(struct store *s, struct err *err)
 {
     char path[PATH_SIZE];
     int fd = -1;
@@ -124,6 +124,35 @@ bool store_take_directory(struct store *s, struct err *err)
         replace(&s->lock_fd, fd);
     }
     return true;
+}
+
+/* The sandbox knows a directory, not its name: one that is made again is another one. */
+static void note_cut_off(struct store *s, bool cut_off, const struct err *why)
+{
+    if (cut_off && !atomic_exchange(&s->cut_off, true)) {
+        log_error(s->options.log,
+                  "the directory of the store may not be made or opened again: restart profpull",
+                  LOG_STR("endpoint", s->options.name), LOG_STR("directory", s->options.directory),
+                  LOG_ERR(why));
+    } else if (!cut_off && atomic_exchange(&s->cut_off, false)) {
+        log_info(s->options.log, "the directory of the store can be used again",
+                 LOG_STR("endpoint", s->options.name), LOG_STR("directory", s->options.directory));
+    }
+}
+
+bool store_take_directory(struct store *s, struct err *err)
+{
+    errno = 0;
+    bool ok = take(s, err);
+    bool forbidden = !ok && (errno == EACCES || errno == EPERM);
+    pthread_mutex_lock(&s->lock);
+    /* An error of a start is returned by store_open(). */
+    bool started = s->started;
+    pthread_mutex_unlock(&s->lock);
+    if (started && (ok || forbidden)) {
+        note_cut_off(s, forbidden, err);
+    }
+    return ok;
 }
 
 void store_leave_directory(struct store *s)

@@ -355,10 +355,13 @@ static bool take_entry(struct store *s, const char *entry, struct err *err)
         return true;
     }
     struct store_file *f = file_new(s, &name);
-    if (f == NULL || s->n_files >= FILES_MAX || !add(s, f)) {
+    pthread_mutex_lock(&s->lock);
+    bool full = s->n_files >= FILES_MAX;
+    bool added = f != NULL && !full && add(s, f);
+    pthread_mutex_unlock(&s->lock);
+    if (!added) {
         store_file_unref(f);
-        return s->n_files >= FILES_MAX ? err_set(err, ERR_LIMIT, "more than %d files", FILES_MAX)
-                                       : err_memory(err);
+        return full ? err_set(err, ERR_LIMIT, "more than %d files", FILES_MAX) : err_memory(err);
     }
     struct err why = ERR_INIT;
     if (look_into(s, f, &why) == LOOK_FAILED) {
@@ -366,6 +369,18 @@ static bool take_entry(struct store *s, const char *entry, struct err *err)
     }
     check_empty(s, f);
     return true;
+}
+
+/* Empties the list, for another attempt. */
+static void forget_all(struct store *s)
+{
+    store_readers_close(s, NULL);
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_files; i++) {
+        store_file_unref(s->files[i]);
+    }
+    s->n_files = 0;
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* The next file from the i-th on that could not be read, with a reference, or NULL. */
@@ -439,6 +454,8 @@ bool store_list(struct store *s, struct err *err)
     closedir(d);
     if (ok) {
         store_find_copies(s);
+    } else {
+        forget_all(s);
     }
     return ok;
 }
@@ -513,6 +530,12 @@ bool store_files_in(struct store *s, int64_t from_ns, int64_t until_ns, struct s
 {
     size_t n = 0;
     pthread_mutex_lock(&s->lock);
+    if (s->state != STORE_OPEN) {
+        err_set(err, ERR_SYSTEM, "the store is not open: %s",
+                s->state == STORE_OPENING ? "its disk does not answer" : s->open_err.msg);
+        pthread_mutex_unlock(&s->lock);
+        return false;
+    }
     struct store_file **files = calloc(s->n_files + 1, sizeof(void *));
     for (size_t i = 0; files != NULL && i < s->n_files; i++) {
         struct store_file *f = s->files[i];

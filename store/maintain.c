@@ -122,12 +122,42 @@ void store_maintain(struct store *s, int64_t now_ns)
     pthread_mutex_unlock(&s->maintain_lock);
 }
 
+/* Opens the store, and says so to whoever waits for it. */
+static void open_now(struct store *s)
+{
+    struct err err = ERR_INIT;
+    bool ok = store_take_directory(s, &err);
+    if (ok) {
+        store_disk_measure(s);
+        ok = store_list(s, &err);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->state = ok ? STORE_OPEN : STORE_UNOPENED;
+    s->open_err = err;
+    s->hurry = false;
+    bool late = s->started;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    if (late && ok) {
+        log_info(s->options.log, "the disk of the store answers",
+                 LOG_STR("endpoint", s->options.name), LOG_STR("directory", s->options.directory));
+    } else if (late) {
+        log_error(s->options.log, "the store cannot be opened",
+                  LOG_STR("endpoint", s->options.name), LOG_ERR(&err));
+    }
+}
+
 static void *store_background(void *arg)
 {
     struct store *s = arg;
     int64_t wait_ms = FIRST_ROUND_MS;
+    open_now(s);
     while (store_pause(s, wait_ms)) {
-        store_maintain(s, clock_wall_ns());
+        if (s->state == STORE_OPEN) {
+            store_maintain(s, clock_wall_ns());
+        } else {
+            open_now(s);
+        }
         wait_ms = ROUND_MS;
     }
     return NULL;
@@ -137,6 +167,46 @@ bool store_background_start(struct store *s, struct err *err)
 {
     s->has_thread = thread_start(&s->thread, "store", store_background, s, err);
     return s->has_thread;
+}
+
+bool store_await_open(struct store *s, int64_t ms, struct err *err)
+{
+    struct timespec until;
+    int64_t ns = clock_mono_ns() + ms * NS_PER_MS;
+    until.tv_sec = (time_t)(ns / NS_PER_S);
+    until.tv_nsec = (long)(ns % NS_PER_S);
+    pthread_mutex_lock(&s->lock);
+    int rc = 0;
+    while (s->state == STORE_OPENING && rc != ETIMEDOUT) {
+        rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+    }
+    bool failed = s->state == STORE_UNOPENED;
+    bool hangs = s->state == STORE_OPENING;
+    s->started = !failed;
+    if (failed) {
+        (void)err_set(err, s->open_err.kind, "%s", s->open_err.msg);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (hangs) {
+        log_error(s->options.log, "the disk of the store does not answer: profiles wait",
+                  LOG_STR("endpoint", s->options.name), LOG_STR("directory", s->options.directory));
+    }
+    return !failed;
+}
+
+bool store_is_open(struct store *s, struct err *err)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->state == STORE_OPENING && !s->stopping) {
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+    bool open = s->state == STORE_OPEN || err_set(err, ERR_SYSTEM, "the store is not open: %s",
+                                                  s->stopping ? "profpull ends" : s->open_err.msg);
+    pthread_mutex_unlock(&s->lock);
+    if (!open) {
+        store_hurry(s);
+    }
+    return open;
 }
 
 void store_background_stop(struct store *s)

@@ -107,7 +107,8 @@ void store_lost(struct store *s, const char *path, uint64_t n, const char *why);
 /* ---- the directory (directory.c) ------------------------------------------------------------- */
 
 /* Makes the directory and takes its locks, if that is not done yet, or if the directory or the file
- * with the lock was removed. Under the lock for writing. */
+ * with the lock was removed. If the process may not do that any more, as in its sandbox, the store
+ * is cut off, which is logged once. Under the lock for writing, or while the store opens. */
 bool store_take_directory(struct store *s, struct err *err);
 void store_leave_directory(struct store *s);
 
@@ -210,7 +211,13 @@ bool store_hash_fits(struct sv data, uint64_t hash);
 
 /* ---- on the store's own thread (maintain.c, merging.c) --------------------------------------- */
 
+/* Starts the thread, which opens the store first. */
 bool store_background_start(struct store *s, struct err *err);
+/* Waits for so long until the store is open. False with err if that failed. If the disk does not
+ * answer by then, the store opens when it does. */
+bool store_await_open(struct store *s, int64_t ms, struct err *err);
+/* Waits as long as it takes. False with err if opening has failed: the background tries again. */
+bool store_is_open(struct store *s, struct err *err);
 void store_background_stop(struct store *s);
 /* One round of all of it, as of a wall time; also for tests. */
 void store_maintain(struct store *s, int64_t now_ns);
@@ -257,6 +264,7 @@ struct store_limits {
 struct store {
     struct store_options options; /* name and directory are copies; see limits */
     struct store_limits limits;
+    atomic_bool cut_off;         /* the directory cannot be used until a restart */
     _Atomic uint64_t disk_bytes; /* of the whole disk; 0: not known */
     struct store_metrics metrics;
     int directory_fd; /* it and lock_fd hold the locks; -1: none */
@@ -264,7 +272,10 @@ struct store {
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* monotonic */
     bool stopping;
-    bool hurry; /* the next round begins at once */
+    enum { STORE_OPENING, STORE_OPEN, STORE_UNOPENED } state;
+    struct err open_err; /* why it is not open */
+    bool started;        /* store_open() has returned it, or is about to */
+    bool hurry;          /* the next round begins at once */
     int64_t hurried_ms;
     struct store_file **files; /* in order of names */
     size_t n_files;

@@ -466,6 +466,9 @@ bool store_put(struct store *s, struct store_put *profiles, size_t n)
     for (size_t i = 0; i < n; i++) {
         bytes += profiles[i].data.n;
     }
+    if (!store_is_open(s, &err)) {
+        return fail_all(s, profiles, n, &err);
+    }
     buf_init(&p.blob, STORE_BLOB_MAX);
     pthread_mutex_lock(&s->write_lock);
     writing_begin_batch(s);

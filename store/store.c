@@ -82,6 +82,9 @@ static void store_collect(struct metrics_out *out, void *arg)
     metrics_out_family(out, "profpull_store_bytes", "Bytes of the files of the store.",
                        METRIC_GAUGE);
     metrics_out_sample(out, labels, 1, (double)stats.bytes);
+    metrics_out_family(out, "profpull_store_up",
+                       "Whether the store is open and its directory can be used.", METRIC_GAUGE);
+    metrics_out_sample(out, labels, 1, stats.open && !s->cut_off ? 1 : 0);
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -95,17 +98,20 @@ static bool start(struct store *s, const struct store_options *o, struct err *er
         return err_memory(err);
     }
     make_metrics(s);
-    if (!store_take_directory(s, err)) {
-        return false;
-    }
-    store_disk_measure(s);
-    if (!store_list(s, err)) {
-        return false;
-    }
-    if (!store_background_start(s, err)) {
+    if (!store_background_start(s, err) || !store_await_open(s, STORE_OPEN_MS, err)) {
         return false;
     }
     return o->metrics == NULL || metrics_collector(o->metrics, store_collect, s) || err_memory(err);
+}
+
+bool store_healthy(const struct store *s, struct err *err)
+{
+    return !s->cut_off ||
+           err_set(
+               err, ERR_SYSTEM,
+               "endpoint \"%s\": the directory %s was removed, or its disk hung at the start, and "
+               "may not be used any more: restart",
+               s->options.name, s->options.directory);
 }
 
 const char *store_directory(const struct store *s)
@@ -171,6 +177,7 @@ void store_stats(struct store *s, struct store_stats *ret)
 {
     *ret = (struct store_stats){.oldest_ns = INT64_MAX};
     pthread_mutex_lock(&s->lock);
+    ret->open = s->state == STORE_OPEN;
     for (size_t i = 0; i < s->n_files; i++) {
         const struct store_file *f = s->files[i];
         ret->files++;

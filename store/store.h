@@ -44,14 +44,20 @@ struct store_options {
     struct metrics *metrics; /* may be NULL */
 };
 
-/* Opens or makes the directory; takes a lock on it, since only one process may write. Damaged files
- * are no error. NULL and err if the directory cannot be used. */
+/* Opens or makes the directory and takes a lock on it, since only one process may write. Damaged
+ * files are no error. NULL and err if the directory cannot be used. If its disk does not answer
+ * within STORE_OPEN_MS, the store is returned nevertheless, and opens when it does: until then
+ * queries fail and store_put() waits. */
+#define STORE_OPEN_MS 5000
 struct store *store_open(const struct store_options *options, struct err *err);
 struct store *store_close(struct store *s); /* accepts NULL, returns NULL */
 /* Takes over the times and bytes of other options, for what is put, merged and removed from then
  * on.
  */
 void store_configure(struct store *s, const struct store_options *options);
+/* Returns false with err if the process has lost the directory for good: somebody has removed it,
+ * and the sandbox does not let it be made again. A restart makes it. */
+bool store_healthy(const struct store *s, struct err *err);
 /* Where it is; other files than databases may be kept there too. */
 const char *store_directory(const struct store *s);
 
@@ -189,6 +195,7 @@ bool store_find(struct store *s, uint32_t second, uint64_t hash, bool *ret_found
 
 /* Of all files. Without a profile the times are 0. */
 struct store_stats {
+    bool open;
     uint64_t files;
     uint64_t profiles;
     uint64_t singles; /* of them not merged */

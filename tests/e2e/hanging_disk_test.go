@@ -174,3 +174,102 @@ func TestVerifyHangingDisk(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
+
+// mountHanging mounts a disk that never answers: a file system in user space without a user space. The
+// returned function ends all calls that wait for it, and takes it away.
+func mountHanging(t *testing.T, dir string) func() {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("cannot make a disk that hangs: %v", err)
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", fuse.Fd(), os.Getuid(), os.Getgid())
+	if err := syscall.Mount("hanging", dir, "fuse", 0, options); err != nil {
+		fuse.Close()
+		t.Skipf("cannot make a disk that hangs: %v", err)
+	}
+	done := false
+	end := func() {
+		if !done {
+			done = true
+			_ = syscall.Unmount(dir, syscall.MNT_FORCE|syscall.MNT_DETACH)
+			fuse.Close()
+		}
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// The disks of a store and of a spool do not answer at the start: another destination gets its profiles
+// nevertheless, and the hang is in the log and at /-/healthy. When the disks answer, the store takes what
+// has waited.
+func TestHangingDiskAtStart(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	for _, sandbox := range []string{"on", "off"} {
+		dir := t.TempDir()
+		tg := newTarget(t, target.Options{Functions: 5})
+		server := newPyroscope(t, pyroscope.Options{})
+		endStore := mountHanging(t, filepath.Join(dir, "store"))
+		endSpool := mountHanging(t, filepath.Join(dir, "spool"))
+		p := run(t, `
+global: {scrape_interval: 300ms, scrape_timeout: 300ms}
+scrape_configs:
+  - job_name: one
+    profiles: {memory: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}, process_cpu: {enabled: false}}
+    static_configs: [{targets: ["`+tg.Addr()+`"], labels: {service_name: one}}]
+write:
+  - {name: main, url: "`+server.URL()+`"}
+  - {name: local, url: "store://`+dir+`/store/kept", retry: {max_backoff: 200ms, min_backoff: 10ms}}
+  - {name: spooled, url: "`+server.URL()+`", queue: {spool_directory: "`+dir+`/spool"}}
+`, "--sandbox", sandbox, "--drain-timeout", "1s")
+		p.wait("profiles of the other endpoints", func() string {
+			m := p.metrics()
+			if m.sum("profpull_write_sent_profiles_total", "endpoint", "main") < 3 ||
+				m.sum("profpull_write_sent_profiles_total", "endpoint", "spooled") < 3 {
+				return "too few"
+			}
+			return ""
+		})
+		p.wait("the hang to be noticed", func() string {
+			m := p.metrics()
+			if m.sum("profpull_write_hung_seconds", "endpoint", "local") < 1 || m.sum("profpull_store_up") != 0 ||
+				m.sum("profpull_write_spool_up", "endpoint", "spooled") != 0 {
+				return "not yet"
+			}
+			return ""
+		})
+		if status, text := p.get("/-/healthy"); status != 200 || !strings.Contains(text, `its disk`) {
+			t.Errorf("/-/healthy: %d %s", status, text)
+		}
+		if status, _ := p.get("/pyroscope/render?format=json&from=now-1h&query=goroutine:goroutine:count:goroutine:count{}"); status == 200 {
+			t.Errorf("a query of a store that is not open: %d", status)
+		}
+		p.says(`msg="the disk of the store does not answer: profiles wait" endpoint=local`)
+		endStore()
+		endSpool()
+		if sandbox == "on" {
+			// The sandbox knows the disk that has gone, not the directory below it.
+			p.wait("the directory to be given up", func() string {
+				if status, text := p.get("/-/healthy"); p.metrics().sum("profpull_sandbox", "part", "landlock") == 1 &&
+					(status != 503 || !strings.Contains(text, "may not be used any more: restart")) {
+					return fmt.Sprint(status, text)
+				}
+				return ""
+			})
+		} else {
+			p.wait("the store to take profiles", func() string {
+				m := p.metrics()
+				if m.sum("profpull_write_sent_profiles_total", "endpoint", "local") < 3 || m.sum("profpull_store_up") != 1 ||
+					m.sum("profpull_write_spool_up", "endpoint", "spooled") != 1 {
+					return "not yet"
+				}
+				return ""
+			})
+		}
+		p.stop()
+	}
+}

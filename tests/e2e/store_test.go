@@ -357,3 +357,53 @@ func TestStoreWaitsForItsDisk(t *testing.T) {
 	p.stop()
 	p.says("is not there any more")
 }
+
+// The directory of the store is removed while the sandbox is on, which does not let it be made again: the
+// log, a metric and /-/healthy say that only a restart helps, and with a spool nothing is lost by it.
+func TestStoreDirectoryIsRemovedInTheSandbox(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tg := newTarget(t, target.Options{Functions: 50})
+	config := storeConfig(tg.Addr(), dir)
+	p := run(t, config)
+	if p.metrics().sum("profpull_sandbox", "part", "landlock") != 1 {
+		t.Skip("needs Landlock")
+	}
+	p.waitStored(1)
+	if status, text := p.get("/-/healthy"); status != 200 || p.metrics().sum("profpull_store_up") != 1 {
+		t.Errorf("/-/healthy: %d %s", status, text)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "store")); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("the loss to be noticed", func() string {
+		status, text := p.get("/-/healthy")
+		if status != 503 || !strings.Contains(text, `endpoint "local": the directory `+dir+`/store was removed`) {
+			return fmt.Sprint(status, text)
+		}
+		if p.metrics().sum("profpull_store_up") != 0 {
+			return "profpull_store_up"
+		}
+		return ""
+	})
+	p.says("the directory of the store may not be made or opened again: restart profpull")
+	queued := 0.0
+	p.wait("profiles to wait", func() string {
+		if queued = p.metrics().sum("profpull_write_spool_stored_profiles_total"); queued < 20 {
+			return fmt.Sprint(queued)
+		}
+		return ""
+	})
+	_ = p.cmd.Process.Kill()
+	<-p.done
+	p = run(t, config)
+	p.wait("them to be stored", func() string {
+		m := p.metrics()
+		if m.sum("profpull_store_profiles") < queued || m.sum("profpull_store_up") != 1 {
+			return fmt.Sprint(m.sum("profpull_store_profiles"))
+		}
+		return ""
+	})
+	p.waitEmptied()
+	p.stop()
+}

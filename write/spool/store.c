@@ -5,10 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "write/spool/crc32c.h"
 #include "write/spool/store_private.h"
 
 #define DIRECTORY_BYTES_MAX ((size_t)4096)
+/* A disk that has not answered by then hangs: the start does not wait for it. */
+#define HANGING_MS 5000
 
 const char *spool_error_name(unsigned e)
 {
@@ -288,7 +291,14 @@ struct spool_store *spool_store_open(const struct spool_options *o, struct err *
         err_memory(err);
         return spool_store_close(s);
     }
-    if (!make_path(s, err) || (!open_directory(s, err) && !is_transient_errno(errno))) {
+    if (!make_path(s, err)) {
+        return spool_store_close(s);
+    }
+    if (!disk_answers(s->directory, HANGING_MS)) {
+        /* The spool's thread opens it when the disk answers; until then it counts as hanging. */
+        return s;
+    }
+    if (!open_directory(s, err) && !is_transient_errno(errno)) {
         return spool_store_close(s);
     }
     return s;
