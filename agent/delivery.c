@@ -18,6 +18,9 @@ static enum delivery_result hand_over(const struct delivery *d, struct profile *
     if (verdict == PROFILE_KEPT) {
         return writer_put(d->writer, profile, endpoints) ? DELIVERY_TAKEN : DELIVERY_FULL;
     }
+    if (verdict == PROFILE_NO_MEMORY && profile->receipt != NULL) {
+        receipt_fail(profile->receipt);
+    }
     profile_unref(profile);
     return results[verdict];
 }
@@ -38,6 +41,9 @@ static enum delivery_result put_ways(const struct delivery *d, const struct prof
         *forward_to &= ~endpoint;
         struct profile *copy = profile_copy(profile);
         if (copy == NULL) {
+            if (profile->receipt != NULL) {
+                receipt_fail(profile->receipt);
+            }
             result = better(result, DELIVERY_NO_MEMORY);
             continue;
         }

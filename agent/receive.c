@@ -44,6 +44,9 @@ static const char *const extra_names[RECEIVE_EXTRAS] = {
     [RECEIVE_EXTRA_JFR_LABELS] = "jfr_labels",
 };
 
+static const char *const wait_names[RECEIVE_WAITS] = {
+    [RECEIVE_STORED] = "stored", [RECEIVE_LATE] = "late", [RECEIVE_NOT_STORED] = "not_stored"};
+
 struct receive_setup {
     atomic_uint refs;
     const struct config *owner; /* of config: a reference; NULL: that of the options */
@@ -62,6 +65,7 @@ struct receive {
     struct metric_cell *profiles[RECEIVE_PROTOCOLS][RECEIVE_RESULTS];
     struct metric_cell *bytes[RECEIVE_PROTOCOLS];
     struct metric_cell *extras[RECEIVE_EXTRAS];
+    struct metric_cell *waits[RECEIVE_WAITS];
 };
 
 const char *receive_result_name(enum receive_result result)
@@ -88,6 +92,12 @@ static void register_metrics(struct receive *r, struct metrics *m)
             r->profiles[i][k] = metric_cell(profiles, values);
         }
         r->bytes[i] = metric_cell_of(bytes, protocol_names[i]);
+    }
+    struct metric *waits = metrics_family(
+        m, METRIC_COUNTER, "profpull_receive_waits_total",
+        "Requests whose sender waited until its profiles were on disk, by result.", "result", NULL);
+    for (size_t i = 0; i < RECEIVE_WAITS; i++) {
+        r->waits[i] = metric_cell_of(waits, wait_names[i]);
     }
     for (size_t i = 0; i < RECEIVE_EXTRAS; i++) {
         r->extras[i] = metric_cell_of(extras, extra_names[i]);
@@ -186,6 +196,15 @@ struct receive *receive_free(struct receive *r)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
+static bool may_log(struct receive *r, uint32_t *ret_suppressed)
+{
+    pthread_mutex_lock(&r->lock);
+    bool allowed =
+        log_limit_allow(&r->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, ret_suppressed);
+    pthread_mutex_unlock(&r->lock);
+    return allowed;
+}
+
 void receive_count(struct receive *r, enum receive_protocol protocol, enum receive_result result,
                    size_t bytes, const struct err *err)
 {
@@ -197,16 +216,30 @@ void receive_count(struct receive *r, enum receive_protocol protocol, enum recei
         return;
     }
     uint32_t suppressed = 0;
-    pthread_mutex_lock(&r->lock);
-    bool allowed =
-        log_limit_allow(&r->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, &suppressed);
-    pthread_mutex_unlock(&r->lock);
-    if (allowed) {
+    if (may_log(r, &suppressed)) {
         log_warn(r->options.log, "pushed profile refused",
                  LOG_STR("protocol", protocol_names[protocol]),
                  LOG_STR("result", result_names[result]), LOG_ERR(err),
                  LOG_INT("suppressed", suppressed));
     }
+}
+
+void receive_count_wait(struct receive *r, enum receive_wait result)
+{
+    uint32_t suppressed = 0;
+    metric_inc(r->waits[result]);
+    if (result != RECEIVE_STORED && may_log(r, &suppressed)) {
+        log_warn(r->options.log, "pushed profiles are not on disk",
+                 LOG_STR("result", wait_names[result]), LOG_INT("suppressed", suppressed));
+    }
+}
+
+bool receive_waits(struct receive *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool waits = r->setup->config->acknowledge == ACKNOWLEDGE_STORED;
+    pthread_mutex_unlock(&r->lock);
+    return waits;
 }
 
 void receive_count_extra(struct receive *r, enum receive_extra extra)
@@ -559,5 +592,6 @@ enum receive_result receive_put(struct receive *r, struct receive_item *item,
     if (p == NULL) {
         return err->kind == ERR_LIMIT ? RECEIVE_BAD_LABELS : RECEIVE_NO_MEMORY;
     }
+    p->receipt = facts->receipt != NULL ? receipt_ref(facts->receipt) : NULL;
     return deliver(r, p, err);
 }

@@ -60,6 +60,15 @@ enum receive_extra {
     RECEIVE_EXTRAS,           /* count */
 };
 
+/* The end of a request whose sender waits until its profiles are on disk (receive.acknowledge):
+ * label of a metric. */
+enum receive_wait {
+    RECEIVE_STORED,     /* they are */
+    RECEIVE_LATE,       /* not in time */
+    RECEIVE_NOT_STORED, /* a destination did not take one, or lost it */
+    RECEIVE_WAITS,      /* count */
+};
+
 struct receive;
 
 struct receive_options {
@@ -112,9 +121,10 @@ void receive_close(struct receive *r, struct receive_item *item);
 struct receive_facts {
     struct label *labels; /* in any order; they are sorted. Empty values do not count */
     size_t n_labels;
-    int64_t from_ns;  /* if the profile says no time, or one in 1970; 0: it is now */
-    int64_t until_ns; /* 0: unknown */
-    bool keep_equal;  /* it is kept even if a store has an equal one */
+    int64_t from_ns;         /* if the profile says no time, or one in 1970; 0: it is now */
+    int64_t until_ns;        /* 0: unknown */
+    bool keep_equal;         /* it is kept even if a store has an equal one */
+    struct receipt *receipt; /* settled when the profile is on disk; NULL: nobody waits for that */
 };
 
 /* Hands an open profile to the destinations, and says of the item what it has become. err is set
@@ -126,5 +136,9 @@ enum receive_result receive_put(struct receive *r, struct receive_item *item,
 void receive_count(struct receive *r, enum receive_protocol protocol, enum receive_result result,
                    size_t bytes, const struct err *err);
 void receive_count_extra(struct receive *r, enum receive_extra extra);
+/* Returns true if senders are answered when every destination has their profiles on disk. */
+bool receive_waits(struct receive *r);
+/* Counts a request that waited for that, and logs one that is refused. Once for each request. */
+void receive_count_wait(struct receive *r, enum receive_wait result);
 
 #endif

@@ -170,6 +170,7 @@ static struct store_options options_of(const struct stores *s, const struct conf
                                   .max_bytes = e->retention_max_bytes,
                                   .merge_ms = e->store_merge_ms,
                                   .merge_cpu = e->store_merge_cpu,
+                                  .sync = e->store_sync,
                                   .log = s->log,
                                   .metrics = s->metrics};
 }

@@ -312,6 +312,7 @@ struct config_endpoint {
     int64_t store_stretch_ms; /* of one file */
     int64_t store_merge_ms;   /* profiles of so much time become one; 0: never */
     unsigned store_merge_cpu; /* percent of one core for that */
+    bool store_sync;          /* each commit is synced: senders wait for it (receive.acknowledge) */
     /* For OTLP: */
     uint64_t otlp_request_bytes; /* of a request with several profiles, before compression */
     unsigned otlp_compression;   /* enum config_otlp_compression */
@@ -395,11 +396,18 @@ struct config_server {
     const char *path_prefix;   /* paths may begin with it; NULL: none */
 };
 
+/* The moment at which a sender gets its 2xx. */
+enum config_acknowledge {
+    ACKNOWLEDGE_QUEUED, /* a queue has the profile */
+    ACKNOWLEDGE_STORED, /* every destination has it on disk */
+};
+
 /* Profiles that others push to us. */
 struct config_receive {
     struct config_server server; /* without an address, nothing is received */
     /* Its name, profile_relabel, forward_to and ways; nothing else of it is used. */
     struct config_job job;
+    unsigned acknowledge;            /* enum config_acknowledge */
     uint64_t max_profile_size;       /* inflated */
     unsigned max_label_names;        /* of a profile */
     unsigned max_label_name_length;  /* bytes */

@@ -47,7 +47,11 @@ struct profile *profile_copy(const struct profile *p)
         return NULL;
     }
     memcpy(data, p->data, p->size);
-    return profile_with(p, data, p->size);
+    struct profile *copy = profile_with(p, data, p->size);
+    if (copy != NULL && p->receipt != NULL) {
+        copy->receipt = receipt_ref(p->receipt);
+    }
+    return copy;
 }
 
 void profile_set_labels(struct profile *p, struct labels *labels)
@@ -66,6 +70,7 @@ struct profile *profile_unref(struct profile *p)
 {
     if (p != NULL && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1) {
         labels_unref(p->labels);
+        receipt_unref(p->receipt);
         free(p->data);
         free(p);
     }

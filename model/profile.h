@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/labels.h"
+#include "model/receipt.h"
 
 enum profile_format { PROFILE_PPROF, PROFILE_JFR };
 
@@ -27,7 +28,8 @@ struct profile {
     /* If nobody takes it, the next one of its scrape covers its window as well: refusing it loses
      * nothing, dropping it later does. */
     bool refusable;
-    bool no_sample_texts; /* no sample has a label that is a text; false if that is not known */
+    struct receipt *receipt; /* a reference; NULL: nobody waits for it to be safe */
+    bool no_sample_texts;    /* no sample has a label that is a text; false if that is not known */
     enum profile_format format;
     uint32_t job; /* its slot (config/change.h) */
     /* 0, or what keeps it apart from another profile with the same bytes, labels and time. The
@@ -38,7 +40,7 @@ struct profile {
 /* Takes over data (malloc'd) and one reference of labels, also on failure. NULL if out of memory.
  */
 struct profile *profile_new(struct labels *labels, char *data, size_t size);
-/* A profile of its own with the same bytes and labels. NULL if out of memory. */
+/* A profile of its own with the same bytes, labels and receipt. NULL if out of memory. */
 struct profile *profile_copy(const struct profile *p);
 /* One with the same labels and window and other bytes (malloc'd), which it takes over. NULL if out
  * of memory. */

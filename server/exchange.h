@@ -13,8 +13,16 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "model/receipt.h"
 #include "server/request.h"
 #include "server/server.h"
+
+/* The result of waiting for a receipt. */
+enum exchange_wait {
+    EXCHANGE_SETTLED, /* everything is safe */
+    EXCHANGE_LATE,    /* not by the deadline */
+    EXCHANGE_FAILED,  /* the receipt says so */
+};
 
 struct exchange {
     const struct request *request;        /* method, path, parameters, headers */
@@ -31,6 +39,13 @@ struct exchange {
     const char *content_type; /* NULL: no such header */
     struct buf headers;       /* further ones, "Name: value\r\n" each */
     struct buf reply;
+
+    /* NULL, or what an answer below 300 waits for after the handler has returned: a reference. The
+     * wait holds no thread. */
+    struct receipt *receipt;
+    /* Called at the end of the wait, on the loop of the server. Must replace the answer if the wait
+     * has failed; its headers are empty then. */
+    void (*settle)(struct exchange *x, enum exchange_wait result);
 };
 
 /* The body without its Content-Encoding (none, identity or gzip) in *ret, a buffer that the caller

@@ -1,6 +1,7 @@
 #include "server/exchange_pool.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "base/clock.h"
 #include "base/worker.h"
@@ -11,9 +12,19 @@
 #define REPLY_MAX ((size_t)256 * 1024 * 1024)
 #define HEADERS_MAX ((size_t)16 * 1024)
 
+/* The first status that is no success. */
+#define STATUS_REDIRECTION 300
+
+struct job;
+TAILQ_HEAD(job_list, job);
+
 struct exchange_pool {
     struct exchange_pool_options o;
     struct worker_pool *workers;
+    /* The loop's, as the rest. */
+    struct job_list waiting; /* for their receipts */
+    struct loop_timer *timer;
+    bool stopped;
     unsigned n; /* requests that wait or are worked on */
     struct metric_cell *requests;
     struct metric_cell *seconds;
@@ -28,6 +39,8 @@ struct job {
     struct server_setup *setup; /* a reference */
     int status;                 /* of an answer of the server's own, with the message; else 0 */
     const char *message;
+    struct loop_task settled; /* of the receipt */
+    TAILQ_ENTRY(job) link;    /* in `waiting` */
     struct exchange exchange;
 };
 
@@ -77,10 +90,9 @@ static void answer(struct job *j)
                                      });
 }
 
-/* On the loop. */
-static void exchange_pool_on_done(struct work *w)
+/* On the loop, as is all that follows up to the submission. */
+static void finish(struct job *j)
 {
-    struct job *j = job_of(w);
     struct exchange_pool *p = j->pool;
     p->n--;
     metric_gauge_add(p->requests, -1);
@@ -88,11 +100,90 @@ static void exchange_pool_on_done(struct work *w)
     if (connection_resume(j->connection)) {
         answer(j);
     }
+    receipt_unref(j->exchange.receipt);
     buf_done(&j->exchange.headers);
     buf_done(&j->exchange.reply);
     setup_unref(j->setup);
     free(j);
 }
+
+/* ---- waiting for receipts -------------------------------------------------------------------- */
+
+static void arm_timer(struct exchange_pool *p)
+{
+    const struct job *j = NULL;
+    int64_t first_ms = INT64_MAX;
+    TAILQ_FOREACH(j, &p->waiting, link)
+    {
+        first_ms = j->exchange.deadline_ms < first_ms ? j->exchange.deadline_ms : first_ms;
+    }
+    if (first_ms != INT64_MAX) {
+        loop_timer_at(p->timer, first_ms);
+    }
+}
+
+static void end_wait(struct job *j, enum exchange_wait result)
+{
+    struct exchange *x = &j->exchange;
+    TAILQ_REMOVE(&j->pool->waiting, j, link);
+    if (result != EXCHANGE_SETTLED) {
+        buf_clear(&x->headers);
+    }
+    x->settle(x, result);
+    finish(j);
+}
+
+static void exchange_pool_on_settled(struct loop_task *task)
+{
+    struct job *j = (struct job *)(void *)((char *)task - offsetof(struct job, settled));
+    end_wait(j, receipt_is_good(j->exchange.receipt) ? EXCHANGE_SETTLED : EXCHANGE_FAILED);
+}
+
+/* Ends the waits whose time is over; at the end of the server, all of them. */
+static void end_waits(struct exchange_pool *p, int64_t now_ms)
+{
+    struct job *next;
+    for (struct job *j = TAILQ_FIRST(&p->waiting); j != NULL; j = next) {
+        next = TAILQ_NEXT(j, link);
+        /* A receipt that is settled meanwhile has posted its task, which ends the wait. */
+        if (j->exchange.deadline_ms <= now_ms && receipt_cancel(j->exchange.receipt)) {
+            end_wait(j, EXCHANGE_LATE);
+        }
+    }
+}
+
+static void exchange_pool_on_timer(void *arg)
+{
+    struct exchange_pool *p = arg;
+    end_waits(p, clock_mono_ms());
+    arm_timer(p);
+}
+
+static void begin_wait(struct job *j)
+{
+    struct exchange_pool *p = j->pool;
+    bool first = TAILQ_EMPTY(&p->waiting);
+    j->settled = (struct loop_task){.run = exchange_pool_on_settled};
+    TAILQ_INSERT_TAIL(&p->waiting, j, link);
+    receipt_wait(j->exchange.receipt, p->o.loop, &j->settled);
+    if (first) {
+        arm_timer(p);
+    }
+}
+
+static void exchange_pool_on_done(struct work *w)
+{
+    struct job *j = job_of(w);
+    const struct exchange *x = &j->exchange;
+    bool succeeds = j->status == 0 && x->status < STATUS_REDIRECTION;
+    if (succeeds && x->receipt != NULL && !j->pool->stopped) {
+        begin_wait(j);
+    } else {
+        finish(j);
+    }
+}
+
+/* ---- submitting ------------------------------------------------------------------------------ */
 
 bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
                           const struct request *r, struct server_setup *setup)
@@ -157,7 +248,13 @@ struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, s
         return NULL;
     }
     p->o = *o;
+    TAILQ_INIT(&p->waiting);
     make_metrics(p);
+    p->timer = loop_timer_new(o->loop, exchange_pool_on_timer, p);
+    if (p->timer == NULL) {
+        err_memory(err);
+        return exchange_pool_free(p);
+    }
     p->workers = worker_pool_new(o->threads, err);
     return p->workers != NULL ? p : exchange_pool_free(p);
 }
@@ -165,7 +262,10 @@ struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, s
 void exchange_pool_stop(struct exchange_pool *p)
 {
     if (p != NULL) {
+        p->stopped = true;
         p->workers = worker_pool_free(p->workers);
+        end_waits(p, INT64_MAX);
+        p->timer = loop_timer_free(p->timer);
     }
 }
 

@@ -234,6 +234,16 @@ static bool exec(struct db *db, const char *sql, struct err *err)
     return rc == SQLITE_OK || fail(db, rc, err);
 }
 
+bool db_sync_commits(struct db *db, bool sync, struct err *err)
+{
+    if (db->syncs != sync &&
+        !exec(db, sync ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", err)) {
+        return false;
+    }
+    db->syncs = sync;
+    return true;
+}
+
 void db_limit_log(struct db *db, uint64_t bytes)
 {
     char sql[64];

@@ -79,6 +79,7 @@ struct db {
     bool still;     /* by db_open_still() */
     bool read_only; /* a statement has failed because the file cannot be written */
     bool full;      /* a statement has failed because the disk is full */
+    bool syncs;     /* see db_sync_commits() */
     uint64_t page_bytes;
     sqlite3_stmt *statements[DB_STATEMENTS]; /* made on first use */
 };
@@ -114,6 +115,9 @@ struct sv db_blob(sqlite3_stmt *st, int i);
 
 /* Bytes that the database takes when its log has been copied into it. */
 bool db_data_bytes(struct db *db, uint64_t *ret, struct err *err);
+
+/* Sets whether a commit waits until its log is synced. Not within a transaction. */
+bool db_sync_commits(struct db *db, bool sync, struct err *err);
 
 /* Sets how large the log may become before a commit copies it into the database. */
 void db_limit_log(struct db *db, uint64_t bytes);

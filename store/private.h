@@ -259,6 +259,7 @@ struct store_limits {
     _Atomic uint64_t max_bytes;
     _Atomic int64_t merge_ms;
     atomic_uint merge_cpu;
+    atomic_bool sync;
 };
 
 struct store {

@@ -318,8 +318,8 @@ static bool read_profile(struct putting *p, struct err *err)
 static bool write_profile(struct putting *p, struct err *err)
 {
     bool twin;
-    if (!writing_begin(p->w, err) || (!writing_make_known(p->w) && !err_memory(err)) ||
-        !add_set(p, err)) {
+    if (!writing_begin(p->w, atomic_load(&p->store->limits.sync), err) ||
+        (!writing_make_known(p->w) && !err_memory(err)) || !add_set(p, err)) {
         return false;
     }
     for (size_t i = 0; i < p->parts.n; i++) {

@@ -126,6 +126,7 @@ void store_configure(struct store *s, const struct store_options *options)
     atomic_store(&s->limits.max_bytes, options->max_bytes);
     atomic_store(&s->limits.merge_ms, options->merge_ms);
     atomic_store(&s->limits.merge_cpu, options->merge_cpu);
+    atomic_store(&s->limits.sync, options->sync);
 }
 
 struct store *store_open(const struct store_options *options, struct err *err)

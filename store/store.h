@@ -40,6 +40,7 @@ struct store_options {
     uint64_t max_bytes;    /* of all files; 0: any number */
     int64_t merge_ms;      /* profiles of closed stretches are merged to one for each; 0: never */
     unsigned merge_cpu;    /* percent of one core that merging may take; 0: 25 */
+    bool sync;             /* each commit is synced to disk before store_put() returns */
     struct log *log;
     struct metrics *metrics; /* may be NULL */
 };

@@ -294,12 +294,12 @@ struct writing *writing_of(struct store *s, int64_t from_ns, bool *ret_no_place,
 
 /* ---- the transaction ------------------------------------------------------------------------- */
 
-bool writing_begin(struct writing *w, struct err *err)
+bool writing_begin(struct writing *w, bool sync, struct err *err)
 {
     if (w->open) {
         return true;
     }
-    w->open = db_run(&w->db, SQL_BEGIN, err);
+    w->open = db_sync_commits(&w->db, sync, err) && db_run(&w->db, SQL_BEGIN, err);
     w->profiles = 0;
     w->oldest_ns = INT64_MAX;
     w->newest_ns = 0;

@@ -44,7 +44,7 @@ void writing_begin_batch(struct store *s);
 struct writing *writing_of(struct store *s, int64_t from_ns, bool *ret_no_place, struct err *err);
 
 /* Begins the transaction, if it has not begun. */
-bool writing_begin(struct writing *w, struct err *err);
+bool writing_begin(struct writing *w, bool sync, struct err *err);
 /* Commits it. False with err; it has not ended then. */
 bool writing_commit(struct store *s, struct writing *w, struct err *err);
 /* Gives up the transaction, with all that was put in it. */

@@ -233,6 +233,7 @@ static void put(struct ingest *in, struct receive_item *item, struct sv service,
         .n_labels = in->n_labels,
         .from_ns = in->from_ns,
         .until_ns = in->until_ns,
+        .receipt = in->x->receipt,
     };
     enum receive_result result = receive_put(in->receive, item, &facts, &err);
     if (result < RECEIVE_BAD_REQUEST) {
@@ -347,7 +348,8 @@ static void work(struct exchange *x, enum receive_protocol protocol)
     struct err err = ERR_INIT;
     struct buf inflated;
     struct ingest *in = calloc(1, sizeof(*in));
-    if (in == NULL) {
+    if (in == NULL || !receive_begin_wait(x, receive_settle)) {
+        free(in);
         receive_reply_error(x, STATUS_UNAVAILABLE, "unavailable", "out of memory");
         return;
     }

@@ -26,6 +26,15 @@ static void finish(struct exchange *x, enum receive_result result, const struct 
                   "text/plain; charset=utf-8", (struct sv){text, (size_t)n});
 }
 
+static void settle(struct exchange *x, enum exchange_wait result)
+{
+    const char *message;
+    if (receive_end_wait(x, result, &message)) {
+        exchange_text(x, STATUS_UNAVAILABLE, "text/plain; charset=utf-8", sv_from(message));
+        buf_putc(&x->reply, '\n');
+    }
+}
+
 /* `service_name=cart&label.pod=a`; other parameters do not count. */
 static size_t labels_of(const struct request *r, struct label *out)
 {
@@ -58,7 +67,7 @@ static enum receive_result take(struct exchange *x, struct sv body, struct err *
                               &name, err);
         labels[n] = (struct label){SV(LABEL_NAME), {name.data, name.len}};
         n++;
-        const struct receive_facts facts = {.labels = labels, .n_labels = n};
+        const struct receive_facts facts = {.labels = labels, .n_labels = n, .receipt = x->receipt};
         result = receive_put(r, &item, &facts, err);
     }
     receive_close(r, &item);
@@ -73,7 +82,10 @@ void pprof_post_work(struct exchange *x)
     struct sv body;
     enum receive_result result;
     buf_init(&inflated, receive_body_max(x));
-    if (exchange_inflate(x, &inflated, &body, &err)) {
+    if (!receive_begin_wait(x, settle)) {
+        err_memory(&err);
+        result = RECEIVE_NO_MEMORY;
+    } else if (exchange_inflate(x, &inflated, &body, &err)) {
         result = take(x, body, &err);
     } else {
         result = err.kind == ERR_LIMIT    ? RECEIVE_TOO_LARGE

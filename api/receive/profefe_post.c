@@ -30,21 +30,35 @@ struct post {
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+static void refuse(struct exchange *x, int status, const char *message)
+{
+    x->status = status;
+    x->content_type = "application/json";
+    buf_clear(&x->reply);
+    buf_printf(&x->reply, "{\"code\":%d", status);
+    json_member("error", sv_from(message), &x->reply);
+    buf_puts(&x->reply, "}\n");
+}
+
 static void finish(struct post *p, enum receive_result result, const struct err *err)
 {
     struct exchange *x = p->x;
     receive_count(x->options->served->receiver, RECEIVE_PROFEFE, result, x->body.n, err);
-    if (result < RECEIVE_BAD_REQUEST) {
-        return;
+    if (result >= RECEIVE_BAD_REQUEST) {
+        refuse(x,
+               receive_is_transient(result)  ? STATUS_UNAVAILABLE
+               : result == RECEIVE_TOO_LARGE ? STATUS_TOO_LARGE
+                                             : STATUS_BAD_REQUEST,
+               err->msg);
     }
-    x->status = receive_is_transient(result)  ? STATUS_UNAVAILABLE
-                : result == RECEIVE_TOO_LARGE ? STATUS_TOO_LARGE
-                                              : STATUS_BAD_REQUEST;
-    x->content_type = "application/json";
-    buf_clear(&x->reply);
-    buf_printf(&x->reply, "{\"code\":%d", x->status);
-    json_member("error", sv_from(err->msg), &x->reply);
-    buf_puts(&x->reply, "}\n");
+}
+
+static void settle(struct exchange *x, enum exchange_wait result)
+{
+    const char *message;
+    if (receive_end_wait(x, result, &message)) {
+        refuse(x, STATUS_UNAVAILABLE, message);
+    }
 }
 
 static void reply_taken(struct post *p, int64_t time_ns, uint64_t hash)
@@ -161,8 +175,11 @@ static struct receive_facts facts_of(struct post *p, struct label out[])
     n++;
     out[n] = (struct label){SV(LABEL_NAME), name};
     n++;
-    return (struct receive_facts){
-        .labels = out, .n_labels = n, .from_ns = p->created_ns, .keep_equal = true};
+    return (struct receive_facts){.labels = out,
+                                  .n_labels = n,
+                                  .from_ns = p->created_ns,
+                                  .keep_equal = true,
+                                  .receipt = p->x->receipt};
 }
 
 static bool has_samples(const struct receive_item *item, struct err *err)
@@ -202,7 +219,7 @@ void profefe_post_work(struct exchange *x)
     struct err err = ERR_INIT;
     struct post *p = calloc(1, sizeof(*p));
     struct arena *arena = arena_new(TEXTS_MAX);
-    if (p == NULL || arena == NULL) {
+    if (p == NULL || arena == NULL || !receive_begin_wait(x, settle)) {
         receive_reply_error(x, STATUS_UNAVAILABLE, "unavailable", "out of memory");
     } else {
         p->x = x;

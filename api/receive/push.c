@@ -37,7 +37,8 @@ static enum receive_result take_sample(const struct connect_call *call,
         result = RECEIVE_NO_MEMORY;
     }
     if (result == RECEIVE_ACCEPTED) {
-        const struct receive_facts facts = {.labels = labels, .n_labels = count_labels(series)};
+        const struct receive_facts facts = {
+            .labels = labels, .n_labels = count_labels(series), .receipt = call->exchange->receipt};
         result = receive_put(r, &item, &facts, err);
     }
     receive_count(r, RECEIVE_PUSH, result, data.n, err);
@@ -98,5 +99,9 @@ void push_work(struct exchange *x)
         {RECEIVE_PUSH_PATH, &api__push_request__descriptor, &api__push_response__descriptor,
          push_call},
     };
+    if (!receive_begin_wait(x, receive_settle)) {
+        receive_reply_error(x, STATUS_UNAVAILABLE, "unavailable", "out of memory");
+        return;
+    }
     connect_serve(x, methods, 1, receive_body_max(x));
 }

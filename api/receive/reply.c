@@ -1,5 +1,6 @@
 #include "api/receive/reply.h"
 
+#include "api/served.h"
 #include "base/str.h"
 
 bool receive_is_transient(enum receive_result result)
@@ -21,4 +22,35 @@ void receive_reply_error(struct exchange *x, int status, const char *code, const
 size_t receive_body_max(const struct exchange *x)
 {
     return x->bytes_max;
+}
+
+bool receive_begin_wait(struct exchange *x,
+                        void (*settle)(struct exchange *x, enum exchange_wait result))
+{
+    if (!receive_waits(x->options->served->receiver)) {
+        return true;
+    }
+    x->receipt = receipt_new();
+    x->settle = settle;
+    return x->receipt != NULL;
+}
+
+bool receive_end_wait(struct exchange *x, enum exchange_wait result, const char **ret_message)
+{
+    static const enum receive_wait waits[] = {[EXCHANGE_SETTLED] = RECEIVE_STORED,
+                                              [EXCHANGE_LATE] = RECEIVE_LATE,
+                                              [EXCHANGE_FAILED] = RECEIVE_NOT_STORED};
+    receive_count_wait(x->options->served->receiver, waits[result]);
+    *ret_message = result == EXCHANGE_LATE
+                       ? "not every destination has stored this in time; try again later"
+                       : "a destination has not stored this; try again later";
+    return result != EXCHANGE_SETTLED;
+}
+
+void receive_settle(struct exchange *x, enum exchange_wait result)
+{
+    const char *message;
+    if (receive_end_wait(x, result, &message)) {
+        receive_reply_error(x, STATUS_UNAVAILABLE, "unavailable", message);
+    }
 }

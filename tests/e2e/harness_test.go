@@ -11,7 +11,7 @@
 // PROFPULL_VALGRIND  1 runs the program under valgrind
 // E2E_LONG           1 makes the outage of an endpoint two minutes long, shares 3,000 targets for five,
 //
-//	kills the program 200 times, fills a spool with a gigabyte and waits until
+//	kills the program 200 times (twice: with a store, and with acknowledged profiles), fills a spool with a gigabyte and waits until
 //	credentials are read again
 package e2e
 

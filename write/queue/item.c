@@ -42,3 +42,11 @@ void item_set_on_disk(struct send_item *it, bool on_disk)
 {
     set_bytes(it, on_disk ? it->bytes | ITEM_DISK : it->bytes & ~(unsigned)ITEM_DISK);
 }
+
+void item_acknowledge(struct send_item *it)
+{
+    if (it->receipt != NULL) {
+        receipt_end(it->receipt, true);
+        it->receipt = NULL;
+    }
+}

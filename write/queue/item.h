@@ -61,6 +61,7 @@ struct item_history {
 struct send_item {
     enum item_state state;     /* change it with item_become() */
     enum item_bytes bytes;     /* change it with the three functions below */
+    struct receipt *receipt;   /* a part of it is open for this item; NULL: none */
     struct profile *profile;   /* the bytes in memory; NULL without ITEM_MEMORY */
     struct spool_entry *entry; /* the bytes on disk; NULL: the spool does not know the item */
     uint64_t cost;             /* bytes of memory that the profile takes */
@@ -115,5 +116,9 @@ void item_add_bytes(struct send_item *it, struct profile *p);
 void item_evict_bytes(struct send_item *it);
 /* Notes whether the bytes are safe on disk. */
 void item_set_on_disk(struct send_item *it, bool on_disk);
+
+/* Ends the item's part of a receipt, if there is one: the profile is safe, or sending it again
+ * would not help. */
+void item_acknowledge(struct send_item *it);
 
 #endif

@@ -78,14 +78,15 @@ bool merging_is_urgent(struct send_queue *q)
     return urgent;
 }
 
-/* Returns true if an item may be a part of a job; with `disk`, also if its bytes are only there. */
+/* Returns true if an item may be a part of a job; with `disk`, also if its bytes are only there. A
+ * sender that waits for a profile needs to know when that one is on disk. */
 static bool is_part(const struct send_item *it, bool disk)
 {
     const struct item_history *h = &it->history;
     bool suspect =
         h->doubts > 0 || h->refusals > 0 || h->stopped_endpoint || it->state == ITEM_WAITING;
     unsigned sources = disk ? ITEM_BOTH : ITEM_MEMORY;
-    return (it->bytes & sources) != 0 && !it->unmergeable && !suspect;
+    return (it->bytes & sources) != 0 && !it->unmergeable && !suspect && it->receipt == NULL;
 }
 
 /* What a plan is made for. */

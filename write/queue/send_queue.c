@@ -43,7 +43,8 @@ struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t
     return q;
 }
 
-/* Frees the items of a list. Their bytes on disk stay there: the spool owns the entries. */
+/* Frees the items of a list. Their bytes on disk stay there: the spool owns the entries. A sender
+ * that still waits for one of them has to send it again. */
 static void free_items(struct item_list *list)
 {
     struct send_item *it;
@@ -51,6 +52,9 @@ static void free_items(struct item_list *list)
         TAILQ_REMOVE(list, it, link);
         if (it->entry != NULL) {
             it->entry->owner = NULL;
+        }
+        if (it->receipt != NULL) {
+            receipt_end(it->receipt, false);
         }
         profile_unref(it->profile);
         free(it);
@@ -336,8 +340,22 @@ bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold)
     return spool_release(q->spool, entry, hold);
 }
 
+/* The reasons that would drop the same profile again, if its sender sent it again. */
+static bool is_for_good(enum write_drop reason)
+{
+    static const bool for_good[WRITE_DROPS] = {
+        [DROP_REJECTED] = true, [DROP_RETRIES] = true, [DROP_LABELS] = true,
+        [DROP_FORMAT] = true,   [DROP_EMPTY] = true,   [DROP_TOO_LARGE] = true,
+        [DROP_TOO_OLD] = true,  [DROP_BURST] = true,
+    };
+    return for_good[reason];
+}
+
 void send_queue_drop_landed(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
+    if (is_for_good(reason)) {
+        item_acknowledge(it);
+    }
     q->ledger.dropped[reason]++;
     (void)send_queue_release(q, it, false);
     send_queue_forget(q, it);
@@ -400,6 +418,9 @@ bool send_queue_evict(struct send_queue *q, uint64_t n)
 static enum send_put refuse(struct send_queue *q, struct send_item *it, enum write_drop reason)
 {
     enum send_put result = SEND_REFUSED;
+    if (it->profile->receipt != NULL) {
+        receipt_fail(it->profile->receipt);
+    }
     if (reason != DROP_QUEUE_FULL || !it->profile->refusable) {
         q->ledger.accepted++;
         q->ledger.dropped[reason]++;
@@ -444,6 +465,10 @@ static enum send_put put_item(struct send_queue *q, struct send_item *it, uint64
     }
     q->ledger.accepted++;
     it->seq = q->next_seq++;
+    if (it->profile->receipt != NULL) {
+        it->receipt = it->profile->receipt;
+        receipt_add(it->receipt);
+    }
     send_queue_enqueue(q, it);
     if (it->entry != NULL) {
         it->entry->owner = it;
@@ -473,6 +498,9 @@ enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t no
         q->ledger.dropped[DROP_MEMORY]++;
     }
     send_queue_unlock(q);
+    if (it == NULL && p->receipt != NULL) {
+        receipt_fail(p->receipt);
+    }
     if (it == NULL) {
         profile_unref(p);
     }

@@ -360,6 +360,7 @@ static void settle(struct send_queue *q, struct send_item *it, const struct answ
     if (a->class == ANSWER_SENT) {
         r->outcome = WRITE_SENT;
         q->ledger.sent++;
+        item_acknowledge(it);
         q->acknowledging += send_queue_release(q, it, true);
         send_queue_forget(q, it);
     } else if (a->class == ANSWER_REJECTED || enough) {

@@ -54,6 +54,7 @@ static void send_queue_on_written(void *arg, struct spool_entry *entry)
     struct send_item *it = entry->owner;
     if (it != NULL) {
         item_set_on_disk(it, true);
+        item_acknowledge(it);
         /* An item in flight is in no memory list; it gets one when it is queued again. */
         if (it->memory_list != NULL) {
             send_queue_choose_memory_list(q, it);

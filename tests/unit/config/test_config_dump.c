@@ -241,6 +241,7 @@ static void every_key_is_dumped_and_no_secret(void **state)
         "  listen: \":2\"\n"
         "  allow_unauthenticated: true\n",
         "  concurrency: 7\n"
+        "  acknowledge: queued\n"
         "  max_profile_size: 32MiB\n",
         "log:\n"
         "  level: error\n"

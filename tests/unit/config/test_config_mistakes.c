@@ -998,6 +998,9 @@ static void servers_and_whom_they_let_in(void **state)
     "whoever reaches this address could send profiles: expected \"basic_auth\", "                  \
     "\"authorization\", \"bearer_token_file\" or \"tls.client_ca_file\", or a loopback address "   \
     "such as \"127.0.0.1:4040\", or \"allow_unauthenticated: true\", got "
+#define NO_SYNC                                                                                    \
+    "cannot say when a profile is on disk: expected that it has queue.spool_directory, without "   \
+    "fsync: never, or is store:///DIRECTORY\n"
 #define SHARED                                                                                     \
     "which has the key \"tls\" for both: expected another \"listen\", or no \"tls\" here\n"
     static const struct mistake cases[] = {
@@ -1016,6 +1019,17 @@ static void servers_and_whom_they_let_in(void **state)
          "f:3:23: receive.forward_to: expected at least one endpoint, got none\n"},
         {ROOT("receive: {max_agee: 1h}\n"),
          "f:3:11: receive.max_agee: unknown key; did you mean \"max_age\"?\n"},
+        {ROOT("receive: {acknowledge: sent}\n"),
+         "f:3:24: receive.acknowledge: expected \"queued\" or \"stored\", got \"sent\"\n"},
+        {ROOT("receive: {acknowledge: stored}\n"),
+         "f:3:24: receive.acknowledge: the endpoint \"main\" " NO_SYNC},
+        {"write: [{name: a, url: \"http://x\", queue: {spool_directory: d, fsync: never}}]\n"
+         "receive: {acknowledge: stored}\n",
+         "f:2:24: receive.acknowledge: the endpoint \"a\" " NO_SYNC},
+        {"write: [{name: a, url: \"http://x\", queue: {spool_directory: d}},\n"
+         "  {name: b, url: \"store:///d\"}, {name: c, url: \"file:///d\"}]\n"
+         "receive: {acknowledge: stored, forward_to: [a, b]}\n",
+         ""},
         /* A configuration that receives or has a store needs no jobs. */
         {"write: [{url: \"http://x\"}]\nscrape_configs: []\nreceive: {listen: '127.0.0.1:1'}\n",
          ""},

@@ -230,6 +230,123 @@ static void segments_of_scraped_ones_are_dropped(void **state)
     free(dir);
 }
 
+/* ---- receipts -------------------------------------------------------------------------------- */
+
+/* A sender that waits. */
+struct waiter {
+    struct loop_task task; /* first: it is found by it */
+    struct receipt *receipt;
+    bool settled;
+};
+
+static void on_settled(struct loop_task *task)
+{
+    struct waiter *w = (struct waiter *)(void *)task;
+    w->settled = true;
+}
+
+/* Puts a profile whose sender waits for it. */
+static void push_and_wait(struct rig *r, struct loop *loop, struct waiter *w, unsigned n,
+                          size_t size)
+{
+    struct profile *p = rig_profile(r, n, size);
+    *w = (struct waiter){.task.run = on_settled, .receipt = receipt_new()};
+    assert_non_null(p);
+    assert_non_null(w->receipt);
+    p->receipt = receipt_ref(w->receipt);
+    p->refusable = true;
+    if (send_queue_put(r->e, p, r->now) == SEND_REFUSED) {
+        send_queue_refused(r->e, false);
+    }
+    receipt_wait(w->receipt, loop, &w->task);
+}
+
+/* The state of a receipt: nothing yet, all is safe, or not. */
+static const char *state_of(struct loop *loop, struct waiter *w)
+{
+    loop_run_once(loop);
+    return !w->settled ? "open" : receipt_is_good(w->receipt) ? "safe" : "failed";
+}
+
+static void receipts(void **state)
+{
+    (void)state;
+    static const struct answer no = {.class = ANSWER_REJECTED, .answered = true};
+    struct rig r;
+    struct waiter w[6];
+    struct loop *loop = loop_new(NULL);
+    char *dir = testing_mkdtemp();
+    rig_init(&r, dir);
+    rig_pushed = RIG_ALL_PUSHED;
+    r.max_bytes = 64 * 1024;
+    r.spool_bytes = 20 * 1024;
+    assert_true(rig_open_all(&r, NULL));
+    rig_settle(&r);
+    /* On disk. */
+    push_and_wait(&r, loop, &w[0], 0, 100);
+    rig_pass(&r, 499);
+    CHECK_STR(state_of(loop, &w[0]), "open", "not written yet");
+    rig_pass(&r, 1);
+    CHECK_STR(state_of(loop, &w[0]), "safe", "written");
+    struct send_item *it = rig_take(&r);
+    send_queue_done(r.e, it, &answer_sent, r.now);
+    /* Sent, or refused for good, before it is written. */
+    push_and_wait(&r, loop, &w[1], 1, 100);
+    send_queue_done(r.e, rig_take(&r), &answer_sent, r.now);
+    CHECK_STR(state_of(loop, &w[1]), "safe", "sent");
+    push_and_wait(&r, loop, &w[2], 2, 100);
+    send_queue_done(r.e, rig_take(&r), &no, r.now);
+    CHECK_STR(state_of(loop, &w[2]), "safe", "another try would not help");
+    /* It will never be on disk, and waits. */
+    push_and_wait(&r, loop, &w[3], 3, 30 * 1024);
+    rig_pass(&r, 1000);
+    CHECK_STR(state_of(loop, &w[3]), "open", "larger than the spool");
+    /* No room. */
+    push_and_wait(&r, loop, &w[4], 4, 63 * 1024);
+    CHECK_STR(state_of(loop, &w[4]), "failed", "not taken");
+    /* Both are given up at the end. */
+    push_and_wait(&r, loop, &w[5], 5, 100);
+    send_queue_drop_unsafe(r.e, DROP_SHUTDOWN);
+    CHECK_STR(state_of(loop, &w[3]), "failed", "");
+    CHECK_STR(state_of(loop, &w[5]), "failed", "");
+    for (size_t i = 0; i < sizeof(w) / sizeof(w[0]); i++) {
+        receipt_unref(w[i].receipt);
+    }
+    rig_done(&r);
+    loop_free(loop);
+    testing_rmdir(dir);
+    free(dir);
+}
+
+/* Several profiles share a receipt; a wait that is cancelled posts nothing. */
+static void receipts_of_several_profiles(void **state)
+{
+    (void)state;
+    struct loop *loop = loop_new(NULL);
+    struct waiter w = {.task.run = on_settled, .receipt = receipt_new()};
+    for (int i = 0; i < 3; i++) {
+        receipt_add(w.receipt);
+    }
+    receipt_end(w.receipt, true);
+    receipt_wait(w.receipt, loop, &w.task);
+    receipt_end(w.receipt, true);
+    CHECK_STR(state_of(loop, &w), "open", "one is left");
+    receipt_end(w.receipt, true);
+    CHECK_STR(state_of(loop, &w), "safe", "");
+    assert_false(receipt_cancel(w.receipt));
+    receipt_unref(w.receipt);
+
+    w = (struct waiter){.task.run = on_settled, .receipt = receipt_new()};
+    receipt_add(w.receipt);
+    receipt_wait(w.receipt, loop, &w.task);
+    assert_true(receipt_cancel(w.receipt));
+    receipt_end(w.receipt, false);
+    loop_run_once(loop);
+    assert_false(w.settled);
+    receipt_unref(w.receipt);
+    loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +354,8 @@ int main(void)
         cmocka_unit_test(beside_scraped_ones),
         cmocka_unit_test(with_a_full_spool),
         cmocka_unit_test(full_of_unread_ones),
+        cmocka_unit_test(receipts),
+        cmocka_unit_test(receipts_of_several_profiles),
         cmocka_unit_test(segments_of_scraped_ones_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
