@@ -1,7 +1,7 @@
 # profpull as a container: the program, the libraries that it links, CA certificates, a user without rights.
 # `make image` builds the same without a container engine, for both architectures (docs/installing.md).
 #
-#   docker build -t profpull:0.1.0 .
+#   docker build -t profpull:0.2.0 .
 FROM debian:bookworm-slim AS build
 # CURL=debian: Debian's libcurl instead of one with HTTP(S) and HTTP/2 alone.
 ARG CURL=small
@@ -19,7 +19,7 @@ FROM scratch
 COPY --from=build /image/ /
 LABEL org.opencontainers.image.title="profpull" \
       org.opencontainers.image.description="continuous profiling by pull" \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 ENV PATH=/usr/bin
 # What runs in it listens on all interfaces.

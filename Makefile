@@ -218,6 +218,13 @@ $(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,s
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# What reading a profile costs beside protobuf-c.
+$(BUILD)/obj/tests/tools/protobuf_tool.o: | $(PROTO_H)
+$(BUILD)/tests/protobuf-tool: $(BUILD)/obj/tests/tools/protobuf_tool.o $(call libs,server)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # The query APIs over a few profiles, for clients of other makers.
 $(BUILD)/obj/tests/tools/query_server.o: | $(PROTO_H)
 $(BUILD)/tests/query-server: $(BUILD)/obj/tests/tools/query_server.o $(call libs,server)
@@ -251,7 +258,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)

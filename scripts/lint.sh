@@ -177,6 +177,7 @@ run "include circles" check_circles
 run "tests include no product file" check_tests_include
 run "phrases" check_phrases
 run "function sizes" check_sizes
+run "versions" sh scripts/version.sh
 run "shellcheck" sh -c 'shellcheck scripts/*.sh scripts/*/*.sh .ci/run'
 echo "lint: $failed failed"
 [ "$failed" -eq 0 ]
