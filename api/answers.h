@@ -1,5 +1,5 @@
-/* Results of queries as the messages of answers. All live in the arena that is given; NULL, or
- * false, with ERR_LIMIT when it is full. Any thread.
+/* Turns results of queries into the messages of responses. All functions allocate from the arena
+ * that they are given, and return NULL or false with ERR_LIMIT if it is full. Any thread.
  */
 #ifndef PROFPULL_API_ANSWERS_H
 #define PROFPULL_API_ANSWERS_H
@@ -13,9 +13,9 @@
 #include "store/query/query.h"
 #include "store/query/tree.h"
 
-/* An empty message as the answer of a call, for example. */
+/* Makes an empty message. */
 void *answer_new(struct arena *arena, const ProtobufCMessageDescriptor *d, struct err *err);
-/* n pointers; not NULL for 0 either. */
+/* Makes an array of n pointers, which is not NULL for n == 0. */
 void *answer_list(struct arena *arena, size_t n, struct err *err);
 bool answer_string(struct arena *arena, struct sv v, char **ret, struct err *err);
 bool answer_strings(struct arena *arena, const struct query_strings *strings, char ***ret,
@@ -30,7 +30,7 @@ Api__FlameGraph *answer_flamegraph(struct arena *arena, const struct flamegraph 
                                    struct err *err);
 Api__FlameGraphDiff *answer_diff(struct arena *arena, const struct flamegraph *graph,
                                  struct err *err);
-/* Views of the strings of a request. */
+/* Makes views of the strings of a request. */
 bool answer_views(struct arena *arena, char *const *strings, size_t n, const struct sv **ret,
                   struct err *err);
 

@@ -82,7 +82,7 @@ bool ask_nodes(int64_t asked, int64_t *ret, struct err *err)
 
 bool ask_step(double step_s, struct err *err)
 {
-    /* Not a number is no step either. */
+    /* Written so that NaN is refused as well. */
     return step_s >= STEP_MIN_S || err_set(err, ERR_INPUT, "step must be >= 1ms");
 }
 

@@ -1,5 +1,5 @@
-/* What queries of Pyroscope's APIs have in common: a time range, a type and a selector, checked in
- * the order and with the words of the real server. Any thread.
+/* The parts that queries of Pyroscope's APIs share: a time range, a type and a selector, checked in
+ * the order and with the messages of Pyroscope. Any thread.
  */
 #ifndef PROFPULL_API_ASK_H
 #define PROFPULL_API_ASK_H
@@ -14,7 +14,7 @@
 #include "server/exchange.h"
 #include "store/query/query.h"
 
-/* Zeroed to begin with. */
+/* Must be zeroed before the first function is called. */
 struct ask {
     struct query_range range;
     struct selector *selector; /* that of the range */
@@ -23,28 +23,28 @@ struct ask {
 
 void ask_done(struct ask *a);
 
-/* Milliseconds; 0 is a bound that is missing. */
+/* Takes a range in milliseconds; a bound of 0 is missing. */
 bool ask_range(struct ask *a, int64_t start_ms, int64_t end_ms, struct err *err);
-/* The id of a profile type. */
+/* Takes the id of a profile type. */
 bool ask_type(struct ask *a, struct sv id, struct err *err);
-/* One selector, which must not be empty. */
+/* Takes one selector, which must not be empty. */
 bool ask_selector(struct ask *a, struct sv text, struct err *err);
-/* Any number of selectors, which must all hold. */
+/* Takes any number of selectors, which must all match. */
 bool ask_matchers(struct ask *a, char *const *texts, size_t n, struct err *err);
-/* The number of nodes of a flame graph; 0: the default. */
+/* Takes the number of nodes of a flame graph; 0 asks for the default. */
 bool ask_nodes(int64_t asked, int64_t *ret, struct err *err);
-/* The length of a step. */
+/* Checks the length of a step. */
 bool ask_step(double step_s, struct err *err);
 /* Returns true if the parameter `repair` of the URL is `false`: stacks that Go's runtime cut off
  * are not to be repaired. */
 bool ask_as_recorded(const struct request *r);
 
-/* Who asks, and what it may cost: half of the memory of a request, since its arena may have the
- * other one. damaged: where profiles are counted that the answer is without (see below), or NULL.
- * ERR_REFUSED without a store. */
+/* Fills in a query of the store: it may use half of the memory of a request, since its arena may
+ * use the other half. damaged counts the damaged profiles that the answer leaves out; it may be
+ * NULL. ERR_REFUSED without a store. */
 bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *arena,
                atomic_size_t *damaged, struct query *ret, struct err *err);
-/* Adds them to the metric. */
+/* Adds the damaged profiles to the metric. */
 void ask_count_damaged(const struct exchange *x, const atomic_size_t *damaged);
 
 #endif

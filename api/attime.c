@@ -6,7 +6,7 @@
 #include "base/ascii.h"
 #include "base/clock.h"
 
-/* Longer texts are no times. */
+/* The longest text that can be a time. */
 #define TEXT_MAX 64
 #define DAY_S (INT64_C(24) * 3600)
 
@@ -20,7 +20,8 @@ static const struct unit units[] = {
     {"w", 7 * DAY_S}, {"mon", 30 * DAY_S}, {"M", 30 * DAY_S}, {"y", 365 * DAY_S},
 };
 
-/* Without the characters that do not count. Returns the length, or 0 if it is too long. */
+/* Copies a text without the characters that are ignored. Returns its length; 0 if it is too long.
+ */
 static size_t squeeze(struct sv text, char out[TEXT_MAX])
 {
     size_t n = 0;

@@ -167,7 +167,7 @@ static bool read_timeout(struct connect_call *call, struct err *err)
     return true;
 }
 
-/* Without compression: a view of the body or of plain. */
+/* Returns the body without its compression: a view of the body, or of plain. */
 static bool read_body(struct connect_call *call, struct buf *plain, struct sv *ret, struct err *err)
 {
     struct err problem = ERR_INIT;

@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "server/exchange.h"
 
-/* Why a call has failed. */
+/* The code of an error, by which clients know why a call has failed. */
 enum connect_code {
     CONNECT_BY_KIND, /* what the kind of the error says */
     CONNECT_CANCELED,

@@ -1,4 +1,4 @@
-/* What operators may do to the running process: read its configuration again, change the level of
+/* Actions of operators on the running process: read its configuration again, change the level of
  * the log. Rows of the admin server; POST only.
  */
 #ifndef PROFPULL_API_CONTROL_H

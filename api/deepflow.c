@@ -67,7 +67,7 @@ static bool read_int(const json_t *root, const char *name, int64_t *ret, struct 
     return true;
 }
 
-/* Seconds since 1970; 0 is as good as none. */
+/* Reads seconds since 1970. DeepFlow takes 0 for a missing time. */
 static bool read_time(const json_t *root, const char *name, int64_t *ret_s, struct err *err)
 {
     if (!read_int(root, name, ret_s, err)) {

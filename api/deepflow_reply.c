@@ -66,8 +66,8 @@ static bool find_functions(const struct tree *t, struct sv root, struct arena *a
     return ok;
 }
 
-/* What kind of frame it is: a process, a thread, kernel, library, CUDA, the service itself, or a
- * function of the application. */
+/* Returns the letter for the kind of a frame: a process, a thread, kernel, library, CUDA, the
+ * service itself, or a function of the application. */
 static char type_of(const struct function *f, struct sv event)
 {
     static const char *const prefixes[] = {"[p]", "[t]", "[k]", "[l]", "[c]"};

@@ -16,7 +16,8 @@
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Which series an event is: regexes of `__name__` (NULL: any) and `__type__`. */
+/* An event of DeepFlow, and the series that have it: regexes of `__name__` (NULL: any) and
+ * `__type__`. */
 struct event {
     const char *event;
     const char *name;
@@ -320,7 +321,8 @@ static bool count_body(struct gathering *g, const struct store_body *body,
     return n == 0 || add_series(g->stacks, body, series, n, &sum, g->err);
 }
 
-/* What cannot be read as stacks (a recording of Java, a damaged profile) costs itself alone. */
+/* Forgives an error of a profile whose stacks cannot be read (a recording of Java, a damaged one):
+ * the others are still counted. */
 static bool excuse(struct gathering *g)
 {
     if (!g->ok && g->err->kind == ERR_INPUT) {
@@ -350,7 +352,8 @@ static struct sv key_of(const struct store_series *const *series)
     return (struct sv){(const char *)&(*series)->id, sizeof((*series)->id)};
 }
 
-/* Points come by series and time: what stays is the last. */
+/* Remembers the value of a point. Points come in order of time in each series, so the last value
+ * stays. */
 static bool deepflow_on_point(void *arg, const struct store_point *point)
 {
     struct gathering *g = arg;
@@ -398,7 +401,7 @@ static bool add_tree(struct tree *to, const struct tree *from, int64_t by, int64
     return ok;
 }
 
-/* A profile that was merged of several counts with the value of the last of them. */
+/* Adds a profile that was merged from several, scaled to the value of the last of them. */
 static bool add_last(struct gathering *g, const struct store_body *body,
                      const struct store_series *series, int64_t last)
 {
@@ -428,7 +431,8 @@ static bool count_last(struct gathering *g, const struct store_body *body,
     return ok;
 }
 
-/* Newest first, until every series has been seen. */
+/* Adds the newest profile of each series. Bodies come newest first; the scan ends when every series
+ * has been seen. */
 static bool deepflow_on_last_body(void *arg, const struct store_body *body)
 {
     struct gathering *g = arg;
@@ -480,7 +484,7 @@ static bool gather(struct gathering *g)
     return ok;
 }
 
-/* A tree of values divided; it takes over the old one. */
+/* Divides the values of a tree. Returns a new tree, and frees the old one. */
 static struct tree *divide(struct tree *tree, int64_t divisor, size_t bytes_max, struct err *err)
 {
     struct tree *divided = tree_new(bytes_max, err);

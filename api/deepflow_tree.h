@@ -1,5 +1,5 @@
-/* What DeepFlow's question means to the store: which series an event is, what their tags are, and
- * the tree of their stacks. Any thread.
+/* DeepFlow's questions to the store: the series of an event, their tags, and the tree of their
+ * stacks. Any thread.
  */
 #ifndef PROFPULL_API_DEEPFLOW_TREE_H
 #define PROFPULL_API_DEEPFLOW_TREE_H
@@ -27,8 +27,9 @@ struct deepflow_question {
 bool deepflow_services(const struct exchange *x, const struct deepflow_question *q, struct buf *ret,
                        size_t *ret_n, struct err *err);
 
-/* The stacks of all profiles that fit; the caller frees the tree. CPU counts in samples. Of values
- * that are states (inuse_*, goroutines) the last profile of each process counts, else the sum. */
+/* Builds the tree of the stacks of all profiles that fit; the caller frees it. CPU time is counted
+ * in samples. For states (inuse_*, goroutines) the last profile of each process counts, for all
+ * other events the sum. */
 struct tree *deepflow_tree(const struct exchange *x, const struct deepflow_question *q,
                            struct err *err);
 

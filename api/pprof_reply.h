@@ -16,9 +16,9 @@ void pprof_reply_explain(struct exchange *x);
 /* The status for an error of a query: 429 at a limit, 504 after the deadline, 503 out of memory,
  * 404 without a store (ERR_REFUSED), else 500. */
 int query_error_status(const struct err *err);
-/* Has the client gone, or the deadline passed? Then err says so. */
+/* Returns true with err if the client has gone or the deadline has passed. */
 bool exchange_is_over(const struct exchange *x, struct err *err);
-/* The whole time that the store covers; empty if nothing is in it. False if it is empty. */
+/* Returns the whole time that the store covers. False if the store is empty. */
 bool exchange_whole_time(const struct exchange *x, struct query_range *ret);
 
 #endif

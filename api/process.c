@@ -8,7 +8,7 @@
 
 #define LINKS_MAX ((size_t)64 * 1024)
 #define READY_TEXT_MAX ((size_t)64 * 1024)
-/* A metrics page of 64 MiB would be a defect, not a page. */
+/* The limit of a page of metrics: a larger one would be a defect. */
 #define METRICS_PAGE_MAX ((size_t)64 * 1024 * 1024)
 
 /* ---- pages ----------------------------------------------------------------------------------- */

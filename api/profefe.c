@@ -23,7 +23,7 @@
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
-/* Of a list or a merge. */
+/* The parameters of a list or a merge. */
 struct question {
     struct sv service;
     const char *type; /* one of profefe's; NULL: none of them, which in a list means all */
@@ -90,7 +90,8 @@ static bool read_range(const struct request *r, struct store_range *ret, struct 
     return err_set(err, ERR_INPUT, "CreatedAtMin after CreatedAtMax: %s, %s", from, until);
 }
 
-/* As strconv.Atoi reads it; 0 and less is no limit. */
+/* Reads `limit`, a decimal integer as Go's strconv.Atoi parses it. Values below 1 mean "no limit".
+ */
 static bool read_limit(const struct request *r, size_t *ret, struct err *err)
 {
     struct sv text = request_param(r, "limit");
@@ -106,7 +107,7 @@ static bool read_limit(const struct request *r, size_t *ret, struct err *err)
     return true;
 }
 
-/* Which `__name__`s have the type. */
+/* Adds a matcher for the `__name__`s that are of one of profefe's types. */
 static bool select_type(struct selector *s, const char *type, struct err *err)
 {
     struct buf names;
@@ -245,7 +246,7 @@ static void put_list(struct exchange *x, const struct list *l)
     }
     buf_puts(&x->reply, "]}\n");
     x->content_type = "application/json";
-    /* A limit that the client has set itself cuts nothing that it expects. */
+    /* A list that ends at the limit of the client is not truncated: the client expects no more. */
     if (l->more && l->max != l->question->limit) {
         buf_puts(&x->headers, "X-Profpull-Truncated: true\r\n");
         metric_inc(metrics_single(x->options->metrics, METRIC_COUNTER,
@@ -302,7 +303,7 @@ static void reply_merge(struct exchange *x, struct arena *arena)
     }
 }
 
-/* A UUID, as lists have them, or an xid, as the answers to POST. */
+/* An id is a UUID, as lists have them, or an xid, as responses to POST have them. */
 static bool is_id(struct sv id)
 {
     uint32_t second;

@@ -22,7 +22,8 @@ static bool finish(struct exchange *x, bool ok, struct err *err)
 bool profefe_merge_range(struct exchange *x, const struct store_range *range, size_t limit,
                          size_t *ret_n, struct err *err)
 {
-    /* As profefe's storage lists them; the first profile decides the header of the result. */
+    /* Newest first, as profefe's storage lists profiles: the first one decides the header of the
+     * result. */
     const struct store_scan scan = {.range = *range, .newest_first = true, .limit = limit};
     struct query q;
     atomic_size_t damaged = 0;

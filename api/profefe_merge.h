@@ -10,15 +10,15 @@
 #include "server/exchange.h"
 #include "store/store.h"
 
-/* The newest profiles of the range, or all (limit 0), the newest first; *ret_n: how many there
- * were. */
+/* Merges the newest profiles of the range, at most limit (0: all), from the newest on. *ret_n is
+ * set to their number. */
 bool profefe_merge_range(struct exchange *x, const struct store_range *range, size_t limit,
                          size_t *ret_n, struct err *err);
 
-/* The bytes of one profile, as it came. */
+/* Answers with the bytes of one profile as they came. */
 bool profefe_get(struct exchange *x, struct sv id, bool *ret_found, struct err *err);
-/* Those of several, with "+" between them, merged in this order; not found if one of them is not.
- */
+/* Merges the profiles of several ids, which have "+" between them, in this order. *ret_found is
+ * false if any of them is missing. */
 bool profefe_merge_ids(struct exchange *x, struct sv ids, bool *ret_found, struct err *err);
 
 #endif

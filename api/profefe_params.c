@@ -10,10 +10,10 @@
 /* "2026-11-22T00:30:00" */
 #define SECONDS_LENGTH 19
 #define TIME_TEXT_MAX 64
-/* Of an error in JSON: each byte of a message may become six. */
+/* The largest error in JSON: each byte of its message may become six. */
 #define ERROR_REPLY_MAX ((size_t)8 * ERR_MSG_MAX)
 
-/* Of a text that an error shows: two of them fit. */
+/* The longest text that an error quotes: two of these fit into a message. */
 #define SHOWN_MAX 256
 /* Bits of a digit of an id, and the zeros that fill up the last one. */
 #define DIGIT_BITS 5
@@ -93,7 +93,7 @@ bool profefe_time(struct sv text, int64_t *ret_ns, struct err *err)
     memcpy(with_zone, text.p, text.n);
     with_zone[text.n] = 'Z';
     struct sv rest = {with_zone, text.n + 1};
-    /* A zone in the text leaves ours over. */
+    /* If the text has a zone, the one that was appended is left over. */
     return (clock_take_rfc3339(&rest, TIME_TEXT_MAX, ret_ns) && rest.n == 0) ||
            fail_time(text, err);
 }
@@ -121,10 +121,10 @@ static bool unescape(char *text, size_t *ret_n)
     return true;
 }
 
-/* A decoded copy, or NULL. */
+/* Returns a decoded copy, or NULL. */
 static char *decode(struct sv text, struct arena *arena, size_t *ret_n, struct err *err)
 {
-    /* Nobody means a NUL by it. */
+    /* A parameter ends at a NUL, which no sender means as a part of it. */
     const char *end = text.n == 0 ? NULL : memchr(text.p, '\0', text.n);
     text.n = end == NULL ? text.n : (size_t)(end - text.p);
     char *out = arena_strndup(arena, text.p, text.n);

@@ -1,4 +1,4 @@
-/* What both directions of profefe's API share: times, labels, and the answers in JSON.
+/* Parts that both directions of profefe's API share: times, labels, and the answers in JSON.
  *
  * Any thread.
  */
@@ -19,7 +19,7 @@
  * the second in which the profile starts (the lower 32 bits of it) and its hash in the store. */
 #define PROFEFE_ID_LENGTH 20
 void profefe_id_format(int64_t time_ns, uint64_t hash, char out[PROFEFE_ID_LENGTH + 1]);
-/* False if the text is none. */
+/* Reads such an id. False if the text is no id. */
 bool profefe_id_parse(struct sv text, uint32_t *ret_second, uint64_t *ret_hash);
 
 /* "2026-11-22T00:30:00", perhaps with a fraction: UTC, without a zone. The error, of kind

@@ -112,7 +112,7 @@ static bool invalid(struct reader *r, const ProtobufCFieldDescriptor *f, const c
     return err_set(r->err, ERR_INPUT, "invalid value for field %s: expected %s", f->name, expected);
 }
 
-/* What a number in JSON, or the text of one in a string, can be. */
+/* The values that a number in JSON, or a string with a number, can have. */
 struct number {
     bool is_integer; /* exactly, in integer; or above INT64_MAX, in natural */
     int64_t integer;
@@ -407,8 +407,9 @@ static bool read_message(struct reader *r, const json_t *json, ProtobufCMessage 
     return true;
 }
 
-/* Whether a text may hold more values than are read: each begins after one of [{,: or is the whole.
- * A value takes far more memory than its text. */
+/* Returns true if a text may have more values than may be read: a value is the whole text, or
+ * begins after one of [{,: . Checked before reading, because a value takes far more memory than its
+ * text. */
 static bool has_many_values(struct sv json)
 {
     size_t n = 0;

@@ -20,15 +20,17 @@
 /* A JSON text with more values (and keys) is refused. */
 #define PROTOJSON_VALUES_MAX 500000
 
-/* Both make a message in the arena, strings included. NULL with ERR_INPUT for text or bytes that
- * are none, ERR_LIMIT at the ceiling of the arena or out of memory. */
+/* Read a message, from JSON or from bytes, into the arena, its strings included. NULL with
+ * ERR_INPUT if the text or the bytes are no such message, ERR_LIMIT at the limit of the arena or
+ * out of memory. */
 ProtobufCMessage *protojson_read(struct sv json, const ProtobufCMessageDescriptor *d,
                                  struct arena *arena, struct err *err);
 ProtobufCMessage *protojson_read_bytes(struct sv bytes, const ProtobufCMessageDescriptor *d,
                                        struct arena *arena, struct err *err);
 
-/* Both append the message; strings with invalid UTF-8 are repaired in JSON, and must not be in a
- * message that is written as bytes. False at the ceiling of out or out of memory. */
+/* Append a message, as JSON or as bytes. JSON has strings with invalid UTF-8 repaired; a message
+ * that is written as bytes must not have such strings. False at the limit of out or out of memory.
+ */
 bool protojson_write(const ProtobufCMessage *m, struct buf *out);
 bool protojson_write_bytes(const ProtobufCMessage *m, struct buf *out);
 

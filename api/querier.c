@@ -42,7 +42,7 @@ static bool profile_types(struct connect_call *call, const void *request, struct
     bool ok = answer->profile_types != NULL;
     for (size_t i = 0; ok && i < ids.n; i++) {
         struct profile_type type;
-        /* A name with a colon makes an id that cannot be asked for. */
+        /* A name with a colon makes an id that no query could name. */
         if (profile_type_parse(ids.at[i], &type, NULL)) {
             ok = answer_type(call->arena, &type, &answer->profile_types[answer->n_profile_types++],
                              err);
@@ -54,7 +54,7 @@ static bool profile_types(struct connect_call *call, const void *request, struct
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* Clients that cannot show names of other characters do not say that they can. */
+/* Returns true if the client says that it can show names with any characters. */
 static bool takes_any_name(const struct request *r)
 {
     struct sv accept = request_header(r, "accept");
@@ -139,8 +139,8 @@ static bool label_values(struct connect_call *call, const void *request, struct 
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-/* Which labels to answer: those that are asked for, or all, but none whose name the client cannot
- * show. */
+/* Lists the labels of the answer: those that are asked for, or all, without those whose names the
+ * client cannot show. */
 static bool names_to_answer(const struct query *q, const struct query_range *range,
                             const Api__SeriesRequest *r, bool any_name, struct query_strings *ret,
                             struct err *err)

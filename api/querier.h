@@ -22,7 +22,7 @@ bool querier_diff(struct connect_call *call, const void *request, struct err *er
 bool querier_series(struct connect_call *call, const void *request, struct err *err);
 bool querier_heatmap(struct connect_call *call, const void *request, struct err *err);
 
-/* The call site of a request, or none, in the arena. */
+/* Copies the call site of a request, or none, into the arena. */
 bool querier_call_site(struct arena *arena, const Api__StackTraceSelector *s,
                        struct query_stacks *ret, struct err *err);
 

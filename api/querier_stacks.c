@@ -11,7 +11,7 @@
 
 /* ---- which stacks ---------------------------------------------------------------------------- */
 
-/* Ids of spans or traces, in hexadecimal digits. */
+/* Checks the ids of spans or traces: hexadecimal digits of a fixed length. */
 static bool ids_of(struct arena *arena, char *const *ids, size_t n, size_t length, const char *what,
                    const struct sv **ret, struct err *err)
 {
@@ -79,7 +79,7 @@ static bool stacks_of(const struct connect_call *call, const Api__SelectMergeSta
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* What a merge is asked for, and the one form of it that is answered. */
+/* A request for merged stacks, and the one shape that its answer has. */
 struct merge {
     struct ask ask;
     struct query query;
@@ -100,7 +100,7 @@ struct shape {
 static bool copy_bytes(struct arena *arena, const struct buf *from, void *ret_data, size_t *ret_n,
                        struct err *err)
 {
-    /* With a NUL: it may be a text. */
+    /* The copy ends with a NUL, because it may be used as a text. */
     char *copy = arena_strndup(arena, from->data, from->len);
     if (copy == NULL || !buf_ok(from)) {
         return err_set(err, ERR_LIMIT, "answer too large for the memory limit of a query");
@@ -174,7 +174,7 @@ static bool shape_pprof(const struct merge *m, struct shape *ret, struct err *er
     return ok;
 }
 
-/* The form that the request names. An unknown one is a flame graph, as in the real server. */
+/* Makes the shape that the request names. An unknown one is a flame graph, as in Pyroscope. */
 static bool shape_of(const struct merge *m, struct shape *ret, struct err *err)
 {
     *ret = (struct shape){.flamegraph = NULL};
@@ -195,7 +195,7 @@ static bool shape_of(const struct merge *m, struct shape *ret, struct err *err)
 
 /* ---- merges ---------------------------------------------------------------------------------- */
 
-/* What both merges are asked for beside the time and the stacks. */
+/* Reads the parts that both requests for a merge have, except the time and the stacks. */
 static bool ask_merge(struct merge *m, const char *type, const char *selector, struct err *err)
 {
     return ask_type(&m->ask, sv_from(type), err) && ask_nodes(m->asked_nodes, &m->nodes, err) &&
@@ -258,7 +258,7 @@ bool querier_merge_span_profile(struct connect_call *call, const void *request, 
     return true;
 }
 
-/* The answer is the profile itself: its bytes are passed on. */
+/* Answers with the profile itself: its bytes are the message. */
 bool querier_merge_profile(struct connect_call *call, const void *request, struct err *err)
 {
     const Api__SelectMergeProfileRequest *r = request;
@@ -281,8 +281,8 @@ bool querier_merge_profile(struct connect_call *call, const void *request, struc
 
 /* ---- differences ----------------------------------------------------------------------------- */
 
-/* The tree of one side; NULL with err. Here the type comes before the range, which the real server
- * checks first elsewhere. */
+/* Builds the tree of one side; NULL with err. The type is checked before the range here, as
+ * Pyroscope does: it checks the range first in other methods. */
 static struct tree *tree_of_side(struct connect_call *call,
                                  const Api__SelectMergeStacktracesRequest *r, struct err *err)
 {

@@ -13,7 +13,7 @@
 #define HOUR_MS INT64_C(3600000)
 /* A graph has fewer nodes than a flame graph if none are asked for. */
 #define DOT_NODES_DEFAULT 100
-/* As many as a screen has columns. */
+/* The number of steps that a timeline should have: about as many as a screen has columns. */
 #define TIMELINE_STEPS 1500
 #define TIMELINE_STEP_MIN_MS INT64_C(15000)
 
@@ -25,7 +25,7 @@ struct names {
     const char *until;
 };
 
-/* A query with its type in the place of the metric's name, and its time range. */
+/* Reads a query, which has the type in the place of a metric's name. */
 static bool read_query(const struct request *r, const char *name, struct ask *ret, struct err *err)
 {
     struct sv text = request_param(r, name);
@@ -58,7 +58,7 @@ static bool read_ask(const struct request *r, const struct names *names, struct 
                      err);
 }
 
-/* 0: not a number, or none. */
+/* Reads the number of nodes; 0 if there is none, or if it is no number. */
 static int64_t read_nodes(const struct request *r)
 {
     uint64_t value = 0;
@@ -99,7 +99,7 @@ static void write_graph(const struct flamegraph *graph, struct buf *out)
                graph->max_self);
 }
 
-/* How the drawing of the UI shows values of a sample type. */
+/* Writes how Pyroscope's UI is to show values of a sample type. */
 static void write_metadata(const struct profile_type *type, const char *format, struct buf *out)
 {
     static const struct {
@@ -248,7 +248,7 @@ static bool written(const struct buf *out, struct err *err)
            err_set(err, ERR_LIMIT, "answer too large for the memory limit of a query");
 }
 
-/* Runs a handler with an arena, and words its error. */
+/* Runs a handler with an arena, and answers with its error if it fails. */
 static void serve(struct exchange *x, bool (*render)(struct exchange *x, struct arena *arena,
                                                      atomic_size_t *damaged, struct err *err))
 {

@@ -9,7 +9,8 @@
 
 extern const struct route render_routes[];
 
-/* The step of a timeline of so many ms, in seconds: about 1500 of them, rounded, at least 15 s. */
+/* Returns the step of a timeline of length_ms, in seconds: a rounded one of which there are about
+ * 1500, at least 15 s. */
 int64_t render_step_s(int64_t length_ms);
 
 #endif

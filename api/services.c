@@ -192,7 +192,7 @@ static void serve_buildinfo(struct exchange *x)
     buf_puts(&x->reply, "}}");
 }
 
-/* One word, as load balancers expect it. */
+/* The response is one word, as load balancers expect. */
 static void reply_ready(struct connection *c, const struct request *r,
                         const struct server_options *options)
 {

@@ -149,7 +149,7 @@ static bool keep(struct settings *s, const Api__GetSettingsResponse *all, struct
     return ok;
 }
 
-/* Where the setting of this name is, or belongs. */
+/* Returns the place of the setting of this name, or the place at which it is to be inserted. */
 static size_t place_of(const Api__GetSettingsResponse *all, const char *name, bool *ret_there)
 {
     size_t i = 0;

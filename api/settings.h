@@ -24,13 +24,13 @@ struct settings;
 struct settings *settings_new(const char *directory, struct log *log);
 struct settings *settings_free(struct settings *s); /* accepts NULL, returns NULL */
 
-/* All of them by name, in the arena; NULL with err. */
+/* Lists all settings by name, in the arena. NULL with err. */
 Api__GetSettingsResponse *settings_get(struct settings *s, struct arena *arena, struct err *err);
 /* Keeps a setting. *ret_is_older: it is older than what is kept, which then stays. False with err,
  * ERR_LIMIT if they are too many, or ERR_SYSTEM if the file cannot be written. */
 bool settings_set(struct settings *s, const Api__Setting *setting, bool *ret_is_older,
                   struct arena *arena, struct err *err);
-/* Removes one, or does nothing if there is none. */
+/* Removes a setting, or does nothing if there is none of this name. */
 bool settings_delete(struct settings *s, const char *name, struct arena *arena, struct err *err);
 
 #endif

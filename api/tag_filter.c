@@ -82,7 +82,7 @@ static char at(const struct parser *p, size_t i)
     return i < p->text.n ? p->text.p[i] : '\0';
 }
 
-/* What a backslash and c stand for in a text; '\0' if it is no escape. */
+/* Returns the character that a backslash and c stand for in a text; '\0' if they are no escape. */
 static char escaped(char c)
 {
     static const char map[][2] = {{'n', '\n'}, {'t', '\t'},  {'r', '\r'}, {'b', '\b'},
@@ -338,7 +338,7 @@ static bool take_regexp(struct parser *p, struct node *n)
     return compile(p, n, pattern);
 }
 
-/* What stands after the tag, and after NOT if that does. */
+/* Reads the predicate after a tag, or after a tag and NOT. */
 static bool take_predicate(struct parser *p, struct node *n)
 {
     static const struct {
@@ -419,7 +419,7 @@ static struct node *parse_not(struct parser *p)
     return n;
 }
 
-/* Operands with a word between them; one alone stays what it is. */
+/* Reads operands with a word between them. A single operand is returned as it is. */
 static struct node *parse_list(struct parser *p, enum node_kind kind, const char *word,
                                struct node *(*operand)(struct parser *p))
 {
@@ -638,7 +638,7 @@ static bool test(struct evaluation *e, const struct node *n)
     }
 }
 
-/* Recursion as deep as the parentheses of the text. */
+/* The recursion is as deep as the parentheses of the text, which are limited. */
 static bool holds(struct evaluation *e, const struct node *n)
 {
     bool is_and = n->kind == NODE_AND;

@@ -38,7 +38,7 @@ struct tag_filter;
 struct tag_filter *tag_filter_parse(struct sv text, struct err *err);
 struct tag_filter *tag_filter_free(struct tag_filter *f); /* accepts NULL, returns NULL */
 
-/* The value of a tag; empty for one that is not there. */
+/* Returns the value of a tag; empty for a tag that does not exist. */
 typedef struct sv tag_filter_value(void *arg, struct sv tag);
 
 /* False only if out of memory. */

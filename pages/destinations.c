@@ -72,7 +72,7 @@ static struct write_condition condition_of(const struct exchange *x,
     return c;
 }
 
-/* Why it waits, and what to do. */
+/* Writes why a destination waits, and what to do about it. */
 static void put_why(struct buf *out, const struct write_condition *c)
 {
     if (c->why[0] != '\0') {
@@ -131,7 +131,7 @@ void page_destinations(struct exchange *x)
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
 
-/* How the destination is, besides its ledger. */
+/* Writes the condition of a destination: whether it is up, its last error, its oldest profile. */
 static void put_condition(struct exchange *x, const struct config_endpoint *e)
 {
     struct buf *out = &x->reply;

@@ -11,7 +11,7 @@ void page_destinations(struct exchange *x);
  *  "lastError":"","advice":"","oldestAgeSeconds":0,"queueLimitBytes":1,"accepted":1,...,
  *  "dropped":{}}]} */
 void v1_destinations(struct exchange *x);
-/* Appends the list of them. */
+/* Appends the list of destinations as JSON. */
 void destinations_put(struct exchange *x);
 
 void page_config(struct exchange *x);

@@ -88,14 +88,15 @@ static void put_rule_json(struct exchange *x, const struct config_job *job,
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* How one label set, of a job with these rules, is put; and how many have been. */
+/* Writes a list of label sets: the function that writes one of a job with these rules, and the
+ * number that were written. */
 struct lister {
     void (*put)(struct exchange *x, const struct dropped_target *t, const struct relabel *rules,
                 size_t number);
     size_t n;
 };
 
-/* Puts those of a job. True if there may be more than are known. */
+/* Writes the label sets of a job. True if there may be more than are known. */
 static bool list_job(struct exchange *x, struct lister *l, const struct config_job *job)
 {
     bool more = false;
@@ -113,8 +114,8 @@ static bool list_job(struct exchange *x, struct lister *l, const struct config_j
     return more;
 }
 
-/* Puts those of the jobs that are asked for; the names of the jobs that may have more come to
- * *ret_more, with commas between them, quoted. */
+/* Writes the label sets of the jobs that are asked for. The quoted names of the jobs that may have
+ * more are appended to *ret_more, with commas between them. */
 static void list_all(struct exchange *x, struct lister *l, struct buf *ret_more)
 {
     const struct config *config = x->options->served->config;
@@ -254,7 +255,7 @@ static bool find_dropped(const struct exchange *x, struct dropped_target *ret, s
     return true;
 }
 
-/* The slot of a job; SIZE_MAX if there is none with this name. */
+/* Returns the slot of a job; SIZE_MAX if no job has this name. */
 static size_t slot_of(const struct config *config, struct sv job)
 {
     for (size_t i = 0; i < config->n_jobs; i++) {
@@ -287,7 +288,7 @@ static bool find_target(const struct exchange *x, struct dropped_target *ret, st
     return true;
 }
 
-/* What the parameters ask for. */
+/* Finds the label set that the parameters choose. */
 static bool find(const struct exchange *x, struct dropped_target *ret, struct err *err)
 {
     return param(x, "address").n > 0 ? find_target(x, ret, err) : find_dropped(x, ret, err);

@@ -18,17 +18,17 @@ void html_text(struct buf *out, struct sv text);
 void html_param(struct buf *out, struct sv text);
 /* A label of a target, its value hidden if it may be a secret. */
 void html_label(struct buf *out, struct label label, bool mask_all);
-/* What to do about the failure above it; nothing if there is no advice. */
+/* Writes the advice for the failure above it; nothing if there is no advice. */
 void html_advice(struct buf *out, struct sv advice);
 /* A time as people read it, in UTC; "never" for 0. */
 void html_time(struct buf *out, int64_t wall_ns);
 
-/* What the browser may do with an answer. */
+/* Adds the headers that restrict what a browser may do with an answer. */
 void html_security(struct exchange *x);
-/* Begins a page: 200, its head, the links to the others. active: which of them this is, by its
- * path. */
+/* Begins a page: status 200, its head, the links to the other pages. active: the path of this page.
+ */
 void html_begin(struct exchange *x, const char *title, const char *active);
-/* Ends it and compresses it. */
+/* Ends a page and compresses it. */
 void html_end(struct exchange *x);
 
 #endif

@@ -14,7 +14,7 @@
 /* Rows of the table without JavaScript. */
 #define ROWS 50
 
-/* What is drawn; trees own the names. */
+/* The graph that is drawn, and the trees that own its names. */
 struct drawing {
     struct tree *now;
     struct tree *base;
@@ -23,7 +23,7 @@ struct drawing {
 
 /* ---- the form -------------------------------------------------------------------------------- */
 
-/* The chosen one stays chosen if the range has none of it. */
+/* Writes the options of a choice. The chosen one is among them even if the range has none of it. */
 static void put_options(struct buf *out, const struct query_strings *list, struct sv chosen)
 {
     bool is_there = false;
@@ -82,8 +82,7 @@ static void put_input(struct buf *out, const char *name, const char *label, cons
                sv_eq_str(sv_from(kind), "half") ? " class=\"time\" list=\"times\"" : "");
 }
 
-/* Links to the last minutes and hours, with all else as it is. */
-/* Service, type and labels as parameters of a URL in HTML. */
+/* Writes service, type and labels as parameters of a URL in HTML. */
 static void put_choice(struct buf *out, const struct view *v)
 {
     buf_puts(out, "service=");
@@ -313,7 +312,7 @@ static bool put_profiles(struct exchange *x, struct view *v, struct err *err)
     return ok;
 }
 
-/* The form stays if it may be the cause. */
+/* Answers that there is nothing to draw, under the form if its values may be the reason. */
 static bool put_nothing(struct exchange *x, const struct view *v, struct err *err)
 {
     bool is_asked = v->now.service.n > 0 || v->now.labels.n > 0 || v->now.from.n > 0;

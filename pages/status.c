@@ -50,7 +50,7 @@ static void count_job(struct survey *s, const struct scrape_status *st)
     }
 }
 
-/* True if the scrape was taken over. */
+/* Returns true if the list has taken over the scrape. */
 static bool note_failure(struct survey *s, const struct scrape_status *st)
 {
     if (st->health != SCRAPE_DOWN && st->health != SCRAPE_ABSENT) {
@@ -72,7 +72,7 @@ static bool note_failure(struct survey *s, const struct scrape_status *st)
     return true;
 }
 
-/* What of its last scrape was not sampling. */
+/* Returns how long the last scrape took apart from sampling. */
 static int64_t waited_ms(const struct scrape_status *st)
 {
     return st->last_duration_ms - st->sampling_ms;
@@ -174,7 +174,7 @@ static void put_scrapes(const struct survey *s, struct buf *out)
     buf_putc(out, ']');
 }
 
-/* Of a source, with the comma before all but the first. */
+/* Writes a source, with a comma before each but the first. */
 static void status_on_source(void *arg, const struct source_status *v)
 {
     struct buf *out = arg;

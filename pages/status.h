@@ -1,4 +1,4 @@
-/* How the whole process is, in one document: what `profpull status` shows.
+/* The state of the whole process in one document, which `profpull status` shows.
  *
  * {"version":"...","configFile":"...","uptimeSeconds":1,"healthy":true,"health":"","ready":true,
  *  "readiness":"","jobs":[{"job":"pods","unknown":0,"up":1,"down":0,"absent":0}],

@@ -10,7 +10,7 @@
 #define WIDTH 1400.0
 #define ROW 18
 #define CHAR_WIDTH 6.7
-/* Narrower bars are left out, as are deeper levels. */
+/* The least width of a bar that is drawn, and the deepest level. */
 #define LEAST 1.5
 #define LEVELS_MAX 120
 #define TEXT_CHARS_MIN 3

@@ -20,7 +20,7 @@
 #define STATUS_SEE_OTHER 303
 #define STATUS_FORBIDDEN 403
 
-/* What is asked for, and what has been found. */
+/* The scrapes that are asked for, and the numbers of those that were found. */
 struct list {
     struct sv job; /* empty: all, as the next two */
     struct sv service;
@@ -70,7 +70,7 @@ static void put_service(struct buf *out, const struct scrape_status *s)
     buf_puts(out, "</td>");
 }
 
-/* To what each rule has made of its labels. */
+/* Writes the link to the labels of a target after each rule. */
 static void put_trace(struct buf *out, const struct scrape_status *s)
 {
     buf_puts(out, "<a href=\"trace?job=");
@@ -108,7 +108,7 @@ static void put_target(struct buf *out, const struct scrape_status *s)
     buf_puts(out, "</td>");
 }
 
-/* The button that scrapes at once. */
+/* Writes the button that scrapes at once. */
 static void put_now(struct buf *out, const struct scrape_status *s)
 {
     buf_puts(out, "<form method=\"post\" action=\"api/v1/scrape?job=");
@@ -186,7 +186,7 @@ static void count_all(struct exchange *x, struct list *l)
     }
 }
 
-/* Puts those that fail, or the others. */
+/* Writes the scrapes that fail, or the others. */
 static void put_pass(struct exchange *x, struct list *l, bool failing)
 {
     struct scrape_status statuses[PAGE_SCRAPES];
@@ -340,7 +340,7 @@ static size_t scrape_wanted(struct exchange *x)
     return scheduled;
 }
 
-/* Whether a page of another site has sent the request, in a browser that says so. */
+/* Returns true if a browser says that a page of another site has sent the request. */
 static bool is_foreign(const struct exchange *x)
 {
     struct sv site = request_header(x->request, "Sec-Fetch-Site");

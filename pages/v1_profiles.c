@@ -136,7 +136,7 @@ void v1_labels(struct exchange *x)
 
 /* ---- flame graph ----------------------------------------------------------------------------- */
 
-/* As a JSON string in which "<" is written as an escape: no "</script>" ends the element early. */
+/* Writes a JSON string in which "<" is an escape, so that no "</script>" ends the element early. */
 static void put_name(struct sv name, struct buf *out)
 {
     struct buf text;
@@ -249,7 +249,7 @@ void v1_top(struct exchange *x)
 static int64_t step_of(int64_t from_ms, int64_t until_ms)
 {
     int64_t step_ms = (until_ms - from_ms) / BARS;
-    /* Whole seconds, so that bars are as wide as people say. */
+    /* Rounds to whole seconds, so that a bar is as wide as its label says. */
     step_ms = (step_ms + MS_PER_S - 1) / MS_PER_S * MS_PER_S;
     return step_ms < STEP_MIN_MS ? STEP_MIN_MS : step_ms;
 }

@@ -1,5 +1,5 @@
-/* What the pages of profiles show, as JSON under /api/v1/. The parameters are in
- * pages/view.h; an error is {"error":"..."}.
+/* The contents of the pages of profiles as JSON, under /api/v1/. pages/view.h lists the parameters;
+ * an error is {"error":"..."}.
  */
 #ifndef PROFPULL_PAGES_V1_PROFILES_H
 #define PROFPULL_PAGES_V1_PROFILES_H

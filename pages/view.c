@@ -10,7 +10,7 @@
 
 #define STATUS_TOO_LARGE 422
 #define STATUS_TIMEOUT 504
-/* What people look at first. */
+/* The type that is shown if none is asked for. */
 #define TYPE_DEFAULT "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 /* ---- parameters ------------------------------------------------------------------------------ */

@@ -1,9 +1,10 @@
-/* What a page or an API of profiles is asked to show: service, type, time and labels, once or, for
- * a difference, twice. Both read it from the same parameters:
+/* The parameters of the pages of profiles and of their API: service, type, time and labels of one
+ * side, or of two for a difference:
  *
- *     service, type, labels, from, until                        what is shown
- *     compare=1, base_service, base_labels, base_from, base_until   what it is compared with
- *     max_nodes                                                 of the flame graph
+ *     service, type, labels, from, until                        the profiles that are shown
+ *     compare=1, base_service, base_labels, base_from, base_until   those they are compared with
+ *     max_nodes                                                 the size of the flame graph
+ *     repair=false                                              cut stacks stay as they are
  *
  * labels is a selector, with or without its braces; times as in api/attime.h. Without
  * base_from a difference compares with the range of the same length before, or with the same range
@@ -23,7 +24,7 @@
 
 #define VIEW_RANGE_DEFAULT_MS (INT64_C(3600) * 1000)
 
-/* One of the two. Texts as they were given, for forms. */
+/* One side. Texts are as they were given, for forms. */
 struct view_side {
     struct sv service;
     struct sv labels;
@@ -56,15 +57,15 @@ void view_done(struct view *v);
 bool view_choose(struct view *v, struct err *err);
 
 struct query_range view_range(const struct view_side *side);
-/* The services and the types that there are in the time of a side. */
+/* Lists the services, or the types, with profiles in the time of a side. */
 bool view_services(const struct view *v, const struct view_side *side, struct query_strings *ret,
                    struct err *err);
 bool view_types(const struct view *v, const struct view_side *side, struct query_strings *ret,
                 struct err *err);
-/* The tree of a side; the caller frees it. */
+/* Builds the tree of a side; the caller frees it. */
 struct tree *view_tree(const struct view *v, const struct view_side *side, struct err *err);
 
-/* The HTTP status for an error. */
+/* Returns the HTTP status for an error. */
 int view_status(const struct err *err);
 
 #endif

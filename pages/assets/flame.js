@@ -280,7 +280,7 @@ export class Flame {
     return this.graph.total[node];
   }
 
-  // Is it above the one that the graph is zoomed to?
+  // Returns true if a node is above the one that the graph is zoomed to.
   isAbove(node) {
     const g = this.graph;
     return node !== this.zoomed && g.x[node] <= g.x[this.zoomed] &&

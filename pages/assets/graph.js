@@ -16,7 +16,7 @@ export class Graph {
     this.parent = new Int32Array(n).fill(-1);
     this.child = new Int32Array(n).fill(-1); // the first one
     this.children = new Int32Array(n);
-    // Of a difference: what of the sums is the baseline's.
+    // The parts of the sums that are from the baseline, for a difference.
     this.baseTotal = isDiff ? new Float64Array(n) : null;
     this.baseSelf = isDiff ? new Float64Array(n) : null;
     this.left = 0;
@@ -85,7 +85,7 @@ function linkLevel(g, level) {
   }
 }
 
-// What /api/v1/flamegraph answers.
+// Reads an answer of /api/v1/flamegraph.
 export function decode(data) {
   const width = data.diff ? 7 : 4;
   const n = data.levels.reduce((sum, level) => sum + level.length / width, 0);
@@ -154,8 +154,8 @@ export function outermost(g, isWanted) {
   return found;
 }
 
-// Which names contain a text, or match a regular expression written as /.../. The case of letters
-// does not matter.
+// Finds the names that contain a text, or match a regular expression written as /.../. The case of
+// letters does not matter.
 export function search(g, text) {
   const isWanted = new Uint8Array(g.names.length);
   let matches = (name) => name.toLowerCase().includes(text.toLowerCase());

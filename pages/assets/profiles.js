@@ -31,7 +31,7 @@ function element(tag, text, className) {
   return el;
 }
 
-// What the server was asked for; only names that it knows.
+// The parameters of the form, as far as the server knows them.
 function query(extra) {
   const q = new URLSearchParams();
   const known = ["service", "type", "from", "until", "labels", "compare", "base_service",
@@ -297,7 +297,7 @@ class Page {
     });
   }
 
-  // Of a function: its share after less its share before.
+  // The change of a function: its share after, less its share before.
   changeOf(row) {
     const g = this.graph;
     const before = g.left > 0 ? row.baseTotal / g.left : 0;

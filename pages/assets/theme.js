@@ -31,7 +31,7 @@ if (button !== null) {
     try {
       localStorage.setItem("theme", theme);
     } catch {
-      // It holds until the page is left.
+      // Without storage, the theme lasts until the page is left.
     }
     apply(theme);
     button.title = words[theme];

@@ -11,7 +11,7 @@ struct visiting {
     void *arg;
     const struct store_series **series; /* of a listed profile, those that match */
     size_t series_cap;
-    char (*seen)[STORE_ID_LENGTH + 1]; /* listed profiles that were visited */
+    char (*seen)[STORE_ID_LENGTH + 1]; /* ids of listed profiles that were visited */
     size_t n_seen;
     struct err err;
 };
@@ -41,7 +41,8 @@ static bool bodies_on_body(void *arg, const struct store_body *body)
 
 /* ---- listed profiles ------------------------------------------------------------------------- */
 
-/* Is it new? Several ids may stand for one merged profile. */
+/* Remembers the id of a visited profile. False if it was visited before: several ids may stand for
+ * one merged profile. */
 static bool note_seen(struct visiting *v, const char *id)
 {
     for (size_t i = 0; i < v->n_seen; i++) {
@@ -71,7 +72,7 @@ static bool bodies_on_listed(void *arg, const struct store_body *body)
     struct visiting *v = arg;
     const struct store_range *range = &v->scope->range;
     struct store_body part = *body;
-    /* It may be one that was merged, of which a part is in the range. */
+    /* A merged profile counts if any part of it is in the range, so its end counts as well. */
     if (body->from_ns > range->until_ns ||
         (body->from_ns < range->from_ns && body->until_ns < range->from_ns) ||
         !note_seen(v, body->id)) {

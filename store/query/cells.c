@@ -10,7 +10,7 @@
 
 bool grid_init(struct grid *g, const struct query_range *r, double step_s, struct err *err)
 {
-    /* Steps beyond the age of the universe are one step. */
+    /* A longer step is cut, so that sums of a few steps fit into an int64_t. */
     double step_ms = step_s * MS_PER_S;
     if (!(step_ms >= 1)) {
         return err_set(err, ERR_INPUT, "step must be >= 1ms");

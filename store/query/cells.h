@@ -13,9 +13,9 @@ struct grid {
     int64_t end_ms;
     int64_t step_ms;
 };
-/* ERR_INPUT for a step below a millisecond. */
+/* Makes the grid of a range. ERR_INPUT for a step below a millisecond. */
 bool grid_init(struct grid *g, const struct query_range *r, double step_s, struct err *err);
-/* The instant that a time belongs to; it may be after the end. */
+/* Returns the instant of the grid that a time belongs to, which may be after the end. */
 int64_t grid_edge(const struct grid *g, int64_t time_ns);
 
 struct cell_key {
@@ -48,15 +48,15 @@ void cells_done(struct cells *c);
 bool cells_add(struct cells *c, const struct cell_key *key, const struct observation *o,
                struct err *err);
 
-/* A cell in order of groups, edges, rows. */
+/* A cell, for sorting by group, edge and row. */
 struct cell_place {
     struct cell_key key;
     const struct cell *cell;
 };
-/* All cells in order; in the arena. */
+/* Lists all cells in order, in the arena. */
 bool cells_sort(const struct cells *c, struct arena *arena, struct cell_place **ret, size_t *ret_n,
                 struct err *err);
-/* The exemplar of a cell, in the arena. */
+/* Makes the exemplar of a cell, in the arena. */
 bool cells_exemplar(const struct cells *c, const struct cell *cell, struct arena *arena,
                     struct query_exemplar *ret, struct err *err);
 

@@ -38,7 +38,7 @@ struct graph {
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* A value with its unit, short. */
+/* Writes a value with its unit, in its shortest form. */
 static void value_text(const struct graph *g, int64_t value, char out[VALUE_MAX])
 {
     static const char *const sizes[] = {"B", "kB", "MB", "GB", "TB", "PB"};
@@ -69,7 +69,7 @@ static void put_share(const struct graph *g, int64_t value, struct buf *out)
     buf_printf(out, "%s (%.2f%%)", text, 100 * share(g, value));
 }
 
-/* A name within a quoted text. */
+/* Writes a name inside a quoted text. */
 static void put_name(struct sv name, struct buf *out)
 {
     for (size_t i = 0; i < name.n; i++) {

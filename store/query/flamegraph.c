@@ -8,7 +8,7 @@
  * level is filled from its end. */
 
 #define SIDES_MAX 2
-/* The place of `total` among the names. */
+/* The place of `total` among the names of a flame graph. */
 #define NAME_TOTAL 0
 
 struct bar {

@@ -69,7 +69,7 @@ static bool is_kept(const struct folding *f, size_t node)
     return node == 0 || f->total[node] >= f->threshold;
 }
 
-/* Decides what is cut. */
+/* Chooses the nodes that are cut. */
 static bool cut(struct folding *f, struct scratch *scratch, int64_t max_nodes, struct err *err)
 {
     size_t n = tree_size(f->tree);
@@ -99,7 +99,7 @@ static void put_message(struct folding *f, uint64_t field)
     buf_clear(&f->message);
 }
 
-/* A sample of the path to a node; below: the id of a location under it, or 0. */
+/* Writes a sample with the path to a node. below: the id of a location under the node, or 0. */
 static void put_sample(struct folding *f, uint32_t node, uint64_t below, int64_t value)
 {
     const struct pprof_ids *ids = &f->s.x.entries[PROFILE_LOCATION].ids;
@@ -118,7 +118,7 @@ static void put_sample(struct folding *f, uint32_t node, uint64_t below, int64_t
     put_message(f, PROFILE_SAMPLE);
 }
 
-/* An id that is not in use. */
+/* Returns an id that is not in use. */
 static uint64_t free_id(const struct pprof_ids *ids)
 {
     uint64_t id = 1;

@@ -5,7 +5,7 @@
 
 #define SHAPE "[go.shape."
 
-/* The length of the brackets that v begins with, with those inside; 0 if they have no end. */
+/* Returns the length of the bracketed text that v begins with; 0 if the bracket is never closed. */
 static size_t brackets(struct sv v)
 {
     size_t depth = 0;

@@ -5,13 +5,13 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* A function's name without the shapes that Go's compiler adds to those of generic functions
- * (`[go.shape.int]`). A view of the name, or of room, which is emptied; empty if room has failed.
- */
+/* Returns the name of a function without the shapes that Go's compiler adds to the names of generic
+ * functions (`[go.shape.int]`): a view of the name, or of room, which is emptied first. If room is
+ * out of memory, the view is empty. */
 struct sv frame_name(struct sv name, struct buf *room);
 
 #define FRAME_ADDRESS_MAX 20
-/* The address of a location without lines. */
+/* Writes the address of a location, in hexadecimal digits, which names one without lines. */
 struct sv frame_address(uint64_t address, char room[FRAME_ADDRESS_MAX]);
 
 #endif

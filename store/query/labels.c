@@ -6,7 +6,7 @@
 /* Series that are visited between two looks at the clock. */
 #define SERIES_A_LOOK 1024
 
-/* Texts, or projections, that have been found. */
+/* The texts or projections found by a scan. */
 struct finding {
     const struct query *q;
     struct sv name; /* whose values are wanted; empty: names are */

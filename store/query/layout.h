@@ -16,7 +16,7 @@ struct layout {
     size_t depth; /* levels, the root's included */
 };
 
-/* In memory of its own, within the limit of the tree. */
+/* Allocates memory of its own, which counts towards the limit of the tree. */
 bool layout_init(struct layout *l, const struct tree *t, struct err *err);
 void layout_done(struct layout *l);
 

@@ -29,7 +29,9 @@ struct pieces {
     struct projections groups; /* the labels that are grouped by */
     struct projections others; /* the other labels */
     bool wants_labels;         /* for exemplars */
-    /* Of the series that came last. */
+    /* The series that came last, and its projections: most points have the series of the one
+     * before.
+     */
     bool has_last;
     uint64_t last_series;
     uint32_t last_group;

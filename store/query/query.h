@@ -1,9 +1,9 @@
-/* What Pyroscope's API asks of the store, computed: labels, merged stacks, timelines, heatmaps,
- * merged profiles. The HTTP of it is in api/.
+/* Queries of the store: labels, merged stacks, timelines, heatmaps and merged profiles, with the
+ * rules of Pyroscope's API. The endpoints are in api/.
  *
- * All times are those of the API: milliseconds, both ends inclusive, on the time of a profile. A
- * query runs on the caller's thread, reads a snapshot, and ends with ERR_LIMIT at its memory limit
- * and with ERR_TIMEOUT at its deadline or when it is cancelled. Any thread.
+ * Times are milliseconds, both ends of a range are inclusive, and a profile is in a range if its
+ * time is. A query runs on the caller's thread and reads a snapshot. It ends with ERR_LIMIT at its
+ * memory limit, and with ERR_TIMEOUT at its deadline or when it is cancelled. Any thread.
  */
 #ifndef PROFPULL_STORE_QUERY_QUERY_H
 #define PROFPULL_STORE_QUERY_QUERY_H
@@ -22,13 +22,13 @@
 #include "store/selector.h"
 #include "store/store.h"
 
-/* Who asks, and what it may cost. */
+/* The store that a query reads, and the limits of the query. */
 struct query {
     struct store *store;
     int64_t deadline_ms;          /* monotonic; 0: none */
     const atomic_bool *cancelled; /* may be NULL */
-    /* Memory to work in: one half for what is merged, one for the profile at hand. The arena, in
-     * which results live, has a limit of its own and is freed by the caller. */
+    /* Working memory: one half is for the merged tree or profile, one for the profile that is being
+     * read. Results are in the arena, which has a limit of its own; the caller frees it. */
     size_t bytes_max;
     struct arena *arena;
     atomic_size_t *damaged; /* counts profiles that cannot be read and were left out; may be NULL */
@@ -49,7 +49,7 @@ struct query_strings {
 
 bool query_label_names(const struct query *q, const struct query_range *r,
                        struct query_strings *ret, struct err *err);
-/* The values of a label; with "__profile_type__" the type ids. */
+/* Lists the values of a label; those of "__profile_type__" are the ids of types. */
 bool query_label_values(const struct query *q, const struct query_range *r, struct sv name,
                         struct query_strings *ret, struct err *err);
 
@@ -87,7 +87,7 @@ bool profile_type_parse(struct sv text, struct profile_type *ret, struct err *er
 #define QUERY_SPAN_ID_LENGTH 16
 #define QUERY_TRACE_ID_LENGTH 32
 
-/* Which stacks count; empty lists: all. */
+/* A selection of stacks. An empty list selects all. */
 struct query_stacks {
     const struct sv *call_site; /* names of functions from the root on */
     size_t n_call_site;
@@ -102,7 +102,7 @@ struct query_stacks {
     bool as_recorded;
 };
 
-/* The tree of all stacks of a type; the caller frees it. */
+/* Builds the tree of the selected stacks of a type. The caller frees it. NULL with err. */
 struct tree *query_tree(const struct query *q, const struct query_range *r,
                         const struct profile_type *type, const struct query_stacks *stacks,
                         struct err *err);
@@ -114,13 +114,14 @@ struct query_profile_options {
     uint32_t keep_locations;
     bool aggregate_callees;
 };
-/* A merged pprof of one sample type, as SelectMergeProfile answers: plain, appended to out; nothing
- * if there is no profile. */
+/* Appends a merged pprof of one sample type to out, plain, as SelectMergeProfile answers it.
+ * Appends nothing if there is no profile. */
 bool query_profile(const struct query *q, const struct query_range *r,
                    const struct profile_type *type, const struct query_profile_options *o,
                    struct buf *out, struct err *err);
-/* What google/pprof's Merge makes of the profiles that a scan visits, in its order, with all sample
- * types, as gzip; *ret_n: how many there were. ERR_INPUT if their types differ. */
+/* Merges the profiles that a scan visits, in its order and with all their sample types, as
+ * google/pprof's Merge does. Appends the result as gzip, and sets *ret_n to the number of profiles.
+ * ERR_INPUT if their types differ. */
 bool query_merged(const struct query *q, const struct store_scan *scan, struct buf *out,
                   size_t *ret_n, struct err *err);
 
@@ -162,8 +163,9 @@ struct query_steps {
     enum query_exemplars exemplars;
     size_t limit; /* 0: all */
 };
-/* The grid is start, start + step, ... up to end; a profile counts at the first instant that is not
- * before it, and the first step reaches back one step. stacks: only their call site is used. */
+/* Sums up profiles on the grid start, start + step, ... up to end. A profile counts at the first
+ * instant of the grid that is not before it; the first instant has the profiles of one step before
+ * it. Of stacks, only the call site is used. */
 bool query_time_series(const struct query *q, const struct query_range *r,
                        const struct profile_type *type, const struct query_steps *o,
                        const struct query_stacks *stacks, struct query_time_series_list *ret,
@@ -186,10 +188,10 @@ struct query_heatmap {
     struct query_heatmap_series *at;
     size_t n;
 };
-/* What a heatmap counts: profiles by their totals, or spans by the totals of their samples in one
- * profile. Spans take longer, because the profiles themselves are read. */
+/* The things that a heatmap counts: profiles by their totals, or spans by the totals of their
+ * samples in one profile. Counting spans takes longer, because the profiles themselves are read. */
 enum query_counted { QUERY_PROFILES, QUERY_SPANS };
-/* Counts on the grid of a timeline; the instant after the end has what comes after its last one. */
+/* Counts on the grid of a timeline. Profiles after its last instant get one instant more. */
 bool query_heatmap(const struct query *q, const struct query_range *r,
                    const struct profile_type *type, const struct query_steps *o,
                    enum query_counted counted, struct query_heatmap *ret, struct err *err);

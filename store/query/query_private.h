@@ -7,13 +7,14 @@
 
 #define LABEL_PROFILE_TYPE "__profile_type__"
 
-/* False with ERR_TIMEOUT at the deadline, or when nobody waits any more. */
+/* Returns false with ERR_TIMEOUT after the deadline, or if the query was cancelled. */
 bool query_alive(const struct query *q, struct err *err);
-/* A scan has ended: it has failed, or a callback has ended it with an error, or it is complete. */
+/* Returns the result of a scan: false with the error of the callback that ended it, if there is
+ * one; else `scanned`. */
 bool query_ended(bool scanned, const struct err *of_callback, struct err *err);
-/* Of a hash table whose keys others choose. */
+/* Returns a random seed for a hash table whose keys come from outside. */
 uint64_t query_seed(void);
-/* ERR_LIMIT: memory of the arena or of the query has run out. */
+/* Sets ERR_LIMIT, for an arena or a query whose memory has run out. Returns false. */
 bool query_no_room(struct err *err);
 
 /* ---- what is scanned ------------------------------------------------------------------------- */
@@ -31,7 +32,7 @@ void query_scope_done(struct query_scope *scope);
 
 /* ---- projections of label sets --------------------------------------------------------------- */
 
-/* Which labels a projection has: those listed, or all but those. */
+/* The labels that a projection keeps: the listed ones, or, with others, all but these. */
 struct projection {
     const struct sv *names;
     size_t n_names;
@@ -41,10 +42,10 @@ struct projection {
  * equal projections. */
 bool projection_put(const struct projection *p, const struct label *labels, size_t n,
                     struct buf *out);
-/* The labels of such bytes, copied into the arena. */
+/* Reads the labels from such bytes, and copies them into the arena. */
 bool projection_read(struct sv bytes, struct arena *arena, struct query_labels *ret,
                      struct err *err);
-/* By names and values; a prefix sorts first. */
+/* Compares by names and values; a prefix comes first. */
 int query_labels_cmp(const struct query_labels *a, const struct query_labels *b);
 
 /* Numbers of projections: a table of their bytes. */

@@ -7,7 +7,7 @@
 /* Fields that check.h's tables have no names for. */
 enum { MAPPING_HAS_FUNCTIONS = 7 };
 
-/* Strings that follow those of a profile. */
+/* Strings that are appended to those of a profile. */
 enum head_text { TEXT_TYPE, TEXT_UNIT, TEXT_PERIOD_TYPE, TEXT_PERIOD_UNIT, HEAD_TEXTS };
 
 struct rewriting {

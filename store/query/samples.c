@@ -28,7 +28,7 @@ static bool is_wanted(const struct part *part, const struct store_body *body, si
     return false;
 }
 
-/* Finds out which samples are of the series. */
+/* Finds the samples that belong to the series of the body. */
 static bool read_parts(struct samples *s, struct scratch *scratch, struct sv plain,
                        const struct store_body *body, struct err *err)
 {
@@ -77,7 +77,7 @@ bool samples_open(struct samples *s, struct scratch *scratch, const struct store
 
 /* ---- which samples --------------------------------------------------------------------------- */
 
-/* Hexadecimal digits of either case. */
+/* Compares hexadecimal digits, of either case. */
 static bool same_id(struct sv a, struct sv b)
 {
     bool same = a.n == b.n;
@@ -97,7 +97,7 @@ static bool is_listed(struct sv id, const struct sv *list, size_t n)
     return false;
 }
 
-/* Does a label of the sample say that it belongs to a span or trace that is asked for? */
+/* Returns true if a label of a sample names one of the spans or traces that are asked for. */
 static bool label_fits(const struct samples *s, struct sv message)
 {
     uint64_t v[LABEL_STR + 1] = {0};
@@ -111,8 +111,8 @@ static bool label_fits(const struct samples *s, struct sv message)
     return sv_eq_str(key, "trace_id") && is_listed(value, which->trace_ids, which->n_trace_ids);
 }
 
-/* Finds the value of the column among those of a sample, *n of which came before. False for a
- * negative one. */
+/* Reads some values of a sample, *n of which were read before, and sets *ret_value if that of the
+ * column is among them. False if a value is negative. */
 static bool read_values(const struct wire_field *f, size_t column, size_t *n, int64_t *ret_value)
 {
     struct wire_numbers numbers = wire_numbers_of(f);

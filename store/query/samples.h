@@ -1,4 +1,4 @@
-/* Reading the samples of a stored profile: which of them belong to what is asked.
+/* Reads the samples of a stored profile that a query selects.
  *
  * One thread; memory of the caller's scratch, valid until its reset.
  */
@@ -27,10 +27,10 @@ struct sample {
     int64_t value; /* above 0 */
 };
 
-/* Inflates, checks and indexes a profile. False as stacks_add(). */
+/* Inflates, checks and indexes a profile. False with the errors of stacks_add(). */
 bool samples_open(struct samples *s, struct scratch *scratch, const struct store_body *body,
                   size_t column, const struct query_stacks *which, uint64_t seed, struct err *err);
-/* The next sample that counts. */
+/* Reads the next selected sample. False at the end. */
 bool samples_next(struct samples *s, struct sample *ret);
 
 /* The ids of a sample's locations, the leaf first. */
@@ -43,7 +43,7 @@ static inline struct sample_ids sample_ids_of(const struct sample *s)
 {
     return (struct sample_ids){.reader = wire_reader_of(s->message)};
 }
-/* The place of the next location. False at the end. */
+/* Finds the place of the next location. False at the end. */
 bool sample_ids_next(struct sample_ids *ids, const struct samples *s, size_t *ret_place);
 
 #endif

@@ -9,7 +9,7 @@
 #include "store/query/samples.h"
 #include "store/query/tree_private.h"
 
-/* The leaf of a stack that does not count. */
+/* Stands for the leaf of a stack that is not selected. */
 #define NO_LEAF UINT32_MAX
 
 struct stacks {
@@ -21,7 +21,7 @@ struct stacks {
     uint32_t *leaf;     /* of each, a node */
     size_t leaf_cap;
     uint32_t *site;   /* the call site as numbers of names */
-    struct table raw; /* names as they stand in profiles: most need not be looked at twice */
+    struct table raw; /* names as they are in profiles: most of them occur again and again */
     uint32_t *clean;  /* of each, the number of the name that is shown */
     size_t clean_cap;
     /* The profile at hand. */
@@ -45,7 +45,7 @@ struct frames {
 
 /* ---- the object ------------------------------------------------------------------------------ */
 
-/* The names of the call site get their numbers. */
+/* Looks up the numbers of the names of the call site. */
 static bool number_site(struct stacks *s, struct err *err)
 {
     size_t n = s->which->n_call_site;
@@ -106,7 +106,7 @@ struct stacks *stacks_free(struct stacks *s)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The number of the name that is shown for one that was not seen yet. */
+/* Finds the number of the name that is shown for a raw name that was not seen yet. */
 static bool clean_name(struct stacks *s, struct sv raw, uint32_t *ret)
 {
     struct sv name = frame_name(raw, &s->room);
@@ -175,7 +175,7 @@ static bool read_lines(struct stacks *s, struct sv message, struct frames *ret, 
             continue;
         }
         wire_read_numbers(f.bytes, v, LINE_FUNCTION_ID + 1);
-        /* pprof_index() has checked that it is there. */
+        /* The function is known to exist: pprof_index() has checked it. */
         pprof_ids_find(&s->samples.x.entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
         if (!name_of_function(s, place, &names[n - ++ret->n])) {
             return false;
@@ -302,7 +302,7 @@ static bool read_path(struct stacks *s, const struct sample *sample, size_t n)
     return true;
 }
 
-/* Does the stack begin with the call site? */
+/* Returns true if the stack begins with the call site. */
 static bool is_at_site(const struct stacks *s, size_t n)
 {
     size_t depth = 0;

@@ -1,14 +1,14 @@
-/* The stacks of profiles, added to a tree or summed up.
+/* Adds the stacks of profiles to a tree.
  *
- * A stack has a frame for each line of each location, inlined functions inside the one that they
- * were inlined into. A frame's name is that of its function, without Go's shape parameters
- * (`[go.shape.int]`); a location without lines has its address in hexadecimal digits instead:
- * nothing is left out of a stack, in any view. A sample with a negative value, in whatever column,
- * does not count.
+ * A stack has a frame for each line of each location; an inlined function is inside the function
+ * that it was inlined into. The name of a frame is that of its function, without Go's shape
+ * parameters (`[go.shape.int]`). A location without lines is named by its address in hexadecimal
+ * digits: no view leaves a frame out. Stacks that Go's runtime cut off are repaired (repair.h). A
+ * sample with a negative value in any column does not count.
  *
- * Names are looked up once for each function of a profile. A stack that has been seen, in whichever
- * profile, costs one look into a table. What is kept counts for the tree's limit; working on a
- * profile is bounded by a limit of its own. One thread.
+ * Names are looked up once for each function of a profile. A stack that occurred before, in any
+ * profile, costs one lookup in a table. Tables that outlive a profile count towards the limit of
+ * the tree; reading a profile has a limit of its own. One thread.
  */
 #ifndef PROFPULL_STORE_QUERY_STACKS_H
 #define PROFPULL_STORE_QUERY_STACKS_H
@@ -18,7 +18,8 @@
 
 struct stacks;
 
-/* Which stacks count; profile_ids are the caller's affair. tree and lists are borrowed. */
+/* which: the stacks to add; its profile_ids are ignored, since the caller chooses the profiles. The
+ * tree and the lists are borrowed. work_max: memory for reading one profile. */
 struct stacks *stacks_new(struct tree *t, const struct query_stacks *which, size_t work_max,
                           struct err *err);
 struct stacks *stacks_free(struct stacks *s); /* accepts NULL, returns NULL */

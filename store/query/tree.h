@@ -19,7 +19,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* What absent or 0 means, and the most that may be asked for. */
+/* The number of nodes of a flame graph if none is asked for, and the largest that may be. */
 #define TREE_NODES_DEFAULT 8192
 #define TREE_NODES_MAX 1048576
 
@@ -28,10 +28,10 @@ struct tree;
 struct tree *tree_new(size_t bytes_max, struct err *err);
 struct tree *tree_free(struct tree *t); /* accepts NULL, returns NULL */
 
-/* The number of a name, which the tree keeps; what of it is not UTF-8 becomes U+FFFD. False: memory
- * or limit, as below. */
+/* Finds the number of a name, which the tree keeps. Bytes that are not UTF-8 become U+FFFD. False
+ * with ERR_MEMORY or ERR_LIMIT. */
 bool tree_name(struct tree *t, struct sv name, uint32_t *ret, struct err *err);
-/* A node by its parent and the number of its name, made if it is not there; 0 is the root. */
+/* Finds or makes the node with a parent and the number of a name. Node 0 is the root. */
 bool tree_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret, struct err *err);
 /* Adds to the self of a node. */
 void tree_add(struct tree *t, uint32_t node, int64_t value);
@@ -56,17 +56,18 @@ struct flamegraph {
     int64_t left;
     int64_t right;
 };
-/* In memory of the arena; names point into the tree. max_nodes below 1: all. Else the children
- * whose total is below the max_nodes-th largest become one leaf `other` of their parent. */
+/* Draws a tree, in memory of the arena; names point into the tree. If max_nodes is 1 or more, the
+ * children whose total is below the max_nodes-th largest of the tree become one leaf `other` of
+ * their parent. */
 bool tree_flamegraph(const struct tree *t, int64_t max_nodes, struct arena *arena,
                      struct flamegraph *ret, struct err *err);
-/* A difference: ERR_INPUT for negative values. The greater of both totals counts for max_nodes, and
- * the root as a node. The names are in the arena too. */
+/* Draws the difference of two trees, with the names in the arena too. max_nodes counts the root,
+ * and compares the greater of both totals of a node. ERR_INPUT for negative values. */
 bool tree_diff(const struct tree *left, const struct tree *right, int64_t max_nodes,
                struct arena *arena, struct flamegraph *ret, struct err *err);
-/* Pyroscope's tree bytes; nothing for an empty tree. */
+/* Appends the bytes by which Pyroscope's components exchange trees; nothing for an empty tree. */
 bool tree_bytes(const struct tree *t, int64_t max_nodes, struct buf *out, struct err *err);
-/* Graphviz, as google/pprof prints. */
+/* Appends the graph of functions for Graphviz, in the style of google/pprof. */
 bool tree_dot(const struct tree *t, int64_t max_nodes, struct sv type, struct sv unit,
               struct buf *out, struct err *err);
 
@@ -76,7 +77,7 @@ struct tree_function {
     int64_t self;
     int64_t total; /* each stack counts once, however often the function recurs in it */
 };
-/* All functions by self, descending, then by name. */
+/* Lists all functions by self, the largest first, then by name. */
 bool tree_functions(const struct tree *t, struct arena *arena, struct tree_function **ret,
                     size_t *ret_n, struct err *err);
 

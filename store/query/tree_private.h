@@ -1,4 +1,4 @@
-/* Shared by the files of trees. */
+/* Private to the files of trees: their representation. */
 #ifndef PROFPULL_STORE_QUERY_TREE_PRIVATE_H
 #define PROFPULL_STORE_QUERY_TREE_PRIVATE_H
 
@@ -36,7 +36,7 @@ static inline int64_t tree_plus(int64_t a, int64_t b)
     return a > 0 ? INT64_MAX : INT64_MIN;
 }
 
-/* Of a node that is not the root. */
+/* Returns the edge that leads to a node, which is not the root. */
 static inline const struct tree_edge *tree_edge_of(const struct tree *t, uint32_t node)
 {
     return &t->edges[node - 1];
@@ -51,7 +51,7 @@ static inline struct sv tree_name_of(const struct tree *t, uint32_t name)
 
 /* Writes the total of each node. */
 void tree_totals(const struct tree *t, int64_t *ret_total);
-/* ERR_LIMIT if so many bytes more are beyond the limit of the tree. */
+/* Returns false with ERR_LIMIT if this many bytes more would be beyond the limit of the tree. */
 bool tree_room(const struct tree *t, size_t bytes, struct err *err);
 
 #endif

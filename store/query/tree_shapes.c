@@ -19,7 +19,7 @@ static void put_node(struct buf *out, struct sv name, int64_t self, size_t child
     put_uvarint(out, children);
 }
 
-/* How many children of a node stay, and what the others sum up to. */
+/* Returns the number of children of a node that are kept, and sums up the totals of the others. */
 static size_t cut(const struct layout *l, uint32_t node, int64_t threshold, int64_t *ret_other)
 {
     size_t kept = 0;
@@ -112,7 +112,7 @@ static void sum_functions(const struct tree *t, struct layout_walk *w, uint32_t 
     }
 }
 
-/* Moves those that count to the front, with their names. Returns how many there are. */
+/* Moves the functions that have a value to the front, with their names. Returns their number. */
 static size_t keep_counted(const struct tree *t, struct tree_function *at)
 {
     size_t n = 0;
