@@ -42,7 +42,7 @@ static void put_text(struct buf *out, struct sv text)
     buf_append(out, text.p, text.n);
 }
 
-/* Leaves room for the checksum; returns where. */
+/* Leaves room for the checksum and returns its place. */
 static size_t begin(struct buf *out)
 {
     static const char none[CHECK_BYTES] = {0};
@@ -140,7 +140,7 @@ static struct sv read_text(struct reader *r, struct arena *arena)
     return (struct sv){copy, (size_t)n};
 }
 
-/* The bytes after a checksum that is right. */
+/* Checks the checksum. *ret reads the bytes after it. */
 static bool check(struct sv blob, const uint64_t *of, size_t n_of, struct reader *ret)
 {
     uint64_t stored;
@@ -171,7 +171,7 @@ static bool in_order(const struct label *labels, size_t n)
 static const struct label *read_labels(struct reader *r, struct arena *arena, size_t *ret_n)
 {
     uint64_t n = read_number(r);
-    /* Two bytes at least for each. */
+    /* A label takes two bytes at least. */
     if (r->bad || n > (uint64_t)(r->end - r->p) / 2) {
         r->bad = true;
         return NULL;

@@ -80,7 +80,7 @@ static void add(struct label_list *l, struct sv name, struct sv value)
     l->n++;
 }
 
-/* What the real server does not show. */
+/* Returns true for labels that Pyroscope does not show. */
 static bool is_hidden(struct sv name)
 {
     return sv_eq_str(name, LABEL_DELTA) || sv_eq_str(name, "__session_id__");
@@ -91,7 +91,7 @@ static struct sv printed(char *text)
     return sv_from(text);
 }
 
-/* The labels that are computed come first: they win. */
+/* Adds the computed labels. They come first, because the first label of a name wins. */
 static void add_computed(struct label_list *l, const struct row *r, size_t column,
                          struct arena *arena)
 {
@@ -130,7 +130,7 @@ static void add_given(struct label_list *l, const struct label *labels, size_t n
     }
 }
 
-/* All labels of a series, in memory of the arena. */
+/* Makes all labels of a series, in memory of the arena. */
 static bool make_labels(const struct row *r, size_t column, struct arena *arena,
                         struct label_list *ret)
 {
@@ -183,7 +183,7 @@ static struct store_series *new_series(struct catalogue *c, const struct row *r,
     return ok ? s : NULL;
 }
 
-/* What makes a series another one: its labels, those of its samples, and its column. */
+/* Hashes the parts that make series differ: labels, labels of samples, and column. */
 static void hash_series(const struct catalogue *c, const struct row *r, size_t column,
                         const struct label_list *l, uint64_t ret[2])
 {
@@ -262,7 +262,8 @@ static bool match_column(struct catalogue *c, const struct row *r, size_t column
     return true;
 }
 
-/* Whether the service that a query wants, as nearly all do, is another one. */
+/* Returns true if the selector asks for one service, as nearly all queries do, and a row belongs to
+ * another one. */
 static bool is_other_service(const struct catalogue *c, const struct row *r)
 {
     const struct sv *want =

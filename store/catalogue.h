@@ -1,7 +1,7 @@
-/* The series of a file as queries see them, and which of them match.
+/* Reads the series of files as queries see them, and selects those that match.
  *
- * A scan gathers the series of all its files: each is made once, whatever files it is in. One
- * thread.
+ * A scan gathers the series of all its files. Each series is made once, however many files have it.
+ * A catalogue belongs to one thread.
  */
 #ifndef PROFPULL_STORE_CATALOGUE_H
 #define PROFPULL_STORE_CATALOGUE_H
@@ -15,8 +15,8 @@
 /* A series row of a file. */
 struct catalogue_row {
     int64_t row;
-    uint64_t columns; /* whose sum is not always 0 */
-    uint64_t matched; /* those of them that match */
+    uint64_t columns; /* bits of the sample types whose sum is not always 0 */
+    uint64_t matched; /* bits of those that match the selector */
     bool shared;      /* another row of the same set has a match */
 };
 /* A series that matches. */
@@ -30,9 +30,10 @@ struct catalogue {
     struct arena *arena;
     struct map *series; /* hash -> struct store_series */
     uint64_t seeds[2];
-    struct arena *row_arena; /* for the row at hand */
-    /* Of the file that was read last, in order of rows; matches also by column. */
-    struct map *sets; /* number of a set -> number + 1 of the first row of it that has a match */
+    struct arena *row_arena; /* the row that is being read */
+    /* The rest is of the file that was read last. Rows are in order of their numbers, and matches
+     * in order of rows, then columns. */
+    struct map *sets; /* id of a set -> index + 1 of its first row that has a match */
     struct catalogue_row *rows;
     size_t n_rows;
     size_t rows_cap;
@@ -45,9 +46,10 @@ bool catalogue_init(struct catalogue *c, const struct selector *selector, struct
 void catalogue_done(struct catalogue *c);
 /* Reads the series of a file. False with err: ERR_LIMIT if there are too many; see db->fault. */
 bool catalogue_read(struct catalogue *c, struct db *db, struct err *err);
-/* The row with a number, or NULL. */
+/* Returns the row with a number, or NULL. */
 const struct catalogue_row *catalogue_row(const struct catalogue *c, int64_t row);
-/* The first match of a row; the others follow. n_matches if there is none. */
+/* Returns the index of the first match of a row, after which its others follow; n_matches if there
+ * is none. */
 size_t catalogue_first_match(const struct catalogue *c, int64_t row);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Large pages: a profile of 30 KB is a few of them. */
+/* Pages are large, so that a profile of 30 KB takes a few of them. */
 #define PAGE_SIZE "16384"
 /* A commit copies the log into the database when the log has this many pages (16 MiB); see
  * db_limit_log(). */
@@ -13,10 +13,10 @@
 #define LOG_BYTES_MAX "16777216"
 /* Pages in memory for each connection, in KiB. */
 #define CACHE_KIB "-4096"
-/* How long a statement waits for another connection that writes. */
+/* Milliseconds that a statement waits for another connection that writes. */
 #define BUSY_MS 10000
 #define URI_MAX ((size_t)16 * 1024)
-/* Bytes of one row: a profile is at most as large as it may be when inflated. */
+/* Limit of one row. A compressed profile is smaller than its limit when inflated. */
 #define ROW_BYTES_MAX (128 * 1024 * 1024)
 
 const char *db_fault_name(enum db_fault f)
@@ -115,7 +115,7 @@ static bool is_of_reading(int rc)
            rc == SQLITE_IOERR_FSTAT || rc == SQLITE_IOERR_CORRUPTFS;
 }
 
-/* With what the system said, if it said anything. */
+/* Sets an error with the text of SQLite and, if there is one, the error of the system. */
 static bool set_with_cause(struct db *db, const char *text, struct err *err)
 {
     errno = sqlite3_system_errno(db->handle);
@@ -139,7 +139,7 @@ static bool fail(struct db *db, int rc, struct err *err)
     case SQLITE_CONSTRAINT:
         return db_damaged(db, text, err);
     case SQLITE_IOERR:
-        /* What cannot be written now may be written later: that is the disk's fault alone. */
+        /* A failed write is the fault of the disk, and a later one may succeed. */
         db->fault = is_of_reading(rc) ? DB_UNREADABLE : db->fault;
         return set_with_cause(db, sqlite3_errstr(rc), err);
     case SQLITE_CANTOPEN:
@@ -290,7 +290,7 @@ static const struct object *find_object(const char *name)
     return NULL;
 }
 
-/* Whether the schema is exactly ours; another one could run code of its own. */
+/* Checks that the schema is exactly ours. Another one could run code: triggers, views. */
 static bool check_schema(struct db *db, struct err *err)
 {
     sqlite3_stmt *st = NULL;
@@ -334,7 +334,7 @@ static bool make_schema(struct db *db, struct err *err)
     return exec(db, ids, err);
 }
 
-/* Whose file it is. */
+/* Checks the application id and the version of a file, and its schema. */
 static bool check_ids(struct db *db, bool *ret_empty, struct err *err)
 {
     int64_t id = 0;
@@ -408,7 +408,7 @@ bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct
     return ok;
 }
 
-/* A name as it is in a URI. */
+/* Appends a path with the characters escaped that mean something in a URI. */
 static void put_escaped(struct buf *out, const char *path)
 {
     for (const char *c = path; *c != '\0'; c++) {

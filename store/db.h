@@ -1,15 +1,17 @@
-/* One database file: its connection, its statements, and what is wrong with it.
+/* A connection to one database file: its statements, and the fault of the file.
  *
- *     sets      what profiles have in common: labels as put, and sample types
- *     series    a set with the labels of some of its samples; columns: those whose sum was not 0
- *     profiles  one row each, with the list of its series
- *     points    by series and time, the sums of each profile
+ * The tables of a file:
+ *
+ *     sets      labels and sample types, which many profiles share
+ *     series    a set with the labels of some samples, and the columns whose sum was not always 0
+ *     profiles  one row for each profile, with the list of its series
+ *     points    the sums of each profile, by series and time
  *     bodies    the bytes of profiles that are not merged, by profile
- *     merges    the bytes of those that are
- *     state     one row: how many profiles, from when to when
+ *     merges    the bytes of merged profiles
+ *     state     one row: the number of profiles, and the first and last time
  *
- * A file carries an application id and a version, and exactly this schema; another one is foreign.
- * A connection belongs to one thread at a time.
+ * A file carries an application id and a version, and exactly this schema. Any other database is
+ * foreign or damaged. A connection belongs to one thread at a time.
  */
 #ifndef PROFPULL_STORE_DB_H
 #define PROFPULL_STORE_DB_H
@@ -26,10 +28,10 @@
 
 enum db_fault {
     DB_FINE,
-    DB_DAMAGED,    /* pages or rows that cannot be right */
-    DB_FOREIGN,    /* no database, or that of another program */
+    DB_DAMAGED,    /* a page or a row is wrong */
+    DB_FOREIGN,    /* no database, or a database of another program */
     DB_NEWER,      /* written by a later version */
-    DB_UNREADABLE, /* the system fails to open or read it */
+    DB_UNREADABLE, /* the system cannot open or read the file */
     DB_MISPLACED,  /* its profiles are of another time than its name */
     DB_COPY,       /* all of its profiles are in another file as well */
     DB_FAULTS
@@ -84,33 +86,34 @@ struct db {
     sqlite3_stmt *statements[DB_STATEMENTS]; /* made on first use */
 };
 
-/* Opens a file of ours; with make, makes it if it is not there or empty. *ret_empty says that it
- * has no schema (only without make): nothing can be read from it. False with err; db->fault says
- * whether the file is to blame. */
+/* Opens a file of the store. With `make`, a missing or empty file is made. Without it, *ret_empty
+ * says that the file has no schema, so nothing can be read. False with err; db->fault is set if the
+ * file is to blame. */
 bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err);
-/* Opens a database that nobody writes, for reading, where SQLite cannot make the files that it
- * needs beside one: in a directory or on a disk that cannot be written. False if there is a log
- * beside it, which would be missed. *ret_empty as above. */
+/* Opens a database that nobody writes, for reading, in a directory or on a disk that cannot be
+ * written, where SQLite cannot make its log and index. False if the file has a log, whose commits
+ * would be missing. *ret_empty as above. */
 bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err);
-void db_close(struct db *db); /* an already closed one too */
+void db_close(struct db *db); /* does nothing if it is closed already */
 /* Returns true if SQLite has opened it for reading only, because the file cannot be written. */
 bool db_is_read_only(const struct db *db);
 
-/* A statement without parameters, ready to be bound; NULL with err. */
+/* Returns a statement, ready to be bound; NULL with err. */
 sqlite3_stmt *db_statement(struct db *db, enum db_statement s, struct err *err);
-/* Runs it to its next row: 1 a row, 0 the end (and it is reset), -1 err (and it is reset). */
+/* Runs a statement to its next row. Returns 1 for a row, 0 at the end, -1 with err. The last two
+ * reset the statement. */
 int db_step(struct db *db, sqlite3_stmt *st, struct err *err);
 /* Runs a statement that has no parameters and no rows. */
 bool db_run(struct db *db, enum db_statement s, struct err *err);
 
-/* The statement with one parameter, at the row that has this key; NULL with err. That there is none
- * is damage, which `missing` words. */
+/* Runs a statement with one parameter, a key, to its row; NULL with err. A missing row is damage,
+ * and `missing` describes it. */
 sqlite3_stmt *db_row_of(struct db *db, enum db_statement s, int64_t key, const char *missing,
                         struct err *err);
 
-/* Binds a view, which must live until the statement is reset. */
+/* Binds bytes, which must live until the statement is reset. */
 void db_bind_blob(sqlite3_stmt *st, int i, struct sv v);
-/* Valid until the next step. */
+/* Returns the bytes of a column, which are valid until the next step. */
 struct sv db_blob(sqlite3_stmt *st, int i);
 
 /* Bytes that the database takes when its log has been copied into it. */

@@ -14,7 +14,7 @@
 #define EXTENSION ".db"
 #define TIME_LENGTH 16 /* "20261122T130000Z" */
 #define FILES_MAX 100000
-/* As long as `store.stretch` may be. */
+/* The longest `store.stretch`. */
 #define STRETCH_NS_MAX (7 * 24 * 3600 * NS_PER_S)
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ bool store_name_parse(struct sv text, struct store_name *ret)
     if (!parse_duration_ms(length, &ret->length_ms, NULL) || ret->length_ms <= 0) {
         return false;
     }
-    /* One name for each: no other spelling of it. */
+    /* Each file has one name: reject other spellings of it. */
     store_name_format(ret, again);
     return sv_eq_str(text, again);
 }
@@ -212,7 +212,7 @@ bool store_file_check(struct store *s, struct store_file *f)
     const char *why = NULL;
     enum db_fault fault = DB_UNREADABLE;
     (void)snprintf(name, sizeof(name), "%s-wal", f->path);
-    /* The log first: a file that is being made has a page before it has a log. */
+    /* Read the size of the log first: a file that is being made has a page before it has a log. */
     bool has_log = stat(name, &log) == 0 && log.st_size > 0;
     if (stat(f->path, &st) != 0) {
         why = lstat(f->path, &st) == 0 && S_ISLNK(st.st_mode) ? "a link that leads nowhere" : NULL;
@@ -244,9 +244,9 @@ void store_file_gone(struct store *s, struct store_file *f)
     store_file_unref(listed);
 }
 
-/* The count first: without its file it would name profiles as lost. Then the log: a database
- * without its log is an earlier state, a log without its database would be taken for that of the
- * next file of this name. */
+/* Removes a file. The count goes first, because a count without its file names profiles as lost.
+ * The log goes before the database: a database without its log is an earlier state, but a log
+ * without its database would become that of the next file of this name. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 {
     static const char *const suffixes[] = {STORE_COUNT_SUFFIX, "-wal", "-shm", ""};
@@ -314,7 +314,7 @@ static bool read_state(struct store *s, struct store_file *f, struct db *db, str
 
 enum look { LOOK_FAILED, LOOK_NOTHING, LOOK_FINE };
 
-/* Reads what the store needs to know of a file. LOOK_NOTHING: it has no profiles, or a fault that
+/* Reads the state of a file. LOOK_NOTHING: the file has no profiles, or a fault that
  * has been set. LOOK_FAILED with err. */
 static enum look look_into(struct store *s, struct store_file *f, struct err *err)
 {
@@ -333,7 +333,7 @@ static enum look look_into(struct store *s, struct store_file *f, struct err *er
     return ok ? LOOK_FINE : fault ? LOOK_NOTHING : LOOK_FAILED;
 }
 
-/* A database without anything that had profiles. */
+/* Finds a database that is empty although its count says that it had profiles. */
 static void check_empty(struct store *s, struct store_file *f)
 {
     uint64_t committed = 0;
@@ -383,7 +383,7 @@ static void forget_all(struct store *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The next file from the i-th on that could not be read, with a reference, or NULL. */
+/* Returns the next file from the i-th on that could not be read, with a reference, or NULL. */
 static struct store_file *next_unreadable(struct store *s, size_t *i)
 {
     pthread_mutex_lock(&s->lock);
@@ -468,8 +468,8 @@ static int64_t floor_to(int64_t ms, int64_t step)
     return ms - (rest < 0 ? rest + step : rest);
 }
 
-/* Returns the file of a stretch with the highest generation, or NULL. Under the lock. Most profiles
- * are of the latest stretches. */
+/* Returns the file of a stretch with the highest generation, or NULL. It begins with the latest
+ * stretches, to which most profiles belong. Under the lock. */
 static struct store_file *newest_of(struct store *s, const struct store_name *name)
 {
     for (size_t i = s->n_files; i-- > 0 && s->files[i]->name.start_ms >= name->start_ms;) {

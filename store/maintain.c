@@ -1,4 +1,5 @@
-/* What the store does on its own thread: retention, checkpoints, and calling for merging. */
+/* The background thread: it opens the store, and then runs a round every 30 seconds, which removes
+ * old files, copies logs into databases, and merges profiles. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,9 +8,9 @@
 #include "store/private.h"
 
 #define ROUND_MS (30 * MS_PER_S)
-/* After the start: what comes first is answering. */
+/* The first round waits, so that queries right after the start find the disk idle. */
 #define FIRST_ROUND_MS (5 * MS_PER_S)
-/* A file whose stretch is over is closed after so long without a profile. */
+/* A file whose stretch has ended is closed when no profile has come for so long. */
 #define CLOSE_AFTER_MS (60 * MS_PER_S)
 
 /* ---- pausing --------------------------------------------------------------------------------- */
@@ -122,7 +123,7 @@ void store_maintain(struct store *s, int64_t now_ns)
     pthread_mutex_unlock(&s->maintain_lock);
 }
 
-/* Opens the store, and says so to whoever waits for it. */
+/* Opens the store and wakes up all threads that wait for it. */
 static void open_now(struct store *s)
 {
     struct err err = ERR_INIT;

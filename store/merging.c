@@ -1,8 +1,8 @@
-/* Merges the profiles of a series in closed stretches: one for each five minutes.
+/* Merges the profiles of a series in closed stretches into one for each five minutes.
  *
- * Profiles are read and merged without a transaction; then one transaction replaces their bytes, so
- * that a crash leaves either. Times, sums and ids of the single profiles stay. After each merge the
- * thread sleeps as long as its share of a core asks for.
+ * Profiles are read and merged without a transaction. Then one transaction replaces their bytes, so
+ * that a crash leaves either the profiles or their merge. Times, sums and ids of the single
+ * profiles stay. After each merge the thread sleeps long enough to stay within its share of a core.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +16,23 @@
 /* Memory for one merge, and for its result. */
 #define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define RESULT_BYTES_MAX ((size_t)32 * 1024 * 1024)
-/* Profiles that one pass over a file looks at. */
+/* Profiles that one pass over a file reads. */
 #define SINGLES_MAX ((size_t)4 * 1000 * 1000)
-/* Profiles come late: so long after its end a stretch counts as closed. */
+/* A stretch counts as closed so long after its end, because profiles come late. */
 #define GRACE_MS (5 * 60 * MS_PER_S)
 #define CPU_PERCENT 25
-/* How long a merge waits for the scans of its file before it looks whether it should end. */
+/* A merge that waits for scans of its file checks so often if the store closes. */
 #define SCANS_MS 100
 
 struct single {
     int64_t set;
-    int64_t cell; /* number of the five minutes */
+    int64_t cell; /* its time divided by the time that a merge covers */
     int64_t time_ns;
     int64_t until_ns;
     int64_t profile;
 };
 
-/* The merge of a cell, or of a part of it that fits. */
+/* The merge of a cell, or of as many of its profiles as fit into memory. */
 struct group {
     struct merge *merge; /* NULL: none yet */
     const struct single *first;
@@ -53,9 +53,9 @@ struct merging {
     struct group group;
     struct buf out;
     struct buf blob;
-    int64_t paid_ns;  /* time of the thread that pauses have made up for */
-    uint64_t left;    /* singles that this pass knows of */
-    int64_t merge_ms; /* of the store when this file began; over 0 */
+    int64_t paid_ns;  /* see store_merge_pause_ms() */
+    uint64_t left;    /* singles of the file, as this pass counts them */
+    int64_t merge_ms; /* the setting when the pass began; over 0 */
 };
 
 /* ---- the share of a core --------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns
     return pause_ms;
 }
 
-/* False if the store closes. */
+/* Sleeps for the thread's share of a core. Returns false if the store closes. */
 static bool rest(struct merging *m)
 {
     unsigned percent = m->store->limits.merge_cpu != 0 ? m->store->limits.merge_cpu : CPU_PERCENT;
@@ -86,7 +86,7 @@ static bool rest(struct merging *m)
 
 /* ---- replacing ------------------------------------------------------------------------------- */
 
-/* Waits until no scan reads the file; new ones wait from then on. */
+/* Waits until no scan reads the file. New scans wait from then on. */
 static bool exclude_scans(struct merging *m)
 {
     for (;;) {
@@ -204,7 +204,7 @@ static void group_reset(struct group *g)
     g->bytes = 0;
 }
 
-/* Replaces the members of the group by their merge; one alone stays as it is. */
+/* Replaces the members of the group by their merge. A single member stays as it is. */
 static bool finish_group(struct merging *m, struct err *err)
 {
     struct group *g = &m->group;
@@ -258,7 +258,7 @@ static bool read_member(struct merging *m, int64_t profile, struct member *ret, 
     return true;
 }
 
-/* The series of the group and of a member together; false if they are too many. */
+/* Adds the series of a member to those of the group. Returns false if they are too many. */
 static bool join_series(struct group *g, const struct member *member)
 {
     int64_t all[STORE_PARTS_MAX];
@@ -305,7 +305,7 @@ static bool join(struct merging *m, const struct single *one, const struct membe
     return true;
 }
 
-/* It will not be merged: not now, and not by a later pass. */
+/* Marks a profile so that no pass merges it. */
 static bool leave_alone(struct merging *m, const struct single *one, struct err *err)
 {
     metric_inc(m->store->metrics.unmergeable);
@@ -322,8 +322,8 @@ static void note_bad(struct merging *m, const struct single *one)
     store_bad_note(m->store, m->file, &m->db, one->profile, 0);
 }
 
-/* Adds a profile to the group. One that does not fit begins the next group; one that does not fit
- * into an empty one stays as it is. */
+/* Adds a profile to the group. If it does not fit, it begins the next group. If it does not fit
+ * into an empty group, it is not merged. */
 static bool take(struct merging *m, const struct single *one, struct err *err)
 {
     struct member *member = calloc(1, sizeof(*member));
@@ -425,7 +425,7 @@ static bool merge_all(struct merging *m, struct err *err)
     return ok;
 }
 
-/* Gives what the merged profiles took back to the system. */
+/* Gives the pages that the merged profiles took back to the file system. */
 static bool shrink(struct merging *m, struct err *err)
 {
     int64_t left = 1;
@@ -493,8 +493,8 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
     buf_done(&m.blob);
     db_close(&m.db);
     pthread_mutex_lock(&s->lock);
-    /* What is left cannot be merged: another pass comes when there is more, as there is if profiles
-     * came meanwhile, or if it has failed. */
+    /* The singles that a complete pass leaves cannot be merged. The next pass comes when their
+     * number differs: profiles came meanwhile, or this pass has failed. */
     f->left = ok ? m.left : 0;
     pthread_mutex_unlock(&s->lock);
 }

@@ -7,13 +7,13 @@
 #include "base/utf8.h"
 #include "pprof/check.h"
 
-/* A label of a sample as numbers of strings. */
+/* A label of a sample, as indexes of strings. */
 struct pair {
     uint64_t key;
     uint64_t value;
 };
 
-/* A part while samples are read: its labels are pairs in order of keys. */
+/* A part while samples are read. Its labels are pairs in order of keys. */
 struct raw {
     const struct pair *pairs;
     size_t n;
@@ -34,11 +34,11 @@ struct walk {
     struct raw *raw; /* [0]: samples without labels */
     size_t n_raw;
     size_t raw_cap;
-    uint32_t *slots; /* number of a raw part, 0 where free; NULL until a sample has a label */
+    uint32_t *slots; /* hash table of indexes of raw; 0: free. NULL until a sample has a label */
     uint64_t seed;
     struct sv *strings;
     uint8_t *kinds; /* enum key_kind of each string as a key */
-    /* The sample at hand. */
+    /* The sample that is being read. */
     int64_t values[SUMMARY_TYPES_MAX];
     size_t n_values;
     struct pair pairs[STORE_SAMPLE_LABELS_MAX];
@@ -56,7 +56,7 @@ static int64_t add(int64_t a, int64_t b)
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-/* Strings are looked up only if samples have labels: most profiles have none. */
+/* Reads the table of strings, once a sample has a label: most profiles have none. */
 static bool index_strings(struct walk *w, struct err *err)
 {
     size_t n = w->parts->summary.n[PROFILE_STRING];
@@ -145,7 +145,7 @@ static void read_sample(struct walk *w, struct sv message)
     }
 }
 
-/* Keeps the pairs that split, in order of keys, each key once. */
+/* Keeps the pairs that make series, in order of keys, each key once. */
 static void sort_pairs(struct walk *w)
 {
     size_t n = 0;
@@ -192,7 +192,7 @@ static bool new_raw(struct walk *w, uint64_t hash, struct err *err)
     return true;
 }
 
-/* The part of the sample at hand, made if it is new. */
+/* Finds or makes the part of the current sample. */
 static bool find_raw(struct walk *w, uint32_t *ret, struct err *err)
 {
     size_t size = w->n_pairs * sizeof(w->pairs[0]);
@@ -224,7 +224,7 @@ static bool is_negative(const struct walk *w)
     return negative;
 }
 
-/* Adds the sample at hand to its part. */
+/* Adds the current sample to its part. */
 static bool add_sample(struct walk *w, struct sv plain, uint32_t *ret_part, struct err *err)
 {
     *ret_part = PART_NONE;
@@ -312,7 +312,7 @@ static bool name_part(struct walk *w, const struct raw *raw, struct part *ret, s
         labels[i].value = repaired(w, w->strings[raw->pairs[i].value]);
     }
     qsort(labels, raw->n, sizeof(labels[0]), by_name);
-    /* Different numbers may stand for the same text. */
+    /* Different indexes may stand for the same text. */
     for (size_t i = 0; i < raw->n; i++) {
         if (n == 0 || !sv_eq(labels[n - 1].name, labels[i].name)) {
             labels[n++] = labels[i];
@@ -342,7 +342,7 @@ static bool same_labels(const struct part *a, const struct part *b)
     return same;
 }
 
-/* Adds a named part to the result, or its sums to the same one. Returns its place. */
+/* Adds a part with its texts to the result, or its sums to an equal part. Returns its index. */
 static uint32_t place_part(struct walk *w, const struct part *part)
 {
     struct parts *parts = w->parts;
@@ -360,7 +360,7 @@ static uint32_t place_part(struct walk *w, const struct part *part)
     return (uint32_t)i;
 }
 
-/* One part without labels that has all sums. */
+/* Makes one part without labels that has all sums. */
 static void unite(struct walk *w)
 {
     for (size_t i = 1; i < w->n_raw; i++) {

@@ -1,4 +1,5 @@
-/* What the files of the store share: its files, connections and the writer. */
+/* Declarations that the sources of the store share: files, connections, the writer, the background.
+ */
 #ifndef PROFPULL_STORE_PRIVATE_H
 #define PROFPULL_STORE_PRIVATE_H
 
@@ -12,8 +13,9 @@
 
 /* ---- files (files.c) ------------------------------------------------------------------------- */
 
-/* A name is "20261122T130000Z-1h.db", or with ".2", ".3", ... before ".db": further files of the
- * same stretch, because the one before is damaged or large. */
+/* The name of a file: start and length of its stretch, as in "20261122T130000Z-1h.db". A stretch
+ * gets further files (".2.db", ".3.db", ...) when the one before is damaged, cannot be written, or
+ * is large. */
 #define STORE_NAME_SIZE 96
 #define STORE_FILES_OF_A_STRETCH_MAX 9999
 
@@ -25,23 +27,23 @@ struct store_name {
 void store_name_format(const struct store_name *name, char out[STORE_NAME_SIZE]);
 bool store_name_parse(struct sv text, struct store_name *ret);
 
-/* One file. Reference-counted; what follows the lock's comment is guarded by the store's lock. */
+/* One file, with a count of references. The store's lock guards the members below "guarded". */
 struct store_file {
     atomic_uint refs;
     struct store_name name;
     char text[STORE_NAME_SIZE];
     char *path;
     /* guarded */
-    bool gone;           /* removed, or not there any more */
-    enum db_fault fault; /* it is left alone */
-    bool unwritable;     /* it is read, and profiles of its stretch go to a further file */
+    bool gone;           /* the file was removed, by us or by somebody else */
+    enum db_fault fault; /* if not DB_FINE, the file is left alone */
+    bool unwritable;     /* the file is only read; its stretch gets a further file */
     uint64_t profiles;
-    uint64_t singles; /* of them not merged */
+    uint64_t singles; /* profiles that are not merged */
     int64_t oldest_ns;
     int64_t newest_ns;
-    uint64_t left;  /* singles after the last merging */
-    unsigned scans; /* that read it */
-    bool merging;   /* its bodies are being replaced: scans wait */
+    uint64_t left;  /* singles after the last pass of merging */
+    unsigned scans; /* running scans of the file */
+    bool merging;   /* a merge replaces bodies: new scans wait */
     /* Bytes of the database when its log has been copied into it, and of the file of its log. */
     uint64_t data_bytes;
     uint64_t log_bytes;
@@ -50,19 +52,20 @@ struct store_file {
 struct store_file *store_file_ref(struct store_file *f);
 struct store_file *store_file_unref(struct store_file *f);
 
-/* The first and last instant that may be in it, inclusive, in ns. */
+/* The first and the last instant of the file's stretch, both inclusive. */
 int64_t store_file_from_ns(const struct store_file *f);
 int64_t store_file_until_ns(const struct store_file *f);
-/* Lists the directory and looks into each file. */
+/* Reads the directory and the state of each file in it. */
 bool store_list(struct store *s, struct err *err);
-/* The file for a stretch, which the caller unrefs; NULL with err. */
+/* Returns the file for profiles of an instant, with a reference; NULL with err. */
 struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *err);
-/* References to the files that overlap a range, in order of time; the caller frees the array. */
+/* Returns references to the files that overlap a range, in order of time. The caller frees them
+ * with store_files_free(). False with err if the store is not open, or out of memory. */
 bool store_files_in(struct store *s, int64_t from_ns, int64_t until_ns, struct store_file ***ret,
                     size_t *ret_n, struct err *err);
 void store_files_free(struct store_file **files, size_t n);
-/* References to the files, but one, that have profiles from before and after an instant, or of it;
- * how many. */
+/* Returns how many files, except one, have profiles both at or before and at or after an instant,
+ * with references in ret. */
 #define STORE_FILES_OF_A_TIME_MAX 64
 size_t store_files_at(struct store *s, int64_t time_ns, const struct store_file *except,
                       struct store_file *ret[STORE_FILES_OF_A_TIME_MAX]);
@@ -76,7 +79,7 @@ void store_file_unwritable(struct store *s, struct store_file *f, const char *wh
 bool store_file_check(struct store *s, struct store_file *f);
 /* Looks again into the files that could not be read. */
 void store_retry_unreadable(struct store *s);
-/* It was removed by somebody. */
+/* Forgets a file that somebody has removed: counts and logs it. */
 void store_file_gone(struct store *s, struct store_file *f);
 /* Unlinks a file and forgets it. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err);
@@ -145,15 +148,18 @@ struct reader_conn {
     bool empty;
     struct reader_conn *next;
 };
-/* NULL with err; *ret_skip: the file has nothing to read, or its fault has been dealt with. */
+/* Takes a connection to a file, an idle or a new one. NULL with err, or with *ret_skip if the file
+ * has nothing to read or has a fault, which is counted and logged by then. */
 struct reader_conn *store_reader_take(struct store *s, struct store_file *f, bool *ret_skip,
                                       struct err *err);
-/* Gives it back; one with a fault is closed and its file marked. */
+/* Gives a connection back. If it has a fault, it is closed, and err becomes the fault of its file.
+ */
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err);
-/* Closes idle ones of a file, or all (NULL). */
+/* Closes the idle connections to a file, or to all files (NULL). */
 void store_readers_close(struct store *s, const struct store_file *f);
 
-/* A scan of a file and the replacing of its bodies exclude each other. */
+/* Begins and ends a scan. A scan of a file and a merge that replaces bodies in it exclude each
+ * other. */
 void store_scan_begin(struct store *s, struct store_file *f);
 void store_scan_end(struct store *s, struct store_file *f);
 
@@ -219,14 +225,14 @@ bool store_await_open(struct store *s, int64_t ms, struct err *err);
 /* Waits as long as it takes. False with err if opening has failed: the background tries again. */
 bool store_is_open(struct store *s, struct err *err);
 void store_background_stop(struct store *s);
-/* One round of all of it, as of a wall time; also for tests. */
+/* Runs one round of the background for a wall time. Tests call it, too. */
 void store_maintain(struct store *s, int64_t now_ns);
 void store_merge_files(struct store *s, int64_t now_ns);
-/* How long merging pauses when its thread has used so much of a core, of which it may have so many
- * percent (1 to 100). *paid_ns: how much of that pauses have made up for; what is less than a
- * millisecond of pause stays owed. */
+/* Returns how long merging has to pause after its thread has used used_ns of a core, of which it
+ * may have `percent` (1 to 100). *paid_ns is the part of used_ns that earlier pauses have paid for;
+ * less than a millisecond of pause stays owed. */
 int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns);
-/* False if the store closes meanwhile. */
+/* Sleeps, or until store_hurry(). Returns false if the store closes meanwhile. */
 bool store_pause(struct store *s, int64_t ms);
 /* Starts the next round of the background at once: the disk is full, and retention may make room.
  * At most once a second. */
@@ -252,7 +258,7 @@ struct store_metrics {
     struct metric_cell *merge_failures;
 };
 
-/* What store_configure() changes, of the options. */
+/* The options that store_configure() changes. */
 struct store_limits {
     _Atomic int64_t stretch_ms;
     _Atomic int64_t max_age_ms;
@@ -285,14 +291,15 @@ struct store {
     size_t n_idle;
     struct store_bad *bad;
     size_t n_bad;
-    /* of the writing thread; under its own lock, because retention closes them too */
+    /* Members of the writing thread. They have a lock of their own, because retention closes
+     * writers, too. */
     pthread_mutex_t write_lock;
     struct writing *writers[STORE_WRITERS_MAX];
     struct scratch *scratch;
-    uint64_t uses; /* of files by puts */
+    uint64_t uses; /* counts the uses of files by puts */
     uint64_t batch_start;
     bool was_full;                 /* the last batch has failed because the disk was full */
-    pthread_mutex_t maintain_lock; /* one round at a time */
+    pthread_mutex_t maintain_lock; /* held during a round */
     pthread_t thread;
     bool has_thread;
 };

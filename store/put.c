@@ -1,4 +1,5 @@
-/* Profiles into the files of their stretches, in one transaction for each. */
+/* Puts batches of profiles into the files of their stretches, with one transaction for each file.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 /* A profile that inflates to more is refused. */
 #define INFLATED_MAX ((size_t)32 * 1024 * 1024)
-/* Times that an id can carry. */
+/* The latest time that fits into an id. */
 #define TIME_MS_MAX (INT64_C(1) << 47)
 /* The time inside a profile is ignored if it is further than this before or after the window of the
  * profile: a wrong clock, or a sender that wants a file for each of its profiles, cannot choose the
@@ -35,7 +36,7 @@ struct putting {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* The row of the set in p->blob. */
+/* Finds or adds the row of the set in p->blob. */
 static bool add_set(struct putting *p, struct err *err)
 {
     struct writing *w = p->w;
@@ -120,13 +121,13 @@ static uint64_t columns_of(const struct putting *p, const struct part *part)
     return columns;
 }
 
-/* The row of the series of a part. */
+/* Finds or adds the row of the series of a part. */
 static bool add_series(struct putting *p, const struct part *part, int64_t *ret, struct err *err)
 {
     buf_clear(&p->blob);
     uint64_t columns = columns_of(p, part);
     int64_t set = p->set;
-    buf_append(&p->blob, &set, sizeof(set)); /* of the key, not of the blob */
+    buf_append(&p->blob, &set, sizeof(set)); /* belongs to the key alone */
     if (!blob_put_labels(part->labels, part->n_labels, &p->blob)) {
         return err_memory(err);
     }
@@ -157,7 +158,7 @@ static bool add_profile(struct putting *p, struct err *err)
     if (st == NULL || !blob_put_ids(p->series, p->parts.n, &p->blob)) {
         return st != NULL && err_memory(err);
     }
-    /* What is negative in one profile would take from another one. */
+    /* Negative values of one profile would reduce those of another one in a merge. */
     bool mergeable = put->format == PROFILE_PPROF && !p->parts.negative;
     sqlite3_bind_int64(st, 1, p->set);
     sqlite3_bind_int64(st, 2, p->time_ns);
@@ -178,7 +179,7 @@ static bool add_profile(struct putting *p, struct err *err)
     sqlite3_bind_int64(st, 1, p->profile);
     db_bind_blob(st, 2, put->data);
     int row = db_step(db, st, err);
-    /* The view of the bytes ends with the put. */
+    /* The statement must not keep the bytes, which end with the put. */
     (void)sqlite3_clear_bindings(st);
     return row == 0 && (p->profile <= UINT32_MAX ||
                         err_set(err, ERR_LIMIT, "more than %u profiles", UINT32_MAX));
@@ -266,8 +267,8 @@ static bool find_twin_elsewhere(struct putting *p, int64_t time_ns, bool *ret_fo
     return true;
 }
 
-/* Looks for the same profile, which a repeated put finds, for example. Earlier versions stored a
- * profile at the beginning of its window: a put that began with such a version is found there. */
+/* Looks for the same profile, as an earlier attempt to put it may have stored it. Earlier versions
+ * stored a profile at the beginning of its window, so this time is searched as well. */
 static bool find_twin(struct putting *p, bool *ret_found, struct err *err)
 {
     const int64_t times[] = {p->time_ns, p->put->from_ns};
@@ -294,7 +295,7 @@ static int64_t time_of(const struct store_put *put, const struct pprof_summary *
     return believed ? s->time_ns : put->from_ns;
 }
 
-/* Everything that can be wrong with the profile itself. */
+/* Inflates and checks the profile, and reads its sums. Errors are the fault of the profile. */
 static bool read_profile(struct putting *p, struct err *err)
 {
     struct store_put *put = p->put;
@@ -350,7 +351,8 @@ static void refuse(struct store_put *put, enum store_taken taken, const char *pr
     (void)snprintf(put->problem, sizeof(put->problem), "%s", problem);
 }
 
-/* False if it needs a place among the files that are written, and none is free. */
+/* Puts one profile. Returns false if all files that may be open have a part in the batch: it has to
+ * be committed first. */
 static bool put_one(struct putting *p)
 {
     struct err err = ERR_INIT;
@@ -415,7 +417,7 @@ static void count(const struct store *s, const struct store_put *put)
         metric_cell(s->metrics.puts, (const char *const[]){s->options.name, results[put->taken]}));
 }
 
-/* Commits, and says of the profiles since the last commit what became of them. */
+/* Commits, and sets the results of the profiles since the last commit. */
 static bool settle(struct store *s, struct store_put *profiles, size_t n)
 {
     bool all = true;

@@ -1,4 +1,4 @@
-/* Connections for reading: a few stay open. */
+/* Connections for reading, a few of which stay open. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ static void conn_free(struct reader_conn *c)
     free(c);
 }
 
-/* A file that somebody has removed is not made again by reading it. */
+/* Returns false if the file does not exist. Opening it would make it again. */
 static bool is_there(struct store *s, struct store_file *f)
 {
     struct stat st;
@@ -36,7 +36,7 @@ static bool is_there(struct store *s, struct store_file *f)
         return true;
     }
     pthread_mutex_lock(&s->lock);
-    /* One that was given out for writing may not have been made yet. */
+    /* A file that store_file_for() has returned may not have been made yet. */
     bool made = f->profiles > 0;
     pthread_mutex_unlock(&s->lock);
     if (made) {
@@ -88,7 +88,7 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err)
 {
     if (c->db.still) {
-        /* The disk may be writable again: the next query looks. */
+        /* The disk may be writable again by the next query, which opens the file anew. */
         conn_free(c);
         return;
     }

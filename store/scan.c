@@ -1,4 +1,4 @@
-/* Scans: series, points and bodies, file by file.
+/* Scans series, points and bodies, file by file.
  *
  * No statement stays open while a callback runs for long: points are read in pieces, bodies one by
  * one. So a scan never keeps the log of a file from being copied into it.
@@ -11,21 +11,21 @@
 
 #define POINTS_PIECE 512
 
-/* One scan of one file after the other. */
+/* A scan, which visits one file after the other. */
 struct scan {
     struct store *store;
     const struct store_range *range;
     struct catalogue catalogue;
     bool stopped; /* by a callback */
-    bool any;     /* files without a series that matches are visited too */
-    /* The file at hand. */
+    bool any;     /* visit files without a series that matches, too */
+    /* The file that is being visited. */
     struct store_file *file;
     uint64_t file_number;
     struct db *db;
-    int64_t *bad; /* its profiles whose bytes are known to have changed: they count nowhere */
+    int64_t *bad; /* profiles of the file whose bytes have changed: they count nowhere */
     size_t n_bad;
     bool (*visit_file)(struct scan *c, struct err *err);
-    void *job; /* of the kind of scan */
+    void *job; /* the argument of visit_file */
 };
 
 static int64_t range_from(const struct scan *c)
@@ -34,7 +34,7 @@ static int64_t range_from(const struct scan *c)
     return from > 0 ? from : 0;
 }
 
-/* A file that turns out to be damaged costs itself alone: the scan goes on with the next one. */
+/* Visits a file. If the file turns out to be damaged, the scan goes on with the next one. */
 static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
 {
     struct err why = ERR_INIT;
@@ -121,7 +121,7 @@ static bool read_point(struct scan *c, int64_t row, sqlite3_stmt *st, struct raw
     return true;
 }
 
-/* Reads the next points; p->n is 0 at the end. */
+/* Reads the next points. p->n is 0 at the end. */
 static bool next_piece(struct scan *c, struct piece *p, struct err *err)
 {
     sqlite3_stmt *st = db_statement(c->db, SQL_POINTS, err);
@@ -239,7 +239,7 @@ static bool has_point(struct scan *c, struct piece *p, size_t column, bool *ret,
     return true;
 }
 
-/* Whether all profiles of the file are in the range. */
+/* Returns true if all profiles of the file are in the range. */
 static bool is_within(const struct scan *c)
 {
     pthread_mutex_lock(&c->store->lock);
@@ -294,7 +294,7 @@ bool store_each_series(struct store *s, const struct store_range *range,
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* A profile that is to be visited. */
+/* A profile to visit. */
 struct found {
     int64_t time_ns;
     int64_t profile;
@@ -306,11 +306,11 @@ struct bodies_job {
     bool (*visit)(void *arg, const struct store_body *body);
     void *arg;
     size_t visited;
-    /* Of the file at hand. */
+    /* The file that is being visited. */
     struct found *found;
     size_t n_found;
     size_t cap;
-    struct map *merges; /* those that were visited */
+    struct map *merges; /* the merges that were visited */
     struct arena *arena;
     int64_t set_id; /* of the set that was read last; 0: none */
     struct set set;
@@ -362,7 +362,7 @@ static int by_series(const void *a, const void *b)
     return x->series != y->series ? (x->series < y->series ? -1 : 1) : by_time(a, b);
 }
 
-/* Each once, in the order that the scan asks for. */
+/* Sorts the profiles in the order that the scan asks for, and keeps each once. */
 static void sort_found(struct bodies_job *job)
 {
     size_t n = 0;
@@ -402,7 +402,7 @@ static bool find_profiles(struct scan *c, struct bodies_job *job, struct err *er
     return ok;
 }
 
-/* What a row of profiles or merges says of a body. */
+/* A row of the table of profiles, or of merges. */
 struct body_row {
     int64_t set_id;
     int64_t from_ns;
@@ -504,7 +504,7 @@ static bool read_set(struct scan *c, struct bodies_job *job, int64_t set_id, str
     return ok || (row >= 0 && db_damaged(c->db, "the labels of a profile", err));
 }
 
-/* The series of a body that match, and whether they are all that it has in their columns. */
+/* Gathers the series of a body that match, and sets body->whole. */
 static bool gather_series(struct scan *c, struct bodies_job *job, const struct body_row *r,
                           struct store_body *body, struct err *err)
 {
@@ -534,7 +534,8 @@ static bool gather_series(struct scan *c, struct bodies_job *job, const struct b
     return true;
 }
 
-/* A body whose bytes have changed on the disk costs itself alone. */
+/* Checks the bytes of a body. If they have changed on the disk, the body is counted, logged, and
+ * left out of answers from then on. */
 static bool is_intact(struct scan *c, const struct body_row *r, struct sv data, const char *id)
 {
     if (store_hash_fits(data, r->hash)) {
@@ -579,7 +580,7 @@ static bool visit_body(struct scan *c, struct bodies_job *job, struct body_row *
     return ok;
 }
 
-/* Whether it is the first profile of a merge that the scan comes to, or of none. */
+/* Sets *ret to true if the scan has not visited the merge of a profile, or the profile has none. */
 static bool is_first(struct bodies_job *job, const struct body_row *r, bool *ret, struct err *err)
 {
     struct sv key = {(const char *)&r->merge, sizeof(r->merge)};

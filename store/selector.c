@@ -92,7 +92,7 @@ struct selector *selector_copy(const struct selector *s, struct err *err)
     return copy;
 }
 
-/* The value of a label, "" if it is missing. */
+/* Returns the value of a label; "" if it is missing. */
 static struct sv value_of(const struct label *labels, size_t n, struct sv name)
 {
     size_t low = 0;
@@ -116,7 +116,7 @@ static bool holds(const struct selector *s, const struct matcher *m, struct sv v
     if (m->regex == NULL) {
         return sv_eq(value, m->value) == (m->op == MATCH_EQUAL);
     }
-    /* A text that is not UTF-8 matches no regex. Neither does any when memory has run out. */
+    /* A text that is not UTF-8 matches no regex. If memory has run out, no text matches. */
     enum regex_result result =
         utf8_valid(value) ? regex_match(m->regex, s->scratch, value, NULL) : REGEX_NO_MATCH;
     return result != REGEX_FAILED && (result == REGEX_MATCH) == (m->op == MATCH_REGEX);

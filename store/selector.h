@@ -25,9 +25,10 @@ enum matcher_op { MATCH_EQUAL, MATCH_NOT_EQUAL, MATCH_REGEX, MATCH_NOT_REGEX };
 
 struct selector;
 
-/* Empty, matches everything; NULL if out of memory. */
+/* Makes an empty selector, which matches everything. NULL if out of memory. */
 struct selector *selector_new(struct err *err);
-/* NULL with the place as line:column: `1:9: parse error: ...`; ERR_LIMIT beyond the limits above.
+/* Parses a selector. NULL with the place as line:column: `1:9: parse error: ...`; ERR_LIMIT beyond
+ * the limits above.
  */
 struct selector *selector_parse(struct sv text, struct err *err);
 /* Adds a matcher, which must hold as well; copies both texts. */
@@ -38,9 +39,11 @@ bool selector_add_parsed(struct selector *s, struct sv text, struct err *err);
 struct selector *selector_copy(const struct selector *s, struct err *err);
 struct selector *selector_free(struct selector *s); /* accepts NULL, returns NULL */
 
-/* Labels in byte order of names. False too if there is no memory for a regex. */
+/* Returns true if labels, in byte order of names, match. False too if there is no memory for a
+ * regex. */
 bool selector_matches(const struct selector *s, const struct label *labels, size_t n);
-/* The value that a label must equal, or NULL if no matcher says so or if it is "": for indexes. */
+/* Returns the value that a label must equal, for indexes. NULL if no matcher demands one, or if it
+ * is "". */
 const struct sv *selector_equal(const struct selector *s, const char *name);
 /* Removes the first matcher that says what a label must equal, and gives its value, which is valid
  * as long as the selector. False if there is none. */

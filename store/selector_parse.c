@@ -39,7 +39,7 @@ static size_t word_length(struct sv v, bool with_colons)
     return n;
 }
 
-/* What stands at the place is wrong; `expected` is the rest of the message. */
+/* Sets an error about the text at the current place. `expected` ends the message. */
 static bool unexpected(struct parser *p, const char *expected)
 {
     struct sv rest = sv_skip(p->in, p->at);
@@ -58,7 +58,7 @@ static bool unexpected(struct parser *p, const char *expected)
     return place(p, p->at);
 }
 
-/* The same within braces, where the end of the text has a message of its own. */
+/* Sets the same error within braces, where the end of the text has a message of its own. */
 static bool unexpected_inside(struct parser *p, const char *expected)
 {
     return unexpected(p, p->at == p->in.n ? " inside braces" : expected);
@@ -91,7 +91,7 @@ static bool put_rune(struct buf *out, uint32_t rune)
     return buf_append(out, bytes, utf8_encode(rune, bytes));
 }
 
-/* Digits of an escape. */
+/* Reads the digits of an escape. */
 static bool number(struct parser *p, size_t digits, unsigned base, uint32_t *ret)
 {
     uint32_t value = 0;
@@ -107,7 +107,7 @@ static bool number(struct parser *p, size_t digits, unsigned base, uint32_t *ret
     return true;
 }
 
-/* What follows a backslash. */
+/* Reads an escape after its backslash. */
 static bool escape(struct parser *p)
 {
     static const char plain[] = "abfnrtv\\\"'";
@@ -193,7 +193,7 @@ static bool add(struct parser *p, size_t start, struct sv name, enum matcher_op 
 
 static bool operator(struct parser *p, enum matcher_op *ret)
 {
-    /* "=" last: it begins "=~". */
+    /* "=" is the last one, because "=~" begins with it. */
     static const struct {
         const char *text;
         enum matcher_op op;
@@ -208,7 +208,7 @@ static bool operator(struct parser *p, enum matcher_op *ret)
     return false;
 }
 
-/* name op "value", or "value" alone. `name` holds a quoted name meanwhile. */
+/* Reads a matcher: name op "value", or "value" alone. `name` is memory for a quoted name. */
 static bool matcher(struct parser *p, struct buf *name)
 {
     size_t start = p->at;
@@ -241,7 +241,7 @@ static bool matcher(struct parser *p, struct buf *name)
     return quoted(p) && add(p, start, (struct sv){name->data, name->len}, op);
 }
 
-/* What stands between braces, up to the closing one. */
+/* Reads the matchers between braces, and the closing brace. */
 static bool matchers(struct parser *p, struct buf *name)
 {
     for (;;) {

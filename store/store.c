@@ -65,7 +65,7 @@ static void make_metrics(struct store *s)
                       "because a log or a file was damaged or removed.");
 }
 
-/* Rendered from what the list of files says. */
+/* Adds the gauges, which are read from the list of files. */
 static void store_collect(struct metrics_out *out, void *arg)
 {
     struct store *s = arg;

@@ -1,19 +1,22 @@
-/* Profiles kept on disk: one SQLite database for each stretch of time, in one directory.
+/* Keeps profiles on disk: one SQLite database for each stretch of time, in one directory.
  *
- * A stretch (an hour by default) is the file that a profile's time falls into. The time of a
- * profile is the one inside it, as other destinations are sent it; the beginning of its window
- * stands in for a missing or wrong one. The file keeps the time of each profile, so a reader never
- * works it out again, and profiles that earlier versions stored keep theirs. One thread at a
- * time writes (store_put()), any number read, each from a snapshot of its own (WAL): readers never
- * delay the writer. Retention removes whole files. A file that is damaged, of another program, or
- * of a newer version costs itself alone: it is counted, named in the log, and left where it is.
+ * The time of a profile decides which stretch (an hour by default), and so which file, keeps it.
+ * This time is the one inside the profile, which other destinations are sent as well. If it is
+ * missing or wrong, the beginning of the profile's window stands in for it. The file keeps the time
+ * of each profile, so a reader never works it out again, and profiles that earlier versions stored
+ * keep theirs.
  *
- * What the store knows of a profile beside its bytes was computed when it was put: its labels with
- * the string labels of its samples, its sample types, and the sum of each sample type. So labels
- * and timelines are answered without opening a profile. The background merges the profiles of a
- * series in closed stretches to one for each five minutes; times and sums of the single ones stay.
+ * One thread at a time writes (store_put()). Any number of threads read, each from a snapshot of
+ * its own (SQLite's write-ahead log), so readers never delay the writer. Retention removes whole
+ * files. A file that is damaged, belongs to another program, or comes from a newer version is
+ * counted, named in the log, and left where it is; all other files stay in use.
  *
- * Any thread, unless said otherwise.
+ * Putting a profile computes its labels, the string labels of its samples, its sample types, and
+ * the sum of each sample type. Queries for labels and timelines therefore open no profile. A
+ * background thread merges the profiles of a series in closed stretches into one for each five
+ * minutes; the times and sums of the single profiles stay.
+ *
+ * All functions may be called from any thread, unless their comment says otherwise.
  */
 #ifndef PROFPULL_STORE_STORE_H
 #define PROFPULL_STORE_STORE_H
@@ -33,33 +36,32 @@
 struct store;
 
 struct store_options {
-    const char *name;      /* of the destination, for the log and metrics */
-    const char *directory; /* made if it is not there */
-    int64_t stretch_ms;    /* of one file */
-    int64_t max_age_ms;    /* 0: for ever */
-    uint64_t max_bytes;    /* of all files; 0: any number */
-    int64_t merge_ms;      /* profiles of closed stretches are merged to one for each; 0: never */
+    const char *name;      /* the destination, for the log and metrics */
+    const char *directory; /* is made if it does not exist */
+    int64_t stretch_ms;    /* the time that one file covers */
+    int64_t max_age_ms;    /* older files are removed; 0: never */
+    uint64_t max_bytes;    /* limit of all databases together; 0: none */
+    int64_t merge_ms;      /* merges cover this much time each; 0: no merging */
     unsigned merge_cpu;    /* percent of one core that merging may take; 0: 25 */
     bool sync;             /* each commit is synced to disk before store_put() returns */
     struct log *log;
     struct metrics *metrics; /* may be NULL */
 };
 
-/* Opens or makes the directory and takes a lock on it, since only one process may write. Damaged
- * files are no error. NULL and err if the directory cannot be used. If its disk does not answer
- * within STORE_OPEN_MS, the store is returned nevertheless, and opens when it does: until then
+/* Opens or makes the directory and locks it, since only one process may write. Damaged files are no
+ * error. NULL with err if the directory cannot be used. If its disk does not answer within
+ * STORE_OPEN_MS, the store is returned nevertheless, and opens when the disk answers. Until then
  * queries fail and store_put() waits. */
 #define STORE_OPEN_MS 5000
 struct store *store_open(const struct store_options *options, struct err *err);
 struct store *store_close(struct store *s); /* accepts NULL, returns NULL */
-/* Takes over the times and bytes of other options, for what is put, merged and removed from then
- * on.
- */
+/* Takes over the times and limits of other options. They apply from the next put, merge and round
+ * of retention on. */
 void store_configure(struct store *s, const struct store_options *options);
 /* Returns false with err if the process has lost the directory for good: somebody has removed it,
  * and the sandbox does not let it be made again. A restart makes it. */
 bool store_healthy(const struct store *s, struct err *err);
-/* Where it is; other files than databases may be kept there too. */
+/* Returns the directory. Callers may keep files of their own in it. */
 const char *store_directory(const struct store *s);
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -69,8 +71,8 @@ const char *store_directory(const struct store *s);
 
 enum store_taken {
     STORE_TAKEN,   /* committed, and visible to queries that start now */
-    STORE_REFUSED, /* will never be taken: damaged, or not what it says */
-    STORE_FAILED,  /* not committed: the disk is full, for example; try again */
+    STORE_REFUSED, /* never: the profile is damaged or too large */
+    STORE_FAILED,  /* not committed, for example because the disk is full; try again */
 };
 
 struct writing;
@@ -92,15 +94,15 @@ struct store_put {
     struct writing *writing;      /* private */
 };
 
-/* Puts n profiles in one transaction. False if any of them was not taken. One thread at a time; it
- * blocks on the disk. A profile that is there already, with the same labels, time, bytes and salt,
- * is taken and not kept twice. */
+/* Puts n profiles in one transaction and blocks on the disk. Returns false if any of them was not
+ * taken. One thread at a time. A profile that the store has already, with the same labels, time,
+ * bytes and salt, is taken and not kept twice. */
 bool store_put(struct store *s, struct store_put *profiles, size_t n);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A series as queries see it: the profiles of one label set that have one sample type. One pushed
- * profile belongs to several: one for each of its sample types and each set of string labels that
+/* A series as queries see it: the profiles of one label set that have one sample type. A profile
+ * belongs to several series: one for each of its sample types and each set of string labels that
  * its samples have (except span_id, trace_id and profile_id, and names that the profile's own
  * labels have). A sample type whose sum is 0 makes no series, as samples with a negative value
  * count nowhere. */
@@ -116,15 +118,14 @@ struct store_series {
     size_t column; /* of its sample type in the profiles */
 };
 
-/* What a scan visits. Both instants are inclusive, and count for the time of a profile. */
+/* The profiles that a scan visits: those whose time is between two instants, both inclusive. */
 struct store_range {
     int64_t from_ns;
     int64_t until_ns;
     const struct selector *selector; /* NULL: all */
 };
 
-/* The callbacks of scans return false to end them. What they are given is valid until they return.
- */
+/* A callback of a scan returns false to end the scan. Its arguments are valid until it returns. */
 
 /* Visits each series once that has a profile in the range (or near its ends: a file's resolution is
  * enough). False with err on failure, not when a callback has ended it. */
@@ -182,25 +183,25 @@ bool store_each_body(struct store *s, const struct store_scan *scan,
                      bool (*visit)(void *arg, const struct store_body *body), void *arg,
                      struct err *err);
 
-/* Visits one profile by its id (that of one that was merged: the result of the merge), with its
- * bytes. *ret_found says whether there is one. */
+/* Visits one profile by its id, with its bytes. The id of a profile that was merged finds the
+ * merge. *ret_found is false if no profile has the id. */
 bool store_get(struct store *s, struct sv id, bool *ret_found,
                bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err);
 
-/* What the store knows the bytes of a profile by, with its salt. */
+/* Returns the hash by which the store identifies the bytes of a profile, with its salt. */
 uint64_t store_hash(struct sv data, uint16_t salt);
 /* The id of a profile whose time is in this second (of the wall clock) and that has this hash.
  * *ret_found says whether there is one; it looks at all profiles of the file. */
 bool store_find(struct store *s, uint32_t second, uint64_t hash, bool *ret_found,
                 char ret_id[STORE_ID_LENGTH + 1], struct err *err);
 
-/* Of all files. Without a profile the times are 0. */
+/* Totals of all files. Without any profile the times are 0. */
 struct store_stats {
     bool open;
     uint64_t files;
     uint64_t profiles;
-    uint64_t singles; /* of them not merged */
-    uint64_t bytes;
+    uint64_t singles; /* profiles that are not merged */
+    uint64_t bytes;   /* databases and logs */
     int64_t oldest_ns;
     int64_t newest_ns;
 };
