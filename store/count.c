@@ -83,6 +83,13 @@ void store_count_check(struct store *s, const struct store_file *f)
     }
 }
 
+void store_count_remove(const char *path)
+{
+    char name[4096];
+    count_path(path, name);
+    (void)unlink(name);
+}
+
 void store_lost(struct store *s, const char *path, uint64_t n, const char *why)
 {
     metric_add(s->metrics.lost, n);
@@ -94,7 +101,6 @@ void store_lost(struct store *s, const char *path, uint64_t n, const char *why)
 void store_count_orphan(struct store *s, const char *path)
 {
     uint64_t committed = 0;
-    char name[4096];
     struct stat st;
     if (lstat(path, &st) == 0 || errno != ENOENT) {
         return;
@@ -104,6 +110,5 @@ void store_count_orphan(struct store *s, const char *path)
             metric_cell(s->metrics.faults, (const char *const[]){s->options.name, "missing"}));
         store_lost(s, path, committed, "the file is not there any more");
     }
-    count_path(path, name);
-    (void)unlink(name);
+    store_count_remove(path);
 }

@@ -238,7 +238,10 @@ void store_file_gone(struct store *s, struct store_file *f)
         metric_inc(
             metric_cell(s->metrics.faults, (const char *const[]){s->options.name, "missing"}));
         log_error(s->options.log, "a file of the store is not there any more",
-                  LOG_STR("endpoint", s->options.name), LOG_STR("file", listed->path));
+                  LOG_STR("endpoint", s->options.name), LOG_STR("file", listed->path),
+                  LOG_INT("profiles", (int64_t)listed->profiles));
+        metric_add(s->metrics.lost, listed->profiles);
+        store_count_remove(listed->path);
         store_readers_close(s, listed);
     }
     store_file_unref(listed);

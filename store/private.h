@@ -104,6 +104,7 @@ bool store_count_read(const char *path, uint64_t *ret);
 void store_count_check(struct store *s, const struct store_file *f);
 /* Removes the count of a database that does not exist, and names its profiles. */
 void store_count_orphan(struct store *s, const char *path);
+void store_count_remove(const char *path);
 /* Counts and logs n profiles that are lost. */
 void store_lost(struct store *s, const char *path, uint64_t n, const char *why);
 
