@@ -203,7 +203,7 @@ func mountHanging(t *testing.T, dir string) func() {
 	return end
 }
 
-// The disks of a store and of a spool do not answer at the start: another destination gets its profiles
+// The disks of a store, of a spool and of a directory do not answer at the start: another destination gets its profiles
 // nevertheless, and the hang is in the log and at /-/healthy. When the disks answer, the store takes what
 // has waited.
 func TestHangingDiskAtStart(t *testing.T) {
@@ -215,6 +215,7 @@ func TestHangingDiskAtStart(t *testing.T) {
 		server := newPyroscope(t, pyroscope.Options{})
 		endStore := mountHanging(t, filepath.Join(dir, "store"))
 		endSpool := mountHanging(t, filepath.Join(dir, "spool"))
+		endFiles := mountHanging(t, filepath.Join(dir, "files"))
 		p := run(t, `
 global: {scrape_interval: 300ms, scrape_timeout: 300ms}
 scrape_configs:
@@ -224,6 +225,7 @@ scrape_configs:
 write:
   - {name: main, url: "`+server.URL()+`"}
   - {name: local, url: "store://`+dir+`/store/kept", retry: {max_backoff: 200ms, min_backoff: 10ms}}
+  - {name: files, url: "file://`+dir+`/files/kept", retry: {max_backoff: 200ms, min_backoff: 10ms}}
   - {name: spooled, url: "`+server.URL()+`", queue: {spool_directory: "`+dir+`/spool"}}
 `, "--sandbox", sandbox, "--drain-timeout", "1s")
 		p.wait("profiles of the other endpoints", func() string {
@@ -236,7 +238,7 @@ write:
 		})
 		p.wait("the hang to be noticed", func() string {
 			m := p.metrics()
-			if m.sum("profpull_write_hung_seconds", "endpoint", "local") < 1 || m.sum("profpull_store_up") != 0 ||
+			if m.sum("profpull_write_hung_seconds", "endpoint", "local") < 1 || m.sum("profpull_write_hung_seconds", "endpoint", "files") < 1 || m.sum("profpull_store_up") != 0 ||
 				m.sum("profpull_write_spool_up", "endpoint", "spooled") != 0 {
 				return "not yet"
 			}
@@ -251,6 +253,7 @@ write:
 		p.says(`msg="the disk of the store does not answer: profiles wait" endpoint=local`)
 		endStore()
 		endSpool()
+		endFiles()
 		if sandbox == "on" {
 			// The sandbox knows the disk that has gone, not the directory below it.
 			p.wait("the directory to be given up", func() string {
@@ -263,7 +266,8 @@ write:
 		} else {
 			p.wait("the store to take profiles", func() string {
 				m := p.metrics()
-				if m.sum("profpull_write_sent_profiles_total", "endpoint", "local") < 3 || m.sum("profpull_store_up") != 1 ||
+				if m.sum("profpull_write_sent_profiles_total", "endpoint", "local") < 3 ||
+					m.sum("profpull_write_sent_profiles_total", "endpoint", "files") < 3 || m.sum("profpull_store_up") != 1 ||
 					m.sum("profpull_write_spool_up", "endpoint", "spooled") != 1 {
 					return "not yet"
 				}

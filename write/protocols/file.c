@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/files.h"
 #include "http/url.h"
 #include "write/protocols/file_names.h"
@@ -22,6 +23,8 @@
 #define PATH_BYTES_MAX 4096
 #define LINE_BYTES_MAX ((size_t)8 * 1024 * 1024) /* all labels, every byte escaped */
 #define CHUNK 65536
+/* A disk that has not answered by then hangs. */
+#define HANGING_MS 5000
 #define NAME_SIZE (FILE_STEM_SIZE + 32)
 
 struct file_sink {
@@ -82,6 +85,10 @@ static bool open_sink(struct file_sink *s, const char *url, struct err *err)
     buf_done(&directory);
     if (s->directory == NULL) {
         return ok && err_memory(err);
+    }
+    /* If the disk hangs, the start does not wait for it: file_deliver() opens the directory. */
+    if (!disk_answers(s->directory, HANGING_MS)) {
+        return true;
     }
     int fd = make_directories(s->directory, 0777, err) ? open_root(s, err) : -1;
     if (fd >= 0) {
