@@ -16,7 +16,7 @@
 #include "discovery/kubernetes/access.h"
 #include "http/url.h"
 
-/* What a kubeconfig takes while it is read. */
+/* Limit of the memory for reading a kubeconfig. */
 #define KUBECONFIG_MAX ((size_t)64 << 20)
 #define PATH_BYTES_MAX ((size_t)64 * 1024)
 /* A disk that has not answered by then hangs. */
@@ -24,8 +24,8 @@
 
 /* ---- what is needed -------------------------------------------------------------------------- */
 
-/* What libc, OpenSSL and we read. Whole directories where programs replace a file by another one
- * with the same name, as resolv.conf is. */
+/* Paths that libc, OpenSSL and profpull read. They are directories where programs replace a file by
+ * another one with the same name, as resolv.conf is. */
 static const char *const system_paths[] = {
     "/etc",           /* resolv.conf, hosts, nsswitch.conf, localtime, ssl */
     "/usr",           /* zoneinfo, CA certificates, libraries that libc loads when it needs them */

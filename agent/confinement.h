@@ -19,7 +19,7 @@ enum confinement_mode {
 
 /* "on", "off", "required"; NULL past the last one. */
 const char *confinement_mode_name(size_t i);
-/* Of one of these names. */
+/* Returns the mode with one of these names. */
 enum confinement_mode confinement_mode_named(const char *name);
 
 /* A directory whose disk did not answer at the start. */

@@ -16,9 +16,9 @@ bool disk_answers_child(const char *path, int64_t ms);
  * answer; an error is one. Any thread. */
 bool disk_answers(const char *path, int64_t ms);
 
-/* Of a path on a disk that does not answer: the nearest directory at or above it, on the same disk,
- * that can be opened without an answer, as its mount point. Returns false if there is none. Only
- * before threads are started and the sandbox is entered. */
+/* Finds the nearest directory at or above a path, on the same disk that does not answer, that can
+ * be opened without an answer, such as the mount point. Returns false if there is none. Only before
+ * threads are started and the sandbox is entered. */
 bool disk_hanging_root(const char *path, char *ret, size_t size, int64_t ms);
 
 #endif

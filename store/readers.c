@@ -88,7 +88,7 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err)
 {
     if (c->db.still) {
-        /* The disk may be writable again by the next query, which opens the file anew. */
+        /* The disk may be writable again when the next query opens the file. */
         conn_free(c);
         return;
     }

@@ -37,8 +37,8 @@ write:
 `, jobs, dir)
 }
 
-// What the ledger has counted as sent is in the store after kill -9, at any moment: five times, and two
-// hundred with E2E_LONG.
+// A profile that the ledger has counted as sent is in the store after kill -9 at any moment: five kills, or
+// two hundred with E2E_LONG.
 func TestStoreKeepsWhatItHasAcknowledged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

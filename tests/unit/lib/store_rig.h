@@ -37,7 +37,7 @@ static inline void store_rig_reopen(struct store_rig *r)
     assert_non_null(r->store);
 }
 
-/* Of stretches of an hour, for ever, never merged. */
+/* Opens a store with stretches of an hour, without retention and merging. */
 static inline void store_rig_init(struct store_rig *r)
 {
     *r = (struct store_rig){.directory = testing_mkdtemp(), .log = testing_log_new()};

@@ -280,11 +280,11 @@ static void test_a_removed_file_is_missed(void **state)
     rig_put(&r, "__name__=cpu,service_name=t", RIG_T0, "x/count", rows, 1, NULL);
     rig_check(&r, RIG_POINTS, NULL, 0, 7200, "service_name", "t 0 1\n");
     assert_int_equal(faults(&r, "missing"), 1);
-    assert_int_equal(
-        store_rig_metric(&r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"), 1);
+    assert_int_equal(store_rig_metric(&r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"),
+                     1);
     store_rig_reopen(&r);
-    assert_int_equal(
-        store_rig_metric(&r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"), 0);
+    assert_int_equal(store_rig_metric(&r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"),
+                     0);
     store_rig_done(&r);
 }
 

@@ -240,7 +240,7 @@ static void put_three(struct store_rig *r, int64_t at)
             1, NULL);
 }
 
-/* What a pass has left does not hide what comes afterwards, also if it is as much. */
+/* Profiles that come after a pass are merged, also if they are as many as the pass has left. */
 static void test_what_comes_after_a_pass_is_merged_though_it_left_some(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static void test_files_are_removed_by_age(void **state)
     store_rig_done(&r);
 }
 
-/* While it is open. */
+/* Limits of an open store change. */
 static void test_limits_change(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What profiles and logs take on the disk, what retention leaves, and what happens on a full disk.
+/* The room that profiles and logs take on the disk, retention by what it leaves, and full disks.
  */
 #include "tests/unit/lib/store_rig.h"
 

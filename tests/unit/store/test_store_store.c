@@ -417,7 +417,7 @@ static void test_lists_are_limited_from_the_newest_on(void **state)
     store_rig_done(&r);
 }
 
-/* Also a profile that is of several series comes once. */
+/* A profile is visited once, even if it belongs to several series. */
 static void test_profiles_come_by_series_on_request(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
 #define ROWS_MAX 40
 #define KEYS 4
 
-/* What the samples of one value of "k" sum up to. */
+/* The sum of the samples with one value of "k". */
 struct expected {
     int64_t sums[2];
 };
