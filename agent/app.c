@@ -104,7 +104,7 @@ bool app_healthy(const struct app *app, struct err *err)
     if (!stores_healthy(app->stores, err)) {
         return false;
     }
-    (void)writer_hangs(app->writer, err);
+    (void)writer_disk_fails(app->writer, err);
     return true;
 }
 

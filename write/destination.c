@@ -41,7 +41,7 @@ static bool make_spool(struct destination *d, struct err *err)
     options.events.wake_arg = d;
     options.events.changed = writer_on_spool_changed;
     options.events.flushed = writer_on_spool_flushed;
-    d->spool = spool_open(&options, err);
+    d->spool = spool_new(&options, err);
     if (d->spool == NULL) {
         return false;
     }
@@ -67,6 +67,18 @@ bool destination_open_sink(const struct writer_options *o, const struct config_e
     return *ret_sink != NULL;
 }
 
+/* Spools are often on the same disk: once one of them hangs, the others are not waited for. */
+static bool start_spool(struct destination *d, struct err *err)
+{
+    struct writer *w = d->writer;
+    if (d->spool == NULL) {
+        return true;
+    }
+    bool ok = spool_start(d->spool, w->spool_hangs ? 0 : SPOOL_OPEN_WAIT_MS, err);
+    w->spool_hangs = ok && !spool_is_opened(d->spool);
+    return ok;
+}
+
 static bool make_parts(struct destination *d, struct err *err)
 {
     struct writer *w = d->writer;
@@ -87,8 +99,7 @@ static bool make_parts(struct destination *d, struct err *err)
     }
     bool has_threads = (d->sink == NULL || d->sink_thread != NULL) &&
                        (d->protocol->build_many == NULL || d->batcher != NULL);
-    return has_threads && merger_add(w->merger, d->queue, err) &&
-           (d->spool == NULL || spool_start(d->spool, err));
+    return has_threads && merger_add(w->merger, d->queue, err) && start_spool(d, err);
 }
 
 struct destination *destination_new(struct writer *w, const struct config *owner,

@@ -22,6 +22,7 @@ struct export_row {
     uint64_t hung_ms; /* since a disk answered that hangs; 0: none does */
     bool has_spool;   /* the rest counts only then */
     uint64_t spool_up;
+    uint64_t spool_needs_restart;
     uint64_t spool_reading;
     uint64_t spool_full;
     struct spool_status spool;

@@ -116,8 +116,9 @@ bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
  * it. */
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg);
 
-/* Whether the disk of an endpoint hangs; err names the endpoint then. Any thread. */
-bool writer_hangs(struct writer *w, struct err *err);
+/* Returns true if the disk of an endpoint hangs, or its spool cannot be used before a restart; err
+ * names the endpoint then. Any thread. */
+bool writer_disk_fails(struct writer *w, struct err *err);
 
 /* The ledger of the endpoint with that slot, consistent: it balances, as said above. What earlier
  * endpoints of its name have done is a part of it. Any thread. */

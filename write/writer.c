@@ -314,24 +314,38 @@ static int64_t hung_ms(const struct destination *d, int64_t now_ms)
     return sink_ms > spool_ms ? sink_ms : spool_ms;
 }
 
-bool writer_hangs(struct writer *w, struct err *err)
+static bool disk_fails(const struct destination *d, int64_t now_ms, struct err *err)
+{
+    int64_t ms = hung_ms(d, now_ms);
+    if (ms > 0) {
+        err_set(err, ERR_SYSTEM, "endpoint \"%s\": its disk has not answered for %.1f s", d->name,
+                (double)ms / (double)MS_PER_S);
+        return true;
+    }
+    if (d->spool != NULL && spool_status(d->spool).forbidden) {
+        err_set(
+            err, ERR_SYSTEM,
+            "endpoint \"%s\": its spool directory was removed, and cannot be used again before a "
+            "restart",
+            d->name);
+        return true;
+    }
+    return false;
+}
+
+bool writer_disk_fails(struct writer *w, struct err *err)
 {
     int64_t now = clock_mono_ms();
-    bool hangs = false;
+    bool fails = false;
     pthread_rwlock_rdlock(&w->table);
-    for (size_t k = 0; k < WRITER_LISTS && !hangs; k++) {
+    for (size_t k = 0; k < WRITER_LISTS && !fails; k++) {
         const struct destination *d;
-        for (d = TAILQ_FIRST(&w->destinations[k]); d != NULL && !hangs; d = TAILQ_NEXT(d, link)) {
-            int64_t ms = hung_ms(d, now);
-            hangs = ms > 0;
-            if (hangs) {
-                err_set(err, ERR_SYSTEM, "endpoint \"%s\": its disk has not answered for %.1f s",
-                        d->name, (double)ms / (double)MS_PER_S);
-            }
+        for (d = TAILQ_FIRST(&w->destinations[k]); d != NULL && !fails; d = TAILQ_NEXT(d, link)) {
+            fails = disk_fails(d, now, err);
         }
     }
     pthread_rwlock_unlock(&w->table);
-    return hangs;
+    return fails;
 }
 
 /* An endpoint is up if it works for at least one tenant. */
@@ -360,6 +374,7 @@ static void fill_row(struct export_row *r, struct destination *d, int64_t now)
     if (r->has_spool) {
         r->spool = spool_status(d->spool);
         r->spool_up = r->spool.up && spool_hung_ms(d->spool, now) == 0;
+        r->spool_needs_restart = r->spool.forbidden;
         r->spool_reading = r->spool.reading;
         r->spool_full = r->spool.full;
     }

@@ -47,6 +47,7 @@ struct writer {
     struct wake *wake;
     /* The thread on which removed destinations end; made for the first change. */
     struct worker_pool *closer;
+    bool spool_hangs; /* the one that was started last; the starter's */
 
     pthread_rwlock_t table; /* guards what follows up to `lock`; held for a few instructions */
     struct destination *routes[CONFIG_ENDPOINTS_MAX];   /* by slot; NULL: none */

@@ -523,6 +523,48 @@ func TestSpoolAcrossRestart(t *testing.T) {
 	}
 }
 
+// Somebody removes the directory of all spools. The sandbox forbids to make another one, which is
+// said; a restart uses it again.
+func TestSpoolDirectoryIsRemoved(t *testing.T) {
+	t.Parallel()
+	server := newPyroscope(t, pyroscope.Options{})
+	server.Down()
+	targets := someTargets(t, 2)
+	root := filepath.Join(t.TempDir(), "spools")
+	config := spoolConfig(server.URL(), root, "max_bytes: 64MiB", targets...)
+	p := run(t, config)
+	onDisk := func() string {
+		if m := p.metrics(); m.sum("profpull_write_spool_profiles") < 2 || m.sum("profpull_write_spool_up") != 1 {
+			return fmt.Sprintf("%v profiles on disk", m.sum("profpull_write_spool_profiles"))
+		}
+		return ""
+	}
+	p.wait("profiles on disk", onDisk)
+	if err := os.RemoveAll(root); err != nil {
+		t.Fatal(err)
+	}
+	_, metrics := p.get("/metrics")
+	if !strings.Contains(metrics, `profpull_sandbox{part="landlock"} 1`) {
+		p.says("has been removed")
+		p.wait("another directory", onDisk)
+		return
+	}
+	p.says("spool directory cannot be used")
+	p.wait("the metrics to say so", func() string {
+		m := p.metrics()
+		if up, lost := m.sum("profpull_write_spool_up"), m.sum("profpull_write_spool_needs_restart"); up != 0 || lost != 1 {
+			return fmt.Sprintf("up %v, needs_restart %v", up, lost)
+		}
+		return ""
+	})
+	if code, text := p.get("/-/healthy"); code != 200 || !strings.Contains(text, "cannot be used again before a restart") {
+		t.Errorf("healthy: %d %s", code, text)
+	}
+	p.kill()
+	p = run(t, config)
+	p.wait("profiles on disk again", onDisk)
+}
+
 // A disk that is full costs nothing but durability, and is used again when there is room.
 func TestSpoolOnAFullDisk(t *testing.T) {
 	t.Parallel()

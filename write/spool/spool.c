@@ -286,13 +286,30 @@ static struct plan make_plan(struct spool *s, int64_t now_ms)
     return p;
 }
 
+/* Says once a minute that the directory cannot be used: each profile that comes is lost with the
+ * process. */
+static void say_forbidden(struct spool *s, const struct err *err, int64_t now_ms)
+{
+    if (!s->own.forbidden || now_ms < s->forbidden_ms) {
+        return;
+    }
+    s->forbidden_ms = now_ms + LOG_PERIOD_MS;
+    log_error(s->options.log, "spool directory cannot be used, profiles are kept in memory only",
+              LOG_STR("endpoint", s->options.config->name), LOG_ERR(err),
+              LOG_STR("hint", "restart profpull: in its sandbox it may only use the directory that "
+                              "it was started with"));
+}
+
 /* Checks whether the disk works again. */
 static void retry(struct spool *s, int64_t now_ms)
 {
     struct err err = ERR_INIT;
     if (!spool_store_is_listed(s->store)) {
-        if (!spool_store_list(s->store, &err)) {
+        bool listed = spool_store_list(s->store, &err);
+        s->own.forbidden = spool_store_is_forbidden(s->store);
+        if (!listed) {
             note_failure(s, &err, now_ms);
+            say_forbidden(s, &err, now_ms);
             return;
         }
         s->own.reading = true;
@@ -463,10 +480,30 @@ static bool wait_for_work(struct spool *s, int64_t until_ms)
     return more;
 }
 
+/* Opens the directory, and says so to spool_start(). False if that reports an error. */
+static bool open_first(struct spool *s)
+{
+    struct err err = ERR_INIT;
+    atomic_store(&s->since_ms, clock_mono_ms());
+    bool ok = spool_store_open(s->store, &err);
+    atomic_store(&s->since_ms, BETWEEN_ROUNDS);
+    pthread_mutex_lock(&s->lock);
+    s->opened = true;
+    s->misplaced = !ok;
+    s->open_error = err;
+    bool goes_on = ok || !s->waited_for;
+    pthread_cond_signal(&s->opening);
+    pthread_mutex_unlock(&s->lock);
+    return goes_on;
+}
+
 static void *spool_run(void *arg)
 {
     struct spool *s = arg;
     int64_t next = 0;
+    if (!open_first(s)) {
+        return NULL;
+    }
     while (wait_for_work(s, next)) {
         int64_t now_ms = clock_mono_ms();
         atomic_store(&s->since_ms, now_ms);
@@ -483,15 +520,58 @@ int64_t spool_hung_ms(const struct spool *s, int64_t now_ms)
     return hangs ? now_ms - since_ms : 0;
 }
 
-bool spool_start(struct spool *s, struct err *err)
+/* Waits for the opening; true if it has failed for good. */
+static bool wait_for_opening(struct spool *s, int64_t until_ms)
 {
+    const struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
+                                .tv_nsec = (long)(until_ms % MS_PER_S * NS_PER_MS)};
+    int timeout = 0;
+    pthread_mutex_lock(&s->lock);
+    while (!s->opened && timeout == 0) {
+        timeout = pthread_cond_timedwait(&s->opening, &s->lock, &at);
+    }
+    bool opened = s->opened;
+    bool misplaced = s->misplaced;
+    s->waited_for = false;
+    pthread_mutex_unlock(&s->lock);
+    if (!opened) {
+        log_warn(s->options.log, "spool does not answer, profiles are kept in memory only",
+                 LOG_STR("endpoint", s->name));
+    }
+    return misplaced;
+}
+
+bool spool_start(struct spool *s, int64_t wait_ms, struct err *err)
+{
+    s->waited_for = true;
     s->started = thread_start(&s->thread, "spool", spool_run, s, err);
+    if (s->started && wait_for_opening(s, clock_mono_ms() + wait_ms)) {
+        pthread_join(s->thread, NULL);
+        s->started = false;
+        if (err != NULL) {
+            *err = s->open_error;
+        }
+    }
     return s->started;
+}
+
+bool spool_open(struct spool *s, struct err *err)
+{
+    return spool_store_open(s->store, err);
+}
+
+bool spool_is_opened(struct spool *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool opened = s->opened;
+    pthread_mutex_unlock(&s->lock);
+    return opened;
 }
 
 void spool_stop(struct spool *s, int64_t now_ms)
 {
-    if (s == NULL) {
+    /* A spool whose start has failed holds nothing. */
+    if (s == NULL || (s->misplaced && !s->started)) {
         return;
     }
     pthread_mutex_lock(&s->lock);
@@ -510,7 +590,7 @@ void spool_stop(struct spool *s, int64_t now_ms)
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-struct spool *spool_open(const struct spool_options *o, struct err *err)
+struct spool *spool_new(const struct spool_options *o, struct err *err)
 {
     struct spool *s = calloc(1, sizeof(*s));
     if (s == NULL) {
@@ -533,6 +613,7 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
+    pthread_cond_init(&s->opening, &attr);
     pthread_condattr_destroy(&attr);
     s->config.name = s->name = strdup(o->config->name);
     s->config.spool_directory = s->directory = strdup(o->config->spool_directory);
@@ -540,7 +621,7 @@ struct spool *spool_open(const struct spool_options *o, struct err *err)
         err_memory(err);
         return spool_free(s);
     }
-    s->store = spool_store_open(&s->options, err);
+    s->store = spool_store_new(&s->options, err);
     return s->store != NULL ? s : spool_free(s);
 }
 
@@ -555,6 +636,7 @@ struct spool *spool_free(struct spool *s)
     }
     spool_store_close(s->store);
     pthread_cond_destroy(&s->wake);
+    pthread_cond_destroy(&s->opening);
     pthread_mutex_destroy(&s->lock);
     free(s->name);
     free(s->directory);

@@ -37,19 +37,28 @@
 /* Between attempts while the disk fails. */
 #define SPOOL_RETRY_MIN_MS INT64_C(1000)
 #define SPOOL_RETRY_MAX_MS INT64_C(30000)
-/* How often it is checked that the files are still there, besides before each write. */
+/* How often the presence of the files is checked, besides before each write. */
 #define SPOOL_CHECK_MS INT64_C(5000)
+/* The longest wait of a start, or of a new configuration, for the directory of a spool. */
+#define SPOOL_OPEN_WAIT_MS INT64_C(5000)
 /* A segment that fails to be read this often in a row is left to the next process. */
 #define SPOOL_READ_TRIES 5
 
 struct spool;
 
-/* Makes the directory and locks it; blocks. o need not outlive the call. NULL if it is used by
- * another process or cannot be right. A disk that is full, read-only or fails is no error. */
-struct spool *spool_open(const struct spool_options *o, struct err *err);
-bool spool_start(struct spool *s, struct err *err);
-/* Writes what waits and ends the thread; no events after it. Profiles that were not released stay
- * on disk for the next process. Accepts NULL. */
+/* Does not touch the disk. o need not outlive the call. NULL if out of memory. */
+struct spool *spool_new(const struct spool_options *o, struct err *err);
+/* Starts the thread, which makes the directory and locks it, and waits for that for wait_ms at
+ * most: a disk may hang. False if another process uses the directory, or if the place cannot be
+ * right (no rights, no directory). A disk that is full, read-only, fails or hangs is no error:
+ * profiles are kept in memory until it works. */
+bool spool_start(struct spool *s, int64_t wait_ms, struct err *err);
+/* The same on the calling thread, for tests without a thread; see spool_step(). */
+bool spool_open(struct spool *s, struct err *err);
+/* Returns true once the thread has tried to open the directory. Any thread. */
+bool spool_is_opened(struct spool *s);
+/* Writes the profiles that wait and ends the thread; no events after it. Profiles that were not
+ * released stay on disk for the next process. Accepts NULL. */
 void spool_stop(struct spool *s, int64_t now_ms);
 /* Frees all entries. Accepts NULL, returns NULL. */
 struct spool *spool_free(struct spool *s);
@@ -76,6 +85,7 @@ void spool_flush(struct spool *s);
 struct spool_status {
     struct spool_counts counts;
     bool up;            /* the last operation worked */
+    bool forbidden;     /* the directory is gone, and the process may not make it again */
     bool reading;       /* there is something left of earlier processes */
     bool full;          /* profiles wait for room: what is on disk may not be dropped for them */
     uint64_t limit;     /* spool_max_bytes */

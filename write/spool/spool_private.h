@@ -27,6 +27,11 @@ struct spool {
 
     pthread_mutex_t lock; /* guards what follows up to the status */
     pthread_cond_t wake;
+    pthread_cond_t opening; /* signalled when `opened` changes */
+    bool opened;            /* the thread has tried to open the directory ... */
+    bool misplaced;         /* ... and it cannot be right; open_error says why */
+    struct err open_error;
+    bool waited_for;                  /* spool_start() waits for it */
     struct spool_entry_list waiting;  /* to be written */
     struct spool_entry_list requests; /* to be loaded or released */
     uint64_t n_waiting;
@@ -51,6 +56,7 @@ struct spool {
     uint64_t said_damaged;
     uint64_t said_skipped;
     uint64_t full_bytes;     /* on disk when the status `full` was set */
+    int64_t forbidden_ms;    /* when to say again that the directory cannot be used */
     struct spool_status own; /* the present one */
     struct log_limit failure_limit;
     struct log_limit read_limit;

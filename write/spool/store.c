@@ -5,13 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/disk.h"
 #include "write/spool/crc32c.h"
 #include "write/spool/store_private.h"
 
 #define DIRECTORY_BYTES_MAX ((size_t)4096)
-/* A disk that has not answered by then hangs: the start does not wait for it. */
-#define HANGING_MS 5000
 
 const char *spool_error_name(unsigned e)
 {
@@ -270,7 +267,7 @@ void spool_store_configure(struct spool_store *s)
                                                          : share;
 }
 
-struct spool_store *spool_store_open(const struct spool_options *o, struct err *err)
+struct spool_store *spool_store_new(const struct spool_options *o, struct err *err)
 {
     struct spool_store *s = calloc(1, sizeof(*s));
     if (s == NULL) {
@@ -291,17 +288,12 @@ struct spool_store *spool_store_open(const struct spool_options *o, struct err *
         err_memory(err);
         return spool_store_close(s);
     }
-    if (!make_path(s, err)) {
-        return spool_store_close(s);
-    }
-    if (!disk_answers(s->directory, HANGING_MS)) {
-        /* The spool's thread opens it when the disk answers; until then it counts as hanging. */
-        return s;
-    }
-    if (!open_directory(s, err) && !is_transient_errno(errno)) {
-        return spool_store_close(s);
-    }
-    return s;
+    return make_path(s, err) ? s : spool_store_close(s);
+}
+
+bool spool_store_open(struct spool_store *s, struct err *err)
+{
+    return s->dir >= 0 || open_directory(s, err) || is_transient_errno(errno);
 }
 
 struct spool_store *spool_store_close(struct spool_store *s)
@@ -448,10 +440,17 @@ bool spool_store_is_listed(const struct spool_store *s)
     return s->listed;
 }
 
+bool spool_store_is_forbidden(const struct spool_store *s)
+{
+    return s->forbidden;
+}
+
 bool spool_store_list(struct spool_store *s, struct err *err)
 {
     struct listing l = {.highest = 0};
-    if (s->dir < 0 && !open_directory(s, err)) {
+    bool open = s->dir >= 0 || open_directory(s, err);
+    s->forbidden = !open && (errno == EACCES || errno == EPERM);
+    if (!open) {
         return false;
     }
     bool ok = spool_io_list(s->dir, store_on_name, &l) == 0;

@@ -143,11 +143,13 @@ struct spool_options {
 
 struct spool_store;
 
-/* Makes the endpoint's directory and takes its lock; o outlives the store. NULL with an error when
- * another process has it, or if the place cannot be right (no rights, no directory). A disk that is
- * full, read-only or fails now is no error: the store comes without its directory, and
- * spool_store_list() tries again. */
-struct spool_store *spool_store_open(const struct spool_options *o, struct err *err);
+/* Does not touch the disk; o outlives the store. NULL if out of memory, or if the path is too long.
+ */
+struct spool_store *spool_store_new(const struct spool_options *o, struct err *err);
+/* Makes the endpoint's directory and takes its lock. False with an error when another process has
+ * it, or if the place cannot be right (no rights, no directory). A disk that is full, read-only or
+ * fails now is no error: the store has no directory then, and spool_store_list() tries again. */
+bool spool_store_open(struct spool_store *s, struct err *err);
 /* The limits of the configuration have changed. */
 void spool_store_configure(struct spool_store *s);
 /* Removes what is done, closes the files and frees all entries that it knows. Accepts NULL. */
@@ -156,6 +158,9 @@ struct spool_store *spool_store_close(struct spool_store *s);
 /* Finds the segments that are there. Must have succeeded before anything else is written. */
 bool spool_store_list(struct spool_store *s, struct err *err);
 bool spool_store_is_listed(const struct spool_store *s);
+/* Returns true if spool_store_list() failed because the process may not make or open the directory:
+ * in the sandbox, one that was removed cannot be used again. */
+bool spool_store_is_forbidden(const struct spool_store *s);
 
 enum spool_read { SPOOL_READ_MORE, SPOOL_READ_ALL, SPOOL_READ_NO_ROOM, SPOOL_READ_FAILED };
 /* Reads heads of at most n records of earlier processes, oldest first. wall_offset_ns: wall clock

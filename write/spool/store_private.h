@@ -26,6 +26,7 @@ struct spool_store {
     int lock;        /* of the lock file; -1: not taken now */
     bool dir_locked; /* the directory itself is locked, too */
     bool listed;
+    bool forbidden;                     /* the directory could not be opened for want of rights */
     struct spool_segment_list segments; /* in order of id */
     struct spool_entry_list orphans;    /* entries whose segment is gone */
     uint64_t next_id;

@@ -25,7 +25,8 @@ struct faults {
     bool short_writes;
     int error;
     uint64_t failed;
-    pthread_barrier_t *hang; /* NULL: none; one write waits there twice */
+    pthread_barrier_t *hang;      /* NULL: none; one write waits there twice */
+    pthread_barrier_t *hang_open; /* the same for making the directory */
 };
 
 /* Those of the rig that was made last. */
@@ -59,6 +60,7 @@ struct rig {
     int64_t max_age_ms;
     unsigned tenants; /* of the profiles, in turns; 0: none */
     bool quiet;       /* no log: the test cannot know what will be said */
+    bool has_thread;  /* the test calls spool_start(), which opens the directory */
 };
 
 static inline bool rig_fails(bool writes)
@@ -87,8 +89,21 @@ RIG_WRAPS(spool_io_remove);
 RIG_WRAPS(spool_io_list);
 RIG_WRAPS(spool_io_lock);
 
+/* One call waits at the barrier twice. */
+static inline void rig_hang(pthread_barrier_t **barrier)
+{
+    pthread_barrier_t *hang = *barrier;
+    if (hang != NULL) {
+        *barrier = NULL;
+        pthread_barrier_wait(hang);
+        pthread_barrier_wait(hang);
+    }
+}
+
 int __wrap_spool_io_make_directory(const char *path)
 {
+    if (rig_faults != NULL)
+        rig_hang(&rig_faults->hang_open);
     return rig_fails(true) ? -1 : __real_spool_io_make_directory(path);
 }
 int __wrap_spool_io_open_directory(const char *path)
@@ -111,12 +126,8 @@ ssize_t __wrap_spool_io_write(int fd, const struct iovec *parts, int n, uint64_t
         parts = &one;
         n = 1;
     }
-    pthread_barrier_t *hang = rig_faults != NULL ? rig_faults->hang : NULL;
-    if (hang != NULL) {
-        rig_faults->hang = NULL;
-        pthread_barrier_wait(hang);
-        pthread_barrier_wait(hang);
-    }
+    if (rig_faults != NULL)
+        rig_hang(&rig_faults->hang);
     return rig_fails(true) ? -1 : __real_spool_io_write(fd, parts, n, offset);
 }
 int __wrap_spool_io_truncate(int fd, uint64_t size)
@@ -194,9 +205,11 @@ static inline bool rig_open_all(struct rig *r, struct err *err)
     spool.events.wake_arg = r;
     spool.events.changed = rig_changed;
     spool.events.flushed = rig_flushed;
-    r->s = spool_open(&spool, err);
+    r->s = spool_new(&spool, err);
     if (r->s != NULL)
         send_queue_attach(r->e, r->s);
+    if (r->s != NULL && !r->has_thread && !spool_open(r->s, err))
+        r->s = spool_free(r->s);
     return r->s != NULL;
 }
 

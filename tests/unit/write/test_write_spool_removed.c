@@ -125,6 +125,42 @@ static void second_process(void **state)
     free(dir);
 }
 
+/* The directory is removed and may not be made again, as in the sandbox: the log says so each
+ * minute, with what to do. If it may be used after all, it is. */
+static void forbidden(void **state)
+{
+    (void)state;
+    struct rig r;
+    char *dir = testing_mkdtemp();
+    unsigned seen[N] = {0};
+    fill(&r, dir, 1 << 20, seen);
+    testing_log_expect(r.log, "spool fails, profiles are kept in memory only");
+    testing_log_expect(r.log, "spool directory cannot be used");
+    disturb(dir, DIRECTORY);
+    r.faults.error = EACCES;
+    r.faults.writes_only = r.faults.for_ever = true;
+    r.faults.fail_at = 1;
+    rig_pass(&r, SPOOL_CHECK_MS);
+    CHECK_INT(spool_status(r.s).up, false, "");
+    CHECK_INT(spool_status(r.s).forbidden, true, "");
+    CHECK_CONTAINS(testing_log_text(r.log), "restart profpull", "");
+    const char *line = strstr(testing_log_text(r.log), "spool directory cannot be used");
+    assert_null(strstr(line + 1, "spool directory cannot be used"));
+    for (int i = 0; i < 3; i++) {
+        rig_pass(&r, SPOOL_RETRY_MAX_MS);
+    }
+    line = strstr(testing_log_text(r.log), "spool directory cannot be used");
+    assert_non_null(strstr(line + 1, "spool directory cannot be used"));
+    r.faults.fail_at = 0;
+    rig_pass(&r, SPOOL_RETRY_MAX_MS);
+    CHECK_INT(spool_status(r.s).up, true, "");
+    CHECK_INT(spool_status(r.s).forbidden, false, "");
+    CHECK_INT(spool_status(r.s).counts.profiles, N - 2, "all on disk again");
+    rig_done(&r);
+    testing_rmdir(dir);
+    free(dir);
+}
+
 /* All that is in memory is on disk again soon, without anything new to write: the process may end.
  */
 static void in_memory(void **state)
@@ -281,9 +317,9 @@ static void every_call_fails_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(second_process),        cmocka_unit_test(in_memory),
-        cmocka_unit_test(on_disk_only),          cmocka_unit_test(disk_fails_as_well),
-        cmocka_unit_test(every_call_fails_once),
+        cmocka_unit_test(second_process),     cmocka_unit_test(forbidden),
+        cmocka_unit_test(in_memory),          cmocka_unit_test(on_disk_only),
+        cmocka_unit_test(disk_fails_as_well), cmocka_unit_test(every_call_fails_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

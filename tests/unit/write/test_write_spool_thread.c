@@ -60,7 +60,7 @@ static void threads(void **state)
         r.fsync_ms = life % 2 == 0 ? 1 : CONFIG_FSYNC_ALWAYS;
         r.max_bytes = life % 2 == 0 ? 1 << 20 : 8 << 20;
         assert_true(rig_open_all(&r, NULL));
-        assert_true(spool_start(r.s, NULL));
+        assert_true(spool_start(r.s, SPOOL_OPEN_WAIT_MS, NULL));
         assert_int_equal(pthread_create(&putter, NULL, put_all, &r), 0);
         sent += send_some(&r, PROFILES / 3, seen);
         pthread_join(putter, NULL);
@@ -97,7 +97,7 @@ static void a_disk_that_hangs(void **state)
     assert_true(rig_open_all(&r, NULL));
     CHECK_INT(spool_hung_ms(r.s, INT64_MAX), 0, "before it has begun");
     r.faults.hang = &hang;
-    assert_true(spool_start(r.s, NULL));
+    assert_true(spool_start(r.s, SPOOL_OPEN_WAIT_MS, NULL));
     send_queue_put(r.e, rig_profile(&r, 0, 300), clock_mono_ms());
     pthread_barrier_wait(&hang);
     int64_t now = clock_mono_ms();
@@ -125,9 +125,74 @@ static void a_disk_that_hangs(void **state)
     free(dir);
 }
 
+/* The disk hangs when the directory is to be opened. The start goes on, profiles are sent from
+ * memory, and they are written when the disk answers. */
+static void a_disk_that_hangs_at_the_start(void **state)
+{
+    (void)state;
+    char *dir = testing_mkdtemp();
+    pthread_barrier_t hang;
+    struct rig r;
+    pthread_barrier_init(&hang, NULL, 2);
+    rig_init(&r, dir);
+    r.fsync_ms = CONFIG_FSYNC_ALWAYS;
+    r.has_thread = true;
+    r.faults.hang_open = &hang;
+    assert_true(rig_open_all(&r, NULL));
+    testing_log_expect(r.log, "spool does not answer");
+    assert_true(spool_start(r.s, 1, NULL));
+    assert_false(spool_is_opened(r.s));
+    pthread_barrier_wait(&hang);
+    int64_t now = clock_mono_ms();
+    CHECK_INT(spool_hung_ms(r.s, now + 60000) >= 60000, true, "it hangs");
+    for (unsigned n = 0; n < 2; n++) {
+        struct profile *p = rig_profile(&r, n, 300);
+        p->scraped_ms = now;
+        send_queue_put(r.e, p, now);
+    }
+    struct send_item *it = send_queue_take(r.e, now);
+    assert_non_null(it);
+    send_queue_done(r.e, it, &answer_sent, now);
+    CHECK_INT(spool_status(r.s).stored, 0, "");
+    pthread_barrier_wait(&hang);
+    while (spool_status(r.s).stored == 0) {
+        usleep(100);
+    }
+    CHECK_INT(spool_status(r.s).up, true, "");
+    CHECK_INT(send_queue_status(r.e).ledger.queued, 1, "");
+    send_queue_stop(r.e);
+    spool_stop(r.s, clock_mono_ms());
+    rig_done(&r);
+    pthread_barrier_destroy(&hang);
+    testing_rmdir(dir);
+    free(dir);
+}
+
+/* Errors that somebody has to see end the start, as long as it waits for the disk. */
+static void errors_of_the_start(void **state)
+{
+    (void)state;
+    char *dir = testing_mkdtemp();
+    struct rig first;
+    struct rig second;
+    struct err err = ERR_INIT;
+    rig_init(&first, dir);
+    assert_true(rig_open_all(&first, NULL));
+    rig_init(&second, dir);
+    second.has_thread = true;
+    assert_true(rig_open_all(&second, NULL));
+    assert_false(spool_start(second.s, 600000, &err));
+    CHECK_CONTAINS(err.msg, "another process uses this directory", "");
+    rig_done(&second);
+    rig_done(&first);
+    testing_rmdir(dir);
+    free(dir);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads),
-                                       cmocka_unit_test(a_disk_that_hangs)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads), cmocka_unit_test(a_disk_that_hangs_at_the_start),
+        cmocka_unit_test(errors_of_the_start), cmocka_unit_test(a_disk_that_hangs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
