@@ -1,4 +1,4 @@
-/* What to do about an endpoint that does not accept profiles, in one sentence. Pure. */
+/* Advice about an endpoint that does not accept profiles, in one sentence. Pure. */
 #ifndef PROFPULL_WRITE_ADVICE_H
 #define PROFPULL_WRITE_ADVICE_H
 

@@ -191,7 +191,7 @@ static void classify_422(const struct reply *r, struct answer *a)
     answer_set_doubtful(a, doubt ? ANSWER_TRIES : ANSWER_FEW_TRIES);
 }
 
-/* What a status means for all protocols. */
+/* Classifies the statuses that mean the same for all protocols. */
 static bool classify_common(const struct answer_input *in, const struct reply *r, struct answer *a)
 {
     switch (in->status) {

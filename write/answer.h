@@ -18,8 +18,8 @@
 
 /* Most bytes of a response that are kept for classification and logs. */
 #define ANSWER_BODY_MAX ((size_t)64 * 1024)
-/* Characters of the server's message that are passed on: of a longer one its head and its tail,
- * with ANSWER_TEXT_CUT in between. */
+/* Characters of the server's message that are passed on. Of a longer message, the head and the tail
+ * are kept, with ANSWER_TEXT_CUT in between. */
 #define ANSWER_TEXT_MAX ((size_t)400)
 #define ANSWER_TEXT_TAIL ((size_t)160)
 #define ANSWER_TEXT_CUT " ... "
@@ -27,10 +27,10 @@
 #define ANSWER_DELAY_MAX_MS INT64_C(300000)
 /* The wait after a failure that only an operator can fix: 401, 403, 404, unreadable credentials. */
 #define ANSWER_SLOW_MS INT64_C(30000)
-/* How many doubtful answers one profile may get before the answer is believed. */
+/* Doubtful answers to one profile before the profile is dropped. */
 #define ANSWER_TRIES 5
-/* The same for a rate limit: with the default backoff over four minutes. A profile that is larger
- * than the burst of the server's limiter is refused every time, so there has to be an end. */
+/* The same for a rate limit: with the default backoff, over four minutes. A profile that is larger
+ * than the burst of the server's limiter is refused every time, so the attempts must end. */
 #define ANSWER_RATE_TRIES 10
 /* The same for a 422 without a reason, and for a rate limit that names a profile larger than the
  * default burst of servers (BURST). */
@@ -45,14 +45,14 @@ enum answer_class {
     ANSWER_REJECTED,       /* do not send again */
 };
 
-/* What a failure is about, and so what waits: everything else goes on. */
+/* The part that a failure concerns, which therefore waits; everything else is sent meanwhile. */
 enum answer_scope {
     ANSWER_OF_ENDPOINT, /* it cannot be reached, or says that it is out of order */
     ANSWER_OF_TENANT,   /* a rate limit, a quota, credentials */
     ANSWER_OF_PROFILE,  /* nothing shows that another one would fare alike */
 };
 
-/* Why a profile is given up, where the server says so in a known phrase. */
+/* The reason for which a profile is given up, if the server gives it in a known phrase. */
 enum answer_fault {
     ANSWER_FAULT_OTHER,
     ANSWER_FAULT_TOO_LARGE, /* bytes or samples */
@@ -88,39 +88,40 @@ struct answer {
     unsigned tries;   /* ANSWER_RETRY_DOUBTFUL */
     uint64_t refused; /* ANSWER_SENT: messages of the request that were not taken; text says why */
     int64_t delay_ms; /* shortest wait of what the failure is about; 0 if none was asked */
-    /* What somebody has to change before another try can succeed, static storage; NULL: the status
-     * decides (advice.h). */
+    /* The change that is needed before another attempt can succeed, in static storage. NULL: the
+     * advice depends on the status (advice.h). */
     const char *advice;
     /* For people: "HTTP 503: service is unavailable", "connection refused". "" when all was taken.
      */
     char text[4 * ANSWER_TEXT_MAX + 128];
 };
 
-/* A status decides even when the transfer broke off after it: the profile may have been stored. */
+/* Classifies an answer. A status counts even if the transfer broke off after it: the profile may
+ * have been stored. */
 void answer_classify(const struct answer_input *in, struct answer *ret_answer);
 
-/* The server has refused the request, and nothing says that it would refuse any other. */
+/* Returns true if the server has refused the request, and nothing says that it would refuse others.
+ */
 bool answer_is_about_content(const struct answer *a);
 
 /* ---- for protocols that classify themselves -------------------------------------------------- */
 
-/* What a body holds: Connect's error JSON, profefe's, what a protocol reads, or its text as it is.
- */
+/* The contents of a response body: Connect's error JSON, profefe's, an error that the protocol
+ * reads, or the text itself. */
 struct reply {
     struct json_t *json; /* NULL: not JSON */
     const char *code;    /* "" if there is none */
     struct sv message;
-    /* Of a protocol, which may let code and message point here. */
+    /* Space for a protocol, whose code and message may point here. */
     char own_code[64];
     char own_text[2 * ANSWER_TEXT_MAX];
 };
 
 bool answer_mentions(struct sv text, const char *part);
 bool answer_type_is(const char *content_type, const char *wanted);
-/* Copies up to ANSWER_TEXT_MAX characters, without the middle if there are more, as text of one
- * line. */
+/* Copies up to ANSWER_TEXT_MAX characters as one line; of a longer text, the middle is left out. */
 void answer_copy_text(struct sv v, char *out, size_t size);
-/* Retry, but believe the answer after so many tries. */
+/* Classifies as ANSWER_RETRY_DOUBTFUL: retried, and dropped after so many tries. */
 void answer_set_doubtful(struct answer *a, unsigned tries);
 
 /* Class of a result for metrics: "2xx", "3xx", "4xx", "429", "5xx", or http_result_name(). */

@@ -8,7 +8,7 @@
 #include "write/batch.h"
 #include "write/sample_labels.h"
 
-/* Of a longer response the rest is not waited for: the connection is closed instead. */
+/* A longer response is not read to its end: the connection is closed instead. */
 #define DRAIN_MAX ((size_t)64 * 1024)
 
 void attempt_free(struct attempt *a)
@@ -117,7 +117,7 @@ static void finish(struct attempt *a, const char *result)
 
 /* ---- labels of samples ----------------------------------------------------------------------- */
 
-/* What is noted of a profile whose labels have been looked at. */
+/* The note for a profile whose labels were examined by the present rules. */
 static unsigned note_of(const struct destination *d, bool changed)
 {
     return 2 * d->rules_version + changed;

@@ -1,6 +1,6 @@
-/* One profile on its way out of an endpoint, and what attempts with and without company share.
- * Private to attempt.c and batch.c; everything on the writer's loop.
- */
+/* One attempt to send one profile to an endpoint, and the HTTP exchange that attempts with one
+ * profile (attempt.c) and requests with many (batch.c) share. Private to these two files;
+ * everything on the writer's loop. */
 #ifndef PROFPULL_WRITE_ATTEMPT_H
 #define PROFPULL_WRITE_ATTEMPT_H
 
@@ -28,10 +28,10 @@ struct exchange {
 };
 
 void exchange_init(struct exchange *x);
-/* Ends it if it is under way. */
+/* Cancels the transfer if there is one. */
 void exchange_done(struct exchange *x);
-/* Sends x->request, for an attempt and what is with it; on_answer comes once, not from within this
- * call. False if out of memory. */
+/* Sends x->request, with the settings of an attempt in it. on_answer is called once, after this
+ * call has returned. False if out of memory. */
 bool exchange_start(struct exchange *x, const struct attempt *a,
                     void (*on_answer)(void *arg, const struct answer *answer), void *arg);
 
@@ -58,10 +58,11 @@ struct attempt {
 };
 
 void attempt_free(struct attempt *a);
-/* An attempt is over: the queue, metrics and log get its answer, and it is freed. The caller pumps
- * the destination afterwards. result is for the metric; x: the request that it was part of. */
+/* Ends an attempt: the queue, the metrics and the log get its answer, and it is freed. The caller
+ * pumps the destination afterwards. result is for the metric; x is the request that carried the
+ * profile. */
 void attempt_settle(struct attempt *a, const char *result, const struct exchange *x);
-/* It cannot be sent: its profile is dropped, and it is freed. */
+/* Drops the profile of an attempt that cannot be sent, and frees the attempt. */
 void attempt_drop(struct attempt *a, enum request_status status);
 
 #endif

@@ -1,14 +1,13 @@
 /* Many profiles in one request, for protocols that have build_many.
  *
- * Profiles that the queue lets go wait here for company: a request leaves when it is full, or when
- * no other of its tenant is under way, so that a profile never waits for a time. A request is made
- * on a thread of the destination and sent on the writer's loop; at most BATCH_REQUESTS_MAX are
- * between the two ends, so memory is bounded. If a server refuses a request for what is in it, its
- * halves are sent, so that a bad profile costs no other one.
+ * Profiles that leave the queue wait here for others. A request is sent when it is full, or when no
+ * other request of its tenant is in flight, so a profile never waits for a fixed time. A request is
+ * made on a thread of the destination and sent on the writer's loop. At most BATCH_REQUESTS_MAX are
+ * being made or sent, so memory is bounded. If a server refuses a request for its content, its
+ * halves are sent, so that one bad profile does not lose the others.
  *
- * To the queue a profile in a request is in flight like any other: it knows nothing of all this.
- * Everything on the writer's loop.
- */
+ * In the queue each profile of a request is in flight like any other; the queue does not know
+ * requests. Everything on the writer's loop. */
 #ifndef PROFPULL_WRITE_BATCH_H
 #define PROFPULL_WRITE_BATCH_H
 
@@ -23,14 +22,16 @@ struct batcher;
 struct destination;
 
 struct batcher *batcher_new(struct destination *d, struct err *err);
-/* After batcher_abandon(); ends the thread. Accepts NULL, returns NULL. */
+/* Ends the thread. To be called after batcher_abandon(). Accepts NULL, returns NULL. */
 struct batcher *batcher_free(struct batcher *b);
 
 /* Takes over an attempt. */
 void batcher_add(struct batcher *b, struct attempt *a);
-/* Sends what may go; after all that the queue lets go has been added. Accepts NULL. */
+/* Sends the requests that may be sent. To be called after all profiles that left the queue have
+ * been added. Accepts NULL. */
 void batcher_flush(struct batcher *b);
-/* Ends all requests and frees the attempts, which no destination knows any more. Accepts NULL. */
+/* Ends all requests and frees their attempts, which no destination refers to any more. Accepts
+ * NULL. */
 void batcher_abandon(struct batcher *b);
 
 #endif

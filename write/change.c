@@ -12,7 +12,7 @@
 #define MAKE_WAY_MS (FLUSH_MS + INT64_C(2000))
 #define POLL_NS (5 * NS_PER_MS)
 
-/* What becomes of one endpoint. */
+/* The change of one endpoint. */
 struct step {
     const struct config_endpoint *endpoint;
     struct destination *changed; /* NULL: it has not changed, or is new */
@@ -47,7 +47,8 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* What both need alone: a spool, or a directory of another room. */
+/* Returns true if a destination and an endpoint both need the same spool, or the same directory of
+ * another room, for themselves. */
 static bool is_rival(const struct destination *d, const struct config_endpoint *e)
 {
     bool sink = d->protocol == protocol_of(e) && d->protocol->build == NULL &&
@@ -100,7 +101,8 @@ static bool make_way(struct writer *w, const struct config_endpoint *e, struct e
                    "again");
 }
 
-/* What a destination keeps may be reopened for other limits, except by rooms that keep them. */
+/* Opens the directory of a destination again if its limits have changed, unless another room keeps
+ * it. */
 static bool prepare_changed(struct writer *w, struct step *s, struct err *err)
 {
     if (protocol_of(s->endpoint)->open == NULL) {
@@ -171,7 +173,8 @@ struct writer_change *writer_cancel(struct writer_change *c)
 
 /* ---- committing ------------------------------------------------------------------------------ */
 
-/* What is wanted of a destination. *s and c get what it was until now, to be released. */
+/* Changes the configuration that a destination is to adopt. *s and *c get the former one, to be
+ * released. */
 static void want(struct writer_change *c, struct step *s, const struct config **ret_former)
 {
     struct destination *d = s->changed;

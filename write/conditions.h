@@ -1,8 +1,7 @@
-/* How each destination is, for the API and for people: whether it takes profiles, and if not, what
- * the last failure was and what can be done about it.
+/* The condition of each destination, for the API and for people: whether it accepts profiles and,
+ * if not, the last failure and its remedy.
  *
- * The writer's loop writes it, any thread reads, under a short lock. It outlives the writer.
- */
+ * Written by the writer's loop, read by any thread, under a short lock. It outlives the writer. */
 #ifndef PROFPULL_WRITE_CONDITIONS_H
 #define PROFPULL_WRITE_CONDITIONS_H
 
@@ -23,9 +22,9 @@ struct conditions;
 
 struct conditions *conditions_new(void);                  /* NULL if out of memory */
 struct conditions *conditions_free(struct conditions *c); /* accepts NULL, returns NULL */
-/* Of the endpoint of this name. c NULL: nothing is noted. */
+/* Sets the condition of an endpoint. c NULL: nothing is noted. */
 void conditions_set(struct conditions *c, const char *endpoint, const struct write_condition *now);
-/* False if nothing is known of it yet. */
+/* False if the condition of the endpoint is not known yet. */
 bool conditions_get(struct conditions *c, const char *endpoint, struct write_condition *ret);
 
 #endif

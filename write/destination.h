@@ -167,8 +167,7 @@ struct destination *destination_free(struct destination *d); /* accepts NULL, re
 /* Sends all that may be sent now, and ends a drain, or the destination, that is over (writer.c). */
 void destination_pump(struct destination *d);
 
-/* Whether an answer is to be dealt with at once, because profiles wait for it: as long as that is
- * so the loop makes no pauses. */
+/* Says whether profiles wait for an answer. As long as they do, the loop makes no pauses. */
 void destination_hurry(struct destination *d, bool hurries);
 
 /* Takes nothing more from the queue, ends what is in flight, and has the spool write what waits. */

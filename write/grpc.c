@@ -32,7 +32,7 @@ static const struct {
     {"gRPC data_loss", 500},
     {"gRPC unauthenticated", 401},
 };
-/* What a code that nobody knows counts as, by gRPC's rules. */
+/* The code that stands for all unknown ones, by gRPC's rules. */
 #define CODE_UNKNOWN 2
 
 void grpc_put_frame(struct buf *out, uint32_t n)
@@ -63,7 +63,7 @@ void grpc_end_done(struct grpc_end *e)
     buf_done(&e->message);
 }
 
-/* What is no %XX stays as it is. */
+/* Decodes %XX; any other text is kept. */
 static void decode(struct sv text, struct buf *out)
 {
     while (text.n > 0) {

@@ -34,15 +34,15 @@ struct delivery {
 /* The most profiles that are delivered at once. */
 #define SINK_BATCH_MAX 256
 
-/* What a protocol without HTTP keeps for a destination: the first member of its own struct.
- * Reference-counted, because a delivery may outlive the writer. */
+/* The state that a protocol without HTTP keeps for a destination: the first member of the
+ * protocol's own struct. Reference-counted, because a delivery may outlive the writer. */
 struct sink {
     atomic_uint refs;
     void (*free)(struct sink *s);
     /* Delivers all profiles that wait, at most SINK_BATCH_MAX, on the thread of the destination.
      * NULL: the protocol delivers them one by one. */
     void (*deliver_all)(struct sink *s, struct delivery *const *all, size_t n);
-    /* Those that wait, in order of their work; under the lock. Private to attempt.c. */
+    /* The deliveries that wait, in order; under the lock. Private to attempt.c. */
     pthread_mutex_t lock;
     struct delivery *first;
     struct delivery **end;
@@ -74,7 +74,8 @@ struct protocol {
     void (*read_refusal)(const struct answer_input *in, struct reply *r);
     /* Reads what a server says about a request that it takes: answer->refused, and the text. */
     void (*read_taken)(const struct answer_input *in, const struct reply *r, struct answer *a);
-    /* Whether a 2xx comes from such a server; NULL: everything but HTML does. */
+    /* Returns true if a 2xx comes from a server of this protocol; NULL: everything but HTML does.
+     */
     bool (*accepts)(const struct answer_input *in, const struct reply *r);
     /* Classifies an answer of 300 and above that means something else than with all others; false:
      * it does not. NULL: none does. */

@@ -29,7 +29,7 @@ struct readback_query {
 struct readback {
     /* Appends path and query to the URL, and a body; without a body it is a GET. */
     void (*ask)(const struct readback_query *q, struct buf *url, struct buf *body);
-    /* Whether the answer, an object, holds the profile. */
+    /* Returns true if the answer, an object, holds the profile. */
     bool (*holds)(const struct json_t *answer);
     /* Another question, whether anything of the tenant can be read at all, and what its answer
      * says. NULL: there is none. */

@@ -68,8 +68,8 @@ void report_changes(struct report *r, const struct series *s, const struct label
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
-/* What closes a part of a server's message that it repeats from the request; 0: nothing opens here.
- */
+/* The character that ends a part of a server's message that repeats text of the request; 0: c
+ * begins no such part. */
 static char closing(char c)
 {
     return c == '{' ? '}' : c == '"' || c == '\'' ? c : '\0';
@@ -107,8 +107,9 @@ static struct report_cause *find_cause(struct report *r, uint64_t key)
     return oldest;
 }
 
-/* Whether to log a cause now: the first time, and then at most once in a period with the number of
- * profiles in between; in all at most as many lines in a period as there are slots. */
+/* Returns true if a cause is to be logged now: the first time, and then at most once in a period
+ * with the number of profiles since. There are at most as many lines in a period as there are
+ * slots. */
 static bool is_news(struct report *r, uint64_t key, int64_t now_ms, uint64_t *ret_more)
 {
     struct report_cause *cause = find_cause(r, key);
@@ -284,7 +285,7 @@ static void log_tenants_that_work(struct report *r, const struct send_queue_stat
 /* ---- for the API ------------------------------------------------------------------------------
  */
 
-/* What failed last, until something succeeds. */
+/* Keeps the last failure until a profile is sent. */
 static void note_outcome(struct report *r, const struct report_attempt *a)
 {
     bool sent = a->outcome->outcome == WRITE_SENT;

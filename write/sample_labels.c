@@ -6,7 +6,7 @@
 #include "pprof/sample_labels.h"
 #include "write/series_marks.h"
 
-/* What is kept for the next profile. */
+/* Working memory that is kept for the next profile. */
 #define SCRATCH_KEPT ((size_t)4 * 1024 * 1024)
 
 struct sample_labels {
@@ -15,7 +15,7 @@ struct sample_labels {
     struct metric_cell *changes[SAMPLE_LABEL_CHANGES];
 };
 
-/* What is wanted of the names in one profile. */
+/* The changes that are wanted of the names in one profile. */
 struct wanted {
     const struct config_endpoint *endpoint;
     bool repairs;
@@ -68,7 +68,7 @@ static struct sv renamed(const struct config_endpoint *e, struct sv name)
     return name;
 }
 
-/* Labels that no name is left of, or too long a one, are dropped. */
+/* Appends the name to send. A label whose name becomes empty or too long is dropped. */
 static enum sample_label_change sample_labels_name(void *arg, struct sv name, struct buf *out)
 {
     const struct wanted *w = arg;
@@ -90,7 +90,7 @@ static enum sample_label_change sample_labels_name(void *arg, struct sv name, st
     return same ? change : SAMPLE_LABEL_REPAIRED;
 }
 
-/* Does the endpoint choose or rename labels, be they texts or numbers? */
+/* Returns true if the endpoint chooses or renames labels, whether texts or numbers. */
 static bool chooses(const struct config_endpoint *e)
 {
     return e->sample_drop.n > 0 || e->sample_keep.n > 0 || e->sample_rename.n > 0;
@@ -118,13 +118,13 @@ static bool is_wanted(const struct wanted *w, const struct profile *p)
 {
     const struct config_endpoint *e = w->endpoint;
     bool of_texts = w->repairs || e->sample_names_max > 0;
-    /* What is too large as it is need not be inflated to see that. */
+    /* A profile that is too large before it is inflated is not inflated. */
     return p->format == PROFILE_PPROF && p->size <= SAMPLE_LABELS_PROFILE_MAX &&
            (chooses(e) || (of_texts && !p->no_sample_texts));
 }
 
-/* Whether a profile may pass without a look as long as its series had no labels: nobody but the
- * server cares for them, and it says so. */
+/* Returns true if a profile may pass without being read as long as its series had no labels: only
+ * the server restricts them, and it says so when it refuses a profile. */
 static bool may_skip(struct sample_labels *s, const struct wanted *w)
 {
     const struct config_endpoint *e = w->endpoint;
@@ -142,7 +142,7 @@ static void count(struct sample_labels *s, const struct sample_labels_result *r)
     }
 }
 
-/* As sample_labels_apply(), of a profile that is to be read. */
+/* Does the work of sample_labels_apply() for a profile that is to be read. */
 static struct profile *look(struct sample_labels *s, struct wanted *w, struct profile *p,
                             bool counts, struct sample_labels_look *ret_look)
 {

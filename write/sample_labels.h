@@ -1,16 +1,15 @@
-/* A profile as an endpoint gets it: with other labels in its samples where its configuration or its
- * server want that, otherwise as it is.
+/* Rewrites the labels in the samples of a profile where the configuration of its endpoint or the
+ * server requires that.
  *
- * The server of a protocol with reads_sample_labels makes labels of the profile of those in
- * samples, and refuses the whole profile if there are too many of them, or if it does not know the
- * characters of a name. What to do with them follows from the endpoint; see pprof/sample_labels.h
- * for the work.
+ * The server of a protocol with reads_sample_labels turns labels of samples into labels of the
+ * profile. It refuses the whole profile if there are too many of them, or if a name has characters
+ * that it does not accept. The endpoint decides about such labels; pprof/sample_labels.h does the
+ * work.
  *
- * To see labels a profile has to be inflated, and most have none. So where all that is wanted is to
- * please a server that says what it refuses, the profiles of a series that had none pass without a
- * look (series_marks.h). Whoever sends one that is refused then asks again with must_look. One
- * thread for each object.
- */
+ * To find labels a profile has to be inflated, and most have none. If the only reason to rewrite is
+ * a server that says what it refuses, profiles of a series that had no labels pass without being
+ * read (series_marks.h). After a refusal, the sender asks again with must_look. One thread for each
+ * object. */
 #ifndef PROFPULL_WRITE_SAMPLE_LABELS_H
 #define PROFPULL_WRITE_SAMPLE_LABELS_H
 
@@ -27,12 +26,12 @@ struct sample_labels;
 struct sample_labels *sample_labels_new(struct metrics *m, const char *endpoint);
 struct sample_labels *sample_labels_free(struct sample_labels *s); /* accepts NULL, returns NULL */
 
-/* How to treat a profile. */
+/* The treatment of a profile. */
 struct sample_labels_wish {
     bool must_look; /* whatever is known of its series */
     bool counts;    /* its changes have not been counted yet */
 };
-/* What came of it; damaged or too large: none of it. */
+/* The result of reading a profile. No member is set for a damaged or too large one. */
 struct sample_labels_look {
     bool skipped;    /* nobody has looked, because its series has been without labels */
     bool clean;      /* it has been read, and has nothing to change */

@@ -37,7 +37,8 @@
 #define SERIES_BRACES_ADDED 4
 /* Longest tenant that a Pyroscope takes. */
 #define SERIES_TENANT_MAX 150
-/* What servers from 1.14 on store when there is no service_name; older ones refuse the profile. */
+/* The name that servers from 1.14 on store when there is no service_name; older ones refuse the
+ * profile. */
 #define SERIES_NO_SERVICE "unknown_service"
 
 /* The names that a protocol carries. */
@@ -47,7 +48,7 @@ enum series_names {
     SERIES_NAMES_PLAIN,  /* [A-Za-z_][A-Za-z0-9_]*: DeepFlow and old Pyroscopes as well */
 };
 
-/* What a protocol carries of labels. */
+/* The labels that a protocol carries. */
 struct series_rules {
     enum series_names names;
     /* They travel in braces after the service name, "app{key=value,...}": without "," and "}" in a
@@ -57,7 +58,7 @@ struct series_rules {
     bool keeps_private; /* `__*` labels stay; of a protocol: those that a sender gave */
 };
 
-/* What had to be changed, for the metric of that name; counts of labels. */
+/* The changes of labels, for the metric of that name; counts of labels. */
 enum series_change {
     SERIES_RENAMED,   /* the name was rewritten */
     SERIES_COLLISION, /* dropped: another label has the same name after rewriting */

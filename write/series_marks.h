@@ -1,10 +1,9 @@
-/* What the samples of a series are known to be like, so that not each of its profiles has to be
- * inflated to see that.
+/* Remembers which series have labels in their samples, so that not each of their profiles has to be
+ * inflated to find out.
  *
  * Two bits for each of SERIES_MARKS slots, found by a hash of the labels: series of the same slot
- * share a mark. There are two generations of them; when a quarter of the slots of one is taken, the
- * older is forgotten, and a mark that is asked for stays. One thread.
- */
+ * share a mark. There are two generations of slots. When a quarter of the slots of one is taken,
+ * the older generation is forgotten, except for marks that were asked for since. One thread. */
 #ifndef PROFPULL_WRITE_SERIES_MARKS_H
 #define PROFPULL_WRITE_SERIES_MARKS_H
 

@@ -1,12 +1,11 @@
-/* The thread of one destination that is not HTTP: what it delivers blocks on a disk.
+/* The thread of one destination that is not HTTP: its deliveries block on a disk.
  *
- * A disk may hang: a call of the system never returns. Nothing but the destination's own profiles
- * waits for it then, because no other work shares the thread. The hang is logged when it is noticed
- * and when it is over, and anybody may ask for it.
+ * A disk may hang: a system call never returns. Then only the destination's own profiles wait,
+ * because no other work shares the thread. The beginning and the end of a hang are logged, and
+ * sink_thread_hung_ms() tells its duration.
  *
- * Belongs to the writer's loop, which submits; any thread may make one, and call
- * sink_thread_hung_ms().
- */
+ * Belongs to the writer's loop, which submits. Any thread may make one, and call
+ * sink_thread_hung_ms(). */
 #ifndef PROFPULL_WRITE_SINK_THREAD_H
 #define PROFPULL_WRITE_SINK_THREAD_H
 
@@ -17,7 +16,7 @@
 #include "base/loop.h"
 #include "base/worker.h"
 
-/* One delivery that takes longer than this hangs. */
+/* A delivery that takes longer than this hangs. */
 #define SINK_HANG_MS INT64_C(5000)
 
 struct sink_thread;
@@ -25,12 +24,12 @@ struct sink_thread;
 /* endpoint: its name, for the log; borrowed. log may be NULL. */
 struct sink_thread *sink_thread_new(struct loop *loop, struct log *log, const char *endpoint,
                                     struct err *err);
-/* No more looking at it, and so no log lines. Accepts NULL. */
+/* Ends the checks for hangs, and so the log lines. Accepts NULL. */
 void sink_thread_unwatch(struct sink_thread *t);
-/* Finishes what was submitted, which takes as long as the disk takes; on any thread once it is
- * unwatched. Accepts NULL. */
+/* Finishes the deliveries that were submitted, which takes as long as the disk takes. On any thread
+ * after sink_thread_unwatch(). Accepts NULL. */
 void sink_thread_stop(struct sink_thread *t);
-/* Stops it first. Accepts NULL, returns NULL. */
+/* Stops the thread first. Accepts NULL, returns NULL. */
 struct sink_thread *sink_thread_free(struct sink_thread *t);
 
 /* Items run one after the other, in order; see worker_submit(). The submitter limits their number.

@@ -6,7 +6,7 @@
 
 /* ---- what comes from the request ------------------------------------------------------------- */
 
-/* What is known of the rest of a text, so that no text takes quadratic time. */
+/* Facts about the rest of a text, so that no text takes quadratic time. */
 struct scan {
     struct sv text;
     bool no_end[128];     /* no further quote of this kind is closed */
@@ -81,8 +81,9 @@ static bool is_no_word(char c, bool first)
            (!first && ascii_is_upper((unsigned char)c));
 }
 
-/* Whether credentials begin at i, as a server that shows its request has them: the scheme and what
- * looks like no word. Then *ret_token is the length of the scheme, and the result that of both. */
+/* Looks for credentials at i, in the form of a server that shows its request: a scheme and a text
+ * that looks like no word. *ret_token is the length of the scheme, the result that of both; 0 if
+ * there are none. */
 static size_t credentials(struct sv text, size_t i, size_t *ret_token)
 {
     static const char *const schemes[] = {"basic ", "bearer "};
@@ -171,7 +172,8 @@ static const char *const outages[] = {
     "live replicas required",
 };
 
-/* Whether the text has head, word and tail next to each other, and not within a longer word. */
+/* Returns true if the text has head, word and tail next to each other, and not within a longer
+ * word. */
 static bool says(struct sv text, const char *head, const char *word, const char *tail)
 {
     char part[64];

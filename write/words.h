@@ -1,10 +1,9 @@
-/* The words of an answer: whose fault a failure is, and what of its text is worth showing.
+/* The text of a server's message: who is at fault, and which part of it is worth showing.
  *
  * With a status that says little (422, 500), servers pass on the error of a server that they depend
  * on, with its gRPC code somewhere in the text: "code = Unavailable" as gRPC for Go prints it,
- * "unavailable: " as Connect does. Text that comes from the request, which is from a pod, counts
- * nothing: label sets and quoted parts are left out. Pure; any thread.
- */
+ * "unavailable: " as Connect does. Text that is copied from the request, and so comes from a pod,
+ * does not count: label sets and quoted parts are skipped. Pure; any thread. */
 #ifndef PROFPULL_WRITE_WORDS_H
 #define PROFPULL_WRITE_WORDS_H
 
@@ -13,7 +12,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* Where a text has words of several kinds, the last one of these counts. */
+/* The meaning of a text. If it has words of several kinds, the last of these counts. */
 enum words_meaning {
     WORDS_NOTHING,
     WORDS_DOUBT,    /* the profile may be at fault */

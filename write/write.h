@@ -25,7 +25,7 @@
 #include "http/http.h"
 #include "model/profile.h"
 
-/* Why a profile was given up: label "reason" of the ledger. */
+/* The reason for which a profile was dropped: label "reason" of the ledger. */
 enum write_drop {
     DROP_QUEUE_FULL, /* it did not fit, or made room for another one */
     DROP_THINNED,    /* no delta: one of every second, fourth, ... of its series, for room */
@@ -100,10 +100,11 @@ struct writer_options {
 
 /* Prepares all endpoints; creates the directory of a file endpoint. An error names the endpoint. */
 struct writer *writer_new(const struct writer_options *options, struct err *err);
-/* After its loop has stopped: ends what is in flight, and drops what is queued and will not be
- * found on disk by the next process, with reason shutdown. The ledgers are final then. */
+/* Ends the attempts in flight and drops, with reason shutdown, the queued profiles that the next
+ * process will not find on disk. The ledgers are final then. To be called after the loop has
+ * stopped. */
 void writer_stop(struct writer *w);
-/* After its loop has stopped; stops it first. */
+/* Stops the writer first. To be called after the loop has stopped. */
 struct writer *writer_free(struct writer *w);
 
 /* Hands a profile to the endpoints in the set (a bit for each slot: config/change.h). Any thread,
@@ -111,9 +112,9 @@ struct writer *writer_free(struct writer *w);
  * of each counts it as refused then if it is refusable, else as dropped. */
 bool writer_put(struct writer *w, struct profile *p, uint64_t endpoints);
 
-/* Any thread: no further puts; done runs on the writer's loop when every queue is empty, or at the
- * deadline (monotonic ms), when the rest has been dropped; earlier if nothing may be sent before
- * it. */
+/* Ends the queues: no further puts. done runs on the writer's loop when every queue is empty, or at
+ * the deadline (monotonic ms), when the remaining profiles have been dropped; earlier if nothing
+ * can be sent before the deadline. Any thread. */
 void writer_drain(struct writer *w, int64_t deadline_ms, void (*done)(void *arg), void *arg);
 
 /* Returns true if the disk of an endpoint hangs, or its spool cannot be used before a restart; err
@@ -138,18 +139,18 @@ struct write_ledger writer_ledger(struct writer *w, size_t endpoint);
  */
 struct writer_change;
 
-/* Opens what is new: directories, spools, stores; blocks on disks. Takes a reference of next, whose
- * endpoints have slots (config_assign_slots()). NULL and an error that names the endpoint; then
+/* Opens new directories, spools and stores; blocks on disks. Takes a reference of next, whose
+ * endpoints have slots (config_assign_slots()). NULL with an error that names the endpoint; then
  * nothing has changed. */
 struct writer_change *writer_prepare(struct writer *w, const struct config *next, struct err *err);
-/* From now on profiles go where the new configuration says. */
+/* Puts the new configuration in force for profiles that are put from now on. */
 void writer_commit(struct writer_change *c);
 /* Ends the endpoints that the new configuration does not have, until the deadline (monotonic ms).
  * Frees c. */
 void writer_retire(struct writer_change *c, int64_t deadline_ms);
-/* Frees c without a commit: nothing has changed. Accepts NULL, returns NULL. */
+/* Frees c without a commit: the configuration stays as it was. Accepts NULL, returns NULL. */
 struct writer_change *writer_cancel(struct writer_change *c);
-/* Bits of all slots that are taken, also by endpoints that are being ended: for
+/* Returns the bits of all slots in use, also by endpoints that are being ended, for
  * config_assign_slots(). Any thread. */
 uint64_t writer_slots(struct writer *w);
 

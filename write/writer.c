@@ -44,7 +44,7 @@ static bool is_empty(struct writer *w)
     return true;
 }
 
-/* Whether all profiles that can be saved to disk are. */
+/* Returns true if all profiles that can be saved to disk are. */
 static bool is_flushed(struct writer *w)
 {
     for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
@@ -62,7 +62,7 @@ static void finish_drain(struct writer *w)
     w->drain.done(w->drain.arg);
 }
 
-/* What may be sent now has been: something else than time is in the way of the rest. */
+/* Arms the timer after all profiles that may be sent now have been. */
 static void arm_timer(struct destination *d, int64_t now_ms)
 {
     int64_t wake = send_queue_wake_ms(d->queue);
@@ -105,7 +105,8 @@ static void give_up_the_rest(struct writer *w)
 
 static void writer_on_deadline(void *arg);
 
-/* Whether nothing can be sent before the deadline: the servers have asked for longer rests. */
+/* Returns true if nothing can be sent before the deadline, because the servers have asked for
+ * longer rests. */
 static bool rests_until_deadline(struct writer *w)
 {
     for (struct destination *d = first(w); d != NULL; d = TAILQ_NEXT(d, link)) {
@@ -306,7 +307,8 @@ static int64_t sink_hung_ms(const struct destination *d, int64_t now_ms)
     return d->sink_thread != NULL ? sink_thread_hung_ms(d->sink_thread, now_ms) : 0;
 }
 
-/* Of its directory or its spool. */
+/* For how long the directory or the spool of a destination has been hanging, in ms; 0: neither
+ * does. */
 static int64_t hung_ms(const struct destination *d, int64_t now_ms)
 {
     int64_t sink_ms = sink_hung_ms(d, now_ms);
@@ -394,7 +396,7 @@ static void add_row(struct export_row *rows, size_t *n, struct destination *d, i
     fill_row(&rows[(*n)++], d, now);
 }
 
-/* Those that stay first. */
+/* Rows of destinations that stay come first. */
 static size_t fill_rows(struct writer *w, struct export_row *rows, size_t max)
 {
     int64_t now = clock_mono_ms();

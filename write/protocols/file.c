@@ -58,7 +58,7 @@ struct writing {
 static int open_root(const struct file_sink *s, struct err *err)
 {
     int fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* It may have been removed. */
+    /* The directory may have been removed. */
     if (fd < 0 && errno == ENOENT && make_directories(s->directory, 0777, err)) {
         fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }

@@ -29,8 +29,8 @@ void file_path_part(struct sv v, char out[FILE_PART_MAX + 1]);
 void file_stem(const struct series *s, const struct profile *p, char out[FILE_STEM_SIZE]);
 /* "pb.gz", "jfr" or "jfr.gz" */
 const char *file_extension(const struct profile *p);
-/* Whether its file is compressed and the profile is not. Plain pprof is, as tools expect of such
- * files; a recording stays as it is. */
+/* Returns true if the file of a profile is compressed and the profile is not. Tools expect plain
+ * pprof to be compressed; a recording is stored as it is. */
 bool file_is_plain(const struct profile *p);
 
 /* Appends the members "from" and "until" of a JSON object; as members other than the first begin

@@ -1,11 +1,11 @@
-/* What a directory of profiles keeps: the oldest files beyond an age, or beyond bytes, are removed.
+/* Retention of a directory of profiles: the oldest files beyond an age, or beyond bytes, are
+ * removed.
  *
- * index.jsonl says which files there are; it is written again without those that were removed,
- * under a temporary name that replaces it when complete. Its lines come from a disk that others may
- * write to: a line whose file is not of the form service/type/name is kept as it is and touches
- * nothing. Files first, then the index: what a crash leaves is lines without files, which the next
- * round removes. Blocking; one thread at a time.
- */
+ * index.jsonl lists the files. It is written again without those that were removed, under a
+ * temporary name that replaces it when complete. Its lines come from a disk that others may write
+ * to: a line whose file is not of the form service/type/name is kept, and no file is touched for
+ * it. Files are removed before the index is written, so a crash leaves lines without files, which
+ * the next round removes. Blocking; one thread at a time. */
 #ifndef PROFPULL_WRITE_PROTOCOLS_FILE_RETENTION_H
 #define PROFPULL_WRITE_PROTOCOLS_FILE_RETENTION_H
 

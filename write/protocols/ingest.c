@@ -195,7 +195,7 @@ static const char *spy_of(enum pprof_language language)
     return spies[language];
 }
 
-/* What a server that stores only what it knows would make of a profile. */
+/* Predicts whether a server that stores only the types that it knows would keep a profile. */
 static enum request_status judge(const struct pprof_summary *s, size_t stored)
 {
     if (stored == 0) {

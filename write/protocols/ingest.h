@@ -40,7 +40,7 @@ bool ingest_name(struct series *s, struct buf *out);
 /* The rate of a profile whose period is so many nanoseconds; the default if that makes no sense. */
 unsigned ingest_sample_rate(int64_t period_ns);
 
-/* What is read from the profile itself. */
+/* The facts that are read from the profile itself. */
 struct ingest_facts {
     enum profile_format format;
     unsigned sample_rate; /* per second */

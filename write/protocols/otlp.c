@@ -14,7 +14,7 @@
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* As a request a profile is about as large as when it is inflated. */
+/* Estimates the size of a profile in a request: about its size when it is inflated. */
 static size_t otlp_weigh(const struct config_endpoint *endpoint, const struct profile *p)
 {
     size_t claim = gzip_claim((struct sv){.p = p->data, .n = p->size});

@@ -37,7 +37,7 @@ uint64_t otlp_field(const ProtobufCMessageDescriptor *message, const char *field
 
 static ProtobufCBinaryData bytes_of(struct sv v)
 {
-    /* It only reads them. */
+    /* The library only reads the bytes. */
     return (ProtobufCBinaryData){.len = v.n, .data = (uint8_t *)(uintptr_t)v.p};
 }
 
@@ -247,7 +247,7 @@ bool otlp_lookup_init(struct otlp_lookup *l, struct otlp_dictionary *d, const st
     return l->stack != NULL || err_memory(err);
 }
 
-/* Whether the number of a place is known already. */
+/* Returns true if a place has a number already; *ret gets the number. */
 static bool is_known(const struct otlp_lookup *l, size_t field, size_t place, uint32_t *ret)
 {
     *ret = l->numbers[field][place] - 1;

@@ -14,7 +14,8 @@
 
 /* Comments of a profile that become attributes; further ones are left out. */
 #define COMMENTS_MAX 64
-/* Those, and the frames to drop and to keep, and the URL of documentation. */
+/* Attributes of a profile: its comments, the frames to drop and to keep, and the URL of its
+ * documentation. */
 #define PROFILE_ATTRIBUTES_MAX (COMMENTS_MAX + 3)
 #define ID_SIZE 16
 

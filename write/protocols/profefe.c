@@ -124,7 +124,7 @@ bool profefe_query(struct series *s, int64_t from_ns, struct buf *out)
 {
     const char *type = profefe_type(s->type);
     buf_puts(out, "service=");
-    /* As much of the name as fits, cut between characters. */
+    /* The name is cut between characters if it is too long. */
     struct sv service = {s->service.p, utf8_prefix(s->service, PROFEFE_SERVICE_MAX / 3)};
     url_encode(service, out);
     put_instance(s, out);

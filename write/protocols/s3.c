@@ -104,7 +104,8 @@ static bool make_body(struct request *r, const struct profile *p, struct sv *ret
     return ok;
 }
 
-/* What is in the note makes the name differ as well. */
+/* Makes the URL. The note is a part of the checksum in the name, so that objects with other notes
+ * have other names. */
 static bool put_url(struct request *r, const struct request_input *in, const char *content,
                     const struct buf *note)
 {
@@ -162,7 +163,7 @@ static enum request_status s3_build(struct request *r, const struct request_inpu
     "the session token is over or belongs to another key: renew access_key_id, "                   \
     "secret_access_key and session_token together"
 
-/* What stays wrong until somebody changes something is tried now and then. */
+/* Codes of errors that last until somebody changes something are retried from time to time. */
 static const struct {
     const char *code;
     const char *advice; /* NULL: it passes by itself */

@@ -1,4 +1,4 @@
-/* What tests of the protocol s3 need to know; see s3.c. */
+/* Functions of the protocol s3 that tests call; see s3.c. */
 #ifndef PROFPULL_WRITE_PROTOCOLS_S3_H
 #define PROFPULL_WRITE_PROTOCOLS_S3_H
 

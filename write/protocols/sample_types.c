@@ -28,7 +28,7 @@ static const struct known known_types[] = {
     {"time", .name = "fgprof", .display = "fgprof"},
 };
 
-/* What is known of the whole profile while its types are described. */
+/* Facts about the whole profile that the descriptions of its types need. */
 struct profile_types {
     struct sv name;
     size_t n;

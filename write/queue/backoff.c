@@ -14,7 +14,7 @@ static int64_t rests_until(const struct backoff *b)
     return b->asked_until > b->rest_until ? b->asked_until : b->rest_until;
 }
 
-/* Whether the pace after an outage forbids one more in flight. */
+/* Returns true if the pace after an outage forbids one more request in flight. */
 static bool is_paced(const struct backoff *b, int64_t now_ms)
 {
     if (b->recovered_ms == INT64_MIN) {
@@ -106,7 +106,7 @@ void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
         b->generation++;
         b->rest_until = now_ms + backoff_rest_ms(times, b->failures, rng);
     }
-    /* What was asked for in an outage that is over does not count. */
+    /* A rest that a server asked for in an outage that is over does not count. */
     if (b->failures > 0 && asked_ms > 0 && b->asked_until < now_ms + asked_ms) {
         b->asked_until = now_ms + asked_ms;
     }

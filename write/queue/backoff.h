@@ -1,4 +1,4 @@
-/* When something that fails may be asked again: an endpoint, or one tenant of it.
+/* Times the attempts to reach something that fails: an endpoint, or one tenant of it.
  *
  * After the k-th failure in a row it rests for min * 2^(k-1) to min * 2^k (max at most, with jitter
  * there as well), or as long as the server asked for. After the rest, one probe is in flight until
@@ -6,8 +6,7 @@
  * started before a failure count neither as further failures nor as a recovery: each attempt
  * carries a ticket.
  *
- * Logic only: the caller passes the time in, and has the lock.
- */
+ * Logic only: the caller passes the time in, and has the lock. */
 #ifndef PROFPULL_WRITE_QUEUE_BACKOFF_H
 #define PROFPULL_WRITE_QUEUE_BACKOFF_H
 
@@ -45,30 +44,30 @@ struct backoff_times {
 };
 
 void backoff_init(struct backoff *b);
-/* Whether an attempt may be started now. */
+/* Returns true if an attempt may be started now. */
 bool backoff_may_start(const struct backoff *b, int64_t now_ms);
-/* When that becomes true by time alone; INT64_MIN if nothing but attempts in flight is in the way
- * (or nothing at all), INT64_MAX if a probe is in flight. */
+/* The time from which backoff_may_start() is true without another answer. INT64_MIN if it is true
+ * already or only attempts in flight prevent it, INT64_MAX if a probe is in flight. */
 int64_t backoff_wake_ms(const struct backoff *b);
-/* How long it rests from now on; 0 if it does not. */
+/* The rest from now on in ms; 0: none. */
 int64_t backoff_wait_ms(const struct backoff *b, int64_t now_ms);
 
 void backoff_start(struct backoff *b, struct backoff_ticket *t);
-/* The attempt begins only now, because its bytes had to be loaded. */
+/* Restarts the ticket of an attempt that begins only now, because its bytes had to be loaded. */
 void backoff_restart(const struct backoff *b, struct backoff_ticket *t);
-/* The attempt is over, whatever became of it. */
+/* Ends an attempt, successful or not. */
 void backoff_land(struct backoff *b, struct backoff_ticket *t);
 
-/* The attempt showed that it works. True if that ends an outage. */
+/* Notes that an attempt succeeded. True if that ends an outage. */
 bool backoff_worked(struct backoff *b, const struct backoff_ticket *t, int64_t now_ms);
-/* The attempt failed; the server asked for a rest of asked_ms (0: for none). */
+/* Notes that an attempt failed; the server asked for a rest of asked_ms (0: for none). */
 void backoff_failed(struct backoff *b, const struct backoff_ticket *t,
                     const struct backoff_times *times, int64_t asked_ms, struct rng *rng,
                     int64_t now_ms);
 
-/* Ends the present rest, even if the server asked for it: what is asked is another one now. */
+/* Ends the present rest, even if the server asked for it: the configuration has changed. */
 void backoff_end_rest(struct backoff *b);
-/* Ends the present rest at that time at the latest, unless the server asked for more. */
+/* Ends the present rest at until_ms at the latest, unless the server asked for more. */
 void backoff_shorten(struct backoff *b, int64_t until_ms);
 
 /* The rest after the k-th failure in a row. */

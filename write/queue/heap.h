@@ -1,8 +1,7 @@
-/* A heap of nodes that are members of something else: the node with the smallest key first.
+/* An intrusive heap: the node with the smallest key is first.
  *
  * A pairing heap: adding is O(1), removing any node O(log n) on average over many. It allocates
- * nothing, so it cannot fail. One owner, no locking.
- */
+ * nothing, so it cannot fail. One owner, no locking. */
 #ifndef PROFPULL_WRITE_QUEUE_HEAP_H
 #define PROFPULL_WRITE_QUEUE_HEAP_H
 
@@ -16,14 +15,15 @@ struct heap_node {
     struct heap_node *prev; /* sibling, or the parent of the first child */
 };
 
-/* An empty one is all zeros. */
+/* A heap of all zeros is empty. */
 struct heap {
     struct heap_node *first; /* the smallest; NULL: empty */
 };
 
-/* The node is in no heap; its key is set and does not change while it is in one. */
+/* Adds a node that is in no heap. Its key is set, and does not change while the node is in a heap.
+ */
 void heap_add(struct heap *h, struct heap_node *n);
-/* The node is in this heap. */
+/* Removes a node of this heap. */
 void heap_remove(struct heap *h, struct heap_node *n);
 
 #endif

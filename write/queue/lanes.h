@@ -1,13 +1,13 @@
-/* The queued profiles of an endpoint by tenant, and the backoff of each tenant: one that is over
- * its rate limit rests, and the profiles of the others pass.
+/* The queued profiles of an endpoint by tenant, with a backoff for each tenant: a tenant over its
+ * rate limit rests, and the profiles of the others are sent.
  *
  * Tenants take turns. Within a lane, the profile with the lowest number is next. At most LANES_MAX
- * tenants have a lane of their own; a further one shares a lane with its like, until one of the
- * others has nothing queued. A tenant that only an earlier process knew is not known before the
- * profile is read from disk: until then it is in a lane of its own, which comes before all others.
+ * tenants have a lane of their own; any further tenants share one lane until one of the others has
+ * nothing queued. The tenant of a profile that an earlier process queued is not known before the
+ * profile is read from disk: until then it is in a lane for such profiles, which comes before all
+ * others.
  *
- * Belongs to a send queue, and is used under its lock.
- */
+ * Belongs to a send queue, and is used under its lock. */
 #ifndef PROFPULL_WRITE_QUEUE_LANES_H
 #define PROFPULL_WRITE_QUEUE_LANES_H
 

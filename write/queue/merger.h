@@ -1,6 +1,5 @@
 /* The thread that merges queued deltas (merging.h), for all destinations of a writer. It uses half
- * of a core at most, unless a queue is nearly full.
- */
+ * of a core at most, unless a queue is nearly full. */
 #ifndef PROFPULL_WRITE_QUEUE_MERGER_H
 #define PROFPULL_WRITE_QUEUE_MERGER_H
 
@@ -15,24 +14,25 @@
 
 struct merger;
 
-/* How long it waits for profiles that are read from a disk; others have their turn then. */
+/* The longest wait for profiles that are read from a disk; then other queues have their turn. */
 #define MERGER_LOAD_MS INT64_C(1000)
 
-/* Starts the thread, without a queue. It takes at most so many bytes of memory (0:
- * MERGE_MEMORY_DEFAULT), a third of them for what is kept of profiles. merged is called on the
- * thread after each job. */
+/* Starts the thread, without a queue. It takes at most memory_max bytes of memory (0:
+ * MERGE_MEMORY_DEFAULT), a third of them for parts of profiles that are kept. merged is called on
+ * the thread after each job. */
 struct merger *merger_new(size_t memory_max, void (*merged)(void *arg), void *arg, struct err *err);
-/* Queues come and go; any thread. A queue is there until it is removed, or merger_stop(). */
+/* Adds a queue, which must exist until it is removed, or until merger_stop(). Any thread. */
 bool merger_add(struct merger *m, struct send_queue *q, struct err *err);
-/* Waits for the merging of this queue that runs. Nothing happens if the queue is not there,
- * or NULL. */
+/* Removes a queue, after the job of this queue that runs. Nothing happens for NULL, or a queue that
+ * was not added. */
 void merger_remove(struct merger *m, struct send_queue *q);
 /* Ends the thread after the job that it is at. Accepts NULL. */
 void merger_stop(struct merger *m);
-/* After merger_stop(), and after the last poke. Accepts NULL, returns NULL. */
+/* Frees the merger. To be called after merger_stop() and the last merger_poke(). Accepts NULL,
+ * returns NULL. */
 struct merger *merger_free(struct merger *m);
-/* There may be something to merge (merging_is_due()). Any thread, never blocks for long. Accepts
- * NULL. */
+/* Tells the thread that there may be something to merge (merging_is_due()). Any thread, never
+ * blocks for long. Accepts NULL. */
 void merger_poke(struct merger *m);
 
 #endif

@@ -29,8 +29,8 @@ static bool is_over(const struct send_queue *q, unsigned percent)
     return send_queue_held(q) > q->config->queue_max_bytes / 100 * percent;
 }
 
-/* What is on disk takes room there, and memory for its index. While a job waits for the disk, which
- * may hang, nothing else is asked of it. */
+/* Returns true if more than a share of the disk, or of the memory for its index, is taken. While a
+ * job waits for the disk, which may hang, nothing else is asked of it. */
 static bool disk_is_over(const struct send_queue *q, unsigned percent)
 {
     if (q->spool == NULL || q->loading_job != NULL) {
@@ -89,7 +89,7 @@ static bool is_part(const struct send_item *it, bool disk)
     return (it->bytes & sources) != 0 && !it->unmergeable && !suspect && it->receipt == NULL;
 }
 
-/* What a plan is made for. */
+/* The reasons to merge, for which a plan is made. */
 struct pressure {
     int64_t aged_ms;
     bool memory;
@@ -108,7 +108,7 @@ static struct pressure pressure_of(const struct send_queue *q, int64_t now_ms)
                              .disk_min = hurry ? SEND_QUEUE_MERGE_MIN : MERGE_DISK_MIN};
 }
 
-/* False if it is not worth the work. */
+/* Fills in a candidate; false if the group is not worth the work. */
 static bool examine(const struct send_group *g, const struct pressure *p,
                     struct merge_candidate *ret)
 {
@@ -249,7 +249,7 @@ struct merge_job *merging_take(struct send_queue *q, const struct merge_candidat
     pthread_mutex_lock(&q->lock);
     job->bytes_max = q->config->queue_max_bytes / 2;
     struct send_group *g = send_queue_group(q, c->key);
-    /* As it is now, whatever the plan says. */
+    /* The present state of the group counts, not that of the plan. */
     struct pressure pressure = {.aged_ms = c->aged ? INT64_MAX : INT64_MIN,
                                 .memory = true,
                                 .disk = c->disk,
@@ -309,8 +309,8 @@ void send_queue_free_job(struct send_queue *q)
     q->loading_job = NULL;
 }
 
-/* Adds parts until one does not go with those before it: what follows is for another job, for
- * instance after an upgrade of the program that has changed its types. */
+/* Adds parts until one cannot be merged with those before it. Those that follow are left for
+ * another job; the types of a profile may have changed with an upgrade of its program. */
 static void add_parts(struct merge_job *job, struct merge *m)
 {
     for (size_t i = 0; i < job->n; i++) {
@@ -406,7 +406,7 @@ void merging_run(struct merge_job *job, struct scratch *scratch, uint64_t most)
 
 /* ---- the end of a job ------------------------------------------------------------------------ */
 
-/* What is on disk of a part stays there until the result is. */
+/* Releases a part. Its bytes on disk stay there until the result is on disk. */
 static void release_part(struct send_queue *q, struct send_item *it, const struct merge_job *job)
 {
     struct spool_entry *part = it->entry;
@@ -476,7 +476,7 @@ static struct profile *settle_used(struct send_queue *q, const struct merge_job 
     return become_result(q, last, job, now_ms);
 }
 
-/* Those that are in no result go back to where they were. */
+/* Puts parts that are in no result back to where they were. */
 static void put_back(struct send_queue *q, const struct merge_job *job, bool merged)
 {
     for (size_t i = 0; i < job->n; i++) {

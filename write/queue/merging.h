@@ -27,17 +27,18 @@
  * ends when less is left. */
 #define MERGE_BEGIN_PERCENT 75
 #define MERGE_END_PERCENT 55
-/* Profiles older than this share of max_age, in percent, are merged into younger ones. */
+/* From this share of max_age on, in percent, profiles are merged into younger ones. */
 #define MERGE_AGE_PERCENT 87
-/* From this share on, work does not rest. */
+/* Above this share, in percent, the thread works without rests. */
 #define MERGE_HURRY_PERCENT 90
-/* So many profiles on disk are worth being merged, unless there is no time to wait for more. */
+/* Fewest profiles on disk that are merged, unless there is no time to wait for more. */
 #define MERGE_DISK_MIN 8
 /* Most profiles of one job. */
 #define MERGE_PARTS_MAX 64
-/* Memory to work in, or half of max_bytes if that is less: what takes more stays as it is. */
+/* Memory to work in, or half of max_bytes if that is less. Parts that take more stay as they are.
+ */
 #define MERGE_BYTES_MAX (UINT64_C(64) * 1024 * 1024)
-/* That and the memory to work in together, by default. */
+/* Default limit of the profiles that are kept and of the memory to work in together. */
 #define MERGE_MEMORY_DEFAULT ((size_t)256 * 1024 * 1024)
 #define MERGE_BYTES_MIN (UINT64_C(1) * 1024 * 1024)
 
@@ -51,16 +52,17 @@ struct merge_candidate {
     bool disk; /* the disk is nearly full */
 };
 
-/* Whether there may be something to merge. Any thread. */
+/* Returns true if there may be something to merge. Any thread. */
 bool merging_is_due(struct send_queue *q, int64_t now_ms);
 
-/* Groups that are worth merging, those first whose work frees most; free(*ret). 0 if there are
- * none, or out of memory. */
+/* Lists the groups that are worth merging, those first whose work frees most; free(*ret). 0 if
+ * there are none, or out of memory. */
 size_t merging_plan(struct send_queue *q, int64_t now_ms, struct merge_candidate **ret);
-/* Whether c is still to be merged, or has become needless since the plan was made. */
+/* Returns true if c is still to be merged. After other jobs of a plan, it may not be needed any
+ * more. */
 bool merging_is_needed(struct send_queue *q, const struct merge_candidate *c);
 
-/* Whether the queue may be full soon, so that there is no time to rest. */
+/* Returns true if the queue may be full soon, so that there is no time to rest. */
 bool merging_is_urgent(struct send_queue *q);
 
 struct merge_job;
@@ -68,7 +70,7 @@ struct merge_job;
 /* Takes the parts of a group out of the queue; NULL if there are not enough, or out of memory, or
  * if they have to be read from the disk first, see merging_loaded(). */
 struct merge_job *merging_take(struct send_queue *q, const struct merge_candidate *c);
-/* Whether parts are being read, of which there is one job at a time. */
+/* Returns true while the parts of a job are read from the disk; there is one such job at a time. */
 bool merging_is_loading(struct send_queue *q);
 /* The job whose parts have been read; NULL if there is none. */
 struct merge_job *merging_loaded(struct send_queue *q);

@@ -1,10 +1,9 @@
-/* Who has to make room; see send_queue_private.h.
+/* Makes room for a new profile; see send_queue_private.h.
  *
- * First those that a server has refused while it took others, the one that has waited longest; then
- * profiles that are no deltas (thinning.c), of the tenant that holds most. A tenant that rests must
- * not take the room of those that do not: where there are several, each may hold SHARE times what
- * is free, so that some room is always left for one more.
- */
+ * First profiles are dropped that a server has refused while it took others, the one that has
+ * waited longest first; then profiles that are no deltas (thinning.c), of the tenant that holds
+ * most. A tenant that rests must not take the room of the others: if there are several tenants,
+ * each may hold SHARE times the free room, so that some room is always left for one more. */
 #include "write/queue/send_queue_private.h"
 
 /* A single tenant that rests fills nine tenths of the queue. */

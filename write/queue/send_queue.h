@@ -1,24 +1,24 @@
-/* The send queue of a destination, with backoff and ledger: what is sent next, and when.
+/* The send queue of a destination, with backoff and ledger: it decides which profile is sent next,
+ * and when.
  *
  * The queue is bounded in bytes, those in flight included. Before it is full, deltas of one series
- * are merged (merging.h); when it is, other profiles are thinned out, and what does not fit even
- * then is refused. The tenants take turns; for each, the queue is first in, first out. A profile
- * that got no answer goes back to its place at the front, because the endpoint was not reachable.
- * With an answer, or after SEND_QUEUE_UNANSWERED_MAX attempts without one, it goes to the end.
+ * are merged (merging.h). When it is full, other profiles are thinned out, and a profile that does
+ * not fit even then is refused. The tenants take turns; the profiles of each are sent first in,
+ * first out. A profile that got no answer returns to its place at the front, because the endpoint
+ * was not reachable. With an answer, or after SEND_QUEUE_UNANSWERED_MAX attempts without one, it
+ * goes to the end.
  *
- * A failure stops what it is about (enum answer_scope). The endpoint and each tenant back off
- * (backoff.h); a profile waits alone, and the others pass. What stopped the endpoint while others
- * passed afterwards stops only its tenant the next time, or only itself. A tenant of which
- * SEND_QUEUE_REFUSED_MAX profiles in a row were refused rests as well; no refusal counts against a
- * profile then, because the server is at fault.
+ * A failure stops the part that it concerns (enum answer_scope). The endpoint and each tenant back
+ * off (backoff.h); a single profile rests, and the others pass it. If an endpoint was stopped by a
+ * profile while others passed afterwards, the next failure of that profile stops only its tenant,
+ * or only the profile. A tenant of which SEND_QUEUE_REFUSED_MAX profiles in a row were refused
+ * rests as well; then no refusal counts against a profile, because the server is at fault.
  *
  * The ledger balances whenever the lock is free: accepted = sent + dropped + merged + queued + in
- * flight.
- * Every counter changes in the critical section in which the profile moves.
+ * flight. Every counter changes in the critical section in which the profile moves.
  *
  * Logic only: the caller passes the time in and does the sending. Any thread may call all functions
- * except send_queue_take() and send_queue_done(), which belong to the sender's.
- */
+ * except send_queue_take() and send_queue_done(), which belong to the thread of the sender. */
 #ifndef PROFPULL_WRITE_QUEUE_SEND_QUEUE_H
 #define PROFPULL_WRITE_QUEUE_SEND_QUEUE_H
 
@@ -32,8 +32,8 @@
 
 /* Attempts without an answer before a profile loses its place at the head of the queue. */
 #define SEND_QUEUE_UNANSWERED_MAX 3
-/* The longest rest of an endpoint that is out of order, unless min_backoff is longer: one request
- * every few seconds is no burden, and what comes back is noticed. */
+/* The longest rest of an endpoint that is out of order, unless min_backoff is longer. One request
+ * every few seconds is no burden, and a recovery is noticed soon. */
 #define SEND_QUEUE_PROBE_MS 5000
 /* The longest rest while draining; what the server asked for is waited for even then. */
 #define SEND_QUEUE_DRAIN_REST_MS 2000
@@ -43,17 +43,17 @@
 #define SEND_QUEUE_INDEX_COST ((uint64_t)512)
 /* The wait after the disk could not be read. */
 #define SEND_QUEUE_LOAD_REST_MS 1000
-/* How often a profile that cannot be read from disk is tried. */
+/* Attempts to read a profile from disk before it is dropped. */
 #define SEND_QUEUE_LOADS_MAX 3
 
 struct send_queue;
 
-/* A profile that is being sent. */
+/* A profile that has been taken to be sent. */
 struct send_item;
 struct profile *send_item_profile(const struct send_item *it); /* borrowed */
 /* 1 for the first attempt. */
 unsigned send_item_attempt(const struct send_item *it);
-/* What its sender has noted about the profile; 0 at first, and of one that was merged. */
+/* The sender's note about the profile: 0 at first, and again for the result of a merge. */
 unsigned send_item_note(const struct send_item *it);
 void send_item_set_note(struct send_item *it, unsigned note);
 
@@ -63,7 +63,7 @@ struct send_result {
     enum write_drop reason; /* WRITE_DROPPED */
     bool recovered;         /* the endpoint works again */
     bool tenant_recovered;  /* or the tenant */
-    /* What rests because of a failure. */
+    /* The part that rests because of a failure. */
     enum answer_scope scope;
     unsigned failures; /* of it, in a row */
     int64_t wait_ms;   /* of it, until the next attempt */
@@ -99,7 +99,7 @@ enum send_put {
     SEND_LOST,    /* dropped, and counted so */
     SEND_REFUSED, /* a refusable profile without room: not counted yet, see send_queue_refused() */
 };
-/* Takes over the reference. Never blocks for long. */
+/* Takes over the reference. Never waits for the disk or the network. */
 enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t now_ms);
 /* Counts a profile that was refused. lost: another queue has taken it, so that it does not come
  * again. */

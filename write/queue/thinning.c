@@ -1,14 +1,14 @@
 /* Thinning out: see send_queue_private.h.
  *
- * At level k, a group keeps every 2^k-th of its profiles, of the queued ones and of those to come.
- * Which ones depends on the group: where hardly one of each series is left, all together are still
- * spread over the outage. What is in memory only goes first. When room is needed, the level rises
- * until something is dropped. When there is room again, all are kept. The queue has a level, and so
- * has each tenant; the higher one counts.
- */
+ * At level k, a group keeps every 2^k-th of its profiles, both of the queued ones and of new ones.
+ * The number in the group decides, shifted by a hash of the group: even if hardly one profile of
+ * each series is left, all of them together are spread over the outage. Profiles that are in memory
+ * only are dropped first. When room is needed, the level rises until something is dropped. When
+ * there is room again, all profiles are kept. The queue has a level, and so has each tenant; the
+ * higher one counts. */
 #include "write/queue/send_queue_private.h"
 
-/* One profile of 65,536, none of most groups. */
+/* At this level one profile of 65,536 stays, and none of most groups. */
 #define LEVEL_MAX 16
 /* The share of the queue, or of what a tenant may hold, below which nothing is thinned out. */
 #define CALM_SHARE 4
@@ -31,7 +31,7 @@ static bool is_of(const struct send_item *it, const struct lane *lane)
     return lane == NULL || it->lane == lane;
 }
 
-/* Drops what the present level does not keep, of what is in memory only. */
+/* Drops the profiles in memory only that the present level does not keep. */
 static bool sweep_memory_only(struct send_queue *q, const struct lane *lane)
 {
     struct send_item *next;
@@ -46,7 +46,7 @@ static bool sweep_memory_only(struct send_queue *q, const struct lane *lane)
     return any;
 }
 
-/* The same of all; what is on disk takes memory for its index. */
+/* The same for all profiles: one on disk takes memory for its index. */
 static bool sweep_all(struct send_queue *q, const struct lane *lane)
 {
     struct send_item *next;

@@ -283,7 +283,7 @@ struct labels *spool_labels_parse(const uint8_t *p, size_t n, struct labels_buil
         labels_builder_set(b, name, value);
         given++;
     }
-    /* What was written was within the limits, so what is not has been tampered with. */
+    /* Writers keep to the limit, so a larger number means that the bytes were changed. */
     if (given > LABELS_MAX) {
         return NULL;
     }

@@ -30,7 +30,7 @@
 #define SPOOL_ACK_SIZE 8
 /* Bytes of the endpoint's name that a header keeps. */
 #define SPOOL_ENDPOINT_MAX 256
-/* What a header of any version may need to be recognised. */
+/* Most bytes that are needed to recognise a header of any version. */
 #define SPOOL_ANY_HEADER_MAX 4096
 /* Largest profile that a record may hold, and its labels. */
 #define SPOOL_DATA_MAX (UINT32_C(1) << 30)

@@ -98,7 +98,7 @@ static void say_skipped(struct spool *s, int64_t now_ms)
 
 /* ---- requests; the thread -------------------------------------------------------------------- */
 
-/* Done with what an entry replaces, which is all with the store. */
+/* Finishes the entries that an entry replaces, which are all with the store. */
 static bool finish_parts(struct spool *s, struct spool_entry *e, struct err *err)
 {
     bool ok = true;
@@ -127,7 +127,8 @@ static void load(struct spool *s, struct spool_entry *e, int64_t now_ms)
     s->changed = true;
 }
 
-/* Done with an entry, and with what it replaces first: the file that says so may go with it. */
+/* Finishes an entry, after those that it replaces: the record that names them may be removed with
+ * it. */
 static bool finish(struct spool *s, struct spool_entry *e, struct err *err)
 {
     bool ok = finish_parts(s, e, err);
@@ -161,14 +162,15 @@ static bool run_request(struct spool *s, int64_t now_ms)
 
 /* ---- writing; the thread --------------------------------------------------------------------- */
 
-/* Whether an entry of the batch is not to be written any more; it is gone then. */
+/* Returns true if an entry of the batch need not be written any more; then it is freed. */
 static bool is_needless(struct spool *s, struct spool_entry *e)
 {
     pthread_mutex_lock(&s->lock);
     unsigned wants = e->wants;
     bool is_part = e->whole != NULL;
     if (is_part) {
-        /* It became one while it was waiting here: what replaces it is written next. */
+        /* The entry became a part while it waited here: the entry that replaces it is written next.
+         */
         spool_remove_part(e);
     }
     pthread_mutex_unlock(&s->lock);
@@ -322,7 +324,7 @@ static void retry(struct spool *s, int64_t now_ms)
     }
 }
 
-/* Looks whether the files are there; what is gone is made again at once. */
+/* Checks that the files are there; files that are gone are made again at once. */
 static void check(struct spool *s, int64_t now_ms)
 {
     struct err err = ERR_INIT;

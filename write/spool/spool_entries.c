@@ -74,7 +74,7 @@ void spool_add_part(struct spool_entry *whole, struct spool_entry *part)
     whole->parts = part;
 }
 
-/* As spool_remove_part(), of one that is not on a list. */
+/* Frees a part that is on no list; its own parts become parts of the whole. */
 static void absorb(struct spool_entry *whole, struct spool_entry *part)
 {
     struct spool_entry *inner;

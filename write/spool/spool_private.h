@@ -11,14 +11,14 @@
 
 #include "write/spool/spool.h"
 
-/* Where an entry is. */
+/* The owner of an entry. */
 enum {
     ENTRY_STORED,  /* with the store, as is one that the store has found */
     ENTRY_WAITING, /* in `waiting` */
     ENTRY_BUSY,    /* being written by the thread, which checks its wants afterwards */
     ENTRY_NEVER,   /* released before it was written, with parts to be done with */
 };
-/* What the queue wants done with it. */
+/* Requests of the queue for an entry. */
 enum { WANTS_LOAD = 1, WANTS_RELEASE = 2, WANTS_HOLD = 4, IS_REQUESTED = 8 };
 
 struct spool {
@@ -80,7 +80,7 @@ void spool_push(struct spool_entry_list *list, struct spool_entry *e);
 
 /* Wakes the thread up. */
 void spool_poke(struct spool *s);
-/* The part is on the whole's list from here on. Without the lock if both are the thread's alone. */
+/* Puts a part on the whole's list. Without the lock if both are the thread's alone. */
 void spool_add_part(struct spool_entry *whole, struct spool_entry *part);
 /* Frees a part that will never be written; what it replaces is replaced by the whole. */
 void spool_remove_part(struct spool_entry *part);
@@ -89,7 +89,7 @@ void spool_remove_part(struct spool_entry *part);
 
 /* The next request, with what is wanted; NULL if there is none. */
 struct spool_entry *spool_take_request(struct spool *s, unsigned *ret_wants);
-/* All that waits to be written. */
+/* Takes all entries that wait to be written. */
 void spool_take_waiting(struct spool *s, struct spool_entry_list *ret_batch);
 /* Entries that could not be written wait again, before those that have come since. */
 void spool_put_back(struct spool *s, struct spool_entry_list *batch, int64_t now_ms);

@@ -306,7 +306,7 @@ struct spool_store *spool_store_close(struct spool_store *s)
         (void)spool_store_retry(s, NULL);
     }
     while (!TAILQ_EMPTY(&s->segments)) {
-        /* It takes itself off the list, which the analyzer does not see. */
+        /* The segment takes itself off the list, which the analyzer does not see. */
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         spool_store_free_segment(s, TAILQ_FIRST(&s->segments));
     }
@@ -596,7 +596,7 @@ static enum spool_append write_entry(struct spool_store *s, struct spool_entry *
     return ok ? SPOOL_APPENDED : SPOOL_APPEND_FAILED;
 }
 
-/* It stays in memory only. */
+/* Keeps an entry that will never be on disk. */
 static enum spool_append refuse_entry(struct spool_store *s, struct spool_entry *e)
 {
     TAILQ_INSERT_TAIL(&s->orphans, e, in_segment);

@@ -1,10 +1,9 @@
-/* The directory of a spool: its segments, the records in them that are not done, and reading them
- * back. Calls block on the disk and belong to one thread (that of spool.c).
+/* The directory of a spool: its segments, the records in them that are not done, and reading
+ * records back. Calls block on the disk and belong to one thread (that of spool.c).
  *
  * Nothing here waits, retries or logs: a function that fails leaves everything as it was and can be
- * called again when the disk works. Foreign files and those of a later version are counted and left
- * alone.
- */
+ * called again when the disk works. Foreign files and those of a later version are counted and not
+ * touched. */
 #ifndef PROFPULL_WRITE_SPOOL_STORE_H
 #define PROFPULL_WRITE_SPOOL_STORE_H
 
@@ -29,7 +28,7 @@
 
 struct spool_segment;
 
-/* A profile that is on disk, or on its way there. Made and freed through spool.h. */
+/* A profile that is on disk, or will be. Made and freed through spool.h. */
 struct spool_entry {
     TAILQ_ENTRY(spool_entry) link;       /* spool.c: in one of its queues */
     TAILQ_ENTRY(spool_entry) in_segment; /* or among the orphans, whose segment is gone */
@@ -108,14 +107,14 @@ struct spool_events {
     bool (*found)(void *arg, struct spool_entry *e, struct labels *labels);
     /* A profile was lost before it was reported as found: spool full, or out of memory. */
     void (*unread_lost)(void *arg, bool for_memory);
-    /* It is on disk, and synced as configured. */
+    /* The profile is on disk, and synced as configured. */
     void (*written)(void *arg, struct spool_entry *e);
     /* Asks whether the copy on disk of a pushed profile may be removed to make room. True if its
      * bytes are in memory, or nobody needs it any more; from then on it does not count as being on
      * disk. False: its sender relies on this copy. */
     bool (*give_up)(void *arg, struct spool_entry *e);
-    /* It is not on disk any more: the spool was full, and it was among the oldest; or somebody has
-     * removed its file. */
+    /* The profile is not on disk any more: the spool was full and it was among the oldest, or
+     * somebody has removed its file. */
     void (*lost)(void *arg, struct spool_entry *e, bool removed);
     /* A new reference to the profile if its bytes are in memory, else NULL. */
     struct profile *(*profile)(void *arg, struct spool_entry *e);
@@ -155,7 +154,7 @@ void spool_store_configure(struct spool_store *s);
 /* Removes what is done, closes the files and frees all entries that it knows. Accepts NULL. */
 struct spool_store *spool_store_close(struct spool_store *s);
 
-/* Finds the segments that are there. Must have succeeded before anything else is written. */
+/* Finds the segments in the directory. Must have succeeded before anything else is written. */
 bool spool_store_list(struct spool_store *s, struct err *err);
 bool spool_store_is_listed(const struct spool_store *s);
 /* Returns true if spool_store_list() failed because the process may not make or open the directory:
@@ -168,7 +167,7 @@ enum spool_read { SPOOL_READ_MORE, SPOOL_READ_ALL, SPOOL_READ_NO_ROOM, SPOOL_REA
 enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_offset_ns,
                                  struct err *err);
 
-/* Leaves the segment that cannot be read to the next process, and goes on with the next one. */
+/* Leaves a segment that cannot be read to the next process; the next one is read. */
 void spool_store_give_up(struct spool_store *s);
 
 /* TOO_LARGE: e will never be on disk, but wants spool_store_done() all the same. FULL: there is no
@@ -195,18 +194,18 @@ bool spool_store_sync(struct spool_store *s, struct err *err);
 enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
                                  struct profile **ret_profile, struct err *err);
 
-/* Done with e, which is freed now or later. False if that could not be written: it will be by
- * spool_store_retry(), or sent again by the next process. */
+/* Acknowledges e, which is freed now or later. False if that could not be written:
+ * spool_store_retry() writes it, or the next process sends the profile again. */
 bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *err);
 /* Repeats the acknowledgements and removals that failed. */
 bool spool_store_retry(struct spool_store *s, struct err *err);
 
-/* Whether all that is known to be on disk is there; with `segments`, those files too that nothing
- * is appended to. False, with an error, if somebody has removed something: nothing is written there
+/* Checks that all files that are known to exist do; with `segments`, also those that nothing is
+ * appended to. False, with an error, if somebody has removed something: nothing is written there
  * any more. Call spool_store_list() if it is not listed now, then spool_store_recover(). */
 bool spool_store_check(struct spool_store *s, bool segments, struct err *err);
-/* Writes again what was in files that are gone, as far as it can be had, and reports the rest as
- * lost. To be repeated if it fails. */
+/* Writes again the profiles of files that are gone, as far as their bytes can still be read, and
+ * reports the others as lost. To be repeated if it fails. */
 bool spool_store_recover(struct spool_store *s, int64_t wall_offset_ns, struct err *err);
 
 const struct spool_counts *spool_store_counts(const struct spool_store *s);

@@ -68,7 +68,7 @@ static bool remove_segment(struct spool_store *s, struct spool_segment *g, struc
     return true;
 }
 
-/* Whether all its records are done, and no more will come. */
+/* Returns true if all records of a segment are done, and no more will be written to it. */
 static bool is_over(const struct spool_store *s, const struct spool_segment *g)
 {
     return g->live == 0 && g->read && g != s->active.segment;
@@ -292,7 +292,7 @@ static enum spool_read take_record(struct spool_store *s, const struct spool_fou
     }
     struct spool_entry *e = entry_of(s->walking, found, wall_offset_ns);
     if (e == NULL) {
-        /* It stays where it is, for the next process. */
+        /* The record stays where it is, for the next process. */
         s->walking->live++;
         s->options->events.unread_lost(s->options->events.arg, true);
         return SPOOL_READ_MORE;

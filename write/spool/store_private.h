@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "write/spool/store.h"
 
-/* A file that is kept open because it will be needed again. */
+/* A file that is kept open because it will be used again. */
 struct spool_file {
     int fd; /* -1: none */
     struct spool_segment *segment;
@@ -45,7 +45,8 @@ struct spool_store {
     struct spool_numbers acked;
     struct spool_entry *unplaced; /* found, but there was no room */
 
-    /* What records of earlier processes replace is known before any of them is handed over. */
+    /* The records that others replace are known before any record of an earlier process is handed
+     * over. */
     struct {
         bool done;
         uint64_t id; /* of the segment that is being walked, or was last */
@@ -59,7 +60,7 @@ struct spool_store {
     struct spool_counts counts;
 };
 
-/* ret_err gets what failed, and the counter counts. Returns false. */
+/* Counts a failed system call, and puts it into *err. Returns false. */
 bool spool_store_failed(struct spool_store *s, enum spool_error what, const char *name,
                         struct err *err);
 /* Writes all of two parts, or -1. */
@@ -76,14 +77,14 @@ enum spool_room { SPOOL_ROOM_MADE, SPOOL_ROOM_NONE, SPOOL_ROOM_FAILED };
 /* Drops the oldest segments until n more bytes fit. NONE, with an error as well: no further segment
  * may be dropped. */
 enum spool_room spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err);
-/* Removes a segment without live records, if it is time to. */
+/* Removes a segment if it has no live records and no more will be written to it. */
 bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err);
 void spool_store_end_walk(struct spool_store *s);
 /* Takes the lock of the directory that is open; false with errno. */
 bool spool_store_lock(struct spool_store *s);
 /* Closes the directory, which is to be opened and listed again. */
 void spool_store_close_directory(struct spool_store *s);
-/* Notes which segments have no file; present is sorted. True if there is one. */
+/* Marks the segments that have no file; present is sorted. True if there is one. */
 bool spool_store_mark_missing(struct spool_store *s, const struct spool_numbers *present);
 
 #endif
