@@ -2,7 +2,7 @@
  *
  * A disk may hang: a system call never returns. Then only the destination's own profiles wait,
  * because no other work shares the thread. The beginning and the end of a hang are logged, and
- * sink_thread_hung_ms() tells its duration.
+ * sink_thread_hung_ms() returns its duration.
  *
  * Belongs to the writer's loop, which submits. Any thread may make one, and call
  * sink_thread_hung_ms(). */

@@ -31,8 +31,8 @@ void merger_stop(struct merger *m);
 /* Frees the merger. To be called after merger_stop() and the last merger_poke(). Accepts NULL,
  * returns NULL. */
 struct merger *merger_free(struct merger *m);
-/* Tells the thread that there may be something to merge (merging_is_due()). Any thread, never
- * blocks for long. Accepts NULL. */
+/* Wakes the thread up, because there may be something to merge (merging_is_due()). Any thread,
+ * never blocks for long. Accepts NULL. */
 void merger_poke(struct merger *m);
 
 #endif

@@ -297,33 +297,72 @@ static void every_built_in_type_can_be_asked_for_by_annotation(void **state)
 
 /* ---- recipes --------------------------------------------------------------------------------- */
 
+/* Checks that a configuration of three parts is accepted. */
+static void check_loads(const char *head, struct sv example, const char *tail)
+{
+    static const struct config_options options = {.protocols = testing_protocols};
+    struct config_errors *errors = config_errors_new();
+    struct buf whole;
+    struct buf problems;
+    buf_init(&whole, 1 << 16);
+    buf_init(&problems, 1 << 16);
+    buf_printf(&whole, "%s%.*s%s", head, (int)example.n, example.p, tail);
+    struct config *c = config_parse("f", sv_from(whole.data), &options, errors);
+    config_errors_format(errors, &problems);
+    CHECK_STR(problems.data, "", whole.data);
+    config_unref(c);
+    buf_done(&problems);
+    buf_done(&whole);
+    config_errors_free(errors);
+}
+
+/* The next example after `at` that begins with `begin`; an empty view at the end of the page. */
+static struct sv next_example(const char *at, const char *begin)
+{
+    char fence[64];
+    (void)snprintf(fence, sizeof(fence), "```yaml\n%s", begin);
+    at = strstr(at, fence);
+    if (at == NULL) {
+        return SV("");
+    }
+    at += strlen("```yaml\n");
+    return (struct sv){.p = at, .n = (size_t)(strstr(at, "```") - at)};
+}
+
 static void every_recipe_loads(void **state)
 {
     (void)state;
-    static const char begin[] = "```yaml\n";
-    static const struct config_options options = {.protocols = testing_protocols};
     struct buf page;
     read_page("docs/recipes.md", &page);
     size_t n = 0;
-    for (const char *at = strstr(page.data, begin); at != NULL; at = strstr(at, begin)) {
-        at += strlen(begin);
-        struct config_errors *errors = config_errors_new();
-        struct buf whole;
-        buf_init(&whole, 1 << 16);
-        buf_printf(&whole, "%.*swrite: [{url: 'file:///x'}]\n", (int)(strstr(at, "```") - at), at);
-        struct config *c = config_parse("f", sv_from(whole.data), &options, errors);
-        struct buf problems;
-        buf_init(&problems, 1 << 16);
-        config_errors_format(errors, &problems);
-        CHECK_STR(problems.data, "", whole.data);
+    struct sv example = next_example(page.data, "");
+    for (; example.n > 0; example = next_example(example.p, "")) {
+        check_loads("", example, "write: [{url: 'file:///x'}]\n");
         n++;
-        config_unref(c);
-        buf_done(&problems);
-        buf_done(&whole);
-        config_errors_free(errors);
     }
     assert_true(n >= 5);
     buf_done(&page);
+}
+
+/* Each example that begins with `write:` can be used as it is shown. */
+static void every_destination_loads(void **state)
+{
+    (void)state;
+    static const char *const pages[] = {"docs/writing.md", "docs/destinations.md", "docs/spool.md",
+                                        "docs/store.md"};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+        struct buf page;
+        read_page(pages[i], &page);
+        struct sv example = next_example(page.data, "write:\n");
+        for (; example.n > 0; example = next_example(example.p, "write:\n")) {
+            check_loads("scrape_configs: [{job_name: j, static_configs: [{targets: ['h:1']}]}]\n",
+                        example, "");
+            n++;
+        }
+        buf_done(&page);
+    }
+    assert_true(n >= 8);
 }
 
 int main(void)
@@ -335,6 +374,7 @@ int main(void)
         cmocka_unit_test(built_in_types_are_described_as_they_are),
         cmocka_unit_test(every_built_in_type_can_be_asked_for_by_annotation),
         cmocka_unit_test(every_recipe_loads),
+        cmocka_unit_test(every_destination_loads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
