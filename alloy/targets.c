@@ -137,8 +137,9 @@ static const struct alloy_origin *literal(struct alloy_load *l, struct config_pl
 /* ---- reading ----------------------------------------------------------------------------------
  */
 
-/* What makes atoms equal: the origin and the chain, or the labels of a literal target, those of
- * `__meta_*` apart. */
+/* Appends the identity of an atom: its origin and chain, or the labels of a literal target other
+ * than
+ * `__meta_*`. */
 static bool put_identity(const struct alloy_atom *atom, struct buf *key)
 {
     const struct alloy_value *labels = atom->origin->labels;
@@ -204,7 +205,7 @@ static bool add_element(struct collecting *c, struct config_place place, const c
         break;
     case VALUE_ARRAY:
         (void)alloy_fail(&l->ev, place,
-                         "expected a target, got a list; leave out the brackets, or "
+                         "expected a target, got a list within a list; leave out the brackets, or "
                          "use array.concat(...)");
         return false;
     default:
@@ -218,7 +219,7 @@ static bool add_element(struct collecting *c, struct config_place place, const c
     return atom != NULL;
 }
 
-/* What comes from a component that is not supported: nothing that can be scraped. */
+/* Adds the origin of targets of a component that is not supported: none of them can be scraped. */
 static bool add_left_out(struct alloy_load *l, const struct alloy_value *v, struct alloy_atoms *out)
 {
     struct alloy_origin *o = arena_alloc(l->arena, sizeof(*o));
@@ -234,7 +235,35 @@ static bool add_left_out(struct alloy_load *l, const struct alloy_value *v, stru
     return atom != NULL;
 }
 
-/* The elements of an array; false after an error in any. */
+/* Adds one element of an array. path: of the array. */
+static bool add_member(struct collecting *c, struct config_place place, const char *path,
+                       const struct alloy_value *array, size_t i)
+{
+    struct alloy_load *l = c->l;
+    const struct alloy_member *m = &array->members[i];
+    bool splice = m->value->kind == VALUE_SPLICE;
+    if (m->value->opaque) {
+        return add_left_out(l, m->value, c->out);
+    }
+    return add_element(c, m->place.line > 0 ? m->place : place,
+                       splice ? path : alloy_text(l, "%s[%zu]", path, i), m->value);
+}
+
+/* Adds the elements of a list that stands where a target is expected. Alloy takes them, too. */
+static bool add_inner_list(struct collecting *c, struct config_place place, const char *path,
+                           const struct alloy_value *list)
+{
+    bool ok = true;
+    config_tell(c->l->warnings, place, path,
+                "is a list within the list of targets: its targets are used as if the inner "
+                "brackets were not there");
+    for (size_t i = 0; ok && i < list->n_members && !c->l->ev.exhausted; i++) {
+        ok = add_member(c, place, path, list, i);
+    }
+    return ok;
+}
+
+/* Adds the elements of an array; false after an error in any. */
 static bool add_elements(struct collecting *c, struct config_place place, const char *path,
                          const struct alloy_value *v)
 {
@@ -243,13 +272,12 @@ static bool add_elements(struct collecting *c, struct config_place place, const 
     bool ok = alloy_as_array(&l->ev, place, v, &array);
     for (size_t i = 0; ok && i < array->n_members && !l->ev.exhausted; i++) {
         const struct alloy_member *m = &array->members[i];
-        struct config_place at = m->place.line > 0 ? m->place : place;
-        if (m->value->opaque) {
-            ok = add_left_out(l, m->value, c->out);
-            continue;
+        if (m->value->kind == VALUE_ARRAY && !m->value->opaque) {
+            ok = add_inner_list(c, m->place.line > 0 ? m->place : place,
+                                alloy_text(l, "%s[%zu]", path, i), m->value);
+        } else {
+            ok = add_member(c, place, path, array, i);
         }
-        bool splice = m->value->kind == VALUE_SPLICE;
-        ok = add_element(c, at, splice ? path : alloy_text(l, "%s[%zu]", path, i), m->value);
     }
     return ok;
 }

@@ -244,8 +244,18 @@ static void references(void **state)
          "error 6:12 pyroscope.scrape.s.targets: expected a list of targets, got a component; did "
          "you mean \"discovery.kubernetes.k.targets\"?\n"},
         {K W S("[discovery.kubernetes.k.targets]"),
-         "error 6:13 pyroscope.scrape.s.targets[0]: expected a target, got a list; leave out the "
-         "brackets, or use array.concat(...)\n"},
+         "warning 6:13 pyroscope.scrape.s.targets[0]: is a list within the list of targets: its "
+         "targets are used as if the inner brackets were not there\n"},
+        {K W S("[[discovery.kubernetes.k.targets]]"),
+         "error 6:14 pyroscope.scrape.s.targets[0][0]: expected a target, got a list within a "
+         "list; leave out the brackets, or use array.concat(...)\n"
+         "warning 6:13 pyroscope.scrape.s.targets[0]: is a list within the list of targets: its "
+         "targets are used as if the inner brackets were not there\n"},
+        {W S("[{\"__address__\" = \"a:1\"}, [{\"__address__\" = \"b:1\"}, 1]]"),
+         "error 5:64 pyroscope.scrape.s.targets[1][1]: expected a target, which is an object of "
+         "labels, got a number\n"
+         "warning 5:38 pyroscope.scrape.s.targets[1]: is a list within the list of targets: its "
+         "targets are used as if the inner brackets were not there\n"},
         {W "pyroscope.scrape \"s\" {\n targets = " H
            "\n forward_to = pyroscope.write.w.receiver\n}\n",
          "error 6:15 pyroscope.scrape.s.forward_to: expected a list, got a receiver; did you mean "
