@@ -17,12 +17,12 @@
 #include "pprof/legacy/legacy.h"
 #include "pprof/sniff.h"
 
-/* The memory to check one profile in, beside what it inflates to: tables of what it holds. */
+/* The most memory for the tables of one profile while it is checked, besides its inflated bytes. */
 #define TABLES_MAX ((size_t)64 * 1024 * 1024)
-/* Of one sample, as at a Pyroscope. */
+/* The most labels of one sample, as at a Pyroscope. */
 #define SAMPLE_LABELS_MAX 100
 #define YEAR_NS (INT64_C(365) * 24 * 3600 * NS_PER_S)
-/* Messages about refused profiles. */
+/* The log has at most LOG_BURST messages about refused profiles in LOG_PERIOD_MS. */
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 5
 
@@ -256,7 +256,7 @@ static enum receive_result result_of(const struct err *err)
                                     : RECEIVE_BAD_PROFILE;
 }
 
-/* Replaces a profile in an older format of pprof by what Google's pprof makes of it. */
+/* Converts a profile in a format before protobuf, as Google's pprof does. */
 static bool convert(struct receive *r, struct receive_item *item, struct err *err)
 {
     struct legacy_input in = {
@@ -299,7 +299,7 @@ static bool check_types(const struct pprof_summary *s, struct err *err)
     return true;
 }
 
-/* The locations of a sample must be there; it has at most so many labels. */
+/* Checks that the locations of a sample exist, and that it has at most SAMPLE_LABELS_MAX labels. */
 static bool check_sample(const struct pprof_index *x, struct sv sample, struct err *err)
 {
     struct wire_reader r = wire_reader_of(sample);
@@ -334,7 +334,7 @@ static bool check_samples(const struct pprof_index *x, struct err *err)
     return true;
 }
 
-/* Everything that a reader of the profile relies on: fields, strings, ids. */
+/* Checks everything that a reader of the profile relies on: fields, strings, ids. */
 static bool check_profile(struct receive *r, struct receive_item *item, struct sv plain,
                           struct err *err)
 {
@@ -414,7 +414,7 @@ static int64_t add_ns(int64_t ns, int64_t more)
     return more > INT64_MAX - ns ? INT64_MAX : ns + more;
 }
 
-/* The profile's own time decides, then that of the request, then the time of receipt. */
+/* Returns the window of a profile: by its own time, else that of the request, else now. */
 static struct window window_of(const struct pprof_summary *s, const struct receive_facts *facts,
                                int64_t now_ns)
 {
@@ -431,7 +431,8 @@ static struct window window_of(const struct pprof_summary *s, const struct recei
     return w;
 }
 
-/* "2026-11-22 01:35:27.736 +0000 UTC", without zeros at the end of the fraction. */
+/* Prints a time as "2026-11-22 01:35:27.736 +0000 UTC", without zeros at the end of the fraction.
+ */
 static void print_time(int64_t ns, char *out, size_t size)
 {
     char text[32];
@@ -490,7 +491,7 @@ static struct labels *build_labels(struct receive *r, const struct label *labels
     return built;
 }
 
-/* Deltas of cumulative types, as they say of themselves: a full queue merges them. */
+/* Returns true for a delta of a cumulative type, by its labels: a full queue merges such deltas. */
 static bool is_delta(const struct labels *l)
 {
     struct sv name = labels_get(l, SV(LABEL_NAME));
@@ -560,7 +561,7 @@ static enum receive_result deliver(struct receive *r, struct profile *p, struct 
     return results[result];
 }
 
-/* A number that no profile had for long, and not 0. */
+/* Returns a number other than 0 that none of the last 65,534 profiles has got. */
 static uint16_t next_salt(struct receive *r)
 {
     pthread_mutex_lock(&r->lock);

@@ -1,12 +1,12 @@
-/* Profiles that others push to us: from a request that has been taken apart (api/receive) to
- * the destinations of `receive`.
+/* The receiver: takes profiles that senders push, from requests that api/receive has parsed to the
+ * destinations of `receive`.
  *
- * A profile is opened (is it one, and how large), then put: labels and time are checked, the rules
- * of `receive.profile_relabel_configs` apply, and it goes to the queues like a scraped one. What is
- * accepted is in a queue; its bytes are those that came. Messages are those of Pyroscope where it
- * has one.
+ * A profile is opened, which checks its bytes, and then put: its labels and its time are checked,
+ * the rules of `receive.profile_relabel_configs` are applied, and the queues of the destinations
+ * get it, as they get scraped profiles. An accepted profile is in a queue, with the bytes that the
+ * sender sent. Messages are those of Pyroscope where it has one.
  *
- * Any thread, and many at a time: only the rules have a lock.
+ * Any number of threads at a time: only the rules have a lock.
  */
 #ifndef PROFPULL_AGENT_RECEIVE_H
 #define PROFPULL_AGENT_RECEIVE_H
@@ -35,7 +35,7 @@ enum receive_protocol {
     RECEIVE_PROTOCOLS, /* count */
 };
 
-/* What became of a profile: label of the metrics. */
+/* The result for one profile: label of the metrics. */
 enum receive_result {
     RECEIVE_ACCEPTED,
     RECEIVE_DROPPED, /* by a rule, as intended */
@@ -54,7 +54,7 @@ enum receive_result {
 };
 const char *receive_result_name(enum receive_result result);
 
-/* What a sender adds to a profile that nobody carries on: label of a metric. */
+/* Parts that senders add to a profile and that no destination can carry: label of a metric. */
 enum receive_extra {
     RECEIVE_EXTRA_JFR_LABELS, /* the label contexts of a recording */
     RECEIVE_EXTRAS,           /* count */
@@ -79,19 +79,19 @@ struct receive_options {
     struct metrics *metrics;
 };
 
-/* All of the options outlive it, config too. */
+/* The options, config included, outlive the receiver. NULL with an error. */
 struct receive *receive_new(const struct receive_options *options, struct err *err);
 struct receive *receive_free(struct receive *r); /* accepts NULL, returns NULL */
 
-/* What a configuration says about receiving, with its rules compiled. */
+/* The part `receive` of a configuration, with its rules compiled. */
 struct receive_setup;
-/* That of another configuration, of which a reference is taken. NULL with an error. Any thread. */
+/* Prepares another configuration, and takes a reference of it. NULL with an error. Any thread. */
 struct receive_setup *receive_prepare(const struct receive *r, const struct config *next,
                                       struct err *err);
-/* From now on profiles go where it says: when this returns, none goes elsewhere any more. The
- * limits of a profile that is open are those it was opened with. Any thread; takes s over. */
+/* Puts a setup in force and takes it over: when this returns, every profile goes where the setup
+ * says. A profile that is open keeps the limits that it was opened with. Any thread. */
 void receive_commit(struct receive *r, struct receive_setup *s);
-/* In place of that. Accepts NULL, returns NULL. */
+/* Frees a setup that is not put in force. Accepts NULL, returns NULL. */
 struct receive_setup *receive_discard(struct receive_setup *s);
 
 /* A profile that has been opened. */
@@ -107,14 +107,15 @@ struct receive_item {
     struct receive_setup *setup; /* a reference */
 };
 
-/* Reads a profile; data must live until receive_close(). RECEIVE_ACCEPTED, or why not, with err. */
+/* Reads a profile; data must live until receive_close(). Returns RECEIVE_ACCEPTED, or another
+ * result with err. */
 enum receive_result receive_open(struct receive *r, enum receive_protocol protocol,
                                  enum profile_format format, struct sv data,
                                  struct receive_item *ret, struct err *err);
-/* After receive_open(), whatever it returned. */
+/* Closes an item; to be called after receive_open(), whatever that returned. */
 void receive_close(struct receive *r, struct receive_item *item);
 
-/* A request with more labels for a profile is refused before they are looked at. */
+/* A request with more labels for one profile is refused before the labels are checked. */
 #define RECEIVE_LABELS_MAX 1024
 
 /* Labels and time of a profile, as its request gives them. */
@@ -127,12 +128,12 @@ struct receive_facts {
     struct receipt *receipt; /* settled when the profile is on disk; NULL: nobody waits for that */
 };
 
-/* Hands an open profile to the destinations, and says of the item what it has become. err is set
- * unless it is accepted, or dropped by a rule. */
+/* Hands an open profile to the destinations, and fills in from_ns and salt of the item. err is set
+ * unless the profile is accepted, or dropped by a rule. */
 enum receive_result receive_put(struct receive *r, struct receive_item *item,
                                 const struct receive_facts *facts, struct err *err);
 
-/* Counts a profile that ended with this result, and logs a refusal. Once for each profile. */
+/* Counts the result of a profile, and logs a refusal. To be called once for each profile. */
 void receive_count(struct receive *r, enum receive_protocol protocol, enum receive_result result,
                    size_t bytes, const struct err *err);
 void receive_count_extra(struct receive *r, enum receive_extra extra);

@@ -5,10 +5,10 @@
 
 #include "base/utf8.h"
 
-/* Of the text of labels in a message, which is cut to the room of an error anyway. */
+/* The longest text of labels in a message; an error holds less. */
 #define PRINTED_MAX ((size_t)64 * 1024)
 
-/* What a Pyroscope stores when there is no service_name. */
+/* The service_name that a Pyroscope stores for a profile without one. */
 #define NO_SERVICE "unknown_service"
 #define GODELTAPROF SV("godeltaprof_")
 
@@ -36,7 +36,7 @@ size_t received_labels_sort(struct label *labels, size_t n)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* As Go quotes a string, nearly: what is no text becomes \x00. */
+/* Appends a string in quotes, nearly as Go does: control characters become \x00. */
 static void print_quoted(struct sv v, struct buf *out)
 {
     buf_putc(out, '"');
@@ -92,7 +92,7 @@ static bool has_name(const struct label *labels, size_t n)
     return false;
 }
 
-/* What is wrong with one label; NULL: nothing. */
+/* Returns the words for the problem of one label; NULL: it has none. */
 static const char *problem_of(const struct label *l, const struct config_receive *limits)
 {
     if (l->name.n > limits->max_label_name_length) {
@@ -154,7 +154,7 @@ bool received_labels_check(const struct label *labels, size_t n,
     return true;
 }
 
-/* ---- what becomes of them -------------------------------------------------------------------- */
+/* ---- the stored labels ----------------------------------------------------------------------- */
 
 void received_labels_put(const struct label *labels, size_t n, struct labels_builder *b)
 {
@@ -169,6 +169,6 @@ void received_labels_put(const struct label *labels, size_t n, struct labels_bui
         labels_builder_set(b, SV(LABEL_NAME), sv_skip(name, GODELTAPROF.n));
     }
     labels_builder_del(b, SV("__session_id__"));
-    /* Rules choose the tenant; who pushes a profile must not. */
+    /* Rules choose the tenant; the sender of a profile must not. */
     labels_builder_del(b, SV(LABEL_TENANT));
 }

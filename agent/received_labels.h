@@ -1,4 +1,5 @@
-/* The labels of a pushed profile: are they good, and what becomes of them. Pure; any thread. */
+/* Checks the labels of a pushed profile, and turns them into those that are stored. Pure; any
+ * thread. */
 #ifndef PROFPULL_AGENT_RECEIVED_LABELS_H
 #define PROFPULL_AGENT_RECEIVED_LABELS_H
 
@@ -10,10 +11,11 @@
 #include "base/labels.h"
 #include "config/config.h"
 
-/* Sorts the labels by name, and drops those with an empty value: they do not exist. Returns how
- * many are left. */
+/* Sorts the labels by name, and drops those with an empty value, which means that a label does not
+ * exist. Returns how many are left. */
 size_t received_labels_sort(struct label *labels, size_t n);
-/* Whether a Pyroscope would take sorted labels. The messages are its own. */
+/* Returns true if a Pyroscope would take these labels, which are sorted. The messages are its own.
+ */
 bool received_labels_check(const struct label *labels, size_t n,
                            const struct config_receive *limits, struct err *err);
 /* Puts checked labels into an empty builder as the server stores them: the names of godeltaprof

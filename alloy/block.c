@@ -370,7 +370,7 @@ static void read_inner(struct walk *w, const struct alloy_inner *inner, const st
     }
 }
 
-/* Is it a block that schema->other takes? */
+/* Returns true for a block that schema->other takes. */
 static bool is_other(const struct alloy_schema *s, struct sv name)
 {
     for (; s != NULL; s = s->base) {

@@ -60,7 +60,7 @@ struct alloy_schema {
     const char *const *other_names; /* for suggestions, NULL-terminated; may be NULL */
 };
 
-/* What the attributes of a block were given. */
+/* The values of the attributes of a block. */
 struct alloy_given {
     struct {
         const struct alloy_attr *attr;

@@ -202,7 +202,8 @@ static const char *parse_duration(struct sv text, double *ret_ns)
     return wrong;
 }
 
-/* What was probably meant by a duration without a unit, or in days or weeks; "" if nothing. */
+/* Returns the duration that was probably meant by one without a unit, or in days or weeks; "" if
+ * there is none. */
 static void suggest_duration(struct sv text, char *out, size_t size)
 {
     int64_t ms;

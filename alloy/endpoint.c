@@ -14,7 +14,7 @@ static struct config_place place_of(const struct yaml_node *n)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Is the name of an endpoint given, and by no other of the same write? */
+/* Returns true if an endpoint has a name that no other endpoint of the same write has. */
 static bool is_own_name(const struct yaml_node *endpoints, size_t index)
 {
     const struct yaml_node *name = yaml_get(endpoints->items[index].value, "name");

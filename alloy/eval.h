@@ -29,8 +29,8 @@ struct alloy_eval {
     const char *(*env)(void *arg, const char *name); /* NULL for a variable that is not set */
     void *env_arg;
     const char *module_path; /* the directory of the file or module */
-    /* What the first names of a chain refer to, and in *ret_used how many of them. NULL if they
-     * refer to nothing it knows; &alloy_unknown after it has reported an error. */
+    /* Returns the value that the first names of a chain refer to, and in *ret_used their number.
+     * NULL if they refer to nothing; &alloy_unknown after an error, which is reported. */
     const struct alloy_value *(*resolve)(void *arg, const struct alloy_chain *chain,
                                          size_t *ret_used);
     void *arg;

@@ -58,7 +58,7 @@ struct pending {
 
 /* ---- ways ------------------------------------------------------------------------------------ */
 
-/* Do two ways pass the same rules? */
+/* Returns true if two ways pass the same rules. */
 static bool same_rules(const struct way *a, const struct way *b)
 {
     size_t i = 0;
@@ -152,7 +152,7 @@ static void put_endpoints(struct flattening *f, const struct alloy_node *n, bool
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* What a tree says, without its places. */
+/* Appends the content of a tree, without its places. */
 static void put_tree(const struct yaml_node *n, struct buf *key)
 {
     buf_putc(key, "sl{"[n->kind]);
@@ -402,7 +402,7 @@ static void flatten_scrape(struct flattening *f, const struct alloy_node *n)
     }
 }
 
-/* We listen at one address only. */
+/* Takes the first receiver: profpull listens at one address only. */
 static void flatten_receive(struct flattening *f, const struct alloy_node *n)
 {
     struct alloy_load *l = f->l;
@@ -531,7 +531,7 @@ static void visit_own(struct flattening *f, const struct alloy_node *n)
     }
 }
 
-/* Nothing at all would be scraped: names what is not supported. */
+/* Complains that nothing would be scraped, and names the components that are not supported. */
 static void nothing_left(struct flattening *f)
 {
     struct alloy_load *l = f->l;

@@ -313,7 +313,7 @@ static bool go_up(struct buf *path, bool rooted)
     return true;
 }
 
-/* Does a part of a path only move, or do nothing? If so, it is done. */
+/* Applies a part of a path that only moves or does nothing; returns false for other parts. */
 static bool moves(struct sv name, struct buf *out, bool rooted)
 {
     return name.n == 0 || sv_eq_str(name, ".") || (sv_eq_str(name, "..") && go_up(out, rooted));
@@ -474,7 +474,7 @@ static const struct alloy_value *function_value(struct alloy_eval *ev, struct co
     return alloy_made(ev, place, v);
 }
 
-/* Is a name the first part of a function's? */
+/* Returns true if a name is the first part of the name of a function. */
 static bool is_namespace(struct sv name)
 {
     for (size_t i = 0; i < N_FUNCTIONS; i++) {

@@ -22,8 +22,8 @@ struct alloy_function {
     const struct alloy_value *(*run)(const struct alloy_call *call);
 };
 
-/* What the first names of a chain mean in the library, and in *ret_used how many of them. Reports
- * an error, with a suggestion, if they mean nothing. Never NULL. */
+/* Returns the part of the library that the first names of a chain mean, and in *ret_used their
+ * number. Reports an error, with a suggestion, if they mean nothing. Never NULL. */
 const struct alloy_value *alloy_library(struct alloy_eval *ev, const struct alloy_chain *chain,
                                         size_t *ret_used);
 /* Checks the number of arguments and calls. */

@@ -139,7 +139,7 @@ static const struct alloy_declare *find_declare(const struct alloy_module *m, st
     return d;
 }
 
-/* Does the first word of a name belong to a declare or an import? */
+/* Returns true if the first word of a name belongs to a declare or an import. */
 static bool is_declared_family(const struct alloy_module *m, struct sv first)
 {
     char family[ID_MAX];
@@ -215,7 +215,7 @@ static bool is_declared(const struct alloy_module *m, const struct alloy_stmt *s
     return find_declare(m, s->name) != NULL || is_declared_family(m, first_word(s->name));
 }
 
-/* Is the name of a namespace that could not be imported, or something in one? */
+/* Returns true for a namespace that could not be imported, and for a name within one. */
 static bool is_lost_import(const struct alloy_module *m, struct sv name)
 {
     for (size_t n = 1; n <= name.n; n++) {
@@ -441,7 +441,7 @@ static const struct alloy_value *argument_of(struct alloy_load *l, const struct 
                               SV_ARG(chain->names[1]));
 }
 
-/* What a name means in a module, apart from components. */
+/* Returns the meaning of a name in a module, apart from components. */
 static const struct alloy_value *find_variable(struct alloy_load *l, const struct alloy_module *m,
                                                const struct alloy_chain *chain, size_t *ret_used)
 {
@@ -513,7 +513,7 @@ static const struct alloy_value *no_export(struct alloy_load *l, const struct al
                       SV_ARG(chain->names[used]), n->id, hint(l, meant));
 }
 
-/* What follows the component's id in the chain, of its exports. */
+/* Returns the export that follows the component's id in the chain. */
 static const struct alloy_value *find_export(struct alloy_load *l, const struct alloy_node *n,
                                              const struct alloy_value *exports,
                                              const struct alloy_chain *chain, size_t *used)

@@ -145,7 +145,7 @@ void alloy_graph_done(struct alloy_load *l);
 /* The exports of a node, which is evaluated if it was not; unknown after an error. */
 const struct alloy_value *alloy_node_exports(struct alloy_load *l, struct alloy_node *n,
                                              struct config_place from);
-/* What reading a block needs. */
+/* The context of reading a block. */
 struct alloy_reading alloy_reading(struct alloy_load *l, void *arg);
 /* Adds a node to a list. */
 void alloy_nodes_add(struct alloy_load *l, struct alloy_nodes *list, struct alloy_node *n);
@@ -160,7 +160,8 @@ const char *alloy_text(struct alloy_load *l, const char *fmt, ...)
 
 /* components.c: the row of a name; NULL if there is none. */
 const struct alloy_component *alloy_component_find(struct sv name);
-/* Is it of a family in which every component is known? Those of other families are foreign. */
+/* Returns true for a family of which every component is known. Components of other families are
+ * foreign. */
 bool alloy_component_known_family(struct sv name);
 /* The closest name of a component; NULL if none is close. */
 const char *alloy_component_suggest(struct sv name);

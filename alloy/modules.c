@@ -80,7 +80,7 @@ static bool is_import(const struct alloy_stmt *s)
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-/* Is this file being imported already, by an import that this module came from? */
+/* Returns true if an import that this module came from is importing this file. */
 static bool is_importing(const struct alloy_module *m, const char *file)
 {
     while (m != NULL && (m->file == NULL || strcmp(m->file, file) != 0)) {
@@ -102,7 +102,7 @@ static void collect_imported(struct alloy_load *l, struct alloy_module *inside, 
     }
 }
 
-/* What the texts declare, then what they import. */
+/* Reads the declarations of the texts, then their imports. */
 static void collect_all_imported(struct alloy_load *l, struct alloy_module *inside,
                                  const char *path, const struct alloy_body *bodies, size_t n)
 {
@@ -345,7 +345,7 @@ static const struct alloy_value *value_of(struct alloy_load *l, const struct all
                       SV_ARG(argument->label));
 }
 
-/* Of several with one name the first counts. */
+/* Finds a declaration; the first of several with one name counts. */
 static void add_argument(struct alloy_load *l, struct alloy_module *inside, struct sv name,
                          const struct alloy_value *v)
 {
@@ -438,7 +438,7 @@ static const struct alloy_value *read_exports(struct alloy_load *l, const struct
     return alloy_made(&l->ev, n->stmt->place, alloy_object(l->arena, members, n_members));
 }
 
-/* Is the module an instance, at any depth, of this declare? */
+/* Returns true if the module is an instance of this declare, at any depth. */
 static bool is_within(const struct alloy_module *m, const struct alloy_declare *d)
 {
     while (m != NULL && (m->made_from == NULL || m->made_from->stmt != d->stmt)) {

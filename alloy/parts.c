@@ -1,5 +1,5 @@
-/* What the components of a file with errors would give, without what connects them. The tables of
- * config/ find their mistakes in it, so that one run shows those of both. */
+/* Makes a tree of the components of a file that has errors, without their connections. The tables
+ * of config/ find their own mistakes in this tree, so that one run shows the mistakes of both. */
 #include "alloy/endpoint.h"
 #include "alloy/profiles.h"
 

@@ -9,7 +9,7 @@ struct alloy_receivers {
     size_t n;
 };
 
-/* Of pyroscope.scrape. */
+/* The data of a node of pyroscope.scrape. */
 struct alloy_scrape {
     struct yaml_node *settings; /* the keys of a job, without its sources and destinations */
     struct alloy_atoms targets;
@@ -18,13 +18,13 @@ struct alloy_scrape {
     bool complete;             /* no error in targets and forward_to */
 };
 
-/* Of pyroscope.relabel. */
+/* The data of a node of pyroscope.relabel. */
 struct alloy_profile_relabel {
     const struct yaml_node *rules; /* a list; NULL without any */
     struct alloy_receivers receivers;
 };
 
-/* Of pyroscope.receive_http. */
+/* The data of a node of pyroscope.receive_http. */
 struct alloy_receive {
     struct yaml_node *settings; /* the keys of `receive`, without the destinations */
     struct alloy_receivers receivers;
@@ -32,7 +32,7 @@ struct alloy_receive {
     bool complete;             /* no error in it */
 };
 
-/* Of pyroscope.write. */
+/* The data of a node of pyroscope.write. */
 struct alloy_write {
     const struct yaml_node *endpoints;       /* a list; NULL without any */
     const struct yaml_node *external_labels; /* NULL without any */

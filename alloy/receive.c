@@ -6,7 +6,7 @@
 #define ROWS(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])
 #define BLOCKS(table) .blocks = (table), .n_blocks = sizeof(table) / sizeof((table)[0])
 
-/* Where it listens if the file does not say. */
+/* The address that Alloy listens at if the file gives none. */
 #define DEFAULT_ADDRESS "0.0.0.0"
 #define DEFAULT_PORT 8080
 #define PORT_MAX 65535
@@ -34,7 +34,7 @@ static const struct alloy_attr receive_attrs[] = {
     {.name = "forward_to", .type = ATTR_VALUE, .required = true},
 };
 
-/* What the block http says, if there is one. */
+/* State while the block http, if there is one, is read. */
 struct reading {
     struct alloy_load *l;
     const struct alloy_node *node;
@@ -81,7 +81,7 @@ static bool read_http(void *arg, const struct alloy_stmt *s, const char *path)
     return true;
 }
 
-/* Alloy asks nobody who sends. */
+/* Sets the address. Alloy asks no sender for credentials. */
 static void put_address(const struct reading *r)
 {
     struct alloy_load *l = r->l;

@@ -452,7 +452,7 @@ static struct alloy_token scan_illegal(struct alloy_scanner *s)
 
 static struct alloy_token scan_operator(struct alloy_scanner *s)
 {
-    /* Of two that begin alike, the longer one first. */
+    /* The longer of two that begin alike is first. */
     static const struct {
         const char *text;
         enum alloy_token_kind kind;
@@ -498,7 +498,7 @@ static struct alloy_token scan_token(struct alloy_scanner *s)
     }
 }
 
-/* Whether a line end after it ends a statement. */
+/* Returns true if a line end after this token ends a statement. */
 static bool may_end(enum alloy_token_kind kind)
 {
     return (kind >= TOKEN_ILLEGAL && kind <= TOKEN_NULL) || kind == TOKEN_RPAREN ||

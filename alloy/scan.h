@@ -68,7 +68,7 @@ struct alloy_scanner {
     size_t at;
     struct config_place place;
     bool may_end; /* the last token may end a statement */
-    /* Of the last TOKEN_ILLEGAL. */
+    /* The message of the last TOKEN_ILLEGAL. */
     const char *problem;
     struct config_place problem_place;
 };

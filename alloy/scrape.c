@@ -7,7 +7,7 @@
 #define ROWS(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])
 #define BLOCKS(table) .blocks = (table), .n_blocks = sizeof(table) / sizeof((table)[0])
 #define NS_PER_SECOND INT64_C(1000000000)
-/* What Alloy takes for "not given". */
+/* The value that Alloy takes for "not given". */
 #define DELTA_DEFAULT_SECONDS 14
 
 /* ---- receivers ------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ static void put_seconds(struct types *t, struct yaml_node *type)
     tree_put(&t->l->tree, type, "seconds", t->seconds);
 }
 
-/* What `delta` means: the request gets seconds=N. It makes no delta by itself. */
+/* Reads `delta`: the request gets seconds=N. Alloy makes no delta by itself. */
 static void builtin_delta(struct types *t, struct sv name, bool given, bool delta,
                           struct config_place place, const char *path, struct yaml_node *type)
 {

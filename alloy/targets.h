@@ -23,7 +23,7 @@ struct alloy_origin {
     const char *key;               /* "kubernetes_sd_configs" */
     const struct yaml_node *source;
     bool left_out; /* a discovery that is not supported */
-    /* Of a literal target. */
+    /* The labels of a literal target. */
     struct config_place place;
     const char *path;
     const struct alloy_value *labels; /* an object of strings */
@@ -56,7 +56,7 @@ const struct alloy_value *alloy_discovery_kubernetes(struct alloy_load *l, struc
 const struct alloy_value *alloy_discovery_file(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_discovery_http(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_discovery_relabel(struct alloy_load *l, struct alloy_node *n);
-/* Of a discovery that is not supported: its targets are an origin that is left out. */
+/* Reads a discovery that is not supported: its targets are an origin that is left out. */
 const struct alloy_value *alloy_discovery_left_out(struct alloy_load *l, struct alloy_node *n);
 
 /* http_client.c: the arguments of HTTP clients. */

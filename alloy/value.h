@@ -77,7 +77,7 @@ struct alloy_value {
     bool opaque;      /* a handle whose fields and elements are itself */
 };
 
-/* Is it a content that can only be named? */
+/* Returns true for a content that can only be named. */
 static inline bool alloy_is_content(const struct alloy_value *v)
 {
     return v->kind == VALUE_HANDLE && v->file != NULL;
@@ -96,7 +96,7 @@ struct alloy_value *alloy_int(struct arena *arena, int64_t i);
 struct alloy_value *alloy_array(struct arena *arena, struct alloy_member *members, size_t n);
 struct alloy_value *alloy_object(struct arena *arena, struct alloy_member *members, size_t n);
 
-/* What a value is, for messages: "a string", "an array", "null". */
+/* Returns the kind of a value, for messages: "a string", "an array", "null". */
 const char *alloy_what(const struct alloy_value *v);
 /* The value of a key in an object, or NULL. */
 const struct alloy_value *alloy_member(const struct alloy_value *object, struct sv key);

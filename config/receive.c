@@ -1,8 +1,8 @@
-/* The key `receive`: profiles that others push to us. */
+/* The key `receive`: profiles that senders push. */
 #include "base/clock.h"
 #include "config/parts.h"
 
-/* In the counters of profile_relabel_configs. */
+/* The label `job` in the counters of profile_relabel_configs. */
 #define JOB_NAME "receive"
 #define HOUR_MS (60 * 60 * MS_PER_S)
 #define PROFILE_SIZE_MAX (UINT64_C(256) << 20)
@@ -17,7 +17,7 @@ static const char *const acknowledge_names[] = {
     [ACKNOWLEDGE_QUEUED] = "queued", [ACKNOWLEDGE_STORED] = "stored"};
 static const struct choices acknowledges = CHOICES(acknowledge_names);
 
-/* The limits are Pyroscope's defaults, except that larger and older profiles are taken. */
+/* The defaults are Pyroscope's, except that larger and older profiles are taken. */
 static const struct field receive_rows[] = {
     ROW(config_receive, NULL, server, &kind_mapping, .arg = &schema_receive_server),
     ROW(config_receive, "acknowledge", acknowledge, &kind_choice, .arg = &acknowledges),

@@ -18,7 +18,7 @@
 /* Frames of a line. */
 #define FOLDED_DEPTH_MAX 65536
 
-/* What is counted: the part of an application's name after its last dot. */
+/* The type of a text profile: the part of an application's name after its last dot. */
 struct folded_type {
     const char *suffix;
     const char *name; /* __name__ */

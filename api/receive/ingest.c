@@ -20,7 +20,7 @@
 /* __name__ of a recording, which holds several types. */
 #define JFR_NAME "jfr"
 
-/* What a body holds. */
+/* The format of a body. */
 enum form { FORM_PPROF, FORM_JFR, FORM_GROUPS, FORM_LINES, FORM_UNSUPPORTED };
 
 struct ingest {
@@ -49,7 +49,7 @@ static void finish(struct ingest *in, enum receive_result result, int status, co
     }
 }
 
-/* A profile in a form of its own is refused with 422, text as a push is. */
+/* Answers a refusal: 422 for a binary profile, 400 for text, 503 if another try may succeed. */
 static void refuse(struct ingest *in, enum receive_result result, const char *where,
                    struct err *err)
 {
@@ -74,7 +74,7 @@ static struct sv param(const struct ingest *in, const char *name)
     return v.p == NULL ? (struct sv){"", 0} : v;
 }
 
-/* Whatever is no number is the default; so is 0, which no sampling has. */
+/* Returns the parameter sampleRate; the default if it is 0 or no number. */
 static unsigned sample_rate(const struct ingest *in)
 {
     uint64_t rate;
@@ -165,7 +165,7 @@ static bool unsupported(const struct ingest *in, struct err *err)
                    SV_ARG(format.n > 0 && format.n < 64 ? format : SV("of this Content-Type")));
 }
 
-/* Is the body a form? The bytes decide: senders are often wrong about them. */
+/* Returns true if the body is a form. The bytes decide, because Content-Type is often wrong. */
 static bool is_form(const struct ingest *in, struct sv content_type)
 {
     bool binary = in->form == FORM_PPROF || in->form == FORM_JFR;
@@ -200,7 +200,7 @@ static void add_label(struct ingest *in, struct sv name, struct sv value)
     in->labels[in->n_labels++] = (struct label){name, value};
 }
 
-/* Each name once: what the server makes replaces a key of the name. */
+/* Collects the labels, each name once: a label that the server makes replaces a key of the name. */
 static void make_labels(struct ingest *in, struct sv service, struct sv name)
 {
     struct sv spy = param(in, "spyName");
@@ -271,7 +271,7 @@ static void take_binary(struct ingest *in)
     buf_done(&name);
 }
 
-/* Text becomes a pprof of the time of the request. */
+/* Converts text to pprof, with the time of the request. */
 static void take_text(struct ingest *in)
 {
     struct err err = ERR_INIT;

@@ -5,7 +5,7 @@
 #include "base/ascii.h"
 #include "base/utf8.h"
 
-/* Of a wrong name in a message. */
+/* The longest part of a wrong name that a message shows. */
 #define SHOWN_MAX 200
 
 static int shown(struct sv v)

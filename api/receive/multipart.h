@@ -15,7 +15,7 @@
 /* Bytes of a boundary (RFC 2046, 5.1.1). */
 #define MULTIPART_BOUNDARY_MAX 70
 
-/* Is it multipart/form-data? */
+/* Returns true for multipart/form-data. */
 bool multipart_is_type(struct sv content_type);
 /* The boundary of a Content-Type, quoted or not. False if there is none, or it cannot be one. */
 bool multipart_boundary(struct sv content_type, struct sv *ret_boundary);

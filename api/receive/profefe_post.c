@@ -12,9 +12,9 @@
 #define LABELS_MAX_READ 256
 /* Labels that are added to those of the query. */
 #define LABELS_ADDED 2
-/* Where our own profefe destination keeps the type that profefe calls "other". */
+/* The label in which profpull's profefe destination sends the type that profefe calls "other". */
 #define TYPE_LABEL "profile_type"
-/* What the labels are decoded into. */
+/* The memory that the decoded labels may take. */
 #define TEXTS_MAX ((size_t)256 * 1024)
 
 struct post {
@@ -117,7 +117,7 @@ static bool read_type(struct post *p, struct err *err)
                : err_set(err, ERR_INPUT, "bad request: unknown profile type");
 }
 
-/* A time without a zone, which is UTC; it may be missing. */
+/* Reads a time, without a zone that of UTC; the parameter may be missing. */
 static bool read_created_at(struct post *p, struct err *err)
 {
     struct sv text = param(p, "created_at");
@@ -125,7 +125,7 @@ static bool read_created_at(struct post *p, struct err *err)
            profefe_wrap(err, "created_at", "", text) || err_wrap(err, "bad request");
 }
 
-/* Of labels with one name the last one counts. */
+/* Reads the labels; the last of several with one name counts. */
 static bool read_labels(struct post *p, struct err *err)
 {
     struct sv text = param(p, "labels");

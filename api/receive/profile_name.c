@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* What a server calls the sample types of Go, unless the request says otherwise. */
+/* The names that a server gives to Go's sample types, unless the request gives others. */
 static const struct {
     const char *type;
     const char *display;

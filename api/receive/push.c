@@ -6,7 +6,7 @@
 #include "api/served.h"
 #include "base/clock.h"
 
-/* How many labels of a series are looked at: one more than may be. */
+/* Returns how many labels of a series are read: one more than allowed, if there are that many. */
 static size_t count_labels(const Api__RawProfileSeries *s)
 {
     return s->n_labels > RECEIVE_LABELS_MAX ? RECEIVE_LABELS_MAX + 1 : s->n_labels;
@@ -46,8 +46,8 @@ static enum receive_result take_sample(const struct connect_call *call,
     return result;
 }
 
-/* Notes the error for the answer: the first, but one that another try may mend goes first,
- * else the sender would not send what it concerns again. */
+/* Keeps the error for the answer: the first error that another try may mend, else the first one. So
+ * the sender sends the profiles again that had no room. */
 static void note(enum receive_result result, const struct err *err, enum receive_result *worst,
                  struct err *ret)
 {

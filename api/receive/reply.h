@@ -12,9 +12,9 @@
 #define STATUS_UNSUPPORTED_TYPE 415
 #define STATUS_UNPROCESSABLE 422
 
-/* Does the result say that another try may succeed? Then the answer is 503. */
+/* Returns true if another try may succeed: the answer is 503 then. */
 bool receive_is_transient(enum receive_result result);
-/* {"code":"...","message":"..."} with this status. */
+/* Answers {"code":"...","message":"..."} with this status. */
 void receive_reply_error(struct exchange *x, int status, const char *code, const char *message);
 /* Has the answer wait until the profiles of the request are on disk, if the configuration says so;
  * the receipt for them is x->receipt then, else NULL. settle: see struct exchange.
@@ -26,7 +26,7 @@ bool receive_begin_wait(struct exchange *x,
 bool receive_end_wait(struct exchange *x, enum exchange_wait result, const char **ret_message);
 /* The `settle` of APIs that answer with receive_reply_error(). */
 void receive_settle(struct exchange *x, enum exchange_wait result);
-/* The memory of an inflated body. */
+/* Returns the most bytes that an inflated body may have. */
 size_t receive_body_max(const struct exchange *x);
 
 #endif
