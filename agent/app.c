@@ -191,7 +191,12 @@ static bool make_writer(struct app *app, struct err *err)
 
 static bool make_receive(struct app *app, struct err *err)
 {
+    app->enrich = enrich_new(app->metrics);
+    if (app->enrich == NULL) {
+        return err_memory(err);
+    }
     struct receive_options options = {
+        .enrich = app->enrich,
         .config = &app->first->receive,
         .intern = app->intern,
         .writer = app->writer,
@@ -264,6 +269,7 @@ static bool make_discovery(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .scraper = app->scraper,
+        .enrich = app->enrich,
         .sharding = app->sharding,
         .on_verdict = app_on_verdict,
         .arg = app,
@@ -476,6 +482,7 @@ struct app *app_free(struct app *app)
     scraper_free(app->scraper);
     scraped_free(app->scraped);
     receive_free(app->receive);
+    enrich_free(app->enrich);
     writer_free(app->writer);
     conditions_free(app->conditions);
     stores_free(app->stores);

@@ -32,6 +32,7 @@ struct app {
     struct writer *writer;
     struct conditions *conditions; /* of its destinations */
     struct scraped *scraped;       /* where profiles of targets go; the network thread's */
+    struct enrich *enrich;         /* labels of targets for the next */
     struct receive *receive;
     struct scraper *scraper;
     struct sharding *sharding; /* NULL unless targets are shared */

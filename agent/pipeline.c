@@ -163,6 +163,9 @@ const struct relabel *pipeline_rules(const struct pipeline *p, size_t job)
 bool pipeline_wants(struct pipeline *p, size_t job, struct sv label)
 {
     const struct pipeline_job *at = &p->jobs[job];
+    if (at->job->enriches && enrich_wants(&at->owner->receive.enrich, label)) {
+        return true;
+    }
     bool network = !at->job->allow_host_network && sv_eq_str(label, POD_HOST_IP);
     return network || target_reads(label) || ports_read(label) ||
            relabel_reads(at->rules, p->scratch, label);
@@ -463,8 +466,41 @@ static bool hand_over(struct pipeline *p, const struct target_group *group, cons
     return scraper_set_group(o->scraper, group->job, group->source, made->targets, made->n);
 }
 
+/* Relabels the targets of a group for pushed profiles; they are not scraped. */
+static void enrich_group(struct pipeline *p, const struct target_group *group)
+{
+    const struct pipeline_job *at = &p->jobs[group->job];
+    struct labels **all = calloc(group->n_targets + 1, sizeof(*all));
+    size_t n = 0;
+    for (size_t i = 0; all != NULL && i < group->n_targets; i++) {
+        struct err err = ERR_INIT;
+        struct pipeline_verdict verdict = {.group = group, .job = at->job};
+        labels_builder_reset(p->builder, group->targets[i]);
+        if (run_rules(p, &verdict, &err)) {
+            all[n] = labels_builder_build(p->builder);
+            count(p, group->job, all[n] != NULL ? "kept" : "failed");
+            n += all[n] != NULL;
+        } else if (err.kind != ERR_NONE) {
+            log_refused(p, group, &err);
+        }
+    }
+    if (all == NULL || (p->options.enrich != NULL &&
+                        !enrich_set_group(p->options.enrich, &at->owner->receive.enrich,
+                                          at->job->target_limit, group->source, all, n))) {
+        log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
+    }
+    for (size_t i = 0; i < n; i++) {
+        labels_unref(all[i]);
+    }
+    free(all);
+}
+
 void pipeline_group(struct pipeline *p, const struct target_group *group)
 {
+    if (p->jobs[group->job].job->enriches) {
+        enrich_group(p, group);
+        return;
+    }
     struct made made = {
         .targets = calloc(group->n_targets + 1, sizeof(struct target *)),
         .keys = calloc(group->n_targets + 1, sizeof(uint64_t)),

@@ -8,6 +8,7 @@
 #ifndef PROFPULL_AGENT_PIPELINE_H
 #define PROFPULL_AGENT_PIPELINE_H
 
+#include "agent/enrich.h"
 #include "agent/sharing/sharding.h"
 #include "base/labels.h"
 #include "base/log.h"
@@ -37,6 +38,7 @@ struct pipeline_options {
     struct log *log;
     struct metrics *metrics;
     struct scraper *scraper;   /* may be NULL */
+    struct enrich *enrich;     /* gets the targets of a job that enriches; may be NULL */
     struct sharding *sharding; /* hands targets to the scraper instead; NULL: all are ours */
     /* For each discovered label set, in order. May be NULL. */
     void (*on_verdict)(void *arg, const struct pipeline_verdict *verdict);

@@ -474,8 +474,8 @@ static bool check_time(const struct config_receive *c, int64_t time_ns, int64_t 
 
 /* ---- putting --------------------------------------------------------------------------------- */
 
-static struct labels *build_labels(struct receive *r, const struct label *labels, size_t n,
-                                   struct err *err)
+static struct labels *build_labels(struct receive *r, const struct receive_item *item,
+                                   const struct label *labels, size_t n, struct err *err)
 {
     struct labels_builder *b = labels_builder_new(r->options.intern);
     if (b == NULL) {
@@ -483,6 +483,9 @@ static struct labels *build_labels(struct receive *r, const struct label *labels
         return NULL;
     }
     received_labels_put(labels, n, b);
+    if (r->options.enrich != NULL) {
+        enrich_apply(r->options.enrich, &item->setup->config->enrich, b);
+    }
     struct labels *built = labels_builder_build(b);
     if (built == NULL) {
         labels_builder_explain(b, err);
@@ -512,7 +515,7 @@ static struct profile *make_profile(struct receive *r, const struct receive_item
                                     const struct label *labels, size_t n_labels, struct window w,
                                     struct err *err)
 {
-    struct labels *built = build_labels(r, labels, n_labels, err);
+    struct labels *built = build_labels(r, item, labels, n_labels, err);
     if (built == NULL) {
         return NULL;
     }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/enrich.h"
 #include "base/err.h"
 #include "base/labels.h"
 #include "base/log.h"
@@ -75,6 +76,7 @@ struct receive_options {
     const struct config_receive *config;
     struct intern *intern;
     struct writer *writer;
+    struct enrich *enrich; /* NULL: profiles get no labels of targets */
     struct log *log;
     struct metrics *metrics;
 };

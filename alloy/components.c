@@ -256,7 +256,7 @@ static const struct alloy_component components[] = {
     {.name = "pyroscope.ebpf", .unsupported = NOT_PULLED},
     {.name = "pyroscope.java", .unsupported = NOT_PULLED},
     {.name = "pyroscope.receive_http", .evaluate = alloy_pyroscope_receive},
-    {.name = "pyroscope.enrich", .unsupported = "is not supported; what flows into it is left out"},
+    {.name = "pyroscope.enrich", .evaluate = alloy_pyroscope_enrich},
     {.name = "local.file_match", .evaluate = alloy_discovery_left_out},
     {.name = "remote.kubernetes.secret", .evaluate = kubernetes_secret},
     {.name = "remote.kubernetes.configmap", .evaluate = kubernetes_configmap},

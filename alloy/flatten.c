@@ -19,8 +19,11 @@
 /* One destination of a scrape, and the rules on the way to it. */
 struct way {
     const struct alloy_node *write;
+    const struct alloy_node *enrich;                 /* before the rules; NULL: none */
     const struct alloy_node *relabels[RELABELS_MAX]; /* in their order */
     size_t n_relabels;
+    unsigned depth;   /* pyroscope.enrich components so far */
+    bool is_received; /* it begins at pyroscope.receive_http */
 };
 
 struct ways {
@@ -70,7 +73,7 @@ static bool same_rules(const struct way *a, const struct way *b)
 
 static bool equal_ways(const struct way *a, const struct way *b)
 {
-    return a->write == b->write && same_rules(a, b);
+    return a->write == b->write && a->enrich == b->enrich && same_rules(a, b);
 }
 
 static void add_way(struct alloy_load *l, struct ways *ways, const struct way *way)
@@ -89,6 +92,18 @@ static void add_way(struct alloy_load *l, struct ways *ways, const struct way *w
     ways->at[ways->n++] = *way;
 }
 
+/* Passes a pyroscope.enrich. It counts for received profiles only, and before all rules. */
+static void pass_enrich(struct alloy_load *l, const struct alloy_node *n, struct way *so_far)
+{
+    if (so_far->is_received && so_far->n_relabels == 0 && so_far->enrich == NULL) {
+        so_far->enrich = n;
+        return;
+    }
+    config_tell(
+        l->warnings, n->stmt->place, n->path,
+        "adds no labels here: only received profiles can get labels, before pyroscope.relabel");
+}
+
 /* Adds all ways from these receivers on. `so_far` has the rules up to here. */
 static void walk(struct alloy_load *l, const struct alloy_receivers *receivers, struct way *so_far,
                  struct ways *out)
@@ -98,6 +113,18 @@ static void walk(struct alloy_load *l, const struct alloy_receivers *receivers, 
         if (sv_eq_str(n->stmt->name, "pyroscope.write")) {
             so_far->write = n;
             add_way(l, out, so_far);
+            continue;
+        }
+        if (sv_eq_str(n->stmt->name, "pyroscope.enrich")) {
+            const struct alloy_node *before = so_far->enrich;
+            const struct alloy_enrich *e = n->data;
+            if (e != NULL && so_far->depth < RELABELS_MAX) {
+                so_far->depth++;
+                pass_enrich(l, n, so_far);
+                walk(l, &e->receivers, so_far, out);
+                so_far->depth--;
+            }
+            so_far->enrich = before;
             continue;
         }
         const struct alloy_profile_relabel *p = n->data;
@@ -402,12 +429,51 @@ static void flatten_scrape(struct flattening *f, const struct alloy_node *n)
     }
 }
 
+/* Returns the pyroscope.enrich that all ways pass first; NULL if there is none. */
+static const struct alloy_node *common_enrich(struct alloy_load *l, const struct ways *ways)
+{
+    const struct alloy_node *common = ways->at[0].enrich;
+    for (size_t i = 1; i < ways->n; i++) {
+        const struct alloy_node *other = ways->at[i].enrich;
+        const struct alloy_node *n = other != NULL ? other : common;
+        if (other != common) {
+            config_tell(l->warnings, n->stmt->place, n->path,
+                        "adds no labels: not all profiles that are received pass it");
+            return NULL;
+        }
+    }
+    return common;
+}
+
+/* Makes the key `enrich` of `receive`. */
+static void put_enrich(struct flattening *f, const struct alloy_node *n, struct yaml_node *receive)
+{
+    struct alloy_load *l = f->l;
+    const struct alloy_enrich *e = n->data;
+    struct group *groups = arena_array(l->arena, e->targets.n + 1, sizeof(*groups));
+    if (groups == NULL) {
+        alloy_no_memory(l);
+        return;
+    }
+    warn_left_out(f, n, &e->targets);
+    size_t n_groups = group_targets(l, &e->targets, groups);
+    if (n_groups != 1) {
+        config_tell(l->warnings, n->stmt->place, n->path, "adds no labels: %s",
+                    n_groups == 0 ? "it has no targets"
+                                  : "its targets pass different discovery.relabel components");
+        return;
+    }
+    put_sources(l, e->settings, &groups[0]);
+    tree_put(&l->tree, e->settings, "relabel_configs", chain_rules(l, groups[0].chain));
+    tree_put(&l->tree, receive, "enrich", e->settings);
+}
+
 /* Takes the first receiver: profpull listens at one address only. */
 static void flatten_receive(struct flattening *f, const struct alloy_node *n)
 {
     struct alloy_load *l = f->l;
     const struct alloy_receive *receive = n->data;
-    struct way way = {.n_relabels = 0};
+    struct way way = {.is_received = true};
     if (receive == NULL || !receive->complete || l->ev.exhausted) {
         return;
     }
@@ -426,6 +492,10 @@ static void flatten_receive(struct flattening *f, const struct alloy_node *n)
     *p = (struct pending){
         .job = receive->settings, .ways = ways, .place = receive->place, .path = n->path};
     f->receive = p;
+    const struct alloy_node *enrich = common_enrich(l, ways);
+    if (enrich != NULL) {
+        put_enrich(f, enrich, p->job);
+    }
     use_writes(ways);
 }
 

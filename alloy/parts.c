@@ -85,7 +85,7 @@ static void add_node(struct alloy_load *l, struct yaml_node *jobs, struct yaml_n
     } else if (sv_eq_str(name, "pyroscope.relabel") && n->data != NULL) {
         const struct alloy_profile_relabel *p = n->data;
         add_job(l, jobs, n, "profile_relabel_configs", p->rules);
-    } else if (!sv_eq_str(name, "pyroscope.receive_http")) {
+    } else if (!sv_eq_str(name, "pyroscope.receive_http") && !sv_eq_str(name, "pyroscope.enrich")) {
         add_data(l, jobs, n);
     }
 }

@@ -5,7 +5,7 @@
 #include "alloy/targets.h"
 
 struct alloy_receivers {
-    struct alloy_node **at; /* of pyroscope.write and pyroscope.relabel */
+    struct alloy_node **at; /* of pyroscope.write, pyroscope.relabel and pyroscope.enrich */
     size_t n;
 };
 
@@ -32,6 +32,13 @@ struct alloy_receive {
     bool complete;             /* no error in it */
 };
 
+/* The data of a node of pyroscope.enrich. */
+struct alloy_enrich {
+    struct yaml_node *settings; /* the keys of `receive.enrich`, without its targets */
+    struct alloy_atoms targets;
+    struct alloy_receivers receivers;
+};
+
 /* The data of a node of pyroscope.write. */
 struct alloy_write {
     const struct yaml_node *endpoints;       /* a list; NULL without any */
@@ -43,7 +50,11 @@ struct alloy_write {
 const struct alloy_value *alloy_pyroscope_scrape(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_pyroscope_receive(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_pyroscope_relabel(struct alloy_load *l, struct alloy_node *n);
+const struct alloy_value *alloy_pyroscope_enrich(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_pyroscope_write(struct alloy_load *l, struct alloy_node *n);
+
+/* Exports the receiver of a component. */
+const struct alloy_value *alloy_receiver_of(struct alloy_load *l, struct alloy_node *n);
 
 /* Reads the value of `forward_to`. False after an error. */
 bool alloy_read_receivers(struct alloy_load *l, struct config_place place, const char *path,

@@ -52,7 +52,7 @@ bool alloy_read_receivers(struct alloy_load *l, struct config_place place, const
     return ok;
 }
 
-static const struct alloy_value *receiver_of(struct alloy_load *l, struct alloy_node *n)
+const struct alloy_value *alloy_receiver_of(struct alloy_load *l, struct alloy_node *n)
 {
     struct alloy_value *v = alloy_value_new(l->arena, VALUE_HANDLE);
     if (v == NULL) {
@@ -507,7 +507,7 @@ const struct alloy_value *alloy_pyroscope_relabel(struct alloy_load *l, struct a
                                    alloy_path(l->arena, n->path, SV("forward_to")), forward,
                                    &p->receivers);
     }
-    return receiver_of(l, n);
+    return alloy_receiver_of(l, n);
 }
 
 /* ---- pyroscope.write ------------------------------------------------------------------------- */
@@ -551,5 +551,5 @@ const struct alloy_value *alloy_pyroscope_write(struct alloy_load *l, struct all
     if (w->endpoints == NULL) {
         config_tell(l->warnings, n->stmt->place, n->path, "has no endpoint: nothing is sent");
     }
-    return receiver_of(l, n);
+    return alloy_receiver_of(l, n);
 }

@@ -5,11 +5,15 @@
 
 static void print_job(const struct config_job *job)
 {
-    printf("job %s:", job->name);
+    printf(job->enriches ? "%s:" : "job %s:", job->name);
     for (size_t i = 0; i < job->n_sources; i++) {
         printf(" %s", config_source_kind_name(job->sources[i].kind));
     }
-    printf(", %zu relabel rule%s, types", job->relabel.n, job->relabel.n == 1 ? "" : "s");
+    printf(", %zu relabel rule%s%s", job->relabel.n, job->relabel.n == 1 ? "" : "s",
+           job->enriches ? "\n" : ", types");
+    if (job->enriches) {
+        return;
+    }
     bool any = false;
     for (size_t i = 0; i < job->n_types; i++) {
         if (job->types[i].enabled) {

@@ -200,12 +200,21 @@ static bool same_names_given(const struct config *a, const struct config *b)
 
 bool config_same(const struct config *a, const struct config *b)
 {
-    return same_names_given(a, b) && same_record(a, a, b, b, &schema_root);
+    struct config one = *a;
+    struct config other = *b;
+    one.n_jobs = config_scrape_jobs(a);
+    other.n_jobs = config_scrape_jobs(b);
+    return same_names_given(a, b) && same_record(a, &one, b, &other, &schema_root);
 }
 
 bool config_same_job(const struct config *a, const struct config_job *x, const struct config *b,
                      const struct config_job *y)
 {
+    if (x->enriches || y->enriches) {
+        /* Its labels decide which labels of targets are needed. */
+        return x->enriches && y->enriches &&
+               same_record(a, &a->receive.enrich, b, &b->receive.enrich, &schema_enrich);
+    }
     return a->global.mask_all_params == b->global.mask_all_params &&
            same_record(a, x, b, y, &schema_job);
 }

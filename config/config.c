@@ -224,6 +224,7 @@ void config_read_tree(struct reader *r, const struct yaml_node *root, struct con
     } else {
         read_builtin_jobs(r, c);
     }
+    append_enrich_job(r, c);
 }
 
 static void read_root(struct reader *r, const void *arg, struct config *c, void *out)
@@ -307,7 +308,9 @@ static void read_rules_root(struct reader *r, const void *arg, struct config *c,
 
 bool config_dump(const struct config *c, struct buf *out)
 {
-    return dump_document(c, &schema_root, c, schema_write, out);
+    struct config shown = *c;
+    shown.n_jobs = config_scrape_jobs(c);
+    return dump_document(c, &schema_root, &shown, schema_write, out);
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */

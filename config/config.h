@@ -254,7 +254,8 @@ struct config_job {
     /* The endpoints of forward_to with rules of their own, which apply after profile_relabel. */
     const struct config_way *ways;
     size_t n_ways;
-    bool shared; /* among replicas, if they share targets; otherwise each scrapes all of them */
+    bool enriches; /* its targets are not scraped: their labels go to pushed profiles */
+    bool shared;   /* among replicas, if they share targets; otherwise each scrapes all of them */
     /* false (the default): the relabelled address of a pod must be one of its own addresses */
     bool allow_foreign_address;
     /* Permissions of targets made from Kubernetes objects: */
@@ -402,11 +403,21 @@ enum config_acknowledge {
     ACKNOWLEDGE_STORED, /* every destination has it on disk */
 };
 
+/* Labels of discovered targets for pushed profiles. */
+struct config_enrich {
+    const char *target_label;     /* NULL: profiles get no labels of targets */
+    const char *profile_label;    /* of a profile: compared with target_label of the targets */
+    struct config_strings labels; /* to be copied; none: all that do not begin with "__" */
+    /* Its name, sources and rules; the last job of the configuration is a copy with `enriches`. */
+    struct config_job job;
+};
+
 /* Profiles that others push to us. */
 struct config_receive {
     struct config_server server; /* without an address, nothing is received */
     /* Its name, profile_relabel, forward_to and ways; nothing else of it is used. */
     struct config_job job;
+    struct config_enrich enrich;
     unsigned acknowledge;            /* enum config_acknowledge */
     uint64_t max_profile_size;       /* inflated */
     unsigned max_label_names;        /* of a profile */
@@ -555,6 +566,9 @@ struct config *config_endpoint_from_flags(const struct config_endpoint_flags *fl
 struct config *config_wrap(const struct config *values);
 struct config *config_ref(const struct config *c);
 struct config *config_unref(const struct config *c); /* accepts NULL, returns NULL */
+
+/* Returns the number of jobs without that of receive.enrich, which is always the last one. */
+size_t config_scrape_jobs(const struct config *c);
 
 /* Appends the normalised configuration as YAML that loads to the same, secrets as "<secret>".
  * `profpull check --dump` prints it and golden tests compare it. */

@@ -78,6 +78,9 @@ extern const struct schema schema_sharding;     /* struct config_sharding (shard
  */
 void apply_sharding_service(struct reader *r, struct config *c);
 extern const struct schema schema_receive; /* struct config_receive (receive.c) */
+extern const struct schema schema_enrich;  /* struct config_enrich (receive.c) */
+/* Adds the job that discovers the targets of `enrich`, after all others (receive.c). */
+void append_enrich_job(struct reader *r, struct config *c);
 /* Completes it; endpoints must be complete (receive.c). */
 void read_receive(struct reader *r, const struct place *root, struct config *c);
 extern const struct schema schema_job;         /* struct config_job (jobs.c) */

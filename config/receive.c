@@ -1,9 +1,12 @@
 /* The key `receive`: profiles that senders push. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "config/parts.h"
 
 /* The label `job` in the counters of profile_relabel_configs. */
 #define JOB_NAME "receive"
+#define ENRICH_NAME "receive.enrich"
 #define HOUR_MS (60 * 60 * MS_PER_S)
 #define PROFILE_SIZE_MAX (UINT64_C(256) << 20)
 
@@ -12,6 +15,34 @@ static const struct range range_names = {2, 1000};
 static const struct range range_length = {16, 65536};
 static const struct range range_age = {0, (uint64_t)(10 * 365 * 24 * HOUR_MS)};
 static const struct range range_ahead = {0, (uint64_t)(24 * HOUR_MS)};
+
+static bool has_enrich(const void *record)
+{
+    return ((const struct config_receive *)record)->enrich.target_label != NULL;
+}
+
+/* The label of profiles is that of targets unless it is given. */
+static void check_enrich(struct reader *r, const struct place *at, bool clean, void *out)
+{
+    struct config_enrich *e = out;
+    if (e->profile_label == NULL) {
+        e->profile_label = e->target_label;
+    }
+    if (clean && e->job.n_sources == 0 && !yaml_is_null(at->node)) {
+        reader_error(r, at, "expected a source of targets, such as kubernetes_sd_configs");
+    }
+}
+
+static const struct field enrich_rows[] = {
+    ROW(config_enrich, "target_match_label", target_label, &kind_text, .arg = &text_label_name,
+        .required = true),
+    ROW(config_enrich, "profiles_match_label", profile_label, &kind_text, .arg = &text_label_name),
+    ROW(config_enrich, "labels_to_copy", labels, &kind_strings, .arg = &text_label_name),
+    ROW(config_enrich, NULL, job, &kind_mapping, .arg = &schema_sources),
+    ROW(config_enrich, "relabel_configs", job.relabel, &kind_rules, .arg = &schema_rule),
+};
+const struct schema schema_enrich =
+    SCHEMA(enrich_rows, sizeof(struct config_enrich), .check = check_enrich);
 
 static const char *const acknowledge_names[] = {
     [ACKNOWLEDGE_QUEUED] = "queued", [ACKNOWLEDGE_STORED] = "stored"};
@@ -36,6 +67,7 @@ static const struct field receive_rows[] = {
     ROW(config_receive, "profile_relabel_configs", job.profile_relabel, &kind_rules,
         .arg = &schema_rule),
     ROW(config_receive, "forward_to", job, &kind_forward_to),
+    ROW(config_receive, "enrich", enrich, &kind_mapping, .arg = &schema_enrich, .when = has_enrich),
 };
 const struct schema schema_receive = SCHEMA(receive_rows, sizeof(struct config_receive));
 
@@ -73,10 +105,50 @@ void read_receive(struct reader *r, const struct place *root, struct config *c)
     struct place at = place_of_key(root, "receive");
     c->receive.job.pos = place_pos(r, &at);
     c->receive.job.name = JOB_NAME;
+    struct place enrich = place_of_key(&at, "enrich");
+    c->receive.enrich.job.pos = place_pos(r, &enrich);
     if (at.node->kind == YAML_MAPPING && !r->partial) {
         read_forward_to(r, &at, c, &c->receive.job);
         if (c->receive.acknowledge == ACKNOWLEDGE_STORED && r->reported == 0) {
             check_acknowledge(r, &at, c);
         }
     }
+}
+
+void append_enrich_job(struct reader *r, struct config *c)
+{
+    struct config_enrich *e = &c->receive.enrich;
+    if (e->target_label == NULL || r->partial) {
+        return;
+    }
+    struct config_job *all = reader_alloc(r, c->n_jobs + 1, sizeof(*all));
+    if (all == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < c->n_jobs; i++) {
+        all[i] = c->jobs[i];
+        if (all[i].name != NULL && strcmp(all[i].name, ENRICH_NAME) == 0) {
+            config_errors_add(r->errors, all[i].pos.line, all[i].pos.column, "scrape_configs",
+                              "the name \"" ENRICH_NAME "\" belongs to the key receive.enrich");
+            r->reported++;
+        }
+    }
+    struct config_job *job = &all[c->n_jobs];
+    schema_defaults(&schema_job, job);
+    job->pos = e->job.pos;
+    job->name = ENRICH_NAME;
+    job->path_prefix = "";
+    job->interval_ms = c->global.scrape_interval_ms;
+    job->timeout_ms = c->global.scrape_timeout_ms;
+    job->sources = e->job.sources;
+    job->n_sources = e->job.n_sources;
+    job->relabel = e->job.relabel;
+    job->enriches = true;
+    c->jobs = all;
+    c->n_jobs++;
+}
+
+size_t config_scrape_jobs(const struct config *c)
+{
+    return c->n_jobs - (c->n_jobs > 0 && c->jobs[c->n_jobs - 1].enriches);
 }

@@ -195,7 +195,7 @@ void config_warn(const struct config *c, struct config_errors *warnings)
     uint64_t used = c->receive.server.listen[0] != '\0' ? c->receive.job.forward_to : 0;
     for (size_t i = 0; i < c->n_jobs; i++) {
         used |= c->jobs[i].forward_to;
-        if (!str_same(c->jobs[i].pos.file, CONFIG_BUILTIN_NAME)) {
+        if (!c->jobs[i].enriches && !str_same(c->jobs[i].pos.file, CONFIG_BUILTIN_NAME)) {
             warn_of_job(&c->jobs[i], warnings);
         }
     }

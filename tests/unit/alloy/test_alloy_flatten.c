@@ -475,6 +475,11 @@ static void what_is_not_supported(void **state)
 #define LOGIN(attribute)                                                                           \
     "pyroscope.write \"w\" {\n endpoint {\n url = \"http://h\"\n " attribute "\n }\n}\n" S(H)
 
+#define RECEIVE(to) "pyroscope.receive_http \"a\" {\n forward_to = " to "\n}\n"
+#define ENRICH(targets)                                                                            \
+    "pyroscope.enrich \"e\" {\n targets = " targets                                                \
+    "\n target_match_label = \"a\"\n forward_to = [pyroscope.write.w.receiver]\n}\n"
+
 static void receivers(void **state)
 {
     (void)state;
@@ -483,6 +488,20 @@ static void receivers(void **state)
         {"pyroscope.receive_http \"a\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n"
          "pyroscope.receive_http \"b\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n" W,
          "warning 4:1 pyroscope.receive_http.b: is left out: another one receives already\n"},
+        {RECEIVE("[pyroscope.enrich.e.receiver]") ENRICH(H) W, ""},
+        {RECEIVE("[pyroscope.enrich.e.receiver, pyroscope.write.w.receiver]") ENRICH(H) W,
+         "warning 4:1 pyroscope.enrich.e: adds no labels: not all profiles that are received pass "
+         "it\n"},
+        {RECEIVE("[pyroscope.enrich.e.receiver]") ENRICH("[]") W,
+         "warning 4:1 pyroscope.enrich.e: adds no labels: it has no targets\n"},
+        {ENRICH(H) W "pyroscope.scrape \"s\" {\n targets = " H
+                     "\n forward_to = [pyroscope.enrich.e.receiver]\n}\n",
+         "warning 1:1 pyroscope.enrich.e: adds no labels here: only received profiles can get "
+         "labels, before pyroscope.relabel\n"},
+        {RECEIVE("[pyroscope.enrich.e.receiver]") "pyroscope.enrich \"e\" {\n targets = " H
+                                                  "\n forward_to = [pyroscope.write.w.receiver]\n"
+                                                  "}\n" W,
+         "error 4:1 pyroscope.enrich.e: missing required attribute \"target_match_label\"\n"},
         {"pyroscope.receive_http \"a\" {\n forward_to = []\n}\n" W S(H),
          "warning 1:1 pyroscope.receive_http.a: is left out: it sends nowhere\n"},
         {"pyroscope.receive_http \"a\" {\n http {\n  port = 1\n  listen_port = 70000\n  tls {\n   "

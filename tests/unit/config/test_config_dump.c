@@ -427,6 +427,24 @@ static void an_empty_list_of_jobs_is_dumped(void **state)
     free(got);
 }
 
+/* The job that discovers targets for receive.enrich is shown there, and is no other job. */
+static void the_job_of_enrich_is_a_part_of_receive(void **state)
+{
+    (void)state;
+    char *got = dump("receive:\n  listen: '127.0.0.1:1'\n  enrich: {target_match_label: a, "
+                     "static_configs: [{targets: [h]}]}\n"
+                     "scrape_configs: [{job_name: j}]\nwrite: [{url: \"http://x\"}]\n");
+    CHECK_CONTAINS(got,
+                   "  enrich:\n    target_match_label: \"a\"\n"
+                   "    profiles_match_label: \"a\"\n",
+                   "");
+    assert_null(strstr(got, "receive.enrich"));
+    char *again = dump(got);
+    CHECK_STR(again, got, "the dump of the dump");
+    free(again);
+    free(got);
+}
+
 static void a_full_buffer_fails_the_dump(void **state)
 {
     (void)state;
@@ -453,6 +471,7 @@ int main(void)
         cmocka_unit_test(every_key_is_dumped_and_no_secret),
         cmocka_unit_test(a_dump_loads_to_the_same_values),
         cmocka_unit_test(an_empty_list_of_jobs_is_dumped),
+        cmocka_unit_test(the_job_of_enrich_is_a_part_of_receive),
         cmocka_unit_test(a_full_buffer_fails_the_dump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

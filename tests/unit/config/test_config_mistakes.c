@@ -1019,6 +1019,20 @@ static void servers_and_whom_they_let_in(void **state)
          "f:3:23: receive.forward_to: expected at least one endpoint, got none\n"},
         {ROOT("receive: {max_agee: 1h}\n"),
          "f:3:11: receive.max_agee: unknown key; did you mean \"max_age\"?\n"},
+        {ROOT("receive: {enrich: {static_configs: [{targets: [a]}]}}\n"),
+         "f:3:19: receive.enrich: missing required key \"target_match_label\"\n"},
+        {ROOT("receive: {enrich: {target_match_label: a}}\n"),
+         "f:3:19: receive.enrich: expected a source of targets, such as kubernetes_sd_configs\n"},
+        {ROOT("receive: {enrich: {target_match_label: a, file_sd_configs: [{files: [a.txt]}], "
+              "relabel_configs: [{action: x}]}}\n"),
+         "f:3:70: receive.enrich.file_sd_configs[0].files[0]: expected the name of a file that "
+         "ends in .json, .yml or .yaml, with wildcards in its last part only, got \"a.txt\"\n"
+         "f:3:107: receive.enrich.relabel_configs[0].action: expected \"replace\", \"keep\", "
+         "\"drop\", \"keepequal\", \"dropequal\", \"hashmod\", \"labelmap\", \"labeldrop\", "
+         "\"labelkeep\", \"lowercase\" or \"uppercase\", got \"x\"\n"},
+        {"scrape_configs: [{job_name: receive.enrich}]\nwrite: [{url: \"http://x\"}]\n"
+         "receive: {enrich: {target_match_label: a, static_configs: [{targets: [a]}]}}\n",
+         "f:1:18: scrape_configs: the name \"receive.enrich\" belongs to the key receive.enrich\n"},
         {ROOT("receive: {acknowledge: sent}\n"),
          "f:3:24: receive.acknowledge: expected \"queued\" or \"stored\", got \"sent\"\n"},
         {ROOT("receive: {acknowledge: stored}\n"),

@@ -1,0 +1,133 @@
+/* Labels of discovered targets for pushed profiles. */
+#include "tests/unit/lib/testing.h"
+
+#include <stdarg.h>
+
+#include "agent/enrich.h"
+
+static struct intern *table;
+static struct metrics *metrics;
+
+static struct labels *make(const char *first, ...)
+{
+    va_list ap;
+    struct labels_builder *b = labels_builder_new(table);
+    va_start(ap, first);
+    for (const char *name = first; name != NULL; name = va_arg(ap, const char *)) {
+        labels_builder_set_str(b, name, va_arg(ap, const char *));
+    }
+    va_end(ap);
+    struct labels *l = labels_builder_build(b);
+    labels_builder_free(b);
+    assert_non_null(l);
+    return l;
+}
+
+/* Replaces the targets of a source by these, NULL-terminated, whose references it takes. */
+static void set_group(struct enrich *e, const struct config_enrich *settings, const char *source,
+                      struct labels *first, ...)
+{
+    struct labels *all[8];
+    size_t n = 0;
+    va_list ap;
+    va_start(ap, first);
+    for (struct labels *l = first; l != NULL; l = va_arg(ap, struct labels *)) {
+        all[n++] = l;
+    }
+    va_end(ap);
+    assert_true(enrich_set_group(e, settings, 4, source, all, n));
+    for (size_t i = 0; i < n; i++) {
+        labels_unref(all[i]);
+    }
+}
+
+/* The labels of a profile after it was enriched: "a=1 b=2". */
+static void check(struct enrich *e, const struct config_enrich *settings, struct labels *profile,
+                  const char *want, const char *what)
+{
+    struct labels_builder *b = labels_builder_new(table);
+    struct buf text;
+    buf_init(&text, 1024);
+    labels_builder_reset(b, profile);
+    labels_unref(profile);
+    enrich_apply(e, settings, b);
+    struct labels *l = labels_builder_build(b);
+    for (size_t i = 0; i < labels_count(l); i++) {
+        struct label at = labels_at(l, i);
+        buf_printf(&text, "%s%.*s=%.*s", i > 0 ? " " : "", SV_ARG(at.name), SV_ARG(at.value));
+    }
+    CHECK_STR(text.data, want, what);
+    buf_done(&text);
+    labels_unref(l);
+    labels_builder_free(b);
+}
+
+static void labels_of_the_target_that_matches(void **state)
+{
+    (void)state;
+    struct enrich *e = enrich_new(metrics);
+    const struct config_enrich all = {.target_label = "host", .profile_label = "client"};
+    set_group(e, &all, "a", make("host", "h1", "team", "x", "__meta_zone", "z", "empty", "", NULL),
+              make("host", "h2", "team", "y", NULL), make("team", "none", NULL), NULL);
+    check(e, &all, make("client", "h1", "team", "own", "k", "v", NULL),
+          "client=h1 host=h1 k=v team=x", "all labels, those of the target win");
+    check(e, &all, make("client", "h3", NULL), "client=h3", "no target matches");
+    check(e, &all, make("host", "h1", NULL), "host=h1", "the label is missing");
+    check(e, &all, make("client", "", NULL), "", "an empty value");
+    const char *names[] = {"__meta_zone", "missing", "empty"};
+    const struct config_enrich some = {
+        .target_label = "host", .profile_label = "client", .labels = {names, 3}};
+    check(e, &some, make("client", "h1", NULL), "__meta_zone=z client=h1", "only these");
+    const struct config_enrich none = {.target_label = NULL};
+    check(e, &none, make("client", "h1", NULL), "client=h1", "switched off");
+    enrich_free(e);
+}
+
+static void groups_come_and_go(void **state)
+{
+    (void)state;
+    struct enrich *e = enrich_new(metrics);
+    const struct config_enrich s = {.target_label = "host", .profile_label = "host"};
+    set_group(e, &s, "a", make("host", "h", "n", "1", NULL), make("host", "h", "n", "2", NULL),
+              NULL);
+    check(e, &s, make("host", "h", NULL), "host=h n=2", "the last one counts");
+    set_group(e, &s, "b", make("host", "h", "n", "3", NULL), NULL);
+    check(e, &s, make("host", "h", NULL), "host=h n=3", "also of another source");
+    set_group(e, &s, "b", NULL);
+    check(e, &s, make("host", "h", NULL), "host=h n=2", "the others are still there");
+    set_group(e, &s, "a", make("host", "g", "n", "4", NULL), NULL);
+    check(e, &s, make("host", "h", NULL), "host=h", "it has gone");
+    check(e, &s, make("host", "g", NULL), "host=g n=4", "");
+    /* At most four. */
+    set_group(e, &s, "c", make("host", "1", "n", "1", NULL), make("host", "2", "n", "2", NULL),
+              make("host", "3", "n", "3", NULL), make("host", "4", "n", "4", NULL), NULL);
+    check(e, &s, make("host", "3", NULL), "host=3 n=3", "");
+    check(e, &s, make("host", "4", NULL), "host=4", "too many");
+    enrich_free(e);
+}
+
+static void labels_that_are_needed(void **state)
+{
+    (void)state;
+    const char *names[] = {"__meta_a"};
+    const struct config_enrich s = {
+        .target_label = "__meta_ip", .profile_label = "ip", .labels = {names, 1}};
+    assert_true(enrich_wants(&s, SV("__meta_ip")));
+    assert_true(enrich_wants(&s, SV("__meta_a")));
+    assert_false(enrich_wants(&s, SV("__meta_b")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_of_the_target_that_matches),
+        cmocka_unit_test(groups_come_and_go),
+        cmocka_unit_test(labels_that_are_needed),
+    };
+    table = intern_new();
+    metrics = metrics_new();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    metrics_free(metrics);
+    intern_free(table);
+    return failed;
+}
