@@ -16,6 +16,7 @@ struct query_args {
     const char *value;
     const char *language;
     const char *output;
+    bool as_recorded;
     uint64_t limit;
 };
 
@@ -130,9 +131,9 @@ static struct tree *get_tree(const struct question *q, char unit[TOP_UNIT_MAX], 
     if (!q->source->merge(q->remote, &q->ask, &body, err)) {
         return NULL;
     }
-    struct tree *t = body.len == 0
-                         ? NULL
-                         : top_tree((struct sv){body.data, body.len}, q->args->value, unit, err);
+    struct tree *t = body.len == 0 ? NULL
+                                   : top_tree((struct sv){body.data, body.len}, q->args->value,
+                                              q->args->as_recorded, unit, err);
     buf_done(&body);
     return t;
 }
@@ -230,6 +231,8 @@ static const struct flag flags[] = {
     FLAG(TEXT, "value", 0, query_args, value, "NAME",
          "the sample type that top counts in a profile of several (alloc_space); by default that "
          "of go tool pprof"),
+    FLAG(BOOL, "as-recorded", 0, query_args, as_recorded, NULL,
+         "top counts stacks that Go's runtime cut off as they are, without repairing them"),
     FLAG(NUMBER, "limit", 'n', query_args, limit, "N", "functions that top prints; 0: all"),
     FLAG(TEXT, "language", 0, query_args, language, "NAME",
          "DeepFlow's profile_language_type (default Golang)"),

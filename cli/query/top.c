@@ -50,9 +50,10 @@ static bool choose_column(const struct pprof_summary *s, uint64_t preferred, con
                    value == NULL ? "" : value, types[0] == '\0' ? "none" : types);
 }
 
-static bool add_stacks(struct tree *t, struct sv plain, size_t column, struct err *err)
+static bool add_stacks(struct tree *t, struct sv plain, size_t column, bool as_recorded,
+                       struct err *err)
 {
-    static const struct query_stacks all = {.n_call_site = 0};
+    const struct query_stacks all = {.as_recorded = as_recorded};
     const struct store_series series = {.column = column};
     const struct store_series *list[] = {&series};
     const struct store_body body = {.id = "",
@@ -68,7 +69,8 @@ static bool add_stacks(struct tree *t, struct sv plain, size_t column, struct er
     return ok;
 }
 
-struct tree *top_tree(struct sv body, const char *value, char unit[TOP_UNIT_MAX], struct err *err)
+struct tree *top_tree(struct sv body, const char *value, bool as_recorded, char unit[TOP_UNIT_MAX],
+                      struct err *err)
 {
     struct pprof_summary summary;
     struct sv plain;
@@ -81,7 +83,7 @@ struct tree *top_tree(struct sv body, const char *value, char unit[TOP_UNIT_MAX]
               choose_column(&summary, default_type(plain), value, &column, err);
     if (ok) {
         (void)snprintf(unit, TOP_UNIT_MAX, "%.*s", SV_ARG(summary.types[column].unit_text));
-        ok = add_stacks(t, plain, column, err);
+        ok = add_stacks(t, plain, column, as_recorded, err);
     }
     scratch_free(scratch);
     return ok ? t : tree_free(t);

@@ -16,10 +16,12 @@
 #define TOP_BYTES_MAX ((size_t)1024 * 1024 * 1024)
 #define TOP_UNIT_MAX 64
 
-/* The stacks of one sample type of a pprof profile, gzip or plain, as a tree, which the caller
- * frees. value: the sample type; NULL: the one that the profile names, else its last, as go tool
- * pprof chooses. unit: that of the values. NULL with err. */
-struct tree *top_tree(struct sv body, const char *value, char unit[TOP_UNIT_MAX], struct err *err);
+/* Makes a tree of the stacks of one sample type of a pprof profile, gzip or plain; the caller frees
+ * it. value: the sample type; NULL: the one that the profile names, else its last, as go tool pprof
+ * chooses. as_recorded: stacks that Go's runtime cut off are not repaired. unit is set to that of
+ * the values. NULL with err. */
+struct tree *top_tree(struct sv body, const char *value, bool as_recorded, char unit[TOP_UNIT_MAX],
+                      struct err *err);
 
 /* Appends the first functions by what they have used themselves; limit 0: all. */
 bool top_print(const struct tree *t, const char *unit, size_t limit, struct buf *out,

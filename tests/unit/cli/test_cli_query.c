@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "cli/query/args.h"
+#include "cli/query/top.h"
+#include "tests/unit/lib/stored.h"
 
 #define NOW_NS (INT64_C(1795307400) * NS_PER_S)
 #define HOUR_NS (3600 * NS_PER_S)
@@ -83,11 +85,35 @@ static void types_by_what_they_are_called(void **state)
     json_decref(ids);
 }
 
+/* The table of functions counts cut stacks from their roots, or as they were recorded. */
+static void cut_stacks_of_a_table(void **state)
+{
+    static const struct {
+        bool as_recorded;
+        size_t nodes;
+    } cases[] = {{false, 85}, {true, 129}};
+    (void)state;
+    struct buf b = stored_file_of("cut_stacks", "heap-shapes");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        char unit[TOP_UNIT_MAX];
+        struct tree *t =
+            top_tree((struct sv){b.data, b.len}, "inuse_space", cases[i].as_recorded, unit, &err);
+        CHECK_STR(err.msg, "", "top_tree");
+        assert_non_null(t);
+        CHECK_INT(tree_total(t), 2123, "total");
+        CHECK_INT(tree_size(t) - 1, cases[i].nodes, "nodes");
+        tree_free(t);
+    }
+    buf_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_of_the_question),
         cmocka_unit_test(types_by_what_they_are_called),
+        cmocka_unit_test(cut_stacks_of_a_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
