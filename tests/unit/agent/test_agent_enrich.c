@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "agent/enrich.h"
+#include "tests/unit/lib/failing_malloc.h"
 
 static struct intern *table;
 static struct metrics *metrics;
@@ -117,12 +118,41 @@ static void labels_that_are_needed(void **state)
     assert_false(enrich_wants(&s, SV("__meta_b")));
 }
 
+/* If memory runs out, the source has no targets, and the next list of it is complete. */
+static void set_a_group(bool *ret_complete)
+{
+    static const struct config_enrich s = {.target_label = "host", .profile_label = "host"};
+    bool armed = failing_malloc_pause();
+    struct enrich *e = enrich_new(metrics);
+    struct labels *targets[] = {make("host", "a", "n", "1", NULL),
+                                make("host", "a", "n", "2", NULL),
+                                make("host", "b", "n", "3", NULL)};
+    failing_malloc_resume(armed);
+    *ret_complete = enrich_set_group(e, &s, 9, "x", targets, 3);
+    armed = failing_malloc_pause();
+    check(e, &s, make("host", "a", NULL), *ret_complete ? "host=a n=2" : "host=a", "at first");
+    assert_true(enrich_set_group(e, &s, 9, "x", targets, 3));
+    check(e, &s, make("host", "b", NULL), "host=b n=3", "again");
+    for (size_t i = 0; i < 3; i++) {
+        labels_unref(targets[i]);
+    }
+    enrich_free(e);
+    failing_malloc_resume(armed);
+}
+
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    assert_true(failing_malloc_each(FAIL_OURS, set_a_group) > 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_of_the_target_that_matches),
         cmocka_unit_test(groups_come_and_go),
         cmocka_unit_test(labels_that_are_needed),
+        cmocka_unit_test(memory_runs_out),
     };
     table = intern_new();
     metrics = metrics_new();
