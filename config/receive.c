@@ -144,6 +144,7 @@ void append_enrich_job(struct reader *r, struct config *c)
     job->n_sources = e->job.n_sources;
     job->relabel = e->job.relabel;
     job->enriches = true;
+    job->shared = false; /* senders may push to any replica */
     c->jobs = all;
     c->n_jobs++;
 }
