@@ -123,8 +123,8 @@ static unsigned note_of(const struct destination *d, bool changed)
     return 2 * d->rules_version + changed;
 }
 
-/* Makes the profile that the endpoint gets. That it goes as it is by these rules is noted, so that
- * another attempt does not read it again. Returns it inflated, as for a request. */
+/* Makes the profile that is sent. If the rules change nothing in it, the item notes that, so that
+ * another attempt does not read it again. Returns the profile inflated, for the request. */
 static struct sv make_outgoing(struct attempt *a, bool must_look)
 {
     struct destination *d = a->destination;
@@ -248,8 +248,8 @@ static enum request_status start_http(struct attempt *a, struct sv plain)
     return exchange_start(&a->exchange, a, attempt_on_answer, a) ? REQUEST_OK : REQUEST_MEMORY;
 }
 
-/* The server does not take the profile, whose labels nobody has looked at: if there is something to
- * repair, it goes out again at once, as it should have been. */
+/* The server has refused a profile whose sample labels were not examined. If there is something to
+ * repair, the repaired profile is sent at once. */
 static bool send_repaired(struct attempt *a, const char *result)
 {
     struct destination *d = a->destination;

@@ -57,8 +57,8 @@ static bool is_rival(const struct destination *d, const struct config_endpoint *
                     same_text(d->wanted->spool_directory, e->spool_directory));
 }
 
-/* The destination that has what an endpoint needs. One that leaves and has a spool has to do so
- * now: what it has is safe on disk. */
+/* Finds the destination that has the spool or directory that an endpoint needs. If it is being
+ * removed and has a spool, it has to end now: its profiles are safe on disk. */
 enum holder { HELD_BY_NONE, HELD_BY_LEAVING, HELD };
 static enum holder find_holder(struct writer *w, const struct config_endpoint *e)
 {

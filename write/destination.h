@@ -1,7 +1,7 @@
 /* A destination: one endpoint of the configuration with its queue, protocol, timer, metrics and log
  * state. Everything belongs to the writer's loop, except the queue, which has its own lock, and
- * what is said below. Any thread may make one; it belongs to that thread until the loop knows it.
- */
+ * members with a comment of their own. Any thread may make one; it belongs to that thread until the
+ * loop takes it over. */
 #ifndef PROFPULL_WRITE_DESTINATION_H
 #define PROFPULL_WRITE_DESTINATION_H
 
@@ -153,13 +153,14 @@ TAILQ_HEAD(destination_list, destination);
 struct destination *destination_new(struct writer *w, const struct config *owner,
                                     const struct config_endpoint *config, size_t slot,
                                     struct err *err);
-/* Opens what a destination that is not HTTP delivers to; its own for an endpoint that is changed.
- * *ret_sink is NULL if there is nothing to be opened. */
+/* Opens the directory, bucket or store of a destination that is not HTTP; a new one for an endpoint
+ * that has changed. *ret_sink is NULL if there is nothing to open. */
 bool destination_open_sink(const struct writer_options *o, const struct config_endpoint *config,
                            struct sink **ret_sink, struct err *err);
-/* The end, when nothing is in flight, also of what is half built. The first two block on disks, on
- * any thread: no merging and no events of the spool after the first, and no queue after the second.
- * The last one is for the loop's thread, unless the loop has never known the destination. */
+/* The three steps of the end, when nothing is in flight; also for a destination that was made in
+ * part only. The first two block on disks and may run on any thread: after the first there is no
+ * merging and no event of the spool, after the second no queue. The last one is for the loop's
+ * thread, unless the loop has never had the destination. */
 void destination_end(struct destination *d);
 void destination_empty(struct destination *d);
 struct destination *destination_free(struct destination *d); /* accepts NULL, returns NULL */
@@ -170,7 +171,8 @@ void destination_pump(struct destination *d);
 /* Says whether profiles wait for an answer. As long as they do, the loop makes no pauses. */
 void destination_hurry(struct destination *d, bool hurries);
 
-/* Takes nothing more from the queue, ends what is in flight, and has the spool write what waits. */
+/* Stops taking profiles from the queue, ends the attempts in flight, and makes the spool write the
+ * profiles that wait. */
 void destination_stop(struct destination *d);
 /* After destination_stop(): whether all that can be saved to disk is. */
 bool destination_is_flushed(const struct destination *d);

@@ -21,8 +21,8 @@
 
 /* Appends the head of a frame with n bytes that are not compressed. */
 void grpc_put_frame(struct buf *out, uint32_t n);
-/* The value of the header grpc-timeout: eight digits and a unit at most. An empty text without a
- * limit, or beyond what it can say. */
+/* The value of the header grpc-timeout: eight digits and a unit at most. An empty text if there is
+ * no limit, or one that is too long for eight digits. */
 void grpc_timeout(int64_t ms, char out[16]);
 
 /* How an answer ended. */

@@ -62,17 +62,17 @@ struct protocol {
      * of further ones; the request (r->packed) holds the others. */
     enum request_status (*build_many)(struct request *r, const struct config_endpoint *endpoint,
                                       struct request_part *parts, size_t n);
-    /* About how many bytes of the request a profile takes, and how many a request may have; a
-     * profile that takes more has one to itself. Both are there with build_many. */
+    /* Estimates the bytes of the request that a profile takes, and the bytes that a request may
+     * have; a profile that takes more has a request to itself. Both exist with build_many. */
     size_t (*weigh)(const struct config_endpoint *endpoint, const struct profile *p);
     size_t (*weight_max)(const struct config_endpoint *endpoint);
-    /* Before all else: puts the status of HTTP in place of what the server says by other means, and
-     * sets `says`. */
+    /* Called first: replaces the status of HTTP by the result that the server reports by other
+     * means, and sets `says`. */
     void (*translate)(struct answer_input *in);
     /* Reads the message of a refusal that is not JSON, and its code; NULL: it is the text of the
      * body. */
     void (*read_refusal)(const struct answer_input *in, struct reply *r);
-    /* Reads what a server says about a request that it takes: answer->refused, and the text. */
+    /* Reads the details of a 2xx: answer->refused, and the text. */
     void (*read_taken)(const struct answer_input *in, const struct reply *r, struct answer *a);
     /* Returns true if a 2xx comes from a server of this protocol; NULL: everything but HTML does.
      */

@@ -1,6 +1,5 @@
-/* How a profile that `verify` has sent is asked for again, which each protocol knows of its
- * servers. Pure; any thread.
- */
+/* Reads back a profile that `verify` has sent; each protocol has its own requests for it. Pure; any
+ * thread. */
 #ifndef PROFPULL_WRITE_READBACK_H
 #define PROFPULL_WRITE_READBACK_H
 
@@ -35,7 +34,8 @@ struct readback {
      * says. NULL: there is none. */
     void (*ask_empty)(struct buf *url, struct buf *body);
     bool (*is_empty)(const struct json_t *answer);
-    /* An answer that is a profile holds it: collectors of profefe send what they find (2019). */
+    /* Returns true for an answer that is the profile itself: collectors of profefe send it (2019).
+     */
     bool may_be_profile;
     /* 204 and 404 say that nothing was found (yet), and nothing about the path. */
     bool no_profile_is_404;

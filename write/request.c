@@ -128,7 +128,8 @@ static void init(struct request *r, size_t head)
     buf_init(&r->values, VALUES_MAX);
 }
 
-/* Adds what all protocols share; p: what the body is made of unless it was packed. */
+/* Adds the parts that all protocols share. p is the profile of the body, unless the body was
+ * packed. */
 static enum request_status complete(struct request *r, const struct config_endpoint *endpoint,
                                     const struct series *s, const struct profile *p)
 {

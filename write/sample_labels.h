@@ -17,7 +17,7 @@
 #include "model/profile.h"
 #include "write/protocol.h"
 
-/* Most bytes of a profile, inflated; a larger one goes as it is. */
+/* Most bytes of a profile, inflated; a larger one is sent as it is. */
 #define SAMPLE_LABELS_PROFILE_MAX ((size_t)16 * 1024 * 1024)
 
 struct sample_labels;
@@ -38,8 +38,8 @@ struct sample_labels_look {
     bool labelled;   /* it has been read, and has labels */
     struct sv plain; /* of a clean one, inflated, until the next call; empty: not at hand */
 };
-/* The profile to send, with a reference for the caller: p itself, or one with other bytes. One that
- * is damaged, or that there is no memory for, goes as it is. */
+/* Returns the profile to send, with a reference for the caller: p itself, or one with other bytes.
+ * A profile that is damaged, or for which there is no memory, is sent as it is. */
 struct profile *sample_labels_apply(struct sample_labels *s, const struct config_endpoint *e,
                                     struct profile *p, struct sample_labels_wish wish,
                                     struct sample_labels_look *ret_look);

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-/* How often the thread is looked at. */
+/* The time between two checks of the thread. */
 #define CHECK_MS 1000
 
 struct sink_thread {

@@ -81,8 +81,8 @@ static bool is_no_word(char c, bool first)
            (!first && ascii_is_upper((unsigned char)c));
 }
 
-/* Looks for credentials at i, in the form of a server that shows its request: a scheme and a text
- * that looks like no word. *ret_token is the length of the scheme, the result that of both; 0 if
+/* Looks for credentials at i, as in a message that repeats the request: a scheme, followed by a
+ * text that is not a word. Returns the length of both, and in *ret_token that of the scheme; 0 if
  * there are none. */
 static size_t credentials(struct sv text, size_t i, size_t *ret_token)
 {

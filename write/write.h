@@ -92,7 +92,7 @@ struct writer_options {
      * NULL. */
     void (*on_attempt)(void *arg, const struct write_attempt *attempt);
     void *attempt_arg;
-    /* Opens a destination of a protocol that is in another room (protocol.h); what it returns has
+    /* Opens a destination of a protocol that is in another room (protocol.h); the sink has
      * deliver_all. NULL: there are none. */
     struct sink *(*open_sink)(void *arg, const struct config_endpoint *endpoint, struct err *err);
     void *open_arg;

@@ -170,7 +170,8 @@ static void writer_on_wake(struct loop_task *task)
         free(wake);
         return;
     }
-    /* Before reading the queues: whoever puts a profile after that must post again. */
+    /* Cleared before the queues are read: a thread that puts a profile after that must post again.
+     */
     atomic_store(&wake->posted, false);
     pthread_mutex_lock(&w->lock);
     bool drain = w->drain.done != NULL && w->phase == RUNNING;

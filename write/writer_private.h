@@ -67,7 +67,7 @@ struct writer {
     struct loop_timer *deadline;
 };
 
-/* Makes the loop look at all queues, and at what is wanted of it. Any thread. */
+/* Makes the loop check all queues and pending changes. Any thread. */
 void writer_wake(struct writer *w);
 
 /* Adds what l counts to *to. */
@@ -75,9 +75,10 @@ void write_ledger_add(struct write_ledger *to, const struct write_ledger *l);
 
 /* ---- change.c; on the loop's thread ---------------------------------------------------------- */
 
-/* Takes over what a change wants. */
+/* Takes over the configuration of a change. */
 void writer_adopt(struct writer *w);
-/* Goes on with ending a destination that leaves. True if it is over: d belongs to the closer. */
+/* Continues the end of a destination that is being removed. True if the end is complete: d belongs
+ * to the closer then. */
 bool writer_check_leaving(struct destination *d, int64_t now_ms);
 
 #endif

@@ -246,7 +246,7 @@ static bool append_index(struct writing *w, struct err *err)
 
 #define ROUND_MS (5 * 60 * MS_PER_S)
 
-/* Removes what is beyond the retention, now and then. Under the sink's lock. */
+/* Removes files beyond the retention, from time to time. Under the sink's lock. */
 static bool retain(struct writing *w, struct err *err)
 {
     struct file_sink *s = w->sink;

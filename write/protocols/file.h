@@ -29,8 +29,8 @@
 /* Profiles of one instance, type and millisecond that get a name ("-2", "-3", ...). */
 #define FILE_SAME_NAME_MAX 100
 
-/* Makes the directory of the endpoint's URL (url_to_directory()) and those above it; what it keeps
- * is the endpoint's retention. NULL and err on failure. */
+/* Makes the directory of the endpoint's URL (url_to_directory()) and its parents. The endpoint's
+ * retention limits its files. NULL and err on failure. */
 struct sink *file_open(const struct config_endpoint *endpoint, struct err *err);
 
 /* Writes one profile and its line in the index. The series is built by the rules of this protocol.

@@ -53,7 +53,7 @@ struct ingest_facts {
 bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns,
                   const struct ingest_facts *facts, struct buf *out);
 
-/* A profile that inflates to more is not looked at: it is taken for one of Go with the values that
+/* A profile that inflates to more is not read: it counts as a profile of Go with the values that
  * its `__name__` has there. */
 #define INGEST_INFLATED_MAX ((size_t)16 * 1024 * 1024)
 /* Bytes of the part sample_type_config (sample_types.h). */

@@ -64,7 +64,7 @@ void otlp_dictionary_done(struct otlp_dictionary *d);
 /* The following find or add an entry and give its number. False at the limit (ERR_LIMIT), or out of
  * memory. */
 
-/* A text; what is not UTF-8 is repaired. */
+/* Adds a text; bytes that are not UTF-8 are repaired. */
 bool otlp_text(struct otlp_dictionary *d, struct sv text, uint32_t *ret, struct err *err);
 bool otlp_message(struct otlp_dictionary *d, enum otlp_table table, const ProtobufCMessage *m,
                   uint32_t *ret, struct err *err);

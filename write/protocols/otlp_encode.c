@@ -19,7 +19,7 @@
 #define PROFILE_ATTRIBUTES_MAX (COMMENTS_MAX + 3)
 #define ID_SIZE 16
 
-/* Numbers of fields of what is put together here and not by the generated code: samples, of which
+/* Numbers of the fields that are encoded here and not by the generated code: samples, of which
  * there are many, and the messages around them. */
 struct fields {
     uint64_t resources;
@@ -159,7 +159,7 @@ static bool add_label(struct adding *a, struct sv message, size_t *n)
            otlp_label_attribute(&a->e->dictionary, &label, &a->labels[(*n)++], a->err);
 }
 
-/* Puts what the sample has besides its values into `common`. */
+/* Puts all of the sample but its values into `common`. */
 static bool put_common(struct adding *a, uint32_t stack, size_t n_labels)
 {
     unsigned char bytes[WIRE_NUMBER_MAX];

@@ -136,7 +136,7 @@ static bool run_queue(struct merger *m, struct send_queue *q)
     return more;
 }
 
-/* Goes to the queue with that number; NULL if there are not so many. */
+/* The queue with that number; NULL if there are fewer. */
 static struct send_queue *enter(struct merger *m, size_t i)
 {
     pthread_mutex_lock(&m->lock);

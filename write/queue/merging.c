@@ -137,8 +137,8 @@ static bool examine(const struct send_group *g, const struct pressure *p,
            (ret->aged || (p->disk && n >= p->disk_min) || (p->memory && n_memory >= g->merge_from));
 }
 
-/* The aged ones; then those that free the greatest share of what they take or, on disk, which drops
- * its oldest first, in the order of age. */
+/* Orders candidates: aged ones first. Then come those that free the greatest share of their bytes;
+ * on disk, where the oldest are dropped first, those come that are oldest. */
 static int by_worth(const void *a, const void *b)
 {
     const struct merge_candidate *x = a;
@@ -194,7 +194,8 @@ static void give_part(struct send_queue *q, struct send_item *it)
     q->ledger.queued_bytes -= send_queue_weight(it);
 }
 
-/* Makes room for the bytes of a part that is only on disk, besides those that come too. */
+/* Makes room for the bytes of a part that is only on disk, besides *coming bytes of other such
+ * parts. */
 static bool fits(struct send_queue *q, const struct send_item *it, uint64_t *coming)
 {
     if (it->profile != NULL) {

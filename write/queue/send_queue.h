@@ -35,7 +35,7 @@
 /* The longest rest of an endpoint that is out of order, unless min_backoff is longer. One request
  * every few seconds is no burden, and a recovery is noticed soon. */
 #define SEND_QUEUE_PROBE_MS 5000
-/* The longest rest while draining; what the server asked for is waited for even then. */
+/* The longest rest while draining. A rest that the server asked for may be longer. */
 #define SEND_QUEUE_DRAIN_REST_MS 2000
 /* A tenant rests when the server has refused so many of its profiles one after the other. */
 #define SEND_QUEUE_REFUSED_MAX 8
@@ -86,12 +86,13 @@ struct send_queue_status {
 /* NULL if out of memory. config is referenced: its concurrency, queue_max_bytes and times count.
  * seed: of the jitter. */
 struct send_queue *send_queue_new(const struct config_endpoint *config, uint64_t seed);
-/* Nothing may be in flight, and a spool must have been stopped. What is queued is forgotten; what
- * of it is on disk stays there. Accepts NULL, returns NULL. */
+/* Frees the queue. Nothing may be in flight, and a spool must have been stopped. Queued profiles
+ * are forgotten; their copies on disk stay there. Accepts NULL, returns NULL. */
 struct send_queue *send_queue_free(struct send_queue *q);
 
-/* Another configuration of the endpoint, referenced like the first. It counts from now on, also for
- * what is queued: rests end, because whatever failed has been changed. Any thread. */
+/* Changes the configuration of the endpoint, referenced like the first. It applies at once, also to
+ * queued profiles. Rests end, because the cause of the failure may have been changed. Any thread.
+ */
 void send_queue_configure(struct send_queue *q, const struct config_endpoint *config);
 
 enum send_put {
@@ -148,15 +149,15 @@ struct spool_events;
 struct spool_events send_queue_spool_events(struct send_queue *q);
 /* Before anything is put. The spool outlives the endpoint, and is stopped before it is freed. */
 void send_queue_attach(struct send_queue *q, struct spool *spool);
-/* Gives up an attempt at the end: what the spool knows goes back into the queue, the rest is
- * dropped (DROP_SHUTDOWN or DROP_REMOVED). */
+/* Gives up an attempt at the end: a profile that the spool has is queued again, others are dropped
+ * (DROP_SHUTDOWN or DROP_REMOVED). */
 void send_queue_abandon(struct send_queue *q, struct send_item *it);
 /* From now on nothing is taken. */
 void send_queue_stop(struct send_queue *q);
-/* Drops what is not safe on disk, in the queue; without a spool that is all of it. */
+/* Drops queued profiles that are not safe on disk; without a spool, all of them. */
 void send_queue_drop_unsafe(struct send_queue *q, enum write_drop reason);
-/* For the end of a queue that will not be asked again, after send_queue_drop_unsafe(): counts what
- * is left on disk as dropped for `reason`, and returns the final ledger, where nothing waits. */
+/* Returns the final ledger of a queue that is not used any more, after send_queue_drop_unsafe():
+ * profiles that are left on disk count as dropped for `reason`, and nothing waits. */
 struct write_ledger send_queue_final(struct send_queue *q, enum write_drop reason);
 
 struct send_queue_status send_queue_status(struct send_queue *q);

@@ -10,7 +10,7 @@
 
 /* At this level one profile of 65,536 stays, and none of most groups. */
 #define LEVEL_MAX 16
-/* The share of the queue, or of what a tenant may hold, below which nothing is thinned out. */
+/* Below this share of the queue, or of the bytes that a tenant may hold, nothing is thinned out. */
 #define CALM_SHARE 4
 
 static bool is_kept(const struct send_queue *q, const struct send_item *it)

@@ -1,8 +1,7 @@
 /* The system calls of the spool. The linker replaces them in tests that make each of them fail.
  *
- * Every function returns what the system call of its name does, -1 with errno on failure. Names are
- * relative to a directory and never followed if they are symbolic links.
- */
+ * Every function returns the result of the system call that it is named after, -1 with errno on
+ * failure. Names are relative to a directory and never followed if they are symbolic links. */
 #ifndef PROFPULL_WRITE_SPOOL_IO_H
 #define PROFPULL_WRITE_SPOOL_IO_H
 

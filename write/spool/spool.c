@@ -324,7 +324,7 @@ static void retry(struct spool *s, int64_t now_ms)
     }
 }
 
-/* Checks that the files are there; files that are gone are made again at once. */
+/* Checks that the files are there; the spool makes files that are gone again at once. */
 static void check(struct spool *s, int64_t now_ms)
 {
     struct err err = ERR_INIT;

@@ -76,8 +76,8 @@ void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms);
 void spool_load(struct spool *s, struct spool_entry *e);
 /* e may not be used after this. With hold, true means that `acknowledged` will count it. */
 bool spool_release(struct spool *s, struct spool_entry *e, bool hold);
-/* Other limits from the next round on: spool_max_bytes and spool_fsync_ms of the configuration.
- * What is above a smaller one goes when room is needed. */
+/* Changes the limits from the next round on: spool_max_bytes and spool_fsync_ms of the
+ * configuration. Files beyond a smaller limit are removed when room is needed. */
 void spool_configure(struct spool *s, uint64_t max_bytes, int64_t fsync_ms);
 /* Writes at once what waits; then the event `flushed`, whether or not it could be written. */
 void spool_flush(struct spool *s);

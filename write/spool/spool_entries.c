@@ -196,7 +196,7 @@ bool spool_has_room(struct spool *s)
     return has_room;
 }
 
-/* ---- what the thread takes ------------------------------------------------------------------- */
+/* ---- requests for the thread ----------------------------------------------------------------- */
 
 struct spool_entry *spool_take_request(struct spool *s, unsigned *ret_wants)
 {

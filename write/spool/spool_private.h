@@ -82,12 +82,13 @@ void spool_push(struct spool_entry_list *list, struct spool_entry *e);
 void spool_poke(struct spool *s);
 /* Puts a part on the whole's list. Without the lock if both are the thread's alone. */
 void spool_add_part(struct spool_entry *whole, struct spool_entry *part);
-/* Frees a part that will never be written; what it replaces is replaced by the whole. */
+/* Frees a part that will never be written; the entries that it replaces become parts of the whole.
+ */
 void spool_remove_part(struct spool_entry *part);
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* The next request, with what is wanted; NULL if there is none. */
+/* Takes the next request; *ret_wants is what the queue wants. NULL if there is none. */
 struct spool_entry *spool_take_request(struct spool *s, unsigned *ret_wants);
 /* Takes all entries that wait to be written. */
 void spool_take_waiting(struct spool *s, struct spool_entry_list *ret_batch);

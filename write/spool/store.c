@@ -190,7 +190,7 @@ static int open_lock(struct spool_store *s, bool *ret_exclusive)
     *ret_exclusive = true;
     int fd = spool_io_open(s->dir, SPOOL_LOCK_NAME, SPOOL_OPEN_MAKE, NULL);
     if (fd < 0 && errno == EROFS) {
-        /* Nothing can be written here, but what is there can be read. */
+        /* On a read-only disk the profiles can still be read. */
         *ret_exclusive = false;
         fd = spool_io_open(s->dir, SPOOL_LOCK_NAME, SPOOL_OPEN_READ, NULL);
         errno = fd < 0 ? EROFS : errno;
@@ -526,7 +526,8 @@ static void flatten_parts(struct spool_entry *e)
     }
 }
 
-/* Appends what the entry replaces, as far as it is on disk; *ret_any says whether there is any. */
+/* Appends the places of the records that the entry replaces, of those that are on disk; *ret_any is
+ * false if there are none. */
 static bool encode_parts(struct spool_store *s, struct spool_entry *e, bool *ret_any)
 {
     size_t n = 0;
@@ -572,7 +573,7 @@ static bool write_record(struct spool_store *s, struct spool_entry *e, struct er
         return true;
     }
     int failed = errno;
-    /* A part of it must not stay: the next record goes to the same place. */
+    /* No part of the record may stay: the next one is written to the same place. */
     if (spool_io_truncate(s->active.fd, g->size) != 0) {
         spool_store_seal(s);
     }
@@ -659,7 +660,8 @@ bool spool_store_sync(struct spool_store *s, struct err *err)
         s->active.dirty = false;
         if (spool_io_sync(s->active.fd) != 0) {
             ok = spool_store_failed(s, SPOOL_ERR_SYNC, "the newest segment", err);
-            /* The kernel may have forgotten what it could not write: no more into this file. */
+            /* The kernel may have dropped the pages that it could not write, so nothing more is
+             * written to this file. */
             spool_store_seal(s);
         }
     } else if (!ok) {

@@ -151,7 +151,8 @@ struct spool_store *spool_store_new(const struct spool_options *o, struct err *e
 bool spool_store_open(struct spool_store *s, struct err *err);
 /* The limits of the configuration have changed. */
 void spool_store_configure(struct spool_store *s);
-/* Removes what is done, closes the files and frees all entries that it knows. Accepts NULL. */
+/* Removes files without live records, closes the others and frees all entries. Accepts NULL,
+ * returns NULL. */
 struct spool_store *spool_store_close(struct spool_store *s);
 
 /* Finds the segments in the directory. Must have succeeded before anything else is written. */
@@ -179,15 +180,13 @@ enum spool_append {
     SPOOL_APPEND_FULL,
     SPOOL_APPEND_FAILED,
 };
-/* Writes e->profile; makes room by dropping the oldest segments, but none with a pushed profile
- * that is nowhere else. The profile stays with e. The record says which others it replaces, so that
- * after a crash either they are there or it is; they are the caller's to be done with afterwards.
- */
+/* Writes e->profile. Makes room by dropping the oldest segments, except those with a pushed profile
+ * that is nowhere else. The profile stays with e. The record names the records that it replaces, so
+ * that after a crash either these are read or it is; the caller acknowledges them afterwards. */
 enum spool_append spool_store_append(struct spool_store *s, struct spool_entry *e,
                                      int64_t wall_offset_ns, struct err *err);
-/* Syncs what was appended since the last call. After a failure it is unknown how much of it is
- * safe.
- */
+/* Syncs the records that were appended since the last call. After a failure, it is unknown which of
+ * them are safe. */
 bool spool_store_sync(struct spool_store *s, struct err *err);
 
 /* Reads a profile back. */

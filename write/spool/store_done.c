@@ -109,7 +109,7 @@ bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *
     TAILQ_INSERT_TAIL(&g->unacked, e, in_segment);
     g->live--;
     s->counts.profiles--;
-    /* The file of a segment that is done goes as a whole. */
+    /* If all records of a segment are done, its file is removed instead. */
     bool over = is_over(s, g);
     return (over && remove_segment(s, g, err)) || acknowledge(s, g, e, err);
 }
@@ -364,7 +364,7 @@ static struct spool_segment *next_to_scan(const struct spool_store *s)
     return g;
 }
 
-/* One step of the walk through all segments for what is replaced in them; problems are left to the
+/* Does one step of the walk through all segments for replaced records. Problems are left to the
  * reading that follows. */
 static void scan_on(struct spool_store *s)
 {

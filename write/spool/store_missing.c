@@ -1,5 +1,6 @@
-/* Files that somebody has removed, or the whole directory: see store.h. What was in them is written
- * again, if the queue has it in memory or a descriptor of the file is still open. */
+/* Recovers from the removal of files, or of the whole directory: see store.h. Profiles in these
+ * files are written again, if the queue has them in memory or a descriptor of the file is still
+ * open. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
