@@ -157,7 +157,10 @@ static bool drop_points(struct db *db, const struct row *row, struct err *err)
 static bool drop_all(struct db *db, const int64_t *profiles, size_t n, struct err *err)
 {
     struct row *row = malloc(sizeof(*row));
-    bool ok = (row != NULL || err_memory(err)) && db_run(db, SQL_BEGIN, err);
+    if (row == NULL) {
+        return err_memory(err);
+    }
+    bool ok = db_run(db, SQL_BEGIN, err);
     for (size_t i = 0; ok && i < n; i++) {
         bool bad = false;
         ok = read_row(db, profiles[i], row, err) && is_still_bad(db, profiles[i], row, &bad, err) &&
