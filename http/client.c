@@ -335,6 +335,7 @@ static void start_again(struct http_transfer *t)
     t->end_ns = 0;
     t->sent_ns = 0;
     t->fd = CURL_SOCKET_BAD;
+    t->opened = false;
     http_transfer_reset_response(t);
     if (http_options_apply_hop(t, &err)) {
         launch(t);
@@ -358,13 +359,31 @@ static void follow(struct http_transfer *t)
     start_again(t);
 }
 
-/* True if the server closed a kept connection while the request was being sent on it. libcurl
- * repeats the request itself if receiving fails, but not if sending a body does. */
+/* True if the response did not begin as one of HTTP does. libcurl takes it for HTTP 0.9. */
+static bool is_garbled(const struct http_transfer *t)
+{
+    return !t->stopped && !t->head_done &&
+           (t->code == CURLE_WEIRD_SERVER_REPLY || t->code == CURLE_UNSUPPORTED_PROTOCOL);
+}
+
+/* True if the server closed a kept connection while the request was being sent on it, or sent bytes
+ * on it that need not be about the request. libcurl repeats the request itself if receiving fails,
+ * but not if sending a body does. */
 static bool must_repeat(const struct http_transfer *t)
 {
-    bool unanswered = t->easy == NULL && t->header_lines == 0 &&
-                      (t->code == CURLE_RECV_ERROR || t->code == CURLE_GOT_NOTHING) &&
-                      t->end_ns - t->sent_ns < HTTP_REPEAT_MAX_MS * NS_PER_MS;
+    bool is_late = t->end_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS;
+    if (t->in_doubt) {
+        return !t->repeated;
+    }
+    if (is_garbled(t) && http_transfer_may_doubt(t)) {
+        stray_count(&t->client->strays, STRAY_DOUBTFUL);
+        return true;
+    }
+    /* CURLE_HTTP2: the server has ended the connection by a GOAWAY. */
+    bool unanswered =
+        t->header_lines == 0 && !t->stopped && !is_late &&
+        (t->code == CURLE_HTTP2 ||
+         (t->easy == NULL && (t->code == CURLE_RECV_ERROR || t->code == CURLE_GOT_NOTHING)));
     return (t->code == CURLE_SEND_ERROR || unanswered) && t->reused && !t->repeated &&
            !t->head_done;
 }
@@ -452,6 +471,11 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
     }
     if (must_repeat(t)) {
         t->repeated = true;
+        if (t->in_doubt) {
+            t->in_doubt = false;
+            t->stopped = false;
+            t->result = HTTP_DONE;
+        }
         if (t->easy != NULL) {
             curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
         }
@@ -487,6 +511,7 @@ static void call_done(struct http_transfer *t)
         .end_ns = t->end_ns,
         .connection_reused = t->reused,
         .stream_ended = t->code == CURLE_HTTP2_STREAM && !t->stopped,
+        .early = t->early,
     };
     metric_inc(t->client->requests[t->result]);
     t->request.on_done(t->request.arg, &response);
@@ -549,6 +574,7 @@ static void register_metrics(struct http_client *c, struct metrics *m)
     c->cut_calls =
         client_cell(c, m, METRIC_COUNTER, "profpull_http_cut_calls_total",
                     "Calls of libcurl that were ended by cutting the connection that they read.");
+    stray_register(&c->strays, m, c->name);
     c->rebuilds = client_cell(c, m, METRIC_COUNTER, "profpull_http_rebuilds_total",
                               "Multi handles rebuilt after a libcurl error.");
     c->file_failures = client_cell(c, m, METRIC_COUNTER, "profpull_http_file_failures_total",

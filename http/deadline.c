@@ -36,7 +36,18 @@ static struct due due_of(const struct http_transfer *t)
     } else if (r->progress_timeout_ms > 0) {
         take_earlier(&due, HTTP_LIMIT_PROGRESS, t->progress_ns, r->progress_timeout_ms);
     }
+    if (t->early && t->sent_ns != 0) {
+        take_earlier(&due, HTTP_LIMIT_EARLY, t->early_ns, HTTP_EARLY_MAX_MS);
+    }
     return due;
+}
+
+/* The result of a transfer that has reached a limit. */
+static enum http_result result_of(enum http_limit limit)
+{
+    return limit == HTTP_LIMIT_CONNECT ? HTTP_ERR_CONNECT
+           : limit == HTTP_LIMIT_EARLY ? HTTP_ERR_PROTOCOL
+                                       : HTTP_ERR_TIMEOUT;
 }
 
 /* Whatever the transfer is doing: connecting, waiting for its token or for libcurl, or cancelled
@@ -52,8 +63,7 @@ static void expire(struct http_transfer *t, const struct due *due, int64_t now_n
         return;
     }
     t->in_lookup = t->lookup.name != NULL;
-    http_shard_end(t, due->limit,
-                   due->limit == HTTP_LIMIT_CONNECT ? HTTP_ERR_CONNECT : HTTP_ERR_TIMEOUT);
+    http_shard_end(t, due->limit, result_of(due->limit));
 }
 
 static bool has_ended(const struct http_transfer *t)

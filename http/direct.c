@@ -18,6 +18,7 @@
 #include "http/proxy.h"
 #include "http/request_head.h"
 #include "http/response_reader.h"
+#include "http/wire.h"
 
 /* Idle connections are found by their origin, in one of so many lists. */
 #define BUCKETS 1024
@@ -53,7 +54,6 @@ struct direct_conn {
     bool connecting;
     bool reused;
     bool sending;
-    bool answered; /* before everything was sent */
     int64_t idle_ns;
     struct buf head; /* of the request, until it is sent */
     size_t head_sent;
@@ -111,17 +111,40 @@ void direct_prune(struct http_direct *d, int64_t now_ns)
     }
 }
 
-/* The one that was used last: the others may become too old. */
-static struct direct_conn *take_idle(struct http_direct *d, const struct url *url)
+/* The connection that was used last: the others may become too old. */
+static struct direct_conn *find_idle(struct http_direct *d, const struct url *url)
 {
     struct direct_conn *conn = NULL;
-    direct_prune(d, clock_mono_ns());
     LIST_FOREACH(conn, bucket_of(d, url), same)
     {
         if (conn->port == url->port && strcmp(conn->host, url->host) == 0) {
+            return conn;
+        }
+    }
+    return NULL;
+}
+
+/* Returns true if nothing has come on an idle connection, which may then carry another request. */
+static bool is_quiet(const struct direct_conn *conn)
+{
+    enum wire_input input = wire_peek(conn->fd);
+    if (input == WIRE_BYTES) {
+        stray_count(&conn->direct->client->strays, STRAY_IDLE);
+    }
+    return input == WIRE_QUIET;
+}
+
+/* The loop may not have seen yet what has come on an idle connection: it looks for it here. */
+static struct direct_conn *take_idle(struct http_direct *d, const struct url *url)
+{
+    struct direct_conn *conn;
+    direct_prune(d, clock_mono_ns());
+    while ((conn = find_idle(d, url)) != NULL) {
+        if (is_quiet(conn)) {
             leave_idle(conn);
             return conn;
         }
+        close_idle(conn);
     }
     return NULL;
 }
@@ -201,17 +224,16 @@ static void stop(struct direct_conn *conn, enum http_limit limit, enum http_resu
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-/* The response is whole. One that comes before the request was sent counts if it is a refusal; any
- * other one is about a request that the server has not seen, and waits for the rest of it. Returns
- * true if the transfer goes on. */
-static bool finish(struct direct_conn *conn, bool clean)
+/* The response is whole. surplus: more bytes have come with it. One that came early is a refusal
+ * (http_transfer_take_line()). */
+static void finish(struct direct_conn *conn, bool surplus)
 {
-    if (conn->sending && conn->transfer->status < 300) {
-        conn->answered = true;
-        return true;
+    if (surplus) {
+        stray_count(&conn->direct->client->strays, STRAY_SURPLUS);
     }
-    complete(conn, CURLE_OK, clean && !conn->sending && response_reader_keeps(&conn->reader));
-    return false;
+    complete(conn, CURLE_OK,
+             !surplus && !conn->sending && !conn->transfer->early &&
+                 response_reader_keeps(&conn->reader));
 }
 
 /* A peer can keep us busy with bytes that never become a header or a body, or that come one by one.
@@ -235,10 +257,14 @@ static bool feed(struct direct_conn *conn, struct sv in)
 {
     struct http_transfer *t = conn->transfer;
     struct sv piece;
+    bool is_early = conn->sending || wire_is_unacknowledged(conn->fd);
     conn->wire += in.n;
     conn->arrivals++;
     for (;;) {
         bool ok = true;
+        if (response_reader_is_between(&conn->reader)) {
+            t->begins_early = is_early;
+        }
         switch (response_reader_next(&conn->reader, &in, &piece)) {
         case RESPONSE_MORE:
             return is_within_limits(conn);
@@ -249,7 +275,8 @@ static bool feed(struct direct_conn *conn, struct sv in)
             ok = http_transfer_take_body(t, piece);
             break;
         case RESPONSE_END:
-            return finish(conn, in.n == 0);
+            finish(conn, in.n > 0);
+            return false;
         case RESPONSE_BAD:
             /* libcurl has another code for a bad body. */
             fail(conn, t->head_done ? CURLE_RECV_ERROR : CURLE_WEIRD_SERVER_REPLY,
@@ -288,7 +315,7 @@ static void on_end(struct direct_conn *conn)
 /* Watches what the transfer needs now: nothing is read while it waits for memory. */
 static void rest(struct direct_conn *conn)
 {
-    bool reads = !conn->answered && !conn->transfer->starved;
+    bool reads = !conn->transfer->starved;
     short what = (short)((conn->sending ? EV_WRITE : 0) | (reads ? EV_READ : 0));
     if (!watch(conn, what)) {
         stop(conn, HTTP_LIMIT_NONE, HTTP_ERR_MEMORY);
@@ -352,7 +379,7 @@ static void on_send_error(struct direct_conn *conn, int os_error)
     char *received = conn->direct->received;
     size_t total = 0;
     ssize_t n;
-    while (!conn->answered && total < HTTP_LATE_MAX &&
+    while (total < HTTP_LATE_MAX &&
            (n = recv(conn->fd, received, HTTP_LATE_MAX, MSG_DONTWAIT)) > 0) {
         total += (size_t)n;
         if (!feed(conn, (struct sv){received, (size_t)n})) {
@@ -380,11 +407,7 @@ static void send_more(struct direct_conn *conn)
         conn->head_sent = 0;
         conn->sending = false;
     }
-    if (all && conn->answered) {
-        (void)finish(conn, true);
-    } else {
-        rest(conn);
-    }
+    rest(conn);
 }
 
 /* ---- beginning ------------------------------------------------------------------------------- */
@@ -422,7 +445,11 @@ static void begin(struct direct_conn *conn)
     conn->wire = 0;
     conn->arrivals = 0;
     conn->sending = true;
-    conn->answered = false;
+    if (!t->reused && wire_peek(conn->fd) == WIRE_BYTES) {
+        stray_count(&t->client->strays, STRAY_FIRST);
+        stop(conn, HTTP_LIMIT_STRAY, HTTP_ERR_PROTOCOL);
+        return;
+    }
     if (!request_head_write(t, &conn->head)) {
         stop(conn, HTTP_LIMIT_NONE, HTTP_ERR_MEMORY);
         return;
@@ -450,7 +477,8 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     struct http_client *c = conn->direct->client;
     c->driving = true;
     if (conn->transfer == NULL) {
-        close_idle(conn); /* by the server; or it talks without being asked */
+        (void)is_quiet(conn); /* counts the bytes, if it is not the end of the connection */
+        close_idle(conn);
     } else if (conn->connecting) {
         on_connected(conn);
     } else if (what & EV_READ) {

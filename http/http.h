@@ -164,6 +164,13 @@ struct http_response {
     bool connection_reused;
     bool stream_ended; /* HTTP/2: the server has ended this request before its answer was whole, and
                           kept the connection */
+    /* The response began before the request was sent (stray.h). A status of 300 and more is then a
+     * refusal all the same, of a request on a new connection: the server did not want the body. A
+     * status below 300 says nothing about a request that the server has not read. Over HTTP/1 such
+     * a response is an error (HTTP_ERR_PROTOCOL, with its status); over HTTP/2, where a protocol
+     * may carry its refusal in the trailers, it is HTTP_DONE and the caller must not take it for an
+     * acceptance. */
+    bool early;
 };
 
 struct http_transfer;

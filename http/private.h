@@ -32,6 +32,7 @@
 #include "http/oauth2.h"
 #include "http/offenders.h"
 #include "http/resolver.h"
+#include "http/stray.h"
 #include "http/url.h"
 
 /* The limit of a response that is read although sending failed. */
@@ -73,6 +74,9 @@
 #define HTTP_RESULTS (HTTP_ERR_MEMORY + 1)
 /* Of libcurl 8.6 and later: a header line without an end. */
 #define HTTP_CODE_TOO_LARGE 100
+/* What is left of a transfer after a response that began before the request was sent: libcurl uses
+ * all of a CPU while it cannot send the rest to a server that has ended the response. */
+#define HTTP_EARLY_MAX_MS 1000
 /* What a response may cost beyond its headers and body. On the wire: as much again, for chunks and
  * records, and some more, for the handshake. */
 #define HTTP_WIRE_SLACK (256 * 1024)
@@ -99,6 +103,9 @@ enum http_limit {
     HTTP_LIMIT_WIRE,     /* HTTP_WIRE_SLACK: bytes, not time */
     HTTP_LIMIT_PIECES,   /* HTTP_PIECES_SLACK */
     HTTP_LIMIT_HELD,     /* GUARD_CPU_MS */
+    HTTP_LIMIT_STRAY,    /* no byte may come before the request */
+    HTTP_LIMIT_EARLY,    /* no response may begin before the request was sent */
+    HTTP_LIMIT_SWITCH,   /* no change of protocol was asked for */
 };
 
 TAILQ_HEAD(http_list, http_transfer);
@@ -160,13 +167,22 @@ struct http_transfer {
     int64_t retry_after_ms;
     unsigned redirects;
     bool head_done; /* the head of the final response is complete */
-    bool following; /* this response is a redirect that will be followed */
-    bool repeated;  /* on a fresh connection; done once */
-    bool only_kept; /* it may take a connection that is kept, and make none */
-    bool none_kept; /* there was none */
+    bool is_http1;  /* its status line says so */
+    bool closes;    /* with HTTP/1: the connection ends after it */
+    bool chunked;
+    bool begins_early; /* the status line that comes next began before the request was sent */
+    bool early;        /* the final response did */
+    int64_t early_ns;  /* when; valid if early */
+    bool in_doubt;     /* a kept connection brought bytes that need not be about this request: it is
+                          sent again, on a new one */
+    bool following;    /* this response is a redirect that will be followed */
+    bool repeated;     /* on a fresh connection; done once */
+    bool only_kept;    /* it may take a connection that is kept, and make none */
+    bool none_kept;    /* there was none */
     bool setopt_failed;
     const char *refused_address; /* by refuses_address(), in words */
     bool no_descriptor;          /* no file descriptor was left for a socket */
+    bool opened;                 /* libcurl has made a connection for it */
     char content_type[HTTP_CONTENT_TYPE_MAX];
 
     /* How it ended. */
@@ -244,6 +260,7 @@ struct http_client {
     struct metric_cell *overdue;
     struct metric_cell *slow_calls;
     struct metric_cell *cut_calls;
+    struct stray_counters strays;
     struct metric_cell *rebuilds;
     struct metric_cell *file_failures;
     unsigned n_shards;
@@ -278,6 +295,8 @@ void http_shard_resume(struct http_transfer *t);
 void http_shard_opened(struct http_transfer *t, int fd);
 /* For CURLOPT_CLOSESOCKETFUNCTION; shard is a struct http_shard. */
 int http_shard_close_socket(void *shard, curl_socket_t fd);
+/* The socket of a connection of the transfer's shard, by its own port; -1 if there is none. */
+int http_shard_socket(const struct http_transfer *t, int own_port);
 /* After an error the state of the multi handle is undefined: all its transfers fail, a new one is
  * made and the event is counted. */
 void http_shard_rebuild(struct http_shard *s, CURLMcode code);
@@ -356,6 +375,10 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes);
 
 /* The transfer waits for memory, or does not any more. */
 void http_transfer_starve(struct http_transfer *t, bool starved);
+
+/* True if a response that makes no sense may be about something else than the request: on a kept
+ * connection, soon after the request was sent. */
+bool http_transfer_may_doubt(const struct http_transfer *t);
 
 /* True if so many pieces are too many for what has been received. */
 bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces);

@@ -289,6 +289,11 @@ enum response_event response_reader_next(struct response_reader *r, struct sv *i
     }
 }
 
+bool response_reader_is_between(const struct response_reader *r)
+{
+    return r->state == RESPONSE_AT_STATUS && (r->line.len == 0 || r->line_given);
+}
+
 bool response_reader_may_end(const struct response_reader *r)
 {
     return r->state == RESPONSE_AT_OPEN_BODY || r->state == RESPONSE_AT_END;

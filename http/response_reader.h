@@ -59,6 +59,8 @@ void response_reader_done(struct response_reader *r);
  * valid until the next call, and as long as the bytes of *in. After any other result but
  * RESPONSE_MORE there is nothing more to be had. */
 enum response_event response_reader_next(struct response_reader *r, struct sv *in, struct sv *ret);
+/* Returns true if the next byte is the first one of a response, final or interim. */
+bool response_reader_is_between(const struct response_reader *r);
 /* Whether the response is whole if the connection ends here. */
 bool response_reader_may_end(const struct response_reader *r);
 /* After RESPONSE_END: whether the connection may carry another request. */

@@ -221,6 +221,12 @@ static void put_protocol(const struct http_transfer *t, struct err *out)
     } else if (t->limit == HTTP_LIMIT_PIECES) {
         REASON(out, "expected at least %d bytes at a time, got %" PRIu64 " bytes in smaller pieces",
                HTTP_PIECE_BYTES, t->received);
+    } else if (t->limit == HTTP_LIMIT_STRAY) {
+        REASON(out, "the server sent bytes before the request was sent");
+    } else if (t->limit == HTTP_LIMIT_SWITCH) {
+        REASON(out, "expected an HTTP response: a change of protocol that was not asked for");
+    } else if (t->limit == HTTP_LIMIT_EARLY) {
+        REASON(out, "the response, with status %ld, began before the request was sent", t->status);
     } else if (t->header_lines > HTTP_HEADER_LINES_MAX) {
         REASON(out, "expected at most %d header lines, got more", HTTP_HEADER_LINES_MAX);
     } else if (t->header_bytes > HTTP_HEADER_BYTES_MAX) {

@@ -171,7 +171,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
 static struct http_transfer *find_upload(struct http_shard *s, curl_socket_t fd)
 {
     struct http_transfer *t = TAILQ_FIRST(&s->running);
-    while (t != NULL && (t->fd != fd || t->body_size == 0 || t->head_done || t->url.https)) {
+    while (t != NULL &&
+           (t->fd != fd || t->body_size == 0 || t->head_done || t->stopped || t->url.https)) {
         t = TAILQ_NEXT(t, link);
     }
     return t;
@@ -361,6 +362,17 @@ static int own_port(int fd)
     struct sockaddr_in6 own = {.sin6_port = 0}; /* at the place where that of IPv4 is */
     socklen_t size = sizeof(own);
     return getsockname(fd, (struct sockaddr *)&own, &size) == 0 ? ntohs(own.sin6_port) : 0;
+}
+
+int http_shard_socket(const struct http_transfer *t, int port)
+{
+    const struct http_shard *s = t->shard;
+    for (size_t i = 0; i < s->n_open; i++) {
+        if (!s->open[i].closed && own_port(s->open[i].fd) == port) {
+            return s->open[i].fd;
+        }
+    }
+    return -1;
 }
 
 /* With HTTP/2 a connection outlives a request that is given up. If nothing comes on it any more,

@@ -4,8 +4,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <openssl/ssl.h>
+
 #include "base/clock.h"
 #include "http/private.h"
+#include "http/wire.h"
 
 /* The most that is reserved because of a Content-Length alone. */
 #define RESERVE_MAX ((size_t)256 * 1024)
@@ -35,11 +38,77 @@ void http_transfer_reset_response(struct http_transfer *t)
     t->retry_after_ms = -1;
     t->content_type[0] = '\0';
     t->head_done = false;
+    t->is_http1 = false;
+    t->closes = false;
+    t->chunked = false;
+    t->begins_early = false;
+    t->early = false;
     t->following = false;
     t->curl_error[0] = '\0';
 }
 
+/* ---- responses that no request asked for ----------------------------------------------------- */
+
+/* A kept connection has brought bytes that need not be about this request, which is sent again on a
+ * new one. Returns false. */
+static bool doubt(struct http_transfer *t)
+{
+    t->in_doubt = true;
+    return stop(t, HTTP_ERR_CUT);
+}
+
+/* The final response began before the request was sent. On a kept connection it may be about
+ * nothing at all. On a new one it can be a refusal of a body that the server does not want; it
+ * cannot be an acceptance. False to stop. */
+static bool take_early(struct http_transfer *t)
+{
+    t->early = true;
+    t->early_ns = clock_mono_ns();
+    stray_count(&t->client->strays, STRAY_EARLY);
+    if (!t->is_http1) {
+        http_deadline_arm(t);
+        return true;
+    }
+    if (t->reused && !t->repeated) {
+        return doubt(t);
+    }
+    if (t->status >= 300 && t->body_size > 0) {
+        return true;
+    }
+    t->limit = HTTP_LIMIT_EARLY;
+    return stop(t, HTTP_ERR_PROTOCOL);
+}
+
+bool http_transfer_may_doubt(const struct http_transfer *t)
+{
+    return t->reused && !t->repeated && t->sent_ns != 0 &&
+           clock_mono_ns() - t->sent_ns < HTTP_REPEAT_MAX_MS * NS_PER_MS;
+}
+
+/* True if the response may be the last word of a server that has given up an idle connection while
+ * the request was on its way: 408 because none came, or 400 because none could be read. A server
+ * that has read the request answers later, or keeps the connection. */
+static bool is_farewell(const struct http_transfer *t)
+{
+    bool closes = t->closes || (t->content_length == UINT64_MAX && !t->chunked);
+    return (t->status == 400 || t->status == 408) && t->is_http1 && closes &&
+           http_transfer_may_doubt(t);
+}
+
 /* ---- headers --------------------------------------------------------------------------------- */
+
+/* The option of a Connection header that is about its end, in a list like "keep-alive, Upgrade". */
+static void take_connection(struct http_transfer *t, struct sv value)
+{
+    struct sv option;
+    while (value.n > 0) {
+        if (!sv_cut(value, ',', &option, &value)) {
+            option = value;
+            value.n = 0;
+        }
+        t->closes = t->closes || sv_eq_nocase(sv_trim(option), "close");
+    }
+}
 
 /* False if out of memory. */
 static bool take_header(struct http_transfer *t, struct sv name, struct sv value)
@@ -56,6 +125,10 @@ static bool take_header(struct http_transfer *t, struct sv name, struct sv value
         /* libcurl knows only that of a response that it has read itself. */
         snprintf(t->content_type, sizeof(t->content_type), "%.*s", SV_ARG(value));
     }
+    if (sv_eq_nocase(name, "connection")) {
+        take_connection(t, value);
+    }
+    t->chunked = t->chunked || sv_eq_nocase(name, "transfer-encoding");
     if (sv_eq_nocase(name, "content-length") && !parse_u64(value, INT64_MAX, &t->content_length)) {
         t->content_length = UINT64_MAX;
     }
@@ -180,6 +253,10 @@ static void reserve_body(struct http_transfer *t)
 static bool finish_head(struct http_transfer *t)
 {
     t->head_done = true;
+    if (is_farewell(t)) {
+        stray_count(&t->client->strays, STRAY_DOUBTFUL);
+        return doubt(t);
+    }
     if (!check_redirect(t)) {
         return stop(t, HTTP_ERR_REDIRECT);
     }
@@ -214,15 +291,23 @@ static long status_of(struct sv line)
     return parse_u64(code, 999, &status) ? (long)status : 0;
 }
 
+static void take_status(struct http_transfer *t, struct sv line)
+{
+    t->status = status_of(line);
+    t->content_length = UINT64_MAX;
+    t->retry_after_ms = -1;
+    t->content_type[0] = '\0';
+    t->is_http1 = sv_starts_with(line, SV("HTTP/1"));
+    t->closes = sv_starts_with(line, SV("HTTP/1.0"));
+    t->chunked = false;
+}
+
 /* A line of the head without its end. False if out of memory. */
 static bool take_field(struct http_transfer *t, struct sv line)
 {
     struct sv name, value;
     if (sv_starts_with(line, SV("HTTP/"))) {
-        t->status = status_of(line);
-        t->content_length = UINT64_MAX;
-        t->retry_after_ms = -1;
-        t->content_type[0] = '\0';
+        take_status(t, line);
         return true;
     }
     return !sv_cut(line, ':', &name, &value) || take_header(t, name, sv_trim(value));
@@ -236,6 +321,21 @@ static void show_field(struct http_transfer *t, struct sv line)
     if (t->request.on_field != NULL && sv_cut(line, ':', &name, &value)) {
         t->request.on_field(t->request.arg, name, sv_trim(value));
     }
+}
+
+/* Called after each line of a head. False to stop. */
+static bool check_status(struct http_transfer *t)
+{
+    if (t->status == 101 && http_transfer_may_doubt(t)) {
+        stray_count(&t->client->strays, STRAY_DOUBTFUL);
+        return doubt(t);
+    }
+    if (t->status == 101) {
+        t->limit = HTTP_LIMIT_SWITCH; /* libcurl would wait for more */
+        return stop(t, HTTP_ERR_PROTOCOL);
+    }
+    bool is_early = t->begins_early && !t->early && t->status >= 200;
+    return !is_early || take_early(t);
 }
 
 static bool is_over_limit(const struct http_transfer *t)
@@ -265,10 +365,27 @@ bool http_transfer_take_line(struct http_transfer *t, struct sv line, size_t siz
         return true;
     }
     if (line.n > 0) {
-        return take_field(t, line) || stop(t, HTTP_ERR_MEMORY);
+        return take_field(t, line) ? check_status(t) : stop(t, HTTP_ERR_MEMORY);
     }
     /* The end of a head; another one follows an interim response. */
     return t->status < 200 || finish_head(t);
+}
+
+/* True if libcurl has not written all of the upload to the connection. */
+static bool is_uploading(const struct http_transfer *t)
+{
+    curl_off_t sent = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    return (uint64_t)sent < t->body_size;
+}
+
+/* Called with the first line of a response, as libcurl gives it. With HTTP/2, the bytes of other
+ * requests wait for their acknowledgement as well. */
+static bool begins_early(const struct http_transfer *t, struct sv line)
+{
+    bool is_http1 = sv_starts_with(line, SV("HTTP/1"));
+    return is_uploading(t) ||
+           (is_http1 && t->fd != CURL_SOCKET_BAD && wire_is_unacknowledged(t->fd));
 }
 
 static size_t on_header(char *data, size_t size, size_t n, void *arg)
@@ -276,6 +393,9 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
     struct http_transfer *t = arg;
     size_t len = size * n;
     struct sv line = cut_line_end((struct sv){data, len});
+    if (t->header_lines == 0 || sv_starts_with(line, SV("HTTP/"))) {
+        t->begins_early = begins_early(t, line);
+    }
     return !t->cancelled && http_transfer_take_line(t, line, len) ? len : 0;
 }
 
@@ -357,13 +477,18 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
 {
     struct sv line;
     http_transfer_reset_response(t);
+    t->early = true;
     while (!t->head_done && sv_cut(bytes, '\n', &line, &bytes)) {
         if (!take_late_line(t, cut_line_end(line))) {
             return;
         }
     }
+    if (t->head_done) {
+        stray_count(&t->client->strays, STRAY_EARLY);
+        t->in_doubt = t->reused && !t->repeated;
+    }
     /* Without a length the body may be chunked; the status is enough. */
-    if (!t->head_done || t->content_length == UINT64_MAX) {
+    if (!t->head_done || t->in_doubt || t->content_length == UINT64_MAX) {
         return;
     }
     bytes.n = bytes.n < t->content_length ? bytes.n : (size_t)t->content_length;
@@ -439,6 +564,7 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     }
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     t->no_descriptor = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    t->opened = true;
     if (fd >= 0) {
         http_shard_opened(t, fd);
     }
@@ -463,6 +589,50 @@ bool http_transfer_ready(struct http_transfer *t, const char *peer)
     return true;
 }
 
+/* The TLS of the transfer's connection; NULL if there is none, or not OpenSSL's. */
+static SSL *tls_of(const struct http_transfer *t)
+{
+    struct curl_tlssessioninfo *info = NULL;
+    bool known = curl_easy_getinfo(t->easy, CURLINFO_TLS_SSL_PTR, &info) == CURLE_OK &&
+                 info != NULL && info->backend == CURLSSLBACKEND_OPENSSL;
+    return known ? info->internals : NULL;
+}
+
+static bool speaks_http2(const struct http_transfer *t, const SSL *tls)
+{
+    const unsigned char *protocol = NULL;
+    unsigned n = 0;
+    if (tls == NULL) {
+        return t->request.http2_only;
+    }
+    SSL_get0_alpn_selected(tls, &protocol, &n);
+    return n == 2 && memcmp(protocol, "h2", 2) == 0;
+}
+
+/* Looks for bytes that came before the request. With TLS, a new connection brings some of its own
+ * (session tickets), and the end of a kept one looks like any other bytes: it is not counted. False
+ * if the request must not be sent on this connection. */
+static bool is_quiet(struct http_transfer *t)
+{
+    int fd = http_shard_socket(t, t->own_port);
+    SSL *tls = t->url.https ? tls_of(t) : NULL;
+    if (fd < 0 || speaks_http2(t, tls) || (t->url.https && !t->reused)) {
+        return true;
+    }
+    bool is_inside = tls != NULL && SSL_pending(tls) > 0;
+    if (!is_inside && wire_peek(fd) != WIRE_BYTES) {
+        return true;
+    }
+    if (!t->url.https || is_inside) {
+        stray_count(&t->client->strays, t->reused ? STRAY_IDLE : STRAY_FIRST);
+    }
+    if (t->reused) {
+        return doubt(t);
+    }
+    t->limit = HTTP_LIMIT_STRAY;
+    return stop(t, HTTP_ERR_PROTOCOL);
+}
+
 static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
 {
     (void)own_ip;
@@ -472,7 +642,8 @@ static int on_ready(void *arg, char *peer_ip, char *own_ip, int peer_port, int o
         return CURL_PREREQFUNC_ABORT;
     }
     t->own_port = own_port;
-    return CURL_PREREQFUNC_OK;
+    t->reused = !t->opened;
+    return is_quiet(t) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 void http_transfer_set_callbacks(struct http_transfer *t)

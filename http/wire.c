@@ -1,10 +1,10 @@
 #include "http/wire.h"
 
+#include <errno.h>
 /* <linux/tcp.h> and not that of glibc, which stops before the member. */
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -43,4 +43,20 @@ int64_t wire_received(int fd)
         return -1;
     }
     return waiting < total ? total - waiting : 0;
+}
+
+enum wire_input wire_peek(int fd)
+{
+    char byte;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return WIRE_QUIET;
+    }
+    return n > 0 ? WIRE_BYTES : WIRE_ENDED;
+}
+
+bool wire_is_unacknowledged(int fd)
+{
+    int bytes = 0;
+    return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }

@@ -392,6 +392,12 @@ void answer_classify(const struct answer_input *given, struct answer *ret_answer
     } else {
         classify_transport(in, &a);
     }
+    /* The server cannot have taken what it has not read. */
+    bool is_early = in->early && in->status >= 200 && in->status < 300;
+    if (is_early) {
+        answer_set_doubtful(&a, ANSWER_TRIES);
+        a.refused = 0;
+    }
     if (a.class == ANSWER_REJECTED) {
         a.fault = fault_of(in->status, r.message);
     }
@@ -402,7 +408,9 @@ void answer_classify(const struct answer_input *given, struct answer *ret_answer
     if (a.delay_ms > ANSWER_DELAY_MAX_MS) {
         a.delay_ms = ANSWER_DELAY_MAX_MS;
     }
-    if (a.class != ANSWER_SENT) {
+    if (is_early) {
+        (void)snprintf(a.text, sizeof(a.text), "HTTP %ld before the request was sent", in->status);
+    } else if (a.class != ANSWER_SENT) {
         describe(in, &r, &a);
     }
     json_decref(r.json);

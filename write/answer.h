@@ -66,7 +66,8 @@ struct answer_input {
     const struct protocol *protocol;
     bool retry_on_429;
     enum http_result result;
-    bool stream_ended; /* as in struct http_response */
+    bool stream_ended; /* as in struct http_response, */
+    bool early;        /* as is this */
     long status;       /* 0 if no status line came */
     const char *says;  /* what stands for the status in texts; NULL: "HTTP" and the number */
     const char *error;

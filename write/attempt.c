@@ -187,6 +187,7 @@ static void exchange_on_done(void *arg, const struct http_response *r)
                               .retry_on_429 = x->config->retry_on_429,
                               .result = r->result,
                               .stream_ended = r->stream_ended,
+                              .early = r->early,
                               .status = r->status,
                               .error = r->error,
                               .content_type = r->content_type,

@@ -246,8 +246,9 @@ func (s *sinkProtocol) startEarly(t *testing.T, refuses bool) *early {
 	return &early{"http://" + h.listener.Addr().String(), h.answered}
 }
 
-// A server answers while the body is still on its way and then resets the connection. The status
-// line decides, and no profile is counted or sent twice.
+// A server answers while the body is still on its way and then resets the connection. A refusal
+// counts. An acceptance is doubtful, since the server has not read the profile: it is tried five times
+// and never counts as sent.
 func TestAnswerBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	bin(t)
@@ -293,11 +294,10 @@ scrape_configs:
 		}
 		return ""
 	})
-	t.Logf("%.0f bytes of profiles sent", p.metrics().sum("profpull_write_sent_bytes_total", "endpoint", "push"))
 	p.stop()
 	// One that was repeated would have been answered twice.
 	for name, s := range servers {
-		if l := finalLedger(t, p, name); l["dropped"] != 0 || l["sent"] != s.done.answered() {
+		if l := finalLedger(t, p, name); l["sent"] != 0 || 5*l["dropped"] != s.done.answered() {
 			t.Errorf("%s answered 200: %v after %d answers", name, l, s.done.answered())
 		}
 		if l := finalLedger(t, p, name+"_refused"); l["sent"] != 0 || l["dropped"] != s.refused.answered() {

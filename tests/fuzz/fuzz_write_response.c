@@ -115,6 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     grpc_end_init(&end);
     take_fields(&end, text);
     in.stream_ended = data[2] % 2 == 1 && in.result == HTTP_ERR_PROTOCOL;
+    in.early = data[1] >= 128;
     in.grpc_status = sv_from(end.status);
     in.grpc_message = (struct sv){.p = end.message.data, .n = end.message.len};
     answer_classify(&in, &a);

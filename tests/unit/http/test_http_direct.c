@@ -306,8 +306,8 @@ static void test_answers_before_the_body(void **state)
         enum http_result result;
         long status;
     } rows[] = {
-        {"accepted, then read", answer_first, ACCEPTED, HTTP_DONE, 200},
-        {"accepted and not read", answer_and_reset, ACCEPTED, HTTP_ERR_CUT, 200},
+        {"accepted, then read", answer_first, ACCEPTED, HTTP_ERR_PROTOCOL, 200},
+        {"accepted and not read", answer_and_reset, ACCEPTED, HTTP_ERR_PROTOCOL, 200},
         {"refused, then read", answer_first, REFUSED, HTTP_DONE, 429},
         {"refused and not read", answer_and_reset, REFUSED, HTTP_DONE, 429},
     };

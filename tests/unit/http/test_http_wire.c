@@ -96,10 +96,49 @@ static void what_arrives_meanwhile_does_not_count(void **state)
     close(client);
 }
 
+static void input_is_seen_without_reading(void **state)
+{
+    (void)state;
+    int client;
+    int server;
+    connect_pair(&client, &server);
+    CHECK_INT(wire_peek(client), WIRE_QUIET, "");
+    assert_int_equal(send(server, "ab", 2, 0), 2);
+    CHECK_INT(wire_peek(client), WIRE_BYTES, "two bytes");
+    read_exactly(client, 1);
+    CHECK_INT(wire_peek(client), WIRE_BYTES, "one of them");
+    read_exactly(client, 1);
+    CHECK_INT(wire_peek(client), WIRE_QUIET, "none");
+    close(server);
+    CHECK_INT(wire_peek(client), WIRE_ENDED, "");
+    close(client);
+    CHECK_INT(wire_peek(client), WIRE_ENDED, "no connection");
+}
+
+static void what_the_peer_has_not_received_is_seen(void **state)
+{
+    (void)state;
+    static const char bytes[65536];
+    int client;
+    int server;
+    connect_pair(&client, &server);
+    CHECK_INT(wire_is_unacknowledged(client), false, "");
+    /* More than the peer's kernel holds. */
+    while (send(client, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+        ;
+    }
+    CHECK_INT(wire_is_unacknowledged(client), true, "");
+    close(server);
+    close(client);
+    CHECK_INT(wire_is_unacknowledged(client), false, "no connection");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_read_does_not_count),
+        cmocka_unit_test(input_is_seen_without_reading),
+        cmocka_unit_test(what_the_peer_has_not_received_is_seen),
         cmocka_unit_test(what_arrives_meanwhile_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,12 +113,43 @@ static inline void server_wait_close(struct server_conn *c)
         ;
 }
 
+/* The value of a header in a request head, copied to out; false if it is not there. */
+static inline bool server_header(const char *head, const char *name, char *out, size_t size)
+{
+    size_t n = strlen(name);
+    for (const char *line = strstr(head, "\r\n"); line != NULL && line[2];
+         line = strstr(line + 2, "\r\n")) {
+        const char *p = line + 2;
+        if (strncasecmp(p, name, n) != 0 || p[n] != ':')
+            continue;
+        p += n + 1;
+        p += strspn(p, " ");
+        (void)snprintf(out, size, "%.*s", (int)strcspn(p, "\r"), p);
+        return true;
+    }
+    return false;
+}
+
+/* True if the body that follows a head is there as well, or is too large to wait for: a handler
+ * that answers without reading a small body must not answer early. */
+static inline bool server_has_body(const struct server_conn *c, const char *end)
+{
+    char value[32] = "0";
+    size_t used = (size_t)(end - c->rest) + 4;
+    char *head = strndup(c->rest, used);
+    if (head != NULL)
+        (void)server_header(head, "Content-Length", value, sizeof(value));
+    free(head);
+    size_t length = strtoul(value, NULL, 10);
+    return c->rest_len - used >= length || length > sizeof(c->rest) / 2;
+}
+
 /* Reads up to the empty line; false at the end of the connection. */
 static inline bool server_read_request(struct server_conn *c)
 {
     for (;;) {
         char *end = memmem(c->rest, c->rest_len, "\r\n\r\n", 4);
-        if (end != NULL) {
+        if (end != NULL && server_has_body(c, end)) {
             size_t n = (size_t)(end - c->rest) + 4;
             free(c->head);
             c->head = strndup(c->rest, n);
@@ -151,23 +182,6 @@ static inline bool server_read_body(struct server_conn *c, char *out, size_t len
         n += (size_t)got;
     }
     return true;
-}
-
-/* The value of a header in a request head, copied to out; false if it is not there. */
-static inline bool server_header(const char *head, const char *name, char *out, size_t size)
-{
-    size_t n = strlen(name);
-    for (const char *line = strstr(head, "\r\n"); line != NULL && line[2];
-         line = strstr(line + 2, "\r\n")) {
-        const char *p = line + 2;
-        if (strncasecmp(p, name, n) != 0 || p[n] != ':')
-            continue;
-        p += n + 1;
-        p += strspn(p, " ");
-        (void)snprintf(out, size, "%.*s", (int)strcspn(p, "\r"), p);
-        return true;
-    }
-    return false;
 }
 
 /* Closes with a reset. */

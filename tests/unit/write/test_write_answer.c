@@ -231,6 +231,31 @@ static void test_status_counts_when_cut(void **state)
     CHECK_INT(a.answered, true, "503, body left unread");
 }
 
+/* A server cannot have taken a request that it has not read; but it can refuse it. */
+static void test_early_answers(void **state)
+{
+    (void)state;
+    struct answer_input in = base_input(200);
+    struct answer a;
+    in.early = true;
+    in.content_type = "application/proto";
+    for (int i = 0; i < 2; i++) {
+        in.result = i == 0 ? HTTP_DONE : HTTP_ERR_PROTOCOL;
+        answer_classify(&in, &a);
+        CHECK_INT(a.class, DOUBTFUL, "200");
+        CHECK_INT(a.scope, ANSWER_OF_PROFILE, "200");
+        CHECK_INT(a.tries, ANSWER_TRIES, "200");
+        CHECK_STR(a.text, "HTTP 200 before the request was sent", "200");
+    }
+    in.result = HTTP_DONE;
+    in.status = 413;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, REJECTED, "413");
+    in.status = 503;
+    answer_classify(&in, &a);
+    CHECK_INT(a.class, RETRY, "503");
+}
+
 static void test_redirect_names_location(void **state)
 {
     (void)state;
@@ -578,6 +603,7 @@ int main(void)
         cmocka_unit_test(test_transport),
         cmocka_unit_test(test_config_error_rests),
         cmocka_unit_test(test_status_counts_when_cut),
+        cmocka_unit_test(test_early_answers),
         cmocka_unit_test(test_redirect_names_location),
         cmocka_unit_test(test_429_switched_off),
         cmocka_unit_test(test_delays),
