@@ -27,8 +27,10 @@
 /* Read at once while any body waits for memory, until the head is complete: with less of a body
  * that will have to wait as well. */
 #define HEAD_SIZE ((size_t)4 * 1024)
-/* Parts of a request that are sent at once. */
+/* Parts and bytes of a request that are sent at once. A large body goes out in many calls: between
+ * two of them, a response that has begun is seen. */
 #define SEND_PARTS 16
+#define SEND_MAX ((size_t)256 * 1024)
 #define HEAD_MAX ((size_t)1024 * 1024)
 
 LIST_HEAD(direct_bucket, direct_conn);
@@ -345,6 +347,7 @@ static void receive(struct direct_conn *conn)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
+/* Lists what is sent next, SEND_MAX bytes at most. Returns the number of pieces. */
 static size_t list_parts(const struct direct_conn *conn, struct iovec *out)
 {
     const struct http_transfer *t = conn->transfer;
@@ -358,6 +361,11 @@ static size_t list_parts(const struct direct_conn *conn, struct iovec *out)
         /* It is only read; the type has no const. */
         out[n++] = (struct iovec){(void *)(uintptr_t)(data + offset), t->parts[i].len - offset};
         offset = 0;
+    }
+    size_t room = SEND_MAX;
+    for (size_t i = 0; i < n; i++) {
+        out[i].iov_len = out[i].iov_len < room ? out[i].iov_len : room;
+        room -= out[i].iov_len;
     }
     return n;
 }
@@ -389,23 +397,34 @@ static void on_send_error(struct direct_conn *conn, int os_error)
     fail(conn, CURLE_SEND_ERROR, "Send failure", os_error);
 }
 
-static void send_more(struct direct_conn *conn)
+/* Sends until the kernel takes no more, or until something has come. -1 with errno on failure. */
+static int send_parts(struct direct_conn *conn)
 {
     struct iovec parts[SEND_PARTS];
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = list_parts(conn, parts)};
-    ssize_t n = sendmsg(conn->fd, &message, MSG_NOSIGNAL);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+    ssize_t n;
+    do {
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = list_parts(conn, parts)};
+        n = sendmsg(conn->fd, &message, MSG_NOSIGNAL);
+        if (n < 0 && errno != EAGAIN && errno != EINTR) {
+            return -1;
+        }
+        if (n > 0) {
+            conn->transfer->progress_ns = clock_mono_ns();
+        }
+        conn->sending = !note_sent(conn, n > 0 ? (size_t)n : 0);
+    } while (conn->sending && n > 0 && wire_peek(conn->fd) == WIRE_QUIET);
+    return 0;
+}
+
+static void send_more(struct direct_conn *conn)
+{
+    if (send_parts(conn) != 0) {
         on_send_error(conn, errno);
         return;
     }
-    if (n > 0) {
-        conn->transfer->progress_ns = clock_mono_ns();
-    }
-    bool all = note_sent(conn, n > 0 ? (size_t)n : 0);
-    if (all) {
+    if (!conn->sending) {
         buf_wipe(&conn->head);
         conn->head_sent = 0;
-        conn->sending = false;
     }
     rest(conn);
 }

@@ -225,6 +225,9 @@ int http_shard_close_socket(void *shard, curl_socket_t fd)
         if (n > 0) {
             http_transfer_take_late(t, (struct sv){bytes, (size_t)n});
         }
+        if (t->head_done) {
+            stray_count(&s->client->strays, STRAY_EARLY);
+        }
     }
     note_closed(s, fd);
     return close(fd);

@@ -483,10 +483,7 @@ void http_transfer_take_late(struct http_transfer *t, struct sv bytes)
             return;
         }
     }
-    if (t->head_done) {
-        stray_count(&t->client->strays, STRAY_EARLY);
-        t->in_doubt = t->reused && !t->repeated;
-    }
+    t->in_doubt = t->head_done && t->reused && !t->repeated;
     /* Without a length the body may be chunked; the status is enough. */
     if (!t->head_done || t->in_doubt || t->content_length == UINT64_MAX) {
         return;

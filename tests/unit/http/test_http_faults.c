@@ -667,14 +667,11 @@ static void test_late_responses(void **state)
         {"HTTP/1.1 100 Continue\r\nContent-Type: a/b\r\n\r\nHTTP/1.1 413 No\r\n\r\n", 413, "", ""},
         {"SSH-2.0\r\n", 0, "", ""},
     };
-    struct fixture f;
-    fixture_init(&f, 1);
     for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
         struct http_transfer *t = calloc(1, sizeof(*t));
         const char *bytes = rows[i / 2].bytes;
         struct buf got;
         assert_non_null(t);
-        t->client = f.client;
         t->request.max_body = 100;
         t->request.on_data = i % 2 == 0 ? NULL : keep_data;
         t->request.arg = &got;
@@ -688,7 +685,6 @@ static void test_late_responses(void **state)
         buf_done(&got);
         free(t);
     }
-    fixture_done(&f);
 }
 
 int main(void)
