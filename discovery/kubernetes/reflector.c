@@ -37,6 +37,7 @@ struct reflector {
     bool started;
     bool waiting;  /* for the plugin */
     bool accepted; /* the current request was answered with 200 */
+    bool counted;  /* and the encoding of its response */
     bool no_login; /* it was not sent: there are no credentials */
     bool synced;
     bool warned_unknown;
@@ -367,20 +368,30 @@ static bool reflector_on_head(void *arg, long status, const char *content_type)
 {
     struct reflector *r = arg;
     r->accepted = status == 200;
+    r->counted = false;
     watch_head(r->machine, status, content_type);
     if (r->accepted) {
-        bool is_protobuf = watch_is_protobuf(r->machine);
-        metric_inc(r->env->counters->answers[is_protobuf ? ENCODING_PROTOBUF : ENCODING_JSON]);
         note_answer(r);
         report_reachable(r, true);
     }
     return true;
 }
 
+/* The encoding shows with the first bytes of the body. */
+static void count_encoding(struct reflector *r)
+{
+    bool is_protobuf = watch_is_protobuf(r->machine);
+    metric_inc(r->env->counters->answers[is_protobuf ? ENCODING_PROTOBUF : ENCODING_JSON]);
+    r->counted = true;
+}
+
 static bool reflector_on_data(void *arg, const char *data, size_t len)
 {
     struct reflector *r = arg;
     bool go_on = watch_data(r->machine, clock_mono_ms(), data, len);
+    if (r->accepted && !r->counted) {
+        count_encoding(r);
+    }
     /* Not before data arrives: a server may accept a watch and close it at once. */
     if (go_on && r->accepted) {
         log_found(r);

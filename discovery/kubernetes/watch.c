@@ -203,7 +203,10 @@ static void forget_answer(struct watch *w, int64_t now_ms)
     w->slow = false;
     w->stalled = false;
     w->status = 0;
+    w->json_only = now_ms < w->json_until_ms;
+    w->any_data = false;
     w->is_protobuf = false;
+    w->is_json = false;
     w->unreadable = false;
     api_status_clear(&w->problem);
     err_clear(&w->stream_err);
@@ -229,14 +232,14 @@ static const char *accept_of(const struct watch *w)
 #define IN_JSON "application/json"
 #define EITHER(as) PROTO_MEDIA_TYPE as ", " IN_JSON as
     static const char *const accepted[2][2][2] = {
-        /* by metadata_only, is_list, no_protobuf */
+        /* by metadata_only, is_list, json_only */
         {{EITHER(""), IN_JSON}, {EITHER(""), IN_JSON}},
         {{EITHER(AS("PartialObjectMetadata")) ", " IN_JSON,
           IN_JSON AS("PartialObjectMetadata") ", " IN_JSON},
          {EITHER(AS("PartialObjectMetadataList")) ", " IN_JSON,
           IN_JSON AS("PartialObjectMetadataList") ", " IN_JSON}},
     };
-    return accepted[w->options.metadata_only][w->is_list][w->no_protobuf];
+    return accepted[w->options.metadata_only][w->is_list][w->json_only];
 }
 
 bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
@@ -278,6 +281,26 @@ void watch_head(struct watch *w, long status, const char *content_type)
     size_t len = strlen(PROTO_MEDIA_TYPE);
     w->status = status;
     w->is_protobuf = content_type != NULL && strncasecmp(content_type, PROTO_MEDIA_TYPE, len) == 0;
+}
+
+/* A list in protobuf begins with "k8s", a watch with the length of an event, which is below 16 MiB.
+ */
+static bool begins_protobuf(const char *data)
+{
+    return data[0] == 'k' || data[0] == '\0';
+}
+
+static bool begins_json(const char *data)
+{
+    return data[0] != '\0' && strchr("{[ \t\r\n", data[0]) != NULL;
+}
+
+/* The first bytes of the body: they say what it is. Proxies lose or change Content-Type. */
+static void note_form(struct watch *w, const char *data)
+{
+    w->any_data = true;
+    w->is_json = begins_json(data);
+    w->is_protobuf = begins_protobuf(data) || (w->is_protobuf && !w->is_json);
     watch_begin_stream(w);
 }
 
@@ -304,7 +327,10 @@ bool watch_data(struct watch *w, int64_t now_ms, const char *data, size_t len)
         return len < room;
     }
     size_t before = w->changes;
-    if (check_size(w, len)) {
+    if (!w->any_data && len > 0) {
+        note_form(w, data);
+    }
+    if (len > 0 && check_size(w, len)) {
         watch_feed_stream(w, data, len);
     }
     w->progress_ms = w->changes == before ? now_ms : w->progress_ms;
@@ -357,7 +383,8 @@ static enum watch_result refused(struct watch *w, long status, struct err *err)
         what = "the watch ended with the error";
         status = w->problem.code;
     } else {
-        api_status_parse((struct sv){w->body.data, w->body.len}, w->is_protobuf, &w->problem);
+        bool is_protobuf = w->body.len > 0 && begins_protobuf(w->body.data);
+        api_status_parse((struct sv){w->body.data, w->body.len}, is_protobuf, &w->problem);
     }
     err_set(err, ERR_REFUSED, "%s %ld%s%s", what, status, w->problem.message[0] == '\0' ? "" : ": ",
             w->problem.message);
@@ -365,7 +392,7 @@ static enum watch_result refused(struct watch *w, long status, struct err *err)
     if (w->streaming && (status == 400 || status == 403 || status == 422)) {
         return WATCH_UNSUPPORTED;
     }
-    if (!w->no_protobuf && (status == 406 || status == 415)) {
+    if (!w->json_only && (status == 406 || status == 415)) {
         return WATCH_NO_PROTOBUF;
     }
     return result_of_status(&w->problem, status);
@@ -377,7 +404,7 @@ static enum watch_result check_list(struct watch *w, const struct watch_outcome 
         err_set(err, ERR_NETWORK, "the list broke off: %s", o->error);
         return WATCH_FAILED;
     }
-    if (!watch_stream_complete(w) || w->page_version.len == 0) {
+    if (!w->any_data || !watch_stream_complete(w) || w->page_version.len == 0) {
         err_set(err, ERR_INPUT,
                 "the answer is not a complete list: expected \"items\" and a resourceVersion");
         return WATCH_FAILED;
@@ -416,7 +443,7 @@ static enum watch_result check_end(struct watch *w, const struct watch_outcome *
     }
     if (w->stream_err.kind != ERR_NONE) {
         err_set(err, w->stream_err.kind, "%s", w->stream_err.msg);
-        return w->unreadable && !w->no_protobuf ? WATCH_NO_PROTOBUF : WATCH_FAILED;
+        return w->unreadable && !w->json_only ? WATCH_NO_PROTOBUF : WATCH_FAILED;
     }
     if (w->streaming) {
         err_set(err, ERR_NETWORK, "the streamed list broke off before its end");
@@ -556,13 +583,28 @@ static void watch_done(struct watch *w, int64_t now_ms)
     w->next_at = now_ms > soonest ? now_ms : soonest;
 }
 
+/* The time of the next request in protobuf. */
+static void avoid_protobuf(struct watch *w, int64_t now_ms)
+{
+    int64_t ms = WATCH_JSON_MIN_MS;
+    for (unsigned i = 0; i < w->json_step && ms < WATCH_JSON_MAX_MS; i++) {
+        ms *= 2;
+    }
+    ms = ms < WATCH_JSON_MAX_MS ? ms : WATCH_JSON_MAX_MS;
+    w->json_step += ms < WATCH_JSON_MAX_MS;
+    w->json_until_ms = now_ms + ms;
+}
+
 enum watch_result watch_end(struct watch *w, const struct watch_outcome *outcome, int64_t now_ms,
                             struct err *err)
 {
     enum watch_result result = check_end(w, outcome, now_ms, err);
     int64_t at_least_ms = retry_after_ms(w, outcome);
+    if (w->is_protobuf && !w->json_only && result == WATCH_DONE) {
+        w->json_step = 0;
+    }
     if (result == WATCH_NO_PROTOBUF) {
-        w->no_protobuf = true;
+        avoid_protobuf(w, now_ms);
         w->next_at = now_ms;
     } else if (w->watching) {
         if (result == WATCH_DONE) {

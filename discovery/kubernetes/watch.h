@@ -71,6 +71,11 @@
 /* A longer Retry-After is cut to this. */
 #define WATCH_RETRY_AFTER_MAX_MS 300000
 #define WATCH_FAILURES_MAX 5
+/* After a response in protobuf that cannot be read, or a 406 or 415, requests ask for JSON alone
+ * for this long; twice as long each time in a row, up to the maximum. Several servers may stand
+ * behind one address, and be replaced: JSON costs three times as much CPU. */
+#define WATCH_JSON_MIN_MS 60000
+#define WATCH_JSON_MAX_MS 3600000
 /* A longer version or continue token is rejected. */
 #define WATCH_VERSION_MAX 4096
 #define WATCH_CONTINUE_MAX ((size_t)64 * 1024)
@@ -142,7 +147,8 @@ struct watch_request {
 bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret);
 /* The head of the answer has arrived; content_type as received, NULL if there is none. */
 void watch_head(struct watch *w, long status, const char *content_type);
-/* Whether the content of the current answer is in protobuf. */
+/* Returns true if the body of the current response is in protobuf: as Content-Type says, until the
+ * first bytes of the body show it. */
 bool watch_is_protobuf(const struct watch *w);
 /* Bytes of the body. False: stop reading, and end the request. */
 bool watch_data(struct watch *w, int64_t now_ms, const char *data, size_t len);
@@ -169,7 +175,7 @@ enum watch_result {
     WATCH_UNAUTHORIZED, /* 401 */
     WATCH_UNREACHABLE,  /* no answer */
     WATCH_UNSUPPORTED,  /* the server does not stream lists: pages follow */
-    WATCH_NO_PROTOBUF,  /* nor protobuf: the request is repeated for JSON */
+    WATCH_NO_PROTOBUF,  /* nor protobuf that can be read: the request is repeated for JSON */
     WATCH_FAILED,       /* any other answer, or an incomplete one */
 };
 /* "ok", "expired", "throttled", "forbidden", "not_found", "unauthorized", "unreachable",

@@ -358,6 +358,7 @@ void watch_feed_stream(struct watch *w, const char *data, size_t len)
         w->unreadable = !proto_stream_feed(w->proto, data, len, &w->stream_err);
     } else {
         json_stream_feed(w->json, data, len, &w->stream_err);
+        w->unreadable = !w->is_json && w->stream_err.kind != ERR_NONE;
     }
 }
 

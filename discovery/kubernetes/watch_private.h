@@ -38,7 +38,8 @@ struct watch {
     bool forbidden;            /* a streamed list was refused with 403, as any list may be */
     bool list_paged;           /* a streamed list failed: this one is paged */
     enum list_pages pages;     /* how this list is divided */
-    bool no_protobuf;          /* the server never sends protobuf that can be read */
+    int64_t json_until_ms;     /* requests before this time ask for JSON alone */
+    unsigned json_step;        /* consecutive failures of protobuf, for that time */
 
     /* The time of the next request. */
     int64_t next_at;
@@ -61,8 +62,11 @@ struct watch {
     bool stalled;
     long status;
     bool is_list;              /* in form: it is not a watch */
-    bool is_protobuf;          /* the answer */
-    bool unreadable;           /* protobuf that cannot be followed */
+    bool json_only;            /* it asks for JSON alone */
+    bool any_data;             /* the response has a body, */
+    bool is_protobuf;          /* in protobuf */
+    bool is_json;              /* the body begins as JSON does */
+    bool unreadable;           /* and cannot be followed, although it is not JSON */
     struct api_status problem; /* of an ERROR event */
     struct err stream_err;
 };

@@ -3,7 +3,7 @@
 
 #define PROTOBUF "application/vnd.kubernetes.protobuf"
 
-/* Protobuf is asked for, and what comes is read as what it says to be. */
+/* Protobuf is asked for, and JSON is accepted. */
 static void test_accept(void **state)
 {
     (void)state;
@@ -18,7 +18,7 @@ static void test_accept(void **state)
     teardown(&s);
 }
 
-/* A server that refuses it is asked for JSON at once, where it was, and from then on. */
+/* A server that refuses protobuf is asked for JSON at once, where the list was. */
 static void test_not_acceptable(void **state)
 {
     (void)state;
@@ -42,24 +42,86 @@ static void test_not_acceptable(void **state)
     }
 }
 
-/* What says to be protobuf and is not: the same. */
-static void test_not_protobuf(void **state)
+/* The first bytes of a body say what it is. A proxy may lose or change Content-Type. */
+static void test_wrong_content_type(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"", "application/json", "text/plain", PROTOBUF,
+                                        PROTOBUF ";stream=watch"};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct sim s;
+        setup(&s, "");
+        STEP(&s, .status = 200, .body = LIST("10", POD("a", "1")), .content_type = types[i]);
+        CHECK_INT(s.result, WATCH_DONE, types[i]);
+        CHECK_INT(watch_is_protobuf(s.w), sim_protobuf, types[i]);
+        STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "11")),
+             .content_type = types[i]);
+        CHECK_INT(s.result, WATCH_DONE, types[i]);
+        CHECK_STR(s.accept, PROTOBUF ", application/json", types[i]);
+        check_out(&s, "begin L:a end A:c ", types[i]);
+        teardown(&s);
+    }
+}
+
+static const struct bad {
+    const char *body;
+    const char *type;
+    const char *error;
+} bad_bodies[] = {
+    {"<html>", PROTOBUF, "the answer is not Kubernetes' protobuf"},
+    {"<html>", "", ""},
+    {"k9s", PROTOBUF, "the answer is not Kubernetes' protobuf"},
+    {"k9s", "application/json", "the answer is not Kubernetes' protobuf"},
+};
+
+/* A response that is neither: JSON is requested at once, and protobuf again after a while. */
+static void test_protobuf_is_tried_again(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad_bodies) / sizeof(bad_bodies[0]); i++) {
+        const struct bad *bad = &bad_bodies[i];
+        struct sim s;
+        setup(&s, "");
+        STEP(&s, .status = 200, .body = bad->body, .content_type = bad->type);
+        CHECK_INT(s.result, WATCH_NO_PROTOBUF, bad->body);
+        CHECK_CONTAINS(s.err.msg, bad->error, bad->body);
+        STEP(&s, .status = 200, .body = bad->body, .content_type = bad->type);
+        CHECK_INT(s.waited, 0, "at once");
+        CHECK_STR(s.accept, "application/json", bad->body);
+        CHECK_INT(s.result, WATCH_FAILED, "no better offer");
+        STEP(&s, .status = 200, .body = LIST("10", POD("a", "1")));
+        CHECK_STR(s.accept, "application/json", bad->body);
+        check_out(&s, "begin begin begin L:a end ", bad->body);
+        STEP(&s, .status = 200, .lasted_ms = WATCH_JSON_MIN_MS,
+             .body = EVENT("ADDED", POD("c", "11")));
+        CHECK_STR(s.accept, "application/json", "the watch, again");
+        STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("d", "12")));
+        CHECK_STR(s.accept, PROTOBUF ", application/json", "after a while");
+        check_out(&s, "A:c A:d ", bad->body);
+        teardown(&s);
+    }
+}
+
+/* A server that never learns is asked for protobuf more and more rarely. */
+static void test_protobuf_is_tried_more_rarely(void **state)
 {
     (void)state;
     struct sim s;
     setup(&s, "");
-    STEP(&s, .status = 200, .body = LIST("10", POD("a", "1")), .content_type = PROTOBUF);
-    CHECK_INT(s.result, WATCH_NO_PROTOBUF, "");
-    CHECK_CONTAINS(s.err.msg, "the answer is not Kubernetes' protobuf", "");
+    STEP(&s, .status = 406);
     STEP(&s, .status = 200, .body = LIST("10", POD("a", "1")));
-    CHECK_STR(s.accept, "application/json", "");
-    check_out(&s, "begin begin L:a end ", "");
-    STEP(&s, .status = 200, .body = EVENT("ADDED", POD("c", "11")),
-         .content_type = PROTOBUF ";stream=watch");
-    CHECK_INT(s.result, WATCH_FAILED, "no better offer");
-    STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "11")));
-    CHECK_INT(s.result, WATCH_DONE, "");
-    check_out(&s, "A:c ", "");
+    for (int64_t ms = WATCH_JSON_MIN_MS; ms < 4 * WATCH_JSON_MAX_MS; ms *= 2) {
+        int64_t want = ms < WATCH_JSON_MAX_MS ? ms : WATCH_JSON_MAX_MS;
+        STEP(&s, .status = 200, .lasted_ms = want - 2 * WATCH_SHORT_MS,
+             .body = EVENT("ADDED", POD("c", "11")));
+        CHECK_STR(s.accept, "application/json", "");
+        STEP(&s, .status = 200, .lasted_ms = 2 * WATCH_SHORT_MS,
+             .body = EVENT("ADDED", POD("c", "11")));
+        CHECK_STR(s.accept, "application/json", "");
+        STEP(&s, .status = 406);
+        CHECK_STR(s.accept, PROTOBUF ", application/json", "");
+        CHECK_INT(s.result, WATCH_NO_PROTOBUF, "");
+    }
     teardown(&s);
 }
 
@@ -115,7 +177,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accept),
         cmocka_unit_test(test_not_acceptable),
-        cmocka_unit_test(test_not_protobuf),
+        cmocka_unit_test(test_wrong_content_type),
+        cmocka_unit_test(test_protobuf_is_tried_again),
+        cmocka_unit_test(test_protobuf_is_tried_more_rarely),
         cmocka_unit_test(test_metadata_only),
     };
     int failed = cmocka_run_group_tests_name("json", tests, NULL, NULL);

@@ -522,7 +522,6 @@ static void test_bad_lists(void **state)
     static const char *const bodies[] = {
         "",
         "{}",
-        "<html>hello</html>",
         "{\"items\":[]}",
         "{\"metadata\":{\"resourceVersion\":\"10\"}}",
         "{\"metadata\":{\"resourceVersion\":10},\"items\":[]}",

@@ -248,8 +248,7 @@ static inline void answer(struct sim *s, struct answer a)
     struct buf body;
     bool go_on = true;
     buf_init(&body, 1 << 22);
-    bool protobuf =
-        sim_protobuf && a.body != NULL && a.content_type == NULL && make_protobuf(a.body, &body);
+    bool protobuf = sim_protobuf && a.body != NULL && make_protobuf(a.body, &body);
     if (!protobuf) {
         buf_clear(&body);
         buf_puts(&body, a.body == NULL ? "" : a.body);
