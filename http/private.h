@@ -168,6 +168,7 @@ struct http_transfer {
     unsigned redirects;
     bool head_done; /* the head of the final response is complete */
     bool is_http1;  /* its status line says so */
+    bool is_http2;  /* libcurl has a connection of HTTP/2 for it */
     bool closes;    /* with HTTP/1: the connection ends after it */
     bool chunked;
     bool begins_early; /* the status line that comes next began before the request was sent */

@@ -379,25 +379,27 @@ int http_shard_socket(const struct http_transfer *t, int port)
 }
 
 /* With HTTP/2 a connection outlives a request that is given up. If nothing comes on it any more,
- * the next requests would wait there as well, even if others would be answered: it is shut down,
- * and requests that share it end as those of a server that goes away. */
-static void abandon_connection(const struct http_transfer *t)
+ * the next requests would wait there as well: it is shut down, and requests that share it end as
+ * those of a server that goes away. A connection on which other responses come is kept. What came
+ * soon after the request, such as the settings of the server, does not show that it lives. */
+static void leave_silent_connection(const struct http_transfer *t)
 {
-    const struct http_shard *s = t->shard;
-    uint64_t origin = url_origin_hash(&t->url);
-    for (size_t i = 0; i < s->n_open; i++) {
-        if (s->open[i].origin == origin && own_port(s->open[i].fd) == t->own_port) {
-            (void)shutdown(s->open[i].fd, SHUT_RDWR);
-        }
+    int64_t waited_ms = (clock_mono_ns() - t->progress_ns) / NS_PER_MS;
+    int fd = http_shard_socket(t, t->own_port);
+    if (!t->is_http2 || t->sent_ns == 0 || fd < 0 ||
+        (t->head_done && waited_ms < HTTP_REPEAT_MAX_MS)) {
+        return;
+    }
+    int64_t silent_ms = wire_silent_ms(fd);
+    if (silent_ms < 0 || silent_ms >= waited_ms / 2) {
+        (void)shutdown(fd, SHUT_RDWR);
     }
 }
 
 void http_shard_end(struct http_transfer *t, enum http_limit limit, enum http_result result)
 {
     http_transfer_detach(t);
-    if (t->request.http2_only && t->sent_ns != 0 && !t->head_done) {
-        abandon_connection(t);
-    }
+    leave_silent_connection(t);
     t->stopped = true;
     t->limit = limit;
     t->result = result;

@@ -613,7 +613,8 @@ static bool is_quiet(struct http_transfer *t)
 {
     int fd = http_shard_socket(t, t->own_port);
     SSL *tls = t->url.https ? tls_of(t) : NULL;
-    if (fd < 0 || speaks_http2(t, tls) || (t->url.https && !t->reused)) {
+    t->is_http2 = speaks_http2(t, tls);
+    if (fd < 0 || t->is_http2 || (t->url.https && !t->reused)) {
         return true;
     }
     bool is_inside = tls != NULL && SSL_pending(tls) > 0;

@@ -60,3 +60,13 @@ bool wire_is_unacknowledged(int fd)
     int bytes = 0;
     return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
+
+int64_t wire_silent_ms(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof(info);
+    const size_t end =
+        offsetof(struct tcp_info, tcpi_last_data_recv) + sizeof(info.tcpi_last_data_recv);
+    bool known = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && size >= end;
+    return known ? (int64_t)info.tcpi_last_data_recv : -1;
+}

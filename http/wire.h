@@ -24,4 +24,7 @@ enum wire_input wire_peek(int fd);
  * was begun without the whole request. */
 bool wire_is_unacknowledged(int fd);
 
+/* Milliseconds since the last bytes came on a TCP connection; -1 if the kernel does not know. */
+int64_t wire_silent_ms(int fd);
+
 #endif

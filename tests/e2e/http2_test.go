@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+	"profpull.test/e2e/fakes/target"
+)
+
+// A connection of HTTP/2 outlives a scrape that times out. If it is dead, the scrapes after that must
+// not wait on it as well.
+func TestScrapesLeaveADeadConnection(t *testing.T) {
+	t.Parallel()
+	body := pprof.Gzip(pprof.Make(target.Paths["/debug/pprof/heap"], pprof.Options{Functions: 20}))
+	var mu sync.Mutex
+	first, requests, hung, later := "", 0, 0, 0
+	served := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if first == "" {
+			first = r.RemoteAddr
+		}
+		dead := false
+		if r.RemoteAddr == first {
+			requests++
+			dead = requests > 2
+		}
+		if r.ProtoMajor != 2 {
+			t.Errorf("%s", r.Proto)
+		}
+		if dead {
+			hung++
+		} else if r.RemoteAddr != first {
+			later++
+		}
+		mu.Unlock()
+		if dead {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = w.Write(body)
+	}))
+	served.EnableHTTP2 = true
+	served.StartTLS()
+	t.Cleanup(served.Close)
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, fmt.Sprintf(`
+global: {scrape_interval: 500ms, scrape_timeout: 500ms}
+scrape_configs:
+  - job_name: dead
+    scheme: https
+    enable_http2: true
+    tls_config: {insecure_skip_verify: true}
+    profiles: `+oneSnapshot+`
+    static_configs:
+      - targets: [%q]
+write: [{name: main, url: %q}]
+`, served.Listener.Addr(), server.URL()))
+	p.wait("scrapes on another connection", func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		if later < 3 {
+			return fmt.Sprintf("%d on the first connection, %d of them without a response, %d on others", requests, hung, later)
+		}
+		return ""
+	})
+	p.stop()
+	if hung > 2 {
+		t.Errorf("%d scrapes have waited on the dead connection", hung)
+	}
+}
