@@ -54,7 +54,9 @@ static void cut_busiest(struct guard *g)
     /* After a cut, the call may only be at what it has read already: nobody else is to blame. */
     int64_t most = g->cut >= 0 ? 0 : -1;
     for (size_t i = 0; i < g->n_fds; i++) {
-        int64_t bytes = g->fds[i] >= 0 ? wire_received(g->fds[i]) - g->seen_bytes[i] : -1;
+        /* It is not known of a connection on which more comes while it is looked at. */
+        int64_t now = g->fds[i] >= 0 ? wire_received(g->fds[i]) : 0;
+        int64_t bytes = g->fds[i] < 0 ? -1 : now < 0 ? INT64_MAX : now - g->seen_bytes[i];
         if (bytes > most) {
             most = bytes;
             busiest = g->fds[i];

@@ -434,9 +434,11 @@ static inline void fixture_start(struct fixture *f, struct call *call, const str
     assert_int_equal(call->done, 0);
 }
 
+/* Runs the loop until all calls have ended. Where they end while others are still being started,
+ * the loop has been stopped before. */
 static inline void fixture_wait(struct fixture *f)
 {
-    if (f->waiting > 0)
+    while (f->waiting > 0)
         loop_run(f->loop);
     CHECK_INT(f->waiting, 0, "every on_done came once");
 }
