@@ -71,9 +71,9 @@
 /* A longer Retry-After is cut to this. */
 #define WATCH_RETRY_AFTER_MAX_MS 300000
 #define WATCH_FAILURES_MAX 5
-/* After a response in protobuf that cannot be read, or a 406 or 415, requests ask for JSON alone for
- * this long; twice as long each time in a row, up to the maximum. An address may be that of several
- * servers, which are replaced one by one; and JSON costs three times as much CPU. */
+/* After a response in protobuf that cannot be read, or a 406 or 415, requests ask for JSON alone
+ * for this long; twice as long each time in a row, up to the maximum. An address may be that of
+ * several servers, which are replaced one by one; and JSON costs three times as much CPU. */
 #define WATCH_JSON_MIN_MS 60000
 #define WATCH_JSON_MAX_MS 3600000
 /* A longer version or continue token is rejected. */
