@@ -117,7 +117,7 @@ func TestOutageKeepsSums(t *testing.T) {
 `, up.URL(), down.URL())))
 	waitProfiles(t, up, 30, nil)
 	waitProfiles(t, down, 30, nil)
-	down.Down()
+	down.DownBetweenRequests()
 	p.wait("a long outage", func() string {
 		m := p.metrics()
 		l := m.ledger("down")
@@ -179,7 +179,7 @@ func TestOutageWithoutRoomKeepsSums(t *testing.T) {
   - {name: main, url: %q, queue: {max_bytes: 32KiB}, retry: {min_backoff: 100ms, max_backoff: 500ms}}
 `, server.URL())))
 	waitProfiles(t, server, 30, nil)
-	server.Down()
+	server.DownBetweenRequests()
 	p.wait("refusals", func() string {
 		m := p.metrics()
 		if n := m.sum("profpull_write_refused_profiles_total"); n < 100 {

@@ -39,7 +39,22 @@ type Server struct {
 	mu   sync.Mutex
 	addr string
 	http *http.Server
+	gate *gate
 	done chan struct{}
+}
+
+// gate stops requests from being handled. The server of the standard library may close a connection
+// as idle of which it has just read a request, and handle that request all the same.
+type gate struct {
+	closed  atomic.Bool
+	handler http.Handler
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.closed.Load() {
+		panic(http.ErrAbortHandler)
+	}
+	g.handler.ServeHTTP(w, r)
 }
 
 // Start listens and serves. An empty address asks for a host of its own and a free port.
@@ -89,8 +104,9 @@ func (s *Server) Up() error {
 	} else if s.tls != nil {
 		ln = tls.NewListener(ln, s.tls)
 	}
+	s.gate = &gate{handler: s.handler}
 	s.http = &http.Server{
-		Handler:  s.handler,
+		Handler:  s.gate,
 		ErrorLog: log.New(io.Discard, "", 0), // broken connections are what some tests are about
 	}
 	s.done = make(chan struct{})
@@ -113,21 +129,24 @@ func Listen(addr string) (net.Listener, error) {
 }
 
 // Down closes the listener and cuts every connection; later connections are refused.
-func (s *Server) Down() { s.down((*http.Server).Close) }
+func (s *Server) Down() { s.down(func(srv *http.Server, _ *gate) error { return srv.Close() }) }
 
-// DownBetweenRequests is Down, except that requests that have arrived are answered first: a client
-// knows of everything that was accepted.
+// DownBetweenRequests is Down, except that requests that are being handled are answered first, and
+// that no other one is handled: a client knows of everything that was accepted.
 func (s *Server) DownBetweenRequests() {
-	s.down(func(srv *http.Server) error { return srv.Shutdown(context.Background()) })
+	s.down(func(srv *http.Server, g *gate) error {
+		g.closed.Store(true)
+		return srv.Shutdown(context.Background())
+	})
 }
 
-func (s *Server) down(end func(*http.Server) error) {
+func (s *Server) down(end func(*http.Server, *gate) error) {
 	s.mu.Lock()
-	srv, done := s.http, s.done
+	srv, g, done := s.http, s.gate, s.done
 	s.http = nil
 	s.mu.Unlock()
 	if srv != nil {
-		_ = end(srv)
+		_ = end(srv, g)
 		<-done
 	}
 }
