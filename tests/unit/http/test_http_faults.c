@@ -262,7 +262,7 @@ static void test_bodies_together(void **state)
     for (size_t i = 0; i < 3; i++) {
         check_result(&calls[i], HTTP_ERR_NO_ROOM, "");
         CHECK_CONTAINS(calls[i].error, "what is being received has come to ", "");
-        assert_true(calls[i].body_len > 0 && calls[i].body_len < 300000);
+        assert_true(calls[i].body_len < 300000); /* none, if the others were faster */
         call_clear(&calls[i]);
     }
     assert_true(most > 50000 && most <= 300000);
