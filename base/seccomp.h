@@ -1,7 +1,10 @@
-/* The system calls that this process, and whatever it starts, may make from now on: those that
- * reading and writing files, sockets, threads, memory and time need. Others fail with ENOSYS, as if
- * the kernel did not have them. The kernel keeps the filter's answers, so that an allowed call
- * costs nothing to speak of.
+/* Limits the system calls of this process, and of the programs that it starts, to those that
+ * profpull makes: for files, sockets of TCP, UDP and Unix streams, threads, memory that is not both
+ * writable and executable, and time. Any other call fails with ENOSYS, as if the kernel did not
+ * have it. The kernel remembers which calls the filter allows whatever their arguments are, so that
+ * these cost nothing to speak of.
+ *
+ * Code that makes a new kind of call needs a row in seccomp.c.
  */
 #ifndef PROFPULL_BASE_SECCOMP_H
 #define PROFPULL_BASE_SECCOMP_H
@@ -10,9 +13,9 @@
 
 #include "base/err.h"
 
-/* Cannot be undone, holds for all threads, and needs no_new_privs or CAP_SYS_ADMIN. programs:
- * others may be started, too. False with a reason if the kernel or the architecture cannot; nothing
- * is restricted then. */
+/* Restricts all threads, for good. Needs no_new_privs or CAP_SYS_ADMIN. programs: allows starting
+ * other programs, and the calls that those may need. Returns false, with a reason, if the kernel or
+ * the architecture cannot do it; nothing is restricted then. */
 bool seccomp_restrict(bool programs, struct err *err);
 
 #endif

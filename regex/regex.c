@@ -52,7 +52,8 @@ static void compile_pcre2(struct regex *re, const struct buf *text, bool jit)
     size_t offset = 0;
     re->code = pcre2_compile((PCRE2_SPTR)text->data, text->len, options, &code, &offset, context);
     pcre2_compile_context_free(context);
-    /* Fails where memory must not be writable and executable; the interpreter is used then. */
+    /* Fails where memory must not be writable and executable, as in base/seccomp.h; the interpreter
+     * is used then. */
     if (re->code != NULL && jit) {
         pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE);
     }
