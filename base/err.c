@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/sv.h"
 #include "base/utf8.h"
 
 #define CUT_MARK "..."

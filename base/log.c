@@ -1,12 +1,185 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
-#include "base/log_line.h"
+#include "base/utf8.h"
+
+/* ---- the text of a line --------------------------------------------------------------------- */
+
+#define CUT_MARK "..."
+/* Reserved for the end of a cut value and of the line: ..."}\n */
+#define END_ROOM (sizeof(CUT_MARK "\"}\n") - 1)
+
+struct line {
+    char *out;
+    size_t len;
+    enum log_format format;
+    bool cut; /* nothing more is added */
+};
+
+static bool fits(const struct line *l, size_t n)
+{
+    /* The end of a value may already occupy a part of the reserve. */
+    size_t room = l->len < LOG_LINE_MAX - END_ROOM ? LOG_LINE_MAX - END_ROOM - l->len : 0;
+    return n <= room;
+}
+
+/* Appends if it fits, otherwise cuts the line here. */
+static bool put(struct line *l, const char *p, size_t n)
+{
+    if (l->cut || !fits(l, n)) {
+        l->cut = true;
+        return false;
+    }
+    memcpy(l->out + l->len, p, n);
+    l->len += n;
+    return true;
+}
+
+/* Appends what always fits: the end of a value or of the line. */
+static void put_end(struct line *l, const char *s)
+{
+    size_t n = strlen(s);
+    memcpy(l->out + l->len, s, n);
+    l->len += n;
+}
+
+/* Controls of both sets (the second, U+0080 to U+009F, drives terminals too). */
+static bool is_control(uint32_t rune)
+{
+    return rune < 0x20 || (rune >= 0x7f && rune <= 0x9f);
+}
+
+/* Appends one character of a quoted value, in the escapes that JSON and logfmt share, whole or not
+ * at all. False if the line is full. */
+static bool put_rune(struct line *l, const char *p, size_t len, uint32_t rune)
+{
+    char text[8];
+    if (len == 0) {
+        return put(l, UTF8_REPLACEMENT, sizeof(UTF8_REPLACEMENT) - 1);
+    }
+    if (!is_control(rune) && rune != '"' && rune != '\\') {
+        return put(l, p, len);
+    }
+    static const char special[] = "\"\\\n\r\t";
+    const char *at = rune == 0 || rune >= 0x80 ? NULL : strchr(special, (int)rune);
+    if (at != NULL) {
+        return put(l, (const char[]){'\\', "\"\\nrt"[at - special]}, 2);
+    }
+    int n = snprintf(text, sizeof(text), "\\u%04" PRIx32, rune);
+    return put(l, text, n < 0 ? 0 : (size_t)n);
+}
+
+static void put_quoted(struct line *l, struct sv v)
+{
+    if (!put(l, "\"", 1)) {
+        return;
+    }
+    bool whole = true;
+    while (v.n > 0 && whole) {
+        uint32_t rune;
+        size_t len = utf8_decode(v, &rune);
+        whole = put_rune(l, v.p, len, rune);
+        v = sv_skip(v, len == 0 ? 1 : len);
+    }
+    put_end(l, whole ? "\"" : CUT_MARK "\"");
+}
+
+/* True if a logfmt value must be quoted. */
+static bool needs_quotes(struct sv v)
+{
+    if (v.n == 0) {
+        return true;
+    }
+    while (v.n > 0) {
+        uint32_t rune;
+        size_t len = utf8_decode(v, &rune);
+        if (len == 0 || is_control(rune) || rune == ' ' || rune == '=' || rune == '"') {
+            return true;
+        }
+        v = sv_skip(v, len);
+    }
+    return false;
+}
+
+/* A value without quotes, if it fits: a cut one is quoted because of the mark. */
+static void put_text(struct line *l, struct sv v)
+{
+    if (l->format == LOG_JSON || needs_quotes(v) || !fits(l, v.n)) {
+        put_quoted(l, v);
+    } else {
+        put(l, v.p, v.n);
+    }
+}
+
+static void put_number(struct line *l, const struct log_field *f)
+{
+    char text[NUM_TEXT_MAX];
+    if (f->type == LOG_FIELD_INT) {
+        (void)snprintf(text, sizeof(text), "%" PRId64, f->i);
+    } else {
+        num_format(f->f, text);
+    }
+    /* JSON has no infinities. */
+    bool plain =
+        l->format == LOG_LOGFMT || ascii_is_digit(text[0]) || (text[0] == '-' && text[1] != 'I');
+    if (plain) {
+        put(l, text, strlen(text));
+    } else {
+        put_quoted(l, sv_from(text));
+    }
+}
+
+static void put_field(struct line *l, const struct log_field *f)
+{
+    if (l->cut) {
+        return;
+    }
+    size_t start = l->len;
+    bool json = l->format == LOG_JSON;
+    put(l, json ? ",\"" : " ", json ? 2 : 1);
+    put(l, f->key, strlen(f->key));
+    put(l, json ? "\":" : "=", json ? 2 : 1);
+    size_t value = l->len;
+    if (!l->cut && f->type == LOG_FIELD_SV) {
+        put_text(l, f->sv);
+    } else if (!l->cut) {
+        put_number(l, f);
+    }
+    if (l->cut && l->len == value) {
+        l->len = start; /* no byte of the value fitted: drop the field */
+    }
+}
+
+size_t log_line_format(char out[LOG_LINE_MAX], int64_t wall_ns, enum log_level level,
+                       enum log_format format, const char *msg, const struct log_field *fields)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    struct line l = {.out = out, .format = format};
+    char ts[32];
+    char head[96];
+    clock_format_rfc3339(wall_ns, ts, sizeof(ts));
+    int n = snprintf(head, sizeof(head),
+                     format == LOG_JSON ? "{\"ts\":\"%s\",\"level\":\"%s\"" : "ts=%s level=%s", ts,
+                     levels[level]);
+    put(&l, head, n < 0 ? 0 : (size_t)n);
+    put_field(&l, &LOG_STR("msg", msg));
+    for (const struct log_field *f = fields; f->type != LOG_FIELD_END; f++) {
+        put_field(&l, f);
+    }
+    put_end(&l, format == LOG_JSON ? "}\n" : "\n");
+    return l.len;
+}
+
+/* ---- the log -------------------------------------------------------------------------------- */
 
 struct log {
     int fd;

@@ -58,6 +58,12 @@ void log_set_observer(struct log *log,
 void log_write(struct log *log, enum log_level level, const char *msg,
                const struct log_field *fields);
 
+/* Writes the line with its newline, without a NUL, and returns its length. A line that would be
+ * longer than LOG_LINE_MAX ends with "..." in the value that was cut, or with the last field that
+ * fitted, and stays well-formed. fields ends with LOG_FIELD_END. */
+size_t log_line_format(char out[LOG_LINE_MAX], int64_t wall_ns, enum log_level level,
+                       enum log_format format, const char *msg, const struct log_field *fields);
+
 #define LOG_END ((struct log_field){.type = LOG_FIELD_END})
 #define log_at_(log, level, msg, ...)                                                              \
     log_write((log), (level), (msg), (const struct log_field[]){__VA_ARGS__})

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/str.h"
+#include "base/sv.h"
 
 /* The length of the longest character in bytes. */
 #define UTF8_BYTES_MAX 4

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log_line.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/utf8.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log_line.h"
+#include "base/log.h"
 
 #define T0 INT64_C(1795231414123000000)
 #define HEAD "ts=2026-11-21T03:23:34.123Z level=info msg="

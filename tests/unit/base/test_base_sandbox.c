@@ -113,7 +113,7 @@ static struct sandbox_report enter(const struct sandbox *s)
     for (enum sandbox_part i = 0; i < SANDBOX_PARTS; i++) {
         EXPECT(report.on[i] == (report.why[i].msg[0] == '\0'));
     }
-    /* The filter refuses to tell; TestSandbox reads it from outside. */
+    /* The filter refuses this prctl() too; TestSandbox reads the flag from outside. */
     EXPECT(!report.on[SANDBOX_NO_NEW_PRIVS] || report.on[SANDBOX_SECCOMP] ||
            prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
     return report;
