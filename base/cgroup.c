@@ -130,8 +130,9 @@ static bool has_controller(const struct mount *m, const char *controller, bool v
               : strcmp(m->type, "cgroup") == 0 && has_word(sv_from(m->options), controller);
 }
 
-/* Of a container that does not have a namespace of its own for groups, the mount begins at its
- * group: what the mount begins with is not part of the path below the mount point. */
+/* Returns the part of a group's path below the mount point. In a container without a cgroup
+ * namespace of its own, the mount begins at the container's group, so that the path has a prefix
+ * (mount_root) that is not below the mount point. */
 static const char *below(const char *mount_root, const char *path)
 {
     size_t n = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);

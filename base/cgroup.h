@@ -1,8 +1,8 @@
-/* What the kernel leaves this process of memory and CPUs: the limits of its control group and of
- * all groups above it (v2, v1, and both side by side), affinity, and the memory of the machine.
+/* Limits on the memory and CPUs of this process: those of its control group and of all groups above
+ * it (cgroup v2, v1, and both side by side), its affinity, and the memory of the machine.
  *
- * Reads files of /proc and /sys once for each call; no state. Any thread. `root` is put in front of
- * the paths: "" for the real ones.
+ * Each call reads files of /proc and /sys; there is no state. Any thread. `root` is put in front of
+ * the paths: "" for the real files, a directory for tests.
  */
 #ifndef PROFPULL_BASE_CGROUP_H
 #define PROFPULL_BASE_CGROUP_H

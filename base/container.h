@@ -1,4 +1,4 @@
-/* Whether this process runs in a container, where all interfaces are its own. */
+/* Detects if this process runs in a container, where all network interfaces are its own. */
 #ifndef PROFPULL_BASE_CONTAINER_H
 #define PROFPULL_BASE_CONTAINER_H
 

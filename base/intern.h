@@ -1,4 +1,4 @@
-/* Label sets on the inside: the table of interned strings. Private to base.
+/* The table of interned strings that label sets refer to. Private to base/.
  *
  * Equal bytes in one table are one struct istr, so strings are compared by comparing pointers. An
  * istr lives as long as it has references. Any thread.

@@ -93,7 +93,7 @@ void labels_builder_start(struct labels_builder *b);
  * not move it. Returns how many there are; the views stay valid until the reset. */
 size_t labels_builder_in_order(const struct labels_builder *b, struct label ret[LABELS_MAX]);
 bool labels_builder_ok(const struct labels_builder *b);
-/* Whether it has failed at a limit. */
+/* Returns true if the builder has failed at a limit. */
 bool labels_builder_over(const struct labels_builder *b);
 /* Says why there is no label set, with ERR_LIMIT or ERR_MEMORY. Returns false. */
 bool labels_builder_explain(const struct labels_builder *b, struct err *err);

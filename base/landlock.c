@@ -25,11 +25,11 @@
 #define REFER_OF_2 (UINT64_C(1) << 13)
 #define TRUNCATE_OF_3 (UINT64_C(1) << 14)
 #define DEVICE_IOCTL_OF_5 (UINT64_C(1) << 15)
-/* Of the network (4), and of what is outside of the restricted processes (6). */
+/* Rights for the network (version 4), and for other processes (version 6). */
 #define BIND_TCP_OF_4 (UINT64_C(1) << 0)
 #define SCOPES_OF_6 (UINT64_C(3)) /* abstract sockets and signals */
 
-/* What a rule may give to a file that is no directory. */
+/* The rights that a rule may give to a file that is no directory. */
 #define RIGHTS_OF_FILES (FILE_EXECUTE | FILE_WRITE | FILE_READ | TRUNCATE_OF_3 | DEVICE_IOCTL_OF_5)
 #define RIGHTS_TO_READ (FILE_READ | DIRECTORY_READ)
 #define RIGHTS_TO_WRITE                                                                            \
@@ -58,7 +58,7 @@ int landlock_version(void)
     return version > 0 ? (int)version : 0;
 }
 
-/* What the kernel can forbid. */
+/* Returns all rights that this version of the kernel can take away. */
 static struct ruleset_attr all_rights(int version)
 {
     struct ruleset_attr attr = {.files = RIGHTS_OF_1};

@@ -1,8 +1,10 @@
-/* Landlock: what this process, and whatever it starts, may do with files and ports from now on.
+/* Limits the files and ports that this process, and the programs that it starts, can use from now
+ * on (Landlock).
  *
- * By system calls, since libc has no functions for them and Debian 12's headers lack its newer
- * rights. A kernel without it, or with an older version, is found out at run time. Before threads
- * are started: only the calling thread is restricted, and those that it starts later.
+ * Uses system calls, since libc has no functions for Landlock and Debian 12's headers lack its
+ * newer rights. The version of the kernel's Landlock, if it has any, is read at run time. Only the
+ * calling thread is restricted, and the threads that it starts later: call this before threads are
+ * started.
  */
 #ifndef PROFPULL_BASE_LANDLOCK_H
 #define PROFPULL_BASE_LANDLOCK_H

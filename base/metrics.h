@@ -4,8 +4,8 @@
  * (one for each combination of label values) at any time, and they live as long as the registry. An
  * update of a cell is one relaxed atomic operation. Label values must come from the configuration
  * or a fixed set, never from pods: a family shows at most METRIC_CELLS_MAX cells, and all further
- * combinations share one whose label values are "other". What is named in a configuration may be
- * gone from the next one: metrics_use() and metrics_release() hide its cells meanwhile.
+ * combinations share one whose label values are "other". A job or destination may be missing from
+ * the next configuration: metrics_use() and metrics_release() hide its cells until it is back.
  *
  * Numbers that must be consistent with each other (a ledger) are rendered by a collector, a
  * callback that takes a snapshot of its own.

@@ -12,7 +12,7 @@
 #include "base/seccomp.h"
 #include "base/str.h"
 
-/* Of a list; a configuration names a few dozen. */
+/* The longest list of paths; a configuration names a few dozen. */
 #define PATHS_MAX 65536
 #define PORTS_MAX 16
 #define ARENA_MAX (UINT64_C(16) << 20)
@@ -51,7 +51,7 @@ struct sandbox *sandbox_free(struct sandbox *s)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* Is `path` the directory, or below it? Both are absolute. */
+/* Returns true if `path` is the directory or below it. Both are absolute. */
 static bool is_within(const char *path, const char *directory)
 {
     size_t n = strlen(directory);
@@ -113,8 +113,8 @@ static void cut_to_directory(char *path)
     }
 }
 
-/* The path, or what of it exists, without symbolic links. False if it is the root, and that was not
- * what was asked for. */
+/* Resolves a path, or the part of it that exists, to one without symbolic links. Returns false if
+ * the result is the root directory but the path was another one. */
 static bool resolve(const char *path, char *ret_resolved)
 {
     char part[PATH_MAX];

@@ -1,5 +1,5 @@
-/* A fixed pool of threads for work that takes CPU time, or one thread for work that blocks: a disk
- * may hang for ever, so what blocks must not share its thread with anything else.
+/* A fixed pool of threads for work that takes CPU time, or one thread for work that blocks. A disk
+ * may hang for ever, so each kind of work that blocks needs a thread of its own.
  *
  * Items run in order of submission, each once, on any worker. Afterwards done() runs on the item's
  * home loop, so that results need no lock. The queue has no limit: the submitter limits the number

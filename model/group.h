@@ -1,8 +1,9 @@
-/* A target group: the raw label sets that one discovery source has now.
+/* A target group: the label sets, before relabelling, that one discovery source has now.
  *
  * A source is a Kubernetes object ("pod/default/web-7f"), a static list, a file or a URL. A group
- * replaces everything known of its source; one without label sets removes it. Discovery builds
- * groups on its own thread; they are valid during the callback. Take references to keep label sets.
+ * replaces the earlier group of its source; a group without label sets removes the source.
+ * Discovery builds groups on its own thread. A group is valid during the callback; take references
+ * to keep its label sets.
  */
 #ifndef PROFPULL_MODEL_GROUP_H
 #define PROFPULL_MODEL_GROUP_H
@@ -12,8 +13,8 @@
 
 #include "base/labels.h"
 
-/* What a group stands for, which decides the hosts that its targets may be aimed at: whoever labels
- * a Kubernetes object must not choose them. */
+/* The kind of a group decides which hosts its targets may have after relabelling: a person who can
+ * only label a Kubernetes object must not choose the host. */
 enum target_group_kind {
     GROUP_LISTED, /* addresses that the operator listed: any host */
     GROUP_OBJECT, /* a Kubernetes object whose targets differ in host: for each target the host of

@@ -1,10 +1,9 @@
-/* What logs, the API and the output of commands show of the parameters of requests: not the values
- * whose names look like secrets ("token", "api_key", "sig"), nor, with `global.mask_all_params`,
- * any value.
+/* Hides the values of request parameters in logs, the API and the output of commands: those whose
+ * names look like secrets ("token", "api_key", "sig"; see url_name_is_secret()), or all of them
+ * with `global.mask_all_params`. Errors of the HTTP client show even less, see url_redact().
  *
- * Which names those are: url_name_is_secret(). Errors of the HTTP client show still less, see
- * url_redact(). Pure functions, any thread.
- * Functions that append return false if the buffer is full or out of memory.
+ * Pure functions, any thread. Functions that append return false if the buffer is full or out of
+ * memory.
  */
 #ifndef PROFPULL_MODEL_MASKING_H
 #define PROFPULL_MODEL_MASKING_H
@@ -19,10 +18,11 @@
 /* Stands for a value that is not shown. */
 #define MASK "<secret>"
 
-/* Whether the value of a query parameter is hidden. all: of every one, except "seconds". */
+/* Returns true if the value of a query parameter is hidden. all: hides every value but "seconds".
+ */
 bool mask_param(struct sv name, bool all);
-/* Whether the value of a label is hidden: of `__param_NAME`, and of the annotation that it may come
- * from (`__meta_..._param_NAME`). */
+/* Returns true if the value of a label is hidden: the label `__param_NAME` or the annotation that
+ * it may come from (`__meta_..._param_NAME`), if the parameter NAME is hidden. */
 bool mask_label(struct sv name, bool all);
 
 /* Appends a URL with the hidden values of its query replaced. Takes any text. */

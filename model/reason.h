@@ -70,14 +70,14 @@ enum reason_kind {
 
 /* "connect", "http_404", "cpu_in_use", ...; "" for REASON_NONE. Static storage. */
 const char *reason_name(enum reason r);
-/* What can be done about it, for people; "" if there is nothing to say. Static storage. */
+/* Returns advice for the operator, in static storage; "" if there is none. */
 const char *reason_advice(enum reason r);
 enum reason_kind reason_kind(enum reason r);
 
 /* The reason for a failed transfer or an error status. body: the start of the response, to
  * recognise the messages of Go's net/http/pprof. */
 enum reason reason_of_response(enum http_result result, long status, struct sv body);
-/* REASON_NONE for all that is a profile. */
+/* Returns REASON_NONE for every kind of profile. */
 enum reason reason_of_sniff(enum sniff_result r);
 enum reason reason_of_delta(enum delta_result r);
 enum reason reason_of_legacy(enum legacy_result r);

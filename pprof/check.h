@@ -1,4 +1,4 @@
-/* The check of a whole plain pprof profile, in one pass that says exactly what is wrong.
+/* Checks a whole plain pprof profile in one pass, with an error that names the place.
  *
  * Knows the messages of perftools.profiles; unknown fields are skipped, repeated numbers may be
  * packed or not. Whether each id exists cannot be seen without memory: pprof_index() checks it

@@ -1,5 +1,5 @@
-/* What deltas and merges have in common: which columns of a profile count, and how many entries it
- * may have. Pure functions, any thread.
+/* Rules that deltas and merges share: which columns of a profile are counters, and how many entries
+ * a profile may have. Pure functions, any thread.
  */
 #ifndef PROFPULL_PPROF_COLUMNS_H
 #define PROFPULL_PPROF_COLUMNS_H
@@ -20,8 +20,8 @@
 size_t pprof_counters(const struct pprof_index *x, bool any_counter,
                       bool ret_is_counter[SUMMARY_TYPES_MAX]);
 
-/* Whether a profile with so many fields (pprof_summary.n) is small enough for what is made of it, a
- * "delta" for example; ERR_LIMIT otherwise. */
+/* Checks the numbers of entries of a profile (pprof_summary.n). Returns false with ERR_LIMIT if
+ * there are too many; what: the name of the result in the message, such as "delta". */
 bool pprof_small_enough(const size_t *n, const char *what, struct err *err);
 
 #endif

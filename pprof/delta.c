@@ -44,12 +44,12 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
     return sum < a ? UINT64_MAX : sum;
 }
 
-/* What is found out about the counters by a walk over the stacks: by column. */
+/* Facts about the counters, by column, from a walk over the stacks. */
 struct comparison {
-    uint64_t bits[DELTA_TYPES_MAX];   /* that any value has */
+    uint64_t bits[DELTA_TYPES_MAX];   /* all values joined by OR: how wide they are */
     uint64_t totals[DELTA_TYPES_MAX]; /* now */
     uint64_t before[DELTA_TYPES_MAX]; /* of the stacks of the last profile */
-    uint64_t gone[DELTA_TYPES_MAX];   /* of these, what is not in this one */
+    uint64_t gone[DELTA_TYPES_MAX];   /* the part of these that this profile lacks */
     size_t counted;                   /* stacks with a counter that is not 0 */
     bool fell;                        /* a counter of a stack is smaller than it was */
 };

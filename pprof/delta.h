@@ -5,9 +5,10 @@
  * frames and labels, whatever their ids. Samples of one stack become one; samples that are all zero
  * are removed, with everything that only they referred to.
  *
- * If any counter fell, the process was restarted and the growth is unknown: that profile yields its
- * gauges only and becomes the new baseline. No negative value, no spike. The result is the
- * difference as Google's pprof makes it (a merge with the older one times -1).
+ * If any counter fell, the process was restarted and the growth is unknown. This profile then
+ * yields its gauges only and becomes the new baseline, so that no value is negative and no spike
+ * appears. The result is the difference that google/pprof makes: its merge of the newer profile
+ * with the older one, whose values are negated.
  *
  * Pure: bytes and a baseline in, bytes and a new baseline out. Any thread.
  */

@@ -1,8 +1,8 @@
-/* Reads the samples of a profile: nearly all of its bytes, so this is where the time of a delta
- * goes.
+/* Reads the samples of a profile. They are nearly all of its bytes, so that a delta spends most of
+ * its time here.
  *
- * One walk decodes a sample, sees whether it is good, and makes its key. It does not say what is
- * wrong with a bad one: pprof_check_sample() finds that out. */
+ * One walk decodes a sample, checks it, and makes its key. For a bad sample it only returns false:
+ * pprof_check_sample() then finds the error message. */
 #include <string.h>
 
 #include "pprof/delta_private.h"
@@ -206,7 +206,7 @@ static inline bool read_fields(struct reading *s, struct sv message)
            s->n_values == s->columns->types;
 }
 
-/* What is wrong with a sample. Always false. */
+/* Sets the error to the first thing that is wrong with a sample. Returns false. */
 static bool explain(const struct reading *s, struct sv message)
 {
     const struct pprof_index *x = s->x;

@@ -279,7 +279,7 @@ static void put_entries(struct writer_out *w, unsigned field)
     }
 }
 
-/* Writes the strings. Those that are not UTF-8 are repaired. */
+/* Writes the strings, and repairs strings that are not UTF-8. */
 static void put_strings(struct writer_out *w)
 {
     const struct pprof_entries *e = &w->x->entries[PROFILE_STRING];

@@ -24,7 +24,8 @@ struct field_table {
     const struct field_table *sub[PROFILE_FIELDS]; /* of fields that are messages */
     uint8_t kind[PROFILE_FIELDS];                  /* enum field_kind, by number */
     uint8_t id;                                    /* the field that must be there, or 0 */
-    /* Of fields with the ids of mappings, locations or functions: their field of the profile. */
+    /* For a field with ids of mappings, locations or functions: the field of the profile that has
+     * these. */
     uint8_t ref[PROFILE_FIELDS];
 };
 
@@ -36,7 +37,7 @@ static inline enum field_kind field_kind_of(const struct field_table *t, const s
     return f->number < PROFILE_FIELDS ? (enum field_kind)t->kind[f->number] : FIELD_UNKNOWN;
 }
 
-/* Whether a field of this kind may have the wire type. */
+/* Returns true if a field of this kind may have the wire type. */
 static inline bool field_fits(enum field_kind kind, unsigned type)
 {
     enum { VARINT = 1 << WIRE_VARINT, BYTES = 1 << WIRE_BYTES };

@@ -160,12 +160,13 @@ struct gzip_start gzip_inflate_start(struct sv input, void *room, size_t room_si
  * little time and fit the codes to the content less well. */
 #define TOKENS ((size_t)8192)
 #define LEVEL_MEMORY (ISAL_DEF_LVL2_REQ + ISAL_DEF_LVL2_TOKEN_SIZE * TOKENS)
-/* Of a member with its header and trailer, and of each block that is stored as it is. */
+/* Bytes that gzip adds: header and trailer of a member, and the head of each stored block. */
 #define MEMBER_SIZE ((size_t)18)
 #define STORED_SIZE ((size_t)5)
 #define STORED_MAX ((size_t)65535)
 
-/* What would come out larger than if it were stored is stored. */
+/* Returns the size of n bytes in stored blocks: the result if compression does not make them
+ * smaller. */
 static size_t stored_size(size_t n)
 {
     return n + MEMBER_SIZE + STORED_SIZE * (n / STORED_MAX + 1);

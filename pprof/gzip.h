@@ -33,7 +33,7 @@ bool gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint, st
 bool gzip_plain(struct scratch *s, struct sv body, size_t max, size_t hint, struct sv *ret,
                 struct err *err);
 
-/* What came out of the start of a gzip. */
+/* The result of inflating the start of a gzip body. */
 struct gzip_start {
     struct sv plain;     /* in the caller's memory */
     bool end;            /* the input is used up and ended with a member */

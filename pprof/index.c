@@ -181,7 +181,7 @@ static void note_head(struct pprof_index *x, const struct wire_reader *r,
     use_strings(x, &profile_table, f);
 }
 
-/* Of a profile that was checked. */
+/* Fills the tables from a profile that was checked. */
 static void fill_tables(struct pprof_index *x)
 {
     struct wire_reader r = wire_reader_of(x->plain);
@@ -238,7 +238,7 @@ static bool quick_count(struct sv plain, struct pprof_summary *ret)
            string_max < ret->n[PROFILE_STRING];
 }
 
-/* What is left of a message, of which `next` is NULL once something is unusual. */
+/* The part of a message that is still to be read. `next` is NULL once something is unusual. */
 struct rest {
     const char *next;
     const char *end;

@@ -1,9 +1,10 @@
 /* Tables of the strings, mappings, functions and locations of a checked profile, with a key for the
  * content of each location.
  *
- * The key does not depend on ids, which differ from profile to profile: it is the address relative
- * to the mapping's file, with the file's build id or name; without an address, the lines (function
- * name, file, number). Any thread; memory in proportion to the profile.
+ * The key does not depend on ids, which differ from profile to profile. For a location with an
+ * address, it is made of the address relative to the mapping's file, and the file's build id or
+ * name. For others, it is made of their lines: function (name, system name, file, first line), line
+ * number and column. Any thread; memory in proportion to the profile.
  */
 #ifndef PROFPULL_PPROF_INDEX_H
 #define PROFPULL_PPROF_INDEX_H

@@ -91,7 +91,7 @@ static bool add_words(struct adding *a, enum merge_table table, const uint32_t *
                            n * sizeof(*words), ret, a->err);
 }
 
-/* Says which entry a place of the profile is, from now on. */
+/* Remembers the entry of a place of the profile. */
 static bool note(struct adding *a, size_t field, size_t place, uint32_t entry, uint32_t *ret)
 {
     a->numbers[field][place] = entry + 1;
@@ -99,7 +99,7 @@ static bool note(struct adding *a, size_t field, size_t place, uint32_t entry, u
     return true;
 }
 
-/* Whether the entry of a place is known already. */
+/* Returns true, with its entry, if a place of the profile has one already. */
 static bool is_known(const struct adding *a, size_t field, size_t place, uint32_t *ret)
 {
     *ret = a->numbers[field][place] - 1;

@@ -58,8 +58,8 @@ struct merge *merge_free(struct merge *m); /* accepts NULL, returns NULL */
  * is damaged or of other types (the error says which), ERR_LIMIT, or ERR_MEMORY. */
 bool merge_add(struct merge *m, struct sv body, struct err *err);
 
-/* Appends the result of all profiles so far, as gzip; further ones can be added afterwards. Of a
- * window without a sample that is left it appends nothing. False without a profile (ERR_INPUT), at
+/* Appends the result of all profiles so far, as gzip; more can be added afterwards. Appends
+ * nothing for a window in which no sample is left. False without a profile (ERR_INPUT), at
  * the ceiling of the buffer (ERR_LIMIT), or out of memory. */
 bool merge_write(struct merge *m, struct buf *out, struct err *err);
 

@@ -1,8 +1,8 @@
 /* Shared by the two halves of merging: merge.c reads, merge_write.c writes.
  *
  * Entries are rows of 32-bit words that refer to each other by number. Numbers of 64 bits are two
- * words, the low one first. The key of an entry is what google/pprof compares; what is only written
- * follows it.
+ * words, the low one first. An entry begins with its key, the words that google/pprof compares;
+ * words that are only written follow.
  */
 #ifndef PROFPULL_PPROF_MERGE_PRIVATE_H
 #define PROFPULL_PPROF_MERGE_PRIVATE_H
@@ -70,7 +70,7 @@ enum merge_label {
     LABEL_WORDS = 4,
 };
 
-/* What a merged profile says besides its entries. */
+/* The members of a merged profile other than its entries. */
 struct merge_head {
     size_t profiles;
     size_t types;

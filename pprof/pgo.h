@@ -1,4 +1,4 @@
-/* What `go build -pgo` asks of a profile. Any thread. */
+/* Checks if `go build -pgo` can use a profile. Any thread. */
 #ifndef PROFPULL_PPROF_PGO_H
 #define PROFPULL_PPROF_PGO_H
 

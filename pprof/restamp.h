@@ -1,4 +1,4 @@
-/* Another time for a profile that exists. Any thread. */
+/* Replaces the time of a profile. Any thread. */
 #ifndef PROFPULL_PPROF_RESTAMP_H
 #define PROFPULL_PPROF_RESTAMP_H
 

@@ -9,7 +9,7 @@
 #include "pprof/gzip.h"
 #include "pprof/put.h"
 
-/* What a name becomes. */
+/* The new form of a label's name. */
 struct name {
     enum sample_label_change change; /* SAMPLE_LABEL_CHANGES: none */
     struct sv text;                  /* empty: the label is dropped */
@@ -57,7 +57,7 @@ const char *sample_label_change_name(enum sample_label_change change)
     return names[change];
 }
 
-/* Whether any sample has a label: most profiles are done with then. */
+/* Returns true if a label has a text as its value. */
 static bool is_text(struct sv label)
 {
     uint64_t v[LABEL_STR + 1] = {0};
@@ -210,7 +210,7 @@ static void note(struct rewriting *w, enum sample_label_change change)
     w->changed = true;
 }
 
-/* Whether one of the first n labels, all texts, has the name. */
+/* Returns true if one of the first n labels, all of them texts, has the name. */
 static bool is_taken(const struct rewriting *w, size_t n, const struct label *l)
 {
     for (size_t i = 0; i < n; i++) {
@@ -227,7 +227,7 @@ static bool stays(const struct label *l)
     return !l->is_text && l->name->change == SAMPLE_LABEL_REPAIRED;
 }
 
-/* Whether a label goes; counts what changes. n: texts that go already. */
+/* Returns true if a label is sent, and counts changes. n: number of texts that are sent already. */
 static bool goes(struct rewriting *w, const struct label *l, size_t n)
 {
     if (stays(l)) {
@@ -253,7 +253,7 @@ static bool goes(struct rewriting *w, const struct label *l, size_t n)
     return true;
 }
 
-/* Leaves out what does not go. */
+/* Leaves out labels that are not sent. */
 static void choose(struct rewriting *w)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
-/* Labels within the samples of a profile: which ones go out, and under which names.
+/* Drops and renames the labels of samples before a profile is sent.
  *
- * A profile in which nothing has to change is left alone, to the byte: most have no such labels. In
- * one that changes, everything else stays where it is, and new texts come after the old ones. Any
+ * A profile that needs no change stays the same, byte for byte: most profiles have no labels. In a
+ * profile that changes, all other fields keep their place, and new strings follow the old ones. Any
  * thread.
  */
 #ifndef PROFPULL_PPROF_SAMPLE_LABELS_H
@@ -38,14 +38,14 @@ struct sample_label_rules {
     enum sample_label_change (*name)(void *arg, struct sv name, struct buf *out);
     void *arg;
     bool numbers; /* labels that are numbers are looked at as well: name() may drop or rename one */
-    /* Of labels that are texts. */
+    /* The following apply to labels that are texts. */
     bool repair;      /* values that are not UTF-8 or too long; names that differ only in "." and
                          "_" are the same */
     size_t names_max; /* of one sample: of more, those stay that most samples have */
     size_t value_max; /* bytes, with repair */
 };
 
-/* What came of a profile. */
+/* The result of rewriting a profile. */
 struct sample_labels_result {
     char *data; /* the new one as gzip, from malloc(); NULL: there is nothing to change */
     size_t size;

@@ -73,7 +73,7 @@ void scratch_limit(struct scratch *s, size_t max)
     }
 }
 
-/* What may still be taken. */
+/* Returns the number of bytes that may still be taken. */
 static size_t left(const struct scratch *s)
 {
     size_t used = scratch_bytes(s) + s->charged;

@@ -42,9 +42,9 @@ struct buf *scratch_buf(struct scratch *s);
 #define SCRATCH_BUF_MAX ((size_t)128 * 1024 * 1024)
 /* Takes back all pieces, and what was charged. */
 void scratch_reset(struct scratch *s);
-/* From now on it holds at most so many bytes, blocks, buffer and charges together; what asks for
- * more gets NULL, or a buffer that is full, and scratch_is_over() says that this was the cause.
- * What it holds is freed if it is more. Without pieces in use. */
+/* Sets the limit of the scratch: bytes of blocks, buffer and charges together. A request beyond the
+ * limit returns NULL, or a buffer that is full, and scratch_is_over() then returns true. Memory
+ * above the limit is freed, so that no piece may be in use. */
 void scratch_limit(struct scratch *s, size_t max);
 /* Counts n bytes that were allocated elsewhere for the same round. False if they do not fit. */
 bool scratch_charge(struct scratch *s, size_t n);

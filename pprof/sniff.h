@@ -1,5 +1,5 @@
-/* What a body is, by its first bytes alone: no header is believed. Any thread, no allocation, and a
- * bounded amount of work whatever the size of the body.
+/* Recognises the kind of a body by its first bytes, whatever Content-Type says. Any thread, no
+ * allocation, and a bounded amount of work whatever the size of the body.
  */
 #ifndef PROFPULL_PPROF_SNIFF_H
 #define PROFPULL_PPROF_SNIFF_H
@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* What a body turned out to be. The name of each failure is in model/reason.h. */
+/* The kind of a body. The names of failures are in model/reason.h. */
 enum sniff_result {
     SNIFF_PPROF_GZIP,
     SNIFF_PPROF_PLAIN,
@@ -29,7 +29,7 @@ enum sniff_result sniff_profile(struct sv body, struct err *err);
 enum sniff_result sniff_jfr(struct sv body, struct err *err);
 /* Recognises either. */
 enum sniff_result sniff_any(struct sv body, struct err *err);
-/* Whether the body is a profile, perhaps one that must be converted. */
+/* Returns true if the body is a profile, perhaps one that must be converted. */
 bool sniff_is_profile(enum sniff_result r);
 
 #endif

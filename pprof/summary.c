@@ -149,7 +149,8 @@ void pprof_summary_peek(struct sv body, uint64_t until, struct pprof_summary *re
 
 /* ---- JFR ------------------------------------------------------------------------------------- */
 
-/* Of a chunk's header, big-endian: where its size, start and duration stand, in ns since 1970. */
+/* Offsets in the header of a chunk: its size, its start in ns since 1970, its duration in ns. All
+ * are big-endian. */
 enum { CHUNK_SIZE_AT = 8, CHUNK_START_AT = 32, CHUNK_DURATION_AT = 40 };
 
 static uint64_t read_be64(const char *p)

@@ -1,7 +1,7 @@
 /* A table of different byte strings, numbered 0, 1, 2, ... in order of arrival.
  *
- * An entry is a key, and bytes after it that do not take part in comparing. What several tables
- * hold together is bounded by one budget. The last entries can be taken back. One owner, no
+ * An entry is a key, and bytes after it that are not compared. One budget bounds the memory of
+ * several tables. The last entries can be taken back. One owner, no
  * locking.
  */
 #ifndef PROFPULL_PPROF_TABLE_H

@@ -172,8 +172,8 @@ static inline __attribute__((always_inline)) bool wire_next_any(struct wire_read
     return true;
 }
 
-/* Whether a field begins with these bytes: a length below 128, and a number below 16. Nearly all
- * fields of a profile do. */
+/* Returns true if these two bytes begin a field of bytes with a number below 16 and a length below
+ * 128. Nearly all fields of a profile begin like this. */
 static inline bool wire_is_short(unsigned char tag, unsigned char size)
 {
     return (tag & 0x87) == WIRE_BYTES && tag >= 1 << 3 && size < 0x80;
@@ -247,7 +247,7 @@ static inline struct wire_numbers wire_numbers_of(const struct wire_field *f)
     return (struct wire_numbers){.at = f->bytes.p, .end = f->bytes.p + f->bytes.n};
 }
 
-/* Whether packed numbers end with a whole one, so that none of them runs past the end. */
+/* Returns true if the last one of packed numbers is whole, so that none runs past the end. */
 static inline bool wire_packed_is_whole(struct sv packed)
 {
     return packed.n == 0 || (unsigned char)packed.p[packed.n - 1] < 0x80;

@@ -14,7 +14,7 @@
 /* Go allows 1,000 levels; the pattern for PCRE2 has up to three parentheses for each. */
 #define NEST_LIMIT (4 * RE2_HEIGHT_MAX)
 #define JIT_STACK_MIN ((size_t)32 * 1024)
-/* What outlives the tree: the pattern, its literals and classes, and their tables. */
+/* Memory that outlives the tree: the pattern, its literals and classes, and their tables. */
 #define KEPT_MAX ((size_t)16 * 1024 * 1024)
 
 struct regex {

@@ -1,4 +1,4 @@
-/* Regexes that run without an engine. Private to relabel/. */
+/* Regexes that are compared directly, without an engine. Private to regex/. */
 #ifndef PROFPULL_REGEX_REGEX_FAST_H
 #define PROFPULL_REGEX_REGEX_FAST_H
 

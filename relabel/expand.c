@@ -46,7 +46,7 @@ static bool group_number(struct sv name, size_t *ret_number)
     return true;
 }
 
-/* Whether a reference means the group; number is SIZE_MAX if the reference is a name. */
+/* Returns true if a reference means the group. number is SIZE_MAX if the reference is a name. */
 static bool group_is(const struct regex *re, size_t group, struct sv name, size_t number)
 {
     return number == SIZE_MAX ? sv_eq(regex_group_name(re, group), name) : group == number;

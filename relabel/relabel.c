@@ -228,7 +228,7 @@ static enum relabel_outcome hashmod(const struct run *run, struct sv value)
     MD5Init(&md5);
     MD5Update(&md5, (const uint8_t *)value.p, value.n);
     MD5Final(digest, &md5);
-    /* As Prometheus: the last eight bytes, most significant first. */
+    /* The last eight bytes, most significant first, as in Prometheus. */
     uint64_t hash = 0;
     for (size_t i = MD5_DIGEST_LENGTH - sizeof(hash); i < MD5_DIGEST_LENGTH; i++) {
         hash = hash << 8 | digest[i];

@@ -2,9 +2,8 @@
  *
  * The semantics are those of Prometheus (model/relabel): fully anchored RE2 regexes with dot
  * matching the newline, Go's $-expansion, eleven actions, labelmap over a snapshot in the order of
- * labels_builder_in_order(), label names in UTF-8 mode. A front end of our own (regex.h) parses the
- * regexes: it refuses what Go's regexp refuses and rewrites what PCRE2 reads differently. They run
- * on PCRE2, or on a matcher of our own that is linear in the text where PCRE2 would take too long.
+ * labels_builder_in_order(), label names in UTF-8 mode. Regexes have the syntax and the results of
+ * Go's regexp (regex/regex.h).
  *
  * A compiled list is immutable and may be used by many threads, each with a scratch of its own.
  * Pure functions: no IO, no logging. A rule that cannot be decided is not "no match": the verdict
@@ -58,9 +57,9 @@ relabel_apply(const struct relabel *r, struct relabel_scratch *s, struct labels_
                               enum relabel_outcome outcome),
               void *arg);
 
-/* Whether the result for the other labels can depend on whether this label is there or on its
- * value: a rule has it among its source_labels, compares with it or maps it to another name. True
- * as well if that cannot be decided. */
+/* Returns true if the result for other labels can depend on this label: a rule has it among its
+ * source_labels, compares with it, or maps it to another name. Also returns true if this cannot be
+ * decided. */
 bool relabel_reads(const struct relabel *r, struct relabel_scratch *s, struct sv name);
 
 /* Appends a one-line description of a rule: `replace source_labels=[a,b] regex="x" -> c`. */

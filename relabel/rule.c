@@ -25,7 +25,7 @@ static bool is_label_name(const char *s)
     return is_set(s) && utf8_valid(sv_from(s));
 }
 
-/* What a rule of an action may have. */
+/* Properties of the actions: which members a rule may have. */
 enum trait {
     TARGET = 1 << 0,     /* target_label, which must be set */
     NAMES_ONLY = 1 << 1, /* only source_labels and target_label */

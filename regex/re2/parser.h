@@ -1,5 +1,5 @@
-/* What the two halves of the RE2 parser share: parse.c reads the structure of a pattern, class.c
- * reads character classes, escapes and single runes. Private to regex/re2/.
+/* Declarations that the two halves of the RE2 parser share: parse.c reads the structure of a
+ * pattern, class.c reads character classes, escapes and single runes. Private to regex/re2/.
  */
 #ifndef PROFPULL_REGEX_RE2_PARSER_H
 #define PROFPULL_REGEX_RE2_PARSER_H

@@ -127,7 +127,7 @@ static uint32_t emit(struct compiler *c, enum re2_instruction_op op, uint32_t ne
         c->cap = cap;
     }
     p->at[p->n] = (struct re2_instruction){.op = op & 7u, .next = next & 0x1fffffffu, .arg = arg};
-    /* It consumes a rune, or is the end. */
+    /* Only an instruction that consumes a rune, or the end, keeps a thread waiting. */
     c->n_threads += op <= RE2_I_ANY || op == RE2_I_MATCH;
     return (uint32_t)p->n++;
 }

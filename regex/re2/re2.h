@@ -6,8 +6,8 @@
  * pattern that leaves PCRE2 nothing to interpret: no flags, no folding, every class spelled out.
  *
  * A tree is complete by itself: flags, case folding, escapes and named classes are resolved while
- * parsing, so that whoever walks it needs neither the pattern nor the tables of case folding. It
- * must match the whole subject; the anchors for that are not part of it.
+ * parsing, so that code that walks the tree needs neither the pattern nor the tables of case
+ * folding. A tree stands for a match of the whole subject; the anchors for that are not part of it.
  *
  * Pure functions; a tree has one owner.
  */
