@@ -45,7 +45,7 @@ enum discovery_target_skip {
     TARGET_SKIP_COUNT
 };
 
-/* Of an answer of an API server. */
+/* The encoding of a response of an API server. */
 enum discovery_encoding { ENCODING_PROTOBUF, ENCODING_JSON, ENCODING_COUNT };
 
 /* Reads of Secrets and ConfigMaps. */

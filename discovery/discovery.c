@@ -17,9 +17,9 @@
 /* How long a group of a changed job stays that its new sources have not reported, if they cannot be
  * read. */
 #define LEFTOVERS_MS (INT64_C(5) * 60 * MS_PER_S)
-/* What is said of a source that cannot be read. */
+/* The longest text about a source that cannot be read. */
 #define WHY_MAX ((size_t)64 * 1024)
-/* How that is called of which no job is the owner. */
+/* The names of sources that belong to no job. */
 #define SOURCE_MEMBERS "sharding"
 #define SOURCE_CONTENTS "secrets"
 
@@ -166,7 +166,7 @@ static void report_watches(struct discovery *d, struct buf *why)
     }
 }
 
-/* What jobs need besides their sources. */
+/* Reports the sources that belong to no job: members and contents. */
 static void report_others(struct discovery *d, struct buf *why)
 {
     if (d->peers != NULL) {
@@ -222,7 +222,7 @@ static void discovery_on_forbidden(void *arg, const struct discovery_forbidden *
 
 /* ---- the start ------------------------------------------------------------------------------- */
 
-/* Those that have not started. Reports the lists, and starts the watches. */
+/* Starts the sources that have not started: reports the lists, and starts the watches. */
 static void start_sources(struct discovery *d)
 {
     struct job_source *s = NULL;
@@ -430,8 +430,8 @@ struct discovery_change *discovery_discard(struct discovery_change *c)
     return free_change(c);
 }
 
-/* Whether what a source has reported stays until its job's new sources have been read: they go the
- * same way. */
+/* Returns true if the groups of a source stay until its job's new sources have been read, because
+ * the groups of those go the same way. */
 static bool is_followed(const struct discovery_change *c, const struct job_source *s)
 {
     const struct config_job *next = config_job_at(c->config, s->job);

@@ -38,10 +38,10 @@ struct discovery_options {
     struct sources *sources; /* gets which sources can be read; outlives discovery */
     /* On the loop's thread. The group is valid during the call. */
     void (*on_group)(void *arg, const struct target_group *group);
-    /* Whether a label of a Kubernetes object can have an effect on the targets of a job; asked once
-     * for each name. Labels without effect for any job are not built, and changes of them are not
-     * reported. Labels whose name does not begin with "__meta_" must be wanted. On the loop's
-     * thread. NULL: all labels are built. */
+    /* Returns true if a label of a Kubernetes object can have an effect on the targets of a job;
+     * called once for each name. Labels without effect for any job are not built, and changes of
+     * them are not reported. Labels whose name does not begin with "__meta_" must be wanted. On the
+     * loop's thread. NULL: all labels are built. */
     bool (*wants_label)(void *arg, size_t job, struct sv name);
     /* On the loop's thread, once: every source has been read for the first time, or the API server
      * refuses it (403, 404). May be NULL. */

@@ -103,7 +103,7 @@ struct discovery {
 
 /* A group of a source goes to the user. */
 void discovery_report(struct discovery *d, const struct target_group *group);
-/* What can be read may have changed. */
+/* Called when the state of a source may have changed. */
 void discovery_on_progress(void *arg);
 /* The groups of a kind are n more. */
 void discovery_count(struct discovery *d, enum discovery_groups kind, int64_t n);
@@ -126,7 +126,7 @@ struct kube_server *kube_server_unref(struct kube_server *server);
 struct job_source *source_new(struct discovery *d, const struct config *owner,
                               const struct config_job *job, size_t index, struct err *err);
 void source_start(struct job_source *s);
-/* Whether all its groups have been reported. */
+/* Returns true if all groups of the source have been reported. */
 bool source_is_known(const struct job_source *s);
 /* Calls fn with the name of each group that it has reported. */
 void source_each(struct job_source *s, void (*fn)(void *arg, const char *name), void *arg);

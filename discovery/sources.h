@@ -36,8 +36,8 @@ struct sources;
 struct sources *sources_new(struct metrics *metrics);
 struct sources *sources_free(struct sources *s); /* accepts NULL, returns NULL */
 
-/* What is known of a source now. Copies the strings; without memory for them the source keeps what
- * was known. */
+/* Sets the state of a source. Copies the strings; without memory for them the source keeps its old
+ * state. */
 void sources_set(struct sources *s, const char *job, const char *name, enum source_state state,
                  const char *why);
 void sources_forget(struct sources *s, const char *job, const char *name);

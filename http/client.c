@@ -403,12 +403,12 @@ static bool must_connect(struct http_transfer *t)
     return true;
 }
 
-/* What libcurl knows of the transfer. */
+/* Copies what libcurl has recorded of the transfer: status, error of the system, connection. */
 static void ask_libcurl(struct http_transfer *t)
 {
     long status = 0, made = 0, os_error = 0;
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-    /* It does not know of a response that was taken late. */
+    /* A response that was taken late has a status, but not in libcurl. */
     if (status >= 200) {
         t->status = status;
     }
@@ -582,7 +582,7 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                    "and not taken; the old content stays in use.");
 }
 
-/* What the client consists of besides its shards. False if anything could not be made. */
+/* Makes the parts of the client besides its shards. False if one of them could not be made. */
 static bool make_parts(struct http_client *c, const struct http_client_options *options,
                        struct err *err)
 {

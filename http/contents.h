@@ -33,7 +33,8 @@ bool http_contents_add(struct http_contents *c, const char *name, struct err *er
 bool http_contents_put(struct http_contents *c, const char *name, struct sv text, struct err *err);
 /* Says why there is no content. One that is there stays in use. */
 void http_contents_fail(struct http_contents *c, const char *name, const struct err *why);
-/* Whether a server has refused the content since the last call; and notes that. */
+/* Returns true if a server has refused the content since the last call. The second function notes a
+ * refusal. */
 bool http_contents_refused(struct http_contents *c, const char *name);
 void http_contents_refuse(struct http_contents *c, const char *name);
 

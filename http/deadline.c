@@ -19,7 +19,8 @@ static void take_earlier(struct due *due, enum http_limit limit, int64_t from_ns
     }
 }
 
-/* Of two limits at the same instant, the one of the whole request counts. */
+/* Returns the limit that is reached first; the one of the whole request if two are reached at once.
+ */
 static struct due due_of(const struct http_transfer *t)
 {
     const struct http_request *r = &t->request;
@@ -50,8 +51,8 @@ static enum http_result result_of(enum http_limit limit)
                                        : HTTP_ERR_TIMEOUT;
 }
 
-/* Whatever the transfer is doing: connecting, waiting for its token or for libcurl, or cancelled
- * and forgotten. Not while libcurl is on the stack. */
+/* Ends a transfer in any state: connecting, waiting for its token or for libcurl, or cancelled and
+ * forgotten. Not while libcurl is on the stack. */
 static void expire(struct http_transfer *t, const struct due *due, int64_t now_ns)
 {
     if (now_ns - due->at_ns > OVERDUE_NS) {

@@ -78,7 +78,7 @@ static void leave_idle(struct direct_conn *conn)
     TAILQ_REMOVE(&conn->direct->idle, conn, link);
 }
 
-/* Of one that is not among the idle ones. */
+/* Closes and frees a connection that is not among the idle ones. */
 static void conn_close(struct direct_conn *conn)
 {
     if (conn->watched != 0) {
@@ -358,7 +358,7 @@ static size_t list_parts(const struct direct_conn *conn, struct iovec *out)
     }
     for (size_t i = t->part; i < t->n_parts && n < SEND_PARTS; i++) {
         const char *data = t->parts[i].data;
-        /* It is only read; the type has no const. */
+        /* The bytes are only read; the type has no const. */
         out[n++] = (struct iovec){(void *)(uintptr_t)(data + offset), t->parts[i].len - offset};
         offset = 0;
     }
@@ -602,7 +602,7 @@ static void make_connection(struct direct_conn *conn, const char *text)
 void direct_add(struct http_transfer *t, const char *address)
 {
     struct http_direct *d = t->client->direct;
-    /* What broke on a kept connection is not tried on another one. */
+    /* A request that broke on a kept connection is repeated on a new one. */
     struct direct_conn *conn = t->repeated ? NULL : take_idle(d, &t->url);
     bool kept = conn != NULL;
     if (!kept) {

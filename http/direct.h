@@ -30,11 +30,11 @@ struct http_direct *direct_new(struct http_client *client);
 /* No transfer may use it. Closes all connections. Accepts NULL, returns NULL. */
 struct http_direct *direct_free(struct http_direct *d);
 
-/* Whether the request may go this way, as far as it and its settings say. Its URL, method and route
- * are known. */
+/* Returns true if the request and its settings allow a direct connection. Its URL, method and route
+ * are set. */
 bool direct_serves(const struct http_transfer *t, const struct http_request *r);
-/* Whether it does, now that the addresses of its host are known: "192.0.2.1" or "[::1],192.0.2.1",
- * or the host itself if it is an address. */
+/* Returns true if a direct connection can be made to the addresses of a host: "192.0.2.1" or
+ * "[::1],192.0.2.1", or the host itself if it is an address. */
 bool direct_takes(const char *addresses);
 /* Sends the request to an address that direct_takes(): on a kept connection, or a new one. Ends the
  * transfer if that fails. */

@@ -24,7 +24,7 @@ struct guard {
     size_t n_fds;
     int fds[GUARD_SOCKETS_MAX]; /* -1: closed */
 
-    /* What the thread saw when it first looked at a call. */
+    /* State at the first look of the thread at a call. */
     uint64_t seen_call;
     int64_t seen_cpu_ns;
     int64_t seen_bytes[GUARD_SOCKETS_MAX];
@@ -54,7 +54,8 @@ static void cut_busiest(struct guard *g)
     /* After a cut, the call may only be at what it has read already: nobody else is to blame. */
     int64_t most = g->cut >= 0 ? 0 : -1;
     for (size_t i = 0; i < g->n_fds; i++) {
-        /* It is not known of a connection on which more comes while it is looked at. */
+        /* The count is unknown (-1) if more bytes come while it is taken: that connection is
+         * busiest. */
         int64_t now = g->fds[i] >= 0 ? wire_received(g->fds[i]) : 0;
         int64_t bytes = g->fds[i] < 0 ? -1 : now < 0 ? INT64_MAX : now - g->seen_bytes[i];
         if (bytes > most) {

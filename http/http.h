@@ -99,7 +99,7 @@ struct http_settings {
     size_t n_headers;
 };
 
-/* Whether both make the same requests: compares all members, texts by their contents. */
+/* Returns true if both make the same requests: compares all members, texts by their contents. */
 bool http_settings_equal(const struct http_settings *a, const struct http_settings *b);
 
 /* The source of a bearer token: OAuth 2.0 with client credentials. The same client fetches the
@@ -202,9 +202,9 @@ struct http_request {
     bool http2_only;
     bool detect_dead_peer; /* TCP keepalive and TCP_USER_TIMEOUT of 30 s (long watches) */
 
-    /* What is wrong with the address of the server ("10.1.2.3"), in words, or NULL if nothing is. A
-     * refused request is not sent, whether its connection is a new one or not. With a proxy it gets
-     * the proxy's address. May be NULL. */
+    /* Returns the fault of the address of the server ("10.1.2.3") in words, or NULL if it has none.
+     * A refused request is not sent, whether its connection is a new one or not. With a proxy it
+     * gets the proxy's address. May be NULL. */
     const char *(*refuses_address)(const char *ip);
     /* Asks how many bytes of memory the body of a response with a status below 300 may take: when
      * its head has been received, and again when the body has outgrown the answer. len: bytes that

@@ -38,7 +38,7 @@ struct http_token {
     enum http_result result; /* of the last fetch */
     struct err reason;
 
-    /* Of the fetch under way. */
+    /* State of the token request in flight. */
     struct http_settings settings;
     char *id;
     char *secret;
@@ -298,7 +298,7 @@ static char *encode_secret(const char *text)
     return buf_take(&out, NULL);
 }
 
-/* What the transfer sends lies in the entry until it has ended. */
+/* Builds the request for a token. The entry owns the bytes that it sends until it has ended. */
 static bool prepare_fetch(struct http_token *k, const struct http_oauth2 *o, const char *secret)
 {
     free_fetch_secrets(k);

@@ -17,7 +17,7 @@
 struct http_tokens;
 struct http_token;
 
-/* What a transfer keeps of its token. Zeroed: it needs none. */
+/* The use of a token by a transfer. Zeroed: it needs none. */
 struct http_token_use {
     TAILQ_ENTRY(http_token_use) link;
     struct http_token *token;

@@ -40,7 +40,7 @@
 /* The limits of the response headers of one hop, with interim (1xx) and trailing ones. */
 #define HTTP_HEADER_BYTES_MAX (16 * 1024)
 #define HTTP_HEADER_LINES_MAX 100
-/* What is kept of a Content-Type, with its NUL. */
+/* A Content-Type is cut to this size, with its NUL. */
 #define HTTP_CONTENT_TYPE_MAX 128
 /* libcurl sends a request again on a fresh connection if a kept one breaks before an answer. A
  * connection that breaks later than this after sending had not been closed meanwhile: the server
@@ -72,13 +72,14 @@
 /* A longer Retry-After counts as this. */
 #define HTTP_RETRY_AFTER_MAX_S (INT64_C(366) * 24 * 3600)
 #define HTTP_RESULTS (HTTP_ERR_MEMORY + 1)
-/* Of libcurl 8.6 and later: a header line without an end. */
+/* The code of libcurl 8.6 and later for a header line without an end. */
 #define HTTP_CODE_TOO_LARGE 100
-/* What is left of a transfer after a response that began before the request was sent: libcurl uses
- * all of a CPU while it cannot send the rest to a server that has ended the response. */
+/* The time that a transfer has left after a response that began before the request was sent:
+ * libcurl uses all of a CPU while it cannot send the rest to a server that has ended the response.
+ */
 #define HTTP_EARLY_MAX_MS 1000
-/* What a response may cost beyond its headers and body. On the wire: as much again, for chunks and
- * records, and some more, for the handshake. */
+/* The bytes on the wire that a response may take beyond twice its headers and body: chunks, records
+ * and the handshake. */
 #define HTTP_WIRE_SLACK (256 * 1024)
 /* In how many pieces it may come, as reads or as chunks: so many, and one for each of so many
  * bytes.

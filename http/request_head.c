@@ -22,7 +22,7 @@ static void put_host(const struct url *url, struct buf *out)
     buf_puts(out, "\r\n");
 }
 
-/* Whether the list has a line for this header, even one without a value. */
+/* Returns true if the list has a line for this header, even one without a value. */
 static bool has_header(const struct http_transfer *t, const char *name)
 {
     size_t n = strlen(name);

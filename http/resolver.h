@@ -33,7 +33,7 @@
 struct resolver;
 struct resolver_name;
 
-/* What a transfer keeps of its lookup. Zeroed: it waits for none. */
+/* The place of a transfer among those that wait for a lookup. Zeroed: it waits for none. */
 struct resolver_use {
     TAILQ_ENTRY(resolver_use) link;
     struct resolver_name *name; /* NULL: not waiting */

@@ -104,7 +104,7 @@ static enum response_event take_length(struct response_reader *r, struct sv valu
     return RESPONSE_LINE;
 }
 
-/* Of the list "keep-alive, Upgrade", what is about the connection's end. */
+/* Takes "close" and "keep-alive" from a list such as "keep-alive, Upgrade". */
 static void take_connection(struct response_reader *r, struct sv value)
 {
     struct sv option;
@@ -236,7 +236,7 @@ static bool take_size_byte(struct response_reader *r, char c)
     return true;
 }
 
-/* What is between the chunks; it is not kept. */
+/* Skips the bytes between chunks. */
 static enum response_event skip_framing(struct response_reader *r, struct sv *in)
 {
     while (in->n > 0) {

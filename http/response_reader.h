@@ -61,9 +61,9 @@ void response_reader_done(struct response_reader *r);
 enum response_event response_reader_next(struct response_reader *r, struct sv *in, struct sv *ret);
 /* Returns true if the next byte is the first one of a response, final or interim. */
 bool response_reader_is_between(const struct response_reader *r);
-/* Whether the response is whole if the connection ends here. */
+/* Returns true if the response is whole when the connection ends here. */
 bool response_reader_may_end(const struct response_reader *r);
-/* After RESPONSE_END: whether the connection may carry another request. */
+/* After RESPONSE_END: returns true if the connection may carry another request. */
 bool response_reader_keeps(const struct response_reader *r);
 
 #endif

@@ -286,7 +286,7 @@ static enum http_result from_code(const struct http_transfer *t)
     case CURLE_PROXY:
         return t->no_descriptor ? HTTP_ERR_DESCRIPTORS : HTTP_ERR_CONNECT;
     case CURLE_OPERATION_TIMEDOUT:
-        /* Of libcurl's own, which knows a limit for connecting only. */
+        /* The only limit of libcurl's own is that of connecting. */
         return HTTP_ERR_CONNECT;
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:

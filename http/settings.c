@@ -1,4 +1,4 @@
-/* Whether two settings make the same requests. */
+/* Compares two settings: do they make the same requests? */
 #include <string.h>
 
 #include "http/http.h"

@@ -171,7 +171,8 @@ static bool contains(struct sv name, const char *word)
     return false;
 }
 
-/* Whether a part of the name between characters that are not letters or digits is this word. */
+/* Returns true if a part of the name, between characters that are not letters or digits, is this
+ * word. */
 static bool has_part(struct sv name, const char *word)
 {
     size_t start = 0;

@@ -95,7 +95,7 @@ uint64_t url_origin_hash(const struct url *url);
  * if it is not a usable http or https URL, or out of memory. */
 char *url_resolve(const char *base, const char *location, bool *ret_same_origin);
 
-/* Whether the name of a parameter or variable looks like that of a secret: "token", "apiKey". */
+/* Returns true if the name of a parameter or variable looks like a secret's: "token", "apiKey". */
 bool url_name_is_secret(struct sv name);
 /* Writes a URL fit for errors and logs: no userinfo, no fragment, query values only if they are
  * short numbers, and not those of names that look like secrets. Takes any text. */

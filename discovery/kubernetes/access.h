@@ -36,9 +36,9 @@ struct kube_env {
 bool kube_access_find(const struct config_kubernetes *config, const struct kube_env *env,
                       struct arena *arena, struct kube_access *ret, struct err *err);
 
-/* Whether both access the same API server, with the same credentials. */
+/* Returns true if both access the same API server, with the same credentials. */
 bool kube_access_same(const struct config_kubernetes *a, const struct config_kubernetes *b);
-/* Whether both need the same objects of the same API server. */
+/* Returns true if both need the same objects of the same API server. */
 bool kube_access_same_objects(const struct config_kubernetes *a, const struct config_kubernetes *b);
 
 #endif

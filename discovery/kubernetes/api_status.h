@@ -19,7 +19,7 @@ struct api_status {
     char message[API_STATUS_MESSAGE_MAX];
 };
 
-/* What is read of a Status object. */
+/* The members of a Status object that are read. */
 struct kube_status {
     struct sv message;
     struct sv reason;

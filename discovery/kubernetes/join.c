@@ -66,7 +66,7 @@ static void primary_free(void *value)
     free(p);
 }
 
-/* It is out of the table. */
+/* Reports the end of a primary that is out of the table, and frees it. */
 static void forget(struct join *j, struct primary *p)
 {
     join_unlink(j, p);

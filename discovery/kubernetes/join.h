@@ -37,7 +37,7 @@ struct join_options {
     /* n targets of a primary are left out because of too many labels, theirs or those of an object
      * that is joined to them; the first of them refers to the pod ("" if to none). May be NULL. */
     void (*on_left_out)(void *arg, const char *key, struct sv pod, size_t n);
-    /* As in struct store_options, and never moved. */
+    /* Same as in struct store_options; moved is always false. */
     void (*on_change)(void *arg, const char *key, struct labels *const *targets, size_t n,
                       const char *ip, bool moved);
     void *arg;
@@ -64,12 +64,12 @@ void join_list_end(struct join *j, unsigned list);
 enum store_result join_put(struct join *j, unsigned list, const struct object_id *id,
                            const struct object_targets *t);
 enum store_result join_remove(struct join *j, const struct object_id *id);
-/* Whether a primary, a fact, of this content is known: then it counts as put. */
+/* Returns true if a primary (a fact) with this content is stored already; it counts as put then. */
 bool join_has(struct join *j, unsigned list, const struct object_id *id, uint64_t content);
 bool join_fact_has(struct join *j, unsigned list, enum join_kind kind, const struct object_id *id,
                    uint64_t content);
 
-/* What an object contributes. */
+/* The contribution of an object to the targets of others. */
 struct join_fact {
     enum join_kind kind;
     uint64_t content;                  /* as in struct object_targets */
@@ -81,7 +81,7 @@ struct join_fact {
 };
 enum store_result join_fact_put(struct join *j, unsigned list, const struct object_id *id,
                                 const struct join_fact *fact);
-/* Whether an object is known to contribute nothing because it has too many labels. */
+/* Returns true if an object contributes nothing because it has too many labels. */
 bool join_fact_is_refused(const struct join *j, enum join_kind kind, const struct object_id *id);
 enum store_result join_fact_remove(struct join *j, enum join_kind kind, const struct object_id *id);
 

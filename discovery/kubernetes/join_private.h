@@ -21,7 +21,7 @@ struct fact_port {
     bool covered; /* by a port of the endpoints that are being joined */
 };
 
-/* What an object contributes, or would if it were known. */
+/* The contribution of an object, or a place for it while the object has not been seen. */
 struct fact {
     enum join_kind kind;
     bool present;
@@ -73,7 +73,8 @@ struct join {
     struct labels_builder *builder;
     struct object_targets scratch;
     struct sv left_out; /* the pod of the first target that join_describe() has left out */
-    /* Of each list: what it names at present gets the mark; whether its primaries are reported. */
+    /* For each list: the mark of the objects that it names now, and if its primaries are reported.
+     */
     uint32_t *marks;
     bool *ready;
 };

@@ -9,7 +9,7 @@ static const bool structural[256] = {
     ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, [','] = true,
 };
 
-/* Those that matter within a value that is dropped. */
+/* The bytes that matter within a value that is dropped. */
 static const bool nesting[256] = {
     ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
 };
@@ -74,13 +74,14 @@ static bool in_object(const struct json_cut *c)
            (c->objects >> (c->depth - 1) & 1) != 0;
 }
 
-/* Whether members of the current object may be dropped. */
+/* Returns true if members of the current object may be dropped. */
 static bool choosing(const struct json_cut *c)
 {
     return c->keep && c->omit_depth == 0 && in_object(c) && c->members_at[c->depth] != NULL;
 }
 
-/* Whether the member of this name (without its quotes) is kept; if it is, next_members is set. */
+/* Returns true if the member of this name (without its quotes) is kept, and sets next_members then.
+ */
 static bool is_kept(struct json_cut *c, struct sv name)
 {
     for (const struct schema_row *k = c->members_at[c->depth]; k->name != NULL; k++) {
@@ -151,7 +152,7 @@ static void on_comma(struct json_cut *c, const char *data, size_t *run, size_t a
     }
 }
 
-/* Whether it is the right bracket is up to the parser. */
+/* Ends an object or array. The parser checks that the bracket is the right one. */
 static void close_container(struct json_cut *c, const char *data, size_t *run, size_t at)
 {
     if (end_omission(c)) {

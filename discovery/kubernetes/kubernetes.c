@@ -130,7 +130,7 @@ static void count_left_out(struct kubernetes *k, const struct object_id *id)
 
 /* ---- pods of other replicas ------------------------------------------------------------------ */
 
-/* Whether another replica has the pod; and its key, 0 if it has none. */
+/* Returns true if another replica has the pod; *ret_key is the pod's key, 0 if it has none. */
 static bool is_foreign(const struct kubernetes *k, const struct kube_object *object,
                        uint64_t *ret_key)
 {
@@ -285,8 +285,8 @@ static enum store_result remove_object(struct part *p, const struct object_id *i
     return p->primary ? join_remove(join, id) : join_fact_remove(join, p->kind, id);
 }
 
-/* Whether all that is joined to the objects of a primary has been listed: in its namespace, and in
- * the whole cluster. */
+/* Returns true if all objects that are joined to those of a primary have been listed: in its
+ * namespace, and in the whole cluster. */
 static bool is_complete(const struct kubernetes *k, const struct part *primary)
 {
     for (size_t i = 0; i < k->n_parts; i++) {

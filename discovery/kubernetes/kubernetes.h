@@ -32,7 +32,7 @@ struct kubernetes_options {
     void (*on_counts)(void *arg);
     /* A list has been read: kubernetes_synced() may have changed. May be NULL. */
     void (*on_listed)(void *arg);
-    /* Whether a label can have an effect; those that cannot are not built. NULL: all are. */
+    /* Returns true if a label can have an effect; others are not built. NULL: all are built. */
     bool (*wants_label)(void *arg, struct sv name);
     void *arg;
 };
@@ -44,9 +44,10 @@ void kubernetes_start(struct kubernetes *k);
 /* Reports nothing; reflectors_prune() next. Accepts NULL, returns NULL. */
 struct kubernetes *kubernetes_free(struct kubernetes *k);
 struct store_counts kubernetes_counts(const struct kubernetes *k);
-/* Whether all that it listens to can be read; appends why not. */
+/* Returns the state of the resources that it listens to; appends the reason if one cannot be read.
+ */
 enum source_state kubernetes_state(const struct kubernetes *k, struct buf *why);
-/* Whether every list has been read, so that all objects have been reported. */
+/* Returns true if every list has been read, so that all objects have been reported. */
 bool kubernetes_synced(const struct kubernetes *k);
 /* Calls fn with the source ("pod/<namespace>/<name>") of each object that has been reported, and
  * has targets. */

@@ -15,7 +15,7 @@
 #define LABEL_FILTER_NAMES_MAX 4096
 
 struct label_filter_options {
-    /* Whether the label can have an effect; must always give the same answer for a name. */
+    /* Returns true if the label can have an effect; always the same for a name. */
     bool (*wants_label)(void *arg, struct sv name);
     void *arg;
     /* Filters only the labels and annotations of objects: the join needs the rest. */
@@ -28,7 +28,7 @@ struct label_filter *label_filter_new(const struct label_filter_options *options
                                                                                      memory */
 struct label_filter *label_filter_free(struct label_filter *f); /* accepts NULL, returns NULL */
 
-/* Whether to build a label; a NULL filter passes all. */
+/* Returns true if the label is to be built; a NULL filter passes all. */
 bool label_filter_passes(struct label_filter *f, struct sv name);
 /* The same for a label that represents a label or an annotation of an object. */
 bool label_filter_passes_metadata(struct label_filter *f, struct sv name);

@@ -1,4 +1,4 @@
-/* What Kubernetes objects of all kinds have in common: names, labels and annotations, and building
+/* The common parts of Kubernetes objects of all kinds: names, labels and annotations, and building
  * label sets from them as Prometheus' kubernetes_sd does.
  *
  * Pure: no IO, no state. The roles (roles/) are functions from an object to its targets, written
@@ -30,7 +30,7 @@
 /* "namespace/name", with NUL. */
 #define OBJECT_KEY_MAX (OBJECT_NAMESPACE_MAX + 1 + OBJECT_NAME_MAX + 1)
 
-/* What identifies an object; views into it. */
+/* The identity of an object; views into it. */
 struct object_id {
     struct sv namespace; /* letters, digits, "-", "." and "_" only, as is the name; "" if none */
     struct sv name;
@@ -88,7 +88,7 @@ struct object_targets {
      * targets were made of, 0: not known. */
     uint64_t key;
     uint64_t content;
-    /* What was left out. */
+    /* Counts of what was left out. */
     size_t bad_ip;           /* addresses that are not IP addresses */
     size_t bad_ports;        /* ports that are not numbers of 1-65535 */
     size_t too_many_targets; /* beyond max */
@@ -147,7 +147,7 @@ void maker_set_host_port(struct maker *m, struct sv host, unsigned port);
 void maker_set_address(struct maker *m, struct sv host, unsigned port);
 /* A port of 1-65535; else 0, counted as bad. */
 unsigned maker_port(struct maker *m, struct schema_number number);
-/* Whether an address is usable; if not it is counted as bad. */
+/* Counts an address that is not usable as bad. Returns usable. */
 bool maker_check_ip(struct maker *m, bool usable);
 /* Ends what all targets share. */
 void maker_share(struct maker *m);

@@ -60,7 +60,7 @@ struct peers_options {
 /* The error says if the namespace is not known. */
 struct peers *peers_new(const struct peers_options *options, struct err *err);
 void peers_start(struct peers *p);
-/* Whether the members can be read; see reflector_state() and reflectors_unread(). */
+/* Return the state of the list of members; see reflector_state() and reflectors_unread(). */
 enum source_state peers_state(const struct peers *p, struct buf *why);
 struct reflectors_unread peers_unread(const struct peers *p);
 struct peers *peers_free(struct peers *p); /* accepts NULL, returns NULL */

@@ -6,7 +6,7 @@
 #include "discovery/kubernetes/exec_plugin.h"
 #include "http/url.h"
 
-/* Of an answer that is not streamed; all of ours are streamed. */
+/* The limit of a response body that is not streamed. All of ours are streamed. */
 #define UNSTREAMED_MAX ((size_t)64 * 1024)
 /* A pod has some 12 KiB: an event arrives in one piece. */
 #define RECEIVE_BUFFER ((size_t)32 * 1024)

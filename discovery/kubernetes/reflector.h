@@ -49,7 +49,7 @@ struct reflector_options {
 
 struct reflector;
 
-/* What reflectors work with; all of it outlives them. */
+/* The environment of reflectors, which outlives them. */
 struct reflector_env {
     struct loop *loop;
     struct http_client *http;
@@ -59,7 +59,7 @@ struct reflector_env {
     /* See struct discovery_options. */
     int64_t list_progress_ms;
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
-    /* What reflector_state() says may have changed. NULL if on_forbidden is. */
+    /* Called when the result of reflector_state() may have changed. NULL if on_forbidden is. */
     void (*on_progress)(void *arg);
     void *arg;
 };
@@ -78,7 +78,7 @@ struct reflector *reflectors_get(struct reflectors *all, const struct reflector_
 /* Frees those without a listener, and ends their requests. */
 void reflectors_prune(struct reflectors *all);
 
-/* Whether it can be read; appends why not. */
+/* Returns the state of the resource; appends the reason if it cannot be read. */
 enum source_state reflector_state(const struct reflector *r, struct buf *why);
 
 /* How many lists have not been read since the start, by the reason. */

@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "discovery/kubernetes/object.h"
 
-/* What to list and watch. */
+/* A resource of the API, to be listed and watched. */
 struct kube_resource {
     enum config_role role; /* its selectors choose the objects; ROLE_NONE: no selectors do */
     const char *group;     /* of the API; "" for the core group. The version is v1 */

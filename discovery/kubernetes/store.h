@@ -58,8 +58,8 @@ enum store_result {
 /* The current state of an object. */
 enum store_result kube_store_put(struct store *s, const struct object_id *id,
                                  const struct object_targets *targets);
-/* Whether an object of this content (object_targets.content) is reported with the targets that it
- * has: then it counts as put, and its targets need not be made. */
+/* Returns true if an object with this content (object_targets.content) is reported with its
+ * targets. It counts as put then, and its targets need not be made. */
 bool store_has(struct store *s, const struct object_id *id, uint64_t content);
 /* An object whose targets another replica has. key as in struct object_targets. */
 enum store_result store_put_foreign(struct store *s, const struct object_id *id, uint64_t key);
@@ -72,7 +72,7 @@ enum store_result store_remove(struct store *s, const struct object_id *id);
 
 /* A list begins (or starts over). */
 void store_list_begin(struct store *s);
-/* It is complete: removes the objects that it did not name. */
+/* The list is complete: removes the objects that it did not name. */
 void store_list_end(struct store *s);
 
 #endif

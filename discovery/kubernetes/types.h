@@ -25,21 +25,21 @@ struct kube_metadata {
     struct schema_list owners;      /* struct kube_owner */
 };
 
-/* Of pods and nodes. */
+/* A condition of a pod or a node. */
 struct kube_condition {
     void *next;
     struct sv type;
     struct sv status;
 };
 
-/* What an endpoint stands for. */
+/* The object that an endpoint represents. */
 struct kube_reference {
     struct sv kind;
     struct sv namespace;
     struct sv name;
 };
 
-/* Of a container, a service, an endpoint. */
+/* A port of a container, a service or an endpoint. */
 struct kube_port {
     void *next;
     struct sv name;

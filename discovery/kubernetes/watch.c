@@ -139,8 +139,8 @@ static void add_encoded(struct buf *query, const char *name, const struct buf *v
     url_encode((struct sv){value->data, value->len}, query);
 }
 
-/* Of a version from the server's cache, which ignores the limit, unless w->pages says otherwise.
- * The latest version comes from etcd, in pages. */
+/* Appends the parameters of a list. A version from the server's cache, which ignores the limit, is
+ * requested unless w->pages says otherwise. The latest version comes from etcd, in pages. */
 static void add_list_query(struct watch *w, struct buf *query)
 {
     enum list_from from = w->pages == PAGES_LATEST ? FROM_LATEST : w->from;
@@ -189,7 +189,7 @@ static int64_t add_watch_query(struct watch *w, struct buf *query)
     return seconds * MS_PER_S + WATCH_TIMEOUT_SLACK_MS;
 }
 
-/* Of the last request. */
+/* Forgets the response to the last request. */
 static void forget_answer(struct watch *w, int64_t now_ms)
 {
     buf_clear(&w->body);
@@ -225,7 +225,7 @@ static void choose_form(struct watch *w)
     w->streaming = !w->watching && w->page == 0 && !w->no_streams && !w->list_paged;
 }
 
-/* What servers are asked for: the first that they have. */
+/* Returns the header Accept: a server sends the first encoding that it has. */
 static const char *accept_of(const struct watch *w)
 {
 #define AS(kind) ";as=" kind ";g=meta.k8s.io;v=v1"
@@ -516,8 +516,8 @@ static void list_expired(struct watch *w, int64_t now_ms)
     }
 }
 
-/* Whether the list might come in smaller pieces: it broke off, made no progress, or was refused as
- * too much work; or the server does not understand the limit together with a version. */
+/* Returns true if the list might come in smaller pieces: it broke off, made no progress, or was
+ * refused as too much work; or the server does not understand the limit together with a version. */
 static bool was_too_much(const struct watch *w, const struct watch_outcome *o)
 {
     bool refused = w->pages == PAGES_NOT_OLDER && (o->status == 400 || o->status == 422);
@@ -542,7 +542,7 @@ static void list_failed(struct watch *w, const struct watch_outcome *o, int64_t 
         w->pages = w->pages == PAGES_ANY ? PAGES_NOT_OLDER : PAGES_LATEST;
         w->unpaged = false;
     }
-    /* Whatever the answer was: pages may work. */
+    /* Pages may work after any response. */
     w->list_paged = w->list_paged || (w->streaming && status != 0);
     if (w->page > 0 && (status == 400 || status == 404)) {
         begin_relist(w, FROM_LATEST, WATCH_RELIST_PAGE);

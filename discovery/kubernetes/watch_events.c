@@ -50,14 +50,14 @@ static bool read_source(struct watch *w, const struct source *from, const struct
     return why == SKIP_NONE;
 }
 
-/* Whether a kind, "" if there is none, is the one that was asked for. */
+/* Returns true if a kind, "" if there is none, is the one that was requested. */
 static bool is_right_kind(const struct watch *w, struct sv kind)
 {
     return w->options.kind == NULL || kind.n == 0 || sv_eq_str(kind, w->options.kind) ||
            (w->options.metadata_only && sv_eq_str(kind, "PartialObjectMetadata"));
 }
 
-/* Of the kind that was asked for, so that a reader need not know of PartialObjectMetadata. */
+/* Gives the object the kind that was requested, so that readers never see PartialObjectMetadata. */
 static void set_kind(const struct watch *w, struct kube_object *object)
 {
     if (w->options.kind != NULL && is_right_kind(w, object->kind)) {
@@ -94,7 +94,8 @@ static void on_metadata(struct watch *w, const struct source *from)
     }
 }
 
-/* Of a list, with the quotes of JSON. An empty list of another kind would remove every target. */
+/* Checks the kind of a list, which has the quotes of JSON. An empty list of another kind would
+ * remove every target. */
 static void watch_on_kind_text(void *arg, struct sv text)
 {
     struct watch *w = arg;

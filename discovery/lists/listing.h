@@ -22,7 +22,7 @@
 #include "discovery/lists/static.h"
 #include "discovery/sources.h"
 
-/* What file_sd and http_sd are created with. All of it is referenced. */
+/* The options of file_sd and http_sd. All of them are referenced. */
 struct list_options {
     const char *job;    /* for the log */
     const char *source; /* the name of the group; of files: its part before the path */
@@ -38,7 +38,7 @@ struct list_options {
     void *arg;
 };
 
-/* What is logged when a list breaks, and when it is good again. */
+/* The log messages for a list that breaks, and for one that is good again. */
 struct listing_messages {
     const char *key; /* of the field that names the list */
     const char *broken;
@@ -67,7 +67,7 @@ enum discovery_refresh listing_take(struct listing *l, struct sv text, struct in
  * says why. */
 void listing_update(struct listing *l, const struct list_options *options, const struct sv *text,
                     struct err *err);
-/* It has no targets any more; reports nothing. */
+/* Takes the list out of the count of lists with targets; reports nothing. */
 void listing_done(struct listing *l);
 
 #endif
