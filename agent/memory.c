@@ -65,7 +65,7 @@ static void register_shares(const struct config_memory *m, struct metrics *metri
     } shares[] = {
         {"overhead", m->overhead}, {"bodies", m->bodies},       {"pending", m->pending},
         {"work", m->work},         {"baselines", m->baselines}, {"merging", m->merging},
-        {"queues", m->queues},
+        {"queues", m->queues},     {"queries", m->queries},     {"received", m->received},
     };
     struct metric *family = metrics_family(
         metrics, METRIC_GAUGE, "profpull_memory_share_bytes",
@@ -89,7 +89,8 @@ void memory_report(const struct config_memory *m, struct log *log, struct metric
         LOG_INT("overhead", m->overhead),   LOG_INT("bodies", m->bodies),
         LOG_INT("pending", m->pending),     LOG_INT("work", m->work),
         LOG_INT("baselines", m->baselines), LOG_INT("merging", m->merging),
-        LOG_INT("queues", m->queues),       LOG_END,
+        LOG_INT("queues", m->queues),       LOG_INT("queries", m->queries),
+        LOG_INT("received", m->received),   LOG_END,
     };
     if (m->sum > m->limit) {
         log_write(log, LOG_WARN,

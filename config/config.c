@@ -176,8 +176,16 @@ static void read_builtin_jobs(struct reader *r, struct config *c)
     }
 }
 
+static struct memory_server memory_of_server(const struct config_server *s, bool used)
+{
+    return (struct memory_server){.used = used,
+                                  .concurrency = s->concurrency,
+                                  .request = s->max_bytes,
+                                  .bodies = s->bodies_max_bytes};
+}
+
 /* Gives every ceiling of memory that the file does not set its share. */
-static void share_memory(const struct reader *r, struct config *c)
+static void share_memory(const struct reader *r, const struct yaml_node *root, struct config *c)
 {
     uint64_t available = r->options == NULL ? 0 : r->options->memory_available;
     struct memory_input in = {
@@ -186,6 +194,8 @@ static void share_memory(const struct reader *r, struct config *c)
         .bodies = c->global.bodies_max_bytes,
         .baselines = c->global.delta_state_max_bytes,
         .n_queues = c->n_endpoints,
+        .query = memory_of_server(&c->query, config_has_store(c)),
+        .receive = memory_of_server(&c->receive.server, c->receive.server.listen[0] != '\0'),
     };
     for (size_t i = 0; i < c->n_endpoints; i++) {
         in.queues += c->endpoints[i].queue_max_bytes;
@@ -194,6 +204,12 @@ static void share_memory(const struct reader *r, struct config *c)
     memory_plan(&in, &c->memory);
     c->global.bodies_max_bytes = c->memory.bodies;
     c->global.delta_state_max_bytes = c->memory.baselines;
+    c->query.max_bytes = in.query.request;
+    c->query.bodies_max_bytes = in.query.bodies;
+    if (yaml_get(root, "receive") != NULL) { /* a section that is absent keeps its defaults */
+        c->receive.server.max_bytes = in.receive.request;
+        c->receive.server.bodies_max_bytes = in.receive.bodies;
+    }
     endpoints_complete(c);
 }
 
@@ -213,7 +229,7 @@ void config_read_tree(struct reader *r, const struct yaml_node *root, struct con
     check_servers(r, &at, c);
     apply_sharding_service(r, c);
     read_endpoints(r, &at, c);
-    share_memory(r, c);
+    share_memory(r, root, c);
     read_receive(r, &at, c);
     if (yaml_get(root, "scrape_configs") != NULL) {
         read_jobs(r, &at, c);

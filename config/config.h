@@ -367,6 +367,8 @@ struct config_memory {
     uint64_t merging;   /* of queued deltas */
     uint64_t queue;     /* of each endpoint that has no ceiling of its own */
     uint64_t queues;    /* of all endpoints */
+    uint64_t queries;   /* requests of `query` with their bodies; 0: there is nothing to query */
+    uint64_t received;  /* requests of `receive` with their bodies; 0: nothing is received */
     uint64_t sum;       /* over the limit if the file sets ceilings that do not fit */
 };
 

@@ -266,14 +266,19 @@ static void check_names(struct reader *r, const struct place *list, const struct
     map_free(seen, NULL);
 }
 
+bool config_has_store(const struct config *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->n_endpoints && !any; i++) {
+        const struct config_endpoint *e = &c->endpoints[i];
+        any = e->protocol != NULL && e->protocol->is_store;
+    }
+    return any;
+}
+
 bool config_works_without_jobs(const struct config *c)
 {
-    bool works = c->receive.server.listen[0] != '\0';
-    for (size_t i = 0; i < c->n_endpoints && !works; i++) {
-        const struct config_endpoint *e = &c->endpoints[i];
-        works = e->protocol != NULL && e->protocol->is_store;
-    }
-    return works;
+    return c->receive.server.listen[0] != '\0' || config_has_store(c);
 }
 
 /* Complains about an empty list if nothing else would be done either. After an error of another

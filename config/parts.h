@@ -152,6 +152,8 @@ void read_forward_to(struct reader *r, const struct place *at, const struct conf
 /* Returns true if a configuration without a job has something to do: it receives profiles, or has a
  * store that can be queried. Endpoints must be complete (jobs.c). */
 bool config_works_without_jobs(const struct config *c);
+/* Returns true if an endpoint is a store, which queries can read. */
+bool config_has_store(const struct config *c);
 /* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
 void read_jobs(struct reader *r, const struct place *root, struct config *c);
 

@@ -75,17 +75,17 @@ static const struct field server_rows[] = {
 };
 const struct schema schema_server = SCHEMA(server_rows, sizeof(struct config_server));
 
-#define WORK_ROWS(waiting, memory, body, bodies)                                                   \
+/* max_bytes and bodies_max_bytes are shares of memory_limit unless they are given. */
+#define WORK_ROWS(waiting, body)                                                                   \
     ROW(config_server, "max_waiting", max_waiting, &kind_unsigned, .arg = &range_waiting,          \
         .initial.number = (waiting)),                                                              \
         ROW(config_server, "timeout", timeout_ms, &kind_duration, .arg = &range_timeout,           \
             .initial.ms = 30 * MS_PER_S),                                                          \
-        ROW(config_server, "max_bytes", max_bytes, &kind_size, .arg = &range_memory,               \
-            .initial.size = (memory)),                                                             \
+        ROW(config_server, "max_bytes", max_bytes, &kind_size, .arg = &range_memory),              \
         ROW(config_server, "max_body_size", max_body_size, &kind_size, .arg = &range_body,         \
             .initial.size = (body)),                                                               \
-        ROW(config_server, "bodies_max_bytes", bodies_max_bytes, &kind_size, .arg = &range_memory, \
-            .initial.size = (bodies)),                                                             \
+        ROW(config_server, "bodies_max_bytes", bodies_max_bytes, &kind_size,                       \
+            .arg = &range_memory),                                                                 \
         ROW(config_server, "concurrency", concurrency, &kind_unsigned, .arg = &range_threads,      \
             .initial.number = 2)
 
@@ -93,7 +93,7 @@ static const struct field query_rows[] = {
     ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen, .initial.text = ""),
     ROW(config_server, "path_prefix", path_prefix, &kind_text, .arg = &text_path_prefix),
     CONNECTION_ROWS(range_many, 256, 64),
-    WORK_ROWS(64, UINT64_C(256) << 20, UINT64_C(4) << 20, UINT64_C(64) << 20),
+    WORK_ROWS(64, UINT64_C(4) << 20),
 };
 const struct schema schema_query = SCHEMA(query_rows, sizeof(struct config_server));
 
@@ -101,7 +101,7 @@ static const struct field receive_server_rows[] = {
     ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen, .initial.text = ""),
     ROW(config_server, "allow_unauthenticated", allow_unauthenticated, &kind_bool),
     CONNECTION_ROWS(range_many, 1024, 256),
-    WORK_ROWS(1024, UINT64_C(128) << 20, UINT64_C(64) << 20, UINT64_C(128) << 20),
+    WORK_ROWS(1024, UINT64_C(64) << 20),
 };
 const struct schema schema_receive_server =
     SCHEMA(receive_server_rows, sizeof(struct config_server));

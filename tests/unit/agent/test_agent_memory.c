@@ -11,7 +11,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define SHARE(name) testing_metric(metrics, "profpull_memory_share_bytes{share=\"" name "\"}")
 
-static void report(const struct memory_input *in, const char *warning, const char *line)
+static void report(struct memory_input *in, const char *warning, const char *line)
 {
     struct config_memory m;
     struct metrics *metrics = metrics_new();
@@ -30,6 +30,8 @@ static void report(const struct memory_input *in, const char *warning, const cha
     CHECK_INT(SHARE("baselines"), m.baselines, "");
     CHECK_INT(SHARE("merging"), m.merging, "");
     CHECK_INT(SHARE("queues"), m.queues, "");
+    CHECK_INT(SHARE("queries"), m.queries, "");
+    CHECK_INT(SHARE("received"), m.received, "");
     testing_log_done(log);
     metrics_free(metrics);
 }

@@ -9,7 +9,8 @@
 
 static uint64_t sum(const struct config_memory *m)
 {
-    return m->overhead + m->bodies + m->pending + m->work + m->baselines + m->merging + m->queues;
+    return m->overhead + m->bodies + m->pending + m->work + m->baselines + m->merging + m->queues +
+           m->queries + m->received;
 }
 
 /* Whatever the limit and the number of endpoints: the shares fit in, and none is nothing. */
@@ -19,11 +20,24 @@ static void shares_fit(void **state)
     for (uint64_t limit = 32 * MIB; limit < UINT64_C(1) << 42; limit += limit / 7) {
         for (size_t n = 1; n <= CONFIG_ENDPOINTS_MAX; n *= 2) {
             struct config_memory m;
-            memory_plan(&(struct memory_input){.limit = limit, .n_queues = n}, &m);
+            struct memory_input in = {
+                .limit = limit,
+                .n_queues = n,
+                .query = {.used = n % 4 == 2, .concurrency = (unsigned)n},
+                .receive = {.used = n % 3 == 1, .concurrency = 2},
+            };
+            memory_plan(&in, &m);
+            CHECK_INT(m.queries, in.query.used ? n * in.query.request + in.query.bodies : 0, "");
+            CHECK_INT(m.received, in.receive.used ? 2 * in.receive.request + in.receive.bodies : 0,
+                      "");
+            assert_true(in.query.request >= 16 * 1024 && in.query.bodies >= MIB / 4);
+            assert_true(in.receive.request >= MIB / 2 && in.receive.bodies >= MIB / 4);
+            assert_true(in.query.request <= MEMORY_QUERY_DEFAULT);
+            assert_true(in.receive.bodies <= MEMORY_RECEIVE_BODIES_DEFAULT);
             CHECK_INT(m.sum, sum(&m), "");
             assert_true(m.sum <= limit);
             CHECK_INT(m.queues, n * m.queue, "");
-            assert_true(m.bodies >= MIB && m.baselines >= MIB && m.work >= MIB);
+            assert_true(m.bodies >= MIB / 2 && m.baselines >= MIB && m.work >= MIB / 2);
             assert_true(m.pending >= MIB / 2 && m.queue >= 16 * 1024);
             assert_true(m.queue <= MEMORY_QUEUE_DEFAULT && m.bodies <= MEMORY_BODIES_DEFAULT);
         }
@@ -34,7 +48,14 @@ static void without_a_limit(void **state)
 {
     (void)state;
     struct config_memory m;
-    memory_plan(&(struct memory_input){.n_queues = 2}, &m);
+    struct memory_input in = {.n_queues = 2, .query = {.used = true, .concurrency = 2}};
+    memory_plan(&in, &m);
+    CHECK_INT(in.query.request, MEMORY_QUERY_DEFAULT, "");
+    CHECK_INT(in.query.bodies, MEMORY_QUERY_BODIES_DEFAULT, "");
+    CHECK_INT(in.receive.request, MEMORY_RECEIVE_DEFAULT, "");
+    CHECK_INT(in.receive.bodies, MEMORY_RECEIVE_BODIES_DEFAULT, "");
+    CHECK_INT(m.queries, 2 * MEMORY_QUERY_DEFAULT + MEMORY_QUERY_BODIES_DEFAULT, "");
+    CHECK_INT(m.received, 0, "nothing is received");
     CHECK_INT(m.bodies, MEMORY_BODIES_DEFAULT, "");
     CHECK_INT(m.baselines, MEMORY_BASELINES_DEFAULT, "");
     CHECK_INT(m.queue, MEMORY_QUEUE_DEFAULT, "");
@@ -44,7 +65,7 @@ static void without_a_limit(void **state)
     CHECK_INT(m.overhead, 0, "");
 }
 
-/* What the file says stays, even if it does not fit. */
+/* Ceilings that the file sets stay, even if they do not fit. */
 static void given_ceilings_stay(void **state)
 {
     (void)state;
@@ -99,6 +120,57 @@ static void a_configuration_gets_its_shares(void **state)
     config_unref(c);
 }
 
+/* Without a store and a receiver, nothing is set aside for requests, and the shares are those of a
+ * process that only scrapes. With them, everything else shares what they leave. */
+static void requests_get_a_share(void **state)
+{
+    (void)state;
+    struct config_memory without;
+    struct config_memory with;
+    struct memory_input in = {.limit = 512 * MIB, .n_queues = 1};
+    memory_plan(&in, &without);
+    CHECK_INT(without.queries + without.received, 0, "");
+    in = (struct memory_input){.limit = 512 * MIB,
+                               .n_queues = 1,
+                               .query = {.used = true, .concurrency = 2},
+                               .receive = {.used = true, .concurrency = 4}};
+    memory_plan(&in, &with);
+    assert_true(with.sum <= in.limit);
+    assert_true(with.queries > 80 * MIB && with.received > 80 * MIB);
+    assert_true(with.bodies < without.bodies && with.baselines < without.baselines);
+    in.query.request = 400 * MIB;
+    memory_plan(&in, &with);
+    CHECK_INT(in.query.request, 400 * MIB, "as given");
+    CHECK_INT(with.queries, 800 * MIB + in.query.bodies, "");
+    assert_true(with.sum > in.limit);
+}
+
+/* The sections `query` and `receive` get the shares of what they are used for. */
+static void servers_of_a_configuration(void **state)
+{
+    static const struct {
+        const char *text;
+        bool queried, received;
+    } rows[] = {
+        {"write: [{name: a, url: http://x}]\n", false, false},
+        {"write: [{name: a, url: \"store:///tmp/x\"}]\n", true, false},
+        {"write: [{name: a, url: http://x}]\nreceive: {listen: 127.0.0.1:0}\n", false, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config_options o = {.protocols = testing_protocols, .memory_available = 320 * MIB};
+        struct config *c = valid_config("f", rows[i].text, &o);
+        assert_true(c->memory.sum <= c->memory.limit);
+        CHECK_INT(c->memory.queries > 0, rows[i].queried, rows[i].text);
+        CHECK_INT(c->memory.received > 0, rows[i].received, rows[i].text);
+        assert_true(c->query.concurrency * c->query.max_bytes + c->query.bodies_max_bytes <=
+                    c->memory.limit / 2);
+        CHECK_INT(c->receive.server.max_bytes > 0, rows[i].received, "");
+        assert_true(c->receive.server.max_bytes < MEMORY_RECEIVE_DEFAULT);
+        config_unref(c);
+    }
+}
+
 /* A dump does not depend on the machine that it is made on, and shows the shares of a given limit.
  */
 static void dumps(void **state)
@@ -127,6 +199,8 @@ int main(void)
         cmocka_unit_test(without_a_limit),
         cmocka_unit_test(given_ceilings_stay),
         cmocka_unit_test(a_configuration_gets_its_shares),
+        cmocka_unit_test(requests_get_a_share),
+        cmocka_unit_test(servers_of_a_configuration),
         cmocka_unit_test(dumps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
