@@ -109,10 +109,10 @@ bool engine_schedule(struct engine *e, struct scrape *sc)
     int64_t now = engine_now_ms(e);
     int64_t phase = phase_from(e, sc, now);
     int64_t due = schedule_resume(now, phase, scrape_interval_ms(sc), scrape_sampling_ms(sc));
-    sc->off_phase = due != phase;
     if (!schedule_add(&e->schedule, &sc->item, due)) {
         return false;
     }
+    status_state(e, sc, due != phase ? SCRAPE_IDLE_EARLY : SCRAPE_IDLE);
     status_next_due(e, sc, due);
     return true;
 }
@@ -128,10 +128,10 @@ void engine_scrape_now(struct engine *e, const struct target *target, size_t ent
     while (sc != NULL && (sc->target != target || sc->entry != entry)) {
         sc = table_next(sc);
     }
-    if (sc == NULL || sc->state != STATE_IDLE || e->stopped) {
+    if (sc == NULL || !scrape_is_idle(sc) || e->stopped) {
         return;
     }
-    sc->off_phase = true;
+    status_state(e, sc, SCRAPE_IDLE_EARLY);
     reschedule(e, sc, engine_now_ms(e));
     engine_rearm(e);
 }
@@ -174,28 +174,29 @@ static unsigned held_back(const struct engine *e)
     return bits;
 }
 
-/* Scrapes enter the line for slots one after the other: sc, and if memory runs out for it, those
- * that wait for it at the gate of their process. */
-static void wait_for_slot(struct engine *e, struct scrape *sc)
+/* Puts a scrape into the line for slots. If memory runs out for that, the scrapes that wait for it
+ * at the gate of their process follow, one after the other. gated: the scrape holds that gate. */
+static void wait_for_slot(struct engine *e, struct scrape *sc, bool gated)
 {
     while (sc != NULL && !slots_wait(&e->slots, sc, class_of(e, sc), body_of(e, sc))) {
-        status_state(e, sc, STATE_IDLE);
+        status_state(e, sc, SCRAPE_IDLE);
         fetch_no_memory(e, sc);
-        sc = sc->in_gate ? process_gate_leave(&e->gate, sc) : NULL;
+        sc = gated ? process_gate_leave(&e->gate, sc) : NULL;
     }
     if (sc != NULL) {
-        status_state(e, sc, STATE_WAITS_SLOT);
+        status_state(e, sc, gated ? SCRAPE_WAITS_SLOT_GATED : SCRAPE_WAITS_SLOT);
         metric_gauge_add(e->metrics.waiting, 1);
     }
 }
 
-static void leave_gate(struct engine *e, struct scrape *sc)
+/* A scrape that was due is idle again. If it held the gate of its process, the next one enters. */
+static void become_idle(struct engine *e, struct scrape *sc)
 {
-    if (sc->in_gate) {
-        struct scrape *next = process_gate_leave(&e->gate, sc);
-        if (next != NULL) {
-            wait_for_slot(e, next);
-        }
+    bool gated = scrape_holds_gate(sc);
+    status_state(e, sc, SCRAPE_IDLE);
+    struct scrape *next = gated ? process_gate_leave(&e->gate, sc) : NULL;
+    if (next != NULL) {
+        wait_for_slot(e, next, true);
     }
 }
 
@@ -216,12 +217,11 @@ static void pump(struct engine *e)
         metric_gauge_add(e->metrics.waiting, -1);
         if (class_of(e, sc) != slots_class(sc)) { /* known by now: another type has been tried */
             slots_release(&e->slots, sc);
-            wait_for_slot(e, sc);
+            wait_for_slot(e, sc, scrape_holds_gate(sc));
         } else if (!fetch_start(e, sc)) {
             slots_release(&e->slots, sc);
-            status_state(e, sc, STATE_IDLE);
             fetch_no_memory(e, sc);
-            leave_gate(e, sc);
+            become_idle(e, sc);
         }
     }
     show_slots(e);
@@ -242,11 +242,11 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
     sc->due_ms = due_ms;
     switch (exclusive ? process_gate_enter(&e->gate, sc) : GATE_ENTERED) {
     case GATE_ENTERED:
-        wait_for_slot(e, sc);
+        wait_for_slot(e, sc, exclusive);
         pump(e);
         break;
     case GATE_WAITS:
-        status_state(e, sc, STATE_WAITS_GATE);
+        status_state(e, sc, SCRAPE_WAITS_GATE);
         break;
     case GATE_NO_MEMORY:
         fetch_no_memory(e, sc);
@@ -257,17 +257,17 @@ static void begin(struct engine *e, struct scrape *sc, int64_t due_ms)
 static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_t now_ms)
 {
     struct schedule_tick tick = schedule_tick(due_ms, now_ms, scrape_interval_ms(sc));
-    if (sc->off_phase) {
-        sc->off_phase = false;
+    if (sc->state == SCRAPE_IDLE_EARLY) {
+        status_state(e, sc, SCRAPE_IDLE);
         tick.next_ms = phase_from(e, sc, now_ms + 1);
     }
     reschedule(e, sc, tick.next_ms);
-    if (sc->state != STATE_IDLE && scrape_type(sc)->continuous) {
+    if (!scrape_is_idle(sc) && scrape_type(sc)->continuous) {
         return; /* the end of the running one starts the next */
     }
     if (!tick.run) {
         status_skipped(e, sc, tick.missed);
-    } else if (sc->state != STATE_IDLE) {
+    } else if (!scrape_is_idle(sc)) {
         status_skipped(e, sc, 1);
     } else {
         begin(e, sc, due_ms);
@@ -345,8 +345,7 @@ void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_
 void engine_landed(struct engine *e, struct scrape *sc)
 {
     slots_release(&e->slots, sc);
-    status_state(e, sc, STATE_IDLE);
-    leave_gate(e, sc);
+    become_idle(e, sc);
     engine_pump(e);
     if (slots_used(&e->slots) == 0) {
         end_drain(e);
@@ -356,20 +355,22 @@ void engine_landed(struct engine *e, struct scrape *sc)
 void engine_abort(struct engine *e, struct scrape *sc)
 {
     switch ((enum scrape_state)sc->state) {
-    case STATE_IDLE:
+    case SCRAPE_IDLE:
+    case SCRAPE_IDLE_EARLY:
         break;
-    case STATE_WAITS_GATE:
+    case SCRAPE_WAITS_GATE:
         process_gate_give_up(&e->gate, sc);
-        status_state(e, sc, STATE_IDLE);
+        status_state(e, sc, SCRAPE_IDLE);
         break;
-    case STATE_WAITS_SLOT:
+    case SCRAPE_WAITS_SLOT:
+    case SCRAPE_WAITS_SLOT_GATED:
         slots_give_up(&e->slots, sc);
         metric_gauge_add(e->metrics.waiting, -1);
-        status_state(e, sc, STATE_IDLE);
-        leave_gate(e, sc);
+        become_idle(e, sc);
         pump(e);
         break;
-    case STATE_IN_FLIGHT:
+    case SCRAPE_IN_FLIGHT:
+    case SCRAPE_IN_FLIGHT_GATED:
         fetch_cancel(e, sc);
         engine_landed(e, sc);
         break;
@@ -395,7 +396,7 @@ static unsigned abort_late(struct engine *e, int64_t deadline_ms, int64_t *ret_s
     *ret_sampled_ms = engine_now_ms(e);
     for (size_t i = 0; i < e->table.n_slots; i++) {
         struct scrape *sc = e->table.slots[i];
-        bool in_flight = sc != NULL && sc->state == STATE_IN_FLIGHT;
+        bool in_flight = sc != NULL && scrape_is_in_flight(sc);
         int64_t sampled_ms = in_flight ? fetch_sampled_ms(sc) : 0;
         if (sc != NULL && (!in_flight || sampled_ms >= deadline_ms)) {
             n += in_flight;

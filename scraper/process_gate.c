@@ -35,13 +35,11 @@ enum gate_result process_gate_enter(struct process_gate *g, struct scrape *sc)
         return GATE_NO_MEMORY;
     }
     TAILQ_INIT(&p->waiting);
-    sc->in_gate = true;
     return GATE_ENTERED;
 }
 
 struct scrape *process_gate_leave(struct process_gate *g, struct scrape *sc)
 {
-    sc->in_gate = false;
     struct process *p = map_get(g->processes, key(sc));
     struct scrape *next = TAILQ_FIRST(&p->waiting);
     if (next == NULL) {
@@ -50,7 +48,6 @@ struct scrape *process_gate_leave(struct process_gate *g, struct scrape *sc)
         return NULL;
     }
     TAILQ_REMOVE(&p->waiting, next, link);
-    next->in_gate = true;
     return next;
 }
 

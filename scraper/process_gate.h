@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "scraper/scrape.h"
 
+/* The caller records in the state of a scrape that it holds the gate (scraper/scrape.h). */
 struct process_gate {
     struct map *processes; /* "host:port" -> struct process */
 };
@@ -18,9 +19,10 @@ bool process_gate_init(struct process_gate *g); /* false if out of memory */
 void process_gate_done(struct process_gate *g);
 
 enum gate_result { GATE_ENTERED, GATE_WAITS, GATE_NO_MEMORY };
-/* GATE_ENTERED: sets sc->in_gate. GATE_WAITS: another scrape of the process runs, sc is queued. */
+/* GATE_ENTERED: the scrape holds the gate. GATE_WAITS: another scrape of the process holds it, and
+ * this one has been queued. */
 enum gate_result process_gate_enter(struct process_gate *g, struct scrape *sc);
-/* Leaves the gate. The scrape that enters next (in_gate is set), or NULL. */
+/* A scrape that holds the gate leaves it. Returns the scrape that holds it now, or NULL. */
 struct scrape *process_gate_leave(struct process_gate *g, struct scrape *sc);
 /* Removes a waiting scrape from the queue. */
 void process_gate_give_up(struct process_gate *g, struct scrape *sc);

@@ -21,12 +21,47 @@ struct fetch;
 struct delta_state;
 struct slot_lane;
 
+/* What a scrape does now. A scrape that samples enters the gate of its process first (scraper/
+ * process_gate.h) and holds it until its transfer has ended; the two states with GATED hold it. */
 enum scrape_state {
-    STATE_IDLE,       /* until the next tick */
-    STATE_WAITS_GATE, /* for another sampling scrape of its process */
-    STATE_WAITS_SLOT, /* for one of the transfers in flight */
-    STATE_IN_FLIGHT,
+    SCRAPE_IDLE,             /* waits for its next tick, in its phase */
+    SCRAPE_IDLE_EARLY,       /* waits for one tick before its phase: resumed, or asked for */
+    SCRAPE_WAITS_GATE,       /* is due, and another scrape samples its process */
+    SCRAPE_WAITS_SLOT,       /* is due, and waits for a transfer */
+    SCRAPE_WAITS_SLOT_GATED, /* the same, and holds the gate of its process */
+    SCRAPE_IN_FLIGHT,        /* its transfer runs, or the work on its body */
+    SCRAPE_IN_FLIGHT_GATED,  /* the same, and holds the gate of its process */
 };
+#define SCRAPE_STATES (SCRAPE_IN_FLIGHT_GATED + 1)
+
+/* The transitions between states: bits of the states that may follow each one. status_state() sets
+ * every state, and builds with -DARENA_DEBUG (those of the sanitizers) assert there that the table
+ * allows it. docs/architecture.md shows the table as a diagram. */
+#define SCRAPE_BIT(s) (1U << (s))
+static const uint8_t scrape_transitions[SCRAPE_STATES] = {
+    /* Due, or due early; or asked for. Without memory for a line it stays idle. */
+    [SCRAPE_IDLE] = SCRAPE_BIT(SCRAPE_IDLE) | SCRAPE_BIT(SCRAPE_IDLE_EARLY) |
+                    SCRAPE_BIT(SCRAPE_WAITS_GATE) | SCRAPE_BIT(SCRAPE_WAITS_SLOT) |
+                    SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED),
+    /* Its tick has come. */
+    [SCRAPE_IDLE_EARLY] = SCRAPE_BIT(SCRAPE_IDLE) | SCRAPE_BIT(SCRAPE_IDLE_EARLY),
+    /* The scrape before it has left the gate; or it was removed, or found no memory. */
+    [SCRAPE_WAITS_GATE] = SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED) | SCRAPE_BIT(SCRAPE_IDLE),
+    /* It got a transfer, or waits in the line of another class; or it was removed, or found no
+     * memory. */
+    [SCRAPE_WAITS_SLOT] =
+        SCRAPE_BIT(SCRAPE_WAITS_SLOT) | SCRAPE_BIT(SCRAPE_IN_FLIGHT) | SCRAPE_BIT(SCRAPE_IDLE),
+    [SCRAPE_WAITS_SLOT_GATED] = SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED) |
+                                SCRAPE_BIT(SCRAPE_IN_FLIGHT_GATED) | SCRAPE_BIT(SCRAPE_IDLE),
+    /* It has ended, or was cancelled. */
+    [SCRAPE_IN_FLIGHT] = SCRAPE_BIT(SCRAPE_IDLE),
+    [SCRAPE_IN_FLIGHT_GATED] = SCRAPE_BIT(SCRAPE_IDLE),
+};
+
+static inline bool scrape_may_become(enum scrape_state from, enum scrape_state to)
+{
+    return (scrape_transitions[from] & SCRAPE_BIT(to)) != 0;
+}
 
 /* Another target with the same scrape. The first one of each further job follows: its job gets each
  * profile as well. The others are set aside. All of them are heirs (scraper/claims.h). */
@@ -53,12 +88,10 @@ struct scrape {
     uint8_t health;                /* enum scrape_health; shared */
     uint8_t reason;                /* enum reason, of the last attempt; shared */
     uint32_t round;                /* the last update of a group that touched it */
-    bool in_gate;                  /* that of its process */
-    bool off_phase;                /* due once before its phase: resumed, or asked for */
     struct scrape_history history; /* shared */
-    bool apart;                    /* there was another scrape with this identity */
-    bool slow;                     /* the last one took long, besides sampling and waiting */
-    struct claim *claims;          /* first come, first served; the list is shared */
+    bool apart; /* part of its identity: another scrape has had the same one, of other jobs */
+    bool slow;  /* the last one took long, besides sampling and waiting */
+    struct claim *claims; /* first come, first served; the list is shared */
     struct type_metrics *metrics;
     struct labels *series;        /* of the profiles; NULL until the first one */
     struct fetch *fetch;          /* while in flight */
@@ -82,6 +115,22 @@ struct scrape {
 _Static_assert(sizeof(struct scrape) <= 200, "there may be fifty thousand scrapes");
 
 TAILQ_HEAD(scrape_line, scrape);
+
+static inline bool scrape_is_idle(const struct scrape *sc)
+{
+    return sc->state == SCRAPE_IDLE || sc->state == SCRAPE_IDLE_EARLY;
+}
+
+static inline bool scrape_is_in_flight(const struct scrape *sc)
+{
+    return sc->state == SCRAPE_IN_FLIGHT || sc->state == SCRAPE_IN_FLIGHT_GATED;
+}
+
+/* Returns true if other sampling scrapes of its process wait for this one. */
+static inline bool scrape_holds_gate(const struct scrape *sc)
+{
+    return sc->state == SCRAPE_WAITS_SLOT_GATED || sc->state == SCRAPE_IN_FLIGHT_GATED;
+}
 
 static inline const struct config_type *scrape_type(const struct scrape *sc)
 {

@@ -1,4 +1,5 @@
 /* The shared fields of scrapes: changed and copied under the table's lock. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,19 @@
 
 /* ---- changes (the engine's thread) ----------------------------------------------------------- */
 
+static void check_transition(const struct scrape *sc, enum scrape_state state)
+{
+#ifdef ARENA_DEBUG
+    assert(scrape_may_become((enum scrape_state)sc->state, state));
+#else
+    (void)sc;
+    (void)state;
+#endif
+}
+
 void status_state(struct engine *e, struct scrape *sc, enum scrape_state state)
 {
+    check_transition(sc, state);
     table_lock(&e->table);
     sc->state = (uint8_t)state;
     table_unlock(&e->table);
@@ -34,8 +46,8 @@ void status_history(struct engine *e, struct scrape *sc, struct scrape_history h
 
 void status_started(struct engine *e, struct scrape *sc, int64_t start_ns)
 {
+    status_state(e, sc, scrape_holds_gate(sc) ? SCRAPE_IN_FLIGHT_GATED : SCRAPE_IN_FLIGHT);
     table_lock(&e->table);
-    sc->state = STATE_IN_FLIGHT;
     sc->last_start_ns = start_ns;
     table_unlock(&e->table);
 }
@@ -109,7 +121,7 @@ static void copy_scrape(const struct scrape *sc, const struct claim *c, struct s
         .entry = c == NULL ? sc->entry : c->entry,
         .leader = c == NULL ? NULL : target_ref(sc->target),
         .health = (enum scrape_health)sc->health,
-        .in_flight = sc->state == STATE_IN_FLIGHT,
+        .in_flight = scrape_is_in_flight(sc),
         .reason = (enum reason)sc->reason,
         .source = strdup(group_source(c == NULL ? sc->group : c->group)),
         .last_error = strdup(sc->last_error == NULL ? "" : sc->last_error),
