@@ -11,7 +11,7 @@
 
 /* ---- the list of a scrape -------------------------------------------------------------------- */
 
-/* Where the list has the first claim of a job, or its end. */
+/* Returns the link to the first claim of a job in the list, or to the end of the list. */
 static struct claim **find_job(struct scrape *sc, uint32_t job)
 {
     struct claim **at = &sc->claims;
@@ -21,7 +21,8 @@ static struct claim **find_job(struct scrape *sc, uint32_t job)
     return at;
 }
 
-/* Where the list has the first claim of a group that this update has not asked for, or its end. */
+/* Returns the link to the first claim of a group that this update has not asked for, or to the end
+ * of the list. */
 static struct claim **find_stale(const struct engine *e, struct scrape *sc, const struct group *g)
 {
     struct claim **at = &sc->claims;
@@ -74,7 +75,7 @@ static void move_claims(struct engine *e, struct scrape *from, uint32_t job, str
     }
 }
 
-/* The answer in flight is not for this job any more; nobody waits for one that is for none. */
+/* Takes a job from the recipients of the response in flight, which is cancelled if none is left. */
 static void leave_fetch(struct engine *e, struct scrape *sc, uint32_t job)
 {
     if (sc->fetch != NULL && !fetch_leave(sc, job)) {
@@ -100,7 +101,7 @@ static void free_scrape(struct engine *e, struct scrape *sc)
     free(sc);
 }
 
-/* Both scrapes of an identity need names of their own for baselines that are kept. */
+/* Marks the scrapes of one identity, which need different keys for baselines that are kept. */
 static void mark_apart(struct engine *e, struct scrape *sc)
 {
     struct scrape *other = table_find(&e->table, sc->target, sc->entry);
@@ -145,7 +146,7 @@ static void remove_scrape(struct engine *e, struct scrape *sc)
     free_scrape(e, sc);
 }
 
-/* The scrape in which a job takes part, or NULL. */
+/* Returns the scrape in which a job takes part, or NULL. */
 static struct scrape *find_of_job(const struct engine *e, const struct target *t, size_t i)
 {
     struct scrape *sc = table_find(&e->table, t, i);
@@ -155,7 +156,7 @@ static struct scrape *find_of_job(const struct engine *e, const struct target *t
     return sc;
 }
 
-/* A scrape that a target of another job can share, besides this one, or NULL. */
+/* Returns a scrape, other than this one, that a target of another job can share, or NULL. */
 static struct scrape *find_shared(const struct engine *e, const struct target *t, size_t i,
                                   const struct scrape *besides)
 {
@@ -166,8 +167,8 @@ static struct scrape *find_shared(const struct engine *e, const struct target *t
     return sc;
 }
 
-/* The same for a job that has been sent deltas up to a baseline: neither may the new scrape have
- * another one, nor be about to get one. */
+/* Does the same for a job that has been sent deltas up to a baseline: the new scrape must have this
+ * baseline, and must not be about to get another one. */
 static struct scrape *find_with_baseline(const struct engine *e, const struct target *t, size_t i,
                                          const struct scrape *from)
 {
@@ -178,8 +179,8 @@ static struct scrape *find_with_baseline(const struct engine *e, const struct ta
 
 /* ---- changed settings ------------------------------------------------------------------------ */
 
-/* A follower and the other claims of its job go to a scrape of their own, or to one that has the
- * settings which they have now. */
+/* Moves a follower and the other claims of its job to a scrape of their own, or to one with the
+ * settings that they have now. */
 static void split(struct engine *e, struct scrape *sc, struct claim *c)
 {
     uint32_t job = c->target->job;
@@ -216,7 +217,7 @@ static void split_others(struct engine *e, struct scrape *sc)
     }
 }
 
-/* Two scrapes whose settings have become equal are one again, if no baseline is lost by that. */
+/* Joins two scrapes whose settings have become equal, unless a baseline would be lost by that. */
 static void rejoin(struct engine *e, struct scrape *sc)
 {
     struct scrape *to = sc->apart ? find_with_baseline(e, sc->target, sc->entry, sc) : NULL;
@@ -239,8 +240,8 @@ static void rejoin(struct engine *e, struct scrape *sc)
     split_others(e, to);
 }
 
-/* The scrape gets another target: new labels and settings from the next profile on. It may be
- * part of another scrape afterwards. */
+/* Gives the scrape another target: its labels and settings apply from the next profile on. The
+ * scrape may be joined with another one by that. */
 static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct target *t, size_t i)
 {
     int64_t interval = scrape_interval_ms(sc);
@@ -251,7 +252,8 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
         sc->metrics = metrics;
     }
     if (target_is_another_pod(sc->target, t)) {
-        /* Nothing known about the old pod holds, and an answer in flight may be from either. */
+        /* Nothing that is known about the old pod holds, and a response in flight may be from
+         * either pod. */
         engine_abort(e, sc);
         deltas_forget(e, sc);
         status_history(e, sc, (struct scrape_history){0});
@@ -264,7 +266,7 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
     rejoin(e, sc);
 }
 
-/* The same for a claim. */
+/* Does the same for a claim. */
 static void adopt_claim(struct engine *e, struct scrape *sc, struct claim *c, struct target *t,
                         size_t i)
 {
@@ -287,8 +289,8 @@ static void adopt_claim(struct engine *e, struct scrape *sc, struct claim *c, st
 
 /* ---- joining and leaving --------------------------------------------------------------------- */
 
-/* A follower is as it should be. A duplicate is worth one warning, since nothing else shows what is
- * not scraped; each of them is named at debug. */
+/* Logs a duplicate: one warning in each period, since nothing else shows that a target is not
+ * scraped, and each one at the level debug. Followers are as intended and not logged. */
 static void log_claim(struct engine *e, const struct scrape *sc, const struct claim *c)
 {
     uint32_t suppressed = 0;
@@ -370,7 +372,7 @@ bool claims_want(struct engine *e, struct group *g, struct target *t, size_t i, 
     return true;
 }
 
-/* The next target of the job takes the place of a follower. */
+/* Puts the next target of the job in the place of a follower. */
 static void drop_claim(struct engine *e, struct scrape *sc, struct claim **at)
 {
     struct claim *c = take_out(e, at);
@@ -392,9 +394,10 @@ static void drop_claim(struct engine *e, struct scrape *sc, struct claim **at)
     }
 }
 
-/* The leader goes. Its request in flight was made under the old labels. If the heir has others, the
- * address may belong to another pod by now, and the answer must not be attributed to either, unless
- * the heir has followed the leader when it was requested. */
+/* Replaces the leader, which is removed, by its heir. The request in flight was made under the
+ * labels of the leader. If the heir has other labels, the address may belong to another pod by now,
+ * so the response must not be attributed to either, unless the heir already followed the leader
+ * when the request was made. */
 static void release(struct engine *e, struct scrape *sc)
 {
     uint32_t job = sc->target->job;
@@ -414,7 +417,7 @@ static void release(struct engine *e, struct scrape *sc)
     free_claim(heir);
 }
 
-/* False if the group has nothing to give up. */
+/* Returns false if the group has nothing to give up. */
 static bool release_one(struct engine *e, struct group *g, const struct target *t, size_t i)
 {
     struct scrape *first = table_find(&e->table, t, i);

@@ -14,7 +14,7 @@ struct conversion {
     int64_t duration_ns;
     uint64_t seed;
     enum legacy_result result;
-    struct legacy_output out; /* done() may take its data: set it to NULL then */
+    struct legacy_output out; /* done() may take its data, and sets data to NULL then */
 };
 
 struct conversions {
@@ -23,8 +23,9 @@ struct conversions {
 
 void conversions_init(struct conversions *c, struct metrics *metrics);
 
-/* Starts the conversion of a body and takes the body over if it succeeds; done(arg, o) gets a
- * struct conversion. The times: see struct legacy_input. NULL with a reason as offload_new(). */
+/* Starts the conversion of a body, and takes the body over if it succeeds. done(arg, o) gets a
+ * struct conversion. time_ns and duration_ns are those of struct legacy_input. Returns NULL with a
+ * reason as offload_new() does. */
 struct offload *conversions_start(struct engine *e, char *body, size_t size, int64_t time_ns,
                                   int64_t duration_ns, void (*done)(void *arg, struct offload *o),
                                   void *arg, enum reason *ret_reason, struct err *err);

@@ -6,9 +6,9 @@
 #include "scraper/engine.h"
 
 #define KEY_MAX ((size_t)32 * 1024)
-/* An exceeded budget is logged at most once in this time. */
+/* The time in which an exceeded budget is logged at most once. */
 #define ROOM_PERIOD_MS 60000
-/* Kept baselines expire in steps of this. */
+/* The step in which kept baselines expire. */
 #define EXPIRY_STEP_MS 1000
 
 bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes)
@@ -138,7 +138,7 @@ void deltas_expire(struct deltas *d, int64_t now_ms)
             d->next_expiry_ms = state->kept_until_ms;
         }
     }
-    /* Each pass visits all of them: thousands that expire one by one must not cost a pass each. */
+    /* A pass visits all kept baselines, so thousands that expire one by one share a pass. */
     if (d->next_expiry_ms < INT64_MAX && d->next_expiry_ms - now_ms < EXPIRY_STEP_MS) {
         d->next_expiry_ms = now_ms + EXPIRY_STEP_MS;
     }
@@ -192,8 +192,8 @@ void deltas_share(struct engine *e, const struct scrape *from, struct scrape *to
     account(&e->deltas, to->baseline, true);
 }
 
-/* Appends the identity of the scrape and its pod; false if out of memory. Scrapes apart of one
- * identity do not have the same counts: their keys have the job as well. */
+/* Appends the identity of the scrape and its pod; false if out of memory. Two scrapes of one
+ * identity have different counts, so the job is part of their keys (apart). */
 static bool make_key(const struct target *t, size_t i, bool apart, struct buf *key)
 {
     buf_init(key, KEY_MAX);
@@ -201,7 +201,7 @@ static bool make_key(const struct target *t, size_t i, bool apart, struct buf *k
            (!apart || buf_puts(key, t->job_config->name));
 }
 
-/* Takes over the reference. */
+/* Keeps a baseline under the identity of a scrape. Takes over the reference. */
 static void put_kept(struct engine *e, const struct target *t, size_t i, bool apart,
                      struct delta_state *state)
 {

@@ -29,13 +29,13 @@ struct delta_work {
     uint64_t seed;
     enum gzip_level level;
     enum delta_result result;
-    struct delta_output out; /* done() takes what it wants */
+    struct delta_output out; /* done() takes the members that it wants, and clears them */
 };
 
 struct deltas {
     uint64_t seed;
     size_t max_bytes;
-    size_t bytes; /* of all baselines, as are the stacks */
+    size_t bytes; /* of all baselines together, as is stacks */
     size_t stacks;
     struct map *kept;       /* identity -> struct delta_state: baselines of removed scrapes */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
@@ -49,32 +49,33 @@ struct deltas {
 bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes);
 void deltas_done(struct deltas *d);
 
-/* Starts the delta of a body against the baseline of the scrape and takes the body over if it
- * succeeds; has_place as offload_new(). done(arg, o) gets a struct delta_work. NULL with a reason
- * as offload_new(). */
+/* Starts the delta of a body against the baseline of the scrape, and takes the body over if it
+ * succeeds. done(arg, o) gets a struct delta_work. has_place, and the reason when NULL is returned,
+ * are those of offload_new(). */
 struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
                              bool has_place, void (*done)(void *arg, struct offload *o), void *arg,
                              enum reason *ret_reason, struct err *err);
 
-/* The profile has been passed on: its counters become the baseline (takes over a reference). False
- * if they exceed the budget: there is no baseline then, and the next profile is a first one. */
+/* Makes the counters of a profile that has been passed on the baseline. Takes over the reference.
+ * Returns false if they exceed the budget: the scrape has no baseline then, and its next profile is
+ * a first one. */
 bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next);
-/* Counts one result. */
+/* Counts the result of a delta. */
 void deltas_count(struct deltas *d, const char *result);
 
-/* The scrape now reaches another process: drops the baseline. */
+/* Drops the baseline of a scrape that reaches another process from now on. */
 void deltas_forget(struct engine *e, struct scrape *sc);
-/* The scrape is removed: keeps its baseline for a while. */
+/* Keeps the baseline of a scrape that is removed for a while. */
 void deltas_keep(struct engine *e, struct scrape *sc);
-/* The scrape is new: gives it the baseline that was kept for it. */
+/* Gives a new scrape the baseline that was kept for it. */
 void deltas_adopt(struct engine *e, struct scrape *sc);
-/* Another scrape of the same process goes on from the baseline of this one. */
+/* Gives another scrape of the same process the baseline of this one. */
 void deltas_share(struct engine *e, const struct scrape *from, struct scrape *to);
-/* A target of another job is about to share a scrape. False if its job was sent deltas beyond the
- * baseline of that scrape: it would get growth twice. Otherwise drops the baseline that was kept
- * for it. */
+/* Prepares the baselines for a target of another job that is about to share a scrape. Returns false
+ * if its job was sent deltas beyond the baseline of that scrape: the job would get growth twice.
+ * Otherwise drops the baseline that was kept for the target. */
 bool deltas_join(struct engine *e, const struct scrape *sc, const struct target *t, size_t i);
-/* Frees the baselines that were kept long enough. */
+/* Frees the kept baselines whose time is up. */
 void deltas_expire(struct deltas *d, int64_t now_ms);
 
 #endif

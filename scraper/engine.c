@@ -90,7 +90,7 @@ void engine_rearm(struct engine *e)
     }
 }
 
-/* The first instant at or after now_ms that is in the phase of a scrape. */
+/* Returns the first instant at or after now_ms that is in the phase of a scrape. */
 static int64_t phase_from(struct engine *e, const struct scrape *sc, int64_t now_ms)
 {
     int64_t offset_ms = e->io.wall_offset_ns(e->io.arg) / NS_PER_MS;
@@ -138,8 +138,9 @@ void engine_scrape_now(struct engine *e, const struct target *target, size_t ent
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* A scrape that was never tried is what the other scrapes of its target are: one that answers does
- * not wait with those that may hang, and one that hangs is not tried with every type first. */
+/* Returns the class of a scrape. A scrape that was never tried has the class of the other scrapes
+ * of its target: a target that is known to answer does not wait with those that may hang, and a
+ * target that hangs is not tried with every type first. */
 static enum slot_class class_of(struct engine *e, const struct scrape *sc)
 {
     enum slot_class class = slot_class_of(sc);
@@ -274,7 +275,7 @@ static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_
     }
 }
 
-/* The last scrape has ended, or there is no time left for the others. */
+/* Ends a drain: the last scrape has ended, or there is no time left for the others. */
 static void end_drain(struct engine *e)
 {
     struct engine_drain drain = e->drain;
@@ -290,7 +291,7 @@ static void end_drain(struct engine *e)
     drain.on_drained(drain.arg);
 }
 
-/* A drain goes on until its time is up. */
+/* Ends a drain if its time is up, and else sets the timer to that time. */
 static void wake_while_stopped(struct engine *e, int64_t now)
 {
     if (now >= e->drain.until_ms) {
@@ -388,8 +389,8 @@ void engine_stop(struct engine *e)
     }
 }
 
-/* Cancels what waits and what cannot end in time, and returns how many of those were in flight.
- * *ret_sampled_ms: when the last of the others will have been sampled. */
+/* Cancels the scrapes that wait and those that cannot end in time, and returns how many of them
+ * were in flight. *ret_sampled_ms: when the last of the others will have been sampled. */
 static unsigned abort_late(struct engine *e, int64_t deadline_ms, int64_t *ret_sampled_ms)
 {
     unsigned n = 0;

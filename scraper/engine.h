@@ -35,10 +35,10 @@
 struct engine_io {
     int64_t (*mono_ns)(void *arg);
     int64_t (*wall_offset_ns)(void *arg);
-    /* As http_start() and http_cancel(). */
+    /* http_start() and http_cancel(), or what stands for them in a test. */
     struct http_transfer *(*start)(void *arg, const struct http_request *request);
     void (*cancel)(void *arg, struct http_transfer *transfer);
-    /* As http_grant(). */
+    /* http_grant(), or what stands for it in a test. */
     void (*grant)(void *arg, struct http_transfer *transfer, size_t bytes);
     /* Calls engine_wake() once at this instant; replaces the instant set before. */
     void (*wake_at)(void *arg, int64_t mono_ms);
@@ -50,33 +50,34 @@ struct engine_io {
 
 struct engine;
 
-/* Loop, workers and what belongs to the HTTP client are not used. Copies both. */
+/* Returns an engine, which copies options and io. It uses neither the loop nor the workers nor the
+ * members about the HTTP client. */
 struct engine *engine_new(const struct scraper_options *options, const struct engine_io *io,
                           struct err *err);
 /* Cancels everything in flight. Accepts NULL, returns NULL. */
 struct engine *engine_free(struct engine *e);
-/* The timer fired. */
+/* Does what is due: call it when the timer fires. */
 void engine_wake(struct engine *e);
-/* As scraper_set_group(); takes over the references also on failure. */
+/* Does the work of scraper_set_group(). Takes over the references also on failure. */
 bool engine_set_group(struct engine *e, size_t job, const char *source,
                       struct target *const *targets, size_t n);
 /* Starts no more scrapes and cancels those in flight. A drain ends without a call. */
 void engine_stop(struct engine *e);
-/* As scraper_scrape_now(). */
+/* Does the work of scraper_scrape_now(). */
 void engine_scrape_now(struct engine *e, const struct target *target, size_t entry);
-/* How long a drain waits for answers once the last target has sampled: a target that hangs must not
- * use up the time of the drain. */
+/* The time that a drain waits for responses once the last target has sampled: a target that hangs
+ * must not use up the time of the drain. */
 #define ENGINE_DRAIN_ANSWER_MS 5000
 /* Starts no more scrapes, lets those in flight end that can by the deadline and cancels the others:
  * at once those that still have to sample beyond it, the rest at the deadline or when the last
  * target has had ENGINE_DRAIN_ANSWER_MS for its answer. Then calls on_drained once, perhaps within
  * this call. */
 void engine_drain(struct engine *e, int64_t deadline_ms, void (*on_drained)(void *arg), void *arg);
-/* As scraper_snapshot(). Any thread. */
+/* Does the work of scraper_snapshot(). Any thread. */
 size_t engine_snapshot(struct engine *e, size_t *cursor, struct scrape_status *out, size_t max);
-/* As scraper_memory(). Any thread. */
+/* Does the work of scraper_memory(). Any thread. */
 struct scrape_memory engine_memory(struct engine *e);
-/* As scraper_sampled(). Any thread. */
+/* Does the work of scraper_sampled(). Any thread. */
 size_t engine_sampled(struct engine *e, struct sampled_service *out, size_t max);
 
 /* ---- private to the engine's files ----------------------------------------------------------- */
@@ -98,7 +99,7 @@ struct engine_drain {
     int64_t until_ms; /* when the scrapes that are left are cancelled */
 };
 
-/* What other threads see of the scrapes that wait to be read. */
+/* The state of the scrapes that wait to be read, for other threads. */
 struct admission_status {
     atomic_int_least64_t waits_from_ms; /* since when any waits; INT64_MAX: none does */
     atomic_int_least64_t short_ms;      /* when one had waited for long; INT64_MIN: never */
@@ -145,25 +146,25 @@ bool engine_schedule(struct engine *e, struct scrape *sc);
 void engine_reschedule(struct engine *e, struct scrape *sc);
 /* Cancels a scrape that waits or runs; the next ones in the queues move up. */
 void engine_abort(struct engine *e, struct scrape *sc);
-/* A scrape that was started at start_ms has ended with this reason: schedules the next one. Call
- * engine_landed() and engine_rearm() next. */
+/* Schedules the next tick of a scrape that was started at start_ms and has ended with this reason.
+ * Call engine_landed() and engine_rearm() next. */
 void engine_plan(struct engine *e, struct scrape *sc, enum reason reason, int64_t start_ms);
 /* Admits bodies that wait and fit, and ends one if none can end otherwise. */
 void engine_admit(struct engine *e);
-/* Memory or slots have become free: admits bodies that wait, and starts scrapes. */
+/* Admits bodies that wait and starts scrapes: call it when memory or slots have become free. */
 void engine_pump(struct engine *e);
 /* Calls engine_pump() soon, from the loop. */
 void engine_admit_soon(struct engine *e);
-/* A scrape has just waited for long, or in vain, for this reason. */
+/* Notes that a scrape has waited for long, or in vain, for this reason. */
 void engine_note_shortage(struct engine *e, enum scrape_shortage reason);
 /* Publishes what waits to be read. */
 void engine_show_waiting(struct engine *e);
-/* The body of a size, as the line for slots has it. */
+/* Returns the body that a size is in the line for slots. */
 static inline enum slot_body engine_body_of(enum room_size size)
 {
     return size == ROOM_LARGE ? SLOT_BODY_LARGE : SLOT_BODY_SMALL;
 }
-/* A transfer has ended: its slot and its gate go to the next scrapes. */
+/* Passes the slot and the gate of a scrape whose transfer has ended to the next scrapes. */
 void engine_landed(struct engine *e, struct scrape *sc);
 
 /* False if out of memory; groups_done() in any case. */
@@ -175,24 +176,24 @@ const char *group_source(const struct group *g);
 
 /* Starts the request of a scrape. False if out of memory. */
 bool fetch_start(struct engine *e, struct scrape *sc);
-/* When it will have been sampled, by the request: of one in flight. */
+/* Returns when the target of a scrape in flight will have sampled, by the request. */
 int64_t fetch_sampled_ms(const struct scrape *sc);
 /* Returns the size that the body of a scrape is expected to have. */
 size_t fetch_expected_size(const struct engine *e, const struct scrape *sc);
-/* The body of a scrape in flight, known by its guest, has been granted more memory. */
+/* Reads on the body of a scrape in flight, known by its guest, which has been granted memory. */
 void fetch_grant(struct engine *e, struct room_guest *guest);
 /* Ends a scrape in flight because its body keeps all others from ending. */
 void fetch_give_up(struct engine *e, struct room_guest *guest);
-/* Whether the answer in flight is for this job, and that it is not any more; false if it is for
- * none then. */
+/* fetch_serves() returns true if the response in flight is for this job. fetch_leave() takes the
+ * job from its recipients, and returns false if none is left. */
 bool fetch_serves(const struct scrape *sc, uint32_t job);
 bool fetch_leave(struct scrape *sc, uint32_t job);
-/* Cancels it. */
+/* Cancels the transfer of a scrape in flight, or the work on its body. */
 void fetch_cancel(struct engine *e, struct scrape *sc);
 /* Counts and logs a scrape that was not started because memory ran out. */
 void fetch_no_memory(struct engine *e, struct scrape *sc);
 
-/* How long a scrape took. */
+/* The time that a scrape took. */
 struct scrape_time {
     int64_t duration_ns; /* < 0: there was no transfer */
     int64_t waited_ns;   /* the part of it in which it waited for memory */
@@ -206,7 +207,7 @@ void status_started(struct engine *e, struct scrape *sc, int64_t start_ns);
 void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const char *message,
                   struct scrape_time time, size_t size);
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n);
-/* The scrape belongs to another target, of that group, from now on. Takes a reference. */
+/* Gives the scrape to another target, of that group. Takes a reference. */
 void status_target(struct engine *e, struct scrape *sc, struct group *group, struct target *target,
                    size_t entry);
 

@@ -1,4 +1,4 @@
-/* One scrape: the request, the check of the answer, the profile. */
+/* One scrape: the request, the check of the response, the profile. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,21 +12,21 @@
 #define URL_MAX ((size_t)16 * 1024)
 /* The receive buffer of a sampling scrape, which waits for nearly all of the interval. */
 #define SAMPLING_BUFFER ((size_t)1024)
-/* Warnings about failures in each period; further ones are counted. */
+/* The number of warnings about failures in each period; further ones are counted. */
 #define FAILURES_LOGGED 50
 #define FAILURES_PERIOD_MS 10000
-/* Bytes of an error page shown in a message. */
+/* Bytes of an error page that a message shows. */
 #define PAGE_EXCERPT 160
-/* Bytes of it in which secrets are looked for. */
+/* Bytes of an error page that are searched for secrets. */
 #define PAGE_SEARCHED 4096
 
-/* A job that gets the profile. Target and entry are as of the start: a profile carries the labels
+/* A job that gets the profile. Target and entry are those of the start: a profile has the labels
  * that held when it was requested. */
 struct part {
     struct target *target; /* a reference */
     size_t entry;
-    bool left;  /* it gets nothing after all */
-    bool taken; /* it has got it */
+    bool left;  /* it was removed meanwhile, and gets nothing */
+    bool taken; /* it has accepted the profile */
 };
 
 /* A scrape in flight. Its own target and entry are those that made the request. */
@@ -46,7 +46,7 @@ struct fetch {
     int64_t waited_ns; /* how long it did before */
     size_t size;
     bool has_place; /* among the bodies that wait for a worker: promised until a moment ago */
-    size_t n_parts; /* 0: nobody follows, and the profile is for the target above */
+    size_t n_parts; /* 0: no job follows, and the profile is for `target` alone */
     struct part parts[];
 };
 
@@ -64,7 +64,8 @@ static struct fetch *fetch_free(struct fetch *f)
     return NULL;
 }
 
-/* With all who get the profile. NULL if out of memory. */
+/* Returns the fetch of a scrape, with a part for each job that gets the profile. NULL if out of
+ * memory. */
 static struct fetch *fetch_new(struct engine *e, struct scrape *sc)
 {
     size_t n = 0;
@@ -130,8 +131,8 @@ size_t fetch_expected_size(const struct engine *e, const struct scrape *sc)
     return n < most ? n : most;
 }
 
-/* How much to ask for so that the body may have len bytes. A body that outgrows what was expected
- * asks for twice as much as it has. */
+/* Returns how many bytes to ask for so that the body may have len bytes. A body that outgrows what
+ * was expected asks for twice as much as it has. */
 static size_t size_to_ask(const struct fetch *f, size_t len, uint64_t announced)
 {
     size_t most = room_most(&f->engine->room);
@@ -207,7 +208,7 @@ void fetch_give_up(struct engine *e, struct room_guest *guest)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-/* False if out of memory. */
+/* Starts the transfer. Returns false if out of memory. */
 static bool send_request(struct fetch *f, const char *url)
 {
     const struct config_job *job = f->target->job_config;
@@ -269,8 +270,8 @@ void fetch_cancel(struct engine *e, struct scrape *sc)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* The start of a page, without the secrets of the request that it may repeat. A secret is looked
- * for in the whole start of the page before that is cut to what is shown. */
+/* Copies the start of an error page, without the secrets of the request that the page may repeat.
+ * PAGE_SEARCHED bytes are searched for secrets before the text is cut to PAGE_EXCERPT. */
 static size_t excerpt(const struct fetch *f, const struct buf *body, char text[PAGE_EXCERPT + 1])
 {
     char page[PAGE_SEARCHED];
@@ -287,7 +288,7 @@ static size_t excerpt(const struct fetch *f, const struct buf *body, char text[P
     return n;
 }
 
-/* "HTTP 404: 404 page not found" */
+/* Describes a status, such as "HTTP 404: 404 page not found". */
 static void describe_status(const struct fetch *f, const struct http_response *response,
                             struct err *err)
 {
@@ -305,7 +306,7 @@ static void describe_status(const struct fetch *f, const struct http_response *r
     }
 }
 
-/* A response was not read before the deadline of its scrape. */
+/* Returns the reason for a response that was not read before the deadline of its scrape. */
 static enum reason waited_in_vain(const struct fetch *f, struct err *err)
 {
     const struct room *r = &f->engine->room;
@@ -321,8 +322,8 @@ static enum reason waited_in_vain(const struct fetch *f, struct err *err)
     return REASON_NO_ROOM;
 }
 
-/* The reason for a failure with its sentence in err; REASON_NONE if the body is a profile, perhaps
- * in an older format. */
+/* Returns the reason for a failure, with its sentence in err; REASON_NONE if the body is a profile,
+ * perhaps in an older format. */
 static enum reason check_response(const struct fetch *f, const struct http_response *response,
                                   bool *ret_legacy, struct err *err)
 {
@@ -348,8 +349,8 @@ static enum reason check_response(const struct fetch *f, const struct http_respo
     return reason_of_response(response->result, response->status, body);
 }
 
-/* Where the labels of a target's profiles are kept; NULL if it was replaced while the request was
- * in flight. */
+/* Returns the place where the labels of a target's profiles are kept; NULL if the target was
+ * replaced while the request was in flight. */
 static struct labels **find_series(struct scrape *sc, const struct target *t, size_t entry)
 {
     if (t == sc->target && entry == sc->entry) {
@@ -363,8 +364,8 @@ static struct labels **find_series(struct scrape *sc, const struct target *t, si
     return NULL;
 }
 
-/* A reference to the labels of the profile for a target. They are built once. NULL if out of
- * memory. */
+/* Returns a reference to the labels of the profile for a target, which are built once. NULL if out
+ * of memory. */
 static struct labels *series_of(const struct fetch *f, struct target *t, size_t entry)
 {
     struct labels **kept = find_series(f->scrape, t, entry);
@@ -377,9 +378,9 @@ static struct labels *series_of(const struct fetch *f, struct target *t, size_t 
     return *kept == NULL ? NULL : labels_ref(*kept);
 }
 
-/* Takes over the bytes. The profile covers the time from the request to the last byte. One offset
- * of the wall clock serves for both ends, so the length is right even if the clock was set in
- * between. NULL if out of memory. */
+/* Makes the profile. Takes over the bytes. The profile covers the time from the request to the last
+ * byte. One offset of the wall clock serves for both ends, so the length is right even if the clock
+ * was set in between. NULL if out of memory. */
 static struct profile *make_profile(const struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
@@ -471,7 +472,8 @@ static void report_success(struct engine *e, struct scrape *sc, struct scrape_ti
     }
 }
 
-/* Offers a copy of a profile to one of several jobs. False if it could not take it. */
+/* Offers a copy of a profile to one of several jobs. Returns false if no destination accepted it.
+ */
 static bool offer(const struct fetch *f, const struct part *part, const struct profile *base,
                   bool refusable)
 {
@@ -489,8 +491,8 @@ static bool offer(const struct fetch *f, const struct part *part, const struct p
     return o->on_profile(o->arg, p, part->target->job_config->forward_to);
 }
 
-/* If any job takes a delta, the baseline moves: then the others cannot refuse it any more without
- * losing it, and are asked once more. */
+/* Offers a profile to all jobs. If any job accepts a delta, the baseline moves, so the jobs that
+ * have refused it would lose it: they are asked once more, and cannot refuse. */
 static bool offer_all(struct fetch *f, const struct profile *base)
 {
     size_t taken = 0;
@@ -507,7 +509,7 @@ static bool offer_all(struct fetch *f, const struct profile *base)
     return taken > 0;
 }
 
-/* False if nobody could take it. */
+/* Passes a profile on. Returns false if no destination accepted it. */
 static bool hand_on(struct fetch *f, struct profile *p)
 {
     const struct scraper_options *o = &f->engine->options;
@@ -519,7 +521,7 @@ static bool hand_on(struct fetch *f, struct profile *p)
     return taken;
 }
 
-/* The end of a scrape; err is for failures. */
+/* Ends a scrape. err is for failures. */
 static void finish(struct fetch *f, enum reason reason, struct err *err)
 {
     struct engine *e = f->engine;
@@ -535,7 +537,7 @@ static void finish(struct fetch *f, enum reason reason, struct err *err)
     engine_plan(e, sc, reason, f->start_ns / NS_PER_MS);
     sc->fetch = fetch_free(f);
     if (reason_kind(reason) == REASON_KIND_CONFLICT) {
-        /* We cannot see who else profiles the process, only how often we collide. */
+        /* The other client is unknown; only the number of collisions is. */
         err_append(err, "; somebody else profiles this process (so in %u of the last %u attempts)",
                    scrape_history_conflicts(&sc->history), (unsigned)sc->history.attempts);
     }
@@ -557,8 +559,8 @@ static void finish_no_memory(struct fetch *f)
 
 /* ---- deltas ---------------------------------------------------------------------------------- */
 
-/* The profile of a delta; a body without counters passes through unchanged. NULL with *ok if there
- * is nothing to pass on. */
+/* Returns the profile of a delta; a body without counters passes through unchanged. NULL with *ok
+ * if there is nothing to pass on. */
 static struct profile *profile_of_delta(const struct fetch *f, struct delta_work *w, bool *ok)
 {
     bool passed = w->result == DELTA_PASSED;
@@ -583,9 +585,9 @@ static struct profile *profile_of_delta(const struct fetch *f, struct delta_work
     return p;
 }
 
-/* Hands on the profile of a delta, and moves the baseline unless growth would be lost by that: what
- * nobody takes becomes part of the next delta. One with gauges only has no growth to lose. The
- * result for the metric. */
+/* Passes the profile of a delta on, and moves the baseline, unless no destination has accepted the
+ * profile: its growth becomes part of the next delta then. A profile with gauges only has no growth
+ * to lose. Returns the result for the metric. */
 static const char *settle_delta(struct fetch *f, struct delta_work *w, struct profile *p)
 {
     struct engine *e = f->engine;
@@ -625,7 +627,7 @@ static void fetch_on_delta(void *arg, struct offload *o)
 
 /* ---- good bodies ----------------------------------------------------------------------------- */
 
-/* Takes over the body. */
+/* Makes the profile of a body, by way of a delta if its type needs one. Takes over the body. */
 static void take_body(struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
@@ -666,7 +668,8 @@ static void fetch_on_converted(void *arg, struct offload *o)
     take_body(f, data, c->out.size);
 }
 
-/* Takes over the body. Older formats carry no time: the profile gets that of the scrape. */
+/* Converts a body in an older format. Takes over the body. Older formats have no time: the profile
+ * gets that of the scrape. */
 static void convert_body(struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;

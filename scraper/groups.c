@@ -1,9 +1,9 @@
-/* Which scrapes exist: groups of targets are replaced, scrapes are compared by identity.
+/* Groups of targets: an update replaces a group, and compares scrapes by identity.
  *
  * A group is the one record of a source in the scraper: its targets, and its offer to the job's
- * sampler. An update touches only what has changed. A scrape that exists before and after keeps its
- * phase, its state, its transfer and its connection, even if labels or settings have changed. Who
- * takes part in a scrape that several targets want: claims.c.
+ * sampler. An update changes only the scrapes that differ. A scrape that exists before and after
+ * keeps its phase, its state, its transfer and its connection, even if labels or settings have
+ * changed. claims.c decides which targets take part in a scrape that several of them want.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void want_target(struct engine *e, struct group *g, struct target *t, boo
     }
 }
 
-/* Releases the scrapes that the update did not ask for again. */
+/* Gives up the scrapes that the update has not claimed again. */
 static void release_target(struct engine *e, struct group *g, const struct target *t)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -52,7 +52,7 @@ static void release_target(struct engine *e, struct group *g, const struct targe
     }
 }
 
-/* Whether the group already has this target. */
+/* Returns true if the group already has this target. */
 static bool is_known(const struct engine *e, const struct group *g, const struct target *t)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -106,7 +106,7 @@ static void note_refused(struct engine *e, const struct group *g, size_t refused
     }
 }
 
-/* Admits targets that were refused before, now that others are gone. */
+/* Admits targets that were refused before, as far as removed ones have made room. */
 static void admit_waiting(struct engine *e, struct job_quota *quota)
 {
     while (quota->admitted < quota->limit && !TAILQ_EMPTY(&quota->over_quota)) {
@@ -160,7 +160,7 @@ static void replace(struct engine *e, struct group *g, struct target **sorted, s
     free(old);
 }
 
-/* The targets of a source that are to be scraped; takes over the references. */
+/* Sets the targets of a source that are to be scraped. Takes over the references. */
 static bool set_targets(struct engine *e, struct group *g, struct target *const *targets, size_t n)
 {
     struct job_quota *quota = &e->jobs[g->job];
@@ -231,7 +231,8 @@ static bool offer(struct engine *e, struct group *g, struct target *const *targe
     return ok;
 }
 
-/* The last target of a job is gone, and perhaps the job: its slot may get another one. */
+/* Releases the sampler of a job without targets. The job may be gone, and its slot may get another
+ * job. */
 static void drop_sampler(struct engine *e, struct job_quota *quota)
 {
     if (quota->sampler == NULL || !sampler_is_empty(quota->sampler)) {

@@ -1,4 +1,5 @@
-/* When a scrape is due next, once one has ended. Most follow the schedule, with three exceptions:
+/* The instant at which a scrape is due next when it has ended. Most scrapes follow the schedule,
+ * with three exceptions:
  *
  * A continuous scrape starts again at once. A scrape that found another client profiling its
  * process is retried, once within the same interval if there is time, then at another offset; where
@@ -16,11 +17,11 @@
 #include "base/clock.h"
 #include "model/reason.h"
 
-/* Not found this many times in a row: absent. */
+/* A scrape that was not found this many times in a row is absent. */
 #define NEXT_SCRAPE_ABSENT_AFTER 3
 /* Intervals between attempts at an absent scrape, plus up to one more at random. */
 #define NEXT_SCRAPE_ABSENT_INTERVALS 10
-/* Attempts whose conflicts are remembered. */
+/* The number of attempts whose conflicts are remembered. */
 #define NEXT_SCRAPE_HISTORY 16
 
 struct scrape_history {
@@ -31,7 +32,7 @@ struct scrape_history {
     bool retried; /* the next attempt is the second one in its interval */
 };
 
-/* All on the monotonic clock. */
+/* All instants are on the monotonic clock. */
 struct next_scrape_input {
     enum reason_kind end;
     bool continuous;
@@ -46,7 +47,7 @@ struct next_scrape_input {
 /* Records how the scrape ended and returns when the next one is due, never before now. */
 int64_t next_scrape_at(struct scrape_history *h, const struct next_scrape_input *in,
                        struct rng *rng);
-/* How many of the last attempts (h->attempts of them) were conflicts. */
+/* Returns how many of the last h->attempts attempts were conflicts. */
 unsigned scrape_history_conflicts(const struct scrape_history *h);
 
 #endif

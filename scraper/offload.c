@@ -49,7 +49,7 @@ bool offload_open(struct offload_queue *q, const struct offload_limits *limits,
     return q->scratches != NULL;
 }
 
-/* Frees it; it is in no line. */
+/* Frees work that is in no line. */
 static void discard(struct offload *o)
 {
     o->kind->release(o);
@@ -89,7 +89,7 @@ void offload_close(struct offload_queue *q)
 
 /* ---- memory to work in ----------------------------------------------------------------------- */
 
-/* What is reserved and what idle scratches keep for the next work share the memory. */
+/* Sets how much is reserved. Idle scratches may keep the rest of the memory for the next work. */
 static void set_reserved(struct offload_queue *q, size_t bytes)
 {
     q->work_bytes = bytes;
@@ -97,7 +97,7 @@ static void set_reserved(struct offload_queue *q, size_t bytes)
     metric_set(q->work_cell, (int64_t)bytes);
 }
 
-/* The first that waits; frees those that were cancelled. */
+/* Returns the first work that waits in a lane, and frees work before it that was cancelled. */
 static struct offload *first_waiting(struct offload_queue *q, enum offload_size lane)
 {
     struct offload *o;
@@ -124,7 +124,7 @@ static void start(struct offload_queue *q, struct offload *o)
     o->engine->io.submit(o->engine->io.arg, &o->work);
 }
 
-/* The next to start; NULL if it has to wait for what is with the workers. */
+/* Returns the work that starts next; NULL if it must wait for work that is with the workers. */
 static struct offload *next_to_start(struct offload_queue *q)
 {
     struct offload *small = first_waiting(q, OFFLOAD_SMALL);
@@ -168,7 +168,7 @@ static size_t guess(const struct offload_queue *q, const char *body, size_t size
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* On a worker. */
+/* Runs work; on a worker. */
 static void offload_run(struct work *work)
 {
     struct offload *o = (struct offload *)work;
@@ -179,7 +179,7 @@ static void offload_run(struct work *work)
     scratch_pool_give(o->scratches, scratch);
 }
 
-/* True if it runs once more, with all the memory that there may be. */
+/* Returns true if the work runs once more, with all the memory that one piece of work may have. */
 static bool run_again(struct offload_queue *q, struct offload *o)
 {
     if (!o->over || o->arg == NULL) {
@@ -222,8 +222,8 @@ static void offload_end(struct work *work)
     }
 }
 
-/* How many bytes may be pending with a body of this size. Large ones leave a part to the others: a
- * few pods with large profiles must not keep all others waiting. */
+/* Returns how many bytes may be pending together with a body of this size. Large bodies leave a
+ * part to the others: a few pods with large profiles must not keep all others waiting. */
 static size_t pending_limit(const struct offload_queue *q, size_t size)
 {
     bool large = size > q->pending_max / OFFLOAD_LARGE_PART;

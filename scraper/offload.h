@@ -1,14 +1,14 @@
 /* Work on the bodies of profiles that runs on the worker pool: deltas and conversions.
  *
- * Two ceilings keep memory bounded, whatever comes: the bodies that wait or are worked on, and what
- * all workers together take to work in. Before it starts, work reserves what it is likely to need;
- * what finds no room waits its turn. It never gets more than it has reserved: if that was too
- * little, it runs once more with all that a piece of work may have, and fails if that is not enough
- * either.
+ * Two ceilings bound the memory: that of the bodies that wait or are worked on, and that of the
+ * memory in which all workers together work. Before it starts, work reserves the memory that it is
+ * likely to need, and waits while there is too little. It never gets more than it has reserved. If
+ * that was too little, it runs once more with all the memory that one piece of work may have, and
+ * fails if that is not enough either.
  *
- * Large work waits apart: small work goes first, up to a number, and one worker is always left for
- * it, if there are two. So a few pods with large profiles do not hold up all others, nor these
- * them.
+ * Large work has a line of its own. Small work goes first, up to a number, and if there are two
+ * workers, one of them is always left for small work. So a few pods with large profiles do not hold
+ * up all others, and are not held up by them for ever.
  *
  * All calls on the engine's thread; only run() of a kind is called elsewhere. Work that still runs
  * when its queue is closed frees itself when it ends.
@@ -24,18 +24,18 @@
 #include "model/reason.h"
 #include "pprof/scratch.h"
 
-/* Bodies that wait for a worker or are being worked on, in bytes. Further ones fail with
- * REASON_BUSY. */
+/* Bytes of the bodies that wait for a worker or are being worked on. Responses wait unread for room
+ * here (scraper/room.h); a body that has none fails with REASON_BUSY. */
 #define OFFLOAD_PENDING_DEFAULT ((size_t)128 * 1024 * 1024)
-/* Bodies of more than this part of them leave that part to smaller ones. */
+/* Bodies of more than a part of this, 1/16, leave 1/2 of it to smaller ones. */
 #define OFFLOAD_LARGE_PART 16
 #define OFFLOAD_SMALL_RESERVE 2
-/* What all workers together may take to work in. */
+/* The memory in which all workers together may work. */
 #define OFFLOAD_WORK_DEFAULT ((size_t)4 * 1024 * 1024 * 1024)
-/* What one piece of work may take: more than the largest profile that is accepted needs. */
+/* The memory of one piece of work: more than the largest profile that is accepted needs. */
 #define OFFLOAD_JOB_MAX ((size_t)256 * 1024 * 1024)
-/* What is reserved at first: this, and so many times the size of the inflated body. A delta of a
- * heap of Go takes six times that. */
+/* The reservation at first: OFFLOAD_JOB_MIN, and OFFLOAD_JOB_FACTOR times the size of the inflated
+ * body. A delta of a heap of Go takes six times that size. */
 #define OFFLOAD_JOB_MIN ((size_t)512 * 1024)
 #define OFFLOAD_JOB_FACTOR 7
 
@@ -44,10 +44,10 @@ struct offload;
 
 TAILQ_HEAD(offload_line, offload);
 
-/* What reserves more than this, or more than this part of what all may take, is large. */
+/* Work that reserves more than this, or more than this part of the memory of all, is large. */
 #define OFFLOAD_LARGE_JOB ((size_t)16 * 1024 * 1024)
 #define OFFLOAD_LARGE_JOB_PART 4
-/* How much small work goes before large work that waits. */
+/* The number of small pieces of work that go before a large one that waits. */
 #define OFFLOAD_PATIENCE 256
 
 struct offload_limits {
@@ -59,9 +59,10 @@ struct offload_limits {
 enum offload_size { OFFLOAD_SMALL, OFFLOAD_LARGE, OFFLOAD_SIZES };
 
 struct offload_queue {
-    struct offload_line pending;                /* all */
-    struct offload_line waiting[OFFLOAD_SIZES]; /* of these, those that are not with a worker yet */
-    unsigned large_max;                         /* large ones with workers */
+    struct offload_line pending; /* all */
+    struct offload_line
+        waiting[OFFLOAD_SIZES]; /* the part of these that is not with a worker yet */
+    unsigned large_max;         /* large ones with workers */
     unsigned n_large;
     unsigned passed; /* small ones that have gone before the large one that waits */
     size_t pending_bytes;
@@ -81,10 +82,12 @@ struct offload_queue {
 
 struct offload_kind {
     size_t size; /* of the object that starts with a struct offload */
-    /* On a worker. A failure is in o->err; the object is then as before, for another run. */
+    /* Does the work, on a worker. A failure is in o->err; the object is as before then, for another
+     * run. */
     void (*run)(struct offload *o, struct scratch *scratch);
-    /* The end of every object, after done() or in its place: releases what the object holds besides
-     * the body. o->queue is NULL if the queue was closed, or if it was cancelled before it ran. */
+    /* Releases what the object holds besides the body, at the end of every object: after done(), or
+     * in its place. o->queue is NULL if the queue was closed, or if the work was cancelled before
+     * it ran. */
     void (*release)(struct offload *o);
 };
 
@@ -97,17 +100,17 @@ struct offload {
     struct offload_queue *queue;
     void (*done)(void *arg, struct offload *o);
     void *arg;  /* NULL: cancelled */
-    char *body; /* done() may take it: set it to NULL then */
+    char *body; /* done() may take it, and sets it to NULL then */
     size_t size;
-    size_t reserved; /* what it may take to work in */
+    size_t reserved; /* the memory that it may take */
     enum offload_size lane;
     bool waits;                     /* in the line of those that wait */
-    bool over;                      /* it needed more than that */
+    bool over;                      /* it needed more memory than that */
     struct scratch_pool *scratches; /* a reference */
     struct err err;
 };
 
-/* False if out of memory; offload_close() in any case. metrics may be NULL. */
+/* Returns false if out of memory; call offload_close() in any case. metrics may be NULL. */
 bool offload_open(struct offload_queue *q, const struct offload_limits *limits,
                   struct metrics *metrics);
 void offload_close(struct offload_queue *q);
@@ -124,9 +127,9 @@ size_t offload_promise(struct offload_queue *q, size_t before, size_t size);
  * its sentence. Submit the object next. */
 void *offload_new(struct engine *e, const struct offload_kind *kind, char *body, size_t size,
                   bool has_place, enum reason *ret_reason, struct err *err);
-/* done(arg, o) is called later on this thread, never from within this call. */
+/* Submits work. done(arg, o) is called later on this thread, never from within this call. */
 void offload_submit(struct offload *o, void (*done)(void *arg, struct offload *o), void *arg);
-/* done() will not be called. */
+/* Cancels work: done() will not be called. */
 void offload_cancel(struct offload *o);
 
 #endif

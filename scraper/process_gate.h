@@ -1,5 +1,5 @@
-/* One sampling scrape of a process at a time, whatever job and type it belongs to: a Go process,
- * for one, refuses a second CPU profile while the first one runs.
+/* A gate for each process: one sampling scrape of it at a time, whatever job and type the scrape
+ * belongs to. A Go process, for one, refuses a second CPU profile while the first one runs.
  *
  * Processes are identified by host and port, and known only while one of their scrapes runs or
  * waits. Pure logic; one thread, no locking.

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "scraper/targets/target_private.h"
 
-/* The same in every process, so that all replicas make the same choice. */
+/* The seed of ranks. All processes have the same one, so that all replicas make the same choice. */
 #define RANK_SEED UINT64_C(0x73616d706c65)
 
 struct service;
@@ -148,7 +148,7 @@ static bool reserve(struct service *v, size_t n)
     return true;
 }
 
-/* The first index whose rank is not lower. */
+/* Returns the first index whose rank is not lower. */
 static size_t index_of(const struct service *v, uint64_t rank)
 {
     size_t low = 0;
@@ -248,7 +248,7 @@ static bool find_services(struct sampler *s, struct offer *o)
 {
     for (size_t i = 0; i < o->n; i++) {
         struct member *m = &o->members[i];
-        /* The same for all types of a target: they are kept or left out together. */
+        /* Hashes the process of a target. All its types are kept or left out together. */
         struct sv address = labels_get(m->target->labels, SV(LABEL_ADDRESS));
         m->rank = hash_bytes(address.p, address.n, RANK_SEED);
         m->service = find_service(s, labels_get(m->target->labels, SV("service_name")));
@@ -263,7 +263,7 @@ static bool find_services(struct sampler *s, struct offer *o)
     return true;
 }
 
-/* NULL if out of memory; the references are taken over in any case. */
+/* Makes an offer. Returns NULL if out of memory. Takes over the references in any case. */
 static struct offer *make_offer(struct sampler *s, void *owner, struct target *const *targets,
                                 size_t n)
 {
@@ -285,7 +285,7 @@ static struct offer *make_offer(struct sampler *s, void *owner, struct target *c
     return o;
 }
 
-/* old (or nothing) gives way to next (or nothing). */
+/* Replaces an offer by another one; either may be NULL. */
 static void exchange(struct sampler *s, struct offer *old, struct offer *next)
 {
     for (size_t i = 0; old != NULL && i < old->n; i++) {

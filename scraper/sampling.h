@@ -1,4 +1,5 @@
-/* Which targets of a job are scraped if only a share of each service is: `sampling` of a job.
+/* The choice of the targets that are scraped if only a share of each service is: `sampling` of a
+ * job.
  *
  * A process is identified by host and port. Its rank is a hash of these; of the processes of one
  * service_name the ones with the lowest ranks are kept, each with all its targets. The choice is
@@ -29,20 +30,21 @@ struct sampler *sampler_free(struct sampler *s); /* accepts NULL, returns NULL; 
  * sample_max (0: any number). False if out of memory: nothing has changed then. */
 bool sampler_set(struct sampler *s, struct offer **offer, void *owner,
                  struct target *const *targets, size_t n);
-/* The owner of a source whose choice has changed (one that has just been set has), and the targets
- * that are kept, valid until the next sampler_set(). False if there are no more. */
+/* Returns the next owner of a source whose choice has changed, with the targets that are kept,
+ * which are valid until the next sampler_set(). A source that has just been set counts as changed.
+ * Returns false if there are no more. */
 bool sampler_next(struct sampler *s, void **ret_owner, struct target *const **ret_kept,
                   size_t *ret_n);
 /* Frees an offer whose sampler is not used any more. Accepts NULL. */
 void offer_free(struct offer *o);
 
-/* Whether nothing is offered. */
+/* Returns true if nothing is offered. */
 bool sampler_is_empty(const struct sampler *s);
-/* Targets that are not kept. */
+/* Returns the number of targets that are not kept. */
 size_t sampler_left_out(const struct sampler *s);
-/* Up to max services that are not kept whole, in no order; returns how many. Service names are
- * copied (a service is left out if there is no memory for its name); a job is NULL if there is none
- * for its name. */
+/* Lists up to max services that are not kept whole, in no order, and returns how many. Service
+ * names are copied (a service is left out if there is no memory for its name); a job is NULL if
+ * there is none for its name. */
 size_t sampler_list(const struct sampler *s, struct sampled_service *out, size_t max);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* What a target gets for its answer once it has sampled. */
+/* The time that a target has for its response once it has sampled. */
 #define ANSWER_MS 1000
 
 void schedule_init(struct schedule *s)

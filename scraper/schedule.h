@@ -1,5 +1,5 @@
-/* When each scrape is due: a binary heap of instants on the monotonic clock, and the arithmetic of
- * phases.
+/* The schedule: a binary heap of the instants at which scrapes are due, on the monotonic clock, and
+ * the arithmetic of phases.
  *
  * The phase of a scrape within its interval, on the wall clock, is a hash of its identity: it
  * survives restarts, and scrapes with the same interval spread evenly. After the first tick only
@@ -37,18 +37,18 @@ bool schedule_add(struct schedule *s, struct schedule_item *item, int64_t due_ms
 void schedule_remove(struct schedule *s, struct schedule_item *item);
 /* Changes the time of an item in the schedule. */
 void schedule_move(struct schedule *s, struct schedule_item *item, int64_t due_ms);
-/* The item that is due first, and its time, or NULL. It stays in the schedule. */
+/* Returns the item that is due first, with its time, or NULL. The item stays in the schedule. */
 struct schedule_item *schedule_head(const struct schedule *s, int64_t *ret_due_ms);
-/* The time of an item in the schedule. */
+/* Returns the time of an item in the schedule. */
 int64_t schedule_due(const struct schedule *s, const struct schedule_item *item);
 
-/* The first instant at or after now_ms whose wall time is at the phase `hash mod interval`.
+/* Returns the first instant at or after now_ms whose wall time is at the phase `hash mod interval`.
  * wall_offset_ms: wall clock minus monotonic clock. interval_ms > 0. */
 int64_t schedule_first(int64_t now_ms, int64_t wall_offset_ms, int64_t interval_ms, uint64_t hash);
-/* When a scrape that has just come into being is due first, given the first instant in its phase
- * from now on. A process that was stopped while it sampled lost that profile: if the window of
- * sampling_ms from the phase before is still open, and a whole one fits in before the next phase,
- * it is asked again at once. Otherwise the phase holds. sampling_ms 0: it does not sample. */
+/* Returns when a new scrape is due first, given the first instant in its phase from now on. A
+ * process that was stopped while it sampled lost that profile: if the window of sampling_ms from
+ * the phase before is still open, and a whole one fits in before the next phase, it is asked again
+ * at once. Otherwise the phase holds. sampling_ms 0: it does not sample. */
 int64_t schedule_resume(int64_t now_ms, int64_t first_ms, int64_t interval_ms, int64_t sampling_ms);
 
 struct schedule_tick {
@@ -56,7 +56,7 @@ struct schedule_tick {
     int64_t next_ms; /* next tick, after now_ms, in the same phase */
     uint64_t missed; /* unused ticks in the past, to be counted */
 };
-/* What to do at now_ms about a tick that was due at due_ms <= now_ms. A tick that is late by an
+/* Decides at now_ms about a tick that was due at due_ms <= now_ms. A tick that is late by an
  * interval or more (the machine slept, the process was stopped) does not run: all scrapes would be
  * due at once, and each has a tick of its own within an interval anyway. */
 struct schedule_tick schedule_tick(int64_t due_ms, int64_t now_ms, int64_t interval_ms);

@@ -13,8 +13,8 @@
 enum scrape_result { SCRAPE_OK, SCRAPE_FAILED, SCRAPE_SKIPPED };
 #define SCRAPE_RESULTS (SCRAPE_SKIPPED + 1)
 
-/* What profpull_scrapes counts: by enum scrape_health, and those that are no scrape of their own.
- */
+/* The states of profpull_scrapes: those of enum scrape_health, and these of targets whose scrape is
+ * that of another target. */
 enum { SCRAPES_FOLLOW = 4, SCRAPES_DUPLICATE, SCRAPES_STATES };
 
 /* Cells of one job and type; they live as long as the metrics. */
@@ -48,14 +48,14 @@ struct scrape_metrics {
     struct metric_cell *refused_memory;
 };
 
-/* metrics may be NULL. False if out of memory. */
+/* Registers the metrics; metrics may be NULL. Returns false if out of memory. */
 bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics);
 void scrape_metrics_done(struct scrape_metrics *m);
-/* NULL if out of memory. */
+/* Returns the cells of a job and type; NULL if out of memory. */
 struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char *job,
                                             const char *type);
-/* A body of this type had so many bytes. The expectation follows growth at once, and shrinks by an
- * eighth at a time. */
+/* Learns from a body of this type, which had so many bytes: the expectation follows growth at once,
+ * and shrinks by an eighth at a time. */
 void scrape_metrics_learn(struct type_metrics *t, size_t size);
 /* Counts a failure of a job. */
 void scrape_metrics_failed(struct scrape_metrics *m, const char *job, enum reason reason);

@@ -32,7 +32,7 @@ bool slots_init(struct slots *s, unsigned max, size_t n_jobs)
     return s->lanes != NULL && slots_grow(s, n_jobs);
 }
 
-/* The scrapes that wait, and those that hold slots, of the jobs that were there before. */
+/* Copies the scrapes that wait, and the numbers of slots, of the jobs so far. */
 static void move_jobs(const struct slots *s, unsigned *held, struct slot_ring *rings, size_t n_jobs)
 {
     for (size_t job = 0; job < s->n_jobs; job++) {
@@ -130,7 +130,7 @@ static struct slot_lane *find_lane(struct slots *s, const struct scrape *sc, enu
     return lane;
 }
 
-/* A scrape has left its lane for good. */
+/* Takes a scrape out of its lane for good. */
 static void leave_lane(struct slots *s, struct scrape *sc)
 {
     struct slot_lane *lane = sc->lane;
@@ -191,7 +191,8 @@ void slots_give_up(struct slots *s, struct scrape *sc)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* Whether a class may have one more slot: the classes from this one on share a part of them. */
+/* Returns true if a class may have one more slot. The classes from this one on share a part of
+ * them. */
 static bool has_room(const struct slots *s, unsigned class)
 {
     const unsigned limits[SLOT_CLASSES] = {

@@ -1,14 +1,15 @@
-/* Which of the scrapes that are due gets the next free transfer ("slot").
+/* The line for transfers ("slots"): decides which of the scrapes that are due gets the next free
+ * one.
  *
- * While slots are free every scrape gets one. When they run short, the job that holds the fewest
- * comes first, and within a job its hosts (pods) take turns: what one does not use the others
- * borrow, and get no more of once its owner wants it back.
+ * While slots are free, every scrape gets one. When they run short, the job that holds the fewest
+ * comes first, and within a job its hosts (pods) take turns. A job or host that does not use its
+ * share lends it to the others; they get no more of it once its owner wants it back.
  *
  * A target that hangs holds its slot until its timeout, so turns alone would leave quick targets
  * waiting for hanging ones. Scrapes are therefore sorted by how long the last one held its slot,
  * apart from the time that the target was asked to sample: those that were slow may hold half of
  * the slots, and together with those of targets that have never been tried three quarters. The rest
- * is there for targets that are known to answer. Of these classes the quicker one comes first, but
+ * is for targets that are known to answer. Of these classes the quicker one comes first, but
  * each is sure of an eighth. Pure logic; one thread, no locking.
  */
 #ifndef PROFPULL_SCRAPER_SLOTS_H
@@ -62,28 +63,29 @@ struct slots {
 
 /* False if out of memory; slots_done() in any case. */
 bool slots_init(struct slots *s, unsigned max, size_t n_jobs);
-/* There are jobs with larger numbers. False if out of memory: nothing has changed then. */
+/* Prepares for jobs with larger numbers. Returns false if out of memory: nothing has changed then.
+ */
 bool slots_grow(struct slots *s, size_t n_jobs);
 void slots_done(struct slots *s);
 
-/* All scrapes that hold a slot. */
+/* Returns the number of scrapes that hold a slot. */
 unsigned slots_used(const struct slots *s);
-/* The class of a scrape by its own last attempt. */
+/* Returns the class of a scrape by its own last attempt. */
 enum slot_class slot_class_of(const struct scrape *sc);
-/* A scrape waits for a slot (sc->lane, sc->link). False if out of memory. */
+/* Puts a scrape in line for a slot (sc->lane, sc->link). Returns false if out of memory. */
 bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c, enum slot_body body);
-/* The class in which a scrape waits, or holds its slot. */
+/* Returns the class in which a scrape waits, or holds its slot. */
 enum slot_class slots_class(const struct scrape *sc);
-/* The body with which it was put in line. */
+/* Returns the body with which the scrape was put in line. */
 enum slot_body slots_body(const struct scrape *sc);
-/* A waiting scrape waits no more. */
+/* Takes a scrape that waits out of the line. */
 void slots_give_up(struct slots *s, struct scrape *sc);
 /* Returns the scrape that gets a free slot now, or NULL. held_back: the bodies that wait, as bits
  * 1U << enum slot_body. */
 struct scrape *slots_take(struct slots *s, unsigned held_back);
-/* The number of scrapes with such a body that wait for a slot. */
+/* Returns the number of scrapes with such a body that wait for a slot. */
 unsigned slots_waiting(const struct slots *s, enum slot_body body);
-/* A scrape gives its slot back. */
+/* Takes the slot back from a scrape. */
 void slots_release(struct slots *s, struct scrape *sc);
 
 #endif

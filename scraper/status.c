@@ -112,8 +112,8 @@ const char *scrape_health_name(enum scrape_health health)
 
 /* ---- copies (any thread) --------------------------------------------------------------------- */
 
-/* Takes what is shared; derive() adds the rest, which takes longer, without the lock. c: for the
- * job that follows, NULL for the scrape's own. */
+/* Copies the shared fields, under the lock; derive() adds the rest, which takes longer, without it.
+ * c: the claim of the job that follows, or NULL for the scrape's own job. */
 static void copy_scrape(const struct scrape *sc, const struct claim *c, struct scrape_status *st)
 {
     *st = (struct scrape_status){
@@ -137,8 +137,8 @@ static void copy_scrape(const struct scrape *sc, const struct claim *c, struct s
     };
 }
 
-/* The status of a scrape, unless an earlier page had it, and of those that follow it. *done counts
- * those that were copied; it is 0 again when all were. */
+/* Copies the status of a scrape, unless an earlier page had it, and of the jobs that follow it.
+ * *done counts the copies so far; it is 0 again when all were made. */
 static size_t copy_all(const struct scrape *sc, size_t *done, struct scrape_status *out, size_t max)
 {
     size_t at = 0;
@@ -160,7 +160,7 @@ static size_t copy_all(const struct scrape *sc, size_t *done, struct scrape_stat
     return n;
 }
 
-/* The cursor has the slot, and above it how many of those in the slot were copied. */
+/* The cursor consists of the slot and, in the bits above, of the copies of this slot so far. */
 #define CURSOR_BITS 32
 #define CURSOR_SLOT UINT32_MAX
 
@@ -182,7 +182,7 @@ static size_t copy_page(struct engine *e, size_t *cursor, struct scrape_status *
     return n;
 }
 
-/* False if out of memory: the entry is left out. */
+/* Completes a status. Returns false if out of memory: the entry is left out. */
 static bool derive(struct engine *e, struct scrape_status *st, struct labels_builder *b)
 {
     struct buf url;

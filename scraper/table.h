@@ -28,9 +28,10 @@ void table_done(struct table *t); /* the scrapes must be gone */
 void table_lock(struct table *t);
 void table_unlock(struct table *t);
 
-/* A scrape with the identity of entry i of a target, or NULL; there may be more (table_next()). */
+/* Returns a scrape with the identity of entry i of a target, or NULL. There may be more of them:
+ * table_next(). */
 struct scrape *table_find(const struct table *t, const struct target *target, size_t i);
-/* The next scrape with the identity of sc, or NULL. */
+/* Returns the next scrape with the identity of sc, or NULL. */
 struct scrape *table_next(const struct scrape *sc);
 /* Adds a scrape with target and entry set; sets hash and slot. False if out of memory. */
 bool table_insert(struct table *t, struct scrape *sc);

@@ -11,7 +11,7 @@ static bool is_same_time(int64_t a_ms, int64_t b_ms)
     return apart <= TIMEOUT_HINT_SAME_MS || apart <= a_ms / 20;
 }
 
-/* Something cuts every answer after limit_ms. */
+/* Adds the advice for a proxy that cuts every response after limit_ms. */
 static void advise(const struct timeout_hint_input *in, int64_t limit_ms, const char *whose,
                    struct err *err)
 {

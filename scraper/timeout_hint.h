@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "model/reason.h"
 
-/* A connection cut sooner than this was not cut because of its duration. */
+/* A connection that was cut sooner than this was not cut because of its duration. */
 #define TIMEOUT_HINT_CUT_MIN_MS 1000
 /* Two cuts count as equally late if they differ by at most this, or by a twentieth. */
 #define TIMEOUT_HINT_SAME_MS 250
