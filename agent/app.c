@@ -22,19 +22,20 @@
 /* The fewest scrapes that may run, and connections that may be kept, however few descriptors the
  * process may have. */
 #define SCRAPE_FDS_MIN 8
-/* Nobody waits for a profile, and at a few hundred a second waking up for each step of a scrape and
- * of a request costs about as much as the steps. Scrapes are to be on time, so their pauses are
- * shorter; multiples of each other, so that the threads wake up together. */
+/* Pauses of the loops between two rounds. No user waits for a profile, and at a few hundred
+ * profiles a second, waking up for each step of a scrape and of a request costs about as much as
+ * the steps. Scrapes must be on time, so their pause is shorter. The pauses are multiples of each
+ * other, so that the threads wake up together. */
 #define NETWORK_GAP_MS 5
 #define WRITER_GAP_MS 10
-/* What a drain keeps for sending, of its time: this, or a quarter if that is less. */
+/* The part of the time of a drain that is kept for sending: this, or a quarter if that is less. */
 #define DRAIN_SENDING_MS (2 * MS_PER_S)
 
 static const char *const thread_names[THREADS] = {"discovery", "network", "writer"};
 
 /* ---- callbacks of the stages ----------------------------------------------------------------- */
 
-/* What a rule drops on purpose counts as taken. */
+/* A profile that a rule drops on purpose counts as accepted. */
 static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     struct app *app = arg;
@@ -411,8 +412,8 @@ static void stop_sources(struct app *app)
     }
 }
 
-/* How long scrapes in flight may go on during a drain: a part of it is for sending. Other replicas
- * take over our targets after `handover`, and no process must be profiled by both. */
+/* Returns how long scrapes in flight may go on during a drain: a part of the drain is for sending.
+ * Other replicas scrape our targets after `handover`, and no process must be profiled by both. */
 static int64_t time_for_scrapes(const struct app *app, int64_t timeout_ms)
 {
     int64_t sending = timeout_ms / 4 < DRAIN_SENDING_MS ? timeout_ms / 4 : DRAIN_SENDING_MS;

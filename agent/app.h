@@ -34,8 +34,9 @@ bool app_start(struct app *app, struct err *err);
  * send what they have. Blocks until it is done. Main thread, between app_start() and app_drain().
  */
 bool app_reload(struct app *app, struct config *next, int64_t drain_ms, struct err *err);
-/* What the servers do then, which the app does not know: what can fail first, before anything has
- * changed; then one of the other two. On the thread of app_reload(). */
+/* The part of the servers in app_reload(), which the app does not know. prepare() does what can
+ * fail, before anything has changed; commit() or discard() follows. On the thread of app_reload().
+ */
 struct app_servers {
     bool (*prepare)(void *arg, const struct config *next, struct err *err);
     void (*commit)(void *arg);
@@ -57,12 +58,12 @@ struct conditions *app_conditions(struct app *app);
 /* The store of an endpoint, or the first one (NULL); NULL if there is none. */
 struct store *app_store(struct app *app, const char *endpoint);
 
-/* Whether every loop has run recently; the error names the thread that has not, or says for how
- * long a worker has been at one job. A disk that hangs
- * is named there as well, but is no reason to restart the process. Any thread. */
+/* Returns true if every loop has run recently. The error names the thread that has not, or says for
+ * how long a worker has been at one job. A disk that hangs is named there as well, but is no reason
+ * to restart the process. Any thread. */
 bool app_healthy(const struct app *app, struct err *err);
-/* Whether discovery has read every source that it may read. Appends what it has not read, without a
- * line break; nothing if it has read everything. Any thread. */
+/* Returns true if discovery has read every source that it may read. Appends what it has not read,
+ * without a line break; nothing if it has read everything. Any thread. */
 bool app_ready(struct app *app, struct buf *text);
 
 /* Stops discovery, lets the scrapes in flight end that can in time, then lets the writer drain. An
@@ -73,9 +74,9 @@ int app_drained_fd(const struct app *app);
 
 /* Ends at once: stops every thread, and drops what is queued. The summary is final then. */
 void app_halt(struct app *app);
-/* Of an endpoint of the configuration. Any thread. */
+/* Returns the ledger of an endpoint of the configuration. Any thread. */
 struct write_ledger app_ledger(struct app *app, size_t endpoint);
-/* How the targets are shared; false if they are not. Any thread. */
+/* Copies how the targets are shared; returns false if they are not. Any thread. */
 bool app_sharding(const struct app *app, struct sharding_counts *ret);
 /* Logs one line for each endpoint with the number of profiles accepted, sent and dropped. */
 void app_summary(struct app *app);

@@ -47,8 +47,8 @@ struct app {
     struct app_servers servers;
 };
 
-/* Each job that is or may soon be in force has its metrics shown: in how many configurations it is.
- */
+/* These count the configurations, in force or soon to be, that have a job. The metrics of the job
+ * are shown while there is one. */
 void app_use_jobs(struct app *app, const struct config *config);
 void app_release_jobs(struct app *app, const struct config *config);
 

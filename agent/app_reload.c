@@ -1,6 +1,6 @@
-/* Another configuration for a running process. What can fail is done first, and can be undone; then
- * each thread gets its part, in the order in which profiles flow backwards: whoever receives knows
- * of new jobs and endpoints before the first target of theirs is scraped. */
+/* Another configuration for a running process. Steps that can fail come first, and can be undone.
+ * Then each thread gets its part, against the direction in which profiles flow: every receiver of
+ * profiles knows the new jobs and endpoints before the first target of theirs is scraped. */
 #include <stdlib.h>
 
 #include "agent/app_private.h"
@@ -57,7 +57,7 @@ void app_release_jobs(struct app *app, const struct config *config)
     }
 }
 
-/* All that one change consists of. */
+/* The parts of one change. */
 struct reload {
     struct app *app;
     struct config *next;
@@ -157,9 +157,9 @@ static void app_on_nothing(void *arg)
     (void)arg;
 }
 
-/* New destinations are there before anybody puts profiles to them, and former ones leave when
- * nobody does any more: the network thread has the new rules when it runs what is posted after
- * them. */
+/* Adds new destinations before any profile is put to them, and removes former ones when none is put
+ * to them any more: the network thread has the new rules when it runs the tasks that are posted
+ * after them. */
 static void commit(struct reload *r)
 {
     struct app *app = r->app;
@@ -183,7 +183,7 @@ static void commit(struct reload *r)
     log_set(app->log, app->config->log.level, app->config->log.format);
 }
 
-/* What is decided at the start. */
+/* Warns of keys whose values are decided at the start. */
 static void warn_of_restart(const struct app *app, const struct config *next)
 {
     const struct config *first = app->first;

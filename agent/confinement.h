@@ -17,7 +17,7 @@ enum confinement_mode {
     CONFINEMENT_MODES,
 };
 
-/* "on", "off", "required"; NULL past the last one. */
+/* Returns "on", "off" or "required"; NULL past the last one. */
 const char *confinement_mode_name(size_t i);
 /* Returns the mode with one of these names. */
 enum confinement_mode confinement_mode_named(const char *name);
@@ -36,8 +36,9 @@ struct confinement {
     struct sandbox_report report;
 };
 
-/* Makes the directories that the configuration writes to, since nothing above them may be written
- * to later. For good, unless the mode is off. Call confinement_done() also after an error. */
+/* Confines the process for good, unless the mode is off. Before that, makes the directories that
+ * the configuration writes to, since nothing above them may be written to later. Call
+ * confinement_done() also after an error. */
 bool confinement_enter(struct confinement *c, enum confinement_mode mode,
                        const struct config *config, struct err *err);
 void confinement_done(struct confinement *c);
@@ -45,8 +46,8 @@ void confinement_done(struct confinement *c);
 /* Logs what is in force, and what is not and why; registers profpull_sandbox. */
 void confinement_report(const struct confinement *c, struct log *log, struct metrics *metrics);
 
-/* Can another configuration work in this sandbox? The error names what it would need, and that a
- * restart gives it. */
+/* Returns true if another configuration can work in this sandbox. The error names what it would
+ * need, and says that a restart gives it. */
 bool confinement_allows(const struct confinement *c, const struct config *next, struct err *err);
 
 #endif

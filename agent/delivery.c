@@ -1,7 +1,7 @@
 #include "agent/delivery.h"
 
-/* The result of several destinations: one that took it counts before one that had no room, and that
- * before one whose rules dropped it. */
+/* Combines the results of several destinations: a destination that accepted the profile counts
+ * before one that had no room, and this one before one whose rules dropped the profile. */
 static enum delivery_result better(enum delivery_result a, enum delivery_result b)
 {
     return a < b ? a : b;
@@ -25,13 +25,14 @@ static enum delivery_result hand_over(const struct delivery *d, struct profile *
     return results[verdict];
 }
 
-/* The destinations with rules of their own get copies; they are removed from *forward_to. */
+/* Puts copies to the destinations with rules of their own, and removes these from *forward_to. */
 static enum delivery_result put_ways(const struct delivery *d, const struct profile *profile,
                                      uint64_t *forward_to, int64_t now_ms)
 {
     const struct config_job *job = &d->jobs[profile->job];
     enum delivery_result result = DELIVERY_DROPPED;
-    /* Of several destinations another one may take it: then refusing it would lose it. */
+    /* With several destinations, another one may accept the profile: if one refused it, it would
+     * lose the profile. */
     bool refusable = profile->refusable && (*forward_to & (*forward_to - 1)) == 0;
     for (size_t i = 0; i < job->n_ways; i++) {
         uint64_t endpoint = job->ways[i].endpoint & *forward_to;

@@ -13,7 +13,7 @@
 #include "model/profile.h"
 #include "write/write.h"
 
-/* All of it outlives the deliveries. */
+/* The parts of deliveries. All of them outlive the deliveries. */
 struct delivery {
     const struct config_job *jobs; /* profile.job is an index in them */
     struct profile_rules *rules;   /* of these jobs */
@@ -28,7 +28,8 @@ enum delivery_result {
     DELIVERY_DROPPED, /* by a rule, as intended */
 };
 
-/* Takes over the caller's reference. forward_to: bits of destinations, not 0. now_ms: monotonic. */
+/* Delivers a profile. Takes over the caller's reference. forward_to: bits of destinations, not 0.
+ * now_ms: monotonic. */
 enum delivery_result delivery_put(const struct delivery *d, struct profile *profile,
                                   uint64_t forward_to, int64_t now_ms);
 

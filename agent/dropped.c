@@ -8,7 +8,7 @@
 
 enum kind { KIND_DROPPED, KIND_TARGET, KINDS };
 
-/* What is recorded of one kind of one job. */
+/* The record of one kind of label sets of one job. */
 struct record {
     struct dropped_target *at; /* DROPPED_MAX; made when the first one is noted */
     size_t n;
@@ -132,7 +132,8 @@ static uint64_t hash_source(const char *source)
     return hash_bytes(source, strlen(source), 0);
 }
 
-/* Discovery reports every source, and most have nothing here: they cost a look at the hashes. */
+/* Returns true if the record is of this source. Discovery reports every source, and most have no
+ * record: comparing hashes is all that these cost. */
 static bool is_of(const struct dropped_target *t, const char *source, uint64_t hash)
 {
     return t->source_hash == hash && str_same(t->source, source);
@@ -165,7 +166,7 @@ void dropped_forget(struct dropped *d, size_t job, const char *source)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* What to say of a label set that no rule has dropped. NULL if a rule has. */
+/* Returns the sentence for a label set that no rule has dropped; NULL if a rule has dropped it. */
 static const char *why_not(const struct pipeline_verdict *v)
 {
     if (v->set_aside) {
@@ -189,7 +190,7 @@ static bool make(const struct pipeline_verdict *v, struct dropped_target *ret)
     return copy(&t, ret);
 }
 
-/* Takes *t over. False if there is no place for it. */
+/* Records *t, and takes it over. Returns false if there is no place for it. */
 static bool put(struct dropped *d, struct dropped_target *t)
 {
     struct record *r = &d->records[t->job][t->address != NULL ? KIND_TARGET : KIND_DROPPED];

@@ -1,10 +1,11 @@
-/* The label sets that have not become targets, and why, for the page of dropped targets; and those
- * that have, as they were before the rules, for the labels of a target after each rule.
+/* A record of two kinds of label sets: those that have not become targets, with the reason, for the
+ * page of dropped targets; and those of targets, as they were before the rules, for the page that
+ * shows the labels after each rule.
  *
- * A bounded record: of each job and of either kind the first DROPPED_MAX label sets and
- * DROPPED_BYTES_MAX bytes of labels, by source. The discovery thread writes it, a source at a time;
- * any thread copies from it, under a short lock. What has no place is counted if it is no target,
- * and gets one when its source is discovered again.
+ * The record is bounded: for each job and kind it has the first DROPPED_MAX label sets and
+ * DROPPED_BYTES_MAX bytes of labels, by source. The discovery thread writes it, one source at a
+ * time; any thread copies from it, under a short lock. A label set without a place is counted if it
+ * is no target, and may get a place when its source is discovered again.
  */
 #ifndef PROFPULL_AGENT_DROPPED_H
 #define PROFPULL_AGENT_DROPPED_H
@@ -14,7 +15,7 @@
 #include "base/metrics.h"
 #include "config/config.h"
 
-/* Of one job and kind. */
+/* The limits of one job and kind. */
 #define DROPPED_MAX 500
 #define DROPPED_BYTES_MAX ((size_t)2 * 1024 * 1024)
 
@@ -26,9 +27,9 @@ struct dropped *dropped_new(size_t n_jobs, struct metrics *metrics);
 bool dropped_grow(struct dropped *d, size_t n_jobs);
 struct dropped *dropped_free(struct dropped *d); /* accepts NULL, returns NULL */
 
-/* Forgets what is known of a source: it is about to be relabelled again. */
+/* Removes the records of a source that is about to be relabelled again. */
 void dropped_forget(struct dropped *d, size_t job, const char *source);
-/* Notes a label set and what has become of it. */
+/* Records a label set with its outcome. */
 void dropped_note(struct dropped *d, const struct pipeline_verdict *verdict);
 
 /* A copy. */
@@ -43,13 +44,14 @@ struct dropped_target {
     char *address;         /* host:port of the target that it is; NULL if it is none */
 };
 
-/* Copies what is known of a job, in the order of discovery, at most max. Returns how many;
+/* Copies the records of a job, in the order of discovery, at most max. Returns how many;
  * *ret_more (may be NULL): the record is full, so that there may be others. Any thread. */
 size_t dropped_list(struct dropped *d, size_t job, struct dropped_target *ret, size_t max,
                     bool *ret_more);
-/* Copies one. False if it is not there any more, or if memory ran out. Any thread. */
+/* Copies one record. Returns false if it does not exist any more, or if memory ran out. Any thread.
+ */
 bool dropped_find(struct dropped *d, uint64_t id, struct dropped_target *ret);
-/* The same of a target: of several that a source has at an address, the first. */
+/* Copies the record of a target: the first of several that a source has at an address. */
 bool dropped_find_target(struct dropped *d, size_t job, struct sv source, struct sv address,
                          struct dropped_target *ret);
 void dropped_target_done(struct dropped_target *t);

@@ -6,17 +6,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Arenas of the allocator. One for each thread costs memory and gains nothing here. */
+/* The number of arenas of the allocator. One for each thread costs memory and gains nothing here.
+ */
 #define ARENAS 2
 /* Blocks of this size and more are mappings of their own, which go back to the system as soon as
  * they are freed: bodies, baselines, blocks to work in. Left alone, the allocator raises this
  * threshold up to 32 MiB with each large block that is freed, and free memory between used blocks
  * stays resident. */
 #define MMAP_THRESHOLD (256 * 1024)
-/* Free memory at the end of the heap beyond this goes back as well. */
+/* Free memory at the end of the heap goes back to the system if there is more of it than this. */
 #define TRIM_THRESHOLD (1024 * 1024)
 /* Free memory between used blocks is given back if there is more of it than this, and than this
- * part of what is used: what is given back is taken again page by page. */
+ * part of the used memory. Memory that is given back must be taken again page by page. */
 #define FREE_MAX ((size_t)8 * 1024 * 1024)
 #define FREE_MAX_PART 4
 

@@ -1,5 +1,5 @@
 /* The memory of the process: the shares of its limit as metrics and in the log, and settings of the
- * allocator that keep what is free from staying resident.
+ * allocator by which free memory goes back to the system.
  */
 #ifndef PROFPULL_AGENT_MEMORY_H
 #define PROFPULL_AGENT_MEMORY_H
@@ -8,15 +8,15 @@
 #include "base/metrics.h"
 #include "config/config.h"
 
-/* Before the first thread starts. */
+/* Sets the allocator up. Call it before the first thread starts. */
 void memory_tune_allocator(void);
 
 /* Gives back the pages of the text and constants of the program and its libraries: most are needed
- * only while it starts. What is needed again comes from the kernel's cache of the file. Any thread,
- * at any time; a debugger's breakpoints that are set already may be lost. */
+ * only while it starts. Pages that are needed again come from the kernel's cache of the file. Any
+ * thread, at any time; a debugger's breakpoints that are set already may be lost. */
 void memory_release_text(void);
 
-/* How often to look whether there is anything to give back. */
+/* The interval at which memory_release_free() should be called. */
 #define MEMORY_CHECK_MS INT64_C(15000)
 /* Gives free memory back to the system if there is much of it, as after a peak, or where profiles
  * come and go between blocks that stay: small blocks that are free between used ones stay resident

@@ -13,7 +13,7 @@
 #define LOG_BURST 20
 #define POD_HOST_IP "__meta_kubernetes_pod_host_ip"
 
-/* By slot; all NULL where there is no job. */
+/* A job, by its slot; all members are NULL where there is none. */
 struct pipeline_job {
     struct config *owner; /* a reference: the configuration that it came with */
     const struct config_job *job;
@@ -179,7 +179,7 @@ static void count(struct pipeline *p, size_t job, const char *outcome)
 
 #define HOST_MAX 256
 
-/* The host that the target must have; NULL if it may have any. Storage is out. */
+/* Returns the host that the target must have; NULL if it may have any. Storage is out. */
 static const char *pinned_host(const struct target_group *group, const struct labels *discovered,
                                char out[HOST_MAX])
 {
@@ -197,7 +197,8 @@ static const char *pinned_host(const struct target_group *group, const struct la
     return out;
 }
 
-/* Applies the rules to the labels in the builder. False if they dropped them or failed. */
+/* Applies the rules to the labels in the builder. Returns false if they dropped the labels or
+ * failed. */
 static bool run_rules(struct pipeline *p, struct pipeline_verdict *verdict, struct err *err)
 {
     size_t job = verdict->group->job;
@@ -216,8 +217,8 @@ static bool run_rules(struct pipeline *p, struct pipeline_verdict *verdict, stru
 
 /* ---- pod_scrape_limit ------------------------------------------------------------------------ */
 
-/* The scrapes that a pod has claimed in this group; of other objects, those of a host. NULL if out
- * of memory. */
+/* Returns the number of scrapes that a pod, or a host of another object, has claimed in this group.
+ * NULL if out of memory. */
 static size_t *claimed_by(struct pipeline *p, const struct target_group *group,
                           const struct target *target)
 {
@@ -246,7 +247,8 @@ static void forget_claims(struct pipeline *p)
     p->said_limit = false;
 }
 
-/* Whoever makes a pod decides how many ports it declares. Lists of targets are the operator's. */
+/* Applies pod_scrape_limit: the author of a pod decides how many ports it declares. Lists of
+ * targets belong to the operator, and have no such limit. */
 static bool admit(struct pipeline *p, const struct target_group *group, const struct target *target,
                   struct err *err)
 {
@@ -271,7 +273,8 @@ static bool admit(struct pipeline *p, const struct target_group *group, const st
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
-/* Whether a pod shares the network of its node, so that its ports are those of everything on it. */
+/* Returns true if a pod shares the network of its node, so that its ports are those of everything
+ * on the node. */
 static bool check_network(const struct pipeline_verdict *verdict, struct err *err)
 {
     struct sv node = labels_get(verdict->discovered, SV(POD_HOST_IP));
@@ -374,7 +377,7 @@ static void conclude(struct pipeline *p, struct pipeline_verdict *verdict, const
     }
 }
 
-/* Independent label sets. */
+/* Processes label sets that are independent of each other. */
 static void make_each(struct pipeline *p, const struct target_group *group, struct made *made)
 {
     for (size_t i = 0; i < group->n_targets; i++) {
@@ -433,7 +436,7 @@ static void finish_pod(struct pipeline *p, struct pod_state *a, struct port_cand
     labels_unref(c->labels);
 }
 
-/* The label sets of one pod: a scrape that several of them ask for runs once. */
+/* Processes the label sets of one pod: a scrape that several of them ask for runs once. */
 static void make_pod(struct pipeline *p, const struct target_group *group, struct made *made)
 {
     struct pod_state *states = calloc(group->n_targets + 1, sizeof(*states));

@@ -51,7 +51,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
 struct pipeline *pipeline_free(struct pipeline *p); /* accepts NULL, returns NULL */
 /* Processes a group from discovery, on its thread. */
 void pipeline_group(struct pipeline *p, const struct target_group *group);
-/* Whether a discovered label can affect the targets of a job. On the pipeline's thread. */
+/* Returns true if a discovered label can affect the targets of a job. On the pipeline's thread. */
 bool pipeline_wants(struct pipeline *p, size_t job, struct sv label);
 
 /* The jobs of another configuration. */
@@ -60,14 +60,14 @@ struct pipeline_change;
  * Any thread. */
 struct pipeline_change *pipeline_prepare(const struct config *next, const bool *kept,
                                          struct err *err);
-/* From now on groups are of the new configuration's jobs; on the pipeline's thread. Kept jobs stay
- * those of the configuration that they came with, so that their targets do. Frees c, returns NULL.
+/* Puts the jobs of the new configuration in force, on the pipeline's thread. Jobs that are kept
+ * stay those of the configuration that they came with, as do their targets. Frees c, returns NULL.
  */
 struct pipeline_change *pipeline_commit(struct pipeline *p, struct pipeline_change *c);
-/* In place of that. Accepts NULL, returns NULL. */
+/* Frees c without putting its jobs in force. Accepts NULL, returns NULL. */
 struct pipeline_change *pipeline_discard(struct pipeline_change *c);
 
-/* The compiled rules of a job, for descriptions. */
+/* Returns the compiled rules of a job, for descriptions. */
 const struct relabel *pipeline_rules(const struct pipeline *p, size_t job);
 
 #endif

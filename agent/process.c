@@ -18,7 +18,7 @@ static double cpu_seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Second field of /proc/self/statm, in pages. */
+/* Returns the second field of /proc/self/statm, in pages. */
 static double resident_bytes(void)
 {
     char text[128];

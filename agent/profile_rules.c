@@ -8,7 +8,7 @@
 /* A cached result that is not used for this long is evicted, within twice the time. For profiles
  * that arrive more rarely the rules run each time, which does not matter. */
 #define CLOCK_PERIOD_MS ((int64_t)5 * 60 * MS_PER_S)
-/* Messages about profiles that the rules failed on. */
+/* The number of messages about profiles that the rules failed on, in each period. */
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 5
 
@@ -177,7 +177,7 @@ static void log_failed(struct profile_rules *r, const struct profile *p, const s
              LOG_INT("suppressed", suppressed));
 }
 
-/* *ret_labels is a new reference, NULL unless kept. */
+/* Runs the rules. *ret_labels is a new reference, NULL unless the profile is kept. */
 static enum outcome apply_rules(struct profile_rules *r, const struct profile *p, size_t set,
                                 struct labels **ret_labels, struct err *err)
 {
@@ -207,8 +207,8 @@ static enum outcome apply_rules(struct profile_rules *r, const struct profile *p
     return OUTCOME_KEPT;
 }
 
-/* One pass takes CLOCK_PERIOD_MS, however many profiles arrive: an entry that was not used during a
- * whole pass belongs to a scrape that is gone. */
+/* Moves the clock hand. One pass takes CLOCK_PERIOD_MS, however many profiles arrive: an entry that
+ * was not used during a whole pass belongs to a scrape that is gone. */
 static void move_clock_hand(struct profile_rules *r, int64_t now_ms)
 {
     int64_t passed_ms = r->clock_hand_ms == 0 ? 0 : now_ms - r->clock_hand_ms;

@@ -1,4 +1,4 @@
-/* The rules of `profile_relabel_configs`, between what makes profiles and the writer.
+/* The rules of `profile_relabel_configs`, which run between the makers of profiles and the writer.
  *
  * They apply to all labels of the profile, `__*` included, after everything else is set. They are
  * part of agent/ because the stages do not know each other. One thread at a time. The rules of
@@ -22,8 +22,8 @@
 /* Cached results, for all jobs together: 1.5 MiB of table besides the label sets. A result that was
  * not used for five minutes is evicted within the next five, as long as profiles arrive. */
 #define PROFILE_RULES_CACHED 65536
-/* The names and values of all of them, as if none were shared. For label sets that find no room the
- * rules run each time. */
+/* The names and values of all cached results, counted as if none were shared. The rules run each
+ * time for label sets that find no room. */
 #define PROFILE_RULES_BYTES_MAX ((size_t)32 * 1024 * 1024)
 
 struct profile_rules;
@@ -45,7 +45,7 @@ enum profile_verdict {
  * lines. */
 enum profile_verdict profile_rules_apply(struct profile_rules *r, struct profile *p,
                                          int64_t now_ms);
-/* The same with the rules of one of the job's ways. */
+/* Does the same with the rules of one of the job's ways. */
 enum profile_verdict profile_rules_apply_way(struct profile_rules *r, struct profile *p, size_t way,
                                              int64_t now_ms);
 

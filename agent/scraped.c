@@ -29,7 +29,7 @@ struct scraped_change *scraped_discard(struct scraped_change *c)
     return NULL;
 }
 
-/* Profiles of a job that is gone may still come: it keeps its place, without a name. */
+/* A job that is gone keeps its place, without a name, because profiles of it may still arrive. */
 struct scraped_change *scraped_prepare(struct scraped *s, const struct config *next,
                                        struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Where the profiles of targets go: the rules of the jobs and the destinations, of the
+/* The way of the profiles of targets: the rules of the jobs and the destinations, of the
  * configuration in force. One thread, that of the scraper, except for scraped_prepare() and
  * scraped_post().
  */
@@ -10,7 +10,7 @@
 
 struct scraped;
 
-/* All of it outlives what is made with it. */
+/* The parts of the way. All of them outlive it. */
 struct scraped_options {
     struct intern *intern;
     struct log *log;
@@ -21,8 +21,8 @@ struct scraped_options {
 struct scraped *scraped_new(const struct scraped_options *options, const struct config *config,
                             struct err *err);
 struct scraped *scraped_free(struct scraped *s); /* accepts NULL, returns NULL */
-/* Like delivery_put(). The destinations are those that the job has now; forward_to counts for one
- * that is gone. */
+/* Delivers a profile as delivery_put() does. The destinations are those that the job has now;
+ * forward_to counts for one that is gone. */
 enum delivery_result scraped_put(const struct scraped *s, struct profile *profile,
                                  uint64_t forward_to, int64_t now_ms);
 
@@ -32,7 +32,7 @@ struct scraped_change *scraped_prepare(struct scraped *s, const struct config *n
                                        struct err *err);
 /* Posts to the scraper's loop, which uses them from then on, and frees c. Any thread. */
 void scraped_post(struct scraped *s, struct scraped_change *c, struct loop *loop);
-/* In place of that. Accepts NULL, returns NULL. */
+/* Frees c without posting it. Accepts NULL, returns NULL. */
 struct scraped_change *scraped_discard(struct scraped_change *c);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define PATH_BYTES_MAX 4096
 
-/* A store stays open when its endpoint has left: queries may be at it. */
+/* A store, which stays open when its endpoint is removed, because queries may read it. */
 struct kept {
     char *name; /* of the endpoint that it belongs to, or belonged to last */
     struct store *store;
@@ -175,7 +175,7 @@ static struct store_options options_of(const struct stores *s, const struct conf
                                   .metrics = s->metrics};
 }
 
-/* The one in a directory; NULL if it has not been opened. Under the lock. */
+/* Returns the store in a directory; NULL if it has not been opened. Under the lock. */
 static struct kept *find_kept(struct stores *s, const char *directory)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -202,7 +202,8 @@ static struct kept *open_kept(struct stores *s, const struct store_options *o, s
     return &s->at[s->n++];
 }
 
-/* Under the lock. NULL with an error. */
+/* Gives an endpoint the store of its directory, opened before or now, under the lock. Returns NULL
+ * with an error. */
 static struct store *use(struct stores *s, const struct config_endpoint *e, const char *directory,
                          struct err *err)
 {

@@ -1,8 +1,8 @@
 /* The stores of a process: one for each endpoint of the protocol "store".
  *
  * The writer opens them, as it opens all its destinations, and delivers into them; queries read
- * them. One that no endpoint delivers into any more stays open until the end of the process:
- * queries may be at it, and the endpoint may come back. Any thread.
+ * them. A store that no endpoint delivers into any more stays open until the end of the process:
+ * queries may read it, and the endpoint may come back. Any thread.
  */
 #ifndef PROFPULL_AGENT_STORES_H
 #define PROFPULL_AGENT_STORES_H
@@ -28,7 +28,7 @@ struct sink *stores_open_sink(void *arg, const struct config_endpoint *endpoint,
 /* Gives the stores of the endpoints of another configuration its times and limits. */
 void stores_configure(struct stores *s, const struct config *config);
 
-/* The store of an endpoint, or the first one (NULL); NULL if there is none. */
+/* Returns the store of an endpoint, or the first one (NULL); NULL if there is none. */
 struct store *stores_get(struct stores *s, const char *endpoint);
 
 /* Returns false with err if a store that an endpoint delivers into has lost its directory until a

@@ -5,7 +5,7 @@
 #define HEARTBEAT_MS 1000
 /* A loop that has not run for this long is considered stuck. */
 #define HEARTBEAT_STUCK_MS 5000
-/* So is a worker that has been at one job for this long. */
+/* A worker that has been at one job for this long is considered stuck. */
 #define WORKER_STUCK_MS 60000
 
 static void agent_thread_on_heartbeat(void *arg)

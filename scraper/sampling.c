@@ -248,7 +248,7 @@ static bool find_services(struct sampler *s, struct offer *o)
 {
     for (size_t i = 0; i < o->n; i++) {
         struct member *m = &o->members[i];
-        /* Hashes the process of a target. All its types are kept or left out together. */
+        /* All types of a target have the same rank, so they are kept or left out together. */
         struct sv address = labels_get(m->target->labels, SV(LABEL_ADDRESS));
         m->rank = hash_bytes(address.p, address.n, RANK_SEED);
         m->service = find_service(s, labels_get(m->target->labels, SV("service_name")));

@@ -21,7 +21,7 @@ struct fetch;
 struct delta_state;
 struct slot_lane;
 
-/* What a scrape does now. A scrape that samples enters the gate of its process first (scraper/
+/* The state of a scrape. A scrape that samples enters the gate of its process first (scraper/
  * process_gate.h) and holds it until its transfer has ended; the two states with GATED hold it. */
 enum scrape_state {
     SCRAPE_IDLE,             /* waits for its next tick, in its phase */
@@ -47,13 +47,13 @@ static const uint8_t scrape_transitions[SCRAPE_STATES] = {
     [SCRAPE_IDLE_EARLY] = SCRAPE_BIT(SCRAPE_IDLE) | SCRAPE_BIT(SCRAPE_IDLE_EARLY),
     /* The scrape before it has left the gate; or it was removed, or found no memory. */
     [SCRAPE_WAITS_GATE] = SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED) | SCRAPE_BIT(SCRAPE_IDLE),
-    /* It got a transfer, or waits in the line of another class; or it was removed, or found no
-     * memory. */
+    /* A transfer is free, or the scrape waits in the line of another class; or it was removed, or
+     * found no memory. */
     [SCRAPE_WAITS_SLOT] =
         SCRAPE_BIT(SCRAPE_WAITS_SLOT) | SCRAPE_BIT(SCRAPE_IN_FLIGHT) | SCRAPE_BIT(SCRAPE_IDLE),
     [SCRAPE_WAITS_SLOT_GATED] = SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED) |
                                 SCRAPE_BIT(SCRAPE_IN_FLIGHT_GATED) | SCRAPE_BIT(SCRAPE_IDLE),
-    /* It has ended, or was cancelled. */
+    /* The scrape has ended, or was cancelled. */
     [SCRAPE_IN_FLIGHT] = SCRAPE_BIT(SCRAPE_IDLE),
     [SCRAPE_IN_FLIGHT_GATED] = SCRAPE_BIT(SCRAPE_IDLE),
 };

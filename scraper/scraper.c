@@ -7,13 +7,14 @@
 #include "base/clock.h"
 #include "scraper/engine.h"
 
-/* The work of libcurl grows with the number of transfers in one multi handle, a little: with 930 of
- * them in flight 16 handles cost no more CPU than 64, and one a tenth more. A handle costs two
- * descriptors and 40 KiB. */
+/* The number of multi handles. libcurl's work grows a little with the transfers in one handle: with
+ * 930 transfers in flight, 16 handles cost no more CPU than 64, and a single handle a tenth more. A
+ * handle costs two descriptors and 40 KiB. */
 #define HTTP_SHARDS 16
 #define HTTP_SHARD_TRANSFERS 64
-/* More of them for thousands of targets (http_client_expect()): a profile of 10,000 takes a tenth
- * or two less CPU. Of the descriptors for connections, they take one in 128 at most. */
+/* The number of handles for thousands of targets (http_client_expect()): with 10,000 targets, a
+ * profile costs a tenth or two less CPU. The handles take at most one in 128 of the descriptors for
+ * connections. */
 #define HTTP_SHARDS_MAX 128
 #define HTTP_SHARD_DESCRIPTORS 256
 /* A target with the types that are on by default has five scrapes: one that samples nearly all the
@@ -232,7 +233,7 @@ bool scraper_set_group(struct scraper *s, size_t job, const char *source,
     return true;
 }
 
-/* A scrape that is to run now. */
+/* A request to run a scrape now. */
 struct wish {
     struct loop_task task;
     struct scraper *scraper;

@@ -2,7 +2,7 @@
  *
  * One loop (the network thread) runs every scrape: there is no thread per scrape and no easy handle
  * per target. The discovery thread creates targets with target_new(), a pure function of a job and
- * the relabelled labels, and hands them over with scraper_set_group().
+ * the relabelled labels, and passes them to scraper_set_group().
  *
  * A scrape is one target x one profile type. Its phase within the interval, on the wall clock, is a
  * hash of its identity: it survives restarts, and the first scrape comes at the first phase. A tick
@@ -49,16 +49,17 @@ struct scraper_options {
     size_t pending_max_bytes;     /* of those that wait for a worker; 0 = 128 MiB */
     size_t work_max_bytes;        /* of what workers work in; 0 = 4 GiB */
     uint64_t seed;                /* of the random numbers; 0: from the system */
-    /* On the loop's thread; must not block. Takes over the reference. forward_to as in the job.
-     * False if nobody could take it: the baseline of a delta stays where it was then. */
+    /* Accepts a profile, on the loop's thread; must not block. Takes over the reference. forward_to
+     * is that of the job. Returns false if no destination accepted the profile: the baseline of a
+     * delta does not move then. */
     bool (*on_profile)(void *arg, struct profile *profile, uint64_t forward_to);
     void *arg;
 };
 
 struct scraper *scraper_new(const struct scraper_options *options, struct err *err);
-/* Cancels everything in flight. On the loop's thread or while the loop does not run, and before the
- * loop is freed; updates still posted to it are dropped when it runs them. Accepts NULL, returns
- * NULL. */
+/* Frees the scraper, and cancels everything in flight. On the loop's thread or while the loop does
+ * not run, and before the loop is freed; updates still posted to it are dropped when it runs them.
+ * Accepts NULL, returns NULL. */
 struct scraper *scraper_free(struct scraper *s);
 
 /* Replaces the targets of one source of a job (n 0 removes it); job is its slot. Any thread; takes
@@ -70,8 +71,8 @@ struct scraper *scraper_free(struct scraper *s);
 bool scraper_set_group(struct scraper *s, size_t job, const char *source,
                        struct target *const *targets, size_t n_targets);
 /* Posts to the loop: a scrape of scraper_snapshot() that does not wait or run is due now, once;
- * after that its phase holds again. What keeps two clients from sampling one process at a time
- * applies. Takes a reference of target. False if out of memory. Any thread. */
+ * after that its phase holds again. The scrape waits for the gate of its process like any other.
+ * Takes a reference of target. False if out of memory. Any thread. */
 bool scraper_scrape_now(struct scraper *s, struct target *target, size_t entry);
 /* Posts to the loop: starts nothing more and ignores later targets. Scrapes in flight that can end
  * by the deadline (monotonic ms) do, the others are cancelled. Then calls on_drained on the loop's

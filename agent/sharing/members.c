@@ -86,7 +86,7 @@ static bool is_same(const struct members *m, const struct sv *names, size_t n, s
     return same;
 }
 
-/* Whether our name is unchanged: then our keys were ours before. */
+/* Returns true if our name is unchanged: our keys were ours before then. */
 static bool is_still_self(const struct members *m, const struct sv *names, size_t self)
 {
     return self != MEMBERS_NONE && m->self != MEMBERS_NONE &&
@@ -208,8 +208,8 @@ int64_t members_next_at(const struct members *m)
 
 /* ---- queries --------------------------------------------------------------------------------- */
 
-/* Whether a outweighs b. Different names practically never have equal weights; if they do, the
- * order of names decides, the same everywhere. */
+/* Returns true if a outweighs b. Different names practically never have equal weights; if they do,
+ * the order of names decides, the same everywhere. */
 static bool outweighs(const struct member *a, const struct member *b, uint64_t key)
 {
     uint64_t weight_a = rendezvous_weight(a->hash, key);

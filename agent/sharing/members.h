@@ -1,4 +1,4 @@
-/* The replicas that share the targets, and which targets are ours.
+/* The replicas that share the targets, and the decision which targets belong to this one.
  *
  * A state machine without IO: it receives the members and the time, and decides whether we own a
  * key. Two replicas learn of a change at different times, so ownership moves with a delay:
@@ -54,23 +54,23 @@ void members_reachable(struct members *m, bool reachable, int64_t now_ms);
 /* Updates the state. True if the passage of time, or a call since the last tick, changed the owner
  * of any key. */
 bool members_tick(struct members *m, int64_t now_ms);
-/* When the next tick is due; INT64_MAX if there is none. */
+/* Returns when the next tick is due; INT64_MAX if there is none. */
 int64_t members_next_at(const struct members *m);
 
-/* As of the last tick: is a key (rendezvous_hash()) ours? */
+/* Returns true if a key (rendezvous_hash()) is ours, as of the last tick. */
 bool members_owns(const struct members *m, uint64_t key);
-/* The name of the member that a key belongs to, regardless of delays; NULL if there are no members.
- * Valid until the next members_set(). */
+/* Returns the name of the member that a key belongs to, regardless of delays; NULL if there are no
+ * members. Valid until the next members_set(). */
 const char *members_owner(const struct members *m, uint64_t key);
 
-/* Whether a key is assigned to the member of that name, regardless of delays, or would be if it
- * were a member; false if there are no members. Covers the keys that we own and those we are about
- * to. */
+/* Returns true if a key is assigned to the member of that name, regardless of delays, or would be
+ * if it were a member; false if there are no members. This covers the keys that we own and those
+ * that we are about to own. */
 bool members_is_assigned(const struct members *m, const char *name, uint64_t key);
 
-/* How many members there are. */
+/* Returns the number of members. */
 size_t members_count(const struct members *m);
-/* Our index in the order of names, or MEMBERS_NONE. */
+/* Returns our index in the order of names, or MEMBERS_NONE. */
 size_t members_index(const struct members *m);
 const char *members_name(const struct members *m, size_t i);
 
@@ -81,7 +81,7 @@ enum members_state {
     MEMBERS_ACTIVE,   /* we own our keys */
     MEMBERS_ISOLATED, /* cut off for too long */
 };
-/* As of the last tick. */
+/* Returns the state as of the last tick. */
 enum members_state members_state(const struct members *m);
 
 #endif

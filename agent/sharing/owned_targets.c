@@ -88,7 +88,7 @@ static void hand_over(const struct owned_targets *o, struct source *s, const cha
     free(ours);
 }
 
-/* next takes the place of what was known of the source, or removes it if next is empty. */
+/* Replaces the record of a source by next, or removes it if next is empty. */
 static bool replace(struct owned_targets *o, struct sv key, struct source *next, const char *name)
 {
     static const struct source none = {.n = 0};

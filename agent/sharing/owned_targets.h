@@ -16,7 +16,8 @@
 
 struct owned_targets_options {
     bool (*owns)(void *arg, uint64_t key);
-    /* As scraper_set_group(), with the owned targets of a source. Takes over the references. */
+    /* Does the work of scraper_set_group(), with the owned targets of a source. Takes over the
+     * references. */
     bool (*hand_over)(void *arg, size_t job, const char *source, struct target *const *targets,
                       size_t n);
     void *arg;
@@ -39,10 +40,10 @@ struct owned_moves {
     size_t lost;
     size_t failed; /* sources whose hand-over failed for lack of memory: review again */
 };
-/* Ownership may have changed: hands over the sources whose targets move. */
+/* Hands over the sources whose targets move, after ownership may have changed. */
 struct owned_moves owned_targets_review(struct owned_targets *o);
 
-/* How many targets are ours, and how many there are. */
+/* Returns how many targets are ours, and how many there are. */
 size_t owned_targets_count(const struct owned_targets *o);
 size_t owned_targets_total(const struct owned_targets *o);
 

@@ -12,16 +12,16 @@
 
 #include "base/str.h"
 
-/* The hash of a member's name, or of a key. */
+/* Returns the hash of a member's name, or of a key. */
 uint64_t rendezvous_hash(struct sv text);
-/* The weight of a member for a key, given the hashes of both. */
+/* Returns the weight of a member for a key, given the hashes of both. */
 uint64_t rendezvous_weight(uint64_t member, uint64_t key);
 
-/* The key of a target. process: "host:port" with the host in canonical form; pinned_host: the
- * discovered host, NULL if the operator wrote the address. All ports of a discovered host share one
- * key, so its owner follows from the object alone; of hosts that the operator wrote, each port has
- * its own key, as has a target redirected to another host (allow_foreign_address). The result is a
- * part of process. */
+/* Returns the key of a target. process: "host:port" with the host in canonical form; pinned_host:
+ * the discovered host, NULL if the operator wrote the address. All ports of a discovered host share
+ * one key, so its owner follows from the object alone; of hosts that the operator wrote, each port
+ * has its own key, as has a target redirected to another host (allow_foreign_address). The result
+ * is a part of process. */
 struct sv rendezvous_key(struct sv process, const char *pinned_host, bool foreign_allowed);
 
 #endif

@@ -32,22 +32,22 @@ struct sharding *sharding_free(struct sharding *s); /* accepts NULL, returns NUL
  * pods are assigned to others. Lives as long as s. NULL gives NULL. */
 const struct discovery_sharing *sharding_of_discovery(struct sharding *s);
 
-/* The key that determines the owner of a target. pinned_host as in struct target_group. */
+/* Returns the key that determines the owner of a target. pinned_host as in struct target_group. */
 uint64_t sharding_key(const struct target *t, const char *pinned_host);
 /* Replaces the targets of a source; keys[i] is that of targets[i]. moved as in struct target_group.
  * Takes over the references. False if out of memory. */
 bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,
                   const uint64_t *keys, size_t n, bool moved);
 
-/* The member that a key belongs to; NULL if there are no members. */
+/* Returns the member that a key belongs to; NULL if there are no members. */
 const char *sharding_owner(const struct sharding *s, uint64_t key);
-/* Whether that is us. */
+/* Returns true if this replica is that member. */
 bool sharding_is_ours(const struct sharding *s, uint64_t key);
-/* Whether we are a member. */
+/* Returns true if this replica is a member. */
 bool sharding_is_member(const struct sharding *s);
-/* Our name among the members. */
+/* Returns the name of this replica among the members. */
 const char *sharding_self(const struct sharding *s);
-/* As in the metrics. Any thread. */
+/* The counts, as the metrics show them. Any thread. */
 struct sharding_counts {
     int64_t members;
     int64_t index; /* ours; -1: we are none of them */

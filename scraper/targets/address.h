@@ -26,17 +26,18 @@ bool address_parse(struct sv v, uint16_t default_port, struct address *ret, stru
 /* Changes the port. */
 void address_set_port(struct address *a, uint16_t port);
 
-/* Whether the host of a is `host`, in any spelling. */
+/* Returns true if the host of a is `host`, in any spelling. */
 bool address_is_host(const struct address *a, const char *host);
-/* The same of a canonical address as in struct address. */
+/* Does the same for a canonical address as in struct address. */
 bool address_has_host(struct sv canonical, const char *host);
 
-/* What is special about the host: "a loopback address", "a link-local address" and the like, or the
- * metadata service of a cloud; NULL if nothing is. No pod has such an address, and whoever could
- * claim one would aim the scraper at its own machine or at credentials. IPv4 addresses within IPv6
- * ones count as what they are; names are not looked up. Static storage. */
+/* Returns the words for a special address, such as "a loopback address", "a link-local address" or
+ * the metadata service of a cloud; NULL for any other address. No pod has a special address, and a
+ * pod that could claim one would aim the scraper at its own machine or at credentials. An IPv4
+ * address within an IPv6 address counts as the IPv4 address; names are not looked up. Static
+ * storage. */
 const char *address_special(const struct address *a);
-/* The same of a host alone. */
+/* Does the same for a host without a port. */
 const char *address_special_host(const char *host);
 
 #endif

@@ -138,7 +138,8 @@ static void infer_service_name(struct labels_builder *b)
     target_set_default(b, LABEL_SERVICE_NAME, SV("unspecified"));
 }
 
-/* Whoever labels an object must not make a job for https send its credentials in plain text. */
+/* Refuses plain HTTP for a job with credentials and https: a label of an object must not make the
+ * job send its credentials in plain text. */
 static bool check_credentials(const struct maker *m, bool https, struct err *err)
 {
     const struct config_job *job = m->job;
@@ -246,9 +247,9 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
     return ok || err_memory(err);
 }
 
-/* Whoever owns a pod may write 250 KB into an annotation. A rule can make a label of it, perhaps
- * another one for each port, and queued profiles hold on to it: more than any destination takes is
- * cut off here. */
+/* Cuts long values to what destinations accept. The owner of a pod can write 250 KB into an
+ * annotation, and a rule can make a label of it, perhaps another one for each port, which queued
+ * profiles keep in memory. */
 static void cut_value(struct maker *m, struct label l)
 {
     if (l.value.n > TARGET_VALUE_MAX) {

@@ -79,7 +79,7 @@ static uint32_t port_of(const struct labels *labels, struct sv *ret_host)
     return ok ? port : 0;
 }
 
-/* Whether a label affects the scrape, other than through struct port_choice. */
+/* Returns true if a label affects the scrape other than through struct port_choice. */
 static bool affects_scrape(struct sv name)
 {
     static const char *const others[] = {"__meta_", "__tmp", "__profile_port"};
@@ -142,7 +142,8 @@ static void make_choice(const struct config_job *job, const struct port_candidat
     }
 }
 
-/* Whether the first of two label sets with the same port yields to the second, which owns it. */
+/* Returns true if the first of two label sets with the same port yields to the second, which owns
+ * the port. */
 static bool yields(const struct port_choice *first, const struct port_choice *second, size_t type)
 {
     uint32_t port = first->at[type];

@@ -1,4 +1,5 @@
-/* Which of a pod's label sets is scraped for which profile type, and on which port.
+/* Choice of ports: decides which label set of a pod is scraped for which profile type, and on which
+ * port.
  *
  * Discovery emits a label set for each declared port of a pod, and one for each container without
  * ports; annotations apply to the whole pod. After relabelling, these labels define the port of a
@@ -42,17 +43,18 @@ struct port_candidate {
 bool ports_choose(const struct config_job *job, struct port_candidate *at, size_t n,
                   struct labels_builder *b);
 
-/* Whether ports_choose() reads a discovered label of this name. */
+/* Returns true if ports_choose() reads a discovered label of this name. */
 bool ports_read(struct sv name);
 
-/* The port name that these relabelled labels ask for; empty if none. */
+/* Returns the port name that these relabelled labels ask for; empty if they ask for none. */
 struct sv ports_wanted_name(const struct labels *labels, const char *type);
-/* The port number that they ask for, as written, valid or not; empty if none. */
+/* Returns the port number that they ask for, as written, valid or not; empty if they ask for none.
+ */
 struct sv ports_wanted_port(const struct labels *labels, const char *type);
-/* The container that they ask for; empty if any. */
+/* Returns the container that they ask for; empty for any container. */
 struct sv ports_wanted_container(const struct labels *labels, const char *type);
-/* Whether these labels, or else the job, enable a type. A value other than "true" and "false"
- * counts as true: target_new() refuses it with a message. */
+/* Returns true if these labels, or else the job, enable a type. A value other than "true" and
+ * "false" counts as true: target_new() refuses it with a message. */
 bool ports_wanted(const struct labels *labels, const struct config_type *type);
 
 #endif

@@ -54,15 +54,15 @@ bool settings_add(struct settings *s, struct label label, struct sv *ret_unknown
  * timeout must not exceed its interval. */
 bool settings_read(struct settings *s, const struct labels_builder *b, struct err *err);
 void settings_done(struct settings *s);
-/* Whether the target has this setting of this type. */
+/* Returns true if the target has this setting of this type. */
 bool settings_has(const struct settings *s, size_t type, enum setting setting);
-/* Whether the type is enabled. False with an error if the label is wrong. */
+/* Returns true if the type is enabled, false also with an error if its label is wrong. */
 bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, struct err *err);
 /* Resolves the settings of one type. The type's own label precedes the label for all types, which
  * precedes the configuration. An error names the label, what was expected and what came. */
 bool settings_resolve(const struct settings *s, size_t type, struct type_settings *ret,
                       struct err *err);
-/* Whether a label is one of these settings, and so not part of the series. */
+/* Returns true if a label is one of these settings, and so not part of the series. */
 bool settings_is_label(struct sv name);
 
 #define TYPE_LABEL_MAX 320

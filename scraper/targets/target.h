@@ -31,8 +31,8 @@ struct target;
  * anything. NULL with an error such as `no address`, `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
-/* Whether target_new() reads or keeps a label of this name. Of `__meta_*` it reads only the pod's
- * UID and the sources of service_name. */
+/* Returns true if target_new() reads or keeps a label of this name. It reads only two kinds of
+ * `__meta_*`: the pod's UID and the sources of service_name. */
 bool target_reads(struct sv name);
 struct target *target_ref(struct target *t);
 struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
@@ -44,21 +44,22 @@ const struct labels *target_labels(const struct target *t);
 const char *target_canonical(const struct target *t);
 const struct config_job *target_job(const struct target *t);
 size_t target_scrape_count(const struct target *t);
-/* Type and URL of its i-th scrape; the URL in a buffer of the caller. */
+/* target_scrape_type() returns the type of the i-th scrape; target_scrape_url() writes its URL to a
+ * buffer of the caller. */
 const struct config_type *target_scrape_type(const struct target *t, size_t i);
 bool target_scrape_url(const struct target *t, size_t i, struct buf *out);
-/* The same for people to read: without the values of secret parameters (model/masking.h). */
+/* Writes the URL for people to read: without the values of secret parameters (model/masking.h). */
 bool target_shown_url(const struct target *t, size_t i, struct buf *out);
-/* Whether no value of a parameter may be shown (`global.mask_all_params`). */
+/* Returns true if no value of a parameter may be shown (`global.mask_all_params`). */
 bool target_masks_all(const struct target *t);
-/* The interval of its i-th scrape, from the target's labels or the type. */
+/* Returns the interval of the i-th scrape, from the target's labels or the type. */
 int64_t target_interval_ms(const struct target *t, size_t i);
 /* Appends the identity of its i-th scrape as text, for a key: scheme, address, path with query,
  * type. False if out of memory. */
 bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
-/* Whether two scrapes of different jobs with the same identity can be one: interval, timeout, type,
- * what is done with the answer and all settings of the request are equal, and nothing says that the
- * targets are different pods. */
+/* Returns true if two scrapes of different jobs with the same identity can be one: their intervals,
+ * timeouts, types, treatment of the response and all settings of the request are equal, and the
+ * targets are not known to be different pods. */
 bool target_can_share(const struct target *a, size_t i, const struct target *b, size_t j);
 /* The types of this target that are not scraped because one of its labels is wrong: how many, and
  * for each a sentence that explains it. ret_type: the type's key in the configuration, "unknown" if

@@ -58,11 +58,12 @@ const char *target_path(const struct target *t, size_t i);
 /* host:port contacted for one type, and the same with the host in canonical form. */
 const char *target_address(const struct target *t, size_t i);
 const char *target_process(const struct target *t, size_t i);
-/* Whether two scrapes have the same identity: scheme, address, path with query, type. Other labels
- * are not part of it, so a scrape keeps its state when they change. */
+/* Returns true if two scrapes have the same identity: scheme, address, path with query, type. Other
+ * labels are not part of it, so a scrape keeps its state when they change. */
 bool target_same_scrape(const struct target *a, size_t i, const struct target *b, size_t j);
-/* Names are looked up when the request is made: whether the address that a name of Kubernetes leads
- * to has to be checked then, as addresses were before. A proxy has an address of its own. */
+/* Returns true if the address of the host must be checked when the request is made: a name from
+ * Kubernetes is looked up only then, while an address was checked before. With a proxy there is
+ * nothing to check, since the proxy has an address of its own. */
 bool target_checks_address(const struct target *t);
 uint64_t target_scrape_hash(const struct target *t, size_t i);
 /* The labels of the profiles of one type: those of the target, `__name__`, `__profile_path__`, its
@@ -72,9 +73,9 @@ uint64_t target_scrape_hash(const struct target *t, size_t i);
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
 /* Sets a label that is absent or empty. */
 void target_set_default(struct labels_builder *b, const char *name, struct sv value);
-/* Whether a and b are known to be different pods. */
+/* Returns true if a and b are known to be different pods. */
 bool target_is_another_pod(const struct target *a, const struct target *b);
-/* The timeout of the whole request. */
+/* Returns the timeout of the whole request. */
 int64_t target_timeout_ms(const struct target *t, size_t i);
 
 #endif
