@@ -193,8 +193,8 @@ static void the_largest_profile(void **state)
     check_peak(1, OTLP_PROFILE_MAX, 1, 256 * MIB, "the largest profile");
 }
 
-/* Profiles beyond the memory that a request is made in are left out of it. The batcher puts up to 64
- * MiB of profiles into one, or a single one that is larger. */
+/* Profiles beyond the memory that a request is made in are left out of it. The batcher puts up to
+ * 64 MiB of profiles into one, or a single one that is larger. */
 static void more_than_there_is(void **state)
 {
     (void)state;
