@@ -52,7 +52,7 @@ static void succeed_large(struct world *w, struct http_transfer *t)
 /* Lets n targets have large profiles, known from a first round without shortage. */
 static void add_targets(struct world *w, size_t job, int n)
 {
-    char at[32][16];
+    char at[32][48];
     const char *addresses[33] = {NULL};
     for (int i = 0; i < n; i++) {
         snprintf(at[i], sizeof(at[i]), "t%zu-%d:1", job, i);
@@ -287,9 +287,9 @@ static void overload(void **state)
     memset(served, 0, sizeof(served));
     w->types[MEMORY].interval_ms = 500;
     for (size_t k = 0; k < 4; k++) {
-        char at[16][16];
+        char at[16][48];
         const char *addresses[17] = {NULL};
-        char source[8];
+        char source[32];
         snprintf(source, sizeof(source), "s%zu", k);
         for (size_t i = 0; i < 16; i++) {
             snprintf(at[i], sizeof(at[i]), "t%zu:1", k * 16 + i);
