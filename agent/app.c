@@ -86,10 +86,17 @@ static void app_on_drained(void *arg)
 }
 
 /* On the network thread: the last profile has been handed to the writer. */
-static void app_on_scraped(void *arg)
+static void app_on_converted(void *arg)
 {
     struct app *app = arg;
     writer_drain(app->writer, app->drain_deadline_ms, app_on_drained, app);
+}
+
+/* On the network thread: no scrape is under way any more. */
+static void app_on_scraped(void *arg)
+{
+    struct app *app = arg;
+    scraped_when_idle(app->scraped, app_on_converted, app);
 }
 
 bool app_healthy(const struct app *app, struct err *err)
@@ -190,6 +197,18 @@ static bool make_writer(struct app *app, struct err *err)
     return app->writer != NULL;
 }
 
+static bool make_recordings(struct app *app, struct err *err)
+{
+    const struct recordings_options options = {
+        .intern = app->intern,
+        .log = app->log,
+        .metrics = app->metrics,
+        .work_max = (size_t)app->config->memory.work,
+    };
+    app->recordings = recordings_new(&options);
+    return app->recordings != NULL || err_memory(err);
+}
+
 static bool make_receive(struct app *app, struct err *err)
 {
     app->enrich = enrich_new(app->metrics);
@@ -203,6 +222,7 @@ static bool make_receive(struct app *app, struct err *err)
         .writer = app->writer,
         .log = app->log,
         .metrics = app->metrics,
+        .recordings = app->recordings,
     };
     app->receive = receive_new(&options, err);
     return app->receive != NULL;
@@ -220,7 +240,15 @@ static bool make_scraper(struct app *app, struct err *err)
 {
     unsigned in_flight = max_in_flight(process_raise_fd_limit(app->log));
     const struct scraped_options scraped = {
-        .intern = app->intern, .log = app->log, .metrics = app->metrics, .writer = app->writer};
+        .intern = app->intern,
+        .log = app->log,
+        .metrics = app->metrics,
+        .writer = app->writer,
+        .recordings = app->recordings,
+        .workers = app->workers,
+        .loop = app->threads[THREAD_NETWORK].loop,
+        .pending_max = (size_t)app->config->memory.pending,
+    };
     struct scraper_options options = {
         .loop = app->threads[THREAD_NETWORK].loop,
         .intern = app->intern,
@@ -313,8 +341,9 @@ struct app *app_new(const struct config *config, struct err *err)
     pthread_mutex_init(&app->config_lock, NULL);
     app->config = config_ref(config);
     app->first = config_ref(config);
-    if (!make_base(app, err) || !make_writer(app, err) || !make_receive(app, err) ||
-        !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
+    if (!make_base(app, err) || !make_writer(app, err) || !make_recordings(app, err) ||
+        !make_receive(app, err) || !make_scraper(app, err) || !make_sharding(app, err) ||
+        !make_discovery(app, err)) {
         return app_free(app);
     }
     return app;
@@ -488,6 +517,7 @@ struct app *app_free(struct app *app)
     conditions_free(app->conditions);
     stores_free(app->stores);
     worker_pool_free(app->workers);
+    recordings_free(app->recordings); /* workers may have been converting */
     loop_timer_free(app->memory_timer);
     for (size_t i = 0; i < THREADS; i++) {
         agent_thread_done(&app->threads[i]);

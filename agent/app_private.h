@@ -31,6 +31,7 @@ struct app {
     struct stores *stores;
     struct writer *writer;
     struct conditions *conditions; /* of its destinations */
+    struct recordings *recordings; /* makes profiles of recordings of Java */
     struct scraped *scraped;       /* where profiles of targets go; the network thread's */
     struct enrich *enrich;         /* labels of targets for the next */
     struct receive *receive;

@@ -542,16 +542,23 @@ static struct profile *make_profile(struct receive *r, const struct receive_item
     return p;
 }
 
-static enum receive_result deliver(struct receive *r, struct profile *p, struct err *err)
+/* Hands a profile to those of these destinations that are in force. */
+static enum receive_result deliver(struct receive *r, struct profile *p, uint64_t endpoints,
+                                   struct err *err)
 {
     static const enum receive_result results[] = {
         [DELIVERY_TAKEN] = RECEIVE_ACCEPTED,      [DELIVERY_FULL] = RECEIVE_QUEUE_FULL,
         [DELIVERY_NO_MEMORY] = RECEIVE_NO_MEMORY, [DELIVERY_FAILED] = RECEIVE_RULES_FAILED,
         [DELIVERY_DROPPED] = RECEIVE_DROPPED,
     };
+    enum delivery_result result = DELIVERY_DROPPED;
     pthread_mutex_lock(&r->lock);
-    enum delivery_result result =
-        delivery_put(&r->setup->delivery, p, r->setup->config->job.forward_to, p->scraped_ms);
+    endpoints &= r->setup->config->job.forward_to;
+    if (endpoints != 0) {
+        result = delivery_put(&r->setup->delivery, p, endpoints, p->scraped_ms);
+    } else {
+        profile_unref(p); /* another configuration has come in between */
+    }
     pthread_mutex_unlock(&r->lock);
     if (result == DELIVERY_FULL) {
         err_set(err, ERR_LIMIT, "the queues of all destinations are full; try again later");
@@ -562,6 +569,60 @@ static enum receive_result deliver(struct receive *r, struct profile *p, struct 
                 "a rule of receive.profile_relabel_configs failed, or left no " LABEL_NAME);
     }
     return results[result];
+}
+
+/* ---- recordings ------------------------------------------------------------------------------ */
+
+/* The result of several profiles: the best one, since what was taken must not come again. */
+static enum receive_result better(enum receive_result a, enum receive_result b)
+{
+    return a < b ? a : b;
+}
+
+/* Hands the profiles of a recording to destinations. Once one is taken, the sender will not send
+ * the recording again, so the others must not be refused lightly. */
+static enum receive_result deliver_made(struct receive *r, const struct recording_profiles *made,
+                                        uint64_t endpoints, struct err *err)
+{
+    enum receive_result result = made->n > 0 ? RECEIVE_RESULTS : RECEIVE_IGNORED;
+    for (size_t i = 0; i < made->n; i++) {
+        made->at[i]->refusable = result != RECEIVE_ACCEPTED;
+        result = better(result, deliver(r, made->at[i], endpoints, err));
+    }
+    return result;
+}
+
+/* Takes over the reference. */
+static enum receive_result put_recording(struct receive *r, const struct receive_item *item,
+                                         const struct receive_facts *facts, struct profile *p,
+                                         struct err *err)
+{
+    const struct config_job *job = &item->setup->config->job;
+    uint64_t others = job->forward_to & ~job->recordings_to;
+    const struct recording_hints hints = {.sample_rate = facts->sample_rate,
+                                          .labels = facts->jfr_labels};
+    struct recording_profiles made = {.n = 0};
+    enum receive_result result = RECEIVE_RESULTS;
+    if (job->recordings_to != 0 && facts->jfr_labels.n > 0) {
+        receive_count_extra(r, RECEIVE_EXTRA_JFR_LABELS);
+    }
+    if (others != 0) {
+        if (recordings_convert(r->options.recordings, p, item->data, &hints, &made, err)) {
+            err_clear(err); /* of a damaged end */
+            result = deliver_made(r, &made, others, err);
+        } else if (job->recordings_to == 0) {
+            profile_unref(p);
+            return result_of(err);
+        } else {
+            err_clear(err); /* those that read recordings themselves may know better */
+        }
+    }
+    if (job->recordings_to == 0) {
+        profile_unref(p);
+        return result;
+    }
+    p->refusable = result != RECEIVE_ACCEPTED;
+    return better(result, deliver(r, p, job->recordings_to, err));
 }
 
 /* Returns a number other than 0 that none of the last 65,534 profiles has got. */
@@ -597,5 +658,6 @@ enum receive_result receive_put(struct receive *r, struct receive_item *item,
         return err->kind == ERR_LIMIT ? RECEIVE_BAD_LABELS : RECEIVE_NO_MEMORY;
     }
     p->receipt = facts->receipt != NULL ? receipt_ref(facts->receipt) : NULL;
-    return deliver(r, p, err);
+    return item->format == PROFILE_JFR ? put_recording(r, item, facts, p, err)
+                                       : deliver(r, p, UINT64_MAX, err);
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "agent/enrich.h"
+#include "agent/recordings.h"
 #include "base/err.h"
 #include "base/labels.h"
 #include "base/log.h"
@@ -79,6 +80,7 @@ struct receive_options {
     struct enrich *enrich; /* NULL: profiles get no labels of targets */
     struct log *log;
     struct metrics *metrics;
+    struct recordings *recordings;
 };
 
 /* The options, config included, outlive the receiver. NULL with an error. */
@@ -128,6 +130,9 @@ struct receive_facts {
     int64_t until_ns;        /* 0: unknown */
     bool keep_equal;         /* it is kept even if a store has an equal one */
     struct receipt *receipt; /* settled when the profile is on disk; NULL: nobody waits for that */
+    /* For the profiles that are made of a recording: */
+    unsigned sample_rate; /* samples per second; 0: by its settings */
+    struct sv jfr_labels; /* the part `labels` of Pyroscope's agent; empty: none */
 };
 
 /* Hands an open profile to the destinations, and fills in from_ns and salt of the item. err is set

@@ -1,7 +1,9 @@
 #include "agent/scraped.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 
+#include "base/clock.h"
 #include "config/change.h"
 
 struct scraped_change {
@@ -12,8 +14,26 @@ struct scraped_change {
     struct delivery delivery;
 };
 
+/* A recording on its way through a worker: waiting, then with a worker, then done. */
+struct conversion {
+    struct work work; /* first */
+    TAILQ_ENTRY(conversion) link;
+    struct scraped *scraped; /* NULL: it is gone */
+    struct recordings *recordings;
+    struct profile *recording; /* a reference */
+    uint64_t endpoints;        /* that get its profiles */
+    struct recording_profiles made;
+    bool running;
+};
+
+TAILQ_HEAD(conversions, conversion);
+
 struct scraped {
     struct scraped_options options;
+    struct conversions conversions; /* in order; the first one may be with a worker */
+    size_t pending_bytes;
+    void (*idle)(void *arg); /* NULL: nobody waits for the end of the conversions */
+    void *idle_arg;
     size_t n_jobs; /* slots that jobs ever had; of whoever prepares */
     struct scraped_change *now;
 };
@@ -70,6 +90,141 @@ void scraped_post(struct scraped *s, struct scraped_change *c, struct loop *loop
     loop_post(loop, &c->task);
 }
 
+/* ---- recordings ------------------------------------------------------------------------------ */
+
+static void conversion_free(struct conversion *c)
+{
+    for (size_t i = 0; i < c->made.n; i++) {
+        profile_unref(c->made.at[i]);
+    }
+    profile_unref(c->recording);
+    free(c);
+}
+
+/* On a worker. */
+static void conversion_run(struct work *work)
+{
+    struct conversion *c = (struct conversion *)work;
+    const struct profile *p = c->recording;
+    const struct recording_hints hints = {.own_times = true};
+    struct err err = ERR_INIT;
+    (void)recordings_convert(c->recordings, p, (struct sv){p->data, p->size}, &hints, &c->made,
+                             &err);
+}
+
+static void start_next(struct scraped *s)
+{
+    struct conversion *c = TAILQ_FIRST(&s->conversions);
+    if (c != NULL && !c->running) {
+        c->running = true;
+        worker_submit(s->options.workers, &c->work);
+    } else if (c == NULL && s->idle != NULL) {
+        s->idle(s->idle_arg);
+        s->idle = NULL;
+    }
+}
+
+static void leave(struct scraped *s, struct conversion *c)
+{
+    TAILQ_REMOVE(&s->conversions, c, link);
+    s->pending_bytes -= c->recording->size;
+    recordings_pending(c->recordings, -1);
+    c->scraped = NULL;
+}
+
+/* The destinations that a job has now, or had; the profiles go to no other than was planned. */
+static uint64_t endpoints_of(const struct scraped *s, const struct profile *p, uint64_t forward_to)
+{
+    const struct config_job *job = &s->now->jobs[p->job];
+    return job->name != NULL ? job->forward_to : forward_to;
+}
+
+/* On the scraper's loop. */
+static void conversion_done(struct work *work)
+{
+    struct conversion *c = (struct conversion *)work;
+    struct scraped *s = c->scraped;
+    if (s != NULL) {
+        uint64_t endpoints = endpoints_of(s, c->recording, c->endpoints) & c->endpoints;
+        leave(s, c);
+        for (size_t i = 0; i < c->made.n && endpoints != 0; i++) {
+            struct profile *p = profile_ref(c->made.at[i]);
+            (void)delivery_put(&s->now->delivery, p, endpoints, clock_mono_ms());
+        }
+        start_next(s);
+    }
+    conversion_free(c);
+}
+
+/* Lines a recording up for its conversion. False if there is no room. */
+static bool convert(struct scraped *s, const struct profile *recording, uint64_t endpoints)
+{
+    size_t max = s->options.pending_max != 0 ? s->options.pending_max : RECORDINGS_PENDING_DEFAULT;
+    struct conversion *c = NULL;
+    if (recording->size <= max && s->pending_bytes <= max - recording->size) {
+        c = calloc(1, sizeof(*c));
+    }
+    /* A copy of its own: the rules of the job change the labels of the other one. */
+    struct profile *copy = c != NULL ? profile_copy(recording) : NULL;
+    if (copy == NULL) {
+        recordings_refuse(s->options.recordings, recording);
+        free(c);
+        return false;
+    }
+    *c = (struct conversion){
+        .work = {.home = s->options.loop, .run = conversion_run, .done = conversion_done},
+        .scraped = s,
+        .recordings = s->options.recordings,
+        .recording = copy,
+        .endpoints = endpoints,
+    };
+    TAILQ_INSERT_TAIL(&s->conversions, c, link);
+    s->pending_bytes += copy->size;
+    recordings_pending(c->recordings, 1);
+    start_next(s);
+    return true;
+}
+
+void scraped_when_idle(struct scraped *s, void (*done)(void *arg), void *arg)
+{
+    if (TAILQ_EMPTY(&s->conversions)) {
+        done(arg);
+    } else {
+        s->idle = done;
+        s->idle_arg = arg;
+    }
+}
+
+/* Those with a worker free themselves when they are done. */
+static void abandon(struct scraped *s)
+{
+    struct conversion *c;
+    while ((c = TAILQ_FIRST(&s->conversions)) != NULL) {
+        leave(s, c); /* NOLINT(clang-analyzer-unix.Malloc): it takes the next first from the list */
+        if (!c->running) {
+            conversion_free(c);
+        }
+    }
+}
+
+/* A recording: its bytes to those that can read them, the profiles in it to the others. */
+static enum delivery_result put_recording(struct scraped *s, struct profile *p, uint64_t endpoints,
+                                          int64_t now_ms)
+{
+    const struct config_job *job = &s->now->jobs[p->job];
+    uint64_t originals = endpoints & job->recordings_to;
+    uint64_t others = endpoints & ~originals;
+    bool taken = others != 0 && convert(s, p, others);
+    if (originals == 0) {
+        profile_unref(p);
+        return taken ? DELIVERY_TAKEN : DELIVERY_FULL;
+    }
+    enum delivery_result result = delivery_put(&s->now->delivery, p, originals, now_ms);
+    return taken ? DELIVERY_TAKEN : result;
+}
+
+/* ---- the way --------------------------------------------------------------------------------- */
+
 struct scraped *scraped_new(const struct scraped_options *options, const struct config *config,
                             struct err *err)
 {
@@ -79,6 +234,7 @@ struct scraped *scraped_new(const struct scraped_options *options, const struct 
         return NULL;
     }
     s->options = *options;
+    TAILQ_INIT(&s->conversions);
     s->now = scraped_prepare(s, config, err);
     return s->now != NULL ? s : scraped_free(s);
 }
@@ -86,16 +242,18 @@ struct scraped *scraped_new(const struct scraped_options *options, const struct 
 struct scraped *scraped_free(struct scraped *s)
 {
     if (s != NULL) {
+        abandon(s);
         scraped_discard(s->now);
         free(s);
     }
     return NULL;
 }
 
-enum delivery_result scraped_put(const struct scraped *s, struct profile *profile,
-                                 uint64_t forward_to, int64_t now_ms)
+enum delivery_result scraped_put(struct scraped *s, struct profile *profile, uint64_t forward_to,
+                                 int64_t now_ms)
 {
-    const struct config_job *job = &s->now->jobs[profile->job];
-    uint64_t endpoints = job->name != NULL ? job->forward_to : forward_to;
-    return delivery_put(&s->now->delivery, profile, endpoints, now_ms);
+    uint64_t endpoints = endpoints_of(s, profile, forward_to);
+    return profile->format == PROFILE_JFR
+               ? put_recording(s, profile, endpoints, now_ms)
+               : delivery_put(&s->now->delivery, profile, endpoints, now_ms);
 }

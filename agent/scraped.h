@@ -1,12 +1,17 @@
 /* The way of the profiles of targets: the rules of the jobs and the destinations, of the
  * configuration in force. One thread, that of the scraper, except for scraped_prepare() and
  * scraped_post().
+ *
+ * A recording of Java goes to the destinations that can read it as it is; for all others it is
+ * converted on a worker, one recording at a time, and the profiles follow when that is done.
  */
 #ifndef PROFPULL_AGENT_SCRAPED_H
 #define PROFPULL_AGENT_SCRAPED_H
 
 #include "agent/delivery.h"
+#include "agent/recordings.h"
 #include "base/loop.h"
+#include "base/worker.h"
 
 struct scraped;
 
@@ -16,6 +21,11 @@ struct scraped_options {
     struct log *log;
     struct metrics *metrics;
     struct writer *writer;
+    /* For recordings: */
+    struct recordings *recordings;
+    struct worker_pool *workers;
+    struct loop *loop;  /* of the scraper */
+    size_t pending_max; /* bytes that wait for their conversion; 0: RECORDINGS_PENDING_DEFAULT */
 };
 
 struct scraped *scraped_new(const struct scraped_options *options, const struct config *config,
@@ -23,8 +33,11 @@ struct scraped *scraped_new(const struct scraped_options *options, const struct 
 struct scraped *scraped_free(struct scraped *s); /* accepts NULL, returns NULL */
 /* Delivers a profile as delivery_put() does. The destinations are those that the job has now;
  * forward_to counts for one that is gone. */
-enum delivery_result scraped_put(const struct scraped *s, struct profile *profile,
-                                 uint64_t forward_to, int64_t now_ms);
+enum delivery_result scraped_put(struct scraped *s, struct profile *profile, uint64_t forward_to,
+                                 int64_t now_ms);
+
+/* Calls done once no recording waits for its conversion any more, perhaps from within this call. */
+void scraped_when_idle(struct scraped *s, void (*done)(void *arg), void *arg);
 
 /* The rules of another configuration. NULL with an error. One thread at a time, of any. */
 struct scraped_change;

@@ -33,6 +33,7 @@ extern const struct command cmd_verify;
 extern const struct command cmd_status;
 extern const struct command cmd_query;
 extern const struct command cmd_pgo;
+extern const struct command cmd_jfr;
 extern const struct command cmd_spool;
 extern const struct command cmd_convert;
 extern const struct command cmd_help;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/cmd.h"
 #include "cli/output.h"
+#include "cli/recording.h"
 #include "http/http.h"
 #include "pprof/gzip.h"
 #include "pprof/legacy/legacy.h"
@@ -16,6 +17,7 @@
 #include "scraper/scraper.h"
 
 /* A profile that inflates to more is not described. */
+#define TEXT_MAX ((size_t)1024 * 1024)
 #define INFLATED_MAX ((size_t)64 * 1024 * 1024)
 #define SECONDS_MAX 86400
 #define JOBS_SUGGESTED 256
@@ -213,6 +215,30 @@ static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
     fprintf(out, "duration:  %.3f s\n", (double)s.duration_ns / (double)NS_PER_S);
 }
 
+/* What is in a recording. */
+static void describe_recording(FILE *out, struct sv body)
+{
+    struct recording r;
+    struct err err = ERR_INIT;
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    if (recording_read_bytes(body, 0, &r, &err)) {
+        struct jfr_facts facts;
+        jfr_reader_facts(r.reader, &facts);
+        buf_printf(&text, "content:   %zu chunks, %llu events, %llu samples\n", facts.chunks,
+                   (unsigned long long)facts.events, (unsigned long long)facts.samples);
+        recording_print_profiles(&r, "profile:   ", &text);
+        if (r.damage.kind != ERR_NONE) {
+            buf_printf(&text, "damaged:   %s\n", r.damage.msg);
+        }
+    } else {
+        buf_printf(&text, "content:   cannot be read: %s\n", err.msg);
+    }
+    recording_done(&r);
+    fputs(buf_ok(&text) ? text.data : "content:   out of memory\n", out);
+    buf_done(&text);
+}
+
 static void describe(FILE *out, const char *url, enum sniff_result kind, struct sv body,
                      int64_t duration_ns)
 {
@@ -228,7 +254,9 @@ static void describe(FILE *out, const char *url, enum sniff_result kind, struct 
     fprintf(out, "format:    %s, %s\n", formats[kind], gzip_is(body) ? "gzip" : "plain");
     fprintf(out, "size:      %s\n", size);
     fprintf(out, "fetched:   in %.3f s\n", (double)duration_ns / (double)NS_PER_S);
-    if (kind != SNIFF_JFR) {
+    if (kind == SNIFF_JFR) {
+        describe_recording(out, body);
+    } else {
         struct scratch *scratch = scratch_new();
         describe_content(out, scratch, body);
         scratch_free(scratch);

@@ -102,6 +102,7 @@ static void translate_job(const struct config *c, struct config_job *job)
 {
     struct config_way *ways = (struct config_way *)(uintptr_t)job->ways;
     job->forward_to = translate(c, job->forward_to);
+    job->recordings_to = translate(c, job->recordings_to);
     for (size_t i = 0; i < job->n_ways; i++) {
         ways[i].endpoint = translate(c, ways[i].endpoint);
     }

@@ -251,6 +251,7 @@ struct config_job {
     struct config_rules relabel;
     struct config_rules profile_relabel; /* on the labels of each profile, before writing */
     uint64_t forward_to;                 /* bit i: the endpoint with slot i */
+    uint64_t recordings_to;              /* those of them that get recordings of Java as they are */
     /* The endpoints of forward_to with rules of their own, which apply after profile_relabel. */
     const struct config_way *ways;
     size_t n_ways;
@@ -287,6 +288,12 @@ struct config_label_limits {
 /* The compression of OTLP requests. */
 enum config_otlp_compression { OTLP_GZIP, OTLP_PLAIN };
 
+/* What an endpoint gets of a recording of Java's Flight Recorder. */
+enum config_recordings {
+    RECORDINGS_ORIGINAL, /* its bytes, if the protocol can carry them; else: */
+    RECORDINGS_CONVERT,  /* the profiles in it */
+};
+
 struct config_endpoint {
     struct config_pos pos;
     const char *name;
@@ -306,6 +313,7 @@ struct config_endpoint {
     uint64_t spool_max_bytes;
     int64_t spool_fsync_ms; /* CONFIG_FSYNC_ALWAYS, CONFIG_FSYNC_NEVER, or how long it may wait */
     unsigned concurrency;
+    unsigned jfr; /* enum config_recordings */
     /* Retention of a directory or a store; 0: no limit. */
     int64_t retention_max_age_ms;
     uint64_t retention_max_bytes;
@@ -336,6 +344,8 @@ struct config_endpoint {
     struct http_settings http;
 };
 
+/* Returns true if it gets recordings as they are. */
+bool config_endpoint_takes_recordings(const struct config_endpoint *e);
 /* Does it write to a directory of this machine? */
 bool config_endpoint_is_directory(const struct config_endpoint *e);
 

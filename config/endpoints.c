@@ -286,6 +286,17 @@ static bool is_otlp(const void *record)
     return p != NULL && p->is_otlp;
 }
 
+bool config_endpoint_takes_recordings(const struct config_endpoint *e)
+{
+    return e->protocol != NULL && e->protocol->takes_jfr && e->jfr == RECORDINGS_ORIGINAL;
+}
+
+static bool can_take_recordings(const void *record)
+{
+    const struct config_protocol *p = ((const struct config_endpoint *)record)->protocol;
+    return p != NULL && p->takes_jfr;
+}
+
 bool config_endpoint_is_directory(const struct config_endpoint *e)
 {
     return e->protocol != NULL && e->protocol->scheme != NULL && !e->protocol->is_s3;
@@ -411,6 +422,16 @@ static void check_own_keys(struct reader *r, const struct place *at,
     }
 }
 
+static void check_recordings(struct reader *r, const struct place *at,
+                             const struct config_endpoint *e)
+{
+    struct place place = place_of_key(at, "jfr");
+    if (place.node != at->node && e->jfr == RECORDINGS_ORIGINAL && !e->protocol->takes_jfr) {
+        reader_error(r, &place, "protocol \"%s\" cannot carry recordings: expected convert",
+                     e->protocol->name);
+    }
+}
+
 static void check_http2(struct reader *r, const struct place *at, const struct config_endpoint *e)
 {
     if (e->protocol->needs_http2 && !e->http.enable_http2) {
@@ -443,6 +464,7 @@ static void check_endpoint(struct reader *r, const struct place *at, bool clean,
         check_protocol(r, at, e);
         if (e->protocol != NULL && r->reported == before) {
             check_own_keys(r, at, e);
+            check_recordings(r, at, e);
             check_http2(r, at, e);
         }
         if (is_s3(e) && r->reported == before) {
@@ -454,6 +476,9 @@ static void check_endpoint(struct reader *r, const struct place *at, bool clean,
 static const struct pairs_kind pairs_headers = {
     .name = &text_any, .value = &text_header_value, .check = check_header_name};
 static const struct range range_concurrency = {1, 256};
+static const char *const recording_names[] = {
+    [RECORDINGS_ORIGINAL] = "original", [RECORDINGS_CONVERT] = "convert"};
+static const struct choices recordings = CHOICES(recording_names);
 
 static const struct field endpoint_rows[] = {
     ROW(config_endpoint, "name", name, &kind_text, .arg = &text_nonempty),
@@ -473,6 +498,7 @@ static const struct field endpoint_rows[] = {
     PART("s3", &kind_mapping, .arg = &schema_s3, .when = is_s3),
     /* The protocol's unless it is given: see endpoints_complete(). */
     ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency),
+    ROW(config_endpoint, "jfr", jfr, &kind_choice, .arg = &recordings, .when = can_take_recordings),
     PART("sample_labels", &kind_mapping, .arg = &schema_sample_labels),
     ROW(config_endpoint, "label_limits", label_limits, &kind_mapping, .arg = &schema_label_limits),
     ROW(config_endpoint, NULL, http, &kind_mapping, .arg = &schema_http),

@@ -78,12 +78,23 @@ static uint64_t read_entry(struct reader *r, const struct place *element, const 
     return ret_way->endpoint;
 }
 
+/* The bits of the endpoints that get recordings as they are. */
+static uint64_t recording_bits(const struct config *c)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < c->n_endpoints; i++) {
+        bits |= (uint64_t)config_endpoint_takes_recordings(&c->endpoints[i]) << i;
+    }
+    return bits;
+}
+
 void read_forward_to(struct reader *r, const struct place *job_place, const struct config *c,
                      struct config_job *job)
 {
     struct place at = place_of_key(job_place, "forward_to");
     job->forward_to =
         c->n_endpoints >= CONFIG_ENDPOINTS_MAX ? UINT64_MAX : (UINT64_C(1) << c->n_endpoints) - 1;
+    job->recordings_to = job->forward_to & recording_bits(c);
     if (at.node == job_place->node || !reader_enter(r, &at, YAML_LIST)) {
         return;
     }
@@ -105,6 +116,7 @@ void read_forward_to(struct reader *r, const struct place *job_place, const stru
     }
     job->ways = ways;
     job->forward_to = set;
+    job->recordings_to &= set;
 }
 
 static const struct config_way *find_way(const struct config_job *job, uint64_t endpoint)
@@ -137,47 +149,6 @@ static void write_forward_to(struct dumper *d, const char *key, const void *arg,
 }
 
 const struct kind kind_forward_to = {.read = read_nothing, .write = write_forward_to};
-
-/* The protocols that do or do not take JFR. */
-static const char *protocol_names(struct reader *r, bool takes_jfr, const char *last)
-{
-    const struct config_protocol *const *all = reader_protocols(r);
-    const char *names[PROTOCOLS_MAX];
-    size_t n = 0;
-    for (size_t i = 0; all[i] != NULL && n < PROTOCOLS_MAX; i++) {
-        if (all[i]->takes_jfr == takes_jfr) {
-            names[n++] = all[i]->name;
-        }
-    }
-    return reader_join(r, names, n, "", last);
-}
-
-static void complain_jfr(struct reader *r, const struct place *job_place, const char *type)
-{
-    struct place place = place_of_key(job_place, "profiles");
-    reader_error(r, &place,
-                 "%s has the format jfr, which the protocols %s cannot carry: an endpoint "
-                 "with protocol %s is needed in forward_to",
-                 reader_quote(r, sv_from(type)), protocol_names(r, false, " and "),
-                 protocol_names(r, true, " or "));
-}
-
-/* A type whose profiles no endpoint of the job would take. */
-static void check_formats(struct reader *r, const struct place *job_place, const struct config *c,
-                          const struct config_job *job)
-{
-    for (size_t i = 0; i < c->n_endpoints; i++) {
-        const struct config_protocol *protocol = c->endpoints[i].protocol;
-        if ((job->forward_to >> i & 1) != 0 && (protocol == NULL || protocol->takes_jfr)) {
-            return;
-        }
-    }
-    for (size_t i = 0; i < job->n_types && c->n_endpoints > 0; i++) {
-        if (job->types[i].enabled && job->types[i].format == FORMAT_JFR) {
-            complain_jfr(r, job_place, job->types[i].key);
-        }
-    }
-}
 
 /* ---- a job ----------------------------------------------------------------------------------- */
 
@@ -246,7 +217,6 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
         return;
     }
     read_forward_to(r, at, c, job);
-    check_formats(r, at, c, job);
 }
 
 static void check_names(struct reader *r, const struct place *list, const struct config_job *jobs)

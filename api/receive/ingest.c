@@ -30,8 +30,9 @@ struct ingest {
     struct ingest_name name;
     struct sv body; /* without Content-Encoding */
     enum form form;
-    struct sv profile; /* the part or body with the profile */
-    struct sv config;  /* the part sample_type_config */
+    struct sv profile;  /* the part or body with the profile */
+    struct sv config;   /* the part sample_type_config */
+    struct sv contexts; /* the part labels of a recording */
     int64_t from_ns;
     int64_t until_ns;
     struct label labels[INGEST_PAIRS_MAX + LABELS_ADDED];
@@ -128,7 +129,6 @@ static bool take_parts(struct ingest *in, struct sv boundary, struct err *err)
     struct multipart m;
     struct multipart_part part;
     struct sv previous = {"", 0};
-    struct sv contexts = {"", 0};
     const struct {
         const char *name;
         struct sv *into;
@@ -136,7 +136,7 @@ static bool take_parts(struct ingest *in, struct sv boundary, struct err *err)
         {in->form == FORM_JFR ? "jfr" : "profile", &in->profile},
         {"sample_type_config", &in->config},
         {"prev_profile", &previous},
-        {"labels", &contexts},
+        {"labels", &in->contexts},
     };
     if (!multipart_start(&m, in->body, boundary, err)) {
         return false;
@@ -151,9 +151,6 @@ static bool take_parts(struct ingest *in, struct sv boundary, struct err *err)
     if (err->kind == ERR_NONE && previous.n > 0) {
         return err_set(err, ERR_INPUT,
                        "the part prev_profile is not supported: unsupported client version");
-    }
-    if (contexts.n > 0 && in->form == FORM_JFR) {
-        receive_count_extra(in->receive, RECEIVE_EXTRA_JFR_LABELS);
     }
     return err->kind == ERR_NONE;
 }
@@ -234,6 +231,8 @@ static void put(struct ingest *in, struct receive_item *item, struct sv service,
         .from_ns = in->from_ns,
         .until_ns = in->until_ns,
         .receipt = in->x->receipt,
+        .sample_rate = sample_rate(in),
+        .jfr_labels = in->contexts,
     };
     enum receive_result result = receive_put(in->receive, item, &facts, &err);
     if (result < RECEIVE_BAD_REQUEST) {

@@ -31,6 +31,9 @@ struct reading {
     size_t size;
     struct import_summary summary;
     bool converted; /* from an old format */
+    /* The profiles of a recording, for an endpoint that cannot carry it; n = 0: none. */
+    struct jfr_result recording;
+    bool unpacked;
     const char *type;
     struct import_window window;
 };
@@ -58,7 +61,7 @@ struct import {
     struct reading reading;
     bool is_reading; /* the worker has im->reading */
     bool at_end;
-    struct pending pending[IMPORT_IN_FLIGHT];
+    struct pending pending[IMPORT_PENDING_MAX];
     size_t n_pending;
     uint64_t pending_bytes;
     bool waiting; /* an attempt has failed since the last success */
@@ -168,6 +171,49 @@ static enum import_verdict convert(struct reading *r)
     return import_summary_read((struct sv){r->data, r->size}, &r->summary, &r->err);
 }
 
+/* Gives the profiles of a recording the time that the arguments say. */
+static bool restamp_made(struct reading *r)
+{
+    const struct import_args *args = r->import->args;
+    bool given = args->from_ns != IMPORT_NO_TIME || args->until_ns != IMPORT_NO_TIME;
+    for (size_t i = 0; given && i < r->recording.n; i++) {
+        struct jfr_made *made = &r->recording.made[i];
+        char *data = NULL;
+        size_t size = 0;
+        if (!pprof_restamp((struct sv){made->data, made->size}, r->window.from_ns,
+                           r->window.until_ns - r->window.from_ns, &data, &size, &r->err)) {
+            return false;
+        }
+        free(made->data);
+        made->data = data;
+        made->size = size;
+    }
+    return true;
+}
+
+/* Makes profiles of a recording if the endpoint cannot carry it. */
+static bool unpack(struct reading *r)
+{
+    struct rng rng;
+    if (r->summary.format != PROFILE_JFR ||
+        config_endpoint_takes_recordings(&r->import->to->endpoint)) {
+        return true;
+    }
+    rng_seed_random(&rng);
+    const struct jfr_input in = {
+        .body = {r->data, r->size}, .options = {.seed = rng_next(&rng)}, .scratch = scratch_new()};
+    bool ok = jfr_convert(&in, &r->recording, &r->err);
+    scratch_free(in.scratch);
+    if (!ok) {
+        return err_wrap(&r->err, "recording");
+    }
+    if (r->recording.n == 0) {
+        return err_set(&r->err, ERR_INPUT, "a recording without samples");
+    }
+    r->unpacked = true;
+    return restamp_made(r);
+}
+
 static enum read_result read_profile(struct reading *r, const struct file_found *f)
 {
     int64_t mtime_ns = 0;
@@ -182,7 +228,7 @@ static enum read_result read_profile(struct reading *r, const struct file_found 
     if (verdict == IMPORT_OTHER && !f->named) {
         return READ_SKIPPED;
     }
-    return verdict == IMPORT_PROFILE && plan(r, mtime_ns) ? READ_PROFILE : READ_BAD;
+    return verdict == IMPORT_PROFILE && plan(r, mtime_ns) && unpack(r) ? READ_PROFILE : READ_BAD;
 }
 
 static enum read_result read_next(struct reading *r)
@@ -210,7 +256,8 @@ static void import_read(struct work *work)
 
 static void advance(struct import *im);
 
-static struct labels *make_labels(struct import *im, const struct reading *r)
+/* event: the label jfr_event, or NULL. */
+static struct labels *make_labels(struct import *im, const char *type, const char *event)
 {
     struct labels_builder *b = im->builder;
     labels_builder_reset(b, NULL);
@@ -219,7 +266,10 @@ static struct labels *make_labels(struct import *im, const struct reading *r)
         labels_builder_set(b, l->name, sv_from(l->value));
     }
     labels_builder_set_str(b, LABEL_SERVICE_NAME, im->args->name);
-    labels_builder_set_str(b, LABEL_NAME, r->type);
+    labels_builder_set_str(b, LABEL_NAME, type);
+    if (event != NULL) {
+        labels_builder_set_str(b, "jfr_event", event);
+    }
     /* A file holds a whole profile: no delta is made of it. */
     labels_builder_set_str(b, LABEL_DELTA, "false");
     if (im->args->config.file != NULL && im->args->endpoint.tenant != NULL) {
@@ -228,26 +278,28 @@ static struct labels *make_labels(struct import *im, const struct reading *r)
     return labels_builder_build(b);
 }
 
-static struct profile *make_profile(struct import *im, struct reading *r)
+/* Takes over the bytes. */
+static struct profile *make_profile(struct import *im, const struct reading *r, const char *type,
+                                    enum profile_format format, char *data, size_t size)
 {
-    struct labels *labels = make_labels(im, r);
+    struct labels *labels = make_labels(im, type, r->recording.event);
     if (labels == NULL) {
+        free(data);
         return NULL;
     }
-    struct profile *p = profile_new(labels, r->data, r->size);
-    r->data = NULL;
+    struct profile *p = profile_new(labels, data, size);
     if (p != NULL) {
         p->from_ns = r->window.from_ns;
         p->until_ns = r->window.until_ns;
         p->scraped_ms = clock_mono_ms();
-        p->format = r->summary.format;
+        p->format = format;
     }
     return p;
 }
 
 static struct pending *pending_of(struct import *im, const struct profile *p)
 {
-    for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
+    for (size_t i = 0; i < IMPORT_PENDING_MAX; i++) {
         if (im->pending[i].profile == p) {
             return &im->pending[i];
         }
@@ -270,46 +322,69 @@ static void refuse(struct import *im, struct pending *p, const char *why)
     remove_pending(im, p);
 }
 
-static void send(struct import *im, struct reading *r)
+/* Takes over the profile, which may be NULL: out of memory. */
+static void send(struct import *im, const struct reading *r, struct profile *p)
 {
-    struct profile *p = make_profile(im, r);
-    if (p == NULL) {
+    char *path = p != NULL ? strdup(r->path) : NULL;
+    if (path == NULL) {
+        profile_unref(p);
         say(im, r->path, "out of memory", "");
         im->totals->bad++;
         return;
     }
-    struct pending *slot = pending_of(im, NULL); /* advance() has checked that there is one */
+    struct pending *slot = pending_of(im, NULL); /* advance() has checked that there are enough */
     slot->profile = p;
-    slot->path = r->path;
-    r->path = NULL;
+    slot->path = path;
     im->n_pending++;
     im->pending_bytes += profile_cost(p);
     writer_put(im->writer, p, 1);
 }
 
-static void describe(const struct reading *r)
+static void describe(const struct reading *r, const char *type, size_t n)
 {
     char from[32];
     char until[32];
     char size[32];
     clock_format_rfc3339(r->window.from_ns, from, sizeof(from));
     clock_format_rfc3339(r->window.until_ns, until, sizeof(until));
-    format_size(r->size, size, sizeof(size));
+    format_size(n, size, sizeof(size));
     print_name(stdout, r->path);
-    printf(": %s, from %s until %s, %s%s%s\n", r->type, from, until, size,
-           r->converted ? ", converted from an old format" : "",
+    printf(": %s, from %s until %s, %s%s%s\n", type, from, until, size,
+           r->converted  ? ", converted from an old format"
+           : r->unpacked ? ", from a recording"
+                         : "",
            r->window.restamp ? ", time written into the profile" : "");
+}
+
+/* One profile of a file; takes over the bytes. */
+static void deliver_one(struct import *im, const struct reading *r, const char *type,
+                        enum profile_format format, char *data, size_t size)
+{
+    if (im->args->dry_run) {
+        clear_line(im);
+        describe(r, type, size);
+        im->totals->sent++;
+        im->totals->sent_bytes += size;
+        free(data);
+    } else {
+        send(im, r, make_profile(im, r, type, format, data, size));
+    }
 }
 
 static void deliver(struct import *im, struct reading *r)
 {
-    if (im->args->dry_run) {
-        clear_line(im);
-        describe(r);
-        im->totals->sent++;
-        im->totals->sent_bytes += r->size;
-    } else {
-        send(im, r);
+    if (r->recording.damaged) {
+        say(im, r->path, "only the good part of the recording is sent: ", r->err.msg);
+        im->totals->bad++;
+    }
+    for (size_t i = 0; i < r->recording.n; i++) {
+        struct jfr_made *made = &r->recording.made[i];
+        deliver_one(im, r, made->name, PROFILE_PPROF, made->data, made->size);
+        made->data = NULL;
+    }
+    if (!r->unpacked) {
+        deliver_one(im, r, r->type, r->summary.format, r->data, r->size);
+        r->data = NULL;
     }
 }
 
@@ -346,6 +421,7 @@ static void import_on_read(struct work *work)
     default:
         break;
     }
+    jfr_result_done(&r->recording);
     free(r->path);
     free(r->data);
     draw(im);
@@ -429,7 +505,7 @@ static void import_on_attempt(void *arg, const struct write_attempt *a)
 static void import_on_give_up(void *arg)
 {
     struct import *im = arg;
-    for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
+    for (size_t i = 0; i < IMPORT_PENDING_MAX; i++) {
         if (im->pending[i].text[0] != '\0') {
             give_up(im, im->pending[i].text, "");
             advance(im);
@@ -441,7 +517,7 @@ static void import_on_give_up(void *arg)
 /* Profiles that were in flight when the import gave up. */
 static void count_abandoned(struct import *im)
 {
-    for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
+    for (size_t i = 0; i < IMPORT_PENDING_MAX; i++) {
         struct pending *p = &im->pending[i];
         if (p->profile != NULL) {
             refuse(im, p, p->text[0] == '\0' ? "given up" : p->text);
@@ -507,7 +583,7 @@ static bool import_init(struct import *im, struct err *err)
 
 static void import_done(struct import *im)
 {
-    for (size_t i = 0; i < IMPORT_IN_FLIGHT; i++) {
+    for (size_t i = 0; i < IMPORT_PENDING_MAX; i++) {
         free(im->pending[i].path);
     }
     writer_free(im->writer);

@@ -14,8 +14,11 @@
 #include "base/err.h"
 #include "cli/import/args.h"
 #include "cli/one_endpoint.h"
+#include "jfr/jfr.h"
 
 #define IMPORT_IN_FLIGHT 4
+/* A recording of Java becomes up to so many profiles at once. */
+#define IMPORT_PENDING_MAX (IMPORT_IN_FLIGHT - 1 + JFR_PROFILES_MAX)
 #define IMPORT_BYTES (UINT64_C(64) * 1024 * 1024)
 
 struct import_totals {

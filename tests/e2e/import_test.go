@@ -115,11 +115,13 @@ func realFiles(t *testing.T) (dir string) {
 	return dir
 }
 
-// recording is the header of a JFR chunk: ten seconds from start.
+// recording is a recording of Java of ten seconds from start: one chunk with an event of each type that
+// profiles are made of, which are nine.
 func recording(start time.Time) []byte {
-	b := make([]byte, 68+40)
-	copy(b, "FLR\x00\x00\x02\x00\x01")
-	binary.BigEndian.PutUint64(b[8:], uint64(len(b)))
+	b, err := os.ReadFile("../unit/data/jfr/recording.jfr")
+	if err != nil {
+		panic(err)
+	}
 	binary.BigEndian.PutUint64(b[32:], uint64(start.UnixNano()))
 	binary.BigEndian.PutUint64(b[40:], uint64(10*time.Second))
 	return b
@@ -182,7 +184,7 @@ func TestImportRealProfiles(t *testing.T) {
 	}
 }
 
-// A recording is sent by ingest with its own time; push cannot carry it.
+// A recording is sent by ingest with its own time; push gets the profiles in it.
 func TestImportRecording(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{})
@@ -195,8 +197,31 @@ func TestImportRecording(t *testing.T) {
 		got[0].Query.Get("until") != fmt.Sprint(start.Add(10*time.Second).Unix()) {
 		t.Errorf("came: %v %v", got, s.Refused())
 	}
-	expectCall(t, exitPeer, "1 not accepted", "app.jfr: not accepted: the protocol has no place for its format",
-		"import", "--url", s.URL(), "--name", "app", file)
+	expectCall(t, exitDone, "sent 9 profiles ", "", "import", "--url", s.URL(), "--name", "app", file)
+	names := map[string]int{}
+	for _, p := range s.Profiles()[1:] {
+		names[p.Labels["__name__"]]++
+		if p.Labels["service_name"] != "app" || p.Labels["jfr_event"] != "wall" || p.Labels["__delta__"] != "false" {
+			t.Errorf("labels: %v", p.Labels)
+		}
+	}
+	if names["process_cpu"] != 1 || names["wall"] != 1 || names["memory"] != 5 || names["mutex"] != 1 || names["block"] != 1 {
+		t.Errorf("came: %v, refused: %v", names, s.Refused())
+	}
+}
+
+// The command says what is in a recording, and what is wrong with one.
+func TestJfr(t *testing.T) {
+	t.Parallel()
+	whole := recording(time.Unix(1700000000, 0))
+	file := writeFile(t, t.TempDir(), "app.jfr", whole)
+	expectCall(t, exitDone, "chunks:     1\n", "", "jfr", file)
+	expectCall(t, exitDone, "process_cpu       3 stacks, cpu 0.080 s", "", "jfr", file)
+	expectCall(t, exitDone, `"types":[{"name":"jdk.ExecutionSample","events":1,`, "", "jfr", "--json", file)
+	twice := writeFile(t, t.TempDir(), "two.jfr.gz", fakepprof.Gzip(append(append([]byte{}, whole...), whole[:500]...)))
+	expectCall(t, exitInput, "chunks:     1\n", "two.jfr.gz: chunk 2 at byte ", "jfr", twice)
+	expectCall(t, exitInput, "", "No such file", "jfr", file+"x")
+	expectCall(t, exitUsage, "", "expected one FILE", "jfr")
 }
 
 // DeepFlow's server can read the requests that its agent accepts.

@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"os"
 	"sort"
 	"strings"
 	"testing"
@@ -189,7 +190,7 @@ func TestReceiveFromSDKs(t *testing.T) {
 	goForm, goBody := form(t, "profile", string(realProfiles(t)["mutex"]),
 		"sample_type_config", `{"contentions":{"display-name":"mutex_count","units":"lock_samples"},`+
 			`"delay":{"display-name":"mutex_duration","units":"lock_nanoseconds"}}`)
-	javaForm, javaBody := form(t, "jfr", string(gzipped(recording(now))), "labels", string(gzipped([]byte("\x0a\x02\x08\x01"))))
+	javaForm, javaBody := form(t, "jfr", string(gzipped(recording(now))), "labels", string(gzipped(contexts(t))))
 	nodeForm, nodeBody := form(t, "profile", string(fakepprof.Gzip(cpu)))
 	series := fakepprof.AppendBytes(nil, 1, pair("__name__", "process_cpu"))
 	series = fakepprof.AppendBytes(series, 1, pair("service_name", "rust"))
@@ -224,11 +225,18 @@ func TestReceiveFromSDKs(t *testing.T) {
 		"rust push": `__name__="process_cpu" otel.scope.name="com.grafana.pyroscope/rust" service_name="rust"`,
 		"text push": `__delta__="false" __name__="process_cpu" env="x" pyroscope_spy="unknown" service_name="text"`,
 	}
-	waitProfiles(t, s, 4, func(r *pyroscope.Received) bool { return r.API == "push" })
+	// The destination that cannot carry the recording gets the nine profiles in it.
+	waitProfiles(t, s, 4+9, func(r *pyroscope.Received) bool { return r.API == "push" })
 	waitProfiles(t, s, 5, func(r *pyroscope.Received) bool { return r.API == "ingest" })
 	for _, r := range s.Profiles() {
 		key := r.Labels["service_name"] + " " + r.API
 		if r.API != "push" {
+			continue
+		}
+		if key == "java push" {
+			if r.Labels["jfr_event"] != "wall" || r.Labels["pyroscope_spy"] != "javaspy" {
+				t.Errorf("%s: labels %v", key, r.Labels)
+			}
 			continue
 		}
 		if got := describeLabels(r.Labels); got != want[key] {
@@ -247,10 +255,20 @@ func TestReceiveFromSDKs(t *testing.T) {
 	if got := m.sum("profpull_receive_extras_total", "kind", "jfr_labels"); got != 1 {
 		t.Errorf("%v parts with labels", got)
 	}
-	// The destination that cannot carry a recording drops it, and says so.
-	if got := m.sum("profpull_write_dropped_profiles_total", "endpoint", "push", "reason", "format"); got != 1 {
-		t.Errorf("%v recordings dropped", got)
+	for metric, n := range map[string]float64{"profpull_recordings_total": 1, "profpull_recordings_profiles_total": 9} {
+		if got := m.sum(metric); got != n {
+			t.Errorf("%s is %v, expected %v", metric, got, n)
+		}
 	}
+}
+
+// contexts is the part labels of the recording.
+func contexts(t *testing.T) []byte {
+	b, err := os.ReadFile("../unit/data/jfr/labels.pb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func pair(name, value string) []byte {

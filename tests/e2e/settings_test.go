@@ -2,13 +2,13 @@ package e2e
 
 import (
 	"bytes"
-	"math/rand"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pyroscope"
@@ -130,13 +130,11 @@ write:
 	}
 }
 
-// A recording goes byte for byte to where it can go, and is accounted for where it cannot.
+// A recording goes byte for byte to where it can be read, and as profiles to where it cannot.
 func TestRecordingsPassThrough(t *testing.T) {
 	t.Parallel()
 	bin(t)
-	recording := make([]byte, 100000)
-	rand.New(rand.NewSource(1)).Read(recording)
-	copy(recording, "FLR\x00\x00\x02\x00\x00")
+	recording := recording(time.Now())
 	java, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/jfr" || r.URL.RawQuery != "seconds=1" {
 			http.NotFound(w, r)
@@ -161,7 +159,14 @@ write:
   - {name: new, url: "`+server.URL()+`"}
   - {name: disk, url: "file://`+dir+`"}
 `)
-	for _, r := range waitProfiles(t, server, 2, nil) {
+	waitProfiles(t, server, 2*9, func(r *pyroscope.Received) bool { return r.API == "push" })
+	for _, r := range waitProfiles(t, server, 2, func(r *pyroscope.Received) bool { return r.API == "ingest" }) {
+		if r.API == "push" {
+			if r.Labels["service_name"] != "shop/java" || r.Labels["jfr_event"] != "wall" || r.Labels["__name__"] == "jfr" {
+				t.Errorf("%v", r.Labels)
+			}
+			continue
+		}
 		if !bytes.Equal(r.Raw, recording) {
 			t.Errorf("%d bytes arrived, and not those that were sent", len(r.Raw))
 		}
@@ -170,8 +175,8 @@ write:
 		}
 	}
 	noneRefused(t, server)
-	p.wait("the one for push to be dropped", func() string {
-		if p.metrics().sum("profpull_write_dropped_profiles_total", "endpoint", "new", "reason", "format") >= 2 {
+	p.wait("all recordings to be converted", func() string {
+		if m := p.metrics(); m.sum("profpull_recordings_total", "result", "converted") >= 2 && m.sum("profpull_recordings_pending") == 0 {
 			return ""
 		}
 		return "not yet"

@@ -6,7 +6,6 @@
 const struct protocol protocol_store = {
     .config = {.name = "store",
                .scheme = "store",
-               .takes_jfr = true,
                .max_age_ms = 7 * DAY_MS,
                .max_bytes = UINT64_C(10) << 30,
                .is_store = true},

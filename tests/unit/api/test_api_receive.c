@@ -9,6 +9,7 @@
 #include "pprof/gzip.h"
 #include "server/routes.h"
 #include "tests/unit/lib/receive_rig.h"
+#include "tests/unit/lib/recording.h"
 #include "tests/unit/lib/server_client.h"
 
 #define EXCHANGES "tests/unit/data/receive_exchanges.txt"
@@ -506,30 +507,55 @@ static void ingest_forms(void **state)
     stop(&f);
 }
 
+/* A recording of one sample, of 10 ms if a hundred are taken in a second, with the context 10. */
+static struct recording make_recording(void)
+{
+    struct recording r;
+    recording_init(&r, 1000000000);
+    recording_method(&r, 1, "a/B", "run");
+    recording_stack(&r, 1, false, (const uint64_t[]){1, 10}, 1);
+    EVENT(&r, CLASS_EXECUTION_SAMPLE, 1, 1, STATE_RUNNABLE_ID, 10, 0, 0);
+    recording_end_chunk(&r);
+    return r;
+}
+
 static void ingest_jfr_and_text(void **state)
 {
     (void)state;
     struct fixture f;
-    /* The head of a chunk: magic, version 2.1, its size, five numbers, ticks, features. */
-    char chunk[68] = "FLR";
-    chunk[5] = 2;
-    chunk[15] = sizeof(chunk);
+    struct recording r = make_recording();
+    struct sv chunk = recording_bytes(&r);
     struct buf body;
     start(&f);
     testing_log_expect(f.rig.log, "pushed profile refused");
+    testing_log_expect(f.rig.log, "recording cannot be read completely");
     buf_init(&body, BODY_MAX);
     buf_puts(&body, "--b\r\n" PART("jfr"));
-    buf_append(&body, chunk, sizeof(chunk));
-    buf_puts(&body, "\r\n--b\r\n" PART("labels") "\x0a\x01x\r\n--b--\r\n");
+    buf_append(&body, chunk.p, chunk.n);
+    buf_puts(&body, "\r\n--b\r\n" PART("labels") "\x12\x03\x08\x01\x12\r\n--b--\r\n");
     struct got a =
         ask(&f, "POST", "/ingest?name=a&format=jfr", FORM, (struct sv){body.data, body.len});
+    CHECK_INT(a.status, 422, "damaged labels");
+    CHECK_CONTAINS(a.body, "labels: ", "damaged labels");
+    got_done(&a);
+    buf_clear(&body);
+    buf_puts(&body, "--b\r\n" PART("jfr"));
+    buf_append(&body, chunk.p, chunk.n);
+    buf_puts(&body, "\r\n--b\r\n" PART("labels") "\x12\x05\x08\x01\x12\x01x\r\n--b--\r\n");
+    a = ask(&f, "POST", "/ingest?name=a&format=jfr", FORM, (struct sv){body.data, body.len});
     CHECK_INT(a.status, 200, "form");
     got_done(&a);
-    a = ask(&f, "POST", "/ingest?name=a&format=jfr", "", (struct sv){chunk, sizeof(chunk)});
+    a = ask(&f, "POST", "/ingest?name=a&format=jfr", "", chunk);
     CHECK_INT(a.status, 200, "raw");
     got_done(&a);
+    a = ask(&f, "POST", "/ingest?name=a&format=jfr", "", (struct sv){chunk.p, chunk.n - 1});
+    CHECK_INT(a.status, 422, "cut");
+    CHECK_CONTAINS(a.body, "chunk 1 at byte 0: ", "cut");
+    got_done(&a);
     CHECK_INT(testing_metric(f.rig.metrics, "profpull_receive_extras_total{kind=\"jfr_labels\"}"),
-              1, "");
+              0, "the destination gets what they say");
+    CHECK_INT(testing_metric(f.rig.metrics, "profpull_recordings_profiles_total"), 2, "");
+    recording_done(&r);
     a = ask(&f, "POST", "/ingest?name=a.strange", "", SV("main 1\n"));
     CHECK_INT(a.status, 400, "type");
     CHECK_CONTAINS(a.body, "unknown type of profile", "type");

@@ -364,10 +364,7 @@ static void mistakes_in_profiles(void **state)
         {JOB("  forward_to: [main]\n"
              "  profiles: {custom: [{name: n, path: /p, format: jfr, enabled: false}]}\n"),
          ""},
-        {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr}]}\n"),
-         "f:3:13: scrape_configs[0].profiles: \"n\" has the format jfr, which the protocols push, "
-         "profefe, otlp and parca cannot carry: an endpoint with protocol ingest, file, store or "
-         "s3 is needed in forward_to\n"},
+        {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr}]}\n"), ""},
         {JOB("  profiles: {custom: [{name: n, path: /p, format: jfr, delta: auto, enabled: "
              "false}]}\n"),
          "f:3:63: scrape_configs[0].profiles.custom[0].delta: delta: \"auto\" does not go with "

@@ -20,7 +20,6 @@ static const struct config_protocol testing_store = {.name = "store",
                                                      .scheme = "store",
                                                      .max_age_ms = 1000,
                                                      .max_bytes = 2000,
-                                                     .takes_jfr = true,
                                                      .is_store = true};
 static const struct config_protocol testing_otlp = {
     .name = "otlp", .paths = {"/v1development/profiles"}, .concurrency = 128, .is_otlp = true};

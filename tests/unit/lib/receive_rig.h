@@ -24,6 +24,7 @@ struct receive_rig {
     struct config *config;
     struct loop *loop;
     struct writer *writer;
+    struct recordings *recordings;
     struct receive *receive;
 };
 
@@ -63,11 +64,16 @@ static inline void receive_rig_start(struct receive_rig *g, const char *receive,
                                           .metrics = g->metrics};
     g->writer = writer_new(&writer, &err);
     CHECK_STR(err.msg, "", write);
+    const struct recordings_options recordings = {
+        .intern = g->intern, .log = testing_log(g->log), .metrics = g->metrics};
+    g->recordings = recordings_new(&recordings);
+    assert_non_null(g->recordings);
     const struct receive_options options = {.config = &g->config->receive,
                                             .intern = g->intern,
                                             .writer = g->writer,
                                             .log = testing_log(g->log),
-                                            .metrics = g->metrics};
+                                            .metrics = g->metrics,
+                                            .recordings = g->recordings};
     g->receive = receive_new(&options, &err);
     CHECK_STR(err.msg, "", receive);
 }
@@ -77,6 +83,7 @@ static inline void receive_rig_done(struct receive_rig *g)
     size_t count = 1;
     size_t bytes;
     receive_free(g->receive);
+    recordings_free(g->recordings);
     writer_free(g->writer);
     loop_free(g->loop);
     metrics_free(g->metrics);
