@@ -49,8 +49,7 @@ static size_t lambda(struct sv v)
 /* Controller$$EnhancerBySpringCGLIB$$7a3f1c2e */
 static size_t spring(struct sv v)
 {
-    size_t head = end_of_last(v, SV("$$EnhancerBySpringCGLIB$$"));
-    return head < v.n ? head : 0;
+    return end_of_last(v, SV("$$EnhancerBySpringCGLIB$$"));
 }
 
 /* Removes the directory that libraries are unpacked to. */
@@ -118,7 +117,7 @@ static bool is_async_profiler(struct sv v)
 
 void jfr_name_put(struct sv symbol, struct buf *out)
 {
-    static size_t (*const classes[])(struct sv) = {accessor, lambda, spring};
+    static size_t (*const classes[])(struct sv) = {accessor, spring, lambda};
     static const struct {
         bool (*is)(struct sv);
         const char *name;
