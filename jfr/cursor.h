@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "pprof/wire.h"
 
 /* Bytes of an integer that is not compressed. */
 enum jfr_width { JFR_SHORT = 2, JFR_INT = 4, JFR_LONG = 8 };
@@ -60,7 +61,23 @@ static inline uint64_t jfr_number(struct jfr_cursor *c, enum jfr_width width)
     if (c->p < c->end && *c->p < 0x80) {
         return *c->p++;
     }
+    if (c->end - c->p >= (ptrdiff_t)sizeof(uint64_t)) {
+        /* Up to eight bytes are encoded as in protobuf. */
+        struct wire_varint v = wire_varint_in_eight((const char *)c->p);
+        if (v.next != NULL) {
+            c->p = (const unsigned char *)v.next;
+            return v.value;
+        }
+    }
     return jfr_varint_slow(c);
+}
+
+/* A hash of an id; the seed is unknown to those who choose ids. */
+static inline size_t jfr_hash(uint64_t id, uint64_t seed)
+{
+    uint64_t x = (id ^ seed) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return (size_t)(x ^ x >> 32);
 }
 
 static inline unsigned jfr_byte(struct jfr_cursor *c)

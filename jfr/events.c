@@ -72,6 +72,10 @@ static bool correlate(struct jfr_reader *r, const struct jfr_value *v, uint32_t 
     if (c.span_name != 0 && jfr_contexts_string(&r->contexts, (int64_t)c.span_name).n == 0) {
         c.span_name = 0;
     }
+    if ((c.context | c.span | c.span_name) == 0) {
+        *ret = 0; /* the first entry: see jfr_reader_new() */
+        return true;
+    }
     return merge_table_add(&r->samples.correlations, &r->budget, &c, sizeof(c), sizeof(c), ret,
                            err);
 }

@@ -138,8 +138,10 @@ static enum jfr_atom atom_at(const struct jfr_metadata *m, uint64_t i)
 
 static enum jfr_atom find_atom(const struct jfr_string *s)
 {
+    /* Names are ASCII: a byte for each character, or two. */
+    size_t n = s->fixed && s->encoding == JFR_STRING_UTF16 ? s->content.n / 2 : s->content.n;
     for (size_t i = 1; i < ATOMS; i++) {
-        if (jfr_string_is(s, names[i])) {
+        if (names[i].n == n && jfr_string_is(s, names[i])) {
             return (enum jfr_atom)i;
         }
     }
@@ -297,7 +299,7 @@ static bool read_elements(struct jfr_metadata *m, struct jfr_cursor *c, struct e
 
 static size_t slot_of(const struct jfr_metadata *m, uint64_t id)
 {
-    size_t i = (size_t)hash_bytes(&id, sizeof(id), m->seed) & (m->n_slots - 1);
+    size_t i = jfr_hash(id, m->seed) & (m->n_slots - 1);
     while (m->slots[i] != 0 && m->classes[m->slots[i] - 1].id != id) {
         i = (i + 1) & (m->n_slots - 1);
     }
@@ -397,7 +399,8 @@ static void emit(struct compiler *k, struct jfr_op op)
     struct jfr_op *last = k->n_ops > 0 ? &k->ops[k->n_ops - 1] : NULL;
     k->min_size += op.kind == JFR_OP_RAW ? op.width : op.kind == JFR_OP_BAD ? 0 : 1;
     if (op.kind == JFR_OP_NUMBERS && op.slot == JFR_SLOTS_MAX && last != NULL &&
-        last->kind == JFR_OP_NUMBERS && last->slot == JFR_SLOTS_MAX && last->width == op.width) {
+        last->kind == JFR_OP_NUMBERS && last->slot == JFR_SLOTS_MAX &&
+        (last->width == op.width || !k->m->fixed)) {
         last->n++;
         return;
     }
@@ -546,25 +549,39 @@ static void skip_elements(const struct jfr_metadata *m, const struct jfr_op *arr
     }
 }
 
-static void run_op(const struct jfr_metadata *m, const struct jfr_op *op, struct jfr_cursor *c,
-                   struct jfr_value *ret)
+/* Reads a value and forgets it. */
+static inline void skip_op(const struct jfr_metadata *m, const struct jfr_op *op,
+                           struct jfr_cursor *c)
 {
     struct jfr_string text;
+    switch (op->kind) {
+    case JFR_OP_RAW:
+        jfr_skip(c, op->width);
+        break;
+    case JFR_OP_NUMBERS:
+        jfr_skip_numbers(c, op->n, (enum jfr_width)op->width);
+        break;
+    case JFR_OP_STRING:
+        jfr_string(c, &text);
+        break;
+    case JFR_OP_ARRAY:
+        skip_elements(m, op, jfr_number(c, JFR_INT), c);
+        break;
+    default:
+        jfr_fail(c, "a value of a class that is not defined, or contains itself");
+    }
+}
+
+static void read_op(const struct jfr_metadata *m, const struct jfr_op *op, struct jfr_cursor *c,
+                    struct jfr_value *ret)
+{
     *ret = (struct jfr_value){.at = c->p, .atom = op->atom};
     switch (op->kind) {
     case JFR_OP_RAW:
         ret->number = jfr_raw(c, op->width);
         break;
-    case JFR_OP_NUMBERS:
-        if (op->n == 1) {
-            ret->number = jfr_number(c, (enum jfr_width)op->width);
-        } else {
-            jfr_skip_numbers(c, op->n, (enum jfr_width)op->width);
-        }
-        break;
-    case JFR_OP_STRING:
-        ret->is_text = true;
-        jfr_string(c, &text);
+    case JFR_OP_NUMBERS: /* one: those with a slot are not joined */
+        ret->number = jfr_number(c, (enum jfr_width)op->width);
         break;
     case JFR_OP_ARRAY:
         ret->number = jfr_number(c, JFR_INT);
@@ -572,7 +589,8 @@ static void run_op(const struct jfr_metadata *m, const struct jfr_op *op, struct
         skip_elements(m, op, ret->number, c);
         break;
     default:
-        jfr_fail(c, "a value of a class that is not defined, or contains itself");
+        ret->is_text = op->kind == JFR_OP_STRING;
+        skip_op(m, op, c);
     }
 }
 
@@ -582,8 +600,10 @@ void jfr_run(const struct jfr_metadata *m, uint32_t program, struct jfr_cursor *
     const struct jfr_program *p = &m->programs[program];
     const struct jfr_op *op = &m->ops[p->first];
     for (uint32_t i = 0; i < p->n && c->problem == NULL; i++, op++) {
-        struct jfr_value skipped;
-        bool wanted = values != NULL && op->slot < JFR_SLOTS_MAX;
-        run_op(m, op, c, wanted ? &values[op->slot] : &skipped);
+        if (values != NULL && op->slot < JFR_SLOTS_MAX) {
+            read_op(m, op, c, &values[op->slot]);
+        } else {
+            skip_op(m, op, c);
+        }
     }
 }

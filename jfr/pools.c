@@ -46,19 +46,32 @@ void jfr_pools_done(struct jfr_pools *p)
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
-static uint64_t id_at(const struct jfr_pools *p, uint32_t offset)
+static uint32_t offset_of(const struct jfr_pools *p, uint32_t slot)
 {
-    struct jfr_cursor c = jfr_cursor_at(p->m, offset);
+    return slot & (uint32_t)((UINT64_C(1) << p->offset_bits) - 1);
+}
+
+static uint64_t id_of(const struct jfr_pools *p, uint32_t slot)
+{
+    struct jfr_cursor c = jfr_cursor_at(p->m, offset_of(p, slot));
     return jfr_number(&c, JFR_LONG);
 }
 
-static size_t slot_of(const struct jfr_pools *p, const struct jfr_pool *pool, uint64_t id)
+/* The slot of an id: with its constant, or free. *ret_tag: what is above the offset there. */
+static size_t slot_of(const struct jfr_pools *p, const struct jfr_pool *pool, uint64_t id,
+                      uint32_t *ret_tag)
 {
+    uint64_t hash = jfr_hash(id, p->seed);
     size_t mask = pool->n_slots - 1;
-    size_t i = (size_t)hash_bytes(&id, sizeof(id), p->seed) & mask;
-    while (pool->slots[i] != 0 && id_at(p, pool->slots[i]) != id) {
-        i = (i + 1) & mask;
+    size_t i = (size_t)hash & mask;
+    uint32_t tag = (uint32_t)((hash >> 32) << p->offset_bits);
+    for (; pool->slots[i] != 0; i = (i + 1) & mask) {
+        uint32_t slot = pool->slots[i];
+        if ((slot ^ tag) >> p->offset_bits == 0 && id_of(p, slot) == id) {
+            break;
+        }
     }
+    *ret_tag = tag;
     return i;
 }
 
@@ -87,7 +100,8 @@ static bool resize(struct jfr_pools *p, struct jfr_pool *pool, size_t n_slots, s
     pool->n_slots = n_slots;
     for (size_t i = 0; old != NULL && i < n_old; i++) {
         if (old[i] != 0) {
-            slots[slot_of(p, pool, id_at(p, old[i]))] = old[i];
+            uint32_t tag;
+            slots[slot_of(p, pool, id_of(p, old[i]), &tag)] = old[i];
         }
     }
     if (old != NULL) {
@@ -113,9 +127,10 @@ static bool add(struct jfr_pools *p, struct jfr_pool *pool, uint64_t id, uint32_
     if (!reserve(p, pool, 1, err)) {
         return false;
     }
-    size_t slot = slot_of(p, pool, id);
+    uint32_t tag;
+    size_t slot = slot_of(p, pool, id, &tag);
     if (pool->slots[slot] == 0) {
-        pool->slots[slot] = offset;
+        pool->slots[slot] = offset | tag;
         pool->n++;
     }
     return true;
@@ -277,6 +292,8 @@ bool jfr_pools_read(struct jfr_pools *p, struct jfr_metadata *m, uint64_t checkp
                     struct err *err)
 {
     p->m = m;
+    /* At most 31 bits: JFR_CHUNK_MAX. */
+    p->offset_bits = (unsigned)(64 - __builtin_clzll((uint64_t)m->chunk.n));
     return compile_programs(p, m, err) && read_all(p, m, checkpoint, err) && make_notes(p, err);
 }
 
@@ -288,7 +305,8 @@ size_t jfr_pools_find(const struct jfr_pools *p, enum jfr_pool_kind kind, uint64
     if (pool->n == 0) {
         return SIZE_MAX;
     }
-    size_t slot = slot_of(p, pool, id);
+    uint32_t tag;
+    size_t slot = slot_of(p, pool, id, &tag);
     return pool->slots[slot] == 0 ? SIZE_MAX : slot;
 }
 
@@ -296,7 +314,7 @@ void jfr_pools_get(const struct jfr_pools *p, enum jfr_pool_kind kind, size_t sl
                    struct jfr_value *values)
 {
     const struct jfr_pool *pool = &p->pools[kind];
-    struct jfr_cursor c = jfr_cursor_at(p->m, pool->slots[slot]);
+    struct jfr_cursor c = jfr_cursor_at(p->m, offset_of(p, pool->slots[slot]));
     memset(values, 0, JFR_SLOTS_MAX * sizeof(*values));
     jfr_number(&c, JFR_LONG);
     jfr_run(p->m, pool->program, &c, values);

@@ -27,7 +27,9 @@ enum { JFR_METHOD_TYPE, JFR_METHOD_NAME };
 #define JFR_TEXT 0
 
 struct jfr_pool {
-    uint32_t *slots; /* offset in the chunk of index and value; 0: free */
+    /* 0: free; else the offset in the chunk of index and value, and above it a part of the hash, so
+     * that other constants need not be looked at. */
+    uint32_t *slots;
     uint32_t *notes; /* of the caller, 0 at first */
     size_t n_slots;  /* a power of two, or 0 */
     size_t slots_cap;
@@ -39,6 +41,7 @@ struct jfr_pool {
 struct jfr_pools {
     const struct jfr_metadata *m;
     struct jfr_pool pools[JFR_POOLS];
+    unsigned offset_bits;   /* of a slot */
     uint32_t frame_program; /* of the elements of a stack */
     uint64_t seed;
     struct budget *budget;

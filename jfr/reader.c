@@ -118,10 +118,12 @@ struct jfr_reader *jfr_reader_new(const struct jfr_options *options, struct err 
     buf_init(&r->event, EVENT_MAX_BYTES);
     buf_init(&r->symbol, NAME_MAX_BYTES);
     buf_init(&r->name, 2 * NAME_MAX_BYTES);
-    if (!jfr_contexts_read(&r->contexts, options->labels, &r->budget, err)) {
-        return jfr_reader_free(r);
-    }
-    return r;
+    static const struct jfr_correlation none = {.context = 0};
+    uint32_t first;
+    bool ok = jfr_contexts_read(&r->contexts, options->labels, &r->budget, err) &&
+              merge_table_add(&r->samples.correlations, &r->budget, &none, sizeof(none),
+                              sizeof(none), &first, err);
+    return ok ? r : jfr_reader_free(r);
 }
 
 struct jfr_reader *jfr_reader_free(struct jfr_reader *r)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jfr/cursor.h"
+
 #define SLOTS_FIRST 64
 
 static const struct jfr_profile rows[JFR_PROFILES_MAX] = {
@@ -72,8 +74,8 @@ void jfr_samples_done(struct jfr_samples *s)
 static size_t slot_of(const struct jfr_samples *s, enum jfr_row row, uint32_t stack,
                       uint32_t correlation)
 {
-    const uint32_t key[] = {(uint32_t)row, stack, correlation};
-    size_t i = (size_t)hash_bytes(key, sizeof(key), s->seed) & (s->n_slots - 1);
+    uint64_t key = (uint64_t)stack << 32 | correlation << 4 | (uint32_t)row;
+    size_t i = jfr_hash(key, s->seed) & (s->n_slots - 1);
     for (; s->slots[i] != 0; i = (i + 1) & (s->n_slots - 1)) {
         const struct jfr_sample *x = &s->samples[s->slots[i] - 1];
         if (x->row == (uint8_t)row && x->stack == stack && x->correlation == correlation) {
