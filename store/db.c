@@ -99,6 +99,10 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_PAGES] = "PRAGMA page_count",
     [SQL_FREE_PAGES] = "PRAGMA freelist_count",
     [SQL_SHRINK] = "PRAGMA incremental_vacuum(256)",
+    [SQL_NEXT_RECORDING] =
+        "SELECT p.id, p.time, p.until, t.data, b.data FROM profiles p JOIN sets t ON "
+        "t.id = p.set_id JOIN bodies b ON b.id = p.id WHERE p.format = 1 AND p.id > ?1 "
+        "ORDER BY p.id LIMIT 1",
 };
 
 /* ---- errors ---------------------------------------------------------------------------------- */

@@ -72,6 +72,7 @@ enum db_statement {
     SQL_PAGES,
     SQL_FREE_PAGES,
     SQL_SHRINK,
+    SQL_NEXT_RECORDING,
     DB_STATEMENTS
 };
 

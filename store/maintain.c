@@ -132,6 +132,9 @@ static void open_now(struct store *s)
         store_disk_measure(s);
         ok = store_list(s, &err);
     }
+    if (ok) {
+        store_convert_recordings(s);
+    }
     pthread_mutex_lock(&s->lock);
     s->state = ok ? STORE_OPEN : STORE_UNOPENED;
     s->open_err = err;

@@ -164,6 +164,12 @@ void store_readers_close(struct store *s, const struct store_file *f);
 void store_scan_begin(struct store *s, struct store_file *f);
 void store_scan_end(struct store *s, struct store_file *f);
 
+/* Puts the profiles that are in recordings which an earlier version has stored, once for a
+ * directory. Before anything else reads or writes the store. */
+void store_convert_recordings(struct store *s);
+/* store_put() while the store is being opened. */
+bool store_put_opening(struct store *s, struct store_put *profiles, size_t n);
+
 /* ---- the writer (put.c, writing.c, twins.c) -------------------------------------------------- */
 
 /* Stretches that are written at the same time: late profiles go to earlier ones. */

@@ -460,16 +460,13 @@ static bool fail_all(const struct store *s, struct store_put *profiles, size_t n
     return false;
 }
 
-bool store_put(struct store *s, struct store_put *profiles, size_t n)
+bool store_put_opening(struct store *s, struct store_put *profiles, size_t n)
 {
     struct err err = ERR_INIT;
     struct putting p = {.store = s};
     uint64_t bytes = 0;
     for (size_t i = 0; i < n; i++) {
         bytes += profiles[i].data.n;
-    }
-    if (!store_is_open(s, &err)) {
-        return fail_all(s, profiles, n, &err);
     }
     buf_init(&p.blob, STORE_BLOB_MAX);
     pthread_mutex_lock(&s->write_lock);
@@ -479,4 +476,11 @@ bool store_put(struct store *s, struct store_put *profiles, size_t n)
     pthread_mutex_unlock(&s->write_lock);
     buf_done(&p.blob);
     return all;
+}
+
+bool store_put(struct store *s, struct store_put *profiles, size_t n)
+{
+    struct err err = ERR_INIT;
+    return store_is_open(s, &err) ? store_put_opening(s, profiles, n)
+                                  : fail_all(s, profiles, n, &err);
 }

@@ -2,6 +2,9 @@
  * when it had the same ones. */
 #include "tests/unit/lib/testing.h"
 
+#include <unistd.h>
+
+#include "tests/unit/lib/recording.h"
 #include "tests/unit/store/query_rig.h"
 
 static const struct query_stacks all;
@@ -574,6 +577,45 @@ static void test_recordings_have_no_stacks(void **state)
     query_rig_done(&r);
 }
 
+/* A store of an earlier version has recordings: the first start makes profiles of them. */
+static void test_stored_recordings_are_converted(void **state)
+{
+    (void)state;
+    struct query_rig r;
+    struct recording java;
+    char path[4096];
+    query_rig_init(&r);
+    recording_init(&java, 1000000000);
+    java.start_ns = QUERY_T0 * NS_PER_MS;
+    recording_method(&java, 1, "a/Main", "main");
+    recording_method(&java, 2, "a/B", "run");
+    recording_stack(&java, 1, false, (const uint64_t[]){2, 10, 1, 20}, 2);
+    recording_setting(&java, 0, "event", "itimer");
+    EVENT(&java, CLASS_EXECUTION_SAMPLE, 1, 1, STATE_RUNNABLE_ID, 0, 0, 0);
+    recording_end_chunk(&java);
+    rig_put_bytes(&r.store, "__name__=jfr,service_name=java", QUERY_T0 * NS_PER_MS,
+                  recording_bytes(&java), PROFILE_JFR, NULL);
+    query_rig_range(&r, "{service_name=\"java\"}", QUERY_S, QUERY_E);
+    check_tree(&r, &all, NOTHING, "not yet");
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof(path), "%s/recordings.converted",
+                       store_directory(r.store.store));
+        CHECK_INT(unlink(path), 0, "each start notes that it is done");
+        store_rig_reopen(&r.store);
+        r.q.store = r.store.store;
+        query_rig_range(&r,
+                        "{service_name=\"java\", jfr_event=\"itimer\", "
+                        "__profile_type__=\"process_cpu:cpu:nanoseconds:cpu:nanoseconds\"}",
+                        QUERY_S, QUERY_E);
+        check_tree(&r, &all,
+                   "total a/Main.main a/B.run | [0 10000000 0 0] [0 10000000 0 1] "
+                   "[0 10000000 10000000 2] | total 10000000 self 10000000",
+                   i == 0 ? "converted" : "and once only");
+    }
+    recording_done(&java);
+    query_rig_done(&r);
+}
+
 /* Two locations have the same id, which is not seen when the profile is stored. */
 static void test_a_profile_that_cannot_be_read_costs_itself_alone(void **state)
 {
@@ -610,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_heatmaps_of_spans),
         cmocka_unit_test(test_heatmaps),
         cmocka_unit_test(test_recordings_have_no_stacks),
+        cmocka_unit_test(test_stored_recordings_are_converted),
         cmocka_unit_test(test_a_profile_that_cannot_be_read_costs_itself_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
