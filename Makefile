@@ -182,6 +182,12 @@ $(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,m
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# The profiles in a recording of Java, and what reading it takes.
+$(BUILD)/tests/jfr-tool: $(BUILD)/obj/tests/tools/jfr_tool.o $(call libs,jfr)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # The writer against a server, as fast as it goes.
 $(BUILD)/tests/write-bench: $(BUILD)/obj/tests/tools/write_bench.o $(call libs,write)
 	@mkdir -p $(@D)
@@ -258,7 +264,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -286,6 +292,11 @@ charts: $(BUILD)/profpull ## the Helm chart and the kustomizations, rendered in 
 .PHONY: otlp-diff
 otlp-diff: $(BUILD)/tests/otlp-tool ## OTLP requests read back in Go with the published messages (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/otlp-diff.sh
+.PHONY: check-jfr bench-jfr
+check-jfr: $(BUILD)/tests/jfr-tool ## a recording of a real JDK against the JDK's own reader (scripts/deps.sh jfr)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-jfr.sh $(RECORDINGS)
+bench-jfr: $(BUILD)/profpull $(BUILD)/tests/jfr-tool ## what reading a recording of 12 MB costs, next to Pyroscope's parser
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-jfr.sh $(RECORDINGS)
 .PHONY: connect-diff
 connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh

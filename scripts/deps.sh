@@ -6,6 +6,7 @@
 #   scripts/deps.sh test            and to run all tests (make check)
 #   scripts/deps.sh package         to build, and to make the Debian package
 #   scripts/deps.sh release         and to make releases and images of both architectures, and try them
+#   scripts/deps.sh jfr             and a JDK, to compare recordings with its own reader
 #   scripts/deps.sh lint            and for the sanitizers, fuzzers, linters, coverage
 #
 # Works as root or through sudo. Debian 12 and 13, Ubuntu 24.04.
@@ -19,6 +20,11 @@ test="$run libcmocka-dev openssl"
 lint="$test clang clang-format clang-tidy clang-tools cppcheck gcovr valgrind shellcheck
   libclang-rt-dev"
 
+# The JDK of Debian 12; later systems have 21 instead.
+jfr="$test openjdk-17-jdk-headless"
+if ! apt-cache show openjdk-17-jdk-headless >/dev/null 2>&1; then
+  jfr="$test openjdk-21-jdk-headless"
+fi
 package="$build debhelper dpkg-dev fakeroot git lintian"
 release="$package golang-go mmdebstrap qemu-user-static arch-test iproute2 debian-archive-keyring util-linux"
 
@@ -29,8 +35,9 @@ case "${1:-build}" in
   package) want=$package ;;
   release) want=$release ;;
   lint) want=$lint ;;
+  jfr) want=$jfr ;;
   *)
-    echo "usage: $0 build|run|test|package|release|lint" >&2
+    echo "usage: $0 build|run|test|jfr|package|release|lint" >&2
     exit 2
     ;;
 esac

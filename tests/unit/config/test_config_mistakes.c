@@ -572,6 +572,12 @@ static void mistakes_in_endpoints(void **state)
          "60001ms}}]\n",
          "f:2:46: write[0].store.stretch: expected whole seconds\n"},
         {WRITE("  protocol: auto\n"), ""},
+        {WRITE("  protocol: ingest\n  jfr: convert\n"), ""},
+        {WRITE("  jfr: convert\n"), ""},
+        {WRITE("  jfr: original\n"), "f:4:8: write[0].jfr: protocol \"push\" cannot carry "
+                                     "recordings: expected convert\n"},
+        {WRITE("  protocol: ingest\n  jfr: pprof\n"),
+         "f:5:8: write[0].jfr: expected \"original\" or \"convert\", got \"pprof\"\n"},
         {WRITE("  protocol: oltp\n"),
          "f:4:13: write[0].protocol: expected \"push\", \"ingest\", "
          "\"file\", \"profefe\", \"store\", \"otlp\", \"s3\", \"parca\" or \"auto\", got "

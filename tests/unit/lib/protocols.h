@@ -16,11 +16,8 @@ static const struct config_protocol testing_file = {
     .name = "file", .scheme = "file", .takes_jfr = true};
 static const struct config_protocol testing_profefe = {.name = "profefe",
                                                        .paths = {"/api/0/profiles"}};
-static const struct config_protocol testing_store = {.name = "store",
-                                                     .scheme = "store",
-                                                     .max_age_ms = 1000,
-                                                     .max_bytes = 2000,
-                                                     .is_store = true};
+static const struct config_protocol testing_store = {
+    .name = "store", .scheme = "store", .max_age_ms = 1000, .max_bytes = 2000, .is_store = true};
 static const struct config_protocol testing_otlp = {
     .name = "otlp", .paths = {"/v1development/profiles"}, .concurrency = 128, .is_otlp = true};
 static const struct config_protocol testing_s3 = {
