@@ -69,9 +69,9 @@ static const struct sv names[ATOMS] = {
 /* Classes within classes; those of the JDK are 3 deep. A class that contains itself ends here. */
 #define CLASSES_DEPTH_MAX 16
 /* Fields that are compiled in a chunk, inlined ones included; the JDK has some 300. */
-#define VISITS_MAX 1000000
+#define VISITS_MAX 100000
 /* Reads of one program. */
-#define OPS_MAX 65536
+#define OPS_MAX 4096
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
