@@ -266,15 +266,14 @@ static int64_t read_period(struct sv text)
 static void set_period(struct jfr_reader *r, enum jfr_atom class, struct sv name, int64_t ns)
 {
     bool period = sv_eq(name, SV("period")) || sv_eq(name, SV("interval"));
+    /* async-profiler has all settings of its samplers under this event. */
+    bool wall = class == ATOM_EXECUTION_SAMPLE && sv_eq(name, SV("wall"));
     if (ns <= 0) {
         return;
     }
     if (class == ATOM_EXECUTION_SAMPLE && period) {
         r->periods[JFR_CLOCK_EXECUTION] = ns;
-    } else if (class == ATOM_WALL_CLOCK_SAMPLE && period) {
-        r->periods[JFR_CLOCK_WALL] = ns;
-    } else if (class == ATOM_EXECUTION_SAMPLE && sv_eq(name, SV("wall"))) {
-        /* async-profiler has all settings of its samplers under this event. */
+    } else if (wall || (class == ATOM_WALL_CLOCK_SAMPLE && period)) {
         r->periods[JFR_CLOCK_WALL] = ns;
     }
 }

@@ -526,6 +526,21 @@ uint32_t jfr_compile_skip(struct jfr_metadata *m, struct jfr_class *class, struc
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* Skips n elements, of which each takes at least one byte. */
+static void skip_each(const struct jfr_metadata *m, uint32_t program, uint64_t n,
+                      struct jfr_cursor *c)
+{
+    const struct jfr_program *p = &m->programs[program];
+    const struct jfr_op *op = &m->ops[p->first];
+    if (p->n == 1 && op->kind == JFR_OP_NUMBERS) {
+        jfr_skip_numbers(c, n * op->n, (enum jfr_width)op->width);
+        return;
+    }
+    for (; n > 0 && c->problem == NULL; n--) {
+        jfr_run(m, program, c, NULL);
+    }
+}
+
 static void skip_elements(const struct jfr_metadata *m, const struct jfr_op *array, uint64_t n,
                           struct jfr_cursor *c)
 {
@@ -534,18 +549,15 @@ static void skip_elements(const struct jfr_metadata *m, const struct jfr_op *arr
         return;
     }
     const struct jfr_program *p = &m->programs[array->n];
-    const struct jfr_op *ops = &m->ops[p->first];
-    if (p->n == 1 && ops[0].kind == JFR_OP_RAW) {
-        jfr_skip(c, n > jfr_left(c) ? UINT64_MAX : n * ops[0].width);
-    } else if (n > 0 && (p->min_size == 0 || n > jfr_left(c) / p->min_size)) {
-        jfr_fail(c, p->min_size == 0 ? "an array of elements without bytes"
-                                     : "more elements than bytes");
-    } else if (p->n == 1 && ops[0].kind == JFR_OP_NUMBERS) {
-        jfr_skip_numbers(c, n * ops[0].n, (enum jfr_width)ops[0].width);
+    const struct jfr_op *op = &m->ops[p->first];
+    if (p->n == 1 && op->kind == JFR_OP_RAW) {
+        jfr_skip(c, n > jfr_left(c) ? UINT64_MAX : n * op->width);
+    } else if (n > 0 && p->min_size == 0) {
+        jfr_fail(c, "an array of elements without bytes");
+    } else if (n > 0 && n > jfr_left(c) / p->min_size) {
+        jfr_fail(c, "more elements than bytes");
     } else {
-        for (; n > 0 && c->problem == NULL; n--) {
-            jfr_run(m, array->n, c, NULL);
-        }
+        skip_each(m, array->n, n, c);
     }
 }
 

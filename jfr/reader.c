@@ -249,7 +249,7 @@ bool jfr_reader_chunk(struct jfr_reader *r, struct sv chunk, struct err *err)
 
 bool jfr_reader_all(struct jfr_reader *r, struct sv plain, struct err *err)
 {
-    struct jfr_head head;
+    struct jfr_head head = {.size = 0};
     do {
         size_t size = plain.n;
         if (jfr_head_read(plain, &head, NULL) && head.size < plain.n) {

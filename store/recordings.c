@@ -107,7 +107,10 @@ static bool put_profiles(struct store *s, const struct stored *r, const struct s
                          const struct jfr_result *result, struct err *err)
 {
     struct label *labels = calloc(set->n_labels + LABELS_ADDED, sizeof(*labels));
-    bool ok = labels != NULL || err_memory(err);
+    if (labels == NULL) {
+        return err_memory(err);
+    }
+    bool ok = true;
     for (size_t i = 0; ok && i < result->n; i++) {
         const struct jfr_made *made = &result->made[i];
         const struct label added[LABELS_ADDED] = {{SV(LABEL_NAME), sv_from(made->name)},
@@ -183,7 +186,7 @@ void store_convert_recordings(struct store *s)
     }
     struct store_file **files = list_files(s, &n);
     bool ok = files != NULL;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; files != NULL && i < n; i++) {
         ok = (files[i]->fault != DB_FINE || convert_file(s, files[i], &made, &err)) && ok;
         store_file_unref(files[i]);
     }
