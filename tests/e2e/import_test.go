@@ -222,6 +222,12 @@ func TestJfr(t *testing.T) {
 	expectCall(t, exitInput, "chunks:     1\n", "two.jfr.gz: chunk 2 at byte ", "jfr", twice)
 	expectCall(t, exitInput, "", "No such file", "jfr", file+"x")
 	expectCall(t, exitUsage, "", "expected one FILE", "jfr")
+	java, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(whole) }), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(java.Down)
+	expectCall(t, exitDone, "content:   1 chunks, 13 events, 12 samples\nprofile:   process_cpu ", "", "scrape", java.Addr()+"/app.jfr")
 }
 
 // DeepFlow's server can read the requests that its agent accepts.
