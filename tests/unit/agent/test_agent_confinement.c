@@ -238,6 +238,7 @@ static void it_can_be_off(void **state)
 static void child_of_required(void)
 {
     struct config *config = load(JOB, ENDPOINT, "");
+    struct testing_log *log = testing_log_new(); /* the sandbox refuses memfd_create() */
     struct confinement c;
     struct err err = ERR_INIT;
     bool ok = confinement_enter(&c, CONFINEMENT_REQUIRED, config, &err);
@@ -247,7 +248,6 @@ static void child_of_required(void)
     }
     EXPECT(ok == all);
     EXPECT(ok || strstr(err.msg, "--sandbox=required: ") == err.msg);
-    struct testing_log *log = testing_log_new();
     struct metrics *metrics = metrics_new();
     confinement_report(&c, testing_log(log), metrics);
     EXPECT(testing_metric(metrics, "profpull_sandbox{part=\"landlock\"}") == is_on(&c));
