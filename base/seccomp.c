@@ -1,6 +1,7 @@
 #include "base/seccomp.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -129,6 +130,7 @@ static const struct rule own_rules[] = {
     {SCMP_SYS(prlimit64), 1, {IS(0, 0)}},
     {SCMP_SYS(ioctl), 1, {IS(1, FIONREAD)}},
     {SCMP_SYS(ioctl), 1, {IS(1, FIONBIO)}},
+    {SCMP_SYS(ioctl), 1, {IS(1, SIOCOUTQ)}}, /* bytes that a peer has not acknowledged */
     {SCMP_SYS(ioctl), 1, {IS(1, TCGETS)}},
     {SCMP_SYS(ioctl), 1, {IS(1, TIOCGWINSZ)}},
     {SCMP_SYS(ioctl), 1, {IS(1, SIOCGIFINDEX)}}, /* getaddrinfo(), of "fe80::1%eth0" */

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -147,6 +148,7 @@ static void try_what_is_needed(void)
     EXPECT(close(socket(AF_INET6, SOCK_STREAM, 0)) == 0 || errno == EAFNOSUPPORT);
     EXPECT(close(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) == 0);
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    EXPECT(ioctl(pair[0], SIOCOUTQ, &ran) == 0 && ran == 0);
     void *page = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT(page != MAP_FAILED && mprotect(page, 1, PROT_READ) == 0);
 }
