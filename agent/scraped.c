@@ -195,7 +195,7 @@ void scraped_when_idle(struct scraped *s, void (*done)(void *arg), void *arg)
     }
 }
 
-/* Those with a worker free themselves when they are done. */
+/* Forgets the conversions in progress: each frees itself when its worker is done. */
 static void abandon(struct scraped *s)
 {
     struct conversion *c;

@@ -215,7 +215,7 @@ static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
     fprintf(out, "duration:  %.3f s\n", (double)s.duration_ns / (double)NS_PER_S);
 }
 
-/* What is in a recording. */
+/* Prints the content of a recording. */
 static void describe_recording(FILE *out, struct sv body)
 {
     struct recording r;

@@ -1,5 +1,5 @@
-/* What is in a recording of Java's Flight Recorder, for people and as JSON: `profpull jfr`, and
- * `profpull scrape` of such a type.
+/* The content of a recording of Java's Flight Recorder, for people and as JSON: for `profpull jfr`,
+ * and for `profpull scrape` of such a type.
  *
  * A recording is read chunk by chunk, so memory is that of its largest chunk. One thread.
  */
@@ -18,7 +18,7 @@ struct recording_chunks {
     size_t cap;
 };
 
-/* What was read; recording_done() in any case. */
+/* A recording that was read; call recording_done() also after an error. */
 struct recording {
     struct jfr_reader *reader;
     struct recording_chunks chunks;

@@ -288,7 +288,7 @@ struct config_label_limits {
 /* The compression of OTLP requests. */
 enum config_otlp_compression { OTLP_GZIP, OTLP_PLAIN };
 
-/* What an endpoint gets of a recording of Java's Flight Recorder. */
+/* The form in which an endpoint receives a recording of Java's Flight Recorder. */
 enum config_recordings {
     RECORDINGS_ORIGINAL, /* its bytes, if the protocol can carry them; else: */
     RECORDINGS_CONVERT,  /* the profiles in it */

@@ -1,5 +1,5 @@
-/* What is kept of a recording: functions, locations, stacks, correlations and the samples of each
- * profile. Private to jfr.
+/* The tables that are kept of a recording: functions, locations, stacks, correlations and the
+ * samples of each profile. Private to jfr.
  *
  * Everything is kept by content, so chunks with the same stacks add up. One owner, no locking.
  */
@@ -26,7 +26,7 @@ enum jfr_row {
 /* The periods that counts of samples are multiplied with: each is known at the end of a chunk. */
 enum jfr_clock { JFR_CLOCK_EXECUTION, JFR_CLOCK_WALL, JFR_CLOCKS };
 
-/* What keeps samples of the same stack apart. All 0: nothing. */
+/* The labels that keep samples of the same stack apart. All 0: none. */
 struct jfr_correlation {
     uint64_t context;
     uint64_t span;

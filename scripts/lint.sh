@@ -153,6 +153,12 @@ check_phrases() {
   [ $? -le 1 ] && printf '%s\n' "$found" | none grep -vE -f scripts/phrases.allow -e '^$'
 }
 
+# A comment begins with its subject: with the thing that a function returns or a member holds, or with
+# a verb. There is no exception today; one would be a pattern here, with its reason.
+check_comments() {
+  none git grep -nE '/\* (What|Whether|Of|Those|Whoever|It|That|As)\b' -- '*.c' '*.h' ':!tests'
+}
+
 # Functions of at most 60 lines; clang-tidy bounds their complexity.
 check_sizes() {
   # shellcheck disable=SC2086
@@ -176,6 +182,7 @@ run "layers" check_layers
 run "include circles" check_circles
 run "tests include no product file" check_tests_include
 run "phrases" check_phrases
+run "heads of comments" check_comments
 run "function sizes" check_sizes
 run "versions" sh scripts/version.sh
 run "shellcheck" sh -c 'shellcheck scripts/*.sh scripts/*/*.sh .ci/run'
