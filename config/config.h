@@ -71,7 +71,7 @@ struct config_rule {
     struct config_pos pos;
     bool has_action;
     enum config_action action; /* ACTION_REPLACE if not given */
-    bool has_source_labels;    /* even if they are none */
+    bool has_source_labels;    /* the key was given, perhaps with an empty list */
     struct config_strings source_labels;
     const char *separator;
     const char *regex;
@@ -100,7 +100,7 @@ const char *config_delta_name(enum config_delta delta);
 /* How the deltas that profpull makes are compressed. */
 enum config_compression {
     COMPRESSION_FAST, /* gzip */
-    COMPRESSION_BEST, /* gzip, a seventh smaller, for more than twice the time */
+    COMPRESSION_BEST, /* gzip; a seventh smaller than FAST, in more than twice the time */
     COMPRESSION_NONE, /* plain */
 };
 
@@ -118,11 +118,12 @@ struct config_type {
     bool is_delta;   /* the target makes the delta itself (godeltaprof, DELTA_SERVER) */
     enum config_delta delta;
     enum config_format format;
-    bool continuous;    /* sampling: the next one starts when the last one has ended */
+    bool continuous;    /* a sampling type whose next profile starts when the last one ends */
     int64_t seconds;    /* N of seconds=N, whole seconds; 0 if not sampling */
-    bool seconds_given; /* given in the file: does not follow the interval of a target */
+    bool seconds_given; /* set in the file, so that the interval of a target does not change it */
     int64_t interval_ms;
-    int64_t timeout_ms; /* without the seconds: the whole request may take timeout + seconds */
+    /* the seconds come on top: a whole request may take timeout_ms plus seconds */
+    int64_t timeout_ms;
     struct config_pairs params; /* the job's, overridden by the type's; a name may repeat */
 };
 
@@ -135,17 +136,20 @@ struct config_value_type {
 /* A type that programs commonly offer; every job has all of them. */
 struct config_builtin_type {
     struct config_type
-        type;               /* with its defaults; interval, timeout and params are those of a job */
+        type;               /* holds the defaults; interval, timeout and params come from the job */
     const char *annotation; /* its name in profiles.grafana.com/<annotation>.scrape */
     const char *profefe;    /* its type in profefe; NULL: none */
-    /* The values of such a profile of Go, in order; ends with a row whose type is NULL. */
+    /* The sample types of this profile as Go writes it, in order; the last row has the type NULL.
+     */
     const struct config_value_type *values;
 };
 
 #define CONFIG_BUILTIN_TYPES 11
-/* In the order in which a job has them; NULL from CONFIG_BUILTIN_TYPES on. */
+/* Returns the i-th built-in type, in the order that they have in a job; NULL if i is
+ * CONFIG_BUILTIN_TYPES or more. */
 const struct config_builtin_type *config_builtin_type(size_t i);
-/* By the key in the configuration ("process_cpu"); NULL if there is none. */
+/* Finds a built-in type by its key in the configuration ("process_cpu"); NULL if no type has that
+ * key. */
 const struct config_builtin_type *config_builtin_type_find(struct sv key);
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -169,13 +173,13 @@ struct config_file_sd {
 /* A URL that answers with a list of targets in JSON. */
 struct config_http_sd {
     const char *url;
-    int64_t refresh_ms; /* also the deadline of a request */
+    int64_t refresh_ms; /* the interval between requests, and the deadline of each */
     struct http_settings http;
 };
 
 /* The kind of object that a Kubernetes source discovers, or that a selector selects. */
 enum config_role {
-    ROLE_NONE, /* in config_sharding, which only needs the connection */
+    ROLE_NONE, /* used by config_sharding, which needs only the connection to the API server */
     ROLE_POD,
     ROLE_SERVICE,
     ROLE_ENDPOINTS,
@@ -190,22 +194,25 @@ const char *config_role_name(enum config_role role);
 bool config_role_parse(struct sv text, enum config_role *ret_role);
 
 struct config_selector {
-    enum config_role role; /* of the objects that it selects */
+    enum config_role role; /* the kind of the objects that it selects */
     const char *label;
     const char *field;
 };
 
 struct config_kubernetes {
     enum config_role role;
-    bool attach_node; /* the labels of nodes (pods and endpoints only) */
+    bool attach_node; /* adds the labels of nodes (roles pod, endpoints and endpointslice only) */
     bool attach_namespace;
     bool own_namespace;
-    struct config_strings namespaces; /* none and not own_namespace: all */
+    /* if empty, and own_namespace is false, all namespaces are read */
+    struct config_strings namespaces;
     const struct config_selector *selectors;
     size_t n_selectors;
-    const char *api_server;      /* NULL: in-cluster, or kubeconfig_file */
-    const char *kubeconfig_file; /* as written, resolved against the directory of the file */
-    struct http_settings http;   /* with api_server */
+    /* NULL: kubeconfig_file, or the cluster that the process runs in */
+    const char *api_server;
+    /* a path resolved against the directory of the configuration file */
+    const char *kubeconfig_file;
+    struct http_settings http; /* settings for requests to api_server; unused without it */
 };
 
 struct config_source {
@@ -230,8 +237,9 @@ struct config_way {
 struct config_job {
     struct config_pos pos;
     const char *name;
-    unsigned slot;         /* see change.h */
-    const char *job_label; /* of its targets; "": none; NULL: the name */
+    unsigned slot; /* see change.h */
+    /* the label `job` of its targets; "": no such label; NULL: the job's name */
+    const char *job_label;
     int64_t interval_ms;
     int64_t timeout_ms;
     const char *scheme; /* "http" or "https" */
@@ -239,8 +247,9 @@ struct config_job {
     uint64_t body_size_limit;
     enum config_compression delta_compression;
     uint64_t target_limit;
-    uint64_t pod_scrape_limit; /* targets x types; of other Kubernetes objects for each host */
-    /* Which processes of each service are scraped. */
+    /* targets times types of one pod, or of one host for other Kubernetes objects */
+    uint64_t pod_scrape_limit;
+    /* The part of the processes of each service that is scraped. */
     unsigned sample_percent; /* 100 or 0: all */
     unsigned sample_max;     /* 0: any number */
     const char *path_prefix;
@@ -249,26 +258,30 @@ struct config_job {
     const struct config_source *sources;
     size_t n_sources;
     struct config_rules relabel;
-    struct config_rules profile_relabel; /* on the labels of each profile, before writing */
-    uint64_t forward_to;                 /* bit i: the endpoint with slot i */
-    uint64_t recordings_to;              /* those of them that get recordings of Java as they are */
+    /* applied to the labels of each profile before it is written */
+    struct config_rules profile_relabel;
+    uint64_t forward_to; /* bit i: the endpoint with slot i */
+    /* the subset of forward_to whose endpoints get recordings of Java unchanged */
+    uint64_t recordings_to;
     /* The endpoints of forward_to with rules of their own, which apply after profile_relabel. */
     const struct config_way *ways;
     size_t n_ways;
-    bool enriches; /* its targets are not scraped: their labels go to pushed profiles */
-    bool shared;   /* among replicas, if they share targets; otherwise each scrapes all of them */
-    /* false (the default): the relabelled address of a pod must be one of its own addresses */
+    bool enriches; /* not scraped: the labels of its targets are copied to pushed profiles */
+    bool shared;   /* replicas divide its targets; false: each replica scrapes all of them */
+    /* If false (the default), the address of a pod's target must still be one of the pod's own
+     * addresses after relabelling. */
     bool allow_foreign_address;
     /* Permissions of targets made from Kubernetes objects: */
-    bool allow_special_address;   /* loopback, link-local, multicast, metadata services */
-    bool allow_host_network;      /* pods with the address of their node */
-    bool allow_plain_credentials; /* a label may turn https into http though there is a secret */
+    bool allow_special_address; /* loopback, link-local, multicast, metadata services */
+    bool allow_host_network;    /* pods that have the address of their node (hostNetwork) */
+    /* a label may change https to http even if the job has credentials */
+    bool allow_plain_credentials;
     struct http_settings http;
 };
 
 /* The limits of a server for labels; longer ones are cut (write/series.h), not refused. */
 struct config_label_limits {
-    unsigned max_names; /* labels of a profile, including those that the server adds */
+    unsigned max_names; /* labels in one profile, those that the server adds included */
     unsigned max_name_length;
     unsigned max_value_length;
 };
@@ -280,7 +293,7 @@ struct config_label_limits {
     }
 
 #define CONFIG_ENDPOINTS_MAX 64
-/* The timeout of scrapes when nothing else is said. */
+/* The timeout of scrapes if the configuration sets none. */
 #define CONFIG_TIMEOUT_MS INT64_C(10000)
 #define CONFIG_FSYNC_ALWAYS INT64_C(0)
 #define CONFIG_FSYNC_NEVER INT64_C(-1)
@@ -288,10 +301,10 @@ struct config_label_limits {
 /* The compression of OTLP requests. */
 enum config_otlp_compression { OTLP_GZIP, OTLP_PLAIN };
 
-/* The form in which an endpoint receives a recording of Java's Flight Recorder. */
+/* The form in which an endpoint receives a recording of Java's Flight Recorder (JFR). */
 enum config_recordings {
-    RECORDINGS_ORIGINAL, /* its bytes, if the protocol can carry them; else: */
-    RECORDINGS_CONVERT,  /* the profiles in it */
+    RECORDINGS_ORIGINAL, /* its bytes, if the protocol can carry them; otherwise as CONVERT */
+    RECORDINGS_CONVERT,  /* the profiles that it contains, converted */
 };
 
 struct config_endpoint {
@@ -307,11 +320,13 @@ struct config_endpoint {
     int64_t max_backoff_ms;
     int64_t max_age_ms;
     bool retry_on_429;
-    unsigned max_attempts; /* of each profile; 0: any number */
+    unsigned max_attempts; /* attempts for each profile; 0: no limit */
     uint64_t queue_max_bytes;
-    const char *spool_directory; /* NULL: none; each endpoint has its own directory in it */
+    /* NULL: no spool; each endpoint uses a directory of its own inside it */
+    const char *spool_directory;
     uint64_t spool_max_bytes;
-    int64_t spool_fsync_ms; /* CONFIG_FSYNC_ALWAYS, CONFIG_FSYNC_NEVER, or how long it may wait */
+    /* CONFIG_FSYNC_ALWAYS, CONFIG_FSYNC_NEVER, or the longest delay of a sync */
+    int64_t spool_fsync_ms;
     unsigned concurrency;
     unsigned jfr; /* enum config_recordings */
     /* Retention of a directory or a store; 0: no limit. */
@@ -319,72 +334,80 @@ struct config_endpoint {
     uint64_t retention_max_bytes;
     /* For a store: */
     int64_t store_stretch_ms; /* of one file */
-    int64_t store_merge_ms;   /* profiles of so much time become one; 0: never */
-    unsigned store_merge_cpu; /* percent of one core for that */
-    bool store_sync;          /* each commit is synced: senders wait for it (receive.acknowledge) */
+    int64_t store_merge_ms;   /* profiles of this much time are merged into one; 0: no merging */
+    unsigned store_merge_cpu; /* limit for merging, in percent of one core */
+    /* syncs each commit, because senders wait for it (receive.acknowledge) */
+    bool store_sync;
     /* For OTLP: */
-    uint64_t otlp_request_bytes; /* of a request with several profiles, before compression */
-    unsigned otlp_compression;   /* enum config_otlp_compression */
+    /* largest request that combines several profiles, before compression */
+    uint64_t otlp_request_bytes;
+    unsigned otlp_compression; /* enum config_otlp_compression */
     bool otlp_original_payload;
-    struct config_pairs otlp_attributes; /* labels and what they become, over the defaults */
+    /* labels and the attributes they become; these override the defaults */
+    struct config_pairs otlp_attributes;
     /* For a bucket: */
     const char *s3_endpoint; /* NULL: AWS */
-    bool s3_path_style;      /* the bucket is in the path, and not in the name of the host */
-    const char *s3_url;      /* where objects go: bucket and prefix, without a slash at its end */
-    /* Labels of samples. */
+    bool s3_path_style;      /* the bucket's name is in the path of the URL, not in its host */
+    const char *s3_url;      /* the URL of bucket and prefix, without a slash at its end */
+    /* Rules for the labels within samples, by name. */
     struct config_strings sample_drop;
-    struct config_strings sample_keep; /* not none: all others are dropped */
+    struct config_strings sample_keep; /* if not empty, all other names are dropped */
     struct config_pairs sample_rename;
-    unsigned sample_names_max; /* of one sample; 0: any number */
-    bool sample_names_given;   /* by the configuration; else it is a part of the repair */
+    unsigned sample_names_max; /* most label names of one sample; 0: no limit */
+    /* the file sets it; otherwise the limit applies only as part of the repair */
+    bool sample_names_given;
     bool sample_repair;
-    struct config_pairs external_labels; /* of this endpoint: its own over the global ones */
-    struct config_pairs own_labels;      /* as the file gives them */
+    struct config_pairs external_labels; /* the global ones, overridden by own_labels */
+    struct config_pairs own_labels;      /* the endpoint's own external labels, as in the file */
     struct config_label_limits label_limits;
     struct http_settings http;
 };
 
-/* Returns true if it gets recordings as they are. */
+/* Returns true if the endpoint gets recordings of Java unchanged. */
 bool config_endpoint_takes_recordings(const struct config_endpoint *e);
-/* Does it write to a directory of this machine? */
+/* Returns true if the endpoint writes to a directory of this machine. */
 bool config_endpoint_is_directory(const struct config_endpoint *e);
 
-/* How several replicas share the targets. */
+/* The ways in which several replicas can share the targets. */
 enum config_sharding_mode { SHARDING_NONE, SHARDING_STATIC, SHARDING_KUBERNETES };
 
 struct config_sharding {
     enum config_sharding_mode mode;
-    /* static: we are number index of replicas */
+    /* Mode static: this process has the number `index`, counted from 0, among `replicas`. */
     unsigned replicas;
     unsigned index;
-    /* kubernetes: the replicas are the endpoints of a Service */
+    /* Mode kubernetes: the replicas are the endpoints of this Service. */
     const char *service;
-    const char *namespace;               /* "": the own one */
-    const char *pod_name;                /* "": from the environment */
-    struct config_kubernetes kubernetes; /* where the API server is; the rest is not used */
-    int64_t handover_ms;                 /* from losing a target to scraping it elsewhere */
-    int64_t isolation_ms;                /* how long to go on without the API server; 0: for ever */
+    const char *namespace; /* "": the own one */
+    const char *pod_name;  /* "": from the environment */
+    /* how to reach the API server; its other members are unused */
+    struct config_kubernetes kubernetes;
+    /* from the moment a replica gives up a target until another scrapes it */
+    int64_t handover_ms;
+    /* scraping stops after this long without the API server; 0: never */
+    int64_t isolation_ms;
 };
 
-/* Where memory goes: the ceilings in bytes that keep the process below a limit (memory.h). */
+/* The division of memory: ceilings in bytes that together keep the process below a limit
+ * (memory.h). */
 struct config_memory {
-    uint64_t limit;     /* of all; 0: unlimited */
-    uint64_t overhead;  /* of what has no ceiling of its own */
-    uint64_t bodies;    /* being received */
+    uint64_t limit;     /* of the whole process; 0: unlimited */
+    uint64_t overhead;  /* set aside for everything without a ceiling of its own */
+    uint64_t bodies;    /* response bodies that are being received */
     uint64_t pending;   /* bodies that wait for a worker */
-    uint64_t work;      /* what workers work in */
-    uint64_t baselines; /* of deltas */
-    uint64_t merging;   /* of queued deltas */
-    uint64_t queue;     /* of each endpoint that has no ceiling of its own */
-    uint64_t queues;    /* of all endpoints */
-    uint64_t queries;   /* requests of `query` with their bodies; 0: there is nothing to query */
-    uint64_t received;  /* requests of `receive` with their bodies; 0: nothing is received */
-    uint64_t sum;       /* over the limit if the file sets ceilings that do not fit */
+    uint64_t work;      /* working memory of all workers together */
+    uint64_t baselines; /* baselines of deltas */
+    uint64_t merging;   /* merging of queued deltas */
+    uint64_t queue;     /* the queue of each endpoint that has no ceiling of its own */
+    uint64_t queues;    /* the queues of all endpoints together */
+    uint64_t queries;   /* requests of `query` with their bodies; 0: no store to query */
+    uint64_t received;  /* requests of `receive` with their bodies; 0: receiving is off */
+    uint64_t sum;       /* the sum of all; above the limit if ceilings set in the file do not fit */
 };
 
-/* A server of ours: where it listens, whom it lets in, and what it may cost. */
+/* An HTTP server of this process: its address, the credentials that it asks for, and its limits. */
 struct config_server {
-    const char *listen; /* host:port; "" = none of its own */
+    const char *listen; /* host:port; "": no address of its own */
     unsigned max_connections;
     unsigned max_connections_per_address;
     int64_t request_timeout_ms;
@@ -393,15 +416,16 @@ struct config_server {
     struct {
         const char *cert_file; /* NULL: no TLS */
         const char *key_file;
-        const char *client_ca_file; /* clients need a certificate of it; NULL: they need none */
+        /* clients need a certificate from this authority; NULL: no certificate */
+        const char *client_ca_file;
     } tls;
-    struct http_settings access; /* its credentials are those that clients must have */
-    /* Has TLS and users, in place of those above (web_config.h); NULL: none. */
+    struct http_settings access; /* holds the credentials that clients must send */
+    /* A file that sets TLS and users in place of the members above (web_config.h); NULL: none. */
     const char *web_config_file;
     /* Limits of the APIs: */
     bool allow_unauthenticated;
-    unsigned concurrency;      /* requests that are worked on at the same time */
-    unsigned max_waiting;      /* and that wait for it */
+    unsigned concurrency;      /* requests that are processed at the same time */
+    unsigned max_waiting;      /* further requests that wait for their turn */
     int64_t timeout_ms;        /* of a request */
     uint64_t max_bytes;        /* memory of a request */
     uint64_t max_body_size;    /* of one request */
@@ -409,7 +433,7 @@ struct config_server {
     const char *path_prefix;   /* paths may begin with it; NULL: none */
 };
 
-/* The moment at which a sender gets its 2xx. */
+/* The moment at which a sender gets its response with status 2xx. */
 enum config_acknowledge {
     ACKNOWLEDGE_QUEUED, /* a queue has the profile */
     ACKNOWLEDGE_STORED, /* every destination has it on disk */
@@ -417,17 +441,19 @@ enum config_acknowledge {
 
 /* Labels of discovered targets for pushed profiles. */
 struct config_enrich {
-    const char *target_label;     /* NULL: profiles get no labels of targets */
-    const char *profile_label;    /* of a profile: compared with target_label of the targets */
-    struct config_strings labels; /* to be copied; none: all that do not begin with "__" */
-    /* Its name, sources and rules; the last job of the configuration is a copy with `enriches`. */
+    const char *target_label;  /* NULL: profiles get no labels of targets */
+    const char *profile_label; /* of a profile: compared with target_label of the targets */
+    /* the labels to copy; if empty, all that do not begin with "__" */
+    struct config_strings labels;
+    /* Name, sources and rules of the job that discovers these targets. The last job of the
+     * configuration is a copy of it with `enriches` set. */
     struct config_job job;
 };
 
 /* Profiles that others push to us. */
 struct config_receive {
     struct config_server server; /* without an address, nothing is received */
-    /* Its name, profile_relabel, forward_to and ways; nothing else of it is used. */
+    /* Only its name, profile_relabel, forward_to and ways are used. */
     struct config_job job;
     struct config_enrich enrich;
     unsigned acknowledge;            /* enum config_acknowledge */
@@ -435,13 +461,13 @@ struct config_receive {
     unsigned max_label_names;        /* of a profile */
     unsigned max_label_name_length;  /* bytes */
     unsigned max_label_value_length; /* bytes */
-    int64_t max_age_ms;              /* of the time of a profile; 0: any */
-    int64_t max_ahead_ms;            /* of our clock */
+    int64_t max_age_ms;              /* oldest accepted time of a profile; 0: any age */
+    int64_t max_ahead_ms;            /* how far the time of a profile may be ahead of our clock */
 };
 
-/* Do both have the same address, so that one server does for both? */
+/* Returns true if both have the same address, so that one server serves both. */
 bool config_server_shares(const struct config_server *s, const struct config_server *other);
-/* Does it let in everybody? */
+/* Returns true if the server asks for neither credentials nor a certificate. */
 bool config_server_is_open(const struct config_server *s);
 
 struct config {
@@ -450,11 +476,13 @@ struct config {
         int64_t scrape_interval_ms;
         int64_t scrape_timeout_ms;
         struct config_pairs external_labels;
-        uint64_t memory_limit;                   /* 0: from the system */
-        uint64_t delta_state_max_bytes;          /* the baselines of all deltas together */
-        uint64_t bodies_max_bytes;               /* all bodies being received together */
-        bool mask_all_params;                    /* not only those that look like secrets */
-        struct config_label_limits label_limits; /* of endpoints that have none of their own */
+        uint64_t memory_limit;          /* 0: from the system */
+        uint64_t delta_state_max_bytes; /* the baselines of all deltas together */
+        /* all response bodies that are being received, together */
+        uint64_t bodies_max_bytes;
+        /* hides all parameters, not only those that look like secrets */
+        bool mask_all_params;
+        struct config_label_limits label_limits; /* for endpoints that set none of their own */
     } global;
     struct config_server server; /* the admin server */
     struct config_server query;  /* the APIs that answer queries; without an address, on the admin
@@ -471,7 +499,8 @@ struct config {
     bool lacks_cluster; /* scrape_configs is missing, and the built-in jobs need a cluster */
     const struct config_endpoint *endpoints;
     size_t n_endpoints;
-    struct config_strings contents; /* named where files could be (content.h), each once */
+    /* names of Secrets and ConfigMaps given in place of files (content.h), each once */
+    struct config_strings contents;
     /* Files and directories that Alloy's import.file has read, absolute; the first
      * CONFIG_IMPORTS_MAX. */
     struct config_strings imports;
@@ -481,11 +510,11 @@ struct config {
 
 #define CONFIG_IMPORTS_MAX 1024
 
-/* A file may be this large, hold this many YAML nodes (aliases expanded) and nest this deep. */
+/* Limits of one file: bytes, YAML nodes (aliases expanded), and depth of nesting. */
 #define CONFIG_FILE_MAX (4 << 20)
 #define CONFIG_NODES_MAX 200000
 #define CONFIG_DEPTH_MAX 64
-/* The most errors reported for one file; one last line gives the number of further ones. */
+/* The most errors reported for one file. If there are more, a last line says how many. */
 #define CONFIG_ERRORS_MAX 100
 
 struct config_error {
@@ -499,17 +528,19 @@ struct config_errors; /* a list in order of position, at most CONFIG_ERRORS_MAX 
 struct config_errors *config_errors_new(void);
 struct config_errors *config_errors_free(struct config_errors *e);
 size_t config_errors_count(const struct config_errors *e);
-size_t config_errors_more(const struct config_errors *e); /* beyond CONFIG_ERRORS_MAX */
+/* Returns the number of errors beyond CONFIG_ERRORS_MAX. */
+size_t config_errors_more(const struct config_errors *e);
 const struct config_error *config_errors_at(const struct config_errors *e, size_t i);
 /* Appends "file:line:column: path: message\n" for each. */
 bool config_errors_format(const struct config_errors *e, struct buf *out);
 
 struct config_options {
-    /* Values for ${NAME}; NULL takes getenv(3). */
+    /* Returns the value for ${NAME}; if the function is NULL, getenv(3) is used. */
     const char *(*env)(void *arg, const char *name);
     void *env_arg;
-    /* Checks a rule whose values have the right types (relabel/ does; config/ must not include it).
-     * May be NULL. False reports err->msg at the position of the rule, or of its regex. */
+    /* Checks a rule whose values have the right types. relabel/ provides the function, because
+     * config/ must not include that room. If it returns false, err->msg is reported at the position
+     * of the rule, or of its regex. May be NULL. */
     bool (*check_rule)(void *arg, const struct config_rule *rule, struct err *err);
     void *check_arg;
     /* Languages of files besides YAML (config/language.h), NULL-terminated; NULL for none. */
@@ -517,16 +548,18 @@ struct config_options {
     /* The protocols that an endpoint may speak, NULL-terminated; the first is the default. NULL if
      * nothing will be written to the endpoints. */
     const struct config_protocol *const *protocols;
-    /* From the command line: replaces or makes endpoint "main" with the default protocol; NULL =
-     * none. Refused if it would take credentials of the file to another server. */
+    /* The URL given on the command line, or NULL. It replaces the URL of the endpoint "main", or
+     * adds that endpoint with the default protocol. It is refused if it would send credentials of
+     * the file to another server. */
     const char *write_url;
     const char *listen; /* replaces server.listen; NULL = none */
-    /* All interfaces are the process's own, as in a container: server.listen is 0.0.0.0:4041 then
-     * unless the file says otherwise, and 127.0.0.1:4041 elsewhere. */
+    /* True in a container, whose interfaces belong to this process alone. The default of
+     * server.listen is then 0.0.0.0:4041, and 127.0.0.1:4041 otherwise. */
     bool in_container;
     const char *sharding_service; /* replaces sharding by that with this Service; NULL = none */
-    /* Parts of a file in another language that are left out or mean something else: warnings about
-     * profiles, notes about parts that have nothing to do with profiles. NULL: not wanted. */
+    /* These collect messages about parts of a file in another language that are left out or mean
+     * something else: `warnings` if profiles are affected, `notes` if they are not. If a list is
+     * NULL, its messages are dropped. */
     struct config_errors *warnings;
     struct config_errors *notes;
     /* Bytes that the kernel lets this process use (base/cgroup.h); memory_limit is a part of them
@@ -534,29 +567,31 @@ struct config_options {
     uint64_t memory_available;
 };
 
-/* Why there is no job if lacks_cluster is true. */
+/* The reason that messages give for a configuration without jobs if lacks_cluster is true. */
 #define CONFIG_LACKS_CLUSTER                                                                       \
     "scrape_configs is missing, and its default needs a pod of Kubernetes "                        \
     "(KUBERNETES_SERVICE_HOST is not set)"
 
 /* The name of the built-in configuration in positions and messages. */
 #define CONFIG_BUILTIN_NAME "built-in configuration"
-/* Its text, a configuration like any other. Files without scrape_configs get those of this one. */
+/* Returns the text of the built-in configuration. A file without the key scrape_configs gets its
+ * jobs. */
 struct sv config_builtin(void);
 
 /* Reads and checks a file ("-": standard input), or text with a name for messages. A file that a
- * language of the options recognises, or a directory of such files, is read by it, any other as
- * YAML; text is always YAML. A path of NULL stands for config_builtin(). Without the key
- * scrape_configs the jobs are those of config_builtin(), and their places name CONFIG_BUILTIN_NAME;
- * but there are none if KUBERNETES_SERVICE_HOST is not set and the configuration receives profiles
- * or has a store. NULL if there was any error: all are in errors then, which the caller owns. Files
- * named in it are not opened here, but secrets given both inline and by file and the like are
- * refused. Thread: any, no shared state. */
+ * language of the options recognises, or a directory of such files, is read by that language; any
+ * other file, and every text, is read as YAML. If path is NULL, config_builtin() is loaded. Without
+ * the key scrape_configs, the jobs are those of config_builtin(), and their positions name
+ * CONFIG_BUILTIN_NAME. There are no jobs, however, if KUBERNETES_SERVICE_HOST is not set and the
+ * configuration receives profiles or has a store. Returns NULL if there was any error; the list
+ * `errors`, which the caller owns, then has all of them. Files that the configuration names are not
+ * opened here, but contradictions, such as a secret given both inline and by file, are refused. Any
+ * thread: there is no shared state. */
 struct config *config_load(const char *path, const struct config_options *options,
                            struct config_errors *errors);
 struct config *config_parse(const char *name, struct sv text, const struct config_options *options,
                             struct config_errors *errors);
-/* An endpoint given on a command line; NULL for flags that are not there. */
+/* An endpoint given by flags of a command line; a member is NULL if its flag was not given. */
 struct config_endpoint_flags {
     const char *name;
     const char *url;
@@ -568,13 +603,13 @@ struct config_endpoint_flags {
     const char *ca_file;
     bool insecure_skip_verify;
 };
-/* A configuration with only this endpoint, checked and completed like one of a file, and without
- * jobs. NULL and the first error ("tenant_id: expected ...") if it cannot be. The caller unrefs it.
- */
+/* Returns a configuration without jobs and with only this endpoint, which is checked and completed
+ * like one of a file. NULL, with the first error ("tenant_id: expected ..."), if the endpoint is
+ * invalid. The caller unrefs the result. */
 struct config *config_endpoint_from_flags(const struct config_endpoint_flags *flags,
                                           const struct config_options *options, struct err *err);
-/* A configuration with these values, slots included; what they point to outlives it. NULL if out of
- * memory. The caller unrefs it. */
+/* Returns a configuration with a copy of these values, slots included. The objects that they point
+ * to must outlive it. NULL if out of memory. The caller unrefs the result. */
 struct config *config_wrap(const struct config *values);
 struct config *config_ref(const struct config *c);
 struct config *config_unref(const struct config *c); /* accepts NULL, returns NULL */
@@ -582,18 +617,20 @@ struct config *config_unref(const struct config *c); /* accepts NULL, returns NU
 /* Returns the number of jobs without that of receive.enrich, which is always the last one. */
 size_t config_scrape_jobs(const struct config *c);
 
-/* Appends the normalised configuration as YAML that loads to the same, secrets as "<secret>".
- * `profpull check --dump` prints it and golden tests compare it. */
+/* Appends the normalised configuration as YAML that loads to the same configuration, with
+ * "<secret>" in place of secrets. `profpull check --dump` prints it, and golden tests compare it.
+ */
 bool config_dump(const struct config *c, struct buf *out);
 
-/* Appends a file of one of the options' languages, or YAML of Parca, the Pyroscope agent or
- * Prometheus, as YAML of ours, with the options' warnings and notes as comments. A file that no
- * language recognises, and that is not YAML, is read as the first one. False after errors, or if
- * out is full. */
+/* Converts a file of one of the options' languages, or YAML of Parca, the Pyroscope agent or
+ * Prometheus, and appends the result as YAML of profpull, with warnings and notes as comments. A
+ * file that no language recognises, and that is not YAML, is read as the first language. False
+ * after errors, or if out is full. */
 bool config_convert(const char *path, const struct config_options *options,
                     struct config_errors *errors, struct buf *out);
 
-/* A file that holds only a list of relabel rules, or a mapping with the key relabel_configs. */
+/* Loads a file that holds only a list of relabel rules, or a mapping with the key relabel_configs.
+ */
 struct config *config_load_rules(const char *path, const struct config_options *options,
                                  struct config_errors *errors, struct config_rules *ret_rules);
 

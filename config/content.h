@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 
-/* The most different ones in a configuration. */
+/* The most different names in one configuration. */
 #define CONFIG_CONTENTS_MAX 256
 
 enum content_kind { CONTENT_SECRET, CONTENT_CONFIGMAP, CONTENT_KINDS };
@@ -22,11 +22,12 @@ struct content_name {
     struct sv key;
 };
 
-/* Is it meant as such a name, rightly written or not? */
+/* Returns true if a text is meant as such a name, whether it is well-formed or not. */
 bool content_is_named(struct sv text);
-/* Takes a name apart; false if it is not rightly written. The parts point into the text. */
+/* Splits a name into its parts, which point into the text. False if the name is malformed. */
 bool content_name_parse(struct sv text, struct content_name *ret);
-/* "Secret", "ConfigMap"; and as in a name: "secret", "configmap". */
+/* The kind as Kubernetes writes it ("Secret", "ConfigMap"), and as in a name ("secret",
+ * "configmap"). */
 const char *content_kind_title(enum content_kind kind);
 const char *content_kind_word(enum content_kind kind);
 

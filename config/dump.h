@@ -1,5 +1,6 @@
-/* Writing the normalised configuration through libyaml's emitter, for the kinds of values. A
- * failure, such as a full buffer, shows at the end: config_dump() returns false. */
+/* Writes the normalised configuration through libyaml's emitter, with one function for each kind of
+ * value. The functions report no failure, such as a full buffer; config_dump() returns false at the
+ * end. */
 #ifndef PROFPULL_CONFIG_DUMP_H
 #define PROFPULL_CONFIG_DUMP_H
 
@@ -16,22 +17,24 @@ bool dump_document(const struct config *c, const struct schema *schema, const vo
 bool dump_hash(const struct config *c, const struct schema *schema, const void *record,
                dump_record *write, uint64_t *ret_hash);
 
-/* The configuration that is dumped. */
+/* Returns the configuration that is being dumped. */
 const struct config *dump_config(const struct dumper *d);
 
-/* Each has its key in front; NULL in a list, and after dump_name(). */
+/* Each function writes the key before the value. The key is NULL in a list, and after dump_name().
+ */
 void dump_begin_mapping(struct dumper *d, const char *key);
 void dump_end_mapping(struct dumper *d);
-/* flow: in one line, between brackets. */
+/* flow: the list is written on one line, between brackets. */
 void dump_begin_list(struct dumper *d, const char *key, bool flow);
 void dump_end_list(struct dumper *d);
-/* A key chosen by the user rather than one of a schema. */
+/* Writes a key that the user chose, rather than one of a schema. */
 void dump_name(struct dumper *d, const char *name);
-/* A value that needs no quotes. */
+/* Writes a value that needs no quotes. */
 void dump_word(struct dumper *d, const char *key, const char *word);
 void dump_number(struct dumper *d, const char *key, uint64_t value);
 void dump_duration(struct dumper *d, const char *key, int64_t ms);
-/* A value that loads to the same text; secrets (by the kind of text) are not shown. */
+/* Writes a value so that it loads to the same text. If `kind` says that it is a secret, it is not
+ * shown. */
 void dump_text(struct dumper *d, const char *key, const struct text_kind *kind, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* Keys of other programs' configurations (Prometheus, Grafana Alloy, the Pyroscope agent, Parca),
- * and what they are called here. A pure table. */
+/* A table of keys in other programs' configurations (Prometheus, Grafana Alloy, the Pyroscope
+ * agent, Parca), with the names that profpull has for them. Pure. */
 #ifndef PROFPULL_CONFIG_FOREIGN_H
 #define PROFPULL_CONFIG_FOREIGN_H
 

@@ -6,9 +6,9 @@
 #include "config/yaml.h"
 
 struct loader {
-    const char *name;    /* of the file, for messages */
+    const char *name;    /* the name of the file, for messages */
     const char *user;    /* the name of the user that is being read, for messages */
-    struct arena *arena; /* of the result */
+    struct arena *arena; /* memory of the result */
     struct err *err;
 };
 
@@ -32,13 +32,13 @@ bool loader_fail_memory(struct loader *l);
  * same to kubectl) stays as it is. A message never shows a value: it may be a secret. */
 bool loader_read(struct loader *l, const struct yaml_node *n, const struct loader_row *rows,
                  void *out);
-/* The element of a list whose key "name" has this value, or NULL. */
+/* Returns the element of a list whose key "name" has this value, or NULL. */
 const struct yaml_node *loader_find(const struct yaml_node *list, const char *name);
-/* A file name, relative to the directory of the kubeconfig; NULL if out of memory. */
+/* Resolves a file name against the directory of the kubeconfig; NULL if out of memory. */
 const char *loader_resolve(struct loader *l, const char *file);
 
-/* The plugin of a user (kubeconfig_exec.c). cluster: the node of the cluster; k: the
- * values read from it. */
+/* Reads the exec plugin of a user (kubeconfig_exec.c). cluster: the node of the cluster; k: the
+ * values that were read from it. */
 bool loader_exec(struct loader *l, const struct yaml_node *user, const struct yaml_node *cluster,
                  struct kubeconfig *k);
 

@@ -12,12 +12,13 @@
 #include "config/texts.h"
 #include "config/yaml.h"
 
-/* Where the reader of a language reports. */
+/* The lists to which the reader of a language adds its messages. */
 struct config_messages {
     struct config_errors *errors;
-    struct config_errors *warnings; /* about profiles: left out, or with another meaning; or NULL */
-    struct config_errors *notes;    /* about parts that have nothing to do with profiles; or NULL */
-    bool for_text; /* to be printed: a URL may be that of a variable that is not set here */
+    /* parts about profiles that are left out or mean something else; or NULL */
+    struct config_errors *warnings;
+    struct config_errors *notes; /* parts that have no effect on profiles; or NULL */
+    bool for_text; /* the result is printed, so a URL may come from a variable that is unset here */
     /* Called for each file or directory that is imported, by its absolute name; may be NULL. */
     void (*on_import)(void *arg, const char *path);
     void *arg;
@@ -28,10 +29,9 @@ struct config_language {
     const char *suffix; /* ".alloy": the files of a directory that are one configuration */
     /* Returns true if these texts are of the language; path is the name that the user gave. */
     bool (*recognises)(const char *path, const struct config_texts *texts);
-    /* Returns the tree of all texts together, in the arena, in which the texts must live as well.
-     * After errors: a root that is incomplete, in which the tables of config/ can find further
-     * errors; or NULL, if there is nothing. Errors are about the first text unless they name
-     * another. */
+    /* Returns one tree of all texts, in the arena, in which the texts must live as well. After
+     * errors it returns an incomplete root, in which the tables of config/ can find further errors,
+     * or NULL if there is none. Errors are about the first text unless they name another. */
     const struct yaml_node *(*read)(const struct config_texts *texts,
                                     const struct config_options *options, struct arena *arena,
                                     const struct config_messages *messages);

@@ -1,6 +1,5 @@
-/* One budget of memory, and the shares of it: a pure function, computed once, so that the parts of
- * the process that keep to a share need no lock in common. Any thread.
- */
+/* Divides the memory limit into shares. The division is computed once, by a pure function, so that
+ * parts of the process that keep to a share need no common lock. Any thread. */
 #ifndef PROFPULL_CONFIG_MEMORY_H
 #define PROFPULL_CONFIG_MEMORY_H
 
@@ -10,12 +9,12 @@
 
 #include "config/config.h"
 
-/* The part of the memory of the machine or control group that is used, unless memory_limit says
- * otherwise. The rest is for the program itself, buffers of the kernel and page tables, which are
- * not counted here. */
+/* The part of the memory of the machine or control group that the shares use, unless memory_limit
+ * is set. The rest is for the program itself, buffers of the kernel and page tables, which no share
+ * counts. */
 #define MEMORY_PERCENT 80
 
-/* The largest shares, which unlimited memory gives. */
+/* The largest value of each share, used when memory is unlimited. */
 #define MEMORY_BODIES_DEFAULT (UINT64_C(256) << 20)
 #define MEMORY_BASELINES_DEFAULT (UINT64_C(256) << 20)
 #define MEMORY_QUEUE_DEFAULT (UINT64_C(128) << 20)
@@ -27,28 +26,30 @@
 #define MEMORY_RECEIVE_DEFAULT (UINT64_C(128) << 20)
 #define MEMORY_RECEIVE_BODIES_DEFAULT (UINT64_C(128) << 20)
 
-/* The requests of a server of ours. */
+/* Memory of the requests of one of our servers. */
 struct memory_server {
-    bool used;            /* its requests take memory: there is a store, or profiles are received */
+    /* its requests take memory, because there is a store or profiles are received */
+    bool used;
     unsigned concurrency; /* requests at the same time */
-    uint64_t request;     /* of each: as given, 0 if not; memory_plan() sets the ceiling */
-    uint64_t bodies;      /* of all their bodies: the same */
+    /* of one request: as configured, or 0; memory_plan() replaces 0 by the ceiling */
+    uint64_t request;
+    uint64_t bodies; /* of the bodies of all requests: likewise */
 };
 
 struct memory_input {
     uint64_t limit;     /* 0: unlimited */
-    uint64_t bodies;    /* as given; 0: not */
-    uint64_t baselines; /* as given; 0: not */
-    uint64_t queues;    /* the sum of those that are given */
+    uint64_t bodies;    /* as configured; 0: not set */
+    uint64_t baselines; /* as configured; 0: not set */
+    uint64_t queues;    /* sum of the configured queues */
     size_t n_queues;    /* all of them */
-    size_t n_given;     /* those that are given */
+    size_t n_given;     /* number of configured ones */
     struct memory_server query;
     struct memory_server receive;
 };
 
-/* Shares the limit out, and completes in->query and in->receive. A ceiling that is given stays as
- * it is, even if it is more than its share: ret->sum is over the limit then. Every other ceiling is
- * its share, and at most its default. */
+/* Divides the limit, and completes in->query and in->receive. A configured ceiling stays as it is,
+ * even if it is more than its share; ret->sum is then above the limit. Every other ceiling is its
+ * share, but not more than its maximum. */
 void memory_plan(struct memory_input *in, struct config_memory *ret);
 
 #endif

@@ -17,7 +17,8 @@ extern const struct text_kind text_header_value;
 extern const struct text_kind text_label_name;
 extern const struct text_kind text_path_prefix;
 extern const struct text_kind text_target;
-extern const struct text_kind text_raw_target; /* in a file that is not the operator's */
+/* for files that others write: environment variables are not expanded */
+extern const struct text_kind text_raw_target;
 extern const struct text_kind text_namespace;
 extern const struct text_kind text_listen; /* host:port, :port, port 0 allowed, "" for none */
 extern const struct text_kind text_tenant;
@@ -30,12 +31,13 @@ extern const struct range range_interval;
 
 /* http(s):// and a host. */
 bool check_http_url(struct sv v);
-/* The characters of RFC 1123's names; "" too. Safe in the path of a request. */
+/* Return true for a text that holds only characters of RFC 1123 names, or is empty: such a text is
+ * safe in the path of a request. */
 #define DNS_LABEL_MAX 63
 #define DNS_SUBDOMAIN_MAX 253
 bool check_dns_label(struct sv v);
 bool check_dns_subdomain(struct sv v);
-/* No line breaks, no control characters. */
+/* Returns true for a text without line breaks and control characters. */
 bool check_header_value(struct sv v);
 /* A header name that users may set; *ret_problem says why not. */
 bool check_header_name(struct sv v, const char **ret_problem);
@@ -55,16 +57,17 @@ void check_one_of(struct reader *r, const struct place *at, bool clean, const ch
 /* "s3://bucket/prefix" */
 bool s3_is_url(struct sv v);
 extern const struct schema schema_s3; /* struct config_endpoint */
-/* Completes an endpoint with such a URL; at: its mapping. Complains about what does not go with it.
- */
+/* Completes an endpoint whose URL begins with s3://; at: its mapping. Reports keys that do not fit
+ * such an endpoint. */
 void s3_complete(struct reader *r, const struct place *at, struct config_endpoint *e);
 
 /* ---- schemas and kinds ----------------------------------------------------------------------- */
 
 extern const struct schema schema_root;        /* struct config (config.c) */
 extern const struct schema schema_http;        /* struct http_settings (http_keys.c) */
-extern const struct schema schema_target_http; /* the same, of a job */
-extern const struct schema schema_credentials; /* the same, who a client is (http_keys.c) */
+extern const struct schema schema_target_http; /* the same, for the targets of a job */
+/* the same, the keys for credentials alone (http_keys.c) */
+extern const struct schema schema_credentials;
 extern const struct schema
     schema_access; /* struct config_server, TLS and credentials (servers.c) */
 extern const struct schema schema_server;         /* the same, all of the admin server */
@@ -74,14 +77,14 @@ extern const struct schema schema_receive_server; /* the same, of the receiver *
 void check_servers(struct reader *r, const struct place *root, const struct config *c);
 extern const struct schema schema_label_limits; /* struct config_label_limits (checks.c) */
 extern const struct schema schema_sharding;     /* struct config_sharding (sharding.c) */
-/* Sharing through the Service that the command line names; nothing if it names none (sharding.c).
- */
+/* Sets up sharding through the Service that the command line names; does nothing if it names none
+ * (sharding.c). */
 void apply_sharding_service(struct reader *r, struct config *c);
 extern const struct schema schema_receive; /* struct config_receive (receive.c) */
 extern const struct schema schema_enrich;  /* struct config_enrich (receive.c) */
 /* Adds the job that discovers the targets of `enrich`, after all others (receive.c). */
 void append_enrich_job(struct reader *r, struct config *c);
-/* Completes it; endpoints must be complete (receive.c). */
+/* Completes `receive`; the endpoints must be complete (receive.c). */
 void read_receive(struct reader *r, const struct place *root, struct config *c);
 extern const struct schema schema_job;         /* struct config_job (jobs.c) */
 extern const struct schema schema_sources;     /* the lists of sources in a job (sources.c) */
@@ -105,13 +108,14 @@ struct config_texts;
 
 /* Fills c from its input, arg, or reports errors. */
 typedef void root_fn(struct reader *r, const void *arg, struct config *c, void *out);
-/* A configuration that fn fills; NULL if it reported any error, or memory ran out (config.c). */
+/* Returns a configuration that fn fills; NULL if fn reported any error, or memory ran out
+ * (config.c). */
 struct config *config_read(const char *name, const struct config_options *options,
                            struct config_errors *errors, root_fn *fn, const void *arg, void *out);
 /* Fills c from a tree of nodes, however that was made. */
 void config_read_tree(struct reader *r, const struct yaml_node *root, struct config *c);
-/* Reads a file, a directory of files of the first language, or ("-") standard input; the arena is a
- * new one that the caller frees. */
+/* Reads a file, a directory of files of the first language, or standard input ("-"). The texts are
+ * in a new arena, which the caller frees. */
 bool config_read_texts(const char *path, const struct config_options *options,
                        struct config_errors *errors, struct arena **ret_arena,
                        struct config_texts *ret_texts);
@@ -129,23 +133,24 @@ void set_defaults(struct config *c);
 /* Slots are indices until config_assign_slots() says otherwise (change.c). */
 void config_number_slots(struct config *c);
 
-/* The job's types, from the key "profiles" of the job, which need not be there (profiles.c). */
+/* Reads the types of a job from its key "profiles", which may be absent (profiles.c). */
 void read_profiles(struct reader *r, const struct place *job_place, struct config_job *job);
 
-/* The protocols of the options, NULL-terminated; none if the options list none (endpoints.c). */
+/* Returns the protocols of the options, NULL-terminated; an empty list if there are none
+ * (endpoints.c). */
 const struct config_protocol *const *reader_protocols(const struct reader *r);
 /* The list `write` of a root; checks it and adds the settings of the command line (endpoints.c). */
 void read_endpoints(struct reader *r, const struct place *root, struct config *c);
 
-/* Gives the endpoints what was not given and depends on other parts: the ceiling of queues, from
- * c->memory, and what directories keep (endpoints.c). */
+/* Fills in the settings of endpoints that were not given and depend on other parts: the ceiling of
+ * queues, from c->memory, and the retention of directories (endpoints.c). */
 void endpoints_complete(struct config *c);
 
-/* One endpoint, which becomes the only one of the configuration (endpoints.c). */
+/* Reads one endpoint, which becomes the only one of the configuration (endpoints.c). */
 void read_one_endpoint(struct reader *r, const struct place *at, struct config *c);
 
-/* The key `forward_to` in the mapping at, which need not be there; endpoints must be complete
- * (jobs.c). */
+/* Reads the key `forward_to` in the mapping `at`; the key may be absent. The endpoints must be
+ * complete (jobs.c). */
 void read_forward_to(struct reader *r, const struct place *at, const struct config *c,
                      struct config_job *job);
 
@@ -154,12 +159,12 @@ void read_forward_to(struct reader *r, const struct place *at, const struct conf
 bool config_works_without_jobs(const struct config *c);
 /* Returns true if an endpoint is a store, which queries can read. */
 bool config_has_store(const struct config *c);
-/* The list `scrape_configs`; endpoints and global must be complete (jobs.c). */
+/* Reads the list `scrape_configs`; endpoints and global must be complete (jobs.c). */
 void read_jobs(struct reader *r, const struct place *root, struct config *c);
 
-/* Complains if the name is among those seen, and else adds it with its node. */
+/* Reports an error if the name has been seen; otherwise remembers it with its node. */
 void check_unique(struct reader *r, const struct place *at, const char *name, struct map *seen);
-/* A name used for the second time: complains with the line of the first. */
+/* Reports that a name is used a second time, with the line of its first use. */
 void complain_twice(struct reader *r, const struct place *at, const char *name, int first_line);
 
 #endif

@@ -1,7 +1,7 @@
 /* The properties of a destination's protocol that the configuration needs.
  *
- * The rows come from the caller (write/protocols/) through struct config_options: config/ reads
- * endpoints without knowing which protocols there are. Constant data.
+ * The rows come from the caller (write/protocols/) through struct config_options: config/ can read
+ * endpoints without a list of protocols of its own. Constant data.
  */
 #ifndef PROFPULL_CONFIG_PROTOCOL_H
 #define PROFPULL_CONFIG_PROTOCOL_H
@@ -23,15 +23,18 @@ struct config_protocol {
     /* The retention of an endpoint that sets none; 0: no limit. */
     int64_t max_age_ms;
     uint64_t max_bytes;
-    unsigned concurrency;     /* unless the endpoint says otherwise; 0: CONFIG_CONCURRENCY */
-    bool reads_sample_labels; /* its servers make labels of those of samples, and refuse profiles */
-    bool tells_refusals;      /* a server that does not store a profile says so */
-    bool is_store;            /* it has the keys of `store` */
-    bool is_otlp;             /* it has the keys of `otlp` */
-    bool is_s3;               /* it has the keys of `s3`; of the others with a scheme, each URL is a
-                                 directory */
-    bool needs_http2;         /* from the first byte on, whatever the scheme of the URL */
-    bool takes_jfr;           /* besides pprof, which all protocols take */
+    unsigned concurrency; /* of an endpoint that sets none; 0: CONFIG_CONCURRENCY */
+    /* its servers turn labels of samples into labels, and may refuse profiles for them */
+    bool reads_sample_labels;
+    bool tells_refusals; /* a server that does not store a profile reports that */
+    bool is_store;       /* it has the keys of `store` */
+    bool is_otlp;        /* it has the keys of `otlp` */
+    bool is_s3;          /* it has the keys of `s3`; of the others with a scheme, each URL is a
+                            directory */
+    /* uses HTTP/2 from the first byte on, whatever the scheme of the URL */
+    bool needs_http2;
+    /* accepts recordings of Java besides pprof, which all protocols accept */
+    bool takes_jfr;
 };
 
 /* The protocol of a URL that can mean only one: file://, store://, s3://, or the path of a method.

@@ -1,8 +1,8 @@
-/* Tree -> structs -> YAML, by one set of tables. A schema has a row for each key of a mapping: of
- * which kind the value is (so how it is read and written), where it goes, its bounds and its
- * default. Reading refuses unknown, duplicate and missing keys and wrong kinds of values with their
- * places, and goes on, so that one run finds every mistake; a value with an error keeps its
- * default. A dump (dump.h) walks the same rows.
+/* Reads a tree of nodes into structs, and writes structs as YAML, by one set of tables. A schema
+ * has a row for each key of a mapping: the kind of the value (and so how it is read and written),
+ * the place in the struct, the bounds and the default. The reader reports unknown, duplicate and
+ * missing keys and wrong kinds of values with their positions, and continues, so that one run finds
+ * every mistake; a value with an error keeps its default. A dump (dump.h) walks the same rows.
  *
  * All strings and arrays live in the reader's arena. One thread, one file.
  */
@@ -24,13 +24,17 @@ struct reader {
     struct config_errors *errors;
     const struct config_options *options;
     const char *file;
-    const char *other_file; /* that the last position was in, of several files */
-    const char *directory;  /* of the file, with a slash at its end; "" if it has none */
-    const char **contents;  /* that are named: CONFIG_CONTENTS_MAX; NULL until there is one */
+    const char *other_file; /* the file of the last position, if there are several files */
+    /* directory of the file, with a slash at its end; "" if there is none */
+    const char *directory;
+    /* the contents named so far, room for CONFIG_CONTENTS_MAX; NULL before the first */
+    const char **contents;
     size_t n_contents;
-    const char **imports; /* that are read: CONFIG_IMPORTS_MAX; NULL until there is one */
+    /* the imports read so far, room for CONFIG_IMPORTS_MAX; NULL before the first */
+    const char **imports;
     size_t n_imports;
-    bool partial;       /* errors were reported already: only further ones are of interest */
+    /* errors were reported before, and the reader only looks for further ones */
+    bool partial;
     bool out_of_memory; /* the result is incomplete without an error */
     size_t reported;
 };
@@ -43,9 +47,10 @@ struct place {
     const struct yaml_node *node;
 };
 
-/* The value of a key; a missing one has the node (so the position) of the mapping. */
+/* Returns the place of a key's value. If the key is missing, the place has the node, and so the
+ * position, of the mapping. */
 struct place place_of_key(const struct place *at, const char *key);
-/* An element of a list; index is below its length. */
+/* Returns the place of an element of a list; index is below its length. */
 struct place place_of_element(const struct place *list, size_t index);
 struct config_pos place_pos(struct reader *r, const struct place *at);
 
@@ -53,20 +58,23 @@ struct config_pos place_pos(struct reader *r, const struct place *at);
 void reader_error(struct reader *r, const struct place *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct text_kind;
-/* A copy of a value from the command line. NULL after an error, which has no place in the file. */
+/* Returns a copy of a value from the command line. NULL after an error, which has no position in
+ * the file. */
 const char *reader_option(struct reader *r, const char *option, const struct text_kind *kind,
                           const char *value);
-/* The tree of a text; a null for one without any node. NULL after an error. */
+/* Returns the tree of a text; a YAML null if the text has no node. NULL after an error. */
 const struct yaml_node *reader_parse(struct reader *r, struct sv text);
-/* A value for a message: a scalar quoted, escaped and cut; of other nodes the kind. */
+/* Returns a value as messages show it: a scalar quoted, escaped and cut; for other nodes their
+ * kind. */
 const char *reader_got(struct reader *r, const struct yaml_node *n);
 const char *reader_quote(struct reader *r, struct sv v);
-/* "one", "one or two", "one, two or three" with " or " as last, each between quotes. */
+/* Joins names, each between quotes: "one", "one or two", "one, two or three" if `last` is " or ".
+ */
 const char *reader_join(struct reader *r, const char *const *names, size_t n, const char *quote,
                         const char *last);
-/* `; did you mean "name"?` with the closest of the names; "" if none is close. */
+/* Returns `; did you mean "name"?` with the closest of the names; "" if none is close. */
 const char *reader_hint(struct reader *r, struct sv word, const char *const *names, size_t n);
-/* Arena memory; NULL notes out_of_memory. */
+/* Allocates from the arena. If it returns NULL, r->out_of_memory is set. */
 void *reader_alloc(struct reader *r, size_t count, size_t size);
 const char *reader_strndup(struct reader *r, const char *s, size_t n);
 
@@ -78,9 +86,10 @@ typedef void write_fn(struct dumper *d, const char *key, const void *arg, const 
 struct kind {
     read_fn *read;
     write_fn *write; /* NULL: not part of a dump */
-    size_t size;     /* of a value that a row may give a default to; else 0, and it starts as 0 */
+    /* bytes of a value for which a row may give a default; 0: the value always starts as zeros */
+    size_t size;
     bool is_array;   /* a struct array */
-    bool nests;      /* arg is a struct schema: of the value, or of each element */
+    bool nests;      /* arg is the struct schema of the value, or of each element */
     bool is_mapping; /* kind_mapping: the value is a struct within the record */
 };
 
@@ -105,8 +114,8 @@ struct field {
     const void *arg;
     union initial initial;
     bool required;
-    bool optional;                    /* not dumped while it has its default */
-    bool (*when)(const void *record); /* not dumped unless this is true of the struct */
+    bool optional;                    /* left out of a dump if it has its default */
+    bool (*when)(const void *record); /* left out of a dump if this returns false */
 };
 #define ROW(of, key_, member, ...)                                                                 \
     {                                                                                              \
@@ -121,9 +130,9 @@ struct field {
 struct schema {
     const struct field *fields;
     size_t n;
-    size_t size; /* of the struct, for elements of a list */
-    /* Checks that involve several keys: conflicts, missing partners. clean: there was no error in
-     * this mapping. May be NULL. */
+    size_t size; /* bytes of the struct, for elements of a list */
+    /* Checks that involve several keys: conflicts, or a key that needs another one. clean: this
+     * mapping had no error. May be NULL. */
     void (*check)(struct reader *r, const struct place *at, bool clean, void *out);
 };
 #define SCHEMA(table, ...)                                                                         \
@@ -133,17 +142,18 @@ struct schema {
 
 /* Fills in the defaults of the rows and of the mappings in them; the rest of the struct stays. */
 void schema_defaults(const struct schema *s, void *out);
-/* Have all rows their defaults? Asks only rows of kinds that can have one. */
+/* Returns true if all rows have their defaults. Only rows of kinds that can have a default count.
+ */
 bool schema_is_default(const struct schema *s, const void *record);
-/* Is any of the keys in this mapping? */
+/* Returns true if any key of the schema is in this mapping. */
 bool schema_has_key(const struct schema *s, const struct yaml_node *n);
-/* Reads a mapping: complains about unknown keys, then reads the rows in their order (not that of
- * the file: later ones may depend on earlier ones), complains about missing ones, and checks. */
+/* Reads a mapping: reports unknown keys, reads the rows in their order (not that of the file,
+ * because later rows may depend on earlier ones), reports missing keys, and calls `check`. */
 void schema_read(struct reader *r, const struct place *at, const struct schema *s, void *out);
 void schema_write(struct dumper *d, const struct schema *s, const void *record);
 
-/* May the node be walked as a list or mapping? Complains if it is something else, and about bad and
- * duplicate keys. Null counts as empty. */
+/* Returns true if the node can be walked as a list or mapping. Reports an error if it is something
+ * else, and for bad and duplicate keys. Null counts as empty. */
 bool reader_enter(struct reader *r, const struct place *at, enum yaml_kind kind);
 
 /* Reads a list, each element of `size` bytes with read_one, into a struct array, which stays as it
@@ -159,9 +169,9 @@ struct text_kind {
     bool (*ok)(struct sv v); /* NULL: every text of this length */
     size_t min;              /* bytes */
     size_t max;              /* 0: any number */
-    bool raw;                /* "$" is the value's own: no environment */
+    bool raw;                /* "$" is part of the value: variables are not expanded */
     bool secret;             /* never shown */
-    bool url;                /* not shown if it might hold a password */
+    bool url;                /* a URL, which messages show only if it cannot hold a password */
     bool file_name;          /* relative to the directory of the configuration file */
     bool content;            /* with file_name: may name a content (content.h) instead */
     bool word;               /* dumped without quotes */
@@ -173,7 +183,7 @@ extern const struct text_kind text_file_name;
 extern const struct text_kind text_content; /* a file name, or the name of a content */
 
 bool text_ok(const struct text_kind *kind, struct sv v);
-/* The text of a scalar that satisfies kind, or NULL after an error. */
+/* Returns the text of a scalar that satisfies kind, or NULL after an error. */
 const char *reader_text(struct reader *r, const struct place *at, const struct text_kind *kind);
 
 struct range {
@@ -202,11 +212,11 @@ struct pairs_kind {
     /* Returns true if a dump hides the value; all: `global.mask_all_params`. NULL: values are
      * shown. */
     bool (*is_hidden)(struct sv name, bool all);
-    /* Explains what is wrong with a name; may be NULL. */
+    /* Returns false, and an explanation, if a name is not allowed. May be NULL. */
     bool (*check)(struct sv name, const char **ret_problem);
 };
 
-/* The value is, and arg: */
+/* For each kind: the C type of the value, and then the type of `arg`. */
 extern const struct kind kind_text;     /* const char *; struct text_kind, NULL for any */
 extern const struct kind kind_bool;     /* bool */
 extern const struct kind kind_number;   /* uint64_t; struct range */
@@ -222,7 +232,7 @@ extern const struct kind kind_deferred; /* as kind_list, but another function re
 extern const struct kind kind_later;    /* not supported yet: always an error */
 extern const struct kind kind_ignored;  /* read and written by other rows */
 
-/* For kinds that share one direction with these. */
+/* Exported for kinds of other files that read or write like these. */
 read_fn read_nothing;
 write_fn write_text;
 write_fn write_unsigned;

@@ -1,12 +1,12 @@
-/* Lists of targets written by others: the files of file_sd_configs (YAML or JSON) and the
- * answers of http_sd_configs (JSON).
+/* Lists of targets written by others: the files of file_sd_configs (YAML or JSON) and the answers
+ * of http_sd_configs (JSON).
  *
  *     - targets: ["10.0.0.1:6060", "10.0.0.2:6060"]
  *       labels: {service_name: shop}
  *
- * As strict as the configuration: unknown keys, duplicate keys and values of the wrong kind are
- * errors, and a list with an error is refused as a whole. Environment variables are not expanded.
- * The limits of text and nodes are those of a configuration (config.h).
+ * The reader is as strict as that of the configuration: unknown keys, duplicate keys and values of
+ * the wrong kind are errors, and a list with an error is refused as a whole. Environment variables
+ * are not expanded. The limits of text and nodes are those of a configuration (config.h).
  */
 #ifndef PROFPULL_CONFIG_TARGET_FILE_H
 #define PROFPULL_CONFIG_TARGET_FILE_H
@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "config/config.h"
 
-/* Memory of one parsed list. */
+/* The most memory that one parsed list may take. */
 #define TARGET_FILE_ARENA_MAX ((size_t)64 * 1024 * 1024)
 
 struct target_file {
@@ -29,8 +29,8 @@ struct target_file {
  * (`3:5: [1].targets: expected ...`), and the number of further ones. */
 bool target_file_parse(struct sv text, struct arena *arena, struct target_file *ret,
                        struct err *err);
-/* Reads a regular file of at most CONFIG_FILE_MAX bytes into out, which is cleared first. Never
- * waits for a writer, as a pipe would. */
+/* Reads a regular file of at most CONFIG_FILE_MAX bytes into out, which is cleared first. Other
+ * kinds of files, such as pipes, are refused, so that the reader never waits for a writer. */
 bool target_file_read(const char *path, struct buf *out, struct err *err);
 
 #endif

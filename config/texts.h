@@ -1,4 +1,4 @@
-/* The text of a configuration: of one file, or of all files of a directory. */
+/* Reads the text of a configuration: one file, or all files of a directory. */
 #ifndef PROFPULL_CONFIG_TEXTS_H
 #define PROFPULL_CONFIG_TEXTS_H
 
@@ -17,7 +17,7 @@ struct config_text {
 struct config_texts {
     const struct config_text *at;
     size_t n;
-    const char *directory; /* that they are in, absolute where it can be */
+    const char *directory; /* the directory of the files, absolute if it can be resolved */
 };
 
 /* Reads a file, or all files of a directory that end in suffix (".alloy"), in the order of their

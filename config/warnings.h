@@ -7,10 +7,10 @@
 
 #include "config/config.h"
 
-/* Adds a warning for each doubt about a configuration that has no errors: jobs that scrape nothing,
- * ports that do not exist, types that write the same series, endpoints that get nothing, timeouts
- * beyond intervals, and rules that read a `__meta_*` label that no source of their job has. What
- * the built-in configuration says is not doubted. */
+/* Adds warnings about a configuration that has no errors: jobs that scrape nothing, ports that do
+ * not exist, types that write the same series, endpoints that get nothing, timeouts longer than
+ * intervals, and rules that read a `__meta_*` label that no source of their job has. The built-in
+ * configuration gets no warnings. */
 void config_warn(const struct config *c, struct config_errors *warnings);
 
 #endif

@@ -15,10 +15,10 @@
 /* In the order of crypto/tls. */
 enum web_client_auth {
     WEB_CLIENT_NONE,         /* no certificate is asked for */
-    WEB_CLIENT_REQUEST,      /* one is asked for, any or none will do */
-    WEB_CLIENT_REQUIRE_ANY,  /* any will do */
-    WEB_CLIENT_VERIFY_GIVEN, /* none will do; one that is sent is verified */
-    WEB_CLIENT_VERIFY,       /* one of client_ca_file */
+    WEB_CLIENT_REQUEST,      /* a certificate is asked for; any certificate, or none, is accepted */
+    WEB_CLIENT_REQUIRE_ANY,  /* a certificate is required; any is accepted */
+    WEB_CLIENT_VERIFY_GIVEN, /* none is required; one that is sent is verified */
+    WEB_CLIENT_VERIFY,       /* a certificate of an authority in client_ca_file is required */
 };
 
 enum web_tls_version { WEB_TLS_10, WEB_TLS_11, WEB_TLS_12, WEB_TLS_13 };
@@ -48,11 +48,12 @@ enum web_header {
 const char *web_header_name(enum web_header header);
 
 struct web_config {
-    struct config *memory; /* that everything is in */
+    struct config *memory; /* owns the memory of all members */
     struct web_tls tls;
     const char *headers[WEB_HEADERS]; /* NULL: none */
-    bool http2;                       /* read, since files have it; there is no HTTP/2 here */
-    struct config_pairs users;        /* names and bcrypt hashes; none: everybody is let in */
+    /* read because files have the key; it has no effect: there is no HTTP/2 */
+    bool http2;
+    struct config_pairs users; /* names and bcrypt hashes; if empty, no user is asked for */
 };
 
 /* Names of files are relative to the directory of `name`. The error has the file, the line and the

@@ -1,10 +1,11 @@
-/* YAML text -> a tree of nodes with their places in the text. Knows no key and no meaning.
+/* Parses YAML text into a tree of nodes with their positions in the text. The parser knows no keys
+ * and no meaning.
  *
- * One document, UTF-8, within the limits CONFIG_FILE_MAX, CONFIG_NODES_MAX and CONFIG_DEPTH_MAX.
- * Anchors and aliases are shared parts of the tree; the limits count each alias as a copy, so that
- * a small file cannot expand to a huge one. Merge keys ("<<") are resolved: the mapping's own keys
- * win, then the first of the merged mappings. The tree lives in the caller's arena, is read-only
- * and has no cycles.
+ * A text is one document in UTF-8, within the limits CONFIG_FILE_MAX, CONFIG_NODES_MAX and
+ * CONFIG_DEPTH_MAX. Anchors and aliases are shared parts of the tree; the limits count each alias
+ * as a copy, so that a small file cannot expand to a huge one. Merge keys ("<<") are resolved: the
+ * mapping's own keys win, then the first of the merged mappings. The tree lives in the caller's
+ * arena, is read-only and has no cycles.
  *
  * Duplicate keys, tags and the like are marked in the nodes, not refused: the reader of the tree
  * reports them, because it knows the path.
@@ -41,10 +42,10 @@ struct yaml_node {
     struct yaml_item *items;
     size_t n_items;
     /* For nodes that were not made from YAML (alloy/): */
-    bool incomplete;  /* a mapping that lacks what an error was reported about */
-    const char *file; /* that the place is in; NULL: the one that is being read */
-    const char *path; /* what messages call the node, instead of its keys; NULL otherwise */
-    struct sv form;   /* how YAML says the text, if not as it is; p is NULL otherwise */
+    bool incomplete;  /* a mapping without the parts about which errors were reported */
+    const char *file; /* the file of line and column; NULL: the one that is being read */
+    const char *path; /* the path of the node in messages, if not made of its keys; or NULL */
+    struct sv form;   /* the text as YAML writes it, if that differs; p is NULL otherwise */
     size_t weight;    /* nodes in this part of the tree, aliases expanded */
     int height;       /* levels below this node */
 };
@@ -55,15 +56,15 @@ struct yaml_place {
     int column;
 };
 
-/* The root in *ret_root: NULL for a text without any node. False with err and *reterr_place at the
- * first syntax error or broken limit. Temporary memory is freed; the tree lives in the arena.
- */
+/* Returns the root of the tree in *ret_root; NULL for a text without any node. At the first syntax
+ * error or exceeded limit it returns false, and sets err and *reterr_place. Temporary memory is
+ * freed; the tree lives in the arena. */
 bool yaml_parse(struct sv text, struct arena *arena, const struct yaml_node **ret_root,
                 struct yaml_place *reterr_place, struct err *err);
 
-/* A plain scalar that YAML reads as null: nothing at all, ~ or null. */
+/* Returns true for a plain scalar that YAML reads as null: an empty one, ~ or null. */
 bool yaml_is_null(const struct yaml_node *n);
-/* The value of a key in a mapping, or NULL; on anything but a mapping NULL. */
+/* Returns the value of a key in a mapping; NULL if the key is missing, or if n is not a mapping. */
 const struct yaml_node *yaml_get(const struct yaml_node *n, const char *key);
 /* Names the kind of a node for messages: "a list", "a mapping", "null", "a string", "a value". */
 const char *yaml_what(const struct yaml_node *n);
