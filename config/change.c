@@ -10,7 +10,7 @@
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* A configuration that nobody else has seen yet. */
+/* Casting const away is safe here: the configuration is not shared yet. */
 static struct config_job *own_jobs(const struct config *c)
 {
     return (struct config_job *)(uintptr_t)c->jobs;
@@ -86,7 +86,7 @@ static const struct config_endpoint *find_former(const struct config *now,
     return NULL;
 }
 
-/* The bits of slots for those of indices. */
+/* Translates a set of bits by index into one by slot. */
 static uint64_t translate(const struct config *c, uint64_t indices)
 {
     uint64_t bits = 0;
@@ -131,7 +131,8 @@ static bool assign_endpoints(struct config *next, const struct config *now, uint
     return true;
 }
 
-/* name -> struct config_job; and in slots[] which slots the jobs of `now` have. */
+/* Fills by_name (name -> struct config_job) and taken[] (the slots in use) from the jobs of
+ * `now`. */
 static bool note_jobs(const struct config *now, struct map *by_name, bool *taken)
 {
     for (size_t i = 0; i < now->n_jobs; i++) {
@@ -212,7 +213,8 @@ bool config_same_job(const struct config *a, const struct config_job *x, const s
                      const struct config_job *y)
 {
     if (x->enriches || y->enriches) {
-        /* Its labels decide which labels of targets are needed. */
+        /* The labels to copy decide which labels of targets are built, so they must be the same as
+         * well. */
         return x->enriches && y->enriches &&
                same_record(a, &a->receive.enrich, b, &b->receive.enrich, &schema_enrich);
     }

@@ -20,7 +20,7 @@ static bool has_any(struct sv v, const char *chars)
     return false;
 }
 
-/* No control characters, no space. */
+/* Returns true for a text without control characters and spaces. */
 static bool is_graphic(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
@@ -39,7 +39,7 @@ static bool check_authority(struct sv authority)
     return split_host_port(authority, &host, &port, NULL) && host.n > 0;
 }
 
-/* Cuts "scheme://authority/path"; false if it is not of that form. */
+/* Splits "scheme://authority/path"; false if the text does not have that form. */
 static bool cut_url(struct sv v, struct sv *ret_scheme, struct sv *ret_authority,
                     struct sv *ret_path)
 {
@@ -60,7 +60,8 @@ static bool cut_url(struct sv v, struct sv *ret_scheme, struct sv *ret_authority
     return true;
 }
 
-/* http(s)://, a host and a path that holds none of these characters. */
+/* Returns true for http:// or https:// with a host, and a path that holds none of the refused
+ * characters. */
 static bool is_http_url(struct sv v, const char *refused)
 {
     struct sv scheme;
@@ -104,7 +105,7 @@ static bool check_proxy_url(struct sv v)
         return false;
     }
     for (size_t i = authority.n; i > 0; i--) {
-        if (authority.p[i - 1] == '@') { /* the last one: a password may hold others */
+        if (authority.p[i - 1] == '@') { /* the last "@" counts: a password may hold others */
             authority = (struct sv){authority.p + i, authority.n - i};
             break;
         }
@@ -136,7 +137,7 @@ const struct text_kind text_header_value = {
     .secret = true,
 };
 
-/* Only ASCII letters, digits and the other characters given. */
+/* Returns true for a text of ASCII letters, digits and the characters in `others`. */
 static bool is_made_of(struct sv v, const char *others)
 {
     for (size_t i = 0; i < v.n; i++) {
@@ -147,8 +148,8 @@ static bool is_made_of(struct sv v, const char *others)
     return true;
 }
 
-/* The headers that Prometheus reserves, as far as they concern us: we set them, or they would break
- * the request. */
+/* Refuses headers that Prometheus reserves, as far as they exist here: we set them ourselves, or
+ * they would break the request. */
 bool check_header_name(struct sv v, const char **ret_problem)
 {
     static const char *const reserved[] = {
@@ -185,7 +186,8 @@ bool check_header_name(struct sv v, const char **ret_problem)
     return true;
 }
 
-/* UTF-8 names as in Prometheus 3; the text is known to be UTF-8. */
+/* Any UTF-8 name is allowed, as in Prometheus 3; the YAML parser has checked that the text is
+ * UTF-8. */
 const struct text_kind text_label_name = {.expected = "a label name that is not empty", .min = 1};
 
 /* External labels reach the server unchanged, so their names must be valid for every server; names
@@ -212,8 +214,8 @@ const struct pairs_kind pairs_external = {.name = &text_external_name, .value = 
 const struct pairs_kind pairs_labels = {
     .name = &text_label_name, .value = &text_any, .is_hidden = mask_label};
 
-/* The key of a type sets "seconds": as a parameter of all types it would turn snapshots into
- * deltas. */
+/* Refuses the parameter "seconds": for all types of a job, it would turn snapshots into deltas. The
+ * key `seconds` of a type sets it. */
 static bool check_param_name(struct sv v)
 {
     return !sv_eq_str(v, "seconds");

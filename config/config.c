@@ -17,14 +17,15 @@
 
 /* The memory limit of a configuration, and of the scratch space while it is loaded. */
 #define ARENA_MAX (UINT64_C(64) * 1024 * 1024)
-/* Where all interfaces are the process's own, the pages are for others, too. */
+/* The default address in a container, whose interfaces are its own: others may read its pages as
+ * well. */
 #define LISTEN_IN_CONTAINER "0.0.0.0:4041"
 
 /* The allocation that contains a `struct config`. The arena holds it and everything it points to.
  */
 struct box {
     struct config config; /* first: callers see only this */
-    struct box *self;     /* leads from a const pointer to the mutable part */
+    struct box *self;     /* gives access to the mutable box from a const pointer */
     struct arena *arena;
     atomic_uint refs;
 };
@@ -69,7 +70,7 @@ static struct box *box_new(void)
     return box;
 }
 
-/* The lists of a configuration are const for everybody but the code that makes it. */
+/* Casts const away: only the code that makes a configuration changes its lists. */
 void config_number_slots(struct config *c)
 {
     for (size_t i = 0; i < c->n_jobs; i++) {
@@ -103,7 +104,7 @@ static const struct field global_rows[] = {
     ROW(config, "external_labels", global.external_labels, &kind_pairs, .arg = &pairs_external),
     ROW(config, "memory_limit", global.memory_limit, &kind_size, .arg = &range_limit,
         .optional = true),
-    /* Shares of memory_limit unless they are given: see share_memory(). */
+    /* If a file does not set these, they are shares of memory_limit: see share_memory(). */
     ROW(config, "delta_state_max_bytes", global.delta_state_max_bytes, &kind_size,
         .arg = &range_memory),
     ROW(config, "bodies_max_bytes", global.bodies_max_bytes, &kind_size, .arg = &range_memory),
@@ -156,16 +157,16 @@ static void apply_listen(struct reader *r, struct config *c)
     }
 }
 
-/* Returns true if a configuration without the key `scrape_configs` gets no jobs: the built-in ones
- * need a cluster, and outside of one the process has other work. */
+/* Returns true if a configuration without the key `scrape_configs` gets no jobs: the process does
+ * not run in a cluster, which the built-in jobs need, and it has other work. */
 static bool works_outside_of_clusters(const struct reader *r, const struct config *c)
 {
     const char *host = expand_lookup(r->options, "KUBERNETES_SERVICE_HOST");
     return (host == NULL || host[0] == '\0') && config_works_without_jobs(c);
 }
 
-/* The jobs of the built-in configuration. Any error in them comes from the environment variables
- * that it uses. */
+/* Reads the jobs of the built-in configuration. An error in them can only come from the environment
+ * variables that they use. */
 static void read_builtin_jobs(struct reader *r, struct config *c)
 {
     r->file = CONFIG_BUILTIN_NAME;
@@ -234,7 +235,7 @@ void config_read_tree(struct reader *r, const struct yaml_node *root, struct con
     if (yaml_get(root, "scrape_configs") != NULL) {
         read_jobs(r, &at, c);
     } else if (r->reported > 0) {
-        return; /* an error names one file only */
+        return; /* the errors are about the user's file only */
     } else if (works_outside_of_clusters(r, c)) {
         c->lacks_cluster = true;
     } else {
@@ -331,7 +332,7 @@ bool config_dump(const struct config *c, struct buf *out)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* "dir/" of "dir/file", "" if there is none. */
+/* Returns "dir/" for "dir/file"; "" if the name has no directory. */
 static const char *directory_of(struct reader *r, const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -444,7 +445,7 @@ static struct config *load(const char *path, const struct config_options *option
     return c;
 }
 
-/* With warnings, if somebody wants them. */
+/* Adds warnings about the configuration, if the options have a list for them. */
 static struct config *doubted(struct config *c, const struct config_options *options)
 {
     if (c != NULL && options != NULL && options->warnings != NULL) {

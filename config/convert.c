@@ -1,4 +1,4 @@
-/* Other files -> YAML of ours: those of other languages, and the YAML of other programs. */
+/* Converts files of other languages, and the YAML of other programs, to YAML of profpull. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "config/parts.h"
 #include "config/print.h"
 
-/* YAML of another program, and where to print what it is here. */
+/* YAML of another program, and the buffer for the converted YAML. */
 struct foreign_text {
     struct sv text;
     const struct config_messages *messages;
@@ -35,7 +35,7 @@ static void read_foreign_root(struct reader *r, const void *arg, struct config *
     }
 }
 
-/* Variables of the environment, of which one may not be set here. */
+/* The environment, with a note of variables that are read but not set here. */
 struct variables {
     const struct config_options *options;
     bool any_unset;
@@ -64,7 +64,8 @@ static bool print_language(const struct config_language *language, const struct 
     return root != NULL && !root->incomplete && config_print_tree(root, &messages, out);
 }
 
-/* The same of YAML. A variable that is not set here may be where the result will run. */
+/* Prints converted YAML of another program. A variable that is not set here may be set where the
+ * result will run. */
 static bool print_foreign(const struct config_text *source, const struct config_options *options,
                           struct config_errors *errors, struct buf *out)
 {
@@ -97,7 +98,7 @@ static bool convert_language(const struct config_language *language,
     struct variables variables = {.options = options};
     bool ok = print_language(language, texts, &variables, errors, arena, out);
     if (!variables.any_unset) {
-        /* Whatever a run would complain about. */
+        /* Errors that a run would report are reported here, too. */
         struct config_options quiet = *options;
         quiet.warnings = NULL;
         quiet.notes = NULL;

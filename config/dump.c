@@ -1,5 +1,5 @@
-/* Configuration -> normalised YAML: every row of the schemas except optional ones that have their
- * default. Texts are quoted, "${" in them is escaped, secrets become "<secret>". */
+/* Writes a configuration as normalised YAML: every row of the schemas except optional ones that
+ * have their default. Texts are quoted, "${" in them is escaped, secrets become "<secret>". */
 #include "config/dump.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static int append_output(void *arg, unsigned char *text, size_t n)
     return buf_ok(d->out);
 }
 
-/* ok: whether the event could be made. */
+/* Emits an event. ok: false if the event could not be made. */
 static void emit(struct dumper *d, yaml_event_t *event, int ok)
 {
     if (ok && d->failed) {
@@ -122,7 +122,7 @@ static void put_hash(struct dumper *d, const char *text)
     put_scalar(d, hash, YAML_DOUBLE_QUOTED_SCALAR_STYLE);
 }
 
-/* A name of the command line may hold bytes that YAML cannot. */
+/* Writes a text that may hold bytes that YAML cannot, such as a name from the command line. */
 static void put_quoted(struct dumper *d, const char *text)
 {
     if (d->hashes) {

@@ -16,7 +16,7 @@ const struct config_protocol *const *reader_protocols(const struct reader *r)
     return r->options != NULL && r->options->protocols != NULL ? r->options->protocols : none;
 }
 
-/* One of the protocols, or "auto", which leaves the choice to the URL. */
+/* Reads the name of a protocol, or "auto", with which the URL decides. */
 static void read_protocol(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
@@ -52,7 +52,7 @@ static void write_protocol(struct dumper *d, const char *key, const void *arg, c
 
 static const struct kind kind_protocol = {.read = read_protocol, .write = write_protocol};
 
-/* A scheme, "://" and an absolute path that is more than the root. */
+/* Returns true for the scheme, "://" and an absolute path other than "/". */
 static bool is_directory_url(struct sv v, const char *scheme)
 {
     struct sv name = sv_from(scheme);
@@ -66,7 +66,7 @@ static bool is_directory_url(struct sv v, const char *scheme)
     return path.n > 0 && path.p[0] == '/' && !sv_starts_with(path, SV("//"));
 }
 
-/* The scheme of a URL that is neither http nor https; NULL for others. */
+/* Returns the scheme of a URL if it is neither http nor https; NULL otherwise. */
 static const char *own_scheme(struct sv v)
 {
     static const char *const directories[] = {"file", "store"};
@@ -90,7 +90,7 @@ static bool check_url(struct sv v)
     return own_scheme(v) != NULL || check_http_url(v);
 }
 
-/* A bucket has keys, which a command line has not. */
+/* Refuses a bucket: it needs keys for its access, which a command line cannot give. */
 static bool check_option(struct sv v)
 {
     return check_url(v) && !s3_is_url(v);
@@ -144,7 +144,7 @@ static const struct schema schema_retry = SCHEMA(retry_rows, 0, .check = check_r
 
 #define FSYNC_MAX_MS 60000
 
-/* A duration, "always" or "never". */
+/* Parses a duration, "always" or "never". */
 static bool parse_fsync(struct sv v, int64_t *ret_ms)
 {
     if (sv_eq_str(v, "always")) {
@@ -195,7 +195,7 @@ static bool has_spool(const void *record)
 
 static const struct range range_spool_bytes = {1 << 20, UINT64_C(1) << 44};
 
-/* Without spool_directory these have no effect. */
+/* Keys that have no effect without spool_directory. */
 static const struct field spool_rows[] = {
     ROW(config_endpoint, "spool_max_bytes", spool_max_bytes, &kind_size, .arg = &range_spool_bytes,
         .initial.size = UINT64_C(1) << 30),
@@ -216,7 +216,7 @@ static void check_queue(struct reader *r, const struct place *at, bool clean, vo
 static const struct range range_queue_bytes = {1024, UINT64_C(1) << 40};
 
 static const struct field queue_rows[] = {
-    /* A share of memory_limit unless it is given: see endpoints_complete(). */
+    /* If it is not given, the endpoint gets a share of memory_limit: see endpoints_complete(). */
     ROW(config_endpoint, "max_bytes", queue_max_bytes, &kind_size, .arg = &range_queue_bytes),
     ROW(config_endpoint, "spool_directory", spool_directory, &kind_text, .arg = &text_file_name),
     PART(NULL, &kind_mapping, .arg = &schema_spool, .when = has_spool),
@@ -226,7 +226,8 @@ static const struct schema schema_queue = SCHEMA(queue_rows, 0, .check = check_q
 /* ---- directories ----------------------------------------------------------------------------- */
 
 #define DAY_MS (24 * HOUR_MS)
-/* Not given: what the protocol says; see endpoints_complete(). */
+/* The value of a key that is not given, which endpoints_complete() replaces by that of the
+ * protocol. */
 #define UNSET_MS INT64_C(-1)
 #define UNSET_BYTES UINT64_MAX
 
@@ -401,7 +402,7 @@ static void check_protocol(struct reader *r, const struct place *at, struct conf
     }
 }
 
-/* Complains about keys of destinations that this one is not. */
+/* Reports keys that belong to another kind of destination. */
 static void check_own_keys(struct reader *r, const struct place *at,
                            const struct config_endpoint *e)
 {
@@ -496,7 +497,7 @@ static const struct field endpoint_rows[] = {
     PART("store", &kind_mapping, .arg = &schema_store, .when = is_store),
     PART("otlp", &kind_mapping, .arg = &schema_otlp, .when = is_otlp),
     PART("s3", &kind_mapping, .arg = &schema_s3, .when = is_s3),
-    /* The protocol's unless it is given: see endpoints_complete(). */
+    /* If it is not given, the protocol's value is used: see endpoints_complete(). */
     ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency),
     ROW(config_endpoint, "jfr", jfr, &kind_choice, .arg = &recordings, .when = can_take_recordings),
     PART("sample_labels", &kind_mapping, .arg = &schema_sample_labels),
@@ -635,8 +636,8 @@ static bool same_server(const char *a, const char *b)
     return same;
 }
 
-/* The credentials of an endpoint were meant for the server in the file: another one must not get
- * them, nor the same one over plain HTTP. An endpoint without a URL takes any server. */
+/* Refuses a URL that would send the credentials of an endpoint to another server than the file
+ * names, or to the same server over plain HTTP. An endpoint without a URL accepts any server. */
 static bool check_server(struct reader *r, const struct config_endpoint *e, const char *url)
 {
     char message[1024];
@@ -654,8 +655,8 @@ static bool check_server(struct reader *r, const struct config_endpoint *e, cons
     return false;
 }
 
-/* The URL of the command line replaces that of "main", or adds "main"; the array has room for it.
- */
+/* Replaces the URL of "main" by that of the command line, or adds "main", for which the array has
+ * room. */
 static void apply_write_url(struct reader *r, const struct config *c, struct endpoints *all)
 {
     const char *url = reader_option(r, "--write.url", &text_option_url, r->options->write_url);
@@ -677,7 +678,7 @@ static void apply_write_url(struct reader *r, const struct config *c, struct end
     take_protocol_of_url(r, e);
 }
 
-/* An endpoint of the file without a URL is complete only if the command line gives one. */
+/* Reports endpoints without a URL that got none from the command line either. */
 static void check_urls(struct reader *r, const struct place *list, const struct endpoints *all,
                        size_t n_in_file)
 {
@@ -713,7 +714,7 @@ static void complete(struct config_endpoint *e)
 
 void endpoints_complete(struct config *c)
 {
-    /* Our own array, which nobody else has seen yet. */
+    /* Casting const away is safe: the array is ours, and not shared yet. */
     struct config_endpoint *at = (struct config_endpoint *)(uintptr_t)c->endpoints;
     for (size_t i = 0; i < c->n_endpoints; i++) {
         if (at[i].queue_max_bytes == 0) {

@@ -13,7 +13,7 @@ struct entry {
     size_t file; /* in files */
 };
 
-/* The files that errors are about, the first one for most. More of them count as the last. */
+/* The most files that errors can name; further files count as the last one. */
 #define FILES_MAX 256
 #define MESSAGE_MAX 1024
 
@@ -76,12 +76,12 @@ void config_errors_set_file(struct config_errors *e, const char *file)
     }
 }
 
-/* The place of a file in the list; NULL is the first. */
+/* Returns the index of a file in the list; NULL is the first one. */
 static size_t find_file(struct config_errors *e, const char *file)
 {
     size_t i = 0;
     if (e->n_files == 0) {
-        e->n_files = 1; /* for those without a file */
+        e->n_files = 1; /* the first entry is for errors without a file */
     }
     if (file == NULL) {
         return 0;
@@ -135,7 +135,8 @@ static void fill(struct config_errors *e, struct entry *entry, const char *path,
     }
 }
 
-/* One rule of an Alloy file may be in several jobs: its error is one. */
+/* Returns true if the same error is in the list: a rule of an Alloy file may be in several jobs,
+ * but its error is reported once. */
 static bool is_known(const struct config_errors *e, size_t file, int line, int column,
                      const char *path, const char *message)
 {

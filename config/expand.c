@@ -22,7 +22,8 @@ bool expand_needed(struct sv text)
     return false;
 }
 
-/* Letters, digits and underscores, not a digit first. */
+/* Returns the length of a variable's name at the start of v: letters, digits and underscores, not
+ * beginning with a digit. */
 static size_t name_length(struct sv v)
 {
     size_t n = 0;
@@ -40,7 +41,7 @@ const char *expand_lookup(const struct config_options *options, const char *name
     return getenv(name);
 }
 
-/* inside: the text between the braces. */
+/* Appends the value of one reference. inside: the text between the braces. */
 static bool expand_one(struct sv inside, const struct config_options *options, struct buf *out,
                        struct err *err)
 {

@@ -28,7 +28,8 @@ bool file_read_fd(int fd, size_t max, struct buf *out, struct err *err)
     return buf_ok(out) ? true : err_set(err, ERR_MEMORY, "not enough memory for this file");
 }
 
-/* To open a pipe in order to read would wait for a writer, for ever if there is none. */
+/* Waits for the first byte of a pipe, which was opened without blocking: open() would wait for a
+ * writer, for ever if there is none. */
 static bool wait_for_pipe(int fd, int wait_ms, struct err *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};

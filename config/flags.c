@@ -1,5 +1,6 @@
-/* An endpoint from the flags of a command. They become the tree that a file would have, so that the
- * same tables check and complete them; the place of each error is the number of its flag. */
+/* Makes an endpoint from the flags of a command. The flags become the tree that a file would have,
+ * so that the same tables check and complete them. The line of an error is the number of its
+ * flag. */
 #include <string.h>
 
 #include "config/parts.h"
@@ -35,7 +36,7 @@ static void put_node(struct tree *t, struct mapping *m, const char *key,
     m->node.items = m->items;
 }
 
-/* Adds nothing if there is no text. */
+/* Adds a key with a text; adds nothing if the text is NULL. */
 static void put_text(struct tree *t, struct mapping *m, const char *key, const char *text)
 {
     if (text != NULL) {

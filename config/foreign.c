@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Where a mapping is in the file, as bits: a row is for one place or several. */
+/* The places of a mapping in the file, as bits, because a row may apply to several. */
 enum {
     IN_ROOT = 1,
     IN_GLOBAL = 2,
@@ -121,7 +121,7 @@ static const struct {
     {"memory", IN_JOB, "types are keys of \"profiles\""},
     {"process_cpu", IN_JOB, "types are keys of \"profiles\""},
 
-    /* ours, in another place */
+    /* keys of profpull that belong in another place */
     {"scrape_interval", IN_ROOT, "it is a key of \"global\" or of a job"},
     {"scrape_timeout", IN_ROOT, "it is a key of \"global\" or of a job"},
     {"scrape_interval", IN_TYPE, CALLED("interval")},

@@ -67,7 +67,7 @@ static const struct field basic_auth_rows[] = {
 };
 static const struct schema basic_auth = SCHEMA(basic_auth_rows, 0, .check = check_basic_auth);
 
-/* The scheme in front of the credentials. */
+/* Reads authorization.type: the word before the credentials. */
 static void read_auth_type(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
@@ -111,7 +111,7 @@ static const struct field authorization_rows[] = {
 static const struct schema authorization =
     SCHEMA(authorization_rows, 0, .check = check_authorization);
 
-/* The short form of authorization; a dump shows the long one. */
+/* Reads bearer_token, the short form of `authorization`; a dump shows the long form. */
 static void read_bearer(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     struct http_settings *http = out;
@@ -124,7 +124,7 @@ static const struct kind kind_bearer = {.read = read_bearer};
 
 /* ---- http_headers ---------------------------------------------------------------------------- */
 
-/* Headers for a proxy may authorize us to it. */
+/* Checks the name of a header for a proxy; unlike other headers, it may be Proxy-Authorization. */
 static bool check_proxy_header_name(struct sv v, const char **ret_problem)
 {
     return sv_eq_str(v, "Proxy-Authorization") || check_header_name(v, ret_problem);
@@ -310,7 +310,8 @@ static const struct field http_rows[] = {HTTP_ROWS(true)};
 const struct schema schema_http =
     SCHEMA(http_rows, sizeof(struct http_settings), .check = check_auth);
 
-/* A target gains nothing by HTTP/2, and frames without content keep libcurl busy. */
+/* HTTP/2 is off by default for targets: it brings no gain, and a hostile target could keep libcurl
+ * busy with frames without content. */
 static const struct field target_http_rows[] = {HTTP_ROWS(false)};
 const struct schema schema_target_http =
     SCHEMA(target_http_rows, sizeof(struct http_settings), .check = check_auth);

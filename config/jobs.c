@@ -56,7 +56,7 @@ static const struct field way_rows[] = {
 };
 static const struct schema schema_way = SCHEMA(way_rows, sizeof(struct way_entry));
 
-/* The endpoint of an entry, a name or a mapping; 0 after an error. */
+/* Returns the bit of the endpoint that an entry (a name or a mapping) names; 0 after an error. */
 static uint64_t read_entry(struct reader *r, const struct place *element, const struct config *c,
                            struct config_way *ret_way, const char **ret_name)
 {
@@ -72,13 +72,14 @@ static uint64_t read_entry(struct reader *r, const struct place *element, const 
         return 0;
     }
     ret_way->endpoint = endpoint_bit(c, entry.name);
-    if (ret_way->endpoint == 0 && c->n_endpoints > 0) { /* none: said already */
+    /* without endpoints, that error was reported already */
+    if (ret_way->endpoint == 0 && c->n_endpoints > 0) {
         unknown_endpoint(r, element, c, entry.name);
     }
     return ret_way->endpoint;
 }
 
-/* The bits of the endpoints that get recordings as they are. */
+/* Returns the bits of the endpoints that get recordings of Java unchanged. */
 static uint64_t recording_bits(const struct config *c)
 {
     uint64_t bits = 0;
@@ -155,7 +156,7 @@ const struct kind kind_forward_to = {.read = read_nothing, .write = write_forwar
 static const struct range range_percent = {1, 100};
 static const struct range range_targets = {1, TARGET_LIMIT_MAX};
 
-/* Which processes of each service are scraped. */
+/* The keys of `sampling`: the part of the processes of each service that is scraped. */
 static const struct field sampling_rows[] = {
     ROW(config_job, "percent", sample_percent, &kind_unsigned, .arg = &range_percent,
         .initial.number = 100),
@@ -210,7 +211,7 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
     job->timeout_ms = c->global.scrape_timeout_ms;
     schema_read(r, at, &schema_job, job);
     if (at->node->kind != YAML_MAPPING) {
-        return; /* reported: null lacks the name */
+        return; /* an error was reported: a null element has no job_name */
     }
     read_profiles(r, at, job);
     if (r->partial) {
@@ -251,8 +252,8 @@ bool config_works_without_jobs(const struct config *c)
     return c->receive.server.listen[0] != '\0' || config_has_store(c);
 }
 
-/* Complains about an empty list if nothing else would be done either. After an error of another
- * key, that key may be what gives the process its work. */
+/* Reports an empty list if the process has no other work. Nothing is reported after an error in
+ * another key, because that key may be the other work. */
 static void check_any_work(struct reader *r, const struct place *at, const struct config *c)
 {
     if (!r->partial && !config_works_without_jobs(c) && (r->reported == 0 || c->n_endpoints == 0)) {

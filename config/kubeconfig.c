@@ -10,7 +10,7 @@
 
 /* ---- the parts of the file ------------------------------------------------------------------- */
 
-/* In the list `list`, the mapping `key` of the element with this name. */
+/* Finds the element with this name in the list `list`, and returns its mapping `key`. */
 static const struct yaml_node *find_named(struct loader *l, const struct yaml_node *root,
                                           const char *list, const char *key, const char *name)
 {
@@ -77,7 +77,7 @@ static bool read_cluster(struct loader *l, const struct yaml_node *cluster, stru
     return true;
 }
 
-/* Features that we lack and that must not be ignored. */
+/* Refuses features that profpull lacks and must not ignore. */
 static bool refuse_plugins(struct loader *l, const struct yaml_node *user)
 {
     static const struct {
@@ -97,7 +97,8 @@ static bool refuse_plugins(struct loader *l, const struct yaml_node *user)
     return true;
 }
 
-/* Token or password; tokenFile takes precedence over token, as in kubectl. */
+/* Checks that a user has a token or a password, not both. tokenFile takes precedence over token, as
+ * in kubectl. */
 static bool check_login(struct loader *l, const struct yaml_node *user, struct http_settings *http)
 {
     const char *token = http->credentials;
@@ -173,7 +174,7 @@ static bool read_context(struct loader *l, const struct yaml_node *n, struct con
            loader_fail(l, yaml_get(n, "namespace"), "namespace: expected the name of a namespace");
 }
 
-/* context: NULL for the current one. */
+/* Reads the file's tree. context: NULL for current-context. */
 static bool read_tree(struct loader *l, const struct yaml_node *root, const char *context,
                       struct kubeconfig *k)
 {

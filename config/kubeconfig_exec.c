@@ -38,7 +38,7 @@ static bool check_version(struct loader *l, const struct yaml_node *exec, const 
     return known || fail_key(l, exec, "apiVersion", "\"" API "v1\" or \"" API "v1beta1\"");
 }
 
-/* Nobody can answer the questions of a plugin. */
+/* Refuses a plugin that needs a terminal: nobody could answer its questions. */
 static bool check_interactive(struct loader *l, const struct yaml_node *exec,
                               const struct plugin *p)
 {
@@ -54,7 +54,7 @@ static bool check_interactive(struct loader *l, const struct yaml_node *exec,
                            : "\"Never\" or \"IfAvailable\"");
 }
 
-/* A list, empty if the key is missing; NULL after an error. */
+/* Returns the list of a key, an empty one if the key is missing; NULL after an error. */
 static const struct yaml_node *get_list(struct loader *l, const struct yaml_node *exec,
                                         const char *key)
 {
@@ -106,7 +106,8 @@ static bool read_argv(struct loader *l, const struct yaml_node *exec, struct plu
     return copy_args(l, exec, args, argv + 1);
 }
 
-/* "NAME=value" of one element of env; its value goes to *secrets too if it is one. */
+/* Adds "NAME=value" for one element of env. If the value may be a secret, it is added to *secrets
+ * as well. */
 static bool read_variable(struct loader *l, const struct yaml_node *exec,
                           const struct yaml_node *element, const char **ret_variable,
                           const char ***secrets)
@@ -158,7 +159,7 @@ static bool read_env(struct loader *l, const struct yaml_node *exec, struct kube
 
 /* ---- KUBERNETES_EXEC_INFO -------------------------------------------------------------------- */
 
-/* An integer that JSON and every reader of it can hold exactly. */
+/* Returns true for an integer that JSON and all its readers hold exactly. */
 static bool is_json_number(struct sv v)
 {
     struct sv digits = sv_skip(v, sv_starts_with(v, SV("-")) ? 1 : 0);
@@ -180,7 +181,7 @@ static void put_scalar(struct buf *out, const struct yaml_node *n)
     }
 }
 
-/* A part of the file, as JSON. */
+/* Appends a part of the file as JSON. */
 static void put_node(struct buf *out, const struct yaml_node *n)
 {
     bool mapping = n->kind == YAML_MAPPING;

@@ -5,15 +5,15 @@
  * allocator. */
 #define OVERHEAD_FIXED (UINT64_C(16) << 20)
 #define OVERHEAD_PERCENT 10
-/* Parts of what is left then, for the requests of servers that are used. */
+/* The parts of the remaining memory, in percent, for the requests of each server that is used. */
 #define QUERIES_PERCENT 20
 #define RECEIVED_PERCENT 20
-/* The part of these that request bodies get. */
+/* The percentage of a server's part that is for request bodies. */
 #define REQUEST_BODIES_PERCENT 25
-/* The part of the memory that the requests of a server without a share may take: pages about the
- * agent itself, which need little. */
+/* The part of the limit that the requests of a server without a share may take. Such a server only
+ * has pages about the agent itself, which need little. */
 #define UNUSED_PART 8
-/* Parts of the rest; together 100. */
+/* The parts of the rest, in percent; together 100. */
 #define BODIES_PERCENT 14
 #define PENDING_PERCENT 12
 #define WORK_PERCENT 19
@@ -37,7 +37,7 @@ static uint64_t given_or(uint64_t given, uint64_t otherwise)
     return given != 0 ? given : otherwise;
 }
 
-/* Completes the ceilings of a server, of a part of the memory. Returns what they come to. */
+/* Completes the ceilings of a server from its part of the memory. Returns their sum. */
 static uint64_t plan_server(struct memory_server *s, uint64_t part, uint64_t request_most,
                             uint64_t bodies_most)
 {

@@ -11,14 +11,15 @@
 
 #define PATH_MAX_LEN 1024
 #define KEY_SHOWN_MAX ((size_t)64)
-/* Parca's interval, and what it adds to it for the timeout. */
+/* Parca's default interval, and the time that it adds to the interval for the timeout. */
 #define PARCA_INTERVAL "10s"
 #define PARCA_INTERVAL_MS 10000
 
 struct migration {
     struct tree tree;
     const struct config_messages *messages;
-    bool has_global; /* Prometheus' file: its intervals have other defaults than Parca's */
+    /* the file is in the style of Prometheus, whose intervals have other defaults than Parca's */
+    bool has_global;
     bool any_profiling;
 };
 
@@ -39,7 +40,7 @@ static void warn(const struct migration *m, const struct yaml_node *n, const cha
     config_tell(m->messages->warnings, place_of(n), path, "%s", text);
 }
 
-/* The path of a key, which is escaped: the path stands in a comment. */
+/* Returns the path of a key. The key is escaped, because the path is printed in a comment. */
 static const char *child_path(struct migration *m, const char *path, struct sv key)
 {
     struct buf text;
@@ -55,7 +56,7 @@ static const char *child_path(struct migration *m, const char *path, struct sv k
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* A text without quotes that stays the same in any place of a line. */
+/* Returns true for a text that needs no quotes anywhere in a line. */
 static bool is_safe(struct sv v)
 {
     bool safe = v.n > 0;
@@ -65,8 +66,8 @@ static bool is_safe(struct sv v)
     return safe;
 }
 
-/* The node as it is printed: variables stay variables, and what is quoted does not depend on what
- * is around it. */
+/* Copies a node for printing: variables stay variables, and the quotes of a text do not depend on
+ * the nodes around it. */
 static struct yaml_node *copy(struct migration *m, const struct yaml_node *n)
 {
     struct yaml_node *c = arena_alloc(m->tree.arena, sizeof(*c));
@@ -141,7 +142,7 @@ static bool is_true(const struct yaml_node *mapping, const char *key)
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-/* The path of a type or the prefix; Go puts the slash in front that may be missing. */
+/* Copies the path of a type, or the prefix, and adds a missing slash in front, as Go does. */
 static void put_path(struct migration *m, struct yaml_node *to, const char *key,
                      const struct yaml_node *value)
 {
@@ -174,7 +175,7 @@ static void put_delta(struct migration *m, struct yaml_node *to, const struct ya
                       const struct config_type *type, const char *path)
 {
     if (type->sampling || type->is_delta) {
-        return; /* it has the parameter, or is a delta, in any case */
+        return; /* these types have the parameter, or are deltas, in any case */
     }
     if (!type->cumulative) {
         warn(m, value, path, "left out: this type is a snapshot, there is nothing to subtract");
@@ -212,7 +213,8 @@ static void migrate_type_keys(struct migration *m, const struct yaml_node *from,
     }
 }
 
-/* A type that is none of ours; Parca wants it enabled and with a path. */
+/* Converts a type that is not built in. Parca scrapes such a type only if it is enabled and has a
+ * path. */
 static void migrate_custom(struct migration *m, const struct yaml_item *item,
                            struct yaml_node *profiles, const char *path)
 {
@@ -301,7 +303,8 @@ static int64_t duration_of(const struct yaml_node *mapping, const char *key, int
     return ok ? ms : otherwise;
 }
 
-/* Parca's timeout includes the time of sampling, and so the interval; ours does not. */
+/* Converts a timeout: Parca's includes the time of sampling, which is the interval; ours does
+ * not. */
 static void migrate_timeout(struct migration *m, const struct yaml_node *from,
                             const struct yaml_node *value, struct yaml_node *job, const char *path)
 {
@@ -380,7 +383,7 @@ static void migrate_global(struct migration *m, const struct yaml_node *from,
     }
 }
 
-/* The Pyroscope agent's only endpoint. */
+/* Converts `client`, the only endpoint of the Pyroscope agent. */
 static void migrate_client(struct migration *m, const struct yaml_node *from,
                            struct yaml_node *root)
 {
@@ -500,7 +503,7 @@ const struct yaml_node *migrate_tree(const struct yaml_node *root, struct arena 
 
 /* ---- kinds of files -------------------------------------------------------------------------- */
 
-/* The first line that is neither empty nor a comment of Alloy's. */
+/* Returns the first line that is neither empty nor a comment of Alloy's language. */
 static struct sv first_line(struct sv text)
 {
     size_t i = 0;

@@ -15,7 +15,8 @@ struct printer {
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
-/* May YAML have this character as it is? The others are not printable, or end a line. */
+/* Returns true if YAML may contain this character unescaped: it is printable and does not end a
+ * line. */
 static bool is_printable(uint32_t rune)
 {
     static const struct {
@@ -30,7 +31,8 @@ static bool is_printable(uint32_t rune)
     return true;
 }
 
-/* Appends a text with what is not printable as an escape, or as a blank. */
+/* Appends a text. Characters that are not printable become escapes, or blanks if `escape` is
+ * false. */
 static void put_printable(struct sv v, bool escape, struct buf *out)
 {
     while (v.n > 0) {
@@ -47,7 +49,7 @@ static void put_printable(struct sv v, bool escape, struct buf *out)
     }
 }
 
-/* A text that YAML reads as the same text, whatever it looks like. */
+/* Appends a text in quotes, so that YAML reads the same text, whatever it looks like. */
 static void put_quoted(const struct yaml_node *n, struct buf *out)
 {
     struct buf text;
@@ -65,13 +67,14 @@ static void put_quoted(const struct yaml_node *n, struct buf *out)
     if (buf_ok(&text) && json_quote((struct sv){text.data, text.len}, &quoted)) {
         put_printable((struct sv){quoted.data, quoted.len}, true, out);
     } else {
-        buf_append(out, NULL, out->max); /* fails it */
+        buf_append(out, NULL, out->max); /* marks the buffer as failed */
     }
     buf_done(&quoted);
     buf_done(&text);
 }
 
-/* Does YAML read this as the same text without quotes? Our own keys are such words. */
+/* Returns true if YAML reads this text unchanged without quotes, as it does for profpull's own
+ * keys. */
 static bool is_key_word(struct sv v)
 {
     static const char *const special[] = {"y",   "n",    "yes",   "no",  "on",
@@ -95,7 +98,7 @@ static void put_key(const struct yaml_node *key, struct buf *out)
 
 /* ---- comments -------------------------------------------------------------------------------- */
 
-/* Is the message about this element, or something in it? */
+/* Returns true if a message is about this element, or about a part of it. */
 static bool concerns(const struct config_error *m, const char *path)
 {
     size_t n = strlen(path);
@@ -103,7 +106,7 @@ static bool concerns(const struct config_error *m, const char *path)
            (m->path[n] == '\0' || m->path[n] == '.' || m->path[n] == ':' || m->path[n] == '[');
 }
 
-/* Is the message about any element of these lists? */
+/* Returns true if a message is about any element of the lists of jobs and endpoints. */
 static bool has_element(const struct yaml_node *root, const struct config_error *m)
 {
     static const char *const lists[] = {"scrape_configs", "write"};
@@ -126,13 +129,14 @@ static void put_message(const struct config_error *m, const char *kind, int inde
     buf_printf(&text, "%s:%d:%d: %s%s%s%s", m->pos.file, m->pos.line, m->pos.column, kind, m->path,
                m->path[0] != '\0' ? ": " : "", m->message);
     buf_printf(out, "%*s# ", indent, "");
-    /* Names and texts of the user are in it, and the comment ends with the line. */
+    /* The message may hold names and texts of the user, and a line break in them would end the
+     * comment. */
     put_printable((struct sv){text.data, text.len}, false, out);
     buf_done(&text);
     buf_putc(out, '\n');
 }
 
-/* The messages about an element (path), or those about none (path NULL). */
+/* Prints the messages about the element with this path; if path is NULL, those about no element. */
 static void put_messages(const struct printer *p, const struct yaml_node *root, const char *path,
                          int indent)
 {
@@ -171,7 +175,7 @@ static void put_scalar(const struct yaml_node *n, struct buf *out)
     }
 }
 
-/* On one line: {a: 1, b: 2} or [1, 2]. */
+/* Prints a node on one line: {a: 1, b: 2} or [1, 2]. */
 static void put_flow(const struct yaml_node *n, struct buf *out)
 {
     bool mapping = n->kind == YAML_MAPPING;
@@ -189,7 +193,7 @@ static void put_flow(const struct yaml_node *n, struct buf *out)
 
 static void put_node(const struct printer *p, const struct yaml_node *n, int indent);
 
-/* A value after its key or its dash. */
+/* Prints a value after its key or its dash. */
 static void put_value(const struct printer *p, const struct yaml_node *n, int indent)
 {
     if (n->kind == YAML_SCALAR || is_short(n)) {
@@ -241,7 +245,7 @@ static void put_node(const struct printer *p, const struct yaml_node *n, int ind
     }
 }
 
-/* The jobs or the endpoints, each with its messages. */
+/* Prints the jobs or the endpoints, each with its messages. */
 static void put_elements(const struct printer *p, const struct yaml_node *root, const char *key)
 {
     const struct yaml_node *list = yaml_get(root, key);
@@ -252,7 +256,7 @@ static void put_elements(const struct printer *p, const struct yaml_node *root, 
     buf_printf(p->out, "%s%s:\n", p->out->len > 0 ? "\n" : "", key);
     for (size_t i = 0; i < list->n_items; i++) {
         const struct yaml_node *n = list->items[i].value;
-        /* Several jobs can come from one component: its messages once. */
+        /* Several jobs can come from one component, whose messages are printed once. */
         if (n->path != NULL && (last == NULL || strcmp(last, n->path) != 0)) {
             put_messages(p, root, n->path, INDENT);
         }

@@ -8,12 +8,12 @@
 /* The longest name of a custom type; it becomes a label value. */
 #define NAME_LEN_MAX 2048
 
-/* A type that is being read, and where. */
+/* A type that is being read, and its context. */
 struct type_context {
     struct reader *r;
     const struct place *job_place;
     const struct config_job *job;
-    const char *continuous; /* the key of the first type that is, or NULL */
+    const char *continuous; /* the key of the first continuous type, or NULL */
 };
 
 static const char *const delta_names[] = {
@@ -28,7 +28,7 @@ const char *config_delta_name(enum config_delta delta)
 static const char *const format_names[] = {[FORMAT_PPROF] = "pprof", [FORMAT_JFR] = "jfr"};
 static const struct choices formats = CHOICES(format_names);
 
-/* Whole seconds from 1s to a day. */
+/* Reads a duration of whole seconds, from 1 s to a day. */
 static void read_seconds(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
@@ -50,7 +50,7 @@ static void write_seconds(struct dumper *d, const char *key, const void *arg, co
 
 static const struct kind kind_seconds = {read_seconds, write_seconds, .size = sizeof(int64_t)};
 
-/* A path; one that only lacks its first slash gets a hint. */
+/* Reads a path. The error for a path that only lacks its first slash has a hint. */
 static void read_path(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
@@ -79,7 +79,8 @@ static void read_sampling(struct reader *r, const struct place *at, const void *
     kind_bool.read(r, at, arg, &((struct config_type *)out)->sampling);
 }
 
-/* A type whose target makes the delta samples too, but the file does not set it. */
+/* Writes `sampling`. A type with delta "server" samples as well, but its file does not set this
+ * key. */
 static void write_sampling(struct dumper *d, const char *key, const void *arg, const void *value)
 {
     const struct config_type *t = value;
@@ -116,8 +117,8 @@ static const struct field custom_rows[] = {
 };
 const struct schema schema_custom_type = SCHEMA(custom_rows, sizeof(struct config_type));
 
-/* The place of the interval: in the type, in the job, or else the job itself (a global interval).
- */
+/* Returns the place of the interval: in the type, in the job, or else the job itself if the
+ * interval is global. */
 static struct place interval_place(const struct type_context *c, const struct place *at)
 {
     bool in_type = at != NULL && yaml_get(at->node, "interval") != NULL;
@@ -129,8 +130,9 @@ static struct place interval_place(const struct type_context *c, const struct pl
                : *c->job_place;
 }
 
-/* Only types that sample over time can be continuous. A process is sampled for one type at a time,
- * so two continuous types would each get half the time, which is not what "continuous" promises. */
+/* Checks `continuous`. Only types that sample over time can be continuous. A process is sampled for
+ * one type at a time, so two continuous types would each get half the time, which is not what
+ * "continuous" promises. */
 static void finish_continuous(struct type_context *c, const struct place *at, struct config_type *t)
 {
     if (!t->continuous) {
@@ -150,7 +152,7 @@ static void finish_continuous(struct type_context *c, const struct place *at, st
     }
 }
 
-/* The seconds that the file gives. */
+/* Checks the seconds that the file sets. */
 static void check_seconds(const struct type_context *c, const struct place *at,
                           const struct config_type *t, int64_t margin_ms)
 {
@@ -168,7 +170,7 @@ static void check_seconds(const struct type_context *c, const struct place *at,
     }
 }
 
-/* The seconds that follow from the interval; at is NULL if the file does not mention the type. */
+/* Derives the seconds from the interval. `at` is NULL if the file does not mention the type. */
 static void derive_seconds(const struct type_context *c, const struct place *at,
                            struct config_type *t, int64_t margin_ms)
 {
@@ -200,7 +202,7 @@ static void finish_seconds(const struct type_context *c, const struct place *at,
     }
 }
 
-/* Why a type cannot have this kind of delta, or NULL. */
+/* Returns the reason why a type cannot have its kind of delta, or NULL. */
 static const char *delta_problem(const struct config_type *t, bool custom)
 {
     if (t->delta == DELTA_OFF) {
@@ -230,7 +232,8 @@ static void finish_delta(const struct type_context *c, const struct place *at, b
 {
     const char *problem = delta_problem(t, custom);
     if (problem != NULL) {
-        struct place place = place_of_key(at, "delta"); /* no default has a problem */
+        /* defaults have no problem, so `at` is not NULL */
+        struct place place = place_of_key(at, "delta");
         reader_error(c->r, &place, "delta: \"%s\" does not go with %s: %s",
                      config_delta_name(t->delta), reader_quote(c->r, sv_from(t->key)), problem);
         t->delta = DELTA_OFF;

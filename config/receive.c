@@ -21,7 +21,7 @@ static bool has_enrich(const void *record)
     return ((const struct config_receive *)record)->enrich.target_label != NULL;
 }
 
-/* The label of profiles is that of targets unless it is given. */
+/* Checks `enrich`. If profiles_match_label is not given, it is the label of the targets. */
 static void check_enrich(struct reader *r, const struct place *at, bool clean, void *out)
 {
     struct config_enrich *e = out;
@@ -48,7 +48,7 @@ static const char *const acknowledge_names[] = {
     [ACKNOWLEDGE_QUEUED] = "queued", [ACKNOWLEDGE_STORED] = "stored"};
 static const struct choices acknowledges = CHOICES(acknowledge_names);
 
-/* The defaults are Pyroscope's, except that larger and older profiles are taken. */
+/* The defaults are Pyroscope's, except that larger and older profiles are accepted. */
 static const struct field receive_rows[] = {
     ROW(config_receive, NULL, server, &kind_mapping, .arg = &schema_receive_server),
     ROW(config_receive, "acknowledge", acknowledge, &kind_choice, .arg = &acknowledges),
@@ -78,11 +78,11 @@ static bool reports_sync(const struct config_endpoint *e)
     return is_store || (e->spool_directory != NULL && e->spool_fsync_ms != CONFIG_FSYNC_NEVER);
 }
 
-/* Complains about endpoints that do not report when a profile is on disk, and makes the
- * stores among the others sync each commit. */
+/* Reports endpoints that cannot confirm that a profile is on disk. Among the others, stores are set
+ * to sync each commit. */
 static void check_acknowledge(struct reader *r, const struct place *at, struct config *c)
 {
-    /* Our own array, which nobody else has seen yet. */
+    /* Casting const away is safe: the array is ours, and not shared yet. */
     struct config_endpoint *all = (struct config_endpoint *)(uintptr_t)c->endpoints;
     for (size_t i = 0; i < c->n_endpoints; i++) {
         if ((c->receive.job.forward_to >> i & 1) == 0) {

@@ -1,4 +1,4 @@
-/* The key `s3` of an endpoint: how its bucket is reached, and with which access key. */
+/* The key `s3` of an endpoint: the address of its bucket, and the access key. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -89,7 +89,8 @@ static void put_server(const struct config_endpoint *e, struct buf *out)
     buf_printf(out, "https://s3.%s.amazonaws.com%s", e->http.region, china ? ".cn" : "");
 }
 
-/* Each segment after a slash, as it is signed: everything but the unreserved is encoded. */
+/* Appends the prefix, each segment after a slash. As in the signature, all but the unreserved
+ * characters are percent-encoded. */
 static void put_prefix(struct sv prefix, struct buf *out)
 {
     for (size_t i = 0; i < prefix.n; i++) {
@@ -104,7 +105,7 @@ static void put_prefix(struct sv prefix, struct buf *out)
     }
 }
 
-/* The bucket is a part of the host, or the first part of the path. */
+/* Appends the server and the bucket, which is a part of the host or the first part of the path. */
 static void put_bucket(const struct config_endpoint *e, struct sv server, struct sv bucket,
                        struct buf *out)
 {
@@ -151,7 +152,7 @@ static const struct text_kind text_region = {.expected =
                                              .min = 1,
                                              .max = 64};
 
-/* Part of a header, where "/" ends it. */
+/* Checks the id of an access key: in the header, "/" would end it. */
 static bool check_key_id(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
@@ -207,7 +208,7 @@ const struct schema schema_s3 = SCHEMA(s3_rows, 0, .check = check_s3);
 
 /* ---- the endpoint ---------------------------------------------------------------------------- */
 
-/* One header of those that are signed. The name is not secret, the value may be. */
+/* Checks one of the signed headers. Its name may be shown, its value may be secret. */
 static void check_header(struct reader *r, const struct place *at, const char *name,
                          const char *value, const struct config_pairs *others)
 {
@@ -251,7 +252,8 @@ void s3_complete(struct reader *r, const struct place *at, struct config_endpoin
         reader_error(r, &url, "a bucket takes the access key of s3, and no other credentials");
     } else if (takes_headers(r, at, e)) {
         struct bucket b = bucket_of(sv_from(e->url));
-        /* The certificate of AWS is for one part of a name more, and not for two. */
+        /* The wildcard certificate of AWS covers one more part of a host name. A bucket name with a
+         * dot would add two. */
         if (e->s3_endpoint == NULL && memchr(b.name.p, '.', b.name.n) != NULL) {
             e->s3_path_style = true;
         }

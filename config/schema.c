@@ -229,7 +229,7 @@ bool reader_enter(struct reader *r, const struct place *at, enum yaml_kind kind)
     return true;
 }
 
-/* Appends the keys of a schema to those that are there; returns how many there are then. */
+/* Appends the keys of a schema to the n keys in the array; returns the new number of keys. */
 static size_t list_keys(const struct schema *s, const char *keys[KEYS_MAX], size_t n)
 {
     for (size_t i = 0; i < s->n && n < KEYS_MAX; i++) {

@@ -1,5 +1,4 @@
-/* The keys `server`, `query` and `receive`: where we listen, whom we let in, and what an API may
- * cost. */
+/* The keys `server`, `query` and `receive`: addresses, credentials of clients, and limits. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -37,7 +36,7 @@ static const struct field access_rows[] = {
         .optional = true),
 };
 
-/* The file says all of it: who is let in must not depend on which of two places is looked at. */
+/* Refuses other access keys beside web_config_file, so that one place alone says who is let in. */
 static void check_access(struct reader *r, const struct place *at, bool clean, void *out)
 {
     const struct config_server *s = out;
@@ -119,7 +118,7 @@ bool config_server_is_open(const struct config_server *s)
            s->web_config_file == NULL;
 }
 
-/* Only this machine can reach such an address. */
+/* Returns true for an address that only this machine can reach. */
 static bool is_loopback(const char *listen)
 {
     struct sv text = sv_from(listen);
@@ -135,7 +134,7 @@ static bool is_loopback(const char *listen)
             sv_eq(host, SV("::1")));
 }
 
-/* A server that answers on the address of another one has the TLS of that. */
+/* Refuses TLS settings of a server that shares the address of another one, whose TLS applies. */
 static void check_shared(struct reader *r, const struct place *root, const char *key,
                          const struct config_server *s, const char *with)
 {

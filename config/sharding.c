@@ -27,7 +27,8 @@ static const struct range range_handover = {.min = (uint64_t)MS_PER_S,
                                             .max = (uint64_t)(10 * 60 * MS_PER_S)};
 static const struct range range_isolation = {.min = 0, .max = UINT64_C(24) * 60 * 60 * 1000};
 
-/* A number, or the part after the last "-" in the name of a StatefulSet's pod. */
+/* Reads the index: a number, or the name of a StatefulSet's pod, whose part after the last "-"
+ * counts. */
 static void read_index(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     static const struct text_kind kind = {
@@ -79,11 +80,12 @@ static const struct field kubernetes_rows[] = {
 };
 static const struct schema schema_kubernetes = SCHEMA(kubernetes_rows, 0);
 
-/* A key that has no effect in the given mode, or without a mode, hides a mistake. With `mode: none`
- * all keys are allowed, so that this one key switches sharing on and off. */
+/* The keys of each mode. A key that has no effect in the given mode, or without a mode, is an
+ * error. With `mode: none` all keys are allowed, so that this one key switches sharing on and
+ * off. */
 static const struct {
     const struct schema *schema;
-    size_t required; /* how many of its rows, from the first on */
+    size_t required; /* number of required rows, counted from the first */
 } groups[] = {
     [SHARDING_STATIC] = {&schema_static, 2},
     [SHARDING_KUBERNETES] = {&schema_kubernetes, 1},

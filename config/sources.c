@@ -79,7 +79,7 @@ static const char *const role_names[CONFIG_ROLES] = {
 };
 static const struct choices roles = CHOICES(role_names);
 
-/* The roles that the selectors of each role may have; up to ROLE_NONE. */
+/* For each role, the roles that its selectors may have; the list ends with ROLE_NONE. */
 #define SELECTS_MAX 3
 static const enum config_role selects[CONFIG_ROLES][SELECTS_MAX] = {
     [ROLE_POD] = {ROLE_POD, ROLE_NODE},
@@ -126,7 +126,8 @@ static void read_role(struct reader *r, const struct place *at, const void *arg,
     }
 }
 
-/* CONFIG_ROLES represents every name that is not a role; no source accepts it. */
+/* Reads the role of a selector. A name that is not a role becomes CONFIG_ROLES, which no source
+ * accepts. */
 static void read_selector_role(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     const char *text = reader_text(r, at, arg);
@@ -177,7 +178,7 @@ static void check_selector(struct reader *r, const struct place *at,
     }
 }
 
-/* Needs the role of the source. */
+/* Checks the selectors of a source, whose role must have been read. */
 static void check_selectors(struct reader *r, const struct place *source,
                             const struct config_kubernetes *k)
 {
@@ -303,7 +304,7 @@ const char *config_source_kind_name(enum config_source_kind kind)
     return kinds[kind].name;
 }
 
-/* Which kind of source a schema describes. */
+/* Returns the kind of source that a schema describes. */
 static enum config_source_kind kind_of(const struct schema *schema)
 {
     size_t kind = 0;

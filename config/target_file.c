@@ -38,8 +38,8 @@ static int32_t utf16_unit(const char *p, size_t n)
     return unit;
 }
 
-/* JSON is YAML except for characters above U+FFFF, which JSON escapes as two units of UTF-16 and
- * YAML as one number. Appends the text with YAML's escapes. */
+/* Appends JSON text with YAML's escapes. JSON is YAML except for characters above U+FFFF, which
+ * JSON escapes as two units of UTF-16, and YAML as one number. */
 static bool join_surrogates(struct sv text, struct buf *out)
 {
     for (size_t i = 0; i < text.n;) {
@@ -72,7 +72,8 @@ static void read_groups(struct reader *r, struct sv text, struct target_file *re
     if (at.node == NULL) {
         return;
     }
-    /* A file that was just created, or truncated before it is rewritten, is not an empty list. */
+    /* An empty text is no empty list: the file may have been created or truncated just now, before
+     * it is written. */
     if (yaml_is_null(at.node)) {
         config_errors_add(r->errors, 1, 1, "", "expected a list, got nothing");
         r->reported++;

@@ -11,10 +11,10 @@
 #include "config/config.h"
 #include "config/file.h"
 
-/* Files in a directory. */
+/* The most files that are read from one directory. */
 #define FILES_MAX 256
 
-/* path NULL: standard input. */
+/* Reads one file; if path is NULL, standard input. */
 static bool read_one(const char *path, size_t max, struct arena *arena,
                      struct config_text *ret_text, struct err *err)
 {

@@ -32,7 +32,8 @@ struct yaml_node *tree_list(struct tree *t, struct config_place place, const cha
     return make(t, YAML_LIST, place, path);
 }
 
-/* Escapes, files and encodings can give any bytes. The text itself may be a secret. */
+/* Reports a text that YAML cannot hold: escapes, files and encodings can result in any bytes. The
+ * message does not show the text, which may be a secret. */
 static void check_text(const struct tree *t, struct config_place place, const char *path,
                        struct sv text)
 {
@@ -71,7 +72,7 @@ struct yaml_node *tree_word(struct tree *t, struct config_place place, const cha
     return n;
 }
 
-/* The index of a pair; n_items if there is none. */
+/* Returns the index of the pair with this key; n_items if there is none. */
 static size_t find(const struct yaml_node *mapping, struct sv key)
 {
     size_t i = 0;
@@ -83,7 +84,7 @@ static size_t find(const struct yaml_node *mapping, struct sv key)
 
 static void append(struct tree *t, struct yaml_node *n, struct yaml_item item)
 {
-    /* The room is a power of two that holds the items. */
+    /* The capacity is a power of two, at least 4, so the array is full with 4, 8, 16, ... items. */
     if (n->n_items == 0 || (n->n_items >= 4 && (n->n_items & (n->n_items - 1)) == 0)) {
         size_t size = n->n_items == 0 ? 4 : 2 * n->n_items;
         struct yaml_item *items = arena_array(t->arena, size, sizeof(*items));
@@ -169,7 +170,7 @@ struct yaml_node *tree_submapping(struct tree *t, struct yaml_node *mapping, con
     }
     size_t i = find(mapping, sv_from(key));
     if (i < mapping->n_items) {
-        /* Made here, so not constant. */
+        /* Casting const away is safe: this file made the node. */
         return (struct yaml_node *)(uintptr_t)mapping->items[i].value;
     }
     struct config_place place = {mapping->line, mapping->column, mapping->file};

@@ -16,7 +16,8 @@ static const struct config_value_type fgprof_values[] = {
 static const struct config_value_type goroutine_values[] = {{"goroutine", "count"}, {NULL, NULL}};
 static const struct config_value_type thread_values[] = {{"threadcreate", "count"}, {NULL, NULL}};
 
-/* The rest: how the type differs from a disabled snapshot. */
+/* Makes a row. The last argument lists the members in which the type differs from a disabled
+ * snapshot. */
 #define TYPE(key_, name_, path_, annotation_, profefe_, values_, ...)                              \
     {                                                                                              \
         .type = {.key = (key_), .name = (name_), .path = "/debug/" path_, __VA_ARGS__},            \
@@ -43,8 +44,8 @@ static const struct config_builtin_type types[CONFIG_BUILTIN_TYPES] = {
     TYPE("godeltaprof_block", "block", "pprof/delta_block", "godeltaprof_block", "block",
          contention_values, .is_delta = true),
     TYPE("heap", "memory", "pprof/heap", "heap", "heap", heap_values, COUNTER),
-    /* A snapshot despite its path: Go lists the threads that exist, by where they were created, and
-     * removes those that end. */
+    /* A snapshot, unlike block and mutex: Go lists the threads that exist now, by the place where
+     * they were created. */
     TYPE("threadcreate", "threadcreate", "pprof/threadcreate", "threadcreate", "threadcreate",
          thread_values, .delta = DELTA_OFF),
 };

@@ -20,7 +20,7 @@ const struct text_kind text_content = {
 /* A scalar that is being read. */
 struct scalar {
     struct sv text;
-    bool plain; /* may be read as something other than a string */
+    bool plain; /* the scalar has no quotes, so it may be something other than a string */
 };
 
 static void wrong(struct reader *r, const struct place *at, const char *expected, bool secret)
@@ -29,7 +29,8 @@ static void wrong(struct reader *r, const struct place *at, const char *expected
                  secret ? yaml_what(at->node) : reader_got(r, at->node));
 }
 
-/* After an expansion the text differs from the one in the file. */
+/* Reports a wrong text. If variables were expanded, the message shows the result, which differs
+ * from the file. */
 static void wrong_text(struct reader *r, const struct place *at, const char *expected,
                        const struct scalar *s)
 {
@@ -59,7 +60,8 @@ static bool fill_in(struct reader *r, const struct place *at, struct scalar *s)
     return ok;
 }
 
-/* The scalar at a place with its environment variables filled in; complains if there is none. */
+/* Reads the scalar at a place and expands its environment variables; reports an error if there is
+ * no scalar. */
 static bool get_scalar(struct reader *r, const struct place *at, const struct text_kind *kind,
                        struct scalar *ret)
 {
@@ -77,14 +79,15 @@ static bool get_scalar(struct reader *r, const struct place *at, const struct te
     return kind->raw || n->literal || !expand_needed(n->text) || fill_in(r, at, ret);
 }
 
-/* Must this text stay out of messages? */
+/* Returns true if messages must not show this text. */
 static bool hidden(const struct text_kind *kind, struct sv text)
 {
     return kind->secret || (kind->url && (memchr(text.p, '@', text.n) != NULL ||
                                           memchr(text.p, '?', text.n) != NULL));
 }
 
-/* The name of a content, which the configuration lists once. */
+/* Returns the name of a content (content.h), and adds it to the configuration's list unless it is
+ * there already. */
 static const char *read_content(struct reader *r, const struct place *at, struct sv text)
 {
     struct content_name name;
@@ -203,8 +206,8 @@ static bool parse_digits(struct sv v, unsigned base, uint64_t max, uint64_t *ret
     return digits > 0 && value <= max;
 }
 
-/* A whole number as YAML 1.1 writes it, and Prometheus reads it: 010 and 0o10 are 8, 0x10 is 16,
- * 0b10 is 2, underscores do not count. 08 is 8, since its digits are not octal. */
+/* Parses a whole number as YAML 1.1 writes it and Prometheus reads it: 010 and 0o10 are 8, 0x10 is
+ * 16, 0b10 is 2, underscores do not count. 08 is 8, since its digits are not octal. */
 static bool parse_integer(struct sv v, uint64_t max, uint64_t *ret)
 {
     static const struct {
@@ -267,7 +270,7 @@ static void format_quantity(bool is_size, uint64_t value, char *out, size_t size
     }
 }
 
-/* A size in bytes, or a duration in milliseconds. */
+/* Reads a size in bytes, or a duration in milliseconds. */
 static void read_quantity(struct reader *r, const struct place *at, bool is_size,
                           const struct range *range, uint64_t *ret)
 {
@@ -363,8 +366,8 @@ static void read_elements(struct reader *r, const struct place *at, const void *
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* config_pair and http_header: the arrays of both are read and written as names and values in turn.
- */
+/* The arrays of config_pair and of http_header are both read and written as strings: names and
+ * values in turn. */
 _Static_assert(sizeof(struct config_pair) == 2 * sizeof(const char *), "a name and a value");
 _Static_assert(sizeof(struct http_header) == sizeof(struct config_pair), "a name and a value");
 
@@ -409,7 +412,7 @@ static const struct field header_rows[] = {
 };
 static const struct schema schema_header = SCHEMA(header_rows, 0);
 
-/* An upper limit of the pairs: a list counts for each of its elements. */
+/* Returns an upper bound for the number of pairs: each element of a list counts as one. */
 static size_t count_pairs(const struct yaml_node *n)
 {
     size_t total = 0;
@@ -466,7 +469,7 @@ static void read_pairs(struct reader *r, const struct place *at, const void *arg
     memcpy(out, &(struct array){list.at, list.n}, sizeof(struct array));
 }
 
-/* The values of one name are adjacent. */
+/* Writes pairs. All values of one name are adjacent in the array. */
 static void write_pairs(struct dumper *d, const char *key, const void *arg, const void *value)
 {
     const struct pairs_kind *kind = arg;
@@ -575,7 +578,7 @@ static void write_mapping(struct dumper *d, const char *key, const void *arg, co
     dump_end_mapping(d);
 }
 
-/* An empty list is left out. */
+/* Writes a list; an empty one is left out. */
 void write_elements(struct dumper *d, const char *key, const void *arg, const void *value)
 {
     const struct schema *s = arg;
@@ -590,7 +593,7 @@ void write_elements(struct dumper *d, const char *key, const void *arg, const vo
     }
 }
 
-/* An empty list is printed too: without its key the list may have a default. */
+/* Writes a list, even an empty one: a list whose key is missing may have a default. */
 static void write_deferred(struct dumper *d, const char *key, const void *arg, const void *value)
 {
     struct array array;

@@ -121,7 +121,8 @@ static void warn_of_addresses(const struct config_job *job, struct config_errors
             struct sv host;
             uint16_t port;
             struct err err = ERR_INIT;
-            /* Rules may make an address of any text. */
+            /* Rules can turn any text into an address, so only targets of jobs without rules are
+             * checked. */
             if (job->relabel.n == 0 && !split_host_port(sv_from(target), &host, &port, &err)) {
                 warn(warnings, &s->pos, "the target \"%s\" of the job \"%s\" is refused: %s",
                      target, job->name, err.msg);
@@ -164,8 +165,9 @@ static void warn_of_types(const struct config_job *job, struct config_errors *wa
                      other->key, t->key, job->name, t->name);
             }
         }
-        /* A sampling one may take its seconds as well, which the defaults use. Who shortens the
-         * interval alone has not asked for the timeout that is there by default. */
+        /* A sampling type may take its seconds on top of the timeout, so the defaults would exceed
+         * the interval. A file that shortens only the interval did not set the default timeout on
+         * purpose, so that is no reason for a warning either. */
         if (t->enabled && !t->sampling && t->timeout_ms > t->interval_ms &&
             t->timeout_ms != CONFIG_TIMEOUT_MS) {
             warn(warnings, &job->pos,
@@ -199,7 +201,7 @@ void config_warn(const struct config *c, struct config_errors *warnings)
             warn_of_job(&c->jobs[i], warnings);
         }
     }
-    /* Without profiles of any source, stores are there to be queried. */
+    /* If nothing is scraped or received, stores are configured only to be queried. */
     bool only_queries = c->n_jobs == 0 && used == 0;
     for (size_t i = 0; i < c->n_endpoints; i++) {
         const struct config_protocol *p = c->endpoints[i].protocol;

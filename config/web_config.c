@@ -65,10 +65,11 @@ static bool is_bcrypt_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '.' && c <= '9');
 }
 
-/* A password takes 0.05 s at a cost of 10, and twice as long with each further one. */
+/* The range of bcrypt costs. Checking a password takes 0.05 s at a cost of 10, and twice as long
+ * for each step more. */
 #define BCRYPT_COST_MAX 16
 
-/* "$2b$10$" and 53 characters. */
+/* Returns true for the form of a bcrypt hash: "$2b$10$" and 53 characters. */
 static bool is_bcrypt(struct sv v)
 {
     static const char shape[] = "$2?$##$";

@@ -1,5 +1,5 @@
-/* libyaml's events -> tree. libyaml neither limits the depth nor expands aliases; both happen here,
- * event by event, so that a hostile text fails early. */
+/* Builds the tree from libyaml's events. libyaml neither limits the depth nor expands aliases; this
+ * file does both, event by event, so that a hostile text fails early. */
 #include <limits.h>
 #include <string.h>
 #include <yaml.h>
@@ -9,8 +9,8 @@
 #include "config/config.h"
 #include "config/yaml.h"
 
-/* U+FEFF. libyaml skips it, but counts it as a column: the keys of the first line are indented
- * then. */
+/* U+FEFF, the byte order mark. libyaml skips it, but counts it as a column, so the first key would
+ * seem to be indented. */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 struct builder {
@@ -18,7 +18,7 @@ struct builder {
     struct sv text;
     struct arena *arena;
     struct map *anchors; /* name -> finished node */
-    size_t nodes;        /* made so far, aliases expanded */
+    size_t nodes;        /* nodes made so far, aliases expanded */
     struct yaml_place place;
     struct err *err;
 };
@@ -42,7 +42,7 @@ static bool fail_memory(struct builder *b)
     return err_set(b->err, ERR_MEMORY, "not enough memory for this file");
 }
 
-/* Did the parser stop at a tab? That is by far the most frequent cause. */
+/* Returns true if the parser stopped at a tab, by far the most frequent cause of a syntax error. */
 static bool stopped_at_tab(const struct builder *b)
 {
     const yaml_parser_t *p = &b->parser;
@@ -71,7 +71,8 @@ static bool fail_syntax(struct builder *b)
         return fail_memory(b);
     }
     const char *problem = p->problem == NULL ? "unreadable" : p->problem;
-    if (p->error == YAML_READER_ERROR) { /* without a mark: the reader is ahead of the scanner */
+    /* this error has no mark, because libyaml's reader is ahead of its scanner */
+    if (p->error == YAML_READER_ERROR) {
         find_offset(b, p->problem_offset);
         return err_set(b->err, ERR_INPUT, "not valid YAML: %s (U+%04X)", problem,
                        (unsigned)p->problem_value);
@@ -232,7 +233,8 @@ static bool merge_mapping(struct builder *b, struct yaml_node *n, struct map *se
     return true;
 }
 
-/* value: a mapping or a list of mappings. Anything else is marked as a problem of the mapping. */
+/* Merges `value`, a mapping or a list of mappings, into n. Anything else is marked as a problem of
+ * n. */
 static bool merge(struct builder *b, struct yaml_node *n, struct map *seen,
                   const struct yaml_node *value)
 {
@@ -254,7 +256,7 @@ static bool merge(struct builder *b, struct yaml_node *n, struct map *seen,
     return true;
 }
 
-/* Finds duplicates and resolves merge keys. */
+/* Finds duplicate keys and resolves merge keys of a mapping. */
 static bool finish_mapping(struct builder *b, struct yaml_node *n, const struct yaml_node *merges,
                            struct map *seen)
 {
@@ -276,7 +278,8 @@ static bool finish_mapping(struct builder *b, struct yaml_node *n, const struct 
     return true;
 }
 
-/* The next key, value or element; NULL with *ret_end at the end of the list or mapping. */
+/* Builds the next key, value or element. At the end of the list or mapping it returns NULL and sets
+ * *ret_end. */
 static const struct yaml_node *build_next(struct builder *b, int depth, bool *ret_end)
 {
     yaml_event_t event;
@@ -289,7 +292,7 @@ static const struct yaml_node *build_next(struct builder *b, int depth, bool *re
     return n;
 }
 
-/* merges: gets the pairs of a mapping that are merge keys. */
+/* Builds the items of n. merges: gets the pairs of a mapping whose keys are merge keys. */
 static bool build_items(struct builder *b, struct yaml_node *n, struct yaml_node *merges, int depth)
 {
     for (;;) {
@@ -335,7 +338,8 @@ static const struct yaml_node *build_collection(struct builder *b, const yaml_ev
     return ok && remember(b, anchor, n) ? n : NULL;
 }
 
-/* The recursion ends at CONFIG_DEPTH_MAX. */
+/* Builds the node that begins with this event. The depth of the recursion is limited by
+ * CONFIG_DEPTH_MAX. */
 static const struct yaml_node *build(struct builder *b, const yaml_event_t *event, int depth)
 {
     switch ((int)event->type) {
@@ -382,7 +386,7 @@ static bool build_document(struct builder *b, const struct yaml_node **ret_root)
     }
 }
 
-/* libyaml would find this too, but without a place. */
+/* Checks that the text is UTF-8. libyaml does so as well, but reports no position. */
 static bool check_utf8(struct sv text, struct yaml_place *reterr_place, struct err *err)
 {
     if (utf8_valid(text)) {
@@ -413,7 +417,7 @@ bool yaml_parse(struct sv text, struct arena *arena, const struct yaml_node **re
     if (!check_utf8(text, reterr_place, err)) {
         return false;
     }
-    /* libyaml skips it, but counts it as a column: the first key would be indented. */
+    /* The byte order mark is removed, because libyaml would count it as a column. */
     text = utf8_without_mark(text);
     struct builder b = {.text = text, .arena = arena, .err = err, .anchors = map_new()};
     const struct yaml_node *root = NULL;
