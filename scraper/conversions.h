@@ -23,9 +23,9 @@ struct conversions {
 
 void conversions_init(struct conversions *c, struct metrics *metrics);
 
-/* Starts the conversion of a body, and takes the body over if it succeeds. done(arg, o) gets a
- * struct conversion. time_ns and duration_ns are those of struct legacy_input. Returns NULL with a
- * reason as offload_new() does. */
+/* Starts the conversion of a body. If that succeeds, the body belongs to the conversion. done(arg,
+ * o) gets a struct conversion. time_ns and duration_ns are those of struct legacy_input. Returns
+ * NULL with a reason as offload_new() does. */
 struct offload *conversions_start(struct engine *e, char *body, size_t size, int64_t time_ns,
                                   int64_t duration_ns, void (*done)(void *arg, struct offload *o),
                                   void *arg, enum reason *ret_reason, struct err *err);

@@ -35,7 +35,7 @@ struct delta_work {
 struct deltas {
     uint64_t seed;
     size_t max_bytes;
-    size_t bytes; /* of all baselines together, as is stacks */
+    size_t bytes; /* the size of all baselines together; stacks is their number of stacks */
     size_t stacks;
     struct map *kept;       /* identity -> struct delta_state: baselines of removed scrapes */
     int64_t next_expiry_ms; /* INT64_MAX if nothing is kept */
@@ -45,27 +45,28 @@ struct deltas {
     struct metric_cell *stacks_cell;
 };
 
-/* False if out of memory; deltas_done() in any case. max_bytes: 0 = DELTAS_STATE_DEFAULT. */
+/* Returns false if out of memory. Call deltas_done() in any case. max_bytes: 0 =
+ * DELTAS_STATE_DEFAULT. */
 bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes);
 void deltas_done(struct deltas *d);
 
-/* Starts the delta of a body against the baseline of the scrape, and takes the body over if it
- * succeeds. done(arg, o) gets a struct delta_work. has_place, and the reason when NULL is returned,
- * are those of offload_new(). */
+/* Starts the delta of a body against the baseline of the scrape. If that succeeds, the body belongs
+ * to the delta. done(arg, o) gets a struct delta_work. has_place, and the reason when NULL is
+ * returned, are those of offload_new(). */
 struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
                              bool has_place, void (*done)(void *arg, struct offload *o), void *arg,
                              enum reason *ret_reason, struct err *err);
 
-/* Makes the counters of a profile that has been passed on the baseline. Takes over the reference.
- * Returns false if they exceed the budget: the scrape has no baseline then, and its next profile is
- * a first one. */
+/* Makes `next`, the counters of a profile that has been passed on, the baseline of the scrape.
+ * Takes over the reference. If the counters exceed the budget, returns false: the scrape has no
+ * baseline then, and its next profile only sets one. */
 bool deltas_commit(struct engine *e, struct scrape *sc, struct delta_state *next);
 /* Counts the result of a delta. */
 void deltas_count(struct deltas *d, const char *result);
 
-/* Drops the baseline of a scrape that reaches another process from now on. */
+/* Drops the baseline of a scrape whose address belongs to another process from now on. */
 void deltas_forget(struct engine *e, struct scrape *sc);
-/* Keeps the baseline of a scrape that is removed for a while. */
+/* Keeps the baseline of a removed scrape for a while, in case the scrape comes back. */
 void deltas_keep(struct engine *e, struct scrape *sc);
 /* Gives a new scrape the baseline that was kept for it. */
 void deltas_adopt(struct engine *e, struct scrape *sc);
@@ -75,7 +76,7 @@ void deltas_share(struct engine *e, const struct scrape *from, struct scrape *to
  * if its job was sent deltas beyond the baseline of that scrape: the job would get growth twice.
  * Otherwise drops the baseline that was kept for the target. */
 bool deltas_join(struct engine *e, const struct scrape *sc, const struct target *t, size_t i);
-/* Frees the kept baselines whose time is up. */
+/* Frees the kept baselines that have expired. */
 void deltas_expire(struct deltas *d, int64_t now_ms);
 
 #endif

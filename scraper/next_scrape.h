@@ -2,9 +2,9 @@
  * with three exceptions:
  *
  * A continuous scrape starts again at once. A scrape that found another client profiling its
- * process is retried, once within the same interval if there is time, then at another offset; where
- * it succeeds it stays. A scrape whose path was not found several times in a row is absent: it is
- * tried rarely until the answer changes.
+ * process is retried once within the same interval, if there is time, and after that at another
+ * random offset; it keeps the offset at which it succeeds. A scrape whose path was not found
+ * several times in a row is absent: it is tried rarely until the answer changes.
  *
  * Pure logic; randomness is injected.
  */
@@ -19,17 +19,18 @@
 
 /* A scrape that was not found this many times in a row is absent. */
 #define NEXT_SCRAPE_ABSENT_AFTER 3
-/* Intervals between attempts at an absent scrape, plus up to one more at random. */
+/* The number of intervals between two attempts of an absent scrape. A random part of one more
+ * interval is added. */
 #define NEXT_SCRAPE_ABSENT_INTERVALS 10
 /* The number of attempts whose conflicts are remembered. */
 #define NEXT_SCRAPE_HISTORY 16
 
 struct scrape_history {
     uint16_t conflicts; /* bit 0: the last attempt was a conflict; bit 1: the one before; ... */
-    uint8_t attempts;   /* that the bits cover */
+    uint8_t attempts;   /* the number of attempts that the bits cover */
     uint8_t not_found;  /* times in a row, up to NEXT_SCRAPE_ABSENT_AFTER */
     bool absent;
-    bool retried; /* the next attempt is the second one in its interval */
+    bool retried; /* the next attempt is the second one in the same interval */
 };
 
 /* All instants are on the monotonic clock. */
@@ -37,7 +38,7 @@ struct next_scrape_input {
     enum reason_kind end;
     bool continuous;
     int64_t now_ms;
-    int64_t start_ms;    /* of the scrape that has ended */
+    int64_t start_ms;    /* when the scrape that has ended was started */
     int64_t tick_ms;     /* the next tick of the schedule */
     int64_t phase_ms;    /* the first instant after now in the scrape's own phase */
     int64_t interval_ms; /* > 0 */

@@ -1,8 +1,9 @@
-/* A gate for each process: one sampling scrape of it at a time, whatever job and type the scrape
- * belongs to. A Go process, for one, refuses a second CPU profile while the first one runs.
+/* A gate for each process lets one sampling scrape of the process run at a time, whatever its job
+ * and type. A Go process, for example, refuses a second CPU profile while the first one is
+ * recorded.
  *
- * Processes are identified by host and port, and known only while one of their scrapes runs or
- * waits. Pure logic; one thread, no locking.
+ * Processes are identified by host and port. A process has a gate only while one of its scrapes
+ * runs or waits. Pure logic; one thread, no locking.
  */
 #ifndef PROFPULL_SCRAPER_PROCESS_GATE_H
 #define PROFPULL_SCRAPER_PROCESS_GATE_H
@@ -22,7 +23,8 @@ enum gate_result { GATE_ENTERED, GATE_WAITS, GATE_NO_MEMORY };
 /* GATE_ENTERED: the scrape holds the gate. GATE_WAITS: another scrape of the process holds it, and
  * this one has been queued. */
 enum gate_result process_gate_enter(struct process_gate *g, struct scrape *sc);
-/* A scrape that holds the gate leaves it. Returns the scrape that holds it now, or NULL. */
+/* Makes a scrape that holds the gate leave it. Returns the scrape that holds the gate next, or
+ * NULL. */
 struct scrape *process_gate_leave(struct process_gate *g, struct scrape *sc);
 /* Removes a waiting scrape from the queue. */
 void process_gate_give_up(struct process_gate *g, struct scrape *sc);

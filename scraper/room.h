@@ -5,11 +5,12 @@
  * none. A guest that gets none waits in line, and its response stays unread in the socket. If a
  * guest turns out larger than it expected, it keeps what it has and asks for more. A guest that
  * grows like this comes before all that wait, because only a body that ends gives memory back. If
- * nothing can end any more because all guests grow, room_victim() names the last one of them.
+ * no body can end any more because all guests need to grow, room_victim() names the guest to give
+ * up.
  *
- * The turn of a guest is the number of the admission that its scrape had last. The lowest turn
- * comes first, so a scrape that has waited in vain is ahead of all that were served since. Among
- * jobs, the one whose guests hold the fewest bytes comes first.
+ * The turn of a guest is the number of the last admission of its scrape. The lowest turn comes
+ * first, so a scrape that has waited in vain comes before all that were served since. Among jobs,
+ * the one whose guests hold the fewest bytes comes first.
  *
  * A few large bodies must not keep small ones waiting: a quarter of the memory is for bodies of at
  * most a sixteenth of it. While a large body waits, small ones get no more than that quarter.
@@ -17,9 +18,9 @@
  * in the middle of its response and hold memory until its deadline. A guest that will become a
  * delta also needs a place among the bodies that wait for a worker (scraper/offload.h).
  *
- * While memory is short, requests are held back as well (scraper/slots.h): a request that is sent
- * then is an invitation to a guest that has not come yet, and counts like one that waits, for a
- * while.
+ * While memory is short, requests are held back as well (scraper/slots.h). A request that is sent
+ * nevertheless invites a guest whose response has not arrived yet. For ROOM_INVITED_MS, an invited
+ * guest counts like one that waits.
  *
  * Pure logic; one thread, no locking. The owner of a guest keeps it in place from room_ask() to
  * room_leave().
@@ -40,9 +41,11 @@ struct offload_queue;
 #define ROOM_LARGE_PART 16
 /* The part of the memory that large bodies leave to small ones. */
 #define ROOM_SMALL_PART 4
-/* The part of the memory that a body is expected to need while nothing is known about its type. */
+/* The part of the memory that a body is expected to need if no body of its type has been seen yet.
+ * */
 #define ROOM_UNKNOWN_PART 8
-/* A guest that has been invited and has not come after this time is not expected any more. */
+/* If the response to an invited guest has not arrived after this time, the guest is not expected
+ * any more. */
 #define ROOM_INVITED_MS 2000
 
 enum room_size { ROOM_SMALL, ROOM_LARGE, ROOM_SIZES };
@@ -60,8 +63,8 @@ struct room_guest {
     TAILQ_ENTRY(room_guest) link; /* while it grows, or is invited */
     int64_t invited_ms;
     size_t held;
-    size_t wanted;   /* in all, while it is invited, waits or grows */
-    size_t promised; /* its place among the bodies that wait for a worker */
+    size_t wanted;   /* the total that it asks for while it is invited, waits or grows */
+    size_t promised; /* bytes promised to it among the bodies that wait for a worker */
     uint32_t job;
     uint8_t state; /* enum room_state */
     bool slow;     /* its target was slow the last time */
@@ -94,32 +97,35 @@ enum room_answer {
     ROOM_NO_MEMORY, /* there was no memory for the line itself */
 };
 
-/* False if out of memory; room_done() in any case. max: bytes of all bodies together. */
+/* Returns false if out of memory. Call room_done() in any case. max: the limit of all bodies
+ * together, in bytes. */
 bool room_init(struct room *r, size_t max, struct offload_queue *pending);
-/* Prepares for jobs with larger numbers. False if out of memory: nothing has changed then. */
+/* Prepares for jobs with larger numbers. Returns false if out of memory; nothing has changed then.
+ * */
 bool room_grow(struct room *r, size_t n_jobs);
-/* All guests must have left. */
+/* Frees the lines. All guests must have left before. */
 void room_done(struct room *r);
 
-/* The largest body that is ever admitted. */
+/* Returns the size of the largest body that is ever admitted, in bytes. */
 size_t room_most(const struct room *r);
 enum room_size room_size_of(const struct room *r, size_t bytes);
 /* Asks for `bytes` in all for a guest whose job, slow and delta are set. A guest that waits or
  * grows may ask again. */
 enum room_answer room_ask(struct room *r, struct room_guest *g, size_t bytes, uint32_t turn);
-/* Grants a guest that waits or grows what it wants and returns it; NULL if none can have it now.
- * Call it again until it returns NULL whenever memory has become free. */
+/* Grants the next guest that waits or grows all that it wants, and returns this guest; NULL if no
+ * guest can be served now. Whenever memory has become free, call this until it returns NULL. */
 struct room_guest *room_next(struct room *r);
-/* The guest that must be given up so that the others can end; NULL if they can. */
+/* Returns the guest that must be given up so that the others can end; NULL if they can end without
+ * that. */
 struct room_guest *room_victim(const struct room *r);
-/* Gives back all that the guest holds and waits for. */
+/* Frees the memory that the guest holds, and removes it from the lines. */
 void room_leave(struct room *r, struct room_guest *g);
 /* Returns true if a guest waits only because all workers are busy and more memory would not help.
  */
 bool room_lacks_workers(const struct room *r, const struct room_guest *g);
-/* Returns true if this is so for the guest that comes next. */
+/* Returns true if the next guest in line waits only because all workers are busy. */
 bool room_next_lacks_workers(const struct room *r);
-/* Expects a guest of so many bytes, until it asks or leaves, or for ROOM_INVITED_MS. */
+/* Expects a guest of so many bytes until it asks or leaves, but for ROOM_INVITED_MS at most. */
 void room_invite(struct room *r, struct room_guest *g, size_t bytes, int64_t now_ms);
 /* Forgets the guests that have been expected for long enough. */
 void room_forget_invited(struct room *r, int64_t now_ms);

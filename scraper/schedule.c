@@ -98,7 +98,7 @@ int64_t schedule_first(int64_t now_ms, int64_t wall_offset_ms, int64_t interval_
     int64_t phase = (int64_t)(hash % (uint64_t)interval_ms);
     int64_t wall = (now_ms + wall_offset_ms) % interval_ms;
     if (wall < 0) {
-        wall += interval_ms; /* a clock before 1970 */
+        wall += interval_ms; /* the wall clock is before 1970 */
     }
     int64_t wait = phase - wall;
     return now_ms + (wait < 0 ? wait + interval_ms : wait);

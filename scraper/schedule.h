@@ -31,9 +31,9 @@ struct schedule {
 
 void schedule_init(struct schedule *s);
 void schedule_done(struct schedule *s);
-/* Adds an item that is not in the schedule. False if out of memory. */
+/* Adds an item that is not in the schedule. Returns false if out of memory. */
 bool schedule_add(struct schedule *s, struct schedule_item *item, int64_t due_ms);
-/* Removes an item; one that is not in the schedule is left alone. */
+/* Removes an item. Does nothing if the item is not in the schedule. */
 void schedule_remove(struct schedule *s, struct schedule_item *item);
 /* Changes the time of an item in the schedule. */
 void schedule_move(struct schedule *s, struct schedule_item *item, int64_t due_ms);
@@ -45,20 +45,21 @@ int64_t schedule_due(const struct schedule *s, const struct schedule_item *item)
 /* Returns the first instant at or after now_ms whose wall time is at the phase `hash mod interval`.
  * wall_offset_ms: wall clock minus monotonic clock. interval_ms > 0. */
 int64_t schedule_first(int64_t now_ms, int64_t wall_offset_ms, int64_t interval_ms, uint64_t hash);
-/* Returns when a new scrape is due first, given the first instant in its phase from now on. A
- * process that was stopped while it sampled lost that profile: if the window of sampling_ms from
- * the phase before is still open, and a whole one fits in before the next phase, it is asked again
- * at once. Otherwise the phase holds. sampling_ms 0: it does not sample. */
+/* Returns the first instant at which a new scrape is due, given first_ms, the first instant in its
+ * phase from now on. If profpull was stopped while a target sampled, that profile is lost. So if
+ * the window of sampling_ms from the previous phase is still open, and a whole sample fits in
+ * before first_ms, the scrape is due at once. Otherwise it is due at first_ms. sampling_ms is 0 if
+ * the target does not sample. */
 int64_t schedule_resume(int64_t now_ms, int64_t first_ms, int64_t interval_ms, int64_t sampling_ms);
 
 struct schedule_tick {
     bool run;        /* scrape now */
     int64_t next_ms; /* next tick, after now_ms, in the same phase */
-    uint64_t missed; /* unused ticks in the past, to be counted */
+    uint64_t missed; /* ticks that have passed without a scrape; the caller counts them */
 };
-/* Decides at now_ms about a tick that was due at due_ms <= now_ms. A tick that is late by an
- * interval or more (the machine slept, the process was stopped) does not run: all scrapes would be
- * due at once, and each has a tick of its own within an interval anyway. */
+/* Decides at now_ms about a tick that was due at due_ms <= now_ms. If a tick is late by an interval
+ * or more (the machine slept, the process was stopped), it does not run: all scrapes would start at
+ * once, and each of them has its next tick within an interval anyway. */
 struct schedule_tick schedule_tick(int64_t due_ms, int64_t now_ms, int64_t interval_ms);
 
 #endif

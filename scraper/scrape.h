@@ -1,6 +1,6 @@
 /* A scrape: one target x one profile type, with its state.
  *
- * There may be fifty thousand of them, hence the small fields. The table (scraper/table.h) owns
+ * There may be fifty thousand scrapes, hence the small fields. The table (scraper/table.h) owns
  * them and only the loop's thread changes them. The fields marked "shared" are read by other
  * threads and change under the table's lock.
  */
@@ -26,7 +26,7 @@ struct slot_lane;
 enum scrape_state {
     SCRAPE_IDLE,             /* waits for its next tick, in its phase */
     SCRAPE_IDLE_EARLY,       /* waits for one tick before its phase: resumed, or asked for */
-    SCRAPE_WAITS_GATE,       /* is due, and another scrape samples its process */
+    SCRAPE_WAITS_GATE,       /* is due, but another scrape is sampling the same process */
     SCRAPE_WAITS_SLOT,       /* is due, and waits for a transfer */
     SCRAPE_WAITS_SLOT_GATED, /* the same, and holds the gate of its process */
     SCRAPE_IN_FLIGHT,        /* its transfer runs, or the work on its body */
@@ -39,16 +39,17 @@ enum scrape_state {
  * allows it. docs/architecture.md shows the table as a diagram. */
 #define SCRAPE_BIT(s) (1U << (s))
 static const uint8_t scrape_transitions[SCRAPE_STATES] = {
-    /* Due, or due early; or asked for. Without memory for a line it stays idle. */
+    /* The scrape is due, or due early, or was asked for. If there is no memory to put it in line,
+     * it stays idle. */
     [SCRAPE_IDLE] = SCRAPE_BIT(SCRAPE_IDLE) | SCRAPE_BIT(SCRAPE_IDLE_EARLY) |
                     SCRAPE_BIT(SCRAPE_WAITS_GATE) | SCRAPE_BIT(SCRAPE_WAITS_SLOT) |
                     SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED),
     /* Its tick has come. */
     [SCRAPE_IDLE_EARLY] = SCRAPE_BIT(SCRAPE_IDLE) | SCRAPE_BIT(SCRAPE_IDLE_EARLY),
-    /* The scrape before it has left the gate; or it was removed, or found no memory. */
+    /* The scrape before it has left the gate; or this scrape was removed, or memory ran out. */
     [SCRAPE_WAITS_GATE] = SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED) | SCRAPE_BIT(SCRAPE_IDLE),
-    /* A transfer is free, or the scrape waits in the line of another class; or it was removed, or
-     * found no memory. */
+    /* A transfer is free, or the scrape moves to the line of another class; or it was removed, or
+     * memory ran out. */
     [SCRAPE_WAITS_SLOT] =
         SCRAPE_BIT(SCRAPE_WAITS_SLOT) | SCRAPE_BIT(SCRAPE_IN_FLIGHT) | SCRAPE_BIT(SCRAPE_IDLE),
     [SCRAPE_WAITS_SLOT_GATED] = SCRAPE_BIT(SCRAPE_WAITS_SLOT_GATED) |
@@ -69,10 +70,11 @@ struct claim {
     struct claim *next;
     struct group *group;
     struct target *target; /* a reference */
-    struct labels *series; /* of its profiles, if it follows; NULL until the first one */
+    /* the labels of its profiles, if it follows; NULL until the first profile */
+    struct labels *series;
     struct type_metrics *metrics;
     uint32_t entry;
-    uint32_t round; /* as that of the scrape */
+    uint32_t round; /* the last update of a group that touched this claim */
     bool follows;
 };
 
@@ -89,17 +91,20 @@ struct scrape {
     uint8_t reason;                /* enum reason, of the last attempt; shared */
     uint32_t round;                /* the last update of a group that touched it */
     struct scrape_history history; /* shared */
-    bool apart; /* part of its identity: another scrape has had the same one, of other jobs */
-    bool slow;  /* the last one took long, besides sampling and waiting */
-    struct claim *claims; /* first come, first served; the list is shared */
+    /* another scrape, of other jobs, has had the same identity: baselines that are kept need
+     * different keys */
+    bool apart;
+    bool slow; /* the last attempt took long, besides sampling and waiting */
+    /* further targets with this scrape, in the order in which they came; the list is shared */
+    struct claim *claims;
     struct type_metrics *metrics;
-    struct labels *series;        /* of the profiles; NULL until the first one */
+    struct labels *series;        /* the labels of the profiles; NULL until the first profile */
     struct fetch *fetch;          /* while in flight */
-    struct delta_state *baseline; /* of deltas, a reference; may be NULL */
+    struct delta_state *baseline; /* a reference: the baseline of the next delta; may be NULL */
     struct slot_lane *lane;       /* while it waits for a slot or holds one (scraper/slots.h) */
     TAILQ_ENTRY(scrape) link;     /* in the queue where it waits */
     int64_t due_ms;               /* the current tick */
-    uint32_t turn;                /* of its last admission (scraper/room.h); 0: none yet */
+    uint32_t turn; /* the number of its last admission (scraper/room.h); 0: none yet */
 
     /* All shared: */
     char *last_error; /* NULL if none */
@@ -137,7 +142,7 @@ static inline const struct config_type *scrape_type(const struct scrape *sc)
     return target_scrape_type(sc->target, sc->entry);
 }
 
-/* How long the target samples before it answers; 0 if it does not. */
+/* Returns for how long the target samples before it answers, in ms; 0 if it does not sample. */
 static inline int64_t scrape_sampling_ms(const struct scrape *sc)
 {
     return (int64_t)sc->target->entries[sc->entry].seconds * MS_PER_S;

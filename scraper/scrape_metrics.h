@@ -13,17 +13,18 @@
 enum scrape_result { SCRAPE_OK, SCRAPE_FAILED, SCRAPE_SKIPPED };
 #define SCRAPE_RESULTS (SCRAPE_SKIPPED + 1)
 
-/* The states of profpull_scrapes: those of enum scrape_health, and these of targets whose scrape is
- * that of another target. */
+/* The states of profpull_scrapes: those of enum scrape_health, and two more for targets that share
+ * the scrape of another target. */
 enum { SCRAPES_FOLLOW = 4, SCRAPES_DUPLICATE, SCRAPES_STATES };
 
 /* Cells of one job and type; they live as long as the metrics. */
 struct type_metrics {
     struct metric_cell *results[SCRAPE_RESULTS];
-    struct metric_cell *states[SCRAPES_STATES]; /* gauges; of the job, for all types */
-    struct metric_cell *duration;               /* seconds; of the type, for all jobs */
-    struct metric_cell *size;                   /* bytes; the same */
-    size_t expected; /* bytes of a body about which nothing else is known; 0: none was seen yet */
+    struct metric_cell *states[SCRAPES_STATES]; /* gauges of the job, for all of its types */
+    struct metric_cell *duration;               /* in seconds; of the type, for all jobs */
+    struct metric_cell *size;                   /* in bytes; of the type, for all jobs */
+    /* expected bytes of a body about which nothing else is known; 0: no body was seen yet */
+    size_t expected;
 };
 
 struct scrape_metrics {
@@ -35,7 +36,7 @@ struct scrape_metrics {
     struct metric_cell *lateness;
     struct metric_cell *in_flight;
     struct metric_cell *waiting;
-    struct metric_cell *unread; /* gauges of what waits for memory */
+    struct metric_cell *unread; /* gauges of the scrapes that wait for memory */
     struct metric_cell *held_back;
     struct metric_cell *memory_waits;
     struct metric_cell *slots[SLOT_CLASSES];
@@ -54,8 +55,8 @@ void scrape_metrics_done(struct scrape_metrics *m);
 /* Returns the cells of a job and type; NULL if out of memory. */
 struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char *job,
                                             const char *type);
-/* Learns from a body of this type, which had so many bytes: the expectation follows growth at once,
- * and shrinks by an eighth at a time. */
+/* Updates the expected size with that of a body of this type, in bytes. The expectation grows at
+ * once, and shrinks by at most an eighth for each body. */
 void scrape_metrics_learn(struct type_metrics *t, size_t size);
 /* Counts a failure of a job. */
 void scrape_metrics_failed(struct scrape_metrics *m, const char *job, enum reason reason);
