@@ -28,14 +28,16 @@ struct store;
 /* Takes a reference of config. Nothing is sent before app_start(). */
 struct app *app_new(const struct config *config, struct err *err);
 bool app_start(struct app *app, struct err *err);
-/* Another configuration, which has no slots yet (config/change.h) and becomes the one in force: all
- * of it, or nothing of it with an error. Jobs and destinations that are the same stay untouched.
- * What needs a restart keeps its value, which is logged. Endpoints that are gone have drain_ms to
- * send what they have. Blocks until it is done. Main thread, between app_start() and app_drain().
+/* Puts another configuration in force, which has no slots yet (config/change.h): all of it, or
+ * nothing of it with an error. Jobs and destinations that have not changed stay untouched. Settings
+ * that need a restart keep their values, and the log says so. Endpoints that are gone have drain_ms
+ * to send their queues. Blocks until the change is complete. Main thread, between app_start() and
+ * app_drain().
  */
 bool app_reload(struct app *app, struct config *next, int64_t drain_ms, struct err *err);
-/* The part of the servers in app_reload(), which the app does not know. prepare() does what can
- * fail, before anything has changed; commit() or discard() follows. On the thread of app_reload().
+/* The part of the HTTP servers in app_reload(); the app itself does not know them. prepare() does
+ * everything that can fail, before anything has changed; commit() or discard() follows. All are
+ * called on the thread of app_reload().
  */
 struct app_servers {
     bool (*prepare)(void *arg, const struct config *next, struct err *err);
@@ -43,27 +45,28 @@ struct app_servers {
     void (*discard)(void *arg);
     void *arg;
 };
-/* Before app_reload(). */
+/* Sets the servers. Call it before app_reload(). */
 void app_set_servers(struct app *app, const struct app_servers *servers);
-/* A reference to the configuration in force. Any thread. */
+/* Returns a new reference to the configuration in force. Any thread. */
 struct config *app_config(struct app *app);
 struct log *app_log(struct app *app);
-/* For the servers. All live as long as the app. */
+/* Parts of the app, for the servers. All of them live as long as the app. */
 struct metrics *app_metrics(struct app *app);
 struct scraper *app_scraper(struct app *app);
 struct receive *app_receive(struct app *app);
 struct dropped *app_dropped(struct app *app);
 struct sources *app_sources(struct app *app);
 struct conditions *app_conditions(struct app *app);
-/* The store of an endpoint, or the first one (NULL); NULL if there is none. */
+/* Returns the store of an endpoint, or the first store if endpoint is NULL; NULL if there is none.
+ */
 struct store *app_store(struct app *app, const char *endpoint);
 
-/* Returns true if every loop has run recently. The error names the thread that has not, or says for
- * how long a worker has been at one job. A disk that hangs is named there as well, but is no reason
- * to restart the process. Any thread. */
+/* Returns true if every loop has run recently. The error names the thread whose loop has not, or
+ * says for how long a worker has been running one job. A disk that hangs is named there as well,
+ * but is no reason to restart the process. Any thread. */
 bool app_healthy(const struct app *app, struct err *err);
-/* Returns true if discovery has read every source that it may read. Appends what it has not read,
- * without a line break; nothing if it has read everything. Any thread. */
+/* Returns true if discovery has read every source that it may read. Appends to text the sources
+ * that it has not read, without a line break. Any thread. */
 bool app_ready(struct app *app, struct buf *text);
 
 /* Stops discovery, lets the scrapes in flight end that can in time, then lets the writer drain. An
@@ -72,15 +75,16 @@ bool app_ready(struct app *app, struct buf *text);
 void app_drain(struct app *app, int64_t timeout_ms);
 int app_drained_fd(const struct app *app);
 
-/* Ends at once: stops every thread, and drops what is queued. The summary is final then. */
+/* Ends at once: stops every thread, and drops the queued profiles. After this call the summary is
+ * final. */
 void app_halt(struct app *app);
 /* Returns the ledger of an endpoint of the configuration. Any thread. */
 struct write_ledger app_ledger(struct app *app, size_t endpoint);
-/* Copies how the targets are shared; returns false if they are not. Any thread. */
+/* Copies the counts of sharing; returns false if the targets are not shared. Any thread. */
 bool app_sharding(const struct app *app, struct sharding_counts *ret);
 /* Logs one line for each endpoint with the number of profiles accepted, sent and dropped. */
 void app_summary(struct app *app);
-/* Accepts NULL and half-built ones, returns NULL. */
+/* Frees the app, also one that is only half built. Accepts NULL, returns NULL. */
 struct app *app_free(struct app *app);
 
 #endif

@@ -18,38 +18,39 @@
 enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREADS };
 
 struct app {
-    struct config *first;  /* the configuration of the start, for what never changes: a reference */
-    struct config *config; /* the one in force: a reference */
-    pthread_mutex_t config_lock; /* of that pointer */
+    /* A reference: the configuration of the start, for settings that never change. */
+    struct config *first;
+    struct config *config;       /* a reference: the configuration in force */
+    pthread_mutex_t config_lock; /* guards `config` */
     struct log *log;
     struct intern *intern;
     struct metrics *metrics;
-    struct http_contents *contents; /* of the clients of all stages */
+    struct http_contents *contents; /* shared by the HTTP clients of all stages */
     struct worker_pool *workers;
     unsigned n_workers;
     struct agent_thread threads[THREADS];
     struct stores *stores;
     struct writer *writer;
-    struct conditions *conditions; /* of its destinations */
-    struct recordings *recordings; /* makes profiles of recordings of Java */
-    struct scraped *scraped;       /* where profiles of targets go; the network thread's */
-    struct enrich *enrich;         /* labels of targets for the next */
+    struct conditions *conditions; /* the conditions of the writer's destinations */
+    struct recordings *recordings; /* turns recordings of Java into profiles */
+    struct scraped *scraped; /* passes the profiles of targets on; belongs to the network thread */
+    struct enrich *enrich;   /* adds labels of targets to pushed profiles, for `receive` */
     struct receive *receive;
     struct scraper *scraper;
     struct sharding *sharding; /* NULL unless targets are shared */
     struct dropped *dropped;
     struct pipeline *pipeline;
     struct discovery *discovery;
-    struct sources *sources; /* what can be read of it */
+    struct sources *sources; /* the state of discovery's sources that other threads may read */
     atomic_bool synced;
     int64_t drain_deadline_ms; /* set before scraper_drain() is called */
     int drained_fd;
-    struct loop_timer *memory_timer; /* of the discovery thread */
+    struct loop_timer *memory_timer; /* runs on the discovery thread */
     struct app_servers servers;
 };
 
-/* These count the configurations, in force or soon to be, that have a job. The metrics of the job
- * are shown while there is one. */
+/* For each job, these count the configurations that have it, in force or soon to be. The metrics of
+ * a job are shown while there is such a configuration. */
 void app_use_jobs(struct app *app, const struct config *config);
 void app_release_jobs(struct app *app, const struct config *config);
 

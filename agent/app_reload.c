@@ -1,6 +1,6 @@
-/* Another configuration for a running process. Steps that can fail come first, and can be undone.
- * Then each thread gets its part, against the direction in which profiles flow: every receiver of
- * profiles knows the new jobs and endpoints before the first target of theirs is scraped. */
+/* Gives a running process another configuration. Steps that can fail come first, and can be undone.
+ * Then each thread gets its part, against the direction in which profiles flow: every stage knows
+ * the new jobs and endpoints before their first target is scraped. */
 #include <stdlib.h>
 
 #include "agent/app_private.h"
@@ -67,7 +67,7 @@ struct reload {
     struct receive_setup *receive;
     struct writer_change *writer;
     struct discovery_change *discovery;
-    bool servers; /* are prepared */
+    bool servers; /* the servers are prepared */
     int64_t drain_ms;
     struct err *err;
 };
@@ -84,7 +84,8 @@ static bool compare_jobs(struct reload *r)
     return r->kept != NULL || err_memory(r->err);
 }
 
-/* Replicas with other members would scrape the same targets. */
+/* Checks that sharding has not changed: replicas with different members would scrape the same
+ * targets. */
 static bool check_fixed(const struct reload *r)
 {
     return config_same_part(r->app->first, r->next, CONFIG_PART_SHARDING) ||

@@ -19,7 +19,7 @@
 /* Limit of the memory for reading a kubeconfig. */
 #define KUBECONFIG_MAX ((size_t)64 << 20)
 #define PATH_BYTES_MAX ((size_t)64 * 1024)
-/* A disk that has not answered by then hangs. */
+/* A disk that has not answered after this time is taken to hang. */
 #define HANGING_MS 1000
 
 /* ---- what is needed -------------------------------------------------------------------------- */
@@ -44,12 +44,12 @@ static const char *const system_paths[] = {
     "/dev/null",
     KUBE_SERVICE_ACCOUNT_DIR,
 };
-/* These may be links to other places. */
+/* Files that may be symbolic links to other directories. */
 static const char *const system_files[] = {
     "/etc/resolv.conf", "/etc/hosts",     "/etc/nsswitch.conf",
     "/etc/gai.conf",    "/etc/localtime", "/etc/ssl/certs/ca-certificates.crt",
 };
-/* Variables with paths of further ones. */
+/* Environment variables with the paths of further files and directories. */
 static const char *const variables[] = {"SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF",
                                         KUBE_SERVICE_ACCOUNT_ENV};
 
@@ -79,7 +79,8 @@ static void confinement_on_name(void *arg, const struct file_name *n)
     sandbox_read_file(arg, n->file);
 }
 
-/* The files of a kubeconfig or a service account. What cannot be read is an error of discovery. */
+/* Allows the files of a kubeconfig or a service account. If a file cannot be read, discovery
+ * reports the error. */
 static void add_cluster(struct sandbox *s, const struct config_kubernetes *k)
 {
     struct kube_env env = {.get = NULL};
@@ -106,7 +107,8 @@ static void add_source(struct sandbox *s, const struct config_source *source)
     }
 }
 
-/* The directory of an endpoint that keeps profiles; false if it has none. */
+/* Appends the directory in which an endpoint keeps profiles; returns false if the endpoint has
+ * none. */
 static bool local_directory(const struct config_endpoint *e, struct buf *ret)
 {
     buf_init(ret, PATH_BYTES_MAX);
@@ -151,8 +153,9 @@ static void note_hung(struct confinement *c, const char *path)
     }
 }
 
-/* Makes a directory, as its owner does later, with the same mode; its owner reports what is wrong.
- * The owner also deals with a disk that does not answer: the start does not wait for it. */
+/* Makes a directory with the mode that its owner (a spool, a store) uses as well. Errors are
+ * ignored here: the owner makes the directory again later and reports them. The owner also deals
+ * with a disk that does not answer: the start does not wait for it. */
 static void make_written(void *arg, const char *path, mode_t mode)
 {
     struct confinement *c = arg;
@@ -180,7 +183,8 @@ static void list_written(void *arg, const char *path, mode_t mode)
     }
 }
 
-/* The files that a web configuration file names. What is wrong with it is an error of the server.
+/* Allows the files that a web configuration file names. If that file is wrong, the server reports
+ * the error.
  */
 static void add_web_config(struct sandbox *s, const char *file)
 {
@@ -212,7 +216,8 @@ static void add_server(struct sandbox *s, const struct config_server *server)
     }
 }
 
-/* Not what is no file, such as the built-in configuration. */
+/* Allows a configuration file, unless its name is not that of a file, as for the built-in
+ * configuration. */
 static void add_config_file(struct sandbox *s, const char *file)
 {
     if (access(file, F_OK) == 0) {
@@ -271,7 +276,8 @@ enum confinement_mode confinement_mode_named(const char *name)
 
 /* ---- in force -------------------------------------------------------------------------------- */
 
-/* Is all in force? */
+/* Returns true if all parts of the sandbox are in force; false with an error that names the first
+ * part that is not. */
 static bool check_report(const struct sandbox_report *report, struct err *err)
 {
     for (enum sandbox_part i = 0; i < SANDBOX_PARTS; i++) {

@@ -11,9 +11,9 @@
 #include "config/config.h"
 
 enum confinement_mode {
-    CONFINEMENT_ON, /* what the kernel has of it */
+    CONFINEMENT_ON, /* as many parts as the kernel supports */
     CONFINEMENT_OFF,
-    CONFINEMENT_REQUIRED, /* an error unless the kernel has all of it */
+    CONFINEMENT_REQUIRED, /* an error unless the kernel supports all parts */
     CONFINEMENT_MODES,
 };
 
@@ -25,7 +25,9 @@ enum confinement_mode confinement_mode_named(const char *name);
 /* A directory whose disk did not answer at the start. */
 struct hung_directory {
     char *path; /* as it is configured */
-    char *root; /* what the sandbox lets in for it; NULL: nothing, so that it needs a restart */
+    /* The directory to which the sandbox allows access instead; NULL: none, so that a restart is
+     * needed. */
+    char *root;
 };
 
 struct confinement {
@@ -43,11 +45,12 @@ bool confinement_enter(struct confinement *c, enum confinement_mode mode,
                        const struct config *config, struct err *err);
 void confinement_done(struct confinement *c);
 
-/* Logs what is in force, and what is not and why; registers profpull_sandbox. */
+/* Logs which parts of the sandbox are in force, and why others are not; registers profpull_sandbox.
+ */
 void confinement_report(const struct confinement *c, struct log *log, struct metrics *metrics);
 
-/* Returns true if another configuration can work in this sandbox. The error names what it would
- * need, and says that a restart gives it. */
+/* Returns true if another configuration can work in this sandbox. The error names the access that
+ * the configuration would need, and says that a restart grants it. */
 bool confinement_allows(const struct confinement *c, const struct config *next, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* The way of a profile from where it was made to the destinations: the rules of its job, then a
- * copy for each destination that has rules of its own.
+/* Delivers a profile to its destinations: applies the rules of its job, then makes a copy for each
+ * destination that has rules of its own.
  *
  * One thread at a time, that of the rules (agent/profile_rules.h).
  */
@@ -13,7 +13,7 @@
 #include "model/profile.h"
 #include "write/write.h"
 
-/* The parts of deliveries. All of them outlive the deliveries. */
+/* The parts that a delivery uses. All of them outlive the deliveries. */
 struct delivery {
     const struct config_job *jobs; /* profile.job is an index in them */
     struct profile_rules *rules;   /* of these jobs */
@@ -21,11 +21,11 @@ struct delivery {
 };
 
 enum delivery_result {
-    DELIVERY_TAKEN, /* by one destination at least */
-    DELIVERY_FULL,  /* the others dropped it, or none of them had room */
+    DELIVERY_TAKEN, /* at least one destination has accepted it */
+    DELIVERY_FULL,  /* no destination had room, or the others dropped it */
     DELIVERY_NO_MEMORY,
     DELIVERY_FAILED,  /* a rule failed, or took away the type */
-    DELIVERY_DROPPED, /* by a rule, as intended */
+    DELIVERY_DROPPED, /* a rule dropped it, as intended */
 };
 
 /* Delivers a profile. Takes over the caller's reference. forward_to: bits of destinations, not 0.

@@ -13,7 +13,7 @@ struct record {
     struct dropped_target *at; /* DROPPED_MAX; made when the first one is noted */
     size_t n;
     size_t bytes;
-    bool is_full; /* something has had no place; stays */
+    bool is_full; /* a label set found no place; never reset */
 };
 
 struct dropped {
@@ -68,7 +68,7 @@ void dropped_target_done(struct dropped_target *t)
     *t = (struct dropped_target){.id = 0};
 }
 
-/* A copy of a text that may be NULL; *ok becomes false if out of memory. */
+/* Copies a text that may be NULL. Sets *ok to false if out of memory. */
 static char *copy_text(const char *text, bool *ok)
 {
     char *copy = text == NULL ? NULL : strdup(text);
@@ -76,7 +76,7 @@ static char *copy_text(const char *text, bool *ok)
     return copy;
 }
 
-/* False if out of memory; then there is nothing in *ret. */
+/* Copies a record. Returns false if out of memory; *ret holds nothing then. */
 static bool copy(const struct dropped_target *t, struct dropped_target *ret)
 {
     bool ok = true;

@@ -21,9 +21,9 @@
 
 struct dropped;
 
-/* For jobs with slots below n_jobs. NULL if out of memory. metrics outlive it. */
+/* Returns a record for jobs with slots below n_jobs; NULL if out of memory. metrics outlive it. */
 struct dropped *dropped_new(size_t n_jobs, struct metrics *metrics);
-/* For further jobs. False if out of memory. Any thread. */
+/* Prepares for jobs with slots below n_jobs. Returns false if out of memory. Any thread. */
 bool dropped_grow(struct dropped *d, size_t n_jobs);
 struct dropped *dropped_free(struct dropped *d); /* accepts NULL, returns NULL */
 
@@ -41,11 +41,12 @@ struct dropped_target {
     struct labels *labels; /* before the rules */
     size_t rule;           /* the rule that dropped it or failed, from 1; 0: see why */
     char *why;             /* NULL if a rule dropped it */
-    char *address;         /* host:port of the target that it is; NULL if it is none */
+    char *address; /* host:port of the target that the label set became; NULL if it became none */
 };
 
-/* Copies the records of a job, in the order of discovery, at most max. Returns how many;
- * *ret_more (may be NULL): the record is full, so that there may be others. Any thread. */
+/* Copies the records of a job, in the order of discovery, at most max. Returns the number of
+ * copies. *ret_more (may be NULL) is set if the record is full, so that there may be others. Any
+ * thread. */
 size_t dropped_list(struct dropped *d, size_t job, struct dropped_target *ret, size_t max,
                     bool *ret_more);
 /* Copies one record. Returns false if it does not exist any more, or if memory ran out. Any thread.

@@ -3,8 +3,8 @@
  * The pipeline hands over the targets of the job that discovers them, after its rules, group by
  * group. A pushed profile gets labels of the target whose target_match_label has the same value as
  * profiles_match_label of the profile; of several targets with one value the last one counts. The
- * settings are read when a target or a profile arrives, so a group belongs to the settings that it
- * came with.
+ * caller passes the settings with each group and each profile, so a group keeps the settings with
+ * which it arrived.
  *
  * Any thread.
  */
@@ -23,8 +23,9 @@ struct enrich;
 struct enrich *enrich_new(struct metrics *metrics); /* NULL if out of memory */
 struct enrich *enrich_free(struct enrich *e);       /* accepts NULL, returns NULL */
 
-/* Replaces the targets of a source. max: targets of all sources; more are not kept, and counted. It
- * takes references of the labels. False if out of memory: the source has no targets then. */
+/* Replaces the targets of a source. max: the limit of the targets of all sources; targets beyond it
+ * are not kept, and are counted. Takes references of the labels. Returns false if out of memory;
+ * the source has no targets then. */
 bool enrich_set_group(struct enrich *e, const struct config_enrich *settings, uint64_t max,
                       const char *source, struct labels *const *targets, size_t n);
 

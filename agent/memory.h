@@ -1,5 +1,5 @@
-/* The memory of the process: the shares of its limit as metrics and in the log, and settings of the
- * allocator by which free memory goes back to the system.
+/* The memory of the process: reports the shares of its limit as metrics and in the log, and makes
+ * the allocator return free memory to the system.
  */
 #ifndef PROFPULL_AGENT_MEMORY_H
 #define PROFPULL_AGENT_MEMORY_H
@@ -8,7 +8,7 @@
 #include "base/metrics.h"
 #include "config/config.h"
 
-/* Sets the allocator up. Call it before the first thread starts. */
+/* Configures the allocator. Call it before the first thread starts. */
 void memory_tune_allocator(void);
 
 /* Gives back the pages of the text and constants of the program and its libraries: most are needed

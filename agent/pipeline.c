@@ -15,10 +15,10 @@
 
 /* A job, by its slot; all members are NULL where there is none. */
 struct pipeline_job {
-    struct config *owner; /* a reference: the configuration that it came with */
+    struct config *owner; /* a reference: the configuration that the job came with */
     const struct config_job *job;
     struct relabel *rules;
-    bool kept; /* in a change: it is the one that the pipeline has */
+    bool kept; /* in a change: the pipeline keeps the job that it has */
 };
 
 struct pipeline_change {
@@ -35,8 +35,9 @@ struct pipeline {
     struct log_limit limit;
     struct metric *outcomes;
     struct metric *problems;
-    struct map *claimed; /* by the current group: host -> size_t, its scrapes */
-    bool said_limit;     /* one line about pod_scrape_limit for each group */
+    /* The number of scrapes of each host in the current group: host -> size_t. */
+    struct map *claimed;
+    bool said_limit; /* the line about pod_scrape_limit has been logged, once for each group */
 };
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
@@ -273,8 +274,8 @@ static bool admit(struct pipeline *p, const struct target_group *group, const st
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
-/* Returns true if a pod shares the network of its node, so that its ports are those of everything
- * on the node. */
+/* Returns false with an error if a pod shares the network of its node and the job does not allow
+ * that: the ports of such a pod are those of everything on the node. */
 static bool check_network(const struct pipeline_verdict *verdict, struct err *err)
 {
     struct sv node = labels_get(verdict->discovered, SV(POD_HOST_IP));

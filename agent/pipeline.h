@@ -22,14 +22,15 @@ struct pipeline_verdict {
     const struct target_group *group;
     const struct config_job *job;
     struct labels *discovered; /* before the rules; borrowed */
-    struct labels *relabelled; /* of a pod, after the rules; NULL if they dropped it; borrowed */
-    struct target *target;     /* NULL if there is none; borrowed */
-    bool set_aside;            /* kept, but without a type to scrape: see ports.h */
+    /* For a pod: the labels after the rules; NULL if the rules dropped them; borrowed. */
+    struct labels *relabelled;
+    struct target *target; /* NULL if there is none; borrowed */
+    bool set_aside;        /* kept, but without a type to scrape: see ports.h */
     enum relabel_outcome outcome;
     size_t rule;           /* the rule that dropped it or failed; 0 if the target was refused */
     const struct err *err; /* set unless kept or dropped */
-    bool repeated;         /* the same was said of an earlier one of the group: not logged */
-    uint64_t key;          /* of the target if targets are shared: see agent/sharing/sharding.h */
+    bool repeated; /* an earlier label set of the group had the same error: not logged again */
+    uint64_t key;  /* of the target if targets are shared: see agent/sharing/sharding.h */
 };
 
 struct pipeline_options {
@@ -37,10 +38,11 @@ struct pipeline_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
-    struct scraper *scraper;   /* may be NULL */
-    struct enrich *enrich;     /* gets the targets of a job that enriches; may be NULL */
-    struct sharding *sharding; /* hands targets to the scraper instead; NULL: all are ours */
-    /* For each discovered label set, in order. May be NULL. */
+    struct scraper *scraper; /* may be NULL */
+    struct enrich *enrich;   /* gets the targets of a job that enriches; may be NULL */
+    /* Hands targets to the scraper instead; NULL: all targets are ours. */
+    struct sharding *sharding;
+    /* Called for each discovered label set, in order. May be NULL. */
     void (*on_verdict)(void *arg, const struct pipeline_verdict *verdict);
     void *arg;
 };

@@ -18,7 +18,8 @@ static double cpu_seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Returns the second field of /proc/self/statm, in pages. */
+/* Returns the resident memory in bytes: the second field of /proc/self/statm is its number of
+ * pages. */
 static double resident_bytes(void)
 {
     char text[128];

@@ -5,8 +5,9 @@
 #include "base/clock.h"
 #include "relabel/relabel.h"
 
-/* A cached result that is not used for this long is evicted, within twice the time. For profiles
- * that arrive more rarely the rules run each time, which does not matter. */
+/* A cached result that is not used for this long is evicted within twice the time. For profiles
+ * that arrive more rarely than that, the rules run each time; at this rate the cost does not
+ * matter. */
 #define CLOCK_PERIOD_MS ((int64_t)5 * 60 * MS_PER_S)
 /* The number of messages about profiles that the rules failed on, in each period. */
 #define LOG_PERIOD_MS 60000
@@ -24,11 +25,13 @@ struct cached {
     uint32_t bytes;
     uint32_t set;
     uint8_t outcome;
-    bool used; /* since the last pass of the clock hand */
+    bool used; /* used since the last pass of the clock hand */
 };
 
 struct job_rules {
-    size_t first_way; /* of its ways in sets; its own rules are at its index */
+    /* Index in `sets` of the first of its ways; the rules of the job itself are at the index of the
+     * job. */
+    size_t first_way;
     struct metric_cell *counts[OUTCOMES];
 };
 

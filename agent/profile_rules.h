@@ -19,8 +19,9 @@
 #include "config/config.h"
 #include "model/profile.h"
 
-/* Cached results, for all jobs together: 1.5 MiB of table besides the label sets. A result that was
- * not used for five minutes is evicted within the next five, as long as profiles arrive. */
+/* Cached results, for all jobs together: 1.5 MiB of table besides the label sets. A result that has
+ * not been used for five minutes is evicted within the next five minutes, as long as profiles
+ * arrive. */
 #define PROFILE_RULES_CACHED 65536
 /* The names and values of all cached results, counted as if none were shared. The rules run each
  * time for label sets that find no room. */
@@ -28,15 +29,15 @@
 
 struct profile_rules;
 
-/* The rules of n_jobs jobs; profile.job is an index in them. One without a name is none. All but
- * err outlive the rules. */
+/* Compiles the rules of n_jobs jobs; profile.job is an index in them. An entry without a name is no
+ * job. All arguments except err outlive the rules. */
 struct profile_rules *profile_rules_new(const struct config_job *config, size_t n_jobs,
                                         struct intern *intern, struct log *log,
                                         struct metrics *metrics, struct err *err);
 struct profile_rules *profile_rules_free(struct profile_rules *r); /* accepts NULL, returns NULL */
 enum profile_verdict {
     PROFILE_KEPT,
-    PROFILE_DROPPED, /* by a rule: as intended */
+    PROFILE_DROPPED, /* a rule dropped it, as intended */
     PROFILE_FAILED,  /* a rule failed, or took away the type */
     PROFILE_NO_MEMORY,
 };

@@ -61,7 +61,8 @@ struct receive {
     struct receive_setup *setup; /* the present one: a reference */
     struct log_limit limit;
     uint64_t seed;
-    uint16_t last_salt; /* the first one is any: equal profiles may come again after a restart */
+    /* Starts at a random number: after a restart, equal profiles may arrive again. */
+    uint16_t last_salt;
     struct metric_cell *profiles[RECEIVE_PROTOCOLS][RECEIVE_RESULTS];
     struct metric_cell *bytes[RECEIVE_PROTOCOLS];
     struct metric_cell *extras[RECEIVE_EXTRAS];
@@ -422,7 +423,7 @@ static struct window window_of(const struct pprof_summary *s, const struct recei
     if (w.from_ns <= 0) {
         w.from_ns = facts->from_ns > 0 ? facts->from_ns : now_ns;
     } else if (w.from_ns < YEAR_NS && facts->from_ns > 0) {
-        w.from_ns = facts->from_ns; /* the clock of a program that started without one */
+        w.from_ns = facts->from_ns; /* the program had no clock when it started */
     }
     if (s->duration_ns > 0) {
         w.until_ns = add_ns(w.from_ns, s->duration_ns);
@@ -557,7 +558,7 @@ static enum receive_result deliver(struct receive *r, struct profile *p, uint64_
     if (endpoints != 0) {
         result = delivery_put(&r->setup->delivery, p, endpoints, p->scraped_ms);
     } else {
-        profile_unref(p); /* another configuration has come in between */
+        profile_unref(p); /* another configuration was put in force meanwhile */
     }
     pthread_mutex_unlock(&r->lock);
     if (result == DELIVERY_FULL) {
@@ -608,13 +609,14 @@ static enum receive_result put_recording(struct receive *r, const struct receive
     }
     if (others != 0) {
         if (recordings_convert(r->options.recordings, p, item->data, &hints, &made, err)) {
-            err_clear(err); /* of a damaged end */
+            /* The error of a damaged end is dropped: a part of the recording is good. */
+            err_clear(err);
             result = deliver_made(r, &made, others, err);
         } else if (job->recordings_to == 0) {
             profile_unref(p);
             return result_of(err);
         } else {
-            err_clear(err); /* those that read recordings themselves may know better */
+            err_clear(err); /* destinations that read recordings themselves may accept it */
         }
     }
     if (job->recordings_to == 0) {

@@ -41,15 +41,15 @@ enum receive_protocol {
 enum receive_result {
     RECEIVE_ACCEPTED,
     RECEIVE_DROPPED, /* by a rule, as intended */
-    RECEIVE_IGNORED, /* there is nothing to keep, as the protocol has it */
-    /* Refused: it will never be taken. */
-    RECEIVE_BAD_REQUEST, /* what is around it */
+    RECEIVE_IGNORED, /* by the rules of the protocol there is nothing to keep */
+    /* Refused for good: another try of the sender would fail as well. */
+    RECEIVE_BAD_REQUEST, /* the request around the profile is wrong */
     RECEIVE_BAD_PROFILE,
     RECEIVE_BAD_LABELS,
-    RECEIVE_BAD_TIME, /* outside of the window */
+    RECEIVE_BAD_TIME, /* the time of the profile is outside of the accepted window */
     RECEIVE_TOO_LARGE,
     RECEIVE_RULES_FAILED,
-    /* Refused: another try may succeed. */
+    /* Refused for now: another try of the sender may succeed. */
     RECEIVE_QUEUE_FULL,
     RECEIVE_NO_MEMORY,
     RECEIVE_RESULTS, /* count */
@@ -65,9 +65,9 @@ enum receive_extra {
 /* The end of a request whose sender waits until its profiles are on disk (receive.acknowledge):
  * label of a metric. */
 enum receive_wait {
-    RECEIVE_STORED,     /* they are */
-    RECEIVE_LATE,       /* not in time */
-    RECEIVE_NOT_STORED, /* a destination did not take one, or lost it */
+    RECEIVE_STORED,     /* all of its profiles are on disk */
+    RECEIVE_LATE,       /* they were not on disk in time */
+    RECEIVE_NOT_STORED, /* a destination has refused or lost a profile */
     RECEIVE_WAITS,      /* count */
 };
 
@@ -102,11 +102,11 @@ struct receive_setup *receive_discard(struct receive_setup *s);
 struct receive_item {
     enum receive_protocol protocol;
     enum profile_format format;
-    struct sv data;               /* as it came, or converted */
+    struct sv data;               /* the bytes as they arrived, or converted */
     struct pprof_summary summary; /* with the texts of its types; times only for a recording */
-    int64_t from_ns;              /* when it starts: from receive_put() on */
-    uint16_t salt;                /* of the profile it has become, likewise */
-    char *converted;              /* private, as is what follows */
+    int64_t from_ns;              /* start of the profile; set by receive_put() */
+    uint16_t salt;                /* the salt of the stored profile; set by receive_put() */
+    char *converted;              /* private, as are the next members */
     struct scratch *scratch;
     struct receive_setup *setup; /* a reference */
 };
@@ -126,12 +126,13 @@ void receive_close(struct receive *r, struct receive_item *item);
 struct receive_facts {
     struct label *labels; /* in any order; they are sorted. Empty values do not count */
     size_t n_labels;
-    int64_t from_ns;         /* if the profile says no time, or one in 1970; 0: it is now */
+    /* Used if the profile has no time, or one in 1970; 0: the present time is used. */
+    int64_t from_ns;
     int64_t until_ns;        /* 0: unknown */
-    bool keep_equal;         /* it is kept even if a store has an equal one */
+    bool keep_equal;         /* a store keeps the profile even if it has an equal one */
     struct receipt *receipt; /* settled when the profile is on disk; NULL: nobody waits for that */
     /* For the profiles that are made of a recording: */
-    unsigned sample_rate; /* samples per second; 0: by its settings */
+    unsigned sample_rate; /* samples per second; 0: the settings of the recording decide */
     struct sv jfr_labels; /* the part `labels` of Pyroscope's agent; empty: none */
 };
 
@@ -146,7 +147,8 @@ void receive_count(struct receive *r, enum receive_protocol protocol, enum recei
 void receive_count_extra(struct receive *r, enum receive_extra extra);
 /* Returns true if senders are answered when every destination has their profiles on disk. */
 bool receive_waits(struct receive *r);
-/* Counts a request that waited for that, and logs one that is refused. Once for each request. */
+/* Counts a request that waited for the disk, and logs it if it is refused. Call it once for each
+ * such request. */
 void receive_count_wait(struct receive *r, enum receive_wait result);
 
 #endif

@@ -1,12 +1,12 @@
-/* Recordings of Java's Flight Recorder for destinations that cannot read them: each becomes the
- * profiles that are in it.
+/* Recordings of Java's Flight Recorder for destinations that cannot read them: each recording is
+ * replaced by the profiles that it contains.
  *
  * The profiles have the labels of the recording, with the name of their type, `__delta__` and the
  * label jfr_event, and cover its time. Conversion takes CPU time in proportion to the recording, so
  * it runs on a worker or on a thread of an API, never on a loop.
  *
  * The counters balance: recordings that were handed over = converted + damaged + failed + refused +
- * pending; `profiles` counts what was made of those converted or damaged. Any thread.
+ * pending; `profiles` counts the profiles that were made of converted or damaged ones. Any thread.
  */
 #ifndef PROFPULL_AGENT_RECORDINGS_H
 #define PROFPULL_AGENT_RECORDINGS_H
@@ -38,9 +38,10 @@ struct recordings *recordings_new(const struct recordings_options *options);
 struct recordings *recordings_free(struct recordings *r); /* accepts NULL, returns NULL */
 
 struct recording_hints {
-    unsigned sample_rate; /* of the sender; 0: by the recording's settings */
-    struct sv labels;     /* the part `labels` of Pyroscope's agent; empty: none */
-    bool own_times;       /* the profiles cover the recording's time, not that of the base */
+    /* The rate that the sender gave, per second; 0: the settings of the recording decide. */
+    unsigned sample_rate;
+    struct sv labels; /* the part `labels` of Pyroscope's agent; empty: none */
+    bool own_times;   /* the profiles cover the recording's time, not that of the base */
 };
 
 struct recording_profiles {
@@ -49,8 +50,8 @@ struct recording_profiles {
 };
 
 /* Makes the profiles of a recording, gzip or plain. base: a profile with its labels, window, job
- * and flags; its bytes are not read. False with err if nothing could be made; a recording that is
- * damaged after a good part gives the profiles of that part. Counts and logs. */
+ * and flags; its bytes are not read. Returns false with err if no profile could be made. A
+ * recording that is damaged after a good part gives the profiles of that part. Counts and logs. */
 bool recordings_convert(struct recordings *r, const struct profile *base, struct sv body,
                         const struct recording_hints *hints, struct recording_profiles *ret,
                         struct err *err);

@@ -21,7 +21,7 @@ struct conversion {
     struct scraped *scraped; /* NULL: it is gone */
     struct recordings *recordings;
     struct profile *recording; /* a reference */
-    uint64_t endpoints;        /* that get its profiles */
+    uint64_t endpoints;        /* the destinations that get its profiles */
     struct recording_profiles made;
     bool running;
 };
@@ -30,11 +30,12 @@ TAILQ_HEAD(conversions, conversion);
 
 struct scraped {
     struct scraped_options options;
-    struct conversions conversions; /* in order; the first one may be with a worker */
+    struct conversions conversions; /* in order of arrival; a worker may have the first one */
     size_t pending_bytes;
     void (*idle)(void *arg); /* NULL: nobody waits for the end of the conversions */
     void *idle_arg;
-    size_t n_jobs; /* slots that jobs ever had; of whoever prepares */
+    /* One more than the highest slot that a job ever had; belongs to the thread that prepares. */
+    size_t n_jobs;
     struct scraped_change *now;
 };
 
@@ -156,7 +157,7 @@ static void conversion_done(struct work *work)
     conversion_free(c);
 }
 
-/* Lines a recording up for its conversion. False if there is no room. */
+/* Puts a recording in line for its conversion. Returns false if there is no room. */
 static bool convert(struct scraped *s, const struct profile *recording, uint64_t endpoints)
 {
     size_t max = s->options.pending_max != 0 ? s->options.pending_max : RECORDINGS_PENDING_DEFAULT;
@@ -164,7 +165,8 @@ static bool convert(struct scraped *s, const struct profile *recording, uint64_t
     if (recording->size <= max && s->pending_bytes <= max - recording->size) {
         c = calloc(1, sizeof(*c));
     }
-    /* A copy of its own: the rules of the job change the labels of the other one. */
+    /* The conversion gets a copy of the recording, because the rules of the job change the labels
+     * of the original. */
     struct profile *copy = c != NULL ? profile_copy(recording) : NULL;
     if (copy == NULL) {
         recordings_refuse(s->options.recordings, recording);
@@ -207,7 +209,8 @@ static void abandon(struct scraped *s)
     }
 }
 
-/* A recording: its bytes to those that can read them, the profiles in it to the others. */
+/* Delivers a recording: the destinations that can read it get its bytes, the others the profiles in
+ * it. */
 static enum delivery_result put_recording(struct scraped *s, struct profile *p, uint64_t endpoints,
                                           int64_t now_ms)
 {

@@ -1,4 +1,4 @@
-/* The way of the profiles of targets: the rules of the jobs and the destinations, of the
+/* Passes the profiles of targets on, by the rules of the jobs and to the destinations of the
  * configuration in force. One thread, that of the scraper, except for scraped_prepare() and
  * scraped_post().
  *
@@ -15,7 +15,7 @@
 
 struct scraped;
 
-/* The parts of the way. All of them outlive it. */
+/* The parts that struct scraped uses. All of them outlive it. */
 struct scraped_options {
     struct intern *intern;
     struct log *log;
@@ -31,19 +31,21 @@ struct scraped_options {
 struct scraped *scraped_new(const struct scraped_options *options, const struct config *config,
                             struct err *err);
 struct scraped *scraped_free(struct scraped *s); /* accepts NULL, returns NULL */
-/* Delivers a profile as delivery_put() does. The destinations are those that the job has now;
- * forward_to counts for one that is gone. */
+/* Delivers a profile as delivery_put() does. The destinations are those that the job has now. If
+ * the job is gone, forward_to has the destinations. */
 enum delivery_result scraped_put(struct scraped *s, struct profile *profile, uint64_t forward_to,
                                  int64_t now_ms);
 
-/* Calls done once no recording waits for its conversion any more, perhaps from within this call. */
+/* Calls done as soon as no recording waits for its conversion any more, perhaps from within this
+ * call. */
 void scraped_when_idle(struct scraped *s, void (*done)(void *arg), void *arg);
 
-/* The rules of another configuration. NULL with an error. One thread at a time, of any. */
+/* Compiles the rules of another configuration. Returns NULL with an error. Any thread, but one at a
+ * time. */
 struct scraped_change;
 struct scraped_change *scraped_prepare(struct scraped *s, const struct config *next,
                                        struct err *err);
-/* Posts to the scraper's loop, which uses them from then on, and frees c. Any thread. */
+/* Posts the rules to the scraper's loop, which uses them from then on and frees c. Any thread. */
 void scraped_post(struct scraped *s, struct scraped_change *c, struct loop *loop);
 /* Frees c without posting it. Accepts NULL, returns NULL. */
 struct scraped_change *scraped_discard(struct scraped_change *c);

@@ -16,23 +16,25 @@ struct stores;
 struct store;
 struct sink;
 
-/* log and metrics may be NULL. NULL if out of memory. */
+/* Returns an object without stores; NULL if out of memory. log and metrics may be NULL. */
 struct stores *stores_new(struct log *log, struct metrics *metrics);
-/* After the writers that deliver into them, and the queries, have ended. Accepts NULL, returns
- * NULL. */
+/* Closes all stores. Call it after the writers that deliver into them and the queries have ended.
+ * Accepts NULL, returns NULL. */
 struct stores *stores_free(struct stores *s);
 
-/* For struct writer_options; arg is the struct stores. */
+/* Opens the store of an endpoint: the callback open_sink of struct writer_options. arg is the
+ * struct stores. */
 struct sink *stores_open_sink(void *arg, const struct config_endpoint *endpoint, struct err *err);
 
 /* Gives the stores of the endpoints of another configuration its times and limits. */
 void stores_configure(struct stores *s, const struct config *config);
 
-/* Returns the store of an endpoint, or the first one (NULL); NULL if there is none. */
+/* Returns the store of an endpoint, or the first store if endpoint is NULL; NULL if there is none.
+ */
 struct store *stores_get(struct stores *s, const char *endpoint);
 
-/* Returns false with err if a store that an endpoint delivers into has lost its directory until a
- * restart. */
+/* Returns false with err if a store has lost its directory and cannot use it again before a
+ * restart. Only stores that an endpoint delivers into count. */
 bool stores_healthy(struct stores *s, struct err *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include "scraper/engine.h"
 
 #define URL_MAX ((size_t)16 * 1024)
-/* One warning about duplicates in each period. */
+/* The log has one warning about duplicates in each period of 10 minutes. */
 #define DUPLICATES_PERIOD_MS (INT64_C(600) * MS_PER_S)
 
 /* ---- the list of a scrape -------------------------------------------------------------------- */
@@ -167,8 +167,8 @@ static struct scrape *find_shared(const struct engine *e, const struct target *t
     return sc;
 }
 
-/* Does the same for a job that has been sent deltas up to a baseline: the new scrape must have this
- * baseline, and must not be about to get another one. */
+/* Does the same as find_shared() for a job that has been sent deltas up to a baseline: the scrape
+ * must have this baseline, and must not be about to get another one. */
 static struct scrape *find_with_baseline(const struct engine *e, const struct target *t, size_t i,
                                          const struct scrape *from)
 {
@@ -252,8 +252,8 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
         sc->metrics = metrics;
     }
     if (target_is_another_pod(sc->target, t)) {
-        /* Nothing that is known about the old pod holds, and a response in flight may be from
-         * either pod. */
+        /* Nothing that is known about the old pod holds for the new one, and a response in flight
+         * may come from either pod. */
         engine_abort(e, sc);
         deltas_forget(e, sc);
         status_history(e, sc, (struct scrape_history){0});
@@ -266,7 +266,7 @@ static void adopt(struct engine *e, struct scrape *sc, struct group *g, struct t
     rejoin(e, sc);
 }
 
-/* Does the same for a claim. */
+/* Gives a claim another target, as adopt() does for a scrape. */
 static void adopt_claim(struct engine *e, struct scrape *sc, struct claim *c, struct target *t,
                         size_t i)
 {
@@ -290,7 +290,7 @@ static void adopt_claim(struct engine *e, struct scrape *sc, struct claim *c, st
 /* ---- joining and leaving --------------------------------------------------------------------- */
 
 /* Logs a duplicate: one warning in each period, since nothing else shows that a target is not
- * scraped, and each one at the level debug. Followers are as intended and not logged. */
+ * scraped, and each one at the level debug. Followers are not logged, because they are intended. */
 static void log_claim(struct engine *e, const struct scrape *sc, const struct claim *c)
 {
     uint32_t suppressed = 0;

@@ -6,7 +6,7 @@
 #include "scraper/engine.h"
 
 #define KEY_MAX ((size_t)32 * 1024)
-/* The time in which an exceeded budget is logged at most once. */
+/* An exceeded budget is logged at most once in this time. */
 #define ROOM_PERIOD_MS 60000
 /* The step in which kept baselines expire. */
 #define EXPIRY_STEP_MS 1000

@@ -153,8 +153,8 @@ static enum slot_class class_of(struct engine *e, const struct scrape *sc)
     return class;
 }
 
-/* Returns what a scrape is held back for: nothing unless memory is short, or if its response comes
- * only after it has sampled. */
+/* Returns the body class for which a scrape may be held back. It is SLOT_BODY_ANY (never held back)
+ * unless memory is short, or if the response arrives only after the target has sampled. */
 static enum slot_body body_of(const struct engine *e, const struct scrape *sc)
 {
     const struct room *r = &e->room;
@@ -175,8 +175,9 @@ static unsigned held_back(const struct engine *e)
     return bits;
 }
 
-/* Puts a scrape into the line for slots. If memory runs out for that, the scrapes that wait for it
- * at the gate of their process follow, one after the other. gated: the scrape holds that gate. */
+/* Puts a scrape into the line for slots. If there is no memory for that, the scrape becomes idle,
+ * and those that wait for it at the gate of their process are put into the line, one after the
+ * other. gated: the scrape holds that gate. */
 static void wait_for_slot(struct engine *e, struct scrape *sc, bool gated)
 {
     while (sc != NULL && !slots_wait(&e->slots, sc, class_of(e, sc), body_of(e, sc))) {
@@ -190,7 +191,8 @@ static void wait_for_slot(struct engine *e, struct scrape *sc, bool gated)
     }
 }
 
-/* A scrape that was due is idle again. If it held the gate of its process, the next one enters. */
+/* Makes a scrape that was due idle again. If it held the gate of its process, the next scrape
+ * enters the gate. */
 static void become_idle(struct engine *e, struct scrape *sc)
 {
     bool gated = scrape_holds_gate(sc);
@@ -216,7 +218,8 @@ static void pump(struct engine *e)
     room_forget_invited(&e->room, engine_now_ms(e));
     while (!e->stopped && (sc = slots_take(&e->slots, held_back(e))) != NULL) {
         metric_gauge_add(e->metrics.waiting, -1);
-        if (class_of(e, sc) != slots_class(sc)) { /* known by now: another type has been tried */
+        /* The class has become known: another type of the target has been tried. */
+        if (class_of(e, sc) != slots_class(sc)) {
             slots_release(&e->slots, sc);
             wait_for_slot(e, sc, scrape_holds_gate(sc));
         } else if (!fetch_start(e, sc)) {
@@ -264,7 +267,7 @@ static void run_tick(struct engine *e, struct scrape *sc, int64_t due_ms, int64_
     }
     reschedule(e, sc, tick.next_ms);
     if (!scrape_is_idle(sc) && scrape_type(sc)->continuous) {
-        return; /* the end of the running one starts the next */
+        return; /* when the running scrape ends, the next one starts */
     }
     if (!tick.run) {
         status_skipped(e, sc, tick.missed);

@@ -212,7 +212,7 @@ void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const
                   struct scrape_time time, size_t size);
 void status_skipped(struct engine *e, struct scrape *sc, uint64_t n);
 /* Gives the scrape to another target, which belongs to that group. Takes a reference to the target.
- * */
+ */
 void status_target(struct engine *e, struct scrape *sc, struct group *group, struct target *target,
                    size_t entry);
 

@@ -20,8 +20,8 @@
 /* Bytes of an error page that are searched for secrets. */
 #define PAGE_SEARCHED 4096
 
-/* A job that gets the profile. Target and entry are those of the start: a profile has the labels
- * that held when it was requested. */
+/* A job that gets the profile. Target and entry are those at the start of the request: a profile
+ * has the labels that its target had when it was requested. */
 struct part {
     struct target *target; /* a reference */
     size_t entry;
@@ -37,15 +37,15 @@ struct fetch {
     struct target *target;
     size_t entry;
     struct http_transfer *transfer; /* NULL once done */
-    struct offload *work;           /* a conversion or delta after that, or NULL */
+    struct offload *work;           /* a conversion or delta, after the transfer; or NULL */
     int64_t begun_ms;               /* monotonic; when it was handed to the client */
     int64_t start_ns;               /* monotonic times of the transfer */
     int64_t sent_ns;
     int64_t end_ns;
-    int64_t waits_ns;  /* monotonic: since when it waits for memory; 0: it does not */
-    int64_t waited_ns; /* how long it did before */
+    int64_t waits_ns;  /* monotonic: since when the scrape waits for memory; 0: it does not wait */
+    int64_t waited_ns; /* how long it has waited for memory before */
     size_t size;
-    bool has_place; /* among the bodies that wait for a worker: promised until a moment ago */
+    bool has_place; /* the body was promised a place among those that wait for a worker */
     size_t n_parts; /* 0: no job follows, and the profile is for `target` alone */
     struct part parts[];
 };
@@ -131,8 +131,8 @@ size_t fetch_expected_size(const struct engine *e, const struct scrape *sc)
     return n < most ? n : most;
 }
 
-/* Returns how many bytes to ask for so that the body may have len bytes. A body that outgrows what
- * was expected asks for twice as much as it has. */
+/* Returns how many bytes to ask for so that the body may have len bytes. If a body outgrows the
+ * expected size, it asks for twice as much as it has. */
 static size_t size_to_ask(const struct fetch *f, size_t len, uint64_t announced)
 {
     size_t most = room_most(&f->engine->room);
@@ -172,7 +172,7 @@ static size_t fetch_on_room(void *arg, size_t len, uint64_t announced)
         begin_waiting(f);
         engine_show_waiting(e);
         if (reads) {
-            engine_admit_soon(e); /* perhaps none can end any more */
+            engine_admit_soon(e); /* perhaps no body can end any more */
         }
         break;
     case ROOM_NEVER:
@@ -491,8 +491,8 @@ static bool offer(const struct fetch *f, const struct part *part, const struct p
     return o->on_profile(o->arg, p, part->target->job_config->forward_to);
 }
 
-/* Offers a profile to all jobs. If any job accepts a delta, the baseline moves, so the jobs that
- * have refused it would lose it: they are asked once more, and cannot refuse. */
+/* Offers a profile to all jobs. If any job accepts a delta, the baseline moves, and the jobs that
+ * have refused the delta would lose it. So they are asked once more, and cannot refuse then. */
 static bool offer_all(struct fetch *f, const struct profile *base)
 {
     size_t taken = 0;
@@ -585,9 +585,9 @@ static struct profile *profile_of_delta(const struct fetch *f, struct delta_work
     return p;
 }
 
-/* Passes the profile of a delta on, and moves the baseline, unless no destination has accepted the
- * profile: its growth becomes part of the next delta then. A profile with gauges only has no growth
- * to lose. Returns the result for the metric. */
+/* Passes the profile of a delta on, and moves the baseline. If no destination has accepted the
+ * profile, the baseline stays, so that the growth becomes part of the next delta. A profile with
+ * gauges only has no growth to lose. Returns the result for the metric. */
 static const char *settle_delta(struct fetch *f, struct delta_work *w, struct profile *p)
 {
     struct engine *e = f->engine;

@@ -34,7 +34,8 @@ const char *group_source(const struct group *g)
     return g->source;
 }
 
-/* replaces: the target may take the place of one that the group had before this update. */
+/* Claims all scrapes of a target. replaces: the target may take the place of one that the group had
+ * before this update. */
 static void want_target(struct engine *e, struct group *g, struct target *t, bool replaces)
 {
     for (size_t i = 0; i < t->n; i++) {

@@ -23,9 +23,9 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Returns when to try again after a conflict: after as long as our own profile takes, if there is
- * time, because the profile of the other client has probably ended by then. The random part keeps
- * two agents from colliding again. */
+/* Returns when to try again after a conflict. If there is time in the interval, the scrape waits
+ * for as long as its own profile takes, because the profile of the other client has probably ended
+ * by then. The random part keeps two agents from colliding again. */
 static int64_t after_conflict(struct scrape_history *h, const struct next_scrape_input *in,
                               struct rng *rng)
 {

@@ -222,8 +222,8 @@ static void offload_end(struct work *work)
     }
 }
 
-/* Returns how many bytes may be pending together with a body of this size. Large bodies leave a
- * part to the others: a few pods with large profiles must not keep all others waiting. */
+/* Returns the limit of the pending bytes for a body of this size. Large bodies leave a part of the
+ * limit to the others: a few pods with large profiles must not keep all others waiting. */
 static size_t pending_limit(const struct offload_queue *q, size_t size)
 {
     bool large = size > q->pending_max / OFFLOAD_LARGE_PART;

@@ -47,8 +47,8 @@ struct offload;
 
 TAILQ_HEAD(offload_line, offload);
 
-/* Work is large if it reserves more than OFFLOAD_LARGE_JOB, or more than the part below of the
- * memory of all workers. */
+/* Work is large if it reserves more than OFFLOAD_LARGE_JOB, or more than 1/OFFLOAD_LARGE_JOB_PART
+ * of the memory of all workers. */
 #define OFFLOAD_LARGE_JOB ((size_t)16 * 1024 * 1024)
 #define OFFLOAD_LARGE_JOB_PART 4
 /* The number of small pieces of work that may pass a large one that waits. */

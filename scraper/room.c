@@ -9,7 +9,7 @@
  * not. Each kind has a line for each job. */
 #define KINDS_OF_SIZE 4U
 #define KINDS (ROOM_SIZES * KINDS_OF_SIZE)
-/* The order of guests of the same turn: in the lower bits of a place in line. */
+/* The lower bits of a place in line have the order of guests of the same turn. */
 #define ARRIVAL_BITS 24
 
 bool room_init(struct room *r, size_t max, struct offload_queue *pending)
@@ -86,7 +86,7 @@ bool room_is_crowded(const struct room *r, enum room_size size)
 
 /* ---- what a guest holds ---------------------------------------------------------------------- */
 
-/* Counts a guest with the bytes that it holds, or no more with those that it held. */
+/* Adds a guest, with the bytes that it holds, to the counts, or removes it from them. */
 static void count(struct room *r, struct room_guest *g, bool added)
 {
     enum room_size size = room_size_of(r, g->held);
@@ -136,7 +136,7 @@ static void leave_line(struct room *r, struct room_guest *g)
     g->state = ROOM_OUT;
 }
 
-/* A guest that reads begins to grow. */
+/* Moves a guest that reads to those that grow. */
 static void begin_growing(struct room *r, struct room_guest *g)
 {
     enum room_size size = room_size_of(r, g->wanted);
@@ -146,7 +146,7 @@ static void begin_growing(struct room *r, struct room_guest *g)
     g->state = ROOM_GROWS;
 }
 
-/* A guest that grows reads again. */
+/* Moves a guest that grows back to those that read. */
 static void end_growing(struct room *r, struct room_guest *g)
 {
     enum room_size size = room_size_of(r, g->wanted);
@@ -158,7 +158,8 @@ static void end_growing(struct room *r, struct room_guest *g)
 
 /* ---- who may have more ----------------------------------------------------------------------- */
 
-/* True if a guest can have so many bytes in all beside what the others hold. */
+/* Returns true if a guest can have so many bytes in all, in addition to the bytes that the others
+ * hold. */
 static bool fits(const struct room *r, const struct room_guest *g, size_t bytes)
 {
     size_t others = held_in_all(r) - g->held;
@@ -174,7 +175,7 @@ static bool fits(const struct room *r, const struct room_guest *g, size_t bytes)
     return bytes <= room_most(r) - large;
 }
 
-/* True if nothing but the bytes of others holds up a guest that waits. */
+/* Returns true if a guest that waits is held up by nothing other than the bytes of other guests. */
 static bool may_enter(const struct room *r, const struct room_guest *g)
 {
     bool is_slow_one_of_many = g->slow && r->held_slow > 0 && r->held_slow + g->wanted > r->max / 2;
@@ -198,8 +199,9 @@ static struct room_guest *head(const struct room *r, unsigned kind, int64_t *ret
     return best;
 }
 
-/* The guest of a size that comes first. Kinds that are held up for a reason of their own are passed
- * over; if there are no bytes for the first of the others, none of this size is admitted. */
+/* Returns the next guest of a size to admit. Kinds that are held up for a reason of their own are
+ * passed over. If there are no bytes for the first guest of the other kinds, no guest of this size
+ * is admitted. */
 static struct room_guest *next_waiting(const struct room *r, enum room_size size)
 {
     struct room_guest *best = NULL;
@@ -294,7 +296,7 @@ void room_forget_invited(struct room *r, int64_t now_ms)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* A guest that reads asks for more. */
+/* Answers a guest that reads and asks for more. */
 static enum room_answer ask_for_more(struct room *r, struct room_guest *g)
 {
     begin_growing(r, g);
@@ -307,8 +309,8 @@ static enum room_answer ask_for_more(struct room *r, struct room_guest *g)
     return ROOM_GRANTED;
 }
 
-/* A new guest takes its place in line. All that could be admitted before it have been admitted, so
- * it need not wait if it is the next. */
+/* Puts a new guest in line. All guests that could be admitted before it have been admitted, so if
+ * the new one is the next, it need not wait. */
 static enum room_answer ask_first(struct room *r, struct room_guest *g, uint32_t turn)
 {
     enum room_size size = room_size_of(r, g->wanted);

@@ -42,7 +42,7 @@ struct offload_queue;
 /* The part of the memory that large bodies leave to small ones. */
 #define ROOM_SMALL_PART 4
 /* The part of the memory that a body is expected to need if no body of its type has been seen yet.
- * */
+ */
 #define ROOM_UNKNOWN_PART 8
 /* If the response to an invited guest has not arrived after this time, the guest is not expected
  * any more. */
@@ -101,7 +101,7 @@ enum room_answer {
  * together, in bytes. */
 bool room_init(struct room *r, size_t max, struct offload_queue *pending);
 /* Prepares for jobs with larger numbers. Returns false if out of memory; nothing has changed then.
- * */
+ */
 bool room_grow(struct room *r, size_t n_jobs);
 /* Frees the lines. All guests must have left before. */
 void room_done(struct room *r);

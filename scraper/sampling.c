@@ -34,7 +34,7 @@ struct service {
     TAILQ_ENTRY(service) touched_link;
     bool is_touched;
     struct ranked {
-        uint64_t rank; /* and kept: copies of the member's, for iteration */
+        uint64_t rank; /* rank and kept are copies of the member's values, for iteration */
         struct member *member;
         struct offer *offer;
         bool kept;

@@ -52,7 +52,7 @@ struct scrape_metrics {
 /* Registers the metrics; metrics may be NULL. Returns false if out of memory. */
 bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics);
 void scrape_metrics_done(struct scrape_metrics *m);
-/* Returns the cells of a job and type; NULL if out of memory. */
+/* Returns the cells of a job and type, which are made if necessary; NULL if out of memory. */
 struct type_metrics *scrape_metrics_of_type(struct scrape_metrics *m, const char *job,
                                             const char *type);
 /* Updates the expected size with that of a body of this type, in bytes. The expectation grows at

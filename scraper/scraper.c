@@ -23,12 +23,12 @@
 #define CONNECTIONS_DEFAULT (2 * ENGINE_IN_FLIGHT_DEFAULT)
 
 struct scraper {
-    atomic_uint refs; /* the owner's, and one for each posted task */
+    atomic_uint refs; /* one of the owner, and one for each posted task */
     struct scraper_options options;
     struct loop_timer *timer;
     struct http_client *http;
     struct engine *engine; /* NULL once freed: later tasks do nothing */
-    atomic_bool stopping;  /* a drain or a stop was asked for */
+    atomic_bool stopping;  /* a drain or a stop has been requested */
     atomic_bool stop_posted;
     struct loop_task drain_task;
     struct loop_task stop_task;
@@ -134,7 +134,7 @@ static bool make_client(struct scraper *s, struct err *err)
         .guarded = true,
         .shards = count_shards(options->max_in_flight),
         .max_shards = most > HTTP_SHARDS_MAX ? HTTP_SHARDS_MAX : most,
-        /* The handles need two descriptors each, and connections may be a few too many until the
+        /* Each handle needs two descriptors, and there may be a few connections too many until the
          * next transfers end. */
         .max_connections = connections - connections / (HTTP_SHARD_DESCRIPTORS / 4),
         .bodies_max_bytes =

@@ -5,7 +5,8 @@
 
 #include "scraper/scrape.h"
 
-/* The scrapes of one class, job and host; lives while one of them waits or runs. */
+/* A lane: the scrapes of one class, body, job and host. A lane exists while one of them waits or
+ * runs. */
 struct slot_lane {
     TAILQ_ENTRY(slot_lane) link; /* in its ring, while scrapes wait */
     struct scrape_line waiting;
@@ -90,7 +91,8 @@ enum slot_class slot_class_of(const struct scrape *sc)
     return sc->slow ? SLOT_SLOW : SLOT_QUICK;
 }
 
-/* A process is "host:port"; the ports of a pod share one lane. */
+/* Makes the key of a scrape's lane. A process is "host:port"; the ports of one host share one lane.
+ */
 static struct lane_key key_of(const struct scrape *sc, enum slot_class c, enum slot_body body)
 {
     const char *process = target_process(sc->target, sc->entry);
@@ -260,7 +262,8 @@ static struct slot_lane *next_lane(const struct slots *s, unsigned class, unsign
 static struct scrape *take_from(struct slots *s, struct slot_lane *lane)
 {
     struct scrape *sc = TAILQ_FIRST(&lane->waiting);
-    TAILQ_REMOVE(ring_of(s, &lane->key), lane, link); /* the other hosts come first */
+    /* To the end of the ring: the other hosts come first. */
+    TAILQ_REMOVE(ring_of(s, &lane->key), lane, link);
     TAILQ_REMOVE(&lane->waiting, sc, link);
     if (!TAILQ_EMPTY(&lane->waiting)) {
         enter_ring(s, lane);

@@ -2,15 +2,15 @@
  * one.
  *
  * While slots are free, every scrape gets one. When they run short, the job that holds the fewest
- * comes first, and within a job its hosts (pods) take turns. A job or host that does not use its
- * share lends it to the others; they get no more of it once its owner wants it back.
+ * comes first, and within a job its hosts (pods) take turns. A share that a job or host does not
+ * use is lent to the others. As soon as its owner needs it again, the others get no more of it.
  *
  * A target that hangs holds its slot until its timeout, so turns alone would leave quick targets
  * waiting for hanging ones. Scrapes are therefore sorted by how long the last one held its slot,
- * apart from the time that the target was asked to sample: those that were slow may hold half of
- * the slots, and together with those of targets that have never been tried three quarters. The rest
- * is for targets that are known to answer. Of these classes the quicker one comes first, but
- * each is sure of an eighth. Pure logic; one thread, no locking.
+ * apart from the time that the target was asked to sample: slow scrapes may hold half of the slots;
+ * slow ones and those of targets that have never been tried may together hold three quarters. The
+ * last quarter is for targets that are known to answer. The quicker class comes first, but each
+ * class is sure of an eighth of the free slots. Pure logic; one thread, no locking.
  */
 #ifndef PROFPULL_SCRAPER_SLOTS_H
 #define PROFPULL_SCRAPER_SLOTS_H
@@ -24,22 +24,22 @@
 
 struct scrape;
 
-/* Each class gets one in so many slots before the quicker ones get theirs. */
+/* Each class gets at least one of this many slots, before the quicker classes get theirs. */
 #define SLOTS_LEAST 8
 /* The last scrape was slow if it held its slot for longer than this, besides sampling. */
 #define SLOTS_SLOW_MS 2000
 
 enum slot_class {
     SLOT_QUICK, /* may have every slot */
-    SLOT_NEW,   /* of an untried target; with the slow ones three quarters of the slots */
-    SLOT_SLOW,  /* half of them */
+    SLOT_NEW,  /* an untried target; may have three quarters of the slots together with SLOT_SLOW */
+    SLOT_SLOW, /* may have half of the slots */
 };
 #define SLOT_CLASSES (SLOT_SLOW + 1)
-/* "quick", "new", "slow" */
+/* Returns "quick", "new" or "slow". Static storage. */
 const char *slot_class_name(enum slot_class c);
 
-/* Says for which scrapes a slot is not enough: while memory is short, those whose response would
- * have to wait for it are held back. */
+/* The class of a scrape by the size of its body. While memory is short, a free slot is not enough:
+ * scrapes whose responses would have to wait for memory are held back. */
 enum slot_body {
     SLOT_BODY_ANY, /* never held back: memory was not short, or the response comes much later */
     SLOT_BODY_SMALL,
@@ -54,14 +54,14 @@ struct slots {
     unsigned max;
     unsigned used[SLOT_CLASSES];
     unsigned waiting[SLOT_BODIES][SLOT_CLASSES];
-    uint64_t turns; /* of lanes so far */
+    uint64_t turns; /* the number of turns that lanes have had so far */
     size_t n_jobs;
-    unsigned *held;          /* by each job */
-    struct slot_ring *rings; /* for each body, class and job the lanes in which scrapes wait */
+    unsigned *held;          /* the slots that each job holds */
+    struct slot_ring *rings; /* the lanes in which scrapes wait, for each body, class and job */
     struct map *lanes; /* body, class, job, host -> struct slot_lane, of scrapes that wait or run */
 };
 
-/* False if out of memory; slots_done() in any case. */
+/* Returns false if out of memory. Call slots_done() in any case. */
 bool slots_init(struct slots *s, unsigned max, size_t n_jobs);
 /* Prepares for jobs with larger numbers. Returns false if out of memory: nothing has changed then.
  */
@@ -74,9 +74,9 @@ unsigned slots_used(const struct slots *s);
 enum slot_class slot_class_of(const struct scrape *sc);
 /* Puts a scrape in line for a slot (sc->lane, sc->link). Returns false if out of memory. */
 bool slots_wait(struct slots *s, struct scrape *sc, enum slot_class c, enum slot_body body);
-/* Returns the class in which a scrape waits, or holds its slot. */
+/* Returns the class in which a scrape waits for a slot, or holds it. */
 enum slot_class slots_class(const struct scrape *sc);
-/* Returns the body with which the scrape was put in line. */
+/* Returns the body class with which the scrape was put in line. */
 enum slot_body slots_body(const struct scrape *sc);
 /* Takes a scrape that waits out of the line. */
 void slots_give_up(struct slots *s, struct scrape *sc);

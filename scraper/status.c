@@ -56,7 +56,8 @@ void status_ended(struct engine *e, struct scrape *sc, enum reason reason, const
                   struct scrape_time time, size_t size)
 {
     bool ok = reason == REASON_NONE;
-    char *text = ok ? NULL : strdup(message); /* if that fails, the reason must suffice */
+    /* If there is no memory for the text, the reason must suffice. */
+    char *text = ok ? NULL : strdup(message);
     enum scrape_health health = sc->history.absent ? SCRAPE_ABSENT : SCRAPE_DOWN;
     health = ok ? SCRAPE_UP : health;
     metric_gauge_add(sc->metrics->states[sc->health], -1);

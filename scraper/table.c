@@ -56,7 +56,7 @@ struct scrape *table_next(const struct scrape *sc)
     return next;
 }
 
-/* Doubles the buckets. If memory runs out the table still works, a little slower. */
+/* Doubles the buckets. If memory runs out, the table still works, but a little slower. */
 static void grow_buckets(struct table *t)
 {
     size_t old_n = t->n_buckets;

@@ -1,4 +1,4 @@
-/* All scrapes: looked up by identity, or iterated by slot.
+/* The table of all scrapes, which are looked up by identity or iterated by slot.
  *
  * Only the loop's thread changes the table and looks scrapes up. Other threads iterate over the
  * slots and read the shared fields of scrapes under the lock. A scrape stays in its slot for life,
@@ -28,8 +28,8 @@ void table_done(struct table *t); /* the scrapes must be gone */
 void table_lock(struct table *t);
 void table_unlock(struct table *t);
 
-/* Returns a scrape with the identity of entry i of a target, or NULL. There may be more of them:
- * table_next(). */
+/* Returns a scrape with the identity of entry i of a target, or NULL. Several scrapes may have this
+ * identity: table_next() returns the others. */
 struct scrape *table_find(const struct table *t, const struct target *target, size_t i);
 /* Returns the next scrape with the identity of sc, or NULL. */
 struct scrape *table_next(const struct scrape *sc);

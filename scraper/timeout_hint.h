@@ -18,12 +18,12 @@
 #define TIMEOUT_HINT_SAME_MS 250
 
 struct timeout_hint_input {
-    enum reason reason;  /* as known so far */
+    enum reason reason;  /* the reason that is known so far */
     long status;         /* 0: no answer */
     const char *type;    /* key of the profile type */
-    uint32_t seconds;    /* it samples for; 0: it does not sample */
+    uint32_t seconds;    /* for how long the type samples; 0: it does not sample */
     int64_t lasted_ms;   /* from the request to the end */
-    int64_t last_cut_ms; /* of the previous attempt if that was cut too, else -1 */
+    int64_t last_cut_ms; /* lasted_ms of the previous attempt if that was cut too, else -1 */
 };
 
 /* Returns the reason, or a more precise one, and appends advice to the sentence in err. */

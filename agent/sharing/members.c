@@ -10,7 +10,8 @@
 struct member {
     char *name;
     uint64_t hash;
-    int64_t until_ms; /* when it stops counting; NEVER: it is present */
+    /* When a member that has left stops counting; NEVER: the member is present. */
+    int64_t until_ms;
 };
 
 /* Members in order of name, followed by those that have left but still count. */
@@ -21,8 +22,8 @@ struct members {
     size_t n;
     size_t self;
     bool known;
-    int64_t since_ms; /* we are a member since then */
-    int64_t lost_ms;  /* the watch has failed since then; -1: it has not */
+    int64_t since_ms; /* since when we are a member */
+    int64_t lost_ms;  /* since when the watch has failed; -1: it works */
     enum members_state state;
     bool changed; /* since the last tick */
 };

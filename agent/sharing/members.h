@@ -25,7 +25,7 @@
 
 #include "base/str.h"
 
-/* Further members are ignored, the same ones by every replica. */
+/* The most members. Further ones are ignored; every replica ignores the same ones. */
 #define MEMBERS_MAX 1000
 
 #define MEMBERS_NONE SIZE_MAX
@@ -41,7 +41,7 @@ struct members *members_new(const struct members_options *options); /* NULL if o
 struct members *members_free(struct members *m);                    /* accepts NULL, returns NULL */
 
 enum members_result {
-    MEMBERS_SAME,      /* as before, or none left */
+    MEMBERS_SAME,      /* the members are as before, or all have disappeared */
     MEMBERS_CHANGED,   /* members joined or left */
     MEMBERS_NO_MEMORY, /* the members are unchanged */
 };
@@ -49,10 +49,10 @@ enum members_result {
 /* Sets the current members: unique names in order, and the index of our own, or MEMBERS_NONE. */
 enum members_result members_set(struct members *m, const struct sv *names, size_t n, size_t self,
                                 int64_t now_ms);
-/* The watch that members_set() relies on has been answered, or has failed. */
+/* Notes that the watch on which members_set() relies has been answered, or has failed. */
 void members_reachable(struct members *m, bool reachable, int64_t now_ms);
-/* Updates the state. True if the passage of time, or a call since the last tick, changed the owner
- * of any key. */
+/* Updates the state. Returns true if the owner of any key has changed since the last tick, by the
+ * passage of time or by a call. */
 bool members_tick(struct members *m, int64_t now_ms);
 /* Returns when the next tick is due; INT64_MAX if there is none. */
 int64_t members_next_at(const struct members *m);

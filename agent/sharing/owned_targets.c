@@ -74,7 +74,7 @@ static struct source *source_new(const struct owned_targets *o, size_t job,
     return s;
 }
 
-/* Sets s->stale if memory runs out. */
+/* Hands the targets of a source that are ours to the scraper. Sets s->stale if memory runs out. */
 static void hand_over(const struct owned_targets *o, struct source *s, const char *name)
 {
     struct target **ours = calloc(s->n_ours + 1, sizeof(struct target *));

@@ -26,7 +26,7 @@ struct owned_targets_options {
 struct owned_targets;
 
 struct owned_targets *owned_targets_new(const struct owned_targets_options *options);
-/* Hands nothing over. Accepts NULL, returns NULL. */
+/* Frees the object without handing anything over. Accepts NULL, returns NULL. */
 struct owned_targets *owned_targets_free(struct owned_targets *o);
 
 /* Replaces the targets of one source (n 0 removes it) and hands over those that are ours. Takes
@@ -38,7 +38,8 @@ bool owned_targets_put(struct owned_targets *o, size_t job, const char *source,
 struct owned_moves {
     size_t gained;
     size_t lost;
-    size_t failed; /* sources whose hand-over failed for lack of memory: review again */
+    /* Sources whose hand-over failed because memory ran out: call the review again. */
+    size_t failed;
 };
 /* Hands over the sources whose targets move, after ownership may have changed. */
 struct owned_moves owned_targets_review(struct owned_targets *o);

@@ -184,7 +184,7 @@ static void log_pending(struct sharding *s)
     }
 }
 
-/* Repeats failed hand-overs too. */
+/* Updates the members and hands moved targets over. Repeats hand-overs that have failed as well. */
 static void sharding_on_timer(void *arg)
 {
     update(arg, true);
@@ -245,7 +245,7 @@ static bool sharding_hand_over(void *arg, size_t job, const char *source,
     return scraper_set_group(s->options.scraper, job, source, targets, n);
 }
 
-/* Equals sharding_key() of every target at that address. */
+/* Returns the key of a pod, which equals sharding_key() of every target at its address. */
 static uint64_t sharding_pod_key(void *arg, const char *ip)
 {
     struct address address;
@@ -317,8 +317,8 @@ static const char *env(const char *name)
     return value == NULL ? "" : value;
 }
 
-/* The name of the pod: from the configuration, from POD_NAME (the usual name for the field of the
- * downward API), or the host name, which Kubernetes sets to the pod's name. */
+/* Finds the name of the pod: from the configuration, from POD_NAME (the usual name for the field of
+ * the downward API), or the host name, which Kubernetes sets to the pod's name. */
 static bool find_self(struct sharding *s, struct err *err)
 {
     const char *candidates[] = {s->config->pod_name, env("POD_NAME"), env("HOSTNAME")};
@@ -363,7 +363,7 @@ static void make_metrics(struct sharding *s)
     metric_set(s->index, -1);
 }
 
-/* The members of mode static, which never change. */
+/* Sets the members of mode static, which never change. */
 static bool set_static(struct sharding *s)
 {
     char texts[MEMBERS_MAX][16];

@@ -50,7 +50,7 @@ const char *sharding_self(const struct sharding *s);
 /* The counts, as the metrics show them. Any thread. */
 struct sharding_counts {
     int64_t members;
-    int64_t index; /* ours; -1: we are none of them */
+    int64_t index; /* our index among the members; -1: we are no member */
     int64_t own;   /* targets */
     int64_t others;
 };

@@ -19,16 +19,16 @@ struct address {
     char canonical[ADDRESS_MAX]; /* one spelling per host: identifies the process */
 };
 
-/* Parses host or host:port; the default port is for the former. An IPv6 address without a port
- * needs no brackets. Errors: `no address`, `invalid address: ...`. */
+/* Parses host or host:port. A host without a port gets the default port. An IPv6 address without a
+ * port needs no brackets. Errors: `no address`, `invalid address: ...`. */
 bool address_parse(struct sv v, uint16_t default_port, struct address *ret, struct err *err);
 
-/* Changes the port. */
+/* Changes the port of an address. */
 void address_set_port(struct address *a, uint16_t port);
 
 /* Returns true if the host of a is `host`, in any spelling. */
 bool address_is_host(const struct address *a, const char *host);
-/* Does the same for a canonical address as in struct address. */
+/* Does the same as address_is_host() for the text of a canonical address (struct address). */
 bool address_has_host(struct sv canonical, const char *host);
 
 /* Returns the words for a special address, such as "a loopback address", "a link-local address" or
@@ -37,7 +37,7 @@ bool address_has_host(struct sv canonical, const char *host);
  * address within an IPv6 address counts as the IPv4 address; names are not looked up. Static
  * storage. */
 const char *address_special(const struct address *a);
-/* Does the same for a host without a port. */
+/* Does the same as address_special() for a host without a port. */
 const char *address_special_host(const char *host);
 
 #endif

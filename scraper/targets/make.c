@@ -11,7 +11,7 @@
 #include "scraper/targets/settings.h"
 
 #define META_PREFIX SV("__meta_")
-/* The labels of discovery that are read here. */
+/* The labels of discovery that target_make() reads. */
 enum {
     META_SERVICE, /* these name the service, in this order */
     META_DOCKER,
@@ -44,28 +44,29 @@ struct maker {
     uint32_t address_at;   /* offsets in strings, as is process_at */
     uint32_t process_at;
     bool https;
-    bool own_instance; /* the label is there already */
-    bool is_object;    /* of Kubernetes, so that others than the operator choose its labels */
+    bool own_instance; /* the target has the label `instance` already */
+    /* An object of Kubernetes: somebody other than the operator may choose its labels. */
+    bool is_object;
     struct settings settings;
     struct sv name;             /* `__name__` of the target: renames every type */
     struct sv path;             /* `__profile_path__` of the target: the path of every type */
-    struct sv prefix;           /* of the target, or the job's */
+    struct sv prefix;           /* the prefix of the target, or else that of the job */
     struct url_query overrides; /* from `__param_<name>` labels */
     struct url_query query;     /* of the current type */
     struct buf url;             /* of the current type */
     struct buf strings;
     struct target_entry *entries;
     size_t n;
-    struct buf texts; /* of the problems */
+    struct buf texts; /* the sentences of the problems */
     struct target_problem *problems;
     size_t n_problems;
-    struct err first; /* problem of a type */
+    struct err first; /* the first problem of a type */
 };
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
-/* type: an index in job->types, or n_types for none. Ignores a second problem of a type (several
- * types may be renamed to one), and problems beyond the limit. */
+/* Adds a problem. type: an index in job->types, or n_types for none. A second problem of one type
+ * is ignored (several types may be renamed to one), as are problems beyond the limit. */
 static void add_problem(struct maker *m, size_t type, const char *text)
 {
     size_t start = m->texts.len;
@@ -84,7 +85,7 @@ static void add_problem(struct maker *m, size_t type, const char *text)
 static void add_unknown(struct maker *m, struct sv label, struct sv type)
 {
     struct err err = ERR_INIT;
-    size_t n_unknown = m->n_problems; /* they come first */
+    size_t n_unknown = m->n_problems; /* problems that name no type come first */
     if (n_unknown >= UNKNOWN_MAX) {
         return;
     }
@@ -127,7 +128,8 @@ static void set_namespaced_service(struct labels_builder *b)
     buf_done(&name);
 }
 
-/* In Grafana Alloy's order, so that series keep their names after a migration. */
+/* Sets service_name, from labels in Grafana Alloy's order, so that series keep their names after a
+ * migration. */
 static void infer_service_name(struct labels_builder *b)
 {
     target_set_default(b, LABEL_SERVICE_NAME, get_meta(b, META_SERVICE));
@@ -247,8 +249,8 @@ static bool resolve(struct maker *m, const char *pinned_host, struct err *err)
     return ok || err_memory(err);
 }
 
-/* Cuts long values to what destinations accept. The owner of a pod can write 250 KB into an
- * annotation, and a rule can make a label of it, perhaps another one for each port, which queued
+/* Cuts long values to the length that destinations accept. The owner of a pod can write 250 KB into
+ * an annotation, and a rule can make a label of it, perhaps another one for each port, which queued
  * profiles keep in memory. */
 static void cut_value(struct maker *m, struct label l)
 {
@@ -258,8 +260,8 @@ static void cut_value(struct maker *m, struct label l)
     }
 }
 
-/* The labels that all profiles of the target share. `__meta_*` and the settings are not needed any
- * more, and would take most of the memory. */
+/* Returns the labels that all profiles of the target share. `__meta_*` and the settings are left
+ * out: they are not needed any more, and would take most of the memory. */
 static struct labels *finish_labels(struct maker *m)
 {
     const struct config_pairs *params = &m->job->params;
@@ -283,7 +285,8 @@ static struct labels *finish_labels(struct maker *m)
 
 /* ---- one entry for each type ----------------------------------------------------------------- */
 
-/* A target whose `__name__` is another type of the job is scraped as that type. */
+/* Returns the type as which a type is scraped: if the `__name__` of the target is that of another
+ * type of the job, it is that type. */
 static size_t effective_type(const struct maker *m, size_t type)
 {
     for (size_t i = 0; m->name.n > 0 && i < m->job->n_types; i++) {
@@ -334,7 +337,7 @@ static bool add_path(struct maker *m, const struct config_type *type, const stru
     return add_string(m, (struct sv){m->url.data, m->url.len}, ret_offset) || err_memory(err);
 }
 
-/* A type may have its own port and scheme, never its own host. */
+/* Adds the address of a type, which may have its own port and scheme, but never its own host. */
 static bool add_address(struct maker *m, const struct type_settings *t, struct target_entry *entry,
                         struct err *err)
 {
@@ -359,7 +362,8 @@ static bool add_address(struct maker *m, const struct type_settings *t, struct t
            err_memory(err);
 }
 
-/* Renamed types may have the same path: one of them is enough. */
+/* Returns true if an earlier entry has the same scrape: renamed types may have the same path, and
+ * one of them is enough. */
 static bool is_repeated(const struct maker *m, const struct target_entry *entry)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -397,8 +401,8 @@ static bool add_entry(struct maker *m, size_t index, struct err *err)
     return true;
 }
 
-/* Adds the entry of a type if the type is enabled. False with an error if a label of it is wrong.
- * *ret_type is the type to report then. */
+/* Adds the entry of a type if the type is enabled. If a label of the type is wrong, returns false
+ * with an error, and *ret_type is the type to report. */
 static bool add_type(struct maker *m, size_t index, size_t *ret_type, struct err *err)
 {
     size_t effective = effective_type(m, index);
@@ -415,7 +419,7 @@ static bool add_type(struct maker *m, size_t index, size_t *ret_type, struct err
     return !enabled || add_entry(m, effective, err);
 }
 
-/* A problem with one type does not affect the others. */
+/* Adds the entries of all types. A problem with one type does not affect the others. */
 static bool add_types(struct maker *m, struct err *err)
 {
     for (size_t i = 0; i < m->job->n_types; i++) {

@@ -9,9 +9,9 @@
 
 #define PORT_NAME SV("__meta_kubernetes_pod_container_port_name")
 #define CONTAINER_NAME SV("__meta_kubernetes_pod_container_name")
-/* A port to scrape a type on, or one of these. */
+/* A port to scrape a type on is a number, or one of these values. */
 #define PORT_ADDRESS 0u           /* __address__ has none: the default of the scheme */
-#define PORT_NOWHERE UINT32_MAX   /* not in this label set */
+#define PORT_NOWHERE UINT32_MAX   /* the type is not scraped with this label set */
 #define PORT_BAD (UINT32_MAX - 1) /* not a port number: target_new() reports it */
 
 /* The ports of one label set. */
@@ -150,8 +150,8 @@ static bool yields(const struct port_choice *first, const struct port_choice *se
     return second->own == port && first->own != port;
 }
 
-/* Removes from choice i the types that another choice gets. Earlier choices are settled. False if
- * no type is left. */
+/* Removes from choice i the types that another choice gets. Earlier choices are settled. Returns
+ * false if no type is left. */
 static bool settle(struct port_choice *choices, size_t n, size_t i, size_t n_types)
 {
     bool any_left = false;
@@ -200,8 +200,8 @@ static void forget_port(struct labels_builder *b, const struct config_type *type
     }
 }
 
-/* Sets the port of one type, if it is another than base, the port of the address. labels: after the
- * rules. */
+/* Sets the port of one type if it differs from base, the port of the address. labels: the labels
+ * after the rules. */
 static void set_type(struct labels_builder *b, const struct labels *labels,
                      const struct config_type *type, uint32_t port, uint32_t base)
 {
@@ -218,7 +218,7 @@ static void set_type(struct labels_builder *b, const struct labels *labels,
     }
 }
 
-/* The labels to scrape with. NULL if memory ran out. */
+/* Returns the labels to scrape with. NULL if memory ran out. */
 static struct labels *apply(const struct config_job *job, const struct labels *labels,
                             const struct port_choice *w, struct labels_builder *b)
 {
@@ -259,8 +259,9 @@ static bool replace(const struct config_job *job, struct port_candidate *c,
     return true;
 }
 
-/* One label set is left, without labels about ports: most pods of jobs with their own rules. Of
- * several, one whose labels may switch all types off is not settled: it would be set aside. */
+/* Returns true if only one label set is left and it has no labels about ports, as for most pods of
+ * jobs with their own rules: there is nothing to choose. If there were several, a label set that
+ * may switch all types off is not settled, because it would be set aside. */
 static bool is_settled(const struct port_candidate *at, size_t n)
 {
     const struct labels *only = NULL;

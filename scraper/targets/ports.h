@@ -16,8 +16,8 @@
  * If several label sets of a pod ask for the same scrape (type, address, and every label that
  * affects the scrape), it runs once: under the labels of the one discovered with that port, hence
  * of the container that owns it; otherwise under those of the first, hence of the first container.
- * The others go without. The result uses only labels that the scraper knows: __address__,
- * __profile_<type>_port__ where a type has another port, __profile_<type>_enabled__.
+ * The other label sets do not get this scrape. The result uses only labels that the scraper knows:
+ * __address__, __profile_<type>_port__ where a type has another port, __profile_<type>_enabled__.
  *
  * Pure functions, any thread.
  */
@@ -32,14 +32,15 @@
 
 struct port_candidate {
     const struct labels *discovered;
-    /* After the rules; NULL if they dropped it. A reference, which ports_choose() replaces by the
-     * labels to scrape with, or by NULL if no type is left to scrape here. */
+    /* The labels after the rules; NULL if the rules dropped the label set. A reference, which
+     * ports_choose() replaces by the labels to scrape with, or by NULL if no type is left to scrape
+     * here. */
     struct labels *labels;
     bool set_aside; /* set by ports_choose() if no type is left */
 };
 
-/* Assigns the types of a job among the label sets of one pod, using b as a work area. False if out
- * of memory: the remaining label sets are unchanged. */
+/* Assigns the types of a job among the label sets of one pod, using b as a work area. Returns false
+ * if out of memory; the remaining label sets are unchanged then. */
 bool ports_choose(const struct config_job *job, struct port_candidate *at, size_t n,
                   struct labels_builder *b);
 

@@ -115,7 +115,7 @@ bool settings_add(struct settings *s, struct label label, struct sv *ret_unknown
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A duration from min to max; label is for the message. 0 if there is no value. */
+/* Reads a duration from min to max; 0 if there is no value. label is for the message. */
 static bool read_duration(const char *label, struct sv value, int64_t min, int64_t max,
                           int64_t *ret_ms, struct err *err)
 {
@@ -169,14 +169,14 @@ static struct sv own(const struct reading *r, enum setting setting)
     return r->s->of_type == NULL ? (struct sv){.p = "", .n = 0} : r->s->of_type[r->index][setting];
 }
 
-/* The name of a label for a message, with a long type cut short. */
+/* Returns the name of a label for a message, with a long type cut short. */
 static const char *label_of(const struct reading *r, enum setting setting, char out[TYPE_LABEL_MAX])
 {
     struct sv key = sv_from(r->type->key);
     return type_label((struct sv){key.p, (size_t)shown(key)}, names[setting], out).p;
 }
 
-/* "label __profile_memory_port__: expected ..., got ..." */
+/* Sets an error such as "label __profile_memory_port__: expected ..., got ...". Returns false. */
 static bool refuse(const struct reading *r, enum setting setting, const char *expected,
                    struct err *err)
 {
@@ -204,13 +204,15 @@ bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, 
            refuse(&r, SETTING_ENABLED, "\"true\" or \"false\"", err);
 }
 
-/* The part of the interval left for the answer once the target has sampled. */
+/* Returns the part of the interval, in seconds, that is left for the answer after the target has
+ * sampled. */
 static int64_t margin_s(const struct config_type *type)
 {
     return type->continuous ? 0 : 1;
 }
 
-/* Types that the configuration enables were checked there. */
+/* Checks the shortest interval of a type. The configuration has checked the types that it enables
+ * itself. */
 static bool check_shortest(const struct reading *r, int64_t interval_ms, int64_t min,
                            struct err *err)
 {
@@ -244,7 +246,7 @@ static bool resolve_interval(const struct reading *r, struct type_settings *t, s
     return !r->type->sampling || check_shortest(r, t->interval_ms, min, err);
 }
 
-/* A timeout that was not set for this type alone is limited by the interval. */
+/* Sets the timeout. If it was not set for this type alone, it is limited to the interval. */
 static bool resolve_timeout(const struct reading *r, struct type_settings *t, struct err *err)
 {
     char label[TYPE_LABEL_MAX];
@@ -261,7 +263,7 @@ static bool resolve_timeout(const struct reading *r, struct type_settings *t, st
     return true;
 }
 
-/* Whole seconds, as a bare number or as a duration. */
+/* Parses whole seconds, written as a bare number or as a duration. */
 static bool parse_seconds(struct sv v, uint64_t max, uint32_t *ret_seconds)
 {
     uint64_t seconds = 0;
@@ -279,7 +281,8 @@ static bool parse_seconds(struct sv v, uint64_t max, uint32_t *ret_seconds)
     return true;
 }
 
-/* `__param_seconds` applies to all types that sample. It may be as long as the interval. */
+/* Applies `__param_seconds`, which is for all types that sample. It may be as long as the interval.
+ */
 static bool resolve_param_seconds(const struct reading *r, struct type_settings *t, struct err *err)
 {
     struct sv value = r->s->seconds;

@@ -31,7 +31,8 @@ enum setting {
 struct settings {
     const struct config_job *job;
     struct sv (*of_type)[SETTINGS]; /* one row for each type of the job; NULL: no label names one */
-    int64_t interval_ms;            /* of `__scrape_interval__`, 0 if absent; so is the timeout */
+    /* The value of `__scrape_interval__`; 0 if absent. The timeout likewise. */
+    int64_t interval_ms;
     int64_t timeout_ms;
     struct sv seconds; /* of `__param_seconds` */
 };
@@ -47,16 +48,18 @@ struct type_settings {
     bool https;
 };
 
-/* Adds a label, to zeroed settings with a job. *ret_unknown is the type that it names if it has the
- * form of a setting but the job has no such type, else empty. False if out of memory. */
+/* Adds a label, to zeroed settings with a job. If the label has the form of a setting but names a
+ * type that the job does not have, *ret_unknown is that type, else it is empty. Returns false if
+ * out of memory. */
 bool settings_add(struct settings *s, struct label label, struct sv *ret_unknown);
-/* Reads the settings for all types. False with an error if one is wrong; as in Prometheus, a
- * timeout must not exceed its interval. */
+/* Reads the settings for all types. Returns false with an error if one of them is wrong. As in
+ * Prometheus, a timeout must not exceed its interval. */
 bool settings_read(struct settings *s, const struct labels_builder *b, struct err *err);
 void settings_done(struct settings *s);
 /* Returns true if the target has this setting of this type. */
 bool settings_has(const struct settings *s, size_t type, enum setting setting);
-/* Returns true if the type is enabled, false also with an error if its label is wrong. */
+/* Sets *ret_enabled. Returns false with an error if the label that enables the type has a wrong
+ * value. */
 bool settings_enabled(const struct settings *s, size_t type, bool *ret_enabled, struct err *err);
 /* Resolves the settings of one type. The type's own label precedes the label for all types, which
  * precedes the configuration. An error names the label, what was expected and what came. */

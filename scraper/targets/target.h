@@ -16,9 +16,9 @@
 
 struct target;
 
-/* The longest value of a label of a target in bytes; more is cut off. The limit of a destination
- * (max_value_length) is this at most, less a character, so that what was cut here is cut, and
- * counted, there. */
+/* The longest value of a label of a target in bytes; more is cut off. A destination's own limit
+ * (max_value_length) is at least one character smaller, so that a value that was cut here is cut
+ * there as well, and counted. */
 #define TARGET_VALUE_MAX ((size_t)64 * 1024 + 4)
 
 /* Creates a target of the job with this slot from relabelled labels: resolves address with port,
@@ -37,10 +37,11 @@ bool target_reads(struct sv name);
 struct target *target_ref(struct target *t);
 struct target *target_unref(struct target *t); /* accepts NULL, returns NULL */
 void targets_unref(struct target *const *targets, size_t n);
-/* Labels shared by all profiles of the target (without `__name__` and path). Borrowed. */
+/* Returns the labels shared by all profiles of the target (without `__name__` and path). Borrowed.
+ */
 const struct labels *target_labels(const struct target *t);
-/* host:port of `__address__`, with the host in canonical form. Types may have other ports, but no
- * other host. Borrowed. */
+/* Returns host:port of `__address__`, with the host in canonical form. Types may have other ports,
+ * but no other host. Borrowed. */
 const char *target_canonical(const struct target *t);
 const struct config_job *target_job(const struct target *t);
 size_t target_scrape_count(const struct target *t);
@@ -50,7 +51,7 @@ const struct config_type *target_scrape_type(const struct target *t, size_t i);
 bool target_scrape_url(const struct target *t, size_t i, struct buf *out);
 /* Writes the URL for people to read: without the values of secret parameters (model/masking.h). */
 bool target_shown_url(const struct target *t, size_t i, struct buf *out);
-/* Returns true if no value of a parameter may be shown (`global.mask_all_params`). */
+/* Returns true if the values of all parameters are to be masked (`global.mask_all_params`). */
 bool target_masks_all(const struct target *t);
 /* Returns the interval of the i-th scrape, from the target's labels or the type. */
 int64_t target_interval_ms(const struct target *t, size_t i);
@@ -61,9 +62,10 @@ bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
  * timeouts, types, treatment of the response and all settings of the request are equal, and the
  * targets are not known to be different pods. */
 bool target_can_share(const struct target *a, size_t i, const struct target *b, size_t j);
-/* The types of this target that are not scraped because one of its labels is wrong: how many, and
- * for each a sentence that explains it. ret_type: the type's key in the configuration, "unknown" if
- * the label names no type. Both live as long as the target. */
+/* target_problem_count() returns the number of types of this target that are not scraped because a
+ * label is wrong; target_problem() returns a sentence that explains each of them. ret_type: the
+ * type's key in the configuration, "unknown" if the label names no type. Both live as long as the
+ * target. */
 size_t target_problem_count(const struct target *t);
 const char *target_problem(const struct target *t, size_t i, const char **ret_type);
 

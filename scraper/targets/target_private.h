@@ -37,23 +37,24 @@ struct target {
     const struct config *config; /* a reference; NULL in tests that own their job */
     const struct config_job *job_config;
     struct labels *labels;
-    char *problem_texts; /* NULL if there are no problems, as is the next */
+    char *problem_texts; /* NULL if there are no problems; so is the next member */
     struct target_problem *problems;
     uint32_t n_problems;
     uint32_t address;         /* offset, as in the entries: `__address__` */
     uint32_t process;         /* the same in canonical form */
     uint64_t generation;      /* a hash of the pod's UID; 0 if unknown */
-    bool is_object;           /* of Kubernetes */
+    bool is_object;           /* the target comes from an object of Kubernetes */
     bool instance_is_address; /* no rule has set the label */
     uint32_t n;
     struct target_entry entries[]; /* then the strings */
 };
 
-/* target_new() for a job of the configuration owner, or of none (NULL). */
+/* Does the work of target_new() for a job that belongs to the configuration owner; owner is NULL in
+ * tests that own their job. */
 struct target *target_make(const struct config *owner, size_t index, const struct config_job *job,
                            struct labels_builder *b, const char *pinned_host, struct err *err);
 
-/* "/debug/pprof/profile?seconds=14" */
+/* Returns path and query of the i-th scrape: "/debug/pprof/profile?seconds=14". */
 const char *target_path(const struct target *t, size_t i);
 /* host:port contacted for one type, and the same with the host in canonical form. */
 const char *target_address(const struct target *t, size_t i);
@@ -66,10 +67,10 @@ bool target_same_scrape(const struct target *a, size_t i, const struct target *b
  * nothing to check, since the proxy has an address of its own. */
 bool target_checks_address(const struct target *t);
 uint64_t target_scrape_hash(const struct target *t, size_t i);
-/* The labels of the profiles of one type: those of the target, `__name__`, `__profile_path__`, its
- * own address where it has one (also as `instance`, if no rule has set that), and
- * `__delta__`="false" where there are no counters since the start of the process. NULL if out of
- * memory. */
+/* Returns the labels of the profiles of one type: those of the target, `__name__`,
+ * `__profile_path__`, its own address where it has one (also as `instance`, if no rule has set
+ * that), and `__delta__`="false" where there are no counters since the start of the process. NULL
+ * if out of memory. */
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
 /* Sets a label that is absent or empty. */
 void target_set_default(struct labels_builder *b, const char *name, struct sv value);
