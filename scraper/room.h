@@ -125,7 +125,7 @@ void room_leave(struct room *r, struct room_guest *g);
 bool room_lacks_workers(const struct room *r, const struct room_guest *g);
 /* Returns true if the next guest in line waits only because all workers are busy. */
 bool room_next_lacks_workers(const struct room *r);
-/* Expects a guest of so many bytes until it asks or leaves, but for ROOM_INVITED_MS at most. */
+/* Expects a guest of so many bytes until it asks or leaves, for ROOM_INVITED_MS at most. */
 void room_invite(struct room *r, struct room_guest *g, size_t bytes, int64_t now_ms);
 /* Forgets the guests that have been expected for long enough. */
 void room_forget_invited(struct room *r, int64_t now_ms);
