@@ -5,7 +5,7 @@
 
 #include "base/base64.h"
 
-/* "user:password" in base64, or a token. */
+/* Limit of the credentials that a client must send: "user:password" in base64, or a token. */
 #define CREDENTIALS_MAX ((size_t)256 * 1024)
 
 const char *access_scheme(const struct http_settings *s)
@@ -16,7 +16,8 @@ const char *access_scheme(const struct http_settings *s)
     return s->auth_type != NULL ? s->auth_type : "Bearer";
 }
 
-/* A text of the configuration, or of the file that it names; the caller frees it. */
+/* Reads a secret: the text of the configuration, or the content of the file that it names. The
+ * caller frees it. */
 static bool read_secret(const char *text, const char *file, struct http_files *files, char **ret,
                         struct err *err)
 {
@@ -59,7 +60,7 @@ static bool put_credentials(const struct http_settings *s, struct http_files *fi
     return ok;
 }
 
-/* Takes the same time wherever they differ. */
+/* Compares two secrets. The time that this takes does not depend on where they differ. */
 static bool same_secret(struct sv a, struct sv b)
 {
     unsigned char difference = 0;

@@ -8,18 +8,18 @@
  * FRAMING_FREE more. A chunk of one byte needs five bytes of framing. */
 #define FRAMING_FACTOR 8
 #define FRAMING_FREE ((uint64_t)16 * 1024)
-/* A chunk size of more digits would not fit. */
+/* Digits that a chunk size may have: a larger size would not fit into 64 bits. */
 #define DIGITS_MAX 15
 
 enum at {
-    AT_LENGTH,      /* not in chunks: so many bytes */
-    AT_SIZE,        /* in the digits of the size of a chunk */
-    AT_EXTENSION,   /* after them, up to the end of the line */
-    AT_DATA,        /* in a chunk */
-    AT_DATA_CR,     /* at the CR LF after it */
-    AT_DATA_LF,     /* at its LF */
-    AT_TRAILER,     /* at the start of a line of the trailer; an empty one is the end */
-    AT_TRAILER_CR,  /* at the LF of an empty line */
+    AT_LENGTH,     /* in a body with Content-Length */
+    AT_SIZE,       /* in the digits of the size of a chunk */
+    AT_EXTENSION,  /* after them, up to the end of the line */
+    AT_DATA,       /* in the content of a chunk */
+    AT_DATA_CR,    /* at the CR of the CR LF after the content */
+    AT_DATA_LF,    /* at the LF after that CR */
+    AT_TRAILER,    /* at the start of a line of the trailer; an empty line is the end of the body */
+    AT_TRAILER_CR, /* at the LF of an empty line */
     AT_TRAILER_LINE /* in a line of the trailer */
 };
 
@@ -53,7 +53,7 @@ static bool take_size(struct body *b, char c)
     return true;
 }
 
-/* The line of a size is at its end. */
+/* Begins a chunk, at the end of the line with its size. */
 static void begin_chunk(struct body *b)
 {
     b->at = b->left > 0 ? AT_DATA : AT_TRAILER;
@@ -74,7 +74,7 @@ static bool take_trailer(struct body *b, char c, bool *ret_end)
     return true;
 }
 
-/* One byte that is not content. False if it may not be there. */
+/* Takes one byte that is not content. Returns false if this byte may not stand here. */
 static bool take_frame(struct body *b, char c, bool *ret_end)
 {
     switch ((enum at)b->at) {
@@ -104,7 +104,7 @@ static bool take_frame(struct body *b, char c, bool *ret_end)
 
 /* ---- content --------------------------------------------------------------------------------- */
 
-/* The number of bytes at the front of the data that are content. */
+/* Takes bytes of content from the front of the data. Returns how many. */
 static size_t take_content(struct body *b, struct sv data)
 {
     size_t n = b->left < data.n ? (size_t)b->left : data.n;

@@ -1,7 +1,7 @@
-/* The body of a request as it comes: so many bytes, or chunks.
+/* Reads the body of a request as its bytes arrive: as many as Content-Length says, or chunks.
  *
- * It comes from outside and is not trusted: what frames the chunks is bounded by what they bring.
- * Pure; one owner.
+ * The body comes from outside and is not trusted: the bytes that frame the chunks are limited by
+ * the content of the chunks. Pure; one owner.
  */
 #ifndef PROFPULL_SERVER_BODY_H
 #define PROFPULL_SERVER_BODY_H
@@ -13,28 +13,28 @@
 #include "server/request.h"
 
 enum body_state {
-    BODY_MORE, /* it is not whole yet */
+    BODY_MORE, /* the body is not complete yet */
     BODY_WHOLE,
-    BODY_BAD,   /* no chunks as HTTP has them */
-    BODY_LARGE, /* more than the buffer may hold */
+    BODY_BAD,   /* the chunks are not framed as HTTP requires */
+    BODY_LARGE, /* the body has more bytes than max */
     BODY_NO_MEMORY,
 };
 
 struct body {
-    struct buf content; /* read it once it is whole; body_done() frees it */
+    struct buf content; /* read it when the body is complete; body_done() frees it */
     /* Private. */
-    uint64_t left; /* bytes of the body, or of the chunk */
+    uint64_t left; /* bytes that are still to come of the body, or of the current chunk */
     uint64_t framing;
-    int at; /* within chunks */
+    int at; /* the position within the framing of chunks */
     unsigned digits;
     bool too_large;
 };
 
-/* max: bytes of content. */
+/* Begins to read the body of a request. max: the most bytes of content. */
 void body_init(struct body *b, const struct request *r, size_t max);
 void body_done(struct body *b);
-/* Takes what belongs to the body from the front of the data; *ret_used: how much that was. Not to
- * be called again after anything but BODY_MORE. */
+/* Takes the bytes that belong to the body from the front of the data, and sets *ret_used to their
+ * number. Do not call it again after a result other than BODY_MORE. */
 enum body_state body_take(struct body *b, struct sv data, size_t *ret_used);
 
 #endif

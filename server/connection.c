@@ -17,39 +17,40 @@
 #include "base/clock.h"
 #include "server/body.h"
 
-/* After the last answer: how long to read what the client still sends. Closing with unread bytes
- * would reset the connection, and the client could lose the end of the answer. */
+/* After the last response, the connection still reads for this long what the client sends. Closing
+ * a socket with unread bytes would reset the connection, and the client could lose the end of the
+ * response. */
 #define LINGER_MS 2000
-/* A page of a source, at most. */
+/* Limit of one page of a source. */
 #define PAGE_MAX ((size_t)64 * 1024 * 1024)
 
 enum state {
-    IDLE,      /* between two requests */
-    HEAD,      /* the head is coming */
-    BODY,      /* the body is coming */
-    HELD,      /* somebody works on the answer */
-    ANSWERING, /* the answer is being sent */
-    LINGERING, /* it was the last one */
+    IDLE,      /* waits for the next request */
+    HEAD,      /* reads the head */
+    BODY,      /* reads the body */
+    HELD,      /* waits until another thread has made the response */
+    ANSWERING, /* sends the response */
+    LINGERING, /* has sent the last response, and reads what the client still sends */
 };
 
 struct connection {
     const struct connection_options *o;
-    struct bufferevent *bev; /* NULL: ended, but held */
+    struct bufferevent *bev; /* NULL: the connection has ended while it was held */
     enum state state;
     int64_t deadline_ms;
-    size_t looked_at; /* bytes of an unfinished head */
-    char *head;       /* of the request, and its decoded texts */
+    size_t looked_at; /* bytes of an incomplete head that were searched for its end */
+    char *head;       /* the head of the request, followed by its decoded texts */
     struct request request;
-    const void *data;    /* of the caller */
-    struct place *place; /* of the server */
+    const void *data;    /* data of the caller for this request */
+    struct place *place; /* the server's place for this connection */
     struct body body;
-    uint64_t counted;                /* of the body, in o->bodies */
+    uint64_t counted;                /* bytes of this body that are counted in o->bodies */
     int64_t body_ms;                 /* when the body began */
     bool reads_on;                   /* another request may follow this one */
     bool eof;                        /* the client has closed its side */
-    SSL *session;                    /* of bev; NULL without TLS */
-    bool shaking;                    /* the handshake of TLS is not done */
-    atomic_bool hung_up;             /* ... while the connection was held */
+    SSL *session;                    /* the TLS session of bev; NULL without TLS */
+    bool shaking;                    /* the TLS handshake is not finished */
+    atomic_bool hung_up;             /* the client has hung up while the connection was held */
     struct connection_source source; /* next is NULL if there is no further page */
 };
 
@@ -96,7 +97,7 @@ const char *connection_status_text(int status)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* length < 0: unknown, in chunks. */
+/* Writes the head of a response. A length below 0 is unknown: the body follows in chunks. */
 static void put_head(struct connection *c, const struct connection_answer *a, int64_t length)
 {
     struct evbuffer *out = bufferevent_get_output(c->bev);
@@ -144,7 +145,8 @@ void connection_answer(struct connection *c, const struct connection_answer *a)
     } else if (evbuffer_add_reference(bufferevent_get_output(c->bev), body, n, connection_on_sent,
                                       body) != 0) {
         free(body);
-        c->reads_on = false; /* the client must see that something is missing */
+        /* ending the connection shows the client that the body is incomplete */
+        c->reads_on = false;
     }
 }
 
@@ -164,7 +166,7 @@ static void end_source(struct connection *c)
     }
 }
 
-/* Sends the next page. False if out of memory: the answer cannot be finished. */
+/* Sends the next page. Returns false if memory ran out: the response cannot be completed. */
 static bool put_page(struct connection *c)
 {
     struct evbuffer *out = bufferevent_get_output(c->bev);
@@ -195,7 +197,7 @@ void connection_stream(struct connection *c, const char *type, struct connection
     }
 }
 
-/* Answers that the request is not served. What is left of it is not read. */
+/* Answers that the request is refused. The rest of the request is not read. */
 static void refuse(struct connection *c, enum connection_refusal why, int status)
 {
     c->reads_on = false;
@@ -241,7 +243,8 @@ const void *connection_data(const struct connection *c)
     return c->data;
 }
 
-/* Counts what has come of the body. False if there is no room for it. */
+/* Counts the bytes of the body that have arrived. Returns false if all bodies together have reached
+ * their limit. */
 static bool count_body(struct connection *c)
 {
     uint64_t n = c->body.content.len;
@@ -332,10 +335,10 @@ const atomic_bool *connection_cancelled(const struct connection *c)
     return &c->hung_up;
 }
 
-/* Takes a whole head out of the input. */
+/* Takes a complete head from the input. */
 static void take_head(struct connection *c, size_t length)
 {
-    /* The head, then room for what is decoded from it. */
+    /* The allocation holds the head, and as many bytes for the texts decoded from it. */
     c->head = malloc(2 * length);
     c->reads_on = false;
     if (c->head == NULL) {
@@ -349,7 +352,7 @@ static void take_head(struct connection *c, size_t length)
         refuse(c, REFUSED_MALFORMED, status);
         return;
     }
-    /* A body that nobody reads would be taken for the next request. */
+    /* The bytes of a body that is not read would be taken for the next request. */
     c->reads_on =
         c->request.keeps_alive && !c->eof && !c->request.is_chunked && c->request.body_length == 0;
     c->o->on_request(c->o->arg, c, &c->request);
@@ -405,7 +408,8 @@ static void connection_on_read(struct bufferevent *bev, void *arg)
     }
 }
 
-/* The answer is sent: waits for the next request, or takes it if it is there already. */
+/* Continues after a response was sent: waits for the next request, or reads it if it has arrived
+ * already. */
 static void go_on(struct connection *c)
 {
     if (!c->reads_on) {
@@ -421,7 +425,7 @@ static void go_on(struct connection *c)
     }
 }
 
-/* All that was put has been sent. */
+/* Called when all output has been sent. */
 static void connection_on_write(struct bufferevent *bev, void *arg)
 {
     struct connection *c = arg;
@@ -440,9 +444,10 @@ static void connection_on_write(struct bufferevent *bev, void *arg)
     }
 }
 
-/* The client has closed its side, or the connection is broken. A client may close its side once it
- * has asked, so that only writing shows whether it is there; but one that waits for work to be done
- * does not do so unless it is gone. */
+/* Called when the client has closed its side of the connection, or the connection is broken. A
+ * client may close its side after its request, and then only writing to it shows whether it still
+ * reads. While a request is being worked on, a client that closes its side counts as one that has
+ * hung up. */
 static void connection_on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct connection *c = arg;
@@ -463,7 +468,8 @@ static void connection_on_event(struct bufferevent *bev, short what, void *arg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* NULL: the socket and the session are freed. */
+/* Makes the bufferevent of a connection. Returns NULL if out of memory; then the socket and the
+ * session are freed. */
 static struct bufferevent *open_events(const struct connection_options *o, int fd, SSL *session)
 {
     struct bufferevent *bev =
@@ -475,7 +481,7 @@ static struct bufferevent *open_events(const struct connection_options *o, int f
         SSL_free(session);
         evutil_closesocket(fd);
     } else if (session != NULL) {
-        /* HTTP frames its messages itself: an end without a farewell is one. */
+        /* HTTP frames its messages itself, so a TLS connection may end without close_notify. */
         bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
     }
     return bev;
@@ -493,7 +499,8 @@ struct connection *connection_new(const struct connection_options *o, int fd, SS
     }
     c->session = session;
     c->shaking = session != NULL;
-    /* An answer is written at once, and its end must not wait for the client's acknowledgement. */
+    /* Each response is written at once, and its last packet must not wait for the client's
+     * acknowledgement (Nagle's algorithm). */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     c->o = o;
     c->bev = bev;

@@ -1,10 +1,10 @@
 /* One connection of a client to a server of ours: it reads a request, answers it, and waits for the
- * next one. Each step has a bound in time, whatever pieces things come in: the head, the body (by
- * its size), the answer, and the silence between two requests. Belongs to the loop of the server.
+ * next one. Each step has a time limit, however the bytes are split: the head, the body (by its
+ * size), the response, and the time between two requests. Belongs to the loop of the server.
  *
- * Requests are answered in order: what follows one is not looked at until its answer is sent. The
- * connection ends after an answer if the client wants that, or if it has not read the whole
- * request.
+ * Requests are answered in order: the bytes after a request are not read as a request until its
+ * response is sent. The connection ends after a response if the client asks for that, or if the
+ * request was not read completely.
  */
 #ifndef PROFPULL_SERVER_CONNECTION_H
 #define PROFPULL_SERVER_CONNECTION_H
@@ -25,17 +25,18 @@ struct place;
 
 /* Why a connection ended. */
 enum connection_end {
-    CONNECTION_DONE,         /* answered, or closed by the client */
-    CONNECTION_TLS,          /* the handshake failed */
+    CONNECTION_DONE,         /* the response is sent, or the client has closed the connection */
+    CONNECTION_TLS,          /* the TLS handshake failed */
     CONNECTION_IDLE,         /* no further request came */
-    CONNECTION_SLOW_REQUEST, /* its request did not come in time */
-    CONNECTION_SLOW_ANSWER,  /* it did not take its answer in time */
-    CONNECTION_CROWDED,      /* for a new one, when all places were taken */
-    CONNECTION_SAME_ADDRESS, /* for a new one of its address, which had too many */
+    CONNECTION_SLOW_REQUEST, /* the request did not arrive in time */
+    CONNECTION_SLOW_ANSWER,  /* the client did not read the response in time */
+    CONNECTION_CROWDED, /* ended to make room for a new connection, because all places were taken */
+    /* ended to make room for a new connection of the same address, which had too many */
+    CONNECTION_SAME_ADDRESS,
     CONNECTION_ENDS,
 };
 
-/* Why a request was answered with a status of the server's own, before any handler. */
+/* Reasons why the server itself answers a request with an error status, before any handler. */
 enum connection_refusal {
     REFUSED_MALFORMED,  /* 400, 417, 431 or 501 */
     REFUSED_LARGE_BODY, /* 413 */
@@ -46,66 +47,71 @@ enum connection_refusal {
     CONNECTION_REFUSALS,
 };
 
-/* The bytes of all bodies that connections hold. */
+/* Counts the bytes of the bodies that all connections hold. */
 struct connection_bodies {
     uint64_t now;
     uint64_t max;
 };
 
-/* A body of fewer bytes in a second than this, after request_ms, is slow. */
+/* Bytes a second that a body must have on average after request_ms; a slower body is refused. */
 #define CONNECTION_BODY_RATE 65536
 
 struct connection_options {
     struct event_base *base;
-    int64_t request_ms; /* until the head is there; a body gets as much, and more by its size */
-    int64_t answer_ms;  /* until the answer is sent, from its start on */
-    int64_t idle_ms;    /* for the next request to begin */
+    int64_t request_ms; /* time for the head; a body has the same time, and more by its size */
+    int64_t answer_ms;  /* time for sending a response, from its start */
+    int64_t idle_ms;    /* time until the next request begins */
     struct connection_bodies *bodies;
-    struct sv headers; /* of every answer, "Name: value\r\n" each */
-    /* The head of a request is there. Must answer or call connection_read_body(). */
+    struct sv headers; /* headers of every response, "Name: value\r\n" each */
+    /* Called when the head of a request is complete. It must answer or call connection_read_body().
+     */
     void (*on_request)(void *arg, struct connection *c, struct request *r);
-    /* The body is there, as connection_body(). Must answer or call connection_hold(). */
+    /* Called when the body is complete: connection_body() returns it. It must answer or call
+     * connection_hold(). */
     void (*on_body)(void *arg, struct connection *c, const struct request *r);
-    /* Must answer, in the words of the API that was asked. r is NULL if the request could not be
-     * read. */
+    /* Called for a request that is refused. It must answer, in the format of the API that the
+     * request addresses. r is NULL if the head could not be read. */
     void (*on_refusal)(void *arg, struct connection *c, const struct request *r,
                        enum connection_refusal why, int status);
-    /* The connection is freed afterwards, or when it is resumed. */
+    /* Called when the connection ends. The connection is freed afterwards; one that is held is
+     * freed when it is resumed. */
     void (*on_end)(void *arg, struct connection *c, enum connection_end why);
     void *arg;
 };
 
-/* Takes over the socket and the TLS session (NULL: no TLS). NULL if out of memory; then both are
- * freed. The options must live as long. */
+/* Takes over the socket and the TLS session (NULL: no TLS). Returns NULL if out of memory; then
+ * both are freed. The options must outlive the connection. */
 struct connection *connection_new(const struct connection_options *o, int fd, SSL *session);
-/* Without on_end(). Accepts NULL, returns NULL. One that is held lives until it is resumed. */
+/* Closes and frees a connection without calling on_end(). Accepts NULL, returns NULL. A connection
+ * that is held is freed when it is resumed. */
 struct connection *connection_free(struct connection *c);
-/* The place that the server keeps with a connection; NULL before it is set. */
+/* Sets and returns the place that the server keeps with a connection; NULL before it is set. */
 void connection_set_place(struct connection *c, struct place *place);
 struct place *connection_place(const struct connection *c);
-/* Ends it: calls on_end(), closes and frees. */
+/* Ends a connection: calls on_end(), closes and frees it. */
 void connection_end(struct connection *c, enum connection_end why);
-/* Ends it if its time is over. */
+/* Ends a connection, or refuses its request, if its current step has exceeded its time limit. */
 void connection_check_time(struct connection *c, int64_t now_ms);
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Reads the body; one of more than max bytes is refused, before it is read if its length is known.
- */
+/* Reads the body. A body of more than max bytes is refused; if its length is announced, before it
+ * is read. */
 void connection_read_body(struct connection *c, size_t max);
 struct sv connection_body(const struct connection *c);
-/* NULL without TLS. */
+/* Returns the TLS session of a connection; NULL without TLS. */
 const SSL *connection_tls(const struct connection *c);
-/* Data that the caller keeps with the request; NULL before it is set. */
+/* Sets and returns data that the caller keeps with the request; NULL before it is set. */
 void connection_set_data(struct connection *c, const void *data);
 const void *connection_data(const struct connection *c);
-/* The answer comes later: the request and its body stay until connection_resume(), and other
- * threads may read them. */
+/* Holds a connection whose response comes later: the request and its body stay valid until
+ * connection_resume(), and other threads may read them. */
 void connection_hold(struct connection *c);
-/* True if the client is still there: then it must be answered. Otherwise the connection is freed.
- */
+/* Resumes a connection that was held. Returns true if the client is still connected: then the
+ * request must be answered. Otherwise the connection is freed. */
 bool connection_resume(struct connection *c);
-/* True once the client has hung up, while the connection is held. Any thread. */
+/* Returns a flag that becomes true if the client hangs up while the connection is held. Any thread
+ * may read it. */
 const atomic_bool *connection_cancelled(const struct connection *c);
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -113,18 +119,18 @@ const atomic_bool *connection_cancelled(const struct connection *c);
 struct connection_answer {
     int status;
     const char *type;  /* NULL: no Content-Type */
-    struct sv headers; /* further ones, "Name: value\r\n" each */
-    struct buf *body;  /* its storage is taken; NULL: none */
+    struct sv headers; /* further headers, "Name: value\r\n" each */
+    struct buf *body;  /* its storage is taken over; NULL: no body */
 };
 void connection_answer(struct connection *c, const struct connection_answer *a);
 /* Answers with a copy of a body. */
 void connection_reply(struct connection *c, int status, const char *type, struct sv body);
-/* The usual words for a status. */
+/* Returns the reason phrase of a status. */
 const char *connection_status_text(int status);
 
-/* A body that is made page by page, as the client takes it. */
+/* Makes a body page by page, as fast as the client reads it. */
 struct connection_source {
-    bool (*next)(void *arg, struct buf *page); /* appends to it; false: this was the last page */
+    bool (*next)(void *arg, struct buf *page); /* appends a page; false: this was the last one */
     void (*done)(void *arg);                   /* always called, once */
     void *arg;
 };

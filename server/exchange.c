@@ -4,7 +4,7 @@
 
 #include "pprof/gzip.h"
 
-/* A smaller answer is not worth it: its head is as long. */
+/* A smaller response is not compressed, because its head is about as long. */
 #define DEFLATE_MIN 1024
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ bool exchange_inflate(const struct exchange *x, struct buf *buf, struct sv *ret_
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* "0", "0.", "0.000" */
+/* Returns true for the quality value 0: "0", "0.", "0.000". */
 static bool is_zero(struct sv q)
 {
     size_t n = 0;
@@ -52,7 +52,8 @@ static bool is_zero(struct sv q)
     return q.n > 0 && n == q.n;
 }
 
-/* An element of Accept-Encoding: "gzip;q=0.5". Does it speak of gzip, and does it allow it? */
+/* Returns true if an element of Accept-Encoding, such as "gzip;q=0.5", names gzip. *ret_allowed is
+ * false if its quality value is 0. */
 static bool speaks_of_gzip(struct sv element, bool *ret_allowed)
 {
     struct sv name = element;

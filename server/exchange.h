@@ -19,41 +19,42 @@
 
 /* The result of waiting for a receipt. */
 enum exchange_wait {
-    EXCHANGE_SETTLED, /* everything is safe */
-    EXCHANGE_LATE,    /* not by the deadline */
-    EXCHANGE_FAILED,  /* the receipt says so */
+    EXCHANGE_SETTLED, /* all profiles of the receipt are safe */
+    EXCHANGE_LATE,    /* the deadline has passed */
+    EXCHANGE_FAILED,  /* the receipt reports a failure */
 };
 
 struct exchange {
     const struct request *request;        /* method, path, parameters, headers */
     const struct server_options *options; /* the store, the log, ... */
-    /* The body as it came on the wire, without chunks; Content-Encoding is the handler's (see
-     * exchange_inflate()), because each API answers a bad one in its own words. */
+    /* The body as sent, without the framing of chunks. The handler decodes Content-Encoding (see
+     * exchange_inflate()), because each API words the error for a broken body itself. */
     struct sv body;
     int64_t deadline_ms;          /* monotonic */
-    const atomic_bool *cancelled; /* the client is gone */
+    const atomic_bool *cancelled; /* becomes true when the client is gone */
     size_t bytes_max;             /* memory that the query may use */
 
-    /* The answer: 200 with an empty body unless the handler says otherwise. */
+    /* The response: 200 with an empty body unless the handler sets something else. */
     int status;
     const char *content_type; /* NULL: no such header */
-    struct buf headers;       /* further ones, "Name: value\r\n" each */
+    struct buf headers;       /* further headers, "Name: value\r\n" each */
     struct buf reply;
 
-    /* NULL, or what an answer below 300 waits for after the handler has returned: a reference. The
-     * wait holds no thread. */
+    /* A reference to a receipt, or NULL. A response with a status below 300 is sent when the
+     * receipt is settled, after the handler has returned. No thread waits meanwhile. */
     struct receipt *receipt;
-    /* Called at the end of the wait, on the loop of the server. Must replace the answer if the wait
-     * has failed; its headers are empty then. */
+    /* Called at the end of the wait, on the loop of the server. If the wait has failed, it must
+     * replace the response, whose headers are empty then. */
     void (*settle)(struct exchange *x, enum exchange_wait result);
 };
 
-/* The body without its Content-Encoding (none, identity or gzip) in *ret, a buffer that the caller
- * has made with its ceiling and frees; *ret_body is a view of it, or of the body. False with
- * ERR_INPUT (broken), ERR_LIMIT (larger than the ceiling) or ERR_REFUSED (another encoding). */
+/* Decodes the Content-Encoding of the body (none, identity or gzip). buf is initialised by the
+ * caller with a limit, and the caller frees it; *ret_body is a view of buf, or of the body itself.
+ * False with ERR_INPUT (broken), ERR_LIMIT (larger than the limit of buf) or ERR_REFUSED (another
+ * encoding). */
 bool exchange_inflate(const struct exchange *x, struct buf *buf, struct sv *ret_body,
                       struct err *err);
-/* Compresses the answer if the client takes gzip and it is worth it. */
+/* Compresses the response if the client accepts gzip and the response is large enough. */
 void exchange_deflate(struct exchange *x);
 /* Sets the status and a body of text. */
 void exchange_text(struct exchange *x, int status, const char *content_type, struct sv text);

@@ -8,11 +8,11 @@
 #include "server/exchange.h"
 #include "server/setup.h"
 
-/* The longest answer. */
+/* Limit of a response. */
 #define REPLY_MAX ((size_t)256 * 1024 * 1024)
 #define HEADERS_MAX ((size_t)16 * 1024)
 
-/* The first status that is no success. */
+/* The first status that does not mean success. */
 #define STATUS_REDIRECTION 300
 
 struct job;
@@ -21,26 +21,26 @@ TAILQ_HEAD(job_list, job);
 struct exchange_pool {
     struct exchange_pool_options o;
     struct worker_pool *workers;
-    /* The loop's, as the rest. */
-    struct job_list waiting; /* for their receipts */
+    /* The members below belong to the loop. */
+    struct job_list waiting; /* jobs that wait for their receipts */
     struct loop_timer *timer;
     bool stopped;
-    unsigned n; /* requests that wait or are worked on */
+    unsigned n; /* requests that are queued, worked on, or wait for a receipt */
     struct metric_cell *requests;
     struct metric_cell *seconds;
 };
 
 struct job {
-    struct work work; /* first: a job is found by it */
+    struct work work; /* must be the first member: job_of() finds the job by it */
     struct exchange_pool *pool;
     struct connection *connection;
     const struct route *route;
     int64_t began_ms;
     struct server_setup *setup; /* a reference */
-    int status;                 /* of an answer of the server's own, with the message; else 0 */
+    int status; /* status of an error of the server's own, which `message` explains; 0: none */
     const char *message;
-    struct loop_task settled; /* of the receipt */
-    TAILQ_ENTRY(job) link;    /* in `waiting` */
+    struct loop_task settled; /* posted when the receipt is settled */
+    TAILQ_ENTRY(job) link;    /* in exchange_pool.waiting */
     struct exchange exchange;
 };
 
@@ -55,7 +55,7 @@ static struct job *job_of(struct work *w)
     return (struct job *)(void *)w;
 }
 
-/* On a thread of the pool. */
+/* Runs the handler of the route, on a thread of the pool. */
 static void exchange_pool_on_run(struct work *w)
 {
     struct job *j = job_of(w);
@@ -90,7 +90,7 @@ static void answer(struct job *j)
                                      });
 }
 
-/* On the loop, as is all that follows up to the submission. */
+/* Sends the response and frees the job. On the loop, as all functions below. */
 static void finish(struct job *j)
 {
     struct exchange_pool *p = j->pool;
@@ -139,13 +139,14 @@ static void exchange_pool_on_settled(struct loop_task *task)
     end_wait(j, receipt_is_good(j->exchange.receipt) ? EXCHANGE_SETTLED : EXCHANGE_FAILED);
 }
 
-/* Ends the waits whose time is over; at the end of the server, all of them. */
+/* Ends the waits whose deadline has passed; when the server stops, all of them. */
 static void end_waits(struct exchange_pool *p, int64_t now_ms)
 {
     struct job *next;
     for (struct job *j = TAILQ_FIRST(&p->waiting); j != NULL; j = next) {
         next = TAILQ_NEXT(j, link);
-        /* A receipt that is settled meanwhile has posted its task, which ends the wait. */
+        /* If the receipt is settled meanwhile, it has posted its task already, and that task ends
+         * the wait. */
         if (j->exchange.deadline_ms <= now_ms && receipt_cancel(j->exchange.receipt)) {
             end_wait(j, EXCHANGE_LATE);
         }

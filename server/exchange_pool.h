@@ -1,8 +1,8 @@
-/* The threads on which the handlers of APIs work, and the bounded line before them.
+/* The threads on which the handlers of APIs work, and the bounded queue of requests before them.
  *
- * Requests are given to it, and answered by it, on the loop of their server. A request that finds
- * the line full is refused at once; one whose client has hung up, or whose time is over, before its
- * turn comes is not worked on.
+ * The loop of the server submits requests and sends the responses. If the queue is full, a request
+ * is refused at once. A request whose client hangs up, or whose deadline passes, while it is queued
+ * is not worked on.
  */
 #ifndef PROFPULL_SERVER_EXCHANGE_POOL_H
 #define PROFPULL_SERVER_EXCHANGE_POOL_H
@@ -28,14 +28,14 @@ struct exchange_pool_options {
 };
 
 struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, struct err *err);
-/* Waits for the handlers that run, once the connections have been freed: the others are not called
- * any more. Accepts NULL. */
+/* Waits for the handlers that run; requests that are still queued are not handled. Call it after
+ * the connections have been freed. Accepts NULL. */
 void exchange_pool_stop(struct exchange_pool *p);
-/* After the loop has been freed. Accepts NULL, returns NULL. */
+/* Frees the pool, after the loop has been freed. Accepts NULL, returns NULL. */
 struct exchange_pool *exchange_pool_free(struct exchange_pool *p);
-/* Holds the connection, whose body is there, and lets the route's handler answer it by the
- * present setup of the server. False, and
- * nothing has happened, if the line is full or memory is short. */
+/* Holds the connection, whose body is complete, and has the route's handler answer it with the
+ * current setup of the server. If the queue is full or memory is short, returns false and changes
+ * nothing. */
 bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
                           const struct request *r, struct server_setup *setup);
 

@@ -20,14 +20,15 @@ struct passwords {
     struct loop *loop;
     struct worker_pool *thread;
     unsigned n_waiting;
-    unsigned char key[KEY_SIZE]; /* of this process: a digest says nothing elsewhere */
+    /* random for each process, so that a digest is useless elsewhere */
+    unsigned char key[KEY_SIZE];
     unsigned char known[PASSWORDS_KNOWN_MAX][DIGEST_SIZE];
     size_t n_known;
-    size_t next; /* to be replaced */
+    size_t next; /* the entry to replace next */
 };
 
 struct check {
-    struct work work; /* first: a check is found by it */
+    struct work work; /* must be the first member: the check is found by it */
     struct passwords *passwords;
     void (*fn)(void *arg, bool right);
     void *arg;
@@ -90,7 +91,7 @@ static void remember(struct passwords *p, const char *hash, struct sv password)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* On the thread. */
+/* Hashes a password, on the thread. */
 static void passwords_on_run(struct work *w)
 {
     struct check *c = (struct check *)(void *)w;

@@ -1,7 +1,8 @@
-/* Passwords of clients against bcrypt hashes, which take long on purpose: on a thread of its own, a
- * few at a time, and once for each password, since those that were right are remembered.
+/* Checks passwords of clients against bcrypt hashes. Hashing takes long on purpose: it runs on a
+ * thread of its own, for a limited number of passwords at a time, and only once for each correct
+ * password, because correct ones are remembered.
  *
- * On the server's loop, except for the hashing.
+ * All functions run on the server's loop; only the hashing does not.
  */
 #ifndef PROFPULL_SERVER_PASSWORDS_H
 #define PROFPULL_SERVER_PASSWORDS_H
@@ -12,24 +13,28 @@
 #include "base/loop.h"
 #include "base/str.h"
 
-/* Passwords that wait to be hashed, the one at hand included; the server refuses further ones. */
+/* Passwords that may wait to be hashed, including the one that is being hashed. The server refuses
+ * further ones. */
 #define PASSWORDS_WAITING_MAX 16
 /* Correct passwords that are remembered, each as a keyed digest. */
 #define PASSWORDS_KNOWN_MAX 128
-/* A longer password is wrong; bcrypt looks at 72 bytes. */
+/* A longer password is wrong, though its check takes as long; bcrypt uses only the first 72 bytes.
+ */
 #define PASSWORD_MAX ((size_t)1024)
 
 struct passwords;
 struct passwords *passwords_new(struct loop *loop, struct err *err);
-/* Ends the thread once it has hashed what waits. Its last results are posted to the loop. */
+/* Ends the thread after it has hashed the passwords that wait. Its last results are posted to the
+ * loop. */
 void passwords_stop(struct passwords *p); /* accepts NULL */
 struct passwords *
-passwords_free(struct passwords *p); /* after the loop; accepts NULL, returns NULL */
+passwords_free(struct passwords *p); /* after the loop is freed; accepts NULL, returns NULL */
 
-/* Has this password been right for this hash? */
+/* Returns true if this password is remembered as correct for this hash. */
 bool passwords_know(const struct passwords *p, const char *hash, struct sv password);
-/* Calls fn on the loop with the answer. hash NULL: of nobody, which takes as long and is wrong.
- * False, and fn is not called, if too many wait or memory ran out. */
+/* Hashes a password and calls fn on the loop with the result. hash NULL stands for an unknown user:
+ * the check takes as long, and the password is wrong. If too many passwords wait or memory ran out,
+ * returns false and does not call fn. */
 bool passwords_check(struct passwords *p, const char *hash, struct sv password,
                      void (*fn)(void *arg, bool right), void *arg);
 

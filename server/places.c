@@ -7,8 +7,8 @@
 struct place {
     struct connection *connection;
     struct host *host;
-    size_t index; /* in all */
-    /* Neighbours among the places of its address, in order of their last request. */
+    size_t index; /* index among all places */
+    /* Neighbours among the places of the same address, in order of their last request. */
     struct place *older;
     struct place *newer;
 };
@@ -19,7 +19,8 @@ struct host {
     size_t n;
     struct place *oldest;
     struct place *newest;
-    /* Neighbours among the addresses with as many connections, in order of their last request. */
+    /* Neighbours among the addresses with the same number of connections, in order of their last
+     * request. */
     struct host *before;
     struct host *after;
 };
@@ -35,8 +36,8 @@ struct places {
     struct place **all;
     size_t n;
     struct map *hosts;
-    struct row *by_count; /* [n]: the hosts with n connections */
-    size_t most;          /* the highest n that has one */
+    struct row *by_count; /* [n]: the addresses with n connections */
+    size_t most;          /* the largest number of connections that an address has */
 };
 
 /* ---- hosts ----------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
-/* The connections that a server has, by the addresses that they come from, and which of them has to
- * go when a new one comes and there is no place left: of the address with the most connections, the
- * one whose last request is the oldest. Each step takes the same time however many there are.
- * Belongs to the loop of the server; owns no connection.
+/* The connections of a server, by the addresses of their clients. If a new connection finds no free
+ * place, this module says which one has to end: of the address with the most connections, the
+ * connection whose last request is the oldest. The cost of each function does not depend on the
+ * number of connections. Belongs to the loop of the server; owns no connection.
  */
 #ifndef PROFPULL_SERVER_PLACES_H
 #define PROFPULL_SERVER_PLACES_H
@@ -14,23 +14,24 @@ struct connection;
 struct place;
 struct places;
 
-/* At most so many in all, and of one address. NULL if out of memory. */
+/* max: the most connections in all; max_of_one: the most of one address. NULL if out of memory. */
 struct places *places_new(size_t max, size_t max_of_one);
 struct places *places_free(struct places *p); /* accepts NULL, returns NULL */
 
 size_t places_count(const struct places *p);
-/* The i-th one, in no particular order. */
+/* Returns the i-th connection, in no particular order. */
 struct connection *places_at(const struct places *p, size_t i);
 
-/* Which of its own connections an address has to give up for one more; NULL: none. */
+/* Returns the connection that an address has to give up for a further one of its own; NULL if it
+ * may have one more. */
 struct connection *places_own_victim(const struct places *p, const struct in6_addr *address);
-/* Which connection has to go if any has; NULL if there is none. */
+/* Returns the connection that has to end if any has to; NULL if there is none. */
 struct connection *places_victim(const struct places *p);
 bool places_are_full(const struct places *p);
 
-/* NULL if out of memory. They must not be full. */
+/* Adds a connection; the places must not be full. NULL if out of memory. */
 struct place *places_add(struct places *p, const struct in6_addr *address, struct connection *c);
-/* Its connection has a new request. */
+/* Notes a new request of the place's connection. */
 void places_use(struct places *p, struct place *place);
 void places_remove(struct places *p, struct place *place);
 

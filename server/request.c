@@ -21,7 +21,7 @@ size_t request_head_length(struct sv data, size_t from)
     return 0;
 }
 
-/* Decodes %XX, and + if it stands for a space; a sign that begins no escape stays. */
+/* Decodes %XX, and "+" if plus_is_space is true. A "%" or "+" that is no escape stays as it is. */
 static struct sv decode(struct sv text, bool plus_is_space, char **out)
 {
     char *start = *out;
@@ -40,7 +40,8 @@ static struct sv decode(struct sv text, bool plus_is_space, char **out)
     return (struct sv){.p = start, .n = (size_t)(*out - start)};
 }
 
-/* The length up to the first of two signs, or all of it. */
+/* Returns the length of the text before the first of two characters; the whole length if it has
+ * neither. */
 static size_t span_to(struct sv text, char a, char b)
 {
     size_t i = 0;
@@ -55,7 +56,7 @@ static struct sv first(struct sv text, size_t n)
     return (struct sv){.p = text.p, .n = n};
 }
 
-/* Cuts the text up to a sign off, with the sign. */
+/* Takes the text before a character off the front, and removes the character as well. */
 static struct sv cut_to(struct sv *text, char sign)
 {
     size_t n = span_to(*text, sign, sign);
@@ -77,7 +78,8 @@ static void parse_query(struct sv query, char **decoded, struct request *ret)
     }
 }
 
-/* A path with its query, perhaps with a scheme and a host in front, as proxies are asked. */
+/* Parses a path with its query. A scheme and a host may stand in front of it, as in requests to a
+ * proxy. */
 static bool parse_target(struct sv target, char *decoded, struct request *ret)
 {
     static const char http[] = "http://";
@@ -155,7 +157,7 @@ bool request_next_header(struct sv *rest, struct sv *ret_name, struct sv *ret_va
     return true;
 }
 
-/* A token of RFC 9110, 5.6.2. */
+/* Returns true for a token of RFC 9110, 5.6.2. */
 static bool is_token(struct sv v)
 {
     size_t i = 0;
@@ -166,7 +168,8 @@ static bool is_token(struct sv v)
     return v.n > 0 && i == v.n;
 }
 
-/* A line that continues the one before it has no name: it is refused, as RFC 9112, 5.2 allows. */
+/* Checks that each line has a name. A line that continues the one before it has none: it is
+ * refused, as RFC 9112, 5.2 allows. */
 static bool headers_are_sound(struct sv rest)
 {
     while (rest.n > 0) {
@@ -235,8 +238,8 @@ bool request_header_lists(const struct request *r, const char *wanted, const cha
 
 /* ---- how the body comes ---------------------------------------------------------------------- */
 
-/* RFC 9112, 6. Two lengths, or a length beside chunks, are how requests are smuggled past proxies
- * that choose the other one. */
+/* Reads how the body is framed (RFC 9112, 6). Two lengths, or a length beside chunks, are refused:
+ * with them, a request can be smuggled past a proxy that chooses the other one. */
 static int parse_framing(struct request *r)
 {
     struct sv coding = request_header(r, "Transfer-Encoding");

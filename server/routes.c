@@ -7,7 +7,7 @@
 #include "base/buf.h"
 
 #define ERROR_MAX ((size_t)64 * 1024)
-/* Bytes of a parameter that an error quotes. */
+/* Bytes of an unknown parameter that an error quotes. */
 #define PARAM_SHOWN 64
 
 /* ---- replies --------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static bool is_known(const char *const *names, struct sv name)
     return *names != NULL;
 }
 
-/* Says which parameter is wrong, and which ones there are. */
+/* Answers 400, and names the wrong parameter and those that the route has. */
 static void refuse_param(struct connection *c, struct sv name, const char *const *known)
 {
     size_t n = 0;
@@ -86,7 +86,8 @@ bool routes_check_params(struct connection *c, const struct request *r, const st
 
 /* ---- routes ---------------------------------------------------------------------------------- */
 
-/* The i-th row of a table; *i becomes less by the rows of it. NULL past the last one. */
+/* Returns the i-th row of a table, or NULL past the last one; then *i is reduced by the number of
+ * rows. */
 static const struct route *row_of(const struct route *table, size_t *i)
 {
     for (const struct route *route = table; route != NULL && route->path != NULL; route++) {
@@ -137,7 +138,7 @@ static struct route_match find(const struct server_options *options, unsigned se
     return match;
 }
 
-/* Cuts a prefix off that ends before a slash. */
+/* Removes a prefix that ends before a slash. */
 static bool cut_prefix(struct sv *path, struct sv prefix)
 {
     struct sv rest = *path;
@@ -152,7 +153,8 @@ static bool cut_prefix(struct sv *path, struct sv prefix)
     return true;
 }
 
-/* "//x" is how "/" at the end of a URL and "/x" are joined. */
+/* Removes all but one of the slashes at the start: "//x" comes from joining a URL that ends in "/"
+ * with "/x". */
 static struct sv without_slashes(struct sv path)
 {
     while (path.n > 1 && path.p[0] == '/' && path.p[1] == '/') {

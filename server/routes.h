@@ -1,8 +1,9 @@
-/* Routes of a server: tables of rows, which api/ and pages/ provide and the options pass in.
+/* Routes of a server: tables of rows. api/ and pages/ define them, and the server's options list
+ * them.
  *
- * A handler runs on the server's thread, answers its request and takes what it needs from the
- * options; it must not block. A handler that works (`work`) runs on a thread of the pool for its
- * set, with the whole body (server/exchange.h).
+ * A handler of a plain route (`handle`) runs on the server's thread and must not block: it answers
+ * its request from what the options point to. A handler that may block (`work`) runs on a thread of
+ * the pool for its set, after the body was read (server/exchange.h).
  */
 #ifndef PROFPULL_SERVER_ROUTES_H
 #define PROFPULL_SERVER_ROUTES_H
@@ -26,56 +27,59 @@ typedef void route_handler(struct connection *c, const struct request *r,
                            const struct server_options *options);
 typedef void route_work(struct exchange *x);
 
-/* Writes the body of an error that the server itself answers: a wrong method, no credentials, too
- * large a body, too many requests. Returns its content type; NULL for an answer without a body. */
+/* Writes the body of an error that the server itself answers, such as a wrong method, missing
+ * credentials, a body that is too large, or too many requests. Returns its content type; NULL for a
+ * response without a body. */
 typedef const char *route_error_writer(int status, const char *message, struct buf *body);
 
-/* For `methods` of a route. */
+/* Value for `methods` of a route. */
 #define ROUTE_GET (1U << REQUEST_GET | 1U << REQUEST_HEAD)
 #define ROUTE_POST (1U << REQUEST_POST)
 #define ROUTE_ANY (~0U)
 
 struct route {
     const char *path; /* begins with "/" */
-    bool is_prefix;   /* the path ends with "/", and stands for all below it too */
+    bool is_prefix;   /* the path ends with "/", and the route also serves all paths below it */
     unsigned set;     /* ROUTE_ADMIN, ROUTE_QUERY or ROUTE_RECEIVE */
-    /* Others are answered 405. 0: ROUTE_GET; HEAD gets what GET gets without the body. */
+    /* Methods that the route serves; all others get 405. 0: ROUTE_GET. HEAD gets the response to
+     * GET without its body. */
     unsigned methods;
     route_error_writer *errors; /* NULL: a line of text */
-    bool is_open;               /* credentials are not asked for */
-    /* The parameters of the query, NULL after the last one; a request with another one is answered
-     * 400, so that a misspelt filter is not taken for none. NULL: the handler sees to it. */
+    bool is_open;               /* no credentials are needed */
+    /* The parameters of the query, ended by NULL. A request with another parameter gets 400, so
+     * that a misspelt filter is not ignored. NULL: the handler checks them. */
     const char *const *params;
-    route_handler *handle; /* one of these two */
+    route_handler *handle; /* exactly one of `handle` and `work` is set */
     route_work *work;
     const char *about; /* HTML, for the page of links; NULL: not listed */
 };
 
 struct route_match {
-    const struct route *route; /* NULL: none, or none for the method */
-    const struct route *other; /* then, if there is one for other methods */
-    unsigned methods;          /* then, what they are */
+    const struct route *route; /* NULL: no route has the path, or none has it for this method */
+    /* if route is NULL, a route of this path for other methods; NULL: none */
+    const struct route *other;
+    unsigned methods; /* if other is not NULL, the methods that the path has */
 };
-/* The first route of the server's sets for the path and method of a request. Several slashes at the
- * start of a path count as one. The path may follow the path_prefix of the options, and a path of
- * an API also one of their api_prefixes; the path of the request becomes the rest after the prefix.
- */
+/* Finds the first route of the server's sets for the path and method of a request. Several slashes
+ * at the start of a path count as one. The path may begin with the path_prefix of the options, and
+ * the path of an API also with one of their api_prefixes. The path of the request becomes the rest
+ * after the prefix. */
 struct route_match routes_find(const struct server_options *options, struct request *r);
 
-/* Answers 400 as {"error":"..."} and returns false if the request has a parameter that the route
- * does not know; route NULL: any is fine. */
+/* Checks the parameters of a request. If it has one that the route does not have, answers 400 with
+ * {"error":"..."} and returns false. If route is NULL, all parameters are accepted. */
 bool routes_check_params(struct connection *c, const struct request *r, const struct route *route);
 
 /* Answers 400 with {"error":"..."}. */
 void reply_bad_query(struct connection *c, const char *message);
-/* Returns the i-th row of all tables of the options, whatever the server's sets are; NULL past the
+/* Returns the i-th row of all tables of the options, whichever sets the server has; NULL past the
  * last row. */
 const struct route *routes_at(const struct server_options *options, size_t i);
 
-/* Answers with a text. */
+/* Answers with a plain text. */
 void reply_plain(struct connection *c, int status, const char *text);
-/* Answers with an error of the server's own. errors NULL: a line of text; headers: further ones, or
- * SV(""). */
+/* Answers with an error of the server itself. errors NULL: the body is a line of text; headers:
+ * further headers, or SV(""). */
 void reply_error(struct connection *c, route_error_writer *errors, int status, struct sv headers,
                  const char *message);
 

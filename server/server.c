@@ -20,26 +20,27 @@
 #include "server/setup.h"
 #include "server/tls.h"
 
-/* How often the times of connections are checked, and accept() is tried again. */
+/* Interval, in ms, at which the time limits of connections are checked and accept() is tried again.
+ */
 #define CHECK_MS 100
-/* Connections that the kernel holds while we have not accepted them. */
+/* Connections that the kernel queues until the server accepts them. */
 #define BACKLOG 1024
-/* A header of an answer of its own. */
+/* Limit of one header that the server adds. */
 #define HEADER_MAX ((size_t)4096)
 
 struct server {
-    struct server_options first; /* of the start, for what never changes */
-    struct server_setup *setup;  /* the present one: a reference; the loop's */
+    struct server_options first; /* options at the start, for the settings that never change */
+    struct server_setup *setup;  /* a reference to the current setup; only the loop uses it */
     struct connection_options connections;
     struct loop *loop;
     struct loop_thread *thread;
     struct evconnlistener *listener;
-    struct loop_timer *timer; /* armed while there is a connection, or accept() has failed */
+    struct loop_timer *timer; /* runs while there is a connection, or after accept() has failed */
     struct places *places;
     uint16_t port;
     struct connection_bodies bodies;
     struct passwords *passwords; /* NULL without a web configuration file */
-    struct exchange_pool *query; /* NULL if no set of routes needs it; so the next one */
+    struct exchange_pool *query; /* NULL if no set of routes needs it; `receive` likewise */
     struct exchange_pool *receive;
     struct metric_cell *requests;
     struct metric_cell *open;
@@ -71,7 +72,7 @@ static const struct server_work *work_of(const struct server *s, const struct ro
     return route->set == ROUTE_RECEIVE ? &s->setup->options.receive : &s->setup->options.query;
 }
 
-/* The credentials that a route asks for. */
+/* Returns the credentials that a route asks for. */
 static const struct http_settings *access_of(const struct server *s, const struct route *route)
 {
     const struct http_settings *own = NULL;
@@ -98,7 +99,8 @@ static void refuse_credentials(struct server *s, struct connection *c, const str
     buf_done(&header);
 }
 
-/* Answers unless the client has the credentials of the configuration. */
+/* Returns true if the client has the credentials of the configuration; otherwise answers the
+ * request. */
 static bool has_credentials(struct server *s, struct connection *c, const struct request *r,
                             const struct route *route)
 {
@@ -168,8 +170,8 @@ static bool start_login(const struct login *login, const char *hash, struct sv p
 static void server_on_refusal(void *arg, struct connection *c, const struct request *r,
                               enum connection_refusal why, int status);
 
-/* Answers, now or when the password has been checked, unless the client is a user of the web
- * configuration file that is known already. */
+/* Returns true if the client is a user of the web configuration file whose password is remembered.
+ * Otherwise the request is answered now, or after the password has been checked. */
 static bool is_user(const struct login *l)
 {
     struct server *s = l->server;
@@ -189,7 +191,8 @@ static bool is_user(const struct login *l)
     return known;
 }
 
-/* Answers, perhaps later, unless the client may ask for the route now. */
+/* Returns true if the client may ask for the route. Otherwise the request is answered, now or
+ * later. */
 static bool let_in(const struct login *l)
 {
     struct server *s = l->server;
@@ -208,7 +211,7 @@ static bool let_in(const struct login *l)
     return by_file ? is_user(l) : has_credentials(s, l->connection, l->request, route);
 }
 
-/* The client may ask for it. */
+/* Serves a request that is allowed. */
 static void serve(struct server *s, struct connection *c, struct request *r,
                   const struct route_match *match)
 {
@@ -337,9 +340,10 @@ static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd
     }
 }
 
-/* accept() failed, most likely for lack of descriptors: the place of a connection frees one. Nobody
- * has to go if nobody waits: without a descriptor accept() fails even then. The listener rests
- * until the timer, since it stays readable and trying again at once would take a core. */
+/* Called when accept() has failed, most likely for lack of descriptors: ending a connection frees
+ * one. If no client waits, no connection ends, because without a free descriptor accept() fails
+ * even then. The listener is disabled until the timer runs, because its socket stays readable, and
+ * trying again at once would take a core. */
 static void server_on_accept_failed(struct evconnlistener *listener, void *arg)
 {
     struct server *s = arg;
@@ -355,7 +359,8 @@ static void server_on_timer(void *arg)
 {
     struct server *s = arg;
     int64_t now_ms = clock_mono_ms();
-    /* A connection that ends leaves its place to one that has been looked at. */
+    /* Goes from the last place to the first: the place of a connection that ends is filled with one
+     * that was checked already. */
     for (size_t i = places_count(s->places); i > 0; i--) {
         connection_check_time(places_at(s->places, i - 1), now_ms);
     }
@@ -373,13 +378,14 @@ union address {
     struct sockaddr_in6 v6;
 };
 
-/* In the byte order of the network. */
+/* Returns the port of an address, in network byte order. */
 static in_port_t *port_of(union address *a)
 {
     return a->any.sa_family == AF_INET6 ? &a->v6.sin6_port : &a->v4.sin_port;
 }
 
-/* Only literal addresses: a name would need a lookup. */
+/* Parses an address to listen on. Only literal addresses (and localhost) are accepted, because a
+ * name would need a lookup. */
 static bool parse_listen(const char *listen, union address *ret, int *ret_len, struct err *err)
 {
     /* Port 0 asks the kernel for a free one; split_host_port() refuses it. */
@@ -497,7 +503,8 @@ static bool set_up(struct server *s, struct err *err)
     return s->thread != NULL;
 }
 
-/* Each server has families of its own: what happens to one must not be hidden in another one. */
+/* Each server has metrics of its own, so that the counts of one server do not hide those of
+ * another. */
 #define FAMILIES(who, what)                                                                        \
     {                                                                                              \
         {.name = "profpull_" who "_requests_total",                                                \

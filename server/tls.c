@@ -11,7 +11,7 @@
 #include "http/pem.h"
 #include "server/web_tls.h"
 
-/* The limit of a file. */
+/* Limit of a PEM file. */
 #define PEM_MAX ((size_t)4 * 1024 * 1024)
 
 enum { CERT, KEY, CLIENT_CA, N_PARTS };
@@ -22,13 +22,15 @@ struct tls {
     struct log *log;
     struct metric_cell *failures;
     SSL_CTX *context;
-    unsigned version; /* of the settings that the context was made of, or that cannot be used */
-    struct http_file *parts[N_PARTS]; /* that the context was made of, or that could not be used */
+    /* version of the settings that the context was made from, or that could not be used */
+    unsigned version;
+    /* contents of the files that the context was made from, or that could not be used */
+    struct http_file *parts[N_PARTS];
 };
 
 /* ---- one context ----------------------------------------------------------------------------- */
 
-/* The library's words for the last failure. */
+/* Sets an error with OpenSSL's text for its last failure. */
 static bool fail(struct err *err, const char *file)
 {
     unsigned long code = ERR_peek_last_error();
@@ -42,7 +44,7 @@ static BIO *open_text(const struct http_file *text)
     return BIO_new_mem_buf(text->data, (int)text->len);
 }
 
-/* Never asks for a passphrase on the terminal. */
+/* Refuses to ask for a passphrase, so that OpenSSL does not read from the terminal. */
 static int tls_on_passphrase(char *buf, int size, int writing, void *arg)
 {
     (void)buf;
@@ -52,7 +54,8 @@ static int tls_on_passphrase(char *buf, int size, int writing, void *arg)
     return 0;
 }
 
-/* The first certificate is the server's own, the others lead to its root. */
+/* Uses the certificates of a file: the first one is the server's own, and the others lead from it
+ * to its root. */
 static bool use_certificates(SSL_CTX *context, const struct http_file *text)
 {
     BIO *in = open_text(text);
@@ -91,7 +94,8 @@ static bool use_client_cas(SSL_CTX *context, const struct http_file *text)
         X509_free(cert);
     }
     BIO_free(in);
-    /* Who has none is let in to what is open to everybody: see tls_lets_in(). */
+    /* A client without a certificate may still use the routes that are open to everybody: see
+     * tls_lets_in(). */
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     return ok;
 }
@@ -114,7 +118,7 @@ static SSL_CTX *make_context(const struct server_tls *o, struct http_file *const
          (use_key(context, parts[KEY]) || fail(err, o->key_file)) &&
          (parts[CLIENT_CA] == NULL || use_client_cas(context, parts[CLIENT_CA]) ||
           fail(err, o->client_ca_file));
-    /* The end of a list of certificates is an error for the library. */
+    /* OpenSSL leaves an error when it reaches the end of a list of certificates. */
     ERR_clear_error();
     if (!ok) {
         SSL_CTX_free(context);
@@ -132,7 +136,7 @@ static void drop_parts(struct http_file *parts[N_PARTS])
     }
 }
 
-/* The contents of the files. False if one has never been readable. */
+/* Reads the contents of the files. Returns false if one of them has never been readable. */
 static bool read_parts(struct tls *t, struct http_file *ret[N_PARTS], struct err *err)
 {
     static const struct http_file_rule certificates = {PEM_MAX, pem_check_certificates};
@@ -150,7 +154,7 @@ static bool read_parts(struct tls *t, struct http_file *ret[N_PARTS], struct err
 }
 
 /* Makes a new context if a file or the settings have changed. A certificate and its key are written
- * one by one: until they fit, the old ones stay. */
+ * one after the other: until they fit together, the old context stays. */
 static bool renew(struct tls *t, struct err *err)
 {
     struct http_file *parts[N_PARTS] = {NULL};

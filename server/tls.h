@@ -1,6 +1,6 @@
-/* The server's side of TLS, from files in PEM that are re-read when they change: new connections
- * get the new certificate. What cannot be used does not replace what is in use. On the server's
- * thread.
+/* The server's side of TLS, with files in PEM. The files are re-read when they change, and new
+ * connections use the new certificate. A file that cannot be used does not replace the one in use.
+ * On the server's thread.
  */
 #ifndef PROFPULL_SERVER_TLS_H
 #define PROFPULL_SERVER_TLS_H
@@ -15,14 +15,16 @@
 
 struct tls;
 
-/* The files must be usable now. Everything outlives it; failures counts later ones. */
+/* Fails if the files cannot be used now; `failures` counts later failures. All arguments must
+ * outlive the object. */
 struct tls *tls_new(const struct server_tls *options, struct http_files *files, struct log *log,
                     struct metric_cell *failures, struct err *err);
 struct tls *tls_free(struct tls *t); /* accepts NULL, returns NULL */
-/* For a new connection, by the options as they are now; the caller owns it. NULL if out of memory.
- */
+/* Makes a session for a new connection, with the current files and options. The caller owns it.
+ * NULL if out of memory. */
 SSL *tls_session(struct tls *t, const struct server_tls *options);
-/* Has the client of this session the certificate that the options ask for, if they do? */
+/* Returns true if the options require no certificate of clients, or if that of this client fulfils
+ * what they require. */
 bool tls_lets_in(const SSL *session, const struct server_tls *options);
 
 #endif

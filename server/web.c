@@ -14,10 +14,10 @@ struct web {
     struct http_files *files;
     struct log *log;
     struct metric_cell *failures;
-    struct http_file *text; /* that was read last, usable or not */
+    struct http_file *text; /* the content that was read last, usable or not */
     struct web_config config;
     struct buf headers;
-    unsigned version; /* 0: nothing has been read */
+    unsigned version; /* 0: no file has been read yet */
 };
 
 /* Appends the headers of the file, without those that every response has anyway. */

@@ -1,7 +1,7 @@
-/* The web configuration file of a server (config/web_config.h), read again when it changes: users
- * and headers count from the next request on, certificates and the rest of TLS from the next
- * connection on. A file that cannot be used leaves the last one in use. Whether there is TLS at all
- * is decided at the start. On the server's thread.
+/* The web configuration file of a server (config/web_config.h). It is read again when it changes:
+ * new users and headers apply to the next request, certificates and other TLS settings to the next
+ * connection. If the new file cannot be used, the settings in use stay. Only the start decides
+ * whether the server uses TLS at all. On the server's thread.
  */
 #ifndef PROFPULL_SERVER_WEB_H
 #define PROFPULL_SERVER_WEB_H
@@ -15,7 +15,8 @@
 #include "server/request.h"
 
 struct web;
-/* The file must be usable now. failures counts later ones. All outlive it. */
+/* Fails if the file cannot be used now; `failures` counts later failures. All arguments must
+ * outlive the object. */
 struct web *web_new(const char *file, struct http_files *files, struct log *log,
                     struct metric_cell *failures, struct err *err);
 struct web *web_free(struct web *w); /* accepts NULL, returns NULL */
@@ -24,19 +25,19 @@ struct web *web_free(struct web *w); /* accepts NULL, returns NULL */
 void web_renew(struct web *w);
 /* Returns the content of the file; its texts stay until the next web_renew(). */
 const struct web_config *web_settings(const struct web *w);
-/* Another number after each change. */
+/* Returns a number that differs after each change of the file. */
 unsigned web_version(const struct web *w);
-/* "Name: value\r\n" for each header of the file. */
+/* Returns the headers of the file, "Name: value\r\n" each. */
 struct sv web_headers(const struct web *w);
 
 enum web_user {
     WEB_USER_ANY,     /* the file has no users: everybody is let in */
     WEB_USER_NONE,    /* the client sends no name and password */
-    WEB_USER_UNKNOWN, /* nobody of this name */
+    WEB_USER_UNKNOWN, /* the file has no user of this name */
     WEB_USER_KNOWN,
 };
-/* Whom a client says it is: the hash of the user, and the password that it sends, in a buffer that
- * the caller frees with buf_wipe(). */
+/* Finds the user of a request: *ret_hash is the hash of this user, and *ret_password gets the
+ * password that the client sends. The caller frees the password with buf_wipe(). */
 enum web_user web_user(const struct web_config *config, const struct request *r,
                        const char **ret_hash, struct buf *ret_password);
 

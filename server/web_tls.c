@@ -20,7 +20,7 @@ static const int versions[] = {
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Go calls two suites by names without the hash. */
+/* Compares a cipher suite with a name. Go's names of two suites lack the hash. */
 static bool is_suite(const SSL_CIPHER *c, const char *name)
 {
     struct sv standard = sv_from(SSL_CIPHER_standard_name(c));
@@ -41,7 +41,7 @@ static const SSL_CIPHER *suite_named(SSL_CTX *context, const char *name)
     return NULL;
 }
 
-/* Sets the cipher suites up to TLS 1.2; those of TLS 1.3 cannot be chosen, like in Go. */
+/* Sets the cipher suites up to TLS 1.2. Those of TLS 1.3 cannot be chosen, as in Go. */
 static bool use_suites(SSL_CTX *context, const struct config_strings *names, struct err *err)
 {
     struct buf list;
@@ -61,7 +61,7 @@ static bool use_suites(SSL_CTX *context, const struct config_strings *names, str
     return ok;
 }
 
-/* OpenSSL's name of a curve; NULL if Go has none of this name. */
+/* Returns OpenSSL's name of a curve; NULL if Go has no curve of this name. */
 static const char *curve_named(const char *name)
 {
     static const struct {
@@ -149,7 +149,8 @@ static bool is_listed_address(const struct config_strings *list, const ASN1_STRI
            inet_ntop(family, bytes.p, text, sizeof(text)) != NULL && is_listed(list, sv_from(text));
 }
 
-/* Names of hosts, of people, URIs and addresses, as in Go. */
+/* Compares the names in a certificate (of hosts, e-mail addresses, URIs and IP addresses) with a
+ * list, as Go does. */
 static bool is_listed_name(const struct config_strings *list, const GENERAL_NAME *name)
 {
     switch (name->type) {

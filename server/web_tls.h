@@ -8,10 +8,11 @@
 #include "base/err.h"
 #include "config/web_config.h"
 
-/* Versions, cipher suites, curves and whether clients are asked for a certificate. The error names
- * what OpenSSL does not know. Any thread. */
+/* Applies versions, cipher suites, curves, and whether clients are asked for a certificate. The
+ * error names the setting that OpenSSL does not have. Any thread. */
 bool web_tls_apply(SSL_CTX *context, const struct web_tls *web, struct err *err);
-/* Has the client the certificate that the file asks for? */
+/* Returns true if the file allows the certificate that the client has presented, or that it has
+ * presented none. */
 bool web_tls_lets_in(const SSL *session, const struct web_tls *web);
 
 #endif
