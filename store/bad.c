@@ -1,13 +1,15 @@
 /* Profiles whose bytes have changed on the disk.
  *
- * Their sums are intact, but no flame graph has them, so that timelines leave them out as well: at
- * once by a list in memory, and for good when the background has removed their points. */
+ * The sums of such a profile are intact, but no flame graph can show it, so timelines leave it out
+ * as well: at once, by a list in memory, and for good, when the background thread has removed its
+ * points. */
 #include <stdlib.h>
 
 #include "store/blob.h"
 #include "store/private.h"
 
-/* Entries of the list; further ones are noted when the background has dealt with these. */
+/* Limit of the list. If it is full, a further profile is noted when it is read again after the
+ * background thread has removed entries. */
 #define BAD_MAX 4096
 
 static bool is_listed(const struct store *s, const struct store_file *f, int64_t profile)
@@ -121,7 +123,8 @@ static bool read_row(struct db *db, int64_t profile, struct row *ret, struct err
     return ok || db_damaged(db, "the series of a profile", err);
 }
 
-/* Reads the bytes once more: a fault of the memory or of a cable may have passed. */
+/* Reads the bytes once more: a fault of the memory or of a cable may have passed. *ret is true if
+ * they are still wrong. */
 static bool is_still_bad(struct db *db, int64_t profile, const struct row *row, bool *ret,
                          struct err *err)
 {
@@ -182,7 +185,7 @@ static void drop_of_file(struct store *s, struct store_file *f)
     bool skip;
     struct reader_conn *c =
         store_bad_of(s, f, &profiles, &n) ? store_reader_take(s, f, &skip, &err) : NULL;
-    /* A file that cannot be written keeps its entries until the process ends. */
+    /* If the file cannot be written, its entries stay on the list until the process ends. */
     bool writable = c != NULL && !c->db.still && !db_is_read_only(&c->db);
     bool done = c == NULL || (writable && drop_all(&c->db, profiles, n, &err));
     bool fault = c != NULL && c->db.fault != DB_FINE;

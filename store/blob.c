@@ -4,7 +4,8 @@
 #include <string.h>
 
 #define CHECK_BYTES 8
-#define HASH_SEED UINT64_C(0x70726f6670756c6c) /* part of the format of the files */
+/* part of the format of the files: must not change */
+#define HASH_SEED UINT64_C(0x70726f6670756c6c)
 
 struct reader {
     const char *p;
@@ -42,7 +43,7 @@ static void put_text(struct buf *out, struct sv text)
     buf_append(out, text.p, text.n);
 }
 
-/* Leaves room for the checksum and returns its place. */
+/* Leaves room for the checksum. Returns where it belongs. */
 static size_t begin(struct buf *out)
 {
     static const char none[CHECK_BYTES] = {0};
@@ -140,7 +141,7 @@ static struct sv read_text(struct reader *r, struct arena *arena)
     return (struct sv){copy, (size_t)n};
 }
 
-/* Checks the checksum. *ret reads the bytes after it. */
+/* Checks the checksum of a blob, and sets *ret to read the bytes after it. */
 static bool check(struct sv blob, const uint64_t *of, size_t n_of, struct reader *ret)
 {
     uint64_t stored;

@@ -33,14 +33,14 @@ struct set_type {
     struct sv unit;
 };
 struct set {
-    const struct label *labels; /* as they were put */
+    const struct label *labels; /* in the order in which the profile was put */
     size_t n_labels;
-    const struct set_type *types; /* a recording has none */
+    const struct set_type *types; /* none for a recording */
     size_t n_types;
     struct set_type period;
 };
 
-/* Appends the blob; false if out is full. */
+/* Appends the blob of a set. False if out is full. */
 bool blob_put_set(const struct set *set, struct buf *out);
 /* Reads a set into memory of the arena, with NULs after all texts. False if the blob is damaged, or
  * out of memory. */
@@ -55,7 +55,7 @@ bool blob_read_labels(struct sv blob, struct arena *arena, const struct label **
 /* Writes the sums of a profile by column. `of` are the numbers of its row: they are part of the
  * checksum. */
 bool blob_put_sums(const int64_t *sums, size_t n, const uint64_t *of, size_t n_of, struct buf *out);
-/* *ret_n is at most SUMMARY_TYPES_MAX. */
+/* Reads the sums of a profile. *ret_n is at most SUMMARY_TYPES_MAX. */
 bool blob_read_sums(struct sv blob, const uint64_t *of, size_t n_of, int64_t ret[SUMMARY_TYPES_MAX],
                     size_t *ret_n);
 

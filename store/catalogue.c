@@ -6,8 +6,8 @@
 #include "base/clock.h"
 
 #define ROW_BYTES_MAX ((size_t)16 * 1024 * 1024)
-/* __name__, __type__, __unit__, __period_type__, __period_unit__, __profile_type__,
- * __service_name__, and service_name if it is not there. */
+/* The computed labels: __name__, __type__, __unit__, __period_type__, __period_unit__,
+ * __profile_type__, __service_name__, and service_name if the profile has none. */
 #define COMPUTED_MAX 8
 #define NO_SERVICE "unknown_service"
 
@@ -262,8 +262,8 @@ static bool match_column(struct catalogue *c, const struct row *r, size_t column
     return true;
 }
 
-/* Returns true if the selector asks for one service, as nearly all queries do, and a row belongs to
- * another one. */
+/* Returns true if the selector asks for one service, as nearly all queries do, and the row belongs
+ * to another service. */
 static bool is_other_service(const struct catalogue *c, const struct row *r)
 {
     const struct sv *want =
@@ -272,8 +272,9 @@ static bool is_other_service(const struct catalogue *c, const struct row *r)
     return want != NULL && own.n > 0 && !sv_eq(own, *want);
 }
 
-/* Marks the last row and the first of its set as shared, if both have matches. Two are enough: each
- * further row of the set meets the first one. */
+/* If the last row and an earlier row of the same set both have matches, marks the last row and the
+ * first such row as shared. Comparing with the first one is enough, because every further row of
+ * the set does. */
 static bool note_set(struct catalogue *c, const struct row *r, struct err *err)
 {
     struct catalogue_row *row = &c->rows[c->n_rows - 1];

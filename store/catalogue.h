@@ -1,7 +1,7 @@
-/* Reads the series of files as queries see them, and selects those that match.
+/* Reads the series of files in the form that queries need, and selects those that match.
  *
- * A scan gathers the series of all its files. Each series is made once, however many files have it.
- * A catalogue belongs to one thread.
+ * A scan gathers the series of all its files. A series that several files have is made once. A
+ * catalogue belongs to one thread.
  */
 #ifndef PROFPULL_STORE_CATALOGUE_H
 #define PROFPULL_STORE_CATALOGUE_H
@@ -15,25 +15,25 @@
 /* A series row of a file. */
 struct catalogue_row {
     int64_t row;
-    uint64_t columns; /* bits of the sample types whose sum is not always 0 */
-    uint64_t matched; /* bits of those that match the selector */
-    bool shared;      /* another row of the same set has a match */
+    uint64_t columns; /* bit i: the sum of sample type i was not always 0 */
+    uint64_t matched; /* bit i: the series of sample type i matches the selector */
+    bool shared;      /* another row of the same set has a match, too */
 };
-/* A series that matches. */
+/* A series that matches the selector. */
 struct catalogue_match {
     int64_t row;
     const struct store_series *series;
 };
 
 struct catalogue {
-    const struct selector *selector; /* NULL: all */
+    const struct selector *selector; /* NULL: all series match */
     struct arena *arena;
     struct map *series; /* hash -> struct store_series */
     uint64_t seeds[2];
-    struct arena *row_arena; /* the row that is being read */
-    /* The rest is of the file that was read last. Rows are in order of their numbers, and matches
-     * in order of rows, then columns. */
-    struct map *sets; /* id of a set -> index + 1 of its first row that has a match */
+    struct arena *row_arena; /* memory for the row that is being read */
+    /* The members below describe the file that was read last. Rows are in order of their numbers;
+     * matches are in order of rows, then of columns. */
+    struct map *sets; /* id of a set -> 1 + the index of its first row that has a match */
     struct catalogue_row *rows;
     size_t n_rows;
     size_t rows_cap;
@@ -44,12 +44,13 @@ struct catalogue {
 
 bool catalogue_init(struct catalogue *c, const struct selector *selector, struct err *err);
 void catalogue_done(struct catalogue *c);
-/* Reads the series of a file. False with err: ERR_LIMIT if there are too many; see db->fault. */
+/* Reads the series of a file. False with err, which is ERR_LIMIT if there are too many series;
+ * db->fault says whether the file is to blame. */
 bool catalogue_read(struct catalogue *c, struct db *db, struct err *err);
-/* Returns the row with a number, or NULL. */
+/* Returns the row with a number; NULL if there is none. */
 const struct catalogue_row *catalogue_row(const struct catalogue *c, int64_t row);
-/* Returns the index of the first match of a row, after which its others follow; n_matches if there
- * is none. */
+/* Returns the index of the first match of a row; the other matches of the row follow it. Returns
+ * n_matches if the row has none. */
 size_t catalogue_first_match(const struct catalogue *c, int64_t row);
 
 #endif

@@ -1,7 +1,8 @@
-/* Files that are copies of others: their profiles would count twice.
+/* Files that are copies of other files: their profiles would count twice.
  *
- * A profile that is put is never in two files of a time (put.c), so a file whose first profiles are
- * those of another file is a copy of it, of the same age or older. */
+ * A put never stores a profile in two files of the same time (put.c). So if the first profiles of
+ * one file are all the profiles of another one, that other file is a copy, made now or at an
+ * earlier time. */
 #include <stdio.h>
 
 #include "store/private.h"
@@ -9,10 +10,10 @@
 struct row {
     int64_t time_ns;
     int64_t hash;
-    struct sv set; /* of the labels; valid until the next row */
+    struct sv set; /* the blob of the labels; valid until the next row */
 };
 
-/* Reads the next profile: 1, 0 at the end, -1 on failure. */
+/* Reads the next profile. Returns 1, 0 at the end, or -1 on failure. */
 static int next_row(struct reader_conn *c, sqlite3_stmt *st, struct row *ret, struct err *err)
 {
     int row = db_step(&c->db, st, err);
@@ -28,7 +29,7 @@ static bool is_equal(const struct row *a, const struct row *b)
     return a->time_ns == b->time_ns && a->hash == b->hash && sv_eq(a->set, b->set);
 }
 
-/* Returns true if the profiles of one file are the first ones of the other. */
+/* Returns true if the profiles of `one` are the first profiles of `of`. */
 static bool is_beginning(struct reader_conn *of, struct reader_conn *one, struct err *of_err,
                          struct err *one_err)
 {
@@ -82,7 +83,8 @@ static void compare(struct store *s, struct store_file *of, struct store_file *o
 
 void store_find_copies(struct store *s)
 {
-    /* Files are in order of their starts. Of two equal ones the later one is the copy. */
+    /* Files are in order of their starts. If two files have the same profiles, the later one counts
+     * as the copy. */
     for (size_t i = 0; i < s->n_files; i++) {
         struct store_file *f = s->files[i];
         for (size_t j = i + 1;

@@ -1,9 +1,11 @@
-/* How many profiles of a file were committed, in a file of its own beside it: `NAME.db-count`.
+/* The number of profiles that were committed to a file, in a file of its own beside it:
+ * `NAME.db-count`.
  *
- * A database that has lost its log, or the end of it, is intact and has fewer profiles. Only the
- * count shows this. It is written after each commit and before the profiles count as sent, and
- * never synced: after a loss of power it may be missing or too low, and nothing is named then. It
- * is a decimal number of 20 digits, a space, 16 hexadecimal digits of its checksum, and a newline.
+ * A database that has lost its log, or the end of it, is intact but has fewer profiles; only the
+ * count shows the loss. The count is written after each commit, before the profiles count as sent.
+ * It is never synced: after a loss of power it may be missing or too low, and then no loss is
+ * reported. The file has a decimal number of 20 digits, a space, 16 hexadecimal digits of its
+ * checksum, and a newline.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -5,18 +5,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Pages are large, so that a profile of 30 KB takes a few of them. */
+/* Bytes of a page. Pages are large, so that a profile of 30 KB takes only a few of them. */
 #define PAGE_SIZE "16384"
 /* A commit copies the log into the database when the log has this many pages (16 MiB); see
  * db_limit_log(). */
 #define CHECKPOINT_PAGES "1024"
 #define LOG_BYTES_MAX "16777216"
-/* Pages in memory for each connection, in KiB. */
+/* Cache of pages of each connection, in KiB. */
 #define CACHE_KIB "-4096"
-/* Milliseconds that a statement waits for another connection that writes. */
+/* Milliseconds that a statement waits while another connection writes. */
 #define BUSY_MS 10000
 #define URI_MAX ((size_t)16 * 1024)
-/* Limit of one row. A compressed profile is smaller than its limit when inflated. */
+/* Limit of one row. It is above the limit of a profile, which applies to the inflated bytes. */
 #define ROW_BYTES_MAX (128 * 1024 * 1024)
 
 const char *db_fault_name(enum db_fault f)
@@ -135,7 +135,7 @@ static bool fail(struct db *db, int rc, struct err *err)
     case SQLITE_NOTADB:
         db->fault = DB_FOREIGN;
         return err_set(err, ERR_INPUT, "%s", text);
-    /* Values of the wrong kind in a row, or more than a row may have. */
+    /* A row has values of the wrong kind, or larger ones than a row may have. */
     case SQLITE_CORRUPT:
     case SQLITE_FORMAT:
     case SQLITE_MISMATCH:
@@ -143,7 +143,8 @@ static bool fail(struct db *db, int rc, struct err *err)
     case SQLITE_CONSTRAINT:
         return db_damaged(db, text, err);
     case SQLITE_IOERR:
-        /* A failed write is the fault of the disk, and a later one may succeed. */
+        /* A failed write is the fault of the disk, not of the file, and a later write may succeed.
+         */
         db->fault = is_of_reading(rc) ? DB_UNREADABLE : db->fault;
         return set_with_cause(db, sqlite3_errstr(rc), err);
     case SQLITE_CANTOPEN:
@@ -260,7 +261,7 @@ bool db_copy_log(struct db *db, enum db_copy mode, struct err *err)
 {
     int rc = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (rc == SQLITE_OK && mode != DB_COPY_ONLY) {
-        /* Little is left to be copied while the writer has to wait. */
+        /* The first copy leaves little to be copied while the writer has to wait. */
         sqlite3_busy_timeout(db->handle, mode == DB_COPY_AND_CUT ? 0 : BUSY_MS);
         rc = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
         sqlite3_busy_timeout(db->handle, BUSY_MS);
@@ -294,7 +295,7 @@ static const struct object *find_object(const char *name)
     return NULL;
 }
 
-/* Checks that the schema is exactly ours. Another one could run code: triggers, views. */
+/* Checks that the schema is exactly ours. Another schema could run code by triggers or views. */
 static bool check_schema(struct db *db, struct err *err)
 {
     sqlite3_stmt *st = NULL;
@@ -344,8 +345,8 @@ static bool check_ids(struct db *db, bool *ret_empty, struct err *err)
     int64_t id = 0;
     int64_t version = 0;
     int64_t objects = 0;
-    /* In one transaction: a writer may be making the schema at this moment, and half of it would
-     * look like another program's. */
+    /* All checks read in one transaction. A writer may be creating the schema at this moment, and
+     * half of it would look like the schema of another program. */
     if (!exec(db, "BEGIN", err) || !read_number(db, "PRAGMA application_id", &id, err) ||
         !read_number(db, "PRAGMA user_version", &version, err) ||
         !read_number(db, "SELECT count(*) FROM sqlite_schema", &objects, err) ||
@@ -412,7 +413,7 @@ bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct
     return ok;
 }
 
-/* Appends a path with the characters escaped that mean something in a URI. */
+/* Appends a path. Characters with a meaning in a URI are escaped. */
 static void put_escaped(struct buf *out, const char *path)
 {
     for (const char *c = path; *c != '\0'; c++) {

@@ -23,14 +23,14 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#define DB_APPLICATION_ID 0x70667073 /* "pfps" */
+#define DB_APPLICATION_ID 0x70667073 /* "pfps" in ASCII */
 #define DB_VERSION 1
 
 enum db_fault {
     DB_FINE,
-    DB_DAMAGED,    /* a page or a row is wrong */
-    DB_FOREIGN,    /* no database, or a database of another program */
-    DB_NEWER,      /* written by a later version */
+    DB_DAMAGED,    /* a page or a row is damaged */
+    DB_FOREIGN,    /* the file is no database, or belongs to another program */
+    DB_NEWER,      /* a later version has written it */
     DB_UNREADABLE, /* the system cannot open or read the file */
     DB_MISPLACED,  /* its profiles are of another time than its name */
     DB_COPY,       /* all of its profiles are in another file as well */
@@ -79,7 +79,7 @@ enum db_statement {
 struct db {
     sqlite3 *handle; /* NULL: closed */
     enum db_fault fault;
-    bool still;     /* by db_open_still() */
+    bool still;     /* opened by db_open_still() */
     bool read_only; /* a statement has failed because the file cannot be written */
     bool full;      /* a statement has failed because the disk is full */
     bool syncs;     /* see db_sync_commits() */
@@ -87,51 +87,51 @@ struct db {
     sqlite3_stmt *statements[DB_STATEMENTS]; /* made on first use */
 };
 
-/* Opens a file of the store. With `make`, a missing or empty file is made. Without it, *ret_empty
- * says that the file has no schema, so nothing can be read. False with err; db->fault is set if the
- * file is to blame. */
+/* Opens a file of the store. If `make` is true, a missing or empty file is created. If it is false,
+ * *ret_empty is set if the file has no schema, so nothing can be read from it. False with err;
+ * db->fault is set if the file is to blame. */
 bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct err *err);
-/* Opens a database that nobody writes, for reading, in a directory or on a disk that cannot be
- * written, where SQLite cannot make its log and index. False if the file has a log, whose commits
- * would be missing. *ret_empty as above. */
+/* Opens a database that nobody writes, for reading only, where SQLite cannot create its log and
+ * index because the directory or the disk cannot be written. False if the file has a log, since its
+ * commits would be missing. *ret_empty is as in db_open(). */
 bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err);
 void db_close(struct db *db); /* does nothing if it is closed already */
-/* Returns true if SQLite has opened it for reading only, because the file cannot be written. */
+/* Returns true if SQLite has opened the file for reading only, because it cannot be written. */
 bool db_is_read_only(const struct db *db);
 
-/* Returns a statement, ready to be bound; NULL with err. */
+/* Returns a statement, ready for its parameters to be bound; NULL with err. */
 sqlite3_stmt *db_statement(struct db *db, enum db_statement s, struct err *err);
-/* Runs a statement to its next row. Returns 1 for a row, 0 at the end, -1 with err. The last two
- * reset the statement. */
+/* Runs a statement to its next row. Returns 1 for a row, 0 at the end, -1 with err. If it returns 0
+ * or -1, it has reset the statement. */
 int db_step(struct db *db, sqlite3_stmt *st, struct err *err);
 /* Runs a statement that has no parameters and no rows. */
 bool db_run(struct db *db, enum db_statement s, struct err *err);
 
-/* Runs a statement with one parameter, a key, to its row; NULL with err. A missing row is damage,
- * and `missing` describes it. */
+/* Runs a statement, whose only parameter is a key, to its row. NULL with err. If the row is
+ * missing, the file is damaged, and the error has the text `missing`. */
 sqlite3_stmt *db_row_of(struct db *db, enum db_statement s, int64_t key, const char *missing,
                         struct err *err);
 
-/* Binds bytes, which must live until the statement is reset. */
+/* Binds bytes to a parameter. The bytes must stay valid until the statement is reset. */
 void db_bind_blob(sqlite3_stmt *st, int i, struct sv v);
-/* Returns the bytes of a column, which are valid until the next step. */
+/* Returns the bytes of a column. They are valid until the next step. */
 struct sv db_blob(sqlite3_stmt *st, int i);
 
-/* Bytes that the database takes when its log has been copied into it. */
+/* Sets *ret to the bytes that the database has after its log is copied into it. */
 bool db_data_bytes(struct db *db, uint64_t *ret, struct err *err);
 
-/* Sets whether a commit waits until its log is synced. Not within a transaction. */
+/* Sets whether a commit waits until its log is synced. Must not be called within a transaction. */
 bool db_sync_commits(struct db *db, bool sync, struct err *err);
 
-/* Sets how large the log may become before a commit copies it into the database. */
+/* Limits the log: a commit that exceeds the limit copies the log into the database. */
 void db_limit_log(struct db *db, uint64_t bytes);
 
 enum db_copy {
-    DB_COPY_ONLY,     /* the log file keeps its size; nobody waits */
+    DB_COPY_ONLY,     /* the log file keeps its size, and nobody waits */
     DB_COPY_AND_CUT,  /* the log file is emptied as well, unless another connection uses it */
-    DB_COPY_AND_WAIT, /* the same, after waiting for the other connections */
+    DB_COPY_AND_WAIT, /* the log file is emptied after waiting for the other connections */
 };
-/* Copies what was committed from the log into the database. */
+/* Copies the committed pages from the log into the database. */
 bool db_copy_log(struct db *db, enum db_copy mode, struct err *err);
 
 /* Sets db->fault to DB_DAMAGED, and err: `damaged: <what>`. Returns false. */

@@ -1,8 +1,8 @@
 /* The directory of a store, and the locks that keep other processes from writing to it.
  *
- * Two locks are held: one on the file `lock`, which names the process, and one on the directory
- * itself, which nobody can remove alone. Where directories cannot be locked, as on NFS, the file
- * has to do. */
+ * The store holds two locks: one on the file `lock`, which has the number of the process, and one
+ * on the directory itself, which cannot be removed separately as the file can. Where directories
+ * cannot be locked, as on NFS, the lock on the file has to suffice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void lock_path(const struct store *s, char out[PATH_SIZE])
     (void)snprintf(out, PATH_SIZE, "%s/" LOCK_NAME, s->options.directory);
 }
 
-/* Reads the number of the process that holds the lock, as text; "" if it is not known. */
+/* Reads the number of the process that holds the lock, as text; "" if it is unknown. */
 static void read_holder(const char *path, char *out, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -48,7 +48,7 @@ static bool is_held(const struct store *s, struct err *err)
                    access(path, F_OK) == 0 ? path : s->options.directory);
 }
 
-/* Locks the directory itself. *ret_fd holds the lock. */
+/* Locks the directory itself. *ret_fd is the descriptor that holds the lock. */
 static bool lock_directory(const struct store *s, int *ret_fd, struct err *err)
 {
     int fd = open(s->options.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -63,7 +63,7 @@ static bool lock_directory(const struct store *s, int *ret_fd, struct err *err)
     return true;
 }
 
-/* Makes and locks the file. *ret_fd holds the lock. */
+/* Creates and locks the file. *ret_fd is the descriptor that holds the lock. */
 static bool lock_file(const struct store *s, int *ret_fd, struct err *err)
 {
     char path[PATH_SIZE];
@@ -81,7 +81,7 @@ static bool lock_file(const struct store *s, int *ret_fd, struct err *err)
         return false;
     }
     int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    /* Only people read the number: without it the lock holds as well. */
+    /* The number is only for people, so the lock also holds without it. */
     if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)n, 0) != n) {
         log_debug(s->options.log, "cannot write to the lock of the store", LOG_STR("file", path));
     }
@@ -89,7 +89,7 @@ static bool lock_file(const struct store *s, int *ret_fd, struct err *err)
     return true;
 }
 
-/* Returns true if fd is open and a file of this name is the same one. */
+/* Returns true if fd is open and refers to the file that has this name now. */
 static bool is_still(int fd, const char *path)
 {
     struct stat there;
@@ -126,7 +126,9 @@ static bool take(struct store *s, struct err *err)
     return true;
 }
 
-/* The sandbox knows a directory, not its name: one that is made again is another one. */
+/* Logs once that the process may not use the directory any more, or that it can again. The sandbox
+ * refers to the directory that existed at the start: a new one of the same name is another
+ * directory. */
 static void note_cut_off(struct store *s, bool cut_off, const struct err *why)
 {
     if (cut_off && !atomic_exchange(&s->cut_off, true)) {
@@ -146,7 +148,7 @@ bool store_take_directory(struct store *s, struct err *err)
     bool ok = take(s, err);
     bool forbidden = !ok && (errno == EACCES || errno == EPERM);
     pthread_mutex_lock(&s->lock);
-    /* An error of a start is returned by store_open(). */
+    /* During the start, store_open() returns the error, so it is not logged. */
     bool started = s->started;
     pthread_mutex_unlock(&s->lock);
     if (started && (ok || forbidden)) {

@@ -77,7 +77,7 @@ bool store_name_parse(struct sv text, struct store_name *ret)
     if (!parse_duration_ms(length, &ret->length_ms, NULL) || ret->length_ms <= 0) {
         return false;
     }
-    /* Each file has one name: reject other spellings of it. */
+    /* Each file has exactly one name, so other spellings of it are rejected. */
     store_name_format(ret, again);
     return sv_eq_str(text, again);
 }
@@ -137,7 +137,7 @@ static struct store_file *file_new(struct store *s, const struct store_name *nam
     return f;
 }
 
-/* Adds a file to the list, whose reference passes to it. Under the lock. */
+/* Adds a file to the list, which takes over the reference. Under the lock. */
 static bool add(struct store *s, struct store_file *f)
 {
     if (s->n_files == s->files_cap) {
@@ -157,8 +157,8 @@ static bool add(struct store *s, struct store_file *f)
     return true;
 }
 
-/* Takes a file off the list, whose reference passes to the caller: the file, or NULL if it was not
- * on the list any more. Under the lock. */
+/* Takes a file off the list. Returns it with the reference that the list had; NULL if the file was
+ * no longer on the list. Under the lock. */
 static struct store_file *forget(struct store *s, struct store_file *f)
 {
     f->gone = true;
@@ -175,7 +175,7 @@ static struct store_file *forget(struct store *s, struct store_file *f)
 void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault, const char *why)
 {
     pthread_mutex_lock(&s->lock);
-    /* A file that cannot be read may turn out to be damaged later. */
+    /* A file that could not be read may turn out to be damaged later. */
     bool known = f->gone || f->fault == fault || (f->fault != DB_FINE && f->fault != DB_UNREADABLE);
     f->fault = fault;
     pthread_mutex_unlock(&s->lock);
@@ -247,9 +247,9 @@ void store_file_gone(struct store *s, struct store_file *f)
     store_file_unref(listed);
 }
 
-/* Removes a file. The count goes first, because a count without its file names profiles as lost.
- * The log goes before the database: a database without its log is an earlier state, but a log
- * without its database would become that of the next file of this name. */
+/* Removes a file. Its count is removed first, because a count without its file reports profiles as
+ * lost. Its log is removed before the database: a database without its log is an earlier state of
+ * it, but a log without its database would be used for the next file of this name. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 {
     static const char *const suffixes[] = {STORE_COUNT_SUFFIX, "-wal", "-shm", ""};
@@ -282,8 +282,8 @@ bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-/* Takes over the row of the state of a file. Returns false if its profiles are of another time than
- * its name. */
+/* Takes over the state that the file has recorded. Returns false if the time of its profiles does
+ * not fit its name. */
 static bool take_state(struct store *s, struct store_file *f, sqlite3_stmt *st, uint64_t data_bytes)
 {
     pthread_mutex_lock(&s->lock);
@@ -317,8 +317,8 @@ static bool read_state(struct store *s, struct store_file *f, struct db *db, str
 
 enum look { LOOK_FAILED, LOOK_NOTHING, LOOK_FINE };
 
-/* Reads the state of a file. LOOK_NOTHING: the file has no profiles, or a fault that
- * has been set. LOOK_FAILED with err. */
+/* Reads the state of a file. LOOK_NOTHING: the file has no profiles, or has a fault, which has been
+ * set. LOOK_FAILED: the read failed, with err. */
 static enum look look_into(struct store *s, struct store_file *f, struct err *err)
 {
     bool skip;
@@ -350,7 +350,7 @@ static void check_empty(struct store *s, struct store_file *f)
     }
 }
 
-/* Adds a file of the directory to the list. */
+/* Adds a file found in the directory to the list. */
 static bool take_entry(struct store *s, const char *entry, struct err *err)
 {
     struct store_name name;
@@ -374,7 +374,7 @@ static bool take_entry(struct store *s, const char *entry, struct err *err)
     return true;
 }
 
-/* Empties the list, for another attempt. */
+/* Empties the list, so that opening can be tried again. */
 static void forget_all(struct store *s)
 {
     store_readers_close(s, NULL);
@@ -386,7 +386,8 @@ static void forget_all(struct store *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Returns the next file from the i-th on that could not be read, with a reference, or NULL. */
+/* Returns the first file from the i-th on that could not be read, with a reference; NULL if there
+ * is none. */
 static struct store_file *next_unreadable(struct store *s, size_t *i)
 {
     pthread_mutex_lock(&s->lock);
@@ -416,8 +417,8 @@ void store_retry_unreadable(struct store *s)
     }
 }
 
-/* Removes a log whose database is gone, because the process ended while it removed them, and a
- * count without a database. */
+/* Removes files whose database no longer exists: a log, which is left over if the process ended
+ * while it removed the file, and a count. */
 static void remove_orphan(struct store *s, const char *entry)
 {
     struct sv text = sv_from(entry);
@@ -471,8 +472,8 @@ static int64_t floor_to(int64_t ms, int64_t step)
     return ms - (rest < 0 ? rest + step : rest);
 }
 
-/* Returns the file of a stretch with the highest generation, or NULL. It begins with the latest
- * stretches, to which most profiles belong. Under the lock. */
+/* Returns the file of a stretch with the highest generation, or NULL. The search begins with the
+ * latest stretch, since most profiles belong to it. Under the lock. */
 static struct store_file *newest_of(struct store *s, const struct store_name *name)
 {
     for (size_t i = s->n_files; i-- > 0 && s->files[i]->name.start_ms >= name->start_ms;) {

@@ -8,7 +8,8 @@
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-/* A UUID of version 8: 48 bits of ms, 12 and 30 bits of the hash, 32 of the row. */
+/* Formats a UUID of version 8: 48 bits of the time in ms, 12 and 30 bits of the hash, 32 bits of
+ * the row. */
 void store_id_format(int64_t time_ns, uint64_t hash, int64_t row, char out[STORE_ID_LENGTH + 1])
 {
     uint64_t ms = (uint64_t)(time_ns / NS_PER_MS);
@@ -61,7 +62,8 @@ bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-/* The salt is in the highest bits alone: the others still show whether the bytes have changed. */
+/* The salt changes only the 16 highest bits of a hash. The other bits still show whether the bytes
+ * have changed. */
 #define SALT_SHIFT 48
 
 uint64_t store_hash(struct sv data, uint16_t salt)

@@ -8,9 +8,9 @@
 #include "store/private.h"
 
 #define ROUND_MS (30 * MS_PER_S)
-/* The first round waits, so that queries right after the start find the disk idle. */
+/* Delay of the first round, so that queries right after the start find the disk idle. */
 #define FIRST_ROUND_MS (5 * MS_PER_S)
-/* A file whose stretch has ended is closed when no profile has come for so long. */
+/* A file whose stretch has ended is closed if no profile was put into it for this long. */
 #define CLOSE_AFTER_MS (60 * MS_PER_S)
 
 /* ---- pausing --------------------------------------------------------------------------------- */
@@ -47,8 +47,8 @@ void store_hurry(struct store *s)
 
 enum removal { REMOVED_NONE, REMOVED_AGE, REMOVED_BYTES };
 
-/* Returns the file to remove next, with a reference, and why. Files with a fault stay where they
- * are, and count nowhere. The last file stays as well, unless the disk is full. */
+/* Returns the file to remove next, with a reference, and the reason. Files with a fault are neither
+ * removed nor counted. The last file is removed only if the disk is full. */
 static struct store_file *next_to_remove(struct store *s, int64_t now_ns, bool disk_is_full,
                                          enum removal *ret_why)
 {
@@ -116,14 +116,14 @@ void store_maintain(struct store *s, int64_t now_ns)
     store_retry_unreadable(s);
     retire(s, now_ns, disk_is_full);
     store_writers_close_idle(s, now_ns, CLOSE_AFTER_MS);
-    /* A loss of power costs no more than the commits since the last round. */
+    /* After a loss of power, only the commits since the last round are missing. */
     store_logs_copy(s);
     store_merge_files(s, now_ns);
     store_bad_drop(s);
     pthread_mutex_unlock(&s->maintain_lock);
 }
 
-/* Opens the store and wakes up all threads that wait for it. */
+/* Opens the store, and wakes all threads that wait for this. */
 static void open_now(struct store *s)
 {
     struct err err = ERR_INIT;

@@ -1,8 +1,8 @@
-/* Merges the profiles of a series in closed stretches into one for each five minutes.
+/* Merges the profiles of a series in closed stretches: one merged profile for each five minutes.
  *
  * Profiles are read and merged without a transaction. Then one transaction replaces their bytes, so
- * that a crash leaves either the profiles or their merge. Times, sums and ids of the single
- * profiles stay. After each merge the thread sleeps long enough to stay within its share of a core.
+ * a crash leaves either the profiles or their merge. The times, sums and ids of the single profiles
+ * are kept. After each merge the thread sleeps long enough to stay within its share of a core.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +16,23 @@
 /* Memory for one merge, and for its result. */
 #define MERGE_BYTES_MAX ((size_t)64 * 1024 * 1024)
 #define RESULT_BYTES_MAX ((size_t)32 * 1024 * 1024)
-/* Profiles that one pass over a file reads. */
+/* Limit of the profiles that one pass over a file reads. */
 #define SINGLES_MAX ((size_t)4 * 1000 * 1000)
-/* A stretch counts as closed so long after its end, because profiles come late. */
+/* A stretch counts as closed this long after its end, because profiles may arrive late. */
 #define GRACE_MS (5 * 60 * MS_PER_S)
 #define CPU_PERCENT 25
-/* A merge that waits for scans of its file checks so often if the store closes. */
+/* Interval at which a merge that waits for scans of its file checks whether the store closes. */
 #define SCANS_MS 100
 
 struct single {
     int64_t set;
-    int64_t cell; /* its time divided by the time that a merge covers */
+    int64_t cell; /* the time of the profile divided by the time that a merge covers */
     int64_t time_ns;
     int64_t until_ns;
     int64_t profile;
 };
 
-/* The merge of a cell, or of as many of its profiles as fit into memory. */
+/* The merge of a cell, or of as many profiles of the cell as fit into memory. */
 struct group {
     struct merge *merge; /* NULL: none yet */
     const struct single *first;
@@ -47,15 +47,15 @@ struct group {
 struct merging {
     struct store *store;
     struct store_file *file;
-    struct db db; /* reads and writes */
+    struct db db; /* the connection for reading and writing */
     struct single *at;
     size_t n;
     struct group group;
     struct buf out;
     struct buf blob;
     int64_t paid_ns;  /* see store_merge_pause_ms() */
-    uint64_t left;    /* singles of the file, as this pass counts them */
-    int64_t merge_ms; /* the setting when the pass began; over 0 */
+    uint64_t left;    /* profiles of the file that are not merged, as this pass counts them */
+    int64_t merge_ms; /* the setting at the start of the pass; above 0 */
 };
 
 /* ---- the share of a core --------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns
     return pause_ms;
 }
 
-/* Sleeps for the thread's share of a core. Returns false if the store closes. */
+/* Sleeps as long as the thread's share of a core requires. Returns false if the store closes. */
 static bool rest(struct merging *m)
 {
     unsigned percent = m->store->limits.merge_cpu != 0 ? m->store->limits.merge_cpu : CPU_PERCENT;
@@ -86,7 +86,7 @@ static bool rest(struct merging *m)
 
 /* ---- replacing ------------------------------------------------------------------------------- */
 
-/* Waits until no scan reads the file. New scans wait from then on. */
+/* Waits until no scan reads the file. Scans that begin later wait. */
 static bool exclude_scans(struct merging *m)
 {
     for (;;) {
@@ -204,7 +204,8 @@ static void group_reset(struct group *g)
     g->bytes = 0;
 }
 
-/* Replaces the members of the group by their merge. A single member stays as it is. */
+/* Replaces the members of the group by their merge. If the group has a single member, it is not
+ * changed. */
 static bool finish_group(struct merging *m, struct err *err)
 {
     struct group *g = &m->group;
@@ -258,7 +259,8 @@ static bool read_member(struct merging *m, int64_t profile, struct member *ret, 
     return true;
 }
 
-/* Adds the series of a member to those of the group. Returns false if they are too many. */
+/* Adds the series of a member to those of the group. Returns false if the group would have too
+ * many. */
 static bool join_series(struct group *g, const struct member *member)
 {
     int64_t all[STORE_PARTS_MAX];
@@ -305,7 +307,7 @@ static bool join(struct merging *m, const struct single *one, const struct membe
     return true;
 }
 
-/* Marks a profile so that no pass merges it. */
+/* Marks a profile so that no later pass tries to merge it. */
 static bool leave_alone(struct merging *m, const struct single *one, struct err *err)
 {
     metric_inc(m->store->metrics.unmergeable);
@@ -313,7 +315,7 @@ static bool leave_alone(struct merging *m, const struct single *one, struct err 
     return set_merge(m, one->profile, -1, err) && note_merged(m, 1, err);
 }
 
-/* Notes a profile whose bytes have changed: nothing counts it any more. */
+/* Notes a profile whose bytes have changed, so that nothing counts it any more. */
 static void note_bad(struct merging *m, const struct single *one)
 {
     metric_inc(m->store->metrics.bad_rows);
@@ -322,8 +324,8 @@ static void note_bad(struct merging *m, const struct single *one)
     store_bad_note(m->store, m->file, &m->db, one->profile, 0);
 }
 
-/* Adds a profile to the group. If it does not fit, it begins the next group. If it does not fit
- * into an empty group, it is not merged. */
+/* Adds a profile to the group. If it does not fit, the group is finished, and the profile begins
+ * the next one. If it does not fit into an empty group either, it is marked and never merged. */
 static bool take(struct merging *m, const struct single *one, struct err *err)
 {
     struct member *member = calloc(1, sizeof(*member));
@@ -425,7 +427,7 @@ static bool merge_all(struct merging *m, struct err *err)
     return ok;
 }
 
-/* Gives the pages that the merged profiles took back to the file system. */
+/* Gives the pages that the merged profiles have freed back to the file system. */
 static bool shrink(struct merging *m, struct err *err)
 {
     int64_t left = 1;
@@ -448,7 +450,7 @@ static bool shrink(struct merging *m, struct err *err)
     return db_copy_log(&m->db, DB_COPY_AND_WAIT, err);
 }
 
-/* Notes how large the file is now. */
+/* Records the present size of the file. */
 static void note_bytes(struct merging *m)
 {
     uint64_t bytes;
@@ -493,8 +495,8 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
     buf_done(&m.blob);
     db_close(&m.db);
     pthread_mutex_lock(&s->lock);
-    /* The singles that a complete pass leaves cannot be merged. The next pass comes when their
-     * number differs: profiles came meanwhile, or this pass has failed. */
+    /* The unmerged profiles that remain after a complete pass cannot be merged. The next pass runs
+     * when their number differs, because profiles were added or this pass has failed. */
     f->left = ok ? m.left : 0;
     pthread_mutex_unlock(&s->lock);
 }

@@ -7,13 +7,13 @@
 #include "base/utf8.h"
 #include "pprof/check.h"
 
-/* A label of a sample, as indexes of strings. */
+/* A label of a sample, as indexes into the table of strings. */
 struct pair {
     uint64_t key;
     uint64_t value;
 };
 
-/* A part while samples are read. Its labels are pairs in order of keys. */
+/* A part while samples are read. Its labels are pairs, in order of keys. */
 struct raw {
     const struct pair *pairs;
     size_t n;
@@ -31,14 +31,15 @@ struct walk {
     const struct label *own;
     size_t n_own;
     size_t columns;
-    struct raw *raw; /* [0]: samples without labels */
+    struct raw *raw; /* [0]: the samples without labels */
     size_t n_raw;
     size_t raw_cap;
-    uint32_t *slots; /* hash table of indexes of raw; 0: free. NULL until a sample has a label */
+    /* hash table of indexes of raw; 0: a free slot. NULL until a sample has a label */
+    uint32_t *slots;
     uint64_t seed;
     struct sv *strings;
-    uint8_t *kinds; /* enum key_kind of each string as a key */
-    /* The sample that is being read. */
+    uint8_t *kinds; /* enum key_kind of each string, if it is used as a key */
+    /* The members below describe the sample that is being read. */
     int64_t values[SUMMARY_TYPES_MAX];
     size_t n_values;
     struct pair pairs[STORE_SAMPLE_LABELS_MAX];
@@ -56,7 +57,8 @@ static int64_t add(int64_t a, int64_t b)
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-/* Reads the table of strings, once a sample has a label: most profiles have none. */
+/* Reads the table of strings when the first label of a sample is found: most profiles have no such
+ * label. */
 static bool index_strings(struct walk *w, struct err *err)
 {
     size_t n = w->parts->summary.n[PROFILE_STRING];
@@ -121,7 +123,7 @@ static void note_label(struct walk *w, struct sv message)
     uint64_t v[LABEL_NUM_UNIT + 1] = {0};
     wire_read_numbers(message, v, LABEL_NUM_UNIT + 1);
     if (v[LABEL_STR] == 0) {
-        return; /* a number */
+        return; /* a numeric label */
     }
     if (w->n_pairs == STORE_SAMPLE_LABELS_MAX) {
         w->parts->unsplit = true;
@@ -145,7 +147,7 @@ static void read_sample(struct walk *w, struct sv message)
     }
 }
 
-/* Keeps the pairs that make series, in order of keys, each key once. */
+/* Keeps the pairs that make series, in order of keys, and only the first pair of each key. */
 static void sort_pairs(struct walk *w)
 {
     size_t n = 0;
@@ -342,7 +344,8 @@ static bool same_labels(const struct part *a, const struct part *b)
     return same;
 }
 
-/* Adds a part with its texts to the result, or its sums to an equal part. Returns its index. */
+/* Adds a part with its texts to the result; if the result has an equal part, only adds the sums to
+ * that. Returns its index. */
 static uint32_t place_part(struct walk *w, const struct part *part)
 {
     struct parts *parts = w->parts;
@@ -360,7 +363,7 @@ static uint32_t place_part(struct walk *w, const struct part *part)
     return (uint32_t)i;
 }
 
-/* Makes one part without labels that has all sums. */
+/* Makes a single part, without labels, that has all sums. */
 static void unite(struct walk *w)
 {
     for (size_t i = 1; i < w->n_raw; i++) {

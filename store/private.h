@@ -1,4 +1,5 @@
-/* Declarations that the sources of the store share: files, connections, the writer, the background.
+/* Declarations that the sources of the store share: files, connections, the writer, the background
+ * thread.
  */
 #ifndef PROFPULL_STORE_PRIVATE_H
 #define PROFPULL_STORE_PRIVATE_H
@@ -27,24 +28,26 @@ struct store_name {
 void store_name_format(const struct store_name *name, char out[STORE_NAME_SIZE]);
 bool store_name_parse(struct sv text, struct store_name *ret);
 
-/* One file, with a count of references. The store's lock guards the members below "guarded". */
+/* One file, with a count of references. The lock of the store guards the members after the comment
+ * "guarded". */
 struct store_file {
     atomic_uint refs;
     struct store_name name;
     char text[STORE_NAME_SIZE];
     char *path;
-    /* guarded */
+    /* guarded: the members below */
     bool gone;           /* the file was removed, by us or by somebody else */
-    enum db_fault fault; /* if not DB_FINE, the file is left alone */
-    bool unwritable;     /* the file is only read; its stretch gets a further file */
+    enum db_fault fault; /* if it is not DB_FINE, the file is neither read nor written */
+    bool unwritable; /* the file is only read; a further file of its stretch takes new profiles */
     uint64_t profiles;
     uint64_t singles; /* profiles that are not merged */
     int64_t oldest_ns;
     int64_t newest_ns;
-    uint64_t left;  /* singles after the last pass of merging */
+    uint64_t left;  /* the value of singles after the last pass of merging */
     unsigned scans; /* running scans of the file */
-    bool merging;   /* a merge replaces bodies: new scans wait */
-    /* Bytes of the database when its log has been copied into it, and of the file of its log. */
+    bool merging;   /* a merge replaces bodies, so new scans wait */
+    /* data_bytes: the size of the database after its log is copied into it; log_bytes: the size of
+     * its log file. */
     uint64_t data_bytes;
     uint64_t log_bytes;
 };
@@ -52,57 +55,57 @@ struct store_file {
 struct store_file *store_file_ref(struct store_file *f);
 struct store_file *store_file_unref(struct store_file *f);
 
-/* The first and the last instant of the file's stretch, both inclusive. */
+/* Return the first and the last instant of the file's stretch, both inclusive. */
 int64_t store_file_from_ns(const struct store_file *f);
 int64_t store_file_until_ns(const struct store_file *f);
-/* Reads the directory and the state of each file in it. */
+/* Reads the names in the directory, and the state of each file. */
 bool store_list(struct store *s, struct err *err);
-/* Returns the file for profiles of an instant, with a reference; NULL with err. */
+/* Returns the file that profiles of an instant are put into, with a reference; NULL with err. */
 struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *err);
-/* Returns references to the files that overlap a range, in order of time. The caller frees them
- * with store_files_free(). False with err if the store is not open, or out of memory. */
+/* Lists the files that overlap a range, in order of time, with references; the caller frees the
+ * list with store_files_free(). False with err if the store is not open, or out of memory. */
 bool store_files_in(struct store *s, int64_t from_ns, int64_t until_ns, struct store_file ***ret,
                     size_t *ret_n, struct err *err);
 void store_files_free(struct store_file **files, size_t n);
-/* Returns how many files, except one, have profiles both at or before and at or after an instant,
- * with references in ret. */
+/* Finds the files, except one, whose oldest profile is not after an instant and whose newest one is
+ * not before it. Returns their number; ret has references to them. */
 #define STORE_FILES_OF_A_TIME_MAX 64
 size_t store_files_at(struct store *s, int64_t time_ns, const struct store_file *except,
                       struct store_file *ret[STORE_FILES_OF_A_TIME_MAX]);
-/* Counts and logs the fault of a file, and leaves the file alone from now on. */
+/* Counts and logs the fault of a file, which is neither read nor written from then on. */
 void store_file_fault(struct store *s, struct store_file *f, enum db_fault fault, const char *why);
-/* Counts and logs that a file cannot be written, and only reads it from now on. */
+/* Counts and logs that a file cannot be written; it is only read from then on. */
 void store_file_unwritable(struct store *s, struct store_file *f, const char *why);
-/* Checks what the system says of a file before SQLite opens it: a link that leads nowhere, no
- * regular file, or an empty one whose log SQLite would remove. Returns false if it has a fault,
- * which is set. A file that does not exist has none. */
+/* Checks the file in the file system before SQLite opens it. A link that leads nowhere, something
+ * that is not a regular file, and an empty file whose log SQLite would remove are faults: the fault
+ * is set, and false is returned. A file that does not exist has no fault. */
 bool store_file_check(struct store *s, struct store_file *f);
-/* Looks again into the files that could not be read. */
+/* Tries again to read the files that could not be read. */
 void store_retry_unreadable(struct store *s);
-/* Forgets a file that somebody has removed: counts and logs it. */
+/* Takes a file that somebody has removed off the list; counts and logs it. */
 void store_file_gone(struct store *s, struct store_file *f);
-/* Unlinks a file and forgets it. */
+/* Removes a file from the disk and takes it off the list. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err);
 
 /* ---- copies (copies.c) ----------------------------------------------------------------------- */
 
-/* Leaves files alone whose profiles are all in another file of the same time: somebody has copied
- * it, and they would count twice. */
+/* Finds files whose profiles are all in another file of the same time, because somebody has copied
+ * them, and gives them the fault DB_COPY: otherwise their profiles would count twice. */
 void store_find_copies(struct store *s);
 
 /* ---- counts of commits (count.c) ------------------------------------------------------------- */
 
 #define STORE_COUNT_SUFFIX "-count"
 
-/* Opens or makes the count of the database with a path; -1 with errno. */
+/* Opens or creates the count of the database with this path. Returns -1 with errno on failure. */
 int store_count_open(const char *path);
 bool store_count_write(int fd, uint64_t n);
-/* Returns false if there is no intact count. */
+/* Reads a count. False if there is none, or if it is damaged. */
 bool store_count_read(const char *path, uint64_t *ret);
-/* Names the profiles that were committed to a file and are not in it any more, once. A file without
- * a count gets one. Before the file is written. */
+/* Compares a file with its count, and reports once the profiles that were committed to it and are
+ * missing. A file without a count gets one. Call it before the file is written. */
 void store_count_check(struct store *s, const struct store_file *f);
-/* Removes the count of a database that does not exist, and names its profiles. */
+/* Removes the count of a database that no longer exists, and reports its profiles as lost. */
 void store_count_orphan(struct store *s, const char *path);
 void store_count_remove(const char *path);
 /* Counts and logs n profiles that are lost. */
@@ -110,33 +113,36 @@ void store_lost(struct store *s, const char *path, uint64_t n, const char *why);
 
 /* ---- the directory (directory.c) ------------------------------------------------------------- */
 
-/* Makes the directory and takes its locks, if that is not done yet, or if the directory or the file
- * with the lock was removed. If the process may not do that any more, as in its sandbox, the store
- * is cut off, which is logged once. Under the lock for writing, or while the store opens. */
+/* Creates the directory and takes its locks, if that has not been done, or if somebody has removed
+ * the directory or the file `lock`. If the process is no longer allowed to do this, as in its
+ * sandbox, the store is cut off, which is logged once. Under the lock for writing, or while the
+ * store opens. */
 bool store_take_directory(struct store *s, struct err *err);
 void store_leave_directory(struct store *s);
 
 /* ---- room on the disk (room.c) --------------------------------------------------------------- */
 
-/* The log of a file (`-wal`) takes whole pages for each commit, some 64 KiB for a small profile. It
- * does not count towards retention.max_bytes, which databases alone count for, but it has a limit:
- * a 64th of max_bytes, from 1 to 16 MiB. A commit that exceeds it copies the log, and the
- * background empties all logs in each round. A disk must always have room to copy the logs: a batch
- * that would take this room is refused, so that a full disk recovers when files are removed. */
+/* The log of a file (`-wal`) has whole pages for each commit: about 64 KiB for a small profile.
+ * Only databases count towards retention.max_bytes. Logs have a limit of their own: a 64th of
+ * max_bytes for each, from 1 to 16 MiB. A commit that exceeds it copies the log into the database,
+ * and the background thread empties all logs in each round. The disk must always have room for
+ * copying the logs. A batch that would take this room is refused, so that a full disk recovers when
+ * files are removed. */
 
-/* Measures the disk: a smaller one than max_bytes stands for max_bytes. */
+/* Measures the disk. If it is smaller than max_bytes, the usable part of the disk replaces
+ * max_bytes. */
 void store_disk_measure(struct store *s);
-/* Bytes that the databases may take together; 0: no limit. */
+/* Returns the limit in bytes of all databases together; 0: no limit. */
 uint64_t store_max_bytes(const struct store *s);
 void store_log_limit(const struct store *s, struct db *db);
-/* Returns true if a file is so large that its stretch gets a further one. Under the lock. */
+/* Returns true if a file is so large that its stretch gets a further file. Under the lock. */
 bool store_file_is_full(const struct store *s, const struct store_file *f);
-/* Reads how large the log of a file is. */
+/* Records the size of the log of a file. */
 void store_log_note(struct store *s, struct store_file *f);
-/* Copies the logs of all files into their databases, and empties those that nobody uses. */
+/* Copies the logs of all files into their databases, and empties the logs that nobody uses. */
 void store_logs_copy(struct store *s);
-/* Returns true if the disk has room for a batch of n profiles; if not, after emptying the logs, it
- * sets err. Under the lock for writing. */
+/* Returns true if the disk has room for a batch of n profiles. If it has not, empties the logs and
+ * checks again; if that does not help, sets err and returns false. Under the lock for writing. */
 bool store_has_room(struct store *s, uint64_t bytes, size_t n, struct err *err);
 
 /* ---- connections for reading (readers.c) ----------------------------------------------------- */
@@ -144,73 +150,77 @@ bool store_has_room(struct store *s, uint64_t bytes, size_t n, struct err *err);
 #define STORE_IDLE_READERS_MAX 16
 
 struct reader_conn {
-    struct store_file *file; /* a reference */
+    struct store_file *file; /* a reference to the file */
     struct db db;
     bool empty;
     struct reader_conn *next;
 };
-/* Takes a connection to a file, an idle or a new one. NULL with err, or with *ret_skip if the file
- * has nothing to read or has a fault, which is counted and logged by then. */
+/* Takes an idle connection to a file, or opens a new one. Returns NULL with err. Returns NULL with
+ * *ret_skip if the file has nothing to read, or has a fault, which has been counted and logged. */
 struct reader_conn *store_reader_take(struct store *s, struct store_file *f, bool *ret_skip,
                                       struct err *err);
-/* Gives a connection back. If it has a fault, it is closed, and err becomes the fault of its file.
- */
+/* Gives a connection back. If the connection has a fault, it is closed, and its file gets the
+ * fault, with err as the reason. */
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err);
 /* Closes the idle connections to a file, or to all files (NULL). */
 void store_readers_close(struct store *s, const struct store_file *f);
 
-/* Begins and ends a scan. A scan of a file and a merge that replaces bodies in it exclude each
- * other. */
+/* Begin and end a scan of a file. While a file is scanned, no merge replaces bodies in it, and vice
+ * versa. */
 void store_scan_begin(struct store *s, struct store_file *f);
 void store_scan_end(struct store *s, struct store_file *f);
 
-/* Puts the profiles that are in recordings which an earlier version has stored, once for a
- * directory. Before anything else reads or writes the store. */
+/* Converts recordings that an earlier version has stored: puts the profiles in them, once for each
+ * directory. Call it before anything else reads or writes the store. */
 void store_convert_recordings(struct store *s);
-/* store_put() while the store is being opened. */
+/* Does what store_put() does, while the store is being opened. */
 bool store_put_opening(struct store *s, struct store_put *profiles, size_t n);
 
 /* ---- the writer (put.c, writing.c, twins.c) -------------------------------------------------- */
 
-/* Stretches that are written at the same time: late profiles go to earlier ones. */
+/* Limit of the files that are open for writing: late profiles go to earlier stretches. */
 #define STORE_WRITERS_MAX 4
 
-/* Closes the connection that writes to a file, or all of them (NULL). */
+/* Closes the connection that writes to a file, or all such connections (NULL). */
 void store_writers_close(struct store *s, const struct store_file *f);
-/* Closes those whose stretch had ended at now_ns and that nothing was put into for idle_ms. */
+/* Closes the writing connections of stretches that had ended at now_ns, if no profile was put into
+ * them for idle_ms. */
 void store_writers_close_idle(struct store *s, int64_t now_ns, int64_t idle_ms);
-/* The files that are written, with references; at most STORE_WRITERS_MAX. Under the lock for
- * writing. */
+/* Returns the files that are open for writing, with references; at most STORE_WRITERS_MAX. Under
+ * the lock for writing. */
 size_t store_writers_files(const struct store *s, struct store_file **ret);
-/* Copies the logs of the files that are written and empties them. Under the lock for writing. */
+/* Copies the logs of the files that are open for writing into their databases, and empties them.
+ * Under the lock for writing. */
 void store_writers_cut_logs(struct store *s);
 
-/* A profile, as files find it. */
+/* A profile to look for in other files. */
 struct store_twin {
     struct sv set;    /* the blob of its labels and types */
     struct sv labels; /* the blob of the labels of its first series */
     int64_t time_ns;
     uint64_t hash;
 };
-/* Returns true if a file, but one, has the profile; *ret_profile is its row. */
+/* Returns true if a file other than `except` has the profile; *ret_profile is its row there. */
 bool store_find_twin(struct store *s, const struct store_twin *t, const struct store_file *except,
                      int64_t *ret_profile);
 
 /* ---- damaged profiles (bad.c) ---------------------------------------------------------------- */
 
 struct store_bad {
-    struct store_file *file; /* a reference */
+    struct store_file *file; /* a reference to the file */
     int64_t profile;
 };
-/* Notes a profile whose bytes have changed, or all that were merged into a merge (over 0). */
+/* Notes a profile whose bytes have changed. If merge is above 0, notes all profiles of this merge.
+ */
 void store_bad_note(struct store *s, struct store_file *f, struct db *db, int64_t profile,
                     int64_t merge);
-/* The noted profiles of a file, sorted; the caller frees them. False if out of memory. */
+/* Lists the noted profiles of a file, sorted; the caller frees the list. False if out of memory. */
 bool store_bad_of(struct store *s, const struct store_file *f, int64_t **ret, size_t *ret_n);
 bool store_bad_has(const int64_t *profiles, size_t n, int64_t profile);
-/* Forgets those of a file, or all (NULL). */
+/* Removes the notes of a file, or all notes (NULL). */
 void store_bad_forget(struct store *s, const struct store_file *f);
-/* Removes the points of the noted profiles from their files, so that nothing counts them. */
+/* Removes the points of the noted profiles from their files, so that nothing counts these profiles
+ * any more. */
 void store_bad_drop(struct store *s);
 
 /* ---- ids (id.c) ------------------------------------------------------------------------------ */
@@ -219,30 +229,31 @@ void store_bad_drop(struct store *s);
 void store_id_format(int64_t time_ns, uint64_t hash, int64_t row, char out[STORE_ID_LENGTH + 1]);
 bool store_id_parse(struct sv text, int64_t *ret_time_ms, uint64_t *ret_hash, int64_t *ret_row);
 bool store_id_fits(int64_t time_ns, uint64_t hash, int64_t time_ms, uint64_t id_hash);
-/* Returns true if bytes have a hash, whatever their salt is. */
+/* Returns true if a hash is that of the bytes, whatever salt it has. */
 bool store_hash_fits(struct sv data, uint64_t hash);
 
 /* ---- on the store's own thread (maintain.c, merging.c) --------------------------------------- */
 
-/* Starts the thread, which opens the store first. */
+/* Starts the background thread, which opens the store first. */
 bool store_background_start(struct store *s, struct err *err);
-/* Waits for so long until the store is open. False with err if that failed. If the disk does not
- * answer by then, the store opens when it does. */
+/* Waits at most ms until the store is open. False with err if opening has failed. If the disk does
+ * not answer in time, returns true, and the store opens when the disk answers. */
 bool store_await_open(struct store *s, int64_t ms, struct err *err);
-/* Waits as long as it takes. False with err if opening has failed: the background tries again. */
+/* Waits without a limit until the store is open. False with err if opening has failed; the
+ * background thread tries again. */
 bool store_is_open(struct store *s, struct err *err);
 void store_background_stop(struct store *s);
-/* Runs one round of the background for a wall time. Tests call it, too. */
+/* Runs one round of the background thread, for a given wall time. Tests call it as well. */
 void store_maintain(struct store *s, int64_t now_ns);
 void store_merge_files(struct store *s, int64_t now_ns);
 /* Returns how long merging has to pause after its thread has used used_ns of a core, of which it
  * may have `percent` (1 to 100). *paid_ns is the part of used_ns that earlier pauses have paid for;
  * less than a millisecond of pause stays owed. */
 int64_t store_merge_pause_ms(int64_t used_ns, unsigned percent, int64_t *paid_ns);
-/* Sleeps, or until store_hurry(). Returns false if the store closes meanwhile. */
+/* Sleeps for ms, or until store_hurry() is called. Returns false if the store closes meanwhile. */
 bool store_pause(struct store *s, int64_t ms);
-/* Starts the next round of the background at once: the disk is full, and retention may make room.
- * At most once a second. */
+/* Starts the next round of the background thread at once, because the disk is full and retention
+ * may make room. Has an effect at most once a second. */
 void store_hurry(struct store *s);
 
 /* ---- the store ------------------------------------------------------------------------------- */
@@ -276,20 +287,20 @@ struct store_limits {
 };
 
 struct store {
-    struct store_options options; /* name and directory are copies; see limits */
+    struct store_options options; /* name and directory are copies; limits has what may change */
     struct store_limits limits;
-    atomic_bool cut_off;         /* the directory cannot be used until a restart */
-    _Atomic uint64_t disk_bytes; /* of the whole disk; 0: not known */
+    atomic_bool cut_off;         /* the directory cannot be used until the process is restarted */
+    _Atomic uint64_t disk_bytes; /* size of the whole disk; 0: unknown */
     struct store_metrics metrics;
-    int directory_fd; /* it and lock_fd hold the locks; -1: none */
+    int directory_fd; /* directory_fd and lock_fd hold the locks; -1: not open */
     int lock_fd;
-    pthread_mutex_t lock;   /* guards what follows */
-    pthread_cond_t changed; /* monotonic */
+    pthread_mutex_t lock;   /* guards the members below, up to write_lock */
+    pthread_cond_t changed; /* uses the monotonic clock */
     bool stopping;
     enum { STORE_OPENING, STORE_OPEN, STORE_UNOPENED } state;
-    struct err open_err; /* why it is not open */
-    bool started;        /* store_open() has returned it, or is about to */
-    bool hurry;          /* the next round begins at once */
+    struct err open_err; /* the reason why the store is not open */
+    bool started;        /* store_open() has returned the store, or is about to */
+    bool hurry;          /* the next round is to begin at once */
     int64_t hurried_ms;
     struct store_file **files; /* in order of names */
     size_t n_files;
@@ -298,8 +309,8 @@ struct store {
     size_t n_idle;
     struct store_bad *bad;
     size_t n_bad;
-    /* Members of the writing thread. They have a lock of their own, because retention closes
-     * writers, too. */
+    /* The members below are used by the thread that puts. They have a lock of their own, because
+     * retention closes writers as well. */
     pthread_mutex_t write_lock;
     struct writing *writers[STORE_WRITERS_MAX];
     struct scratch *scratch;

@@ -12,7 +12,7 @@
 
 /* A profile that inflates to more is refused. */
 #define INFLATED_MAX ((size_t)32 * 1024 * 1024)
-/* The latest time that fits into an id. */
+/* Limit of a time, in ms: ids have 47 bits for it. */
 #define TIME_MS_MAX (INT64_C(1) << 47)
 /* The time inside a profile is ignored if it is further than this before or after the window of the
  * profile: a wrong clock, or a sender that wants a file for each of its profiles, cannot choose the
@@ -20,14 +20,14 @@
 #define EARLY_NS (3600 * NS_PER_S)
 #define LATE_NS (600 * NS_PER_S)
 
-/* One profile while it is put. */
+/* A profile while it is put. */
 struct putting {
     struct store *store;
     struct store_put *put;
     struct writing *w;
     struct parts parts;
     struct buf blob;
-    int64_t time_ns; /* the instant at which it counts */
+    int64_t time_ns; /* the time at which the profile counts */
     uint64_t hash;
     int64_t set;
     int64_t series[STORE_PARTS_MAX];
@@ -127,7 +127,8 @@ static bool add_series(struct putting *p, const struct part *part, int64_t *ret,
     buf_clear(&p->blob);
     uint64_t columns = columns_of(p, part);
     int64_t set = p->set;
-    buf_append(&p->blob, &set, sizeof(set)); /* belongs to the key alone */
+    /* the set is a part of the key only, not of the stored blob */
+    buf_append(&p->blob, &set, sizeof(set));
     if (!blob_put_labels(part->labels, part->n_labels, &p->blob)) {
         return err_memory(err);
     }
@@ -158,7 +159,7 @@ static bool add_profile(struct putting *p, struct err *err)
     if (st == NULL || !blob_put_ids(p->series, p->parts.n, &p->blob)) {
         return st != NULL && err_memory(err);
     }
-    /* Negative values of one profile would reduce those of another one in a merge. */
+    /* In a merge, negative values of one profile would reduce the values of another one. */
     bool mergeable = put->format == PROFILE_PPROF && !p->parts.negative;
     sqlite3_bind_int64(st, 1, p->set);
     sqlite3_bind_int64(st, 2, p->time_ns);
@@ -179,7 +180,8 @@ static bool add_profile(struct putting *p, struct err *err)
     sqlite3_bind_int64(st, 1, p->profile);
     db_bind_blob(st, 2, put->data);
     int row = db_step(db, st, err);
-    /* The statement must not keep the bytes, which end with the put. */
+    /* The statement must not refer to the bytes any more, because they are valid only during the
+     * put. */
     (void)sqlite3_clear_bindings(st);
     return row == 0 && (p->profile <= UINT32_MAX ||
                         err_set(err, ERR_LIMIT, "more than %u profiles", UINT32_MAX));
@@ -226,7 +228,7 @@ static bool put_set(struct putting *p, struct err *err)
            err_set(err, ERR_INPUT, "its labels have more than %zu bytes", STORE_BLOB_MAX);
 }
 
-/* Looks for a profile with the same bytes, salt and series at an instant. */
+/* Looks in the same file for a profile with the same bytes, salt and first series at an instant. */
 static bool find_twin_at(struct putting *p, int64_t time_ns, bool *ret_found, struct err *err)
 {
     sqlite3_stmt *st = db_statement(&p->w->db, SQL_FIND_POINT, err);
@@ -246,7 +248,7 @@ static bool find_twin_at(struct putting *p, int64_t time_ns, bool *ret_found, st
     return row >= 0;
 }
 
-/* Looks for the profile in the other files of an instant. */
+/* Looks for the profile in the other files that cover an instant. */
 static bool find_twin_elsewhere(struct putting *p, int64_t time_ns, bool *ret_found,
                                 struct err *err)
 {
@@ -284,8 +286,8 @@ static bool find_twin(struct putting *p, bool *ret_found, struct err *err)
 
 /* ---- one profile ----------------------------------------------------------------------------- */
 
-/* Returns the instant at which a profile counts: the time inside it, which is the one that other
- * destinations are sent. The beginning of its window stands in for a missing or wrong time. */
+/* Returns the time at which a profile counts: the time inside it, which other destinations are sent
+ * as well. If that time is missing or wrong, the beginning of the window replaces it. */
 static int64_t time_of(const struct store_put *put, const struct pprof_summary *s)
 {
     int64_t end_ns = put->until_ns > put->from_ns ? put->until_ns : put->from_ns;
@@ -295,7 +297,8 @@ static int64_t time_of(const struct store_put *put, const struct pprof_summary *
     return believed ? s->time_ns : put->from_ns;
 }
 
-/* Inflates and checks the profile, and reads its sums. Errors are the fault of the profile. */
+/* Inflates and checks the profile, and reads its sums. An error means that the profile is at fault.
+ */
 static bool read_profile(struct putting *p, struct err *err)
 {
     struct store_put *put = p->put;
@@ -351,8 +354,8 @@ static void refuse(struct store_put *put, enum store_taken taken, const char *pr
     (void)snprintf(put->problem, sizeof(put->problem), "%s", problem);
 }
 
-/* Puts one profile. Returns false if all files that may be open have a part in the batch: it has to
- * be committed first. */
+/* Puts one profile. Returns false if it needs a further file, and every file that may be open has a
+ * part in the batch: then the batch has to be committed first. */
 static bool put_one(struct putting *p)
 {
     struct err err = ERR_INIT;

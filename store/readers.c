@@ -1,4 +1,4 @@
-/* Connections for reading, a few of which stay open. */
+/* Connections for reading. A few of them stay open. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ static void conn_free(struct reader_conn *c)
     free(c);
 }
 
-/* Returns false if the file does not exist. Opening it would make it again. */
+/* Returns false if the file does not exist: opening it would create it again. */
 static bool is_there(struct store *s, struct store_file *f)
 {
     struct stat st;
@@ -36,7 +36,7 @@ static bool is_there(struct store *s, struct store_file *f)
         return true;
     }
     pthread_mutex_lock(&s->lock);
-    /* A file that store_file_for() has returned may not have been made yet. */
+    /* A file that store_file_for() has returned may not exist on the disk yet. */
     bool made = f->profiles > 0;
     pthread_mutex_unlock(&s->lock);
     if (made) {
@@ -88,7 +88,8 @@ struct reader_conn *store_reader_take(struct store *s, struct store_file *f, boo
 void store_reader_give(struct store *s, struct reader_conn *c, const struct err *err)
 {
     if (c->db.still) {
-        /* The disk may be writable again when the next query opens the file. */
+        /* The connection was opened for a disk that cannot be written. The disk may be writable
+         * again when the next query opens the file. */
         conn_free(c);
         return;
     }

@@ -1,8 +1,9 @@
-/* Recordings of Java that an earlier version has stored as they are.
+/* Recordings of Java's Flight Recorder that an earlier version has stored unchanged.
  *
- * Nobody can draw them, so the first start of this version puts the profiles that are in them
- * beside them: they are then found and drawn like all others. The recordings stay, by their id. A
- * file in the directory says that this was done; no recording is stored any more. */
+ * Queries cannot show a recording. Therefore the first start of this version puts the profiles in
+ * each recording beside it, so that queries find and show them like all others. The recordings
+ * stay, and can be fetched by their ids. A file in the directory records that this was done; since
+ * then no recording is stored. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,11 @@
 #include "store/private.h"
 
 #define DONE_NAME "recordings.converted"
-/* Labels that a profile has besides those of its recording. */
+/* Labels that a profile gets in addition to those of its recording. */
 #define LABELS_ADDED 3
 #define SET_MAX ((size_t)4 * 1024 * 1024)
 
-/* A recording as it was stored; both from malloc(). */
+/* A recording as it was stored; both buffers are from malloc(). */
 struct stored {
     int64_t profile;
     int64_t from_ns;
@@ -44,7 +45,8 @@ static bool copy(struct sv from, struct sv *ret, struct err *err)
     return true;
 }
 
-/* Reads the first recording of a file after this profile: 1, 0 at the end, -1 on failure. */
+/* Reads the first recording of a file after a profile. Returns 1, 0 at the end, or -1 on failure.
+ */
 static int next_recording(struct store *s, struct store_file *f, int64_t after, struct stored *ret,
                           struct err *err)
 {
@@ -80,7 +82,8 @@ static int by_name(const void *a, const void *b)
     return sv_cmp(x->name, y->name);
 }
 
-/* The labels of a recording with those of a profile in it. Returns how many. */
+/* Makes the labels of a profile: those of its recording and the added ones. Returns their number.
+ */
 static size_t make_labels(const struct set *set, const struct label added[LABELS_ADDED],
                           struct label *ret)
 {
@@ -128,7 +131,8 @@ static bool put_profiles(struct store *s, const struct stored *r, const struct s
     return ok;
 }
 
-/* A recording that cannot be read costs itself alone. False if the store cannot be written. */
+/* Converts a recording. A recording that cannot be read is skipped. False if the store cannot be
+ * written. */
 static bool convert(struct store *s, const struct stored *r, size_t *made, struct err *err)
 {
     struct jfr_result result;
@@ -162,7 +166,7 @@ static bool convert_file(struct store *s, struct store_file *f, size_t *made, st
     return row == 0;
 }
 
-/* The files that there are now, since puts may make others. */
+/* Lists the files that exist now, since puts may create others. */
 static struct store_file **list_files(struct store *s, size_t *ret_n)
 {
     pthread_mutex_lock(&s->lock);
@@ -198,7 +202,8 @@ void store_convert_recordings(struct store *s)
     if (!ok) {
         log_warn(s->options.log, "recordings of the store could not be converted",
                  LOG_STR("endpoint", s->options.name), LOG_ERR(&err));
-        return; /* the next start tries again; what was put is not put twice */
+        /* the next start tries again; profiles that were put are recognised and not put twice */
+        return;
     }
     int fd = openat(s->directory_fd, DONE_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0) {

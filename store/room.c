@@ -1,4 +1,4 @@
-/* The room that files and their logs take on the disk, and the room that is left. */
+/* The space that files and their logs take on the disk, and the space that is free. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -7,17 +7,19 @@
 #include "base/clock.h"
 #include "store/private.h"
 
-/* The log of one file: a 64th of what all files may take, within these bounds. */
+/* Limits of the log of one file: a 64th of the limit of all files, within these bounds. */
 #define LOG_BYTES_MIN (UINT64_C(1) << 20)
 #define LOG_BYTES_MAX (UINT64_C(16) << 20)
 #define LOG_SHARE 64
-/* A file gets a successor when it has this share of what all files may take, so that retention has
- * whole files to remove, but not before it has FILE_BYTES_MIN: an empty one has 0.2 MiB. */
+/* A file gets a successor when it has this share of the limit of all files, so that retention
+ * always has whole files to remove; but not before it has FILE_BYTES_MIN, since an empty file has
+ * 0.2 MiB. */
 #define FILE_SHARE 8
 #define FILE_BYTES_MIN (UINT64_C(1) << 19)
-/* Part of a disk that the databases leave to logs and to the file system. */
+/* The databases leave this part of the disk (an eighth) to logs and to the file system. */
 #define DISK_SHARE_FREE 8
-/* Room for the pages that a profile changes beside its bytes, and for a file's index of the log. */
+/* Space for the pages that a profile changes besides its bytes, and for the index of a file's log.
+ */
 #define PROFILE_PAGES_BYTES (UINT64_C(64) << 10)
 #define BATCH_BYTES (UINT64_C(512) << 10)
 
@@ -28,7 +30,7 @@ static bool look_at_disk(const struct store *s, struct statvfs *ret)
     return statvfs(s->options.directory, ret) == 0;
 }
 
-/* Bytes of the disk that the program may use at all, in use or not. */
+/* Returns the bytes of the disk that this program could use, including those in use. */
 static uint64_t capacity_of(const struct statvfs *v)
 {
     return (v->f_blocks - (v->f_bfree - v->f_bavail)) * (uint64_t)v->f_frsize;
@@ -114,13 +116,13 @@ void store_logs_copy(struct store *s)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Bytes that a batch needs, and that copying all logs into their databases needs. At most a
- * sixteenth of the disk, which the databases leave free. */
+/* Returns the bytes that must be free before a batch: those for the batch, at most a sixteenth of
+ * the disk, and those for copying the logs of the open files into their databases. */
 static uint64_t needed(struct store *s, const struct statvfs *v, uint64_t bytes, size_t n)
 {
     struct store_file *files[STORE_WRITERS_MAX];
     size_t n_files = store_writers_files(s, files);
-    /* Once in the log, and once in the database. */
+    /* The batch takes space in the log, and again in the database. */
     uint64_t batch = 2 * (bytes + n * PROFILE_PAGES_BYTES) + BATCH_BYTES;
     uint64_t max = capacity_of(v) / (2 * DISK_SHARE_FREE);
     batch = batch < max ? batch : max;

@@ -1,7 +1,7 @@
 /* Scans series, points and bodies, file by file.
  *
- * No statement stays open while a callback runs for long: points are read in pieces, bodies one by
- * one. So a scan never keeps the log of a file from being copied into it.
+ * Points are read in pieces and bodies one by one, so that no statement stays open while a callback
+ * runs for long. Therefore a scan never keeps the log of a file from being copied into it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,13 @@ struct scan {
     struct store *store;
     const struct store_range *range;
     struct catalogue catalogue;
-    bool stopped; /* by a callback */
-    bool any;     /* visit files without a series that matches, too */
-    /* The file that is being visited. */
+    bool stopped; /* a callback has ended the scan */
+    bool any;     /* also visit files without a series that matches */
+    /* The members below describe the file that is being visited. */
     struct store_file *file;
     uint64_t file_number;
     struct db *db;
-    int64_t *bad; /* profiles of the file whose bytes have changed: they count nowhere */
+    int64_t *bad; /* profiles of the file whose bytes have changed: they are not counted */
     size_t n_bad;
     bool (*visit_file)(struct scan *c, struct err *err);
     void *job; /* the argument of visit_file */
@@ -34,7 +34,7 @@ static int64_t range_from(const struct scan *c)
     return from > 0 ? from : 0;
 }
 
-/* Visits a file. If the file turns out to be damaged, the scan goes on with the next one. */
+/* Visits a file. If the file turns out to be damaged, it is skipped, and the scan continues. */
 static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
 {
     struct err why = ERR_INIT;
@@ -96,12 +96,12 @@ struct raw_point {
     size_t n_sums;
 };
 
-/* The points of a series row, piece by piece. */
+/* Reads the points of a series row piece by piece. */
 struct piece {
     int64_t row;
     int64_t after_ns; /* the last point that was read */
     int64_t after_hash;
-    struct raw_point *at; /* POINTS_PIECE of them */
+    struct raw_point *at; /* POINTS_PIECE elements */
     size_t n;
 };
 
@@ -121,7 +121,7 @@ static bool read_point(struct scan *c, int64_t row, sqlite3_stmt *st, struct raw
     return true;
 }
 
-/* Reads the next points. p->n is 0 at the end. */
+/* Reads the next points. At the end, p->n is 0. */
 static bool next_piece(struct scan *c, struct piece *p, struct err *err)
 {
     sqlite3_stmt *st = db_statement(c->db, SQL_POINTS, err);
@@ -223,7 +223,7 @@ bool store_each_point(struct store *s, const struct store_range *range,
 struct series_job {
     bool (*visit)(void *arg, const struct store_series *series);
     void *arg;
-    struct map *seen; /* ids of those that were visited */
+    struct map *seen; /* ids of the series that were visited */
 };
 
 static bool has_point(struct scan *c, struct piece *p, size_t column, bool *ret, struct err *err)
@@ -239,7 +239,7 @@ static bool has_point(struct scan *c, struct piece *p, size_t column, bool *ret,
     return true;
 }
 
-/* Returns true if all profiles of the file are in the range. */
+/* Returns true if the range covers all profiles of the file. */
 static bool is_within(const struct scan *c)
 {
     pthread_mutex_lock(&c->store->lock);
@@ -298,7 +298,7 @@ bool store_each_series(struct store *s, const struct store_range *range,
 struct found {
     int64_t time_ns;
     int64_t profile;
-    int64_t series; /* the first one that it is found by */
+    int64_t series; /* the first series row that leads to the profile */
 };
 
 struct bodies_job {
@@ -306,13 +306,13 @@ struct bodies_job {
     bool (*visit)(void *arg, const struct store_body *body);
     void *arg;
     size_t visited;
-    /* The file that is being visited. */
+    /* The members below describe the file that is being visited. */
     struct found *found;
     size_t n_found;
     size_t cap;
-    struct map *merges; /* the merges that were visited */
+    struct map *merges; /* the merges that were visited already */
     struct arena *arena;
-    int64_t set_id; /* of the set that was read last; 0: none */
+    int64_t set_id; /* the set that was read last; 0: none */
     struct set set;
     const struct store_series **series;
 };
@@ -362,7 +362,7 @@ static int by_series(const void *a, const void *b)
     return x->series != y->series ? (x->series < y->series ? -1 : 1) : by_time(a, b);
 }
 
-/* Sorts the profiles in the order that the scan asks for, and keeps each once. */
+/* Sorts the profiles in the order that the scan asks for, and removes duplicates. */
 static void sort_found(struct bodies_job *job)
 {
     size_t n = 0;
@@ -381,7 +381,7 @@ static void sort_found(struct bodies_job *job)
     }
 }
 
-/* Lists the profiles of the file that have a series which matches. */
+/* Lists the profiles of the file that have a matching series. */
 static bool find_profiles(struct scan *c, struct bodies_job *job, struct err *err)
 {
     struct piece p;
@@ -402,15 +402,15 @@ static bool find_profiles(struct scan *c, struct bodies_job *job, struct err *er
     return ok;
 }
 
-/* A row of the table of profiles, or of merges. */
+/* A row of the table of profiles, or of the table of merges. */
 struct body_row {
     int64_t set_id;
     int64_t from_ns;
     int64_t until_ns;
     int64_t merge;
-    int64_t profile; /* its own, or the first of those that were merged */
+    int64_t profile; /* the profile itself, or the first one of the merge */
     int64_t first_ns;
-    uint64_t hash; /* of the bytes */
+    uint64_t hash; /* hash of the bytes */
     uint64_t id_hash;
     enum profile_format format;
     int64_t series[STORE_PARTS_MAX];
@@ -442,7 +442,8 @@ static bool read_profile_row(struct scan *c, int64_t profile, struct body_row *r
     return ok || db_damaged(c->db, "the series of a profile", err);
 }
 
-/* Reads the head of a merge into r; its statement stays open at the row. */
+/* Reads the columns of a merge into r. Its statement stays open at the row, so that *ret_data is
+ * valid. */
 static sqlite3_stmt *open_merge(struct scan *c, struct body_row *r, struct sv *ret_data,
                                 struct err *err)
 {
@@ -504,7 +505,7 @@ static bool read_set(struct scan *c, struct bodies_job *job, int64_t set_id, str
     return ok || (row >= 0 && db_damaged(c->db, "the labels of a profile", err));
 }
 
-/* Gathers the series of a body that match, and sets body->whole. */
+/* Gathers the matching series of a body, and sets body->whole. */
 static bool gather_series(struct scan *c, struct bodies_job *job, const struct body_row *r,
                           struct store_body *body, struct err *err)
 {
@@ -535,7 +536,7 @@ static bool gather_series(struct scan *c, struct bodies_job *job, const struct b
 }
 
 /* Checks the bytes of a body. If they have changed on the disk, the body is counted, logged, and
- * left out of answers from then on. */
+ * left out of all later answers. */
 static bool is_intact(struct scan *c, const struct body_row *r, struct sv data, const char *id)
 {
     if (store_hash_fits(data, r->hash)) {
@@ -580,7 +581,8 @@ static bool visit_body(struct scan *c, struct bodies_job *job, struct body_row *
     return ok;
 }
 
-/* Sets *ret to true if the scan has not visited the merge of a profile, or the profile has none. */
+/* Sets *ret to true if the profile has no merge, or if the scan has not visited its merge yet.
+ * Notes the merge as visited. */
 static bool is_first(struct bodies_job *job, const struct body_row *r, bool *ret, struct err *err)
 {
     struct sv key = {(const char *)&r->merge, sizeof(r->merge)};

@@ -14,7 +14,7 @@ struct matcher {
 };
 
 struct selector {
-    struct arena *arena; /* names and values */
+    struct arena *arena; /* memory for names and values */
     struct regex_scratch *scratch;
     size_t bytes;
     size_t n;
@@ -116,7 +116,7 @@ static bool holds(const struct selector *s, const struct matcher *m, struct sv v
     if (m->regex == NULL) {
         return sv_eq(value, m->value) == (m->op == MATCH_EQUAL);
     }
-    /* A text that is not UTF-8 matches no regex. If memory has run out, no text matches. */
+    /* A text that is not UTF-8 matches no regex. If memory runs out, the text does not match. */
     enum regex_result result =
         utf8_valid(value) ? regex_match(m->regex, s->scratch, value, NULL) : REGEX_NO_MATCH;
     return result != REGEX_FAILED && (result == REGEX_MATCH) == (m->op == MATCH_REGEX);

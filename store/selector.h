@@ -27,26 +27,25 @@ struct selector;
 
 /* Makes an empty selector, which matches everything. NULL if out of memory. */
 struct selector *selector_new(struct err *err);
-/* Parses a selector. NULL with the place as line:column: `1:9: parse error: ...`; ERR_LIMIT beyond
- * the limits above.
- */
+/* Parses a selector. Returns NULL with an error that begins with line:column: `1:9: parse error:
+ * ...`; ERR_LIMIT beyond the limits above. */
 struct selector *selector_parse(struct sv text, struct err *err);
-/* Adds a matcher, which must hold as well; copies both texts. */
+/* Adds a matcher: labels match only if it holds, too. Copies both texts. */
 bool selector_add(struct selector *s, struct sv name, enum matcher_op op, struct sv value,
                   struct err *err);
-/* Adds the matchers of a text. */
+/* Adds the matchers of a selector in text form. */
 bool selector_add_parsed(struct selector *s, struct sv text, struct err *err);
 struct selector *selector_copy(const struct selector *s, struct err *err);
 struct selector *selector_free(struct selector *s); /* accepts NULL, returns NULL */
 
-/* Returns true if labels, in byte order of names, match. False too if there is no memory for a
- * regex. */
+/* Returns true if labels, which are in byte order of names, match. Returns false, too, if there is
+ * no memory for a regex. */
 bool selector_matches(const struct selector *s, const struct label *labels, size_t n);
-/* Returns the value that a label must equal, for indexes. NULL if no matcher demands one, or if it
- * is "". */
+/* Returns the value that a label must have; callers use it for lookups. NULL if no matcher requires
+ * a value, or if the value is "". */
 const struct sv *selector_equal(const struct selector *s, const char *name);
-/* Removes the first matcher that says what a label must equal, and gives its value, which is valid
- * as long as the selector. False if there is none. */
+/* Removes the first matcher that requires a value of a label, and sets *ret to the value, which is
+ * valid as long as the selector. False if there is none. */
 bool selector_take(struct selector *s, const char *name, struct sv *ret);
 
 #endif

@@ -9,13 +9,13 @@ struct parser {
     struct sv in;
     size_t at;
     struct selector *to;
-    struct buf text; /* of the quoted string that was read last */
+    struct buf text; /* content of the quoted string that was read last */
     struct err *err;
 };
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Puts the place of a byte in front of the error. */
+/* Puts line and column of a byte in front of the error. */
 static bool place(const struct parser *p, size_t at)
 {
     size_t line = 1;
@@ -58,7 +58,8 @@ static bool unexpected(struct parser *p, const char *expected)
     return place(p, p->at);
 }
 
-/* Sets the same error within braces, where the end of the text has a message of its own. */
+/* Sets the error of unexpected() within braces, where the end of the text has a message of its own.
+ */
 static bool unexpected_inside(struct parser *p, const char *expected)
 {
     return unexpected(p, p->at == p->in.n ? " inside braces" : expected);
@@ -152,8 +153,8 @@ static bool unterminated(struct parser *p, size_t start)
     return place(p, start);
 }
 
-/* Reads a quoted string, which begins here, into p->text. Between backquotes there are no escapes.
- */
+/* Reads the quoted string that begins at the current place into p->text. Text between backquotes
+ * has no escapes. */
 static bool quoted(struct parser *p)
 {
     size_t start = p->at;
@@ -193,7 +194,7 @@ static bool add(struct parser *p, size_t start, struct sv name, enum matcher_op 
 
 static bool operator(struct parser *p, enum matcher_op *ret)
 {
-    /* "=" is the last one, because "=~" begins with it. */
+    /* "=" is last, because "=~" begins with it. */
     static const struct {
         const char *text;
         enum matcher_op op;

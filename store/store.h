@@ -36,67 +36,69 @@
 struct store;
 
 struct store_options {
-    const char *name;      /* the destination, for the log and metrics */
-    const char *directory; /* is made if it does not exist */
+    const char *name;      /* the name of the destination, for the log and metrics */
+    const char *directory; /* created if it does not exist */
     int64_t stretch_ms;    /* the time that one file covers */
-    int64_t max_age_ms;    /* older files are removed; 0: never */
-    uint64_t max_bytes;    /* limit of all databases together; 0: none */
-    int64_t merge_ms;      /* merges cover this much time each; 0: no merging */
+    int64_t max_age_ms;    /* files whose stretch ended longer ago are removed; 0: never */
+    uint64_t max_bytes;    /* limit of all databases together; 0: no limit */
+    int64_t merge_ms;      /* a merged profile covers this much time; 0: no merging */
     unsigned merge_cpu;    /* percent of one core that merging may take; 0: 25 */
     bool sync;             /* each commit is synced to disk before store_put() returns */
     struct log *log;
     struct metrics *metrics; /* may be NULL */
 };
 
-/* Opens or makes the directory and locks it, since only one process may write. Damaged files are no
- * error. NULL with err if the directory cannot be used. If its disk does not answer within
- * STORE_OPEN_MS, the store is returned nevertheless, and opens when the disk answers. Until then
+/* Opens or creates the directory and locks it, because only one process may write. Damaged files
+ * are no error. NULL with err if the directory cannot be used. If its disk does not answer within
+ * STORE_OPEN_MS, the store is returned nevertheless, and opens when the disk answers; until then
  * queries fail and store_put() waits. */
 #define STORE_OPEN_MS 5000
 struct store *store_open(const struct store_options *options, struct err *err);
 struct store *store_close(struct store *s); /* accepts NULL, returns NULL */
 /* Takes over the times and limits of other options. They apply from the next put, merge and round
- * of retention on. */
+ * of retention. */
 void store_configure(struct store *s, const struct store_options *options);
-/* Returns false with err if the process has lost the directory for good: somebody has removed it,
- * and the sandbox does not let it be made again. A restart makes it. */
+/* Returns false with err if the process can no longer use the directory: somebody has removed it,
+ * and the sandbox does not allow it to be created again. After a restart it is created. */
 bool store_healthy(const struct store *s, struct err *err);
 /* Returns the directory. Callers may keep files of their own in it. */
 const char *store_directory(const struct store *s);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A UUID as text. */
+/* Length of an id, which is a UUID as text. */
 #define STORE_ID_LENGTH 36
 
 enum store_taken {
     STORE_TAKEN,   /* committed, and visible to queries that start now */
-    STORE_REFUSED, /* never: the profile is damaged or too large */
+    STORE_REFUSED, /* will never be taken: the profile is damaged or too large */
     STORE_FAILED,  /* not committed, for example because the disk is full; try again */
 };
 
 struct writing;
 
 struct store_put {
-    const struct label *labels; /* in order of unique names; `__name__` is the name of the type */
+    /* in order of names, which are unique; `__name__` is the name of the type */
+    const struct label *labels;
     size_t n_labels;
     struct sv data; /* gzip or plain */
     enum profile_format format;
-    uint16_t salt; /* keeps equal profiles apart */
-    /* The window of the profile, by the wall clock. A profile counts at the time inside it, if that
-     * is at most an hour before the window and ten minutes after it, and else at from_ns. */
+    uint16_t salt; /* different salts keep profiles with equal bytes apart */
+    /* The window of the profile, in wall time. A profile counts at the time inside it. If that is
+     * more than an hour before the window, or more than ten minutes after it, the profile counts at
+     * from_ns. */
     int64_t from_ns;
     int64_t until_ns;
     /* Results: */
     enum store_taken taken;
-    char id[STORE_ID_LENGTH + 1]; /* of a profile that was taken */
-    char problem[ERR_MSG_MAX];    /* of one that was not */
+    char id[STORE_ID_LENGTH + 1]; /* if the profile was taken */
+    char problem[ERR_MSG_MAX];    /* if the profile was not taken */
     struct writing *writing;      /* private */
 };
 
-/* Puts n profiles in one transaction and blocks on the disk. Returns false if any of them was not
- * taken. One thread at a time. A profile that the store has already, with the same labels, time,
- * bytes and salt, is taken and not kept twice. */
+/* Puts n profiles in one transaction for each file; blocks on the disk. Returns false if any of
+ * them was not taken. A profile that the store already has, with the same labels, time, bytes and
+ * salt, is taken and not stored twice. One thread at a time. */
 bool store_put(struct store *s, struct store_put *profiles, size_t n);
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -104,98 +106,99 @@ bool store_put(struct store *s, struct store_put *profiles, size_t n);
 /* A series as queries see it: the profiles of one label set that have one sample type. A profile
  * belongs to several series: one for each of its sample types and each set of string labels that
  * its samples have (except span_id, trace_id and profile_id, and names that the profile's own
- * labels have). A sample type whose sum is 0 makes no series, as samples with a negative value
- * count nowhere. */
+ * labels have). A sample type whose sum is 0 makes no series; samples with a negative value do not
+ * count towards it. */
 struct store_series {
-    uint64_t id; /* equal for the same series in all files of one scan */
-    /* All labels in byte order of names: those of the profile, those of its samples (the profile's
-     * win), and the computed `__name__`, `__type__`, `__unit__`, `__period_type__`,
-     * `__period_unit__`, `__profile_type__` and `__service_name__`. */
+    uint64_t id; /* the same for a series in all files of a scan */
+    /* All labels in byte order of names: those of the profile, those of its samples (if both have a
+     * name, the profile's label counts), and the computed `__name__`, `__type__`, `__unit__`,
+     * `__period_type__`, `__period_unit__`, `__profile_type__` and `__service_name__`. */
     const struct label *labels;
     size_t n_labels;
-    const struct label *sample_labels; /* which samples of a profile belong to it */
+    const struct label *sample_labels; /* samples with these labels belong to the series */
     size_t n_sample_labels;
-    size_t column; /* of its sample type in the profiles */
+    size_t column; /* index of its sample type in the profiles */
 };
 
 /* The profiles that a scan visits: those whose time is between two instants, both inclusive. */
 struct store_range {
     int64_t from_ns;
     int64_t until_ns;
-    const struct selector *selector; /* NULL: all */
+    const struct selector *selector; /* NULL: all series */
 };
 
 /* A callback of a scan returns false to end the scan. Its arguments are valid until it returns. */
 
-/* Visits each series once that has a profile in the range (or near its ends: a file's resolution is
- * enough). False with err on failure, not when a callback has ended it. */
+/* Visits each series once that has a profile in the range. A file counts as a whole: a series may
+ * also be visited if its profiles are only near the ends of the range. False with err on failure; a
+ * scan that a callback has ended is no failure. */
 bool store_each_series(struct store *s, const struct store_range *range,
                        bool (*visit)(void *arg, const struct store_series *series), void *arg,
                        struct err *err);
 
 /* One profile of a series, without its bytes. */
 struct store_point {
-    const struct store_series *series; /* the same pointer for the same series in one scan */
+    const struct store_series *series; /* the same pointer for all points of a series in one scan */
     int64_t time_ns;
     int64_t value; /* the sum of its sample type over the samples of the series */
     const char *id;
-    /* Other series that match may have points of the same profile, because its samples have
+    /* True if other matching series may have points of the same profile, because its samples have
      * different string labels. All points of a profile come from one file. */
     bool shared;
-    uint64_t file; /* the number of its file in the scan, from 1 on */
+    uint64_t file; /* number of the file within the scan, from 1 */
 };
-/* Visits every profile of the range: file by file in order of time, and in each by series and time.
- * So the points of a series come in order of time, with those of others between them. */
+/* Visits every profile of the range: file by file in order of time, and within a file by series,
+ * then by time. So the points of one series come in order of time, but points of other series come
+ * between them. */
 bool store_each_point(struct store *s, const struct store_range *range,
                       bool (*visit)(void *arg, const struct store_point *point), void *arg,
                       struct err *err);
 
-/* The bytes of a profile, and the series that matched and that it is a part of. Merged profiles
- * stand for all that they were made of: one is visited if any of those is in the range. */
+/* The bytes of a profile, and those of the matching series that it belongs to. A merged profile
+ * represents all profiles in it: it is visited if any of them is in the range. */
 struct store_body {
-    const char *id; /* of a merged one: that of the first profile in it */
+    const char *id; /* id of the profile; of a merged one: id of the first profile in it */
     struct sv data; /* gzip or plain */
     enum profile_format format;
     int64_t from_ns;  /* the time of the profile; of a merged one: of the first profile in it */
     int64_t until_ns; /* the end of the window */
-    const struct label *labels; /* as it was put */
+    const struct label *labels; /* as the profile was put */
     size_t n_labels;
-    const struct store_series *const *series; /* those that matched */
+    const struct store_series *const *series; /* the matching ones */
     size_t n_series;
-    /* Every string label set of its samples matched, for each column among the series: samples need
-     * not be distinguished. */
+    /* True if, for each column among the series, all sets of string labels of its samples matched:
+     * then samples need not be distinguished. */
     bool whole;
 };
-/* Visits the profiles of the range that have a series which matches, each once, in order of time
- * unless by_series says otherwise.
- * with_data: else data is empty and nothing of it is read from the disk. newest_first and limit
- * (0: none) are for lists. */
+/* Visits each profile of the range that has a matching series once, in order of time unless
+ * by_series is set. Without with_data, data is empty, and no bytes are read from the disk.
+ * newest_first and limit (0: none) are for lists. */
 struct store_scan {
     struct store_range range;
     bool with_data;
     bool newest_first;
     size_t limit;
-    /* Within a file by series, then by time: what profiles have in common is found again while it
-     * is in the caches of the processor. */
+    /* Within a file, visit by series, then by time: what profiles have in common is then still in
+     * the caches of the processor. */
     bool by_series;
 };
 bool store_each_body(struct store *s, const struct store_scan *scan,
                      bool (*visit)(void *arg, const struct store_body *body), void *arg,
                      struct err *err);
 
-/* Visits one profile by its id, with its bytes. The id of a profile that was merged finds the
- * merge. *ret_found is false if no profile has the id. */
+/* Visits one profile by its id, with its bytes. If the profile was merged, visits the merged
+ * profile. *ret_found is false if no profile has the id. */
 bool store_get(struct store *s, struct sv id, bool *ret_found,
                bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err);
 
-/* Returns the hash by which the store identifies the bytes of a profile, with its salt. */
+/* Returns the hash by which the store identifies bytes with a salt. */
 uint64_t store_hash(struct sv data, uint16_t salt);
-/* The id of a profile whose time is in this second (of the wall clock) and that has this hash.
- * *ret_found says whether there is one; it looks at all profiles of the file. */
+/* Finds the id of a profile whose time is in this second (wall time) and that has this hash.
+ * *ret_found is false if there is none. Reads all profiles of the file of that time. */
 bool store_find(struct store *s, uint32_t second, uint64_t hash, bool *ret_found,
                 char ret_id[STORE_ID_LENGTH + 1], struct err *err);
 
-/* Totals of all files. Without any profile the times are 0. */
+/* Totals of all files. If there is no profile, the times are 0. */
 struct store_stats {
     bool open;
     uint64_t files;

@@ -1,8 +1,8 @@
-/* The same profile in another file of its time: a stretch has further files when its first one is
- * large or has a fault, and files of other lengths when `store.stretch` was changed. */
+/* Finds the same profile in another file of its time. A stretch has several files if its first one
+ * is large or has a fault; files of other lengths overlap it if `store.stretch` was changed. */
 #include "store/private.h"
 
-/* Looks for the row that a statement with bound parameters finds. Returns false on failure. */
+/* Reads the row that a statement with bound parameters finds. Returns false on failure. */
 static bool find_row(struct db *db, sqlite3_stmt *st, int64_t *ret_row, bool *ret_found,
                      struct err *err)
 {
@@ -51,7 +51,8 @@ static bool find_point(struct db *db, const struct store_twin *t, int64_t series
     return find_row(db, st, ret, ret_found, err);
 }
 
-/* A file that cannot be read has no twin: its fault is dealt with as that of any other reader. */
+/* Returns true if a file has the profile. A file that cannot be read has none; its fault is handled
+ * as for any other reader. */
 static bool is_in(struct store *s, struct store_file *f, const struct store_twin *t,
                   int64_t *ret_profile)
 {

@@ -9,9 +9,10 @@
 
 #include "base/clock.h"
 
-/* Sets and series whose rows are remembered for each file. */
+/* Limit of the sets and series of a file whose rows are remembered. */
 #define KNOWN_MAX 65536
-/* Files of a stretch that are tried for one profile: each one that fails is marked. */
+/* Limit of the files of a stretch that are tried for one profile. Each file that fails is marked.
+ */
 #define TRIES_MAX 4
 
 static void forget_known(struct writing *w)
@@ -32,7 +33,7 @@ bool writing_make_known(struct writing *w)
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-/* Copies the log into the database and empties it, if the file is still ours to write. */
+/* Copies the log into the database and empties it, unless the file was removed or replaced. */
 static void cut_log(struct store *s, struct writing *w)
 {
     pthread_mutex_lock(&s->lock);
@@ -115,7 +116,8 @@ static bool is_replaced(const struct writing *w)
     return stat(w->file->path, &st) != 0 || st.st_ino != w->inode;
 }
 
-/* Returns true if somebody has removed the log. It is still open, so closing the file copies it. */
+/* Returns true if somebody has removed the log. The log is still open, so it is copied when the
+ * file is closed. */
 static bool has_lost_log(struct store *s, const struct writing *w)
 {
     char name[4096];
@@ -151,13 +153,14 @@ void writing_begin_batch(struct store *s)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Returns true if the permissions of a file, rather than its disk, keep us from writing to it. */
+/* Returns true if its permissions, rather than its disk, keep us from writing to a file. */
 static bool is_forbidden(const char *path)
 {
     return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EPERM);
 }
 
-/* Marks a file that exists and that we may not write. A disk that is read-only is not its fault. */
+/* Marks an existing file that we may not write. If the whole disk is read-only, the file is not
+ * marked. */
 static bool check_rights(struct store *s, struct store_file *f, struct err *err)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm"};
@@ -225,8 +228,8 @@ static struct writing *writing_open(struct store *s, struct store_file *f, struc
     return w;
 }
 
-/* Returns a place for another file: a free one, or that of the file that was used longest ago and
- * has no part in the batch; STORE_WRITERS_MAX if there is none. */
+/* Returns the place for a further open file: a free one, or that of the file whose last use is the
+ * oldest, if it has no part in the batch. Returns STORE_WRITERS_MAX if there is none. */
 static size_t free_place(const struct store *s)
 {
     size_t best = STORE_WRITERS_MAX;
@@ -260,7 +263,8 @@ static bool is_marked(struct store *s, const struct store_file *f)
     return marked;
 }
 
-/* *ret_marked: the file was found to be unusable, and there may be a further one. */
+/* Tries the file that profiles of an instant belong to. *ret_marked: this file turned out to be
+ * unusable and is marked, so that a further one can be tried. */
 static struct writing *try_file(struct store *s, int64_t from_ns, bool *ret_no_place,
                                 bool *ret_marked, struct err *err)
 {
