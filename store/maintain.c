@@ -48,7 +48,8 @@ void store_hurry(struct store *s)
 enum removal { REMOVED_NONE, REMOVED_AGE, REMOVED_BYTES };
 
 /* Returns the file to remove next, with a reference, and the reason. Files with a fault are neither
- * removed nor counted. The last file is removed only if the disk is full. */
+ * removed nor counted. The last file is removed for its age, too, but to keep max_bytes only if the
+ * disk is full. */
 static struct store_file *next_to_remove(struct store *s, int64_t now_ns, bool disk_is_full,
                                          enum removal *ret_why)
 {

@@ -43,7 +43,7 @@ struct store_file {
     uint64_t singles; /* profiles that are not merged */
     int64_t oldest_ns;
     int64_t newest_ns;
-    uint64_t left;  /* the value of singles after the last pass of merging */
+    uint64_t left;  /* the value of singles after the last complete pass of merging */
     unsigned scans; /* running scans of the file */
     bool merging;   /* a merge replaces bodies, so new scans wait */
     /* data_bytes: the size of the database after its log is copied into it; log_bytes: the size of
