@@ -1,4 +1,4 @@
-/* Visiting the profiles that a query needs the bytes of: those of a range, or those listed. */
+/* Visits the profiles whose bytes a query needs: all of a range, or the listed ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@ struct visiting {
     const struct query_scope *scope;
     bool (*visit)(void *arg, const struct store_body *body, struct err *err);
     void *arg;
-    const struct store_series **series; /* of a listed profile, those that match */
+    const struct store_series **series; /* series of a listed profile that match */
     size_t series_cap;
-    char (*seen)[STORE_ID_LENGTH + 1]; /* ids of listed profiles that were visited */
+    char (*seen)[STORE_ID_LENGTH + 1]; /* ids of the listed profiles that were visited */
     size_t n_seen;
     struct err err;
 };
@@ -72,7 +72,8 @@ static bool bodies_on_listed(void *arg, const struct store_body *body)
     struct visiting *v = arg;
     const struct store_range *range = &v->scope->range;
     struct store_body part = *body;
-    /* A merged profile counts if any part of it is in the range, so its end counts as well. */
+    /* A merged profile covers the time from its first to its last profile: it counts if any of that
+     * is in the range. */
     if (body->from_ns > range->until_ns ||
         (body->from_ns < range->from_ns && body->until_ns < range->from_ns) ||
         !note_seen(v, body->id)) {
@@ -89,7 +90,8 @@ static bool bodies_on_listed(void *arg, const struct store_body *body)
             v->series[part.n_series++] = series;
         }
     }
-    /* If all series match, so do all samples of each column. */
+    /* If all series of the body match, all samples of each column are selected, provided that the
+     * body was whole. */
     part.whole = body->whole && part.n_series == body->n_series;
     return part.n_series == 0 || visit(v, &part);
 }

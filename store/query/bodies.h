@@ -4,9 +4,10 @@
 
 #include "store/query/query_private.h"
 
-/* Visits each pprof of the scope once, or each of those listed in which->profile_ids. The callback
- * returns false with an error: ERR_INPUT leaves the profile out and counts it, all others end the
- * query. Looks at the deadline before each. The scope has a selector if profiles are listed. */
+/* Visits each pprof profile of the scope once; if which->profile_ids lists profiles, visits these
+ * instead. If the callback returns false with ERR_INPUT, the profile is left out and counted; any
+ * other error ends the query. The deadline is checked before each profile. If profiles are listed,
+ * the scope must have a selector. */
 bool query_each_body(const struct query *q, const struct query_scope *scope,
                      const struct query_stacks *which,
                      bool (*visit_body)(void *arg, const struct store_body *body, struct err *err),

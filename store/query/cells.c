@@ -10,7 +10,7 @@
 
 bool grid_init(struct grid *g, const struct query_range *r, double step_s, struct err *err)
 {
-    /* A longer step is cut, so that sums of a few steps fit into an int64_t. */
+    /* Limits the step, so that the sum of a few steps fits into an int64_t. */
     double step_ms = step_s * MS_PER_S;
     if (!(step_ms >= 1)) {
         return err_set(err, ERR_INPUT, "step must be >= 1ms");
@@ -117,7 +117,8 @@ bool cells_sort(const struct cells *c, struct arena *arena, struct cell_place **
     return true;
 }
 
-/* Splits the id of an observation: one of 36 characters is a profile's. */
+/* Splits the id of an observation: an id of 36 characters is that of a profile, any other one that
+ * of a span. */
 static bool copy_id(struct sv id, struct arena *arena, struct query_exemplar *ret)
 {
     bool is_span = id.n != STORE_ID_LENGTH;

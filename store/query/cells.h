@@ -1,7 +1,7 @@
 /* Private to timelines and heatmaps: sums of profiles by group of series and step of time.
  *
- * A grid is start, start + step, ... A profile belongs to the first instant that is not before it;
- * those before the start belong to the start. One thread.
+ * A grid is start, start + step, ... A profile belongs to the first instant of the grid that is not
+ * before the profile; a profile before the start belongs to the start. One thread.
  */
 #ifndef PROFPULL_STORE_QUERY_CELLS_H
 #define PROFPULL_STORE_QUERY_CELLS_H
@@ -20,14 +20,15 @@ int64_t grid_edge(const struct grid *g, int64_t time_ns);
 
 struct cell_key {
     uint32_t group;
-    uint32_t row; /* of a heatmap */
+    uint32_t row; /* the row of a heatmap; 0 in a timeline */
     int64_t edge_ms;
 };
 
 struct cell {
     int64_t sum;
     uint64_t count;
-    /* The profile or span of the greatest value; of equal ones the first. */
+    /* The profile or span with the greatest value, for the exemplar; of equal values the first one.
+     */
     int64_t best;
     int64_t best_ms;
     uint32_t best_labels;
@@ -48,15 +49,15 @@ void cells_done(struct cells *c);
 bool cells_add(struct cells *c, const struct cell_key *key, const struct observation *o,
                struct err *err);
 
-/* A cell, for sorting by group, edge and row. */
+/* A cell with its key, for sorting by group, edge and row. */
 struct cell_place {
     struct cell_key key;
     const struct cell *cell;
 };
-/* Lists all cells in order, in the arena. */
+/* Lists all cells in this order, in memory of the arena. */
 bool cells_sort(const struct cells *c, struct arena *arena, struct cell_place **ret, size_t *ret_n,
                 struct err *err);
-/* Makes the exemplar of a cell, in the arena. */
+/* Makes the exemplar of a cell, in memory of the arena. */
 bool cells_exemplar(const struct cells *c, const struct cell *cell, struct arena *arena,
                     struct query_exemplar *ret, struct err *err);
 

@@ -1,5 +1,6 @@
-/* A tree as a graph of functions for Graphviz, as google/pprof prints one: a node for each function
- * with its self and total, an edge for each call with the total that goes through it. */
+/* Draws a tree as a graph of functions for Graphviz, in the style of google/pprof: a node for each
+ * function with its self and total, and an edge for each call with the total that goes through it.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #define PEN_RANGE 5
 #define VALUE_MAX 48
 
-/* The key of an edge; those that run over functions that are not drawn are dashed. */
+/* The key of an edge. An edge that passes through functions which are not drawn is dashed. */
 struct call {
     uint32_t from;
     uint32_t to;
@@ -25,8 +26,8 @@ struct graph {
     struct sv unit;
     struct tree_function *at; /* the functions that are drawn */
     size_t n;
-    uint32_t *number;   /* by name, from 1; 0: not drawn */
-    uint32_t *nearest;  /* by level: the function that is drawn, there or above */
+    uint32_t *number;   /* by name: the number of the function, from 1; 0: not drawn */
+    uint32_t *nearest;  /* by level: the nearest function that is drawn, at this level or above */
     struct table calls; /* keys are struct call */
     struct budget budget;
     int64_t *weight; /* by call */
@@ -69,7 +70,7 @@ static void put_share(const struct graph *g, int64_t value, struct buf *out)
     buf_printf(out, "%s (%.2f%%)", text, 100 * share(g, value));
 }
 
-/* Writes a name inside a quoted text. */
+/* Writes a name as part of a quoted text. */
 static void put_name(struct sv name, struct buf *out)
 {
     for (size_t i = 0; i < name.n; i++) {
@@ -108,8 +109,8 @@ static bool find_call(struct graph *g, struct call call, uint32_t *ret, struct e
     return true;
 }
 
-/* A node that is entered or left adds to the call that leads to it, once on each path: recursion
- * does not count again. */
+/* A node that is entered adds its total to the call that leads to it, but only once on each path:
+ * recursion does not count again. */
 static bool visit(struct graph *g, const struct layout_walk *w, enum layout_event event,
                   uint32_t node, size_t level, struct err *err)
 {
@@ -228,8 +229,8 @@ static int compare_totals(const void *a, const void *b)
                                 : sv_cmp(x->name, y->name);
 }
 
-/* The number of a name of the tree by its place: names are kept in the order of their numbers, and
- * one that is empty has the place of the next. */
+/* Finds the number of a name of the tree by the place of its bytes: the bytes of names are stored
+ * in the order of their numbers, and an empty name has the place of the next one. */
 static uint32_t number_of(const struct tree *t, struct sv name)
 {
     uint32_t low = 0;
@@ -248,7 +249,7 @@ static uint32_t number_of(const struct tree *t, struct sv name)
     return low;
 }
 
-/* The functions of the largest totals, with their numbers. */
+/* Chooses the functions with the largest totals, and finds their numbers. */
 static bool choose(struct graph *g, int64_t max_nodes, struct arena *arena, struct err *err)
 {
     if (!tree_functions(g->tree, arena, &g->at, &g->n, err)) {

@@ -3,19 +3,19 @@
 
 #include "store/query/layout.h"
 
-/* A flame graph, or a difference of two, is drawn by two walks: the first counts the bars of each
- * level and numbers the names, the second writes them. Since the walk goes from right to left, each
- * level is filled from its end. */
+/* A flame graph, or a difference of two, is drawn by two walks through the tree. The first one
+ * counts the bars of each level and numbers the names; the second one writes the bars. The walk
+ * goes from right to left, so each level is filled from its end. */
 
 #define SIDES_MAX 2
-/* The place of `total` among the names of a flame graph. */
+/* Index of `total` among the names of a flame graph. */
 #define NAME_TOTAL 0
 
 struct bar {
     int64_t x[SIDES_MAX];
     int64_t total[SIDES_MAX];
     int64_t self[SIDES_MAX];
-    uint32_t name; /* of the tree */
+    uint32_t name; /* number of a name of the tree */
 };
 
 struct drawing {
@@ -24,18 +24,21 @@ struct drawing {
     size_t sides;
     const int64_t *self[SIDES_MAX]; /* of each node */
     const int64_t *total[SIDES_MAX];
-    const int64_t *key; /* what counts for the cut */
+    const int64_t *key; /* the totals that max_nodes is applied to */
     int64_t threshold;
-    int64_t *end[SIDES_MAX]; /* by level: what is still to be drawn ends here */
-    size_t *bars;            /* by level: counted, then still to be written */
-    uint32_t *number;        /* of each name: its place in the result + 1, or 0 if not yet */
-    uint32_t other;          /* the name of what was cut, of a function or one beyond them */
+    int64_t *end[SIDES_MAX]; /* by level: the right end of the next bar */
+    size_t *bars; /* by level: the number of bars counted, then the number still to be written */
+    uint32_t *number; /* by name: 1 + its index in the result; 0 if it is not in the result yet */
+    /* the name of a bar that stands for cut children: that of a function `other` if there is one,
+     * else a number beyond those of the tree */
+    uint32_t other;
     bool writing;
     struct arena *arena;
     struct flamegraph *result;
 };
 
-/* Positions may be nonsense where sums have reached the limits, but never undefined. */
+/* Subtracts. If sums have reached the limits of int64_t, positions may be wrong, but the result is
+ * never undefined. */
 static int64_t minus(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a - (uint64_t)b);
@@ -87,7 +90,7 @@ static bool is_drawn(const struct drawing *d, uint32_t node)
     return d->key[node] >= d->threshold;
 }
 
-/* The children of a node that are cut, as one bar on its right. */
+/* Draws the children of a node that are cut, as one bar on its right. */
 static void put_other(struct drawing *d, uint32_t node, size_t level)
 {
     struct bar bar = {.name = d->other};
@@ -148,8 +151,8 @@ static bool walk(struct drawing *d, struct err *err)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-/* Functions called `total` share the number of the root, those called `other` that of what is cut.
- */
+/* Numbers the names: functions called `total` share the number of the root, and functions called
+ * `other` that of the bars for cut children. */
 static void number_names(struct drawing *d)
 {
     d->result->n_names = NAME_TOTAL + 1;
@@ -164,7 +167,7 @@ static void number_names(struct drawing *d)
     }
 }
 
-/* Memory for the bars and names that the first walk has counted. */
+/* Allocates the bars and names that the first walk has counted. */
 static bool make_room(struct drawing *d, struct err *err)
 {
     struct flamegraph *fg = d->result;
@@ -190,7 +193,7 @@ static bool make_room(struct drawing *d, struct err *err)
     return true;
 }
 
-/* Turns positions into distances from the bar before. */
+/* Replaces the position of each bar by its distance from the bar before. */
 static void code_offsets(struct drawing *d)
 {
     size_t width = 3 * d->sides + 1;
@@ -210,7 +213,7 @@ static void code_offsets(struct drawing *d)
 
 static bool draw(struct drawing *d, struct err *err)
 {
-    /* One level more than the tree has, for what is cut. */
+    /* The bars for cut children may need one level more than the tree has. */
     size_t levels = d->l->depth + 1;
     int64_t *ends = calloc(levels * SIDES_MAX, sizeof(*ends));
     bool ok = false;
@@ -263,13 +266,13 @@ bool tree_flamegraph(const struct tree *t, int64_t max_nodes, struct arena *aren
 
 /* ---- the difference -------------------------------------------------------------------------- */
 
-/* The nodes of two trees. */
+/* Two trees, united into one. */
 struct both {
-    struct tree *t;     /* with the values of the left one */
-    uint32_t *place[2]; /* of each node of a side: the node in t */
-    int64_t *self;      /* of the right side, by node of t */
+    struct tree *t;     /* has the values of the left tree */
+    uint32_t *place[2]; /* for each node of a side, its node in t */
+    int64_t *self;      /* values of the right tree, by node of t */
     int64_t *total;
-    int64_t *key; /* the greater total */
+    int64_t *key; /* the greater of both totals */
 };
 
 static bool is_positive(const struct tree *t, const char *what, struct err *err)
@@ -282,7 +285,7 @@ static bool is_positive(const struct tree *t, const char *what, struct err *err)
     return true;
 }
 
-/* Puts the nodes of a tree into b->t. */
+/* Adds the nodes of a tree to b->t. */
 static bool unite(struct both *b, const struct tree *from, int side, struct err *err)
 {
     bool ok = true;
@@ -328,7 +331,7 @@ static bool fill_right(struct both *b, const struct tree *right, const int64_t *
     return true;
 }
 
-/* The names move into the arena, since the united tree is freed. */
+/* Copies the names into the arena, because the united tree is freed. */
 static bool keep_names(struct flamegraph *fg, struct arena *arena, struct err *err)
 {
     for (size_t i = 0; i < fg->n_names; i++) {

@@ -1,4 +1,5 @@
-/* Folds the small frames of a profile: a tree of locations, cut as flame graphs are. */
+/* Folds the small frames of a profile: builds a tree of its locations, and cuts it like a flame
+ * graph. */
 #include <string.h>
 
 #include "pprof/put.h"
@@ -7,9 +8,9 @@
 
 struct folding {
     struct samples s;
-    struct tree *tree; /* the number of a name is the place of a location */
+    struct tree *tree; /* the names of its nodes are places of locations */
     int64_t *total;    /* of each node */
-    int64_t *other;    /* of each node: what its children that are cut sum up to */
+    int64_t *other;    /* of each node: the sum of the totals of its children that are cut */
     int64_t threshold;
     struct buf *out;
     struct buf message;
@@ -69,7 +70,7 @@ static bool is_kept(const struct folding *f, size_t node)
     return node == 0 || f->total[node] >= f->threshold;
 }
 
-/* Chooses the nodes that are cut. */
+/* Decides which nodes are cut, and sums up their totals. */
 static bool cut(struct folding *f, struct scratch *scratch, int64_t max_nodes, struct err *err)
 {
     size_t n = tree_size(f->tree);
@@ -99,7 +100,8 @@ static void put_message(struct folding *f, uint64_t field)
     buf_clear(&f->message);
 }
 
-/* Writes a sample with the path to a node. below: the id of a location under the node, or 0. */
+/* Writes a sample whose stack is the path to a node. below: the id of a location to put under the
+ * node, or 0. */
 static void put_sample(struct folding *f, uint32_t node, uint64_t below, int64_t value)
 {
     const struct pprof_ids *ids = &f->s.x.entries[PROFILE_LOCATION].ids;
@@ -118,7 +120,7 @@ static void put_sample(struct folding *f, uint32_t node, uint64_t below, int64_t
     put_message(f, PROFILE_SAMPLE);
 }
 
-/* Returns an id that is not in use. */
+/* Returns an id that no entry uses. */
 static uint64_t free_id(const struct pprof_ids *ids)
 {
     uint64_t id = 1;

@@ -5,7 +5,7 @@
 
 #define SHAPE "[go.shape."
 
-/* Returns the length of the bracketed text that v begins with; 0 if the bracket is never closed. */
+/* Returns the length of the bracketed text at the start of v; 0 if its bracket is never closed. */
 static size_t brackets(struct sv v)
 {
     size_t depth = 0;

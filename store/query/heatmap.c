@@ -1,5 +1,5 @@
-/* Heatmaps: how many profiles, or spans, have which total, by step of time. All are read twice: for
- * the least and the greatest total, which make the rows, and to be counted. */
+/* Heatmaps: the number of profiles, or of spans, by total and step of time. All are read twice:
+ * first to find the least and the greatest total, which determine the rows, then to count. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "store/query/spans.h"
 
 #define ROWS QUERY_HEATMAP_ROWS
-/* Points that are visited between two looks at the clock. */
+/* Number of points between two checks of the deadline. */
 #define POINTS_A_LOOK 4096
 
 struct counting {
@@ -16,7 +16,7 @@ struct counting {
     enum query_counted counted;
     struct grid grid;
     struct cells cells;
-    struct observer observer; /* of the reading at hand */
+    struct observer observer; /* the observer of the present reading */
     bool any;
     int64_t min;
     int64_t max;
@@ -36,16 +36,16 @@ static bool heatmap_find_extremes(void *arg, const struct observation *o, struct
     return true;
 }
 
-/* The total at which a row begins. */
+/* Returns the total at which a row begins. */
 static int64_t row_start(const struct counting *c, size_t row)
 {
-    /* The product may not fit: totals can be near the limit. */
+    /* The product may need more than 64 bits, because totals can be near the limit. */
     __extension__ typedef __int128 wide;
     return c->min + (int64_t)((wide)(c->max - c->min) * (wide)row / ROWS);
 }
 
-/* The greatest total is in the last row. A total that was stored between the two readings may be
- * outside of all rows, and counts in the first or the last one. */
+/* Returns the row of a total; the greatest total is in the last row. A total that was stored
+ * between the two readings may be outside all rows: it counts in the first or the last one. */
 static uint32_t row_of(const struct counting *c, int64_t value)
 {
     uint32_t row = ROWS - 1;
@@ -76,7 +76,7 @@ static bool heatmap_on_point(void *arg, const struct store_point *p)
            (p->value <= 0 || pieces_add(&c->cells.pieces, &piece, &c->observer, &c->err));
 }
 
-/* Shows each profile or span to a function. */
+/* Calls observe for each profile or span. */
 static bool read_all(struct counting *c, const struct query_scope *scope,
                      bool (*observe)(void *arg, const struct observation *o, struct err *err),
                      struct err *err)
@@ -94,7 +94,7 @@ static bool count(struct counting *c, const struct query_range *r, const struct 
 {
     struct query_scope scope;
     struct query_range longer = *r;
-    /* The first step reaches back. */
+    /* The first step begins one step before the start of the range. */
     longer.start_ms = r->start_ms > c->grid.step_ms ? r->start_ms - c->grid.step_ms : 0;
     if (!query_scope_init(&scope, &longer, type, err)) {
         return false;
@@ -125,7 +125,7 @@ static int compare_series(const void *a, const void *b)
     return query_labels_cmp(&x->series.labels, &y->series.labels);
 }
 
-/* A slot of the n cells of one instant. */
+/* Writes a slot from the n cells of one instant. */
 static bool write_slot(const struct counting *c, const struct cell_place *places, size_t n,
                        struct query_slot *ret, struct err *err)
 {
@@ -153,7 +153,8 @@ static bool write_slot(const struct counting *c, const struct cell_place *places
     return true;
 }
 
-/* The end of the run of cells of one group, and of one instant if by_edge. */
+/* Returns the end of the run of cells that have the same group, and, if by_edge is set, the same
+ * instant. */
 static size_t run_end(const struct cell_place *places, size_t n, size_t i, bool by_edge)
 {
     size_t end = i;

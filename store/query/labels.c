@@ -3,13 +3,13 @@
 
 #include "store/query/query_private.h"
 
-/* Series that are visited between two looks at the clock. */
+/* Number of series between two checks of the deadline. */
 #define SERIES_A_LOOK 1024
 
-/* The texts or projections found by a scan. */
+/* The texts or projections that a scan has found. */
 struct finding {
     const struct query *q;
-    struct sv name; /* whose values are wanted; empty: names are */
+    struct sv name; /* the label whose values are wanted; empty: names of labels are wanted */
     struct budget budget;
     struct table texts;
     struct projections sets;

@@ -17,7 +17,7 @@ static int compare_names(const void *a, const void *b)
     return sv_cmp(x->name, y->name);
 }
 
-/* Writes the names' places in byte order. */
+/* Ranks the names in byte order. */
 static bool rank_names(const struct tree *t, uint32_t *ret_rank)
 {
     size_t n = t->names.n;
@@ -36,8 +36,9 @@ static bool rank_names(const struct tree *t, uint32_t *ret_rank)
     return true;
 }
 
-/* Writes the nodes 1 to n - 1 in order of their keys, which are below n_keys; equal ones stay in
- * the order of `from`. start has n_keys + 1 places. */
+/* Sorts nodes stably by their keys, which are below n_keys; nodes with equal keys keep the order of
+ * `from`. start must have room for n_keys + 1 elements: it gets the place at which the nodes of
+ * each key begin. */
 static void sort_nodes(const uint32_t *from, size_t n, const uint32_t *key_of_node, size_t n_keys,
                        uint32_t *start, uint32_t *ret)
 {
@@ -51,16 +52,16 @@ static void sort_nodes(const uint32_t *from, size_t n, const uint32_t *key_of_no
     for (size_t i = 0; i < n; i++) {
         ret[start[key_of_node[from[i]]]++] = from[i];
     }
-    /* Each has moved to the start of the next. */
+    /* The loop has moved the start of each key to the start of the next one: moves them back. */
     memmove(start + 1, start, n_keys * sizeof(*start));
     start[0] = 0;
 }
 
 struct order {
-    uint32_t *rank;  /* of each name */
-    uint32_t *key;   /* of each node: the rank of its name, then its parent */
-    uint32_t *nodes; /* by rank */
-    uint32_t *start; /* of each rank */
+    uint32_t *rank;  /* by name */
+    uint32_t *key;   /* of each node: first the rank of its name, then its parent */
+    uint32_t *nodes; /* in order of their ranks */
+    uint32_t *start; /* by rank: where its nodes begin */
 };
 
 static void fill(struct layout *l, const struct tree *t, struct order *o)
@@ -74,7 +75,7 @@ static void fill(struct layout *l, const struct tree *t, struct order *o)
         o->key[i] = tree_edge_of(t, i)->parent;
     }
     sort_nodes(o->nodes, l->n - 1, o->key, l->n, l->start, l->kids);
-    /* The levels; keys are not needed any more. */
+    /* Finds the level of each node, in the array of keys, which is no longer needed. */
     o->key[0] = 1;
     l->depth = 1;
     for (uint32_t i = 1; i < l->n; i++) {
@@ -127,7 +128,7 @@ void layout_done(struct layout *l)
 
 /* ---- the threshold --------------------------------------------------------------------------- */
 
-/* Moves the value at the top of a heap, whose least value is at the top, to where it belongs. */
+/* Moves the top of a heap down to where it belongs. The top of the heap is its least value. */
 static void sink(int64_t *heap, size_t n)
 {
     size_t i = 0;
@@ -163,7 +164,7 @@ bool layout_threshold(const int64_t *totals, size_t n, int64_t max_nodes, int64_
     if (max_nodes < 1 || (uint64_t)max_nodes >= n) {
         return true;
     }
-    /* The largest so far; a sorted list is a heap. */
+    /* The heap has the largest totals so far. A sorted list is a heap. */
     size_t size = (size_t)max_nodes;
     int64_t *heap = calloc(size, sizeof(*heap));
     if (heap == NULL) {

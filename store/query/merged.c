@@ -1,4 +1,4 @@
-/* Profiles of a range as google/pprof merges them. */
+/* Merges the profiles of a range in the way of google/pprof. */
 #include "pprof/merge.h"
 #include "store/query/query_private.h"
 

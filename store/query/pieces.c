@@ -29,7 +29,7 @@ void pieces_done(struct pieces *p)
     p->at = NULL;
 }
 
-/* Finds the group and the other labels of a series. */
+/* Finds the group of a series, and the projection of its other labels. */
 static bool project(struct pieces *p, const struct store_series *series, struct err *err)
 {
     if (p->has_last && p->last_series == series->id) {
@@ -43,7 +43,7 @@ static bool project(struct pieces *p, const struct store_series *series, struct 
     return p->has_last;
 }
 
-/* Adds a piece to those of its id that wait. */
+/* Adds a piece to the waiting pieces of the same id and group. */
 static bool wait_for_others(struct pieces *p, const struct observation *o, struct err *err)
 {
     struct waiting_key key = {.group = o->group};

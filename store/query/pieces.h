@@ -1,19 +1,19 @@
-/* Private to timelines and heatmaps: one observation for each profile or span.
+/* Private to timelines and heatmaps: makes one observation of each profile or span.
  *
- * A profile whose samples have different string labels belongs to several series, and each of these
- * has a piece of it. In a group of series it is one profile: its value is the sum of its pieces,
- * and its exemplar has the labels that all of them share. Pieces of the same id are added up until
- * their file (for spans: the profiles of their millisecond) has been read. A piece that is alone is
- * passed on at once, so memory grows with the profiles of one file that have several pieces. One
- * thread.
+ * If the samples of a profile have different string labels, the profile belongs to several series,
+ * and each of them has a piece of it. A group of series counts it as one profile: its value is the
+ * sum of its pieces, and its exemplar has the labels that all pieces share. Pieces with the same id
+ * are added up until their file (for spans: the profiles of their millisecond) has been read. A
+ * piece that is the only one of its profile is observed at once, so memory grows only with the
+ * profiles of one file that have several pieces. One thread.
  */
 #ifndef PROFPULL_STORE_QUERY_PIECES_H
 #define PROFPULL_STORE_QUERY_PIECES_H
 
 #include "store/query/query_private.h"
 
-/* The id of a profile; or that of a span, 16 hexadecimal digits, with that of its trace, 32 more,
- * if it has one. */
+/* Longest id of an observation: the id of a profile; or that of a span, 16 hexadecimal digits,
+ * followed by that of its trace, 32 digits, if it has one. */
 #define OBSERVATION_ID_MAX 48
 
 struct observation {
@@ -26,24 +26,23 @@ struct observation {
 
 struct pieces {
     struct budget *budget;     /* borrowed */
-    struct projections groups; /* the labels that are grouped by */
-    struct projections others; /* the other labels */
-    bool wants_labels;         /* for exemplars */
-    /* The series that came last, and its projections: most points have the series of the one
-     * before.
-     */
+    struct projections groups; /* projections to the labels that are grouped by */
+    struct projections others; /* projections to the other labels */
+    bool wants_labels;         /* exemplars are wanted, which need labels */
+    /* The series of the last piece, and its projections: most points have the same series as the
+     * point before. */
     bool has_last;
     uint64_t last_series;
     uint32_t last_group;
     uint32_t last_labels;
-    /* Pieces that wait for others. */
-    struct table waiting; /* keys are struct waiting_key */
+    /* The members below are the pieces that wait for others of their id. */
+    struct table waiting; /* its keys are struct waiting_key */
     struct observation *at;
     size_t cap;
     uint64_t batch;
 };
 
-/* Receives each observation once. False with err ends the reading. */
+/* Receives each observation once. If it returns false with err, the reading ends. */
 struct observer {
     bool (*observe)(void *arg, const struct observation *o, struct err *err);
     void *arg;
@@ -58,13 +57,14 @@ struct piece {
     int64_t time_ns;
     int64_t value;
     const char *id; /* at most OBSERVATION_ID_MAX bytes */
-    bool shared;    /* there may be others of the same id and batch */
-    uint64_t batch; /* number of what is read together: a file or a profile */
+    bool shared;    /* there may be other pieces of the same id and batch */
+    uint64_t batch; /* number of the file or profile that the piece was read from */
 };
-/* Adds a piece; observes it at once if it is alone, and those that wait if it begins a batch. */
+/* Adds a piece. If it is not shared, it is observed at once. If it begins a new batch, the pieces
+ * that wait are observed first. */
 bool pieces_add(struct pieces *p, const struct piece *piece, const struct observer *observer,
                 struct err *err);
-/* Observes all that wait: at the end of the reading. */
+/* Observes all pieces that wait. Call it at the end of the reading. */
 bool pieces_flush(struct pieces *p, const struct observer *observer, struct err *err);
 
 #endif

@@ -9,11 +9,11 @@ struct merging {
     const struct query *q;
     const struct query_profile_options *o;
     struct rewrite_options rewrite;
-    struct scratch *scratch; /* for the profile at hand */
-    struct scratch *second;  /* for the merge, which works on what was written with the first */
+    struct scratch *scratch; /* memory for the profile that is being read */
+    struct scratch *second;  /* memory for the merge, whose input was written with the first one */
     struct buf written;
     struct merge *merge;
-    size_t n; /* samples */
+    size_t n; /* number of samples */
     uint64_t seed;
 };
 
@@ -51,7 +51,7 @@ static bool profile_on_body(void *arg, const struct store_body *body, struct err
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-/* The plain bytes of a merge, in memory of the scratch. */
+/* Writes the plain bytes of a merge, in memory of the scratch. */
 static bool plain_of(struct merging *m, struct merge *merge, struct sv *ret, struct err *err)
 {
     struct buf zipped;
@@ -63,7 +63,8 @@ static bool plain_of(struct merging *m, struct merge *merge, struct sv *ret, str
     return ok;
 }
 
-/* Folds small frames. Merging the result once more leaves out what is not used any more. */
+/* Folds small frames. The result is merged once more to leave out entries that are no longer used.
+ */
 static bool fold(struct merging *m, struct sv plain, struct sv *ret, struct err *err)
 {
     const struct merge_options o = {.bytes_max = m->q->bytes_max / 4, .scratch = m->second};

@@ -2,7 +2,7 @@
 
 #include "store/query/query_private.h"
 
-/* More bytes than the labels of a series have. */
+/* Limit of a projection: more than the labels of a series can have. */
 #define PROJECTION_BYTES_MAX ((size_t)4 * 1024 * 1024)
 
 static bool is_named(const struct projection *p, struct sv name)
@@ -33,7 +33,7 @@ bool projection_put(const struct projection *p, const struct label *labels, size
     return true;
 }
 
-/* Cuts a text off the front. */
+/* Takes a text off the front. */
 static struct sv take_text(struct sv *bytes)
 {
     uint32_t n;
@@ -106,7 +106,7 @@ bool projections_add(struct projections *p, const struct label *labels, size_t n
                            err);
 }
 
-/* Cuts a label off the front: its name, its value, and the bytes of both. */
+/* Takes a label off the front. Returns its bytes, name and value included. */
 static struct sv take_label(struct sv *bytes, struct label *ret)
 {
     struct sv rest = *bytes;
@@ -117,7 +117,7 @@ static struct sv take_label(struct sv *bytes, struct label *ret)
     return taken;
 }
 
-/* Writes the labels that two projections share, in order of names as in both. */
+/* Writes the labels that two projections share, in order of names, as both are. */
 static bool put_common(struct sv a, struct sv b, struct buf *out)
 {
     struct label x;

@@ -25,10 +25,11 @@
 /* The store that a query reads, and the limits of the query. */
 struct query {
     struct store *store;
-    int64_t deadline_ms;          /* monotonic; 0: none */
+    int64_t deadline_ms;          /* in monotonic time; 0: no deadline */
     const atomic_bool *cancelled; /* may be NULL */
-    /* Working memory: one half is for the merged tree or profile, one for the profile that is being
-     * read. Results are in the arena, which has a limit of its own; the caller frees it. */
+    /* Limit of the working memory: one half is for the merged tree or profile, the other half for
+     * the profile that is being read. Results are in the arena, which has a limit of its own; the
+     * caller frees it. */
     size_t bytes_max;
     struct arena *arena;
     atomic_size_t *damaged; /* counts profiles that cannot be read and were left out; may be NULL */
@@ -37,7 +38,7 @@ struct query {
 struct query_range {
     int64_t start_ms;
     int64_t end_ms;
-    const struct selector *selector; /* NULL: all */
+    const struct selector *selector; /* NULL: all series */
 };
 
 struct query_strings {
@@ -61,15 +62,16 @@ struct query_label_sets {
     struct query_labels *at; /* sorted, unique */
     size_t n;
 };
-/* Finds the distinct projections of the series on some labels (n_names 0: all of them): none if no
- * series has any of these labels, and an empty one for series that lack all of them beside others
- * that do not. */
+/* Finds the distinct projections of the series to some labels (n_names 0: to all labels). If no
+ * series has any of these labels, there is no projection; if some series have none of them, but
+ * others do, one projection is empty. */
 bool query_series(const struct query *q, const struct query_range *r, const struct sv *names,
                   size_t n_names, struct query_label_sets *ret, struct err *err);
 
 /* ---- profile types --------------------------------------------------------------------------- */
 
-/* `name:sample_type:sample_unit:period_type:period_unit`, and a sixth part, which is ignored. */
+/* The id of a profile type: `name:sample_type:sample_unit:period_type:period_unit`. A sixth part is
+ * ignored. */
 struct profile_type {
     struct sv id; /* the first five parts */
     struct sv name;
@@ -78,16 +80,17 @@ struct profile_type {
     struct sv period_type;
     struct sv period_unit;
 };
-/* The views point into text. The error is Pyroscope's. */
+/* Parses the id of a profile type. The views point into text. The error has the words of Pyroscope.
+ */
 bool profile_type_parse(struct sv text, struct profile_type *ret, struct err *err);
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* Hexadecimal digits. */
+/* Length of the id of a span, in hexadecimal digits. */
 #define QUERY_SPAN_ID_LENGTH 16
 #define QUERY_TRACE_ID_LENGTH 32
 
-/* A selection of stacks. An empty list selects all. */
+/* Selects stacks. An empty list selects all of them. */
 struct query_stacks {
     const struct sv *call_site; /* names of functions from the root on */
     size_t n_call_site;
@@ -97,8 +100,8 @@ struct query_stacks {
     size_t n_span_ids;
     const struct sv *trace_ids; /* 32 hex digits */
     size_t n_trace_ids;
-    /* Trees have the stacks as they were recorded; else those that Go's runtime cut off are
-     * repaired (repair.h). Profiles have them as they were recorded in any case. */
+    /* Trees have the stacks as they were recorded. If it is false, stacks that Go's runtime cut off
+     * are repaired (repair.h). Profiles always have the stacks as they were recorded. */
     bool as_recorded;
 };
 
@@ -109,13 +112,13 @@ struct tree *query_tree(const struct query *q, const struct query_range *r,
 
 struct query_profile_options {
     struct query_stacks stacks;
-    int64_t max_nodes; /* 0: all */
-    bool go_pgo;       /* with the next two */
+    int64_t max_nodes; /* 0: no limit */
+    bool go_pgo;       /* keep_locations and aggregate_callees apply */
     uint32_t keep_locations;
     bool aggregate_callees;
 };
-/* Appends a merged pprof of one sample type to out, plain, as SelectMergeProfile answers it.
- * Appends nothing if there is no profile. */
+/* Appends a merged pprof of one sample type to out, not compressed, with the content that
+ * SelectMergeProfile answers. If there is no profile, appends nothing. */
 bool query_profile(const struct query *q, const struct query_range *r,
                    const struct profile_type *type, const struct query_profile_options *o,
                    struct buf *out, struct err *err);
@@ -127,32 +130,32 @@ bool query_merged(const struct query *q, const struct store_scan *scan, struct b
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* An average is that of the profiles of a step, the sum over those of its series divided by their
- * number: a profile whose samples belong to several series of a group is one profile. */
+/* An average is that of the profiles of a step: the sum over the series of a group, divided by the
+ * number of profiles. A profile whose samples belong to several series of a group counts as one. */
 enum query_aggregation { QUERY_SUM, QUERY_AVERAGE };
 enum query_exemplars { QUERY_NO_EXEMPLARS, QUERY_WITH_EXEMPLARS };
 
-/* The profile or span with the greatest value beside a point or a cell. */
+/* The profile or span with the greatest value in a point or a cell. */
 struct query_exemplar {
     int64_t time_ms;
-    const char *id;       /* of the profile; "" for a span */
+    const char *id;       /* id of the profile; "" for a span */
     const char *span_id;  /* QUERY_SPAN_ID_LENGTH digits; "" for a profile */
     const char *trace_id; /* QUERY_TRACE_ID_LENGTH digits; "" for a profile, or if it is unknown */
     int64_t value;
-    struct query_labels labels; /* those that are not grouped by */
+    struct query_labels labels; /* the labels that are not grouped by */
 };
 struct query_point {
-    int64_t time_ms; /* the right edge of its step */
+    int64_t time_ms; /* the end of its step */
     double value;
-    const struct query_exemplar *exemplar; /* NULL: none */
+    const struct query_exemplar *exemplar; /* NULL: no exemplar */
 };
 struct query_time_series {
     struct query_labels labels;
-    struct query_point *points; /* only those with profiles, in order of time */
+    struct query_point *points; /* only steps with profiles, in order of time */
     size_t n_points;
 };
 struct query_time_series_list {
-    struct query_time_series *at; /* by total, descending, then by labels */
+    struct query_time_series *at; /* the largest total first, then in order of labels */
     size_t n;
 };
 struct query_steps {
@@ -161,11 +164,11 @@ struct query_steps {
     size_t n_group_by;
     enum query_aggregation aggregation;
     enum query_exemplars exemplars;
-    size_t limit; /* 0: all */
+    size_t limit; /* 0: no limit */
 };
 /* Sums up profiles on the grid start, start + step, ... up to end. A profile counts at the first
- * instant of the grid that is not before it; the first instant has the profiles of one step before
- * it. Of stacks, only the call site is used. */
+ * instant of the grid that is not before the profile, so the first instant has the profiles of the
+ * step that ends there. Of `stacks`, only the call site is used. */
 bool query_time_series(const struct query *q, const struct query_range *r,
                        const struct profile_type *type, const struct query_steps *o,
                        const struct query_stacks *stacks, struct query_time_series_list *ret,
@@ -176,7 +179,7 @@ struct query_slot {
     int64_t time_ms;
     double y_min[QUERY_HEATMAP_ROWS];
     int32_t counts[QUERY_HEATMAP_ROWS];
-    const struct query_exemplar *exemplars; /* the best of each cell */
+    const struct query_exemplar *exemplars; /* the exemplar of each cell that is not empty */
     size_t n_exemplars;
 };
 struct query_heatmap_series {
@@ -191,7 +194,8 @@ struct query_heatmap {
 /* The things that a heatmap counts: profiles by their totals, or spans by the totals of their
  * samples in one profile. Counting spans takes longer, because the profiles themselves are read. */
 enum query_counted { QUERY_PROFILES, QUERY_SPANS };
-/* Counts on the grid of a timeline. Profiles after its last instant get one instant more. */
+/* Counts on the grid of a timeline. If there are profiles after the last instant of the grid, they
+ * get one instant more. */
 bool query_heatmap(const struct query *q, const struct query_range *r,
                    const struct profile_type *type, const struct query_steps *o,
                    enum query_counted counted, struct query_heatmap *ret, struct err *err);

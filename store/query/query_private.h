@@ -9,46 +9,48 @@
 
 /* Returns false with ERR_TIMEOUT after the deadline, or if the query was cancelled. */
 bool query_alive(const struct query *q, struct err *err);
-/* Returns the result of a scan: false with the error of the callback that ended it, if there is
- * one; else `scanned`. */
+/* Returns the result of a scan. If a callback has ended the scan with an error, sets err to it and
+ * returns false; otherwise returns `scanned`. */
 bool query_ended(bool scanned, const struct err *of_callback, struct err *err);
 /* Returns a random seed for a hash table whose keys come from outside. */
 uint64_t query_seed(void);
-/* Sets ERR_LIMIT, for an arena or a query whose memory has run out. Returns false. */
+/* Sets ERR_LIMIT, because the memory of an arena or of a query has run out. Returns false. */
 bool query_no_room(struct err *err);
 
 /* ---- what is scanned ------------------------------------------------------------------------- */
 
-/* A range for the store: milliseconds, both inclusive; at most one type. */
+/* The part of the store that a query scans: a range in milliseconds, both ends inclusive, and at
+ * most one type. */
 struct query_scope {
     struct store_range range;
-    struct selector *selector; /* of its own; NULL: all */
+    struct selector *selector; /* owned; NULL: all series */
     bool by_series;            /* as in struct store_scan; false after query_scope_init() */
 };
-/* type: NULL for all. */
+/* Makes the scope of a range and a type (NULL: all types). */
 bool query_scope_init(struct query_scope *scope, const struct query_range *r,
                       const struct profile_type *type, struct err *err);
 void query_scope_done(struct query_scope *scope);
 
 /* ---- projections of label sets --------------------------------------------------------------- */
 
-/* The labels that a projection keeps: the listed ones, or, with others, all but these. */
+/* The labels that a projection keeps: the listed ones; if `others` is set, all except the listed
+ * ones. */
 struct projection {
     const struct sv *names;
     size_t n_names;
     bool others;
 };
-/* Writes the projection of labels, which are in byte order of names, as bytes that are equal for
- * equal projections. */
+/* Writes the projection of labels, which are in byte order of names, as bytes. Equal projections
+ * have equal bytes. */
 bool projection_put(const struct projection *p, const struct label *labels, size_t n,
                     struct buf *out);
 /* Reads the labels from such bytes, and copies them into the arena. */
 bool projection_read(struct sv bytes, struct arena *arena, struct query_labels *ret,
                      struct err *err);
-/* Compares by names and values; a prefix comes first. */
+/* Compares by names and values; if one list is the beginning of the other, it comes first. */
 int query_labels_cmp(const struct query_labels *a, const struct query_labels *b);
 
-/* Numbers of projections: a table of their bytes. */
+/* Gives each distinct projection a number, by a table of the bytes of projections. */
 struct projections {
     struct projection what;
     struct table table;
@@ -61,7 +63,7 @@ bool projections_add(struct projections *p, const struct label *labels, size_t n
                      struct err *err);
 bool projections_get(const struct projections *p, uint32_t i, struct arena *arena,
                      struct query_labels *ret, struct err *err);
-/* Sets *ret to the number of the projection that has the labels which two others share. */
+/* Sets *ret to the number of the projection to the labels that two other projections share. */
 bool projections_common(struct projections *p, uint32_t a, uint32_t b, uint32_t *ret,
                         struct err *err);
 

@@ -20,7 +20,7 @@ struct tree *query_tree(const struct query *q, const struct query_range *r,
     if (!query_scope_init(&scope, r, type, err)) {
         return NULL;
     }
-    scope.by_series = true; /* sums are the same in any order */
+    scope.by_series = true; /* the order does not change sums, and this one is faster */
     struct tree *t = tree_new(q->bytes_max / 2, err);
     struct stacks *s = t == NULL ? NULL : stacks_new(t, which, q->bytes_max / 2, err);
     if (s == NULL || !query_each_body(q, &scope, which, tree_on_body, s, err)) {

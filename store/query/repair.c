@@ -3,22 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames at the root end by which stacks are compared. Shorter stacks are left alone. */
+/* Number of frames at the root end by which stacks are compared. A shorter stack is not changed. */
 #define SUFFIX 24
-/* Frames in a row that two stacks must share. */
+/* Number of consecutive frames that two stacks must share. */
 #define TOKEN 16
-/* Frames above a token by which one stack may be more complete than another. */
+/* Largest number of frames above a token by which one stack may be more complete than another. */
 #define ABOVE (SUFFIX - TOKEN)
-/* Stacks that depend on each other in so long a chain are recursive: repairing ends. */
+/* If the repair of a stack depends on a longer chain of other stacks, the stacks are recursive, and
+ * repairing ends. */
 #define CHAIN_MAX 56
 
 /* ---- which profiles -------------------------------------------------------------------------- */
 
-/* The depths that the runtime cuts stacks at, less 4: some stacks that it cut are shorter. */
+/* The depths at which the runtime cuts stacks. The minimum is 4 less, because some stacks that were
+ * cut are shorter. */
 struct kind {
-    const char *types[5]; /* sample types, one of which a profile has */
-    size_t depth_min;     /* a profile without a stack so deep is whole */
-    size_t depth_max;     /* one with a deeper stack is from a runtime that does not cut; 0: none */
+    const char *types[5]; /* a profile of this kind has one of these sample types */
+    size_t depth_min;     /* if no stack is so deep, the profile is complete */
+    /* if a stack is deeper, the runtime that recorded the profile does not cut; 0: no limit */
+    size_t depth_max;
 };
 
 static const struct kind kinds[] = {
@@ -50,8 +53,8 @@ static const struct kind *kind_of(const struct samples *s)
     return NULL;
 }
 
-/* Texts at either end of a string that show the language of a program. The strings of a profile are
- * tried in their order, and each string with these texts in their order. */
+/* Texts at the start or end of a string that show the language of a program. The strings of a
+ * profile are tried in their order, and each string with these texts in their order. */
 static const struct {
     const char *text;
     bool is_go;
@@ -77,7 +80,8 @@ static bool has_go_strings(const struct samples *s)
     return false;
 }
 
-/* Languages of SDKs that name themselves in the label `pyroscope_spy`. */
+/* Returns true for a profile of a Go program. SDKs name their language in the label
+ * `pyroscope_spy`; without it, the strings of the profile decide. */
 static bool is_go(const struct samples *s, const struct label *labels, size_t n_labels)
 {
     static const char *const others[] = {
@@ -101,23 +105,24 @@ static bool is_go(const struct samples *s, const struct label *labels, size_t n_
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
 struct deep {
-    const uint32_t *places; /* of its locations, the leaf first */
-    const uint64_t *suffix; /* the last SUFFIX ids, bytes swapped: in order as bytes */
+    const uint32_t *places; /* places of the stack's locations, the leaf first */
+    /* the last SUFFIX ids, with their bytes swapped, so that they can be compared as bytes */
+    const uint64_t *suffix;
     uint32_t n;
     uint32_t sample;
 };
 
 /* A group of stacks with the same suffix. */
 struct group {
-    uint32_t first; /* in the order of stacks */
+    uint32_t first; /* index of its first stack, in sorted order */
     uint32_t end;
-    uint32_t next; /* number + 1 of the group that is more complete, or 0 */
-    uint32_t by;   /* how many frames more it has */
+    uint32_t next; /* 1 + the number of the group that is more complete; 0: none */
+    uint32_t by;   /* frames that this other group has in addition */
 };
 
 struct token {
-    uint32_t group; /* number + 1; 0: free */
-    uint32_t above; /* frames of the group's suffix above it */
+    uint32_t group; /* 1 + the number of the group; 0: a free slot */
+    uint32_t above; /* frames of the group's suffix above the token */
 };
 
 struct repairing {
@@ -176,8 +181,8 @@ static bool count_stacks(struct repairing *r, const struct kind *kind)
     return deep;
 }
 
-/* Returns true if Pyroscope gives new numbers to the locations before it repairs the profile: it
- * does if a name has type parameters. The numbers decide which of several candidates is taken. */
+/* Returns true if Pyroscope renumbers the locations before it repairs the profile: it does if a
+ * name has type parameters. The numbers decide which of several candidates is used. */
 static bool is_renumbered(const struct samples *s)
 {
     static const char shape[] = "[go.shape.";
@@ -248,8 +253,8 @@ static bool make_groups(struct repairing *r)
         }
         r->groups[r->n_groups - 1].end = i + 1;
     }
-    /* Pyroscope bounds the last group by the number of groups, so it repairs by it, and repairs it,
-     * only as far as that reaches. */
+    /* Pyroscope takes the number of groups for the end of the last group. So it uses and repairs
+     * the last group only up to there, and so does this code. */
     struct group *last = &r->groups[r->n_groups - 1];
     last->end = (uint32_t)r->n_groups;
     return true;
@@ -262,7 +267,7 @@ static const uint64_t *suffix_of(const struct repairing *r, size_t group)
     return r->stacks[r->groups[group].first].suffix;
 }
 
-/* The slot of a token: with its entry, or free. */
+/* Returns the slot of a token: the one with its entry, or a free one. */
 static struct token *find_token(const struct repairing *r, const uint64_t *frames)
 {
     size_t i = (size_t)hash_bytes(frames, TOKEN * sizeof(*frames), r->seed) & r->mask;
@@ -275,7 +280,8 @@ static struct token *find_token(const struct repairing *r, const uint64_t *frame
     }
 }
 
-/* Notes for each token the group in which the most frames are above it; of several the first. */
+/* Notes for each token the group that has the most frames above it; of several such groups the
+ * first. */
 static bool note_tokens(struct repairing *r)
 {
     size_t slots = 16;

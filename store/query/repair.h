@@ -23,9 +23,10 @@ struct repair {
     struct repair_part *parts; /* of each sample; NULL: nothing is missing */
 };
 
-/* Finds the missing parts of all stacks of an opened profile, in memory of the scratch. labels:
- * those of the profile, which may name the program's language. Nothing is missing in a profile that
- * is not Go's, or neither of the heap nor of CPU time, or has no deep stack. False with err. */
+/* Finds the missing parts of all stacks of an opened profile, in memory of the scratch. labels are
+ * those of the profile, and may name the language of the program. Nothing is missing if the program
+ * is not written in Go, if the profile has neither heap nor CPU samples, or if no stack is deep.
+ * False with err. */
 bool repair_find(struct repair *r, const struct samples *s, const struct label *labels,
                  size_t n_labels, struct scratch *scratch, struct err *err);
 

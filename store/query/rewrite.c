@@ -4,22 +4,23 @@
 #include "pprof/put.h"
 #include "store/query/frames.h"
 
-/* Fields that check.h's tables have no names for. */
+/* A field without a name in the tables of check.h. */
 enum { MAPPING_HAS_FUNCTIONS = 7 };
 
-/* Strings that are appended to those of a profile. */
+/* The strings that are appended to those of a profile. */
 enum head_text { TEXT_TYPE, TEXT_UNIT, TEXT_PERIOD_TYPE, TEXT_PERIOD_UNIT, HEAD_TEXTS };
 
 struct rewriting {
     struct samples *s;
     const struct rewrite_options *o;
     struct buf *out;
-    struct buf message; /* being made */
+    struct buf message; /* the message that is being made */
     struct buf line;
-    struct buf room;     /* for a name */
-    bool *cleared;       /* mappings, by place: addresses are left out */
-    bool *is_leaf;       /* locations, by place: used as a leaf, with a line of its own */
-    uint64_t *locations; /* of the sample at hand, by place */
+    struct buf room; /* for a name */
+    bool *cleared;   /* by place of mapping: its addresses are left out */
+    /* by place of location: it is the leaf of a sample, and has a line of its own as such */
+    bool *is_leaf;
+    uint64_t *locations; /* places of the locations of the current sample */
     size_t cap;
     size_t n;
 };
@@ -89,7 +90,7 @@ static void find_cleared(struct rewriting *w)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Compares the names of a location, the outermost first, with those of the call site from *depth
+/* Compares the names of a location, the outermost first, with those of the call site, from *depth
  * on. */
 static bool fits_site(struct rewriting *w, size_t location, size_t *depth)
 {
@@ -201,8 +202,8 @@ static void put_mappings(struct rewriting *w)
     }
 }
 
-/* The lines of a leaf: the first has no number, so that callees are one whatever line they are at.
- */
+/* Writes the lines of a leaf. The first one gets no line number, so that a callee is one location,
+ * whichever of its lines was running. */
 static void put_leaf_lines(struct rewriting *w, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -268,7 +269,7 @@ static void put_text(struct rewriting *w, struct sv text)
     put_message(w, PROFILE_STRING);
 }
 
-/* Pyroscope's, which has no other source for it than the name. */
+/* Returns the period that Pyroscope writes. It derives the period from the name alone, too. */
 static uint64_t period_of(struct sv name)
 {
     static const struct {

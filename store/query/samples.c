@@ -97,7 +97,7 @@ static bool is_listed(struct sv id, const struct sv *list, size_t n)
     return false;
 }
 
-/* Returns true if a label of a sample names one of the spans or traces that are asked for. */
+/* Returns true if a label of a sample names one of the selected spans or traces. */
 static bool label_fits(const struct samples *s, struct sv message)
 {
     uint64_t v[LABEL_STR + 1] = {0};
@@ -111,8 +111,8 @@ static bool label_fits(const struct samples *s, struct sv message)
     return sv_eq_str(key, "trace_id") && is_listed(value, which->trace_ids, which->n_trace_ids);
 }
 
-/* Reads some values of a sample, *n of which were read before, and sets *ret_value if that of the
- * column is among them. False if a value is negative. */
+/* Reads values of a sample, of which *n were read before. If the value of the column is among them,
+ * sets *ret_value. Returns false if a value is negative. */
 static bool read_values(const struct wire_field *f, size_t column, size_t *n, int64_t *ret_value)
 {
     struct wire_numbers numbers = wire_numbers_of(f);

@@ -1,6 +1,6 @@
 /* Reads the samples of a stored profile that a query selects.
  *
- * One thread; memory of the caller's scratch, valid until its reset.
+ * One thread. The memory is that of the caller's scratch, and valid until the scratch is reset.
  */
 #ifndef PROFPULL_STORE_QUERY_SAMPLES_H
 #define PROFPULL_STORE_QUERY_SAMPLES_H
@@ -14,16 +14,16 @@ struct samples {
     struct pprof_index x;
     size_t column;
     const struct query_stacks *which; /* spans and traces */
-    bool by_part;                     /* only samples of parts that are wanted */
-    const uint32_t *part_of;          /* of each sample */
-    const bool *wanted;               /* of each part */
+    bool by_part;                     /* only samples of wanted parts are read */
+    const uint32_t *part_of;          /* by sample */
+    const bool *wanted;               /* by part */
     struct wire_reader reader;
     size_t next;
 };
 
 struct sample {
     struct sv message;
-    size_t index;  /* among all samples of the profile */
+    size_t index;  /* index among all samples of the profile */
     int64_t value; /* above 0 */
 };
 

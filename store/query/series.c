@@ -7,7 +7,7 @@
 #include "store/query/stacks.h"
 #include "store/query/tree_private.h"
 
-/* Points that are visited between two looks at the clock. */
+/* Number of points between two checks of the deadline. */
 #define POINTS_A_LOOK 4096
 
 struct summing {
@@ -15,14 +15,14 @@ struct summing {
     const struct query_steps *o;
     struct grid grid;
     struct cells cells;
-    struct stacks *stacks; /* if only a call site counts */
-    size_t visited;        /* points or bodies */
+    struct stacks *stacks; /* NULL unless a call site is selected */
+    size_t visited;        /* number of points or bodies visited */
     struct err err;
 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Adds a profile to its cell. One after the last instant of the grid shows nowhere. */
+/* Adds a profile to its cell. A profile after the last instant of the grid is not shown. */
 static bool series_observe(void *arg, const struct observation *o, struct err *err)
 {
     struct summing *s = arg;
@@ -49,7 +49,7 @@ static bool series_on_point(void *arg, const struct store_point *p)
            add_piece(s, &piece, &s->err);
 }
 
-/* Sums up the stacks of each series of a body by itself. */
+/* Adds up the stacks of each series of a body separately. */
 static bool series_on_body(void *arg, const struct store_body *body, struct err *err)
 {
     struct summing *s = arg;
@@ -91,7 +91,7 @@ static bool sum_up(struct summing *s, const struct query_range *r, const struct 
 {
     struct query_scope scope;
     struct query_range longer = *r;
-    /* The first step reaches back. */
+    /* The first step begins one step before the start of the range. */
     longer.start_ms = r->start_ms > s->grid.step_ms ? r->start_ms - s->grid.step_ms : 0;
     if (!query_scope_init(&scope, &longer, type, err)) {
         return false;

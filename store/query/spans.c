@@ -14,7 +14,8 @@ struct reading {
     uint64_t seed;
 };
 
-/* Writes n hexadecimal digits in lower case. False if the text is not that, or if all are 0. */
+/* Writes n hexadecimal digits in lower case. Returns false if the text is anything else, or if all
+ * digits are 0. */
 static bool read_id(struct sv text, size_t n, char *out)
 {
     bool any = false;
@@ -28,8 +29,8 @@ static bool read_id(struct sv text, size_t n, char *out)
     return any;
 }
 
-/* Reads the id of a sample's span and, after it, that of its trace, if it has one. False if the
- * sample belongs to no span. */
+/* Reads the id of a sample's span, followed by that of its trace, if it has one. Returns false if
+ * the sample belongs to no span. */
 static bool read_span(const struct samples *s, const struct sample *sample,
                       char out[OBSERVATION_ID_MAX + 1])
 {

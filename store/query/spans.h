@@ -9,7 +9,7 @@
 
 #include "store/query/pieces.h"
 
-/* Reads the profiles of a scope and observes their spans; work_max: memory for the profile at hand.
+/* Reads the profiles of a scope and observes their spans. work_max: memory for reading one profile.
  * Profiles that cannot be read are left out, as by query_each_body(). */
 bool spans_each(const struct query *q, const struct query_scope *scope, struct pieces *pieces,
                 const struct observer *observer, size_t work_max, struct err *err);

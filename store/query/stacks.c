@@ -17,20 +17,21 @@ struct stacks {
     const struct query_stacks *which;
     struct scratch *scratch;
     uint64_t seed;
-    struct table known; /* stacks: keys are struct pprof_key */
-    uint32_t *leaf;     /* of each, a node */
+    struct table known; /* the stacks seen so far; its keys are struct pprof_key */
+    uint32_t *leaf;     /* by stack: the node of its leaf */
     size_t leaf_cap;
-    uint32_t *site;   /* the call site as numbers of names */
-    struct table raw; /* names as they are in profiles: most of them occur again and again */
-    uint32_t *clean;  /* of each, the number of the name that is shown */
+    uint32_t *site;   /* numbers of the names of the call site */
+    struct table raw; /* names as profiles have them: most of them occur in many profiles */
+    uint32_t *clean;  /* by raw name: the number of the name that is shown */
     size_t clean_cap;
-    /* The profile at hand. */
+    /* The members below describe the profile that is being read. */
     struct samples samples;
     struct repair repair;
-    struct frames *frames; /* of each location */
-    uint32_t *names;       /* numbers of names by place in frames */
-    uint32_t *functions;   /* of each function: the number of its name + 1, or 0 if not yet */
-    uint32_t *path;        /* places of the locations of a stack, the leaf first */
+    struct frames *frames; /* by location */
+    uint32_t *names;       /* numbers of names; struct frames has places in it */
+    /* by function: 1 + the number of its name; 0 if it was not looked up yet */
+    uint32_t *functions;
+    uint32_t *path; /* places of the locations of the current stack, the leaf first */
     size_t path_cap;
     struct buf room; /* for a name */
     struct err *err;
@@ -45,7 +46,7 @@ struct frames {
 
 /* ---- the object ------------------------------------------------------------------------------ */
 
-/* Looks up the numbers of the names of the call site. */
+/* Finds the numbers of the names of the call site. */
 static bool number_site(struct stacks *s, struct err *err)
 {
     size_t n = s->which->n_call_site;
@@ -106,7 +107,7 @@ struct stacks *stacks_free(struct stacks *s)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Finds the number of the name that is shown for a raw name that was not seen yet. */
+/* Finds the number of the shown name for a raw name that occurs for the first time. */
 static bool clean_name(struct stacks *s, struct sv raw, uint32_t *ret)
 {
     struct sv name = frame_name(raw, &s->room);
@@ -162,7 +163,8 @@ static bool name_address(struct stacks *s, size_t place, struct frames *ret, uin
                      s->err);
 }
 
-/* Reads the lines of a location, whose names it writes backwards: the innermost comes first. */
+/* Reads the lines of a location. Lines begin with the innermost function, so the names are written
+ * backwards. */
 static bool read_lines(struct stacks *s, struct sv message, struct frames *ret, uint32_t *names,
                        size_t n)
 {
@@ -175,7 +177,7 @@ static bool read_lines(struct stacks *s, struct sv message, struct frames *ret, 
             continue;
         }
         wire_read_numbers(f.bytes, v, LINE_FUNCTION_ID + 1);
-        /* The function is known to exist: pprof_index() has checked it. */
+        /* The lookup cannot fail: pprof_index() has checked that the function exists. */
         pprof_ids_find(&s->samples.x.entries[PROFILE_FUNCTION].ids, v[LINE_FUNCTION_ID], &place);
         if (!name_of_function(s, place, &names[n - ++ret->n])) {
             return false;
@@ -216,7 +218,7 @@ static bool read_location(struct stacks *s, size_t place, size_t *at)
     return true;
 }
 
-/* Gives each location its names. */
+/* Finds the names of each location. */
 static bool read_locations(struct stacks *s)
 {
     const struct pprof_entries *entries = s->samples.x.entries;
@@ -246,7 +248,7 @@ static bool read_locations(struct stacks *s)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* The locations at the root of a sample's stack that the profile lacks. */
+/* Returns the locations that are missing at the root of a sample's stack. */
 static struct repair_part missing_part(const struct stacks *s, const struct sample *sample)
 {
     return s->repair.parts != NULL ? s->repair.parts[sample->index] : (struct repair_part){.n = 0};
@@ -259,7 +261,7 @@ static void fold_location(const struct stacks *s, size_t place, struct pprof_key
     key->half[1] = pprof_fold(key->half[1], k->half[1], PPROF_ODD_1) + PPROF_ODD_2;
 }
 
-/* The key of a sample's stack and the number of its locations. */
+/* Returns the key of a sample's stack, and sets the number of its locations. */
 static struct pprof_key key_stack(const struct stacks *s, const struct sample *sample,
                                   size_t *ret_n)
 {
@@ -317,7 +319,7 @@ static bool is_at_site(const struct stacks *s, size_t n)
     return depth == s->which->n_call_site;
 }
 
-/* Finds the node of a stack that has not been seen yet. */
+/* Finds the node of a stack that occurs for the first time. */
 static bool find_leaf(struct stacks *s, const struct sample *sample, size_t n, uint32_t *ret)
 {
     uint32_t node = 0;

@@ -18,15 +18,15 @@
 
 struct stacks;
 
-/* which: the stacks to add; its profile_ids are ignored, since the caller chooses the profiles. The
+/* which: the stacks to add. Its profile_ids are ignored, since the caller chooses the profiles. The
  * tree and the lists are borrowed. work_max: memory for reading one profile. */
 struct stacks *stacks_new(struct tree *t, const struct query_stacks *which, size_t work_max,
                           struct err *err);
 struct stacks *stacks_free(struct stacks *s); /* accepts NULL, returns NULL */
 
-/* Adds the samples of one column of a profile that belong to its series. *ret_sum is set to what
- * they sum up to. False with ERR_INPUT for a profile that is damaged or not pprof: then nothing was
- * added; with ERR_LIMIT or ERR_MEMORY something may have been. */
+/* Adds the samples of one column of a profile that belong to its series, and sets *ret_sum to their
+ * sum. False with ERR_INPUT if the profile is damaged or not pprof: then nothing was added. False
+ * with ERR_LIMIT or ERR_MEMORY: then a part may have been added. */
 bool stacks_add(struct stacks *s, const struct store_body *body, size_t column, int64_t *ret_sum,
                 struct err *err);
 

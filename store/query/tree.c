@@ -70,7 +70,7 @@ static size_t slot_of(const struct tree *t, const struct tree_edge *edge)
     return (size_t)pprof_fold(t->seed, key, PPROF_ODD_0) & (t->n_slots - 1);
 }
 
-/* Keeps the slots at most half full with one more edge. */
+/* Grows the slots, so that they are at most half full with one more edge. */
 static bool grow_slots(struct tree *t, struct err *err)
 {
     size_t cap = 0;

@@ -1,11 +1,11 @@
-/* Trees of stacks by names of functions, and the shapes in which they are drawn.
+/* Trees of stacks by names of functions, and the shapes in which trees are drawn.
  *
- * A node's identity is the path of names from the root; its total is its self plus the totals of
- * its children. A virtual root without a name gathers all. Sums stay at the limits of int64_t.
- * Nodes whose total is not positive are not drawn.
+ * The path of names from the root identifies a node. The total of a node is its self plus the
+ * totals of its children. A virtual root without a name is the parent of all stacks. Sums stay at
+ * the limits of int64_t. Nodes whose total is not positive are not drawn.
  *
- * A tree holds at most bytes_max, and what it takes to draw it: some 60 bytes for a node, and its
- * names. One thread at a time; those that take a const tree may run together.
+ * A tree takes at most bytes_max, including what is needed to draw it: about 60 bytes for a node,
+ * and its names. One thread at a time; functions that take a const tree may run concurrently.
  */
 #ifndef PROFPULL_STORE_QUERY_TREE_H
 #define PROFPULL_STORE_QUERY_TREE_H
@@ -19,7 +19,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* The number of nodes of a flame graph if none is asked for, and the largest that may be. */
+/* The default of the number of nodes of a flame graph, and the largest that can be asked for. */
 #define TREE_NODES_DEFAULT 8192
 #define TREE_NODES_MAX 1048576
 
@@ -28,10 +28,10 @@ struct tree;
 struct tree *tree_new(size_t bytes_max, struct err *err);
 struct tree *tree_free(struct tree *t); /* accepts NULL, returns NULL */
 
-/* Finds the number of a name, which the tree keeps. Bytes that are not UTF-8 become U+FFFD. False
- * with ERR_MEMORY or ERR_LIMIT. */
+/* Finds or adds the number of a name. Bytes that are not UTF-8 become U+FFFD. False with ERR_MEMORY
+ * or ERR_LIMIT. */
 bool tree_name(struct tree *t, struct sv name, uint32_t *ret, struct err *err);
-/* Finds or makes the node with a parent and the number of a name. Node 0 is the root. */
+/* Finds or adds the child of a node whose name has a number. Node 0 is the root. */
 bool tree_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret, struct err *err);
 /* Adds to the self of a node. */
 void tree_add(struct tree *t, uint32_t node, int64_t value);
@@ -41,10 +41,10 @@ size_t tree_bytes_used(const struct tree *t);
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* Levels of quadruples (offset, total, self, name), or of septuples for a difference; `other`
- * stands last for what max_nodes has cut. */
+/* Levels of bars. A bar is four numbers (offset, total, self, name), or seven in a difference. The
+ * bar `other`, which stands for the children that max_nodes has cut, is the last child. */
 struct flamegraph {
-    struct sv *names; /* [0] is "total", the root and functions of this name */
+    struct sv *names; /* [0] is "total": the root, and functions of this name */
     size_t n_names;
     struct {
         int64_t *at;
@@ -56,26 +56,27 @@ struct flamegraph {
     int64_t left;
     int64_t right;
 };
-/* Draws a tree, in memory of the arena; names point into the tree. If max_nodes is 1 or more, the
- * children whose total is below the max_nodes-th largest of the tree become one leaf `other` of
+/* Draws a tree in memory of the arena; names point into the tree. If max_nodes is above 0, all
+ * children whose total is below the max_nodes-th largest one of the tree become one leaf `other` of
  * their parent. */
 bool tree_flamegraph(const struct tree *t, int64_t max_nodes, struct arena *arena,
                      struct flamegraph *ret, struct err *err);
-/* Draws the difference of two trees, with the names in the arena too. max_nodes counts the root,
- * and compares the greater of both totals of a node. ERR_INPUT for negative values. */
+/* Draws the difference of two trees; the names are in the arena as well. max_nodes counts the root,
+ * and is applied to the greater of both totals of a node. ERR_INPUT for negative values. */
 bool tree_diff(const struct tree *left, const struct tree *right, int64_t max_nodes,
                struct arena *arena, struct flamegraph *ret, struct err *err);
-/* Appends the bytes by which Pyroscope's components exchange trees; nothing for an empty tree. */
+/* Appends a tree in the format in which Pyroscope's components exchange them; appends nothing for
+ * an empty tree. */
 bool tree_bytes(const struct tree *t, int64_t max_nodes, struct buf *out, struct err *err);
 /* Appends the graph of functions for Graphviz, in the style of google/pprof. */
 bool tree_dot(const struct tree *t, int64_t max_nodes, struct sv type, struct sv unit,
               struct buf *out, struct err *err);
 
-/* One line of the table of functions. */
+/* A line of the table of functions. */
 struct tree_function {
     struct sv name;
     int64_t self;
-    int64_t total; /* each stack counts once, however often the function recurs in it */
+    int64_t total; /* each stack counts once, even if the function recurs in it */
 };
 /* Lists all functions by self, the largest first, then by name. */
 bool tree_functions(const struct tree *t, struct arena *arena, struct tree_function **ret,
@@ -89,8 +90,8 @@ struct tree_node {
     int64_t self;
     int64_t total;
 };
-/* Nodes 0 (the root) to tree_size() - 1; a parent comes before its children. Totals are valid after
- * tree_sum() and until the tree changes. */
+/* tree_sum() computes the totals; they are valid until the tree changes. tree_node() returns node
+ * i, from 0 (the root) to tree_size() - 1; a parent comes before its children. */
 void tree_sum(struct tree *t);
 size_t tree_size(const struct tree *t);
 struct tree_node tree_node(const struct tree *t, uint32_t i);

@@ -18,10 +18,10 @@ struct tree {
     struct tree_edge *edges; /* edge i leads to node i + 1 */
     size_t n_edges;
     size_t edges_cap;
-    uint32_t *slots; /* of edges: node, 0 where free; at most half full */
+    uint32_t *slots; /* hash table of edges: numbers of nodes, 0 where free; at most half full */
     size_t n_slots;  /* a power of two, or 0 */
     uint64_t seed;
-    int64_t *self; /* of each node */
+    int64_t *self; /* by node */
     int64_t *total;
     size_t self_cap;
     size_t total_cap;
@@ -51,7 +51,7 @@ static inline struct sv tree_name_of(const struct tree *t, uint32_t name)
 
 /* Writes the total of each node. */
 void tree_totals(const struct tree *t, int64_t *ret_total);
-/* Returns false with ERR_LIMIT if this many bytes more would be beyond the limit of the tree. */
+/* Returns false with ERR_LIMIT if this many further bytes would exceed the limit of the tree. */
 bool tree_room(const struct tree *t, size_t bytes, struct err *err);
 
 #endif

@@ -19,7 +19,7 @@ static void put_node(struct buf *out, struct sv name, int64_t self, size_t child
     put_uvarint(out, children);
 }
 
-/* Returns the number of children of a node that are kept, and sums up the totals of the others. */
+/* Returns how many children of a node are kept, and sums up the totals of the others. */
 static size_t cut(const struct layout *l, uint32_t node, int64_t threshold, int64_t *ret_other)
 {
     size_t kept = 0;
@@ -89,7 +89,8 @@ static int compare_functions(const void *a, const void *b)
                               : sv_cmp(x->name, y->name);
 }
 
-/* Sums by name; `on_path` counts how often a name is among the nodes that are entered. */
+/* Sums up the nodes by name. `on_path` counts how often each name is on the path from the root to
+ * the current node. */
 static void sum_functions(const struct tree *t, struct layout_walk *w, uint32_t *on_path,
                           struct tree_function *at)
 {
@@ -112,7 +113,8 @@ static void sum_functions(const struct tree *t, struct layout_walk *w, uint32_t 
     }
 }
 
-/* Moves the functions that have a value to the front, with their names. Returns their number. */
+/* Moves the functions with a positive total to the front, and sets their names. Returns their
+ * number. */
 static size_t keep_counted(const struct tree *t, struct tree_function *at)
 {
     size_t n = 0;
