@@ -68,7 +68,8 @@ static const char *get_environment(void *arg, const char *name)
     return getenv(name);
 }
 
-/* The syntax of all files; the graph of a file with syntax errors would give follow-up errors. */
+/* Parses all files. NULL after syntax errors: evaluating such a file would only give follow-up
+ * errors. */
 static struct alloy_body *parse_all(const struct config_texts *texts, struct arena *arena,
                                     struct config_errors *errors)
 {

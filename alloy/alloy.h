@@ -1,4 +1,4 @@
-/* Grafana Alloy's configuration files: text -> the tree that the tables of config/ read.
+/* Converts Grafana Alloy's configuration files to the tree that the tables of config/ read.
  *
  * Components on the way from a discovery to a pyroscope.write become jobs and endpoints; the others
  * are named in warnings and notes. All mistakes are reported in one run.
@@ -8,14 +8,14 @@
 
 #include "config/language.h"
 
-/* The row for struct config_options. A directory of files, a file that ends in ".alloy", and a file
- * that begins as such files do are Alloy's. */
+/* The row for struct config_options. It recognises a directory of files, a file whose name ends in
+ * ".alloy", and a file whose text begins as Alloy's language does. */
 extern const struct config_language alloy_language;
 
-/* Returns true if a text begins as one of Alloy does, and none of YAML: with a comment of "//", a
- * block or an attribute. */
+/* Returns true if a text begins as Alloy's language does and YAML does not: with a comment of "//",
+ * a block or an attribute. */
 bool alloy_is_text(struct sv text);
-/* Reads the texts (struct config_language). */
+/* The function `read` of struct config_language. */
 const struct yaml_node *alloy_read(const struct config_texts *texts,
                                    const struct config_options *options, struct arena *arena,
                                    const struct config_messages *messages);

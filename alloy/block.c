@@ -33,7 +33,8 @@ const struct yaml_node *alloy_duration_node(struct alloy_reading *r, struct conf
     return tree_word(r->tree, place, path, text);
 }
 
-/* The name of a file with the working directory before it: YAML would count from the file. */
+/* Returns a file name as an absolute one, since a relative name in YAML is relative to the
+ * configuration file rather than to the working directory. */
 static const struct yaml_node *file_node(struct alloy_reading *r, struct config_place place,
                                          const char *path, const struct alloy_value *s)
 {
@@ -189,8 +190,8 @@ static const struct alloy_inner *find_inner(const struct alloy_schema *s, struct
     return NULL;
 }
 
-/* The name that is longer by a word in front of its last part: "profile.process_cpu" for
- * "profile.cpu". NULL if there is none. */
+/* Returns the known name that only has one more word before the last part: "profile.process_cpu"
+ * for "profile.cpu". NULL if there is none. */
 static const char *longer_name(struct sv name, const char *const *names, size_t n)
 {
     size_t dot = name.n;
@@ -236,7 +237,7 @@ static void unknown(struct alloy_reading *r, const struct alloy_schema *schema,
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* The name of the file instead of its content, where there is a key for it. */
+/* Puts the name of the file instead of its content, if there is a key for it. */
 static bool put_file(struct alloy_reading *r, const struct alloy_attr *attr,
                      const struct alloy_stmt *s, const char *path, const struct alloy_value *v,
                      struct yaml_node *out)
@@ -313,7 +314,7 @@ struct walk {
     size_t n_seen;
 };
 
-/* How many blocks of this row came before. */
+/* Counts a block of this row; returns the number of earlier ones. */
 static size_t count(struct walk *w, const struct alloy_inner *inner)
 {
     size_t i = 0;
@@ -329,7 +330,7 @@ static size_t count(struct walk *w, const struct alloy_inner *inner)
     return w->seen[i].n++;
 }
 
-/* The mapping that the rows of an inner block go into. */
+/* Returns the mapping for the rows of an inner block. */
 static struct yaml_node *target_of(struct walk *w, const struct alloy_inner *inner,
                                    struct config_place place, const char *path)
 {

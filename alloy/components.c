@@ -11,7 +11,7 @@
 
 #define ROWS(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])
 #define BLOCKS(table) .blocks = (table), .n_blocks = sizeof(table) / sizeof((table)[0])
-/* The content of a file as a value. */
+/* Returns the content of a file as a value. */
 #define CONTENT_MAX ((size_t)1024 * 1024)
 
 /* ---- local.file ------------------------------------------------------------------------------ */
@@ -24,8 +24,8 @@ static const struct alloy_attr file_attrs[] = {
 };
 static const struct alloy_schema file_schema = {ROWS(file_attrs)};
 
-/* The content of a file; empty with a warning if it cannot be read. A key for the name of the file
- * in its place does not need it. */
+/* Returns the content of a file; empty, with a warning, if it cannot be read. A key that takes the
+ * name of the file does not need the content. */
 static struct sv read_content(struct alloy_load *l, const struct alloy_node *n, const char *name)
 {
     struct buf text;
@@ -84,7 +84,7 @@ static const struct alloy_value *local_file(struct alloy_load *l, struct alloy_n
 
 /* ---- remote.kubernetes ----------------------------------------------------------------------- */
 
-/* How often they are read while running. */
+/* The interval at which Secrets and ConfigMaps are read while running. */
 #define CONTENT_EVERY_NS (INT64_C(60) * 1000 * 1000 * 1000)
 
 static const struct alloy_attr object_attrs[] = {
@@ -195,7 +195,7 @@ static const struct alloy_value *logging(struct alloy_load *l, struct alloy_node
     for (size_t i = 0; log != NULL && i < sizeof(keys) / sizeof(keys[0]); i++) {
         const struct yaml_node *value = yaml_get(log, keys[i]);
         if (value != NULL && value->text.n == 0) {
-            tree_remove(log, keys[i]); /* the default */
+            tree_remove(log, keys[i]); /* the same as the default */
         }
     }
     if (log != NULL && log->n_items > 0) {

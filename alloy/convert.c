@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Durations end here, as in Go: about 292 years. */
+/* The longest duration, as in Go: about 292 years. */
 #define DURATION_MAX ((double)INT64_MAX)
 #define SHOWN_MAX 60
 
@@ -19,7 +19,7 @@ static bool mismatch(struct alloy_eval *ev, struct config_place place, const cha
     return false;
 }
 
-/* A text for a message. */
+/* A text, quoted for a message. */
 #define SHOWN(text) (int)((text).n < SHOWN_MAX ? (text).n : SHOWN_MAX), (text).p
 
 static const struct alloy_value *number_text(struct alloy_eval *ev, struct config_place place,
@@ -118,7 +118,8 @@ static const struct {
 
 #define N_UNITS (sizeof(units) / sizeof(units[0]))
 
-/* The length of the digits and the point at the start of v; 0 if there is no digit. */
+/* Returns the length of the number (digits and a point) at the start of v; 0 if there is no
+ * digit. */
 static size_t number_length(struct sv v)
 {
     size_t n = 0;
@@ -150,8 +151,8 @@ static double digits_value(struct sv v)
     return scale > 0 ? value / scale : value;
 }
 
-/* The index in units of the unit at the start of v, and its length; the number of units if there is
- * no such unit. */
+/* Returns the index in units[] of the unit at the start of v, and its length; if v begins with no
+ * unit, the number of units. */
 static size_t find_unit(struct sv v, size_t *ret_len)
 {
     size_t len = 0;
@@ -166,7 +167,7 @@ static size_t find_unit(struct sv v, size_t *ret_len)
     return i;
 }
 
-/* NULL and *ret_ns, or what is wrong. */
+/* Parses a duration. Returns NULL and sets *ret_ns, or returns what is wrong. */
 static const char *parse_parts(struct sv text, double *ret_ns)
 {
     while (text.n > 0) {
@@ -202,8 +203,8 @@ static const char *parse_duration(struct sv text, double *ret_ns)
     return wrong;
 }
 
-/* Returns the duration that was probably meant by one without a unit, or in days or weeks; "" if
- * there is none. */
+/* Suggests the duration that was probably meant by a text without a unit, or in days or weeks; out
+ * is "" if there is none. */
 static void suggest_duration(struct sv text, char *out, size_t size)
 {
     int64_t ms;

@@ -52,7 +52,8 @@ static bool is_auth_key(struct sv key)
     return sv_in(key, keys, sizeof(keys) / sizeof(keys[0]));
 }
 
-/* The header wins in Alloy. */
+/* Drops other credentials of an endpoint that has the header Authorization, which takes precedence
+ * in Alloy. */
 static void drop_other_auth(struct alloy_load *l, struct yaml_node *e, const char *path)
 {
     size_t i = 0;
@@ -68,7 +69,7 @@ static void drop_other_auth(struct alloy_load *l, struct yaml_node *e, const cha
     }
 }
 
-/* "Basic dTpw" as basic_auth; false if it is no such text. */
+/* Converts a header "Basic dTpw" to basic_auth; false if the text does not have that form. */
 static bool put_basic(struct alloy_load *l, struct yaml_node *e, const struct yaml_node *header,
                       struct sv credentials)
 {
@@ -120,7 +121,7 @@ static void put_authorization(struct alloy_load *l, struct yaml_node *e,
     tree_put(&l->tree, e, "authorization", authorization);
 }
 
-/* Headers that the program sets itself. */
+/* Returns true for a header that profpull sets itself. */
 static bool is_reserved(struct sv name)
 {
     static const char *const names[] = {"host",
@@ -173,7 +174,7 @@ static void sort_headers(struct alloy_load *l, struct yaml_node *e, const char *
 
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
-/* The name of the variable of "${NAME:-}", for messages. */
+/* Returns the name of the variable in "${NAME:-}", for messages. */
 static struct sv variable_of(struct sv form)
 {
     bool one = form.n > 5 && sv_starts_with(form, SV("${")) && sv_ends_with(form, SV(":-}"));
@@ -198,7 +199,7 @@ static bool check_url(struct alloy_load *l, const struct yaml_node *e, const cha
     return false;
 }
 
-/* An user without a name is sent as such by Alloy. */
+/* Adds an empty user name if there is only a password, since Alloy sends an empty one. */
 static void complete_basic(struct alloy_load *l, struct yaml_node *e)
 {
     const struct yaml_node *basic = yaml_get(e, "basic_auth");

@@ -1,4 +1,4 @@
-/* pyroscope.enrich: the key `receive.enrich`. */
+/* Converts pyroscope.enrich to the key `receive.enrich`. */
 #include "alloy/profiles.h"
 
 #define ROWS(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])

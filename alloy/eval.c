@@ -29,7 +29,8 @@ static const struct alloy_value *eval_number(struct alloy_eval *ev, const struct
     return alloy_made(ev, e->place, alloy_number(ev->arena, number));
 }
 
-/* Elements and fields that are unknown leave the others as they are. */
+/* Evaluates the elements of an array or the fields of an object. An unknown one does not make the
+ * others unknown. */
 static const struct alloy_value *eval_items(struct alloy_eval *ev, const struct alloy_expr *e)
 {
     struct alloy_member *members = arena_array(ev->arena, e->n_items + 1, sizeof(*members));
@@ -51,7 +52,7 @@ static const struct alloy_value *eval_items(struct alloy_eval *ev, const struct 
 
 /* ---- names, fields, indices ------------------------------------------------------------------ */
 
-/* Fills in the chain that ends at e; false if there is anything but names in it. */
+/* Fills in the chain of names that ends at e; false if it contains anything but names. */
 static bool chain_of(const struct alloy_expr *e, struct alloy_chain *chain)
 {
     const struct alloy_expr *links[ALLOY_CHAIN_NAMES_MAX];
@@ -72,7 +73,8 @@ static bool chain_of(const struct alloy_expr *e, struct alloy_chain *chain)
     return true;
 }
 
-/* A value of a Secret or a ConfigMap. It is read by whoever runs the configuration. */
+/* Returns the content for one value of a Secret or a ConfigMap. The running process reads it, not
+ * the loader. */
 static const struct alloy_value *content_of(struct alloy_eval *ev, const struct alloy_value *data,
                                             struct sv key, struct config_place place)
 {
@@ -192,8 +194,8 @@ static bool both(const struct alloy_value *a, const struct alloy_value *b,
 
 static int64_t power(int64_t base, int64_t exponent)
 {
-    /* Wraps, as the operators do, and as Alloy's repeated multiplication: a negative exponent gives
-     * the base there. */
+    /* Overflows wrap, as with the other operators. A negative exponent gives the base, as Alloy's
+     * repeated multiplication does. */
     uint64_t result = 1;
     uint64_t factor = (uint64_t)base;
     if (exponent < 0) {
@@ -227,7 +229,7 @@ static double calculate_floats(enum alloy_token_kind op, double a, double b)
     }
 }
 
-/* Overflows wrap. b is not 0 for a division. */
+/* Computes an operation on integers. Overflows wrap. For a division, b must not be 0. */
 static int64_t calculate_ints(enum alloy_token_kind op, int64_t a, int64_t b)
 {
     switch (op) {
@@ -291,7 +293,7 @@ static bool is_text(const struct alloy_value *v)
     return v->kind == VALUE_STRING || v->kind == VALUE_SECRET;
 }
 
-/* Appends a string as YAML would have it; "${" of a plain text is escaped. */
+/* Appends a string as YAML writes it; "${" in a text without a form is escaped. */
 static void put_form(const struct alloy_value *v, struct buf *out)
 {
     if (v->form.p != NULL) {
@@ -384,7 +386,7 @@ static const struct alloy_value *equality(struct alloy_eval *ev, const struct al
                       alloy_bool(ev->arena, alloy_equal(a, b) == (e->op == TOKEN_EQ)));
 }
 
-/* -1, 0 or 1. */
+/* Returns -1, 0 or 1 as a is below, equal to or above b. */
 static int compare_numbers(struct alloy_number a, struct alloy_number b)
 {
     if (a.kind == NUMBER_INT && b.kind == NUMBER_INT) {
@@ -420,7 +422,7 @@ static const struct alloy_value *comparison(struct alloy_eval *ev, const struct 
 
 static const struct alloy_value *eval_binary(struct alloy_eval *ev, const struct alloy_expr *e)
 {
-    /* Both sides, always: Alloy has no short cut. */
+    /* Both sides are always evaluated: Alloy's && and || have no short circuit. */
     const struct alloy_value *a = alloy_eval(ev, e->left);
     const struct alloy_value *b = alloy_eval(ev, e->right);
     if (a->kind == VALUE_UNKNOWN || b->kind == VALUE_UNKNOWN) {

@@ -1,8 +1,9 @@
 /* Evaluates expressions of Alloy's language.
  *
- * Nothing is computed at run time: each expression is evaluated once. What an expression refers to
- * is found by a callback, for components, arguments and variables; functions and constants are
- * known here. Each error is reported where it arises, and its value is unknown from there on.
+ * Each expression is evaluated once, while the configuration is loaded, and never again at run
+ * time. A callback finds the components, arguments and variables that an expression refers to;
+ * functions and constants are built in. Each error is reported at its place, and the value of the
+ * failed expression is then unknown.
  */
 #ifndef PROFPULL_ALLOY_EVAL_H
 #define PROFPULL_ALLOY_EVAL_H
@@ -10,7 +11,7 @@
 #include "alloy/syntax.h"
 #include "alloy/value.h"
 
-/* The values that one configuration may make, elements included. */
+/* The most values that the evaluation of one configuration may make, elements included. */
 #define ALLOY_VALUES_MAX 200000
 /* The longest chain of names that may refer to a component. */
 #define ALLOY_CHAIN_NAMES_MAX 16
@@ -20,7 +21,7 @@ struct alloy_chain {
     struct sv names[ALLOY_CHAIN_NAMES_MAX];
     struct config_place places[ALLOY_CHAIN_NAMES_MAX];
     size_t n;
-    struct sv source; /* all of it */
+    struct sv source; /* the whole text of the chain */
 };
 
 struct alloy_eval {
@@ -34,14 +35,14 @@ struct alloy_eval {
     const struct alloy_value *(*resolve)(void *arg, const struct alloy_chain *chain,
                                          size_t *ret_used);
     void *arg;
-    const char *path;   /* of the attribute that is evaluated, for messages */
-    const char *suffix; /* of errors: where an instance of a module is; or NULL */
+    const char *path;   /* path of the attribute that is being evaluated, for messages */
+    const char *suffix; /* appended to errors: the place of the module's instance; or NULL */
     size_t n_values;
-    size_t n_failures; /* alloy_fail() calls */
+    size_t n_failures; /* number of alloy_fail() calls */
     bool exhausted;    /* a limit was reported */
 };
 
-/* Never NULL. */
+/* Evaluates an expression. Never NULL; &alloy_unknown after an error. */
 const struct alloy_value *alloy_eval(struct alloy_eval *ev, const struct alloy_expr *e);
 
 /* ---- for functions and conversions ----------------------------------------------------------- */
@@ -51,11 +52,11 @@ const struct alloy_value *alloy_fail(struct alloy_eval *ev, struct config_place 
                                      const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Reports that ALLOY_VALUES_MAX is exceeded, after which nothing more is evaluated. */
 const struct alloy_value *alloy_too_many_values(struct alloy_eval *ev, struct config_place place);
-/* The value, which counts against the limit; if it is NULL, reports that memory ran out. */
+/* Counts a value against the limit and returns it. If v is NULL, reports that memory ran out. */
 const struct alloy_value *alloy_made(struct alloy_eval *ev, struct config_place place,
                                      const struct alloy_value *v);
-/* `expected WHAT, got a number`; silent if v is unknown. The value itself is shown only if it is no
- * secret: the source text of the expression is not shown either. */
+/* Reports `expected WHAT, got a number`; reports nothing if v is unknown. A value that is a secret
+ * is not shown, and neither is the source text of its expression. */
 const struct alloy_value *alloy_mismatch(struct alloy_eval *ev, struct config_place place,
                                          const char *what, const struct alloy_value *v);
 

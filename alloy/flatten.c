@@ -1,8 +1,8 @@
-/* The graph -> jobs and endpoints.
+/* Makes jobs and endpoints of the graph.
  *
  * A scrape becomes a job for each chain of rules that its targets pass. A way leads from a scrape
- * through pyroscope.relabel components to an endpoint; ways with equal rules are forward_to of the
- * job with profile_relabel_configs, others have their own rules.
+ * through pyroscope.relabel components to an endpoint; if all ways have equal rules, the rules
+ * become profile_relabel_configs of the job; otherwise each entry of forward_to has its own.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "alloy/profiles.h"
 
 #define WAYS_MAX 128
-/* pyroscope.relabel components on one way. */
+/* The most pyroscope.relabel components on one way. */
 #define RELABELS_MAX 16
 #define JOBS_MAX 1000
 #define KEY_MAX ((size_t)16 * 1024 * 1024)
@@ -19,8 +19,8 @@
 /* One destination of a scrape, and the rules on the way to it. */
 struct way {
     const struct alloy_node *write;
-    const struct alloy_node *enrich;                 /* before the rules; NULL: none */
-    const struct alloy_node *relabels[RELABELS_MAX]; /* in their order */
+    const struct alloy_node *enrich;                 /* applies before the rules; NULL: none */
+    const struct alloy_node *relabels[RELABELS_MAX]; /* in the order in which profiles pass them */
     size_t n_relabels;
     unsigned depth;   /* pyroscope.enrich components so far */
     bool is_received; /* it begins at pyroscope.receive_http */
@@ -31,7 +31,7 @@ struct ways {
     size_t n;
 };
 
-/* The targets of one chain. */
+/* The targets that pass one chain of rules. */
 struct group {
     const struct alloy_chain_link *chain;
     struct alloy_atoms atoms;
@@ -40,7 +40,7 @@ struct group {
 struct flattening {
     struct alloy_load *l;
     struct yaml_node *jobs;
-    struct map *by_key; /* jobs by all but where they send; a struct pending each */
+    struct map *by_key; /* struct pending by the content of the job without its destinations */
     struct pending *first;
     struct pending **last;
     size_t n_jobs;
@@ -50,7 +50,7 @@ struct flattening {
     size_t n_endpoints;
 };
 
-/* A job whose ways may still grow. */
+/* A job that may still get more ways. */
 struct pending {
     struct pending *next;
     struct yaml_node *job;
@@ -92,7 +92,8 @@ static void add_way(struct alloy_load *l, struct ways *ways, const struct way *w
     ways->at[ways->n++] = *way;
 }
 
-/* Passes a pyroscope.enrich. It counts for received profiles only, and before all rules. */
+/* Adds a pyroscope.enrich to a way. It has an effect on received profiles only, and only before all
+ * rules. */
 static void pass_enrich(struct alloy_load *l, const struct alloy_node *n, struct way *so_far)
 {
     if (so_far->is_received && so_far->n_relabels == 0 && so_far->enrich == NULL) {
@@ -104,7 +105,7 @@ static void pass_enrich(struct alloy_load *l, const struct alloy_node *n, struct
         "adds no labels here: only received profiles can get labels, before pyroscope.relabel");
 }
 
-/* Adds all ways from these receivers on. `so_far` has the rules up to here. */
+/* Adds all ways that begin at these receivers. `so_far` has the rules up to here. */
 static void walk(struct alloy_load *l, const struct alloy_receivers *receivers, struct way *so_far,
                  struct ways *out)
 {
@@ -217,7 +218,7 @@ static const struct yaml_node *chain_rules(struct alloy_load *l,
     return all;
 }
 
-/* The labels of a literal target but its address. */
+/* Returns the labels of a literal target without its address. */
 static struct yaml_node *labels_node(struct alloy_load *l, const struct alloy_origin *o)
 {
     struct yaml_node *labels = NULL;
@@ -255,7 +256,7 @@ static bool equal_trees(const struct yaml_node *a, const struct yaml_node *b)
     return equal;
 }
 
-/* A literal target; joins the entry before it if the labels are the same. */
+/* Adds a literal target to static_configs; to the previous entry if that has the same labels. */
 static void put_literal(struct alloy_load *l, struct yaml_node *job, const struct alloy_origin *o,
                         struct yaml_node **entry)
 {
@@ -296,7 +297,7 @@ static void put_sources(struct alloy_load *l, struct yaml_node *job, const struc
     }
 }
 
-/* The job of a group, still without its name and its ways. */
+/* Makes the job of a group, still without its name and its ways. */
 static struct yaml_node *make_job(struct alloy_load *l, const struct alloy_node *n,
                                   const struct group *g)
 {
@@ -318,7 +319,7 @@ static void use_writes(const struct ways *ways)
     }
 }
 
-/* Adds a job, or its ways to one that says the same. */
+/* Adds a job. If an equal job exists, only its ways are added to that one. */
 static void add_job(struct flattening *f, const struct alloy_node *n, struct yaml_node *job,
                     const char *name, const struct ways *ways)
 {
@@ -361,7 +362,8 @@ static void add_job(struct flattening *f, const struct alloy_node *n, struct yam
     use_writes(ways);
 }
 
-/* The groups of a scrape's targets by their chains, in the order of their first targets. */
+/* Divides the targets of a scrape into groups by their chains, in the order of their first
+ * targets. */
 static size_t group_targets(struct alloy_load *l, const struct alloy_atoms *atoms,
                             struct group *groups)
 {
@@ -468,7 +470,8 @@ static void put_enrich(struct flattening *f, const struct alloy_node *n, struct 
     tree_put(&l->tree, receive, "enrich", e->settings);
 }
 
-/* Takes the first receiver: profpull listens at one address only. */
+/* Converts the first pyroscope.receive_http; others get a warning, because profpull receives at one
+ * address only. */
 static void flatten_receive(struct flattening *f, const struct alloy_node *n)
 {
     struct alloy_load *l = f->l;
@@ -545,7 +548,8 @@ static void put_ways(struct flattening *f, const struct pending *p)
 
 typedef void visit_fn(struct flattening *f, const struct alloy_node *n);
 
-/* All components of a kind, in the order of the files, instances included. */
+/* Calls a function for all components of a kind, in the order of the files, those in instances
+ * included. */
 static void visit(struct flattening *f, const struct alloy_module *m, const char *name,
                   visit_fn *fn)
 {
@@ -559,7 +563,7 @@ static void visit(struct flattening *f, const struct alloy_module *m, const char
     }
 }
 
-/* The external labels of the writes that are used. */
+/* Collects the external labels of the pyroscope.write components in use. */
 struct external_visit {
     struct flattening f; /* first: visit() passes it */
     const struct yaml_node *labels;

@@ -54,7 +54,7 @@ static bool is_empty(const struct alloy_value *v)
     }
 }
 
-/* coalesce(sys.env("A"), "text") as "${A:-text}". */
+/* Gives coalesce(sys.env("A"), "text") the form "${A:-text}". */
 static const struct alloy_value *with_default(const struct alloy_call *call,
                                               const struct alloy_value *v)
 {
@@ -80,7 +80,7 @@ static const struct alloy_value *with_default(const struct alloy_call *call,
     return alloy_result(call, both);
 }
 
-/* The first argument that is not empty, or else the last one. */
+/* Returns the first argument that is not empty, or else the last one. */
 static const struct alloy_value *coalesce(const struct alloy_call *call)
 {
     const struct alloy_value *v = &alloy_null;
@@ -100,7 +100,8 @@ static const struct alloy_value *coalesce(const struct alloy_call *call)
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* Lists of discovered targets as well: the splices stay what they are. */
+/* Concatenates arrays. Lists of discovered targets are allowed as well: their splices are
+ * copied. */
 static const struct alloy_value *concat(const struct alloy_call *call)
 {
     struct alloy_list list;
@@ -127,7 +128,7 @@ static const struct alloy_value *concat(const struct alloy_call *call)
     return alloy_list_result(call, &list);
 }
 
-/* r over l. */
+/* Merges two objects; members of r replace those of l. */
 static const struct alloy_value *overlay(const struct alloy_call *call, const struct alloy_value *l,
                                          const struct alloy_value *r)
 {
@@ -171,8 +172,8 @@ static bool all_of(const struct alloy_call *call, size_t arg, const struct alloy
     return true;
 }
 
-/* Every pair of the two lists whose keys are equal; with a fourth argument that is true, the left
- * one of each other pair too. */
+/* Merges each pair of objects from the two lists whose keys are equal. If the fourth argument is
+ * true, the left object of every other pair is added as well. */
 static const struct alloy_value *combine_maps(const struct alloy_call *call)
 {
     const struct alloy_value *left;
@@ -206,7 +207,7 @@ static const struct alloy_value *combine_maps(const struct alloy_call *call)
     return alloy_list_result(call, &list);
 }
 
-/* {KEY = value, items = [...]} */
+/* Makes the object {KEY = value, items = [...]}. */
 static const struct alloy_value *make_group(const struct alloy_call *call, struct sv key,
                                             struct sv value, const struct alloy_list *items)
 {
@@ -230,7 +231,7 @@ static struct sv group_of(const struct alloy_value *object, struct sv key, bool 
     return *ret_missing ? SV("") : v->text;
 }
 
-/* The objects from `first` on that are in its group. Marks them as done. */
+/* Collects the objects, from `first` on, that belong to its group, and marks them as done. */
 static const struct alloy_value *collect_group(const struct alloy_call *call,
                                                const struct alloy_value *array, struct sv key,
                                                size_t first, bool *done)
@@ -252,7 +253,7 @@ static const struct alloy_value *collect_group(const struct alloy_call *call,
     return make_group(call, key, group, &items);
 }
 
-/* The groups in the order of their first elements. */
+/* Returns the groups in the order of their first elements. */
 static const struct alloy_value *group_by(const struct alloy_call *call)
 {
     const struct alloy_value *array;
@@ -319,7 +320,7 @@ static bool moves(struct sv name, struct buf *out, bool rooted)
     return name.n == 0 || sv_eq_str(name, ".") || (sv_eq_str(name, "..") && go_up(out, rooted));
 }
 
-/* A path without ".", ".." and "//", as Go's path.Clean. */
+/* Appends a path without ".", ".." and "//", as Go's path.Clean does. */
 static void put_clean(struct sv path, struct buf *out)
 {
     bool rooted = path.n > 0 && path.p[0] == '/';
@@ -410,7 +411,7 @@ static const char *operating_system(struct arena *arena)
     return "linux";
 }
 
-/* By the names of Go. */
+/* Returns the architecture by its name in Go. */
 static const char *architecture(struct arena *arena)
 {
     (void)arena;
@@ -450,7 +451,7 @@ static const struct {
 };
 #define N_CONSTANTS (sizeof(constants) / sizeof(constants[0]))
 
-/* All constants as an object. */
+/* Returns all constants as an object. */
 static const struct alloy_value *make_constants(struct alloy_eval *ev, struct config_place place)
 {
     struct alloy_member *members = arena_array(ev->arena, N_CONSTANTS, sizeof(*members));
@@ -507,7 +508,8 @@ static const struct alloy_value *unknown_name(struct alloy_eval *ev,
     return alloy_fail(ev, chain->places[0], "no %s \"%.*s\"", what, SV_ARG(name));
 }
 
-/* The function that a chain names, and how many of its names; NULL if it names none. */
+/* Finds the function that a chain names, and sets *ret_used to the number of names; NULL if there
+ * is none. */
 static const struct alloy_function *find_function(struct sv first, const char *joined,
                                                   size_t *ret_used)
 {

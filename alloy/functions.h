@@ -36,24 +36,24 @@ const struct alloy_value *alloy_call_function(struct alloy_call *call,
 
 /* Reports that an argument is not what was expected; returns false. */
 bool alloy_arg_mismatch(const struct alloy_call *call, size_t i, const char *what);
-/* An argument as a string; false after a report. A secret is no string. */
+/* Returns an argument as a string; false after a report. A secret is not accepted as a string. */
 bool alloy_arg_text(const struct alloy_call *call, size_t i, struct sv *ret_text);
-/* An argument as an array of known elements. */
+/* Returns an argument as an array without unknown elements; false after a report. */
 bool alloy_arg_array(const struct alloy_call *call, size_t i, const struct alloy_value **ret_array);
-/* A string of the contents of out, which it frees. */
+/* Returns a string with the contents of out, and frees out. */
 const struct alloy_value *alloy_text_result(const struct alloy_call *call, struct buf *out);
 const struct alloy_value *alloy_result(const struct alloy_call *call, const struct alloy_value *v);
 const struct alloy_value *alloy_call_fail(const struct alloy_call *call, size_t arg,
                                           const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* An array that grows to a size known before. */
+/* An array that is being filled; its final size is known at the start. */
 struct alloy_list {
     struct alloy_member *at;
     size_t n;
 };
 
-/* False if there is no memory. */
+/* Allocates the array; false if memory ran out. */
 bool alloy_start_list(const struct alloy_call *call, size_t size, struct alloy_list *list);
 const struct alloy_value *alloy_list_result(const struct alloy_call *call,
                                             const struct alloy_list *list);

@@ -88,7 +88,7 @@ const struct alloy_value *alloy_to_url_base64(const struct alloy_call *call)
     return to_base64(call, for_urls);
 }
 
-/* The form of a query: a space becomes "+". */
+/* Encodes a text as in a query: a space becomes "+". */
 const struct alloy_value *alloy_url_encode(const struct alloy_call *call)
 {
     static const char hex[] = "0123456789ABCDEF";

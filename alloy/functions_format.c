@@ -1,5 +1,5 @@
-/* string.format(): the verbs of Go's fmt that make sense here. Where Go writes the mistake into the
- * result ("%!d(string=x)"), this is an error. */
+/* string.format() with those verbs of Go's fmt that make sense here. Go writes a mistake into the
+ * result ("%!d(string=x)"); here it is an error. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,14 +26,14 @@ struct verb {
 struct format {
     const struct alloy_call *call;
     struct sv rest;
-    size_t next;  /* argument */
-    bool indexed; /* %[n] was used: unused arguments are no mistake then */
+    size_t next;  /* index of the next argument */
+    bool indexed; /* %[n] was used, so that unused arguments are no error */
     struct buf *out;
 };
 
 /* ---- what a verb prints ---------------------------------------------------------------------- */
 
-/* Shortest digits, as Go's %v: with an exponent below 1e-4 and from 1e21 on. */
+/* Appends the shortest digits, as Go's %v does: with an exponent below 1e-4 and from 1e21 on. */
 static void put_shortest(double value, struct buf *out)
 {
     char digits[32];
@@ -75,7 +75,8 @@ static bool put_plain_number(struct alloy_number n, struct buf *out)
     return alloy_number_put(n, out);
 }
 
-/* %v of anything. False if Go would print its own notation of something that is no plain value. */
+/* Appends a value as %v does. False for values without a plain text: secrets, strings that may be
+ * secret, lists that are not known yet, functions and handles. */
 static bool put_plain(const struct alloy_value *v, struct buf *out)
 {
     switch (v->kind) {
@@ -95,7 +96,7 @@ static bool put_plain(const struct alloy_value *v, struct buf *out)
     }
 }
 
-/* A Go string literal. */
+/* Appends a text as a Go string literal. */
 static void put_quoted(struct sv v, struct buf *out)
 {
     static const char named[] = "\a\b\f\n\r\t\v\\\"";
@@ -185,7 +186,7 @@ static bool put_integer(const struct verb *verb, const struct alloy_value *v, st
     static const struct {
         char letter;
         unsigned base;
-        const char *prefix; /* with "#" */
+        const char *prefix; /* written before the digits if the verb has "#" */
     } bases[] = {{'d', 10, ""}, {'x', 16, "0x"}, {'X', 16, "0X"}, {'o', 8, "0"}, {'b', 2, "0b"}};
     if (v->kind != VALUE_NUMBER || v->number.kind == NUMBER_FLOAT) {
         return false;
@@ -316,7 +317,7 @@ static void parse_flags(struct format *f, struct verb *verb)
     }
 }
 
-/* %[n]: the argument that is next. */
+/* Parses %[n], which selects the next argument. */
 static bool parse_argument(struct format *f)
 {
     int n = 0;
@@ -368,7 +369,7 @@ static size_t count_runes(struct sv v)
     return n;
 }
 
-/* Writes the text of a verb in its width. */
+/* Appends the text of a verb, padded to its width. */
 static void put_padded(const struct verb *verb, struct sv text, struct buf *out)
 {
     size_t n = count_runes(text);
@@ -388,7 +389,7 @@ static void put_padded(const struct verb *verb, struct sv text, struct buf *out)
     }
 }
 
-/* The verb after a "%". False after a report. */
+/* Formats the verb after a "%". False after a report. */
 static bool put_verb(struct format *f)
 {
     struct verb verb;

@@ -1,20 +1,20 @@
-/* JSON: to and from values, and paths into it. */
+/* Converts JSON to values and values to JSON, and searches JSON by paths. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alloy/functions.h"
 
-/* Values within values. */
+/* The deepest nesting of values. */
 #define JSON_LEVELS_MAX 64
-/* The steps of a path. */
+/* The most steps of a path. */
 #define PATH_STEPS_MAX 64
 
 /* ---- JSON -> value --------------------------------------------------------------------------- */
 
 struct import {
     const struct alloy_call *call;
-    bool integers; /* numbers without a fraction stay integers */
+    bool integers; /* if true, numbers without a fraction become integers rather than floats */
 };
 
 static const struct alloy_value *import_value(const struct import *im, const json_t *j, int level);
@@ -86,7 +86,7 @@ static const struct alloy_value *import_value(const struct import *im, const jso
     }
 }
 
-/* NULL after a report. The text itself is not shown: it may hold secrets. */
+/* Parses JSON; NULL after a report. The report does not show the text, which may hold secrets. */
 static json_t *load(const struct alloy_call *call, struct sv text)
 {
     json_error_t error;
@@ -102,7 +102,7 @@ static json_t *load(const struct alloy_call *call, struct sv text)
     return j;
 }
 
-/* Numbers are floats, as Go decodes them. */
+/* Decodes JSON. All numbers become floats, as in Go. */
 const struct alloy_value *alloy_from_json(const struct alloy_call *call)
 {
     struct import im = {.call = call};
@@ -121,7 +121,8 @@ const struct alloy_value *alloy_from_json(const struct alloy_call *call)
 
 /* ---- value -> JSON --------------------------------------------------------------------------- */
 
-/* Go escapes these in JSON, so that it may stand in HTML. */
+/* Appends a JSON string. The characters <, > and & are escaped, as Go does to make JSON safe in
+ * HTML. */
 static void put_json_string(struct sv v, struct buf *out)
 {
     struct buf quoted;
@@ -138,7 +139,7 @@ static void put_json_string(struct sv v, struct buf *out)
     buf_done(&quoted);
 }
 
-/* False after a report. */
+/* Appends a value as JSON. False after a report. */
 static bool put_json(const struct alloy_call *call, const struct alloy_value *v, struct buf *out);
 
 static bool put_members(const struct alloy_call *call, const struct alloy_value *v, struct buf *out)
@@ -180,7 +181,7 @@ static bool put_json(const struct alloy_call *call, const struct alloy_value *v,
         }
         break;
     case VALUE_UNKNOWN:
-        return false; /* reported where it arose */
+        return false; /* an unknown value was reported before */
     default:
         break;
     }
@@ -211,7 +212,7 @@ enum step_kind {
     STEP_INDICES, /* [1], [-1], [1,2] */
     STEP_SLICE,   /* [a:b] */
     STEP_ALL,     /* [*], .* */
-    STEP_DEEP,    /* ..: what follows is looked for at every level */
+    STEP_DEEP,    /* "..": the next step is applied at every level */
 };
 
 #define STEP_PARTS_MAX 16
@@ -221,7 +222,7 @@ struct path_step {
     struct sv names[STEP_PARTS_MAX];
     long indices[STEP_PARTS_MAX];
     size_t n;
-    bool open_end; /* of a slice: [a:] */
+    bool open_end; /* a slice without an end: [a:] */
 };
 
 struct path {
@@ -300,7 +301,7 @@ static bool parse_quoted(struct path_text *t, struct sv *ret_name)
     return true;
 }
 
-/* [a:b], of which "[", and a if there is one, have been passed. */
+/* Parses the rest of a slice [a:b], after "[" and the optional a. */
 static bool parse_slice(struct path_text *t, struct path_step *step)
 {
     step->kind = STEP_SLICE;
@@ -353,7 +354,7 @@ static bool parse_step(struct path_text *t, struct path_step *step)
                           "['a-b']");
     }
     if (next(t) == '.') {
-        step->kind = STEP_DEEP; /* its second dot belongs to the step that follows */
+        step->kind = STEP_DEEP; /* its second dot is the first one of the next step */
         return true;
     }
     if (next(t) == '[') {
@@ -389,12 +390,12 @@ static bool parse_path(struct path_text *t, struct path *path)
     return true;
 }
 
-/* The matches so far; of the JSON that is being searched. */
+/* The matches so far: nodes of the JSON that is being searched. */
 struct matches {
     const json_t **at;
     size_t n;
     size_t size;
-    bool full; /* or out of memory */
+    bool full; /* too many matches, or out of memory */
 };
 
 static void add(struct matches *m, const json_t *j)
@@ -484,7 +485,7 @@ static void take_step(const struct path_step *step, const json_t *j, struct matc
     }
 }
 
-/* The matches of the path, in *m. */
+/* Collects the matches of the path in *m. */
 static void search(const json_t *root, const struct path *path, struct matches *m)
 {
     struct matches found = {0};

@@ -31,7 +31,8 @@ const struct alloy_value *alloy_join(const struct alloy_call *call)
     return alloy_text_result(call, &out);
 }
 
-/* The offset of the next separator in v, or v.n. An empty one follows each character. */
+/* Returns the offset of the next separator in v, or v.n. An empty separator matches after each
+ * character. */
 static size_t find(struct sv v, struct sv separator)
 {
     if (separator.n == 0) {
@@ -77,7 +78,7 @@ const struct alloy_value *alloy_replace(const struct alloy_call *call)
         return &alloy_unknown;
     }
     buf_init(&out, ALLOY_STRING_MAX);
-    if (old.n == 0) { /* as Go: before each character, and at the end */
+    if (old.n == 0) { /* as in Go, an empty text matches before each character and at the end */
         buf_append(&out, new.p, new.n);
     }
     while (text.n > 0) {
@@ -118,7 +119,7 @@ const struct alloy_value *alloy_to_upper(const struct alloy_call *call)
     return in_case(call, true);
 }
 
-/* A part of an argument as a string. */
+/* Returns a part of an argument as a string. */
 static const struct alloy_value *part(const struct alloy_call *call, struct sv text)
 {
     return alloy_result(call, alloy_string(call->ev->arena, text));
@@ -185,14 +186,15 @@ const struct alloy_value *alloy_trim_space(const struct alloy_call *call)
     struct sv text;
     const struct alloy_value *v = call->args[0].value;
     if (alloy_is_content(v)) {
-        return v; /* is trimmed where it is used */
+        return v; /* the process that reads the content trims it */
     }
     if (!alloy_arg_text(call, 0, &text)) {
         return &alloy_unknown;
     }
     const struct alloy_value *result = part(call, trim_runes(text, NULL));
     if (v->file != NULL && result->kind == VALUE_STRING) {
-        /* Still the content of the file: our keys for files trim it as well. */
+        /* The trimmed string still counts as the content of the file, because keys for files trim
+         * white space as well. */
         struct alloy_value *copy = alloy_value_new(call->ev->arena, VALUE_STRING);
         if (copy == NULL) {
             return alloy_result(call, NULL);

@@ -1,5 +1,5 @@
-/* YAML -> value, by the types of YAML 1.2 with the octal numbers of 1.1, as the reference has them.
- */
+/* Converts YAML to values, by the types of YAML 1.2 with the octal numbers of 1.1, as Alloy
+ * does. */
 #include <string.h>
 
 #include "alloy/functions.h"
@@ -23,7 +23,7 @@ static bool parse_digits(struct sv digits, unsigned base, uint64_t *ret_value)
     return digits.n > 0 && value <= INT64_MAX;
 }
 
-/* 0o17, 0x1f, 0b11 and 017; false if the text is none of these. */
+/* Parses 0o17, 0x1f, 0b11 and 017; false if the text has none of these forms. */
 static bool parse_based(struct sv text, struct alloy_number *ret_number)
 {
     static const struct {

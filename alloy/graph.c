@@ -258,7 +258,7 @@ static void collect_component(struct alloy_load *l, struct alloy_module *m,
     }
 }
 
-/* The nodes of a body in its order. */
+/* Links the nodes of a body to the module, in their order. */
 static void link_nodes(struct alloy_load *l, struct alloy_module *m, const struct alloy_body *body)
 {
     for (const struct alloy_stmt *s = body->first; s != NULL; s = s->next) {
@@ -270,8 +270,9 @@ static void link_nodes(struct alloy_load *l, struct alloy_module *m, const struc
     }
 }
 
-/* The steps of collecting, each of which needs those before it, of all files: what is declared
- * comes before what may be an instance of it, and what imports may be made of comes before them. */
+/* Collecting has several steps, and each must be complete for all files before the next begins:
+ * declarations come before the blocks that may be their instances, and before the imports that may
+ * use them. */
 static void collect_declares(struct alloy_load *l, struct alloy_module *m,
                              const struct alloy_body *body)
 {
@@ -333,7 +334,7 @@ void alloy_module_collect(struct alloy_load *l, struct alloy_module *m,
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
 
-/* One note for each foreign component, a warning for what concerns profiles. */
+/* Reports that a component is left out: a warning if it concerns profiles, otherwise a note. */
 static void leave_out(struct alloy_load *l, struct alloy_node *n)
 {
     const struct alloy_component *c = n->component;
@@ -414,7 +415,7 @@ void alloy_graph_run(struct alloy_load *l, const struct alloy_body *bodies, size
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-/* `; did you mean "X"?`, or "" without a suggestion. */
+/* Returns `; did you mean "X"?`, or "" if `close` is NULL. */
 static const char *hint(struct alloy_load *l, const char *close)
 {
     return close != NULL ? alloy_text(l, "; did you mean \"%s\"?", close) : "";
@@ -455,7 +456,8 @@ static const struct alloy_value *find_variable(struct alloy_load *l, const struc
     return argument_of(l, m, chain, ret_used);
 }
 
-/* The node that the shortest prefix of a chain names, and in *ret_used the length of the prefix. */
+/* Returns the node that the shortest prefix of a chain names, and in *ret_used the length of that
+ * prefix. */
 static struct alloy_node *find_node(const struct alloy_module *m, const struct alloy_chain *chain,
                                     size_t *ret_used)
 {
@@ -477,7 +479,7 @@ static struct alloy_node *find_node(const struct alloy_module *m, const struct a
     return NULL;
 }
 
-/* A value that stands for whatever a component that is not supported would give. */
+/* Returns a handle in place of the exports of an unsupported component. */
 static const struct alloy_value *foreign(struct alloy_load *l, const struct alloy_node *n)
 {
     struct alloy_value *v = alloy_value_new(l->arena, VALUE_HANDLE);
@@ -491,7 +493,7 @@ static const struct alloy_value *foreign(struct alloy_load *l, const struct allo
     return v;
 }
 
-/* The component itself, where something of it is wanted. */
+/* Returns a value for a reference to the component itself rather than to one of its exports. */
 static const struct alloy_value *component_value(struct alloy_load *l, const struct alloy_node *n,
                                                  const char *first)
 {
@@ -554,7 +556,7 @@ static const struct alloy_value *export_of(struct alloy_load *l, struct alloy_no
                            : &alloy_unknown;
 }
 
-/* A chain that looks like a component, but is none. */
+/* Reports a chain that looks like a reference to a component that does not exist. */
 static const struct alloy_value *missing(struct alloy_load *l, const struct alloy_module *m,
                                          const struct alloy_chain *chain, size_t *ret_used)
 {

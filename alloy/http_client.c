@@ -1,4 +1,4 @@
-/* The arguments of HTTP clients, which several components share. */
+/* The tables for the arguments of HTTP clients, which several components share. */
 #include "alloy/targets.h"
 
 #define ROWS(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])

@@ -1,5 +1,5 @@
-/* Blocks that are no components: declare, argument, export, import, foreach; and the instances of
- * what is declared. */
+/* Blocks that are not components (declare, argument, export, import, foreach), and the instances of
+ * declared components. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static bool is_importing(const struct alloy_module *m, const char *file)
     return m != NULL;
 }
 
-/* The declares of a text. */
+/* Collects the declares of a text. */
 static void collect_imported(struct alloy_load *l, struct alloy_module *inside, const char *path,
                              const struct alloy_body *body)
 {
@@ -118,7 +118,7 @@ static void collect_all_imported(struct alloy_load *l, struct alloy_module *insi
     alloy_enter(l, before);
 }
 
-/* An import without declares has a name, too. */
+/* Makes the namespace of an import known, even if it has no declares. */
 static void add_namespace(struct alloy_load *l, struct alloy_module *m, struct alloy_module *scope,
                           struct sv name)
 {
@@ -132,9 +132,9 @@ static void add_namespace(struct alloy_load *l, struct alloy_module *m, struct a
     *d = (struct alloy_declare){.name = name, .scope = scope};
 }
 
-/* Takes the declares of texts, which are one scope, into the namespace of an import. What they
- * import themselves is known in this scope only. file: that the texts are from, or their directory;
- * NULL: none. */
+/* Adds the declares of texts, which form one scope, to the namespace of an import. The texts' own
+ * imports are visible in that scope only. file: the file or directory that holds the texts; NULL:
+ * none. */
 static void import_texts(struct alloy_load *l, struct alloy_module *m, const struct alloy_stmt *s,
                          const char *path, const struct config_texts *texts, const char *file)
 {
@@ -253,7 +253,7 @@ void alloy_collect_import(struct alloy_load *l, struct alloy_module *m, const st
     } else if (is(s, "import.http") || is(s, "import.git")) {
         config_tell(l->warnings, s->place, path,
                     "is not supported: what uses its components is left out");
-        /* So that they are known as foreign. */
+        /* This entry makes names in the namespace count as foreign. */
         add_declare(l, m, NULL, alloy_text(l, "%.*s", SV_ARG(s->label)), NULL);
     } else {
         (void)fail(l, s->place, path, "no such import");
@@ -283,7 +283,8 @@ static size_t count_blocks(const struct alloy_body *body, const char *name)
     return n;
 }
 
-/* The attributes of an instance by name; NULL without memory. The caller frees it. */
+/* Returns the attributes of an instance by name; NULL if out of memory. The caller frees the
+ * map. */
 static struct map *attributes_of(struct alloy_load *l, const struct alloy_node *n)
 {
     struct map *all = map_new();
@@ -295,14 +296,16 @@ static struct map *attributes_of(struct alloy_load *l, const struct alloy_node *
                        alloy_text(l, "given twice, first at %d:%d", before->place.line,
                                   before->place.column));
         } else if (s->value != NULL &&
-                   !map_put(all, s->name, (void *)(uintptr_t)s, &old)) { /* only read again */
+                   /* the map's values are only read */
+                   !map_put(all, s->name, (void *)(uintptr_t)s, &old)) {
             return map_free(all, NULL);
         }
     }
     return all;
 }
 
-/* The value of an argument that the instance does not give; NULL if it must. */
+/* Returns the value of an argument that the instance does not set: its default; NULL if the
+ * argument is required. */
 static const struct alloy_value *default_of(struct alloy_load *l, const struct alloy_node *n,
                                             const struct alloy_stmt *argument)
 {
@@ -324,7 +327,7 @@ static const struct alloy_value *default_of(struct alloy_load *l, const struct a
     return v != NULL ? v : &alloy_null;
 }
 
-/* The value of an argument; given: the attribute of the instance, NULL if there is none. */
+/* Returns the value of an argument. given: the attribute of the instance, or NULL. */
 static const struct alloy_value *value_of(struct alloy_load *l, const struct alloy_node *n,
                                           struct alloy_module *inside,
                                           const struct alloy_stmt *argument,
@@ -345,7 +348,7 @@ static const struct alloy_value *value_of(struct alloy_load *l, const struct all
                       SV_ARG(argument->label));
 }
 
-/* Finds a declaration; the first of several with one name counts. */
+/* Adds an argument with its value. If several have the same name, the first one counts. */
 static void add_argument(struct alloy_load *l, struct alloy_module *inside, struct sv name,
                          const struct alloy_value *v)
 {
@@ -361,8 +364,8 @@ static void add_argument(struct alloy_load *l, struct alloy_module *inside, stru
     }
 }
 
-/* The values of the arguments: those of the instance in its own scope, defaults in that of the
- * module. */
+/* Evaluates the arguments: attributes of the instance in the scope of the instance, defaults in
+ * that of the module. */
 static void read_arguments(struct alloy_load *l, struct alloy_node *n, struct alloy_module *inside)
 {
     const struct alloy_body *body = &n->declare->stmt->body;

@@ -1,5 +1,5 @@
-/* A parser by recursive descent, with one token of look-ahead. A function returns NULL or false
- * after it has reported an error; the statement that contains it is then passed over. */
+/* A recursive-descent parser with one token of look-ahead. A function returns NULL or false after
+ * it has reported an error; the statement that contains it is then passed over. */
 #include <string.h>
 
 #include "alloy/syntax.h"
@@ -10,14 +10,14 @@ struct parser {
     struct arena *arena;
     struct config_errors *errors;
     struct alloy_token token; /* the next one */
-    size_t last_end;          /* where the token before it ends */
+    size_t last_end;          /* end of the previous token */
     size_t n_tokens;
-    int brackets;    /* open ones before the next token */
-    unsigned depth;  /* of the recursion */
-    unsigned blocks; /* that are open */
+    int brackets;    /* number of open brackets before the next token */
+    unsigned depth;  /* depth of the recursion */
+    unsigned blocks; /* number of open blocks */
     bool failed;
-    bool stopped;   /* by a limit of the whole text: no further error */
-    int error_line; /* of the last error; one error a line is enough */
+    bool stopped;   /* a limit of the whole text was exceeded: no further error is reported */
+    int error_line; /* line of the last error: at most one error is reported for each line */
 };
 
 /* ---- errors and tokens ----------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static bool expect(struct parser *p, enum alloy_token_kind kind, const char *wha
 
 static struct alloy_expr *parse_expr(struct parser *p);
 
-/* An expression that begins where `from` does, or at the next token. */
+/* Makes an expression that begins where `from` does; if `from` is NULL, at the next token. */
 static struct alloy_expr *new_expr(struct parser *p, enum alloy_expr_kind kind,
                                    const struct alloy_expr *from)
 {
@@ -166,7 +166,7 @@ static bool add_item(struct parser *p, struct items *list, struct alloy_item ite
     return true;
 }
 
-/* One field of an object, up to its value. */
+/* Parses a field of an object up to its value. */
 static bool parse_key(struct parser *p, struct alloy_item *item)
 {
     const struct alloy_token *t = &p->token;
@@ -177,7 +177,7 @@ static bool parse_key(struct parser *p, struct alloy_item *item)
     }
     item->key_place = t->place;
     item->key = t->text;
-    /* Alloy resolves no escapes here, and does not take the quotes from an empty key. */
+    /* Alloy resolves no escapes in keys, and keeps the quotes of an empty one. */
     if (quoted && t->text.n > 2) {
         item->key = (struct sv){t->text.p + 1, t->text.n - 2};
     }
@@ -185,7 +185,7 @@ static bool parse_key(struct parser *p, struct alloy_item *item)
     return expect(p, TOKEN_ASSIGN, "\"=\" after the name of a field");
 }
 
-/* The elements of an array, an object or a call, and the bracket that closes them. */
+/* Parses the elements of an array, an object or a call, and the closing bracket. */
 static bool parse_items(struct parser *p, struct alloy_expr *e, enum alloy_token_kind close,
                         const char *shown)
 {
@@ -303,7 +303,7 @@ static struct alloy_expr *parse_call(struct parser *p, struct alloy_expr *e)
     return parse_items(p, e, TOKEN_RPAREN, "\")\"") ? complete(p, e) : NULL;
 }
 
-/* A primary with the fields, indices and calls that follow it. */
+/* Parses a primary expression with the fields, indices and calls that follow it. */
 static struct alloy_expr *parse_operand(struct parser *p)
 {
     static const struct {
@@ -336,7 +336,8 @@ static struct alloy_expr *parse_operand(struct parser *p)
     return NULL;
 }
 
-/* The depth of the recursion is limited here, where every bracket and every prefix passes. */
+/* Parses prefix operators and their operand. Every bracket and prefix passes through here, so the
+ * depth of the recursion is limited here. */
 static struct alloy_expr *parse_unary(struct parser *p)
 {
     if (p->depth >= ALLOY_DEPTH_MAX) {
@@ -362,7 +363,7 @@ static struct alloy_expr *parse_unary(struct parser *p)
     return e;
 }
 
-/* How tightly an operator binds; 0 for anything else. */
+/* Returns the precedence of an operator; 0 for other tokens. */
 static int precedence(enum alloy_token_kind kind)
 {
     static const int levels[] = {
@@ -373,8 +374,8 @@ static int precedence(enum alloy_token_kind kind)
     return (size_t)kind < sizeof(levels) / sizeof(levels[0]) ? levels[kind] : 0;
 }
 
-/* Operators that bind at least as tightly as `least`, from left to right; "^" from right to left.
- */
+/* Parses operators with a precedence of at least `least`. "^" groups from right to left, the others
+ * from left to right. */
 static struct alloy_expr *parse_binary(struct parser *p, int least)
 {
     struct alloy_expr *left = parse_unary(p);
@@ -404,7 +405,7 @@ static struct alloy_expr *parse_expr(struct parser *p)
 
 static bool parse_body(struct parser *p, struct alloy_body *body);
 
-/* The name of a statement: words with dots between them. */
+/* Parses the name of a statement: words with dots between them. */
 static bool parse_name(struct parser *p, struct sv *ret_name, bool *ret_dotted)
 {
     struct buf name;
@@ -504,7 +505,7 @@ static bool parse_statement(struct parser *p, struct alloy_stmt *s)
     return p->token.kind == TOKEN_ASSIGN ? parse_attribute(p, s, dotted) : parse_block(p, s);
 }
 
-/* Passes over the rest of a statement with an error, up to the line end that ends it, a name on
+/* Skips the rest of a statement that has an error, up to the line end that ends it, a name on
  * another line, or the bracket that closes the block around it. */
 static void pass_statement(struct parser *p, int brackets)
 {
@@ -517,7 +518,7 @@ static void pass_statement(struct parser *p, int brackets)
         }
         if (p->token.kind == TOKEN_TERMINATOR && outside) {
             advance(p);
-            /* The body of a block whose head has the error. */
+            /* If the error is in the head of a block, its body is skipped as well. */
             if (p->token.kind != TOKEN_LCURLY) {
                 return;
             }
@@ -526,7 +527,7 @@ static void pass_statement(struct parser *p, int brackets)
     }
 }
 
-/* One statement and the line end after it. False if no memory is left. */
+/* Parses one statement and the line end after it. False if no memory is left. */
 static bool parse_line(struct parser *p, const struct alloy_stmt ***tail)
 {
     int brackets = p->brackets;
@@ -556,8 +557,8 @@ static bool parse_line(struct parser *p, const struct alloy_stmt ***tail)
     return true;
 }
 
-/* Appends the statements up to "}" or the end of the text to a list, of which *tail is the end.
- * False if no memory is left. */
+/* Parses the statements up to "}" or the end of the text, and appends them to the list that ends at
+ * *tail. False if no memory is left. */
 static bool parse_statements(struct parser *p, const struct alloy_stmt ***tail)
 {
     bool ok = true;
@@ -579,7 +580,7 @@ static bool parse_body(struct parser *p, struct alloy_body *body)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* Reports invalid UTF-8, of which the scanner must not hear. */
+/* Reports invalid UTF-8, which the scanner cannot handle. */
 static bool check_utf8(const char *file, struct sv source, struct config_errors *errors)
 {
     struct config_place place = {1, 1, file};

@@ -3,11 +3,12 @@
 #include "alloy/endpoint.h"
 #include "alloy/profiles.h"
 
-/* Where the tables find what a component gives. */
+/* The keys under which the tables find the data of each kind of component. */
 static const struct {
     const char *component;
-    const char *key;  /* of a job */
-    const char *from; /* the key in the component's data, a list; NULL: all of it is an element */
+    const char *key; /* key of a job */
+    /* the key of a list in the component's data; NULL: all of the data is one element */
+    const char *from;
 } places[] = {
     {"discovery.kubernetes", "kubernetes_sd_configs", NULL},
     {"discovery.file", "file_sd_configs", NULL},
@@ -15,7 +16,7 @@ static const struct {
     {"discovery.relabel", "relabel_configs", "rule"},
 };
 
-/* A job that has this only. */
+/* Adds a job that has only this key. */
 static void add_job(struct alloy_load *l, struct yaml_node *jobs, const struct alloy_node *n,
                     const char *key, const struct yaml_node *list)
 {
@@ -51,7 +52,8 @@ static void add_scrape(struct alloy_load *l, struct yaml_node *jobs, const struc
     job->incomplete = true;
     for (size_t i = 0; i < s->settings->n_items; i++) {
         struct sv key = s->settings->items[i].key->text;
-        /* The types are compared with the interval, which may be what is missing. */
+        /* The types are checked against the interval, so they are left out if the settings, perhaps
+         * the interval, are incomplete. */
         if (!s->settings->incomplete || !sv_eq_str(key, "profiles")) {
             tree_put_new(&l->tree, job, key, s->settings->items[i].value);
         }

@@ -1,11 +1,12 @@
-/* The components of profiles: what is scraped, and where it is sent; for alloy/ only. */
+/* Data of the pyroscope components, which say what is scraped and where it is sent; for alloy/
+ * only. */
 #ifndef PROFPULL_ALLOY_PROFILES_H
 #define PROFPULL_ALLOY_PROFILES_H
 
 #include "alloy/targets.h"
 
 struct alloy_receivers {
-    struct alloy_node **at; /* of pyroscope.write, pyroscope.relabel and pyroscope.enrich */
+    struct alloy_node **at; /* nodes of pyroscope.write, pyroscope.relabel and pyroscope.enrich */
     size_t n;
 };
 
@@ -15,12 +16,12 @@ struct alloy_scrape {
     struct alloy_atoms targets;
     struct alloy_receivers receivers;
     struct config_place place; /* of forward_to */
-    bool complete;             /* no error in targets and forward_to */
+    bool complete;             /* targets and forward_to have no error */
 };
 
 /* The data of a node of pyroscope.relabel. */
 struct alloy_profile_relabel {
-    const struct yaml_node *rules; /* a list; NULL without any */
+    const struct yaml_node *rules; /* a list; NULL if there are none */
     struct alloy_receivers receivers;
 };
 
@@ -41,9 +42,10 @@ struct alloy_enrich {
 
 /* The data of a node of pyroscope.write. */
 struct alloy_write {
-    const struct yaml_node *endpoints;       /* a list; NULL without any */
-    const struct yaml_node *external_labels; /* NULL without any */
-    size_t first;                            /* of its endpoints among all, if it is used */
+    const struct yaml_node *endpoints;       /* a list; NULL if there are none */
+    const struct yaml_node *external_labels; /* NULL if there are none */
+    /* index of its first endpoint among all endpoints, if it is used */
+    size_t first;
     bool used;
 };
 
@@ -53,7 +55,7 @@ const struct alloy_value *alloy_pyroscope_relabel(struct alloy_load *l, struct a
 const struct alloy_value *alloy_pyroscope_enrich(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_pyroscope_write(struct alloy_load *l, struct alloy_node *n);
 
-/* Exports the receiver of a component. */
+/* Returns exports with the receiver of a component. */
 const struct alloy_value *alloy_receiver_of(struct alloy_load *l, struct alloy_node *n);
 
 /* Reads the value of `forward_to`. False after an error. */
@@ -62,8 +64,8 @@ bool alloy_read_receivers(struct alloy_load *l, struct config_place place, const
 
 /* Makes jobs and endpoints of all components, in l->root (flatten.c). */
 void alloy_flatten(struct alloy_load *l, const struct alloy_module *root);
-/* After errors: a root with the parts of all components, incomplete (parts.c). NULL without memory.
- */
+/* Makes the root that is returned after errors: the parts of all components, marked as incomplete
+ * (parts.c). NULL if memory ran out. */
 struct yaml_node *alloy_parts(struct alloy_load *l);
 
 #endif

@@ -1,4 +1,4 @@
-/* pyroscope.receive_http: the key `receive`. */
+/* Converts pyroscope.receive_http to the key `receive`. */
 #include <string.h>
 
 #include "alloy/profiles.h"
@@ -6,7 +6,7 @@
 #define ROWS(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])
 #define BLOCKS(table) .blocks = (table), .n_blocks = sizeof(table) / sizeof((table)[0])
 
-/* The address that Alloy listens at if the file gives none. */
+/* Alloy's default address. */
 #define DEFAULT_ADDRESS "0.0.0.0"
 #define DEFAULT_PORT 8080
 #define PORT_MAX 65535
@@ -81,7 +81,7 @@ static bool read_http(void *arg, const struct alloy_stmt *s, const char *path)
     return true;
 }
 
-/* Sets the address. Alloy asks no sender for credentials. */
+/* Sets the address, and allows senders without credentials, since Alloy asks for none. */
 static void put_address(const struct reading *r)
 {
     struct alloy_load *l = r->l;

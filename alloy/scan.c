@@ -4,7 +4,7 @@
 
 #include "base/utf8.h"
 
-/* A token is shown up to this length in a message. */
+/* The longest part of a token that a message shows. */
 #define SHOWN_MAX 40
 #define RUNE_MAX UINT32_C(0x10ffff)
 
@@ -17,8 +17,8 @@ void alloy_scanner_init(struct alloy_scanner *s, const char *file, struct sv sou
 
 /* ---- characters ------------------------------------------------------------------------------ */
 
-/* The byte at this distance; 0 after the end. A NUL in the text is illegal, so both end a token.
- */
+/* Returns the byte at this distance; 0 after the end of the text. A NUL in the text is illegal, so
+ * both end a token. */
 static char peek(const struct alloy_scanner *s, size_t ahead)
 {
     return s->source.n - s->at > ahead ? s->source.p[s->at + ahead] : '\0';
@@ -29,14 +29,15 @@ static bool at_end(const struct alloy_scanner *s)
     return s->at >= s->source.n;
 }
 
-/* The character at the current place and its length in bytes. */
+/* Returns the length in bytes of the character at the current place, and the character in
+ * *ret_rune. */
 static size_t rune_at(const struct alloy_scanner *s, uint32_t *ret_rune)
 {
     size_t n = utf8_decode(sv_skip(s->source, s->at), ret_rune);
     return n == 0 ? 1 : n;
 }
 
-/* Passes one character. */
+/* Advances by one character. */
 static void step(struct alloy_scanner *s)
 {
     uint32_t rune;
@@ -62,8 +63,9 @@ static bool is_digit(uint32_t rune)
     return rune >= '0' && rune <= '9';
 }
 
-/* Alloy goes by Unicode's category L. Beyond Latin-1 these are the blocks of letters, with the
- * marks and digits within them: a name that Alloy refuses is not worth a table. */
+/* Returns true for a letter. In Alloy, these are Unicode's category L. Beyond Latin-1 this function
+ * accepts whole blocks of letters, with the marks and digits in them: an exact table would only
+ * refuse names that Alloy refuses anyway. */
 static bool is_letter(uint32_t rune)
 {
     static const struct {
@@ -143,7 +145,7 @@ static void pass_line(struct alloy_scanner *s)
     }
 }
 
-/* False if the comment is not closed. */
+/* Skips a block comment; false if it is not closed. */
 static bool pass_block_comment(struct alloy_scanner *s)
 {
     steps(s, 2);
@@ -157,8 +159,9 @@ static bool pass_block_comment(struct alloy_scanner *s)
     return true;
 }
 
-/* True if this ends a line for the token before it: a line end, the end of the text, or a comment
- * that goes on beyond the line. Otherwise the next token begins here, or *t is an error. */
+/* Skips white space and comments. Returns true if they end the line of the previous token: by a
+ * line end, the end of the text, or a comment of several lines. Otherwise the next token begins
+ * here, or *t is an error. */
 static bool pass_to_line_end(struct alloy_scanner *s, struct alloy_token *t)
 {
     for (;;) {
@@ -258,7 +261,7 @@ static int digit_value(char c, int base)
     return v < base ? v : -1;
 }
 
-/* Exactly n digits from the current place on; -1 if there are less. Passes them. */
+/* Reads exactly n digits at the current place; -1 if there are fewer. */
 static int64_t scan_digits(struct alloy_scanner *s, int n, int base)
 {
     int64_t value = 0;
@@ -273,7 +276,8 @@ static int64_t scan_digits(struct alloy_scanner *s, int n, int base)
     return value;
 }
 
-/* \a, \n and the like: the character that follows the backslash and what it means. */
+/* Resolves escapes such as \a and \n: c is the character after the backslash. False if there is no
+ * such escape. */
 static bool simple_escape(char c, char *ret_byte)
 {
     static const char from[] = "abfnrtv\\\"";
@@ -296,7 +300,7 @@ static void unknown_escape(struct alloy_scanner *s, struct alloy_token *t)
                         c, (int)n, c));
 }
 
-/* An escape of digits; the place is after the backslash. */
+/* Reads an escape made of digits; the current place is after the backslash. */
 static void scan_code(struct alloy_scanner *s, struct alloy_token *t, struct text *out)
 {
     static const struct {
@@ -328,7 +332,7 @@ static void scan_code(struct alloy_scanner *s, struct alloy_token *t, struct tex
     put(out, bytes, is_byte ? 1 : utf8_encode((uint32_t)code, bytes));
 }
 
-/* The place is after the backslash. */
+/* Reads an escape; the current place is after the backslash. */
 static void scan_escape(struct alloy_scanner *s, struct alloy_token *t, struct text *out)
 {
     char byte;
@@ -344,7 +348,7 @@ static void scan_escape(struct alloy_scanner *s, struct alloy_token *t, struct t
     }
 }
 
-/* The length of the string's text, an upper bound of that of its value. */
+/* Returns the length of the string's text, which is an upper bound for the length of its value. */
 static size_t string_size(const struct alloy_scanner *s)
 {
     size_t n = 1;
@@ -381,7 +385,8 @@ static struct alloy_token scan_string(struct alloy_scanner *s)
     return finish(s, t);
 }
 
-/* In backticks: any text, several lines, without escapes; carriage returns vanish. */
+/* Reads a string in backticks: any text of several lines, without escapes; carriage returns are
+ * removed. */
 static struct alloy_token scan_raw_string(struct alloy_scanner *s)
 {
     struct alloy_token t = begin(s, TOKEN_RAW_STRING);
@@ -452,7 +457,7 @@ static struct alloy_token scan_illegal(struct alloy_scanner *s)
 
 static struct alloy_token scan_operator(struct alloy_scanner *s)
 {
-    /* The longer of two that begin alike is first. */
+    /* If one operator is the beginning of another, the longer one comes first. */
     static const struct {
         const char *text;
         enum alloy_token_kind kind;

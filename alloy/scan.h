@@ -1,4 +1,4 @@
-/* Alloy text -> tokens, with their places.
+/* Splits Alloy text into tokens with their places.
  *
  * Alloy is the language of Grafana Alloy's configuration files. A line end ends a statement, so the
  * scanner inserts a TERMINATOR there if the last token could end one. Every error becomes a token
@@ -16,7 +16,7 @@
 #include "config/errors.h"
 
 enum alloy_token_kind {
-    TOKEN_END, /* of the text */
+    TOKEN_END, /* the end of the text */
     TOKEN_TERMINATOR,
     TOKEN_ILLEGAL, /* scanner.problem says why */
     TOKEN_IDENT,
@@ -53,12 +53,12 @@ enum alloy_token_kind {
     TOKEN_DOT,
 };
 
-/* Counting from 1; columns count characters. */
+/* A token; line and column count from 1, and columns count characters. */
 struct alloy_token {
     enum alloy_token_kind kind;
     struct config_place place;
-    struct sv text;  /* as it stands in the source */
-    struct sv value; /* of a string, without quotes and escapes */
+    struct sv text;  /* as written in the source */
+    struct sv value; /* value of a string: without quotes, with escapes resolved */
     size_t start;    /* offset of text in the source */
 };
 
@@ -76,10 +76,10 @@ struct alloy_scanner {
 /* The source must be valid UTF-8 and outlive the scanner, as must the name of the file. */
 void alloy_scanner_init(struct alloy_scanner *s, const char *file, struct sv source,
                         struct arena *arena);
-/* The next token; after TOKEN_END always TOKEN_END. */
+/* Returns the next token. After TOKEN_END it always returns TOKEN_END. */
 struct alloy_token alloy_scan(struct alloy_scanner *s);
-/* A token for messages: `"{"`, `the end of the line`, `the end of the file`, `"foo"`. Static
- * storage or the arena. */
+/* Returns a token as messages show it: `"{"`, `the end of the line`, `the end of the file`,
+ * `"foo"`. The text is static or in the arena. */
 const char *alloy_token_show(const struct alloy_token *t, struct arena *arena);
 /* A letter, a digit or "_" as they may stand in an identifier. */
 bool alloy_is_identifier(struct sv text);

@@ -1,4 +1,4 @@
-/* pyroscope.scrape and pyroscope.relabel. */
+/* The components pyroscope.scrape, pyroscope.relabel and pyroscope.write. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #define ROWS(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])
 #define BLOCKS(table) .blocks = (table), .n_blocks = sizeof(table) / sizeof((table)[0])
 #define NS_PER_SECOND INT64_C(1000000000)
-/* The value that Alloy takes for "not given". */
+/* The duration that Alloy treats as "not given". */
 #define DELTA_DEFAULT_SECONDS 14
 
 /* ---- receivers ------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ bool alloy_read_receivers(struct alloy_load *l, struct config_place place, const
         if (m->value->opaque) {
             config_tell(l->warnings, at, p, "%s; this way is left out", m->value->what);
         } else if (m->value->kind == VALUE_HANDLE && m->value->handle != NULL) {
-            /* Made by this room, as a node that may change. */
+            /* Casting const away is safe: this room made the node as a mutable one. */
             ret_receivers->at[ret_receivers->n++] =
                 (struct alloy_node *)(uintptr_t)m->value->handle;
         } else if (m->value->kind != VALUE_NULL) {
@@ -101,10 +101,10 @@ static const struct alloy_schema custom_schema = {ROWS(custom_attrs)};
 struct types {
     struct alloy_load *l;
     struct yaml_node *profiles;
-    const struct yaml_node *seconds; /* of delta_profiling_duration; NULL if it is not given */
+    const struct yaml_node *seconds; /* from delta_profiling_duration; NULL if it is not given */
 };
 
-/* Alloy asks for a path without a slash in front with one. */
+/* Adds the missing slash in front of a path, as Alloy does in its requests. */
 static void repair_path(struct alloy_load *l, const char *path, struct yaml_node *type)
 {
     const struct yaml_node *n = yaml_get(type, "path");
@@ -135,7 +135,8 @@ static void put_seconds(struct types *t, struct yaml_node *type)
     tree_put(&t->l->tree, type, "seconds", t->seconds);
 }
 
-/* Reads `delta`: the request gets seconds=N. Alloy makes no delta by itself. */
+/* Converts `delta`, which in Alloy means that the request gets seconds=N. Alloy computes no deltas
+ * itself. */
 static void builtin_delta(struct types *t, struct sv name, bool given, bool delta,
                           struct config_place place, const char *path, struct yaml_node *type)
 {
@@ -183,7 +184,7 @@ static void read_builtin(struct types *t, const struct alloy_stmt *s, const char
     tree_put_text(&l->tree, t->profiles, name, type);
 }
 
-/* The list `custom`, in which a later type of the same name replaces the earlier one. */
+/* Adds a type to the list `custom`. It replaces an earlier one of the same name. */
 static void put_custom(struct types *t, struct sv name, struct yaml_node *type)
 {
     struct yaml_node *list = tree_submapping(&t->l->tree, t->profiles, "custom");
@@ -213,7 +214,7 @@ static void read_custom(struct types *t, const struct alloy_stmt *s, const char 
     struct sv own = heap ? SV("heap_") : s->label;
     tree_put(&l->tree, type, "name",
              tree_text(&l->tree, s->place, path, own, (struct sv){.p = NULL}));
-    if (heap) { /* a type of our own has this name, with another series */
+    if (heap) { /* profpull has a built-in type of this name, with another series */
         tree_put(&l->tree, type, "series",
                  tree_text(&l->tree, s->place, path, s->label, (struct sv){.p = NULL}));
     }
@@ -252,7 +253,7 @@ static bool take_type(void *arg, const struct alloy_stmt *s, const char *path)
         }
         read_builtin(t, s, path, name, &type_schema);
     } else if (sv_in(s->label, builtin_types, N_BUILTIN) || sv_eq_str(s->label, "threadcreate")) {
-        /* Alloy has one table of names: it replaces the built-in one. */
+        /* Alloy has one table for all names, so the custom type replaces the built-in one. */
         read_builtin(t, s, path, s->label, &custom_schema);
     } else {
         read_custom(t, s, path);
@@ -284,7 +285,8 @@ static const struct alloy_attr scrape_attrs[] = {
     {.name = "scheme", .type = ATTR_STRING, .key = "scheme"},
 };
 
-/* Taken last of all: the types depend on delta_profiling_duration. */
+/* Only remembers profiling_config, which is read last because the types depend on
+ * delta_profiling_duration. */
 static bool take_profiling(void *arg, const struct alloy_stmt *s, const char *path)
 {
     (void)path;
@@ -304,7 +306,7 @@ static const struct alloy_schema scrape = {ROWS(scrape_attrs), BLOCKS(scrape_blo
                                            .base = &alloy_http_client, .other = take_profiling,
                                            .other_names = scrape_names};
 
-/* delta_profiling_duration in whole seconds; NULL if it is not given. */
+/* Returns delta_profiling_duration in whole seconds; NULL if it is not given. */
 static const struct yaml_node *read_seconds(struct alloy_load *l, const char *path,
                                             const struct alloy_given *given)
 {
@@ -354,7 +356,7 @@ static void read_types(struct alloy_load *l, const struct alloy_stmt *block, con
     }
 }
 
-/* Without a job_name Alloy sets no label `job`. */
+/* Sets job_label to "" if there is no job_name: Alloy sets no label `job` then. */
 static void default_label(struct alloy_load *l, const struct alloy_node *n,
                           struct yaml_node *settings)
 {
@@ -378,7 +380,8 @@ static void drop_seconds(struct alloy_load *l, const char *path, struct yaml_nod
     tree_remove(tree_submapping(&l->tree, settings, "params"), "seconds");
 }
 
-/* Clustering is a setting of each scrape in Alloy, and of the process here. */
+/* Converts `clustering`, which is a setting of each scrape in Alloy, and of the whole process
+ * here. */
 static void read_clustering(struct alloy_load *l, const struct alloy_node *n,
                             struct yaml_node *settings)
 {
@@ -459,7 +462,7 @@ static bool is_old_name(struct sv v)
     return true;
 }
 
-/* Rules whose target_label Alloy silently does not set. */
+/* Removes rules whose target_label Alloy silently does not set. */
 static void drop_without_effect(struct alloy_load *l, struct yaml_node *rules)
 {
     size_t kept = 0;

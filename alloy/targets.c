@@ -59,7 +59,7 @@ const struct alloy_value *alloy_targets_value(struct alloy_load *l, const struct
 
 /* ---- literal targets ------------------------------------------------------------------------- */
 
-/* Go's %v of a number. */
+/* Returns a number as Go's %v prints it. */
 static const char *number_text(struct alloy_load *l, struct alloy_number n)
 {
     struct buf text;
@@ -78,7 +78,7 @@ static const char *number_text(struct alloy_load *l, struct alloy_number n)
     return copy;
 }
 
-/* A value of a label as a string; NULL after an error. */
+/* Returns the value of a label as a string; NULL after an error. */
 static const struct alloy_value *label_text(struct alloy_load *l, struct config_place place,
                                             const struct alloy_value *v)
 {
@@ -235,7 +235,7 @@ static bool add_left_out(struct alloy_load *l, const struct alloy_value *v, stru
     return atom != NULL;
 }
 
-/* Adds one element of an array. path: of the array. */
+/* Adds one element of an array. path: the path of the array. */
 static bool add_member(struct collecting *c, struct config_place place, const char *path,
                        const struct alloy_value *array, size_t i)
 {
@@ -380,7 +380,7 @@ static const struct alloy_inner kubernetes_blocks[] = {
 static const struct alloy_schema kubernetes = {ROWS(kubernetes_attrs), BLOCKS(kubernetes_blocks),
                                                .base = &alloy_http_client};
 
-/* Keys of HTTP clients that have no effect without api_server. */
+/* Removes keys of HTTP clients, which have no effect without api_server. */
 static void drop_http(struct alloy_load *l, const struct alloy_node *n, struct yaml_node *source)
 {
     static const char *const keys[] = {"role",       "api_server", "kubeconfig_file",
@@ -457,7 +457,7 @@ static const struct alloy_inner relabel_blocks[] = {
 };
 static const struct alloy_schema relabel = {ROWS(relabel_attrs), BLOCKS(relabel_blocks)};
 
-/* The chain that goes on with this component; equal ones are the same. */
+/* The chains that this component has made, so that targets with equal chains share one object. */
 struct chains {
     struct alloy_chain_link *at;
     size_t n;

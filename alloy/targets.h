@@ -1,4 +1,4 @@
-/* Symbolic lists of targets: where targets come from, and which rules they pass.
+/* Symbolic lists of targets, which say where targets come from and which rules they pass.
  *
  * A list of targets is a sequence of atoms. An atom is an origin (a discovery, or one literal
  * target) and the chain of the discovery.relabel components that it has passed. In values, an atom
@@ -13,17 +13,17 @@
 #define ALLOY_LITERALS_MAX 20000
 
 struct alloy_chain_link {
-    const struct alloy_chain_link *before; /* NULL: it is the first */
+    const struct alloy_chain_link *before; /* the link before; NULL for the first */
     const struct alloy_node *relabel;
-    const struct yaml_node *rules; /* its own, a list */
+    const struct yaml_node *rules; /* the rules of this component, a list */
 };
 
 struct alloy_origin {
     const struct alloy_node *node; /* the discovery; NULL: a literal target */
     const char *key;               /* "kubernetes_sd_configs" */
     const struct yaml_node *source;
-    bool left_out; /* a discovery that is not supported */
-    /* The labels of a literal target. */
+    bool left_out; /* the discovery is not supported */
+    /* For a literal target: the place and the labels. */
     struct config_place place;
     const char *path;
     const struct alloy_value *labels; /* an object of strings */
@@ -40,15 +40,14 @@ struct alloy_atoms {
     size_t size;
 };
 
-/* The atoms of the value of an attribute `targets`, each once. False after an error; *ret_atoms has
- * what could be understood. */
+/* Reads the value of an attribute `targets` into a list of its atoms, each once. False after an
+ * error; *ret_atoms has the atoms that could be read. */
 bool alloy_read_targets(struct alloy_load *l, struct config_place place, const char *path,
                         const struct alloy_value *v, struct alloy_atoms *ret_atoms);
-/* An array of these atoms. */
+/* Returns an array of these atoms. */
 const struct alloy_value *alloy_targets_value(struct alloy_load *l,
                                               const struct alloy_atoms *atoms);
-/* The list of `rule` blocks of a block, as YAML nodes; kinds of names that pyroscope.relabel does
- * not set are left out if `strict_names`. */
+/* Returns the table of a `rule` block, which discovery.relabel and pyroscope.relabel share. */
 const struct alloy_schema *alloy_rule_schema(void);
 
 /* The `evaluate` functions of the components. */
@@ -56,7 +55,8 @@ const struct alloy_value *alloy_discovery_kubernetes(struct alloy_load *l, struc
 const struct alloy_value *alloy_discovery_file(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_discovery_http(struct alloy_load *l, struct alloy_node *n);
 const struct alloy_value *alloy_discovery_relabel(struct alloy_load *l, struct alloy_node *n);
-/* Reads a discovery that is not supported: its targets are an origin that is left out. */
+/* Evaluates a discovery that is not supported. Its targets have an origin that is marked as left
+ * out. */
 const struct alloy_value *alloy_discovery_left_out(struct alloy_load *l, struct alloy_node *n);
 
 /* http_client.c: the arguments of HTTP clients. */

@@ -72,7 +72,7 @@ static int compare_members(const void *a, const void *b)
     if (order != 0) {
         return order;
     }
-    /* By place: the last of equal keys is to win. */
+    /* Equal keys are sorted by place, because the last one wins. */
     if (x->place.line != y->place.line) {
         return x->place.line < y->place.line ? -1 : 1;
     }
@@ -151,7 +151,7 @@ static bool equal_numbers(struct alloy_number a, struct alloy_number b)
     return a.kind == b.kind && a.u == b.u;
 }
 
-/* The digits of a number as they stand in "d.ddde+XX". Returns how many. */
+/* Copies the digits of a number in the form "d.ddde+XX". Returns their number. */
 static int take_digits(const char *text, const char *end, char *digits)
 {
     int n = 0;
@@ -163,7 +163,7 @@ static int take_digits(const char *text, const char *end, char *digits)
     return n;
 }
 
-/* The shortest decimal digits that read back as the same value, without an exponent. */
+/* Appends the shortest decimal digits that read back as the same value, without an exponent. */
 static bool put_float(double value, struct buf *out)
 {
     char shortest[40];
@@ -206,7 +206,8 @@ static struct alloy_number of_u64(uint64_t u)
                           : (struct alloy_number){.kind = NUMBER_UINT, .u = u};
 }
 
-/* Digits of a base from 8 to 10. False if there are others, none, or too many. */
+/* Parses digits of a base from 8 to 10. False if there are other characters, no digits, or too
+ * many. */
 static bool parse_digits(struct sv text, unsigned base, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -221,7 +222,7 @@ static bool parse_digits(struct sv text, unsigned base, uint64_t *ret_value)
     return text.n > 0;
 }
 
-/* Decimal text with digits, at most one point, and an exponent. */
+/* Parses decimal text: digits, at most one point, and an optional exponent. */
 static bool parse_float(struct sv text, struct alloy_number *ret_number)
 {
     char copy[400];
