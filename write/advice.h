@@ -7,10 +7,11 @@
 #include "config/config.h"
 #include "http/http.h"
 
-/* True if a retry cannot succeed before somebody changes something. */
+/* Returns true if a retry cannot succeed before somebody changes the configuration or the server.
+ */
 bool advice_is_final(enum http_result result, long status);
 
-/* "" if there is nothing to say. Static storage. */
+/* Returns the advice for a result; "" if there is none. Static storage. */
 const char *advice_for(const struct config_endpoint *endpoint, enum http_result result,
                        long status);
 

@@ -1,9 +1,9 @@
 /* Classifies the answer of an endpoint: is the profile stored, to be sent again, or lost?
  *
  * The status alone does not decide, because servers and the proxies in front of them use it in
- * different ways: a 422 may be overload, a 500 a broken profile, a 429 permanent, a 200 a login
- * page. Rules that hold for all protocols are here, the others in write/protocols/. Pure; any
- * thread.
+ * different ways: a 422 may mean overload, a 500 a broken profile, a 429 a refusal for good, a 200
+ * a login page. Rules that hold for all protocols are here, the others in write/protocols/. Pure;
+ * any thread.
  */
 #ifndef PROFPULL_WRITE_ANSWER_H
 #define PROFPULL_WRITE_ANSWER_H
@@ -18,22 +18,23 @@
 
 /* Most bytes of a response that are kept for classification and logs. */
 #define ANSWER_BODY_MAX ((size_t)64 * 1024)
-/* Characters of the server's message that are passed on. Of a longer message, the head and the tail
- * are kept, with ANSWER_TEXT_CUT in between. */
+/* The most characters of a server's message that are passed on. If a message is longer, its head
+ * and tail are kept, with ANSWER_TEXT_CUT between them. */
 #define ANSWER_TEXT_MAX ((size_t)400)
 #define ANSWER_TEXT_TAIL ((size_t)160)
 #define ANSWER_TEXT_CUT " ... "
-/* Longest wait that a server may ask for (Retry-After, "next reset at"). */
+/* The longest wait that a server may ask for (Retry-After, "next reset at"). */
 #define ANSWER_DELAY_MAX_MS INT64_C(300000)
 /* The wait after a failure that only an operator can fix: 401, 403, 404, unreadable credentials. */
 #define ANSWER_SLOW_MS INT64_C(30000)
-/* Doubtful answers to one profile before the profile is dropped. */
+/* The number of doubtful answers to one profile after which the profile is dropped. */
 #define ANSWER_TRIES 5
-/* The same for a rate limit: with the default backoff, over four minutes. A profile that is larger
- * than the burst of the server's limiter is refused every time, so the attempts must end. */
+/* The same number for a rate limit; with the default backoff these attempts take over four minutes.
+ * They must end, because a profile that is larger than the burst of the server's limiter is refused
+ * every time. */
 #define ANSWER_RATE_TRIES 10
-/* The same for a 422 without a reason, and for a rate limit that names a profile larger than the
- * default burst of servers (BURST). */
+/* The same number for a 422 without a reason, and for a rate limit whose message names a profile of
+ * more than ANSWER_BURST_MIB. */
 #define ANSWER_FEW_TRIES 2
 /* Pyroscope's default rate limiter never accepts a profile that inflates to more than this. */
 #define ANSWER_BURST_MIB 2
@@ -45,17 +46,17 @@ enum answer_class {
     ANSWER_REJECTED,       /* do not send again */
 };
 
-/* The part that a failure concerns, which therefore waits; everything else is sent meanwhile. */
+/* The part that a failure concerns. This part waits, and everything else is sent meanwhile. */
 enum answer_scope {
-    ANSWER_OF_ENDPOINT, /* it cannot be reached, or says that it is out of order */
+    ANSWER_OF_ENDPOINT, /* the endpoint cannot be reached, or says that it is out of order */
     ANSWER_OF_TENANT,   /* a rate limit, a quota, credentials */
-    ANSWER_OF_PROFILE,  /* nothing shows that another one would fare alike */
+    ANSWER_OF_PROFILE,  /* nothing shows that other profiles would be refused as well */
 };
 
 /* The reason for which a profile is given up, if the server gives it in a known phrase. */
 enum answer_fault {
     ANSWER_FAULT_OTHER,
-    ANSWER_FAULT_TOO_LARGE, /* bytes or samples */
+    ANSWER_FAULT_TOO_LARGE, /* too many bytes or samples */
     ANSWER_FAULT_TOO_OLD,   /* outside of the server's ingestion window */
     ANSWER_FAULT_BURST,     /* larger than the burst of the server's rate limit */
 };
@@ -66,33 +67,37 @@ struct answer_input {
     const struct protocol *protocol;
     bool retry_on_429;
     enum http_result result;
-    bool stream_ended; /* as in struct http_response, */
-    bool early;        /* as is this */
+    bool stream_ended; /* as in struct http_response */
+    bool early;        /* as in struct http_response */
     long status;       /* 0 if no status line came */
-    const char *says;  /* what stands for the status in texts; NULL: "HTTP" and the number */
+    const char *says;  /* the words for the status in texts; NULL: "HTTP" and the number */
     const char *error;
     const char *content_type;
     const char *location;
     int64_t retry_after_ms; /* -1 if none */
-    struct sv body;         /* at most its first ANSWER_BODY_MAX bytes */
-    struct sv grpc_status;  /* of gRPC: the number, empty if none came, */
-    struct sv grpc_message; /* and its text, decoded */
-    int64_t wall_ns;        /* now, for "next reset at" */
+    struct sv body;         /* at most the first ANSWER_BODY_MAX bytes of the body */
+    struct sv grpc_status;  /* the number of the gRPC status; empty if none arrived */
+    struct sv grpc_message; /* the text of that status, decoded */
+    int64_t wall_ns;        /* the present time, for "next reset at" */
 };
 
 struct answer {
     enum answer_class class;
     enum answer_scope scope; /* ANSWER_RETRY, ANSWER_RETRY_DOUBTFUL */
-    bool answered;           /* an HTTP status came: the profile goes to the end of the queue */
-    long status;             /* of HTTP, or the one that means what the protocol says; 0: none */
+    bool answered;           /* an HTTP status arrived: the profile goes to the end of the queue */
+    /* The status of HTTP, or the one that means the same as the protocol's own; 0: none. */
+    long status;
     enum answer_fault fault;
-    unsigned tries;   /* ANSWER_RETRY_DOUBTFUL */
-    uint64_t refused; /* ANSWER_SENT: messages of the request that were not taken; text says why */
-    int64_t delay_ms; /* shortest wait of what the failure is about; 0 if none was asked */
+    unsigned tries; /* ANSWER_RETRY_DOUBTFUL */
+    /* ANSWER_SENT: messages of the request that the server did not take; text says why */
+    uint64_t refused;
+    /* The shortest wait of the part in `scope`; 0 if the server asked for none. */
+    int64_t delay_ms;
     /* The change that is needed before another attempt can succeed, in static storage. NULL: the
      * advice depends on the status (advice.h). */
     const char *advice;
-    /* For people: "HTTP 503: service is unavailable", "connection refused". "" when all was taken.
+    /* A text for people: "HTTP 503: service is unavailable", "connection refused". "" if the server
+     * took everything.
      */
     char text[4 * ANSWER_TEXT_MAX + 128];
 };
@@ -101,7 +106,8 @@ struct answer {
  * have been stored. */
 void answer_classify(const struct answer_input *in, struct answer *ret_answer);
 
-/* Returns true if the server has refused the request, and nothing says that it would refuse others.
+/* Returns true if the server has refused this request, and nothing says that it would refuse other
+ * requests as well.
  */
 bool answer_is_about_content(const struct answer *a);
 
@@ -122,10 +128,12 @@ bool answer_mentions(struct sv text, const char *part);
 bool answer_type_is(const char *content_type, const char *wanted);
 /* Copies up to ANSWER_TEXT_MAX characters as one line; of a longer text, the middle is left out. */
 void answer_copy_text(struct sv v, char *out, size_t size);
-/* Classifies as ANSWER_RETRY_DOUBTFUL: retried, and dropped after so many tries. */
+/* Classifies the answer as ANSWER_RETRY_DOUBTFUL: the profile is retried, and dropped after so many
+ * tries. */
 void answer_set_doubtful(struct answer *a, unsigned tries);
 
-/* Class of a result for metrics: "2xx", "3xx", "4xx", "429", "5xx", or http_result_name(). */
+/* Returns the class of a result for metrics: "2xx", "3xx", "4xx", "429", "5xx", or
+ * http_result_name(). */
 const char *answer_result_name(enum http_result result, long status);
 
 #endif

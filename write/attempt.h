@@ -18,7 +18,7 @@ struct exchange {
     struct http_transfer *transfer; /* while it is under way */
     enum http_result result;
     long status;
-    const struct config_endpoint *config; /* those of its attempts */
+    const struct config_endpoint *config; /* the configuration of its attempts */
     const struct protocol *protocol;
     void (*on_answer)(void *arg, const struct answer *answer);
     void *arg;
@@ -30,31 +30,35 @@ struct exchange {
 void exchange_init(struct exchange *x);
 /* Cancels the transfer if there is one. */
 void exchange_done(struct exchange *x);
-/* Sends x->request, with the settings of an attempt in it. on_answer is called once, after this
- * call has returned. False if out of memory. */
+/* Sends x->request with the settings of a, one of its attempts. on_answer is called once, after
+ * this call has returned. Returns false if out of memory. */
 bool exchange_start(struct exchange *x, const struct attempt *a,
                     void (*on_answer)(void *arg, const struct answer *answer), void *arg);
 
 struct attempt {
-    struct destination *destination;      /* NULL: abandoned */
-    const struct config *owner;           /* of config: a reference, or NULL */
-    const struct config_endpoint *config; /* when it began: it ends with that */
+    struct destination *destination; /* NULL: abandoned */
+    const struct config *owner;      /* of config: a reference, or NULL */
+    /* The configuration when the attempt began, which it keeps to its end. */
+    const struct config_endpoint *config;
     const struct protocol *protocol;
     TAILQ_ENTRY(attempt) link;
-    TAILQ_ENTRY(attempt) waits; /* for company (batch.c) */
+    /* While it waits for other profiles to share its request (batch.c). */
+    TAILQ_ENTRY(attempt) waits;
     struct send_item *item;
-    struct profile *profile;  /* a reference of its own, for a file may outlive the item */
-    struct profile *outgoing; /* what is sent: the same, or with other labels in its samples */
-    bool unlooked;            /* it goes as it is, without a look at these labels */
+    /* A reference of its own, because the writing of a file may outlive the item. */
+    struct profile *profile;
+    /* The profile that is sent: the same, or one with other labels in its samples. */
+    struct profile *outgoing;
+    bool unlooked; /* it is sent unchanged: the labels of its samples were not examined */
     struct series series;
     int64_t start_ms;
     struct answer answer;
-    struct exchange exchange; /* HTTP, alone */
-    /* not HTTP */
+    struct exchange exchange; /* HTTP: the request that carries this profile alone */
+    /* For a destination that is not HTTP: */
     struct work work;
     struct sink *sink;
     struct delivery delivery;
-    atomic_bool abandoned; /* what has not begun need not begin */
+    atomic_bool abandoned; /* a delivery that has not begun need not begin */
 };
 
 void attempt_free(struct attempt *a);

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-/* Most profiles in one request, and most requests of a destination at the same time. */
+/* The most profiles in one request, and the most requests of a destination at the same time. */
 #define BATCH_PROFILES_MAX 64
 #define BATCH_REQUESTS_MAX 8
 
@@ -22,13 +22,14 @@ struct batcher;
 struct destination;
 
 struct batcher *batcher_new(struct destination *d, struct err *err);
-/* Ends the thread. To be called after batcher_abandon(). Accepts NULL, returns NULL. */
+/* Ends the thread and frees the batcher. Call it after batcher_abandon(). Accepts NULL, returns
+ * NULL. */
 struct batcher *batcher_free(struct batcher *b);
 
-/* Takes over an attempt. */
+/* Takes over an attempt, which waits here until its request is sent. */
 void batcher_add(struct batcher *b, struct attempt *a);
-/* Sends the requests that may be sent. To be called after all profiles that left the queue have
- * been added. Accepts NULL. */
+/* Sends the requests that may be sent. Call it after all profiles that left the queue have been
+ * added. Accepts NULL. */
 void batcher_flush(struct batcher *b);
 /* Ends all requests and frees their attempts, which no destination refers to any more. Accepts
  * NULL. */

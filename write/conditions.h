@@ -11,20 +11,21 @@
 #define CONDITION_WHY_MAX 512
 
 struct write_condition {
-    bool works;         /* for one of its tenants at least */
-    int64_t since_ns;   /* wall clock: it does not work since; 0 if it does */
+    bool works;         /* the destination works for at least one of its tenants */
+    int64_t since_ns;   /* wall clock: since when the destination does not work; 0 if it works */
     int64_t oldest_ms;  /* scraped_ms of the oldest profile that waits; INT64_MAX if none does */
     const char *advice; /* about the last failure; "" if there is none; static storage */
-    char why[CONDITION_WHY_MAX]; /* the last failure, if none has succeeded since; "" if one has */
+    /* The last failure, if no attempt has succeeded since then; else "". */
+    char why[CONDITION_WHY_MAX];
 };
 
 struct conditions;
 
 struct conditions *conditions_new(void);                  /* NULL if out of memory */
 struct conditions *conditions_free(struct conditions *c); /* accepts NULL, returns NULL */
-/* Sets the condition of an endpoint. c NULL: nothing is noted. */
+/* Sets the condition of an endpoint. Does nothing if c is NULL. */
 void conditions_set(struct conditions *c, const char *endpoint, const struct write_condition *now);
-/* False if the condition of the endpoint is not known yet. */
+/* Copies the condition of an endpoint. Returns false if it is not known yet. */
 bool conditions_get(struct conditions *c, const char *endpoint, struct write_condition *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* A destination: one endpoint of the configuration with its queue, protocol, timer, metrics and log
- * state. Everything belongs to the writer's loop, except the queue, which has its own lock, and
- * members with a comment of their own. Any thread may make one; it belongs to that thread until the
- * loop takes it over. */
+ * state. Everything belongs to the writer's loop, except the queue, which has a lock of its own,
+ * and members whose comments say otherwise. Any thread may make a destination, which belongs to
+ * that thread until the loop takes it over. */
 #ifndef PROFPULL_WRITE_DESTINATION_H
 #define PROFPULL_WRITE_DESTINATION_H
 
@@ -31,33 +31,35 @@ struct writer;
 
 /* ---- metrics and log (report.c) -------------------------------------------------------------- */
 
-/* Causes of lost profiles that are distinguished at the same time. */
+/* The most causes of lost profiles that the log distinguishes at the same time. */
 #define REPORT_CAUSES_MAX 16
 
-/* One cause for which profiles are given up. */
+/* A cause for which profiles are given up. */
 struct report_cause {
     uint64_t key; /* 0: free */
     int64_t said_ms;
-    uint64_t more; /* since then */
+    uint64_t more; /* the number of profiles since the last line of the log */
 };
 
 /* Tenants whose failures the log distinguishes at the same time. */
 #define REPORT_TENANTS_MAX 16
 
-/* A tenant that is refused for one cause. A rate limit refuses and takes by turns: the log says
- * that it begins, and that it is over when it has been for a while. */
+/* A tenant that is refused for one cause. Under a rate limit, a server refuses and takes profiles
+ * by turns. So the log says when refusals begin, and says that they are over only when there have
+ * been none for a while. */
 struct report_tenant {
     bool failing;
     char tenant[SERIES_TENANT_MAX + 1];
     char cause[32];
     int64_t since_ms;
-    int64_t works_since_ms; /* 0: it does not */
+    int64_t works_since_ms; /* 0: the tenant does not work */
     uint64_t failures;
 };
 
 struct report {
     struct log *log;
-    struct conditions *conditions; /* where to say how the endpoint is; may be NULL */
+    /* Where the condition of the endpoint is published; may be NULL. */
+    struct conditions *conditions;
     struct write_condition condition;
     const char *endpoint; /* its name in the configuration */
     struct metric *requests;
@@ -76,14 +78,14 @@ struct report {
     struct report_cause causes[REPORT_CAUSES_MAX];
     struct log_limit causes_limit;
     struct log_limit lost_limit;
-    uint64_t lost; /* by a full queue, age or memory, as far as logged */
+    uint64_t lost; /* profiles lost to a full queue, age or memory, as far as the log has them */
 };
 
 void report_init(struct report *r, struct log *log, struct metrics *m, const char *endpoint);
 /* Counts the changes that were made to the labels l; once for each profile. Logs the first cut that
  * each limit makes. */
 void report_changes(struct report *r, const struct series *s, const struct labels *l);
-/* An attempt is over. result is for the metric: "2xx", "connect", ... */
+/* The end of an attempt, for report_done(). result is for the metric: "2xx", "connect", ... */
 struct report_attempt {
     const struct profile *profile;
     const struct answer *answer;
@@ -95,13 +97,13 @@ struct report_attempt {
     int64_t now_ms;
 };
 void report_done(struct report *r, const struct report_attempt *a);
-/* A request of an attempt is over, and the same attempt makes another one. */
+/* Counts a request of an attempt that is over, when the same attempt makes another request. */
 void report_repeated(struct report *r, const char *result, int64_t took_ms);
-/* A profile is given up: one line in the log for each cause and minute. */
+/* Logs a profile that is given up, with one line for each cause and minute. */
 void report_dropped(struct report *r, const struct labels *l, enum write_drop reason,
                     const char *why, int64_t now_ms);
-/* Logs what time brings: losses in the queue, at most once a minute, and tenants that are not
- * refused any more. Notes in the conditions how the endpoint is. Called often. */
+/* Logs losses in the queue, at most once a minute, and tenants that are not refused any more.
+ * Publishes the condition of the endpoint. Called often, because these change with time. */
 void report_state(struct report *r, const struct send_queue_status *s, int64_t now_ms);
 
 /* ---- sending (attempt.c) --------------------------------------------------------------------- */
@@ -118,9 +120,9 @@ struct destination {
     const struct config_endpoint *config;
     struct send_queue *queue;
     struct spool *spool; /* NULL: none */
-    atomic_bool flushed; /* what waited at the end of the drain has been written */
+    atomic_bool flushed; /* the profiles that waited at the end of the drain have been written */
     const struct protocol *protocol;
-    struct sink *sink; /* NULL: HTTP; the rest of a destination that is not */
+    struct sink *sink; /* NULL: HTTP. Else the state of a destination that is not HTTP */
     struct sink_thread *sink_thread;
     struct http_client *http;
     struct boundary boundary;
@@ -129,21 +131,24 @@ struct destination {
     struct attempt_list attempts; /* in flight */
     bool hurries;                 /* the loop makes no pauses for it */
     struct sample_labels *sample_labels;
-    unsigned rules_version;  /* of these in config; from 1 on */
-    struct batcher *batcher; /* NULL: each of them is a request of its own */
+    /* The version of the rules for labels of samples in config; from 1 on. */
+    unsigned rules_version;
+    struct batcher *batcher; /* NULL: each profile has a request of its own */
     struct report report;
 
-    /* Guarded by the writer's table lock: the configuration that the loop is to take over, if it is
-     * another one. The queue and the spool have it already. */
+    /* Guarded by the writer's table lock: a changed configuration that the loop has not taken over
+     * yet. The queue and the spool use it already. */
     const struct config *wanted_owner;
     const struct config_endpoint *wanted;
-    struct sink *wanted_sink;   /* NULL: as it is */
-    struct write_ledger former; /* of destinations with this name that are gone */
+    struct sink *wanted_sink;   /* NULL: the sink stays */
+    struct write_ledger former; /* the counts of former destinations with this name */
 
-    _Atomic int64_t leave_ms; /* monotonic: when it has to be gone; INT64_MAX: it stays */
-    bool flushing;            /* it leaves; the rest is being written to disk */
+    /* Monotonic: when a removed destination has to end; INT64_MAX: it is not removed. */
+    _Atomic int64_t leave_ms;
+    /* The destination is being removed, and the remaining profiles are being written to disk. */
+    bool flushing;
     int64_t flush_end_ms;
-    struct work closing; /* done with, and in the hands of the closer */
+    struct work closing; /* the end of a removed destination, on the closer's thread */
 };
 TAILQ_HEAD(destination_list, destination);
 
@@ -157,27 +162,29 @@ struct destination *destination_new(struct writer *w, const struct config *owner
  * that has changed. *ret_sink is NULL if there is nothing to open. */
 bool destination_open_sink(const struct writer_options *o, const struct config_endpoint *config,
                            struct sink **ret_sink, struct err *err);
-/* The three steps of the end, when nothing is in flight; also for a destination that was made in
- * part only. The first two block on disks and may run on any thread: after the first there is no
- * merging and no event of the spool, after the second no queue. The last one is for the loop's
- * thread, unless the loop has never had the destination. */
+/* The three steps that end a destination, also one that was made in part only. Nothing may be in
+ * flight. The first two steps block on disks and may run on any thread: destination_end() ends
+ * merging and the events of the spool, destination_empty() frees the queue. The last step is for
+ * the loop's thread, unless the loop has never had the destination. */
 void destination_end(struct destination *d);
 void destination_empty(struct destination *d);
 struct destination *destination_free(struct destination *d); /* accepts NULL, returns NULL */
 
-/* Sends all that may be sent now, and ends a drain, or the destination, that is over (writer.c). */
+/* Sends all profiles that may be sent now, and ends a drain, or a removed destination, that is
+ * complete (writer.c). */
 void destination_pump(struct destination *d);
 
-/* Says whether profiles wait for an answer. As long as they do, the loop makes no pauses. */
+/* Sets whether profiles wait for an answer. While they do, the loop makes no pauses. */
 void destination_hurry(struct destination *d, bool hurries);
 
 /* Stops taking profiles from the queue, ends the attempts in flight, and makes the spool write the
  * profiles that wait. */
 void destination_stop(struct destination *d);
-/* After destination_stop(): whether all that can be saved to disk is. */
+/* Returns true if all profiles that can be saved to disk have been saved. Call it after
+ * destination_stop(). */
 bool destination_is_flushed(const struct destination *d);
 
-/* Sends an item that was taken from the destination's queue; it comes back to the queue in any
+/* Sends an item that was taken from the destination's queue. The item returns to the queue in any
  * case. */
 void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms);
 /* Ends all attempts in flight and drops their profiles with reason shutdown. A file that is being

@@ -17,10 +17,10 @@ struct export_row {
     uint64_t up;      /* 0 or 1 */
     uint64_t breaker; /* 0 closed, 1 half open (a probe is in flight), 2 open */
     uint64_t tenants;
-    uint64_t resting; /* of these */
-    uint64_t age_ms;  /* of the oldest queued profile */
-    uint64_t hung_ms; /* since a disk answered that hangs; 0: none does */
-    bool has_spool;   /* the rest counts only then */
+    uint64_t resting; /* those of `tenants` that rest */
+    uint64_t age_ms;  /* the age of the oldest queued profile */
+    uint64_t hung_ms; /* for how long a disk has not answered; 0: none hangs */
+    bool has_spool;   /* only then do the next members count */
     uint64_t spool_up;
     uint64_t spool_needs_restart;
     uint64_t spool_reading;

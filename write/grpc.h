@@ -1,9 +1,9 @@
-/* gRPC as far as a request with one message needs it: the frame around the message, and the status
- * that ends the answer, which comes as a trailer after a 200, or in the head if there is nothing
- * else.
+/* The parts of gRPC that a request with one message needs: the frame around the message, and the
+ * status that ends the answer. The status is a trailer after a 200, or a header if the answer has
+ * no message.
  *
- * Each code stands for a status of HTTP, so that all else (retries, advice, metrics) knows
- * one kind of status. Values with one owner and pure functions; any thread.
+ * Each code of gRPC is translated to a status of HTTP, so that everything else (retries, advice,
+ * metrics) handles one kind of status. Values with one owner and pure functions; any thread.
  */
 #ifndef PROFPULL_WRITE_GRPC_H
 #define PROFPULL_WRITE_GRPC_H
@@ -21,26 +21,26 @@
 
 /* Appends the head of a frame with n bytes that are not compressed. */
 void grpc_put_frame(struct buf *out, uint32_t n);
-/* The value of the header grpc-timeout: eight digits and a unit at most. An empty text if there is
- * no limit, or one that is too long for eight digits. */
+/* Writes the value of the header grpc-timeout: at most eight digits, and a unit. The text is empty
+ * if there is no limit, or if the limit is too long for eight digits. */
 void grpc_timeout(int64_t ms, char out[16]);
 
 /* How an answer ended. */
 struct grpc_end {
-    char status[12];    /* the number as it came; "" if none did */
+    char status[12];    /* the number as it arrived; "" if none did */
     struct buf message; /* decoded; at most ANSWER_BODY_MAX bytes */
 };
 
 void grpc_end_init(struct grpc_end *e);
 void grpc_end_done(struct grpc_end *e);
-/* Looks at a field of an answer. */
+/* Takes the status, or its message, from a header or trailer of an answer; ignores all others. */
 void grpc_end_take(struct grpc_end *e, struct sv name, struct sv value);
 
-/* For rows of protocols. An answer that broke off before its status counts as
- * none at all. */
+/* The member `translate` of protocols. An answer that broke off before its gRPC status counts as no
+ * answer at all. */
 void grpc_translate(struct answer_input *in);
 void grpc_read_refusal(const struct answer_input *in, struct reply *r);
-/* A 200 is one only if gRPC says so, too. */
+/* The member `accepts` of protocols: a 200 counts as success only if the gRPC status is 0. */
 bool grpc_accepts(const struct answer_input *in, const struct reply *r);
 void grpc_classify(const struct answer_input *in, const struct reply *r, struct answer *a);
 

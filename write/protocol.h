@@ -2,9 +2,8 @@
  * answer means, and how `profpull verify` reads a profile back.
  *
  * Each file in write/protocols/ defines one row, and write/protocols/table.h lists them; nothing
- * else names a protocol. A protocol is either HTTP (build, build_many) or its own way out (open,
- * deliver).
- * Constant data and pure functions; any thread.
+ * else names a protocol. A protocol either uses HTTP (build, build_many) or delivers profiles by
+ * itself (open, deliver). Constant data and pure functions; any thread.
  */
 #ifndef PROFPULL_WRITE_PROTOCOL_H
 #define PROFPULL_WRITE_PROTOCOL_H
@@ -25,7 +24,7 @@
 struct delivery {
     const struct series *series;
     const struct profile *profile;
-    struct answer *answer; /* to be set */
+    struct answer *answer; /* set by the delivery */
     /* Private to attempt.c. */
     struct delivery *next;
     bool taken;
@@ -47,7 +46,7 @@ struct sink {
     struct delivery *first;
     struct delivery **end;
 };
-/* With one reference for the caller. */
+/* Initialises a sink with one reference, which belongs to the caller. */
 void sink_init(struct sink *s, void (*free_sink)(struct sink *s));
 
 struct protocol {
@@ -57,9 +56,9 @@ struct protocol {
     /* HTTP: sets the URL, the content type, own headers and the body around the profile. The caller
      * has checked the format and adds the headers that all protocols share. */
     enum request_status (*build)(struct request *r, const struct request_input *in);
-    /* HTTP, many profiles of one tenant in one request: the same instead of build, on a thread of
+    /* HTTP, in place of build: puts many profiles of one tenant into one request, on a thread of
      * the destination. Leaves out the parts whose status is not REQUEST_OK, and may set the status
-     * of further ones; the request (r->packed) holds the others. */
+     * of further parts; the request (r->packed) holds the remaining ones. */
     enum request_status (*build_many)(struct request *r, const struct config_endpoint *endpoint,
                                       struct request_part *parts, size_t n);
     /* Estimates the bytes of the request that a profile takes, and the bytes that a request may
@@ -69,40 +68,41 @@ struct protocol {
     /* Called first: replaces the status of HTTP by the result that the server reports by other
      * means, and sets `says`. */
     void (*translate)(struct answer_input *in);
-    /* Reads the message of a refusal that is not JSON, and its code; NULL: it is the text of the
-     * body. */
+    /* Reads the message and the code of a refusal that is not JSON; NULL: the message is the text
+     * of the body. */
     void (*read_refusal)(const struct answer_input *in, struct reply *r);
     /* Reads the details of a 2xx: answer->refused, and the text. */
     void (*read_taken)(const struct answer_input *in, const struct reply *r, struct answer *a);
     /* Returns true if a 2xx comes from a server of this protocol; NULL: everything but HTML does.
      */
     bool (*accepts)(const struct answer_input *in, const struct reply *r);
-    /* Classifies an answer of 300 and above that means something else than with all others; false:
-     * it does not. NULL: none does. */
+    /* Classifies an answer of 300 and above that has a special meaning in this protocol. Returns
+     * false if it has none. NULL: no answer has one. */
     bool (*knows)(const struct answer_input *in, const struct reply *r, struct answer *a);
-    /* Classifies a status of 400 and above that does not mean the same everywhere; NULL: a 4xx
-     * refuses the profile, a 5xx is the server's trouble. */
+    /* Classifies a status of 400 and above whose meaning differs between protocols. NULL: a 4xx
+     * refuses the profile, and a 5xx is a failure of the server. */
     void (*classify)(const struct answer_input *in, const struct reply *r, struct answer *a);
 
-    /* Not HTTP: opens the destination, with one reference for the caller. NULL without build: what
-     * it needs is in another room, and the options of the writer open it. */
+    /* Not HTTP: opens the destination, with one reference for the caller. If this and build are
+     * both NULL, another room opens it (open_sink in the options of the writer). */
     struct sink *(*open)(const struct config_endpoint *endpoint, struct err *err);
     /* Writes one profile, on the thread of the destination. */
     void (*deliver)(struct sink *sink, const struct series *s, const struct profile *p,
                     struct answer *ret_answer);
 
-    /* How a profile is read back; both NULL: it cannot be. */
+    /* The way in which a profile is read back. If both members are NULL, profiles cannot be read
+     * back. */
     const struct readback *readback;
-    const struct readback *(*readback_of_url)(const char *url); /* where the URL decides */
-    /* For people, at a 404 or 405; NULL: the general advice. */
+    const struct readback *(*readback_of_url)(const char *url); /* if the URL decides */
+    /* Advice for people after a 404 or 405; NULL: the general advice. */
     const char *advice_not_found;
 };
 
 /* The configuration's part of all protocols, for struct config_options. NULL-terminated. */
 const struct config_protocol *const *write_protocols(void);
-/* Is it HTTP? */
+/* Returns true if the protocol uses HTTP. */
 bool protocol_is_http(const struct protocol *p);
-/* The protocol of an endpoint that was read with write_protocols(). */
+/* Returns the protocol of an endpoint whose configuration was read with write_protocols(). */
 const struct protocol *protocol_of(const struct config_endpoint *endpoint);
 
 struct sink *sink_ref(struct sink *s);

@@ -18,7 +18,7 @@
 struct json_t;
 
 struct readback_query {
-    const char *base_url; /* of the server that is asked */
+    const char *base_url; /* the URL of the server that is queried */
     const char *service;
     const char *id; /* the value of READBACK_LABEL */
     int64_t from_ns;
@@ -26,23 +26,26 @@ struct readback_query {
 };
 
 struct readback {
-    /* Appends path and query to the URL, and a body; without a body it is a GET. */
+    /* Appends path and query to the URL, and the body of the request. If the body stays empty, the
+     * request is a GET. */
     void (*ask)(const struct readback_query *q, struct buf *url, struct buf *body);
     /* Returns true if the answer, an object, holds the profile. */
     bool (*holds)(const struct json_t *answer);
-    /* Another question, whether anything of the tenant can be read at all, and what its answer
-     * says. NULL: there is none. */
+    /* Another request, which shows if anything of the tenant can be read at all, and the check of
+     * its answer. NULL: there is none. */
     void (*ask_empty)(struct buf *url, struct buf *body);
     bool (*is_empty)(const struct json_t *answer);
-    /* Returns true for an answer that is the profile itself: collectors of profefe send it (2019).
+    /* True if an answer may be the profile itself: profefe's collectors of 2019 send it.
      */
     bool may_be_profile;
-    /* 204 and 404 say that nothing was found (yet), and nothing about the path. */
+    /* True if 204 and 404 mean that no profile was found (yet), and say nothing about the path. */
     bool no_profile_is_404;
-    /* The endpoint itself answers no questions: a server is asked that the user names, without the
-     * endpoint's credentials, and for a service of the profile's own in place of the label. */
+    /* True if the endpoint itself cannot be queried. Then the user names another server, which gets
+     * a query without the endpoint's credentials, for a service that only this profile has in place
+     * of the label. */
     bool elsewhere;
-    /* Not asked, but found: appends the directory that holds the profile. NULL for a server. */
+    /* For a destination that is a directory: appends the directory that holds the profile. NULL for
+     * a server. */
     bool (*directory)(const char *url, struct sv service, struct sv type, struct buf *out);
 };
 

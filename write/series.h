@@ -33,9 +33,9 @@
 #include "base/str.h"
 #include "config/config.h"
 
-/* Labels that a server adds to those that come in braces. */
+/* The number of labels that a server adds to those in braces. */
 #define SERIES_BRACES_ADDED 4
-/* Longest tenant that a Pyroscope takes. */
+/* The longest tenant that a Pyroscope accepts, in bytes. */
 #define SERIES_TENANT_MAX 150
 /* The name that servers from 1.14 on store when there is no service_name; older ones refuse the
  * profile. */
@@ -51,8 +51,9 @@ enum series_names {
 /* The labels that a protocol carries. */
 struct series_rules {
     enum series_names names;
-    /* They travel in braces after the service name, "app{key=value,...}": without "," and "}" in a
-     * value, and the server adds SERIES_BRACES_ADDED, which count. */
+    /* The labels are in braces after the service name: "app{key=value,...}". So values cannot have
+     * "," or "}", and the SERIES_BRACES_ADDED labels that the server adds count towards the limit.
+     */
     bool in_braces;
     bool unlimited;     /* the endpoint's limits do not matter */
     bool keeps_private; /* `__*` labels stay; of a protocol: those that a sender gave */
@@ -89,22 +90,24 @@ struct series {
     struct arena *arena;                /* private */
 };
 
-/* rules: those of the protocol, constant. False if out of memory (nothing to free then). Views
- * point into l and the series: keep both until series_done(). */
+/* Builds the series. rules: those of the protocol, constant. Returns false if out of memory
+ * (nothing to free then). Views point into l and the series: keep both until series_done(). */
 bool series_build(struct series *s, const struct labels *l, const struct config_pairs *external,
                   const struct config_label_limits *limits, const struct series_rules *rules);
 void series_done(struct series *s);
-/* Appends a name as the rules have it; false if out of memory. */
+/* Appends a name in the form that these rules allow. Returns false if out of memory. */
 bool series_put_name(enum series_names names, struct sv name, struct buf *out);
-/* The value of a label, or an empty view. */
+/* Returns the value of a label; empty if there is no such label. */
 struct sv series_get(const struct series *s, const char *name);
-/* Drops the label that is worth least; false if only `__name__`, `__delta__` and service_name are
- * left. Counted as SERIES_SURPLUS. */
+/* Drops the label that is worth least, and counts it as SERIES_SURPLUS. Returns false if only
+ * `__name__`, `__delta__` and service_name are left. */
 bool series_drop_least(struct series *s);
 
-/* A tenant id that a Pyroscope takes: 1 to 150 of [A-Za-z0-9!_.*'()-], not "." or "..". */
+/* Returns true for a tenant id that a Pyroscope accepts: 1 to 150 of [A-Za-z0-9!_.*'()-], not "."
+ * or "..". */
 bool series_tenant_valid(struct sv tenant);
-/* The tenant that series_build() finds, without building a series; empty if none. */
+/* Returns the tenant that series_build() would find, without building a series; empty if there is
+ * none. */
 struct sv series_tenant(const struct labels *l, const struct config_pairs *external);
 
 #endif

@@ -4,8 +4,8 @@
  * because no other work shares the thread. The beginning and the end of a hang are logged, and
  * sink_thread_hung_ms() returns its duration.
  *
- * Belongs to the writer's loop, which submits. Any thread may make one, and call
- * sink_thread_hung_ms(). */
+ * The object belongs to the writer's loop, which submits the deliveries. Any thread may make one,
+ * and call sink_thread_hung_ms(). */
 #ifndef PROFPULL_WRITE_SINK_THREAD_H
 #define PROFPULL_WRITE_SINK_THREAD_H
 
@@ -21,21 +21,24 @@
 
 struct sink_thread;
 
-/* endpoint: its name, for the log; borrowed. log may be NULL. */
+/* Starts a thread. endpoint: the name of the destination, for the log; borrowed. log may be NULL.
+ */
 struct sink_thread *sink_thread_new(struct loop *loop, struct log *log, const char *endpoint,
                                     struct err *err);
-/* Ends the checks for hangs, and so the log lines. Accepts NULL. */
+/* Ends the checks for hangs, and with them the lines of the log. Accepts NULL. */
 void sink_thread_unwatch(struct sink_thread *t);
-/* Finishes the deliveries that were submitted, which takes as long as the disk takes. On any thread
+/* Finishes the deliveries that were submitted, which takes as long as the disk needs. Any thread,
  * after sink_thread_unwatch(). Accepts NULL. */
 void sink_thread_stop(struct sink_thread *t);
 /* Stops the thread first. Accepts NULL, returns NULL. */
 struct sink_thread *sink_thread_free(struct sink_thread *t);
 
-/* Items run one after the other, in order; see worker_submit(). The submitter limits their number.
+/* Submits an item. Items run one after the other, in order; see worker_submit(). The caller limits
+ * their number.
  */
 void sink_thread_submit(struct sink_thread *t, struct work *w);
-/* For how long the delivery that runs has been hanging, in ms; 0: it does not, or none runs. */
+/* Returns for how long the running delivery has been hanging, in ms; 0 if it does not hang, or if
+ * none runs. */
 int64_t sink_thread_hung_ms(const struct sink_thread *t, int64_t now_ms);
 
 #endif

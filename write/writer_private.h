@@ -4,9 +4,9 @@
  *   destination.c  making and freeing one destination
  *   change.c       another configuration at run time
  *
- * Profiles find their destinations in `routes`, by slot. The loop works with those in the list
- * ACTIVE, which only its thread changes; what is new waits in ADDED until the loop takes it over,
- * and what has left is in CLOSING until its disks have let go of it.
+ * `routes` has the destination of each slot, for profiles that are put. The loop works with the
+ * destinations in the list ACTIVE, which only its thread changes. A new destination waits in ADDED
+ * until the loop takes it over. A removed one is in CLOSING until its calls to disks have returned.
  *
  * Lock order: the table lock before that of a queue.
  */
@@ -21,7 +21,7 @@
 #include "write/queue/merger.h"
 #include "write/write.h"
 
-/* How long the spools may write after the deadline of a drain. */
+/* The time for which the spools may write after the deadline of a drain. */
 #define FLUSH_MS 3000
 
 /* The task that wakes the loop; posted only if it is not posted already. Allocated apart from the
@@ -47,7 +47,8 @@ struct writer {
     struct wake *wake;
     /* The thread on which removed destinations end; made for the first change. */
     struct worker_pool *closer;
-    bool spool_hangs; /* the one that was started last; the starter's */
+    /* The spool that was started last hangs; belongs to the thread that starts spools. */
+    bool spool_hangs;
 
     pthread_rwlock_t table; /* guards what follows up to `lock`; held for a few instructions */
     struct destination *routes[CONFIG_ENDPOINTS_MAX];   /* by slot; NULL: none */
@@ -70,15 +71,15 @@ struct writer {
 /* Makes the loop check all queues and pending changes. Any thread. */
 void writer_wake(struct writer *w);
 
-/* Adds what l counts to *to. */
+/* Adds the counts of l to *to. */
 void write_ledger_add(struct write_ledger *to, const struct write_ledger *l);
 
 /* ---- change.c; on the loop's thread ---------------------------------------------------------- */
 
 /* Takes over the configuration of a change. */
 void writer_adopt(struct writer *w);
-/* Continues the end of a destination that is being removed. True if the end is complete: d belongs
- * to the closer then. */
+/* Continues to end a destination that is being removed. Returns true if the loop is done with it; d
+ * belongs to the closer then. */
 bool writer_check_leaving(struct destination *d, int64_t now_ms);
 
 #endif

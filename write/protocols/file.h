@@ -26,7 +26,7 @@
 #include "write/protocol.h"
 
 #define FILE_INDEX "index.jsonl"
-/* Profiles of one instance, type and millisecond that get a name ("-2", "-3", ...). */
+/* The most profiles of one instance, type and millisecond that get a name ("-2", "-3", ...). */
 #define FILE_SAME_NAME_MAX 100
 
 /* Makes the directory of the endpoint's URL (url_to_directory()) and its parents. The endpoint's
@@ -34,8 +34,8 @@
 struct sink *file_open(const struct config_endpoint *endpoint, struct err *err);
 
 /* Writes one profile and its line in the index. The series is built by the rules of this protocol.
- * The answer is ANSWER_SENT, or ANSWER_RETRY with what failed: a full disk passes, and so do
- * missing rights. */
+ * The answer is ANSWER_SENT, or ANSWER_RETRY with what failed: a full disk and missing rights are
+ * expected to be repaired. */
 void file_deliver(struct sink *sink, const struct series *s, const struct profile *p,
                   struct answer *ret_answer);
 

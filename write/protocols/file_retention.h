@@ -17,16 +17,16 @@
 struct file_retention {
     int root; /* the directory */
     const char *index;
-    int64_t oldest_ns;  /* files that end before are removed */
-    uint64_t max_bytes; /* of all; 0: any number */
+    int64_t oldest_ns;  /* files whose profiles end before this time are removed */
+    uint64_t max_bytes; /* the limit of all files; 0: no limit */
 };
 struct file_retention_result {
     uint64_t removed; /* files */
-    uint64_t bytes;   /* of those that are left, as the index says */
+    uint64_t bytes;   /* the bytes of the remaining files, by the index */
 };
 
-/* One round. An index that is not there is empty. False if a file cannot be removed or the index
- * not be replaced. */
+/* Does one round. If there is no index, there are no files. Returns false if a file cannot be
+ * removed or the index cannot be replaced. */
 bool file_retention_run(const struct file_retention *r, struct file_retention_result *ret,
                         struct err *err);
 

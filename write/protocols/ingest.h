@@ -20,10 +20,10 @@
 #define INGEST_PATH "/ingest"
 /* DeepFlow's agent has it below this. */
 #define INGEST_DEEPFLOW_BASE "/api/v1/profile"
-/* Bytes of the encoded name parameter. The request line has to stay below the 8 KiB of common
- * proxies; labels that are worth least are dropped until the name fits. */
+/* The most bytes of the encoded name parameter. The request line has to stay below the 8 KiB of
+ * common proxies; labels that are worth least are dropped until the name fits. */
 #define INGEST_NAME_MAX ((size_t)4096)
-/* Bytes of the application name. */
+/* The most bytes of the application name. */
 #define INGEST_APP_MAX ((size_t)512)
 
 /* Appends the name, not percent-encoded: "app{a=b,c=d}", or "app" without labels. The app name is
@@ -33,11 +33,12 @@
  * it so that the name stays within INGEST_NAME_MAX encoded, and changes are counted in it. */
 bool ingest_name(struct series *s, struct buf *out);
 
-/* Samples in a second of Go's CPU profile, and of all others as far as a server is concerned. */
+/* Samples per second in Go's CPU profiles; sent for all other profiles as well. */
 #define INGEST_SAMPLE_RATE 100
-/* Rates are from 1 to this. */
+/* The highest rate that is sent; the lowest is 1. */
 #define INGEST_SAMPLE_RATE_MAX 1000000
-/* The rate of a profile whose period is so many nanoseconds; the default if that makes no sense. */
+/* Returns the rate of a profile whose period is so many nanoseconds; INGEST_SAMPLE_RATE if that
+ * gives no valid rate. */
 unsigned ingest_sample_rate(int64_t period_ns);
 
 /* The facts that are read from the profile itself. */
@@ -56,7 +57,7 @@ bool ingest_query(struct series *s, int64_t from_ns, int64_t until_ns,
 /* A profile that inflates to more is not read: it counts as a profile of Go with the values that
  * its `__name__` has there. */
 #define INGEST_INFLATED_MAX ((size_t)16 * 1024 * 1024)
-/* Bytes of the part sample_type_config (sample_types.h). */
+/* The most bytes of the part sample_type_config (sample_types.h). */
 #define INGEST_CONFIG_MAX ((size_t)192 * 1024)
 
 /* The body is head + the profile's bytes + tail. Appends to both buffers; false if one is full. A

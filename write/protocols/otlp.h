@@ -19,40 +19,41 @@
 #include "pprof/scratch.h"
 #include "write/series.h"
 
-/* Changes with the version of the messages. */
+/* The path of requests, which changes with the version of the messages. */
 #define OTLP_PATH "/v1development/profiles"
 #define OTLP_CONTENT_TYPE "application/x-protobuf"
 #define OTLP_SCOPE "profpull"
 /* The attribute of the scope that has the value of `__name__`. */
 #define OTLP_TYPE_ATTRIBUTE "pprof.profile.name"
 
-/* Most bytes of a profile that has been inflated, and of all that a request is made in. */
+/* The most bytes of an inflated profile, and of the memory in which a request is made. */
 #define OTLP_PROFILE_MAX ((size_t)32 * 1024 * 1024)
 #define OTLP_WORK_MAX ((size_t)128 * 1024 * 1024)
 
-/* The attribute of the resource that a label becomes: by the endpoint's table, which wins, or ours;
- * the label's own name if it is in neither. Empty: it is left out. */
+/* Returns the resource attribute that a label becomes: by the endpoint's table, else by ours, else
+ * the label's own name. Empty: the label is left out. */
 struct sv otlp_attribute(const struct config_pairs *own, struct sv label);
 
 struct otlp_encoder;
 
 struct otlp_options {
     const struct config_pairs *attributes; /* the endpoint's table */
-    bool original_payload;                 /* the profile's bytes go along */
+    bool original_payload;                 /* the profile's own bytes are sent as well */
     size_t work_max;
 };
 
-/* NULL if out of memory. */
+/* Returns an encoder for one request; NULL if out of memory. */
 struct otlp_encoder *otlp_encoder_new(const struct otlp_options *o, struct err *err);
 struct otlp_encoder *otlp_encoder_free(struct otlp_encoder *e); /* accepts NULL, returns NULL */
 
-/* Adds a profile, gzip or plain. False, and the request stays as it was, with ERR_INPUT for one
- * that is damaged, ERR_LIMIT, or ERR_MEMORY. */
+/* Adds a profile, gzip or plain. On failure, returns false and leaves the request as it was, with
+ * ERR_INPUT for a damaged profile, ERR_LIMIT, or ERR_MEMORY. */
 bool otlp_encoder_add(struct otlp_encoder *e, const struct series *s, const struct profile *p,
                       struct err *err);
-/* Messages Profile so far, which is what servers count: several for each profile. */
+/* Returns the number of messages `Profile` so far. Servers count these; each profile has several.
+ */
 size_t otlp_encoder_profiles(const struct otlp_encoder *e);
-/* Appends the request. False if out of memory, or at the ceiling of the buffer. */
+/* Appends the request. Returns false if memory runs out, or at the ceiling of the buffer. */
 bool otlp_encoder_write(const struct otlp_encoder *e, struct buf *out, struct err *err);
 
 #endif

@@ -1,8 +1,9 @@
 /* The dictionary of an OTLP request: the tables that all of its profiles share.
  *
- * Each table holds different messages as they go onto the wire (strings: texts), numbered in order
- * of arrival; number 0 is the empty one, which means "not set". An entry that several profiles have
- * is there once. What all tables take is bounded. One owner, no locking.
+ * Each table holds messages in their wire format (the table of strings holds texts), numbered in
+ * the order of arrival. Number 0 is the empty message, which means "not set". An entry that several
+ * profiles have is stored once. The memory of all tables together is bounded. One owner, no
+ * locking.
  */
 #ifndef PROFPULL_WRITE_PROTOCOLS_OTLP_DICTIONARY_H
 #define PROFPULL_WRITE_PROTOCOLS_OTLP_DICTIONARY_H
@@ -30,7 +31,7 @@ enum otlp_table {
     OTLP_TABLES,
 };
 
-/* Numbers of fields of what there is much of, which is put together by hand: the generated code
+/* Numbers of the fields of frequent messages. These are encoded by hand, because the generated code
  * takes several times as long for messages of a few numbers. */
 struct otlp_fields {
     uint64_t locations; /* of a stack */
@@ -57,12 +58,13 @@ struct otlp_dictionary {
     struct otlp_fields fields;
 };
 
-/* Always to be ended with otlp_dictionary_done(). False if out of memory. */
+/* Initialises the dictionary. Returns false if out of memory. Call otlp_dictionary_done() in any
+ * case. */
 bool otlp_dictionary_init(struct otlp_dictionary *d, size_t bytes_max, struct err *err);
 void otlp_dictionary_done(struct otlp_dictionary *d);
 
-/* The following find or add an entry and give its number. False at the limit (ERR_LIMIT), or out of
- * memory. */
+/* The following functions find or add an entry and set *ret to its number. They return false at the
+ * limit (ERR_LIMIT), or if out of memory. */
 
 /* Adds a text; bytes that are not UTF-8 are repaired. */
 bool otlp_text(struct otlp_dictionary *d, struct sv text, uint32_t *ret, struct err *err);
@@ -84,13 +86,13 @@ struct otlp_label {
 bool otlp_label_attribute(struct otlp_dictionary *d, const struct otlp_label *label, uint32_t *ret,
                           struct err *err);
 
-/* The number of a field that the message has. */
+/* Returns the number of a field, which the message must have. */
 uint64_t otlp_field(const ProtobufCMessageDescriptor *message, const char *field);
 /* Appends a message. */
 void otlp_pack(struct buf *out, const ProtobufCMessage *m);
-/* Bytes of the message Dictionary. */
+/* Returns the size of the message Dictionary, in bytes. */
 size_t otlp_dictionary_size(const struct otlp_dictionary *d);
-/* Appends it. */
+/* Appends the message Dictionary. */
 void otlp_dictionary_write(const struct otlp_dictionary *d, struct buf *out);
 
 /* ---- the entries of one profile -------------------------------------------------------------- */
@@ -100,17 +102,18 @@ struct otlp_lookup {
     const struct pprof_index *x;
     uint32_t *numbers[PROFILE_STRING + 1]; /* by field and place: number + 1, or 0 if not yet */
     size_t longest_sample;                 /* in bytes: no sample has more frames or labels */
-    unsigned char *stack;                  /* the message of the one at hand */
+    unsigned char *stack;                  /* the message of the current stack */
     struct err *err;
 };
 
-/* In memory of the scratch. False if out of memory. */
+/* Initialises a lookup, in memory of the scratch. Returns false if out of memory. */
 bool otlp_lookup_init(struct otlp_lookup *l, struct otlp_dictionary *d, const struct pprof_index *x,
                       struct scratch *s, struct err *err);
-/* A string of the profile. */
+/* Finds or adds a string of the profile. */
 bool otlp_lookup_string(struct otlp_lookup *l, uint64_t place, uint32_t *ret);
 bool otlp_lookup_mapping(struct otlp_lookup *l, size_t place, uint32_t *ret);
-/* The stack of a sample (its message). False, too, if it has a location that is not there. */
+/* Finds or adds the stack of a sample (its message). Also returns false if the sample has a
+ * location that the profile does not define. */
 bool otlp_lookup_stack(struct otlp_lookup *l, struct sv sample, uint32_t *ret);
 
 #endif

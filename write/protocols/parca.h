@@ -16,7 +16,8 @@
 #include "write/series.h"
 
 #define PARCA_PATH "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
-/* Far beyond what any server takes: 4 MiB in the first versions, 64 MiB later. */
+/* The most bytes of a profile, far more than any server accepts (4 MiB in the first versions, 64
+ * MiB later). */
 #define PARCA_PROFILE_MAX ((size_t)1 << 30)
 /* A profile that inflates to more is not examined, and one that takes more memory to be written
  * again is not repaired: both are sent as they are. */
@@ -30,7 +31,8 @@ struct parca_repair {
     struct sv suffix; /* bytes after it, which add a period type without names; static storage */
 };
 
-/* False with ERR_INPUT for a profile that cannot be read, or ERR_MEMORY. */
+/* Determines the changes. Returns false with ERR_INPUT for a profile that cannot be read, or with
+ * ERR_MEMORY. */
 bool parca_repair(struct sv body, struct parca_repair *ret, struct err *err);
 
 /* The request is prefix + profile_size bytes + suffix, with the frame of gRPC. False if a buffer is

@@ -14,17 +14,19 @@
 #include "write/series.h"
 
 #define PROFEFE_PATH "/api/0/profiles"
-/* Bytes of the encoded service name, and of the encoded labels: the request line has to stay below
- * the 8 KiB of common proxies. Labels that are worth least are dropped until they fit. */
+/* The most bytes of the encoded service name, and of the encoded labels: the request line has to
+ * stay below the 8 KiB of common proxies. Labels that are worth least are dropped until they fit.
+ */
 #define PROFEFE_SERVICE_MAX ((size_t)1024)
 #define PROFEFE_LABELS_MAX ((size_t)4096)
-/* Bytes of the instance, before it is encoded. */
+/* The most bytes of the instance, before it is encoded. */
 #define PROFEFE_INSTANCE_MAX ((size_t)256)
 /* The label that keeps the name of a type for which profefe has none ("other"). */
 #define PROFEFE_TYPE_LABEL "profile_type"
 
-/* profefe's name for a type, by `__name__`: "cpu", "heap", "block", "mutex", "goroutine",
- * "threadcreate", else "other". It refuses all others, `allocs` among them. Static storage. */
+/* Returns profefe's name for the type with this `__name__`: "cpu", "heap", "block", "mutex",
+ * "goroutine", "threadcreate", else "other". profefe refuses all other names, such as "allocs".
+ * Static storage. */
 const char *profefe_type(struct sv name);
 
 /* Writes the names that have a type into an empty buffer, as the alternatives of a regex
@@ -39,7 +41,7 @@ bool profefe_names(const char *type, struct buf *out);
  * been built by the rules of this protocol; labels may be dropped from it. */
 bool profefe_query(struct series *s, int64_t from_ns, struct buf *out);
 
-/* GET /api/0/profiles. */
+/* Reads profiles back with GET /api/0/profiles. */
 extern const struct readback readback_profefe;
 
 #endif

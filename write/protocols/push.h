@@ -23,14 +23,15 @@
 
 #define PUSH_PATH "/push.v1.PusherService/Push"
 #define PUSH_CONTENT_TYPE "application/proto"
-/* Protocol buffers end at 2 GiB; far beyond what any server takes. */
+/* The most bytes of a profile. Protocol buffers end at 2 GiB; this is far more than any server
+ * accepts. */
 #define PUSH_PROFILE_MAX ((size_t)1 << 30)
 
 /* Length of a UUID as text. */
 #define PUSH_ID_LENGTH 36
 
-/* The ID of a profile: a UUID (version 8) that depends on its bytes alone, and is the same in every
- * attempt, process and machine. Writes a NUL after it. */
+/* Writes the ID of a profile, and a NUL: a UUID (version 8) that depends only on the bytes of the
+ * profile, and so is the same in every attempt, in every process and on every machine. */
 void push_id(struct sv profile, char out[PUSH_ID_LENGTH + 1]);
 
 /* The request is prefix + the profile's bytes + suffix. id: see push_id(). False if a buffer is
@@ -38,7 +39,7 @@ void push_id(struct sv profile, char out[PUSH_ID_LENGTH + 1]);
 bool push_encode(const struct series *s, size_t profile_size, const char *id, struct buf *prefix,
                  struct buf *suffix);
 
-/* SelectMergeStacktraces of a Pyroscope's querier, in JSON. */
+/* Reads profiles back with SelectMergeStacktraces of a Pyroscope's querier, in JSON. */
 extern const struct readback readback_pyroscope;
 
 #endif

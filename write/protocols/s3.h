@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* The bytes of an object's note. AWS takes 2 KiB of metadata, the names of its headers included. */
+/* The most bytes of an object's note (its metadata): AWS accepts 2 KiB of metadata, including the
+ * names of the headers. */
 #define S3_NOTE_MAX ((size_t)2000)
 
 #endif

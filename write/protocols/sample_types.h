@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "pprof/summary.h"
 
-/* Bytes of one sample type's name that can be described. */
+/* The longest name of a sample type that can be described, in bytes. */
 #define SAMPLE_TYPE_MAX ((size_t)256)
 
 /* Appends JSON that describes n sample types of a profile with this `__name__`; nothing if the
@@ -24,8 +24,8 @@
  * UTF-8 or too long, which JSON cannot match. */
 size_t sample_types_config(struct sv name, const struct pprof_value_type *types, size_t n,
                            struct buf *out);
-/* The same for the sample types that a profile of Go with this `__name__` has; false, and nothing,
- * if it is no built-in type. */
+/* Does the same for the sample types that a Go profile with this `__name__` has. If the name is not
+ * that of a built-in type, appends nothing and returns false. */
 bool sample_types_builtin(struct sv name, struct buf *out);
 
 #endif
