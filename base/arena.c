@@ -65,7 +65,8 @@ struct arena *arena_free(struct arena *a)
 static size_t chunk_size(struct arena *a, size_t size)
 {
     if (size > a->next_chunk / 4) {
-        return size; /* a chunk of its own: the rest of the current one stays in use */
+        /* The object gets a chunk of its own, and the rest of the current one stays in use. */
+        return size;
     }
     size_t chunk = a->next_chunk;
     if (a->next_chunk < CHUNK_LARGEST) {
@@ -83,7 +84,8 @@ static struct chunk *add_chunk(struct arena *a, size_t size)
     }
     c->size = chunk;
     if (chunk == size && a->chunks != NULL) {
-        c->next = a->chunks->next; /* full at once */
+        /* The new chunk is full already, so the current one stays the first. */
+        c->next = a->chunks->next;
         a->chunks->next = c;
     } else {
         c->next = a->chunks;

@@ -1,4 +1,4 @@
-/* Classes of ASCII characters, independent of the locale. Bytes from 0x80 on are in no class. */
+/* Classes of ASCII characters, independent of the locale. Bytes from 0x80 on belong to no class. */
 #ifndef PROFPULL_BASE_ASCII_H
 #define PROFPULL_BASE_ASCII_H
 

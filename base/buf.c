@@ -9,7 +9,7 @@
 
 #define FIRST_CAP 64
 
-/* The data while nothing is allocated. Never written, since cap is 0. */
+/* The data of a buffer that has allocated nothing. It is never written, because cap is 0. */
 static char *empty_string(void)
 {
     return (char *)(uintptr_t) "";
@@ -116,7 +116,7 @@ void buf_reserve(struct buf *b, size_t n)
 
 bool buf_append(struct buf *b, const void *data, size_t len)
 {
-    /* Nearly always there is room; a failed buffer has none. */
+    /* Nearly always there is room. A failed buffer has none, so that it fails here. */
     if (len >= b->cap - b->len && !grow(b, len)) {
         return false;
     }

@@ -12,7 +12,7 @@
 
 #define TEXT_MAX 256
 
-/* A directory of a group. The group above it is the directory above, as far as the mount point. */
+/* The directory of a group. Its parent directory is the group above it, up to the mount point. */
 struct group {
     char dir[PATH_MAX];
     size_t mount_len;
@@ -28,7 +28,8 @@ static FILE *open_in(const char *root, const char *path)
     return n < 0 || (size_t)n >= sizeof(full) ? NULL : fopen(full, "re");
 }
 
-/* The first line of a file of a group without its end; false if there is none. */
+/* Reads the first line of a file of a group, without its newline. Returns false if there is
+ * none. */
 static bool read_line(const struct group *g, const char *file, char out[TEXT_MAX])
 {
     char path[PATH_MAX + 64];
@@ -47,7 +48,7 @@ static bool read_line(const struct group *g, const char *file, char out[TEXT_MAX
 
 /* ---- finding the group ----------------------------------------------------------------------- */
 
-/* Is it one of the words between commas? */
+/* Returns true if the word is one of the words of a list that is separated by commas. */
 static bool has_word(struct sv list, const char *word)
 {
     struct sv head;
@@ -64,8 +65,8 @@ static bool has_word(struct sv list, const char *word)
     return false;
 }
 
-/* The path of our group as /proc/self/cgroup has it, "N:CONTROLLERS:PATH"; without controllers in
- * v2. */
+/* Finds the path of our group in /proc/self/cgroup, whose lines are "N:CONTROLLERS:PATH"; the line
+ * of v2 has no controllers. */
 static bool find_path(const char *root, const char *controller, bool v2, char *out, size_t size)
 {
     FILE *f = open_in(root, "/proc/self/cgroup");
@@ -166,7 +167,7 @@ static bool find_group(const char *root, const char *controller, bool v2, struct
     return found;
 }
 
-/* The group above; false at the mount point. */
+/* Moves to the group above. Returns false at the mount point. */
 static bool go_up(struct group *g)
 {
     char *slash = strlen(g->dir) > g->mount_len ? strrchr(g->dir, '/') : NULL;
@@ -184,7 +185,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A number; UINT64_MAX for "max", "-1" and a file that is not there. */
+/* Reads a limit. Returns UINT64_MAX for "max", "-1" and a missing file. */
 static uint64_t read_limit(const struct group *g, const char *file)
 {
     char text[TEXT_MAX];
@@ -199,7 +200,7 @@ static uint64_t memory_of(const struct group *g)
                  : read_limit(g, "memory.limit_in_bytes");
 }
 
-/* CPUs, rounded up. */
+/* Returns the CPUs that the quota of a group allows, rounded up. */
 static uint64_t cpus_of(const struct group *g)
 {
     uint64_t quota = UINT64_MAX;
@@ -220,7 +221,7 @@ static uint64_t cpus_of(const struct group *g)
     return limited ? quota / period + (quota % period != 0) : UINT64_MAX;
 }
 
-/* The smallest value of the group and those above it, in both versions. */
+/* Returns the smallest value of the group and of the groups above it, in both versions. */
 static uint64_t smallest(const char *root, const char *controller,
                          uint64_t (*value_of)(const struct group *g))
 {

@@ -1,13 +1,13 @@
-/* Detects if this process runs in a container, where all network interfaces are its own. */
+/* Detects whether this process runs in a container, in which all network interfaces are its own. */
 #ifndef PROFPULL_BASE_CONTAINER_H
 #define PROFPULL_BASE_CONTAINER_H
 
 #include <stdbool.h>
 
-/* In a pod of Kubernetes (KUBERNETES_SERVICE_HOST is set), in a container whose runtime says so
- * (the variable `container`, as systemd-nspawn, Podman, LXC and our image set it), or with a file
- * that Docker or Podman put there. root: in front of paths, "" for the real ones. env: NULL takes
- * getenv(3). */
+/* Returns true in a pod of Kubernetes (KUBERNETES_SERVICE_HOST is set), in a container whose
+ * runtime sets the variable `container` (systemd-nspawn, Podman, LXC and our image do), and where a
+ * file exists that Docker or Podman create. root: a prefix for paths, "" for the real ones. env:
+ * reads a variable; NULL means getenv(3). */
 bool container_is_around(const char *root, const char *(*env)(const char *name));
 
 #endif

@@ -31,7 +31,8 @@ static void ask_open(const char *path)
     }
 }
 
-/* A process in a call that does not return may not end at once: it is not waited for, then. */
+/* Waits for a child that has answered. A child in a system call that does not return may not end at
+ * once, even if it is killed, so nothing waits for it. */
 static void reap(pid_t child, bool answered)
 {
     if (!answered) {
@@ -89,12 +90,12 @@ bool disk_hanging_root(const char *path, char *ret, size_t size, int64_t ms)
 
 /* ---- on a thread ----------------------------------------------------------------------------- */
 
-/* Belongs to both sides: the last one frees it. */
+/* A question that the asking and the answering thread share. The last one to leave frees it. */
 struct question {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool answered;
-    bool left; /* by the side that asked */
+    bool left; /* the asking thread no longer waits */
     char path[];
 };
 

@@ -1,5 +1,5 @@
-/* Finds out if a disk answers, before somebody waits for it: a call of the system for a path on a
- * disk that hangs, as a network disk without its server does, may never return.
+/* Checks whether a disk answers, before a thread that is needed waits for it. A system call for a
+ * path on a disk that hangs, such as a network disk whose server is gone, may never return.
  */
 #ifndef PROFPULL_BASE_DISK_H
 #define PROFPULL_BASE_DISK_H
@@ -8,17 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Asks for a path in a child process, which is killed when the time is over. Returns false if there
- * was no answer; an error is one. Only before threads are started and the sandbox is entered. */
+/* Asks for a path in a child process, which is killed after `ms` milliseconds. Returns false if
+ * there was no answer; an error counts as an answer. May be called only before threads are started
+ * and the sandbox is entered. */
 bool disk_answers_child(const char *path, int64_t ms);
 
-/* Asks for a path on a thread, which stays until its call returns. Returns false if there was no
- * answer; an error is one. Any thread. */
+/* Asks for a path on a new thread, which exists until its system call returns. Returns false if
+ * there was no answer within `ms` milliseconds; an error counts as an answer, and so does
+ * a thread that cannot be started. Any thread may call it. */
 bool disk_answers(const char *path, int64_t ms);
 
 /* Finds the nearest directory at or above a path, on the same disk that does not answer, that can
- * be opened without an answer, such as the mount point. Returns false if there is none. Only before
- * threads are started and the sandbox is entered. */
+ * be opened without an answer, such as the mount point. Returns false if there is none. May be
+ * called only before threads are started and the sandbox is entered. */
 bool disk_hanging_root(const char *path, char *ret, size_t size, int64_t ms);
 
 #endif

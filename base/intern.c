@@ -95,7 +95,7 @@ static size_t cost(const struct istr *s)
     return sizeof(*s) + s->len + 1 + MALLOC_OVERHEAD;
 }
 
-/* Changes the number of buckets. Out of memory, the chains just stay as long as they are. */
+/* Changes the number of buckets. If memory runs out, the chains stay as long as they are. */
 static void resize(struct shard *sh, size_t n_buckets)
 {
     struct shard bigger = {.n_buckets = n_buckets};
@@ -189,7 +189,8 @@ void intern_put(struct intern *in, struct istr *s)
             return;
         }
     }
-    /* Perhaps the last one: decided under the lock, as a search may still find the string. */
+    /* This may be the last reference. The lock decides, because a search may still find the
+     * string. */
     struct shard *sh = shard_of(in, s->hash);
     pthread_mutex_lock(&sh->lock);
     bool last = atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1;

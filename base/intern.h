@@ -1,7 +1,7 @@
 /* The table of interned strings that label sets refer to. Private to base/.
  *
- * Equal bytes in one table are one struct istr, so strings are compared by comparing pointers. An
- * istr lives as long as it has references. Any thread.
+ * A table has one struct istr for each string, so strings are compared by comparing pointers. An
+ * istr lives as long as it has references. Any thread may call these functions.
  */
 #ifndef PROFPULL_BASE_INTERN_H
 #define PROFPULL_BASE_INTERN_H
@@ -12,7 +12,7 @@
 #include "base/labels.h"
 
 struct istr {
-    struct istr *next; /* in its bucket; guarded by the lock of the shard */
+    struct istr *next; /* next string of the bucket; guarded by the lock of the shard */
     uint64_t hash;     /* seeded: differs between tables */
     atomic_uint refs;
     uint32_t len;
@@ -24,15 +24,15 @@ static inline struct sv istr_sv(const struct istr *s)
     return (struct sv){.p = s->text, .n = s->len};
 }
 
-/* A reference to the string of these bytes. NULL if out of memory, or longer than LABELS_BYTES_MAX.
- */
+/* Returns a reference to the string with these bytes. Returns NULL if out of memory, or if the text
+ * is longer than LABELS_BYTES_MAX. */
 struct istr *intern_get(struct intern *in, struct sv text);
-/* Another reference; the caller holds one, so no lock is needed. */
+/* Adds a reference. The caller holds one already, so no lock is needed. */
 struct istr *istr_ref(struct istr *s);
 /* Releases a reference to a string of this table. */
 void intern_put(struct intern *in, struct istr *s);
 
-/* One allocation each: the header and two pointers per label. */
+/* A label set, in one allocation: this header and two pointers for each label. */
 struct labels {
     atomic_uint refs;
     uint32_t count;

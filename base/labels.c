@@ -33,7 +33,7 @@ struct label labels_at(const struct labels *l, size_t i)
                           .value = istr_sv(l->strings[2 * i + 1])};
 }
 
-/* Compares the name that is searched with the one of a label. */
+/* Compares the name that is searched with the name of a label. */
 static int compare_name(const void *name, const void *label)
 {
     struct istr *const *strings = label;
@@ -75,9 +75,8 @@ bool labels_equal(const struct labels *a, const struct labels *b)
     return true;
 }
 
-/* Over the bytes alone, with a fixed seed. Each step includes the length, so no separator is
- * needed.
- */
+/* Hashes only the bytes, with a fixed seed. Each step includes the length, so no separator is
+ * needed. */
 uint64_t labels_hash(const struct labels *l)
 {
     uint64_t hash = hash_bytes("", 0, l->count);

@@ -34,9 +34,9 @@
 struct intern;
 
 struct intern *intern_new(void); /* NULL if out of memory */
-/* Every label set must be gone. Accepts NULL, returns NULL. */
+/* Frees the table. All label sets must have been released before. Accepts NULL, returns NULL. */
 struct intern *intern_free(struct intern *in);
-/* The number of distinct strings and their bytes, with overhead. Any thread. */
+/* Returns the number of distinct strings, and their bytes with overhead. Any thread may call it. */
 void intern_stats(struct intern *in, size_t *ret_count, size_t *ret_bytes);
 
 struct label {
@@ -51,16 +51,18 @@ struct labels *labels_ref(struct labels *l);
 struct labels *labels_unref(struct labels *l);
 
 size_t labels_count(const struct labels *l);
-/* i < labels_count(), in order of names. */
+/* Returns the i-th label in order of names; i < labels_count(). */
 struct label labels_at(const struct labels *l, size_t i);
-/* The value, or an empty view whose p is "". */
+/* Returns the value of a label, or an empty view whose p is "" if the label is absent. */
 struct sv labels_get(const struct labels *l, struct sv name);
-/* The bytes of all names and values, as if nobody shared them. */
+/* Returns the bytes of all names and values, although other label sets may share them. */
 size_t labels_bytes(const struct labels *l);
 bool labels_equal(const struct labels *a, const struct labels *b);
-/* Equal for equal sets on every machine and run. Computed by each call. */
+/* Returns a hash that is equal for equal sets, on every machine and in every run. Each call
+ * computes it. */
 uint64_t labels_hash(const struct labels *l);
-/* Equal for equal sets of one table of strings in this process: does not read the strings. */
+/* Returns a hash that is equal for equal sets of one table of strings, in this process only. It is
+ * fast, because it does not read the strings. */
 uint64_t labels_mark(const struct labels *l);
 /* Appends {"a":"b","c":"d"}. */
 bool labels_format_json(const struct labels *l, struct buf *out);
@@ -77,28 +79,31 @@ struct labels_builder *labels_builder_new(struct intern *in); /* NULL if out of 
 struct labels_builder *labels_builder_free(struct labels_builder *b);
 /* Starts again with the content of base, or empty if NULL. */
 void labels_builder_reset(struct labels_builder *b, const struct labels *base);
-/* Copies both strings. */
+/* Set a label to a value; both strings are copied. */
 void labels_builder_set(struct labels_builder *b, struct sv name, struct sv value);
 void labels_builder_set_str(struct labels_builder *b, const char *name, const char *value);
 void labels_builder_del(struct labels_builder *b, struct sv name);
-/* The view stays valid until the builder is reset or freed, also when the label is changed. */
+/* Returns the value of a label. The view stays valid until the builder is reset or freed, also when
+ * the label is changed. */
 struct sv labels_builder_get(const struct labels_builder *b, struct sv name);
 size_t labels_builder_count(const struct labels_builder *b);
-/* In order of names. The views stay valid until the reset, the index until the next change. */
+/* Returns the i-th label in order of names. Its views stay valid until the reset, the index i until
+ * the next change. */
 struct label labels_builder_at(const struct labels_builder *b, size_t i);
-/* From here on the order in which labels are set counts for labels_builder_in_order(). */
+/* Marks the instant from which labels_builder_in_order() counts the order in which labels are
+ * set. */
 void labels_builder_start(struct labels_builder *b);
-/* All labels, in the order of Prometheus' Builder: first those that are as they were at the start,
- * by name, then those set since then in the order in which they were, where setting one again does
- * not move it. Returns how many there are; the views stay valid until the reset. */
+/* Lists all labels in the order of Prometheus' Builder: first the labels that have not changed
+ * since labels_builder_start(), by name; then the labels that were set since, in the order in which
+ * they were first set. Returns their number. The views stay valid until the reset. */
 size_t labels_builder_in_order(const struct labels_builder *b, struct label ret[LABELS_MAX]);
 bool labels_builder_ok(const struct labels_builder *b);
 /* Returns true if the builder has failed at a limit. */
 bool labels_builder_over(const struct labels_builder *b);
 /* Says why there is no label set, with ERR_LIMIT or ERR_MEMORY. Returns false. */
 bool labels_builder_explain(const struct labels_builder *b, struct err *err);
-/* A new reference, or NULL if the builder has failed or out of memory. The builder keeps its
- * content. */
+/* Makes the label set and returns its reference. Returns NULL if the builder has failed or out of
+ * memory. The builder keeps its content. */
 struct labels *labels_builder_build(struct labels_builder *b);
 
 #endif

@@ -7,16 +7,16 @@
 
 #include "base/intern.h"
 
-/* Replaced values count until the reset. */
+/* The ceiling of the strings. Values that were replaced count until the reset. */
 #define ARENA_MAX ((size_t)4 * LABELS_BYTES_MAX)
 
 struct entry {
     struct sv name;
     struct sv value;
-    /* Borrowed from base; NULL if set here. */
+    /* The strings of the base set, borrowed; NULL if the label was set in the builder. */
     struct istr *name_istr;
     struct istr *value_istr;
-    uint64_t order; /* of being set for the first time since it was absent */
+    uint64_t order; /* counts up; given when the label is set while it is absent */
 };
 
 struct labels_builder {
@@ -25,17 +25,17 @@ struct labels_builder {
     struct labels *base; /* a reference, or NULL */
     size_t count;
     size_t bytes;     /* of all names and values in entries */
-    uint64_t order;   /* of the label set last */
-    uint64_t started; /* its value at labels_builder_start() */
+    uint64_t order;   /* of the label that was set last */
+    uint64_t started; /* the value of `order` at labels_builder_start() */
     bool failed;
-    bool over;    /* it has failed at a limit, not for lack of memory */
-    bool changed; /* differs from base, or there is none */
+    bool over;    /* the builder has failed at a limit, not for lack of memory */
+    bool changed; /* the content differs from base, or there is no base */
     struct entry entries[LABELS_MAX];
 };
 
 struct labels_builder *labels_builder_new(struct intern *in)
 {
-    /* Not zeroed: most of the entries are never touched. */
+    /* The memory is not zeroed, because most of the entries are never touched. */
     struct labels_builder *b = malloc(sizeof(*b));
     if (b == NULL) {
         return NULL;
@@ -90,7 +90,7 @@ void labels_builder_reset(struct labels_builder *b, const struct labels *base)
     b->count = base->count;
 }
 
-/* The index of the name, or the one at which it would be inserted. */
+/* Returns the index of the name, or the index at which it would be inserted. */
 static size_t find(const struct labels_builder *b, struct sv name, bool *ret_found)
 {
     size_t low = 0;
@@ -120,7 +120,7 @@ static void fail(struct labels_builder *b, bool over)
     }
 }
 
-/* A copy that lives until the reset; fails the builder if there is no room. */
+/* Makes a copy that lives until the reset. Fails the builder if there is no room. */
 static bool copy(struct labels_builder *b, struct sv text, struct sv *ret_copy)
 {
     char *p = arena_strndup(b->arena, text.p, text.n);

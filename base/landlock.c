@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The same on every architecture. */
+/* The numbers of the system calls, which are the same on every architecture. */
 #define CALL_CREATE_RULESET 444
 #define CALL_ADD_RULE 445
 #define CALL_RESTRICT_SELF 446
@@ -35,7 +35,7 @@
 #define RIGHTS_TO_WRITE                                                                            \
     (FILE_WRITE | REMOVE_DIRECTORY | REMOVE_FILE | MAKE_DIRECTORY | MAKE_REGULAR | TRUNCATE_OF_3)
 
-/* The arguments of the calls, as the kernel knows them; members that an older one does not know are
+/* The arguments of the calls in the kernel's layout. Members that an older kernel does not know are
  * zero. */
 struct ruleset_attr {
     uint64_t files;
@@ -75,7 +75,7 @@ static bool add_path(int ruleset, uint64_t handled, const struct landlock_path *
     int fd = open(p->path, O_PATH | O_CLOEXEC);
     struct stat st = {.st_mode = S_IFDIR};
     if (fd < 0 || (!p->hangs && fstat(fd, &st) != 0)) {
-        bool passed = fd < 0; /* missing, or not ours to see */
+        bool passed = fd < 0; /* the path is missing, or this user may not see it */
         if (!passed) {
             close(fd);
         }

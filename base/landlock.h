@@ -15,12 +15,13 @@
 
 #include "base/err.h"
 
-/* A file, or a directory with all below it. What exists under the path now counts, wherever
- * symbolic links lead to; a path that does not exist is passed over. */
+/* A file, or a directory with all below it. The rule applies to what exists under the path now,
+ * after symbolic links are resolved. A path that does not exist is ignored. */
 struct landlock_path {
     const char *path;
-    bool writable; /* files and directories may be made, written and removed, too */
-    bool hangs;    /* a directory whose disk does not answer: nothing is asked of it */
+    bool writable; /* files and directories may also be made, written and removed */
+    bool hangs;    /* a directory whose disk does not answer: the path is not inspected, because the
+                      call would hang */
 };
 
 struct landlock_rules {
@@ -30,10 +31,10 @@ struct landlock_rules {
     size_t n_ports;
 };
 
-/* The version that the kernel has; 0 if it has none. */
+/* Returns the version of the kernel's Landlock, or 0 if it has none. */
 int landlock_version(void);
-/* Cannot be undone, and needs no_new_privs or CAP_SYS_ADMIN. False with a reason if the kernel has
- * no Landlock or refuses; nothing is restricted then. */
+/* Restricts the process. This cannot be undone, and needs no_new_privs or CAP_SYS_ADMIN. Returns
+ * false with a reason, and restricts nothing, if the kernel has no Landlock or refuses. */
 bool landlock_restrict(const struct landlock_rules *rules, struct err *err);
 
 #endif

@@ -15,14 +15,14 @@
 /* ---- the text of a line --------------------------------------------------------------------- */
 
 #define CUT_MARK "..."
-/* Reserved for the end of a cut value and of the line: ..."}\n */
+/* Bytes that are reserved for the end of a cut value and of the line: ..."}\n */
 #define END_ROOM (sizeof(CUT_MARK "\"}\n") - 1)
 
 struct line {
     char *out;
     size_t len;
     enum log_format format;
-    bool cut; /* nothing more is added */
+    bool cut; /* the line was cut: nothing more is added */
 };
 
 static bool fits(const struct line *l, size_t n)
@@ -44,7 +44,7 @@ static bool put(struct line *l, const char *p, size_t n)
     return true;
 }
 
-/* Appends what always fits: the end of a value or of the line. */
+/* Appends the end of a value or of the line, which always fits. */
 static void put_end(struct line *l, const char *s)
 {
     size_t n = strlen(s);
@@ -52,14 +52,15 @@ static void put_end(struct line *l, const char *s)
     l->len += n;
 }
 
-/* Controls of both sets (the second, U+0080 to U+009F, drives terminals too). */
+/* Returns true for a control character of either set. The second set, U+0080 to U+009F, controls
+ * terminals as well. */
 static bool is_control(uint32_t rune)
 {
     return rune < 0x20 || (rune >= 0x7f && rune <= 0x9f);
 }
 
 /* Appends one character of a quoted value, in the escapes that JSON and logfmt share, whole or not
- * at all. False if the line is full. */
+ * at all. Returns false if the line is full. */
 static bool put_rune(struct line *l, const char *p, size_t len, uint32_t rune)
 {
     char text[8];
@@ -93,7 +94,7 @@ static void put_quoted(struct line *l, struct sv v)
     put_end(l, whole ? "\"" : CUT_MARK "\"");
 }
 
-/* True if a logfmt value must be quoted. */
+/* Returns true if a logfmt value must be quoted. */
 static bool needs_quotes(struct sv v)
 {
     if (v.n == 0) {
@@ -110,7 +111,8 @@ static bool needs_quotes(struct sv v)
     return false;
 }
 
-/* A value without quotes, if it fits: a cut one is quoted because of the mark. */
+/* Appends a value without quotes if it fits. A value that is cut is quoted, because its mark "..."
+ * needs quotes. */
 static void put_text(struct line *l, struct sv v)
 {
     if (l->format == LOG_JSON || needs_quotes(v) || !fits(l, v.n)) {
@@ -230,8 +232,9 @@ void log_set_observer(struct log *log,
     log->observer_arg = arg;
 }
 
-/* One write: lines of several threads do not mix, as a line is at most PIPE_BUF. A line that a full
- * disk or a slow pipe does not accept is lost: there is nowhere to report it. */
+/* Writes a line with one write(2). Lines of several threads do not mix, because a line has at most
+ * PIPE_BUF bytes. A line that a full disk or a slow pipe does not accept is lost, because there is
+ * nowhere to report it. */
 static void write_line(int fd, const char *line, size_t len)
 {
     int saved = errno;

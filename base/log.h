@@ -4,7 +4,7 @@
  *     ts=2026-11-21T03:23:34.123Z level=warn msg="scrape failed" url=http://... status=500
  *
  * Any thread may log; lines do not mix. Lines over LOG_LINE_MAX bytes are cut. Values may come from
- * outside: control characters and invalid UTF-8 are escaped. Fields are always evaluated: check
+ * outside, so control characters and invalid UTF-8 are escaped. Fields are always evaluated: check
  * log_enabled() before logging at debug level in a hot path.
  */
 #ifndef PROFPULL_BASE_LOG_H
@@ -40,21 +40,23 @@ struct log_field {
 
 struct log;
 
-/* fd remains the caller's. NULL if out of memory. */
+/* Makes a log that writes to fd, which the caller keeps and closes. Returns NULL if out of
+ * memory. */
 struct log *log_new(int fd, enum log_level level, enum log_format format);
 struct log *log_free(struct log *log);
 void log_set(struct log *log, enum log_level level, enum log_format format); /* any thread */
 void log_set_level(struct log *log, enum log_level level);                   /* any thread */
 bool log_enabled(const struct log *log, enum log_level level);
 
-/* fn (may be NULL) is called as well for each line at warn and above, with fields that end with one
- * of type LOG_FIELD_END. For tests. */
+/* Sets a function for tests, which is called for each line at warn and above, in addition to the
+ * write. Its fields end with an element of type LOG_FIELD_END. fn may be NULL. */
 void log_set_observer(struct log *log,
                       void (*fn)(void *arg, enum log_level, const char *msg,
                                  const struct log_field *fields),
                       void *arg);
 
-/* fields ends with one of type LOG_FIELD_END. With a NULL log nothing is written. */
+/* Writes one line. fields ends with an element of type LOG_FIELD_END. With a NULL log nothing is
+ * written. */
 void log_write(struct log *log, enum log_level level, const char *msg,
                const struct log_field *fields);
 
@@ -72,14 +74,15 @@ size_t log_line_format(char out[LOG_LINE_MAX], int64_t wall_ns, enum log_level l
 #define log_warn(log, ...) log_at_(log, LOG_WARN, __VA_ARGS__, LOG_END)
 #define log_error(log, ...) log_at_(log, LOG_ERROR, __VA_ARGS__, LOG_END)
 
-/* Allows `burst` events in each `period_ms` and counts the others. Starts zeroed; one owner. */
+/* Allows `burst` events in each `period_ms` and counts the others. A zeroed struct is ready for
+ * use. It has one owner. */
 struct log_limit {
     int64_t window_start_ms;
     uint32_t seen;
     uint32_t suppressed;
 };
-/* True if the event may be logged; *ret_suppressed is then the number of suppressed events before
- * it (log it as a field if not 0). */
+/* Returns true if the event may be logged. *ret_suppressed is then the number of events that were
+ * suppressed before it; log it as a field if it is not 0. */
 bool log_limit_allow(struct log_limit *l, int64_t now_ms, int64_t period_ms, uint32_t burst,
                      uint32_t *ret_suppressed);
 

@@ -10,12 +10,13 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* The longest single wait of a timer; a later instant takes several. Keeps the arithmetic of
- * libevent (seconds in a time_t, an int of milliseconds for epoll) far from its limits. */
+/* The longest single wait of a timer, a day; a later instant takes several waits. This keeps the
+ * arithmetic of libevent (seconds in a time_t, an int of milliseconds for epoll) far from its
+ * limits. */
 #define TIMER_STEP_MAX_MS (INT64_C(24) * 3600 * MS_PER_S)
 
-/* A loop that handles more in each millisecond makes no pauses: there is hardly a wake-up to save,
- * and what it handles in bursts comes to others in bursts. */
+/* A loop that handles more tasks and events in each millisecond makes no pauses. They would hardly
+ * save a wake-up, and work that is handled in bursts reaches other threads in bursts. */
 #define PAUSE_WORK_MAX 6
 
 struct loop {
@@ -26,14 +27,14 @@ struct loop {
 
     /* Only on the loop's thread. */
     int64_t gap_ns;
-    int hurry;        /* above 0: no pauses */
+    int hurry;        /* above 0: the loop makes no pauses */
     bool worked;      /* something was done since the last pause */
-    int64_t period;   /* the multiple of the gap that it has last worked in; */
+    int64_t period;   /* the last multiple of the gap in which the loop has worked */
     size_t work;      /* tasks and events of this period */
-    size_t work_last; /* and of the one before */
+    size_t work_last; /* tasks and events of the period before */
 
     pthread_mutex_t lock; /* guards the rest */
-    bool waits;           /* the loop waits, or is about to: whoever posts a task has to wake it */
+    bool waits; /* the loop waits, or is about to: a thread that posts a task must wake it */
     struct loop_task *first;
     struct loop_task **end; /* where the next task is linked */
 };
@@ -76,7 +77,8 @@ static void loop_on_wake(evutil_socket_t fd, short what, void *arg)
     (void)what;
     eventfd_t count;
     (void)eventfd_read(fd, &count);
-    run_tasks(arg); /* now: they came before the events that are ready after this one */
+    run_tasks(
+        arg); /* run them now: they were posted before the events that are ready after this one */
 }
 
 static bool make_base(struct loop *l)
@@ -141,7 +143,7 @@ struct loop *loop_free(struct loop *l)
     return NULL;
 }
 
-/* Runs the callbacks of sockets and timers, and returns how many. */
+/* Runs the callbacks of sockets and timers, and returns their number. */
 static size_t run_events(struct loop *l, int flags)
 {
     (void)event_base_get_max_events(l->base, EVENT_BASE_COUNT_ACTIVE, 1);
@@ -156,12 +158,12 @@ static size_t pass(struct loop *l)
     return n + run_events(l, EVLOOP_NONBLOCK);
 }
 
-/* The same, but waits for an event if nothing is ready. */
+/* Handles what is ready; if nothing is, waits for an event first. */
 static size_t pass_or_wait(struct loop *l)
 {
     size_t n = run_tasks(l);
     pthread_mutex_lock(&l->lock);
-    bool ready = l->first != NULL; /* the tasks have posted others */
+    bool ready = l->first != NULL; /* true if the tasks have posted further tasks */
     l->waits = !ready;
     pthread_mutex_unlock(&l->lock);
     return n + run_events(l, ready ? EVLOOP_NONBLOCK : EVLOOP_NO_EXIT_ON_EMPTY);
@@ -252,8 +254,8 @@ void loop_post(struct loop *l, struct loop_task *task)
     l->waits = false;
     *l->end = task;
     l->end = &task->next;
-    /* Under the lock: as soon as the task can run, another thread may free the loop. It fails only
-     * if the counter is full, and then the loop wakes anyway. */
+    /* Write under the lock: as soon as the task can run, another thread may free the loop. The
+     * write fails only if the counter is full, and then the loop wakes anyway. */
     if (wake) {
         (void)eventfd_write(l->wake_fd, 1);
     }
@@ -277,7 +279,8 @@ static void loop_on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     struct loop_timer *t = arg;
     int64_t now = clock_mono_ms();
-    /* libevent uses the coarse clock, which lags by up to a tick: this may be too early. */
+    /* libevent uses the coarse clock, which lags by up to a tick, so the timer may fire too
+     * early. */
     if (now < t->at_ms) {
         timer_arm(t, now);
     } else {
@@ -308,7 +311,8 @@ void loop_timer_after(struct loop_timer *t, int64_t ms)
     if (ms < 0) {
         ms = 0;
     }
-    /* "now" is rounded down to a millisecond: one more, so that the timer is not early. */
+    /* "now" is rounded down to a millisecond. One millisecond is added, so that the timer is not
+     * early. */
     t->at_ms = ms == 0 ? now : ms < INT64_MAX - now ? now + ms + 1 : INT64_MAX;
     timer_arm(t, now);
 }

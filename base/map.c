@@ -81,7 +81,7 @@ static struct sv entry_key(const struct entry *e)
     return (struct sv){.p = e->key, .n = e->key_len};
 }
 
-/* The slot that holds the key, or NULL. */
+/* Returns the slot that holds the key, or NULL. */
 static struct slot *find(const struct map *m, struct sv key, uint64_t hash)
 {
     if (m->n_slots == 0) {
@@ -99,7 +99,7 @@ static struct slot *find(const struct map *m, struct sv key, uint64_t hash)
     }
 }
 
-/* The first slot of the probe sequence that can take a new entry. There always is one. */
+/* Returns the first slot of the probe sequence that can take a new entry. One always exists. */
 static struct slot *find_free(struct slot *slots, size_t n_slots, uint64_t hash)
 {
     size_t mask = n_slots - 1;

@@ -1,7 +1,8 @@
 /* A hash table from byte strings to pointers.
  *
- * Keys are copied, values are the caller's. Each table has a seed of its own. Iteration is in no
- * particular order: sort where the output must be stable. One owner, no locking.
+ * The table copies its keys; the caller owns the values. Each table has a seed of its own. A walk
+ * visits entries in no particular order: sort them where the output must be stable. A table has one
+ * owner and no lock.
  */
 #ifndef PROFPULL_BASE_MAP_H
 #define PROFPULL_BASE_MAP_H
@@ -19,10 +20,10 @@ struct map *map_new(void); /* NULL if out of memory */
 struct map *map_free(struct map *m, void (*free_value)(void *));
 
 size_t map_count(const struct map *m);
-/* The value of a key, or NULL. */
+/* Returns the value of a key, or NULL. */
 void *map_get(const struct map *m, struct sv key);
-/* Sets the value, which must not be NULL, of a key. *ret_old (may be NULL) gets the old value or
- * NULL. False if out of memory, and nothing has changed. */
+/* Sets the value, which must not be NULL, of a key. *ret_old (may be NULL) becomes the old value or
+ * NULL. Returns false, and changes nothing, if out of memory. */
 bool map_put(struct map *m, struct sv key, void *value, void **ret_old);
 /* Removes a key and returns its value, or NULL. */
 void *map_remove(struct map *m, struct sv key);

@@ -1,7 +1,7 @@
-/* Families are in a list, cells in a list of their family, both in order of creation; nothing is
- * removed before the end, so pointers to them stay valid; what nobody uses is hidden. The
- * registry's lists have a lock and each family's list has another; values are atomic and need
- * neither. */
+/* Families are in a list, and cells in a list of their family, both in order of creation. Nothing
+ * is removed before the registry is freed, so pointers to families and cells stay valid. Cells that
+ * nobody uses are hidden. The registry's lists have a lock and each family's list has another;
+ * values are atomic and need neither. */
 #include "base/metrics.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ struct metric_cell {
     struct metric *family;
     STAILQ_ENTRY(metric_cell) link;
     char *labels;               /* a="b",c="d" as the text format has it; "" without labels */
-    size_t n_first;             /* of them the first label's: a="b" */
+    size_t n_first;             /* bytes of the first label in them: a="b" */
     bool hidden;                /* under the family's lock */
     _Atomic uint64_t value;     /* counter; gauge in two's complement */
     _Atomic double sum;         /* histogram */
@@ -40,7 +40,7 @@ struct metric {
     size_t n_hidden;
 };
 
-/* How many say that something exists. */
+/* The number of uses of a label value: see metrics_use(). */
 struct use {
     size_t n;
 };
@@ -56,7 +56,7 @@ struct metrics {
     STAILQ_HEAD(metric_list, metric) families;
     STAILQ_HEAD(collector_list, collector) collectors;
     struct map *uses; /* struct use, by the text of the label: job="x" */
-    size_t n_unused;  /* of them those that nobody uses any more */
+    size_t n_unused;  /* label values in `uses` that nobody uses any more */
 };
 
 struct metrics_out {
@@ -258,7 +258,7 @@ static bool set_labels(struct metric_cell *c, const char *const *values)
     return c->labels != NULL;
 }
 
-/* Makes a cell, under the lock. */
+/* Makes a cell. The caller holds the family's lock. */
 static struct metric_cell *add_cell(struct metric *m, struct sv key, const char *const *values)
 {
     size_t n_buckets = m->desc.type == METRIC_HISTOGRAM ? m->desc.n_buckets + 1 : 0;
@@ -275,8 +275,8 @@ static struct metric_cell *add_cell(struct metric *m, struct sv key, const char 
     return c;
 }
 
-/* The cell of these label values, under the lock; made if the family then shows at most max cells.
- */
+/* Returns the cell of these label values; makes it if the family then shows at most max cells. The
+ * caller holds the family's lock. */
 static struct metric_cell *find_or_add(struct metric *m, const char *const *values, size_t left)
 {
     struct metric_cell *c = NULL;
@@ -458,7 +458,7 @@ static void render_histogram(const struct metric_cell *c, struct buf *out)
     }
     put_name(out, d->name, "_sum", c->labels, NULL);
     put_double(out, atomic_load_explicit(&c->sum, memory_order_relaxed));
-    /* The count equals the last bucket by construction, whatever is observed meanwhile. */
+    /* The count equals the last bucket by construction, even if values are observed meanwhile. */
     put_name(out, d->name, "_count", c->labels, NULL);
     buf_printf(out, "%llu\n", (unsigned long long)count);
 }
@@ -531,7 +531,8 @@ bool metrics_collector(struct metrics *m, void (*fn)(struct metrics_out *o, void
     return true;
 }
 
-/* The collector after c, or the first. The lock is not held while a collector runs. */
+/* Returns the collector after c, or the first one if c is NULL. The lock is not held while a
+ * collector runs. */
 static struct collector *next_collector(struct metrics *m, const struct collector *c)
 {
     pthread_mutex_lock(&m->lock);
@@ -550,7 +551,7 @@ bool metrics_render(struct metrics *m, struct buf *out)
     STAILQ_FOREACH(family, &m->families, link)
     {
         if (m->n_unused > 0) {
-            hide_unused(m, family); /* those that were made since */
+            hide_unused(m, family); /* hides cells that were made since the last rendering */
         }
         render_family(family, out);
     }

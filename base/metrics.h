@@ -21,7 +21,7 @@
 
 #define METRIC_LABELS_MAX 4
 #define METRIC_CELLS_MAX 512
-/* With those that are hidden. */
+/* The limit of a family's cells, the hidden ones included. */
 #define METRIC_CELLS_EVER_MAX (8 * METRIC_CELLS_MAX)
 
 struct metrics;
@@ -42,27 +42,29 @@ struct metric_desc {
 struct metrics *metrics_new(void);
 struct metrics *metrics_free(struct metrics *m);
 
-/* Registers a family, or returns the one with this name. NULL for a NULL registry or out of memory;
- * all functions below accept NULL and ignore it. */
+/* Registers a family, or returns the family that has this name. Returns NULL for a NULL registry or
+ * if out of memory. All functions below accept NULL and ignore it. */
 struct metric *metrics_register(struct metrics *m, const struct metric_desc *desc);
-/* metrics_register() of a counter or gauge. label2, or both labels, may be NULL; all strings are
- * static. */
+/* Registers a counter or gauge like metrics_register(). label2, or both labels, may be NULL. All
+ * strings are static. */
 struct metric *metrics_family(struct metrics *m, enum metric_type type, const char *name,
                               const char *help, const char *label1, const char *label2);
-/* The only cell of a counter or gauge without labels. */
+/* Registers a counter or gauge without labels and returns its only cell. */
 struct metric_cell *metrics_single(struct metrics *m, enum metric_type type, const char *name,
                                    const char *help);
-/* The cell for these label values, one for each label of the family; copied. Any thread. */
+/* Returns the cell for these label values, one for each label of the family. The values are copied.
+ * Any thread may call it. */
 struct metric_cell *metric_cell(struct metric *m, const char *const *values);
-/* For a family with one label. */
+/* Returns the cell for the value of the only label of a family. */
 struct metric_cell *metric_cell_of(struct metric *m, const char *value);
-/* For a family without labels. */
+/* Returns the cell of a family without labels. */
 struct metric_cell *metric_only(struct metric *m);
 
-/* Says that something with this name exists, from now on until metrics_release() of it: as often as
- * it was said. Without anybody, all cells whose first label has this name and value are hidden;
- * they still count, and show it when they are seen again. Cells of values that nobody ever used are
- * shown. If memory runs out, nothing is hidden. Any thread. */
+/* metrics_use() says that something with this label value exists, such as a job, until
+ * metrics_release() takes that back. Uses are counted. While the count is 0, all cells whose first
+ * label has this name and value are hidden. Hidden cells still count, and show their values when
+ * they are visible again. Cells of label values that were never used are shown. If memory runs out,
+ * nothing is hidden. Any thread may call these functions. */
 void metrics_use(struct metrics *m, const char *label, const char *value);
 void metrics_release(struct metrics *m, const char *label, const char *value);
 
@@ -77,7 +79,7 @@ uint64_t metric_value(const struct metric_cell *c);       /* counters and gauges
 struct metrics_out;
 void metrics_out_family(struct metrics_out *o, const char *name, const char *help,
                         enum metric_type type);
-/* A sample of the last family. labels: n pairs of name and value. */
+/* Writes a sample of the last family. labels: n pairs of name and value. */
 void metrics_out_sample(struct metrics_out *o, const char *const (*labels)[2], size_t n,
                         double value);
 /* fn runs in each metrics_render(), on its thread. */

@@ -1,4 +1,4 @@
-/* The bit mixer of hash_bytes() and struct rng. Private to base/. */
+/* The bit mixer that hash_bytes() and struct rng use. Private to base/. */
 #ifndef PROFPULL_BASE_MIX_H
 #define PROFPULL_BASE_MIX_H
 

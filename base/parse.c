@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-/* The limit of a wrong text that an error repeats. */
+/* The most bytes of a wrong text that an error message repeats. */
 #define SHOWN_MAX 100
 
 #define SHOWN_ARG(v) ((v).n > SHOWN_MAX ? SHOWN_MAX : (int)(v).n), (v).p
@@ -61,7 +61,8 @@ static const struct unit duration_units[] = {
 };
 #define N_DURATION_UNITS (sizeof(duration_units) / sizeof(duration_units[0]))
 
-/* So that the same duration fits an int64_t of nanoseconds, which is Prometheus' limit too. */
+/* The longest duration in ms: it must fit an int64_t in nanoseconds, which is Prometheus' limit
+ * too. */
 #define DURATION_MAX_MS ((uint64_t)(INT64_MAX / NS_PER_MS))
 
 static bool bad_duration(struct sv v, struct err *err)
@@ -70,7 +71,7 @@ static bool bad_duration(struct sv v, struct err *err)
                    SHOWN_ARG(v));
 }
 
-/* The index of the unit, or n. */
+/* Returns the index of the unit, or n if there is none. */
 static size_t find_unit(const struct unit *units, size_t n, struct sv name)
 {
     size_t i = 0;
@@ -80,7 +81,7 @@ static size_t find_unit(const struct unit *units, size_t n, struct sv name)
     return i;
 }
 
-/* factor * value + sum, or false if it is above max. */
+/* Adds factor * value to *sum. Returns false if the result is above max. */
 static bool add_scaled(uint64_t *sum, uint64_t value, uint64_t factor, uint64_t max)
 {
     if (value > max / factor || value * factor > max - *sum) {
@@ -94,7 +95,7 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
 {
     uint64_t ms = 0;
     bool too_long = false;
-    size_t next_unit = 0; /* the largest that may still come */
+    size_t next_unit = 0; /* the largest unit that may still follow */
     if (sv_eq_str(v, "0")) {
         *ret_ms = 0;
         return true;
@@ -115,7 +116,8 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
         uint64_t value = 0;
         if (!parse_u64((struct sv){.p = rest.p, .n = digits}, UINT64_MAX, &value) ||
             !add_scaled(&ms, value, duration_units[unit].factor, DURATION_MAX_MS)) {
-            too_long = true; /* but a wrong form further on is the better message */
+            too_long = true; /* reported at the end: an error in the form further on is the better
+                                message */
         }
         next_unit = unit + 1;
         rest = sv_skip(rest, digits + letters);
@@ -129,7 +131,7 @@ bool parse_duration_ms(struct sv v, int64_t *ret_ms, struct err *err)
 
 void format_duration_ms(int64_t ms, char *out, size_t size)
 {
-    /* Seven units with 20 digits each: more than can occur together. */
+    /* Room for seven units with 20 digits each, which is more than can occur together. */
     char text[200];
     size_t len = 0;
     uint64_t rest = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
@@ -193,7 +195,7 @@ void format_size(uint64_t bytes, char *out, size_t size)
                    size_units[unit].name);
 }
 
-/* An IPv6 address, with or without a zone after "%". */
+/* Returns true for an IPv6 address, with or without a zone after "%". */
 static bool is_ipv6(struct sv v)
 {
     char text[INET6_ADDRSTRLEN];
@@ -211,7 +213,8 @@ static bool is_ipv6(struct sv v)
     return inet_pton(AF_INET6, text, &addr) == 1;
 }
 
-/* Only characters of host names, none of which has a meaning in a URL, and these. */
+/* Returns true if a text has only characters of host names, none of which has a meaning in a URL,
+ * and the characters of `more`. */
 static bool is_host_text(struct sv v, const char *more)
 {
     for (size_t i = 0; i < v.n; i++) {
@@ -276,7 +279,7 @@ void num_format(double value, char out[NUM_TEXT_MAX])
         (void)snprintf(out, NUM_TEXT_MAX, value > 0 ? "+Inf" : "-Inf");
         return;
     }
-    /* 17 digits are always enough, 15 nearly always. */
+    /* 17 digits always give a text that reads back as the same value, 15 nearly always. */
     for (int digits = 15; digits <= 17; digits++) {
         (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, value);
         double again = strtod(out, NULL);

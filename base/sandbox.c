@@ -102,7 +102,7 @@ static void add_path(struct sandbox *s, const char *path, bool writable, bool ha
     s->paths[s->n_paths++] = added;
 }
 
-/* Cuts the last part off; "." if there is nothing before it. */
+/* Removes the last part of a path. The result is "." if the path has only one part. */
 static void cut_to_directory(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -251,7 +251,8 @@ bool sandbox_enter(const struct sandbox *s, struct sandbox_report *ret, struct e
         return err_memory(err);
     }
 #ifdef INSTRUMENTED
-    /* Sanitizers and coverage make calls and write files of their own. */
+    /* Sanitizers and coverage make system calls and write files of their own, so their builds have
+     * no sandbox. */
     for (enum sandbox_part i = 0; i < SANDBOX_PARTS; i++) {
         err_set(&ret->why[i], ERR_INPUT, "not in an instrumented build");
     }

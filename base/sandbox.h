@@ -1,9 +1,11 @@
-/* A sandbox for the whole process. It has three parts: no new privileges (setuid programs gain
- * nothing), the system calls that the program makes (seccomp), and the listed files and ports
- * (Landlock). A part that the kernel does not have is left out, and the report says so.
+/* A sandbox for the whole process. It has three parts: no_new_privs, so that setuid programs gain
+ * nothing; seccomp, which allows only the system calls that the program makes; and Landlock, which
+ * allows only the listed files and ports. A part that the kernel does not have is left out, and the
+ * report says so.
  *
- * First list the paths, then call sandbox_enter(), before threads are started. It cannot be undone.
- * Keep the list to compare a later configuration with it. One thread.
+ * First list the paths, then call sandbox_enter() before threads are started. The sandbox cannot be
+ * left again. Keep the list to compare a later configuration with it. One thread at a time may use
+ * a list.
  */
 #ifndef PROFPULL_BASE_SANDBOX_H
 #define PROFPULL_BASE_SANDBOX_H
@@ -29,8 +31,8 @@ void sandbox_read_file(struct sandbox *s, const char *path);
 /* Lists a file, or a directory with all below it, for reading only or for writing as well. */
 void sandbox_read(struct sandbox *s, const char *path);
 void sandbox_write(struct sandbox *s, const char *path);
-/* A directory whose disk does not answer, as disk_hanging_root() finds it, to change: nothing is
- * asked of it. */
+/* Lists a directory for writing whose disk does not answer, as disk_hanging_root() finds it. The
+ * directory is not inspected, because the call would hang. */
 void sandbox_write_hanging(struct sandbox *s, const char *path);
 /* Allows starting other programs. Their files and ports are unknown, so that Landlock is left out.
  */

@@ -51,8 +51,8 @@ static const int own_calls[] = {
     SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(uname),
     SCMP_SYS(sysinfo), SCMP_SYS(getrandom)};
 
-/* The further calls of other programs. A credential plugin of a kubeconfig inherits the filter and
- * may be written in any language, some of which compile at run time. */
+/* Further system calls that other programs may make. A credential plugin of a kubeconfig inherits
+ * the filter and may be written in any language, some of which compile at run time. */
 static const int program_calls[] = {
     /* starting programs */
     SCMP_SYS(clone), SCMP_SYS(fork), SCMP_SYS(vfork), SCMP_SYS(execve), SCMP_SYS(execveat),
@@ -87,13 +87,14 @@ static const int program_calls[] = {
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* The upper half of the register of an int means nothing. */
+/* The upper half of a register that holds an int has no meaning. */
 #define INT_MASK UINT64_C(0xffffffff)
-/* The bits of the type of a socket that are no flags. */
+/* The bits of a socket's type that are not flags. */
 #define TYPE_MASK UINT64_C(0xf)
 #define CONDITIONS_MAX 3
 
-/* A call that is allowed if all conditions of the row hold, or those of another row of the call. */
+/* A call that is allowed if all conditions of the row hold. If a call has several rows, one of them
+ * suffices. */
 struct rule {
     int call;
     unsigned n;
@@ -117,16 +118,16 @@ struct rule {
 static const struct rule own_rules[] = {
     {SCMP_SYS(clone), 1, {BITS(0, CLONE_THREAD, CLONE_THREAD)}},
     {SCMP_SYS(socketpair), 1, {IS(0, AF_UNIX)}},
-    /* Memory is either writable or executable. Executable memory is that of a file: the modules
-     * that getaddrinfo() and OpenSSL load on first use. */
+    /* Memory is either writable or executable. Executable memory must be mapped from a file, for
+     * the modules that getaddrinfo() and OpenSSL load on first use. */
     {SCMP_SYS(mmap), 1, {BITS(2, PROT_EXEC, 0)}},
     {SCMP_SYS(mmap), 2, {BITS(2, PROT_EXEC | PROT_WRITE, PROT_EXEC), BITS(3, MAP_ANONYMOUS, 0)}},
     {SCMP_SYS(mprotect), 1, {BITS(2, PROT_EXEC, 0)}},
-    /* Names of threads, and of their stacks. */
+    /* Sets names of threads and of their stacks. */
     {SCMP_SYS(prctl), 1, {IS(0, PR_SET_NAME)}},
     {SCMP_SYS(prctl), 1, {IS(0, PR_GET_NAME)}},
     {SCMP_SYS(prctl), 1, {IS(0, PR_SET_VMA)}},
-    /* Limits of this process. */
+    /* Reads and sets limits of this process only. */
     {SCMP_SYS(prlimit64), 1, {IS(0, 0)}},
     {SCMP_SYS(ioctl), 1, {IS(1, FIONREAD)}},
     {SCMP_SYS(ioctl), 1, {IS(1, FIONBIO)}},
@@ -159,7 +160,7 @@ static const struct rule program_sockets[] = {
 #define OTHER_CALLS SCMP_ACT_ERRNO(ENOSYS)
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* All of these return 0, or an error's number with a minus sign, as the library does. */
+/* These functions return 0 or a negative errno, as libseccomp does. */
 
 static int allow(scmp_filter_ctx filter, const int *calls, size_t n)
 {
@@ -180,7 +181,7 @@ static int allow_if(scmp_filter_ctx filter, const struct rule *rules, size_t n)
     return rc;
 }
 
-/* abort() and raise() send a signal to the calling thread. */
+/* Allows sending signals to the own process, as abort() and raise() do. */
 static int allow_own_signals(scmp_filter_ctx filter)
 {
     const struct rule rule = {SCMP_SYS(tgkill), 1, {IS(0, (uint64_t)getpid())}};
@@ -206,9 +207,9 @@ static int set_attributes(scmp_filter_ctx filter)
         enum scmp_filter_attr attribute;
         uint32_t value;
     } rows[] = {
-        {SCMP_FLTATR_API_SYSRAWRC, 1}, /* the kernel's errors as they are */
-        {SCMP_FLTATR_CTL_TSYNC, 1},    /* all threads */
-        {SCMP_FLTATR_CTL_OPTIMIZE, 2}, /* a tree, for kernels that keep no answers */
+        {SCMP_FLTATR_API_SYSRAWRC, 1}, /* return the kernel's errors as they are */
+        {SCMP_FLTATR_CTL_TSYNC, 1},    /* restrict all threads */
+        {SCMP_FLTATR_CTL_OPTIMIZE, 2}, /* a tree: faster where the kernel caches no answers */
         {SCMP_FLTATR_ACT_BADARCH, OTHER_CALLS},
     };
     int rc = 0;

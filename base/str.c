@@ -20,7 +20,7 @@ static bool json_escape_byte(unsigned char c, struct buf *out)
 
 bool json_escape(struct sv v, struct buf *out)
 {
-    size_t start = 0; /* of the run that needs no change */
+    size_t start = 0; /* start of the run that needs no change */
     size_t i = 0;
     while (i < v.n) {
         unsigned char c = (unsigned char)v.p[i];
@@ -122,7 +122,7 @@ void secret_free(char *s)
     free(s);
 }
 
-/* Eight bytes, or four, at any address and on any machine, as a little-endian number. */
+/* Read eight bytes, or four, at any address and on any machine, as a little-endian number. */
 static uint64_t load8(const unsigned char *p)
 {
     uint64_t x;
@@ -137,7 +137,7 @@ static uint64_t load4(const unsigned char *p)
     return le32toh(x);
 }
 
-/* The same of fewer than eight bytes. Reading some of them twice is faster than a loop. */
+/* Reads fewer than eight bytes into a number. Reading some of them twice is faster than a loop. */
 static uint64_t load_tail(const unsigned char *p, size_t n)
 {
     if (n >= 4) {

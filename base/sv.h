@@ -1,6 +1,6 @@
 /* Views of strings: a pointer to bytes of another owner, and their number. A view need not be
- * NUL-terminated and is passed by value. These functions neither allocate nor lock. Any thread.
- */
+ * NUL-terminated and is passed by value. These functions neither allocate nor lock; any thread may
+ * call them. */
 #ifndef PROFPULL_BASE_SV_H
 #define PROFPULL_BASE_SV_H
 
@@ -28,13 +28,13 @@ bool sv_starts_with(struct sv v, struct sv prefix);
 bool sv_ends_with(struct sv v, struct sv suffix);
 struct sv sv_trim(struct sv v); /* ASCII white space at both ends */
 
-/* v without its first n bytes; n <= v.n. */
+/* Returns v without its first n bytes; n <= v.n. */
 static inline struct sv sv_skip(struct sv v, size_t n)
 {
     return n == 0 ? v : (struct sv){.p = v.p + n, .n = v.n - n};
 }
 
-/* Cuts v at the first c into the parts before and after it. False if there is no c in v. */
+/* Cuts v at the first c into the parts before and after it. Returns false if v has no c. */
 bool sv_cut(struct sv v, char c, struct sv *ret_head, struct sv *ret_tail);
 
 #endif

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* All signals except faults of the thread itself: if these were blocked, the kernel would kill the
- * process without running a handler, and the sanitizers could not report. */
+/* Makes the set of all signals except faults of the thread itself. If faults were blocked, the
+ * kernel would kill the process without running a handler, and the sanitizers could not report
+ * them. */
 static void signals_to_block(sigset_t *ret_set)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -22,8 +23,8 @@ struct start {
     char name[THREAD_NAME_MAX + 1];
 };
 
-/* The thread names itself: for others the C library would write a file of /proc, which the sandbox
- * refuses. */
+/* Sets the name of the calling thread. To name another thread, the C library would write a file of
+ * /proc, which the sandbox refuses. */
 static void *run_named(void *arg)
 {
     const struct start start = *(struct start *)arg;
@@ -32,7 +33,7 @@ static void *run_named(void *arg)
     return start.fn(start.arg);
 }
 
-/* 0, or an error of the system. */
+/* Starts the thread. Returns 0 or an errno. */
 static int create(pthread_t *ret_thread, struct start *start)
 {
     sigset_t block, before;

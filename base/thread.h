@@ -12,8 +12,8 @@
 /* The length of the longest thread name in Linux; a longer one is cut. */
 #define THREAD_NAME_MAX 15
 
-/* Runs fn(arg) on a new thread, which the caller must join. False with ERR_SYSTEM if the system
- * refuses, ERR_MEMORY if out of memory. */
+/* Runs fn(arg) on a new thread, which the caller must join. Returns false with ERR_SYSTEM if the
+ * system refuses, or with ERR_MEMORY if out of memory. */
 bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg,
                   struct err *err);
 

@@ -1,7 +1,8 @@
 /* The parts of Unicode that relabelling and configurations need: simple case mapping, case folding
  * and the names of character classes, as in Go's unicode package.
  *
- * The tables are generated (unicode_tables.c). Nothing here depends on the locale. Any thread.
+ * The tables are generated (unicode_tables.c). These functions do not depend on the locale; any
+ * thread may call them.
  */
 #ifndef PROFPULL_BASE_UNICODE_H
 #define PROFPULL_BASE_UNICODE_H
@@ -17,10 +18,11 @@
 #define SURROGATE_MIN 0xd800u
 #define SURROGATE_MAX 0xdfffu
 
-/* The simple mappings to upper or lower case, one rune to one rune; a rune without a mapping is
- * returned unchanged. */
+/* Maps a rune to upper or lower case by Unicode's simple mappings, one rune to one rune. A rune
+ * without a mapping is returned unchanged. */
 uint32_t rune_to_case(uint32_t rune, bool upper);
-/* The next rune in the cycle of those that are equal when case is ignored: K, k, KELVIN SIGN, K. */
+/* Returns the next rune in the cycle of runes that are equal when case is ignored: K, k, KELVIN
+ * SIGN, K. */
 uint32_t rune_fold(uint32_t rune);
 
 /* Appends v, which must be valid UTF-8, with each rune mapped (strings.ToLower, ToUpper). */
@@ -35,13 +37,13 @@ bool append_in_case(struct sv v, bool upper, struct buf *out);
 struct case_range {
     uint32_t lo;
     uint32_t hi;
-    int32_t to_upper; /* what to add */
+    int32_t to_upper; /* the number that is added to a rune */
     int32_t to_lower;
 };
 extern const struct case_range unicode_case_ranges[];
 extern const size_t unicode_n_case_ranges;
 
-/* For a rune whose folding is not simply the other case. */
+/* A step of a cycle of rune_fold(), for a rune whose folding is not simply the other case. */
 struct case_orbit {
     uint32_t rune;
     uint32_t next;
@@ -58,7 +60,7 @@ struct fold_range {
 /* A class that \p{...} can name. */
 struct unicode_class {
     const char *key;  /* lower case without '_', '-' and ' ' */
-    const char *pcre; /* what PCRE2 calls it */
+    const char *pcre; /* the name in PCRE2 */
     /* The runes that a case-insensitive regex adds to the class; NULL if none. */
     const struct fold_range *fold;
     size_t n_fold;
@@ -66,7 +68,7 @@ struct unicode_class {
 extern const struct unicode_class unicode_classes[];
 extern const size_t unicode_n_classes;
 
-/* Finds a class by name, ignoring case, '_', '-' and ' '. NULL if Go has no such class. */
+/* Finds a class by name, ignoring case, '_', '-' and ' '. Returns NULL if Go has no such class. */
 const struct unicode_class *unicode_class_find(struct sv name);
 
 #endif

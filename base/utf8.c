@@ -4,9 +4,9 @@
 
 #define TOP_BITS UINT64_C(0x8080808080808080)
 
-/* The length, by the first byte, and the range of the second byte (RFC 3629, section 4), which
- * excludes overlong forms, surrogates and everything above U+10FFFF. 0 if no character begins with
- * this byte. */
+/* Returns the length of a character, given its first byte, and the range of its second byte (RFC
+ * 3629, section 4). The range excludes overlong forms, surrogates and everything above U+10FFFF.
+ * Returns 0 if no character begins with this byte. */
 static size_t sequence(unsigned char first, unsigned char *ret_low, unsigned char *ret_high)
 {
     *ret_low = 0x80;
@@ -69,8 +69,8 @@ size_t utf8_encode(uint32_t rune, char out[UTF8_BYTES_MAX])
     return len;
 }
 
-/* The number of valid bytes at the start of v. Eight ASCII characters are one step: nearly all
- * texts consist of them. */
+/* Returns the number of valid bytes at the start of v. Eight ASCII characters are one step, because
+ * nearly all texts consist of them. */
 static size_t valid_prefix(struct sv v)
 {
     size_t done = 0;

@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* The workers share one queue and one lock: more CPUs than this get no more workers. */
+/* The most workers of a pool. They share one queue and one lock, so more workers would gain
+ * nothing. */
 #define WORKERS_MAX 256
 
 #define IDLE INT64_MIN
@@ -19,7 +20,7 @@
 struct worker {
     struct worker_pool *pool;
     pthread_t thread;
-    _Atomic int64_t since_ms; /* monotonic: when its item began; IDLE */
+    _Atomic int64_t since_ms; /* monotonic: when its item began, or IDLE */
 };
 
 struct worker_pool {
@@ -39,7 +40,7 @@ static void worker_on_home(struct loop_task *task)
     w->done(w);
 }
 
-/* Waits for the next item; NULL if the pool closes and none is left. */
+/* Waits for the next item. Returns NULL if the pool closes and no item is left. */
 static struct work *next_item(struct worker_pool *p)
 {
     pthread_mutex_lock(&p->lock);

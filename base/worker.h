@@ -1,5 +1,5 @@
 /* A fixed pool of threads for work that takes CPU time, or one thread for work that blocks. A disk
- * may hang for ever, so each kind of work that blocks needs a thread of its own.
+ * may hang for ever, so each kind of blocking work needs a thread of its own.
  *
  * Items run in order of submission, each once, on any worker. Afterwards done() runs on the item's
  * home loop, so that results need no lock. The queue has no limit: the submitter limits the number
@@ -24,16 +24,16 @@ struct work {
 
 struct worker_pool;
 
-/* n threads; 0 means one for each online CPU. */
+/* Makes a pool of n threads; 0 means one for each online CPU. */
 struct worker_pool *worker_pool_new(unsigned n, struct err *err);
-/* A pool of one thread with a name (at most 15 characters). */
+/* Makes a pool of one thread with a name (at most 15 characters). */
 struct worker_pool *worker_thread_new(const char *name, struct err *err);
 /* Finishes all submitted items, then joins the threads. Home loops must still exist. Accepts NULL.
  */
 struct worker_pool *worker_pool_free(struct worker_pool *p);
 void worker_submit(struct worker_pool *p, struct work *w); /* any thread */
-/* For how many ms a worker has been running one item: the longest time of all workers, 0 if none
- * runs one. Any thread. */
+/* Returns the longest time in ms that a worker has been running its current item, or 0 if no worker
+ * runs one. Any thread may call it. */
 int64_t worker_pool_busy_ms(const struct worker_pool *p, int64_t now_ms);
 
 #endif
