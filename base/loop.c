@@ -77,8 +77,8 @@ static void loop_on_wake(evutil_socket_t fd, short what, void *arg)
     (void)what;
     eventfd_t count;
     (void)eventfd_read(fd, &count);
-    run_tasks(
-        arg); /* run them now: they were posted before the events that are ready after this one */
+    /* These tasks were posted before the events that are ready after this one. */
+    run_tasks(arg);
 }
 
 static bool make_base(struct loop *l)

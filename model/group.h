@@ -1,4 +1,4 @@
-/* A target group: the label sets, before relabelling, that one discovery source has now.
+/* A target group: the label sets that one discovery source has now, before relabelling.
  *
  * A source is a Kubernetes object ("pod/default/web-7f"), a static list, a file or a URL. A group
  * replaces the earlier group of its source; a group without label sets removes the source.

@@ -7,7 +7,7 @@
 #define LABEL_URL "__meta_url"
 #define PARAM SV("param_")
 #define META SV("__meta_")
-/* Shorter values occur in a page by chance. */
+/* The shortest value that is overwritten. Shorter values occur in a page by chance. */
 #define ECHO_MIN 4
 #define VALUE_MAX ((size_t)8 * 1024)
 
@@ -49,8 +49,8 @@ static struct sv decode(struct sv v, char *out)
 
 /* ---- queries --------------------------------------------------------------------------------- */
 
-/* Takes the next parameter off a query. value.p is NULL if it is a single word. False at the end.
- */
+/* Takes the next parameter off a query. value.p is NULL if the parameter is a single word. Returns
+ * false at the end. */
 static bool next_param(struct sv *query, struct sv *ret_name, struct sv *ret_value)
 {
     struct sv pair = *query;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The memory of a profile besides its bytes: this struct, the queue's entry, and so many bytes of
- * labels. */
+/* The constant part of the memory of a profile: this struct, the queue's entry, and labels of usual
+ * size. */
 #define FLAT_COST ((size_t)1024)
 #define FLAT_LABELS ((size_t)512)
 

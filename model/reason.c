@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* An error message appears within the first bytes of a body. */
+/* The bytes of a body in which an error message is searched: it appears at the start. */
 #define MESSAGE_MAX 512
 
 struct row {

@@ -1,6 +1,8 @@
-/* Why a scrape failed: a bounded set, since the names are label values of a metric.
+/* The reasons why a scrape failed. The set is bounded, because the names are label values of a
+ * metric.
  *
- * One table holds the name of each reason and what else depends on it. Pure functions, any thread.
+ * One table holds the name of each reason and everything else that depends on the reason. The
+ * functions are pure; any thread may call them.
  */
 #ifndef PROFPULL_MODEL_REASON_H
 #define PROFPULL_MODEL_REASON_H
@@ -60,7 +62,7 @@ enum reason {
 };
 #define REASONS (REASON_BAD_LEGACY + 1)
 
-/* How a reason affects when the next scrape comes. */
+/* The effect of a reason on the time of the next scrape. */
 enum reason_kind {
     REASON_KIND_FAILURE,
     REASON_KIND_SUCCESS,
@@ -68,14 +70,15 @@ enum reason_kind {
     REASON_KIND_CONFLICT, /* another client profiles the process */
 };
 
-/* "connect", "http_404", "cpu_in_use", ...; "" for REASON_NONE. Static storage. */
+/* Returns the name of a reason, in static storage: "connect", "http_404", "cpu_in_use", ...; "" for
+ * REASON_NONE. */
 const char *reason_name(enum reason r);
 /* Returns advice for the operator, in static storage; "" if there is none. */
 const char *reason_advice(enum reason r);
 enum reason_kind reason_kind(enum reason r);
 
-/* The reason for a failed transfer or an error status. body: the start of the response, to
- * recognise the messages of Go's net/http/pprof. */
+/* Returns the reason for a failed transfer or an error status. body: the start of the response, in
+ * which messages of Go's net/http/pprof are recognised. */
 enum reason reason_of_response(enum http_result result, long status, struct sv body);
 /* Returns REASON_NONE for every kind of profile. */
 enum reason reason_of_sniff(enum sniff_result r);

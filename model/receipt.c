@@ -51,8 +51,8 @@ struct receipt *receipt_unref(struct receipt *r)
     return NULL;
 }
 
-/* Posts the task of the waiter if it is time. Under the lock, so that the loop cannot go away
- * between a cancellation and the post. */
+/* Posts the task of the waiter if the receipt is settled. The caller holds the lock, so that the
+ * loop cannot be freed between a cancellation and the post. */
 static void settle(struct receipt *r)
 {
     if (r->loop != NULL && (r->open == 0 || r->failed)) {

@@ -5,19 +5,21 @@
 
 #include "pprof/fields.h"
 
-/* One pass. Remembers what can only be checked at the end, since the strings may stand there. */
+/* The state of one pass. It remembers the largest index of a string, which can only be checked at
+ * the end, because the strings may come last. */
 struct pass {
     struct sv plain;
     struct err *err;
     struct pprof_summary *summary;
-    uint64_t string_max; /* the largest index that was referred to, where, and by which message */
+    uint64_t
+        string_max; /* the largest index that was referred to; then the place and the message */
     size_t string_max_at;
     const char *string_max_in;
-    size_t values; /* of the sample at hand */
+    size_t values; /* of the sample being read */
     size_t values_first;
     size_t values_first_at;
     bool first_string_empty;
-    bool no_samples; /* what is in them is not looked at */
+    bool no_samples; /* the contents of samples are not checked */
 };
 
 static bool bad(const struct pass *p, size_t at, const struct field_table *table, const char *what)
@@ -61,15 +63,15 @@ static bool check_numbers(struct pass *p, const struct field_table *table,
 
 /* ---- messages that are good ------------------------------------------------------------------
  * Nearly all messages consist of short numbers, are written in the same way, and have nothing
- * wrong. quick_message() recognizes these in a fourth of the time that check_message() takes. It
- * says nothing about others: they are for check_message(), which finds what is wrong, if anything
- * is. */
+ * wrong. quick_message() recognizes these in a fourth of the time that check_message() takes. If
+ * it returns false, the message may still be good: check_message() decides, and finds the error if
+ * there is one. */
 
-/* The top bits of eight bytes: each is set if the number goes on in the next byte. */
+/* The top bits of eight bytes. A bit is set if the number continues in the next byte. */
 #define TOP_BITS UINT64_C(0x8080808080808080)
 
-/* Does a packed field consist of whole numbers of at most nine bytes, without bytes of 0 if they
- * are ids? Takes eight bytes at a time. */
+/* Returns true if a packed field consists of whole numbers of at most nine bytes, and, if they are
+ * ids, has no byte of 0. Reads eight bytes at a time. */
 static bool quick_numbers(struct pass *p, enum field_kind kind, struct sv packed)
 {
     uint64_t unusual = 0;
@@ -93,7 +95,7 @@ static bool quick_numbers(struct pass *p, enum field_kind kind, struct sv packed
 
 static bool quick_message(struct pass *p, const struct field_table *table, struct sv message);
 
-/* Is a field with a length good? */
+/* Returns true if a field with a length is good for certain. */
 static inline bool quick_bytes(struct pass *p, const struct field_table *table, unsigned number,
                                struct sv bytes)
 {
@@ -103,7 +105,7 @@ static inline bool quick_bytes(struct pass *p, const struct field_table *table, 
                : (kind == FIELD_IDS || kind == FIELD_NUMBERS) && quick_numbers(p, kind, bytes);
 }
 
-/* Is a field with one number good? */
+/* Returns true if a field with one number is good for certain. */
 static inline bool quick_number(struct pass *p, const struct field_table *table, unsigned number,
                                 uint64_t value, const char *at)
 {
@@ -124,7 +126,7 @@ static inline bool quick_number(struct pass *p, const struct field_table *table,
     }
 }
 
-/* True if a message is good for certain. */
+/* Returns true if a message is good for certain. */
 static bool quick_message(struct pass *p, const struct field_table *table, struct sv message)
 {
     const char *at = message.p;
@@ -158,7 +160,7 @@ static bool quick_message(struct pass *p, const struct field_table *table, struc
 
 static bool check_message(struct pass *p, const struct field_table *table, struct sv message);
 
-/* The check of a message within another one. */
+/* Checks a message within another one. */
 static bool check_inner(struct pass *p, const struct field_table *table, struct sv message)
 {
     size_t values = p->values;
@@ -197,8 +199,8 @@ static bool check_field(struct pass *p, const struct field_table *table, const s
     return true;
 }
 
-/* All samples have as many values as the first one. That this is the number of types is checked at
- * the end. */
+/* Checks that a sample has as many values as the first sample. The end of the pass checks that this
+ * is the number of types. */
 static bool check_values(struct pass *p, size_t at)
 {
     if (p->summary->n[PROFILE_SAMPLE] == 1) {

@@ -1,5 +1,5 @@
 /* Rules that deltas and merges share: which columns of a profile are counters, and how many entries
- * a profile may have. Pure functions, any thread.
+ * a profile may have. The functions are pure; any thread may call them.
  */
 #ifndef PROFPULL_PPROF_COLUMNS_H
 #define PROFPULL_PPROF_COLUMNS_H
@@ -10,13 +10,14 @@
 #include "base/err.h"
 #include "pprof/index.h"
 
-/* A profile with more entries of a kind is refused: the memory to work in grows with them. */
+/* The most entries of a kind. A profile with more is refused, because the working memory grows with
+ * them. */
 #define PPROF_ENTRIES_MAX 500000
 #define PPROF_VALUES_MAX 2000000
 
-/* Says of each of at most SUMMARY_TYPES_MAX columns whether it is a counter (alloc_*, contentions,
- * delay) or a gauge. Without a known counter, and if counters may have any name, all columns except
- * inuse_* are counters. Returns the number of counters. */
+/* Divides the columns, at most SUMMARY_TYPES_MAX, into counters (alloc_*, contentions, delay) and
+ * gauges. If no column is a known counter and any_counter is set, all columns except inuse_* are
+ * counters. Returns the number of counters. */
 size_t pprof_counters(const struct pprof_index *x, bool any_counter,
                       bool ret_is_counter[SUMMARY_TYPES_MAX]);
 

@@ -44,9 +44,9 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
     return sum < a ? UINT64_MAX : sum;
 }
 
-/* Facts about the counters, by column, from a walk over the stacks. */
+/* Facts about the counters, by column, that a walk over the stacks collects. */
 struct comparison {
-    uint64_t bits[DELTA_TYPES_MAX];   /* all values joined by OR: how wide they are */
+    uint64_t bits[DELTA_TYPES_MAX];   /* all values joined by OR, which gives their width */
     uint64_t totals[DELTA_TYPES_MAX]; /* now */
     uint64_t before[DELTA_TYPES_MAX]; /* of the stacks of the last profile */
     uint64_t gone[DELTA_TYPES_MAX];   /* the part of these that this profile lacks */
@@ -78,20 +78,21 @@ static void compare_stacks(const struct making *m, struct comparison *r)
     }
 }
 
-/* The stacks of the baseline among which some are gone: all or, nearly always, none. */
+/* Returns the number of stacks of the baseline to search for stacks that are gone: all or, nearly
+ * always, none. */
 static size_t n_maybe_gone(const struct making *m)
 {
     return m->s.n_found < m->s.n_old ? m->s.n_old : 0;
 }
 
-/* Is a stack of the baseline not in this profile? */
+/* Returns true if this profile does not have the i-th stack of the baseline. */
 static bool is_gone(const struct making *m, size_t i)
 {
     return m->s.row_of[i] == 0;
 }
 
-/* False if a total fell, or if the stacks that made up most of one are gone: another process, whose
- * frames have other addresses. */
+/* Returns false if a total fell, or if the stacks that made up most of a total are gone. Then it is
+ * another process, whose frames have other addresses. */
 static bool none_gone(const struct making *m, struct comparison *r)
 {
     for (size_t i = 0; i < n_maybe_gone(m); i++) {
@@ -108,7 +109,7 @@ static bool none_gone(const struct making *m, struct comparison *r)
     return true;
 }
 
-/* Says what can be made of the profile: DELTA_MADE, DELTA_FIRST or DELTA_REBASED. */
+/* Decides what is made of the profile: DELTA_MADE, DELTA_FIRST or DELTA_REBASED. */
 static enum delta_result compare(const struct making *m, struct comparison *r)
 {
     compare_stacks(m, r);
@@ -120,14 +121,15 @@ static enum delta_result compare(const struct making *m, struct comparison *r)
 
 /* ---- the new baseline ------------------------------------------------------------------------ */
 
-/* Is it a stack that this profile does not have, and that is not to be forgotten yet? */
+/* Returns true if this profile does not have the i-th stack of the baseline, and it is not to be
+ * forgotten yet. */
 static bool is_kept(const struct making *m, size_t i)
 {
     return is_gone(m, i) && m->old->ages[i] + 1 < DELTA_AGE_MAX;
 }
 
-/* The new baseline, empty, with room for the stacks of this profile and, if keep, for those of the
- * old one that it does not have. NULL if out of memory. */
+/* Makes the new baseline, empty, with room for the stacks of this profile and, if keep is set, for
+ * stacks of the old baseline that this profile does not have. Returns NULL if out of memory. */
 static struct delta_state *new_baseline(const struct making *m, struct comparison *r, bool keep)
 {
     size_t kept = 0;
@@ -165,7 +167,7 @@ static void keep_missing(const struct making *m, struct delta_state *next)
 /* ---- output ---------------------------------------------------------------------------------- */
 
 /* Adds the counters of each stack to the new baseline, and replaces them by their growth, or by 0
- * if it is unknown. Notes which stacks have a value that is not 0 then. */
+ * if it is unknown. Notes the stacks that then have a value other than 0. */
 static void subtract(struct making *m, bool known, struct delta_state *next)
 {
     const struct delta_columns *c = &m->columns;
@@ -203,7 +205,8 @@ static int64_t duration_of(const struct making *m, bool known)
 static bool write_out(struct making *m, bool known, struct delta_output *ret)
 {
     struct buf *plain = scratch_buf(m->scratch);
-    buf_reserve(plain, m->x.plain.n); /* most of the time less is needed */
+    /* An upper estimate: a delta is usually smaller than the profile. */
+    buf_reserve(plain, m->x.plain.n);
     ret->samples_out = m->s.n_moved;
     return m->s.n_moved == 0 ||
            (delta_write(&m->x, &m->s, duration_of(m, known), m->scratch, plain) &&
@@ -253,7 +256,7 @@ static bool make_of_plain(struct making *m, struct sv plain, struct delta_output
            finish(m, ret, ret_result);
 }
 
-/* The result of a failure; damaged: the one to use if the input is wrong. */
+/* Returns the result of a failure. damaged: the result if the input is wrong. */
 static enum delta_result failure(const struct making *m, enum delta_result damaged)
 {
     struct err *err = m->err;

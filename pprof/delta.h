@@ -1,16 +1,18 @@
-/* Deltas of cumulative profiles: the growth since the profile before.
+/* Deltas of cumulative profiles: the growth since the previous profile.
  *
- * A column (sample type) is a counter or a gauge. Counters are replaced by their growth stack by
- * stack; gauges (inuse_*) stay as they are in the newer profile. A stack is the content of its
- * frames and labels, whatever their ids. Samples of one stack become one; samples that are all zero
- * are removed, with everything that only they referred to.
+ * A column (sample type) is a counter or a gauge. Counters are replaced by their growth, stack by
+ * stack; gauges (inuse_*) keep the values of the newer profile. Two stacks are equal if the
+ * contents of their frames and labels are; ids do not matter. Samples of one stack become one
+ * sample. Samples whose values are all zero are removed, with everything that only they referred
+ * to.
  *
  * If any counter fell, the process was restarted and the growth is unknown. This profile then
  * yields its gauges only and becomes the new baseline, so that no value is negative and no spike
  * appears. The result is the difference that google/pprof makes: its merge of the newer profile
  * with the older one, whose values are negated.
  *
- * Pure: bytes and a baseline in, bytes and a new baseline out. Any thread.
+ * The functions are pure: bytes and a baseline in, bytes and a new baseline out. Any thread may
+ * call them.
  */
 #ifndef PROFPULL_PPROF_DELTA_H
 #define PROFPULL_PPROF_DELTA_H
@@ -24,8 +26,9 @@
 #include "pprof/gzip.h"
 #include "pprof/scratch.h"
 
-/* A profile that inflates to more is refused, and one with more entries (pprof/columns.h): the
- * memory for a delta grows with them. The largest real ones have 3 MB and 41,000 samples. */
+/* A profile that inflates to more bytes is refused, as is one with too many entries
+ * (pprof/columns.h), because the memory for a delta grows with both. The largest real profiles have
+ * 3 MB and 41,000 samples. */
 #define DELTA_PLAIN_MAX ((size_t)32 * 1024 * 1024)
 #define DELTA_TYPES_MAX SUMMARY_TYPES_MAX
 
@@ -61,7 +64,7 @@ struct delta_output {
     bool has_texts; /* a sample of the profile has a label that is a text */
 };
 
-/* On failure err, which must not be NULL, says what is wrong and ret is empty. */
+/* Makes a delta. On failure ret is empty and err, which must not be NULL, has the reason. */
 enum delta_result delta_make(const struct delta_input *in, struct delta_output *ret,
                              struct err *err);
 void delta_output_done(struct delta_output *o);

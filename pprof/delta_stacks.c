@@ -1,14 +1,14 @@
 /* Reads the samples of a profile. They are nearly all of its bytes, so that a delta spends most of
  * its time here.
  *
- * One walk decodes a sample, checks it, and makes its key. For a bad sample it only returns false:
- * pprof_check_sample() then finds the error message. */
+ * One walk decodes a sample, checks it, and makes its key. For a bad sample the walk only returns
+ * false; pprof_check_sample() then finds the error message. */
 #include <string.h>
 
 #include "pprof/delta_private.h"
 
-/* Short labels that were seen, by their bytes: there are few different ones, such as sizes of
- * allocations. */
+/* The size of a cache of short labels by their bytes. A profile has few different labels, such as
+ * sizes of allocations. */
 #define LABELS_SEEN 256
 struct label_seen {
     uint64_t bytes;
@@ -21,12 +21,12 @@ struct reading {
     const struct pprof_index *x;
     const struct delta_columns *columns;
     struct err *err;
-    const char *readable; /* up to there */
+    const char *readable; /* the end of the readable bytes */
     uint64_t frames;
-    uint64_t labels; /* a sum, since their order does not matter */
+    uint64_t labels; /* a sum of hashes, because the order of labels does not matter */
     uint64_t n_frames;
     uint64_t n_labels;
-    int64_t *values; /* the row of a stack that is not there yet */
+    int64_t *values; /* the row for the values of a new stack */
     size_t n_values;
     bool has_texts; /* so far */
     struct label_seen seen[LABELS_SEEN];
@@ -34,7 +34,7 @@ struct reading {
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The readers of parts return false if something is not as it has to be. */
+/* The functions that read parts of a sample return false if the part is not valid. */
 
 /* Adds frames to the key: the ids of their locations, packed or one number. */
 static inline bool read_frames(struct reading *s, struct sv packed)
@@ -116,7 +116,8 @@ static bool make_label_key(struct reading *s, struct sv message, uint64_t *ret)
     return r.problem == NULL;
 }
 
-/* The place where a label is remembered, or NULL if it is too long, or among the last bytes. */
+/* Returns the place of a label in the cache, or NULL if the label is too long or among the last
+ * bytes of the profile. */
 static struct label_seen *place_of(struct reading *s, struct sv message, uint64_t *ret_bytes)
 {
     if (message.n - 1 >= sizeof(uint64_t) ||
@@ -173,8 +174,8 @@ static bool read_any_fields(struct reading *s, struct sv message)
     return r.problem == NULL;
 }
 
-/* Nearly all samples consist of packed locations, packed values, and labels, all of them short.
- * Reads those of one that begins like this, up to *ret_rest. */
+/* Reads the usual fields at the start of a sample; *ret_rest is the rest. Nearly all samples
+ * consist of packed locations, packed values, and labels, all of them short. */
 static inline bool read_usual_fields(struct reading *s, struct sv message, struct sv *ret_rest)
 {
     const char *end = message.p + message.n;
@@ -247,13 +248,14 @@ static inline bool read_sample(struct reading *s, struct sv message)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* Frames and labels are hashes with a secret seed already, so that one more step is enough. */
+/* Returns the key of a stack. The hashes of frames and labels have a secret seed already, so one
+ * more step is enough. */
 static uint64_t key_of(const struct reading *s)
 {
     return pprof_fold(s->frames + s->n_frames, s->labels + s->n_labels, PPROF_ODD_1);
 }
 
-/* Adds the values of a sample to a stack that is there. */
+/* Adds the values of a sample to the row of an existing stack. */
 static bool add_values(struct delta_stacks *s, const struct reading *r, size_t i, size_t sample)
 {
     size_t types = r->columns->types;
@@ -288,7 +290,7 @@ static uint64_t key_of_number(const struct delta_stacks *s, size_t number)
     return number < s->n_old ? s->old_keys[number] : s->rows[number - s->n_old].key;
 }
 
-/* The slot of a key: with its number, or free. */
+/* Returns the slot of a key: the slot that has its number, or a free one. */
 static size_t slot_of(const struct delta_stacks *s, uint64_t key)
 {
     size_t i = (size_t)key & s->mask;
@@ -298,7 +300,7 @@ static size_t slot_of(const struct delta_stacks *s, uint64_t key)
     return i;
 }
 
-/* Makes the table, of the stacks of the baseline: so far the profile has no others. */
+/* Makes the table of the stacks of the baseline. So far the profile has no others. */
 static bool make_table(struct delta_stacks *s, const struct reading *r)
 {
     size_t samples = r->x->summary.n[PROFILE_SAMPLE];
@@ -309,7 +311,7 @@ static bool make_table(struct delta_stacks *s, const struct reading *r)
     return s->slots != NULL || err_memory(r->err);
 }
 
-/* The same as add_sample(), for a stack that is not the next one of the baseline. */
+/* Adds a sample like add_sample(), if its stack is not the next one of the baseline. */
 static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t key, size_t sample)
 {
     if (s->slots == NULL && !make_table(s, r)) {
@@ -333,7 +335,7 @@ static bool add_other(struct delta_stacks *s, const struct reading *r, uint64_t 
     return true;
 }
 
-/* Adds the sample that was read to its stack, new or not. */
+/* Adds the sample that was read to its stack, which is made if it is new. */
 static inline bool add_sample(struct delta_stacks *s, const struct reading *r, size_t sample)
 {
     uint64_t key = key_of(r);

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Lays the columns out for values that have no other bits than these. Returns the bytes of a row.
- */
+/* Lays the columns out for values that have no bits other than these. Returns the bytes of a
+ * row. */
 static size_t lay_out(struct delta_column *column, const uint64_t *bits, size_t columns)
 {
     size_t row = 0;

@@ -1,14 +1,13 @@
 /* The baseline of one scrape: the values of its counters, stack by stack, at the last delta.
  *
- * Immutable once it is complete: each profile makes a new one, and the old one is released
- * only when the new profile has been handed on. So a failure loses nothing, and a worker may read
- * it without a lock. Reference-counted (atomic).
+ * A baseline is immutable once it is complete. Each profile makes a new one, and the old one is
+ * released only when the new profile has been forwarded. So a failure loses nothing, and a worker
+ * may read a baseline without a lock. Baselines are reference-counted (atomic).
  *
- * Rows in the order of the profile, without a table. A stack is known by a key of 64 bits: with a
- * seed that nobody knows, two stacks of 500,000 are mistaken for one in one case of 10^8, and those
- * of a profile of usual size in one of 10^13. Each column takes as many bytes as its largest value
- * needs, so that a stack with two counters takes 14 to 18 bytes. delta_stacks_read() looks stacks
- * up.
+ * Rows are in the order of the profile, without a table; delta_stacks_read() finds stacks. A stack
+ * is identified by a key of 64 bits with a secret seed: the probability that any two of 500,000
+ * stacks have the same key is 10^-8, and 10^-13 in a profile of usual size. Each column takes as
+ * many bytes as its largest value needs, so that a stack with two counters takes 14 to 18 bytes.
  */
 #ifndef PROFPULL_PPROF_DELTA_STATE_H
 #define PROFPULL_PPROF_DELTA_STATE_H
@@ -24,11 +23,11 @@
 #include "pprof/index.h"
 #include "pprof/scratch.h"
 
-/* A stack missing from so many profiles in a row is forgotten. If it came back later, it would
- * count from zero again; Go never removes a stack from its cumulative profiles. */
+/* A stack that is missing from this many profiles in a row is forgotten. If it came back later, it
+ * would be treated as new. Go never removes a stack from its cumulative profiles. */
 #define DELTA_AGE_MAX 10
 
-/* Where a counter is in a row. */
+/* The place of a counter in a row. */
 struct delta_column {
     uint64_t mask; /* all bits that a value may have: whole bytes */
     uint32_t at;
@@ -52,8 +51,8 @@ struct delta_state {
     struct delta_column column[];
 };
 
-/* An empty state with room for n stacks, whose counters have no other bits than those of their
- * columns: bits[columns]. NULL if out of memory, which is taken from the scratch's share. */
+/* Makes an empty state with room for n stacks. bits[i]: all bits that the values of column i may
+ * have. Its memory counts towards the limit of the scratch. Returns NULL if out of memory. */
 struct delta_state *delta_state_new(struct scratch *s, size_t n, const uint64_t *bits,
                                     size_t columns);
 struct delta_state *delta_state_ref(struct delta_state *s);
@@ -66,7 +65,8 @@ static inline uint64_t delta_state_value(const struct delta_state *s, size_t i, 
     return le64toh(value) & s->column[column].mask;
 }
 
-/* Adds a stack that is not there yet; there must be room. values: one for each column. */
+/* Adds a stack that the state does not have yet; there must be room. values: one for each
+ * column. */
 static inline void delta_state_add(struct delta_state *s, uint64_t key, const uint64_t *values,
                                    uint8_t age)
 {

@@ -1,18 +1,19 @@
-/* Writes a profile with other samples, without the entries that they do not use. Ids and indexes of
- * strings stay (an unused string becomes empty), so everything else is copied as it is, one kind
- * after the other. Only strings that are not UTF-8 are repaired: servers refuse the whole profile
- * for one. */
+/* Writes a profile with new samples, without the entries that these samples do not use. Ids and
+ * indexes of strings do not change (an unused string becomes empty), so everything else is copied
+ * unchanged, one kind after the other. Only strings that are not UTF-8 are repaired, because a
+ * server refuses the whole profile for one. */
 #include <string.h>
 
 #include "base/utf8.h"
 #include "pprof/delta_private.h"
 #include "pprof/put.h"
 
-/* Samples and entries are collected, and appended together when there are so many bytes. */
+/* Samples and entries are collected, and appended together when they have this many bytes. */
 #define COLLECTED ((size_t)2048)
-/* Bytes that are copied at once, with those after them, where less is to be copied. */
+/* The bytes of a fixed-size copy, which replaces a shorter copy of variable size. The bytes after
+ * the piece are copied with it and overwritten later. */
 #define COPIED ((size_t)64)
-/* Bytes of entries that are collected: most have fewer. */
+/* The most bytes of an entry that is collected; most entries have fewer. */
 #define SHORT_MAX ((size_t)127)
 
 struct writer_out {
@@ -81,7 +82,8 @@ static void use_of_locations(struct pprof_index *x)
     }
 }
 
-/* Marks the locations of a sample, packed or one number, but not yet what they refer to. */
+/* Marks the locations of a sample, packed or one number, but not yet the entries that they refer
+ * to. */
 static inline void use_locations(struct pprof_index *x, struct sv packed)
 {
     struct pprof_entries *e = &x->entries[PROFILE_LOCATION];
@@ -116,13 +118,13 @@ static inline void use_field(struct pprof_index *x, const struct wire_field *f)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* A sample without its values: what is to be copied of it, one piece after the other. */
+/* The pieces of a sample without its values, which are copied one after the other. */
 struct parts {
     struct sv piece[2];
     bool others; /* there are more pieces */
 };
 
-/* Copies n bytes, and most often some after them, for which there is room. */
+/* Copies n bytes, and usually some bytes after them, for which there must be room. */
 static inline unsigned char *put_piece(const struct writer_out *w, unsigned char *at,
                                        struct sv piece)
 {
@@ -133,8 +135,9 @@ static inline unsigned char *put_piece(const struct writer_out *w, unsigned char
     return at + piece.n;
 }
 
-/* Takes a sample apart that has packed values once, after its locations, as most writers write it,
- * and marks what it refers to. The rest of any other one begins at its first field. */
+/* Divides a sample into parts and marks the entries that it refers to. Most writers write packed
+ * values once, after the locations. In any other sample the second piece begins at its first
+ * field. */
 static struct parts take_apart(struct writer_out *w, struct sv message)
 {
     const char *end = message.p + message.n;
@@ -159,7 +162,7 @@ static struct parts take_apart(struct writer_out *w, struct sv message)
     return p;
 }
 
-/* Copies a message without its values. Returns where it ends. */
+/* Copies a message without its values. Returns the end of the copy. */
 static unsigned char *put_without_values(unsigned char *at, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -183,7 +186,7 @@ static size_t size_without_values(struct sv message)
     return n;
 }
 
-/* Copies a sample with these values, which come last. */
+/* Copies a sample with new values, which are written last. */
 static void put_sample(struct writer_out *w, struct pprof_span sample, const int64_t *values)
 {
     struct parts p = take_apart(w, pprof_span_of(w->x, sample));
@@ -297,7 +300,7 @@ static void put_strings(struct writer_out *w)
     }
 }
 
-/* The bytes that samples and short entries may take before they are appended. */
+/* Returns the most bytes that samples and short entries may take before they are appended. */
 static size_t room_of(const struct pprof_index *x, const struct delta_stacks *s)
 {
     size_t largest = SHORT_MAX;

@@ -1,4 +1,4 @@
-/* The fields of pprof's messages: one table for each message of perftools.profiles. */
+/* The fields of pprof's messages: a table for each message of perftools.profiles. */
 #ifndef PROFPULL_PPROF_FIELDS_H
 #define PROFPULL_PPROF_FIELDS_H
 
@@ -23,13 +23,13 @@ struct field_table {
     const char *name;                              /* of the message */
     const struct field_table *sub[PROFILE_FIELDS]; /* of fields that are messages */
     uint8_t kind[PROFILE_FIELDS];                  /* enum field_kind, by number */
-    uint8_t id;                                    /* the field that must be there, or 0 */
-    /* For a field with ids of mappings, locations or functions: the field of the profile that has
-     * these. */
+    uint8_t id;                                    /* the field that the message must have, or 0 */
+    /* For a field with ids of mappings, locations or functions: the field of the profile whose
+     * entries they are. */
     uint8_t ref[PROFILE_FIELDS];
 };
 
-/* The outermost message; the others are reached through it. */
+/* The table of the Profile message. The other tables are reached through it. */
 extern const struct field_table profile_table;
 
 static inline enum field_kind field_kind_of(const struct field_table *t, const struct wire_field *f)
@@ -51,7 +51,7 @@ static inline bool field_fits(enum field_kind kind, unsigned type)
     return (types[kind] >> type & 1) != 0;
 }
 
-/* False for a known field of the Profile message with a wire type that it cannot have. */
+/* Returns false for a known field of the Profile message with a wire type that it cannot have. */
 static inline bool profile_field_fits(const struct wire_field *f)
 {
     return field_fits(field_kind_of(&profile_table, f), f->type);

@@ -1,4 +1,4 @@
-/* Three libraries, each for what it does best. libdeflate inflates whole bodies, in a third of
+/* Three libraries are used, each for its strength. libdeflate inflates whole bodies, in a third of
  * zlib's time, and compresses well. ISA-L compresses in two fifths of the time of libdeflate's
  * fastest level, to about the same size. Only zlib inflates a part of a body. */
 #include "pprof/gzip.h"
@@ -55,8 +55,9 @@ static bool grow(struct growing *g, size_t cap, struct err *err)
     return true;
 }
 
-/* Inflates the member at the start of in, and skips it. If there is not enough room, it is inflated
- * again with more: no stream has to be kept, and at worst the work is done twice. */
+/* Inflates the member at the start of in, and skips it. If there is not enough room, the member is
+ * inflated again with more room. So no state of a stream has to be kept, and at worst the work is
+ * done twice. */
 static bool inflate_member(struct libdeflate_decompressor *d, struct sv *in, struct growing *g,
                            struct err *err)
 {
@@ -160,7 +161,8 @@ struct gzip_start gzip_inflate_start(struct sv input, void *room, size_t room_si
  * little time and fit the codes to the content less well. */
 #define TOKENS ((size_t)8192)
 #define LEVEL_MEMORY (ISAL_DEF_LVL2_REQ + ISAL_DEF_LVL2_TOKEN_SIZE * TOKENS)
-/* Bytes that gzip adds: header and trailer of a member, and the head of each stored block. */
+/* The bytes that gzip adds: the header and trailer of a member, and the head of each stored
+ * block. */
 #define MEMBER_SIZE ((size_t)18)
 #define STORED_SIZE ((size_t)5)
 #define STORED_MAX ((size_t)65535)
@@ -200,7 +202,8 @@ static void leave_vectors(void)
 #define READ_PAST ((size_t)0)
 #endif
 
-/* The same bytes where it may read; NULL if out of memory. */
+/* Copies the bytes to memory in which ISA-L may read past their end. Returns NULL if out of
+ * memory. */
 static const char *with_margin(struct scratch *s, struct sv plain)
 {
     char *copy = READ_PAST == 0 ? NULL : scratch_array(s, plain.n + READ_PAST, 1);
@@ -224,7 +227,7 @@ static size_t deflate_fast(struct scratch *s, struct sv plain, char **ret_data)
     z->level = LEVEL_FAST;
     z->level_buf = memory;
     z->level_buf_size = LEVEL_MEMORY;
-    z->hist_bits = 0; /* isal_deflate_stateless_init() leaves it as it was */
+    z->hist_bits = 0; /* isal_deflate_stateless_init() does not set it */
     z->gzip_flag = IGZIP_GZIP;
     z->end_of_stream = 1;
     z->next_in = (uint8_t *)(uintptr_t)input;

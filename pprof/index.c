@@ -27,7 +27,7 @@ static uint64_t hash_text(const struct pprof_index *x, uint64_t string)
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-/* The slot of an id: with its place, or free. */
+/* Returns the slot of an id: the slot that has its place, or a free one. */
 static size_t slot_of(const struct pprof_ids *ids, uint64_t id)
 {
     size_t i = (size_t)pprof_hash_of(ids->seed, &id, 1) & ids->mask;
@@ -82,7 +82,7 @@ static bool has_id(size_t field)
     return field >= PROFILE_MAPPING && field <= PROFILE_FUNCTION;
 }
 
-/* first: PROFILE_SAMPLE, or PROFILE_MAPPING if nobody asks where the samples are. */
+/* Allocates the tables. first: PROFILE_SAMPLE, or PROFILE_MAPPING if the samples need no table. */
 static bool make_tables(struct pprof_index *x, struct scratch *s, size_t first)
 {
     const size_t *n = x->summary.n;
@@ -136,7 +136,7 @@ static inline void fill_entry(struct pprof_index *x, uint64_t field, size_t i,
     }
 }
 
-/* The place of the next entry, whose bytes are noted. */
+/* Notes the bytes of the next entry and returns its place. */
 static inline size_t next_entry(struct pprof_index *x, const struct wire_field *f)
 {
     struct pprof_entries *e = &x->entries[f->number];
@@ -209,10 +209,11 @@ static void fill_tables(struct pprof_index *x)
 
 /* ---- profiles that are good ------------------------------------------------------------------
  * Nearly all profiles are written in the same way, and have nothing wrong. Their tables are filled
- * while they are checked. These functions return true if all is good for certain, and say nothing
- * about others: pprof_check_frame() finds what is wrong, if anything is. */
+ * while they are checked. These functions return true if all is good for certain. If they return
+ * false, the profile may still be good: pprof_check_frame() decides, and finds the error if there
+ * is one. */
 
-/* Counts the entries, and reads what else there is. */
+/* Counts the entries, and reads all other fields. */
 static bool quick_count(struct sv plain, struct pprof_summary *ret)
 {
     struct wire_reader r = wire_reader_of(plain);
@@ -254,13 +255,14 @@ static inline struct rest rest_of(const struct pprof_index *x, struct sv message
     };
 }
 
-/* Is a field with this tag next? */
+/* Returns true if a field with this tag is next. */
 static inline bool is_next(const struct rest *r, unsigned tag)
 {
     return r->next != NULL && r->next < r->end && (unsigned char)*r->next == tag;
 }
 
-/* The number of a field if that is next, or 0: writers leave out numbers that are 0. */
+/* Reads the number of a field if it is next. Otherwise returns 0, because writers leave out numbers
+ * that are 0. */
 static inline __attribute__((always_inline)) uint64_t take(struct rest *r, unsigned field)
 {
     if (!is_next(r, field << 3 | WIRE_VARINT)) {
@@ -310,8 +312,8 @@ static inline bool quick_function(struct pprof_index *x, size_t i, struct sv mes
     return is_good_end(&r) && id != 0 && name < strings && system_name < strings && file < strings;
 }
 
-/* The lines of a location, which come last. Notes if one refers to a function with an id above
- * their number. */
+/* Reads the lines of a location, which come last. Notes if a line refers to a function whose id is
+ * above the number of functions. */
 static inline bool quick_lines(struct pprof_index *x, struct rest *r)
 {
     const uint64_t functions = x->summary.n[PROFILE_FUNCTION];
@@ -344,7 +346,7 @@ static inline bool quick_location(struct pprof_index *x, size_t i, struct sv mes
     return id != 0 && quick_lines(x, &r);
 }
 
-/* An entry of any kind. */
+/* Reads an entry of any kind. */
 static inline bool quick_entry(struct pprof_index *x, const struct wire_field *f)
 {
     size_t i = next_entry(x, f);
@@ -381,7 +383,7 @@ static void key_mappings(struct pprof_index *x)
 {
     for (size_t i = 0; i < x->entries[PROFILE_MAPPING].ids.n; i++) {
         struct pprof_mapping *m = &x->mappings[i];
-        /* An index other than 0 may be one of an empty string too. */
+        /* A string whose index is not 0 may be empty too. */
         uint32_t name = pprof_string(x, m->build_id).n > 0 ? m->build_id : m->file;
         m->key = pprof_string(x, name).n > 0 ? hash_text(x, name) | 1 : 0;
     }
@@ -420,8 +422,8 @@ static bool add_line(struct pprof_index *x, struct sv message, uint64_t *key, bo
     return true;
 }
 
-/* Where the address is in the file that is mapped there, so that the key survives a restart
- * that maps the file elsewhere. Without a name, the address alone is the key. */
+/* Returns the key of an address: its offset in the mapped file, so that the key survives a restart
+ * that maps the file elsewhere. If the mapping has no name, the address alone is the key. */
 static uint64_t address_key(const struct pprof_index *x, const struct pprof_mapping *m,
                             uint64_t address)
 {
@@ -436,7 +438,7 @@ static uint64_t address_key(const struct pprof_index *x, const struct pprof_mapp
     return pprof_hash_of(x->seed, parts, 4);
 }
 
-/* The mapping of a location; NULL if it has none. */
+/* The mapping of a location; Returns NULL if it has none. */
 static bool mapping_of(const struct pprof_index *x, size_t i, const struct pprof_mapping **ret,
                        struct err *err)
 {

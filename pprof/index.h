@@ -4,7 +4,8 @@
  * The key does not depend on ids, which differ from profile to profile. For a location with an
  * address, it is made of the address relative to the mapping's file, and the file's build id or
  * name. For others, it is made of their lines: function (name, system name, file, first line), line
- * number and column. Any thread; memory in proportion to the profile.
+ * number and column. Any thread may call these functions. The memory of the tables is in proportion
+ * to the profile.
  */
 #ifndef PROFPULL_PPROF_INDEX_H
 #define PROFPULL_PPROF_INDEX_H
@@ -23,7 +24,8 @@ struct pprof_span {
     uint32_t n;
 };
 
-/* Ids to places in a table. Nearly all writers use 1, 2, 3, ...: then no table is built. */
+/* A map from ids to places in a table. Nearly all writers use the ids 1, 2, 3, ...; then no map is
+ * built. */
 struct pprof_ids {
     uint64_t *at; /* by place */
     size_t n;
@@ -32,11 +34,12 @@ struct pprof_ids {
     uint64_t seed;
 };
 
-/* The mappings, locations or functions, or the strings or samples, which have no ids. */
+/* The entries of one kind: mappings, locations or functions; or strings or samples, which have no
+ * ids. */
 struct pprof_entries {
     struct pprof_ids ids; /* ids.n: how many there are */
     struct pprof_span *spans;
-    bool *used; /* for delta_write(); strings of the head are marked already */
+    bool *used; /* marks for delta_write(); strings of the head are marked already */
 };
 
 struct pprof_location {
@@ -61,7 +64,7 @@ struct pprof_mapping {
     uint64_t offset;
 };
 
-/* Fields of the profile itself that are noted. Profiles have some ten of them. */
+/* The most fields of the profile itself that are noted. Profiles have some ten of them. */
 #define PPROF_HEADS_MAX 32
 
 struct pprof_index {
@@ -69,7 +72,7 @@ struct pprof_index {
     struct pprof_summary summary;
     uint64_t seed;
     size_t first;     /* the field of the first table: PROFILE_MAPPING, or PROFILE_SAMPLE */
-    bool lines_known; /* the functions of all lines are there for certain */
+    bool lines_known; /* the functions of all lines exist for certain */
     struct pprof_entries entries[PROFILE_STRING + 1]; /* by field: that one to PROFILE_STRING */
     struct pprof_span
         heads[PPROF_HEADS_MAX]; /* the fields of the profile itself, with their tags */
@@ -80,23 +83,23 @@ struct pprof_index {
     struct pprof_mapping *mappings;
 };
 
-/* Tables of a profile of less than 4 GiB that pprof_check() has found good, in memory of the
- * scratch. plain must live as long. seed: the same for all profiles whose keys are to be compared,
- * and unknown to those who make them. False if an id is duplicate or missing, or out of memory.
- */
+/* Makes the tables of a profile of less than 4 GiB that pprof_check() has accepted, in memory of
+ * the scratch. plain must live as long as the tables. seed: the same for all profiles whose keys
+ * are to be compared, and unknown to their senders. Returns false if an id is duplicate or missing,
+ * or if out of memory. */
 bool pprof_index(struct pprof_index *x, struct scratch *s, struct sv plain,
                  const struct pprof_summary *summary, uint64_t seed, struct err *err);
 
-/* The same for a profile that was not checked, whose samples the caller checks and reads:
- * pprof_check_frame() and pprof_small_enough(), of what is made of it, are part of it. The samples
- * have a table too, without ids and marks. */
+/* Makes the tables of a profile that was not checked. It includes pprof_check_frame(), and
+ * pprof_small_enough() with `what`; the caller checks and reads the samples. The samples have a
+ * table too, without ids and marks. */
 bool pprof_index_frame(struct pprof_index *x, struct scratch *s, struct sv plain, const char *what,
                        uint64_t seed, struct err *err);
 
-/* Private: of ids that are not 1, 2, 3, ... */
+/* Private: finds the place of an id if the ids are not 1, 2, 3, ... */
 bool pprof_ids_find_slot(const struct pprof_ids *ids, uint64_t id, size_t *ret);
 
-/* The place of an id. False if it is not there, and for 0. */
+/* Finds the place of an id. Returns false for 0 and for an id that does not exist. */
 static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size_t *ret)
 {
     if (ids->slots != NULL) {
@@ -106,13 +109,13 @@ static inline bool pprof_ids_find(const struct pprof_ids *ids, uint64_t id, size
     return id - 1 < ids->n;
 }
 
-/* The bytes of a piece, and of a string. */
+/* Return the bytes of a piece, and of the i-th string. */
 struct sv pprof_span_of(const struct pprof_index *x, struct pprof_span span);
 struct sv pprof_string(const struct pprof_index *x, uint64_t i);
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Folds a number into a hash: the two halves of a product of 128 bits. */
+/* Folds a number into a hash, by combining the two halves of a product of 128 bits. */
 static inline uint64_t pprof_fold(uint64_t hash, uint64_t number, uint64_t odd)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -125,7 +128,7 @@ static inline uint64_t pprof_fold(uint64_t hash, uint64_t number, uint64_t odd)
 #define PPROF_ODD_1 UINT64_C(0xbb67ae8584caa73b)
 #define PPROF_ODD_2 UINT64_C(0x3c6ef372fe94f82b)
 
-/* A key of some numbers, which depends on their values and order and on the seed. */
+/* Returns a key of n numbers, which depends on their values and order and on the seed. */
 static inline struct pprof_key pprof_key_of(uint64_t seed, const uint64_t *numbers, size_t n)
 {
     struct pprof_key key = {{seed + n, ~seed}};
@@ -139,7 +142,7 @@ static inline struct pprof_key pprof_key_of(uint64_t seed, const uint64_t *numbe
     }};
 }
 
-/* The same in 64 bits: enough for keys of which nobody who chooses the numbers knows the seed. */
+/* Returns a key of 64 bits. It is enough if nobody who chooses the numbers knows the seed. */
 static inline uint64_t pprof_hash_of(uint64_t seed, const uint64_t *numbers, size_t n)
 {
     uint64_t hash = seed + n;

@@ -4,8 +4,8 @@
 
 #include "pprof/wire.h"
 
-/* Files are looked at by the number of their string. Writers number strings as they come, so that
- * a profile with more strings than this has shown its language long before. */
+/* The number of strings that are read. Writers number strings in order of first use, so the first
+ * strings of a larger profile show its language. */
 #define STRINGS_MAX ((size_t)64 * 1024)
 
 static const struct {
@@ -29,7 +29,7 @@ static enum pprof_language language_of_file(struct sv name)
     return sv_starts_with(name, SV("node:")) ? LANGUAGE_NODE : LANGUAGE_UNKNOWN;
 }
 
-/* Which strings are names of files: bit i for string i. */
+/* Marks the strings that are names of files: bit i for string i. */
 static void mark_files(struct sv plain, uint8_t *marks)
 {
     struct wire_reader r = wire_reader_of(plain);

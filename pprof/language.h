@@ -1,5 +1,5 @@
-/* The language of a program, as far as its profile shows it: by the names of the source files of
- * its functions. Pure; any thread.
+/* Guesses the language of a program from its profile, by the names of the source files of its
+ * functions. The function is pure; any thread may call it.
  */
 #ifndef PROFPULL_PPROF_LANGUAGE_H
 #define PROFPULL_PPROF_LANGUAGE_H
@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 enum pprof_language {
-    LANGUAGE_UNKNOWN, /* no names, or those of a language that is not listed */
+    LANGUAGE_UNKNOWN, /* no names, or names of a language that is not listed */
     LANGUAGE_GO,
     LANGUAGE_JAVA,
     LANGUAGE_PYTHON,
@@ -18,8 +18,8 @@ enum pprof_language {
     LANGUAGES /* count */
 };
 
-/* The language of most files that have one. plain: a whole profile, not gzip, that need not be
- * valid. */
+/* Returns the language of most source files whose language is known. plain: a whole profile, not
+ * gzip, that need not be valid. */
 enum pprof_language pprof_language_of(struct sv plain);
 
 #endif

@@ -10,7 +10,7 @@
 /* Sizes of mappings are compared in whole pages of so many bytes. */
 #define PAGE_SIZE UINT64_C(0x1000)
 
-/* A label of the sample at hand. */
+/* A label of the sample being read. */
 struct label {
     uint32_t words[LABEL_WORDS];
     struct sv key; /* in the profile */
@@ -172,13 +172,13 @@ static bool add_mapping(struct adding *a, size_t place, uint32_t *ret)
 
 /* ---- locations ------------------------------------------------------------------------------- */
 
-/* Puts the mapping of a location and its offset in it. */
+/* Writes the mapping of a location and the offset of the address in it. */
 static bool put_place(struct adding *a, const struct pprof_location *l, uint32_t *words)
 {
     uint64_t address = l->address;
     size_t place;
     words[LOC_MAPPING] = MERGE_NONE;
-    /* pprof_index() has checked that it is there. */
+    /* pprof_index() has checked that the mapping exists. */
     if (pprof_ids_find(&a->x.entries[PROFILE_MAPPING].ids, l->mapping, &place)) {
         address -= a->x.mappings[place].start;
         if (!add_mapping(a, place, &words[LOC_MAPPING])) {
@@ -250,7 +250,7 @@ static bool add_location(struct adding *a, size_t place, uint32_t *ret)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Reads the values of a sample. False if all are zero. */
+/* Reads the values of a sample. Returns false if all are zero. */
 static bool read_values(struct sv message, int64_t values[SUMMARY_TYPES_MAX])
 {
     struct wire_reader r = wire_reader_of(message);
@@ -268,7 +268,7 @@ static bool read_values(struct sv message, int64_t values[SUMMARY_TYPES_MAX])
     return any;
 }
 
-/* Adds the locations of a sample that are not there yet. Returns their number. */
+/* Adds the locations of a sample that are new. *ret_n is the number of frames. */
 static bool add_frames(struct adding *a, struct sv message, size_t *ret_n)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -293,7 +293,7 @@ static bool add_frames(struct adding *a, struct sv message, size_t *ret_n)
     return true;
 }
 
-/* Puts the locations, which are all there. */
+/* Writes the locations of a sample, all of which exist by now. */
 static void put_frames(const struct adding *a, struct sv message, uint32_t *words)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -309,7 +309,7 @@ static void put_frames(const struct adding *a, struct sv message, uint32_t *word
     }
 }
 
-/* A label without a value, a number and a unit is none. */
+/* Adds a label. A label with neither value nor number nor unit is ignored. */
 static bool add_label(struct adding *a, struct sv message, size_t *n)
 {
     uint64_t v[LABEL_NUM_UNIT + 1] = {0};
@@ -331,7 +331,7 @@ static bool add_label(struct adding *a, struct sv message, size_t *n)
     return true;
 }
 
-/* Texts before numbers, then by key; those with one key stay in their order. */
+/* Compares labels: texts before numbers, then by key. Labels with the same key keep their order. */
 static int by_kind_and_key(const void *x, const void *y)
 {
     const struct label *a = x;
@@ -473,7 +473,7 @@ static void merge_times(struct adding *a)
     }
 }
 
-/* The one that is there already, unless it is empty. */
+/* Keeps the text of earlier profiles unless it is empty. */
 static bool keep_first(struct adding *a, uint64_t place, uint32_t *text)
 {
     return string_of(a->m, *text).n > 0 || add_string(a, place, text);
@@ -512,7 +512,7 @@ static bool merge_comments(struct adding *a)
 static bool merge_heads(struct adding *a)
 {
     uint32_t none;
-    /* String 0 is the empty one, as in a profile. */
+    /* String 0 is the empty string, as in a profile. */
     if (!add_string(a, 0, &none) || !merge_types(a) || !merge_texts(a) || !merge_comments(a)) {
         return false;
     }
@@ -526,8 +526,8 @@ static bool merge_heads(struct adding *a)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* No message has more words than bytes, except a location's and a label's, which have some more
- * each. */
+/* Returns the most words of a message. No message has more words than bytes, except locations and
+ * labels, which have a few more each. */
 static size_t words_max(const struct adding *a)
 {
     size_t longest = 0;
@@ -575,7 +575,8 @@ static bool make_values(struct merge *m, size_t old, size_t types, struct err *e
     return true;
 }
 
-/* Adds the values of a sample; last: those of the profiles before do not count. */
+/* Adds the values of a sample to its row. In columns of the last profile (is_last), values of
+ * earlier profiles do not count. */
 static void add_values(const struct merge_head *h, const int64_t *values, bool is_new, int64_t *row)
 {
     for (size_t i = 0; i < h->types; i++) {
@@ -583,7 +584,7 @@ static void add_values(const struct merge_head *h, const int64_t *values, bool i
     }
 }
 
-/* The part that cannot fail. */
+/* Completes adding a profile. This part cannot fail. */
 static void commit(struct adding *a)
 {
     struct merge *m = a->m;

@@ -18,9 +18,9 @@
  *
  * This describes MERGE_SUM; the comment of MERGE_WINDOW says how that differs.
  *
- * Profiles are added one by one. Adding one takes time in proportion to its own size. Memory is
+ * Profiles are added one by one. The time to add one is in proportion to its own size. Memory is
  * bounded by bytes_max, plus the working memory for one profile (see PPROF_ENTRIES_MAX), plus the
- * plain result in merge_write(). One thread at a time.
+ * plain result in merge_write(). One thread at a time may use a merge.
  */
 #ifndef PROFPULL_PPROF_MERGE_H
 #define PROFPULL_PPROF_MERGE_H
@@ -44,26 +44,27 @@ enum merge_mode {
 struct merge_options {
     size_t bytes_max; /* of all that is kept, and of one profile when inflated; at most 4 GiB */
     enum merge_mode mode;
-    bool any_counter;        /* of MERGE_WINDOW: see pprof_counters() */
-    struct scratch *scratch; /* to work in; it is reset by each call. NULL: one of its own */
+    bool any_counter; /* of MERGE_WINDOW: see pprof_counters() */
+    struct scratch
+        *scratch; /* working memory, which each call resets. NULL: the merge makes its own */
 };
 
 struct merge;
 
-/* NULL if out of memory. */
+/* Makes an empty merge. Returns NULL if out of memory. */
 struct merge *merge_new(const struct merge_options *o, struct err *err);
 struct merge *merge_free(struct merge *m); /* accepts NULL, returns NULL */
 
-/* Adds a profile, gzip or plain. False, and the merge stays as it was, with ERR_INPUT for one that
- * is damaged or of other types (the error says which), ERR_LIMIT, or ERR_MEMORY. */
+/* Adds a profile, gzip or plain. On failure returns false and the merge stays as it was: ERR_INPUT
+ * if the profile is damaged or has other types (the error says which), ERR_LIMIT, or ERR_MEMORY. */
 bool merge_add(struct merge *m, struct sv body, struct err *err);
 
-/* Appends the result of all profiles so far, as gzip; more can be added afterwards. Appends
- * nothing for a window in which no sample is left. False without a profile (ERR_INPUT), at
- * the ceiling of the buffer (ERR_LIMIT), or out of memory. */
+/* Appends the result of all profiles so far, as gzip; more can be added afterwards. Appends nothing
+ * for a window in which no sample is left. Returns false if no profile was added (ERR_INPUT), at
+ * the ceiling of the buffer (ERR_LIMIT), or if out of memory. */
 bool merge_write(struct merge *m, struct buf *out, struct err *err);
 
-/* Bytes that it holds, without the scratch. */
+/* Returns the bytes that the merge holds, without the scratch. */
 size_t merge_bytes(const struct merge *m);
 
 #endif

@@ -96,7 +96,7 @@ struct merge {
     struct merge_head head;
     int64_t *values; /* of each stack, head.types */
     size_t values_cap;
-    uint32_t *seen; /* of each stack: head.profiles when it came last */
+    uint32_t *seen; /* of each stack: the value of head.profiles when a profile last had it */
     size_t seen_cap;
 };
 

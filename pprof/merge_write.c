@@ -15,13 +15,13 @@ struct writing {
     uint32_t *numbers[MERGE_TABLES]; /* of each entry; 0 if it is not used */
     uint32_t *order[MERGE_TABLES];   /* used entries by number - 1 */
     uint32_t used[MERGE_TABLES];
-    bool *kept; /* which stacks have a value that is not zero */
+    bool *kept; /* stacks that have a value other than zero */
     size_t n_kept;
 };
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* The number of an entry, which is in use from now on. *ret_new: it was not before. */
+/* Returns the number of an entry and marks it as used. *ret_new: true if it was not used before. */
 static uint32_t use(struct writing *w, enum merge_table table, uint32_t entry, bool *ret_new)
 {
     uint32_t *number = &w->numbers[table][entry];
@@ -33,7 +33,7 @@ static uint32_t use(struct writing *w, enum merge_table table, uint32_t entry, b
     return *number;
 }
 
-/* The index of a string. */
+/* Returns the index of a string in the result. */
 static uint64_t text_of(struct writing *w, uint32_t entry)
 {
     bool is_new;
@@ -72,7 +72,7 @@ static bool is_zero(const int64_t *row, size_t n)
     return true;
 }
 
-/* The values of a stack: gauges of profiles before the last do not count. */
+/* Reads the values of a stack. Gauges of profiles before the last one count as 0. */
 static void values_of(const struct merge *m, size_t stack, int64_t ret[SUMMARY_TYPES_MAX])
 {
     bool is_old = m->seen[stack] != (uint32_t)m->head.profiles;
@@ -202,7 +202,7 @@ static void put_mapping(struct writing *w, uint32_t number, uint32_t entry)
     put_message(w->out, PROFILE_MAPPING, b);
 }
 
-/* The address is where it was in the mapping that came first. */
+/* Returns the address of a location, by its offset in the mapping that was added first. */
 static uint64_t address_of(const struct writing *w, const uint32_t *words)
 {
     size_t n;
@@ -288,7 +288,8 @@ static uint64_t comment_of(struct writing *w, size_t i)
     return text_of(w, merge_words(w->m, MERGE_COMMENTS, (uint32_t)i, &n)[0]);
 }
 
-/* The string table ends with those of the fields that follow it, numbered in this order. */
+/* Numbers the strings of the fields that are written after the string table. They come last, in
+ * this order. */
 static void number_last_strings(struct writing *w)
 {
     const struct merge_head *h = &w->m->head;

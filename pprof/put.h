@@ -1,6 +1,7 @@
 /* A writer of protobuf fields: the counterpart of pprof/wire.h.
  *
- * Appends to a buffer; failures are checked once at the end (buf_ok()). Any thread.
+ * The functions append to a buffer; failures are checked once at the end (buf_ok()). Any thread may
+ * call them.
  */
 #ifndef PROFPULL_PPROF_PUT_H
 #define PROFPULL_PPROF_PUT_H
@@ -11,9 +12,9 @@
 #include "base/buf.h"
 #include "pprof/wire.h"
 
-/* Most bytes of a number. */
+/* The most bytes of an encoded number. */
 #define WIRE_NUMBER_MAX 10
-/* Most bytes of a field's tag and number. */
+/* The most bytes of a field's tag and a number. */
 #define WIRE_HEAD_MAX (2 * WIRE_NUMBER_MAX)
 
 /* Encodes a number; returns the count of its bytes. */
@@ -28,7 +29,7 @@ static inline size_t wire_encode(uint64_t value, unsigned char out[WIRE_NUMBER_M
     return n;
 }
 
-/* The count of the bytes of a number. */
+/* Returns the number of bytes that a number takes. */
 static inline size_t wire_number_size(uint64_t value)
 {
     return (70 - (size_t)__builtin_clzll(value | 1)) / 7;
@@ -49,26 +50,26 @@ static inline void wire_put_tagged(struct buf *out, uint64_t tag, uint64_t value
     buf_append(out, bytes, n);
 }
 
-/* A field that is a number. */
+/* Appends a field that is a number. */
 static inline void wire_put_number(struct buf *out, uint64_t field, uint64_t value)
 {
     wire_put_tagged(out, field << 3 | WIRE_VARINT, value);
 }
 
-/* The head of a field of n bytes, which are to follow. */
+/* Appends the head of a field of n bytes, which the caller appends next. */
 static inline void wire_put_head(struct buf *out, uint64_t field, size_t n)
 {
     wire_put_tagged(out, field << 3 | WIRE_BYTES, n);
 }
 
-/* A field of bytes: a string, a message, packed numbers. */
+/* Appends a field of bytes: a string, a message, packed numbers. */
 static inline void wire_put_bytes(struct buf *out, uint64_t field, const void *data, size_t n)
 {
     wire_put_head(out, field, n);
     buf_append(out, data, n);
 }
 
-/* Bytes that a field of n bytes takes with its head, if its number is below 16. */
+/* Returns the bytes that a field of n bytes takes with its head, if its number is below 16. */
 static inline size_t wire_bytes_size(size_t n)
 {
     return 1 + wire_number_size(n) + n;

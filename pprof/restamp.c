@@ -5,8 +5,8 @@
 #include "pprof/gzip.h"
 #include "pprof/put.h"
 
-/* Copies all fields except those that are written again: readers take a second time for a second
- * profile. */
+/* Copies all fields except the ones that are replaced. They must not occur twice: to readers, a
+ * second time would mean a second profile. */
 static void copy_fields(struct sv plain, bool with_duration, struct buf *out)
 {
     struct wire_reader r = wire_reader_of(plain);

@@ -1,4 +1,4 @@
-/* Replaces the time of a profile. Any thread. */
+/* Replaces the time of a profile. Any thread may call it. */
 #ifndef PROFPULL_PPROF_RESTAMP_H
 #define PROFPULL_PPROF_RESTAMP_H
 
@@ -13,7 +13,8 @@
 #define RESTAMP_INFLATED_MAX ((size_t)256 * 1024 * 1024)
 
 /* Gives a pprof profile another time and, if duration_ns >= 0, another duration. A gzip body stays
- * gzip. *ret_data is malloc'd. False with an error if it is no profile or memory ran out. */
+ * gzip. *ret_data is from malloc(). Returns false with an error if the body is no profile or memory
+ * ran out. */
 bool pprof_restamp(struct sv body, int64_t time_ns, int64_t duration_ns, char **ret_data,
                    size_t *ret_size, struct err *err);
 

@@ -14,7 +14,7 @@ struct name {
     enum sample_label_change change; /* SAMPLE_LABEL_CHANGES: none */
     struct sv text;                  /* empty: the label is dropped */
     uint64_t string;                 /* its number */
-    uint64_t samples;                /* that have it as the name of a text */
+    uint64_t samples;                /* number of samples in which it is the name of a text */
 };
 
 /* A label of the sample at hand. */
@@ -90,7 +90,7 @@ static bool add_string(struct rewriting *w, struct sv text, uint64_t *ret)
     return buf_ok(&w->added) || err_memory(w->err);
 }
 
-/* Copies what was made into memory that stays. */
+/* Copies w->text into memory of the scratch. */
 static bool keep_text(struct rewriting *w, struct sv *ret)
 {
     char *copy = scratch_array(w->scratch, w->text.len + 1, 1);
@@ -155,7 +155,7 @@ static bool read_label(struct rewriting *w, struct sv message)
            (!l->is_text || find_value(w, l->field[LABEL_STR], &l->value));
 }
 
-/* Reads the labels; *ret_surplus: beyond what is looked at. */
+/* Reads the labels of a sample. *ret_surplus: the number of labels beyond SAMPLE_LABELS_MAX. */
 static bool read_labels(struct rewriting *w, struct sv message, size_t *ret_surplus)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -189,7 +189,8 @@ static bool same_name(const struct rewriting *w, struct sv a, struct sv b)
     return true;
 }
 
-/* Texts before numbers; those that most samples have first, then by name, then as they came. */
+/* Compares labels: texts before numbers, then names that more samples have, then by name, then in
+ * the order of the sample. */
 static int by_worth(const void *x, const void *y)
 {
     const struct label *a = x;
@@ -221,7 +222,8 @@ static bool is_taken(const struct rewriting *w, size_t n, const struct label *l)
     return false;
 }
 
-/* Servers do not look at the names of numbers: those are not repaired. */
+/* Returns true if a label is kept as it is. Names of numbers are not repaired, because servers do
+ * not check them. */
 static bool stays(const struct label *l)
 {
     return !l->is_text && l->name->change == SAMPLE_LABEL_REPAIRED;
@@ -282,7 +284,7 @@ static void put_label(struct rewriting *w, const struct label *l)
     wire_put_bytes(&w->sample, SAMPLE_LABEL, bytes, n);
 }
 
-/* Puts the sample without its labels, then those that go. */
+/* Writes the sample without its labels, then the labels that are sent. */
 static void put_sample(struct rewriting *w, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -299,7 +301,7 @@ static void put_sample(struct rewriting *w, struct sv message)
     wire_put_bytes(&w->out, PROFILE_SAMPLE, w->sample.data, w->sample.len);
 }
 
-/* Puts a sample; true in w->changed if it is not as it was. */
+/* Writes a sample. Sets w->changed if it differs from the original. */
 static bool rewrite_sample(struct rewriting *w, struct sv message)
 {
     size_t surplus;
@@ -324,7 +326,7 @@ static bool rewrite_sample(struct rewriting *w, struct sv message)
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* Finds the strings, and how many samples have each name. */
+/* Finds the strings, and counts the samples that have each name. */
 static bool read_all(struct rewriting *w)
 {
     struct wire_reader r = wire_reader_of(w->plain);

@@ -1,8 +1,8 @@
 /* Drops and renames the labels of samples before a profile is sent.
  *
- * A profile that needs no change stays the same, byte for byte: most profiles have no labels. In a
+ * A profile that needs no change stays the same, byte for byte; most profiles have no labels. In a
  * profile that changes, all other fields keep their place, and new strings follow the old ones. Any
- * thread.
+ * thread may call these functions.
  */
 #ifndef PROFPULL_PPROF_SAMPLE_LABELS_H
 #define PROFPULL_PPROF_SAMPLE_LABELS_H
@@ -16,9 +16,10 @@
 #include "base/str.h"
 #include "pprof/scratch.h"
 
-/* Labels of one sample that are looked at; further ones are surplus in a profile that changes. */
+/* The most labels of one sample that the rules see. Further labels are dropped as surplus if the
+ * profile changes. */
 #define SAMPLE_LABELS_MAX 1024
-/* Different names in a profile; one with more is not rewritten. */
+/* The most different names in a profile. A profile with more names is not rewritten. */
 #define SAMPLE_LABEL_NAMES_MAX 4096
 
 enum sample_label_change {
@@ -33,15 +34,16 @@ enum sample_label_change {
 const char *sample_label_change_name(enum sample_label_change change);
 
 struct sample_label_rules {
-    /* Asked for each name once: appends the name to send, nothing to drop the label. Returns what
-     * that is, SAMPLE_LABEL_CHANGES if it is nothing. */
+    /* Called once for each name. Appends the name to send, or nothing to drop the label. Returns
+     * the kind of change, SAMPLE_LABEL_CHANGES if there is none. */
     enum sample_label_change (*name)(void *arg, struct sv name, struct buf *out);
     void *arg;
-    bool numbers; /* labels that are numbers are looked at as well: name() may drop or rename one */
+    bool numbers; /* the rules apply to labels that are numbers as well: name() may drop or rename
+                     one */
     /* The following apply to labels that are texts. */
     bool repair;      /* values that are not UTF-8 or too long; names that differ only in "." and
                          "_" are the same */
-    size_t names_max; /* of one sample: of more, those stay that most samples have */
+    size_t names_max; /* of one sample: if there are more, the names that most samples have stay */
     size_t value_max; /* bytes, with repair */
 };
 
@@ -54,8 +56,8 @@ struct sample_labels_result {
     uint64_t changes[SAMPLE_LABEL_CHANGES]; /* labels */
 };
 
-/* Rewrites a profile, gzip or plain, of at most max bytes inflated. False with ERR_INPUT for one
- * that is damaged, ERR_LIMIT, ERR_MEMORY; data is NULL then. */
+/* Rewrites a profile, gzip or plain, of at most max bytes inflated. On failure returns false with
+ * ERR_INPUT for a damaged profile, ERR_LIMIT or ERR_MEMORY, and data is NULL. */
 bool sample_labels_rewrite(struct scratch *s, struct sv body, size_t max,
                            const struct sample_label_rules *rules, struct sample_labels_result *ret,
                            struct err *err);

@@ -66,21 +66,21 @@ void scratch_limit(struct scratch *s, size_t max)
 {
     s->max = max;
     s->over = false;
-    buf_clear(&s->buf); /* that it met the last ceiling says nothing of this one */
+    buf_clear(&s->buf); /* a failure at the last ceiling says nothing about this one */
     if (scratch_bytes(s) > max) {
         free_blocks(s);
         buf_done(&s->buf);
     }
 }
 
-/* Returns the number of bytes that may still be taken. */
+/* Returns the number of bytes that the limit still allows. */
 static size_t left(const struct scratch *s)
 {
     size_t used = scratch_bytes(s) + s->charged;
     return used < s->max ? s->max - used : 0;
 }
 
-/* Notes that the ceiling was in the way; false, for the caller to return. */
+/* Notes that the limit was reached. Returns false, for the caller to return. */
 static bool refuse(struct scratch *s)
 {
     s->over = true;
@@ -219,7 +219,7 @@ void scratch_reset(struct scratch *s)
     }
     free_blocks(s);
     if (!BLOCK_FOR_EACH_PIECE && bytes > 0) {
-        (void)add_block(s, bytes); /* without it, the next piece asks again */
+        (void)add_block(s, bytes); /* if this fails, the next piece asks again */
     }
 }
 
@@ -271,8 +271,8 @@ struct scratch_pool *scratch_pool_unref(struct scratch_pool *p)
     return NULL;
 }
 
-/* Under the lock: where the largest one is linked that holds at most max bytes, the one that was
- * used last if there are several; NULL if there is none. */
+/* Finds the link to the largest scratch that holds at most max bytes; of several, the one that was
+ * used last. Returns NULL if there is none. The caller holds the lock. */
 static struct scratch **find_largest(struct scratch_pool *p, size_t max)
 {
     struct scratch **ret = NULL;
@@ -287,7 +287,7 @@ static struct scratch **find_largest(struct scratch_pool *p, size_t max)
     return ret;
 }
 
-/* Under the lock: takes out the one that is linked there. */
+/* Takes the scratch at this link out of the list. The caller holds the lock. */
 static struct scratch *unlink_at(struct scratch_pool *p, struct scratch **at)
 {
     struct scratch *s = *at;
@@ -297,8 +297,8 @@ static struct scratch *unlink_at(struct scratch_pool *p, struct scratch **at)
     return s;
 }
 
-/* Under the lock: takes out the ones that nobody has used for long, and then the last ones until
- * the others are few enough. */
+/* Takes out the scratches that were unused for long, and then the last ones until the rest is
+ * within the limit. The caller holds the lock. */
 static struct scratch *take_surplus(struct scratch_pool *p)
 {
     struct scratch *surplus = NULL;

@@ -10,16 +10,17 @@
 #include "pprof/legacy/legacy.h"
 #include "pprof/summary.h"
 
-/* Most bytes of a gzip that are looked at, and most that come out of them. */
+/* The most bytes of a gzip that are inflated, and the most bytes of the result. */
 #define INPUT_MAX ((size_t)16 * 1024)
 #define OUTPUT_MAX 1024
-/* Most top-level fields that are walked. */
+/* The most top-level fields that are walked. */
 #define FIELDS_MAX 4096
-/* So many printable bytes at the start make it a text. */
+/* A body with this many printable bytes at its start is a text. */
 #define TEXT_PREFIX 64
-/* Characters of a body that an error shows. */
+/* The most characters of a body that an error message shows. */
 #define EXCERPT_MAX 80
-/* Most bytes of a gzip that are looked at for the magic: its header may hold a file name. */
+/* The most bytes of a gzip in which the magic of JFR is searched: the header of a gzip may hold a
+ * file name. */
 #define JFR_INPUT_MAX ((size_t)4096)
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -69,7 +70,7 @@ static bool looks_like_text(struct sv v)
     return true;
 }
 
-/* The first bytes as a line of plain text. */
+/* Writes the first bytes of a body as a line of plain text. */
 static void excerpt(struct sv v, char out[EXCERPT_MAX + 1])
 {
     v = skip_space(v);
@@ -82,7 +83,7 @@ static void excerpt(struct sv v, char out[EXCERPT_MAX + 1])
     out[n] = '\0';
 }
 
-/* The text forms of pprof, which `debug=1` asks for, say what they are in their first words. */
+/* Returns true for a text form of pprof, which `debug=1` asks for. Its first words say so. */
 static bool looks_like_text_of_pprof(struct sv v)
 {
     static const char *const starts[] = {
@@ -96,7 +97,7 @@ static bool looks_like_text_of_pprof(struct sv v)
     return false;
 }
 
-/* In this order: the first one that it looks like. */
+/* The kinds of texts. The first one that matches counts. */
 static const struct {
     bool (*is)(struct sv v);
     enum sniff_result result;
@@ -108,7 +109,7 @@ static const struct {
     {looks_like_text, SNIFF_TEXT, "text"},
 };
 
-/* SNIFF_PPROF_PLAIN if it is no known text. */
+/* Recognises a text. Returns SNIFF_PPROF_PLAIN if the body is no known text. */
 static enum sniff_result check_text(struct sv v, struct err *err)
 {
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -135,7 +136,7 @@ static enum sniff_result fail_wire(struct sv v, const struct wire_reader *r, str
     return SNIFF_BAD_WIRE;
 }
 
-/* Walks the top-level fields. whole: v is all there is, so no field may end beyond it. */
+/* Walks the top-level fields. whole: v is the whole profile, so no field may end beyond it. */
 static enum sniff_result check_wire(struct sv v, bool whole, struct err *err)
 {
     struct wire_reader r = wire_reader_of(v);
@@ -152,7 +153,7 @@ static enum sniff_result check_wire(struct sv v, bool whole, struct err *err)
     return SNIFF_PPROF_PLAIN;
 }
 
-/* A body that is not compressed, or inflated already. */
+/* Recognises a body that is not compressed, or inflated already. */
 static enum sniff_result check_plain(struct sv v, bool whole, struct err *err)
 {
     if (v.n <= 2) {
@@ -180,7 +181,7 @@ static enum sniff_result fail_gzip(struct err *err, enum err_kind kind, const ch
     return SNIFF_BAD_GZIP;
 }
 
-/* out: the start, inflated. whole: it is all there is. */
+/* Recognises an inflated body. out: its start. whole: out is the whole body. */
 static enum sniff_result check_inflated(struct sv out, bool whole, struct err *err)
 {
     if (out.n == 0 && whole) {
@@ -230,7 +231,7 @@ enum sniff_result sniff_profile(struct sv body, struct err *err)
     return gzip_is(body) ? check_gzip(body, err) : check_plain(body, true, err);
 }
 
-/* Does it begin with the magic of JFR, once inflated? */
+/* Returns true if the body, inflated if it is gzip, begins with the magic of JFR. */
 static bool begins_as_jfr(struct sv v)
 {
     char start[sizeof(JFR_MAGIC)];

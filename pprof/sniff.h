@@ -1,5 +1,6 @@
-/* Recognises the kind of a body by its first bytes, whatever Content-Type says. Any thread, no
- * allocation, and a bounded amount of work whatever the size of the body.
+/* Recognises the kind of a body by its first bytes; the Content-Type is ignored. The functions do a
+ * bounded amount of work whatever the size of the body, and allocate nothing. Any thread may call
+ * them.
  */
 #ifndef PROFPULL_PPROF_SNIFF_H
 #define PROFPULL_PPROF_SNIFF_H
@@ -23,7 +24,8 @@ enum sniff_result {
     SNIFF_NOT_JFR,
 };
 
-/* Recognises a pprof profile. On failure err says what was found, with its first bytes. */
+/* Recognises a pprof profile. On failure err says what the body is instead, with its first
+ * bytes. */
 enum sniff_result sniff_profile(struct sv body, struct err *err);
 /* Recognises a JFR recording; SNIFF_NOT_JFR for a profile or unknown bytes. */
 enum sniff_result sniff_jfr(struct sv body, struct err *err);

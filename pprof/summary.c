@@ -9,9 +9,9 @@
 #include "pprof/fields.h"
 #include "pprof/gzip.h"
 
-/* More sample types than this are not printed. */
+/* The most sample types that are printed. */
 #define PRINTED_MAX 16
-/* Bytes of the first look into a profile; each further one sees so many times more. */
+/* The bytes that are inflated at first; each further attempt inflates PEEK_FACTOR times more. */
 #define PEEK_FIRST ((size_t)4096)
 #define PEEK_FACTOR 8
 
@@ -53,7 +53,7 @@ void pprof_summary_add(struct pprof_summary *s, const struct wire_field *f)
     }
 }
 
-/* Types that are kept. */
+/* Returns the number of types that are kept. */
 static size_t n_types(const struct pprof_summary *s)
 {
     size_t n = s->n[PROFILE_SAMPLE_TYPE];
@@ -66,7 +66,7 @@ static void name_type(struct pprof_value_type *t, uint64_t index, struct sv text
     t->unit_text = t->unit == index ? text : t->unit_text;
 }
 
-/* Strings may stand before or after the types that refer to them, hence a pass of its own. */
+/* Strings may precede or follow the types that refer to them, so this takes a pass of its own. */
 void pprof_summary_name_types(struct sv plain, struct pprof_summary *s)
 {
     struct wire_reader r = wire_reader_of(plain);
@@ -120,7 +120,7 @@ static void peek(struct sv plain, bool end, uint64_t until, struct pprof_summary
     ret->whole = ret->whole && end && plain.n > 0;
 }
 
-/* Inflates size bytes into room. True if that is enough, or all there is. */
+/* Inflates size bytes into room. Returns true if they are enough, or the whole profile. */
 static bool peek_gzip(struct sv body, uint64_t until, char *room, size_t size,
                       struct pprof_summary *ret)
 {
@@ -160,7 +160,7 @@ static uint64_t read_be64(const char *p)
     return be64toh(v);
 }
 
-/* A time in ns that can be one: 1970 to 2262, or 0. */
+/* Returns a time in ns as it is if it is in the range of 1970 to 2262, otherwise 0. */
 static int64_t plausible(uint64_t ns)
 {
     return ns <= INT64_MAX ? (int64_t)ns : 0;

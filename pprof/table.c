@@ -43,7 +43,7 @@ void merge_table_done(struct table *t)
     merge_table_init(t, t->seed);
 }
 
-/* The slot of a key: with its entry, or free. */
+/* Returns the slot of a key: the slot that has its entry, or a free one. */
 static size_t slot_of(const struct table *t, const void *key, size_t n, uint32_t hash)
 {
     size_t mask = t->slots_n - 1;
@@ -79,7 +79,7 @@ static bool grow_slots(struct table *t, struct budget *b, struct err *err)
     memset(slots, 0, n * sizeof(*slots));
     t->slots = slots;
     t->slots_n = n;
-    /* All keys are different: there is nothing to compare. */
+    /* All keys differ, so they need not be compared. */
     for (size_t i = 0; i < t->n; i++) {
         size_t slot = t->entries[i].hash & (n - 1);
         while (slots[slot] != 0) {

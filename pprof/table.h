@@ -1,8 +1,7 @@
-/* A table of different byte strings, numbered 0, 1, 2, ... in order of arrival.
+/* A table of different byte strings, numbered 0, 1, 2, ... in the order in which they are added.
  *
- * An entry is a key, and bytes after it that are not compared. One budget bounds the memory of
- * several tables. The last entries can be taken back. One owner, no
- * locking.
+ * An entry is a key, followed by bytes that are not compared. One budget bounds the memory of
+ * several tables. The last entries can be removed again. A table has one owner and no lock.
  */
 #ifndef PROFPULL_PPROF_TABLE_H
 #define PROFPULL_PPROF_TABLE_H
@@ -13,15 +12,15 @@
 
 #include "base/err.h"
 
-/* Bytes that several growing arrays hold, and may hold (at most UINT32_MAX). */
+/* The bytes that several growing arrays hold together, and their limit (at most UINT32_MAX). */
 struct budget {
     size_t used;
     size_t max;
 };
 
-/* Makes room for n elements of so many bytes in an array that has room for *cap (p is NULL for 0).
- * Returns the array, which may have moved. NULL, with ERR_LIMIT or ERR_MEMORY, if there is no room:
- * then p and *cap are as they were. */
+/* Makes room for n elements of `size` bytes in an array that has room for *cap (p is NULL if *cap
+ * is 0). Returns the array, which may have moved. If there is no room, returns NULL with ERR_LIMIT
+ * or ERR_MEMORY, and p and *cap are as they were. */
 void *budget_grow(struct budget *b, void *p, size_t *cap, size_t n, size_t size, struct err *err);
 
 struct table_entry {
@@ -44,19 +43,20 @@ struct table {
     size_t slots_n; /* a power of two, or 0 */
 };
 
-/* seed: unknown to those who choose the keys. Allocates nothing. */
+/* Makes an empty table; allocates nothing. seed: must be unknown to those who choose the keys. */
 void merge_table_init(struct table *t, uint64_t seed);
 void merge_table_done(struct table *t);
 
-/* The number of the entry whose key is the first n_key of n bytes; they become a new one if there
- * is none. False at the budget's limit, and out of memory: then nothing has changed. */
+/* Finds the entry whose key is the first n_key of the n bytes, or adds the bytes as a new entry.
+ * *ret is its number. Returns false, and changes nothing, at the budget's limit or if out of
+ * memory. */
 bool merge_table_add(struct table *t, struct budget *b, const void *data, size_t n_key, size_t n,
                      uint32_t *ret, struct err *err);
 /* Removes all entries but the first n. */
 void merge_table_truncate(struct table *t, size_t n);
 
-/* The bytes of an entry, *ret_n of them; at a multiple of 4 if all entries have such sizes. Valid
- * until the next merge_table_add(). */
+/* Returns the bytes of an entry; *ret_n is their number. They are aligned to 4 if the sizes of all
+ * entries are multiples of 4, and valid until the next merge_table_add(). */
 static inline const void *merge_table_get(const struct table *t, uint32_t i, size_t *ret_n)
 {
     *ret_n = t->entries[i].n;

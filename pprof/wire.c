@@ -1,4 +1,4 @@
-/* The long ways of the reader. */
+/* The slow paths of the reader: numbers of several bytes. */
 #include "pprof/wire.h"
 
 struct wire_varint wire_varint_slow(const char *p, const char *end)

@@ -1,7 +1,7 @@
 /* A reader of protobuf fields over a flat buffer.
  *
- * Everything here takes bytes from outside and does not trust one of them. Pure functions, any
- * thread, no allocation. The short numbers that profiles are full of are read inline.
+ * These functions read bytes from outside and trust none of them. They are pure, allocate nothing,
+ * and may be called by any thread. Most numbers of a profile are short, so these are read inline.
  */
 #ifndef PROFPULL_PPROF_WIRE_H
 #define PROFPULL_PPROF_WIRE_H
@@ -42,14 +42,14 @@ static inline struct wire_reader wire_reader_of(struct sv in)
  * time that a delta takes is spent here. */
 
 struct wire_varint {
-    const char *next; /* after the number; NULL if there is none */
-    uint64_t value;   /* the number; without one: is the input cut? */
+    const char *next; /* the byte after the number; NULL if there is no number */
+    uint64_t value;   /* the number; if there is none: 1 if the input is cut */
 };
 
-/* The top bits of eight bytes: each is set if the number goes on in the next byte. */
+/* The top bits of eight bytes. A bit is set if the number continues in the next byte. */
 #define WIRE_TOP_BITS UINT64_C(0x8080808080808080)
 
-/* Eight bytes, the first one lowest. */
+/* Reads eight bytes as a number; the first byte is the lowest. */
 static inline uint64_t wire_eight(const char *p)
 {
     uint64_t bytes;
@@ -57,8 +57,8 @@ static inline uint64_t wire_eight(const char *p)
     return le64toh(bytes);
 }
 
-/* The number at p if it ends within eight bytes, all of which can be read; next is NULL if it does
- * not. */
+/* Reads the number at p if it ends within eight bytes, all of which must be readable. Otherwise
+ * next is NULL. */
 static inline struct wire_varint wire_varint_in_eight(const char *p)
 {
     uint64_t bytes = wire_eight(p);
@@ -66,8 +66,8 @@ static inline struct wire_varint wire_varint_in_eight(const char *p)
     if (last == 0) {
         return (struct wire_varint){NULL, 0};
     }
-    /* All above its last byte is cut off. Seven bits of each byte are brought together, by pairs of
-     * bytes, of two and of four. */
+    /* All bits above its last byte are removed. The seven bits of each byte are joined: first pairs
+     * of bytes, then pairs of two bytes, then of four. */
     bytes &= last ^ (last - 1);
     bytes = (bytes & UINT64_C(0x007f007f007f007f)) | (bytes & UINT64_C(0x7f007f007f007f00)) >> 1;
     bytes = (bytes & UINT64_C(0x00003fff00003fff)) | (bytes & UINT64_C(0x3fff00003fff0000)) >> 2;
@@ -75,7 +75,7 @@ static inline struct wire_varint wire_varint_in_eight(const char *p)
     return (struct wire_varint){p + __builtin_ctzll(last) / 8 + 1, bytes};
 }
 
-/* Private: numbers of more than two bytes, and bad ones. */
+/* Private: reads numbers of more than two bytes, and bad ones. */
 struct wire_varint wire_varint_slow(const char *p, const char *end);
 
 static inline struct wire_varint wire_varint(const char *p, const char *end)
@@ -90,8 +90,8 @@ static inline struct wire_varint wire_varint(const char *p, const char *end)
     return wire_varint_slow(p, end);
 }
 
-/* The same where bytes after the number can be read, up to readable: it may be in the middle of
- * them. */
+/* Reads a number as wire_varint() does. All bytes up to `readable` can be read, and the number may
+ * end anywhere among them. */
 static inline struct wire_varint wire_varint_ahead(const char *p, const char *readable)
 {
     if (readable - p < (ptrdiff_t)sizeof(uint64_t)) {
@@ -124,7 +124,7 @@ static inline bool wire_fail_number(struct wire_reader *r, uint64_t cut)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* Why there is no field: its tag or type is wrong. */
+/* Says why there is no field: its tag or type is wrong. Returns false. */
 static inline bool wire_fail_tag(struct wire_reader *r, const struct wire_field *f)
 {
     return wire_fail(r,
@@ -134,7 +134,7 @@ static inline bool wire_fail_tag(struct wire_reader *r, const struct wire_field 
                      false);
 }
 
-/* Private: a field of any kind. The reader is not at the end. */
+/* Private: reads a field of any kind. The reader must not be at the end. */
 static inline __attribute__((always_inline)) bool wire_next_any(struct wire_reader *r,
                                                                 struct wire_field *ret)
 {
@@ -179,8 +179,8 @@ static inline bool wire_is_short(unsigned char tag, unsigned char size)
     return (tag & 0x87) == WIRE_BYTES && tag >= 1 << 3 && size < 0x80;
 }
 
-/* The content of a field that begins at p if it has this number, below 16, and less than 128 bytes;
- * a NULL otherwise. */
+/* Returns the content of the field that begins at p if the field has this number, which is below
+ * 16, and less than 128 bytes. Otherwise the p of the result is NULL. */
 static inline struct sv wire_short_field(const char *p, const char *end, unsigned number)
 {
     size_t n = end - p >= 2 ? (unsigned char)p[1] : SIZE_MAX;
@@ -189,7 +189,7 @@ static inline struct sv wire_short_field(const char *p, const char *end, unsigne
     return (struct sv){.p = good ? p + 2 : NULL, .n = n};
 }
 
-/* Reads one field. False at the end, or at a problem. */
+/* Reads one field. Returns false at the end, or at a problem. */
 static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *r,
                                                             struct wire_field *ret)
 {
@@ -210,8 +210,8 @@ static inline __attribute__((always_inline)) bool wire_next(struct wire_reader *
     return wire_next_any(r, ret);
 }
 
-/* Reads the numbers of a message that are not repeated: ret[i] is field i, the last one if there
- * are several, and is left alone if there is none. Ends silently where the message is damaged. */
+/* Reads the numbers of a message that are not repeated: ret[i] is the last field i, and is not
+ * changed if there is none. Reading stops without an error where the message is damaged. */
 static inline void wire_read_numbers(struct sv message, uint64_t *ret, size_t n)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -236,7 +236,8 @@ static inline void wire_read_numbers(struct sv message, uint64_t *ret, size_t n)
     }
 }
 
-/* The numbers of a repeated field, packed or not: give it each field of that number. */
+/* Reads the numbers of a repeated field, packed or not. It is used for each field with this
+ * number. */
 struct wire_numbers {
     const char *at; /* NULL once something is wrong */
     const char *end;
@@ -253,7 +254,7 @@ static inline bool wire_packed_is_whole(struct sv packed)
     return packed.n == 0 || (unsigned char)packed.p[packed.n - 1] < 0x80;
 }
 
-/* False at the end; it is a bad one if n->at is NULL then. */
+/* Reads the next number. Returns false at the end; if n->at is NULL then, a number was bad. */
 static inline __attribute__((always_inline)) bool wire_numbers_next(struct wire_numbers *n,
                                                                     uint64_t *ret)
 {

@@ -11,10 +11,12 @@
 #include "regex/re2/re2.h"
 #include "regex/regex_fast.h"
 
-/* Go allows 1,000 levels; the pattern for PCRE2 has up to three parentheses for each. */
+/* PCRE2's limit of nested parentheses. Go allows 1,000 levels, and the pattern for PCRE2 has up to
+ * three parentheses for each. */
 #define NEST_LIMIT (4 * RE2_HEIGHT_MAX)
 #define JIT_STACK_MIN ((size_t)32 * 1024)
-/* Memory that outlives the tree: the pattern, its literals and classes, and their tables. */
+/* The limit of the memory that outlives the tree: the pattern, its literals and classes, and their
+ * tables. */
 #define KEPT_MAX ((size_t)16 * 1024 * 1024)
 
 struct regex {
@@ -37,8 +39,8 @@ struct regex_scratch {
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-/* Compiles for PCRE2, unless it finds the pattern too large or nested too deeply: then only the
- * program runs. */
+/* Compiles the pattern with PCRE2. If PCRE2 finds it too large or nested too deeply, only the
+ * linear program runs. */
 static void compile_pcre2(struct regex *re, const struct buf *text, bool jit)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
@@ -52,8 +54,8 @@ static void compile_pcre2(struct regex *re, const struct buf *text, bool jit)
     size_t offset = 0;
     re->code = pcre2_compile((PCRE2_SPTR)text->data, text->len, options, &code, &offset, context);
     pcre2_compile_context_free(context);
-    /* Fails where memory must not be writable and executable, as in base/seccomp.h; the interpreter
-     * is used then. */
+    /* This fails where memory must not be both writable and executable (base/seccomp.h); then the
+     * interpreter is used. */
     if (re->code != NULL && jit) {
         pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE);
     }
@@ -165,8 +167,8 @@ struct regex_scratch *regex_scratch_new(void)
     }
     pcre2_set_depth_limit(s->limits, REGEX_DEPTH_LIMIT);
     pcre2_set_heap_limit(s->limits, REGEX_HEAP_LIMIT_KIB);
-    /* Without it (no JIT on this system, or no memory), the JIT uses 32 KiB of the thread's stack.
-     */
+    /* If there is no JIT stack (no JIT on this system, or out of memory), the JIT uses 32 KiB of
+     * the thread's stack. */
     s->jit_stack = pcre2_jit_stack_create(JIT_STACK_MIN, REGEX_JIT_STACK_MAX, NULL);
     if (s->jit_stack != NULL) {
         pcre2_jit_stack_assign(s->limits, NULL, s->jit_stack);
@@ -209,7 +211,8 @@ static bool reserve(struct regex_scratch *s, size_t n)
     return true;
 }
 
-/* Steps that PCRE2 may take: each may look at the whole text. */
+/* Returns the limit of PCRE2's steps for a text. Each step may read the whole text, so a longer
+ * text gets fewer. */
 static uint32_t steps_for(struct sv subject)
 {
     size_t steps = REGEX_WORK_MAX / (subject.n + 1);
@@ -219,7 +222,7 @@ static uint32_t steps_for(struct sv subject)
     return steps > REGEX_STEPS_MAX ? REGEX_STEPS_MAX : (uint32_t)steps;
 }
 
-/* False if PCRE2 gave up. */
+/* Returns false if PCRE2 reached a limit. */
 static bool match_pcre2(const struct regex *re, struct regex_scratch *s, struct sv subject,
                         bool *ret_matches)
 {
@@ -234,7 +237,7 @@ static bool match_pcre2(const struct regex *re, struct regex_scratch *s, struct 
     return code > 0 || code == PCRE2_ERROR_NOMATCH;
 }
 
-/* False if out of memory. */
+/* Returns false if out of memory. */
 static bool match(const struct regex *re, struct regex_scratch *s, struct sv subject,
                   bool *ret_matches)
 {

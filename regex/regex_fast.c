@@ -33,7 +33,7 @@ static void take_literals(const struct re2_node **node, const struct re2_node *e
     }
 }
 
-/* True if only anchors to the end of the text are left. */
+/* Returns true if only anchors to the end of the text are left. */
 static bool at_end(const struct re2_node *node, const struct re2_node *end)
 {
     while (node != end && node->op == RE2_END_TEXT) {
@@ -86,7 +86,8 @@ static bool is_literals(const struct re2_node *node, struct arena *arena, struct
     return true;
 }
 
-/* .* or .+; lazy or not makes no difference, as the text after it is fixed. */
+/* Returns true for .* and .+. They may be lazy: this makes no difference, because the text after
+ * them is fixed. */
 static bool is_anything(const struct re2_node *node, size_t *ret_least)
 {
     if (node->op != RE2_REPEAT || node->first->op != RE2_ANY || node->repeat.max != RE2_UNLIMITED ||

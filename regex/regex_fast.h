@@ -6,7 +6,7 @@
 #include "regex/re2/re2.h"
 #include "regex/regex.h"
 
-/* Groups that a fast regex may have, besides group 0. */
+/* The most groups that a fast regex may have, besides group 0. */
 #define REGEX_FAST_GROUPS_MAX 2
 
 enum regex_fast_kind {
@@ -27,10 +27,11 @@ struct regex_fast {
     bool group_is_middle[REGEX_FAST_GROUPS_MAX];
 };
 
-/* Classifies the tree and copies the texts into the arena. REGEX_FAST_NONE if it is of no such kind
- * or memory ran out. */
+/* Classifies the tree and copies its texts into the arena. The kind is REGEX_FAST_NONE if the regex
+ * needs an engine or memory ran out. */
 struct regex_fast regex_fast_new(const struct re2 *re, struct arena *arena);
-/* Fills spans[0 .. n_groups] on a match. */
+/* Compares a subject with a fast regex. Returns true and fills spans[0 .. n_groups] if it
+ * matches. */
 bool regex_fast_match(const struct regex_fast *fast, struct sv subject, struct regex_span *spans);
 
 #endif

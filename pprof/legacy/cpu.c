@@ -9,12 +9,13 @@
 #include "pprof/legacy/text.h"
 
 #define HEADER_WORDS 5
-/* A longer period between two samples is an error; the usual one is 10 ms. */
+/* The longest period between two samples, an hour. A longer one is an error; the usual one is 10
+ * ms. */
 #define PERIOD_MAX_US (UINT64_C(3600) * 1000 * 1000)
 #define NS_PER_US 1000
-/* One of so many samples may have another second frame, and it still is the signal handler's. */
+/* The second frame is the signal handler's even if one in this many samples has another one. */
 #define HANDLER_SHARE 32
-/* At most so many frames are the signal handler's. */
+/* The most frames that are removed as the signal handler's. */
 #define HANDLER_FRAMES 2
 
 static const struct legacy_kind cpu_kind = {
@@ -38,7 +39,7 @@ static size_t words_left(const struct words *w)
     return (w->in.n - w->at) / w->size;
 }
 
-/* Reads a word; there must be one. */
+/* Reads the next word, which must exist. */
 static uint64_t next_word(struct words *w)
 {
     const unsigned char *p = (const unsigned char *)w->in.p + w->at;
@@ -50,8 +51,8 @@ static uint64_t next_word(struct words *w)
     return value;
 }
 
-/* Reads the first n words of the header, if they are those of one in this form, and leaves w after
- * them. */
+/* Reads the first n words of a header and leaves w after them. Returns false if they are not the
+ * words of a header. */
 static bool read_header(struct words *w, size_t n, uint64_t *ret_period)
 {
     static const uint64_t want[HEADER_WORDS] = {0, 3, 0, 0, 0};
@@ -117,7 +118,7 @@ static bool is_end(struct words w, uint64_t count, uint64_t depth)
     return count == 0 && depth == 1 && next_word(&w) == 0;
 }
 
-/* Checks the head of a sample at byte `at`. left: how much may still be counted. */
+/* Checks the head of a sample at byte `at`. left: the count that remains below the limit. */
 static bool check_sample(const struct legacy_profile *p, size_t at, uint64_t count, uint64_t depth,
                          uint64_t left, struct err *err)
 {
@@ -170,7 +171,7 @@ static void drop_second(struct legacy_profile *p, struct legacy_sample *s)
     s->depth--;
 }
 
-/* The address that most samples have after their leaf, if any has a majority. */
+/* Returns the address that most samples have after their leaf, if one has a majority. */
 static uint64_t majority(const struct legacy_profile *p)
 {
     uint64_t candidate = 0;
@@ -194,8 +195,8 @@ static bool is_second(const struct legacy_profile *p, const struct legacy_sample
     return s->depth > 1 && p->frames[s->first + 1] == address;
 }
 
-/* A frame that nearly all samples have after their leaf was pushed by the signal handler that took
- * the sample. */
+/* Removes frames of the signal handler that took the samples: a frame that nearly all samples have
+ * after their leaf. */
 static void drop_handler(struct legacy_profile *p)
 {
     uint64_t address = majority(p);
@@ -213,8 +214,8 @@ static void drop_handler(struct legacy_profile *p)
     }
 }
 
-/* The leaf may be there twice, from the signal's context and from the stack. The second one was
- * taken for a return address, so it is one less. */
+/* Removes a duplicate of the leaf. The leaf may occur twice, from the signal's context and from the
+ * stack. The second one was read as a return address, so it is one less. */
 static void drop_duplicates(struct legacy_profile *p)
 {
     for (size_t i = 0; i < p->n_samples; i++) {

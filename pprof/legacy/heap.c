@@ -16,12 +16,12 @@
 #include "pprof/legacy/profile.h"
 #include "pprof/legacy/text.h"
 
-/* Most bytes of the header line. */
+/* The most bytes of the header line. */
 #define HEADER_MAX 256
-/* More than any program has, and far from an overflow. */
+/* The largest number. It is more than any program has, and far from an overflow. */
 #define NUMBER_LARGEST ((uint64_t)1 << 53)
 
-/* The columns of a line in their order, and those of what comes out. */
+/* The columns of a line in their order, and of the result. */
 enum { IN_USE_OBJECTS, IN_USE_BYTES, ALLOC_OBJECTS, ALLOC_BYTES, NUMBERS };
 
 static const struct legacy_kind with_alloc = {
@@ -37,7 +37,7 @@ static const struct legacy_kind in_use_only = {
     .columns = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}},
     .period = {"space", "bytes"},
 };
-/* Growth of the address space, not a heap. */
+/* The kind of a "growth" profile: growth of the address space, not a heap. */
 static const struct legacy_kind growth = {
     .n_columns = 2,
     .columns = {{"objects", "count"}, {"space", "bytes"}},
@@ -129,8 +129,8 @@ struct header {
     int64_t sums[NUMBERS];
 };
 
-/* "heapprofile", "heap_v2/524288", "growthz". Not Go's own text (heap/1048576): it has names, which
- * its protobuf keeps. */
+/* Reads the method of a header: "heapprofile", "heap_v2/524288", "growthz". Go's own text
+ * (heap/1048576) is refused, because it has names of functions, which only Go's protobuf keeps. */
 static bool read_method(struct sv in, struct header *h)
 {
     if (text_take(&in, SV("heap_v2/")) || text_take(&in, SV("heapz_v2/"))) {
@@ -165,7 +165,8 @@ bool legacy_is_heap(struct sv start)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Few small blocks are sampled: each one counts for so many more. */
+/* Corrects a sample for the sampling rate. Small blocks are rarely sampled, so each sampled one
+ * counts for many more. */
 static bool correct(int64_t *count, int64_t *bytes, int64_t rate)
 {
     if (*count == 0) {
@@ -198,7 +199,7 @@ static bool set_values(struct legacy_sample *s, int64_t n[NUMBERS], const struct
     return ok;
 }
 
-/* All addresses are return addresses: one less is within the call. */
+/* Reads the addresses of a stack. All of them are return addresses; one less is within the call. */
 static bool read_stack(struct legacy_profile *p, const struct lines *l, struct sv in,
                        struct legacy_sample *s, struct err *err)
 {
@@ -247,7 +248,7 @@ static bool read_sample(struct legacy_profile *p, const struct lines *l, struct 
     return read_stack(p, l, in, &s, err) && add_sample(p, s, numbers, l, err);
 }
 
-/* A stack, followed by the line with the sum of all its threads. */
+/* Reads a stack and the line after it, which has the sum of all its threads. */
 static bool read_jemalloc_sample(struct legacy_profile *p, struct lines *l, struct err *err)
 {
     struct legacy_sample s;
@@ -261,7 +262,7 @@ static bool read_jemalloc_sample(struct legacy_profile *p, struct lines *l, stru
     return add_sample(p, s, numbers, l, err);
 }
 
-/* Up to the mappings, or the end. */
+/* Reads all samples, up to the mappings or the end. */
 static bool read_samples(struct legacy_profile *p, struct lines *l, bool jemalloc, struct err *err)
 {
     bool ok = true;
@@ -283,7 +284,8 @@ static bool read_samples(struct legacy_profile *p, struct lines *l, bool jemallo
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Profilers that do not know what was allocated write zeros, or repeat what is in use. */
+/* Returns the kind of a profile. Profilers that do not know the allocations write zeros for them,
+ * or repeat the numbers in use. */
 static const struct legacy_kind *kind_of(const struct header *h)
 {
     bool objects = h->sums[ALLOC_OBJECTS] != 0 && h->sums[ALLOC_OBJECTS] != h->sums[IN_USE_OBJECTS];

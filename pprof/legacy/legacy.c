@@ -9,7 +9,7 @@ struct format {
     bool (*read)(struct legacy_profile *p, struct sv body, struct err *err);
 };
 
-/* NULL if it is of none. */
+/* Returns the format of a body by its start, or NULL if it has none of them. */
 static const struct format *format_of(struct sv start)
 {
     static const struct format formats[] = {{legacy_is_cpu, legacy_read_cpu},
@@ -34,8 +34,8 @@ static bool read_plain(struct legacy_profile *p, struct sv plain, struct err *er
                      : err_set(err, ERR_INPUT, "none of the old formats of pprof");
 }
 
-/* The names of files are collected apart from the rest, in a buffer that doubles; a byte that is
- * not UTF-8 becomes three. */
+/* Charges the names of files to the scratch. They are collected in a buffer of their own, which
+ * grows by doubling, and a byte that is not UTF-8 becomes three. */
 static bool charge_names(const struct legacy_profile *p)
 {
     size_t n = 0;
@@ -60,7 +60,7 @@ static bool write_out(const struct legacy_profile *p, const struct legacy_input 
     return (buf_ok(out) && gzip_pack(p->scratch, plain, &ret->data, &ret->size)) || err_memory(err);
 }
 
-/* The result of a failure; damaged: the one to use if the input is wrong. */
+/* Returns the result of a failure. damaged: the result if the input is wrong. */
 static enum legacy_result failure(const struct scratch *scratch, struct err *err,
                                   enum legacy_result damaged)
 {

@@ -2,8 +2,8 @@
  * with gperftools or jemalloc. No server reads them. They are converted to what Google's pprof
  * makes of them: the same samples, addresses and mappings.
  *
- * There are no names in them: the result has addresses, and the files that contain them. Pure:
- * bytes in, bytes out. Any thread.
+ * These formats have no names of functions: the result has addresses, and the files that contain
+ * them. The functions are pure, bytes in and bytes out; any thread may call them.
  */
 #ifndef PROFPULL_PPROF_LEGACY_LEGACY_H
 #define PROFPULL_PPROF_LEGACY_LEGACY_H
@@ -16,13 +16,13 @@
 #include "base/str.h"
 #include "pprof/scratch.h"
 
-/* A larger profile is refused: the memory to convert it grows with it. A minute of a busy program
- * has some 10,000 samples and 1 MB. */
+/* The limits of a profile. A larger one is refused, because the memory to convert it grows with it.
+ * A minute of a busy program has some 10,000 samples and 1 MB. */
 #define LEGACY_PLAIN_MAX ((size_t)32 * 1024 * 1024)
 #define LEGACY_SAMPLES_MAX 500000
 #define LEGACY_LOCATIONS_MAX 250000
 #define LEGACY_FRAMES_MAX 4000000
-/* Frames of one sample; gperftools has 254 at most, jemalloc 128. */
+/* The most frames of one sample; gperftools has at most 254, jemalloc 128. */
 #define LEGACY_DEPTH_MAX 4096
 
 enum legacy_result {
@@ -46,15 +46,18 @@ struct legacy_output {
     size_t size;
 };
 
-/* Does a plain body begin as one? Some hundred bytes are enough. */
+/* Returns true if a plain body begins like a profile in one of these formats. Some hundred bytes of
+ * it are enough. */
 bool legacy_is(struct sv start);
-/* Does it begin with 0 and 3 as words of 4 or 8 bytes in either order, which is the family of the
- * CPU profiles of gperftools? If it is none of them, it is cut, or of another kind. */
+/* Returns true if a plain body begins with 0 and 3 as words of 4 or 8 bytes in either byte order,
+ * like the CPU profiles of gperftools. If legacy_is() is false for such a body, it is cut or of
+ * another kind. */
 bool legacy_is_cut_cpu(struct sv start);
-/* On failure err, which must not be NULL, says what is wrong and where, and ret is empty. */
+/* Converts a profile. On failure ret is empty and err, which must not be NULL, has the reason and
+ * the place. */
 enum legacy_result legacy_convert(const struct legacy_input *in, struct legacy_output *ret,
                                   struct err *err);
-/* The same for a single profile: with a scratch and a seed of its own. */
+/* Converts a single profile, with a scratch and a seed of its own. */
 enum legacy_result legacy_convert_one(struct sv body, int64_t time_ns, int64_t duration_ns,
                                       struct legacy_output *ret, struct err *err);
 

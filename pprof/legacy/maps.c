@@ -28,7 +28,7 @@ static bool take_permissions(struct sv *in, bool *ret_executable)
     return true;
 }
 
-/* Device and inode. */
+/* Skips the device and the inode. */
 static bool take_inode(struct sv *in)
 {
     uint64_t device;
@@ -37,8 +37,8 @@ static bool take_inode(struct sv *in)
            (in->n == 0 || take_spaces(in));
 }
 
-/* "00400000-004a1000 r-xp 00000000 fd:00 1234   /usr/bin/x". False for any other line, and for a
- * mapping that cannot be executed. */
+/* "00400000-004a1000 r-xp 00000000 fd:00 1234   /usr/bin/x". Returns false for any other line, and
+ * for a mapping that cannot be executed. */
 static bool read_line(struct sv line, struct legacy_mapping *ret)
 {
     bool executable;
@@ -58,7 +58,7 @@ static bool read_line(struct sv line, struct legacy_mapping *ret)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Are they two parts of one mapping? Missing facts contradict nothing. */
+/* Returns true if two mappings are parts of one. Facts that are missing do not contradict this. */
 static bool continues(const struct legacy_mapping *a, const struct legacy_mapping *b)
 {
     return a->limit == b->start && (a->file.n == 0 || b->file.n == 0 || sv_eq(a->file, b->file)) &&
@@ -90,7 +90,7 @@ static bool is_library(struct sv file)
     return false;
 }
 
-/* The program comes first: the first file that is no library. */
+/* Moves the program, the first file that is not a library, to the first place. */
 static void put_program_first(struct legacy_maps *m)
 {
     for (size_t i = 0; i < m->n; i++) {

@@ -1,7 +1,8 @@
-/* The mappings of a process, from the text of its /proc/<pid>/maps: which file contains an address.
+/* The mappings of a process, from the text of its /proc/<pid>/maps. They say which file contains an
+ * address.
  *
- * Only executable mappings count. The rules are those of Google's pprof, so that both read the same
- * in a profile. Pure, any thread.
+ * Only executable mappings count. The rules are those of Google's pprof, so that both find the same
+ * mappings. The functions are pure; any thread may call them.
  */
 #ifndef PROFPULL_PPROF_LEGACY_MAPS_H
 #define PROFPULL_PPROF_LEGACY_MAPS_H
@@ -13,7 +14,8 @@
 #include "base/str.h"
 #include "pprof/scratch.h"
 
-/* Further ones are ignored: addresses in them belong to no file. Large programs have some 300. */
+/* The most mappings. Further ones are ignored, so that addresses in them belong to no file. Large
+ * programs have some 300. */
 #define LEGACY_MAPPINGS_MAX 2048
 
 struct legacy_mapping {
@@ -30,10 +32,11 @@ struct legacy_maps {
 };
 
 /* Reads all lines that are mappings into memory of the scratch, and skips the others. The first
- * mapping is the program itself, as far as can be seen. False if out of memory. */
+ * mapping is the program itself, if it can be recognised. Returns false if out of memory. */
 bool legacy_maps_read(struct scratch *s, struct sv text, struct legacy_maps *ret);
-/* The id of the mapping that an address is in; 0 for the address 0. May widen a mapping, or add
- * the one for all that is unknown: take the mappings when all addresses have been placed. */
+/* Returns the id of the mapping that contains an address, or 0 for the address 0. May widen a
+ * mapping, or add the mapping of unknown addresses, so read the mappings only after all addresses
+ * have been placed. */
 uint32_t legacy_maps_place(struct legacy_maps *m, uint64_t address);
 
 #endif

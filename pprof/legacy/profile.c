@@ -71,10 +71,11 @@ struct writer_out {
     uint64_t n_strings;
 };
 
-/* Messages have at most so many bytes: the ids of a sample, or the name of a file. */
+/* The most bytes of a message, which holds the ids of a sample or the name of a file. */
 #define MESSAGE_MAX ((size_t)64 * 1024 * 1024)
 
-/* The number of a string in the table. They are few, and hardly any comes twice. */
+/* Appends a string to the table and returns its number. Duplicates are not removed: the strings are
+ * few, and hardly any occurs twice. */
 static uint64_t put_string(struct writer_out *w, struct sv text)
 {
     if (utf8_valid(text)) {
@@ -104,7 +105,7 @@ static void put_value_type(struct writer_out *w, uint64_t field, struct legacy_v
     put_message(w, field);
 }
 
-/* Packed numbers. */
+/* Writes a field of packed numbers. */
 static void put_packed(struct writer_out *w, uint64_t field, const uint64_t *numbers, size_t n)
 {
     unsigned char bytes[WIRE_NUMBER_MAX];

@@ -22,7 +22,7 @@ struct legacy_kind {
     size_t n_columns;
     struct legacy_value_type columns[LEGACY_COLUMNS_MAX];
     struct legacy_value_type period;
-    bool samples_time; /* and is no snapshot */
+    bool samples_time; /* sampled for a time; not a snapshot */
 };
 
 struct legacy_sample {
@@ -50,19 +50,20 @@ struct legacy_profile {
     struct legacy_maps maps;
 };
 
-/* Makes room for so many samples and frames, within the limits. */
+/* Makes room for this many samples and frames, within the limits. */
 bool legacy_reserve(struct legacy_profile *p, size_t samples, size_t frames, struct err *err);
-/* Turns the addresses of all frames into ids of locations, in the order in which they come, and
- * finds the mapping of each location. maps: the text of /proc/<pid>/maps. */
+/* Turns the addresses of all frames into ids of locations, in order of first use, and finds the
+ * mapping of each location. maps: the text of /proc/<pid>/maps. */
 bool legacy_locate(struct legacy_profile *p, struct sv maps, struct err *err);
 /* Appends the profile, not compressed; the duration only if its kind has one. */
 void legacy_write(const struct legacy_profile *p, int64_t time_ns, int64_t duration_ns,
                   struct buf *out);
 
-/* Read a whole plain body. ERR_LIMIT if it is too large, ERR_INPUT if it is wrong. */
+/* Read a whole plain body. They return false with ERR_LIMIT if it is too large, or ERR_INPUT if it
+ * is wrong. */
 bool legacy_read_cpu(struct legacy_profile *p, struct sv body, struct err *err);
 bool legacy_read_heap(struct legacy_profile *p, struct sv body, struct err *err);
-/* Does it begin as one? */
+/* Return true if a body begins like a profile in this format. */
 bool legacy_is_cpu(struct sv start);
 bool legacy_is_heap(struct sv start);
 

@@ -8,17 +8,19 @@
 
 #include "base/str.h"
 
-/* Removes this text, or leaves the view alone and returns false. */
+/* Removes a text from the start of the view. Returns false, and changes nothing, if the view does
+ * not begin with it. */
 bool text_take(struct sv *in, struct sv text);
-/* Removes all leading characters of a set. False if there are none. */
+/* Removes all leading characters of a set. Returns false if there are none. */
 bool text_take_any(struct sv *in, const char *set);
 /* Removes the leading decimal digits and returns them. */
 struct sv text_take_digits(struct sv *in);
-/* A number of up to 16 hexadecimal digits. False if there are none. */
+/* Removes and returns a number of up to 16 hexadecimal digits. Returns false if there are none. */
 bool text_take_hex(struct sv *in, bool upper_case, uint64_t *ret);
-/* The next line, without its end. False after the last one, which may lack its end. */
+/* Removes and returns the next line, without its newline. Returns false after the last line, which
+ * may lack its newline. */
 bool text_take_line(struct sv *in, struct sv *ret_line);
-/* How often a character occurs. */
+/* Returns how often a character occurs. */
 size_t text_count(struct sv text, char c);
 
 #endif

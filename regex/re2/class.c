@@ -69,7 +69,7 @@ static void add_group(struct re2_parser *p, const struct group *group, bool nega
     add_part(p, negated);
 }
 
-/* [:name:] and [:^name:]. *ret_is says whether there was one; false with an error. */
+/* Reads [:name:] or [:^name:]. *ret_is is true if there was one. Returns false with an error. */
 static bool posix_class(struct re2_parser *p, bool *ret_is)
 {
     const char *end = NULL;
@@ -94,7 +94,7 @@ static bool posix_class(struct re2_parser *p, bool *ret_is)
     return re2_fail(p, BAD_RANGE, whole);
 }
 
-/* \d \s \w, or their complements \D \S \W. False if there is none. */
+/* Reads \d \s \w, or their complements \D \S \W. Returns false if none of them is next. */
 static bool perl_class(struct re2_parser *p)
 {
     if (p->rest.n < 2 || p->rest.p[0] != '\\') {
@@ -144,7 +144,8 @@ static bool add_named_property(struct re2_parser *p, struct sv name, bool negate
     return true;
 }
 
-/* \pN, \p{Greek}, \P{^Greek}. *ret_is says whether there was one; false with an error. */
+/* Reads \pN, \p{Greek} or \P{^Greek}. *ret_is is true if there was one. Returns false with an
+ * error. */
 static bool unicode_class(struct re2_parser *p, bool *ret_is)
 {
     struct sv start = p->rest;
@@ -173,7 +174,7 @@ static bool unicode_class(struct re2_parser *p, bool *ret_is)
 
 /* ---- escapes --------------------------------------------------------------------------------- */
 
-/* After `\x{`. */
+/* Reads the digits after `\x{` and the closing brace. */
 static bool braced_hex(struct re2_parser *p, uint32_t *ret_rune)
 {
     *ret_rune = 0;
@@ -193,7 +194,7 @@ static bool braced_hex(struct re2_parser *p, uint32_t *ret_rune)
     }
 }
 
-/* After `\x`. */
+/* Reads the digits after `\x`. */
 static bool hex(struct re2_parser *p, uint32_t *ret_rune)
 {
     if (re2_take(p, SV("{"))) {
@@ -210,7 +211,7 @@ static bool at_octal_digit(const struct re2_parser *p)
     return p->rest.n > 0 && p->rest.p[0] >= '0' && p->rest.p[0] <= '7';
 }
 
-/* After `\` and one octal digit: up to two more. */
+/* Reads up to two more digits after `\` and one octal digit. */
 static uint32_t octal(struct re2_parser *p, uint32_t first)
 {
     uint32_t rune = first - '0';
@@ -220,7 +221,7 @@ static uint32_t octal(struct re2_parser *p, uint32_t first)
     return rune;
 }
 
-/* The rune that `\c` stands for; false if there is none. */
+/* Finds the rune that `\c` stands for. Returns false if it stands for none. */
 static bool escaped_rune(struct re2_parser *p, uint32_t c, uint32_t *ret_rune)
 {
     static const char letters[] = "afnrtv";
@@ -245,7 +246,7 @@ static bool escaped_rune(struct re2_parser *p, uint32_t c, uint32_t *ret_rune)
     return true;
 }
 
-/* p->rest starts with a backslash. */
+/* Reads an escape that stands for one rune. p->rest starts with the backslash. */
 static bool escape_rune(struct re2_parser *p, uint32_t *ret_rune)
 {
     const char *start = p->rest.p;
@@ -271,7 +272,7 @@ static bool class_rune(struct re2_parser *p, struct sv whole, uint32_t *ret_rune
     return true;
 }
 
-/* One rune or a range of two. */
+/* Reads one rune or a range between two. */
 static bool class_range(struct re2_parser *p, struct sv whole)
 {
     const char *start = p->rest.p;
@@ -302,7 +303,8 @@ static bool class_item(struct re2_parser *p, struct sv whole)
     return is || perl_class(p) || class_range(p, whole);
 }
 
-/* Surrogates are not in UTF-8: a class is the same without them. */
+/* Removes surrogates from a class. UTF-8 has none, so the class matches the same texts without
+ * them. */
 static void drop_surrogates(struct runeset *set)
 {
     runeset_negate(set);

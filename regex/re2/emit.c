@@ -4,10 +4,10 @@
 
 static void emit_node(const struct re2_node *node, struct buf *out);
 
-/* Matches nothing. */
+/* A pattern that matches nothing. */
 #define NEVER "(?:(?!))"
 
-/* A rune, inside or outside a class, written so that it stands for itself. */
+/* Writes a rune, inside or outside a class, so that it stands for itself. */
 static void emit_rune(uint32_t rune, struct buf *out)
 {
     if (ascii_is_word((int)rune)) {
@@ -35,8 +35,8 @@ static void emit_ranges(const struct re2_node *node, struct buf *out)
     }
 }
 
-/* The runes from lo up to, but not including, end. PCRE2 refuses surrogates, and no class has one:
- * a gap holds all of them or none. */
+/* Writes the runes from lo up to, but not including, end. PCRE2 refuses surrogates, and no class
+ * has one, so a gap contains all of them or none. */
 static void emit_gap(uint32_t lo, uint32_t end, struct buf *out)
 {
     if (lo <= SURROGATE_MIN && end > SURROGATE_MAX) {
@@ -48,7 +48,7 @@ static void emit_gap(uint32_t lo, uint32_t end, struct buf *out)
     }
 }
 
-/* The gaps between the ranges, the last of which ends at RUNE_MAX. */
+/* Writes the gaps between the ranges; the last range ends at RUNE_MAX. */
 static void emit_gaps(const struct re2_node *node, struct buf *out)
 {
     uint32_t next = 0;
@@ -58,7 +58,8 @@ static void emit_gaps(const struct re2_node *node, struct buf *out)
     }
 }
 
-/* A class without properties. If it reaches up to RUNE_MAX, its complement is shorter. */
+/* Writes a class without properties. If the class reaches up to RUNE_MAX, its complement is
+ * written, because that is shorter. */
 static void emit_plain_class(const struct re2_node *node, struct buf *out)
 {
     size_t n = node->set.n_ranges;
@@ -81,7 +82,7 @@ static void emit_property(const struct re2_property *property, bool negated, str
     buf_printf(out, "\\%c{%s}", negated ? 'P' : 'p', property->def->pcre);
 }
 
-/* All members except the negated properties that are case-insensitive. */
+/* Writes all members except the negated properties that are case-insensitive. */
 static void emit_members(const struct re2_node *node, struct buf *out)
 {
     bool open = node->set.n_ranges > 0;
@@ -97,7 +98,8 @@ static void emit_members(const struct re2_node *node, struct buf *out)
     buf_puts(out, open ? "]" : NEVER);
 }
 
-/* (?i)\P{Lu}: neither an upper-case letter nor a rune that equals one when case is ignored. */
+/* Writes a property such as (?i)\P{Lu}: neither an upper-case letter nor a rune that equals one
+ * when case is ignored. */
 static void emit_negated_fold(const struct re2_property *property, struct buf *out)
 {
     buf_puts(out, "|[^");
@@ -175,7 +177,8 @@ static void emit_children(const struct re2_node *node, struct buf *out)
     }
 }
 
-/* Not PCRE2's own ^ and $ for lines: its ^ does not match after a newline that ends the text. */
+/* The leaves without a rune. PCRE2's own ^ and $ for lines are not used, because its ^ does not
+ * match after a newline that ends the text. */
 static const char *const leaves[] = {
     [RE2_EMPTY] = "",
     [RE2_ANY] = ".",

@@ -10,10 +10,10 @@
 #include "regex/re2/program.h"
 
 #define NO_ROW UINT32_MAX
-/* More memory for rows than this is given back after a match. */
+/* Memory for rows above this limit in bytes is freed after a match. */
 #define SLOTS_KEPT ((size_t)64 * 1024)
 
-/* A place in the program, and the row of captures that led there. */
+/* An instruction of the program, and the row of captures on the way to it. */
 struct thread {
     uint32_t pc;
     uint32_t row; /* a reference; NO_ROW if the program has no captures */
@@ -28,7 +28,7 @@ struct threads {
  * row begins with its count, or with the next free row. */
 struct rows {
     size_t *at;
-    size_t n; /* rows that were in use or are */
+    size_t n; /* rows that are in use or have been */
     size_t cap;
     size_t width;
     size_t free; /* NO_ROW if none */
@@ -158,7 +158,7 @@ static void unref_row(struct machine *m, uint32_t row)
     }
 }
 
-/* The row with one slot changed; takes over the reference. */
+/* Returns the row with one slot changed. Takes over the reference to the row. */
 static uint32_t write_slot(struct machine *m, uint32_t row, uint32_t slot, size_t pos)
 {
     struct rows *r = &m->s->rows;
@@ -259,7 +259,7 @@ static bool in_ranges(const struct re2_class_set *set, uint32_t rune)
     return lo < set->n_ranges && rune >= set->ranges[lo].lo;
 }
 
-/* rune has `length` bytes at pos. */
+/* Returns true if a class has a rune, which has `length` bytes at pos. */
 static bool in_class(const struct machine *m, const struct re2_class_set *set, uint32_t rune,
                      size_t pos, size_t length)
 {
@@ -282,7 +282,7 @@ static bool consumes(const struct machine *m, const struct re2_instruction *i, u
     case RE2_I_CLASS:
         return in_class(m, &m->p->classes[i->arg], rune, pos, length);
     default:
-        return i->op == RE2_I_ANY; /* a match before the end of the text is none */
+        return i->op == RE2_I_ANY; /* RE2_I_MATCH before the end of the text does not count */
     }
 }
 
@@ -318,8 +318,8 @@ static size_t step(struct machine *m, size_t pos)
     return pos + length;
 }
 
-/* Reports the captures of the thread of highest priority that has come to the end of program and
- * text. False if there is none. */
+/* Reports the captures of the thread of highest priority that has reached the end of both program
+ * and text. Returns false if there is none. */
 static bool report(const struct machine *m, size_t *slots)
 {
     for (size_t i = 0; i < m->s->now.n; i++) {

@@ -8,7 +8,7 @@
 
 /* ---- small helpers --------------------------------------------------------------------------- */
 
-/* An error in expr that is noticed at some other place. */
+/* Sets an error about expr that is noticed at another place. */
 static bool fail_at(struct re2_parser *p, const char *what, struct sv expr, const char *at)
 {
     return err_set(p->err, ERR_INPUT, "error parsing regexp: %s: `%.*s` at byte %zu", what,
@@ -76,7 +76,7 @@ static void list_append(struct re2_list *list, struct re2_node *node)
     list->n++;
 }
 
-/* Sets what follows from the children of a node. */
+/* Sets the members of a node that follow from its children. */
 static bool measure(struct re2_parser *p, struct re2_node *node)
 {
     bool all = node->op == RE2_CONCAT;
@@ -93,8 +93,8 @@ static bool measure(struct re2_parser *p, struct re2_node *node)
     return node->height <= RE2_HEIGHT_MAX || re2_fail(p, "expression nests too deeply", p->whole);
 }
 
-/* One node for a list: RE2_EMPTY, the only item, or op over all of them. An item that is op itself
- * is replaced by its children, as in (?:ab)c. */
+/* Makes one node of a list: RE2_EMPTY, the only item, or op over all items. An item that is op
+ * itself is replaced by its children, as in (?:ab)c. */
 static struct re2_node *join(struct re2_parser *p, enum re2_op op, const struct re2_list *list)
 {
     if (list->n == 0) {
@@ -121,7 +121,7 @@ static struct re2_node *join(struct re2_parser *p, enum re2_op op, const struct 
     return measure(p, node) ? node : NULL;
 }
 
-/* Appends a node to what is being read; accepts NULL (an error is set then). */
+/* Appends a node to the items of the open group. Accepts NULL, if an error is set already. */
 static bool push(struct re2_parser *p, struct re2_node *node)
 {
     if (node != NULL) {
@@ -206,7 +206,7 @@ static bool is_name(struct sv name)
     return name.n > 0;
 }
 
-/* (?P<name> and (?<name>, with `before` bytes in front of the name. */
+/* Reads (?P<name> or (?<name>, with `before` bytes in front of the name. */
 static bool named_group(struct re2_parser *p, size_t before)
 {
     struct sv group = p->rest;
@@ -221,7 +221,7 @@ static bool named_group(struct re2_parser *p, size_t before)
     return open_group(p, group.p, true, name);
 }
 
-/* The flag that a letter stands for; 0 if there is none. */
+/* Returns the flag that a letter stands for, or 0. */
 static unsigned flag_of(uint32_t c)
 {
     static const char letters[] = "imsU";
@@ -229,9 +229,8 @@ static unsigned flag_of(uint32_t c)
     return at == NULL ? 0 : 1u << (at - letters);
 }
 
-/* The flags of (?i), (?i-s) or (?i:, up to and with the character that ends them, which is
- * returned:
- * ')' or ':', or 0 if they are not well-formed. */
+/* Reads the flags of (?i), (?i-s) or (?i: with the character that ends them. Returns this
+ * character, ')' or ':', or 0 if the flags are not well-formed. */
 static uint32_t read_flags(struct re2_parser *p, unsigned *flags)
 {
     bool minus = false;
@@ -252,7 +251,7 @@ static uint32_t read_flags(struct re2_parser *p, unsigned *flags)
     return 0;
 }
 
-/* (?i), (?i-s), (?i:...), (?:...). */
+/* Reads (?i), (?i-s), (?i:...) or (?:...). */
 static bool flag_group(struct re2_parser *p)
 {
     const char *start = p->rest.p;
@@ -288,8 +287,8 @@ static bool read_paren(struct re2_parser *p)
 
 /* ---- repetition ------------------------------------------------------------------------------ */
 
-/* True if no piece is repeated more than n times by counted repetitions. Called for counts of 2 and
- * more only, so the product ends a walk after few levels of those. */
+/* Returns true if counted repetitions repeat no piece more than n times. It is called only for
+ * counts of at least 2, so n, which is divided by each count, ends a walk after few levels. */
 static bool repeat_fits(const struct re2_node *node, uint32_t n)
 {
     if (node->op == RE2_REPEAT && node->repeat.counted) {
@@ -329,7 +328,8 @@ static bool wrap_last(struct re2_parser *p, uint32_t min, uint32_t max, bool laz
     return measure(p, node);
 }
 
-/* The operator from start up to p->rest has been read: min to max times what came last. */
+/* Applies an operator that has been read, from start up to p->rest: it repeats the last item min to
+ * max times. */
 static bool repeat(struct re2_parser *p, const char *start, uint32_t min, uint32_t max,
                    bool counted)
 {
@@ -350,7 +350,8 @@ static bool repeat(struct re2_parser *p, const char *start, uint32_t min, uint32
     return true;
 }
 
-/* A decimal number without leading zeros; values past the limit become the limit plus one. */
+/* Reads a decimal number without leading zeros. A value above the limit becomes the limit plus
+ * one. */
 static bool read_count(struct re2_parser *p, uint32_t *ret_count)
 {
     struct sv digits = p->rest;
@@ -367,7 +368,7 @@ static bool read_count(struct re2_parser *p, uint32_t *ret_count)
     return n == 1 || (n > 1 && digits.p[0] != '0');
 }
 
-/* {n}, {n,}, {n,m}; false if the brace does not start a repetition. */
+/* Reads {n}, {n,} or {n,m}. Returns false if the brace does not start a repetition. */
 static bool read_counts(struct re2_parser *p, uint32_t *ret_min, uint32_t *ret_max)
 {
     if (!re2_take(p, SV("{")) || !read_count(p, ret_min)) {
@@ -401,7 +402,8 @@ static bool read_brace(struct re2_parser *p, bool *ret_is_repeat)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* \Q...\E. Without the \E the anchors after the pattern would become part of the text. */
+/* Reads \Q...\E. The \E is required: without it, the anchors after the pattern would become part of
+ * the text. */
 static bool read_quoted(struct re2_parser *p)
 {
     const char *start = p->rest.p;
@@ -487,7 +489,8 @@ static struct re2_node *parse(struct re2_parser *p)
         return NULL;
     }
     struct re2_node *root = end_frame(p);
-    /* The anchors around it make one more level, unless they join a sequence that is there. */
+    /* The anchors around the pattern add one level, unless the pattern is a sequence, which they
+     * join. */
     if (root != NULL && root->op != RE2_CONCAT && root->height >= RE2_HEIGHT_MAX) {
         re2_fail(p, "expression nests too deeply", p->whole);
         return NULL;
@@ -508,7 +511,7 @@ static bool is_leaf(const struct re2_node *node)
 }
 
 /* Returns true if the next rune decides how to match these siblings and their children. is_last:
- * the end of the text follows them. */
+ * true if the end of the text follows the siblings. */
 static bool has_no_choice(const struct re2_node *node, bool is_last)
 {
     for (; node != NULL; node = node->next) {

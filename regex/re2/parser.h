@@ -6,7 +6,7 @@
 
 #include "regex/re2/re2.h"
 
-/* In the order of their letters: (?imsU). */
+/* The flags of a pattern, in the order of their letters: (?imsU). */
 enum re2_flag {
     RE2_FLAG_FOLD = 1 << 0,        /* i */
     RE2_FLAG_MULTI_LINE = 1 << 1,  /* m */
@@ -36,7 +36,8 @@ struct re2_parser {
     struct sv rest; /* still to be read */
     unsigned flags;
     struct re2_frame *frame;
-    /* Where the repetition starts that was read last; NULL if it was something else. */
+    /* The start of the repetition that was read last; NULL if the last item was not a
+     * repetition. */
     const char *last_repeat;
     struct sv *names;
     size_t n_groups;
@@ -49,23 +50,24 @@ struct re2_parser {
     struct err *err;
 };
 
-/* Sets the error as Go words it; expr is the wrong part of the pattern. Returns false. */
+/* Sets the error in the words of Go's regexp; expr is the wrong part of the pattern. Returns
+ * false. */
 bool re2_fail(struct re2_parser *p, const char *what, struct sv expr);
 bool re2_fail_memory(struct re2_parser *p);
-/* Skips a prefix of p->rest; false if it is not there. */
+/* Skips a prefix of p->rest. Returns false if p->rest does not begin with it. */
 bool re2_take(struct re2_parser *p, struct sv prefix);
-/* The part of the pattern from `from` up to p->rest. */
+/* Returns the part of the pattern from `from` up to p->rest. */
 struct sv re2_since(const struct re2_parser *p, const char *from);
-/* Reads the next rune; U+FFFD at the end. */
+/* Reads the next rune. Returns U+FFFD at the end of the pattern. */
 uint32_t re2_next(struct re2_parser *p);
-/* A new leaf, or NULL with an error. */
+/* Makes a leaf. Returns NULL with an error. */
 struct re2_node *re2_node(struct re2_parser *p, enum re2_op op);
-/* A node for one rune, case-insensitive if the flag is set. NULL with an error. */
+/* Makes a node for one rune, case-insensitive if the flag is set. Returns NULL with an error. */
 struct re2_node *re2_literal(struct re2_parser *p, uint32_t rune);
-/* A node for the dot. NULL with an error. */
+/* Makes a node for the dot. Returns NULL with an error. */
 struct re2_node *re2_dot(struct re2_parser *p);
 
-/* Reads a class; p->rest starts with '['. NULL with an error. */
+/* Reads a class; p->rest starts with '['. Returns NULL with an error. */
 struct re2_node *re2_class(struct re2_parser *p);
 /* Reads an escape that stands for a rune or a class; p->rest starts with the backslash. */
 struct re2_node *re2_escape(struct re2_parser *p);

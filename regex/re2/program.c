@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-/* The pattern of one class: folded ones can be long. */
+/* The longest pattern of one class, in bytes. Patterns of case-insensitive classes can be long. */
 #define CLASS_PATTERN_MAX ((size_t)1024 * 1024)
 
 struct compiler {
@@ -132,7 +132,7 @@ static uint32_t emit(struct compiler *c, enum re2_instruction_op op, uint32_t ne
     return (uint32_t)p->n++;
 }
 
-/* Prefers `first` unless lazy. */
+/* Fills in a split, which prefers `first` unless lazy. */
 static void set_split(struct compiler *c, uint32_t split, uint32_t first, uint32_t second,
                       bool lazy)
 {
@@ -159,7 +159,8 @@ static uint32_t compile_plus(struct compiler *c, const struct re2_node *body, ui
     return start;
 }
 
-/* (x+)? in place of x* where x can match nothing: Go's order of priority. */
+/* Compiles x*. If x can match nothing, it is compiled as (x+)?, which gives Go's order of
+ * priority. */
 static uint32_t compile_star(struct compiler *c, const struct re2_node *body, uint32_t next,
                              bool lazy)
 {
@@ -171,7 +172,7 @@ static uint32_t compile_star(struct compiler *c, const struct re2_node *body, ui
     return split;
 }
 
-/* x{2,} is xx+, x{2,4} is xx(x(x)?)?. */
+/* Compiles a counted repetition: x{2,} as xx+, x{2,4} as xx(x(x)?)?. */
 static uint32_t compile_repeat(struct compiler *c, const struct re2_node *node, uint32_t next)
 {
     const struct re2_node *body = node->first;
@@ -201,7 +202,8 @@ static uint32_t compile_capture(struct compiler *c, const struct re2_node *node,
     return emit(c, RE2_I_SAVE, compile(c, node->first, end), slot);
 }
 
-/* Siblings from the last to the first, as deep as there are: a pattern has few thousand. */
+/* Compiles siblings from the last to the first. The recursion is as deep as there are siblings: a
+ * few thousand at most. */
 static uint32_t compile_concat(struct compiler *c, const struct re2_node *node, uint32_t next)
 {
     return compile(c, node, node->next == NULL ? next : compile_concat(c, node->next, next));

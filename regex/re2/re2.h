@@ -9,7 +9,7 @@
  * parsing, so that code that walks the tree needs neither the pattern nor the tables of case
  * folding. A tree stands for a match of the whole subject; the anchors for that are not part of it.
  *
- * Pure functions; a tree has one owner.
+ * The functions are pure. A tree has one owner.
  */
 #ifndef PROFPULL_REGEX_RE2_RE2_H
 #define PROFPULL_REGEX_RE2_RE2_H
@@ -63,8 +63,8 @@ struct re2_property {
 struct re2_node {
     enum re2_op op;
     unsigned height;        /* 1 for a leaf, at most RE2_HEIGHT_MAX */
-    bool nullable;          /* can match the empty text */
-    bool captures;          /* has an RE2_CAPTURE */
+    bool nullable;          /* the node can match the empty text */
+    bool captures;          /* the node contains an RE2_CAPTURE */
     struct re2_node *next;  /* sibling */
     struct re2_node *first; /* child */
     union {
@@ -77,7 +77,7 @@ struct re2_node {
             const struct re2_property *properties; /* in no order */
             bool negated;                          /* only with properties */
             bool surrogate; /* empty, but one surrogate in the pattern, such as \x{d800} */
-            uint32_t index; /* below n_classes; its own */
+            uint32_t index; /* number of the class, below n_classes; no other node has it */
         } set;
         /* RE2_REPEAT: min to max times, as often as possible unless lazy. */
         struct {
@@ -94,20 +94,21 @@ struct re2 {
     size_t n_groups;        /* with group 0, the whole */
     const struct sv *names; /* of each group, views of the pattern; empty if it has none */
     size_t n_classes;
-    /* A repetition can match nothing and sets captures, such as (a*)*: PCRE2 leaves other captures
-     * than Go. */
+    /* True if a repetition can match nothing and sets captures, such as (a*)*. PCRE2 sets other
+     * captures than Go then. */
     bool repeats_empty_captures;
 };
 
-/* All memory comes from the arena and is released with it; pattern must outlive the result. NULL
- * with an error as Go words it: "error parsing regexp: missing closing ): `(` at byte 0". */
+/* Parses a pattern, which must outlive the result. All memory comes from the arena and is released
+ * with it. Returns NULL with an error in Go's words: "error parsing regexp: missing closing ): `(`
+ * at byte 0". */
 struct re2 *re2_parse(struct arena *arena, struct sv pattern, struct err *err);
 
 /* Appends the PCRE2 pattern of one RE2_CLASS node: it matches one rune. */
 void re2_emit_class(const struct re2_node *node, struct buf *out);
 
 /* Appends a PCRE2 pattern, to be compiled with PCRE2_UTF and PCRE2_DOTALL and without PCRE2_UCP. It
- * matches from the start to the end of the subject only. False if the buffer failed. */
+ * matches only the whole subject. Returns false if the buffer failed. */
 bool re2_emit(const struct re2 *re, struct buf *out);
 
 #endif

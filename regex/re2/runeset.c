@@ -96,7 +96,7 @@ void runeset_clean(struct runeset *s)
 
 void runeset_negate(struct runeset *s)
 {
-    uint32_t next = 0; /* first rune after the ranges so far */
+    uint32_t next = 0; /* the first rune after the ranges so far */
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         struct rune_range r = s->at[i];

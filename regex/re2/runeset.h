@@ -11,8 +11,8 @@ struct rune_range {
     uint32_t hi;
 };
 
-/* All zeros is the empty set. One owner. Running out of memory sets failed: check once at the end.
- */
+/* A set. A zeroed struct is the empty set. It has one owner. Running out of memory sets `failed`,
+ * which is checked once at the end. */
 struct runeset {
     struct rune_range *at;
     size_t n;
@@ -25,9 +25,9 @@ void runeset_add(struct runeset *s, uint32_t lo, uint32_t hi);
 /* Adds a range and every rune that equals one of its runes when case is ignored. */
 void runeset_add_folded(struct runeset *s, uint32_t lo, uint32_t hi);
 void runeset_add_all(struct runeset *s, const struct runeset *other);
-/* Sorts and merges, so that no two ranges touch. */
+/* Sorts and merges the ranges, so that no two of them touch. */
 void runeset_clean(struct runeset *s);
-/* Turns a clean set into its complement within 0-10FFFF, clean again. */
+/* Turns a clean set into its complement within 0-10FFFF, which is clean as well. */
 void runeset_negate(struct runeset *s);
 
 #endif
