@@ -31,7 +31,7 @@ bool answer_string(struct arena *arena, struct sv v, char **ret, struct err *err
     return *ret != NULL || full(err);
 }
 
-/* Copies an array of views as strings. */
+/* Copies an array of views as an array of strings. */
 static bool strings_of(struct arena *arena, const struct sv *at, size_t n, char ***ret,
                        size_t *ret_n, struct err *err)
 {

@@ -1,5 +1,5 @@
-/* Turns results of queries into the messages of responses. All functions allocate from the arena
- * that they are given, and return NULL or false with ERR_LIMIT if it is full. Any thread.
+/* Turns results of queries into the messages of responses. All functions allocate from the given
+ * arena, and return NULL or false with ERR_LIMIT if it is full. Any thread.
  */
 #ifndef PROFPULL_API_ANSWERS_H
 #define PROFPULL_API_ANSWERS_H
@@ -15,7 +15,7 @@
 
 /* Makes an empty message. */
 void *answer_new(struct arena *arena, const ProtobufCMessageDescriptor *d, struct err *err);
-/* Makes an array of n pointers, which is not NULL for n == 0. */
+/* Makes an array of n pointers. The result is not NULL if n is 0. */
 void *answer_list(struct arena *arena, size_t n, struct err *err);
 bool answer_string(struct arena *arena, struct sv v, char **ret, struct err *err);
 bool answer_strings(struct arena *arena, const struct query_strings *strings, char ***ret,

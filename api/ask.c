@@ -3,7 +3,7 @@
 #include "api/served.h"
 #include "store/query/tree.h"
 
-/* Room for the text of a selector in a message. */
+/* Limit of the text of a selector that an error quotes. */
 #define QUOTED_MAX 768
 #define STEP_MIN_S 0.001
 
@@ -82,7 +82,7 @@ bool ask_nodes(int64_t asked, int64_t *ret, struct err *err)
 
 bool ask_step(double step_s, struct err *err)
 {
-    /* Written so that NaN is refused as well. */
+    /* Written so that NaN is refused, too. */
     return step_s >= STEP_MIN_S || err_set(err, ERR_INPUT, "step must be >= 1ms");
 }
 
@@ -91,7 +91,8 @@ bool ask_as_recorded(const struct request *r)
     return sv_eq_str(request_param(r, "repair"), "false");
 }
 
-/* The counter of damaged profiles. The first query makes it, so that it starts at 0. */
+/* Returns the counter of damaged profiles. It is made by the first query, so that it starts at 0.
+ */
 static struct metric_cell *damaged_cell(const struct exchange *x)
 {
     return metrics_single(x->options->metrics, METRIC_COUNTER,

@@ -14,10 +14,10 @@
 #include "server/exchange.h"
 #include "store/query/query.h"
 
-/* Must be zeroed before the first function is called. */
+/* Must be zeroed before the first call. */
 struct ask {
     struct query_range range;
-    struct selector *selector; /* that of the range */
+    struct selector *selector; /* the matchers of the range */
     struct profile_type type;  /* points into the text that it was read from */
 };
 
@@ -29,7 +29,7 @@ bool ask_range(struct ask *a, int64_t start_ms, int64_t end_ms, struct err *err)
 bool ask_type(struct ask *a, struct sv id, struct err *err);
 /* Takes one selector, which must not be empty. */
 bool ask_selector(struct ask *a, struct sv text, struct err *err);
-/* Takes any number of selectors, which must all match. */
+/* Takes several selectors, all of which must match; there may be none. */
 bool ask_matchers(struct ask *a, char *const *texts, size_t n, struct err *err);
 /* Takes the number of nodes of a flame graph; 0 asks for the default. */
 bool ask_nodes(int64_t asked, int64_t *ret, struct err *err);
@@ -39,12 +39,12 @@ bool ask_step(double step_s, struct err *err);
  * are not to be repaired. */
 bool ask_as_recorded(const struct request *r);
 
-/* Fills in a query of the store: it may use half of the memory of a request, since its arena may
- * use the other half. damaged counts the damaged profiles that the answer leaves out; it may be
- * NULL. ERR_REFUSED without a store. */
+/* Fills in a query of the store. It may use half of the memory of a request; its arena may use the
+ * other half. damaged counts the damaged profiles that the response leaves out; it may be NULL.
+ * ERR_REFUSED if there is no store. */
 bool ask_query(const struct exchange *x, int64_t deadline_ms, struct arena *arena,
                atomic_size_t *damaged, struct query *ret, struct err *err);
-/* Adds the damaged profiles to the metric. */
+/* Adds a number of damaged profiles to the metric. */
 void ask_count_damaged(const struct exchange *x, const atomic_size_t *damaged);
 
 #endif

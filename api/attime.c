@@ -6,7 +6,7 @@
 #include "base/ascii.h"
 #include "base/clock.h"
 
-/* The longest text that can be a time. */
+/* Limit of a text that can be a time. */
 #define TEXT_MAX 64
 #define DAY_S (INT64_C(24) * 3600)
 
@@ -20,8 +20,8 @@ static const struct unit units[] = {
     {"w", 7 * DAY_S}, {"mon", 30 * DAY_S}, {"M", 30 * DAY_S}, {"y", 365 * DAY_S},
 };
 
-/* Copies a text without the characters that are ignored. Returns its length; 0 if it is too long.
- */
+/* Copies a text without the characters that are ignored. Returns its length; 0 if the text is too
+ * long. */
 static size_t squeeze(struct sv text, char out[TEXT_MAX])
 {
     size_t n = 0;
@@ -68,7 +68,7 @@ static int64_t seconds_of(struct sv unit)
     return 0;
 }
 
-/* "-1h" of "now-1h". */
+/* Reads the offset of a time: "-1h" of "now-1h". */
 static bool read_offset(struct sv v, int64_t now_ns, int64_t *ret_ns)
 {
     uint64_t number;

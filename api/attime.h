@@ -8,9 +8,10 @@
 
 #include "base/str.h"
 
-/* The time in ns since 1970. Digits are a date if they are 8 and make one, ms if 13, us if 16, ns
- * if 19, else seconds; "now" may be followed by a sign and a number with a unit: s, m or min, h, d,
- * w, M or mon, y. Everything else, and what does not fit, is now: a server never refuses a time. */
+/* Reads a time, in ns since 1970. Eight digits that make a date are a date; 13 digits are ms, 16
+ * us, 19 ns; any other number of digits are seconds. "now" may be followed by a sign and a number
+ * with a unit: s, m or min, h, d, w, M or mon, y. Any other text, and a time that does not fit,
+ * means now: Pyroscope's server never refuses a time. */
 int64_t attime_read(struct sv text, int64_t now_ns);
 
 #endif

@@ -12,7 +12,7 @@
 #define STATUS_NOT_FOUND 404
 #define STATUS_METHOD_NOT_ALLOWED 405
 #define STATUS_UNSUPPORTED_MEDIA_TYPE 415
-/* Connect-Timeout-Ms has at most ten digits. */
+/* The largest timeout in ms: Connect-Timeout-Ms has at most ten digits. */
 #define TIMEOUT_MAX UINT64_C(9999999999)
 #define ACCEPTED_TYPES "application/json, application/json; charset=utf-8, application/proto"
 
@@ -22,11 +22,11 @@ enum codec { CODEC_NONE, CODEC_PROTO, CODEC_JSON };
 
 struct content_type {
     enum codec codec;
-    const char *echo; /* the answer's */
+    const char *echo; /* content type of the response */
 };
 
-/* The charset of a content type, if that is its only parameter; "" without one. False for other
- * parameters. */
+/* Returns the charset of a content type if that is its only parameter; "" if it has none. False if
+ * there are other parameters. */
 static bool charset_of(struct sv params, struct sv *ret)
 {
     struct sv name;
@@ -242,7 +242,7 @@ static void count(const struct exchange *x, const struct connect_method *method,
         values));
 }
 
-/* Answers with the error, if it has one. */
+/* Sends the response of a call: its message, or its error if it has failed. */
 static void finish(struct exchange *x, const struct connect_method *method, bool ok,
                    const char *content_type, enum connect_code code, const struct err *err)
 {

@@ -1,9 +1,10 @@
-/* The Connect protocol (connectrpc.com), unary calls over HTTP/1.1: one message as protobuf or JSON
- * in a POST, one as the answer, errors as JSON with the status of their code.
+/* The Connect protocol (connectrpc.com), unary calls over HTTP/1.1: the request is one message as
+ * protobuf or JSON in a POST, the response is another one, and errors are JSON with the status of
+ * their code.
  *
- * A service is a table of methods. A method is called on the thread of its exchange, with its
- * request read and checked against its message, and answers with a message that it makes in the
- * arena of the call. gRPC is not spoken: its content types get 415, as every unknown one.
+ * A service is a table of methods. A method is called on the thread of its exchange, with a request
+ * that was read and checked against its message type, and makes its response in the arena of the
+ * call. gRPC is not supported: its content types get 415, like every unknown one.
  */
 #ifndef PROFPULL_API_CONNECT_H
 #define PROFPULL_API_CONNECT_H
@@ -18,9 +19,9 @@
 #include "base/str.h"
 #include "server/exchange.h"
 
-/* The code of an error, by which clients know why a call has failed. */
+/* The code of an error, from which clients know why a call has failed. */
 enum connect_code {
-    CONNECT_BY_KIND, /* what the kind of the error says */
+    CONNECT_BY_KIND, /* the code that belongs to the kind of the error */
     CONNECT_CANCELED,
     CONNECT_UNKNOWN,
     CONNECT_INVALID_ARGUMENT,
@@ -38,24 +39,27 @@ enum connect_code {
 
 struct connect_call {
     const struct exchange *exchange;
-    int64_t deadline_ms; /* monotonic: that of the exchange, or of the client if it is sooner */
-    struct arena *arena; /* what the call makes, the answer included */
-    /* The answer: a message, or the bytes of one. */
+    /* monotonic: the deadline of the exchange, or that of the client if it is earlier */
+    int64_t deadline_ms;
+    struct arena *arena; /* memory for the call, including its response */
+    /* The response: a message, or the bytes of one. */
     const ProtobufCMessage *reply;
     struct buf reply_bytes;
-    enum connect_code code; /* of a failure */
-    atomic_size_t damaged;  /* profiles that the answer is without; they are counted */
+    enum connect_code code; /* the code, if the call fails */
+    /* damaged profiles that the response leaves out; the metric counts them */
+    atomic_size_t damaged;
 };
 
 struct connect_method {
     const char *path; /* "/querier.v1.QuerierService/LabelNames" */
     const ProtobufCMessageDescriptor *input;
-    const ProtobufCMessageDescriptor *output; /* of an answer in bytes; else it may be NULL */
-    /* Answers a request. False with err, whose message is the client's. */
+    /* of a response in bytes; may be NULL for other methods */
+    const ProtobufCMessageDescriptor *output;
+    /* Answers a request. Returns false with err, whose message is sent to the client. */
     bool (*call)(struct connect_call *call, const void *request, struct err *err);
 };
 
-/* Answers by a table of n methods. body_max: of a request, also without its compression. */
+/* Answers a request by a table of n methods. body_max: limit of a request, compressed or not. */
 void connect_serve(struct exchange *x, const struct connect_method *methods, size_t n,
                    size_t body_max);
 
@@ -63,7 +67,7 @@ void connect_serve(struct exchange *x, const struct connect_method *methods, siz
 bool connect_fail(struct connect_call *call, enum connect_code code, struct err *err,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Answers with an error of Connect: its status and JSON. */
+/* Answers with an error of Connect: the status of the code, and JSON. */
 void connect_reply_error(struct exchange *x, enum connect_code code, const struct err *err);
 
 #endif

@@ -13,7 +13,8 @@ static void answer(struct exchange *x, bool ok, int refused, struct buf *text)
     buf_done(text);
 }
 
-/* 200 when the new configuration is in force, or is the same; 500 with all errors. */
+/* Answers 200 if the new configuration is in force, or is the same as before; 500 with all errors
+ * otherwise. */
 static void control_reload(struct exchange *x)
 {
     struct buf text;

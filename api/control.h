@@ -1,5 +1,5 @@
-/* Actions of operators on the running process: read its configuration again, change the level of
- * the log. Rows of the admin server; POST only.
+/* Actions of operators on the running process: read the configuration again, change the level of
+ * the log. Routes of the admin server; POST only.
  */
 #ifndef PROFPULL_API_CONTROL_H
 #define PROFPULL_API_CONTROL_H

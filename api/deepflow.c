@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define STATUS_BAD 400
-/* A time of so many seconds fits into nanoseconds. */
+/* The latest time in seconds that fits into int64_t nanoseconds. */
 #define SECONDS_MAX (INT64_MAX / NS_PER_S)
 
 /* ---- the envelope ---------------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ static void fail(struct exchange *x, int status, const char *name, const struct 
     x->status = status;
 }
 
-/* Clients know 500 and FAIL only; our limits keep their own status. */
+/* Clients know only status 500 with FAIL. Errors of our limits have statuses of their own. */
 static void fail_query(struct exchange *x, const struct err *err)
 {
     fail(x, query_error_status(err), "FAIL", err);
@@ -89,7 +89,7 @@ static bool read_bool(const json_t *root, const char *name, bool *ret, struct er
            err_set(err, ERR_INPUT, "%s: expected true or false", name);
 }
 
-/* The members that are read and have no effect must have their types. */
+/* Checks the types of the members that have no effect. */
 static bool read_unused(const json_t *root, struct err *err)
 {
     struct sv group_by;
@@ -140,7 +140,8 @@ static json_t *read_body(const struct exchange *x, struct err *err)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* The name of the root: the service, or those that the filter leaves. */
+/* Appends the name of the root: the service that is asked for, or the services that the filter
+ * leaves. */
 static bool name_root(const struct exchange *x, const struct deepflow_question *q, struct buf *ret,
                       struct err *err)
 {

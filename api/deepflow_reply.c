@@ -66,8 +66,8 @@ static bool find_functions(const struct tree *t, struct sv root, struct arena *a
     return ok;
 }
 
-/* Returns the letter for the kind of a frame: a process, a thread, kernel, library, CUDA, the
- * service itself, or a function of the application. */
+/* Returns the letter for the kind of a function: a process, a thread, the kernel, a library, CUDA,
+ * the service itself, or a function of the application. */
 static char type_of(const struct function *f, struct sv event)
 {
     static const char *const prefixes[] = {"[p]", "[t]", "[k]", "[l]", "[c]"};
@@ -152,7 +152,7 @@ bool deepflow_put_columns(struct tree *t, struct sv root, struct sv event, struc
     return finish(out, err);
 }
 
-/* The ids of nodes are their numbers; the root has none. */
+/* The id of a node is its number; the root has no id. */
 bool deepflow_put_list(struct tree *t, struct sv root, struct buf *out, struct err *err)
 {
     size_t n = is_empty(t) ? 0 : tree_size(t);

@@ -9,22 +9,22 @@
 #include "base/map.h"
 #include "store/query/stacks.h"
 
-/* A sample of a CPU profile of Go, 100 in a second. */
+/* Nanoseconds between two samples of a CPU profile of Go, which has 100 samples a second. */
 #define NS_PER_SAMPLE 10000000
 #define MATCHER_MAX ((size_t)4096)
 #define SAMPLES_SUFFIX "_samples"
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* An event of DeepFlow, and the series that have it: regexes of `__name__` (NULL: any) and
- * `__type__`. */
+/* An event of DeepFlow, and the series that belong to it: regexes for `__name__` (NULL: any name)
+ * and `__type__`. */
 struct event {
     const char *event;
     const char *name;
     const char *type;
-    bool is_state; /* the last value counts */
+    bool is_state; /* only the last value of each process counts */
     const struct event *otherwise;
-    int64_t divisor; /* 0: 1 */
+    int64_t divisor; /* values are divided by it; 0: 1 */
 };
 
 #define MEMORY "memory|heap|allocs"
@@ -45,7 +45,7 @@ static const struct event events[] = {
     {"block_duration", "block", "delay", false, NULL, 0},
     {"fgprof", "fgprof", "time", false, NULL, 0},
 };
-/* Sample types that have no row are events of the same name. */
+/* For a sample type without a row: the event has the name of the sample type. */
 static const struct event any_event = {NULL, NULL, NULL, false, NULL, 0};
 static const struct event any_state = {NULL, NULL, NULL, true, NULL, 0};
 
@@ -65,7 +65,7 @@ static const struct event *find_event(struct sv event)
     return &any_event;
 }
 
-/* wall_samples are the samples of the type wall. */
+/* Selects the series of an event without a row; "wall_samples" are the samples of the type wall. */
 static bool select_any(struct selector *s, struct sv event, struct err *err)
 {
     struct sv suffix = SV(SAMPLES_SUFFIX);
@@ -96,7 +96,7 @@ static struct selector *make_selector(const struct deepflow_question *q, const s
 
 /* ---- tags ------------------------------------------------------------------------------------ */
 
-/* One series, and the profile that it is a part of (NULL: none). */
+/* A series, and the id of the profile that it is a part of (NULL: none). */
 struct tagged {
     const struct deepflow_question *question;
     const struct store_series *series;
@@ -121,7 +121,7 @@ static struct sv ip_of(const struct tagged *t)
     return ok ? host : SV("");
 }
 
-/* A label of ours under another name. */
+/* Returns the value of our label that corresponds to a tag of DeepFlow. */
 static struct sv renamed(const struct tagged *t, struct sv tag)
 {
     static const struct {
@@ -149,8 +149,8 @@ static struct sv renamed(const struct tagged *t, struct sv tag)
     return sv_eq_str(tag, "ip") ? ip_of(t) : SV("");
 }
 
-/* The value of a tag: the label of that name, one of ours under another name, or a part of the
- * question. */
+/* Returns the value of a tag: that of the label with its name, else that of our corresponding
+ * label, else a part of the question. */
 static struct sv deepflow_tag(void *arg, struct sv tag)
 {
     const struct tagged *t = arg;
@@ -261,14 +261,14 @@ struct gathering {
     const struct deepflow_question *question;
     const struct event *event;
     struct tree *tree;
-    struct stacks *stacks; /* into it */
-    struct map *last;      /* of a state: series to their last value, which is removed when used */
+    struct stacks *stacks; /* adds stacks to `tree` */
+    struct map *last; /* for a state: series -> its last value, which is removed when it is used */
     size_t bodies;
     struct err *err;
     bool ok;
 };
 
-/* The series of a body that pass the filter and have a column; *ret_n of them. */
+/* Lists the series of a body that pass the filter; *ret_n is their number. */
 static bool filter_series(const struct gathering *g, const struct store_body *body,
                           const struct store_series **ret, size_t *ret_n)
 {
@@ -321,8 +321,8 @@ static bool count_body(struct gathering *g, const struct store_body *body,
     return n == 0 || add_series(g->stacks, body, series, n, &sum, g->err);
 }
 
-/* Forgives an error of a profile whose stacks cannot be read (a recording of Java, a damaged one):
- * the others are still counted. */
+/* Clears the error of a profile whose stacks cannot be read (a recording of Java, or a damaged
+ * profile): the other profiles are still counted. */
 static bool excuse(struct gathering *g)
 {
     if (!g->ok && g->err->kind == ERR_INPUT) {
@@ -352,8 +352,8 @@ static struct sv key_of(const struct store_series *const *series)
     return (struct sv){(const char *)&(*series)->id, sizeof((*series)->id)};
 }
 
-/* Remembers the value of a point. Points come in order of time in each series, so the last value
- * stays. */
+/* Remembers the value of a point. The points of each series come in order of time, so its last
+ * value remains. */
 static bool deepflow_on_point(void *arg, const struct store_point *point)
 {
     struct gathering *g = arg;
@@ -378,7 +378,7 @@ static int64_t scale(int64_t value, int64_t by, int64_t of)
     return of == 0 || by == of ? value : (int64_t)((wide)value * by / of);
 }
 
-/* Adds a tree to another, each value times by / of. */
+/* Adds a tree to another one, with each value multiplied by `by` and divided by `of`. */
 static bool add_tree(struct tree *to, const struct tree *from, int64_t by, int64_t of,
                      struct err *err)
 {
@@ -401,7 +401,7 @@ static bool add_tree(struct tree *to, const struct tree *from, int64_t by, int64
     return ok;
 }
 
-/* Adds a profile that was merged from several, scaled to the value of the last of them. */
+/* Adds a profile that may be the merge of several, scaled to the value of the last of them. */
 static bool add_last(struct gathering *g, const struct store_body *body,
                      const struct store_series *series, int64_t last)
 {
@@ -431,8 +431,8 @@ static bool count_last(struct gathering *g, const struct store_body *body,
     return ok;
 }
 
-/* Adds the newest profile of each series. Bodies come newest first; the scan ends when every series
- * has been seen. */
+/* Adds the newest profile of each series. Bodies come newest first. The scan ends when every series
+ * was found. */
 static bool deepflow_on_last_body(void *arg, const struct store_body *body)
 {
     struct gathering *g = arg;
@@ -484,7 +484,7 @@ static bool gather(struct gathering *g)
     return ok;
 }
 
-/* Divides the values of a tree. Returns a new tree, and frees the old one. */
+/* Divides the values of a tree. Returns a new tree and frees the old one. */
 static struct tree *divide(struct tree *tree, int64_t divisor, size_t bytes_max, struct err *err)
 {
     struct tree *divided = tree_new(bytes_max, err);

@@ -11,7 +11,7 @@
 
 #define PGO_PATH "/pgo/"
 #define PGO_TYPE "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
-/* Frames that the compiler reads of a stack, and some more. */
+/* Number of frames of each stack that are kept: those that the compiler reads, and some more. */
 #define PGO_LOCATIONS 5
 #define STATUS_BAD 400
 #define STATUS_UNPROCESSABLE 422
@@ -50,7 +50,7 @@ static void send_profile(struct exchange *x, struct scratch *scratch, const stru
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* from: where the range begins if the request does not say so. */
+/* Reads the range. from: its default start. */
 static bool read_range(const struct request *r, const char *from, struct ask *ask, struct err *err)
 {
     int64_t now_ns = clock_wall_ns();
@@ -60,7 +60,7 @@ static bool read_range(const struct request *r, const char *from, struct ask *as
     return ask_range(ask, from_ns / NS_PER_MS, until_ns / NS_PER_MS, err);
 }
 
-/* The merged profile, plain; empty if there is none. */
+/* Appends the merged profile, not compressed; nothing if there is no profile. */
 static bool merge(const struct exchange *x, const struct ask *ask, bool pgo, struct buf *out,
                   struct err *err)
 {

@@ -8,7 +8,8 @@ void pprof_reply_name(struct exchange *x, struct sv name)
     buf_printf(&x->headers, "Content-Disposition: attachment; filename=\"%.*s\"\r\n", SV_ARG(name));
 }
 
-/* The tool prints the body of an error only if it is text with this header. */
+/* go tool pprof prints the body of an error only if it is text, and the response has this header.
+ */
 void pprof_reply_explain(struct exchange *x)
 {
     if (!request_header_lists(x->request, "Accept", "application/json")) {

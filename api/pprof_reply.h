@@ -1,5 +1,5 @@
-/* Answers that are profiles, for `go tool pprof` and browsers: the errors are texts that the tool
- * shows, which it does only with a header of its own. Any thread.
+/* Responses with a profile, for `go tool pprof` and browsers. Errors are texts that the tool shows;
+ * for that, they need a header of their own. Any thread.
  */
 #ifndef PROFPULL_API_PPROF_REPLY_H
 #define PROFPULL_API_PPROF_REPLY_H
@@ -9,12 +9,13 @@
 #include "server/exchange.h"
 #include "store/query/query.h"
 
-/* Names the file of the answer; name has no character that a header may not have. */
+/* Sets the file name of the response. name must not have characters that are not allowed in a
+ * header. */
 void pprof_reply_name(struct exchange *x, struct sv name);
-/* Turns the answer, an error in JSON or text, into one that go tool pprof shows. */
+/* Turns an error response, in JSON or text, into one that go tool pprof shows. */
 void pprof_reply_explain(struct exchange *x);
-/* The status for an error of a query: 429 at a limit, 504 after the deadline, 503 out of memory,
- * 404 without a store (ERR_REFUSED), else 500. */
+/* Returns the status for the error of a query: 429 at a limit, 504 after the deadline, 503 if out
+ * of memory, 404 without a store (ERR_REFUSED), otherwise 500. */
 int query_error_status(const struct err *err);
 /* Returns true with err if the client has gone or the deadline has passed. */
 bool exchange_is_over(const struct exchange *x, struct err *err);

@@ -8,7 +8,7 @@
 
 #define LINKS_MAX ((size_t)64 * 1024)
 #define READY_TEXT_MAX ((size_t)64 * 1024)
-/* The limit of a page of metrics: a larger one would be a defect. */
+/* Limit of a page of metrics; a larger page would be a defect. */
 #define METRICS_PAGE_MAX ((size_t)64 * 1024 * 1024)
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -80,14 +80,14 @@ static void reply_links(struct connection *c, const struct request *r,
 /* ---- routes ---------------------------------------------------------------------------------- */
 
 const struct route process_routes[] = {
-    {"/", .set = ROUTE_ADMIN, .handle = reply_links}, /* if profiles are not shown here */
+    {"/", .set = ROUTE_ADMIN, .handle = reply_links}, /* used if this server shows no profiles */
     {"/links", .set = ROUTE_ADMIN, .handle = reply_links},
     {"/metrics", .set = ROUTE_ADMIN, .handle = reply_metrics,
      .about = "counters, gauges and histograms"},
     {"/api/v1/targets", .set = ROUTE_ADMIN, .handle = reply_targets, .params = targets_params,
      .about = "every scrape and its state; <a "
               "href=\"/api/v1/targets?health=down\">?health=down</a> the failing ones"},
-    /* Kubelets have no credentials. */
+    /* Without credentials, because kubelets have none. */
     {"/-/healthy", .set = ROUTE_ADMIN, .is_open = true, .handle = reply_healthy,
      .about = "whether the process works"},
     {"/-/ready", .set = ROUTE_ADMIN, .is_open = true, .handle = reply_ready,

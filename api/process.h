@@ -1,5 +1,5 @@
 /* The state of the process: health, readiness, metrics, targets as JSON, and the page of links.
- * Rows of the admin server.
+ * Routes of the admin server.
  */
 #ifndef PROFPULL_API_PROCESS_H
 #define PROFPULL_API_PROCESS_H

@@ -26,9 +26,10 @@
 /* The parameters of a list or a merge. */
 struct question {
     struct sv service;
-    const char *type; /* one of profefe's; NULL: none of them, which in a list means all */
+    /* one of profefe's types; NULL: an unknown type, or none, which in a list means all types */
+    const char *type;
     struct store_range range;
-    size_t limit; /* 0: none */
+    size_t limit; /* 0: no limit */
     struct selector *selector;
     struct label *labels;
     size_t n_labels;
@@ -46,7 +47,7 @@ static const char *known_type(struct sv text)
     return NULL;
 }
 
-/* "2026-11-22 02:30:00.5 +0000 UTC", as Go prints times. */
+/* Formats a time as Go prints it: "2026-11-22 02:30:00.5 +0000 UTC". */
 static void format_time(int64_t ns, char *out, size_t size)
 {
     char fraction[16] = "";
@@ -107,7 +108,7 @@ static bool read_limit(const struct request *r, size_t *ret, struct err *err)
     return true;
 }
 
-/* Adds a matcher for the `__name__`s that are of one of profefe's types. */
+/* Adds a matcher for the values of `__name__` that belong to one of profefe's types. */
 static bool select_type(struct selector *s, const char *type, struct err *err)
 {
     struct buf names;
@@ -132,7 +133,7 @@ static bool make_selector(struct question *q, struct err *err)
     return ok && (q->type == NULL || select_type(q->selector, q->type, err));
 }
 
-/* The error is what follows "bad request: ". */
+/* Reads the question. The error is the text that follows "bad request: ". */
 static bool read_question(const struct exchange *x, struct arena *arena, struct question *q,
                           struct err *err)
 {
@@ -170,7 +171,7 @@ struct list {
     const struct exchange *x;
     const struct question *question;
     struct arena *arena;
-    struct sv *items; /* the newest first */
+    struct sv *items; /* newest first */
     size_t n;
     size_t max;
     bool more;
@@ -303,7 +304,7 @@ static void reply_merge(struct exchange *x, struct arena *arena)
     }
 }
 
-/* An id is a UUID, as lists have them, or an xid, as responses to POST have them. */
+/* Returns true for an id: a UUID, as in lists, or an xid, as in responses to POST. */
 static bool is_id(struct sv id)
 {
     uint32_t second;
@@ -399,7 +400,7 @@ static void profefe_nothing(struct exchange *x)
     profefe_fail(x, STATUS_NOT_FOUND, NOTHING);
 }
 
-/* Calls a handler with memory for its results. */
+/* Calls a handler with an arena for its results. */
 static void with_arena(struct exchange *x, void (*reply)(struct exchange *x, struct arena *arena))
 {
     if (x->options->served->store == NULL) {

@@ -15,8 +15,8 @@
 
 #include "server/routes.h"
 
-/* Profiles of one list; of more only the newest are listed, and the header
- * `X-Profpull-Truncated: true` says so. */
+/* Limit of the profiles in a list. If there are more, only the newest are listed, and the response
+ * has the header `X-Profpull-Truncated: true`. */
 #define PROFEFE_LIST_MAX 10000
 
 extern const struct route profefe_routes[];

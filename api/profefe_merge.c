@@ -22,8 +22,8 @@ static bool finish(struct exchange *x, bool ok, struct err *err)
 bool profefe_merge_range(struct exchange *x, const struct store_range *range, size_t limit,
                          size_t *ret_n, struct err *err)
 {
-    /* Newest first, as profefe's storage lists profiles: the first one decides the header of the
-     * result. */
+    /* Newest first, because profefe's storage lists profiles in this order, and the first profile
+     * determines the head of the result. */
     const struct store_scan scan = {.range = *range, .newest_first = true, .limit = limit};
     struct query q;
     atomic_size_t damaged = 0;
@@ -37,14 +37,15 @@ bool profefe_merge_range(struct exchange *x, const struct store_range *range, si
 
 struct one {
     struct exchange *x;
-    struct merge *merge; /* NULL: the bytes are the answer */
-    struct sv id;        /* that is asked for */
-    struct buf *merged;  /* ids of merged profiles that have been added */
+    struct merge *merge; /* NULL: the response is the bytes of the profile */
+    struct sv id;        /* the id that is asked for */
+    struct buf *merged;  /* ids of the merged profiles that were added already */
     struct err *err;
     bool ok;
 };
 
-/* Several profiles may have become one in the store, which counts once for all of them. */
+/* Returns true if a profile has not been added. Several ids may stand for one merged profile of the
+ * store, which is added only once. */
 static bool is_new(struct one *o, const char *id)
 {
     if (sv_eq_str(o->id, id)) {
@@ -67,7 +68,8 @@ static bool profefe_on_found(void *arg, const struct store_body *body)
     return true;
 }
 
-/* One of profefe's ids, as the answers to POST have, is looked up first. */
+/* Finds a profile. If the id has profefe's format, as in responses to POST, it is first translated
+ * into an id of the store. */
 static bool get(struct one *o, struct sv id, bool *ret_found)
 {
     struct store *store = o->x->options->served->store;

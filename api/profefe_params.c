@@ -7,15 +7,15 @@
 #include "base/clock.h"
 #include "http/url.h"
 
-/* "2026-11-22T00:30:00" */
+/* Length of "2026-11-22T00:30:00". */
 #define SECONDS_LENGTH 19
 #define TIME_TEXT_MAX 64
-/* The largest error in JSON: each byte of its message may become six. */
+/* Limit of an error in JSON: each byte of its message may become six bytes. */
 #define ERROR_REPLY_MAX ((size_t)8 * ERR_MSG_MAX)
 
-/* The longest text that an error quotes: two of these fit into a message. */
+/* Limit of a text that an error quotes: two such texts fit into a message. */
 #define SHOWN_MAX 256
-/* Bits of a digit of an id, and the zeros that fill up the last one. */
+/* Bits of a digit of an id, and the number of zero bits that fill up its last digit. */
 #define DIGIT_BITS 5
 #define ID_PADDING 4
 
@@ -93,14 +93,14 @@ bool profefe_time(struct sv text, int64_t *ret_ns, struct err *err)
     memcpy(with_zone, text.p, text.n);
     with_zone[text.n] = 'Z';
     struct sv rest = {with_zone, text.n + 1};
-    /* If the text has a zone, the one that was appended is left over. */
+    /* If the text has a zone of its own, the zone that was appended is left over. */
     return (clock_take_rfc3339(&rest, TIME_TEXT_MAX, ret_ns) && rest.n == 0) ||
            fail_time(text, err);
 }
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* Decodes a text in place; false at an escape that is none, with *ret_n where it begins. */
+/* Decodes a text in place. Returns false at a wrong escape; then *ret_n is its position. */
 static bool unescape(char *text, size_t *ret_n)
 {
     size_t n = 0;
@@ -124,7 +124,7 @@ static bool unescape(char *text, size_t *ret_n)
 /* Returns a decoded copy, or NULL. */
 static char *decode(struct sv text, struct arena *arena, size_t *ret_n, struct err *err)
 {
-    /* A parameter ends at a NUL, which no sender means as a part of it. */
+    /* A parameter ends at a NUL: no sender means a NUL as a part of it. */
     const char *end = text.n == 0 ? NULL : memchr(text.p, '\0', text.n);
     text.n = end == NULL ? text.n : (size_t)(end - text.p);
     char *out = arena_strndup(arena, text.p, text.n);
@@ -142,7 +142,7 @@ static char *decode(struct sv text, struct arena *arena, size_t *ret_n, struct e
 
 struct pair {
     struct label label;
-    size_t place; /* in the text */
+    size_t place; /* position in the text, which keeps the order of labels with the same name */
 };
 
 static int compare(const void *a, const void *b)

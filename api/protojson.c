@@ -12,9 +12,9 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 
-/* The longest text of a number. */
+/* Limit of the text of a number. */
 #define NUMBER_MAX 64
-/* 2 to the power of 63 and of 64. */
+/* 2^63 and 2^64. */
 #define TWO_63 9223372036854775808.0
 #define TWO_64 18446744073709551616.0
 
@@ -44,7 +44,8 @@ static size_t size_of(ProtobufCType type)
     return sizes[type];
 }
 
-/* The next character of the JSON name at *name: lowerCamelCase of the name in the .proto file. */
+/* Returns the next character of the JSON name, which is the lowerCamelCase form of *name, the name
+ * in the .proto file. */
 static char next_of_name(const char **name)
 {
     bool upper = false;
@@ -112,9 +113,9 @@ static bool invalid(struct reader *r, const ProtobufCFieldDescriptor *f, const c
     return err_set(r->err, ERR_INPUT, "invalid value for field %s: expected %s", f->name, expected);
 }
 
-/* The values that a number in JSON, or a string with a number, can have. */
+/* The value of a number in JSON, or of a string with a number. */
 struct number {
-    bool is_integer; /* exactly, in integer; or above INT64_MAX, in natural */
+    bool is_integer; /* the value is an integer: `integer`, or `natural` if it is above INT64_MAX */
     int64_t integer;
     uint64_t natural;
     double real;
@@ -165,7 +166,8 @@ static bool read_number(const json_t *json, struct number *ret)
     return json_is_string(json) && read_number_text(json_string_value(json), ret);
 }
 
-/* An integer within bounds; one with a point or an exponent counts if it is whole. */
+/* Reads an integer within bounds. A number with a point or an exponent is accepted if it is whole.
+ */
 static bool read_int(const json_t *json, int64_t min, int64_t max, int64_t *ret)
 {
     struct number n;
@@ -222,7 +224,7 @@ static bool read_double(const json_t *json, double *ret)
     return ok;
 }
 
-/* The standard alphabet or that of URLs, with padding or without. */
+/* Decodes base64 in the standard alphabet or in that for URLs, with or without padding. */
 static bool read_base64(struct reader *r, struct sv text, ProtobufCBinaryData *ret)
 {
     while (text.n > 0 && text.p[text.n - 1] == '=') {
@@ -331,7 +333,7 @@ static bool read_real(struct reader *r, const ProtobufCFieldDescriptor *f, const
     return true;
 }
 
-/* One value, which is not null. */
+/* Reads one value, which is not null. */
 static bool read_value(struct reader *r, const ProtobufCFieldDescriptor *f, const json_t *json,
                        void *at)
 {
@@ -391,7 +393,7 @@ static bool read_message(struct reader *r, const json_t *json, ProtobufCMessage 
 {
     const char *key = NULL;
     json_t *value = NULL;
-    /* Iterating does not change the object. */
+    /* Iterating does not change the object, so removing const is safe. */
     json_object_foreach((json_t *)(uintptr_t)json, key, value)
     {
         const ProtobufCFieldDescriptor *f = field_of(m->descriptor, key);
@@ -407,9 +409,9 @@ static bool read_message(struct reader *r, const json_t *json, ProtobufCMessage 
     return true;
 }
 
-/* Returns true if a text may have more values than may be read: a value is the whole text, or
- * begins after one of [{,: . Checked before reading, because a value takes far more memory than its
- * text. */
+/* Returns true if a text may have more values than are allowed: a value is the whole text, or
+ * begins after one of [{,: . Checked before the text is parsed, because a value takes far more
+ * memory than its text. */
 static bool has_many_values(struct sv json)
 {
     size_t n = 0;
@@ -477,7 +479,7 @@ static void *alloc_in_arena(void *arg, size_t size)
     return p;
 }
 
-/* The arena frees all at once. */
+/* Does nothing, because the arena frees everything at once. */
 static void free_in_arena(void *arg, void *p)
 {
     (void)arg;
@@ -673,7 +675,7 @@ bool protojson_write(const ProtobufCMessage *m, struct buf *out)
     return buf_ok(out);
 }
 
-/* Collects what protobuf-c writes. */
+/* Collects the bytes that protobuf-c writes. */
 struct sink {
     ProtobufCBuffer base;
     struct buf *out;

@@ -42,7 +42,7 @@ static bool profile_types(struct connect_call *call, const void *request, struct
     bool ok = answer->profile_types != NULL;
     for (size_t i = 0; ok && i < ids.n; i++) {
         struct profile_type type;
-        /* A name with a colon makes an id that no query could name. */
+        /* If a name has a colon, its id cannot be used in a query, so it is left out. */
         if (profile_type_parse(ids.at[i], &type, NULL)) {
             ok = answer_type(call->arena, &type, &answer->profile_types[answer->n_profile_types++],
                              err);
@@ -54,7 +54,7 @@ static bool profile_types(struct connect_call *call, const void *request, struct
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* Returns true if the client says that it can show names with any characters. */
+/* Returns true if the client accepts names of labels with any characters. */
 static bool takes_any_name(const struct request *r)
 {
     struct sv accept = request_header(r, "accept");
@@ -139,8 +139,8 @@ static bool label_values(struct connect_call *call, const void *request, struct 
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-/* Lists the labels of the answer: those that are asked for, or all, without those whose names the
- * client cannot show. */
+/* Lists the labels of the response: those that are asked for, or all, except those whose names the
+ * client does not accept. */
 static bool names_to_answer(const struct query *q, const struct query_range *range,
                             const Api__SeriesRequest *r, bool any_name, struct query_strings *ret,
                             struct err *err)
@@ -237,7 +237,8 @@ static bool profile_stats(struct connect_call *call, const void *request, struct
     return true;
 }
 
-/* Without an estimate of what a query would read, Drilldown shows none. */
+/* Answers with an empty message: without an estimate of the bytes that a query reads, Drilldown
+ * shows none. */
 static bool analyze_query(struct connect_call *call, const void *request, struct err *err)
 {
     (void)request;

@@ -6,7 +6,7 @@
 #include "api/querier.h"
 #include "store/query/tree.h"
 
-/* A graph has fewer nodes than a flame graph if none are asked for. */
+/* Default number of nodes of a graph, which is lower than that of a flame graph. */
 #define DOT_NODES_DEFAULT 100
 
 /* ---- which stacks ---------------------------------------------------------------------------- */
@@ -79,14 +79,14 @@ static bool stacks_of(const struct connect_call *call, const Api__SelectMergeSta
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* A request for merged stacks, and the one shape that its answer has. */
+/* A request for merged stacks, and the format of its response. */
 struct merge {
     struct ask ask;
     struct query query;
     struct query_stacks stacks;
     const Api__StackTraceSelector *selector;
     Api__ProfileFormat format;
-    int64_t asked_nodes; /* as the client has written it */
+    int64_t asked_nodes; /* the number in the request */
     int64_t nodes;
 };
 
@@ -100,7 +100,7 @@ struct shape {
 static bool copy_bytes(struct arena *arena, const struct buf *from, void *ret_data, size_t *ret_n,
                        struct err *err)
 {
-    /* The copy ends with a NUL, because it may be used as a text. */
+    /* The copy ends with a NUL, because some callers use it as a text. */
     char *copy = arena_strndup(arena, from->data, from->len);
     if (copy == NULL || !buf_ok(from)) {
         return err_set(err, ERR_LIMIT, "answer too large for the memory limit of a query");
@@ -174,7 +174,8 @@ static bool shape_pprof(const struct merge *m, struct shape *ret, struct err *er
     return ok;
 }
 
-/* Makes the shape that the request names. An unknown one is a flame graph, as in Pyroscope. */
+/* Answers in the format that the request names. An unknown format is a flame graph, as in
+ * Pyroscope. */
 static bool shape_of(const struct merge *m, struct shape *ret, struct err *err)
 {
     *ret = (struct shape){.flamegraph = NULL};
@@ -195,7 +196,8 @@ static bool shape_of(const struct merge *m, struct shape *ret, struct err *err)
 
 /* ---- merges ---------------------------------------------------------------------------------- */
 
-/* Reads the parts that both requests for a merge have, except the time and the stacks. */
+/* Reads the parts that both kinds of requests for a merge share: everything except the time and the
+ * selected stacks. */
 static bool ask_merge(struct merge *m, const char *type, const char *selector, struct err *err)
 {
     return ask_type(&m->ask, sv_from(type), err) && ask_nodes(m->asked_nodes, &m->nodes, err) &&
@@ -281,8 +283,8 @@ bool querier_merge_profile(struct connect_call *call, const void *request, struc
 
 /* ---- differences ----------------------------------------------------------------------------- */
 
-/* Builds the tree of one side; NULL with err. The type is checked before the range here, as
- * Pyroscope does: it checks the range first in other methods. */
+/* Builds the tree of one side; NULL with err. Here the type is checked before the range, while
+ * other methods check the range first; both is so in Pyroscope. */
 static struct tree *tree_of_side(struct connect_call *call,
                                  const Api__SelectMergeStacktracesRequest *r, struct err *err)
 {

@@ -127,7 +127,8 @@ static bool answer_heatmap(struct arena *arena, const struct query_heatmap *map,
     return ok;
 }
 
-/* Checks what Pyroscope checks for a heatmap, beside what it checks for all queries. */
+/* Makes the checks that Pyroscope makes of heatmaps only; other functions make those of all
+ * queries. */
 static bool check_heatmap(const Api__SelectHeatmapRequest *r, struct err *err)
 {
     if (r->start == r->end) {

@@ -11,9 +11,9 @@
 #include "store/query/tree.h"
 
 #define HOUR_MS INT64_C(3600000)
-/* A graph has fewer nodes than a flame graph if none are asked for. */
+/* Default number of nodes of a graph, which is lower than that of a flame graph. */
 #define DOT_NODES_DEFAULT 100
-/* The number of steps that a timeline should have: about as many as a screen has columns. */
+/* Number of steps that a timeline should have: about the number of columns of a screen. */
 #define TIMELINE_STEPS 1500
 #define TIMELINE_STEP_MIN_MS INT64_C(15000)
 
@@ -25,7 +25,7 @@ struct names {
     const char *until;
 };
 
-/* Reads a query, which has the type in the place of a metric's name. */
+/* Reads a query, in which the type stands in the place of a metric's name. */
 static bool read_query(const struct request *r, const char *name, struct ask *ret, struct err *err)
 {
     struct sv text = request_param(r, name);
@@ -58,7 +58,7 @@ static bool read_ask(const struct request *r, const struct names *names, struct 
                      err);
 }
 
-/* Reads the number of nodes; 0 if there is none, or if it is no number. */
+/* Reads the number of nodes; 0 if it is missing or no number. */
 static int64_t read_nodes(const struct request *r)
 {
     uint64_t value = 0;
@@ -99,7 +99,7 @@ static void write_graph(const struct flamegraph *graph, struct buf *out)
                graph->max_self);
 }
 
-/* Writes how Pyroscope's UI is to show values of a sample type. */
+/* Writes how Pyroscope's UI has to show values of a sample type. */
 static void write_metadata(const struct profile_type *type, const char *format, struct buf *out)
 {
     static const struct {
@@ -132,7 +132,8 @@ static void write_metadata(const struct profile_type *type, const char *format, 
 
 int64_t render_step_s(int64_t length_ms)
 {
-    /* A step that is wanted below a bound, in ms, becomes the one beside it, in s. */
+    /* If the wanted step, in ms, is below the first number, it is rounded to the second one, in s.
+     */
     static const struct {
         int64_t below_ms;
         int64_t step_s;
@@ -153,8 +154,8 @@ int64_t render_step_s(int64_t length_ms)
     return steps[i].step_s;
 }
 
-/* The slots of a timeline: they begin at the last multiple of the step before the start of the
- * range, and end at the last one before its end. */
+/* The slots of a timeline. They begin at the last multiple of the step that is not after the start
+ * of the range, and end at the last multiple that is not after its end. */
 struct timeline {
     int64_t start_ms;
     int64_t step_ms;
@@ -170,7 +171,8 @@ static struct timeline timeline_of(const struct query_range *r)
     return t;
 }
 
-/* Writes a zero for each slot without a point. series: NULL for none at all. */
+/* Writes a value for each slot, which is zero for a slot without a point. series: NULL if there are
+ * no points. */
 static void write_timeline(const struct timeline *t, const struct query_time_series *series,
                            struct buf *out)
 {
@@ -209,9 +211,9 @@ static void write_groups(const struct timeline *t, const struct query_time_serie
     buf_putc(out, '}');
 }
 
-/* Writes the timeline of all series, or one for each value of a label. As in Pyroscope, the points
- * are start, start + step, ..., and each stands in the slot that it falls into: so the first slot
- * has the profiles of one step up to the start, wherever its slot begins. */
+/* Writes the timeline of all series, or one for each value of a label. The points are at start,
+ * start + step, ..., and each is written into the slot that it falls into, as in Pyroscope. So the
+ * first slot has the profiles of the step that ends at the start, wherever the slot begins. */
 static bool write_time(const struct query *q, const struct request *r, const struct ask *ask,
                        struct buf *out, struct err *err)
 {
@@ -248,7 +250,7 @@ static bool written(const struct buf *out, struct err *err)
            err_set(err, ERR_LIMIT, "answer too large for the memory limit of a query");
 }
 
-/* Runs a handler with an arena, and answers with its error if it fails. */
+/* Runs a handler with an arena. If it fails, answers with its error. */
 static void serve(struct exchange *x, bool (*render)(struct exchange *x, struct arena *arena,
                                                      atomic_size_t *damaged, struct err *err))
 {

@@ -9,8 +9,8 @@
 
 extern const struct route render_routes[];
 
-/* Returns the step of a timeline of length_ms, in seconds: a rounded one of which there are about
- * 1500, at least 15 s. */
+/* Returns the step, in seconds, of a timeline of length_ms: a round number, at least 15, that makes
+ * about 1500 steps. */
 int64_t render_step_s(int64_t length_ms);
 
 #endif

@@ -1,6 +1,6 @@
 #include "api/route_errors.h"
 
-/* Returns the code of Connect for an error that the server itself answers. */
+/* Returns Connect's code for the status of an error that the server itself answers. */
 static const char *connect_code(int status)
 {
     static const struct {
@@ -22,7 +22,7 @@ static const char *connect_code(int status)
 const char *connect_route_error(int status, const char *message, struct buf *body)
 {
     if (status == STATUS_METHOD) {
-        return NULL; /* Connect's own servers send no body with it */
+        return NULL; /* the servers of Connect send no body with this status */
     }
     buf_puts(body, "{");
     json_member("code", sv_from(connect_code(status)), body);

@@ -19,7 +19,7 @@ static void rule_trace_on_rule(void *arg, size_t rule, const struct labels_build
     if (t->failed) {
         return;
     }
-    /* Most rules change nothing: then one label set serves for both. */
+    /* Most rules change nothing; then one label set is used for before and after. */
     struct labels *before = t->n > 0 ? t->steps[t->n - 1].labels : NULL;
     if (before != NULL && labels_equal(before, labels)) {
         labels_unref(labels);

@@ -1,5 +1,5 @@
-/* The labels of a label set after each rule of its job: what the page of a target, or of a dropped
- * one, shows. Any thread; a trace belongs to one.
+/* The labels of a label set after each rule of its job, which the pages of targets and of dropped
+ * label sets show. Any thread; a trace belongs to one thread.
  */
 #ifndef PROFPULL_API_RULE_TRACE_H
 #define PROFPULL_API_RULE_TRACE_H
@@ -9,14 +9,15 @@
 #include "relabel/relabel.h"
 
 struct rule_trace_step {
-    size_t rule; /* from 1 */
+    size_t rule; /* number of the rule, from 1 */
     enum relabel_outcome outcome;
-    struct labels *labels; /* after the rule */
+    struct labels *labels; /* the labels after the rule */
 };
 
 struct rule_trace {
     struct relabel *rules;
-    struct rule_trace_step *steps; /* the last one dropped it or failed, or there are no more */
+    /* the last one has dropped the label set or failed, or is that of the last rule */
+    struct rule_trace_step *steps;
     size_t n;
     struct relabel_verdict verdict;
     /* Private. */

@@ -25,24 +25,29 @@ struct store;
 struct served {
     const struct config *config;
     const char *version;
-    int64_t started_ms; /* monotonic: when the process began its work */
+    int64_t started_ms; /* monotonic: the time at which the process began its work */
     struct scraper *scraper;
-    struct dropped *dropped;       /* label sets that are not targets; NULL: none to show */
-    struct store *store;           /* NULL if profiles are not kept */
-    struct settings *settings;     /* of Pyroscope's apps (api/settings.h); NULL for none */
-    struct receive *receiver;      /* of pushed profiles; NULL if the server has no such routes */
-    struct sources *sources;       /* of targets; NULL: none to show */
-    struct conditions *conditions; /* of destinations; NULL: not known */
-    /* Returns false with the reason in err, or true, perhaps with a warning there. */
+    struct dropped *dropped; /* label sets that did not become targets; NULL: none are shown */
+    struct store *store;     /* NULL: profiles are not stored */
+    /* settings of Pyroscope's apps (api/settings.h); NULL: none are kept */
+    struct settings *settings;
+    struct receive *receiver;      /* takes pushed profiles; NULL: the server has no such routes */
+    struct sources *sources;       /* the sources of targets; NULL: none are shown */
+    struct conditions *conditions; /* the conditions of destinations; NULL: unknown */
+    /* Returns true if the process is healthy, perhaps with a warning in err; false with the reason
+     * in err. */
     bool (*healthy)(void *arg, struct err *err);
-    /* The same; the reason, or a note although the process is ready, is appended to text. */
+    /* Returns true if the process is ready. The reason why it is not, or a note although it is, is
+     * appended to text. */
     bool (*ready)(void *arg, struct buf *text);
-    /* Reads the configuration again and blocks until that is done; messages are appended to text,
-     * lines with line breaks. NULL: this process cannot reload. */
+    /* Reads the configuration again, and blocks until that is done. Its messages are appended to
+     * text, each line with its line break. NULL: this process cannot reload. */
     bool (*reload)(void *arg, struct buf *text);
-    /* Returns the ledger of the endpoint in a slot; NULL: there is none to show. */
+    /* Returns the ledger of the endpoint in a slot, or NULL. The member is NULL if there are no
+     * ledgers. */
     struct write_ledger (*ledger)(void *arg, size_t endpoint);
-    /* Says how the targets are shared; returns false if they are not. NULL: they are not. */
+    /* Says how targets are shared among replicas; returns false if they are not. NULL: they are
+     * not. */
     bool (*sharding)(void *arg, struct sharding_counts *ret);
     void *arg;
 };

@@ -8,7 +8,7 @@
 #include "api/settings.h"
 #include "base/clock.h"
 
-/* A setting is the text of one app's preferences. */
+/* Limit of a request: a setting is a text with the preferences of one app. */
 #define SERVICES_BODY_MAX ((size_t)1024 * 1024)
 #define REASON_MAX ((size_t)64 * 1024)
 
@@ -192,7 +192,7 @@ static void serve_buildinfo(struct exchange *x)
     buf_puts(&x->reply, "}}");
 }
 
-/* The response is one word, as load balancers expect. */
+/* The response is a single word, as load balancers expect. */
 static void reply_ready(struct connection *c, const struct request *r,
                         const struct server_options *options)
 {

@@ -1,5 +1,5 @@
-/* The small services that Pyroscope's apps ask beside the querier: settings, feature flags,
- * version, and the answers by which they hide what is not there.
+/* The small services that Pyroscope's apps use besides the querier: settings, feature flags, the
+ * version, and the responses from which apps learn to hide a feature that does not exist here.
  */
 #ifndef PROFPULL_API_SERVICES_H
 #define PROFPULL_API_SERVICES_H

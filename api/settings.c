@@ -13,11 +13,11 @@
 
 struct settings {
     pthread_mutex_t lock;
-    struct buf json; /* an Api__GetSettingsResponse, which the file is too */
-    char *path;      /* NULL: memory alone */
+    struct buf json; /* an Api__GetSettingsResponse; the file has the same content */
+    char *path;      /* NULL: settings are kept in memory only */
     char *temporary;
     struct log *log;
-    bool loaded; /* the file was read, or there is none to read */
+    bool loaded; /* the file was read, or there is none */
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -74,7 +74,8 @@ static void load(struct settings *s, struct log *log)
     arena_free(arena);
 }
 
-/* Locks, and reads the file for the first request that needs it: its disk may hang at the start. */
+/* Locks the settings. The first call reads the file: not the start, because the disk may hang then.
+ */
 static void lock_settings(struct settings *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -132,7 +133,7 @@ Api__GetSettingsResponse *settings_get(struct settings *s, struct arena *arena, 
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* Keeps what the message has, in the file first. */
+/* Replaces the settings by those of a message; writes the file first. */
 static bool keep(struct settings *s, const Api__GetSettingsResponse *all, struct err *err)
 {
     struct buf json;
@@ -149,7 +150,7 @@ static bool keep(struct settings *s, const Api__GetSettingsResponse *all, struct
     return ok;
 }
 
-/* Returns the place of the setting of this name, or the place at which it is to be inserted. */
+/* Returns the index of the setting with this name, or the index at which it has to be inserted. */
 static size_t place_of(const Api__GetSettingsResponse *all, const char *name, bool *ret_there)
 {
     size_t i = 0;

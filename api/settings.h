@@ -1,8 +1,8 @@
 /* The settings that Pyroscope's apps keep on the server: names with texts.
  *
- * They are in memory and, if there is a directory for them, in a file there that each change
- * replaces. The file is read by the first call that needs it. A file that cannot be read is logged
- * and left: the next change replaces it. Any thread.
+ * They are in memory and, if a directory is given, also in a file that each change replaces. The
+ * file is read by the first call that needs it. If the file cannot be read, this is logged, and the
+ * next change replaces the file. Any thread.
  */
 #ifndef PROFPULL_API_SETTINGS_H
 #define PROFPULL_API_SETTINGS_H
@@ -15,19 +15,21 @@
 #include "base/log.h"
 
 #define SETTINGS_FILE "settings.json"
-/* All of them as JSON; an app has a few kilobytes. */
+/* Limit of all settings as JSON; an app has a few kilobytes. */
 #define SETTINGS_BYTES_MAX ((size_t)1024 * 1024)
 
 struct settings;
 
-/* directory: NULL for memory alone. NULL if out of memory. */
+/* directory: where the file is; NULL: settings are kept in memory only. Returns NULL if out of
+ * memory. */
 struct settings *settings_new(const char *directory, struct log *log);
 struct settings *settings_free(struct settings *s); /* accepts NULL, returns NULL */
 
 /* Lists all settings by name, in the arena. NULL with err. */
 Api__GetSettingsResponse *settings_get(struct settings *s, struct arena *arena, struct err *err);
-/* Keeps a setting. *ret_is_older: it is older than what is kept, which then stays. False with err,
- * ERR_LIMIT if they are too many, or ERR_SYSTEM if the file cannot be written. */
+/* Keeps a setting. *ret_is_older is true if the setting is older than the present one, which then
+ * stays. False with err: ERR_LIMIT if there would be too many settings, ERR_SYSTEM if the file
+ * cannot be written. */
 bool settings_set(struct settings *s, const Api__Setting *setting, bool *ret_is_older,
                   struct arena *arena, struct err *err);
 /* Removes a setting, or does nothing if there is none of this name. */

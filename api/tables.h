@@ -1,4 +1,4 @@
-/* The tables of routes of the APIs, one line for each, for `routes` of a server's options.
+/* The tables of routes of the APIs, for `routes` of a server's options; each line adds one table.
  */
 #ifndef PROFPULL_API_TABLES_H
 #define PROFPULL_API_TABLES_H
@@ -26,7 +26,7 @@
     pgo_routes
 /* clang-format on */
 
-/* Prefixes that SDKs and data sources keep in their URLs. */
+/* Prefixes of paths that SDKs and data sources keep in their URLs. */
 #define API_PREFIXES "/pyroscope", "/profile"
 
 #endif

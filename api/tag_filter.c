@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "regex/regex.h"
 
-/* Nodes, lists and texts without their escapes: a few times the text. */
+/* Memory for nodes, lists, and texts without their escapes: a few times the text. */
 #define ARENA_MAX (TAG_FILTER_BYTES_MAX * 32)
 #define NUMBER_TEXT_MAX 64
 
@@ -28,13 +28,13 @@ struct literal {
 struct node {
     enum node_kind kind;
     bool negated;
-    struct node *children; /* of OR and AND */
-    struct node *next;     /* among the children of a parent */
+    struct node *children; /* the operands of OR and AND */
+    struct node *next;     /* the next child of the same parent */
     struct sv tag;
     enum compare compare;
     struct literal *literals;
     struct regex *regex;
-    struct node *next_test; /* of all that have a regex, to free them */
+    struct node *next_test; /* list of the tests that have a regex, for freeing them */
 };
 
 struct tag_filter {
@@ -50,7 +50,7 @@ enum token_kind { END, WORD, TAG, TEXT, NUMBER, OPERATOR, OPEN, CLOSE, COMMA };
 
 struct token {
     enum token_kind kind;
-    struct sv text; /* without quotes and escapes */
+    struct sv text; /* without its quotes and escapes */
     size_t column;
     enum compare compare;
 };
@@ -59,8 +59,9 @@ struct parser {
     struct tag_filter *filter;
     struct sv text;
     size_t at;
-    char *texts;        /* without escapes; together they are never longer than the filter */
-    struct token token; /* the next one */
+    /* memory for texts without their escapes, which together are never longer than the filter */
+    char *texts;
+    struct token token; /* the token that is read next */
     unsigned tests;
     unsigned depth;
     struct err *err;
@@ -95,7 +96,7 @@ static char escaped(char c)
     return '\0';
 }
 
-/* Appends the character at p->at of a text in quotes, and moves on. */
+/* Appends the character at p->at, which is in a quoted text, and advances. */
 static void unescape(struct parser *p, char *out, size_t *n)
 {
     char c = at(p, p->at++);
@@ -112,7 +113,7 @@ static void unescape(struct parser *p, char *out, size_t *n)
     out[(*n)++] = c;
 }
 
-/* 'text', "text" or `tag`; a doubled quote is a quote. */
+/* Takes 'text', "text" or `tag`. A doubled quote stands for one quote. */
 static bool take_quoted(struct parser *p, enum token_kind kind)
 {
     char quote = at(p, p->at++);
@@ -236,7 +237,7 @@ static struct node *new_node(struct parser *p, enum node_kind kind)
     return n;
 }
 
-/* The whole text as a number. */
+/* Reads the whole text as a number. */
 static bool read_number(struct sv v, double *ret)
 {
     char text[NUMBER_TEXT_MAX];
@@ -299,7 +300,7 @@ static bool take_like(struct parser *p, struct node *n)
                    n->literals->text.n, TAG_FILTER_LIKE_MAX);
 }
 
-/* RE2 searches; our regexes are anchored. */
+/* Compiles a regex that may match anywhere, as RE2 searches do; our regexes are anchored. */
 static bool compile(struct parser *p, struct node *n, struct sv pattern)
 {
     struct regex *alone = regex_new(pattern, 0, p->err);
@@ -419,7 +420,8 @@ static struct node *parse_not(struct parser *p)
     return n;
 }
 
-/* Reads operands with a word between them. A single operand is returned as it is. */
+/* Reads operands with a keyword between them. A single operand is returned without a node around
+ * it. */
 static struct node *parse_list(struct parser *p, enum node_kind kind, const char *word,
                                struct node *(*operand)(struct parser *p))
 {
@@ -532,7 +534,7 @@ static bool satisfies(enum compare op, int order)
     return table[op][(order > 0) - (order < 0) + 1];
 }
 
-/* Takes one unit of a pattern: a wildcard, a character, or an escaped one. */
+/* Takes one unit of a pattern: a wildcard, a character, or an escaped character. */
 static size_t unit(struct sv pattern, char *ret_kind, struct sv *ret_text)
 {
     uint32_t rune;
@@ -549,7 +551,7 @@ static size_t unit(struct sv pattern, char *ret_kind, struct sv *ret_text)
     return n + (is_escape ? 1 : 0);
 }
 
-/* Consumes one unit that is no "%" from both; false if they differ. */
+/* Consumes one unit, which is no "%", from pattern and value. Returns false if they differ. */
 static bool step(struct sv *pattern, struct sv *value)
 {
     char kind;
@@ -574,7 +576,8 @@ static bool at_any(struct sv pattern, size_t *ret_n)
     return kind == '%';
 }
 
-/* "%" takes as little as will do; only the last one is ever tried again. */
+/* Matches LIKE. "%" matches as little as possible; if a later unit fails, only the last "%" is
+ * extended. */
 static bool like(struct sv pattern, struct sv value)
 {
     struct sv retry_pattern = {NULL, 0};
@@ -638,7 +641,7 @@ static bool test(struct evaluation *e, const struct node *n)
     }
 }
 
-/* The recursion is as deep as the parentheses of the text, which are limited. */
+/* Evaluates a node. The depth of the recursion is limited by the number of nested parentheses. */
 static bool holds(struct evaluation *e, const struct node *n)
 {
     bool is_and = n->kind == NODE_AND;

@@ -25,23 +25,24 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Bytes of a filter, its tests and parentheses within each other. */
+/* Limits of a filter: its bytes, its tests, and its nested parentheses. */
 #define TAG_FILTER_BYTES_MAX ((size_t)64 * 1024)
 #define TAG_FILTER_TESTS_MAX 1024
 #define TAG_FILTER_DEPTH_MAX 64
-/* Bytes of a pattern of LIKE. */
+/* Limit of the pattern of LIKE, in bytes. */
 #define TAG_FILTER_LIKE_MAX ((size_t)4096)
 
 struct tag_filter;
 
-/* Blank text matches everything. NULL with ERR_INPUT and the column in err, or ERR_LIMIT. */
+/* Parses a filter; a blank text matches everything. NULL with ERR_INPUT, whose message has the
+ * column, or ERR_LIMIT. */
 struct tag_filter *tag_filter_parse(struct sv text, struct err *err);
 struct tag_filter *tag_filter_free(struct tag_filter *f); /* accepts NULL, returns NULL */
 
 /* Returns the value of a tag; empty for a tag that does not exist. */
 typedef struct sv tag_filter_value(void *arg, struct sv tag);
 
-/* False only if out of memory. */
+/* Evaluates the filter: *ret_matches is the result. False only if out of memory. */
 bool tag_filter_matches(struct tag_filter *f, tag_filter_value *value, void *arg, bool *ret_matches,
                         struct err *err);
 

@@ -9,7 +9,8 @@
 #include "model/masking.h"
 
 #define PAGE_SCRAPES 64
-/* A label set has at most LABELS_BYTES_MAX bytes, escaped at most six times that. */
+/* Limit of one scrape as JSON: its labels have at most LABELS_BYTES_MAX bytes, which escapes may
+ * multiply by six. */
 #define STATUS_JSON_MAX (8 * 1024 * 1024)
 
 enum { BY_HEALTH, BY_JOB, BY_SERVICE, BY_SOURCE, BY_TYPE, FILTERS };
@@ -18,13 +19,14 @@ const char *const targets_params[FILTERS + 1] = {
     [BY_SOURCE] = "source", [BY_TYPE] = "type", [FILTERS] = NULL,
 };
 
-/* A response being streamed; lives until the last page is sent or the connection ends. */
+/* A response that is being streamed. It lives until the last page is sent or the connection ends.
+ */
 struct stream {
     struct scraper *scraper;
     size_t cursor;
     bool started;
     bool any;
-    char *filters[FILTERS]; /* values of the query; NULL: all */
+    char *filters[FILTERS]; /* values of the parameters; NULL: all */
 };
 
 static void put_time(struct buf *out, const char *key, int64_t wall_ns)
@@ -111,7 +113,8 @@ static void add_status(struct stream *st, const struct scrape_status *status, st
     buf_done(&text);
 }
 
-/* Fills a page with at least one matching scrape; false at the end. */
+/* Fills a page with at least one matching scrape. Returns false at the end, when no such scrape is
+ * left. */
 static bool fill_page(struct stream *st, struct buf *page)
 {
     struct scrape_status statuses[PAGE_SCRAPES];
@@ -141,7 +144,7 @@ static bool is_wanted(const char *filter, const char *value)
     return filter == NULL || (value != NULL && strcmp(filter, value) == 0);
 }
 
-/* Services that are sampled: not all of their processes are scraped. */
+/* Adds the services of which only a sample of the processes is scraped. */
 static void add_sampled(struct stream *st, struct buf *page)
 {
     struct sampled_service *services = calloc(SCRAPER_SAMPLED_MAX, sizeof(*services));
@@ -179,8 +182,8 @@ static bool targets_on_next(void *arg, struct buf *page)
     return false;
 }
 
-/* A copy of a parameter's value in *ret, or NULL if it is not given or empty, as of a form. False
- * if out of memory. */
+/* Sets *ret to a copy of a parameter's value; to NULL if it is missing, or empty, as forms send it.
+ * False if out of memory. */
 static bool copy_param(const struct request *r, const char *name, char **ret)
 {
     struct sv value = request_param(r, name);
@@ -188,7 +191,7 @@ static bool copy_param(const struct request *r, const char *name, char **ret)
     return value.n == 0 || *ret != NULL;
 }
 
-/* A state that does not exist would match nothing, like one that no scrape is in. */
+/* Refuses an unknown state, because it would match nothing, like a state that no scrape is in. */
 static bool check_health(const char *health, struct err *err)
 {
     const char *names[SCRAPE_HEALTHS];

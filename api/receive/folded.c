@@ -8,7 +8,8 @@
 #include "base/utf8.h"
 #include "pprof/put.h"
 
-/* Strings before the names of functions: "", type, unit, and those of the period. */
+/* Indexes of the strings before the names of functions: "", type, unit, and the two of the period.
+ */
 enum { STRING_TYPE = 1, STRING_UNIT, STRING_CPU, STRING_NANOSECONDS, STRING_FUNCTIONS };
 #define SHOWN_MAX 100
 
@@ -59,11 +60,11 @@ const struct folded_type *folded_type_of(struct sv app, struct sv *ret_service)
 
 struct conversion {
     const struct folded_input *in;
-    struct map *ids;      /* of functions, from 1: their locations have the same ones */
-    struct sv *functions; /* by id - 1; views of the text */
+    struct map *ids;      /* name -> id of a function, from 1; its location has the same id */
+    struct sv *functions; /* [id - 1]: the name, a view of the text */
     size_t n_functions;
     size_t cap_functions;
-    uint64_t *frames; /* of the line at hand */
+    uint64_t *frames; /* ids of the functions on the current line */
     size_t cap_frames;
     struct buf sample;
     struct buf *out;
@@ -109,7 +110,7 @@ static bool find_function(struct conversion *c, struct sv name, uint64_t *ret_id
     return true;
 }
 
-/* The frames of a stack, root first, as ids. */
+/* Reads the frames of a stack as ids, the root first. */
 static bool read_frames(struct conversion *c, struct sv stack, size_t *ret_n)
 {
     size_t n = 0;
@@ -136,7 +137,8 @@ static bool read_frames(struct conversion *c, struct sv stack, size_t *ret_n)
     return true;
 }
 
-/* Samples of a rate as nanoseconds; false if that is no number of 63 bits. */
+/* Converts a count of samples to nanoseconds, if the type is a time. False if the result needs more
+ * than 63 bits. */
 static bool scale(const struct folded_input *in, uint64_t *value)
 {
     uint64_t factor = in->type->is_time ? (uint64_t)NS_PER_S / in->sample_rate : 1;
@@ -147,7 +149,7 @@ static bool scale(const struct folded_input *in, uint64_t *value)
     return true;
 }
 
-/* Cuts the count off a line. */
+/* Takes the count off the end of a line. */
 static bool take_count(struct conversion *c, struct sv *line, uint64_t *ret_count)
 {
     size_t at = line->n;
@@ -175,7 +177,8 @@ static bool read_line(struct conversion *c, struct sv line)
         return err_set(c->err, ERR_INPUT, "line %zu: the count is too large", c->n_lines);
     }
     buf_clear(&c->sample);
-    for (size_t i = n; i > 0; i--) { /* a pprof has the leaf first */
+    /* the frames begin with the root, but those of pprof with the leaf */
+    for (size_t i = n; i > 0; i--) {
         wire_put_number(&c->sample, SAMPLE_LOCATION_ID, c->frames[i - 1]);
     }
     wire_put_number(&c->sample, SAMPLE_VALUE, count);

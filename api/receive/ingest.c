@@ -15,9 +15,9 @@
 
 #define SAMPLE_RATE_DEFAULT 100
 #define NAME_MAX_BYTES ((size_t)1024)
-/* Labels that are added to those of the name. */
+/* Number of labels that are added to those in the name. */
 #define LABELS_ADDED 5
-/* __name__ of a recording, which holds several types. */
+/* `__name__` of a recording, which holds profiles of several types. */
 #define JFR_NAME "jfr"
 
 /* The format of a body. */
@@ -28,11 +28,11 @@ struct ingest {
     struct receive *receive;
     enum receive_protocol protocol;
     struct ingest_name name;
-    struct sv body; /* without Content-Encoding */
+    struct sv body; /* without its Content-Encoding */
     enum form form;
-    struct sv profile;  /* the part or body with the profile */
-    struct sv config;   /* the part sample_type_config */
-    struct sv contexts; /* the part labels of a recording */
+    struct sv profile;  /* the body, or the part of it that has the profile */
+    struct sv config;   /* the content of the part sample_type_config */
+    struct sv contexts; /* the content of the part labels, which belongs to a recording */
     int64_t from_ns;
     int64_t until_ns;
     struct label labels[INGEST_PAIRS_MAX + LABELS_ADDED];
@@ -50,7 +50,8 @@ static void finish(struct ingest *in, enum receive_result result, int status, co
     }
 }
 
-/* Answers a refusal: 422 for a binary profile, 400 for text, 503 if another try may succeed. */
+/* Answers that a profile is refused: 422 for a binary profile, 400 for text, 503 if another try may
+ * succeed. */
 static void refuse(struct ingest *in, enum receive_result result, const char *where,
                    struct err *err)
 {
@@ -75,7 +76,7 @@ static struct sv param(const struct ingest *in, const char *name)
     return v.p == NULL ? (struct sv){"", 0} : v;
 }
 
-/* Returns the parameter sampleRate; the default if it is 0 or no number. */
+/* Returns the parameter sampleRate; its default if it is 0 or no number. */
 static unsigned sample_rate(const struct ingest *in)
 {
     uint64_t rate;
@@ -123,7 +124,8 @@ static enum form form_of(const struct ingest *in, struct sv content_type)
     return pprof ? FORM_PPROF : FORM_GROUPS;
 }
 
-/* Takes the parts of a form. False with err. The first part of a name wins. */
+/* Takes the parts of a form; if several parts have the same name, the first one counts. False with
+ * err. */
 static bool take_parts(struct ingest *in, struct sv boundary, struct err *err)
 {
     struct multipart m;
@@ -162,7 +164,7 @@ static bool unsupported(const struct ingest *in, struct err *err)
                    SV_ARG(format.n > 0 && format.n < 64 ? format : SV("of this Content-Type")));
 }
 
-/* Returns true if the body is a form. The bytes decide, because Content-Type is often wrong. */
+/* Returns true if the body is a form. Its bytes decide, because Content-Type is often wrong. */
 static bool is_form(const struct ingest *in, struct sv content_type)
 {
     bool binary = in->form == FORM_PPROF || in->form == FORM_JFR;
@@ -197,7 +199,8 @@ static void add_label(struct ingest *in, struct sv name, struct sv value)
     in->labels[in->n_labels++] = (struct label){name, value};
 }
 
-/* Collects the labels, each name once: a label that the server makes replaces a key of the name. */
+/* Collects the labels, each name once: a label that the server sets replaces one with the same name
+ * in the request. */
 static void make_labels(struct ingest *in, struct sv service, struct sv name)
 {
     struct sv spy = param(in, "spyName");

@@ -5,7 +5,8 @@
 #include "server/exchange.h"
 
 void ingest_work(struct exchange *x);
-/* The same where DeepFlow's agent has it: a name that is none is the service as it is. */
+/* Serves the same API at the path of DeepFlow's agent. There, a name that cannot be parsed is used
+ * as the service. */
 void deepflow_ingest_work(struct exchange *x);
 
 #endif

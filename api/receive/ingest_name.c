@@ -5,7 +5,7 @@
 #include "base/ascii.h"
 #include "base/utf8.h"
 
-/* The longest part of a wrong name that a message shows. */
+/* Limit of the part of a wrong name that an error shows. */
 #define SHOWN_MAX 200
 
 static int shown(struct sv v)
@@ -18,7 +18,7 @@ static bool is_app_char(char c)
     return ascii_is_word(c) || c == '.' || c == '-' || c == '/';
 }
 
-/* The character at i as a Go message shows it. */
+/* Sets the error for the character at i, in the form of a message of Go. */
 static bool bad_app(struct sv app, size_t i, struct err *err)
 {
     uint32_t rune = 0;
@@ -45,7 +45,7 @@ static bool read_app(struct sv text, struct sv *ret_app, struct err *err)
     return ret_app->n > 0 || err_set(err, ERR_INPUT, "name: service name is required");
 }
 
-/* A key holds no character that could end it or begin a value. */
+/* Checks that a key has no character that ends a key or begins a value. */
 static bool check_key(struct sv key, struct err *err)
 {
     if (key.n == 0) {
@@ -64,7 +64,7 @@ static bool check_key(struct sv key, struct err *err)
     return true;
 }
 
-/* `__name__` renames the application, and no other `__*` is kept. */
+/* Adds a pair. `__name__` renames the application; other names that begin with `__` are ignored. */
 static bool take_pair(struct ingest_name *name, struct sv key, struct sv value, struct err *err)
 {
     if (sv_eq_str(key, LABEL_NAME)) {
@@ -87,8 +87,8 @@ static bool take_pair(struct ingest_name *name, struct sv key, struct sv value, 
     return true;
 }
 
-/* Takes a key up to its "=". A "}" before it drops what was there and begins a new one; so does the
- * server's scanner. False where no key is left. */
+/* Takes a key up to its "=". If there is a "}" before it, the key begins after that "}", as in the
+ * scanner of Pyroscope's server. False if no key is left. */
 static bool take_key(struct sv *rest, struct sv *ret_key)
 {
     size_t start = 0;
@@ -105,7 +105,8 @@ static bool take_key(struct sv *rest, struct sv *ret_key)
     return true;
 }
 
-/* Takes a value up to the next "," or "}". False if there is none: the pair does not count. */
+/* Takes a value up to the next "," or "}". If there is neither, returns false, and the pair is
+ * ignored. */
 static bool take_value(struct sv *rest, struct sv *ret_value)
 {
     size_t i = 0;

@@ -1,5 +1,5 @@
-/* The name of a profile in `POST /ingest`: "app{key=value,...}". It comes from outside and is not
- * trusted. Pure; any thread.
+/* Parses the name of a profile in `POST /ingest`: "app{key=value,...}". The name comes from outside
+ * and is not trusted. Pure; any thread.
  */
 #ifndef PROFPULL_API_RECEIVE_INGEST_NAME_H
 #define PROFPULL_API_RECEIVE_INGEST_NAME_H
@@ -15,16 +15,18 @@
 #define INGEST_PAIRS_MAX 256
 
 struct ingest_name {
-    struct sv app;                        /* views of the text */
-    struct label pairs[INGEST_PAIRS_MAX]; /* each name once, the last value; no `__*` */
+    struct sv app; /* all views point into the text */
+    /* each name once, with its last value; no names that begin with `__` */
+    struct label pairs[INGEST_PAIRS_MAX];
     size_t n;
-    bool has_profile_id; /* a profile of one request: Pyroscope takes and forgets it */
+    /* the profile belongs to a single request: Pyroscope accepts and discards it */
+    bool has_profile_id;
 };
 
-/* Reads a decoded name. The grammar is Pyroscope's, except that any character may be in a key that
- * does not end one. False with the server's message. */
+/* Parses a decoded name. The grammar is Pyroscope's, except that a key may have any character that
+ * does not end it. False with the message of Pyroscope's server. */
 bool ingest_name_read(struct sv text, struct ingest_name *ret, struct err *err);
-/* The value of a key, or an empty view. */
+/* Returns the value of a key, or an empty view. */
 struct sv ingest_name_get(const struct ingest_name *name, struct sv key);
 
 #endif

@@ -6,7 +6,7 @@
 
 /* ---- Content-Type ---------------------------------------------------------------------------- */
 
-/* The text before the first ";", and the parameters after it. */
+/* Returns the text before the first ";", and sets *ret_params to the parameters after it. */
 static struct sv media_type(struct sv v, struct sv *ret_params)
 {
     struct sv head = v;
@@ -44,7 +44,7 @@ static struct sv take_value(struct sv *v)
     return value;
 }
 
-/* The value of a parameter in `a=b; c="d"`; p is NULL if there is none. */
+/* Returns the value of a parameter in `a=b; c="d"`; its p is NULL if there is none. */
 static struct sv find_param(struct sv params, const char *name)
 {
     while (params.n > 0) {
@@ -60,7 +60,7 @@ static struct sv find_param(struct sv params, const char *name)
                 return value;
             }
         }
-        params = params.n > 0 ? sv_skip(params, 1) : params; /* the ";" */
+        params = params.n > 0 ? sv_skip(params, 1) : params; /* skips the ";" */
     }
     return (struct sv){NULL, 0};
 }
@@ -76,13 +76,13 @@ bool multipart_boundary(struct sv content_type, struct sv *ret_boundary)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-/* A boundary is followed by the end of the line, perhaps after blanks, or by "--". */
+/* Returns true if rest can follow a boundary: blanks and the end of the line, or "--". */
 static bool ends_delimiter(struct sv rest)
 {
     return rest.n == 0 || strchr("\r\n-\t ", rest.p[0]) != NULL;
 }
 
-/* Where "--boundary" stands at the start of a line, from here on. False if it does not. */
+/* Finds the next "--boundary" at the start of a line. False if there is none. */
 static bool find_delimiter(struct sv in, struct sv boundary, size_t *ret_at)
 {
     char delimiter[MULTIPART_BOUNDARY_MAX + 2] = "--";
@@ -101,7 +101,7 @@ static bool find_delimiter(struct sv in, struct sv boundary, size_t *ret_at)
     return false;
 }
 
-/* Skips the line of a delimiter, and notes whether it is the last one. */
+/* Skips the line of a delimiter, and notes whether it is the last delimiter. */
 static void pass_delimiter(struct multipart *m, size_t at)
 {
     m->rest = sv_skip(m->rest, at + m->boundary.n + 2);
@@ -121,7 +121,7 @@ bool multipart_start(struct multipart *m, struct sv body, struct sv boundary, st
     return true;
 }
 
-/* Takes a line without its end. False if no line ends here. */
+/* Takes a line without its line break. False if there is no line break. */
 static bool take_line(struct sv *in, struct sv *ret)
 {
     const char *end = in->n > 0 ? memchr(in->p, '\n', in->n) : NULL;
@@ -134,7 +134,7 @@ static bool take_line(struct sv *in, struct sv *ret)
     return true;
 }
 
-/* The lines of the head up to the empty one. */
+/* Takes the lines of the head up to the empty line. */
 static bool take_head(struct sv *part, struct sv *ret_name, struct err *err)
 {
     struct sv line;

@@ -35,7 +35,7 @@ static void settle(struct exchange *x, enum exchange_wait result)
     }
 }
 
-/* `service_name=cart&label.pod=a`; other parameters do not count. */
+/* Reads the labels in parameters: `service_name=cart&label.pod=a`. Other parameters are ignored. */
 static size_t labels_of(const struct request *r, struct label *out)
 {
     size_t n = 0;

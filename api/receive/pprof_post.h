@@ -1,4 +1,5 @@
-/* `POST /v1/pprof`: a profile as it is, as the OpenTelemetry Collector's pprofreceiver takes it. */
+/* `POST /v1/pprof`: accepts a pprof profile as the body, as the OpenTelemetry Collector's
+ * pprofreceiver does. */
 #ifndef PROFPULL_API_RECEIVE_PPROF_POST_H
 #define PROFPULL_API_RECEIVE_PPROF_POST_H
 

@@ -10,18 +10,19 @@
 #include "store/store.h"
 
 #define LABELS_MAX_READ 256
-/* Labels that are added to those of the query. */
+/* Number of labels that are added to those of the query. */
 #define LABELS_ADDED 2
-/* The label in which profpull's profefe destination sends the type that profefe calls "other". */
+/* The label in which profpull's profefe destination sends the name of a profile whose type profefe
+ * calls "other". */
 #define TYPE_LABEL "profile_type"
-/* The memory that the decoded labels may take. */
+/* Limit of the memory for the decoded labels. */
 #define TEXTS_MAX ((size_t)256 * 1024)
 
 struct post {
     struct exchange *x;
     struct arena *arena;
     struct label labels[LABELS_MAX_READ + LABELS_ADDED];
-    size_t n_labels; /* of the query */
+    size_t n_labels; /* number of the labels in the query */
     struct sv service;
     struct sv type;
     const char *name;   /* __name__ */
@@ -117,7 +118,7 @@ static bool read_type(struct post *p, struct err *err)
                : err_set(err, ERR_INPUT, "bad request: unknown profile type");
 }
 
-/* Reads a time, without a zone that of UTC; the parameter may be missing. */
+/* Reads the time, which may be missing; if it has no zone, it is UTC. */
 static bool read_created_at(struct post *p, struct err *err)
 {
     struct sv text = param(p, "created_at");
@@ -125,7 +126,7 @@ static bool read_created_at(struct post *p, struct err *err)
            profefe_wrap(err, "created_at", "", text) || err_wrap(err, "bad request");
 }
 
-/* Reads the labels; the last of several with one name counts. */
+/* Reads the labels. If several have the same name, the last one counts. */
 static bool read_labels(struct post *p, struct err *err)
 {
     struct sv text = param(p, "labels");
@@ -157,8 +158,8 @@ static bool read_query(struct post *p, struct err *err)
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* The labels of the query that count, with the service and the type. What profefe calls "other" may
- * have its name among them. */
+/* Makes the labels of the profile: those of the query that may be set, the service, and the name.
+ * If the type is "other", the label TYPE_LABEL, if there is one, is the name. */
 static struct receive_facts facts_of(struct post *p, struct label out[])
 {
     struct sv name = sv_from(p->name);

@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* The names that a server gives to Go's sample types, unless the request gives others. */
+/* The names that Pyroscope's server uses for Go's sample types, unless the request sets others. */
 static const struct {
     const char *type;
     const char *display;
@@ -14,10 +14,10 @@ static const struct {
     {"delay", "mutex_duration"},
 };
 
-/* The name of a profile with such a sample type; the first row that fits. */
+/* The name of a profile by one of its sample types; the first row that fits counts. */
 static const struct {
     const char *part;
-    bool whole; /* the type is this, not only a part of it */
+    bool whole; /* the type must equal `part`; otherwise it must contain it */
     const char *name;
 } names[] = {
     {"cpu", false, "process_cpu"},
@@ -27,7 +27,8 @@ static const struct {
     {"objects", true, "memory"},
     {"mutex_", false, "mutex"},
     {"block_", false, "block"},
-    /* A Pyroscope says "goroutines" here and "goroutine" to a push; here both are one type. */
+    /* Pyroscope uses "goroutines" here and "goroutine" for pushed profiles; here both are one type.
+     */
     {"goroutines", false, "goroutine"},
 };
 
@@ -41,7 +42,7 @@ static struct sv builtin_display(struct sv type)
     return type;
 }
 
-/* A given configuration replaces what is built in. */
+/* Returns the name of a sample type. A configuration in the request replaces the built-in names. */
 static struct sv display_of(struct sv type, const json_t *config)
 {
     if (config == NULL) {
@@ -93,7 +94,7 @@ static void put_name(const struct pprof_summary *s, const json_t *config, struct
         display = display_of(s->types[i].type_text, config);
         const char *name = known_name(display);
         if (name != NULL) {
-            /* These two differ only in the name of the application. */
+            /* Profiles of mutexes and of blocking differ only in the name of the application. */
             bool block =
                 config == NULL && strcmp(name, "mutex") == 0 && sv_ends_with(app, SV(".block"));
             buf_puts(out, block ? "block" : name);

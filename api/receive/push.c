@@ -6,13 +6,14 @@
 #include "api/served.h"
 #include "base/clock.h"
 
-/* Returns how many labels of a series are read: one more than allowed, if there are that many. */
+/* Returns how many labels of a series are read: at most one more than allowed, so that the excess
+ * is noticed. */
 static size_t count_labels(const Api__RawProfileSeries *s)
 {
     return s->n_labels > RECEIVE_LABELS_MAX ? RECEIVE_LABELS_MAX + 1 : s->n_labels;
 }
 
-/* The labels of a series as views, in the arena of the call. NULL if out of memory. */
+/* Makes views of the labels of a series, in the arena of the call. NULL if out of memory. */
 static struct label *labels_of(const struct connect_call *call, const Api__RawProfileSeries *s)
 {
     size_t n = count_labels(s);
@@ -46,8 +47,8 @@ static enum receive_result take_sample(const struct connect_call *call,
     return result;
 }
 
-/* Keeps the error for the answer: the first error that another try may mend, else the first one. So
- * the sender sends the profiles again that had no room. */
+/* Keeps the error for the response: the first error after which another try may succeed, else the
+ * first error. So the sender repeats the request if any of its profiles found no room. */
 static void note(enum receive_result result, const struct err *err, enum receive_result *worst,
                  struct err *ret)
 {
@@ -66,7 +67,7 @@ static bool is_over(const struct connect_call *call)
            (x->cancelled != NULL && *x->cancelled);
 }
 
-/* Every profile is tried, and the good ones are kept, as the server does it. */
+/* Tries every profile and keeps the good ones, as Pyroscope's server does. */
 static bool push_call(struct connect_call *call, const void *request, struct err *err)
 {
     const Api__PushRequest *push = request;

@@ -1,4 +1,4 @@
-/* `POST /push.v1.PusherService/Push`: how Alloy, profpull and newer SDKs push. */
+/* `POST /push.v1.PusherService/Push`: the API to which Alloy, profpull and newer SDKs push. */
 #ifndef PROFPULL_API_RECEIVE_PUSH_H
 #define PROFPULL_API_RECEIVE_PUSH_H
 

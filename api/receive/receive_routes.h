@@ -1,4 +1,4 @@
-/* The paths where profiles are pushed to us. */
+/* The routes that receive pushed profiles. */
 #ifndef PROFPULL_API_RECEIVE_RECEIVE_ROUTES_H
 #define PROFPULL_API_RECEIVE_RECEIVE_ROUTES_H
 

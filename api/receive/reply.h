@@ -1,4 +1,4 @@
-/* The answers of the receiving APIs, and what they have in common. */
+/* The responses of the APIs that receive profiles, and other parts that these APIs share. */
 #ifndef PROFPULL_API_RECEIVE_REPLY_H
 #define PROFPULL_API_RECEIVE_REPLY_H
 
@@ -12,21 +12,21 @@
 #define STATUS_UNSUPPORTED_TYPE 415
 #define STATUS_UNPROCESSABLE 422
 
-/* Returns true if another try may succeed: the answer is 503 then. */
+/* Returns true if another try may succeed: then the response is 503. */
 bool receive_is_transient(enum receive_result result);
-/* Answers {"code":"...","message":"..."} with this status. */
+/* Answers with {"code":"...","message":"..."} and this status. */
 void receive_reply_error(struct exchange *x, int status, const char *code, const char *message);
-/* Has the answer wait until the profiles of the request are on disk, if the configuration says so;
- * the receipt for them is x->receipt then, else NULL. settle: see struct exchange.
- * False if out of memory. */
+/* If the configuration says so, makes the response wait until the profiles of the request are on
+ * disk: then x->receipt is the receipt for them, else NULL. settle: see struct exchange. False if
+ * out of memory. */
 bool receive_begin_wait(struct exchange *x,
                         void (*settle)(struct exchange *x, enum exchange_wait result));
-/* For these `settle` functions: counts the result. True if the answer is to be replaced by 503 with
- * this message. */
+/* For use in `settle` functions: counts the result of the wait. Returns true if the response has to
+ * be replaced by 503 with this message. */
 bool receive_end_wait(struct exchange *x, enum exchange_wait result, const char **ret_message);
-/* The `settle` of APIs that answer with receive_reply_error(). */
+/* The `settle` function of APIs that answer with receive_reply_error(). */
 void receive_settle(struct exchange *x, enum exchange_wait result);
-/* Returns the most bytes that an inflated body may have. */
+/* Returns the limit of an inflated body, in bytes. */
 size_t receive_body_max(const struct exchange *x);
 
 #endif
