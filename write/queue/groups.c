@@ -72,8 +72,8 @@ void send_queue_free_groups(struct send_queue *q)
     q->groups = map_free(q->groups, free_group);
 }
 
-/* The list for an item. NULL for a delta whose group is unknown: it can neither be merged nor
- * thinned out. */
+/* Returns the list for an item. NULL for a delta whose group is unknown: it can neither be merged
+ * nor thinned out. */
 static struct item_list *part_list(struct send_queue *q, const struct send_item *it)
 {
     if (!it->is_delta) {
@@ -82,8 +82,8 @@ static struct item_list *part_list(struct send_queue *q, const struct send_item 
     return it->group != NULL ? &it->group->parts : NULL;
 }
 
-/* The last item of the list that is not younger; NULL: none. Mostly the item is the youngest, or
- * one that comes back and is the oldest. */
+/* Returns the last item of the list that is not younger than `it`; NULL if there is none. Usually
+ * `it` is the youngest of all, or has returned from an attempt and is the oldest. */
 static struct send_item *last_before(const struct item_list *list, const struct send_item *it)
 {
     const struct send_item *first = TAILQ_FIRST(list);

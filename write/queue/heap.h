@@ -20,7 +20,8 @@ struct heap {
     struct heap_node *first; /* the smallest; NULL: empty */
 };
 
-/* Adds a node that is in no heap. Its key is set, and does not change while the node is in a heap.
+/* Adds a node that is in no heap. The caller has set its key, which must not change while the node
+ * is in a heap.
  */
 void heap_add(struct heap *h, struct heap_node *n);
 /* Removes a node of this heap. */

@@ -15,8 +15,8 @@ void item_become(struct send_item *it, enum item_state state)
     it->state = state;
 }
 
-/* Memory and disk change one at a time, and bytes that are nowhere else are never given up: an item
- * whose profile cannot be kept is finished. */
+/* Sets where the bytes of an item are. Memory and disk change one at a time, and the last copy of
+ * the bytes is never given up: an item whose profile cannot be kept is finished instead. */
 static void set_bytes(struct send_item *it, unsigned bytes)
 {
     unsigned changed = it->bytes ^ bytes;

@@ -52,27 +52,29 @@ struct item_history {
     unsigned attempts;
     unsigned unanswered;    /* attempts that got no response */
     unsigned doubts;        /* attempts whose response may blame the profile */
-    unsigned failures;      /* attempts after which only this profile waited */
-    unsigned refusals;      /* of these failures: the server did respond */
+    unsigned failures;      /* failed attempts after which only this profile waited */
+    unsigned refusals;      /* the number of these failures with a response of the server */
     unsigned load_failures; /* reads from the disk that failed in a row */
-    bool stopped_endpoint;  /* a failure of it has stopped the whole endpoint once */
+    bool stopped_endpoint;  /* a failure of this profile has stopped the whole endpoint before */
 };
 
 struct send_item {
-    enum item_state state;     /* change it with item_become() */
-    enum item_bytes bytes;     /* change it with the three functions below */
-    struct receipt *receipt;   /* a part of it is open for this item; NULL: none */
-    struct profile *profile;   /* the bytes in memory; NULL without ITEM_MEMORY */
+    enum item_state state; /* change it with item_become() */
+    enum item_bytes bytes; /* change it with the three functions below */
+    /* This item keeps one part of the receipt open; NULL: nobody waits for the item. */
+    struct receipt *receipt;
+    struct profile *profile;   /* the profile with its bytes; NULL without ITEM_MEMORY */
     struct spool_entry *entry; /* the bytes on disk; NULL: the spool does not know the item */
     uint64_t cost;             /* bytes of memory that the profile takes */
     int64_t scraped_ms;
     uint64_t seq;      /* order of sending */
-    struct lane *lane; /* of its tenant; NULL: not known yet */
-    struct heap *heap; /* that `order` is in: one of the lane, or `waiting`; NULL: not queued */
+    struct lane *lane; /* the lane of its tenant; NULL: not known yet */
+    /* The heap that `order` is in: one of the lane, or `waiting`; NULL: not queued. */
+    struct heap *heap;
     struct heap_node order;
     struct backoff_ticket ticket; /* of the endpoint */
     struct backoff_ticket lane_ticket;
-    int64_t wait_until;  /* end of the profile's own rest; 0: it has none */
+    int64_t wait_until;  /* end of the rest of this profile alone; 0: none */
     int64_t asked_until; /* earliest end of that rest, because the server asked for it */
     unsigned note;       /* the sender's remark, see send_item_note() */
     struct item_history history;
@@ -84,7 +86,7 @@ struct send_item {
     struct send_group *group;    /* NULL: unknown */
     bool is_delta;               /* may be merged with other deltas of its group */
     bool is_pushed;              /* its sender got a 2xx for it: it is never thinned out */
-    bool unmergeable;            /* merging it has failed: it would spoil the other parts */
+    bool unmergeable;            /* merging it has failed: another merge would fail as well */
     uint64_t index;              /* in order of arrival, among the profiles of its group */
     TAILQ_ENTRY(send_item) part; /* while queued: in the parts of its group, or in `thinnable` */
 };
@@ -114,7 +116,7 @@ void item_become(struct send_item *it, enum item_state state);
 void item_add_bytes(struct send_item *it, struct profile *p);
 /* Frees the bytes in memory of an item whose bytes are on disk as well. */
 void item_evict_bytes(struct send_item *it);
-/* Notes whether the bytes are safe on disk. */
+/* Sets whether the bytes are safe on disk. */
 void item_set_on_disk(struct send_item *it, bool on_disk);
 
 /* Ends the item's part of a receipt, if there is one: the profile is safe, or sending it again

@@ -20,8 +20,8 @@ void lanes_done(struct lanes *l)
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-/* Makes room for one more: forgets a tenant that has nothing queued, one that works if there is
- * such a one. */
+/* Makes room for one more tenant by forgetting a tenant with no profiles, preferably one that does
+ * not back off. */
 static bool forget_one(struct lanes *l)
 {
     struct lane *idle = NULL;
@@ -60,7 +60,7 @@ static struct lane *make(struct lanes *l, struct sv tenant)
 
 struct lane *lanes_of(struct lanes *l, struct sv tenant)
 {
-    /* Only the endpoint's own may be longer. */
+    /* Only the tenant of the endpoint's configuration may be longer. */
     if (tenant.n > SERIES_TENANT_MAX) {
         tenant.n = SERIES_TENANT_MAX;
     }

@@ -24,16 +24,19 @@
 #define LANES_MAX 256
 
 struct lane {
-    char tenant[SERIES_TENANT_MAX + 1]; /* "": the requests name none */
+    char tenant[SERIES_TENANT_MAX + 1]; /* "": the requests name no tenant */
     struct backoff backoff;
-    struct heap memory;        /* what may be sent, with its bytes in memory */
-    struct heap disk;          /* and what is only on disk */
-    uint64_t ready;            /* in both */
-    uint64_t items;            /* these, those that wait alone, and those in flight */
-    unsigned refused_in_a_row; /* profiles for which the server had no good answer */
+    struct heap memory; /* items that may be sent, with their bytes in memory */
+    struct heap disk;   /* items that may be sent, with their bytes only on disk */
+    uint64_t ready;     /* items in both heaps */
+    /* All items of the tenant: these, those that wait alone, and those in flight. */
+    uint64_t items;
+    unsigned refused_in_a_row; /* profiles in a row that the server has refused */
     uint64_t held;             /* bytes of queued profiles that are only in memory */
-    unsigned thin_level;       /* of 2^this profiles of a group one is kept; see thinning.c */
-    bool stopped_endpoint;     /* by a failure, and has sent nothing since */
+    unsigned thin_level;       /* one of 2^thin_level profiles of a group is kept; see thinning.c */
+    /* A failure of this tenant has stopped the endpoint, and none of its profiles was sent since
+     * then. */
+    bool stopped_endpoint;
     TAILQ_ENTRY(lane) link;
     TAILQ_ENTRY(lane) turn;
 };
@@ -42,27 +45,27 @@ TAILQ_HEAD(lane_list, lane);
 
 struct lanes {
     struct map *by_tenant;
-    struct lane_list all;  /* those of by_tenant */
-    struct lane_list turn; /* with something to send, the next one first; any lane */
-    struct lane unread;    /* of profiles whose tenant is not known */
-    struct lane shared;    /* of tenants without a lane of their own */
+    struct lane_list all;  /* all lanes of by_tenant */
+    struct lane_list turn; /* all lanes with something to send, in the order of their turns */
+    struct lane unread;    /* the lane of profiles whose tenant is not known yet */
+    struct lane shared;    /* the lane that tenants without a lane of their own share */
     uint64_t shared_profiles;
 };
 
-/* False if out of memory; nothing to free then. */
+/* Returns false if out of memory; there is nothing to free then. */
 bool lanes_init(struct lanes *l);
 void lanes_done(struct lanes *l);
-/* The lane of a tenant; never NULL. */
+/* Returns the lane of a tenant; never NULL. */
 struct lane *lanes_of(struct lanes *l, struct sv tenant);
 
-/* Adds to or removes from one of the lane's heaps. */
+/* Adds a node to, or removes it from, one of the lane's heaps. */
 void lanes_add(struct lanes *l, struct lane *lane, struct heap *h, struct heap_node *n);
 void lanes_remove(struct lanes *l, struct lane *lane, struct heap *h, struct heap_node *n);
-/* The lane has had its turn. */
+/* Moves a lane that has had its turn to the end of the turns. */
 void lanes_pass(struct lanes *l, struct lane *lane);
 
 struct lanes_count {
-    unsigned tenants; /* with a lane of their own */
+    unsigned tenants; /* tenants with a lane of their own */
     unsigned failing;
     unsigned probing;
 };

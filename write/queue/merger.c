@@ -12,14 +12,14 @@ struct merger {
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows up to `stop` */
     pthread_cond_t wake;
-    pthread_cond_t left;        /* the thread is done with a queue */
+    pthread_cond_t left;        /* signalled when the thread has finished with a queue */
     struct send_queue **queues; /* for free() */
     size_t n_queues;
-    struct send_queue *at; /* the one that the thread is at; NULL: none */
+    struct send_queue *at; /* the queue that the thread works on; NULL: none */
     bool poked;
     bool stop;
 
-    /* The thread's. */
+    /* Used by the thread only. */
     size_t memory_max;
     size_t kept_max; /* a part of it */
     void (*merged)(void *arg);
@@ -41,7 +41,7 @@ void merger_poke(struct merger *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Rests for so long; false when the thread is to stop. */
+/* Rests for so many ms. Returns false when the thread has to stop. */
 static bool rest(struct merger *m, int64_t ms)
 {
     int64_t until_ms = clock_mono_ms() + ms;
@@ -57,7 +57,8 @@ static bool rest(struct merger *m, int64_t ms)
     return more;
 }
 
-/* Waits until it is poked, or so long (INT64_MAX: for ever); false when the thread is to stop. */
+/* Waits for a poke, at most so many ms (INT64_MAX: for ever). Returns false when the thread has to
+ * stop. */
 static bool wait_for_poke(struct merger *m, int64_t ms)
 {
     int64_t until_ms = ms == INT64_MAX ? 0 : clock_mono_ms() + ms;
@@ -75,7 +76,7 @@ static bool wait_for_poke(struct merger *m, int64_t ms)
     return more;
 }
 
-/* Runs a job, and rests as long as that took. False when the thread is to stop. */
+/* Runs a job, and rests for as long as the job took. Returns false when the thread has to stop. */
 static bool run_job(struct merger *m, struct send_queue *q, struct merge_job *job)
 {
     int64_t start_ms = clock_mono_ms();
@@ -136,7 +137,7 @@ static bool run_queue(struct merger *m, struct send_queue *q)
     return more;
 }
 
-/* The queue with that number; NULL if there are fewer. */
+/* Begins to work on the i-th queue and returns it; NULL if there are fewer queues. */
 static struct send_queue *enter(struct merger *m, size_t i)
 {
     pthread_mutex_lock(&m->lock);
@@ -154,8 +155,8 @@ static void leave(struct merger *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* One that is passed over because another one was removed meanwhile has its turn at the next poke.
- * False when the thread is to stop. */
+/* Works on all queues. If a queue is removed meanwhile, the next one may be passed over, and has
+ * its turn at the next poke. Returns false when the thread has to stop. */
 static bool run_all(struct merger *m)
 {
     struct send_queue *q;

@@ -1,5 +1,5 @@
-/* The thread that merges queued deltas (merging.h), for all destinations of a writer. It uses half
- * of a core at most, unless a queue is nearly full. */
+/* The thread that merges queued deltas (merging.h), for all destinations of a writer. The thread
+ * uses half of a core at most, unless a queue is nearly full. */
 #ifndef PROFPULL_WRITE_QUEUE_MERGER_H
 #define PROFPULL_WRITE_QUEUE_MERGER_H
 
@@ -14,22 +14,23 @@
 
 struct merger;
 
-/* The longest wait for profiles that are read from a disk; then other queues have their turn. */
+/* The longest wait for profiles that are being read from a disk, in ms. After that, other queues
+ * have their turn. */
 #define MERGER_LOAD_MS INT64_C(1000)
 
-/* Starts the thread, without a queue. It takes at most memory_max bytes of memory (0:
- * MERGE_MEMORY_DEFAULT), a third of them for parts of profiles that are kept. merged is called on
- * the thread after each job. */
+/* Starts the thread, without a queue. The thread uses at most memory_max bytes (0:
+ * MERGE_MEMORY_DEFAULT), a third of them for the parts of profiles that a merge keeps. merged is
+ * called on the thread after each job. */
 struct merger *merger_new(size_t memory_max, void (*merged)(void *arg), void *arg, struct err *err);
 /* Adds a queue, which must exist until it is removed, or until merger_stop(). Any thread. */
 bool merger_add(struct merger *m, struct send_queue *q, struct err *err);
-/* Removes a queue, after the job of this queue that runs. Nothing happens for NULL, or a queue that
- * was not added. */
+/* Removes a queue. If a job of this queue runs, waits for its end. Does nothing if m is NULL, or if
+ * the queue was not added. */
 void merger_remove(struct merger *m, struct send_queue *q);
-/* Ends the thread after the job that it is at. Accepts NULL. */
+/* Ends the thread after its current job. Accepts NULL. */
 void merger_stop(struct merger *m);
-/* Frees the merger. To be called after merger_stop() and the last merger_poke(). Accepts NULL,
- * returns NULL. */
+/* Frees the merger. Call it after merger_stop() and the last merger_poke(). Accepts NULL, returns
+ * NULL. */
 struct merger *merger_free(struct merger *m);
 /* Wakes the thread up, because there may be something to merge (merging_is_due()). Any thread,
  * never blocks for long. Accepts NULL. */

@@ -8,14 +8,16 @@
 
 struct merge_job {
     struct send_queue *queue;
-    uint64_t bytes_max;                       /* that it may work in */
+    uint64_t bytes_max;                       /* the memory in which it may work */
     struct send_item *parts[MERGE_PARTS_MAX]; /* in the order of age */
-    bool used[MERGE_PARTS_MAX];               /* are in the result */
-    bool spoilt[MERGE_PARTS_MAX];             /* can be in none */
+    bool used[MERGE_PARTS_MAX];               /* parts that are in the result */
+    bool spoilt[MERGE_PARTS_MAX];             /* parts that can be in no result */
     size_t n;
     size_t n_used;
-    size_t n_loading; /* on their way from the disk */
-    bool sealed;      /* the result takes no more: what follows has other types, or is too much */
+    size_t n_loading; /* parts that are being read from the disk */
+    /* The result takes no more parts: the next one has other types, or the result would be too
+     * large. */
+    bool sealed;
     bool failed;
     bool empty;                /* the result would have no sample, so there is none */
     struct profile *result;    /* NULL: none */
@@ -42,7 +44,7 @@ static bool disk_is_over(const struct send_queue *q, unsigned percent)
            index > q->config->queue_max_bytes / 200 * percent;
 }
 
-/* When a profile was scraped that nears max_age now. */
+/* Returns the time at which a profile was scraped that is near max_age now. */
 static int64_t aged_ms(const struct send_queue *q, int64_t now_ms)
 {
     int64_t max = q->config->max_age_ms;
@@ -78,8 +80,8 @@ bool merging_is_urgent(struct send_queue *q)
     return urgent;
 }
 
-/* Returns true if an item may be a part of a job; with `disk`, also if its bytes are only there. A
- * sender that waits for a profile needs to know when that one is on disk. */
+/* Returns true if an item may be a part of a job; with `disk`, also if its bytes are only on disk.
+ * An item with a receipt may not: its sender waits until this very profile is on disk. */
 static bool is_part(const struct send_item *it, bool disk)
 {
     const struct item_history *h = &it->history;
@@ -94,7 +96,7 @@ struct pressure {
     int64_t aged_ms;
     bool memory;
     bool disk;
-    bool readable;   /* what is on disk may be asked for */
+    bool readable;   /* profiles on disk may be read */
     size_t disk_min; /* parts */
 };
 
@@ -108,7 +110,7 @@ static struct pressure pressure_of(const struct send_queue *q, int64_t now_ms)
                              .disk_min = hurry ? SEND_QUEUE_MERGE_MIN : MERGE_DISK_MIN};
 }
 
-/* Fills in a candidate; false if the group is not worth the work. */
+/* Fills in a candidate. Returns false if the group is not worth merging. */
 static bool examine(const struct send_group *g, const struct pressure *p,
                     struct merge_candidate *ret)
 {
@@ -321,7 +323,8 @@ static void add_parts(struct merge_job *job, struct merge *m)
             continue; /* it could not be read */
         }
         if (!labels_equal(p->labels, job->parts[i]->group->labels)) {
-            job->spoilt[i] = true; /* damage on the disk, when they were read for the first time */
+            /* The labels were damaged on the disk when they were first read. */
+            job->spoilt[i] = true;
             continue;
         }
         job->used[i] = merge_add(m, (struct sv){.p = p->data, .n = p->size}, &err);
@@ -338,7 +341,8 @@ static void add_parts(struct merge_job *job, struct merge *m)
     }
 }
 
-/* A profile of the bytes with the labels of the parts and their whole window. */
+/* Makes the result: a profile with these bytes, the labels of the parts, and a window that covers
+ * all of theirs. */
 static struct profile *make_result(const struct merge_job *job, char *data, size_t size)
 {
     const struct profile *last = NULL;
@@ -351,7 +355,7 @@ static struct profile *make_result(const struct merge_job *job, char *data, size
             until_ns = last->until_ns > until_ns ? last->until_ns : until_ns;
         }
     }
-    assert(last != NULL); /* two at least are used */
+    assert(last != NULL); /* at least two parts are used */
     struct profile *p = profile_new(labels_ref(last->labels), data, size);
     if (p != NULL) {
         p->from_ns = from_ns;
@@ -428,8 +432,8 @@ static void dissolve(struct send_queue *q, struct send_item *it, const struct me
     q->ledger.merged++;
 }
 
-/* Makes an item, the youngest part, the result; its old profile is to be released outside of the
- * lock. */
+/* Turns the youngest part into the result. Returns its old profile, which the caller releases
+ * outside of the lock. */
 static struct profile *become_result(struct send_queue *q, struct send_item *it,
                                      const struct merge_job *job, int64_t now_ms)
 {
@@ -441,7 +445,7 @@ static struct profile *become_result(struct send_queue *q, struct send_item *it,
     item_set_on_disk(it, false);
     it->unmergeable = job->sealed;
     it->entry = job->entry;
-    /* The tenant of one that was read from disk is known only now. */
+    /* If the item was read from disk, its tenant is known only now. */
     send_queue_choose_lane(q, it);
     send_queue_enqueue(q, it);
     if (it->entry != NULL) {
@@ -451,7 +455,8 @@ static struct profile *become_result(struct send_queue *q, struct send_item *it,
     return old;
 }
 
-/* The parts that are in the result; the first of them had its place in the queue. */
+/* Removes the parts that are in the result. The result gets the lowest place in the queue that any
+ * of them had. */
 static struct profile *settle_used(struct send_queue *q, const struct merge_job *job,
                                    int64_t now_ms)
 {
@@ -506,7 +511,7 @@ void merging_done(struct merge_job *job, int64_t now_ms)
     if (merged) {
         old = settle_used(q, job, now_ms);
     } else {
-        /* The same again would fail again. */
+        /* The same merge would fail again. */
         job->parts[0]->group->merge_from = 2 * job->n;
     }
     put_back(q, job, merged);

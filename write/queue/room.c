@@ -1,12 +1,13 @@
 /* Makes room for a new profile; see send_queue_private.h.
  *
- * First profiles are dropped that a server has refused while it took others, the one that has
- * waited longest first; then profiles that are no deltas (thinning.c), of the tenant that holds
- * most. A tenant that rests must not take the room of the others: if there are several tenants,
- * each may hold SHARE times the free room, so that some room is always left for one more. */
+ * First, profiles that a server has refused while it took others are dropped, the one that has
+ * waited longest first. Then profiles that are no deltas are thinned out (thinning.c), those of the
+ * tenant that holds most. A tenant that rests must not take the room of the others: if there are
+ * several tenants, each may hold SHARE times the free room, so that some room is always left for
+ * one more. */
 #include "write/queue/send_queue_private.h"
 
-/* A single tenant that rests fills nine tenths of the queue. */
+/* With this share, a single tenant that rests fills nine tenths of the queue. */
 #define SHARE 9
 
 uint64_t send_queue_share(const struct send_queue *q)

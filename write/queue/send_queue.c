@@ -340,7 +340,7 @@ bool send_queue_release(struct send_queue *q, struct send_item *it, bool hold)
     return spool_release(q->spool, entry, hold);
 }
 
-/* The reasons that would drop the same profile again, if its sender sent it again. */
+/* Returns true for reasons that would apply again if the sender sent the same profile again. */
 static bool is_for_good(enum write_drop reason)
 {
     static const bool for_good[WRITE_DROPS] = {

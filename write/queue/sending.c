@@ -6,7 +6,7 @@
 
 /* ---- the next item --------------------------------------------------------------------------- */
 
-/* The item of a node of a heap; NULL for NULL. */
+/* Returns the item of a node of a heap; NULL for NULL. */
 static struct send_item *of_order(struct heap_node *n)
 {
     return n == NULL ? NULL
@@ -23,7 +23,7 @@ static bool may_send(const struct send_queue *q, int64_t now_ms)
     return !q->stopped && has_slot(q) && backoff_may_start(&q->backoff, now_ms);
 }
 
-/* Returns items whose own rest is over to their lanes. */
+/* Moves items whose own rest is over back to their lanes. */
 static void end_waits(struct send_queue *q, int64_t now_ms)
 {
     struct heap_node *n;
@@ -41,8 +41,8 @@ static bool may_take(const struct send_queue *q, const struct send_item *it)
            q->quarantined_in_flight < q->config->concurrency / SEND_QUEUE_QUARANTINE_SHARE;
 }
 
-/* The next item of a lane. If its bytes are only on disk and cannot be read now, the first item
- * with bytes in memory is taken instead. */
+/* Returns the next item of a lane. If its bytes are only on disk and cannot be read now, the first
+ * item with bytes in memory is taken instead. */
 static struct send_item *next_in(struct send_queue *q, const struct lane *lane)
 {
     const struct heap_node *m = lane->memory.first;
@@ -146,7 +146,8 @@ static struct send_item *take_loaded(struct send_queue *q, int64_t now_ms)
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* The next item whose bytes are in memory. Items before it are started to be read from disk. */
+/* Takes the next item whose bytes are in memory. For items before it, reading from disk is started.
+ */
 static struct send_item *take(struct send_queue *q, int64_t now_ms)
 {
     struct send_item *it = take_loaded(q, now_ms);
@@ -184,8 +185,8 @@ struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* The bounds of a rest: those of the configuration, but an endpoint that is out of order is probed
- * often. */
+/* Returns the bounds of a rest: those of the configuration, except that an endpoint that is out of
+ * order is probed often. */
 static struct backoff_times times_of(const struct send_queue *q, bool probing)
 {
     struct backoff_times t = {q->config->min_backoff_ms, q->config->max_backoff_ms};
@@ -218,9 +219,9 @@ static void stop_tenant(struct send_queue *q, struct send_item *it, const struct
     backoff_failed(&it->lane->backoff, &it->lane_ticket, &t, a->delay_ms, &q->rng, now_ms);
 }
 
-/* The scope of an answer: endpoint, tenant or profile. A profile (or tenant) that has stopped the
- * endpoint, while others passed afterwards, does not stop it again: the profile may make the server
- * fail, or only the tenant's part of the server may be down. */
+/* Returns the scope of an answer: endpoint, tenant or profile. A profile (or tenant) that has
+ * stopped the endpoint, while others passed afterwards, does not stop it again: the profile may
+ * make the server fail, or only the tenant's part of the server may be down. */
 static enum answer_scope scope_of(const struct send_queue *q, const struct send_item *it,
                                   const struct answer *a)
 {
@@ -236,8 +237,8 @@ static enum answer_scope scope_of(const struct send_queue *q, const struct send_
 }
 
 /* Makes a profile rest after an answer that is about it alone. If its endpoint or tenant fails
- * already, that rests instead; so does a tenant of which the server refuses one profile after
- * another. Returns what rests. */
+ * already, that one rests instead. A tenant of which the server refuses one profile after another
+ * rests as well. Returns the scope that rests. */
 static enum answer_scope stop_profile(struct send_queue *q, struct send_item *it,
                                       const struct answer *a, int64_t now_ms)
 {
@@ -351,7 +352,7 @@ static bool is_enough(const struct send_queue *q, struct send_item *it, const st
     return ++it->history.doubts >= a->tries;
 }
 
-/* Moves the item to where the answer sends it. */
+/* Sends the item again, drops it or finishes it, as the answer says. */
 static void settle(struct send_queue *q, struct send_item *it, const struct answer *a,
                    struct send_result *r)
 {
@@ -408,7 +409,7 @@ void send_queue_abandon(struct send_queue *q, struct send_item *it)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* The time from which a lane may be next; INT64_MIN: time does not hold it up. */
+/* Returns the time from which a lane may be next; INT64_MIN if it need not wait for a time. */
 static int64_t lane_wake_ms(const struct send_queue *q, const struct lane *lane)
 {
     int64_t wake = backoff_wake_ms(&lane->backoff);
@@ -416,8 +417,8 @@ static int64_t lane_wake_ms(const struct send_queue *q, const struct lane *lane)
     return needs_disk && q->load_rest_until > wake ? q->load_rest_until : wake;
 }
 
-/* The time from which a profile may be sent that may not be sent now; INT64_MAX: only an answer can
- * change that. */
+/* Returns the time from which a profile may be sent that may not be sent now; INT64_MAX if only an
+ * answer can change that. */
 static int64_t sending_wake_ms(const struct send_queue *q)
 {
     int64_t rest = backoff_wake_ms(&q->backoff);
@@ -478,7 +479,7 @@ void send_queue_close(struct send_queue *q)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Ends the own rests of profiles at that time, unless the server asked for more. */
+/* Ends the rests of single profiles at that time, unless the server asked for longer ones. */
 static void shorten_waits(struct send_queue *q, int64_t until_ms)
 {
     struct heap waiting = q->waiting;

@@ -1,5 +1,5 @@
-/* The events of the spool; see send_queue_private.h. They are called on the spool's thread; the
- * functions at the end may be called on any. */
+/* The queue's handlers for the events of the spool; see send_queue_private.h. The spool's thread
+ * calls them; any thread may call the functions at the end. */
 #include <stdlib.h>
 
 #include "model/profile.h"

@@ -31,7 +31,7 @@ static bool is_of(const struct send_item *it, const struct lane *lane)
     return lane == NULL || it->lane == lane;
 }
 
-/* Drops the profiles in memory only that the present level does not keep. */
+/* Drops the profiles that are only in memory and that the present level does not keep. */
 static bool sweep_memory_only(struct send_queue *q, const struct lane *lane)
 {
     struct send_item *next;
@@ -46,7 +46,8 @@ static bool sweep_memory_only(struct send_queue *q, const struct lane *lane)
     return any;
 }
 
-/* The same for all profiles: one on disk takes memory for its index. */
+/* Does the same for all profiles, because a profile on disk takes memory for its place in the
+ * index. */
 static bool sweep_all(struct send_queue *q, const struct lane *lane)
 {
     struct send_item *next;

@@ -1,4 +1,4 @@
-/* The spool's files, byte by byte: docs/spool.md says it in words. All numbers are little-endian.
+/* The spool's files, byte by byte: docs/spool.md describes them. All numbers are little-endian.
  *
  *     <number, 16 hex digits>.seg   a header of 512 bytes, then records
  *     <number, 16 hex digits>.ack   a header of 32 bytes, then 8 bytes for each record that is done
@@ -28,11 +28,11 @@
 #define SPOOL_HEAD_SIZE 64
 #define SPOOL_ACK_HEADER_SIZE 32
 #define SPOOL_ACK_SIZE 8
-/* Bytes of the endpoint's name that a header keeps. */
+/* The bytes of the endpoint's name that a header has room for. */
 #define SPOOL_ENDPOINT_MAX 256
-/* Most bytes that are needed to recognise a header of any version. */
+/* The most bytes that are needed to recognise a header of any version. */
 #define SPOOL_ANY_HEADER_MAX 4096
-/* Largest profile that a record may hold, and its labels. */
+/* The largest size of the profile in a record, and of its labels. */
 #define SPOOL_DATA_MAX (UINT32_C(1) << 30)
 #define SPOOL_LABELS_MAX ((uint32_t)(LABELS_BYTES_MAX + (size_t)8 * LABELS_MAX))
 /* "0123456789abcdef.seg" and a NUL. */
@@ -49,16 +49,17 @@ void spool_header_encode(const struct spool_header *h, uint8_t out[SPOOL_HEADER_
 
 enum spool_header_kind {
     SPOOL_HEADER_OK,
-    SPOOL_HEADER_NEWER, /* intact, of a later version: left alone */
-    SPOOL_HEADER_BAD,   /* damaged, cut off, or of something else */
+    SPOOL_HEADER_NEWER, /* intact, but of a later version: not touched */
+    SPOOL_HEADER_BAD,   /* damaged, cut off, or not a header of a segment */
 };
-/* p: the beginning of the file, SPOOL_ANY_HEADER_MAX bytes if it has them. */
+/* Parses a header. p: the beginning of the file, SPOOL_ANY_HEADER_MAX bytes or the whole file if
+ * that is shorter. */
 enum spool_header_kind spool_header_parse(const uint8_t *p, size_t n, struct spool_header *ret);
 
 #define SPOOL_FLAG_DELTA 1u
-/* A label that is not the profile's says which records it replaces. */
+/* The record replaces others; a label that is not one of the profile lists them. */
 #define SPOOL_FLAG_REPLACES 2u
-/* A sender made it. Older versions read it as if it were not there. */
+/* A sender has pushed the profile. Older versions ignore this flag. */
 #define SPOOL_FLAG_PUSHED 4u
 #define SPOOL_REPLACES_LABEL "__spool_replaces__"
 
@@ -75,13 +76,13 @@ struct spool_head {
     uint32_t body_crc;  /* of labels and data */
 };
 
-/* Bytes of the whole record. */
+/* Returns the size of the whole record, in bytes. */
 uint64_t spool_record_size(const struct spool_head *h);
 void spool_head_encode(const struct spool_head *h, uint8_t out[SPOOL_HEAD_SIZE]);
 /* Returns true if the checksum and the sizes are right. The caller compares salt and place. */
 bool spool_head_parse(const uint8_t p[SPOOL_HEAD_SIZE], struct spool_head *ret);
-/* The place in p[0..n) where the next head with this salt may begin, n if there is none: to go on
- * after damage. Compares magic and salt only; a salt of NULL stands for any. */
+/* Returns the place in p[0..n) where the next head with this salt may begin, n if there is none.
+ * Used to continue after damage. Compares only magic and salt; NULL stands for any salt. */
 size_t spool_head_search(const uint8_t *p, size_t n, const uint64_t *salt);
 /* The bytes that identify the beginning of a head. */
 #define SPOOL_BEGINNING_SIZE 16
@@ -99,7 +100,8 @@ bool spool_places_encode(const struct spool_place *places, size_t n, struct buf 
 /* Calls fn for each place that the labels of a record list. */
 void spool_places_parse(const uint8_t *labels, size_t n,
                         void (*fn)(void *arg, const struct spool_place *place), void *arg);
-/* The labels of a record; NULL if they are not well-formed (*ret_memory false) or out of memory. */
+/* Returns the labels of a record; NULL if they are not well-formed (*ret_memory is false) or if
+ * memory ran out (*ret_memory is true). */
 struct labels *spool_labels_parse(const uint8_t *p, size_t n, struct labels_builder *b,
                                   bool *ret_memory);
 
@@ -110,11 +112,11 @@ bool spool_ack_parse(const uint8_t p[SPOOL_ACK_SIZE], uint64_t salt, uint32_t *r
 
 enum spool_name { SPOOL_NAME_OTHER, SPOOL_NAME_SEGMENT, SPOOL_NAME_ACK, SPOOL_NAME_LOCK };
 #define SPOOL_LOCK_NAME "lock"
-/* The kind of a file, by its name. */
+/* Returns the kind of a file by its name. */
 enum spool_name spool_name_parse(const char *name, uint64_t *ret_segment);
 void spool_name_format(char out[SPOOL_NAME_SIZE], uint64_t segment, bool ack);
-/* The directory of an endpoint below the configured one: its name with all but [A-Za-z0-9._-], and
- * a leading dot, as %XX. */
+/* Appends the name of an endpoint's directory below the configured one: the name of the endpoint,
+ * with a leading dot and all bytes except [A-Za-z0-9._-] as %XX. */
 bool spool_directory_name(const char *endpoint, struct buf *out);
 
 #endif

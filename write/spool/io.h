@@ -20,7 +20,7 @@ enum spool_open {
 /* Makes a directory and its parents, as mkdir -p does. */
 int spool_io_make_directory(const char *path);
 int spool_io_open_directory(const char *path);
-/* A regular file; everything else fails with ENOTSUP. *ret_size gets its size; may be NULL. */
+/* Opens a regular file; anything else fails with ENOTSUP. *ret_size (may be NULL) gets its size. */
 int spool_io_open(int dir, const char *name, enum spool_open how, uint64_t *ret_size);
 ssize_t spool_io_read(int fd, void *p, size_t n, uint64_t offset);
 ssize_t spool_io_write(int fd, const struct iovec *parts, int n, uint64_t offset);
@@ -31,7 +31,7 @@ int spool_io_remove(int dir, const char *name);
 bool spool_io_is_linked(int fd);
 /* Returns true if a path leads to an open directory, or if that is unknown. */
 bool spool_io_is_directory(const char *path, int dir);
-/* Calls fn for each name except "." and ".."; it returns false to stop. */
+/* Calls fn for each name except "." and "..". fn returns false to stop. */
 int spool_io_list(int dir, bool (*fn)(void *arg, const char *name), void *arg);
 /* Locks a file until fd is closed; EAGAIN if another process holds the lock. */
 int spool_io_lock(int fd, bool exclusive);

@@ -17,19 +17,19 @@ enum spool_finding {
     SPOOL_FINDING_DAMAGE,  /* a stretch of `size` bytes without a record */
     SPOOL_FINDING_BODY,    /* a record with an intact head and damaged labels or data */
     SPOOL_FINDING_HEADER,  /* a segment with a damaged header; its records are readable */
-    SPOOL_FINDING_EMPTY,   /* a segment that was cut off in its header */
+    SPOOL_FINDING_EMPTY,   /* a segment that was cut off within its header */
     SPOOL_FINDING_NEWER,   /* a segment of a later version; skipped */
-    SPOOL_FINDING_SEGMENT, /* a file with the name of a segment that is none; skipped */
-    SPOOL_FINDING_FOREIGN, /* any other file: it is not the spool's */
+    SPOOL_FINDING_SEGMENT, /* a file with the name of a segment that is no segment; skipped */
+    SPOOL_FINDING_FOREIGN, /* any other file, which does not belong to the spool */
     SPOOL_FINDING_ACKS,    /* acknowledgements, `size` of which are damaged */
     SPOOL_FINDING_FAILED,  /* a file that could not be read; error */
 };
 /* "record", "damaged", ... */
 const char *spool_finding_name(enum spool_finding what);
-/* True for damage. */
+/* Returns true for damage. */
 bool spool_finding_is_bad(enum spool_finding what);
-/* True for a segment that is skipped as a whole: profpull neither sends its profiles nor removes
- * it.
+/* Returns true for a segment that is skipped as a whole: profpull neither sends its profiles nor
+ * removes it.
  */
 bool spool_finding_is_skipped(enum spool_finding what);
 
@@ -57,7 +57,7 @@ struct spool_shown {
     uint64_t bytes;
     uint64_t records;
     uint64_t done;
-    uint64_t waiting_bytes; /* of the profiles that are not done */
+    uint64_t waiting_bytes; /* the bytes of the profiles that are not done */
     uint64_t bad;           /* damaged places and files */
     uint64_t skipped;       /* foreign files and skipped segments */
     uint64_t skipped_segments;

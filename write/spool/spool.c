@@ -8,10 +8,11 @@
 #include "base/thread.h"
 #include "write/spool/spool_private.h"
 
-/* Loads and releases in one round, and heads that are read, before writing gets its turn. */
+/* The most loads and releases in one round, and the most heads that are read, before profiles are
+ * written. */
 #define ROUND_REQUESTS 64
 #define ROUND_HEADS 64
-/* How often to offer a profile again that the queue had no room for. */
+/* The interval at which a profile is offered again if the queue had no room for it. */
 #define ROOM_POLL_MS INT64_C(1000)
 #define READ_RETRY_MS INT64_C(1000)
 #define LOG_PERIOD_MS INT64_C(60000)
@@ -73,8 +74,8 @@ static void say_damage(struct spool *s, int64_t now_ms)
     s->said_damaged = c->damaged;
 }
 
-/* Segments that are left alone may hold profiles that are not sent: a newer version wrote them, or
- * something that is not profpull. */
+/* Logs skipped segments. They may hold profiles that are not sent: a newer version has written
+ * them, or they are not profpull's. */
 static void say_skipped(struct spool *s, int64_t now_ms)
 {
     const struct spool_counts *c = spool_store_counts(s->store);
@@ -139,7 +140,7 @@ static bool finish(struct spool *s, struct spool_entry *e, struct err *err)
     return spool_store_done(s->store, e, err) && ok;
 }
 
-/* False if there is no request. */
+/* Runs the next request. Returns false if there is none. */
 static bool run_request(struct spool *s, int64_t now_ms)
 {
     struct err err = ERR_INIT;
@@ -181,7 +182,8 @@ static bool is_needless(struct spool *s, struct spool_entry *e)
     return is_part || (wants & WANTS_RELEASE) != 0;
 }
 
-/* Nothing is written before something else is done with, and pushed profiles are refused. */
+/* Sets the status `full`: nothing is written until other entries are done, and pushed profiles are
+ * refused. */
 static void note_full(struct spool *s)
 {
     s->own.full = true;
@@ -242,7 +244,7 @@ static void write_batch(struct spool *s, int64_t now_ms)
     bool ok = append_batch(s, &batch, &written, &err);
     bool safe = spool_store_sync(s->store, ok ? &err : NULL);
     while ((e = spool_pop(&written)) != NULL) {
-        /* One whose segment has been dropped since is reported as lost. */
+        /* An entry whose segment has been dropped meanwhile is reported as lost. */
         if (safe && e->segment != NULL) {
             s->own.stored++;
             s->options.events.written(s->options.events.arg, e);
@@ -288,8 +290,8 @@ static struct plan make_plan(struct spool *s, int64_t now_ms)
     return p;
 }
 
-/* Says once a minute that the directory cannot be used: each profile that comes is lost with the
- * process. */
+/* Logs once a minute that the directory cannot be used: each new profile would be lost at the end
+ * of the process. */
 static void say_forbidden(struct spool *s, const struct err *err, int64_t now_ms)
 {
     if (!s->own.forbidden || now_ms < s->forbidden_ms) {
@@ -409,7 +411,7 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* When the next round is due, if there is nothing to read before read_ms. */
+/* Returns when the next round is due, if there is nothing to read before read_ms. */
 static int64_t next_step(struct spool *s, int64_t read_ms, int64_t now_ms)
 {
     int64_t next = earlier(read_ms, make_plan(s, now_ms).write_ms);
@@ -463,7 +465,7 @@ int64_t spool_step(struct spool *s, int64_t now_ms)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Waits until `until_ms` or for work; false when the thread is to stop. */
+/* Waits for work, at most until `until_ms`. Returns false when the thread has to stop. */
 static bool wait_for_work(struct spool *s, int64_t until_ms)
 {
     struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),
@@ -482,7 +484,8 @@ static bool wait_for_work(struct spool *s, int64_t until_ms)
     return more;
 }
 
-/* Opens the directory, and says so to spool_start(). False if that reports an error. */
+/* Opens the directory, and wakes spool_start(). Returns false if spool_start() reports an error
+ * then. */
 static bool open_first(struct spool *s)
 {
     struct err err = ERR_INIT;
@@ -522,7 +525,7 @@ int64_t spool_hung_ms(const struct spool *s, int64_t now_ms)
     return hangs ? now_ms - since_ms : 0;
 }
 
-/* Waits for the opening; true if it has failed for good. */
+/* Waits until the directory has been opened. Returns true if that has failed for good. */
 static bool wait_for_opening(struct spool *s, int64_t until_ms)
 {
     const struct timespec at = {.tv_sec = (time_t)(until_ms / MS_PER_S),

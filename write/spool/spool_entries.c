@@ -39,7 +39,7 @@ void spool_push(struct spool_entry_list *list, struct spool_entry *e)
     TAILQ_INSERT_TAIL(list, e, link);
 }
 
-/* Moves all of a list to the end of another. */
+/* Moves all entries of a list to the end of another list. */
 static void move_all(struct spool_entry_list *to, struct spool_entry_list *from)
 {
     TAILQ_CONCAT(to, from, link);
@@ -51,7 +51,7 @@ void spool_poke(struct spool *s)
     pthread_cond_signal(&s->wake);
 }
 
-/* Under the lock, as is the next one. */
+/* Adds an entry to `waiting`. Called under the lock, as is the next function. */
 static void add_waiting(struct spool *s, struct spool_entry *e)
 {
     e->state = ENTRY_WAITING;
@@ -122,7 +122,7 @@ void spool_submit(struct spool *s, struct spool_entry *e, int64_t now_ms)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Under the lock. */
+/* Adds a request for an entry. Called under the lock. */
 static void request(struct spool *s, struct spool_entry *e, unsigned wants)
 {
     e->wants |= (uint8_t)wants;

@@ -68,7 +68,7 @@ int spool_write_full(int fd, const void *a, size_t a_size, const void *b, size_t
             continue;
         }
         if (got <= 0) {
-            /* A disk that takes nothing and gives no reason is full. */
+            /* A disk that writes nothing and reports no error is taken to be full. */
             errno = got == 0 ? ENOSPC : errno;
             return -1;
         }
@@ -236,7 +236,8 @@ static bool open_directory(struct spool_store *s, struct err *err)
     return err_sys(err, "spool %s: cannot open and lock %s", s->directory, SPOOL_LOCK_NAME);
 }
 
-/* Errors that may pass by themselves; all others are mistakes that somebody has to see. */
+/* Returns true for errors that may pass by themselves. All others are mistakes that somebody has to
+ * repair. */
 static bool is_transient_errno(int failed)
 {
     return failed == ENOSPC || failed == EDQUOT || failed == EIO || failed == EROFS ||
@@ -244,7 +245,7 @@ static bool is_transient_errno(int failed)
            failed == ENOLCK;
 }
 
-/* The endpoint's directory in that of all spools. */
+/* Makes the path of the endpoint's directory in that of all spools. */
 static bool make_path(struct spool_store *s, struct err *err)
 {
     const struct config_endpoint *c = s->options->config;
@@ -363,7 +364,7 @@ static bool is_known(const struct spool_store *s, uint64_t id)
     return false;
 }
 
-/* Notes its size only; its records are read later. */
+/* Adds a segment of an earlier process with its size; its records are read later. */
 static bool take_segment(struct spool_store *s, uint64_t id)
 {
     char name[SPOOL_NAME_SIZE];
@@ -387,8 +388,8 @@ static bool take_segment(struct spool_store *s, uint64_t id)
     return true;
 }
 
-/* Acknowledgements whose segment is gone: the process was killed between removing one and the
- * other. */
+/* Removes acknowledgements whose segment is gone: a process was killed between removing the one and
+ * the other. */
 static void remove_lone_acks(struct spool_store *s, const struct listing *l)
 {
     for (size_t i = 0; i < l->acks.n; i++) {
@@ -509,7 +510,7 @@ static bool begin_segment(struct spool_store *s, struct err *err)
     return true;
 }
 
-/* The parts of the parts become parts themselves. */
+/* Makes the parts of the parts direct parts of the entry. */
 static void flatten_parts(struct spool_entry *e)
 {
     for (struct spool_entry *p = e->parts; p != NULL; p = p->next_part) {
@@ -526,8 +527,8 @@ static void flatten_parts(struct spool_entry *e)
     }
 }
 
-/* Appends the places of the records that the entry replaces, of those that are on disk; *ret_any is
- * false if there are none. */
+/* Appends the places of the records that the entry replaces, as far as these are on disk; *ret_any
+ * is false if none is. */
 static bool encode_parts(struct spool_store *s, struct spool_entry *e, bool *ret_any)
 {
     size_t n = 0;
@@ -573,7 +574,8 @@ static bool write_record(struct spool_store *s, struct spool_entry *e, struct er
         return true;
     }
     int failed = errno;
-    /* No part of the record may stay: the next one is written to the same place. */
+    /* No part of the record may stay in the file, because the next record is written to the same
+     * place. */
     if (spool_io_truncate(s->active.fd, g->size) != 0) {
         spool_store_seal(s);
     }
@@ -597,7 +599,7 @@ static enum spool_append write_entry(struct spool_store *s, struct spool_entry *
     return ok ? SPOOL_APPENDED : SPOOL_APPEND_FAILED;
 }
 
-/* Keeps an entry that will never be on disk. */
+/* Keeps an entry that will never be on disk among the orphans. */
 static enum spool_append refuse_entry(struct spool_store *s, struct spool_entry *e)
 {
     TAILQ_INSERT_TAIL(&s->orphans, e, in_segment);
@@ -684,7 +686,7 @@ bool spool_store_sync(struct spool_store *s, struct err *err)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* -1 if it cannot be opened. */
+/* Returns a descriptor of the segment's file; -1 if it cannot be opened. */
 static int open_for_reading(struct spool_store *s, struct spool_segment *g)
 {
     char name[SPOOL_NAME_SIZE];

@@ -1,5 +1,5 @@
-/* The directory of a spool: its segments, the records in them that are not done, and reading
- * records back. Calls block on the disk and belong to one thread (that of spool.c).
+/* The directory of a spool: manages its segments and the records in them that are not done, and
+ * reads records back. Calls block on the disk and belong to one thread (that of spool.c).
  *
  * Nothing here waits, retries or logs: a function that fails leaves everything as it was and can be
  * called again when the disk works. Foreign files and those of a later version are counted and not
@@ -23,22 +23,24 @@
  * room is made by dropping a whole segment. */
 #define SPOOL_SEGMENT_BYTES (UINT64_C(16) * 1024 * 1024)
 #define SPOOL_SEGMENT_BYTES_MIN (UINT64_C(64) * 1024)
-/* Most segments of a spool; further files are left alone and counted. */
+/* The most segments of a spool. Further files are counted and not touched. */
 #define SPOOL_SEGMENTS_MAX ((size_t)65536)
 
 struct spool_segment;
 
 /* A profile that is on disk, or will be. Made and freed through spool.h. */
 struct spool_entry {
-    TAILQ_ENTRY(spool_entry) link;       /* spool.c: in one of its queues */
-    TAILQ_ENTRY(spool_entry) in_segment; /* or among the orphans, whose segment is gone */
-    struct spool_segment *segment;       /* NULL: not on disk */
-    uint32_t offset;                     /* in the file; head.offset identifies the record */
-    struct spool_head head;              /* kept of the profile once it is on disk */
-    struct profile *profile;             /* until it is written */
-    int64_t scraped_ms;                  /* monotonic */
-    void *owner;                         /* the endpoint's item; guarded by the endpoint's lock */
-    /* Entries that this one replaces once it is on disk: they are done then, and not before. */
+    TAILQ_ENTRY(spool_entry) link; /* in one of the lists of spool.c */
+    /* In its segment, or among the orphans, whose segment is gone. */
+    TAILQ_ENTRY(spool_entry) in_segment;
+    struct spool_segment *segment; /* NULL: not on disk */
+    uint32_t offset;               /* in the file; head.offset identifies the record */
+    struct spool_head head;  /* the part of the profile that stays in memory once it is on disk */
+    struct profile *profile; /* until it is written */
+    int64_t scraped_ms;      /* monotonic */
+    void *owner;             /* the endpoint's item; guarded by the endpoint's lock */
+    /* Entries that this one replaces. They are done as soon as this one is on disk, and not before.
+     */
     struct spool_entry *parts;
     struct spool_entry *next_part;
     struct spool_entry *whole; /* the one that this is a part of */
@@ -52,14 +54,14 @@ struct spool_segment {
     uint64_t id;
     uint64_t salt;
     uint64_t size;
-    uint64_t ack_size;               /* where the next acknowledgement goes; 0: no file yet */
-    uint64_t live;                   /* records that are known and not done */
-    struct spool_entry_list entries; /* of these records */
-    struct spool_entry_list unacked; /* done, but that is not on disk yet */
+    uint64_t ack_size; /* where the next acknowledgement is written; 0: there is no file yet */
+    uint64_t live;     /* the number of records that are known and not done */
+    struct spool_entry_list entries; /* the entries of these records */
+    struct spool_entry_list unacked; /* entries that are done, but not yet acknowledged on disk */
     bool read;                       /* all its records are known */
-    bool removal_failed;             /* could not be removed so far */
+    bool removal_failed;             /* its file could not be removed so far */
     bool missing;                    /* somebody has removed its file */
-    int kept_fd;                     /* that file, if it was open then; else -1 */
+    int kept_fd; /* the descriptor of the missing file, if it was open; else -1 */
 };
 TAILQ_HEAD(spool_segment_list, spool_segment);
 
@@ -77,8 +79,8 @@ enum spool_skip { SPOOL_SKIP_FOREIGN, SPOOL_SKIP_NEWER, SPOOL_SKIP_MANY, SPOOL_S
 struct spool_counts {
     uint64_t bytes; /* of all segments, not of their acknowledgements */
     uint64_t segments;
-    uint64_t unread_bytes; /* of an earlier process, not looked at yet */
-    uint64_t profiles;     /* on disk and not done, as far as looked at */
+    uint64_t unread_bytes; /* bytes of an earlier process that were not read yet */
+    uint64_t profiles;     /* profiles on disk that are not done, as far as they are known */
     uint64_t dropped_segments;
     uint64_t damaged; /* places */
     uint64_t damaged_bytes;
@@ -98,42 +100,44 @@ enum spool_load {
     SPOOL_LOAD_MEMORY
 };
 
-/* On the thread of the call that caused it, which is the spool's; with no lock of the spool held.
+/* The events. Each is called on the thread of the call that caused it, which is the spool's thread,
+ * with no lock of the spool held.
  */
 struct spool_events {
     void *arg;
-    /* A profile of an earlier process is on disk. False: no room for it now, ask again. labels are
-     * those of a delta, if they can be read; they have not been checked against damage. */
+    /* A profile of an earlier process is on disk. Returns false if there is no room for it now; the
+     * event is repeated then. labels are those of a delta, if they can be read; they have not been
+     * checked for damage. */
     bool (*found)(void *arg, struct spool_entry *e, struct labels *labels);
     /* A profile was lost before it was reported as found: spool full, or out of memory. */
     void (*unread_lost)(void *arg, bool for_memory);
     /* The profile is on disk, and synced as configured. */
     void (*written)(void *arg, struct spool_entry *e);
-    /* Asks whether the copy on disk of a pushed profile may be removed to make room. True if its
-     * bytes are in memory, or nobody needs it any more; from then on it does not count as being on
-     * disk. False: its sender relies on this copy. */
+    /* Returns true if the copy on disk of a pushed profile may be removed to make room, because its
+     * bytes are in memory or nobody needs it any more; from then on the profile does not count as
+     * being on disk. Returns false if its sender relies on this copy. */
     bool (*give_up)(void *arg, struct spool_entry *e);
     /* The profile is not on disk any more: the spool was full and it was among the oldest, or
      * somebody has removed its file. */
     void (*lost)(void *arg, struct spool_entry *e, bool removed);
-    /* A new reference to the profile if its bytes are in memory, else NULL. */
+    /* Returns a new reference to the profile if its bytes are in memory, else NULL. */
     struct profile *(*profile)(void *arg, struct spool_entry *e);
     /* Answers spool_load(); the reference of p is the receiver's. p is NULL unless LOADED. */
     void (*loaded)(void *arg, struct spool_entry *e, enum spool_load result, struct profile *p,
                    int64_t now_ms);
     /* n profiles that were released with `hold` are now acknowledged on disk. */
     void (*acknowledged)(void *arg, unsigned n);
-    void *wake_arg; /* of the two that follow */
-    /* After the other events, once a round: there may be something to do. */
+    void *wake_arg; /* the argument of the next two events */
+    /* Called once a round, after the other events: the queue may have something to do. */
     void (*changed)(void *arg);
     /* Answers spool_flush(). */
     void (*flushed)(void *arg);
 };
 
 struct spool_options {
-    /* Its name and spool_* count. */
+    /* The endpoint, of which name and the members spool_* are used. */
     const struct config_endpoint *config;
-    uint64_t flush_threshold; /* this many waiting bytes are written at once */
+    uint64_t flush_threshold; /* as soon as so many bytes wait, they are written */
     struct intern *intern;
     struct log *log; /* may be NULL */
     struct spool_events events;
@@ -142,14 +146,15 @@ struct spool_options {
 
 struct spool_store;
 
-/* Does not touch the disk; o outlives the store. NULL if out of memory, or if the path is too long.
+/* Makes a store, without touching the disk; NULL if out of memory, or if the path is too long. o
+ * outlives the store.
  */
 struct spool_store *spool_store_new(const struct spool_options *o, struct err *err);
 /* Makes the endpoint's directory and takes its lock. False with an error when another process has
  * it, or if the place cannot be right (no rights, no directory). A disk that is full, read-only or
  * fails now is no error: the store has no directory then, and spool_store_list() tries again. */
 bool spool_store_open(struct spool_store *s, struct err *err);
-/* The limits of the configuration have changed. */
+/* Applies the limits of a configuration that has changed. */
 void spool_store_configure(struct spool_store *s);
 /* Removes files without live records, closes the others and frees all entries. Accepts NULL,
  * returns NULL. */
@@ -163,16 +168,17 @@ bool spool_store_is_listed(const struct spool_store *s);
 bool spool_store_is_forbidden(const struct spool_store *s);
 
 enum spool_read { SPOOL_READ_MORE, SPOOL_READ_ALL, SPOOL_READ_NO_ROOM, SPOOL_READ_FAILED };
-/* Reads heads of at most n records of earlier processes, oldest first. wall_offset_ns: wall clock
- * minus monotonic, to know how old they are. */
+/* Reads the heads of at most n records of earlier processes, oldest first. wall_offset_ns: wall
+ * clock minus monotonic clock, from which the age of a record follows. */
 enum spool_read spool_store_read(struct spool_store *s, size_t n, int64_t wall_offset_ns,
                                  struct err *err);
 
-/* Leaves a segment that cannot be read to the next process; the next one is read. */
+/* Leaves a segment that cannot be read to the next process, and continues with the next segment. */
 void spool_store_give_up(struct spool_store *s);
 
-/* TOO_LARGE: e will never be on disk, but wants spool_store_done() all the same. FULL: there is no
- * room until other entries are done, because only profiles that senders rely on could be dropped.
+/* The result of appending an entry e. TOO_LARGE: e will never be on disk, but still needs
+ * spool_store_done(). FULL: there is no room until other entries are done, because only profiles
+ * that senders rely on could be dropped.
  */
 enum spool_append {
     SPOOL_APPENDED,

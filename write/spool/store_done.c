@@ -53,8 +53,9 @@ static bool remove_file(struct spool_store *s, uint64_t id, bool ack, struct err
     return spool_store_failed(s, SPOOL_ERR_REMOVE, name, err);
 }
 
-/* The segment first: acknowledgements without a segment mean nothing, but a segment without them
- * would be sent again. */
+/* Removes a segment and its acknowledgements. The segment is removed first: acknowledgements
+ * without a segment have no effect, but the profiles of a segment without acknowledgements would be
+ * sent again. */
 static bool remove_segment(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
     g->removal_failed = !remove_file(s, g->id, false, err);
@@ -171,7 +172,8 @@ static void count_damage(struct spool_store *s, uint64_t bytes)
     s->counts.damaged_bytes += bytes;
 }
 
-/* 1: the walk has begun, 0: there was nothing to walk through (g may be gone), -1: the disk. */
+/* Begins the walk through a segment. Returns 1 if it has begun, 0 if there is nothing to walk
+ * through (g may be gone), -1 if the disk failed. */
 static int begin_walk(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
     char name[SPOOL_NAME_SIZE];
@@ -225,12 +227,12 @@ static struct spool_entry *entry_of(struct spool_segment *g, const struct spool_
     e->segment = g;
     e->offset = (uint32_t)found->offset;
     e->head = found->head;
-    /* To the nearest: the two clocks are never read at the same instant. */
+    /* Rounded to the nearest ms, because the two clocks are never read at the same instant. */
     e->scraped_ms = (found->head.scraped_ns - wall_offset_ns + NS_PER_MS / 2) / NS_PER_MS;
     return e;
 }
 
-/* A new reference; NULL if they cannot be read now. */
+/* Returns the labels of an entry, a new reference; NULL if they cannot be read now. */
 static struct labels *read_labels(struct spool_store *s, const struct spool_entry *e)
 {
     size_t n = e->head.labels_size;
@@ -245,7 +247,7 @@ static struct labels *read_labels(struct spool_store *s, const struct spool_entr
     return l;
 }
 
-/* Hands an entry over; false if there is no room for it now. */
+/* Hands an entry to the queue. Returns false if there is no room for it now. */
 static bool place(struct spool_store *s, struct spool_entry *e)
 {
     struct spool_segment *g = e->segment;
@@ -266,7 +268,8 @@ static bool place(struct spool_store *s, struct spool_entry *e)
     return false;
 }
 
-/* Segments have small numbers, and a place has 32 bits. */
+/* Returns one number for a segment and a place in it: segments have small numbers, and a place has
+ * 32 bits. */
 static uint64_t place_number(uint64_t segment, uint64_t place)
 {
     return segment << 32 | place;
@@ -341,7 +344,8 @@ static void store_on_place(void *arg, const struct spool_place *place)
     s->scan.out_of_memory = s->scan.out_of_memory || !spool_numbers_add(&s->scan.replaced, number);
 }
 
-/* A record counts as a replacement only if it is intact. */
+/* Notes the records that a record replaces. A record counts as a replacement only if it is intact.
+ */
 static void scan_record(struct spool_store *s, const struct spool_found *found)
 {
     uint8_t *labels = NULL;
@@ -424,7 +428,8 @@ void spool_store_give_up(struct spool_store *s)
     count_damage(s, g->size - (s->walking != NULL ? s->walk.offset : 0));
     spool_store_end_walk(s);
     mark_as_read(s, g);
-    /* Never done, so the file stays for the next process, which may be able to read it. */
+    /* This record is never done, so the file stays for the next process, which may be able to read
+     * it. */
     g->live++;
 }
 
@@ -466,7 +471,7 @@ static void orphan_entries(struct spool_store *s, struct spool_segment *g)
 /* Returns true if a sender relies on a record that the walk through a segment has not reached. */
 static bool rest_is_needed(const struct spool_store *s)
 {
-    struct spool_walk walk = s->walk; /* it reads at offsets of its own */
+    struct spool_walk walk = s->walk; /* a copy of the walk, which reads at offsets of its own */
     struct spool_found found;
     enum spool_step step;
     if (s->unplaced != NULL && (s->unplaced->head.flags & SPOOL_FLAG_PUSHED) != 0) {
@@ -490,8 +495,8 @@ static bool is_in_memory(const struct spool_store *s, struct spool_entry *e)
     return found;
 }
 
-/* Returns true if a segment may be dropped: every pushed profile in it is in memory as well, and
- * counts as being there only from then on. */
+/* Returns true if a segment may be dropped, because every pushed profile in it is in memory as
+ * well. From then on, these profiles count as being only in memory. */
 static bool give_up_segment(struct spool_store *s, struct spool_segment *g)
 {
     const struct spool_events *on = &s->options->events;
@@ -515,7 +520,7 @@ static bool give_up_segment(struct spool_store *s, struct spool_segment *g)
     return true;
 }
 
-/* Nothing is reported as lost before the file is removed. */
+/* Drops a segment. Profiles are reported as lost only after the file has been removed. */
 static bool drop_segment(struct spool_store *s, struct spool_segment *g, struct err *err)
 {
     if (!remove_file(s, g->id, false, err)) {
@@ -534,8 +539,8 @@ static bool drop_segment(struct spool_store *s, struct spool_segment *g, struct 
     return true;
 }
 
-/* Drops the oldest segment that may be dropped. The first one that is not read yet is the last that
- * can be judged: one walk at a time is possible. */
+/* Drops the oldest segment that may be dropped. The search ends at the first segment that is not
+ * completely read: later ones cannot be judged, because only one walk at a time is possible. */
 static enum spool_room drop_oldest(struct spool_store *s, struct err *err)
 {
     struct spool_segment *g = NULL;

@@ -7,7 +7,7 @@
 
 #include "write/spool/store_private.h"
 
-/* A file without a name may be read as long as it is open. */
+/* Keeps the descriptor of a file that was removed: the file can be read as long as it is open. */
 static void keep_open(struct spool_file *f)
 {
     if (f->fd >= 0 && f->segment->kept_fd < 0) {
@@ -21,7 +21,8 @@ static bool is_removed(const struct spool_file *f)
     return f->fd >= 0 && !spool_io_is_linked(f->fd);
 }
 
-/* Acknowledgements that are lost mean that profiles are sent again by the next process. */
+/* Counts a removed file of acknowledgements. If acknowledgements are lost, the next process sends
+ * their profiles again. */
 static void check_acks(struct spool_store *s)
 {
     if (is_removed(&s->acking)) {
@@ -43,8 +44,8 @@ static void leave_directory(struct spool_store *s)
     spool_store_close_directory(s);
 }
 
-/* Makes a lock file that was removed again. If the directory is locked, no other process has used
- * it meanwhile. */
+/* Makes the lock file again after somebody has removed it. Only if the directory is locked as well,
+ * no other process can have used it meanwhile. */
 static bool lock_again(struct spool_store *s)
 {
     close(s->lock);
@@ -79,7 +80,8 @@ bool spool_store_mark_missing(struct spool_store *s, const struct spool_numbers 
     return any;
 }
 
-/* False if a segment has no file any more. What cannot be found out now is taken to be in order. */
+/* Returns false if a segment has no file any more. If that cannot be determined now, the segments
+ * are taken to be complete. */
 static bool check_segments(struct spool_store *s)
 {
     struct presence p = {.out_of_memory = false};
@@ -132,7 +134,8 @@ static void give_up(struct spool_store *s, struct spool_segment *g, struct spool
     s->options->events.lost(s->options->events.arg, e, true);
 }
 
-/* False if it could not be written; it is where it was then. */
+/* Writes a profile again. Returns false if it could not be written; the entry stays in its segment
+ * then. */
 static bool write_again(struct spool_store *s, struct spool_segment *g, struct spool_entry *e,
                         struct profile *p, int64_t wall_offset_ns, struct err *err)
 {

@@ -23,8 +23,8 @@ struct spool_store {
     char *directory; /* of the endpoint */
     bool sync;       /* false: fsync(2) is never called */
     int dir;         /* -1: not open now */
-    int lock;        /* of the lock file; -1: not taken now */
-    bool dir_locked; /* the directory itself is locked, too */
+    int lock;        /* the descriptor of the lock file; -1: the lock is not held now */
+    bool dir_locked; /* the directory itself is locked as well */
     bool listed;
     bool forbidden;                     /* the directory could not be opened for want of rights */
     struct spool_segment_list segments; /* in order of id */
@@ -33,7 +33,7 @@ struct spool_store {
     uint64_t segment_bytes;
     struct rng rng;
 
-    struct spool_file active; /* appended to */
+    struct spool_file active; /* the file to which records are appended */
     struct spool_file reading;
     struct spool_file acking;
     bool dir_dirty;
@@ -43,27 +43,27 @@ struct spool_store {
     struct spool_segment *walking;
     struct spool_walk walk;
     struct spool_numbers acked;
-    struct spool_entry *unplaced; /* found, but there was no room */
+    struct spool_entry *unplaced; /* an entry that was found when there was no room */
 
     /* The records that others replace are known before any record of an earlier process is handed
      * over. */
     struct {
         bool done;
-        uint64_t id; /* of the segment that is being walked, or was last */
+        uint64_t id; /* the segment that is being walked, or was walked last */
         struct spool_walk walk;
         struct spool_numbers replaced; /* place_number() of the records, sorted when done */
         bool out_of_memory;
     } scan;
 
     struct labels_builder *builder;
-    struct buf head; /* of the record that is being written, with its labels */
+    struct buf head; /* the head of the record that is being written, and its labels */
     struct spool_counts counts;
 };
 
 /* Counts a failed system call, and puts it into *err. Returns false. */
 bool spool_store_failed(struct spool_store *s, enum spool_error what, const char *name,
                         struct err *err);
-/* Writes all of two parts, or -1. */
+/* Writes all bytes of two parts. Returns -1 on failure. */
 int spool_write_full(int fd, const void *a, size_t a_size, const void *b, size_t b_size,
                      uint64_t offset);
 void spool_store_close_file(struct spool_store *s, struct spool_file *f);
@@ -74,17 +74,18 @@ void spool_store_free_segment(struct spool_store *s, struct spool_segment *g);
 /* Takes an entry off its list and frees it. */
 void spool_store_free_entry(struct spool_entry_list *list, struct spool_entry *e);
 enum spool_room { SPOOL_ROOM_MADE, SPOOL_ROOM_NONE, SPOOL_ROOM_FAILED };
-/* Drops the oldest segments until n more bytes fit. NONE, with an error as well: no further segment
+/* Drops the oldest segments until n more bytes fit. NONE, also with an error: no further segment
  * may be dropped. */
 enum spool_room spool_store_make_room(struct spool_store *s, uint64_t n, struct err *err);
 /* Removes a segment if it has no live records and no more will be written to it. */
 bool spool_store_retire(struct spool_store *s, struct spool_segment *g, struct err *err);
 void spool_store_end_walk(struct spool_store *s);
-/* Takes the lock of the directory that is open; false with errno. */
+/* Takes the lock of the open directory. Returns false with errno on failure. */
 bool spool_store_lock(struct spool_store *s);
-/* Closes the directory, which is to be opened and listed again. */
+/* Closes the directory, which has to be opened and listed again. */
 void spool_store_close_directory(struct spool_store *s);
-/* Marks the segments that have no file; present is sorted. True if there is one. */
+/* Marks the segments that have no file; present is sorted. Returns true if there is such a segment.
+ */
 bool spool_store_mark_missing(struct spool_store *s, const struct spool_numbers *present);
 
 #endif

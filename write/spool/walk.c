@@ -9,7 +9,8 @@
 
 /* The window of the search after damage. */
 #define WINDOW ((size_t)64 * 1024)
-/* More acknowledgements than a segment can have records are not read. */
+/* A file of acknowledgements is read up to this size: a segment cannot have records for more of
+ * them. */
 #define ACKS_BYTES_MAX (UINT64_C(64) * 1024 * 1024)
 
 /* ---- reading ----------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ static bool is_stump(const uint8_t *p, size_t n)
 
 /* ---- searching ------------------------------------------------------------------------------- */
 
-/* 1 if an intact head with room for its body is at this place, 0 if not, -1 on failure. */
+/* Returns 1 if an intact head with room for its body is at this place, 0 if not, -1 on failure. */
 static int head_at(const struct spool_walk *w, uint64_t offset, struct spool_head *ret)
 {
     uint8_t bytes[SPOOL_HEAD_SIZE];
@@ -101,7 +102,8 @@ static int head_at(const struct spool_walk *w, uint64_t offset, struct spool_hea
            spool_record_size(ret) <= w->size - offset;
 }
 
-/* The same for a record of this segment that may follow those that were found. */
+/* Does the same for a record that has the salt of this segment and may follow the records before
+ * it. */
 static int record_at(const struct spool_walk *w, uint64_t offset, struct spool_head *ret)
 {
     int is = head_at(w, offset, ret);
@@ -110,15 +112,15 @@ static int record_at(const struct spool_walk *w, uint64_t offset, struct spool_h
                : is;
 }
 
-/* A search goes through windows of a file. `any` looks for a head with any salt. */
+/* A search for a head, window by window. any: the head may have any salt. */
 struct search {
     const struct spool_walk *walk;
     uint8_t *window;
     bool any;
 };
 
-/* Searches one window. *ret_at is the place of the record, or where to search on; 1 found, 0 search
- * on, -1 failure. */
+/* Searches one window. Returns 1 if there is a record, 0 if the search has to continue, -1 on
+ * failure. *ret_at is the place of the record, or the place where to continue. */
 static int search_window(const struct search *s, uint64_t from, uint64_t *ret_at)
 {
     const struct spool_walk *w = s->walk;
@@ -159,8 +161,8 @@ static bool search(const struct spool_walk *w, bool any, uint64_t from, uint64_t
     return found >= 0;
 }
 
-/* For a damaged header: the first intact record shows that the file is ours, and the salt that the
- * others have. */
+/* Replaces a damaged header by the first intact record, which shows that the file is a segment, and
+ * has the salt of the others. */
 static enum spool_walk_open adopt_first_record(struct spool_walk *w)
 {
     struct spool_head head;

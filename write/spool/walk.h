@@ -19,15 +19,15 @@
 /* Reads n bytes, or fewer at the end of the file; -1 on failure. */
 ssize_t spool_read_full(int fd, void *p, size_t n, uint64_t offset);
 
-/* Numbers of segments, or offsets of records. Zeroed is empty; free(at). */
+/* Numbers of segments, or offsets of records. A zeroed struct is empty; free(at) at the end. */
 struct spool_numbers {
     uint64_t *at;
     size_t n;
 };
-/* False if out of memory. */
+/* Adds a number. Returns false if out of memory. */
 bool spool_numbers_add(struct spool_numbers *numbers, uint64_t number);
 void spool_numbers_sort(struct spool_numbers *numbers);
-/* In sorted ones. */
+/* Returns true if the numbers, which must be sorted, have this one. */
 bool spool_numbers_have(const struct spool_numbers *numbers, uint64_t number);
 
 struct spool_walk {
@@ -72,9 +72,10 @@ enum spool_step spool_walk_next(struct spool_walk *w, struct spool_found *ret);
 bool spool_acks_read(int dir, uint64_t segment, uint64_t salt, struct spool_numbers *ret,
                      uint64_t *ret_size, size_t *ret_bad);
 
-/* Reads labels and data of a record and compares the checksum. */
+/* The result of reading labels and data of a record and comparing their checksum. */
 enum spool_body { SPOOL_BODY_OK, SPOOL_BODY_DAMAGED, SPOOL_BODY_FAILED, SPOOL_BODY_MEMORY };
-/* *ret_labels and *ret_data are malloc'd. FAILED: see errno. */
+/* Reads labels and data of a record, and compares their checksum. *ret_labels and *ret_data are
+ * allocated with malloc(). FAILED: see errno. */
 enum spool_body spool_body_read(int fd, uint64_t offset, const struct spool_head *head,
                                 uint8_t **ret_labels, char **ret_data);
 
