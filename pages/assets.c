@@ -4,7 +4,7 @@
 
 #include "pages/html.h"
 
-/* A text in a script is UTF-8: its bytes are above 127 at times. */
+/* The bytes of the files. A text in a script is UTF-8, so some bytes are above 127. */
 static const unsigned char app_css[] = {
 #include "app_css.inc"
 };
@@ -54,7 +54,7 @@ void page_asset(struct exchange *x)
         if (sv_eq_str(x->request->path, assets[i].path)) {
             exchange_text(x, STATUS_OK, assets[i].type,
                           (struct sv){(const char *)assets[i].bytes, assets[i].n});
-            /* The next version of the program has others at the same address. */
+            /* The next version of the program serves other files at the same address. */
             buf_puts(&x->headers, "Cache-Control: no-cache\r\n");
             html_security(x);
             exchange_deflate(x);

@@ -6,7 +6,7 @@
 #include "server/exchange.h"
 #include "server/routes.h"
 
-/* Answers /assets/NAME. */
+/* Answers GET /assets/NAME. */
 void page_asset(struct exchange *x);
 
 #endif

@@ -32,7 +32,7 @@ static uint64_t dropped_of(const struct write_ledger *l)
     return sum;
 }
 
-/* The URL without secrets, in a buffer that the caller frees. */
+/* Appends the URL without secrets to a buffer that the caller frees. */
 static void masked_url(const struct exchange *x, const struct config_endpoint *e, struct buf *out)
 {
     buf_init(out, URL_MAX);

@@ -1,5 +1,5 @@
-/* The page of destinations with the ledger of each, and that of the effective configuration; both
- * as JSON too.
+/* The page of destinations, with the ledger of each, and the page of the effective configuration.
+ * Both exist as JSON, too.
  */
 #ifndef PROFPULL_PAGES_DESTINATIONS_H
 #define PROFPULL_PAGES_DESTINATIONS_H

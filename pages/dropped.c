@@ -11,7 +11,8 @@
 #include "pages/html.h"
 #include "pages/view.h"
 
-/* A rule has at most some regexes and names; what is longer is cut off. */
+/* Limit of the description of a rule; a longer one is cut off. Most rules have a few regexes and
+ * names. */
 #define DOES_MAX ((size_t)64 * 1024)
 
 static struct sv param(const struct exchange *x, const char *name)
@@ -39,8 +40,8 @@ static const char *outcome_name(enum relabel_outcome outcome)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-/* Appends what a rule does; nothing without the rules. What it gives to a label whose value is
- * hidden may be in it, and is then hidden as well. */
+/* Appends a description of what a rule does; nothing if rules is NULL. If the rule sets a label
+ * whose value is hidden, the description could show the value, so it is hidden as well. */
 static void put_does(struct buf *out, const struct config_rule *rule, size_t number,
                      const struct relabel *rules, bool mask_all)
 {
@@ -67,7 +68,7 @@ static void put_rule(struct exchange *x, const struct config_job *job, const str
     buf_done(&does);
 }
 
-/* number 0: no rule. */
+/* Writes a rule as JSON; number 0 means that no rule has dropped the label set. */
 static void put_rule_json(struct exchange *x, const struct config_job *job,
                           const struct relabel *rules, size_t number)
 {
@@ -88,15 +89,15 @@ static void put_rule_json(struct exchange *x, const struct config_job *job,
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* Writes a list of label sets: the function that writes one of a job with these rules, and the
- * number that were written. */
+/* State of a list of label sets: the function that writes one label set of a job with the given
+ * rules, and the number of label sets that were written. */
 struct lister {
     void (*put)(struct exchange *x, const struct dropped_target *t, const struct relabel *rules,
                 size_t number);
     size_t n;
 };
 
-/* Writes the label sets of a job. True if there may be more than are known. */
+/* Writes the label sets of a job. Returns true if there may be more than are kept. */
 static bool list_job(struct exchange *x, struct lister *l, const struct config_job *job)
 {
     bool more = false;
@@ -114,8 +115,8 @@ static bool list_job(struct exchange *x, struct lister *l, const struct config_j
     return more;
 }
 
-/* Writes the label sets of the jobs that are asked for. The quoted names of the jobs that may have
- * more are appended to *ret_more, with commas between them. */
+/* Writes the label sets of the selected jobs. The quoted names of the jobs that may have more are
+ * appended to *ret_more, separated by commas. */
 static void list_all(struct exchange *x, struct lister *l, struct buf *ret_more)
 {
     const struct config *config = x->options->served->config;
@@ -288,7 +289,7 @@ static bool find_target(const struct exchange *x, struct dropped_target *ret, st
     return true;
 }
 
-/* Finds the label set that the parameters choose. */
+/* Finds the label set that the parameters select. */
 static bool find(const struct exchange *x, struct dropped_target *ret, struct err *err)
 {
     return param(x, "address").n > 0 ? find_target(x, ret, err) : find_dropped(x, ret, err);
@@ -307,7 +308,7 @@ static void put_change(struct buf *out, const char *kind, struct label l, bool m
     buf_puts(out, "</div>");
 }
 
-/* The labels that a rule has removed, then those that it has set. */
+/* Writes the labels that a rule has removed, then those that it has set. */
 static void put_changes(struct buf *out, const struct labels *before, const struct labels *after,
                         bool mask_all)
 {

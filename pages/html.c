@@ -25,7 +25,7 @@ void html_text(struct buf *out, struct sv text)
             buf_puts(out, "&#39;");
             break;
         case '\0':
-            buf_puts(out, "\xef\xbf\xbd"); /* as browsers show it */
+            buf_puts(out, "\xef\xbf\xbd"); /* the replacement character, as browsers show it */
             break;
         default:
             buf_putc(out, text.p[i]);
@@ -80,7 +80,7 @@ void html_time(struct buf *out, int64_t wall_ns)
         return;
     }
     clock_format_rfc3339(wall_ns, text, sizeof(text));
-    /* 2026-11-22T14:00:00.123Z */
+    /* text is, for example, 2026-11-22T14:00:00.123Z. */
     buf_printf(out, "<time datetime=\"%s\">%.10s %.8s</time>", text, text, text + 11);
 }
 

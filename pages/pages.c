@@ -8,7 +8,7 @@
 #include "pages/targets.h"
 #include "pages/v1_profiles.h"
 
-/* The parameters that view.h reads. */
+/* The parameters that pages/view.h describes. */
 #define VIEW_PARAMS                                                                                \
     "service", "type", "labels", "from", "until", "compare", "base_service", "base_labels",        \
         "base_from", "base_until", "max_nodes", "repair"

@@ -1,10 +1,10 @@
-/* The pages that people look at, and the same data as JSON: rows for server/routes.c. */
+/* The pages for people, and the same data as JSON: a table for server/routes.h. */
 #ifndef PROFPULL_PAGES_PAGES_H
 #define PROFPULL_PAGES_PAGES_H
 
 #include "server/routes.h"
 
-/* Ended by a row without a path. */
+/* Ends with a row without a path. */
 extern const struct route page_routes[];
 
 #endif

@@ -11,10 +11,10 @@
 #include "pages/view.h"
 #include "server/routes.h"
 
-/* Rows of the table without JavaScript. */
+/* Number of rows in the table that is shown without JavaScript. */
 #define ROWS 50
 
-/* The graph that is drawn, and the trees that own its names. */
+/* The graph to draw, and the trees that own its names. */
 struct drawing {
     struct tree *now;
     struct tree *base;
@@ -23,7 +23,8 @@ struct drawing {
 
 /* ---- the form -------------------------------------------------------------------------------- */
 
-/* Writes the options of a choice. The chosen one is among them even if the range has none of it. */
+/* Writes the options of a choice. The chosen value is always among them, even if the range has no
+ * such profile. */
 static void put_options(struct buf *out, const struct query_strings *list, struct sv chosen)
 {
     bool is_there = false;
@@ -41,7 +42,7 @@ static void put_options(struct buf *out, const struct query_strings *list, struc
     }
 }
 
-/* "process_cpu · cpu (nanoseconds)" for the id of a type. */
+/* Writes an option for the id of a type: "process_cpu · cpu (nanoseconds)". */
 static void put_type_option(struct buf *out, struct sv id, bool is_chosen)
 {
     struct profile_type type;
@@ -82,7 +83,7 @@ static void put_input(struct buf *out, const char *name, const char *label, cons
                sv_eq_str(sv_from(kind), "half") ? " class=\"time\" list=\"times\"" : "");
 }
 
-/* Writes service, type and labels as parameters of a URL in HTML. */
+/* Writes service, type and labels as parameters of a URL, escaped for HTML. */
 static void put_choice(struct buf *out, const struct view *v)
 {
     buf_puts(out, "service=");
@@ -283,7 +284,7 @@ static bool draw(const struct view *v, struct drawing *d, struct err *err)
     return d->base != NULL && tree_diff(d->base, d->now, v->max_nodes, v->arena, &d->graph, err);
 }
 
-/* Says which side of a difference has nothing. */
+/* Writes which side of a difference has no profile. */
 static void put_empty_side(struct buf *out, const struct drawing *d)
 {
     bool is_base = d->base != NULL && tree_total(d->base) == 0;
@@ -312,7 +313,7 @@ static bool put_profiles(struct exchange *x, struct view *v, struct err *err)
     return ok;
 }
 
-/* Answers that there is nothing to draw, under the form if its values may be the reason. */
+/* Answers that there is nothing to draw, below the form if its values may be the reason. */
 static bool put_nothing(struct exchange *x, const struct view *v, struct err *err)
 {
     bool is_asked = v->now.service.n > 0 || v->now.labels.n > 0 || v->now.from.n > 0;

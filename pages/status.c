@@ -14,7 +14,7 @@
 #include "server/routes.h"
 
 #define PAGE_SCRAPES 64
-/* Kinds of failures and slow scrapes that are shown. */
+/* Limits of the kinds of failures and of the slow scrapes that are shown. */
 #define FAILURES_MAX 20
 #define SLOWEST_MAX 10
 #define TEXT_MAX ((size_t)64 * 1024)
@@ -31,10 +31,10 @@ struct failures {
 
 struct survey {
     const struct config *config;
-    struct tally *jobs; /* as in the configuration */
+    struct tally *jobs; /* in the order of the configuration */
     struct failures failures[FAILURES_MAX];
     size_t n_failures;
-    uint64_t more; /* failures of other kinds */
+    uint64_t more; /* failures of kinds that are not listed */
     struct scrape_status slowest[SLOWEST_MAX];
     size_t n_slowest;
 };
@@ -72,7 +72,7 @@ static bool note_failure(struct survey *s, const struct scrape_status *st)
     return true;
 }
 
-/* Returns how long the last scrape took apart from sampling. */
+/* Returns how long the last scrape took, not counting the time for which the target sampled. */
 static int64_t waited_ms(const struct scrape_status *st)
 {
     return st->last_duration_ms - st->sampling_ms;
@@ -216,7 +216,7 @@ static void put_sharding(struct exchange *x, struct buf *out)
                n.members, n.index, n.own, n.others);
 }
 
-/* Puts what scrapes wait for, if that is memory or CPU. */
+/* Writes the resource that scrapes wait for, if it is memory or CPU. */
 static void put_bottleneck(struct exchange *x, struct buf *out)
 {
     struct scrape_memory m = {.shortage = SHORTAGE_NONE};

@@ -10,12 +10,12 @@
 #define WIDTH 1400.0
 #define ROW 18
 #define CHAR_WIDTH 6.7
-/* The least width of a bar that is drawn, and the deepest level. */
+/* The least width of a bar that is drawn, and the deepest level that is drawn. */
 #define LEAST 1.5
 #define LEVELS_MAX 120
 #define TEXT_CHARS_MIN 3
 
-/* One bar of a level, its place added up. */
+/* A bar of a level, with its position as a sum. */
 struct bar {
     double x;
     int64_t total;
@@ -24,14 +24,14 @@ struct bar {
     struct sv name;
 };
 
-/* Sums stay at the limits. */
+/* Adds; sums stay at the limits of int64_t. */
 static int64_t plus(int64_t a, int64_t b)
 {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* The package of a function: colours are those of packages. */
+/* Returns the package of a function. Each package has a colour. */
 static struct sv package_of(struct sv name)
 {
     size_t slash = 0;
@@ -46,7 +46,8 @@ static struct sv package_of(struct sv name)
     return name;
 }
 
-/* Orange for more, blue for less, the stronger the larger the change of the share. */
+/* Writes the colour of a change: orange for more, blue for less, stronger for a larger change of
+ * the share. */
 static void put_change(struct buf *out, const struct bar *bar, const struct flamegraph *g)
 {
     double before = g->left > 0 ? (double)bar->before / (double)g->left : 0;
@@ -69,7 +70,7 @@ static void put_colour(struct buf *out, const struct bar *bar, const struct flam
     buf_printf(out, "hsl(%u 62%% 76%%)", (unsigned)(hash_bytes(package.p, package.n, 0) % 360));
 }
 
-/* A name cut to a number of characters; bytes of UTF-8 are not torn apart. */
+/* Writes a name, cut to a number of characters. The bytes of a character are never split. */
 static void put_cut(struct buf *out, struct sv name, size_t chars)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
-/* A flame graph as an SVG within a page, for browsers without JavaScript: the bars that are wide
- * enough to be seen, with a title each. Pure; any thread. */
+/* Draws a flame graph as an SVG within a page, for browsers without JavaScript: all bars that are
+ * wide enough to be seen, each with a title. Pure; any thread. */
 #ifndef PROFPULL_PAGES_SVG_H
 #define PROFPULL_PAGES_SVG_H
 

@@ -14,15 +14,15 @@
 
 #define ROWS_MAX 500
 #define PAGE_SCRAPES 64
-/* Scrapes that one request brings forward: more would be due at once. */
+/* Limit of the scrapes that one request makes due at once. */
 #define NOW_MAX 100
 
 #define STATUS_SEE_OTHER 303
 #define STATUS_FORBIDDEN 403
 
-/* The scrapes that are asked for, and the numbers of those that were found. */
+/* The scrapes that a request selects, and how many were found. */
 struct list {
-    struct sv job; /* empty: all, as the next two */
+    struct sv job; /* empty: all; service and health likewise */
     struct sv service;
     struct sv health;
     int64_t now_ns;
@@ -120,7 +120,7 @@ static void put_now(struct buf *out, const struct scrape_status *s)
     buf_puts(out, "\"><button>Profile now</button></form>");
 }
 
-/* "in 12 s", or what stands in its place. */
+/* Writes when a scrape is due, such as "in 12 s", or why it is not. */
 static void put_due(struct buf *out, const struct scrape_status *s, int64_t now_ns)
 {
     buf_puts(out, "<td data-name=\"Next\">");
@@ -249,7 +249,7 @@ static void put_counts(struct buf *out, const struct list *l)
     buf_puts(out, "</div>\n");
 }
 
-/* Says what scrapes wait for, if that is memory or CPU. */
+/* Writes the resource that scrapes wait for, if it is memory or CPU. */
 static void put_bottleneck(struct exchange *x)
 {
     const struct scrape_memory m = scraper_memory(x->options->served->scraper);

@@ -10,7 +10,7 @@
 #define JSON "application/json"
 #define ROWS_DEFAULT 100
 #define ROWS_MAX 100000
-/* A bar of the timeline is that many of the range, but no shorter than the shortest step. */
+/* Number of bars of a timeline; it has fewer if their step would be shorter than STEP_MIN_MS. */
 #define BARS 120
 #define STEP_MIN_MS 15000
 #define NAME_MAX_BYTES ((size_t)1 << 20)
@@ -35,8 +35,8 @@ static void finish(struct exchange *x)
     exchange_deflate(x);
 }
 
-/* Reads the parameters, lets a function answer, and says what went wrong. choose: what is not given
- * is chosen. */
+/* Reads the parameters, calls a function that writes the response, and answers with its error if it
+ * fails. choose: missing parameters get the default choice. */
 static void answer(struct exchange *x, bool choose,
                    bool (*put)(struct exchange *x, struct view *v, struct err *err))
 {
@@ -249,7 +249,7 @@ void v1_top(struct exchange *x)
 static int64_t step_of(int64_t from_ms, int64_t until_ms)
 {
     int64_t step_ms = (until_ms - from_ms) / BARS;
-    /* Rounds to whole seconds, so that a bar is as wide as its label says. */
+    /* Rounds up to whole seconds, so that a bar covers exactly the time that its label says. */
     step_ms = (step_ms + MS_PER_S - 1) / MS_PER_S * MS_PER_S;
     return step_ms < STEP_MIN_MS ? STEP_MIN_MS : step_ms;
 }

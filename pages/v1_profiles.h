@@ -1,5 +1,5 @@
-/* The contents of the pages of profiles as JSON, under /api/v1/. pages/view.h lists the parameters;
- * an error is {"error":"..."}.
+/* The contents of the pages of profiles as JSON, under /api/v1/. pages/view.h describes the
+ * parameters. An error is {"error":"..."}.
  */
 #ifndef PROFPULL_PAGES_V1_PROFILES_H
 #define PROFPULL_PAGES_V1_PROFILES_H
@@ -17,15 +17,16 @@ void v1_labels(struct exchange *x);
 void v1_flamegraph(struct exchange *x);
 /* {"unit":"...","total":1,"functions":[{"name":"...","self":1,"total":1}]}; limit=100 */
 void v1_top(struct exchange *x);
-/* {"from":1,"until":2,"stepMs":15000,"unit":"...","points":[[1,2]]}; both ranges of a difference */
+/* {"from":1,"until":2,"stepMs":15000,"unit":"...","points":[[1,2]]}; in a difference, from and
+ * until cover the ranges of both sides */
 void v1_timeline(struct exchange *x);
 /* The merged profile, for go tool pprof. */
 void v1_pprof(struct exchange *x);
 
 /* Appends {"diff":false,"unit":"...","total":1,"maxSelf":1,"left":0,"right":0,"names":["total"],
- * "levels":[[0,1,1,0]]}: in each level four numbers for a bar (the gap to the one before, total,
- * self, name), or seven in a difference (the first three twice, then the name). It may stand within
- * an element of HTML: no "<" is in it. */
+ * "levels":[[0,1,1,0]]}. A level has four numbers for each bar (the gap to the bar before it,
+ * total, self, index of the name), or seven in a difference (the first three for each side, then
+ * the name). The text has no "<", so it may be put into an element of HTML. */
 void v1_put_flamegraph(const struct view *v, const struct flamegraph *g, struct buf *out);
 
 /* Answers with an error. */

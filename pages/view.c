@@ -10,7 +10,7 @@
 
 #define STATUS_TOO_LARGE 422
 #define STATUS_TIMEOUT 504
-/* The type that is shown if none is asked for. */
+/* The type that is shown if the request has none. */
 #define TYPE_DEFAULT "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 /* ---- parameters ------------------------------------------------------------------------------ */
@@ -21,7 +21,8 @@ static struct sv param(const struct exchange *x, const char *name)
     return value.p == NULL ? SV("") : sv_trim(value);
 }
 
-/* Digits, or "now" and what follows: a typing error must not show another time. */
+/* Reads digits, or "now" with an offset. Any other text is an error, so that a typing error does
+ * not show another time. */
 static bool read_time(struct sv text, const char *name, int64_t now_ms, int64_t *ret,
                       struct err *err)
 {

@@ -24,45 +24,46 @@
 
 #define VIEW_RANGE_DEFAULT_MS (INT64_C(3600) * 1000)
 
-/* One side. Texts are as they were given, for forms. */
+/* One side of a view. Its texts are as the request has them, so that the form can show them again.
+ */
 struct view_side {
     struct sv service;
     struct sv labels;
-    struct sv from; /* empty if it was not given */
+    struct sv from; /* empty if the request has none */
     struct sv until;
     int64_t from_ms;
     int64_t until_ms;
-    struct selector *selector; /* owned; service and labels */
+    struct selector *selector; /* owned; made from service and labels */
 };
 
 struct view {
-    struct sv type; /* empty if it was not given */
+    struct sv type; /* empty if the request has none */
     struct profile_type profile_type;
     bool is_diff;
     int64_t max_nodes;
-    bool as_recorded; /* cut stacks are not repaired */
+    bool as_recorded; /* stacks that Go's runtime cut off are not repaired */
     struct view_side now;
-    struct view_side base; /* of a difference */
+    struct view_side base; /* the side that a difference is compared with */
     struct query query;
     struct arena *arena; /* owned */
 };
 
-/* Reads the parameters; ERR_INPUT names the one that is wrong, ERR_REFUSED says that there is no
- * store. view_done() is needed whatever the result. */
+/* Reads the parameters. ERR_INPUT names the wrong parameter; ERR_REFUSED means that there is no
+ * store. view_done() must be called whatever the result. */
 bool view_read(struct view *v, const struct exchange *x, struct err *err);
 void view_done(struct view *v);
 
-/* Chooses what the parameters do not say: the service and the type that are shown first. False if
- * there is none; then err is set on failure only. */
+/* Chooses the service and the type to show, if the parameters do not have them. Returns false if
+ * there is nothing to choose; err is set only if this failed. */
 bool view_choose(struct view *v, struct err *err);
 
 struct query_range view_range(const struct view_side *side);
-/* Lists the services, or the types, with profiles in the time of a side. */
+/* List the services, or the types, that have profiles in the time of a side. */
 bool view_services(const struct view *v, const struct view_side *side, struct query_strings *ret,
                    struct err *err);
 bool view_types(const struct view *v, const struct view_side *side, struct query_strings *ret,
                 struct err *err);
-/* Builds the tree of a side; the caller frees it. */
+/* Builds the tree of a side, which the caller frees. */
 struct tree *view_tree(const struct view *v, const struct view_side *side, struct err *err);
 
 /* Returns the HTTP status for an error. */
