@@ -95,7 +95,7 @@ void cmd_print_messages(const struct config_errors *list, const char *kind)
     }
 }
 
-/* One line about components of other families instead of one for each. */
+/* Prints one line for all components of other families, instead of one line for each. */
 static void print_foreign(const struct config_errors *notes)
 {
     size_t n = config_errors_count(notes) + config_errors_more(notes);
@@ -213,7 +213,7 @@ int cmd_print(bool ok, struct buf *text, FILE *to)
 int cmd_flush(int code)
 {
     struct err err = ERR_INIT;
-    bool lost = ferror(stdout) != 0; /* when a full buffer was written */
+    bool lost = ferror(stdout) != 0; /* an earlier write of a full buffer has failed */
     if (fflush(stdout) != 0) {
         err_sys(&err, "standard output");
     } else if (lost) {
@@ -221,7 +221,7 @@ int cmd_flush(int code)
     } else {
         return code;
     }
-    __fpurge(stdout); /* so that it is said once */
+    __fpurge(stdout); /* empties the buffer, so that the failure is reported once */
     clearerr(stdout);
     return cmd_fail(EXIT_INPUT, &err);
 }

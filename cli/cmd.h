@@ -17,7 +17,7 @@ enum {
     EXIT_DONE = 0,
     EXIT_INPUT = 1, /* the input or the configuration is wrong */
     EXIT_USAGE = 2,
-    EXIT_PEER = 3, /* the other side failed */
+    EXIT_PEER = 3, /* the server or target failed */
 };
 
 /* The largest limit that flags can set for a body or a file. */
@@ -41,32 +41,35 @@ extern const struct command cmd_version;
 
 /* Prints the list of commands, as `profpull help` does. */
 void command_list(FILE *out);
-/* Says on stderr that there is no such command, and which one may be meant; returns EXIT_USAGE. */
+/* Prints to stderr that there is no such command, and which one may be meant. Returns EXIT_USAGE.
+ */
 int command_unknown(const char *name);
 
 /* The flags that say which configuration to use. */
 struct cmd_config_flags {
     const char *file; /* --config */
-    struct sv text;   /* in place of a file, with its name for messages in file; p NULL: none */
+    /* a configuration instead of a file; `file` is its name in messages; p is NULL: none */
+    struct sv text;
     const char *write_url; /* --write.url */
     const char *listen;    /* --listen */
     const char *service;   /* --sharding.service */
-    bool strict;           /* warnings are errors */
-    bool notes;            /* prints what has nothing to do with profiles, too */
-    bool for_this_machine; /* ceilings of memory depend on what there is */
+    bool strict;           /* warnings count as errors */
+    bool notes; /* also print notes about parts of the file that have nothing to do with profiles */
+    bool for_this_machine; /* limits of memory depend on the memory of this machine */
 };
 
-/* Loads the configuration and checks its relabel rules. Prints warnings, and on errors all of them,
- * to stderr; returns NULL after errors. file or write_url must be set. */
+/* Loads the configuration and checks its relabel rules. Prints warnings to stderr. If there are
+ * errors, prints all of them and returns NULL. file or write_url must be set. */
 struct config *cmd_load_config(const struct cmd_config_flags *flags);
 
-/* The same for a running process: prints nothing. errors and warnings are the caller's. */
+/* Loads the configuration of a running process as cmd_load_config() does, and prints nothing.
+ * errors and warnings belong to the caller. */
 struct config *cmd_reload_config(const struct cmd_config_flags *flags, struct config_errors *errors,
                                  struct config_errors *warnings);
 
-/* The languages of configuration files besides YAML, for struct config_options. */
+/* The languages of configuration files besides YAML, for struct config_options; ended by NULL. */
 extern const struct config_language *const cmd_languages[];
-/* For struct config_options. */
+/* Checks a relabel rule; a callback for struct config_options. */
 bool cmd_check_rule(void *arg, const struct config_rule *rule, struct err *err);
 /* Prints every error to stderr. */
 void cmd_print_errors(const struct config_errors *errors);
@@ -81,7 +84,7 @@ int cmd_usage_hint(const char *name);
 /* Prints "profpull: MESSAGE" to stderr and returns code. */
 int cmd_fail(int code, const struct err *err);
 
-/* Writes text to a stream if ok, else the message that memory ran out to stderr; frees text.
+/* If ok, writes text to a stream; otherwise prints to stderr that memory ran out. Frees text.
  * Returns EXIT_DONE or EXIT_INPUT. */
 int cmd_print(bool ok, struct buf *text, FILE *to);
 

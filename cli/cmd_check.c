@@ -27,8 +27,8 @@ static void print_job(const struct config_job *job)
     putchar('\n');
 }
 
-/* Ceilings that do not fit under a limit of the file; what there is at run time is not known here.
- */
+/* Prints the limits of memory that do not fit under a limit that the file sets. The memory that the
+ * process will find at run time is unknown here. */
 static void print_memory(const struct config_memory *m)
 {
     const double mib = 1024 * 1024;

@@ -13,7 +13,8 @@ struct convert_args {
     const char *targets; /* --diff; NULL: print the YAML */
 };
 
-/* Loads the file and its YAML, and compares what they make of the targets. */
+/* Loads the file and the YAML made from it, and compares the targets, labels and scrapes that both
+ * make of a list. */
 static int diff(const char *path, const char *targets, struct buf *text,
                 const struct config_options *options, struct config_errors *errors)
 {

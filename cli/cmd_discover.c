@@ -15,13 +15,13 @@
 #include "model/masking.h"
 
 #define LINE_MAX_BYTES (16 * 1024 * 1024)
-/* Time for the other sources to answer after a permission was found missing. */
+/* Time in ms for the other sources to answer, after a missing permission was found. */
 #define FORBIDDEN_MS 1500
 
 struct discover_args {
     struct cmd_config_flags config;
     bool explain;
-    const char *pod; /* NULL: all */
+    const char *pod; /* NULL: all pods */
     int64_t timeout_ms;
 };
 
@@ -36,16 +36,16 @@ struct discover {
     struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
     struct leaders *leaders;
-    size_t duplicates;     /* scrapes that are set aside */
-    struct buf duplicate;  /* the first one */
+    size_t duplicates;     /* number of scrapes that are set aside as duplicates */
+    struct buf duplicate;  /* the text about the first one */
     struct explain *words; /* with --explain */
     bool synced;
     bool forbidden;
     struct sources *sources;
-    struct buf missing; /* what has not been read */
+    struct buf missing; /* the names of sources that could not be read */
 };
 
-/* Appends which scrape of the same URL the i-th scrape follows or duplicates, if any. */
+/* Appends which scrape of the same URL the i-th scrape follows or duplicates, if there is one. */
 static void put_sharing(struct discover *d, struct target *t, const char *source, size_t i,
                         struct buf *line)
 {
@@ -85,7 +85,7 @@ static void put_scrapes(struct discover *d, struct target *t, const char *source
     buf_done(&url);
 }
 
-/* Types that the target does not get because of a wrong label. */
+/* Appends the types that the target lacks because one of its labels is wrong. */
 static void put_problems(const struct target *t, struct buf *line)
 {
     size_t n = target_problem_count(t);
@@ -189,7 +189,7 @@ static void discover_on_timeout(void *arg)
     loop_stop(arg);
 }
 
-/* A source without permission does not answer: there is no point in waiting for long. */
+/* A source without permission never answers, so the wait is shortened. */
 static void discover_on_forbidden(void *arg, const struct discovery_forbidden *what)
 {
     struct discover *d = arg;
@@ -206,8 +206,8 @@ static void discover_on_lookup(void *arg, const struct target_group *group)
     explain_exists(d->words, group);
 }
 
-/* Runs discovery once. Names of sources that could not be read are appended to ret_missing, unless
- * that is NULL. */
+/* Runs discovery once. If ret_missing is not NULL, the names of the sources that could not be read
+ * are appended to it. */
 static bool run_discovery(struct discover *d, const struct discovery_options *options,
                           struct buf *ret_missing, struct err *err)
 {
@@ -228,7 +228,7 @@ static bool run_discovery(struct discover *d, const struct discovery_options *op
     return true;
 }
 
-/* The pod was not discovered by any job: does it exist at all? */
+/* No job has discovered the pod: asks the API server whether it exists at all. */
 static void look_up(struct discover *d)
 {
     struct err err = ERR_INIT;
@@ -366,7 +366,7 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
         return cmd_usage_error("discover", "--pod goes with --explain");
     }
     if (which.file == NULL && which.write_url == NULL) {
-        which.write_url = "http://127.0.0.1"; /* nothing is written */
+        which.write_url = "http://127.0.0.1"; /* a placeholder: the command writes nothing */
     }
     struct config *config = cmd_load_config(&which);
     if (config == NULL) {

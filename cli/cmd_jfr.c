@@ -1,4 +1,4 @@
-/* `profpull jfr`: what is in a recording of Java's Flight Recorder. */
+/* `profpull jfr`: shows the content of a recording of Java's Flight Recorder. */
 #include "cli/cmd.h"
 #include "cli/recording.h"
 
@@ -6,7 +6,7 @@
 
 struct jfr_args {
     bool json;
-    uint64_t sample_rate; /* 0: by the settings */
+    uint64_t sample_rate; /* 0: the recording's settings determine it */
 };
 
 static int print(const struct jfr_args *args, const char *path, const struct recording *r)

@@ -1,4 +1,4 @@
-/* `profpull pgo`: a profile for `go build -pgo`. */
+/* `profpull pgo`: fetches a profile for `go build -pgo`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@ struct pgo_args {
     const char *output;
 };
 
-/* Refuses a profile that the compiler would refuse: here the message can name the time range and
- * the labels to change. */
+/* Refuses a profile that the compiler would refuse: the message of this command can name the time
+ * range and the labels to change. */
 static bool check(const struct pgo_args *args, struct remote *r, struct sv body, struct err *err)
 {
     if (body.n == 0) {

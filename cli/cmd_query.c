@@ -1,4 +1,4 @@
-/* `profpull query`: what a store knows. */
+/* `profpull query`: asks a server about the profiles that it has stored. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static const char *choose_protocol(size_t i)
     return s == NULL ? NULL : s->name;
 }
 
-/* The server has no API for it. */
+/* Reports that the API of the server does not support a subject. */
 static int fail_missing(const struct question *q, const char *subject)
 {
     return cmd_usage_error("query", "%s has no API for %s", q->source->name, subject);
@@ -49,7 +49,8 @@ static int fail_missing(const struct question *q, const char *subject)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* One a line; what a terminal would take for commands is escaped. */
+/* Prints a list, one entry a line. Characters that a terminal would take for commands are escaped.
+ */
 static int print_list(json_t *list)
 {
     struct buf text;
@@ -120,8 +121,8 @@ static int write_merged(const struct question *q)
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* The tree of a merged profile, or that of a server that has only trees; NULL, without err if there
- * is nothing. */
+/* Builds the tree of a merged profile, or asks for the tree if the server has only trees. NULL with
+ * err on failure; NULL without err if nothing was found. */
 static struct tree *get_tree(const struct question *q, char unit[TOP_UNIT_MAX], struct err *err)
 {
     struct buf body;

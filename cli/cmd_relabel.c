@@ -7,9 +7,9 @@
 #include "cli/cmd.h"
 #include "relabel/relabel.h"
 
-/* The largest JSON object on stdin. */
+/* Limit of a JSON object on stdin. */
 #define OBJECT_MAX ((size_t)8 * 1024 * 1024)
-/* The longest line about one rule: its text and the labels that it changed, escaped. */
+/* Limit of a line about one rule, which has its text and the changed labels, escaped. */
 #define EXPLAIN_MAX ((size_t)16 * LABELS_BYTES_MAX)
 
 struct job {
@@ -18,11 +18,11 @@ struct job {
     struct intern *intern;
     struct labels_builder *builder;
     bool explain;
-    bool failed;      /* a rule gave up on some label set */
-    size_t next_line; /* of stdin, to be read */
-    size_t line;      /* where the object starts */
-    size_t size;      /* of the object, as far as it has been read */
-    /* For --explain, the labels before the rule. */
+    bool failed;      /* a rule has failed on some label set */
+    size_t next_line; /* the number of the next line of stdin */
+    size_t line;      /* the line on which the object starts */
+    size_t size;      /* the bytes of the object that were read so far */
+    /* The labels before the rule, for --explain. */
     struct label before[LABELS_MAX];
     size_t n_before;
 };
@@ -39,7 +39,8 @@ static void put_label(struct buf *out, const char *verb, const struct label *l)
     }
 }
 
-/* Merges two sorted lists; appends the labels that were removed and set. Returns how many. */
+/* Merges two sorted lists of labels: appends those that the rule has removed and set. Returns their
+ * number. */
 static size_t put_changes(struct buf *out, const struct job *j, const struct labels_builder *b)
 {
     size_t n = labels_builder_count(b);
@@ -102,7 +103,7 @@ static bool fail_input(const struct job *j, const char *what, const char *detail
     return false;
 }
 
-/* The next byte that is not white space, or EOF. */
+/* Returns the next byte that is not white space, or EOF. */
 static int skip_space(struct job *j)
 {
     int c;
@@ -129,7 +130,7 @@ static bool fill(const struct job *j, json_t *object)
     return labels_builder_ok(j->builder) || fail_input(j, "too many labels", "");
 }
 
-/* Gives jansson one byte at a time: it must not read past the object. */
+/* Reads a single byte for jansson, which must not read past the end of the object. */
 static size_t relabel_on_read(void *to, size_t size, void *arg)
 {
     struct job *j = arg;

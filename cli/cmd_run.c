@@ -20,20 +20,21 @@
 #include "cli/servers.h"
 #include "config/change.h"
 
-/* A signal to the process and then to its group, as timeout(1) sends them, counts as one. */
+/* timeout(1) sends a signal to the process, then to its group. Two signals within this time count
+ * as one. */
 #define SAME_SIGNAL_MS 500
 
-/* How long a drain may take beyond its deadline, stopping the sources and writing spools included.
- */
+/* Time beyond the deadline of the drain that stopping may take, including stopping the sources and
+ * writing the spools. */
 #define STOP_MS (INT64_C(15) * MS_PER_S)
-/* The configuration of --target. */
+/* Limit of the configuration that is made of --target. */
 #define TARGETS_TEXT_MAX ((size_t)1 << 20)
-/* How long it may take to join all threads at the end. */
+/* Time that joining all threads at the end may take. */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
 
-/* The descriptors that the main thread waits for. */
+/* Indexes of the descriptors that the main thread waits for. */
 enum { WAIT_SIGNAL, WAIT_OTHER, WAITS };
-/* In place of a signal's number. */
+/* Results of wait_for() that are no number of a signal. */
 #define WOKEN_OTHER 0
 #define WOKEN_LATE (-1)
 
@@ -62,7 +63,7 @@ static int wait_for(int signal_fd, int fd, int64_t until_ms)
     }
 }
 
-/* Until a signal, or the end of --for. */
+/* Serves until a signal arrives, or until the time of --for is over. */
 static void serve(struct app *app, struct reload *reload, int signal_fd, int64_t for_ms)
 {
     int64_t until_ms = for_ms == 0 ? INT64_MAX : clock_mono_ms() + for_ms;
@@ -101,8 +102,8 @@ static void drain(struct app *app, int signal_fd, int64_t drain_ms)
     exit_guard_start(FREE_MS, EXIT_DONE);
 }
 
-/* The main thread handles signals: they are blocked here, before any thread starts, and read from a
- * descriptor. A peer that hangs up must not end the process. */
+/* Blocks signals before any thread starts, and opens a descriptor from which the main thread reads
+ * them. Ignores SIGPIPE, since a peer that closes its connection must not end the process. */
 static int open_signals(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -121,11 +122,12 @@ struct run_args {
     const char *data;
     const char *sandbox;
     int64_t drain_ms;
-    int64_t for_ms; /* 0: until a signal */
+    int64_t for_ms; /* 0: run until a signal */
     bool no_watch;
 };
 
-/* The configuration of the flags: a file, or what --target says. NULL after a message. */
+/* Loads the configuration that the flags name: a file, or the one that --target makes. Prints a
+ * message and returns NULL on failure. */
 static struct config *load(const struct run_args *args)
 {
     struct cmd_config_flags which = args->config;
@@ -148,7 +150,8 @@ static struct config *load(const struct run_args *args)
     return config;
 }
 
-/* Where to look at what is kept. The port of the address may be 0, the server's is not. */
+/* Prints the address at which stored profiles can be viewed. The configured port may be 0; the port
+ * of the server is the real one. */
 static void say_address(const struct servers *servers, const struct config *config)
 {
     struct sv listen = sv_from(config->server.listen);
@@ -180,7 +183,8 @@ static void say_start(struct app *app, const struct run_args *args, const struct
     }
 }
 
-/* Where the configuration can be read again: not from a pipe. NULL: nowhere. */
+/* Returns the file from which the configuration can be read again; NULL if it comes from a pipe,
+ * for example. */
 static const char *file_of(const struct run_args *args)
 {
     const char *file = args->config.file;
@@ -190,7 +194,7 @@ static const char *file_of(const struct run_args *args)
     return again ? file : NULL;
 }
 
-/* Everything is made and started, in an order in which it can be stopped. */
+/* The parts of a running process. They are started in an order whose reverse stops them. */
 struct run {
     struct confinement confinement;
     struct app *app;
@@ -267,7 +271,7 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     if (args->targets.n > 0 && args->config.file != NULL) {
         return cmd_usage_error("run", "--target and --config exclude each other");
     }
-    /* First of all: a SIGHUP must not end the process while it reads its configuration. */
+    /* This comes first: a SIGHUP must not end the process while it reads its configuration. */
     int signal_fd = open_signals();
     struct config *config = load(args);
     int code = EXIT_INPUT;

@@ -16,7 +16,7 @@
 #include "pprof/summary.h"
 #include "scraper/scraper.h"
 
-/* A profile that inflates to more is not described. */
+/* Limit of an inflated profile; a larger one is not described. */
 #define TEXT_MAX ((size_t)1024 * 1024)
 #define INFLATED_MAX ((size_t)64 * 1024 * 1024)
 #define SECONDS_MAX 86400
@@ -34,16 +34,17 @@ struct scrape_args {
 
 struct scrape {
     const struct scrape_args *args;
-    const struct config_job *job; /* whose credentials and TLS are used; NULL: none */
+    /* the job whose credentials and TLS settings are used; NULL: none */
+    const struct config_job *job;
     const char *url;
-    uint64_t seconds; /* how long the target samples; 0: it does not */
+    uint64_t seconds; /* seconds for which the target samples; 0: it does not sample */
     struct loop *loop;
     int code;
 };
 
 /* ---- the URL --------------------------------------------------------------------------------- */
 
-/* The N of seconds=N in the query, or 0. */
+/* Returns the N of seconds=N in the query of a URL, or 0. */
 static uint64_t url_seconds(CURLU *u)
 {
     char *query = NULL;
@@ -94,12 +95,12 @@ static bool apply_type(CURLU *u, const struct config_type *type, uint64_t second
     return curl_url_set(u, CURLUPART_QUERY, text, CURLU_APPENDQUERY) == CURLUE_OK;
 }
 
-/* The scrape that the command line asks for. */
+/* The scrape that the command line describes. */
 struct asked {
     const char *url;
-    const char *scheme; /* where the URL has none */
+    const char *scheme; /* used if the URL has no scheme */
     uint64_t seconds;
-    const struct config_type *type; /* NULL: the URL says all */
+    const struct config_type *type; /* NULL: the URL is complete */
 };
 
 static bool fill_url(CURLU *u, const struct asked *asked, struct err *err)
@@ -125,8 +126,8 @@ static bool fill_url(CURLU *u, const struct asked *asked, struct err *err)
            err_set(err, ERR_INPUT, "invalid URL");
 }
 
-/* The URL to fetch, freed with curl_free(), and how long the target will sample. NULL if the given
- * URL is wrong. */
+/* Makes the URL to fetch, which is freed with curl_free(), and the time for which the target will
+ * sample. NULL if the URL on the command line is wrong. */
 static char *make_url(const struct asked *asked, uint64_t *ret_seconds, struct err *err)
 {
     char *url = NULL;
@@ -147,7 +148,7 @@ static char *make_url(const struct asked *asked, uint64_t *ret_seconds, struct e
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* Returns the remedy for a failure: the usual one, but with flags of this command in place of keys
+/* Returns the advice for a failure: the usual one, but with flags of this command instead of keys
  * of a job. */
 static const char *advice_for_reason(const struct scrape *s, enum reason reason)
 {
@@ -179,7 +180,7 @@ static int fail_fetch(const struct scrape *s, const struct http_response *r)
     struct sv body = {.p = r->body->data, .n = r->body->len};
     enum reason reason = reason_of_response(r->result, r->status, body);
     if (r->result != HTTP_DONE) {
-        return fail(s, reason, r->error); /* the sentence has the URL */
+        return fail(s, reason, r->error); /* the message has the URL */
     }
     struct buf text;
     buf_init(&text, (size_t)128 * 1024);
@@ -194,7 +195,7 @@ static int fail_fetch(const struct scrape *s, const struct http_response *r)
     return code;
 }
 
-/* The content of a pprof profile. */
+/* Prints the content of a pprof profile. */
 static void describe_content(FILE *out, struct scratch *scratch, struct sv body)
 {
     struct pprof_summary s;
@@ -277,7 +278,7 @@ static int deliver(const struct scrape *s, enum sniff_result kind, struct sv bod
     return to_stdout ? EXIT_DONE : cmd_flush(EXIT_DONE);
 }
 
-/* A profile in an older format is converted. */
+/* Converts a profile in an older format, then describes and writes it. */
 static int check_and_deliver(const struct scrape *s, const struct http_response *r)
 {
     struct err err = ERR_INIT;
@@ -348,7 +349,7 @@ static int scrape(struct scrape *s)
     return s->code;
 }
 
-/* The type as a job has it, or as it is built in; NULL: the URL says all. */
+/* Returns the type as a job configures it, or the built-in one; NULL if the URL is complete. */
 static const struct config_type *find_type(const struct scrape *s)
 {
     const char *key = s->args->type;

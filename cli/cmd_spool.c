@@ -1,4 +1,4 @@
-/* `profpull spool`: lists the profiles that wait on disk, and checks them. */
+/* `profpull spool`: lists the profiles in spools, and checks them. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 struct view {
     bool list;
-    const char *endpoint; /* the name of its directory; "." for DIR itself */
+    const char *endpoint; /* the name of the endpoint's directory; "." for DIR itself */
     unsigned spools;
     bool failed;
 };
@@ -35,7 +35,8 @@ static void print_record(struct buf *out, const struct spool_seen *s)
     if (s->labels == NULL) {
         buf_puts(out, "null");
     } else {
-        mask_labels_json(s->labels, false, out); /* of files of older versions */
+        /* files of older versions may have labels that must be hidden */
+        mask_labels_json(s->labels, false, out);
     }
 }
 
@@ -92,7 +93,8 @@ static void print_summary(const struct view *v, const struct spool_shown *s)
            s->live ? "; in use" : "");
 }
 
-/* False if the directory is not a spool, or cannot be read (then failed is set). */
+/* Shows one spool. Returns false if the directory is no spool, or if it cannot be read; then
+ * `failed` is set. */
 static bool show(struct view *v, struct intern *intern, const char *directory, const char *name)
 {
     struct err err = ERR_INIT;
@@ -121,7 +123,7 @@ static int is_subdirectory(const struct dirent *e)
     return e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN);
 }
 
-/* The spools of the endpoints in a directory. */
+/* Shows the spools of all endpoints in a directory. */
 static void show_all(struct view *v, struct intern *intern, const char *directory)
 {
     struct dirent **entries = NULL;

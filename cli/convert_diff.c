@@ -11,11 +11,11 @@
 
 #define LINES_MAX_BYTES ((size_t)1024 * 1024 * 1024)
 
-/* The targets that one of the two configurations makes of the list. */
+/* The scrapes that one of the two configurations makes of the list of targets, one a line. */
 struct side {
     const struct config *config;
     struct buf lines;
-    struct sv *sorted; /* views of lines */
+    struct sv *sorted; /* views of the lines, sorted */
     size_t n;
 };
 
@@ -36,7 +36,7 @@ static void put_scrape(struct side *s, const char *job, const struct target *t, 
     buf_puts(&s->lines, "}\n");
     s->n++;
     if (!buf_ok(&url)) {
-        buf_append(&s->lines, NULL, s->lines.max); /* fails it */
+        buf_append(&s->lines, NULL, s->lines.max); /* makes the buffer fail */
     }
     buf_done(&url);
 }
@@ -87,7 +87,7 @@ static bool sort_lines(struct side *s, struct err *err)
     return true;
 }
 
-/* Prints what is not on both sides; the number of lines printed. */
+/* Prints the lines that only one side has. Returns their number. */
 static size_t print_differences(const struct side *file, const struct side *converted)
 {
     size_t i = 0;

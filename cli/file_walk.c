@@ -16,7 +16,7 @@ struct file_walk {
     char *const *paths;
     size_t n;
     size_t next;
-    FTS *fts; /* within paths[next - 1]; NULL: take the next one */
+    FTS *fts; /* the walk below paths[next - 1]; NULL: the next path is to be opened */
 };
 
 struct file_walk *file_walk_new(char *const *paths, size_t n)
@@ -57,7 +57,7 @@ static enum walk_result found(const FTSENT *e, struct file_found *ret)
     return WALK_FILE;
 }
 
-/* WALK_END: nothing is left below this path. */
+/* Returns the next file below the current path; WALK_END if there is no further one. */
 static enum walk_result next_below(struct file_walk *w, struct file_found *ret, struct err *err)
 {
     FTSENT *e;
@@ -65,7 +65,7 @@ static enum walk_result next_below(struct file_walk *w, struct file_found *ret, 
         switch (e->fts_info) {
         case FTS_F:
             return found(e, ret);
-        case FTS_DEFAULT: /* a pipe or a device: only if given by name */
+        case FTS_DEFAULT: /* a pipe or a device is read only if it is given by name */
             if (e->fts_level == FTS_ROOTLEVEL) {
                 return found(e, ret);
             }
@@ -140,7 +140,7 @@ bool file_walk_read(const struct file_found *f, struct buf *out, int64_t *ret_mt
     }
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         *ret_mtime_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
-        /* Only a hint that saves copying; the limit of out still holds. */
+        /* The size is only a hint that saves copying; the limit of out still applies. */
         buf_reserve(out, (size_t)st.st_size + 1);
     }
     bool ok = read_all(fd, out, err);

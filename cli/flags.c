@@ -9,10 +9,10 @@
 #include "cli/parse_time.h"
 
 #define HELP_WIDTH 96
-/* Longer labels stand on a line of their own. */
+/* The texts of the help begin at this column at most. A longer label has a line of its own. */
 #define HELP_COLUMN_MAX 30
 #define HELP_MAX ((size_t)64 * 1024)
-/* getopt's values of flags without a letter begin here. */
+/* getopt returns values from this one on for flags without a letter. */
 #define FIRST_VALUE 256
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ static int value_of(const struct command *c, size_t i)
     return letter == '\0' ? FIRST_VALUE + (int)i : letter;
 }
 
-/* The tables that getopt_long() wants. */
+/* The tables that getopt_long() needs. */
 struct getopt_tables {
     struct option options[COMMAND_FLAGS_MAX + 2];
     char letters[2 * COMMAND_FLAGS_MAX + 3];
@@ -186,7 +186,7 @@ static int print_help(const struct command *c)
     return cmd_print(command_help(c, &text), &text, stdout);
 }
 
-/* After getopt has said that it does not know an option: the one that was meant, perhaps. */
+/* Prints which option may be meant, after getopt has reported an unknown one. */
 static void suggest_option(const struct command *c, const char *word)
 {
     const char *names[COMMAND_FLAGS_MAX + 1];
@@ -204,7 +204,8 @@ static void suggest_option(const struct command *c, const char *word)
     }
 }
 
-/* False if the command is not to run: *ret_code is its exit code. */
+/* Parses the command line. Returns false if the command must not run; then *ret_code is the exit
+ * code. */
 static bool parse(const struct command *c, int argc, char **argv, void *args, int *ret_code)
 {
     struct getopt_tables tables = {.letters = ""};
@@ -217,7 +218,7 @@ static bool parse(const struct command *c, int argc, char **argv, void *args, in
         while (i < c->n_flags && value_of(c, i) != value) {
             i++;
         }
-        if (value == '?') { /* getopt has said why */
+        if (value == '?') { /* getopt has printed the reason */
             if (optopt == 0) {
                 suggest_option(c, argv[optind - 1]);
             }
@@ -243,7 +244,7 @@ static bool parse(const struct command *c, int argc, char **argv, void *args, in
 
 int command_main(const struct command *c, int argc, char **argv)
 {
-    char title[64]; /* getopt's messages begin with it */
+    char title[64]; /* getopt begins its messages with it */
     int code = EXIT_INPUT;
     void *args = calloc(1, c->args_size + 1);
     if (args == NULL) {
@@ -269,7 +270,8 @@ static void new_line(struct buf *out, size_t column)
     buf_printf(out, "\n%*s", (int)column, "");
 }
 
-/* Text from the given column on, in lines of at most HELP_WIDTH; line breaks in it stay. */
+/* Appends a text from the given column on, wrapped at HELP_WIDTH. Line breaks in the text are kept.
+ */
 static void put_wrapped(struct buf *out, size_t column, const char *text)
 {
     size_t at = column;
@@ -303,7 +305,7 @@ static void put_usage(struct buf *out, const char *usage)
     buf_putc(out, '\n');
 }
 
-/* "  -c, --config FILE" */
+/* Appends the label of a flag: "  -c, --config FILE". */
 static void put_label(struct buf *out, const struct flag *f)
 {
     char letter[] = {'-', f->letter, ',', '\0'};
@@ -311,7 +313,7 @@ static void put_label(struct buf *out, const struct flag *f)
                f->argument == NULL ? "" : " ", f->argument == NULL ? "" : f->argument);
 }
 
-/* Where the texts of a command's flags begin. */
+/* Returns the column at which the texts of a command's flags begin. */
 static size_t help_column(const struct command *c)
 {
     const struct flag *f;

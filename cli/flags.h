@@ -1,7 +1,7 @@
-/* A subcommand described by tables: its flags, its texts and the function that runs it.
+/* Describes a subcommand by tables: its flags, its texts, and the function that runs it.
  *
- * The table of flags parses the command line and writes `--help`. command_at() and command_flag()
- * walk all of them, for what else is written from the tables (manual.h).
+ * The table of flags is used to parse the command line and to write `--help`. command_at() and
+ * command_flag() walk through all tables, for other texts that are made from them (manual.h).
  */
 #ifndef PROFPULL_CLI_FLAGS_H
 #define PROFPULL_CLI_FLAGS_H
@@ -16,15 +16,15 @@
 #define FLAG_PAIRS_MAX 64
 #define COMMAND_FLAGS_MAX 32
 
-/* The kind of a flag says what is at its offset. Texts point into argv. */
+/* The kind of a flag determines the type of the field at its offset. Texts point into argv. */
 enum flag_kind {
-    FLAG_BOOL, /* the only kind without an argument */
+    FLAG_BOOL, /* has no argument, unlike all other kinds */
     FLAG_TEXT,
-    FLAG_CHOICE, /* one of choice() */
+    FLAG_CHOICE, /* one of the words that choice() returns */
     FLAG_NUMBER,
     FLAG_SIZE,     /* bytes */
-    FLAG_DURATION, /* milliseconds */
-    FLAG_TIME,     /* nanoseconds since 1970 */
+    FLAG_DURATION, /* in milliseconds */
+    FLAG_TIME,     /* in nanoseconds since 1970 */
     FLAG_PAIRS,    /* NAME=VALUE, repeatable, each name once */
     FLAG_LIST,     /* repeatable */
 };
@@ -54,18 +54,18 @@ struct flag_list {
 };
 
 struct flag {
-    const char *name; /* without dashes */
-    char letter;      /* '\0' for none */
+    const char *name; /* name without dashes */
+    char letter;      /* '\0': the flag has no letter */
     enum flag_kind kind;
-    size_t offset;                   /* into the command's arguments */
-    const char *argument;            /* its name in the help; NULL for FLAG_BOOL */
-    const char *help;                /* the default of a number, size or duration is added */
-    uint64_t min;                    /* of a number, size or duration */
-    uint64_t max;                    /* 0: unlimited */
-    const char *(*choice)(size_t i); /* NULL past the last one */
+    size_t offset;        /* offset of its field in the command's arguments */
+    const char *argument; /* name of the argument in the help; NULL for FLAG_BOOL */
+    const char *help;     /* help text; the default of a number, size or duration is added to it */
+    uint64_t min;         /* limits of a number, size or duration */
+    uint64_t max;         /* 0: no limit */
+    const char *(*choice)(size_t i); /* returns the i-th word; NULL past the last one */
 };
 
-/* A row of a table: the flag's kind without "FLAG_", and a field of that type in a struct of
+/* A row of a table: the kind of a flag without "FLAG_", and a field of that type in a struct of
  * arguments, which the compiler checks. The help comes last; more designators may follow it. */
 #define FLAG(k, n, l, args, field, a, ...)                                                         \
     {                                                                                              \
@@ -82,28 +82,29 @@ struct flag {
 
 struct command {
     const char *name;
-    const char *summary; /* for the list of commands */
-    const char *usage;   /* one form a line, without "profpull" */
+    const char *summary; /* shown in the list of commands */
+    const char *usage;   /* forms of the command, one a line, without "profpull" */
     const char *description;
     const char *exit_codes;
-    const struct flag *flags; /* see COMMAND_FLAGS(); --help is added */
+    const struct flag *flags; /* see COMMAND_FLAGS; --help is added */
     size_t n_flags;
     size_t args_size;
-    const void *defaults; /* args_size bytes; NULL: zeros */
+    const void *defaults; /* args_size bytes with the default arguments; NULL: zeros */
     size_t operands_max;
     int (*run)(const void *args, char *const *operands, size_t n);
 };
 
-/* All subcommands in the order of the help; NULL past the last one. */
+/* Returns the i-th subcommand in the order of the help; NULL past the last one. */
 const struct command *command_at(size_t i);
-/* The flags of a command in the order of its help; NULL past the last one, --help. */
+/* Returns the i-th flag of a command in the order of its help; NULL past the last one, which is
+ * --help. */
 const struct flag *command_flag(const struct command *c, size_t i);
 
-/* The command of a name, or NULL. */
+/* Returns the command with a name, or NULL. */
 const struct command *command_named(const char *name);
 /* Appends the text of a flag: its help, its choices and its default. False if out of memory. */
 bool flag_describe(const struct command *c, const struct flag *f, struct buf *out);
-/* Appends what `profpull COMMAND --help` prints; false if out of memory. */
+/* Appends the text that `profpull COMMAND --help` prints. False if out of memory. */
 bool command_help(const struct command *c, struct buf *out);
 
 /* Parses argv (argv[0] is the subcommand's name) and runs the command. Returns the exit code. */

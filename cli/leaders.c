@@ -7,13 +7,13 @@
 
 #define KEY_MAX ((size_t)64 * 1024)
 
-/* A scrape, and each job's part in it. */
+/* A scrape of one job. Scrapes with the same identity form a list. */
 struct leader {
-    struct leader *next; /* with the same identity */
+    struct leader *next; /* the next scrape with the same identity */
     struct target *target;
     size_t entry;
-    const struct leader *of; /* the one that it follows; NULL: none */
-    unsigned group;          /* in which it came last */
+    const struct leader *of; /* the scrape that it follows; NULL: it runs on its own */
+    unsigned group;          /* number of the group that has reported it last */
     char source[];
 };
 
@@ -67,7 +67,7 @@ static struct leader *make(const struct leaders *l, struct target *t, const char
     return leader;
 }
 
-/* Puts it at the end: the first one of a job has the scrape. */
+/* Adds a leader to the end of the list, because the first target of a job keeps the scrape. */
 static void add(struct leaders *l, struct sv key, struct leader *first, struct leader *leader)
 {
     if (first == NULL && !map_put(l->first, key, leader, NULL)) {
@@ -89,7 +89,7 @@ static struct leader *of_job(struct leader *first, const struct config_job *job)
     return first;
 }
 
-/* One of another job that can be shared. */
+/* Returns a scrape of another job that can be shared; NULL if there is none. */
 static const struct leader *to_follow(const struct leader *first, const struct target *t, size_t i)
 {
     while (first != NULL &&

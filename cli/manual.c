@@ -6,8 +6,8 @@
 
 /* ---- the manual page ------------------------------------------------------------------------- */
 
-/* Text in which roff sees no request and no escape: a dot or an apostrophe begins a line of text
- * only after "\&", and hyphens are those that people type. */
+/* Appends a text in which roff finds no request and no escape: a dot or an apostrophe at the start
+ * of a line follows "\&", and hyphens are those that people type. */
 static void put_roff(struct buf *out, const char *text, size_t n)
 {
     bool line_start = true;
@@ -32,7 +32,7 @@ static void put_text(struct buf *out, const char *text)
     put_roff(out, text, strlen(text));
 }
 
-/* Paragraphs that blank lines part. */
+/* Appends paragraphs, which are separated by blank lines in the text. */
 static void put_paragraphs(struct buf *out, const char *text)
 {
     for (const char *end; (end = strstr(text, "\n\n")) != NULL; text = end + 2) {
@@ -131,8 +131,8 @@ static void put_choices(struct buf *out, const struct flag *f)
     }
 }
 
-/* The words that fit after an option that takes one of a list, none after one that takes anything
- * else, and the options. */
+/* Appends the completions of a command for bash. After an option with a list of words, these words
+ * are suggested; after an option with any other argument, nothing; otherwise the options. */
 static void put_bash_command(struct buf *out, const struct command *c)
 {
     const struct flag *f;
@@ -178,8 +178,8 @@ static void put_bash(struct buf *out)
                   "complete -o bashdefault -o default -F _profpull profpull\n");
 }
 
-/* A description within zsh's brackets and single quotes: its first line, without what would end
- * them. */
+/* Appends a description within zsh's brackets and single quotes: its first line, without the
+ * characters that would end them. */
 static void put_zsh_text(struct buf *out, const char *text)
 {
     for (size_t i = 0; text[i] != '\0' && text[i] != '\n'; i++) {
@@ -235,7 +235,7 @@ static void put_zsh(struct buf *out)
     buf_puts(out, "  esac\nfi\n");
 }
 
-/* A text within fish's single quotes. */
+/* Appends a text within fish's single quotes. */
 static void put_fish_text(struct buf *out, const char *text)
 {
     buf_putc(out, '\'');

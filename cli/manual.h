@@ -12,7 +12,7 @@
 /* Appends the page profpull(1), with a section for each subcommand. False if out of memory. */
 bool manual_page(struct buf *out);
 
-/* "bash", "zsh", "fish"; NULL past the last one. */
+/* Returns "bash", "zsh", "fish"; NULL past the last one. */
 const char *completion_shell(size_t i);
 /* Appends the completion script of a shell (one of completion_shell()). False if out of memory. */
 bool completion_script(const char *shell, struct buf *out);

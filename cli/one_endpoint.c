@@ -10,9 +10,9 @@ static void one_endpoint_init(struct one_endpoint *o, struct config *config, siz
     o->owner = config;
     o->config = *config;
     o->endpoint = config->endpoints[i];
-    /* The spool belongs to a running `profpull run`. */
+    /* The spool belongs to a running `profpull run`, so this command does not use it. */
     o->endpoint.spool_directory = NULL;
-    /* So do retention and merging. */
+    /* Retention and merging belong to `profpull run`, too. */
     if (o->endpoint.protocol != NULL && o->endpoint.protocol->is_store) {
         o->endpoint.retention_max_age_ms = 0;
         o->endpoint.retention_max_bytes = 0;

@@ -13,7 +13,8 @@ bool output_is_stdout(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-/* A pipe or a device such as /dev/null is written to in place: there is no file to replace. */
+/* Writes a file. A pipe, or a device such as /dev/null, is written directly, because there is no
+ * file to replace. */
 static bool write_file(const char *path, struct sv body, struct err *err)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* A point in time on the command line. Pure; any thread. */
+/* Reads a point in time from the command line. Pure; any thread. */
 #ifndef PROFPULL_CLI_PARSE_TIME_H
 #define PROFPULL_CLI_PARSE_TIME_H
 
@@ -7,7 +7,8 @@
 
 #include "base/err.h"
 
-/* "2026-11-21T03:23:34Z" (with a fraction, or +01:00 instead of Z), or seconds since 1970. */
+/* Parses "2026-11-21T03:23:34Z" (also with a fraction, or with +01:00 instead of Z), or seconds
+ * since 1970. */
 bool parse_time(const char *text, int64_t *ret_ns, struct err *err);
 
 #endif

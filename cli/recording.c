@@ -39,7 +39,7 @@ static bool note_head(struct recording *r, const struct jfr_head *head)
     return true;
 }
 
-/* Reads up to size bytes; *ret_n: fewer at the end. */
+/* Reads up to size bytes. *ret_n is less at the end of the file. */
 static bool read_bytes(gzFile in, char *to, size_t size, size_t *ret_n, struct err *err)
 {
     *ret_n = 0;
@@ -60,7 +60,7 @@ static bool read_bytes(gzFile in, char *to, size_t size, size_t *ret_n, struct e
     return true;
 }
 
-/* A chunk being read; the storage is used again for the next one. */
+/* A chunk that is being read. Its storage is reused for the next one. */
 struct chunk {
     char *data;
     size_t cap;
@@ -79,7 +79,7 @@ static bool make_room(struct chunk *c, size_t size, struct err *err)
     return true;
 }
 
-/* Reads the next chunk. False at the end, and at damage. */
+/* Reads the next chunk. Returns false at the end, or if the recording is damaged. */
 static bool next_chunk(struct recording *r, gzFile in, struct chunk *c)
 {
     struct jfr_head head;

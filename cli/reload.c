@@ -17,17 +17,19 @@
 #include "base/clock.h"
 #include "config/change.h"
 
-/* From an event in a directory to the reading: further events in that time cost no other one. */
+/* Time between an event in a directory and reading the configuration: further events in that time
+ * cause no further reading. */
 #define SETTLE_MS 200
-/* Between two readings without an event. */
+/* Time between two readings without an event. */
 #define POLL_MS (30 * MS_PER_S)
-/* Errors of one configuration. */
+/* Limit of the messages about one configuration. */
 #define TEXT_MAX ((size_t)16 * 1024 * 1024)
-/* A file is read when its writer closes it, not at every write. */
+/* The events that are watched. A file is read again when its writer closes it, not at every write.
+ */
 #define EVENTS                                                                                     \
     (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ATTRIB |            \
      IN_DELETE_SELF | IN_MOVE_SELF)
-/* The link that a ConfigMap is switched with. */
+/* The link that Kubernetes switches when it replaces the content of a ConfigMap. */
 #define CONFIGMAP_LINK "..data"
 
 enum source { SOURCE_REQUESTS, SOURCE_EVENTS, SOURCE_TIMER, SOURCES };
@@ -35,21 +37,21 @@ enum result { RESULT_SUCCESS, RESULT_FAILURE, RESULTS };
 
 struct reload {
     struct reload_options options;
-    int all;          /* epoll of the others */
-    int fds[SOURCES]; /* -1 where there is none */
-    char *failure;    /* what the last reading ended with; NULL: well */
+    int all;          /* epoll descriptor of all others */
+    int fds[SOURCES]; /* -1: there is none */
+    char *failure;    /* errors of the last reading; NULL: it has succeeded */
     struct metric_cell *counts[RESULTS];
     struct metric_cell *good;
     struct metric_cell *good_at;
 
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t done;
     bool closed;
-    uint64_t wanted; /* requests so far */
-    uint64_t served; /* and which of them have an answer */
-    bool ok;         /* the last answer */
+    uint64_t wanted; /* number of requests so far */
+    uint64_t served; /* number of requests that have an answer */
+    bool ok;         /* result of the last answer */
     char *answer;
-    uint64_t hash; /* of the configuration in force */
+    uint64_t hash; /* hash of the configuration in force */
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -59,7 +61,7 @@ static void watch_directory(const struct reload *r, const char *path)
     (void)inotify_add_watch(r->fds[SOURCE_EVENTS], path, EVENTS | IN_ONLYDIR);
 }
 
-/* The directory that a file is in, or that it is itself. */
+/* Watches the directory that a file is in; if the path is a directory, watches that one. */
 static void watch_around(const struct reload *r, const char *path)
 {
     char copy[PATH_MAX];
@@ -69,7 +71,8 @@ static void watch_around(const struct reload *r, const char *path)
     watch_directory(r, is_directory ? copy : dirname(copy));
 }
 
-/* Also where a link leads to. The kernel knows directories that are watched already. */
+/* Watches the configuration file, and the file that a link leads to. The kernel ignores directories
+ * that are watched already. */
 static void watch_file(const struct reload *r)
 {
     char resolved[PATH_MAX];
@@ -126,7 +129,7 @@ static void set_timer(const struct reload *r, int64_t ms)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Why it is read. */
+/* The reason why the configuration is read. */
 struct occasion {
     const char *trigger;
     bool asked; /* somebody waits for the result, which is logged even if nothing has changed */
@@ -140,7 +143,7 @@ static void count(struct reload *r, bool ok)
     }
 }
 
-/* In the form that `profpull check` has for them. */
+/* Logs each line, in the form that `profpull check` prints. */
 static void log_lines(struct log *log, struct sv lines, bool errors)
 {
     struct sv line;
@@ -153,7 +156,8 @@ static void log_lines(struct log *log, struct sv lines, bool errors)
     }
 }
 
-/* text: the errors, a line each. What is tried again by itself says each failure once. */
+/* Reports a failure. text has the errors, one a line. Attempts that nobody has asked for report the
+ * same failure only once. */
 static void fail(struct reload *r, const struct occasion *why, const char *text)
 {
     struct log *log = app_log(r->options.app);
@@ -224,14 +228,14 @@ static bool apply(struct reload *r, struct config *next, const struct occasion *
     return true;
 }
 
-/* Appends what came of it. */
+/* Reads the configuration and puts it into force. Appends the result to text. */
 static bool load(struct reload *r, const struct occasion *why, struct buf *text)
 {
     struct config_errors *errors = config_errors_new();
     struct config_errors *warnings = config_errors_new();
     bool ok = false;
     struct config *next = NULL;
-    watch_file(r); /* before it is read, so that no change falls between the two */
+    watch_file(r); /* before the file is read, so that no change in between is missed */
     if (errors != NULL && warnings != NULL) {
         next = cmd_reload_config(&r->options.flags, errors, warnings);
     }
@@ -276,7 +280,8 @@ void reload_signal(struct reload *r)
     read_for(r, &(struct occasion){.trigger = "SIGHUP", .asked = true});
 }
 
-/* All requests that have come before it is read get the same answer. */
+/* Answers all requests. Those that arrived before the configuration was read get the same answer.
+ */
 static void serve_requests(struct reload *r)
 {
     struct buf text;
@@ -405,7 +410,7 @@ static bool open_all(struct reload *r, struct err *err)
                  LOG_ERR(&why));
     }
     watch_file(r);
-    set_timer(r, SETTLE_MS); /* it may have changed since it was read */
+    set_timer(r, SETTLE_MS); /* the file may have changed since it was read */
     return true;
 }
 

@@ -1,11 +1,11 @@
-/* When a running process reads its configuration again, and what comes of it: SIGHUP, a request to
- * the admin server, and a change of the file. All or nothing: after any error the configuration in
- * force stays.
+/* Reads the configuration of a running process again and puts it into force: after SIGHUP, after a
+ * request to the admin server, and after a change of the file. If there is any error, the
+ * configuration in force stays as a whole.
  *
  * The directory of the file is watched with inotify, because editors and ConfigMaps replace files
- * instead of writing them, and the configuration is read again every 30 seconds for what inotify
- * does not report (files that it imports, network file systems). What counts is what a
- * configuration means: if it is the same, nothing happens.
+ * instead of writing to them. In addition, the configuration is read every 30 seconds, for changes
+ * that inotify does not report (files that it imports, network file systems). If its meaning is the
+ * same as before, nothing happens.
  *
  * Main thread, except reload_request().
  */
@@ -20,28 +20,29 @@ struct reload;
 
 struct reload_options {
     struct app *app;
-    const struct confinement *confinement; /* what the process may still do */
-    struct cmd_config_flags flags;         /* file: NULL if there is nothing to read again */
+    const struct confinement *confinement; /* limits of what the process may do since its start */
+    struct cmd_config_flags flags;         /* `file` is NULL if there is nothing to read again */
     bool watch;                            /* follow changes of the file */
-    int64_t drain_ms;                      /* for endpoints that are gone to send what they have */
+    int64_t drain_ms; /* time for removed endpoints to send the profiles that they have */
 };
 
-/* Everything that the options point to must outlive the object. The error names the refused system
- * call. */
+/* All that the options point to must outlive the object. If a system call fails, the error names
+ * it. */
 struct reload *reload_new(const struct reload_options *options, struct err *err);
-/* Accepts NULL, returns NULL. No request may be under way: call reload_close() first. */
+/* Accepts NULL, returns NULL. No request may be in progress: call reload_close() first. */
 struct reload *reload_free(struct reload *r);
 
-/* Readable when reload_run() has something to do. */
+/* Returns a descriptor that is readable when reload_run() has something to do. */
 int reload_fd(const struct reload *r);
 void reload_run(struct reload *r);
-/* SIGHUP. */
+/* Reads the configuration after SIGHUP. */
 void reload_signal(struct reload *r);
 
-/* Has the main thread read the configuration, and waits for it. Appends what came of it. Any
- * thread; requests that come while it is being read wait for the next time. */
+/* Makes the main thread read the configuration, waits for this, and appends the result to text. Any
+ * thread. A request that arrives while the configuration is being read waits for the next reading.
+ */
 bool reload_request(struct reload *r, struct buf *text);
-/* Requests fail from now on, those that wait too. */
+/* Ends all requests with a failure: those that wait, and all later ones. */
 void reload_close(struct reload *r);
 
 #endif

@@ -54,14 +54,14 @@ static struct server_work work_of(const struct config_server *c)
     };
 }
 
-/* Where a section listens, with the pages and APIs of these sets. */
+/* The address of a section, and the sets of routes that are served there. */
 struct plan {
     const char *name;
     const struct config_server *at;
-    unsigned sets; /* 0: it does not */
+    unsigned sets; /* 0: the section has no server of its own */
 };
 
-/* The store that queries read: that of the first endpoint that has one. */
+/* Returns the store that queries read: that of the first endpoint with a store. */
 static struct store *store_of(struct app *app, const struct config *config)
 {
     struct store *found = NULL;
@@ -72,7 +72,8 @@ static struct store *store_of(struct app *app, const struct config *config)
     return found;
 }
 
-/* The first row that fits answers: pages come before the plain pages of the process. */
+/* The first row that fits a request answers it, so the pages precede the plain pages of the
+ * process. */
 static const struct route *const all_routes[] = {page_routes, API_TABLES, NULL};
 static const char *const api_prefixes[] = {API_PREFIXES, NULL};
 
@@ -83,7 +84,7 @@ static void servers_on_release(void *owner)
     free(served);
 }
 
-/* Returns the parts of the process that handlers read, with a reference to config; NULL without
+/* Collects the parts of the process that handlers read, with a reference to config; NULL if out of
  * memory. servers_on_release() frees it. */
 static struct served *served_new(struct servers *s, const struct config *config)
 {
@@ -112,7 +113,7 @@ static struct served *served_new(struct servers *s, const struct config *config)
     return served;
 }
 
-/* served: for servers_on_release(). */
+/* Makes the options of a server. `served` is passed on to servers_on_release(). */
 static struct server_options options_of(struct servers *s, const struct config *config,
                                         const struct plan *p, struct served *served)
 {
@@ -149,7 +150,7 @@ static struct server_options options_of(struct servers *s, const struct config *
     };
 }
 
-/* The admin server last: when it answers, the others do. */
+/* The admin server is the last one: when it answers, the others answer as well. */
 static void make_plans(const struct config *config, struct plan plans[SERVERS_MAX])
 {
     const struct config_server *admin = &config->server;

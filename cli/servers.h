@@ -1,4 +1,4 @@
-/* The HTTP servers of a running process: the admin server, and those of the APIs that have
+/* The HTTP servers of a running process: the admin server, and servers for the APIs that have
  * addresses of their own. Main thread.
  */
 #ifndef PROFPULL_CLI_SERVERS_H
@@ -15,16 +15,16 @@
 
 struct servers {
     struct server *at[SERVERS_MAX];
-    const char *names[SERVERS_MAX]; /* "admin", ... */
+    const char *names[SERVERS_MAX]; /* "admin", "query" or "receive" */
     size_t n;
-    struct server_setup *next[SERVERS_MAX]; /* during a change of the configuration */
+    struct server_setup *next[SERVERS_MAX]; /* prepared setups, while the configuration changes */
     struct settings *settings;
-    int64_t started_ms; /* monotonic */
+    int64_t started_ms; /* monotonic time of the start */
     struct app *app;
     struct reload *reload;
 };
 
-/* Starts those that are configured, perhaps none; app, reload and config must live longer. Call
+/* Starts the configured servers; there may be none. app, reload and config must outlive them. Call
  * servers_stop() also after an error. */
 bool servers_start(struct servers *s, struct app *app, struct reload *reload,
                    const struct config *config, struct err *err);

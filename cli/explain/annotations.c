@@ -51,7 +51,7 @@ struct known {
     char text[KNOWN_MAX][64];
     const char *at[KNOWN_MAX];
     size_t n;
-    const char *read[KNOWN_MAX]; /* those that the rules read */
+    const char *read[KNOWN_MAX]; /* those of them that the rules read */
     size_t n_read;
 };
 
@@ -109,8 +109,8 @@ static struct known *known_new(const struct rule_reader *rules)
     return k;
 }
 
-/* The length of the profile type in "cpu_port_name"; 0 if there is none. An unknown type ends at
- * the last underscore. */
+/* Returns the length of the profile type in "cpu_port_name"; 0 if there is none. A type that is not
+ * built in is taken to end at the last underscore. */
 static size_t type_length(struct sv name)
 {
     for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
@@ -160,7 +160,7 @@ static bool is_switch(struct sv label)
            sv_ends_with(label, SV("_enabled"));
 }
 
-/* "True", "yes" and other values that are meant as "true". */
+/* Returns true for "True", "yes" and other values that are meant as "true" but do not count. */
 static bool is_nearly_true(struct sv value)
 {
     static const char *const words[] = {"true", "yes", "y", "on", "1", "t", "enabled", "enable"};
@@ -190,7 +190,9 @@ static bool is_family(struct sv label)
     return false;
 }
 
-/* The same name in the right domain: "pyroscope_grafana_com_x". NULL if there is none. */
+/* Returns the label of the annotation with the same name in the right domain; for
+ * "pyroscope_grafana_com_x", for example, that of profiles.grafana.com/x. NULL if the rules read
+ * none. */
 static const char *in_right_domain(const struct known *k, struct sv label)
 {
     for (size_t i = 0; i < k->n_read; i++) {
@@ -221,8 +223,8 @@ static void put_known(const struct known *k, struct sv label, struct sv value, s
     }
 }
 
-/* Returns the annotation that an unknown one of a well-known family was probably meant to be; or
- * NULL. */
+/* Returns the annotation that an unknown annotation of a well-known family was probably meant to
+ * be; NULL if there is none. */
 static const char *nearest(const struct known *k, struct sv label)
 {
     const char *near = suggest(label, k->read, k->n_read);

@@ -16,7 +16,7 @@
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
 #define KEY_MAX 512
 
-/* One pod in one job. */
+/* A pod as one job has discovered it. */
 struct pod {
     struct pod *next;
     size_t job;
@@ -30,7 +30,7 @@ struct explain {
     struct relabel_scratch *scratch;
     struct labels_builder *builder;
     struct pod *current; /* the pod whose verdicts are arriving */
-    struct pod *matched; /* those that match the pattern */
+    struct pod *matched; /* the pods that match the pattern */
     struct labels *exists;
     struct map *reasons; /* "reason" -> size_t, the number of pods */
     size_t pods, scraped, scrapes;
@@ -119,8 +119,9 @@ static bool matches(const struct explain *e, const struct labels *labels)
 
 /* ---- reasons, for the summary ---------------------------------------------------------------- */
 
-/* The label set that came furthest represents the pod: a target, else one without a port, else one
- * that failed, else the one that the latest rule dropped. */
+/* Ranks label sets: the one that came furthest represents the pod. A target comes first, then a
+ * label set without a port, then one that was refused, then the one that the latest rule has
+ * dropped. */
 static size_t rank(const struct label_set *p)
 {
     if (p->v.target != NULL) {
@@ -205,7 +206,7 @@ static void count(struct explain *e, const struct pod *s)
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-/* Puts a pod on the list, in place of its earlier verdicts. */
+/* Adds a pod to the list, where it replaces its earlier verdicts. */
 static void keep(struct explain *e, struct pod *s)
 {
     struct pod **at = &e->matched;
@@ -234,7 +235,7 @@ static struct pod *pod_new(const struct target_group *group)
     return s;
 }
 
-/* The verdicts of one pod arrive one after the other. */
+/* Takes a verdict. The verdicts of one pod arrive one after the other. */
 void explain_verdict(struct explain *e, const struct pipeline_verdict *v)
 {
     const struct target_group *group = v->group;
@@ -319,7 +320,7 @@ static void put_scraped(const struct config_job *job, const struct pod *s, struc
     }
 }
 
-/* Which replica scrapes the pod. */
+/* Appends which replica scrapes the pod. */
 static void put_owner(const struct explain *e, const struct label_set *p, struct buf *out)
 {
     if (e->options.sharding != NULL) {
@@ -342,8 +343,8 @@ static bool is_scraped_as(const struct pod *s, const struct config_type *type)
     return false;
 }
 
-/* Mistakes in the settings of single types. With the built-in rules, labels that name no type come
- * from unknown annotations, which annotations_explain() reports. */
+/* Appends mistakes in the settings of single types. With the built-in rules, labels that name no
+ * type come from unknown annotations, which annotations_explain() reports. */
 static void put_problems(const struct pod *s, bool built_in, struct buf *out)
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -358,7 +359,8 @@ static void put_problems(const struct pod *s, bool built_in, struct buf *out)
     }
 }
 
-/* Label sets that were refused while others are scraped: the first, and how many there are. */
+/* Appends that some label sets were refused while others are scraped: the first one, and their
+ * number. */
 static void put_refused(const struct pod *s, struct buf *out)
 {
     const char *first = NULL;
@@ -375,7 +377,7 @@ static void put_refused(const struct pod *s, struct buf *out)
     }
 }
 
-/* The rules of a job, for the question which labels they read. */
+/* The rules of a job, for finding which labels they read. */
 struct job_rules {
     const struct relabel *rules;
     struct relabel_scratch *scratch;
@@ -396,7 +398,7 @@ static struct rule_reader rules_of(const struct explain *e, size_t job, struct j
                                 .mask_all = e->options.config->global.mask_all_params};
 }
 
-/* Enabled types whose port name no container has declared. */
+/* Appends the enabled types whose port name no container declares. */
 static bool put_missing_ports(struct explain *e, const struct pod *s, struct buf *out)
 {
     const struct config_job *job = &e->options.config->jobs[s->job];
@@ -418,7 +420,8 @@ static bool put_missing_ports(struct explain *e, const struct pod *s, struct buf
     return out->len > before;
 }
 
-/* Runs the rules again up to the one that dropped, for the labels that it saw. */
+/* Runs the rules again up to the one that dropped the label set, to find the labels that this rule
+ * has seen. */
 static void put_dropped(struct explain *e, const struct pod *s, const struct label_set *p,
                         struct buf *out)
 {
@@ -453,7 +456,7 @@ static void put_pod(struct explain *e, const struct pod *s, struct buf *out)
 {
     const struct config_job *job = &e->options.config->jobs[s->job];
     const struct label_set *p = furthest(s);
-    /* Which annotations custom rules understand is unknown. */
+    /* Only the built-in rules are known to understand the well-known annotations. */
     bool built_in = strcmp(job->pos.file, CONFIG_BUILTIN_NAME) == 0;
     buf_puts(out, "Pod ");
     put_name(s->sets[0].discovered, out);
@@ -466,7 +469,7 @@ static void put_pod(struct explain *e, const struct pod *s, struct buf *out)
         put_refused(s, out);
         put_missing_ports(e, s, out);
     }
-    /* Where a rule dropped it, the annotations are explained with the rule. */
+    /* If a rule has dropped the label set, the annotations are explained together with the rule. */
     if (built_in && (p->v.target != NULL || p->v.set_aside || p->v.outcome != RELABEL_DROPPED)) {
         struct job_rules storage;
         const struct rule_reader rules = rules_of(e, s->job, &storage);
@@ -481,7 +484,7 @@ static bool looks_at_pods(const struct config *config)
     return pod_source_next(config, &at) != NULL;
 }
 
-/* Which of the jobs' sources excludes the pod, and how. False if none does. */
+/* Appends which source of the jobs excludes the pod, and by what. Returns false if none does. */
 static bool put_left_out(const struct explain *e, struct sv namespace, struct buf *out)
 {
     const struct config *config = e->options.config;
@@ -500,7 +503,7 @@ static bool put_left_out(const struct explain *e, struct sv namespace, struct bu
     return out->len > before;
 }
 
-/* Why no job discovered the pod. */
+/* Appends why no job has discovered the pod. */
 static void put_absent(const struct explain *e, struct buf *out)
 {
     const char *pattern = e->options.pattern;
@@ -526,7 +529,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* One line for each reason, in order. */
+/* Appends one line for each reason. */
 static void put_reasons(struct explain *e, struct buf *out)
 {
     size_t n = 0;
@@ -546,7 +549,7 @@ static void put_reasons(struct explain *e, struct buf *out)
     if (n > 0) {
         qsort(lines, n, sizeof(*lines), by_text);
     }
-    for (size_t i = n; i > 0; i--) { /* the largest count first */
+    for (size_t i = n; i > 0; i--) { /* in order of the count, the largest first */
         buf_puts(out, lines[i - 1]);
         free(lines[i - 1]);
     }

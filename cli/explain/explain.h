@@ -1,9 +1,9 @@
 /* `profpull discover --explain`: explains in plain English why pods are scraped or not, and what to
  * change.
  *
- * Takes the pipeline's verdicts on the pipeline's thread, and writes either one paragraph for each
- * pod that matches a pattern, or a summary that counts all pods by reason. Of a pod that is
- * reported twice, the last report counts.
+ * The pipeline's thread reports verdicts. The report is either one paragraph for each pod that
+ * matches a pattern, or a summary that counts all pods by reason. If a pod is reported twice, its
+ * last report counts.
  */
 #ifndef PROFPULL_CLI_EXPLAIN_EXPLAIN_H
 #define PROFPULL_CLI_EXPLAIN_EXPLAIN_H
@@ -21,26 +21,26 @@ struct explain_options {
     struct intern *intern;
     const struct pipeline *pipeline; /* for its rules */
     const struct sharding *sharding; /* NULL unless targets are shared */
-    /* NAMESPACE/NAME, with wildcards as in file names; without a slash, a part of a name. NULL: a
-     * summary of all pods. */
+    /* NAMESPACE/NAME, with wildcards as in file names; without a slash, a part of a name. NULL: the
+     * report is a summary of all pods. */
     const char *pattern;
 };
 
-/* NULL if out of memory. The options' objects outlive it. */
+/* NULL if out of memory. All that the options point to must outlive the object. */
 struct explain *explain_new(const struct explain_options *options);
 struct explain *explain_free(struct explain *e); /* accepts NULL, returns NULL */
 
-/* Label sets that are not of a pod are ignored. */
+/* Takes a verdict. Label sets that do not belong to a pod are ignored. */
 void explain_verdict(struct explain *e, const struct pipeline_verdict *verdict);
 /* Notes a missing permission. */
 void explain_forbidden(struct explain *e, const struct discovery_forbidden *what);
 
 /* Returns true if a reported pod matches the pattern. */
 bool explain_found(const struct explain *e);
-/* The group of a pod that exists but was discovered by no job (see pod_lookup.h). */
+/* Takes the group of a pod that exists, but that no job has discovered (see pod_lookup.h). */
 void explain_exists(struct explain *e, const struct target_group *group);
 
-/* Appends the paragraphs, or the summary, in plain text. False if memory ran out. */
+/* Appends the report as plain text. False if memory ran out. */
 bool explain_report(struct explain *e, struct buf *out);
 
 #endif

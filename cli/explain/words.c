@@ -38,7 +38,8 @@ void words_rule(const struct config_job *job, size_t rule, struct buf *out)
     buf_printf(out, "rule %zu (%s:%d)", rule, pos->file, pos->line);
 }
 
-/* A label by the name that users know: the annotation, the pod's label, or the label's own name. */
+/* Appends a label by the name that users know: the annotation, the label of the pod, or the label's
+ * own name. */
 static void put_label(struct sv name, struct buf *out)
 {
     if (sv_starts_with(name, SV(ANNOTATION_PREFIX))) {
@@ -51,9 +52,10 @@ static void put_label(struct sv name, struct buf *out)
     }
 }
 
-/* The label, missing here, that a rule reads and that a label of the pod looks like; or NULL.
- * explained: the rules, if
- * annotations_explain() has reported the annotations that it would rename; or NULL. */
+/* Returns the label that a label of the pod was probably meant to be: one that the rule reads, that
+ * the pod lacks, and whose name is similar; NULL if there is none. If annotations_explain() has
+ * reported the annotations that it would rename, explained are its rules, and these annotations are
+ * skipped; else NULL. */
 static const char *meant_to_be(const struct config_rule *rule, const struct labels *discovered,
                                const struct rule_reader *explained, struct sv label)
 {
@@ -85,8 +87,8 @@ static void say_near(const struct config_rule *rule, const struct labels *discov
     }
 }
 
-/* The annotation that a rule looks at, without ANNOTATION_PREFIX: of several the one that switches
- * CPU profiles on, or else the first. */
+/* Returns the annotation that a rule reads, without ANNOTATION_PREFIX. If there are several,
+ * returns the one that switches on CPU profiles, else the first one. */
 static struct sv annotation_of(const struct config_rule *rule)
 {
     const char *usual = ANNOTATION_PREFIX "profiles_grafana_com_cpu_scrape";
@@ -95,8 +97,8 @@ static struct sv annotation_of(const struct config_rule *rule)
     return sv_skip(sv_from(has ? usual : first), strlen(ANNOTATION_PREFIX));
 }
 
-/* " and profiles.grafana.com/cpu.port: "PORT" (...)", if the rules read the annotation for the port
- * that goes with a switch. */
+/* Appends " and profiles.grafana.com/cpu.port: "PORT" (...)", if the rules read the annotation for
+ * the port that belongs to a switch. */
 static void say_port(const struct rule_reader *rules, struct sv label, struct buf *out)
 {
     static const char *const switches[] = {"_scrape", "_enable", "_enabled"};
@@ -115,13 +117,14 @@ static void say_port(const struct rule_reader *rules, struct sv label, struct bu
     }
 }
 
-/* The value that the regex of a rule asks for: the regex, if nothing in it is special. */
+/* Appends the value that a rule asks for: its regex, if the regex has no special characters. */
 static void say_value(const struct config_rule *rule, struct buf *out)
 {
     const char *regex = rule->regex == NULL ? "(.*)" : rule->regex;
     if (regex[strcspn(regex, ".*+?()[]{}|^$\\")] == '\0') {
         buf_printf(out, ": \"%s\"", regex);
-    } else if (strcmp(regex, "(.*;)?true(;.*)?") == 0) { /* of the built-in configuration */
+        /* the rule of the built-in configuration */
+    } else if (strcmp(regex, "(.*;)?true(;.*)?") == 0) {
         buf_puts(out, ": \"true\"");
     } else {
         buf_printf(out, ", with a value that fits the rule's regex \"%s\",", regex);
@@ -149,7 +152,7 @@ static void say_annotation_rule(const struct config_rule *rule, const struct rul
     }
 }
 
-/* `here "VALUE"` */
+/* Appends `here "VALUE"`. */
 static void put_value(const struct rule_reader *rules, const struct labels *labels,
                       const char *name, struct buf *out)
 {
@@ -158,7 +161,7 @@ static void put_value(const struct rule_reader *rules, const struct labels *labe
     buf_printf(out, "here \"%.*s\"", annotation_shown(value), value.p);
 }
 
-/* Says what the rule does and which values it saw. */
+/* Appends what the rule does, and the values that it has seen. */
 static void say_values(const struct config_rule *rule, const struct rule_reader *rules,
                        const struct labels *at_rule, struct buf *out)
 {
@@ -225,7 +228,7 @@ void words_scrapes(const struct target *target, struct buf *out)
     }
 }
 
-/* The declared ports: "8080 ("http", container main)", or that there are none. */
+/* Appends the declared ports, such as "8080 ("http", container main)", or that there are none. */
 static void put_ports(const struct label_set *sets, size_t n, struct buf *out)
 {
     const char *before = "";
@@ -248,7 +251,7 @@ static void put_ports(const struct label_set *sets, size_t n, struct buf *out)
     }
 }
 
-/* Which annotation, or else which label, gives a type its port. */
+/* Appends which annotation, or else which label, sets the port of a type. */
 static void say_add_port(const struct config_type *type, const struct rule_reader *rules,
                          struct buf *out)
 {
@@ -266,7 +269,7 @@ static void say_add_port(const struct config_type *type, const struct rule_reade
     buf_puts(out, "; the port need not be declared.");
 }
 
-/* The container is chosen, and the pod has none of this name that the rules keep. */
+/* Returns true if a container is chosen, but the rules keep no container of this name. */
 static bool lacks_container(struct sv container, const struct label_set *sets, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -319,7 +322,7 @@ void words_no_port(const struct config_type *type, const struct rule_reader *rul
 
 static bool watches_namespace(const struct config_kubernetes *k, struct sv namespace)
 {
-    /* Its own namespace is not known here. */
+    /* The namespace of the source itself is unknown here. */
     return k->own_namespace || k->namespaces.n == 0 ||
            sv_in(namespace, k->namespaces.at, k->namespaces.n);
 }
@@ -354,8 +357,8 @@ static const char *field_label(struct sv field)
     return NULL;
 }
 
-/* One term of a field selector: field=value, field==value or field!=value. True if it excludes the
- * pod; ret_*: its field and what the pod has there. */
+/* Evaluates one term of a field selector: field=value, field==value or field!=value. Returns true
+ * if it excludes the pod; then *ret_field is the field, and *ret_value its value in the pod. */
 static bool excludes(struct sv term, const struct labels *labels, struct sv *ret_field,
                      struct sv *ret_value)
 {

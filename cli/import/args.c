@@ -44,7 +44,7 @@ const char *import_args_problem(const struct import_args *a, char *const *paths,
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* Only letters, digits, "_" and the characters in more. */
+/* Returns true if v has only letters, digits, "_" and the characters in `more`. */
 static bool is_word(struct sv v, const char *more)
 {
     for (size_t i = 0; i < v.n; i++) {
@@ -55,7 +55,8 @@ static bool is_word(struct sv v, const char *more)
     return true;
 }
 
-/* Every version of Pyroscope accepts dots in labels by push; DeepFlow does not by ingest. */
+/* Checks the name of a label. dots: the protocol allows dots; every version of Pyroscope accepts
+ * them by push, but DeepFlow does not by ingest. */
 static bool name_fits(struct sv name, bool dots)
 {
     return name.n > 0 && name.p[0] != '.' && !ascii_is_digit(name.p[0]) &&
@@ -139,7 +140,7 @@ const char *import_type(const struct import_args *args, const struct import_summ
     return type;
 }
 
-/* The other end of a range; the range is empty if that would overflow or precede 1970. */
+/* Returns the end of a range. The range is empty if its end would overflow or precede 1970. */
 static int64_t end_of(int64_t from_ns, int64_t duration_ns)
 {
     return duration_ns <= INT64_MAX - from_ns ? from_ns + duration_ns : from_ns;

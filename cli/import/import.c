@@ -15,12 +15,12 @@
 #include "pprof/restamp.h"
 #include "write/write.h"
 
-/* The most files that are counted for the progress bar. */
+/* Limit of the files that are counted for the progress bar. */
 #define COUNT_MAX 1000000
 
 enum read_result { READ_END, READ_BAD, READ_SKIPPED, READ_PROFILE };
 
-/* One file, owned by the worker or by the loop. */
+/* A file, owned by the worker while it reads, otherwise by the loop. */
 struct reading {
     struct work work;
     struct import *import;
@@ -30,19 +30,19 @@ struct reading {
     char *data;
     size_t size;
     struct import_summary summary;
-    bool converted; /* from an old format */
-    /* The profiles of a recording, for an endpoint that cannot carry it; n = 0: none. */
+    bool converted; /* from an old format of pprof */
+    /* The profiles in a recording, if the endpoint cannot take recordings; n = 0: none. */
     struct jfr_result recording;
     bool unpacked;
     const char *type;
     struct import_window window;
 };
 
-/* A profile that the writer has. */
+/* A profile that was passed to the writer. */
 struct pending {
     const struct profile *profile; /* owned by the writer; NULL: a free slot */
     char *path;
-    char text[ERR_MSG_MAX]; /* why the last attempt failed; "": none has */
+    char text[ERR_MSG_MAX]; /* the error of the last attempt; "": no attempt has failed */
 };
 
 struct import {
@@ -57,9 +57,9 @@ struct import {
     struct writer *writer; /* NULL with --dry-run */
     struct labels_builder *builder;
     struct loop_timer *give_up_timer;
-    struct file_walk *walk; /* used by the worker while it reads */
+    struct file_walk *walk; /* while the worker reads, only the worker uses it */
     struct reading reading;
-    bool is_reading; /* the worker has im->reading */
+    bool is_reading; /* the worker owns `reading` */
     bool at_end;
     struct pending pending[IMPORT_PENDING_MAX];
     size_t n_pending;
@@ -67,7 +67,7 @@ struct import {
     bool waiting; /* an attempt has failed since the last success */
     bool progress;
     uint64_t examined;
-    uint64_t files; /* to examine; 0: unknown */
+    uint64_t files; /* number of files to examine; 0: unknown */
     struct import_totals *totals;
 };
 
@@ -96,7 +96,7 @@ static void draw(const struct import *im)
     fflush(stderr);
 }
 
-/* A file's name may contain line breaks: it is escaped. */
+/* Prints the name of a file, escaped, because it may contain line breaks. */
 static void print_name(FILE *out, const char *path)
 {
     struct buf name;
@@ -155,7 +155,7 @@ static bool read_bytes(struct reading *r, const struct file_found *f, int64_t *r
     return ok && (r->data != NULL || err_memory(&r->err));
 }
 
-/* Replaces a profile in an old format by what it is as pprof. It has no time of its own. */
+/* Converts a profile in an old format to pprof. The result has no time of its own. */
 static enum import_verdict convert(struct reading *r)
 {
     struct legacy_output out;
@@ -171,7 +171,7 @@ static enum import_verdict convert(struct reading *r)
     return import_summary_read((struct sv){r->data, r->size}, &r->summary, &r->err);
 }
 
-/* Gives the profiles of a recording the time that the arguments say. */
+/* Sets the time of the profiles in a recording, if the arguments give one. */
 static bool restamp_made(struct reading *r)
 {
     const struct import_args *args = r->import->args;
@@ -191,7 +191,7 @@ static bool restamp_made(struct reading *r)
     return true;
 }
 
-/* Makes profiles of a recording if the endpoint cannot carry it. */
+/* Converts a recording to profiles, if the endpoint cannot take recordings. */
 static bool unpack(struct reading *r)
 {
     struct rng rng;
@@ -256,7 +256,7 @@ static void import_read(struct work *work)
 
 static void advance(struct import *im);
 
-/* event: the label jfr_event, or NULL. */
+/* Makes the labels of a profile. event: the value of the label jfr_event, or NULL. */
 static struct labels *make_labels(struct import *im, const char *type, const char *event)
 {
     struct labels_builder *b = im->builder;
@@ -270,7 +270,7 @@ static struct labels *make_labels(struct import *im, const char *type, const cha
     if (event != NULL) {
         labels_builder_set_str(b, "jfr_event", event);
     }
-    /* A file holds a whole profile: no delta is made of it. */
+    /* A file has a complete profile, from which no delta is computed. */
     labels_builder_set_str(b, LABEL_DELTA, "false");
     if (im->args->config.file != NULL && im->args->endpoint.tenant != NULL) {
         labels_builder_set_str(b, LABEL_TENANT, im->args->endpoint.tenant);
@@ -278,7 +278,7 @@ static struct labels *make_labels(struct import *im, const char *type, const cha
     return labels_builder_build(b);
 }
 
-/* Takes over the bytes. */
+/* Makes a profile, which takes over the bytes. */
 static struct profile *make_profile(struct import *im, const struct reading *r, const char *type,
                                     enum profile_format format, char *data, size_t size)
 {
@@ -322,7 +322,7 @@ static void refuse(struct import *im, struct pending *p, const char *why)
     remove_pending(im, p);
 }
 
-/* Takes over the profile, which may be NULL: out of memory. */
+/* Passes a profile to the writer. Takes it over; it is NULL if memory ran out. */
 static void send(struct import *im, const struct reading *r, struct profile *p)
 {
     char *path = p != NULL ? strdup(r->path) : NULL;
@@ -332,7 +332,7 @@ static void send(struct import *im, const struct reading *r, struct profile *p)
         im->totals->bad++;
         return;
     }
-    struct pending *slot = pending_of(im, NULL); /* advance() has checked that there are enough */
+    struct pending *slot = pending_of(im, NULL); /* advance() has checked that a slot is free */
     slot->profile = p;
     slot->path = path;
     im->n_pending++;
@@ -356,7 +356,7 @@ static void describe(const struct reading *r, const char *type, size_t n)
            r->window.restamp ? ", time written into the profile" : "");
 }
 
-/* One profile of a file; takes over the bytes. */
+/* Sends one profile of a file. Takes over the bytes. */
 static void deliver_one(struct import *im, const struct reading *r, const char *type,
                         enum profile_format format, char *data, size_t size)
 {
@@ -444,7 +444,7 @@ static void give_up(struct import *im, const char *text, const char *advice)
     im->totals->gave_up = true;
 }
 
-/* Reads the next file if there is room for it, and ends the loop when all is done. */
+/* Starts to read the next file if there is room for it. Ends the loop when everything is done. */
 static void advance(struct import *im)
 {
     if (im->is_reading) {
@@ -514,7 +514,7 @@ static void import_on_give_up(void *arg)
     }
 }
 
-/* Profiles that were in flight when the import gave up. */
+/* Counts the profiles that were in flight when the import gave up. */
 static void count_abandoned(struct import *im)
 {
     for (size_t i = 0; i < IMPORT_PENDING_MAX; i++) {
@@ -527,7 +527,7 @@ static void count_abandoned(struct import *im)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* How many files there are to examine, for the progress. */
+/* Counts the files to examine, for the progress. */
 static uint64_t count_files(const struct import *im)
 {
     struct file_walk *w = file_walk_new(im->paths, im->n_paths);
@@ -545,7 +545,7 @@ static bool make_writer(struct import *im, struct err *err)
     struct config_endpoint *e = &im->to->endpoint;
     e->remote_timeout_ms = im->args->timeout_ms;
     e->concurrency = IMPORT_IN_FLIGHT;
-    /* The profiles in flight are bounded here; the queue must not drop any. */
+    /* This loop limits the profiles in flight, and the queue must not drop any of them. */
     e->queue_max_bytes = UINT64_C(1) << 40;
     e->max_age_ms = 0;
     e->retry_on_429 = true;
@@ -590,7 +590,7 @@ static void import_done(struct import *im)
     stores_free(im->stores);
     worker_pool_free(im->workers);
     if (im->loop != NULL) {
-        /* Completed work of the workers. */
+        /* Runs the completed work of the workers. */
         loop_run_once(im->loop);
     }
     loop_timer_free(im->give_up_timer);

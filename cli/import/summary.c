@@ -22,8 +22,9 @@ static bool has_type(const struct pprof_summary *s, const char *type)
     return false;
 }
 
-/* Mutex and block profiles of Go have the same types and period; only the ends of their stacks
- * differ: one is taken where a lock is released, the other where somebody has waited. */
+/* Finds whether a profile of Go is one of mutexes or of blocking. Both have the same types and
+ * period, and differ only at the ends of their stacks: a mutex profile is taken where a lock is
+ * released, a block profile where a goroutine has waited. */
 static const char *contention_type(struct sv plain)
 {
     static const char *const unlocks[] = {
@@ -59,7 +60,7 @@ static const char *guess(const struct pprof_summary *s, struct sv plain)
         const char *sample;
         const char *type;
     } table[] = {
-        /* in this order: the first sample type that the profile has decides */
+        /* The rows are in order: the first sample type that the profile has determines the name. */
         {"alloc_space", "memory"},
         {"alloc_objects", "memory"},
         {"inuse_space", "memory"},
@@ -99,7 +100,7 @@ static bool read_content(struct scratch *scratch, struct sv body, struct import_
     }
     if (ret->format == PROFILE_JFR) {
         jfr_summary_read(plain, &s);
-        /* A recording holds samples of many kinds, which servers separate. */
+        /* A recording has samples of many kinds, which servers separate. */
         ret->type = "process_cpu";
         snprintf(ret->types, sizeof(ret->types), "%s", "a JFR recording");
     } else {

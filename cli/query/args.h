@@ -1,15 +1,15 @@
-/* The flags that `query`, `pgo` and `status` share: which server, and which profiles of it. */
+/* The flags that `query`, `pgo` and `status` share: the server, and the profiles to select. */
 #ifndef PROFPULL_CLI_QUERY_ARGS_H
 #define PROFPULL_CLI_QUERY_ARGS_H
 
 #include "cli/cmd.h"
 #include "cli/query/source.h"
 
-/* The flag is not given. */
+/* Value of a time whose flag is not given. */
 #define QUERY_NO_TIME INT64_MIN
 #define QUERY_URL "http://127.0.0.1:4041"
 
-/* Which server, and with which credentials. */
+/* The server to ask, and the credentials for it. */
 struct query_server {
     struct config_endpoint_flags endpoint;
     int64_t timeout_ms;
@@ -43,7 +43,7 @@ struct query_common {
     struct query_server server;
     const char *service;
     struct flag_pairs labels;
-    int64_t from_ns; /* QUERY_NO_TIME */
+    int64_t from_ns; /* QUERY_NO_TIME if it is not given, as until_ns */
     int64_t until_ns;
     int64_t since_ms;
 };
@@ -68,15 +68,16 @@ struct query_common {
         QUERY_ACCESS_FLAGS(args, common.server)
 /* clang-format on */
 
-/* The question of the flags; type is the caller's. False with ERR_INPUT if the times are wrong. */
+/* Fills in a query from the flags; the caller sets its type. False with ERR_INPUT if the times are
+ * wrong. */
 bool query_ask_from(const struct query_common *common, int64_t now_ns, struct query_ask *ret,
                     struct err *err);
 
-/* Prints the error; the exit code says whether the other side failed. */
+/* Prints the error. Returns the exit code, which shows whether the server failed. */
 int query_fail(const struct err *err);
 
-/* Writes a profile as gzip to a file or standard output ("-"), and one line about it to standard
- * output or error. The exit code. */
+/* Writes a profile as gzip to a file or to standard output ("-"), and one line about it: to
+ * standard output, or to standard error if the profile is there. Returns the exit code. */
 int query_write_profile(const char *path, struct sv body);
 
 #endif

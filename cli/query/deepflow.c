@@ -1,4 +1,4 @@
-/* DeepFlow's ProfileTracing, which answers trees only. */
+/* DeepFlow's API ProfileTracing, whose responses are trees. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
-/* A text of SQL. */
+/* Appends a text as a literal of SQL. */
 static void put_literal(struct sv text, struct buf *out)
 {
     buf_putc(out, '\'');

@@ -10,11 +10,11 @@
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* The nodes of an answer; the first is the root. The names belong to the JSON. */
+/* The nodes of a response; the first one is the root. Their names belong to the JSON. */
 struct nodes {
     size_t n;
     const char **names;
-    int64_t *parents; /* numbers of nodes; -1: none */
+    int64_t *parents; /* numbers of nodes; -1: no parent */
     int64_t *selfs;
 };
 
@@ -34,7 +34,7 @@ static void free_nodes(struct nodes *v)
     free(v->selfs);
 }
 
-/* {"functions":[...],"node_values":{"values":[[function, parent, self, total],...]}} */
+/* Reads {"functions":[...],"node_values":{"values":[[function, parent, self, total],...]}}. */
 static bool read_columns(const json_t *result, struct nodes *v, struct err *err)
 {
     const json_t *functions = json_object_get(result, "functions");
@@ -52,19 +52,20 @@ static bool read_columns(const json_t *result, struct nodes *v, struct err *err)
     return true;
 }
 
-/* A parent by its id: those of roots are not there. */
+/* Finds the number of a parent by its id; the parent of a root does not exist. */
 static int64_t find_parent(const struct map *places, const char *id, const size_t *first)
 {
     const size_t *place = id == NULL ? NULL : map_get(places, sv_from(id));
     return place == NULL ? -1 : (int64_t)(place - first);
 }
 
-/* [{"profile_location_str":...,"node_id":...,"parent_node_id":...,"self_value":...},...] */
+/* Reads [{"profile_location_str":...,"node_id":...,"parent_node_id":...,"self_value":...},...]. */
 static bool read_list(const json_t *list, struct nodes *v, struct err *err)
 {
     struct map *places = map_new();
     size_t n = json_array_size(list);
-    size_t *marks = calloc(n + 1, sizeof(*marks)); /* their addresses stand for numbers */
+    /* the address of an element stands for its index */
+    size_t *marks = calloc(n + 1, sizeof(*marks));
     if (places == NULL || marks == NULL) {
         free(marks);
         map_free(places, NULL);
@@ -90,7 +91,8 @@ static bool read_list(const json_t *list, struct nodes *v, struct err *err)
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
-/* The chain from a node up to one that has a place; false if it has no end. */
+/* Collects the nodes from a node up to one that has a place. Returns false if the chain does not
+ * end, because it has a loop. */
 static bool climb(const struct nodes *v, const uint32_t *places, size_t node, size_t *chain,
                   size_t *ret_n)
 {
@@ -106,7 +108,7 @@ static bool climb(const struct nodes *v, const uint32_t *places, size_t node, si
     return true;
 }
 
-/* Gives a node and those above it their places; a parent may come after its children. */
+/* Gives a node and its ancestors their places in the tree; a parent may come after its children. */
 static bool place(const struct nodes *v, struct tree *t, uint32_t *places, size_t node,
                   size_t *chain, struct err *err)
 {

@@ -25,7 +25,7 @@ static json_t *profefe_services(struct remote *r, const struct query_ask *ask, s
     return names;
 }
 
-/* Whole seconds, in UTC without a zone. */
+/* Appends a time as whole seconds, in UTC without a zone. */
 static void put_time(const char *name, int64_t ns, struct buf *out)
 {
     char text[32];
@@ -34,7 +34,7 @@ static void put_time(const char *name, int64_t ns, struct buf *out)
     url_encode((struct sv){text, strlen("2026-11-21T03:23:34")}, out);
 }
 
-/* The server decodes labels twice. */
+/* Appends the labels, encoded twice, because the server decodes them twice. */
 static void put_labels(const struct flag_pairs *labels, struct buf *out)
 {
     struct buf once;
@@ -48,7 +48,7 @@ static void put_labels(const struct flag_pairs *labels, struct buf *out)
     buf_done(&once);
 }
 
-/* The end is inclusive and in whole seconds: rounded up. */
+/* Appends the query. The end is inclusive and in whole seconds, so it is rounded up. */
 static bool put_query(const struct query_ask *ask, const char *type, struct buf *out,
                       struct err *err)
 {
@@ -81,7 +81,8 @@ static bool add_type(json_t *types, const char *type)
     return known || json_array_append_new(types, json_string(type)) == 0;
 }
 
-/* Returns the types of the stored profiles: the API has no list of types. */
+/* Returns the types of the stored profiles. The API has no list of types, so the list of profiles
+ * is read. */
 static json_t *profefe_types(struct remote *r, const struct query_ask *ask, struct err *err)
 {
     struct buf query;

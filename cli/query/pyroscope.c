@@ -1,5 +1,5 @@
-/* querier.v1 of Pyroscope, and of profpull itself: JSON for lists, protobuf where the answer is a
- * profile, since then the message is the file. */
+/* querier.v1 of Pyroscope, and of profpull itself. Lists are requested as JSON. Profiles are
+ * requested as protobuf, because then the message is the file. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void put_matcher(struct sv name, const char *value, struct buf *out)
     json_quote(sv_from(value), out);
 }
 
-/* {service_name="cart",pod="a"} */
+/* Appends a selector: {service_name="cart",pod="a"}. */
 static bool put_selector(const struct query_ask *ask, struct buf *out, struct err *err)
 {
     buf_putc(out, '{');
@@ -59,7 +59,7 @@ static json_t *label_values(struct remote *r, const struct query_ask *ask, const
                                    .body = {body.data, body.len}};
         json_t *root = remote_fetch_json(r, &q, err);
         if (root != NULL) {
-            /* Without values the list is left out. */
+            /* Pyroscope leaves the list out if it is empty. */
             json_t *list = json_object_get(root, "names");
             names = json_is_array(list) ? json_incref(list) : json_array();
         }
@@ -85,7 +85,7 @@ static json_t *pyroscope_types(struct remote *r, const struct query_ask *ask, st
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-/* The name of an id (its first part), or its sample type (its second). */
+/* Returns true if a type is the name (first part) or the sample type (second part) of an id. */
 static bool is_called(struct sv id, const char *type)
 {
     struct sv name;
@@ -139,7 +139,8 @@ bool query_choose_type(const json_t *ids, const char *type, struct buf *out, str
     return buf_puts(out, chosen) || err_memory(err);
 }
 
-/* An id has colons; anything else is looked for among those that there are. */
+/* Finds the id of a type. A type with colons is an id; any other type is looked up in the types of
+ * the service. */
 static bool find_type(struct remote *r, const struct query_ask *ask, struct buf *out,
                       struct err *err)
 {
@@ -198,7 +199,7 @@ static bool merge(struct remote *r, const struct query_ask *ask, bool pgo, struc
     buf_init(&type, SELECTOR_MAX);
     bool ok = find_type(r, ask, &type, err);
     if (ok && type.len == 0) {
-        buf_init(ret, 0); /* there is nothing at all */
+        buf_init(ret, 0); /* no profile was found */
     } else if (ok) {
         ok = select_merge(r, ask, (struct sv){type.data, type.len}, pgo, ret, err);
     }

@@ -10,7 +10,7 @@
 #include "http/url.h"
 
 #define URL_MAX ((size_t)64 * 1024)
-/* Bytes of an answer that an error quotes. */
+/* Bytes of a response that an error quotes. */
 #define QUOTE_MAX 300
 #define STATUS_OK 200
 #define STATUS_NO_CONTENT 204

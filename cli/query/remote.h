@@ -1,7 +1,7 @@
-/* A server that a command asks, one request after the other.
+/* A server to which a command sends one request after the other.
  *
- * A loop and an HTTP client of its own, on the caller's thread. Errors name the URL, and are of
- * kind ERR_NETWORK or ERR_REFUSED if the other side failed.
+ * It has a loop and an HTTP client of its own, on the caller's thread. Errors name the URL. If the
+ * server failed, they are of kind ERR_NETWORK or ERR_REFUSED.
  */
 #ifndef PROFPULL_CLI_QUERY_REMOTE_H
 #define PROFPULL_CLI_QUERY_REMOTE_H
@@ -14,13 +14,13 @@
 #include "base/str.h"
 #include "config/config.h"
 
-/* Bytes of an answer. */
+/* Limit of a response in bytes. */
 #define REMOTE_BODY_MAX ((size_t)512 * 1024 * 1024)
 
 struct remote;
 struct json_t;
 
-/* The flags outlive it. */
+/* Makes the object. The flags must outlive it. */
 struct remote *remote_new(const struct config_endpoint_flags *flags, int64_t timeout_ms,
                           struct err *err);
 struct remote *remote_free(struct remote *r); /* accepts NULL, returns NULL */
@@ -28,18 +28,19 @@ struct remote *remote_free(struct remote *r); /* accepts NULL, returns NULL */
 const char *remote_url(const struct remote *r);
 
 struct remote_request {
-    const char *path;         /* added to the URL */
+    const char *path;         /* appended to the URL */
     struct sv query;          /* encoded; may be empty */
-    const char *content_type; /* NULL: a GET, else a POST of the body */
+    const char *content_type; /* NULL: the request is a GET, otherwise a POST of the body */
     struct sv body;
-    bool nothing_is_404; /* 404 and 204 say that nothing was found */
+    bool nothing_is_404; /* statuses 404 and 204 mean that nothing was found */
 };
 
-/* The body of an answer with status 200 in *ret, which the caller has not initialised and frees;
- * empty if nothing was found. */
+/* Sends a request. *ret gets the body of a response with status 200; it is empty if nothing was
+ * found. The caller has not initialised *ret, and frees it. */
 bool remote_fetch(struct remote *r, const struct remote_request *q, struct buf *ret,
                   struct err *err);
-/* The same for JSON; NULL with err, or without if nothing was found. The caller releases it. */
+/* Sends a request whose response is JSON. NULL with err on failure; NULL without err if nothing was
+ * found. The caller releases the result. */
 struct json_t *remote_fetch_json(struct remote *r, const struct remote_request *q, struct err *err);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* ---- the sample type ------------------------------------------------------------------------- */
 
-/* The number of the string that names the default; 0 if there is none. */
+/* Returns the index of the string that names the default sample type; 0 if there is none. */
 static uint64_t default_type(struct sv plain)
 {
     struct wire_reader r = wire_reader_of(plain);
@@ -91,7 +91,8 @@ struct tree *top_tree(struct sv body, const char *value, bool as_recorded, char 
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* 1.25s, 3.50MiB, 42; false for a unit that is not part of it. */
+/* Formats a value: "1.25s", "3.50MiB", "42". Returns false if the text does not include the unit.
+ */
 static bool format_value(int64_t value, const char *unit, char out[NUMBER_TEXT_MAX])
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* `profpull status`: how a running process is. */
+/* `profpull status`: shows the state of a running process. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include "cli/status/show.h"
 
 #define PATH "/api/v1/status"
-/* Without a terminal that says how wide it is. */
+/* Columns, if there is no terminal whose width is known. */
 #define WIDTH_DEFAULT 100
 #define WIDTH_MIN 40
 #define TEXT_MAX ((size_t)16 * 1024 * 1024)
-/* To the first column of the first line, and nothing left on the screen. */
+/* Moves the cursor to the first column of the first line, and clears the screen. */
 #define CLEAR "\033[H\033[2J\033[3J"
 
 struct status_args {
@@ -88,7 +88,7 @@ static int watch(const struct status_args *args, struct remote *remote)
     for (;;) {
         int code = ask(args, remote);
         if (code == EXIT_INPUT) {
-            return code; /* nobody reads what is printed */
+            return code; /* nobody reads the output */
         }
         struct timespec pause = {.tv_sec = (time_t)(args->interval_ms / MS_PER_S),
                                  .tv_nsec = (long)(args->interval_ms % MS_PER_S * NS_PER_MS)};

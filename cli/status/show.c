@@ -81,7 +81,7 @@ bool status_is_well(const json_t *status)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Control characters would move the cursor, or worse. */
+/* Appends a text without control characters, which could move the cursor or do worse. */
 static void put_clean(struct buf *out, struct sv text)
 {
     while (text.n > 0) {
@@ -97,8 +97,8 @@ static void put_clean(struct buf *out, struct sv text)
     }
 }
 
-/* The bytes of text that fit into a number of columns, a character being one; breaks after a space
- * if there is one. */
+/* Returns how many bytes of the text fit into a number of columns, one for each character. The text
+ * is broken after a space if it has one. */
 static size_t fit(struct sv text, size_t columns)
 {
     size_t at = 0;
@@ -117,7 +117,7 @@ static size_t fit(struct sv text, size_t columns)
     return at < text.n && space > 0 ? space : at;
 }
 
-/* A paragraph: the first line has `indent` spaces in front, the others two more. */
+/* Appends a paragraph: its first line is indented by `indent` spaces, the others by two more. */
 static void put_paragraph(struct shower *s, size_t indent, const char *colour, const char *text)
 {
     struct buf clean;
@@ -175,7 +175,7 @@ static void show_head(struct shower *s, const json_t *status)
         readiness[0] != '\0' ? ": " : "", readiness);
 }
 
-/* Shows what scrapes wait for; null: nothing. */
+/* Shows the resource that scrapes wait for; null: none. */
 static void show_bottleneck(struct shower *s, const json_t *bottleneck)
 {
     if (json_is_object(bottleneck)) {

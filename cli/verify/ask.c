@@ -7,7 +7,8 @@
 #include "cli/file_walk.h"
 #include "cli/verify/private.h"
 
-/* Queries reach this far before and after the profile: clocks differ. */
+/* The time range of queries begins this long before the profile and ends this long after it,
+ * because clocks differ. */
 #define WINDOW_NS (INT64_C(60) * NS_PER_S)
 /* The longest delay between two queries. */
 #define RETRY_MAX_MS 2000
@@ -38,7 +39,7 @@ static void no_memory(struct probe *probe)
     verify_finish(probe, false, "", "out of memory");
 }
 
-/* Once: the answer lags by minutes. */
+/* Asks once whether the tenant is empty; the answer of the server lags by minutes. */
 static void ask_whether_empty(struct probe *probe)
 {
     probe->asked_empty = true;

@@ -1,4 +1,5 @@
-/* `profpull verify`: a tiny profile to each endpoint, and the question whether it is there. */
+/* `profpull verify`: sends a tiny profile to each endpoint, and checks that it can be found there.
+ */
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* The result of a probe: kept and printed in the order of the endpoints. */
+/* Keeps the results of probes, and prints them in the order of the endpoints. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -18,10 +18,10 @@
 
 struct verify;
 
-/* The check of one endpoint. */
+/* The probe of one endpoint. */
 struct probe {
-    struct work search; /* of the files of a file endpoint */
-    bool found;         /* by the search */
+    struct work search; /* searches the files of a file endpoint */
+    bool found;         /* the search has found the profile */
     struct verify *verify;
     struct one_endpoint to;
     const struct readback *how; /* NULL: profiles cannot be read back */
@@ -30,16 +30,16 @@ struct probe {
     struct buf url;
     struct buf body;
     char *service;
-    int64_t sent_ms; /* monotonic: when it was accepted; 0: not yet */
+    int64_t sent_ms; /* monotonic time at which it was accepted; 0: not yet */
     int64_t wait_ms;
     bool done;
     bool works;
     char text[ERR_MSG_MAX];
     const char *advice;
-    char last[ERR_MSG_MAX]; /* why the last query failed; "": not found */
-    bool asks_empty;        /* the query under way is whether the tenant is empty */
+    char last[ERR_MSG_MAX]; /* why the last query failed; "": it has found nothing */
+    bool asks_empty;        /* the query in flight asks whether the tenant is empty */
     bool asked_empty;
-    bool empty; /* nothing of the tenant could be read when it was asked */
+    bool empty; /* the tenant had nothing when it was asked */
 };
 
 struct verify {
@@ -47,21 +47,21 @@ struct verify {
     struct loop *loop;
     struct intern *intern;
     struct worker_pool *workers;
-    struct http_client *http; /* for queries */
+    struct http_client *http; /* client for the queries */
     struct loop_timer *deadline;
-    bool extended; /* the deadline, for empty tenants */
+    bool extended; /* the deadline was extended, for empty tenants */
     struct stores *stores;
     struct probe *probes;
     size_t n_probes;
     size_t printed;
-    size_t searches; /* that workers are running */
+    size_t searches; /* searches that workers run at the moment */
     char id[17];
     int64_t time_ns;
-    char *data; /* the profile, gzip */
+    char *data; /* the profile as gzip */
     size_t size;
 };
 
-/* Ends a probe; the first call counts. advice: static, "" for none. */
+/* Ends a probe; only the first call has an effect. advice is static, "" for none. */
 void verify_finish(struct probe *probe, bool works, const char *advice, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Prints the finished probes in order, and stops the loop after the last. */

@@ -8,7 +8,7 @@
 #include "pprof/sniff.h"
 #include "write/protocol.h"
 
-/* 100 samples per second, as Go takes them. */
+/* Nanoseconds between two samples: 100 samples a second, as in CPU profiles of Go. */
 #define PERIOD_NS 10000000
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static struct sv strip_slashes(struct sv v)
     return v;
 }
 
-/* The base URL of one that may name the path of a method. */
+/* Returns the base URL of a URL that may include the path of a method. */
 static struct sv base_of(const char *url)
 {
     struct sv v = strip_slashes(sv_from(url));
@@ -120,7 +120,7 @@ bool readback_says_empty(const struct readback *how, long status, struct sv body
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* A message of numbers: number[i] is field i + 1; 0 is left out. */
+/* Appends a message of numbers: number[i] is the value of field i + 1; a 0 is left out. */
 static void put_message(struct buf *b, unsigned field, const uint64_t *numbers, size_t n)
 {
     struct buf inner;

@@ -1,4 +1,5 @@
-/* Reading a profile back from a server: the query, and what its response means. Pure; any thread.
+/* Reads a profile back from a server: makes the query, and interprets the response. Pure; any
+ * thread.
  */
 #ifndef PROFPULL_CLI_VERIFY_READBACK_H
 #define PROFPULL_CLI_VERIFY_READBACK_H
@@ -13,17 +14,19 @@
 #include "config/config.h"
 #include "write/readback.h"
 
-/* The longest response that is read. */
+/* Limit of a response in bytes. */
 #define READBACK_BODY_MAX ((size_t)1024 * 1024)
 
-/* NULL: profiles cannot be read back from this endpoint. */
+/* Returns how profiles are read back from an endpoint; NULL if that is impossible. */
 const struct readback *readback_of(const struct config_endpoint *endpoint);
 
-/* Appends the URL and the body; without a body it is a GET. False if out of memory. */
+/* Appends the URL and the body of the query. If the body is empty, the query is a GET. False if out
+ * of memory. */
 bool readback_request(const struct readback *how, const struct readback_query *q, struct buf *url,
                       struct buf *body);
 
-/* The same for the question whether the tenant is empty; only if the server has one. */
+/* Makes the request that asks whether the tenant is empty. Only for servers that have such a
+ * request. */
 bool readback_empty_request(const struct readback *how, const char *base_url, struct buf *url,
                             struct buf *body);
 /* Returns true if the response says that the tenant is empty. */
@@ -32,7 +35,7 @@ bool readback_says_empty(const struct readback *how, long status, struct sv body
 enum readback_verdict {
     READBACK_FOUND,
     READBACK_NOT_YET,    /* query again */
-    READBACK_IMPOSSIBLE, /* the server cannot be queried: err says why */
+    READBACK_IMPOSSIBLE, /* the server cannot be queried; err has the reason */
 };
 enum readback_verdict readback_check(const struct readback *how, long status, struct sv body,
                                      struct err *err);

@@ -15,21 +15,23 @@
 #include "write/advice.h"
 
 #define PROFILE_NS (INT64_C(10) * NS_PER_MS)
-/* The profile is a little old, so that no server rejects it as one of the future. */
+/* Age of the profile: it is a little old, so that no server rejects it as one from the future. */
 #define PROFILE_AGE_NS (INT64_C(1) * NS_PER_S)
-/* The delay before the second query; it grows. */
+/* Delay before the second query; later delays are longer. */
 #define RETRY_FIRST_MS 200
 
-/* So many times longer is waited for a tenant that was empty before. */
+/* Number of further timeouts for which a tenant that was empty before is queried. */
 #define EMPTY_FACTOR 3
 
-/* How long it may take to join all threads at the end; one may hang in a call of a disk. */
+/* Time that joining all threads at the end may take; a thread may hang in a system call of a disk.
+ */
 #define FREE_MS (INT64_C(5) * MS_PER_S)
 
 /* ---- the deadline -----------------------------------------------------------------------------
  */
 
-/* A new server may not be able to read a tenant yet, which says nothing against the endpoint. */
+/* Reports that the profile was not found in time. A new server may not be able to read a tenant
+ * yet, so this does not count as a failure of the endpoint if the tenant was empty. */
 static void finish_late(struct probe *probe, const char *limit)
 {
     if (probe->sent_ms == 0) {
@@ -74,7 +76,7 @@ static void verify_on_deadline(void *arg)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* The first attempt decides. */
+/* Takes the result of the first attempt; later attempts do not count. */
 static void verify_on_attempt(void *arg, const struct write_attempt *a)
 {
     struct probe *probe = arg;
@@ -123,8 +125,8 @@ static struct profile *make_profile(const struct probe *probe)
     return p;
 }
 
-/* An external label of the endpoint overrides ours. DeepFlow is queried by service, not by label:
- * the service is unique there. */
+/* Makes the service of the profile. An external label of the endpoint overrides it. DeepFlow is
+ * queried by service and not by label, so there the service is unique. */
 static char *make_service(const struct probe *probe)
 {
     const struct config_endpoint *e = &probe->to.endpoint;
@@ -262,7 +264,7 @@ static void probe_done(struct probe *probe)
 
 static void done(struct verify *v)
 {
-    /* Calls verify_on_response() for each open query: the probes must still exist. */
+    /* Calls verify_on_response() for each query in flight, so the probes must still exist. */
     http_client_free(v->http);
     for (size_t i = 0; i < v->n_probes; i++) {
         probe_done(&v->probes[i]);
@@ -270,7 +272,7 @@ static void done(struct verify *v)
     stores_free(v->stores);
     worker_pool_free(v->workers);
     if (v->loop != NULL) {
-        /* Completed work of the workers. */
+        /* Runs the completed work of the workers. */
         loop_run_once(v->loop);
     }
     loop_timer_free(v->deadline);

@@ -1,7 +1,8 @@
-/* Checks each endpoint of a configuration: does it accept a profile, and can it be read back?
+/* Checks each endpoint of a configuration: whether it accepts a profile, and whether the profile
+ * can be read back.
  *
- * One loop, on the caller's thread. Every endpoint has a writer of its own, so that one that cannot
- * even be opened fails alone. The configuration's spools and queues are not touched.
+ * One loop, on the caller's thread. Every endpoint has a writer of its own, so that an endpoint
+ * that cannot even be opened fails alone. The spools and queues of the configuration are not used.
  */
 #ifndef PROFPULL_CLI_VERIFY_VERIFY_H
 #define PROFPULL_CLI_VERIFY_VERIFY_H
@@ -14,8 +15,8 @@
 
 struct verify_options {
     struct config *config;
-    const char *only;             /* one endpoint; NULL: all */
-    const char *deepflow_querier; /* NULL: DeepFlow is not queried */
+    const char *only;             /* name of the only endpoint to check; NULL: all */
+    const char *deepflow_querier; /* URL of DeepFlow's server; NULL: DeepFlow is not queried */
     int64_t timeout_ms;
 };
 
