@@ -15,27 +15,29 @@ struct discovery_forbidden {
     const char *namespace; /* NULL: in the whole cluster */
 };
 
-/* The replicas that share the targets. With sharding.mode kubernetes sources are read only once the
- * members are known, so that the owner of each reported target is known, too. Pods owned by another
- * replica are not reported: their owner follows from their address alone. When one is assigned to
- * us, the pods are listed again. Everything is reported of sources whose targets may have another
- * address (allow_foreign_address), that other objects are joined to, or that have another role.
- * Calls come on the loop's thread. */
+/* The replicas that share the targets. With sharding.mode kubernetes, sources are read only after
+ * the members are known, so that each reported target has a known owner. Pods that another replica
+ * owns are not reported, because the owner of a pod follows from its address alone. When such a pod
+ * is assigned to this replica, the pods are listed again. Sources report all their objects if rules
+ * may give targets another address (allow_foreign_address), if other objects are joined to theirs,
+ * or if their role is not pod. Functions are called on the loop's thread. */
 struct discovery_sharing {
     const char *self;    /* our own name; referenced */
     const char *self_ip; /* our own address, "" if unknown; referenced */
-    /* The members, sorted, and our index among them (SIZE_MAX: none). Before anything else, and at
-     * every change. */
+    /* Reports the members, sorted, and our index among them (SIZE_MAX if we are not a member). It
+     * is called before any target is reported, and at every change. */
     void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
-    /* The API server has accepted a request for the members, or a request has failed. */
+    /* Reports that the API server has accepted a request for the members, or that a request has
+     * failed. */
     void (*on_reachable)(void *arg, bool reachable);
-    /* The key by which the owner of the targets at an address is found; 0 if there is none (they
-     * are reported like our own). NULL: everything is reported. */
+    /* Returns the key that determines the owner of the targets at an address; 0 if there is none,
+     * and then the targets are reported like our own. NULL: everything is reported. */
     uint64_t (*key)(void *arg, const char *ip);
-    /* Is a key ours, or about to be? Changes with on_members() only. NULL if key is. */
+    /* Returns true if the targets with this key are assigned to us, or are about to be. The result
+     * changes only at on_members(). NULL if `key` is NULL. */
     bool (*is_assigned)(void *arg, uint64_t key);
-    /* Pods of other replicas, and pods that are assigned to us but have not been read since; each
-     * once for every job. NULL if key is. */
+    /* Reports the number of pods of other replicas, and of pods that are assigned to us but have
+     * not been read since. A pod counts once for every job. NULL if `key` is NULL. */
     void (*on_foreign)(void *arg, size_t foreign, size_t pending);
     void *arg;
 };

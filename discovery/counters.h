@@ -17,7 +17,7 @@ enum discovery_event {
     EVENT_LISTED = EVENT_COUNT, /* an object of a list: not counted */
 };
 
-/* Why an object could not be used. */
+/* The reasons why an object could not be used. */
 enum discovery_skip {
     SKIP_TOO_LARGE,
     SKIP_TOO_DEEP,
@@ -28,12 +28,12 @@ enum discovery_skip {
     SKIP_TOO_MANY_LABELS,
     SKIP_TOO_MANY_OBJECTS,
     SKIP_COUNT,
-    SKIP_NONE = SKIP_COUNT, /* it can be used */
+    SKIP_NONE = SKIP_COUNT, /* the object can be used */
 };
 
 enum discovery_groups { GROUPS_STATIC, GROUPS_FILE, GROUPS_HTTP, GROUPS_KUBERNETES, GROUPS_COUNT };
 
-/* Lists that have not been read since the start. */
+/* The reasons why a list has not been read since the start. */
 enum discovery_unread { UNREAD_PENDING, UNREAD_REFUSED, UNREAD_COUNT };
 
 enum discovery_refresh { REFRESH_CHANGED, REFRESH_UNCHANGED, REFRESH_FAILED, REFRESH_COUNT };

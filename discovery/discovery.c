@@ -10,11 +10,12 @@
 #include "discovery/kubernetes/peers.h"
 #include "discovery/private.h"
 
-/* When the members have changed, pods are listed again within this part of the handover, after
- * which they are ours, but not later than RELIST_MAX_MS: they must be known by then. */
+/* When the members change, newly assigned pods become ours at the end of the handover and must be
+ * known by then. They are therefore listed again within a fraction of it (1/RELIST_PART), and at
+ * most RELIST_MAX_MS later. */
 #define RELIST_PART 4
 #define RELIST_MAX_MS 2000
-/* How long a group of a changed job stays that its new sources have not reported, if they cannot be
+/* The longest time that a group of a changed job is kept while the job's new sources cannot be
  * read. */
 #define LEFTOVERS_MS (INT64_C(5) * 60 * MS_PER_S)
 /* The longest text about a source that cannot be read. */
@@ -23,14 +24,14 @@
 #define SOURCE_MEMBERS "sharding"
 #define SOURCE_CONTENTS "secrets"
 
-/* Sources that a configuration has besides those that stay. */
+/* The prepared change: the sources of the next configuration, except those that are kept. */
 struct discovery_change {
     struct discovery *d;
     struct config *config; /* a reference */
-    bool *kept;            /* by slot: the sources of the job stay; n_slots */
+    bool *kept;            /* by slot, n_slots of them: true if the job keeps its sources */
     size_t n_slots;
     struct job_sources added;
-    bool has_contents; /* in place of those that are there */
+    bool has_contents; /* `contents` replaces those in use */
     struct contents contents;
 };
 
@@ -236,7 +237,7 @@ static void start_sources(struct discovery *d)
     discovery_on_progress(d);
 }
 
-/* Credentials are known, as far as they can be. */
+/* Called when all credentials from Secrets and ConfigMaps are known, as far as they can be read. */
 static void discovery_on_contents(void *arg)
 {
     struct discovery *d = arg;
@@ -247,7 +248,7 @@ static void discovery_on_contents(void *arg)
     }
 }
 
-/* Lists and targets may need credentials from Secrets. */
+/* Reads Secrets first, because lists and targets may need credentials from them. */
 static void discovery_start(void *arg)
 {
     struct discovery *d = arg;
@@ -320,7 +321,7 @@ static bool same_names(const struct config_strings *a, const struct config_strin
     return a->n == b->n;
 }
 
-/* The values of Secrets and ConfigMaps are read with the rights of the own pod. */
+/* Prepares to read the values of Secrets and ConfigMaps, with the rights of our own pod. */
 static bool contents_init(struct contents *c, struct discovery *d, const struct config *config,
                           struct err *err)
 {
@@ -407,7 +408,7 @@ struct discovery_change *discovery_prepare(struct discovery *d, const struct con
     return add_all(c, err) ? c : discovery_discard(c);
 }
 
-/* Frees it; its sources must be in use or free. */
+/* Frees a change. Its sources must have been taken over or freed before. */
 static struct discovery_change *free_change(struct discovery_change *c)
 {
     config_unref(c->config);
@@ -430,8 +431,9 @@ struct discovery_change *discovery_discard(struct discovery_change *c)
     return free_change(c);
 }
 
-/* Returns true if the groups of a source stay until its job's new sources have been read, because
- * the groups of those go the same way. */
+/* Returns true if the groups of an ending source are kept until its job's new sources have been
+ * read, which is the case if the job exists in the new configuration and its setting of `sharding`
+ * is the same. */
 static bool is_followed(const struct discovery_change *c, const struct job_source *s)
 {
     const struct config_job *next = config_job_at(c->config, s->job);
@@ -439,11 +441,11 @@ static bool is_followed(const struct discovery_change *c, const struct job_sourc
     return next != NULL && next->shared == job->shared;
 }
 
-/* A source that ends. */
+/* The state of ending one source. */
 struct ending {
     struct discovery *d;
     size_t job;
-    struct leftovers *leftovers; /* NULL: its groups end at once */
+    struct leftovers *leftovers; /* takes its groups; NULL: they end at once */
 };
 
 static void discovery_on_ended(void *arg, const char *name)

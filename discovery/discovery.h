@@ -35,26 +35,26 @@ struct discovery_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
-    struct sources *sources; /* gets which sources can be read; outlives discovery */
-    /* On the loop's thread. The group is valid during the call. */
+    struct sources *sources; /* gets the state of each source; outlives discovery */
+    /* Takes a group of targets. Called on the loop's thread; the group is valid during the call. */
     void (*on_group)(void *arg, const struct target_group *group);
     /* Returns true if a label of a Kubernetes object can have an effect on the targets of a job;
      * called once for each name. Labels without effect for any job are not built, and changes of
      * them are not reported. Labels whose name does not begin with "__meta_" must be wanted. On the
      * loop's thread. NULL: all labels are built. */
     bool (*wants_label)(void *arg, size_t job, struct sv name);
-    /* On the loop's thread, once: every source has been read for the first time, or the API server
-     * refuses it (403, 404). May be NULL. */
+    /* Called once, on the loop's thread, when every source has been read for the first time or the
+     * API server has refused it (403, 404). May be NULL. */
     void (*on_synced)(void *arg);
-    /* On the loop's thread, when a permission turns out to be missing; not again while it stays so.
-     * May be NULL. */
+    /* Called on the loop's thread when a permission is found to be missing, and not again while it
+     * stays missing. May be NULL. */
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
     void *arg;
-    /* Where the values of Secrets and ConfigMaps go that the configuration names; may be NULL if it
+    /* Gets the values of the Secrets and ConfigMaps that the configuration names; may be NULL if it
      * names none. */
     struct http_contents *contents;
-    /* After how long without progress a list of the API server is given up. 0: see
-     * kubernetes/watch.h. */
+    /* The time without progress after which a list of the API server is given up, in milliseconds.
+     * 0: the defaults of kubernetes/watch.h. */
     int64_t list_progress_ms;
     /* Set if replicas share the targets; may be NULL. */
     const struct discovery_sharing *sharing; /* copied */
@@ -63,27 +63,30 @@ struct discovery_options {
 /* Reads credentials and prepares; nothing is sent before the loop runs. An error names the job and
  * the file or variable that is missing. */
 struct discovery *discovery_new(const struct discovery_options *options, struct err *err);
-/* Ends all requests; reports nothing. On the loop's thread, but not within a callback, or when the
- * loop does not run. Accepts NULL, returns NULL. */
+/* Ends all requests and reports nothing. Call it on the loop's thread, but not within a callback,
+ * or when the loop does not run. Accepts NULL, returns NULL. */
 struct discovery *discovery_free(struct discovery *d);
 
-/* Another configuration, in three steps on the loop's thread, not within a callback. Jobs are known
- * by their slots (config/change.h). What the job's other sources need goes on.
+/* A change to another configuration, in three steps: prepare, retire, commit. They run on the
+ * loop's thread, but not within a callback. Jobs are identified by their slots (config/change.h).
  *
  * Sources of kept jobs are not touched. A changed job gets new sources, which report everything
- * again; watches of the same objects are shared with the other jobs, and listed once more. What
- * only its former sources have reported is reported as gone when the new ones have all been read,
- * or after five minutes. Groups of other jobs end at once. */
+ * again; watches of the same objects are shared with the other jobs, and listed once more. Groups
+ * that only its former sources have reported are reported as gone when all new sources have been
+ * read, or after five minutes. Groups of other jobs end at once.
+ */
 struct discovery_change;
-/* Makes the sources of the jobs that are not kept (by slot); sends nothing. sharding must be as
- * before. NULL with an error as that of discovery_new(): nothing has changed. */
+/* Makes new sources for the jobs that are not kept (kept: by slot); sends nothing. The settings of
+ * sharding must be the same as before. On failure it returns NULL with an error like that of
+ * discovery_new(), and nothing has changed. */
 struct discovery_change *discovery_prepare(struct discovery *d, const struct config *next,
                                            const bool *kept, struct err *err);
-/* Ends the sources of jobs that are not kept, while on_group still has the former rules. */
+/* Ends the sources of the jobs that are not kept. Call it while on_group still applies the former
+ * rules. */
 void discovery_retire(struct discovery_change *c);
-/* Starts the new ones, after discovery_retire(). Frees c, returns NULL. */
+/* Starts the new sources; call it after discovery_retire(). Frees c, returns NULL. */
 struct discovery_change *discovery_commit(struct discovery_change *c);
-/* In place of both. Accepts NULL, returns NULL. */
+/* Drops a prepared change, in place of retire and commit. Accepts NULL, returns NULL. */
 struct discovery_change *discovery_discard(struct discovery_change *c);
 
 #endif

@@ -1,4 +1,5 @@
-/* The inside of a discovery, which discovery.c and source.c share. On the loop's thread. */
+/* The internals of a discovery, shared by discovery.c and source.c. Everything runs on the loop's
+ * thread. */
 #ifndef PROFPULL_DISCOVERY_PRIVATE_H
 #define PROFPULL_DISCOVERY_PRIVATE_H
 
@@ -17,7 +18,7 @@
 /* A source's name: prefix, role, "/", namespace, "/", name. */
 #define SOURCE_MAX (PREFIX_MAX + 32 + OBJECT_KEY_MAX)
 
-/* An API server with credentials; lives while it has users. */
+/* An API server with credentials. It is freed when it has no more users. */
 struct kube_server {
     LIST_ENTRY(kube_server) link;
     struct config *owner; /* a reference; NULL: `config` is static */
@@ -37,8 +38,8 @@ struct kube_source {
     struct kube_server *server;
     struct kubernetes *kubernetes;
     size_t n_users;
-    bool shared;  /* pods of other replicas are foreign */
-    bool started; /* until then further sources may join it */
+    bool shared;  /* pods of other replicas are not reported */
+    bool started; /* once started, no further source may join */
 };
 LIST_HEAD(kube_sources, kube_source);
 
@@ -48,10 +49,11 @@ struct job_source {
     struct discovery *d;
     struct config *owner; /* a reference */
     const struct config_source *config;
-    size_t job; /* its slot */
+    size_t job; /* slot of the job */
     const char *job_name;
     char shown[PREFIX_MAX]; /* "kubernetes/<n>" */
-    char name[PREFIX_MAX];  /* of the group; of files and objects: the part before the path */
+    /* name of the group; for files and objects the part before their path */
+    char name[PREFIX_MAX];
     struct kube_source *kube;
     struct file_sd *files;
     struct http_sd *url;
@@ -59,12 +61,13 @@ struct job_source {
 };
 TAILQ_HEAD(job_sources, job_source);
 
-/* Groups that former sources of a job have reported, and that the present ones have not (yet). */
+/* Groups that former sources of a job have reported, and that the present sources have not reported
+ * (yet). */
 struct leftovers {
     LIST_ENTRY(leftovers) link;
     size_t job;
     struct map *names;   /* -> itself */
-    int64_t deadline_ms; /* when they go in any case */
+    int64_t deadline_ms; /* the time at which they are dropped in any case */
 };
 LIST_HEAD(leftover_list, leftovers);
 
@@ -77,60 +80,63 @@ struct contents {
 
 struct discovery {
     struct discovery_options options;
-    struct config *config; /* in force; a reference */
+    struct config *config; /* the configuration in force; a reference */
     struct discovery_counters counters;
     struct rng rng;
     struct http_client *http_sd; /* NULL without http sources */
     struct loop_timer *start;
     struct loop_timer *settle;
-    struct reflectors reflectors; /* without a client if there are no kubernetes sources */
+    struct reflectors reflectors; /* has no client if there are no kubernetes sources */
     struct discovery_sharing sharing;
     struct peers *peers; /* NULL unless targets are shared in a cluster */
     struct kube_server *peers_server;
-    struct config *peers_owner; /* a reference: of their settings */
-    struct contents contents;   /* nothing in it unless the configuration names some */
+    struct config *peers_owner; /* a reference to the configuration that owns their settings */
+    struct contents contents;   /* empty unless the configuration names Secrets or ConfigMaps */
     struct kube_servers servers;
     struct kube_sources kube;
     struct job_sources sources;
     struct leftover_list leftovers;
-    bool started; /* sources are: the members and contents are known */
+    bool started; /* the sources have started, because members and contents are known */
     bool synced;
     int64_t unread[UNREAD_COUNT]; /* as counted in the metrics */
-    int64_t groups[GROUPS_COUNT]; /* as counted in the metrics; files and URLs count themselves */
+    /* as counted in the metrics; files and URLs are counted in lists/ */
+    int64_t groups[GROUPS_COUNT];
 };
 
 /* ---- discovery.c ----------------------------------------------------------------------------- */
 
-/* A group of a source goes to the user. */
+/* Reports a group of a source to the user. */
 void discovery_report(struct discovery *d, const struct target_group *group);
 /* Called when the state of a source may have changed. */
 void discovery_on_progress(void *arg);
-/* The groups of a kind are n more. */
+/* Adds n to the number of groups of a kind. */
 void discovery_count(struct discovery *d, enum discovery_groups kind, int64_t n);
-/* Kubernetes objects have been reported. */
+/* Updates the number of groups after Kubernetes objects have been reported. */
 void discovery_count_objects(struct discovery *d);
 
 /* ---- source.c -------------------------------------------------------------------------------- */
 
-/* The client, which is made if there is none yet. */
+/* Makes the client if there is none yet. */
 bool discovery_need_http(struct discovery *d, struct http_client **client, const char *name,
                          struct err *err);
 
-/* The server of a kubernetes source, with another user. owner: see the struct. */
+/* Returns the server of a kubernetes source, and adds a user to it. owner: see the struct. */
 struct kube_server *kube_server_get(struct discovery *d, const struct config *owner,
                                     const struct config_kubernetes *config, struct err *err);
-/* One user less; after what uses its access. Accepts NULL, returns NULL. */
+/* Removes a user. Call it after freeing the objects that use its access. Accepts NULL, returns
+ * NULL. */
 struct kube_server *kube_server_unref(struct kube_server *server);
 
-/* A source of a job, which reports nothing before source_start(). The error names its place. */
+/* Makes a source of a job, which reports nothing before source_start(). The error names its
+ * position. */
 struct job_source *source_new(struct discovery *d, const struct config *owner,
                               const struct config_job *job, size_t index, struct err *err);
 void source_start(struct job_source *s);
 /* Returns true if all groups of the source have been reported. */
 bool source_is_known(const struct job_source *s);
-/* Calls fn with the name of each group that it has reported. */
+/* Calls fn with the name of each group that the source has reported. */
 void source_each(struct job_source *s, void (*fn)(void *arg, const char *name), void *arg);
-/* Reports nothing. Accepts NULL, returns NULL. */
+/* Frees a source; reports nothing. Accepts NULL, returns NULL. */
 struct job_source *source_free(struct job_source *s);
 
 #endif

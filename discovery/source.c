@@ -1,10 +1,10 @@
-/* The sources of jobs: what they are made of, and the watches that they share. */
+/* The sources of jobs, and the API servers and watches that they share. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "discovery/private.h"
 
-/* Strings of credentials: kubeconfigs with their certificates. */
+/* The most memory for strings of credentials: kubeconfigs with their certificates. */
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 
 bool discovery_need_http(struct discovery *d, struct http_client **client, const char *name,
@@ -66,7 +66,7 @@ struct kube_server *kube_server_get(struct discovery *d, const struct config *ow
 
 /* ---- watches --------------------------------------------------------------------------------- */
 
-/* A watch serves several jobs: labels that one of them wants are built. */
+/* Returns true if any of the jobs that share a watch wants the label. */
 static bool source_wants_label(void *arg, struct sv name)
 {
     const struct kube_source *kube = arg;
@@ -161,8 +161,8 @@ static bool make_watch(struct kube_source *kube, struct err *err)
     return kube->kubernetes != NULL;
 }
 
-/* The watch of a source, with another user: one that has not started yet, because it would not
- * report again what it has reported. */
+/* Returns the watch of a source, and adds a user to it. Only a watch that has not started is
+ * shared, because a running one would not report its objects again. */
 static struct kube_source *kube_get(struct discovery *d, const struct config *owner,
                                     const struct config_kubernetes *config, bool shared,
                                     struct err *err)
@@ -299,7 +299,8 @@ struct job_source *source_new(struct discovery *d, const struct config *owner,
     set_name(s, job, index);
     bool ok;
     if (s->config->kind == SOURCE_KUBERNETES) {
-        /* The owner of a target with another address is not found by the pod's. */
+        /* With allow_foreign_address, a target may have another address than its pod, so the pod's
+         * address does not determine the owner. */
         bool shared = d->sharing.key != NULL && !job->allow_foreign_address;
         s->kube = kube_get(d, owner, &s->config->kubernetes, shared, err);
         ok = s->kube != NULL;
@@ -339,7 +340,7 @@ bool source_is_known(const struct job_source *s)
     return s->started && (s->kube == NULL || kubernetes_synced(s->kube->kubernetes));
 }
 
-/* The names of objects get the prefix of the source. */
+/* The arguments for naming objects: the prefix of the source is put in front. */
 struct named {
     const struct job_source *s;
     void (*fn)(void *arg, const char *name);

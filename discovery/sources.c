@@ -173,7 +173,7 @@ void sources_each(struct sources *s, void (*fn)(void *arg, const struct source_s
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The first source that has the same trouble. */
+/* Returns the first source that cannot be read for the same reason. */
 static const struct source *first_like(const struct sources *s, const struct source *v)
 {
     const struct source *other = NULL;
@@ -186,7 +186,7 @@ static const struct source *first_like(const struct sources *s, const struct sou
     return other;
 }
 
-/* `job "pods": `, `jobs "pods", "nodes": `; nothing if no job owns it. */
+/* Appends `job "pods": ` or `jobs "pods", "nodes": `; nothing for a source without a job. */
 static void put_jobs(const struct sources *s, const struct source *v, struct buf *text)
 {
     size_t n = 0;

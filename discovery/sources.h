@@ -1,8 +1,8 @@
-/* Which sources of targets can be read now, and why the others cannot: what readiness, metrics and
- * the API say of discovery.
+/* The state of all sources of targets: which can be read now, and why the others cannot. Readiness,
+ * metrics and the API show it.
  *
- * The discovery thread writes it, a source at a time; any thread reads, under a short lock. It
- * outlives the discovery that writes it.
+ * The discovery thread sets the state of one source at a time, and any thread reads it; a lock is
+ * held for a short time. The object outlives the discovery.
  */
 #ifndef PROFPULL_DISCOVERY_SOURCES_H
 #define PROFPULL_DISCOVERY_SOURCES_H
@@ -23,11 +23,11 @@ enum source_state {
 const char *source_state_name(enum source_state state);
 
 struct source_status {
-    const char *job;  /* "" for what no job owns: the members of a sharding, Secrets */
+    const char *job;  /* "" for sources without a job: the members of a sharding, Secrets */
     const char *name; /* "kubernetes/0", "static/0", "file/1", "http/0" */
     enum source_state state;
     const char *why;  /* "" if it works */
-    int64_t since_ns; /* of this state, wall clock */
+    int64_t since_ns; /* since when it is in this state, wall clock */
 };
 
 struct sources;
@@ -42,15 +42,15 @@ void sources_set(struct sources *s, const char *job, const char *name, enum sour
                  const char *why);
 void sources_forget(struct sources *s, const char *job, const char *name);
 
-/* How many are in a state. Any thread, as for those that follow. */
+/* Returns the number of sources in a state. Any thread may call it, and the functions below. */
 size_t sources_count(struct sources *s, enum source_state state);
-/* Calls fn for each, in the order in which they came, under the lock. */
+/* Calls fn for each source, in the order in which they were added, with the lock held. */
 void sources_each(struct sources *s, void (*fn)(void *arg, const struct source_status *status),
                   void *arg);
 /* The most sources that sources_missing() names. */
 #define SOURCES_SHOWN 16
-/* Appends those that do not work, and why, without a line break: `job "pods": not allowed to list
- * pods`. Jobs with the same trouble are named together. */
+/* Appends the sources that cannot be read and the reasons, without a line break: `job "pods": not
+ * allowed to list pods`. Jobs with the same reason are named together. */
 void sources_missing(struct sources *s, struct buf *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* Expansion of references to groups: see expand.h. */
+/* Parses and expands references to groups: see expand.h. */
 #include "relabel/expand.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Templates with references to capture groups: $1, ${1}, $name, ${name}, $$ (Go's Regexp.Expand).
+/* Expands templates with references to capture groups ($1, ${1}, $name, ${name}, $$), as Go's
+ * Regexp.Expand does.
  *
  * A name is the longest run of letters, digits and underscores. Digits without a leading zero are
  * the number of a group, anything else is the name of one. A group that does not exist or did not
@@ -16,8 +17,9 @@
 #include "regex/regex.h"
 
 struct expansion_piece {
-    struct sv text; /* if n_groups is 0 */
-    /* The first of these that took part in the match counts; groups may share a name. */
+    struct sv text; /* the literal text if n_groups is 0 */
+    /* The groups that the reference may mean, since several may share a name. The first one that
+     * took part in the match is expanded. */
     const size_t *groups;
     size_t n_groups;
 };
@@ -28,10 +30,12 @@ struct expansion {
     size_t n;
 };
 
-/* text must be valid UTF-8 and outlive the template, and so must re. False if out of memory. */
+/* Compiles a template. The text must be valid UTF-8; text and re must outlive the template. False
+ * if out of memory. */
 bool expansion_init(struct expansion *t, struct arena *arena, struct sv text,
                     const struct regex *re);
-/* The text of a template without references, which expands to itself; false if it has some. */
+/* Returns true, and the text in *ret_text, for a template without references: it always expands to
+ * that text. */
 bool expansion_is_constant(const struct expansion *t, struct sv *ret_text);
 /* Appends the expansion after a match of that regex on subject. */
 bool expansion_write(const struct expansion *t, const struct regex_scratch *s, struct sv subject,

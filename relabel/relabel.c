@@ -1,4 +1,4 @@
-/* Running a list of rules: see relabel.h. */
+/* Runs a list of rules: see relabel.h. */
 #include "relabel/relabel.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "relabel/rule.h"
 
-/* The texts of all rules of one list. */
+/* The most memory for the texts of all rules of one list. */
 #define TEXTS_MAX ((size_t)64 * 1024 * 1024)
 
 struct relabel {
@@ -23,14 +23,14 @@ struct relabel {
 
 struct relabel_scratch {
     struct regex_scratch *regex;
-    struct buf value;    /* source labels, joined */
+    struct buf value;    /* the joined values of the source labels */
     struct buf repaired; /* a value or name that was not valid UTF-8 */
     struct buf target;
     struct buf text;
     struct label snapshot[LABELS_MAX];
 };
 
-/* One rule that is run on one label set. */
+/* The state of running one rule on one label set. */
 struct run {
     const struct rule *rule;
     struct relabel_scratch *s;
@@ -125,7 +125,7 @@ static bool fail_buf(const struct run *run, const struct buf *b, const char *wha
     return err_memory(run->err);
 }
 
-/* The values of the source labels with the separator between them. */
+/* Joins the values of the source labels with the separator. */
 static bool join(const struct run *run, struct sv *ret_value)
 {
     const struct rule *rule = run->rule;
@@ -169,7 +169,8 @@ static enum regex_result match(const struct run *run, struct sv text)
     return regex_match(run->rule->regex, run->s->regex, text, run->err);
 }
 
-/* The expansion of a template after a match on value; stored in buf if it has references. */
+/* Expands a template after a match on value. The result is stored in buf if the template has
+ * references. */
 static bool expand(const struct run *run, const struct expansion *t, struct sv value,
                    struct buf *buf, struct sv *ret_text)
 {
@@ -228,7 +229,7 @@ static enum relabel_outcome hashmod(const struct run *run, struct sv value)
     MD5Init(&md5);
     MD5Update(&md5, (const uint8_t *)value.p, value.n);
     MD5Final(digest, &md5);
-    /* The last eight bytes, most significant first, as in Prometheus. */
+    /* The hash is the last eight bytes of the digest, most significant first, as in Prometheus. */
     uint64_t hash = 0;
     for (size_t i = MD5_DIGEST_LENGTH - sizeof(hash); i < MD5_DIGEST_LENGTH; i++) {
         hash = hash << 8 | digest[i];
@@ -265,7 +266,7 @@ static bool labelmap(const struct run *run, const struct label *label, struct sv
     return true;
 }
 
-/* labeldrop and labelkeep */
+/* The actions labeldrop and labelkeep. */
 static bool select_label(const struct run *run, const struct label *label, struct sv name,
                          bool matches)
 {
@@ -278,7 +279,8 @@ static bool select_label(const struct run *run, const struct label *label, struc
 
 /* ---- all rules ------------------------------------------------------------------------------- */
 
-/* An action works on one value, or on each label; name is the label's, made valid UTF-8. */
+/* The functions of the actions. An action works on one value, or on each label, whose name is
+ * passed as valid UTF-8. */
 static const struct {
     enum relabel_outcome (*on_value)(const struct run *run, struct sv value);
     bool (*on_label)(const struct run *run, const struct label *label, struct sv name,
@@ -309,7 +311,7 @@ static enum relabel_outcome run_on_value(const struct run *run)
 
 static enum relabel_outcome run_on_labels(const struct run *run)
 {
-    /* Labels may be added to the builder while a rule walks them: it sees those of the snapshot. */
+    /* A rule walks a snapshot of the labels, because it may add labels to the builder. */
     size_t n = labels_builder_in_order(run->b, run->s->snapshot);
     for (size_t i = 0; i < n; i++) {
         const struct label *label = &run->s->snapshot[i];

@@ -19,7 +19,7 @@
 #include "base/labels.h"
 #include "config/config.h"
 
-/* Rules in one list. */
+/* The most rules in one list. */
 #define RELABEL_RULES_MAX 1000
 
 /* Checks one rule. The messages are those of Prometheus (`relabel configuration for replace action
@@ -27,7 +27,8 @@
 bool relabel_check_rule(const struct config_rule *rule, struct err *err);
 
 struct relabel;
-/* Compiles a list and copies what it needs of it. An error names the rule by number and place. */
+/* Compiles a list; the result does not refer to the list. An error names the rule by its number and
+ * position. */
 struct relabel *relabel_new(const struct config_rules *rules, struct err *err);
 struct relabel *relabel_free(struct relabel *r); /* accepts NULL, returns NULL */
 size_t relabel_count(const struct relabel *r);
@@ -39,13 +40,13 @@ struct relabel_scratch *relabel_scratch_free(struct relabel_scratch *s);
 
 enum relabel_outcome {
     RELABEL_KEPT,
-    RELABEL_DROPPED, /* by verdict.rule */
-    RELABEL_FAILED,  /* in verdict.rule: label limit or memory; see verdict.err */
+    RELABEL_DROPPED, /* verdict.rule dropped the labels */
+    RELABEL_FAILED,  /* verdict.rule failed, because of a label limit or memory; see verdict.err */
 };
 
 struct relabel_verdict {
     enum relabel_outcome outcome;
-    size_t rule; /* counting from 1; 0 when kept */
+    size_t rule; /* number of the rule, from 1; 0 if the labels were kept */
     struct err err;
 };
 

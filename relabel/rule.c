@@ -1,4 +1,4 @@
-/* Checking, compiling and describing one rule: see rule.h. */
+/* Checks, compiles and describes one rule: see rule.h. */
 #include "relabel/rule.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ static bool is_set(const char *s)
     return s != NULL && s[0] != '\0';
 }
 
-/* True if a key was given with a value other than its default. */
+/* Returns true if a key was given with a value other than its default. */
 static bool differs(const char *s, const char *normal)
 {
     return s != NULL && strcmp(s, normal) != 0;
@@ -84,8 +84,8 @@ static bool check_replacement(const struct config_rule *c, const char *action, s
     return true;
 }
 
-/* The two kinds of action that take few keys. As in Prometheus, a key that repeats its default is
- * accepted, except regex. */
+/* Checks the actions that accept few keys: NAMES_ONLY and REGEX_ONLY. As in Prometheus, a key that
+ * repeats its default is accepted, except regex. */
 static bool check_others(const struct config_rule *c, const char *action, struct err *err)
 {
     bool common = differs(c->separator, RULE_SEPARATOR) || c->modulus != 0 ||
@@ -118,7 +118,7 @@ static bool check_fields(const struct config_rule *c, struct err *err)
            check_others(c, action, err);
 }
 
-/* The regex of a rule that is valid; NULL with an error. */
+/* Checks a rule. Returns its compiled regex, or NULL with an error. */
 static struct regex *check_rule(const struct config_rule *c, struct err *err)
 {
     if (!check_fields(c, err)) {
@@ -140,7 +140,7 @@ bool relabel_check_rule(const struct config_rule *rule, struct err *err)
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-/* A copy of a text, or of its default. p is NULL if out of memory. */
+/* Returns a copy of a text, or of its default if the text is NULL. p is NULL if out of memory. */
 static struct sv keep(struct arena *arena, const char *text, const char *normal)
 {
     struct sv v = sv_from(text == NULL ? normal : text);

@@ -18,7 +18,8 @@
 #define RULE_REGEX "(.*)"
 #define RULE_REPLACEMENT "$1"
 
-/* Complete: defaults are filled in. Texts live in the arena it was made in. */
+/* A complete rule: defaults are filled in. Its texts live in the arena that was given to
+ * rule_init(). */
 struct rule {
     enum config_action action;
     const char *place; /* "file:line:column"; "" for a built-in rule */
@@ -29,13 +30,13 @@ struct rule {
     struct regex *regex; /* owned */
     uint64_t modulus;
     struct sv target_text;
-    struct expansion target; /* of replace */
+    struct expansion target; /* compiled target_label of replace */
     struct sv replacement_text;
-    struct expansion replacement; /* of replace and labelmap */
+    struct expansion replacement; /* compiled replacement of replace and labelmap */
 };
 
-/* Checks (like relabel_check_rule()) and compiles a rule. Call rule_done() after a failure too;
- * place is set then as well. */
+/* Checks (like relabel_check_rule()) and compiles a rule. After a failure, rule_done() must be
+ * called as well; `place` is set even then. */
 bool rule_init(struct rule *r, struct arena *arena, const struct config_rule *config,
                struct err *err);
 void rule_done(struct rule *r);

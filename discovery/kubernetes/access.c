@@ -9,7 +9,7 @@
 #include "config/file.h"
 #include "config/kubeconfig.h"
 
-/* A namespace is a DNS label; the file may end in line breaks. */
+/* The most bytes of the file with the namespace: a DNS label, perhaps with line breaks after it. */
 #define NAMESPACE_FILE_MAX 256
 
 static const char *get_env(const struct kube_env *env, const char *name)
@@ -28,7 +28,8 @@ static bool check_readable(const char *path, struct err *err)
     return true;
 }
 
-/* Our own namespace, which only own_namespace needs: no error if there is none. */
+/* Reads our own namespace. If there is none, that is no error, because only own_namespace needs
+ * it. */
 static const char *read_namespace(const char *path, struct arena *arena)
 {
     struct err err = ERR_INIT;

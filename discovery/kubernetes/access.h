@@ -1,8 +1,8 @@
-/* Where the Kubernetes API server is, and with which credentials to access it.
+/* Finds the address of the Kubernetes API server, and the credentials for it.
  *
- * Three ways, as in Prometheus: explicit (api_server with HTTP settings), a kubeconfig file, or, in
- * a pod, the service account that Kubernetes mounts. Files are only checked here; http/http.h reads
- * them again when they change, so that a rotated token takes effect.
+ * There are three ways, as in Prometheus: explicit settings (api_server with HTTP settings), a
+ * kubeconfig file, or, in a pod, the service account that Kubernetes mounts. Files are only checked
+ * here; http/http.h reads them again when they change, so that a rotated token takes effect.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_ACCESS_H
 #define PROFPULL_DISCOVERY_KUBERNETES_ACCESS_H
@@ -21,7 +21,7 @@
 
 struct kube_access {
     const char *server;    /* "https://10.96.0.1:443", without a slash at the end */
-    const char *namespace; /* the own one; NULL if unknown */
+    const char *namespace; /* the namespace of this process; NULL if unknown */
     struct http_settings http;
     const struct kubeconfig_exec *exec; /* the plugin for credentials; NULL: http has them */
 };

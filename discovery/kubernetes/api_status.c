@@ -35,7 +35,7 @@ void api_status_clear(struct api_status *s)
 
 static void set_message(struct api_status *s, struct sv text)
 {
-    /* Not in the middle of a character. */
+    /* A long message is not cut in the middle of a character. */
     size_t n = utf8_prefix(text, sizeof(s->message) - 1);
     memcpy(s->message, text.p, n);
     s->message[n] = '\0';
@@ -68,7 +68,7 @@ void api_status_set(const struct kube_status *status, struct api_status *ret)
     }
 }
 
-/* False if the body is no object. */
+/* Reads the Status object in a body; false if there is none. */
 static bool read_status(struct sv body, bool is_protobuf, struct arena *arena, json_t *json,
                         struct kube_status *ret)
 {

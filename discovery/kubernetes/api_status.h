@@ -12,7 +12,7 @@
 
 struct api_status {
     bool present;
-    long code;              /* 0 if none */
+    long code;              /* HTTP status; 0 if none */
     bool expired;           /* 410, or reason Expired or Gone */
     bool too_large_version; /* the version is newer than what the server has */
     int64_t retry_after_ms; /* -1 if none */
@@ -33,11 +33,11 @@ struct kube_cause {
 };
 extern const struct schema_row api_status_rows[]; /* of a kube_status */
 
-/* No status at all. */
+/* Resets a status to "none". */
 void api_status_clear(struct api_status *s);
 void api_status_set(const struct kube_status *status, struct api_status *ret);
-/* Reads the body of an answer other than 200, in the encoding that it says it has; one that is not
- * a Status becomes the message if it is text. */
+/* Reads the body of a response whose status is not 200, in the encoding that its header names. A
+ * body that is not a Status becomes the message if it is text. */
 void api_status_parse(struct sv body, bool is_protobuf, struct api_status *ret);
 
 #endif

@@ -12,10 +12,10 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-/* After the above: it defines macros of names that base/ uses. */
+/* This header comes last, because it defines macros whose names base/ uses. */
 #include <event2/event.h>
 
-/* A child that has closed its outputs is about to end. */
+/* The time that a child gets to end after it has closed its outputs, in milliseconds. */
 #define REAP_MS 10
 
 struct stream {
@@ -27,12 +27,12 @@ struct stream {
 
 struct child {
     struct child_options options;
-    pid_t pid; /* 0 when it has been reaped */
+    pid_t pid; /* 0 after it has been reaped */
     struct stream out;
     struct stream errors;
     struct loop_timer *timer;
     int64_t deadline_ms;
-    enum child_end end; /* why it was killed; CHILD_EXITED: it was not */
+    enum child_end end; /* why it was killed; CHILD_EXITED if it was not killed */
 };
 
 /* ---- reading and ending ---------------------------------------------------------------------- */
@@ -51,7 +51,8 @@ static void stream_close(struct stream *s)
 
 static void kill_all(struct child *p)
 {
-    /* The group may not exist yet, or not belong to the child any more. */
+    /* If the group cannot be killed, the child alone is: the group may not exist yet, or may no
+     * longer be the child's. */
     if (kill(-p->pid, SIGKILL) != 0) {
         kill(p->pid, SIGKILL);
     }
@@ -68,7 +69,8 @@ static void stop(struct child *p, enum child_end why)
 static void give_up(struct child *p, enum child_end why)
 {
     stop(p, why);
-    /* A process that has left the group may hold the other ends. */
+    /* The pipes are closed here, because a process that has left the group may keep their other
+     * ends open. */
     stream_close(&p->out);
     stream_close(&p->errors);
     loop_timer_after(p->timer, 0);
@@ -89,7 +91,7 @@ static void finish(struct child *p, int status)
     p->options.on_done(p->options.arg, end, value, out, errors);
 }
 
-/* Both outputs have ended. */
+/* Reaps the child after both outputs have ended. */
 static void reap(struct child *p)
 {
     int status = 0;
@@ -119,7 +121,7 @@ static void child_on_timer(void *arg)
     }
 }
 
-/* False if it does not fit; stderr is cut. */
+/* Keeps a part of the output. False if stdout exceeds its limit; stderr is cut. */
 static bool keep(struct stream *s, const char *data, size_t n)
 {
     size_t room = s->text.max - s->text.len;
@@ -180,7 +182,8 @@ static int set_actions(posix_spawn_file_actions_t *actions, int out_fd, int err_
     return error != 0 ? error : posix_spawn_file_actions_addclosefrom_np(actions, 3);
 }
 
-/* Our threads block signals and the program ignores some; a child inherits neither. */
+/* Sets the child's attributes: it must inherit neither the signals that our threads block, nor
+ * those that the program ignores. */
 static int set_attributes(posix_spawnattr_t *attr)
 {
     sigset_t none;
@@ -270,7 +273,7 @@ struct child *child_free(struct child *p)
     }
     if (p->pid > 0) {
         kill_all(p);
-        /* Short: nothing delays this signal. */
+        /* This wait is short, because SIGKILL cannot be delayed. */
         while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {
         }
     }

@@ -1,8 +1,8 @@
 /* Runs a command and collects its output without waiting for it: pipes and timers on a loop.
  *
  * The command gets /dev/null as stdin, an empty signal mask, a process group of its own, and none
- * of our descriptors. When its time is over, or it prints too much, the whole group is killed. On
- * the loop's thread.
+ * of our descriptors. When its time is over, or when it prints too much, the whole group is killed.
+ * Everything runs on the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_CHILD_H
 #define PROFPULL_DISCOVERY_KUBERNETES_CHILD_H
@@ -21,8 +21,9 @@ enum child_end {
     CHILD_EXITED,   /* value: the exit status */
     CHILD_SIGNALED, /* value: the signal */
     CHILD_TIMEOUT,
-    CHILD_TOO_MUCH, /* on stdout */
-    CHILD_LOST,     /* out of memory, or another part of the program has reaped it */
+    CHILD_TOO_MUCH, /* stdout exceeded its limit */
+    /* the result is lost: out of memory, or another part of the program has reaped the child */
+    CHILD_LOST,
 };
 
 struct child_options {
@@ -31,17 +32,18 @@ struct child_options {
     struct loop *loop;
     size_t stdout_max;
     int64_t timeout_ms;
-    /* Once, not from within child_start(); the texts are valid during the call. The child may
-     * be freed in it. */
+    /* Called once, not from within child_start(). The texts are valid during the call, and the
+     * child may be freed in it. */
     void (*on_done)(void *arg, enum child_end end, int value, struct sv out, struct sv errors);
     void *arg;
 };
 
 struct child;
 
-/* NULL with the errno of what failed: ENOENT, EACCES, ENOMEM, EMFILE, ... */
+/* Starts a command. On failure it returns NULL and sets *ret_errno: ENOENT, EACCES, ENOMEM, EMFILE,
+ * ... */
 struct child *child_start(const struct child_options *options, int *ret_errno);
-/* Kills it if it still runs. Accepts NULL, returns NULL. */
+/* Frees the child, and kills it if it still runs. Accepts NULL, returns NULL. */
 struct child *child_free(struct child *p);
 
 #endif

@@ -12,14 +12,15 @@
 
 #define TICK_MS 1000
 #define READ_EVERY_MS 60000
-/* After a failure, and at the earliest after a server has refused a credential. */
+/* The pause after a failure, and the shortest time before an object is read again because a server
+ * has refused a credential from it. */
 #define RETRY_MS 5000
 #define TIMEOUT_MS 15000
 /* An object of Kubernetes holds 1.5 MiB at most, base64 included. */
 #define OBJECT_MAX ((size_t)2 << 20)
-/* Objects that are being read at the same time. */
+/* The most objects that are read at the same time. */
 #define RUNNING_MAX 4
-/* Objects in the text of what is missing. */
+/* The most objects that kube_contents_missing() names. */
 #define SHOWN 4
 
 struct object {
@@ -30,12 +31,12 @@ struct object {
     int64_t asked_ms;
     int64_t due_ms;
     bool asked;
-    bool read; /* at least once */
-    bool bad;  /* the last time */
+    bool read; /* it was read at least once */
+    bool bad;  /* the last attempt failed */
     struct err why;
 };
 
-/* A name of the configuration. */
+/* A name in the configuration, and its object. */
 struct value {
     const char *name;
     struct sv key;
@@ -49,7 +50,7 @@ struct kube_contents {
     size_t n_objects;
     struct value *values;
     size_t n_values;
-    size_t n_asked; /* objects that were read, or could not be */
+    size_t n_asked; /* objects for which a first attempt has ended */
 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -80,7 +81,7 @@ static bool put_value(struct http_contents *contents, const struct object *o, co
     return ok;
 }
 
-/* All values of an object; of several errors the last one stays. */
+/* Puts all values of an object; if several fail, err has the last error. */
 static bool put_values(const struct object *o, const json_t *data, struct err *err)
 {
     const struct kube_contents *c = o->owner;
@@ -97,7 +98,7 @@ static bool put_values(const struct object *o, const json_t *data, struct err *e
     return all;
 }
 
-/* Notes for all values of an object why there is none. */
+/* Notes the reason why the values of an object are missing. */
 static void fail_values(const struct object *o, const struct err *why)
 {
     const struct kube_contents *c = o->owner;
@@ -139,7 +140,7 @@ static void report(struct object *o, bool ok, const struct err *err)
 
 static void finish(struct object *o, bool ok, const struct err *err)
 {
-    loop_timer_after(o->owner->tick, 0); /* others may wait for their turn */
+    loop_timer_after(o->owner->tick, 0); /* other objects may wait for their turn */
     o->due_ms = clock_mono_ms() + (ok ? READ_EVERY_MS : o->owner->options.retry_ms);
     report(o, ok, err);
     struct kube_contents *c = o->owner;
@@ -206,7 +207,8 @@ static void request(struct object *o, int64_t now_ms)
     }
 }
 
-/* A credential that a server has refused may have been replaced. */
+/* Reads objects again whose credentials a server has refused, because they may have been
+ * replaced. */
 static void look_for_refusals(struct kube_contents *c)
 {
     for (size_t i = 0; i < c->n_values; i++) {

@@ -126,7 +126,8 @@ bool exec_credential_parse(struct sv text, const char *api_version, struct exec_
 
 /* ---- complaints ------------------------------------------------------------------------------ */
 
-/* A word of letters and digits this long is hardly part of a sentence. */
+/* A word of letters and digits of this length counts as a token: sentences hardly have such
+ * words. */
 #define LONG_WORD 24
 #define HIDDEN "<hidden>"
 
@@ -135,7 +136,7 @@ static bool is_token_char(char c)
     return ascii_is_word(c) || c == '-' || c == '+' || c == '=';
 }
 
-/* The length of a secret at p; 0: none. */
+/* Returns the length of the secret that begins at p; 0 if there is none. */
 static size_t secret_at(const char *p, size_t n, const char *const *secrets)
 {
     for (; *secrets != NULL; secrets++) {
@@ -147,7 +148,8 @@ static size_t secret_at(const char *p, size_t n, const char *const *secrets)
     return 0;
 }
 
-/* The length of what looks like a token at p: a long word with letters and digits; 0: none. */
+/* Returns the length of the word at p if it looks like a token, that is, if it is long and has
+ * letters and digits; 0 otherwise. */
 static size_t token_at(const char *p, size_t n)
 {
     size_t len = 0;
@@ -175,7 +177,7 @@ static void put(struct buf *out, const char *p, size_t n)
 
 static void hide(struct sv v, const char *const *secrets, struct buf *out)
 {
-    bool inside = false; /* a word: tokens begin where words do */
+    bool inside = false; /* within a word; tokens begin only where words begin */
     for (size_t i = 0; i < v.n;) {
         size_t n = secret_at(v.p + i, v.n - i, secrets);
         if (n == 0 && !inside) {
@@ -202,7 +204,7 @@ void exec_quote(struct sv text, const char *const *secrets, char out[EXEC_QUOTE_
     hide(text, secrets, &hidden);
     bool ok = buf_ok(&hidden) && utf8_repair((struct sv){hidden.data, hidden.len}, &clean);
     struct sv v = ok ? sv_trim((struct sv){clean.data, clean.len}) : SV("");
-    /* The reason is mostly at the end. */
+    /* Only the end of stderr is kept, where the reason mostly is. */
     if (v.n > EXEC_QUOTE_MAX) {
         v = (struct sv){v.p + (v.n - EXEC_QUOTE_MAX), EXEC_QUOTE_MAX};
         while (v.n > 0 && ((unsigned char)v.p[0] & 0xc0) == 0x80) {

@@ -23,7 +23,7 @@ struct exec_plugin {
     struct child *child;      /* NULL if none runs */
     struct exec_login *login; /* NULL: none is valid */
     struct exec_waiter *waiters;
-    struct err failure; /* of the last run */
+    struct err failure; /* the error of the last run */
     int64_t pause_ms;
     int64_t not_before_ms;
 };
@@ -44,7 +44,8 @@ struct exec_login *exec_login_unref(struct exec_login *login)
 
 /* ---- the end of a run ------------------------------------------------------------------------ */
 
-/* The credentials replace those of the kubeconfig. Takes over the credential. */
+/* Makes settings in which the credential replaces that of the kubeconfig. Takes over the
+ * credential. */
 static struct exec_login *make_login(const struct http_settings *base, struct exec_credential *c)
 {
     struct exec_login *login = calloc(1, sizeof(*login));
@@ -120,7 +121,7 @@ static void note_run(struct exec_plugin *p, enum discovery_exec_run result)
     p->not_before_ms = clock_mono_ms() + p->pause_ms;
 }
 
-/* Adds to p->failure which plugin it was, and the end of its stderr. */
+/* Adds the name of the plugin and the end of its stderr to p->failure. */
 static void explain(struct exec_plugin *p, struct sv errors)
 {
     char quote[EXEC_QUOTE_MAX + 1];
@@ -157,8 +158,9 @@ static void exec_plugin_on_done(void *arg, enum child_end end, int value, struct
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Our environment, overridden by that of the kubeconfig and the information for the plugin. NULL if
- * out of memory. The caller frees the array, and *ret_strings, to which it points. */
+/* Makes the environment of the plugin: ours, overridden by that of the kubeconfig and by the
+ * information for the plugin. NULL if out of memory. The caller frees the array, and *ret_strings,
+ * which holds the strings. */
 static char **make_environment(const struct kubeconfig_exec *config, char **ret_strings)
 {
     static char *const none[] = {NULL};

@@ -1,5 +1,5 @@
-/* Credentials from the exec plugin of a kubeconfig. The plugin runs when there are none, when they
- * have expired and when the API server has refused them (401).
+/* Gets credentials from the exec plugin of a kubeconfig. The plugin runs when there are no
+ * credentials, when they have expired, and when the API server has refused them (401).
  *
  * Nothing waits for the plugin: callers that need credentials while it runs are called back when it
  * has ended. All reflectors of one API server share one. After a failure it is not run again before
@@ -13,16 +13,16 @@
 #include "discovery/counters.h"
 #include "http/http.h"
 
-/* How long a plugin may take, and how much it may print. */
+/* The longest time that a plugin may take, and the most bytes that it may print. */
 #define EXEC_TIMEOUT_MS 60000
 #define EXEC_OUTPUT_MAX ((size_t)1024 * 1024)
-/* Pause after a failure: doubled from the first to the second. */
+/* The pause after a failure: it is doubled from the first value up to the second. */
 #define EXEC_PAUSE_MIN_MS 1000
 #define EXEC_PAUSE_MAX_MS 30000
 
 struct exec_plugin_options {
-    const struct kubeconfig_exec *config; /* referenced, with all it points to */
-    const struct http_settings *settings; /* without the credentials; referenced */
+    const struct kubeconfig_exec *config; /* referenced, with everything that it points to */
+    const struct http_settings *settings; /* settings without the credentials; referenced */
     struct loop *loop;
     const struct discovery_counters *counters; /* referenced */
     int64_t timeout_ms;
@@ -33,7 +33,8 @@ struct exec_plugin *exec_plugin_new(const struct exec_plugin_options *options);
 /* Ends a run without calling back. Accepts NULL, returns NULL. */
 struct exec_plugin *exec_plugin_free(struct exec_plugin *p);
 
-/* Settings with credentials. Reference-counted: requests hold them. */
+/* HTTP settings with credentials. They are reference-counted, because requests in flight use
+ * them. */
 struct exec_login;
 const struct http_settings *exec_login_settings(const struct exec_login *login);
 struct exec_login *exec_login_unref(struct exec_login *login); /* accepts NULL, returns NULL */
@@ -50,12 +51,14 @@ struct exec_waiter {
     void (*fn)(void *arg);
     void *arg;
 };
-/* Calls fn once when the run ends, well or not. The waiter must live until then. */
+/* Calls the waiter's fn once when the run ends, whether it succeeded or not. The waiter must live
+ * until then. */
 void exec_plugin_wait(struct exec_plugin *p, struct exec_waiter *waiter);
-/* The waiter, if it waits, is not called any more. */
+/* Removes a waiter, which is then not called any more; does nothing if it does not wait. */
 void exec_plugin_forget(struct exec_plugin *p, struct exec_waiter *waiter);
 
-/* A request with this login was answered with 401: the login is not used again. */
+/* Reports that a request with this login was answered with 401, so that the login is not used
+ * again. */
 void exec_plugin_refused(struct exec_plugin *p, const struct exec_login *login);
 
 #endif

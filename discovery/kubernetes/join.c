@@ -66,7 +66,7 @@ static void primary_free(void *value)
     free(p);
 }
 
-/* Reports the end of a primary that is out of the table, and frees it. */
+/* Reports the end of a primary, which must have been removed from the table, and frees it. */
 static void forget(struct join *j, struct primary *p)
 {
     join_unlink(j, p);
@@ -236,7 +236,7 @@ enum store_result join_fact_put(struct join *j, unsigned list, const struct obje
     join_fact_clear(f);
     j->n_present[fact->kind] += f->present ? 0 : 1;
     f->present = true;
-    f->hash = 0; /* until all of it is processed */
+    f->hash = 0; /* 0 until the change is completely processed */
     f->family = fact->family;
     f->too_many_labels = fact->too_many_labels;
     f->labels = fact->labels == NULL ? NULL : labels_ref(fact->labels);
@@ -267,7 +267,7 @@ bool join_fact_is_refused(const struct join *j, enum join_kind kind, const struc
     return f != NULL && f->too_many_labels;
 }
 
-/* The primaries that need the fact are reported without it. */
+/* Clears a fact whose object is gone, and reports the primaries that need it. */
 static enum store_result fact_gone(struct join *j, struct fact *f)
 {
     bool changed = false;

@@ -11,7 +11,7 @@ static struct sv get(const struct labels *labels, const char *name)
     return name == NULL ? SV("") : labels_get(labels, sv_from(name));
 }
 
-/* The object that a target refers to, if it is of that kind. */
+/* Returns the name of the object that a target refers to if it is of that kind; otherwise "". */
 static struct sv get_ref(const struct join *j, const struct labels *target, const char *kind)
 {
     const struct kube_join_labels *names = j->options.labels;
@@ -56,7 +56,7 @@ struct sv join_namespace_of(const struct primary *p)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* The facts that all targets of the primary share; NULL if not known. */
+/* The facts that all targets of a primary share; NULL if not known. */
 struct common {
     const struct fact *namespace;
     const struct fact *service;
@@ -79,7 +79,7 @@ static void set_common(struct maker *m, const struct common *c)
     }
 }
 
-/* The container that has the port: the last one that does, and of its ports the first. */
+/* Finds the container that declares a port: the last such container, and its first such port. */
 static const struct fact_port *find_container(const struct fact *pod, unsigned number)
 {
     const struct fact_port *found = NULL;
@@ -149,11 +149,11 @@ static void describe_target(struct join *j, struct maker *m, const struct primar
     struct fact *node = join_find(j, JOIN_NODE, SV(""), join_node_of(j, target));
     struct fact *pod = join_find(j, JOIN_POD, namespace, name);
     if (node == NULL && j->options.labels->drops_without_node && j->options.uses[JOIN_NODE]) {
-        return; /* its node is not known, or not selected */
+        return; /* the node is not known, or a selector excludes it */
     }
     if (is_too_large(c->namespace) || is_too_large(c->service) || is_too_large(node) ||
         is_too_large(pod)) {
-        /* Its labels are not known. */
+        /* A pod with too many labels has no known labels, so the target is left out. */
         j->left_out = j->scratch.too_many_labels == 0 && is_too_large(pod) ? name : j->left_out;
         j->scratch.too_many_labels++;
         return;
@@ -171,8 +171,8 @@ static void describe_target(struct join *j, struct maker *m, const struct primar
     finish_target(j, m, name);
 }
 
-/* The ports of the pods that have no endpoint, such as that of a sidecar. Those of a pod without an
- * address have none either. */
+/* Adds targets for the ports of pods that have no endpoint, such as that of a sidecar. A pod
+ * without an address gets none. */
 static void describe_uncovered(struct join *j, struct maker *m, const struct primary *p,
                                const struct common *c, const struct fact *pod)
 {

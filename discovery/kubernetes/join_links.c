@@ -91,7 +91,8 @@ static bool link_to(struct join *j, struct primary *p, enum join_kind kind, stru
     if (f == NULL) {
         return false;
     }
-    /* All links of a primary are made at once: if it has one to this fact, it is the last. */
+    /* All links of a primary are made in a row, so an existing link to this fact is the last one in
+     * its list. */
     struct link *link = TAILQ_LAST(&f->links, links);
     if (link != NULL && link->primary == p) {
         return true;

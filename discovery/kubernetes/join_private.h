@@ -1,4 +1,4 @@
-/* The inside of the join; for discovery/kubernetes/join*.c only.
+/* The internals of the join; for discovery/kubernetes/join*.c only.
  *
  *   join.c           primaries and facts as they come, change and go; lists; reporting
  *   join_links.c     facts by key, and which primary needs which
@@ -21,7 +21,7 @@ struct fact_port {
     bool covered; /* by a port of the endpoints that are being joined */
 };
 
-/* The contribution of an object, or a place for it while the object has not been seen. */
+/* The contribution of an object, or a placeholder while the object has not been seen. */
 struct fact {
     enum join_kind kind;
     bool present;
@@ -32,11 +32,11 @@ struct fact {
     uint64_t uid;
     uint64_t hash;
     uint64_t content; /* 0: not known, or not completely processed */
-    uint64_t seen;    /* the last join_describe() that met it */
+    uint64_t seen;    /* number of the last join_describe() that used it */
     struct labels *labels;
     struct fact_port *ports;
     size_t n_ports;
-    TAILQ_HEAD(links, link) links; /* primaries that need it */
+    TAILQ_HEAD(links, link) links; /* links to the primaries that need it */
     char key[];                    /* in the table */
 };
 
@@ -54,9 +54,9 @@ struct primary {
     char *ip; /* of a pod; else NULL */
     uint64_t uid;
     uint64_t base;    /* hash of its own labels; 0: a change is not completely processed */
-    uint64_t content; /* that they were made of; 0: not known */
-    uint64_t hash;    /* of the targets that were reported */
-    bool reported;    /* with targets */
+    uint64_t content; /* hash of the object that the labels were made of; 0: not known */
+    uint64_t hash;    /* hash of the reported targets */
+    bool reported;    /* it was reported with targets */
     unsigned list;
     uint32_t mark;
     STAILQ_HEAD(link_list, link) links;
@@ -73,23 +73,23 @@ struct join {
     struct labels_builder *builder;
     struct object_targets scratch;
     struct sv left_out; /* the pod of the first target that join_describe() has left out */
-    /* For each list: the mark of the objects that it names now, and if its primaries are reported.
-     */
+    /* For each list: the mark of the objects that it names now, and whether its primaries are
+     * reported. */
     uint32_t *marks;
     bool *ready;
 };
 
 /* ---- join_links.c ---------------------------------------------------------------------------- */
 
-/* The key in out, "" if the names cannot be those of an object. */
+/* Writes the key to out and returns it; "" if no object can have these names. */
 struct sv join_fact_key(enum join_kind kind, struct sv namespace, struct sv name,
                         char out[FACT_KEY_MAX]);
-/* The fact of a key, which is created if needed; NULL if out of memory. */
+/* Returns the fact with a key, and creates it if needed; NULL if out of memory. */
 struct fact *join_fact_get(struct join *j, enum join_kind kind, struct sv key);
-/* The fact if its object is known, else NULL. */
+/* Returns the fact if its object is known, else NULL. */
 struct fact *join_find(const struct join *j, enum join_kind kind, struct sv namespace,
                        struct sv name);
-/* Drops its contribution. */
+/* Drops the contribution of a fact. */
 void join_fact_clear(struct fact *f);
 void join_fact_free(void *fact);
 /* Frees a fact that is not known and that no primary needs. */
@@ -100,7 +100,7 @@ void join_unlink(struct join *j, struct primary *p);
 
 /* ---- join_describe.c ------------------------------------------------------------------------- */
 
-/* The names of the objects to join to a target, to a primary; "" for none. */
+/* Return the names of the objects to join to a target, or to a primary; "" for none. */
 struct sv join_node_of(const struct join *j, const struct labels *target);
 struct sv join_pod_of(const struct join *j, const struct primary *p, const struct labels *target,
                       struct sv *ret_namespace);

@@ -9,7 +9,7 @@ static const bool structural[256] = {
     ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, [','] = true,
 };
 
-/* The bytes that matter within a value that is dropped. */
+/* Bytes with a meaning within a value that is dropped. */
 static const bool nesting[256] = {
     ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
 };
@@ -127,7 +127,7 @@ static void open_container(struct json_cut *c, const char *data, size_t *run, si
     c->objects = object ? c->objects | bit : c->objects & ~bit;
 }
 
-/* A dropped member is over when its object continues or ends. */
+/* Ends the dropping of a member: its object continues or ends here. */
 static bool end_omission(struct json_cut *c)
 {
     if (c->omit_depth == 0 || c->omit_depth != c->depth) {
@@ -159,7 +159,7 @@ static void close_container(struct json_cut *c, const char *data, size_t *run, s
         c->comma = false;
         *run = at;
     } else if (c->comma) {
-        /* A comma too many: the parser reports it. */
+        /* A superfluous comma is kept, so that the parser reports it. */
         flush(c, data, run, at);
         keep_comma(c);
     }
@@ -220,7 +220,7 @@ static void close_string(struct json_cut *c, const char *data, size_t *run, size
     }
 }
 
-/* One structural byte outside of strings. */
+/* Processes one structural byte outside of strings. */
 static void step(struct json_cut *c, const char *data, size_t *run, size_t at)
 {
     switch (data[at]) {
@@ -245,7 +245,7 @@ static void start(struct json_cut *c, char first)
     c->state = first == '{' || first == '[' || first == '"' ? BETWEEN : IN_WORD;
 }
 
-/* The index of the next byte with a meaning in a string, or len. */
+/* Returns the index of the next byte with a meaning in a string, or len. */
 static size_t skip_text(const char *data, size_t i, size_t len)
 {
     while (i < len && !in_string[(unsigned char)data[i]]) {
@@ -254,7 +254,7 @@ static size_t skip_text(const char *data, size_t i, size_t len)
     return i;
 }
 
-/* Within a string: returns the index after the byte that changed the state, or len. */
+/* Scans within a string; returns the index after the byte that changed the state, or len. */
 static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t len, size_t *run)
 {
     i = skip_text(data, i, len);
@@ -266,15 +266,16 @@ static size_t scan_string(struct json_cut *c, const char *data, size_t i, size_t
     } else if (data[i] == '\\') {
         c->state = IN_ESCAPE;
     } else if (c->newline_ends) {
-        /* Even if it is too large as well: which of them is seen first depends on the chunks. */
+        /* SKIP_SYNTAX replaces SKIP_TOO_LARGE, so that the result does not depend on how the stream
+         * is chunked. */
         give_up(c, SKIP_SYNTAX);
         c->state = AT_END;
     }
     return i + 1;
 }
 
-/* Deep in a dropped member, which is most of a pod: only strings and the nesting are followed.
- * Returns the index at which scan() takes over. */
+/* Scans deep within a dropped member, which is most of a pod: only strings and the nesting are
+ * followed. Returns the index at which scan() takes over. */
 static size_t scan_omitted(struct json_cut *c, const char *data, size_t i, size_t len)
 {
     while (i < len && c->depth > c->omit_depth) {

@@ -6,7 +6,7 @@
 #include "base/ascii.h"
 #include "base/utf8.h"
 
-/* How much deeper an object is nested in an event of a watch. */
+/* The number of levels by which an object is nested deeper in an event of a watch. */
 #define EVENT_DEPTH 1
 
 enum stream_state {
@@ -97,7 +97,8 @@ static int code_unit(const char *p, size_t n)
     return unit;
 }
 
-/* The length of the escape at p, and whether it is a lone half of a surrogate pair. */
+/* Returns the length of the escape at p; *ret_lone says whether it is a lone half of a surrogate
+ * pair. */
 static size_t escape_length(const char *p, size_t n, bool *ret_lone)
 {
     int unit = code_unit(p, n);
@@ -136,12 +137,12 @@ static bool repair_surrogates(struct sv in, struct buf *out)
     return buf_append(out, in.p + run, in.n - run);
 }
 
-/* SKIP_NONE with the tree in *ret, else NULL there. */
+/* Parses a text. SKIP_NONE with the tree in *ret; otherwise *ret is NULL. */
 static enum discovery_skip parse(struct sv text, json_t **ret)
 {
-    /* Out of memory, jansson mostly reports nothing at all (and leaves the code as it was). For the
-     * text of a string it reports "invalid token", which looks like bad syntax; then the text is
-     * parsed once more, which must suffice. */
+    /* If memory runs out, jansson mostly reports nothing (and leaves the error code unchanged). For
+     * the text of a string it reports "invalid token", which looks like bad syntax; then the text
+     * is parsed once more, which must suffice. */
     json_error_t error = {0};
     *ret = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
     if (*ret != NULL) {
@@ -151,11 +152,11 @@ static enum discovery_skip parse(struct sv text, json_t **ret)
     return no_memory ? SKIP_MEMORY : SKIP_SYNTAX;
 }
 
-/* jansson rejects what Go's decoder replaces by U+FFFD. That is rare, so the text is simply parsed
- * again. */
+/* Repairs a text and parses it again: jansson rejects bytes that Go's decoder replaces by U+FFFD.
+ * Such texts are rare, so the second pass costs little. */
 static enum discovery_skip parse_repaired(struct sv text, json_t **ret)
 {
-    /* One byte becomes three at most. */
+    /* One byte becomes at most three. */
     struct buf utf8;
     struct buf repaired;
     buf_init(&utf8, 3 * text.n);
@@ -175,7 +176,7 @@ static void skip(struct json_stream *s, enum discovery_skip why)
     s->options.on_skip(s->options.arg, why);
 }
 
-/* The value is complete: hands it out as a tree. */
+/* Passes a complete value to fn, as a tree. */
 static void deliver(struct json_stream *s, void (*fn)(void *arg, const json_t *json))
 {
     if (s->cut.skip != SKIP_NONE) {
@@ -196,7 +197,7 @@ static void deliver(struct json_stream *s, void (*fn)(void *arg, const json_t *j
     json_decref(json);
 }
 
-/* The kind of the list is complete. */
+/* Passes the complete kind of a list to on_kind. */
 static void deliver_kind(struct json_stream *s)
 {
     if (s->cut.skip == SKIP_MEMORY) {
@@ -254,13 +255,13 @@ static size_t feed_cut(struct json_stream *s, const char *data, size_t len, stru
     } else if (state == IN_EVENT || state == IN_ITEM) {
         deliver(s, s->options.on_object);
     } else if (s->cut.skip == SKIP_MEMORY) {
-        skip(s, SKIP_MEMORY); /* whose value this is is not known */
+        skip(s, SKIP_MEMORY); /* the name of the member is not known */
     }
     return used;
 }
 
-/* Returns the bytes taken: garbage extends to the end of its line, where the next event may begin.
- */
+/* Returns the number of bytes taken. Garbage extends to the end of its line, after which the next
+ * event may begin. */
 static size_t between_objects(struct json_stream *s, const char *data, size_t len)
 {
     if (s->state == IN_GARBAGE) {
@@ -283,13 +284,13 @@ static size_t between_objects(struct json_stream *s, const char *data, size_t le
     return 1;
 }
 
-/* The name of the current member, with its quotes. */
+/* Compares the name of the current member; both names include their quotes. */
 static bool name_is(const struct json_stream *s, const char *name)
 {
     return sv_eq_str((struct sv){s->cut.text.data, s->cut.text.len}, name);
 }
 
-/* The first byte of a member's value, which is not taken, except for the bracket of the items. */
+/* Begins a member's value. Its first byte is not taken, except for the bracket of the items. */
 static size_t list_value(struct json_stream *s, char c)
 {
     bool items = name_is(s, "\"items\"");
@@ -304,11 +305,11 @@ static size_t list_value(struct json_stream *s, char c)
     return 0;
 }
 
-/* One byte of a list outside of its values and names; returns 0 if it was not taken. */
+/* Takes one byte of a list outside of its values and names; returns 0 if the byte was not taken. */
 static size_t list_byte(struct json_stream *s, char c, struct err *err)
 {
     static const struct {
-        const char *bytes;    /* one of which is expected */
+        const char *bytes;    /* the expected byte is one of these */
         const char *expected; /* the same in words */
         enum stream_state next[2];
     } steps[] = {

@@ -5,8 +5,8 @@
  * one object is in memory, as text or as a tree.
  *
  * A bad object (too large, too deep, not JSON) is skipped and reported, and the stream continues.
- * What Go's decoder repairs is repaired: invalid UTF-8 and lone surrogates become U+FFFD. One
- * owner; the callbacks run within json_stream_feed() and must not touch the stream.
+ * As in Go's decoder, invalid UTF-8 and lone surrogates become U+FFFD. One owner; the callbacks run
+ * within json_stream_feed() and must not touch the stream.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_JSON_STREAM_H
 #define PROFPULL_DISCOVERY_KUBERNETES_JSON_STREAM_H
@@ -21,18 +21,19 @@
 
 enum json_stream_form { JSON_STREAM_OBJECTS, JSON_STREAM_LIST };
 
-/* A watch in which one object exceeds the limit this many times has lost its framing. */
+/* If one object of a watch is this many times larger than the limit, the framing must have been
+ * lost, and reading stops. */
 #define JSON_STREAM_RUNAWAY 8
 
 struct json_stream_options {
     size_t object_max; /* bytes of one object */
     unsigned depth_max;
-    const struct schema_row *members; /* that are needed of an object; NULL: all */
-    /* One object (of a watch: one event); borrowed. */
+    const struct schema_row *members; /* the members of an object that are needed; NULL: all */
+    /* Takes one object, or one event of a watch; borrowed. */
     void (*on_object)(void *arg, const json_t *object);
-    /* The member "metadata" of a list; borrowed. */
+    /* Takes the member "metadata" of a list; borrowed. */
     void (*on_metadata)(void *arg, const json_t *metadata);
-    /* The member "kind" of a list, as it is written ("\"PodList\""); borrowed. Empty if it is too
+    /* Takes the member "kind" of a list, as written ("\"PodList\""); borrowed. Empty if it is too
      * long to be kept. May be NULL. */
     void (*on_kind)(void *arg, struct sv text);
     void (*on_skip)(void *arg, enum discovery_skip why);
@@ -48,7 +49,8 @@ struct json_stream *json_stream_free(struct json_stream *s);
 void json_stream_begin(struct json_stream *s, enum json_stream_form form);
 /* Takes the next bytes. False if the stream cannot be followed any longer: stop reading it. */
 bool json_stream_feed(struct json_stream *s, const char *data, size_t len, struct err *err);
-/* List: it has ended and had items. Watch: no object is incomplete. */
+/* Returns true if the stream may end here: a list has ended and had items; in a watch, no object is
+ * incomplete. */
 bool json_stream_complete(const struct json_stream *s);
 
 #endif

@@ -10,11 +10,11 @@
 #include "http/url.h"
 
 #define SELECTORS_MAX ((size_t)300 * 1024)
-/* "endpointslice/" and more */
+/* Room for the prefix of an object's name, such as "endpointslice/". */
 #define SOURCE_PREFIX_MAX 32
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 20
-/* The most parts of a source that are named as not readable, and what is said of one. */
+/* The most parts that a message names as not readable, and the most bytes about one of them. */
 #define PARTS_SAID 16
 #define WHY_MAX ((size_t)2048)
 
@@ -24,13 +24,14 @@ struct part {
     struct reflector_listener listener;
     struct reflector *reflector;
     const struct kube_resource *resource;
-    struct store *store; /* of a primary that nothing is joined to */
+    /* for the role's own objects if nothing is joined to them; otherwise NULL */
+    struct store *store;
     const char *namespace;
-    unsigned list;       /* its number in the join */
-    enum join_kind kind; /* what its objects contribute, unless primary */
+    unsigned list;       /* number of its list in the join */
+    enum join_kind kind; /* the kind of its objects as facts, unless primary */
     bool primary;        /* the role's own objects */
     bool synced;
-    bool ready; /* of a primary: its objects are reported */
+    bool ready; /* for a primary: its objects are being reported */
     bool warned_full;
 };
 
@@ -43,11 +44,11 @@ struct kubernetes {
     struct label_filter *filter;   /* NULL: every label */
     struct join *join;             /* NULL if nothing is joined */
     enum target_group_kind kind;   /* GROUP_POD: all targets of an object have its address */
-    bool uses[JOIN_KINDS];         /* what is joined */
+    bool uses[JOIN_KINDS];         /* the kinds of objects that are joined */
     struct part *parts;
     size_t n_parts;
     size_t max_parts;
-    bool unreported;            /* memory did not suffice to report the objects of a list */
+    bool unreported;            /* memory ran out before all objects of a list were reported */
     struct log_limit limit;     /* of warnings about too many labels */
     struct store_counts counts; /* at the last on_counts */
 };
@@ -84,7 +85,7 @@ static void warn_full(struct part *p)
     }
 }
 
-/* Names an object because of which targets are left out. */
+/* Logs the name of an object because of which targets are left out. */
 static void warn_labels(struct kubernetes *k, const char *kind, struct sv name, const char *source)
 {
     uint32_t suppressed = 0;
@@ -98,7 +99,7 @@ static void warn_labels(struct kubernetes *k, const char *kind, struct sv name, 
     }
 }
 
-/* An object whose own labels are too many. */
+/* Counts and logs an object that has too many labels itself. */
 static void refuse_object(struct part *p, const struct object_id *id)
 {
     char key[OBJECT_KEY_MAX];
@@ -106,7 +107,7 @@ static void refuse_object(struct part *p, const struct object_id *id)
     warn_labels(p->k, p->resource->kind, object_key(id, key), p->k->role->source);
 }
 
-/* Single targets of an object that have too many. */
+/* Counts and logs single targets of an object that have too many labels. */
 static void kubernetes_on_left_out(void *arg, const char *key, struct sv pod, size_t n)
 {
     struct kubernetes *k = arg;
@@ -207,7 +208,8 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
         return STORE_NO_MEMORY;
     }
     if (status == OBJECT_TOO_MANY_LABELS) {
-        /* Its former targets are out of date: it has none now. */
+        /* An object with too many labels has no targets any more: its former ones are out of
+         * date. */
         refuse_object(p, id);
     }
     k->targets.key = key;
@@ -218,7 +220,7 @@ static enum store_result put_primary(struct part *p, const struct object_id *id,
 
 /* ---- joined objects -------------------------------------------------------------------------- */
 
-/* The family of a dual-stack service whose slices are used: its first one. */
+/* Returns the first family of a dual-stack service: only slices of that family are used. */
 static char first_family(const struct kube_service *service)
 {
     struct sv policy = service->family_policy;
@@ -299,7 +301,8 @@ static bool is_complete(const struct kubernetes *k, const struct part *primary)
     return true;
 }
 
-/* Each namespace waits for its own lists only: those of another one may not be allowed. */
+/* Starts to report each primary that is complete. A namespace waits for its own lists only, because
+ * those of another one may not be permitted. */
 static void check_ready(struct kubernetes *k)
 {
     for (size_t i = 0; i < k->n_parts && k->join != NULL; i++) {
@@ -312,7 +315,7 @@ static void check_ready(struct kubernetes *k)
     }
 }
 
-/* Tries again what memory did not suffice for, with the next event. */
+/* Reports objects for which memory had run out; called with the next event. */
 static void check_unreported(struct kubernetes *k)
 {
     if (k->unreported) {
@@ -417,7 +420,7 @@ static bool append_selector(struct buf *out, const char *name, const char *value
     return url_encode(sv_from(value), out);
 }
 
-/* The selectors of one resource. */
+/* Appends the selectors for one resource. */
 static bool make_selectors(const struct config_kubernetes *config, enum config_role role,
                            struct buf *out)
 {
@@ -486,7 +489,8 @@ static bool is_everywhere(const struct config_kubernetes *config)
     return config->namespaces.n == 0 && !config->own_namespace;
 }
 
-/* Resources that are not in namespaces are read everywhere. */
+/* Listens to a resource in each namespace of the source. A resource that does not belong to
+ * namespaces is read in the whole cluster. */
 static bool add_parts(struct kubernetes *k, const struct part *model)
 {
     const struct config_kubernetes *config = k->options.config;
@@ -500,7 +504,8 @@ static bool add_parts(struct kubernetes *k, const struct part *model)
     return ok && (!config->own_namespace || add_part(k, model, k->options.access.namespace));
 }
 
-/* The join itself reads the service's name, which may be one of an object's labels. */
+/* Returns true if a label is built. The join itself reads the service's name, which may be one of
+ * an object's labels. */
 static bool kubernetes_wants_label(void *arg, struct sv name)
 {
     const struct kubernetes *k = arg;
@@ -545,7 +550,8 @@ static bool init_join(struct kubernetes *k)
     return k->join != NULL;
 }
 
-/* The joined resources first: their lists are short, and the role's own objects wait for them. */
+/* Makes the parts. The joined resources come first, because their lists are short and the role's
+ * own objects wait for them. */
 static bool init_parts(struct kubernetes *k)
 {
     const struct kube_resource *const joined[JOIN_KINDS] = {
@@ -580,7 +586,8 @@ static bool init(struct kubernetes *k)
     k->uses[JOIN_SERVICE] = k->role->join.service != NULL;
     k->uses[JOIN_POD] = k->role->join.ref_name != NULL;
     k->targets.max = k->role->targets_max;
-    /* Each resource in each namespace, and in our own or everywhere. */
+    /* Each resource can have a part in each namespace, and one in our own namespace or for the
+     * whole cluster. */
     k->max_parts = (config->namespaces.n + 1) * (JOIN_KINDS + 1);
     k->builder = labels_builder_new(k->options.intern);
     if (k->builder == NULL || !init_join(k)) {
@@ -588,8 +595,9 @@ static bool init(struct kubernetes *k)
     }
     k->kind = config->role == ROLE_POD ? GROUP_POD : GROUP_OBJECT;
     if (k->kind != GROUP_POD || k->join != NULL) {
-        /* The owner of a pod is found by its address alone, before its labels are built. Those that
-         * others are joined to are all kept, because a joined object may change. */
+        /* Sharing applies only to pods to which nothing is joined: their owner is found by the
+         * address, before labels are built. All other objects are kept, because a joined object may
+         * change. */
         k->options.sharing = NULL;
     }
     return init_filter(k) && init_parts(k);

@@ -1,10 +1,12 @@
-/* One kubernetes source: the objects of its role, joined with those that it attaches.
+/* One kubernetes source: it reports the objects of its role, joined with the objects whose metadata
+ * it attaches.
  *
  * Listens to the reflectors (reflector.h) of its role's resource and of the joined resources, one
  * for the whole cluster or one for each namespace, builds targets of the objects (roles.h) and
  * reports changes. Objects that nothing is joined to are kept as hashes (store.h), others with
- * their labels (join.h); these are reported when all that is joined to them has been listed in
- * their namespace, and in the whole cluster where it is not in namespaces. On the loop's thread.
+ * their labels (join.h); these are reported only after the joined resources have been listed: those
+ * in their namespace, and those of the whole cluster (nodes, namespaces). Everything runs on the
+ * loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_KUBERNETES_H
 #define PROFPULL_DISCOVERY_KUBERNETES_KUBERNETES_H
@@ -18,30 +20,35 @@ struct kubernetes;
 
 struct kubernetes_options {
     const struct config_kubernetes *config; /* referenced */
-    struct kube_access access;              /* what it points to is referenced */
+    struct kube_access access;              /* its pointers are referenced */
     const void *server_id;                  /* see struct reflector_options */
     struct reflectors *reflectors;          /* outlive this */
     struct intern *intern;
-    /* The current state of an object, with the source "pod/<namespace>/<name>"; the job is not set.
-     */
+    /* Takes the current state of an object, with the source "pod/<namespace>/<name>"; the job is
+     * not set. */
     void (*on_change)(void *arg, const struct target_group *group);
-    /* Who has which pods; only key and is_assigned are called. Pods of other replicas are foreign
-     * (store.h): their labels are not built. Referenced. NULL: none is foreign. */
+    /* Says which replica has which pods; only key and is_assigned are called. Pods of other
+     * replicas are foreign (store.h), so their labels are not built. Referenced. NULL: no pod is
+     * foreign. */
     const struct discovery_sharing *sharing;
-    /* The foreign or the pending pods in kubernetes_counts() have changed. NULL if sharing is. */
+    /* Called when the foreign or pending pods in kubernetes_counts() have changed. NULL if
+     * `sharing` is NULL. */
     void (*on_counts)(void *arg);
-    /* A list has been read: kubernetes_synced() may have changed. May be NULL. */
+    /* Called when a list has been read, so that kubernetes_synced() may have changed. May be
+     * NULL. */
     void (*on_listed)(void *arg);
-    /* Returns true if a label can have an effect; others are not built. NULL: all are built. */
+    /* Returns true if a label can have an effect; other labels are not built. NULL: all are
+     * built. */
     bool (*wants_label)(void *arg, struct sv name);
     void *arg;
 };
 
-/* Sends nothing yet. An error says what is wrong with the configuration. */
+/* Makes a source; sends nothing yet. An error says what is wrong with the configuration. */
 struct kubernetes *kubernetes_new(const struct kubernetes_options *options, struct err *err);
-/* Lists and watches, or lists again what others watch already. */
+/* Starts to list and watch. A resource that another source watches already is listed again. */
 void kubernetes_start(struct kubernetes *k);
-/* Reports nothing; reflectors_prune() next. Accepts NULL, returns NULL. */
+/* Frees a source; reports nothing. Call reflectors_prune() afterwards. Accepts NULL, returns
+ * NULL. */
 struct kubernetes *kubernetes_free(struct kubernetes *k);
 struct store_counts kubernetes_counts(const struct kubernetes *k);
 /* Returns the state of the resources that it listens to; appends the reason if one cannot be read.
@@ -53,8 +60,8 @@ bool kubernetes_synced(const struct kubernetes *k);
  * has targets. */
 void kubernetes_each(const struct kubernetes *k, void (*fn)(void *arg, const char *source),
                      void *arg);
-/* The owners have changed: reports objects that are no longer ours as removed, and lists again
- * within that time if others have become ours. */
+/* Call it when the owners have changed. Objects that are no longer ours are reported as removed. If
+ * others have become ours, the pods are listed again within that time. */
 void kubernetes_reassign(struct kubernetes *k, int64_t within_ms);
 
 #endif

@@ -42,7 +42,7 @@ bool label_filter_passes_metadata(struct label_filter *f, struct sv name)
     }
     bool yes = f->options.wants_label(f->options.arg, name);
     if (map_count(f->answers) < LABEL_FILTER_NAMES_MAX) {
-        /* Out of memory: the question is repeated. */
+        /* If memory runs out, the answer is not remembered, and the question is repeated later. */
         (void)map_put(f->answers, name, yes ? &f->yes : &f->no, NULL);
     }
     return yes;

@@ -218,7 +218,7 @@ void maker_set_number(struct maker *m, const char *name, unsigned value)
     maker_set_text(m, name, text);
 }
 
-/* The text of a buffer, as far as it fit. */
+/* Returns the text of a buffer, which may be cut. */
 static struct sv view(struct maker *m, const struct buf *b)
 {
     m->no_memory |= !buf_ok(b) && !buf_too_big(b);
@@ -235,7 +235,7 @@ void maker_set_named(struct maker *m, const struct buf *name, struct sv value)
     maker_set(m, view(m, name), value);
 }
 
-/* A pair of a list, and its place there. */
+/* A pair of a list, and its index there. */
 struct member {
     const struct schema_pair *pair;
     size_t at;
@@ -298,7 +298,7 @@ void maker_set_pairs(struct maker *m, const struct schema_list *pairs, const cha
     }
     struct buf name;
     buf_init(&name, LABELS_BYTES_MAX);
-    /* API servers sort them. */
+    /* API servers send the pairs sorted, so a sorted copy is rarely needed. */
     struct member *members = sorted ? NULL : sorted_members(pairs, n);
     m->no_memory |= !sorted && members == NULL;
     for (size_t i = 0; members != NULL && i < n && labels_builder_ok(m->b); i++) {
@@ -378,7 +378,7 @@ bool maker_check_ip(struct maker *m, bool usable)
     return usable;
 }
 
-/* A label set of what the builder holds; NULL, and the reason in m->status, if there is none. */
+/* Makes a label set from the builder. NULL on failure, with the reason in m->status. */
 static struct labels *build(struct maker *m)
 {
     struct labels *labels = m->no_memory ? NULL : labels_builder_build(m->b);

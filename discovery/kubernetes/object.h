@@ -1,5 +1,5 @@
-/* The common parts of Kubernetes objects of all kinds: names, labels and annotations, and building
- * label sets from them as Prometheus' kubernetes_sd does.
+/* Reads the common parts of Kubernetes objects of all kinds (names, labels, annotations), and
+ * builds label sets from them as Prometheus' kubernetes_sd does.
  *
  * Pure: no IO, no state. The roles (roles/) are functions from an object to its targets, written
  * with what is here.
@@ -18,10 +18,11 @@
 
 #define META "__meta_kubernetes_"
 
-/* One object in JSON, and its nesting; one beyond is skipped and counted. */
+/* The most bytes of one object in JSON, and its deepest nesting. An object that exceeds one of them
+ * is skipped and counted. */
 #define OBJECT_BYTES_MAX ((size_t)2 * 1024 * 1024)
 #define OBJECT_DEPTH_MAX 64
-/* Targets of one object; those beyond are left out and counted. */
+/* The most targets of one object; further ones are left out and counted. */
 #define OBJECT_TARGETS_MAX 512
 
 /* Kubernetes' limits of these names (DNS label and subdomain). */
@@ -34,11 +35,11 @@
 struct object_id {
     struct sv namespace; /* letters, digits, "-", "." and "_" only, as is the name; "" if none */
     struct sv name;
-    uint64_t uid; /* a hash of it; 0 if it has none */
+    uint64_t uid; /* a hash of the uid; 0 if the object has none */
 };
 
-/* False if the object says to be of another kind than `kind` ("Pod"), or if its names are missing
- * or impossible. */
+/* Reads the identity of an object. False if the object claims another kind than `kind` ("Pod"), or
+ * if its names are missing or impossible. */
 bool object_identify(const struct kube_object *object, const char *kind, bool namespaced,
                      struct object_id *ret);
 /* The first rows of every table: what object_identify(), the watch and maker_set_metadata() need of
@@ -60,7 +61,8 @@ extern const struct schema_row object_condition_rows[]; /* of a kube_condition *
 
 /* Writes "namespace/name", or "name" for an object in no namespace. */
 struct sv object_key(const struct object_id *id, char out[OBJECT_KEY_MAX]);
-/* A little wider than DNS names: safe in a path and in a log. */
+/* Returns true for a name of at most max bytes that is safe in a path and in a log; the check
+ * accepts a little more than DNS names. */
 bool object_is_name(struct sv v, size_t max);
 
 /* An IP address as text, with NUL. */
@@ -68,7 +70,8 @@ bool object_is_name(struct sv v, size_t max);
 
 enum object_status {
     OBJECT_OK,
-    OBJECT_TOO_MANY_LABELS, /* LABELS_MAX or LABELS_BYTES_MAX, in what all targets share */
+    /* the labels that all targets share exceed LABELS_MAX or LABELS_BYTES_MAX */
+    OBJECT_TOO_MANY_LABELS,
     OBJECT_NO_MEMORY,
 };
 
@@ -80,12 +83,14 @@ struct object_targets {
     /* The labels that all targets have; only with keep_shared, and then even without targets. */
     struct labels *shared;
     bool keep_shared;
-    bool without_ip; /* of a pod: targets for its ports even without an address, which lack one */
+    /* makes targets for the ports of a pod without an address; they have no __address__ */
+    bool without_ip;
     struct label_filter *filter; /* the labels to build; NULL: all. Referenced */
-    const char *ip; /* of a pod: status.podIP, in ip_text; NULL if none (no targets then) */
+    /* status.podIP of a pod, in ip_text; NULL if there is none, and no targets then */
+    const char *ip;
     char ip_text[OBJECT_IP_MAX];
-    /* Set by the caller: by which the owner of ip is found, 0: not shared; a hash of what the
-     * targets were made of, 0: not known. */
+    /* Set by the caller. key determines the owner of ip; 0: not shared. content is a hash of the
+     * members that the targets were made of; 0: not known. */
     uint64_t key;
     uint64_t content;
     /* Counts of what was left out. */
@@ -103,13 +108,13 @@ void object_targets_done(struct object_targets *t);
 uint64_t object_hash_labels(struct labels *const *at, size_t n, uint64_t hash);
 
 bool object_is_ip(struct sv text);
-/* The value of a name in a list of pairs; "" if it has none. */
+/* Returns the value of a name in a list of pairs; "" if the name is missing. */
 struct sv object_pair(const struct schema_list *pairs, struct sv name);
 
-/* Appends a name with every character outside of [a-zA-Z0-9_] as one underscore (Prometheus'
- * SanitizeLabelName), a character of several bytes too. */
+/* Appends a name in which every character outside of [a-zA-Z0-9_] is replaced by one underscore,
+ * even a character of several bytes (Prometheus' SanitizeLabelName). */
 void object_sanitize(struct sv name, struct buf *out);
-/* Copies with ASCII letters in lower case, cut to size. */
+/* Copies a text with ASCII letters in lower case, cut to size. */
 void object_lower(struct sv v, char *out, size_t size);
 
 /* ---- building label sets --------------------------------------------------------------------- */
@@ -122,7 +127,7 @@ struct maker {
     struct labels *shared; /* the labels of all targets */
     struct object_targets *out;
     enum object_status status;
-    bool no_memory; /* elsewhere than in the builder */
+    bool no_memory; /* memory ran out outside of the builder */
 };
 
 /* Clears out. The functions below set only labels that pass out->filter. */
@@ -131,7 +136,7 @@ void maker_set(struct maker *m, struct sv name, struct sv value);
 void maker_set_text(struct maker *m, const char *name, const char *value);
 void maker_set_labels(struct maker *m, const struct labels *labels);
 void maker_set_number(struct maker *m, const char *name, unsigned value);
-/* Sets a label of the text in a buffer, which may have failed. */
+/* Sets a label to the text in a buffer, which may have failed. */
 void maker_set_buf(struct maker *m, const char *name, const struct buf *value);
 void maker_set_named(struct maker *m, const struct buf *name, struct sv value);
 /* For each pair sets <prefix>_<name> = value and <present>_<name> = "true". */
@@ -139,24 +144,24 @@ void maker_set_pairs(struct maker *m, const struct schema_list *pairs, const cha
                      const char *present);
 /* Sets META<kind>_label_*, _labelpresent_*, _annotation_* and _annotationpresent_*. */
 void maker_set_annotations(struct maker *m, const struct kube_metadata *metadata, const char *kind);
-/* The same, and META<kind>_name and META"namespace". */
+/* Sets the labels of maker_set_annotations(), and META<kind>_name and META"namespace". */
 void maker_set_metadata(struct maker *m, const struct kube_metadata *metadata, const char *kind);
 /* Sets __address__ to a host, which is bracketed if it has colons, and a port. */
 void maker_set_host_port(struct maker *m, struct sv host, unsigned port);
 /* Sets __address__ to a host and, unless it is 0, a port. */
 void maker_set_address(struct maker *m, struct sv host, unsigned port);
-/* A port of 1-65535; else 0, counted as bad. */
+/* Returns a port of 1-65535; otherwise 0, and the port is counted as bad. */
 unsigned maker_port(struct maker *m, struct schema_number number);
-/* Counts an address that is not usable as bad. Returns usable. */
+/* Counts an address as bad unless it is usable. Returns `usable`. */
 bool maker_check_ip(struct maker *m, bool usable);
-/* Ends what all targets share. */
+/* Ends the labels that all targets share. */
 void maker_share(struct maker *m);
 /* Begins a target. */
 void maker_begin(struct maker *m);
-/* Adds what the builder holds as one more target, or counts it if there are too many, or if it has
- * too many labels: the others are not affected. */
+/* Adds the labels in the builder as one more target. If there are too many targets, or if this one
+ * has too many labels, it is counted instead; other targets are not affected. */
 void maker_add(struct maker *m);
-/* Releases what is shared; without OBJECT_OK there are no targets. */
+/* Releases the shared labels. Unless the result is OBJECT_OK, there are no targets. */
 enum object_status maker_done(struct maker *m);
 
 #endif

@@ -12,24 +12,24 @@
 
 /* The members of one slice. */
 struct slice {
-    struct buf names; /* each ends with NUL */
+    struct buf names; /* the names, each with a NUL at its end */
     size_t n;
-    size_t self;   /* where our own name is in names; SIZE_MAX if it is not */
-    uint32_t list; /* the last list that named it */
+    size_t self;   /* offset of our own name in names; SIZE_MAX if it is not there */
+    uint32_t list; /* number of the last list that named the slice */
 };
 
 struct peer_set {
     struct peer_set_options options;
     struct map *slices; /* "namespace/name" -> struct slice */
-    struct sv *names;   /* of the last peer_set_now() */
+    struct sv *names;   /* the names returned by the last peer_set_now() */
     uint32_t list;
 };
 
 /* ---- one slice ------------------------------------------------------------------------------- */
 
-/* A missing condition has the value that the API documents: ready true, terminating false. With
- * publishNotReadyAddresses the API server reports all as ready, terminating ones too: these are
- * excluded here. */
+/* Returns true if an endpoint is ready and not terminating. A missing condition has the value that
+ * the API documents: ready true, terminating false. With publishNotReadyAddresses the API server
+ * reports all as ready, terminating ones too: these are excluded here. */
 static bool is_member(const struct kube_endpoint *endpoint)
 {
     return endpoint->ready != FLAG_FALSE && endpoint->terminating != FLAG_TRUE;
@@ -161,8 +161,8 @@ static int compare_names(const void *a, const void *b)
     return sv_cmp(*(const struct sv *)a, *(const struct sv *)b);
 }
 
-/* A pod of a dual-stack Service is in one slice of each family, and for a moment in two of one
- * family when the controller moves it. */
+/* Removes duplicates: a pod of a dual-stack Service is in one slice of each family, and for a
+ * moment in two of the same family when the controller moves it. */
 static size_t unique(struct sv *names, size_t n)
 {
     size_t out = 0;
@@ -174,7 +174,7 @@ static size_t unique(struct sv *names, size_t n)
     return out;
 }
 
-/* Appends the names of a slice; returns our own one if it is there, else `self`. */
+/* Appends the names of a slice; returns our own name if it is among them, else `self`. */
 static struct sv add_names(const struct slice *slice, struct sv *names, size_t *n, struct sv self)
 {
     const char *p = slice->names.data;
@@ -227,7 +227,7 @@ struct peers {
     struct reflectors reflectors;
     struct reflector_listener listener;
     struct peer_set *set;
-    bool listing; /* a list is not complete */
+    bool listing; /* a list is being read */
     bool warned_ignored;
 };
 

@@ -1,10 +1,11 @@
-/* The replicas of this program that share the targets, as Kubernetes knows them: the endpoints of
- * their headless Service.
+/* Finds the replicas of this program that share the targets: the endpoints of their headless
+ * Service.
  *
  * Watches the EndpointSlices of one Service. A member is an endpoint that is ready and not
  * terminating. Its name is that of its pod (targetRef), else its hostname, else its first address:
- * something that every replica reads from the same object. Members are reported when the first list
- * is complete and at every change from then on, never from half a list. On the loop's thread.
+ * every replica reads the same name from the same object. Members are reported when the first list
+ * is complete and at every change from then on, never from an incomplete list. Everything runs on
+ * the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_PEERS_H
 #define PROFPULL_DISCOVERY_KUBERNETES_PEERS_H
@@ -13,7 +14,7 @@
 #include "config/config.h"
 #include "discovery/kubernetes/reflector.h"
 
-/* Endpoints of the Service; further ones are ignored, counted and logged. */
+/* The most endpoints of the Service; further ones are ignored, counted and logged. */
 #define PEERS_MAX 1000
 
 /* ---- from slices to members (pure) ----------------------------------------------------------- */
@@ -28,10 +29,10 @@ struct peer_set_options {
 
 struct peer_set *peer_set_new(const struct peer_set_options *options); /* NULL if out of memory */
 struct peer_set *peer_set_free(struct peer_set *s); /* accepts NULL, returns NULL */
-/* The current state of a slice. False if out of memory: nothing has changed. */
+/* Stores the current state of a slice. False if out of memory: nothing has changed. */
 bool peer_set_put(struct peer_set *s, const struct object_id *id, const struct kube_slice *slice);
 void peer_set_remove(struct peer_set *s, const struct object_id *id);
-/* A list begins: slices that are not put before it ends are removed then. */
+/* Begins a list: slices that are not put before its end are removed then. */
 void peer_set_list_begin(struct peer_set *s);
 void peer_set_list_end(struct peer_set *s);
 
@@ -39,9 +40,9 @@ struct peers_now {
     const struct sv *names; /* sorted, each once */
     size_t n;
     size_t self;    /* index of our own name, or SIZE_MAX */
-    size_t ignored; /* beyond PEERS_MAX */
+    size_t ignored; /* number of members beyond PEERS_MAX */
 };
-/* All members of all slices; good until the next call. False if out of memory. */
+/* Returns all members of all slices; valid until the next call. False if out of memory. */
 bool peer_set_now(struct peer_set *s, struct peers_now *ret);
 
 /* ---- the watch ------------------------------------------------------------------------------- */
@@ -49,15 +50,17 @@ bool peer_set_now(struct peer_set *s, struct peers_now *ret);
 struct peers;
 
 struct peers_options {
-    const struct config_sharding *config;    /* referenced */
-    struct kube_access access;               /* what it points to is referenced */
-    const struct discovery_sharing *sharing; /* who we are, and on_reachable(); referenced */
+    const struct config_sharding *config; /* referenced */
+    struct kube_access access;            /* what it points to is referenced */
+    /* our name and address, and on_reachable(); referenced */
+    const struct discovery_sharing *sharing;
     struct reflector_env env;
     void (*on_members)(void *arg, const struct sv *names, size_t n, size_t self);
     void *arg;
 };
 
-/* The error says if the namespace is not known. */
+/* Makes the watch of the members. The namespace of the Service may be unknown, which is an
+ * error. */
 struct peers *peers_new(const struct peers_options *options, struct err *err);
 void peers_start(struct peers *p);
 /* Return the state of the list of members; see reflector_state() and reflectors_unread(). */

@@ -19,17 +19,17 @@ enum { LIST_METADATA = 1, LIST_ITEMS = 2 };
 enum { WATCH_EVENT_TYPE = 1, WATCH_EVENT_OBJECT = 2, RAW_EXTENSION_RAW = 1 };
 
 enum proto_state {
-    AT_LENGTH,   /* of a frame */
-    AT_MAGIC,    /* of a list */
-    AT_ENVELOPE, /* a field of Unknown */
-    AT_LIST,     /* a field of the list */
+    AT_LENGTH,   /* in the length of a frame */
+    AT_MAGIC,    /* at the beginning of a list: "k8s" and a NUL */
+    AT_ENVELOPE, /* at a field of Unknown */
+    AT_LIST,     /* at a field of the list */
     BROKEN,
-    /* in bytes that belong together; the state above is `outer` */
+    /* within bytes that belong together; `outer` has the state from the list above */
     IN_FRAME,
     IN_TYPE_META,
     IN_METADATA,
     IN_ITEM,
-    IN_OTHER, /* dropped */
+    IN_OTHER, /* bytes that are dropped */
 };
 
 struct proto_stream {
@@ -38,16 +38,17 @@ struct proto_stream {
     enum proto_state outer;
     bool kind_seen;
     bool list_seen;
-    uint64_t list_left; /* bytes of the list to come, those in `header` and `left` included */
-    uint64_t left;      /* bytes to come of those that belong together */
+    uint64_t list_left; /* bytes of the list still to come, those in `header` and `left` included */
+    uint64_t left;      /* bytes still to come of those that belong together */
     char header[HEADER_MAX];
     size_t header_len;
-    struct buf held; /* what came of them before this piece of the stream */
+    struct buf held; /* those of them that arrived in earlier pieces of the stream */
 };
 
 /* ---- one object ------------------------------------------------------------------------------ */
 
-/* The last field of that number; empty if there is none. False if the message is damaged. */
+/* Finds the last field with each number; it is empty if there is none. False if the message is
+ * damaged. */
 static bool find_bytes(struct sv message, const unsigned *numbers, struct sv *const *rets, size_t n)
 {
     struct wire_reader r = wire_reader_of(message);
@@ -104,7 +105,7 @@ static void deliver_event(struct proto_stream *s, struct sv frame)
     }
 }
 
-/* The bytes of a state are complete. */
+/* Passes the complete bytes of a state to their callback. */
 static void deliver(struct proto_stream *s, enum proto_state state, struct sv bytes)
 {
     struct sv kind;
@@ -137,7 +138,7 @@ static bool is_broken(struct proto_stream *s, struct err *err, const char *expec
                    expected);
 }
 
-/* n bytes that belong together follow. */
+/* Expects n bytes that belong together. */
 static void begin_bytes(struct proto_stream *s, enum proto_state state, uint64_t n)
 {
     s->outer = s->state;
@@ -158,7 +159,8 @@ static void end_bytes(struct proto_stream *s, struct sv bytes)
     buf_clear(&s->held);
 }
 
-/* Takes bytes that belong together; those of one piece of the stream are not copied. */
+/* Takes bytes that belong together. If all of them are in one piece of the stream, they are not
+ * copied. */
 static size_t take_bytes(struct proto_stream *s, const char *data, size_t len)
 {
     size_t n = s->left < len ? (size_t)s->left : len;
@@ -178,7 +180,7 @@ static size_t take_bytes(struct proto_stream *s, const char *data, size_t len)
     return n;
 }
 
-/* The fields that are read, by the message that they are in. */
+/* Returns the state for the content of a field, which depends on the message that it is in. */
 static enum proto_state state_of_field(const struct proto_stream *s, uint64_t number)
 {
     if (s->state == AT_ENVELOPE) {
@@ -198,7 +200,7 @@ static bool begin_list(struct proto_stream *s, uint64_t len, struct err *err)
     return true;
 }
 
-/* A field whose tag and number are complete. */
+/* Begins a field whose tag and number are complete. */
 static bool begin_field(struct proto_stream *s, uint64_t tag, uint64_t value, struct err *err)
 {
     static const uint64_t fixed[] = {[WIRE_FIXED64] = 8, [WIRE_FIXED32] = 4};
@@ -222,7 +224,7 @@ static bool begin_field(struct proto_stream *s, uint64_t tag, uint64_t value, st
 /* The tag of a field, and the number or the length that follows it. */
 struct header {
     bool cut;            /* more bytes are needed */
-    const char *problem; /* what was expected instead; NULL: none */
+    const char *problem; /* the error: what was expected instead; NULL if there is none */
     uint64_t tag;
     uint64_t value;
 };
@@ -247,7 +249,7 @@ static struct header read_header(struct sv in)
     return (struct header){.cut = cut, .problem = cut ? NULL : "a number of at most 64 bits"};
 }
 
-/* The header of a field is collected byte by byte until it is whole. */
+/* Collects the header of a field, byte by byte, until it is complete. */
 static bool take_field_byte(struct proto_stream *s, char byte, struct err *err)
 {
     if (s->state == AT_LIST && s->list_left == 0) {

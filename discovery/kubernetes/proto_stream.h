@@ -1,4 +1,4 @@
-/* Takes Kubernetes objects out of a stream of protobuf, one at a time, however it is chunked: what
+/* Takes Kubernetes objects out of a stream of protobuf, one at a time, however it is chunked, as
  * json_stream.h does for JSON.
  *
  * A list is "k8s\0" and a message Unknown, whose typeMeta names the kind and whose raw is the list:
@@ -21,10 +21,11 @@
 
 enum proto_stream_form { PROTO_STREAM_EVENTS, PROTO_STREAM_LIST };
 
-/* The media type of an answer in protobuf. */
+/* The media type of a response in protobuf. */
 #define PROTO_MEDIA_TYPE "application/vnd.kubernetes.protobuf"
 
-/* A frame that says to be this many times larger than an object may be has no meaning. */
+/* If the length of a frame is this many times the limit of an object, the framing must have been
+ * lost, and reading stops. */
 #define PROTO_STREAM_RUNAWAY 8
 
 struct proto_object {
@@ -32,12 +33,13 @@ struct proto_object {
     struct sv message;
 };
 
-/* Opens the envelope of one object, "k8s\0" and Unknown; views of it. False if it has none. */
+/* Opens the envelope of one object ("k8s\0" and Unknown). *ret has views of the bytes. False if
+ * there is no envelope. */
 bool proto_object_open(struct sv bytes, struct proto_object *ret);
 
 struct proto_stream_options {
-    size_t object_max; /* bytes of an item, of a frame and of a list's metadata */
-    /* All borrow what they get. The kind of a list comes first. */
+    size_t object_max; /* the most bytes of an item, of a frame, and of a list's metadata */
+    /* The arguments of all functions are borrowed. on_kind is called before the items of a list. */
     void (*on_kind)(void *arg, struct sv kind);
     void (*on_metadata)(void *arg, struct sv message);
     void (*on_item)(void *arg, struct sv message);
@@ -54,9 +56,9 @@ struct proto_stream *proto_stream_free(struct proto_stream *s);
 
 /* Forgets an incomplete stream and prepares for a new one. */
 void proto_stream_begin(struct proto_stream *s, enum proto_stream_form form);
-/* Takes the next bytes. False if they are no such stream: stop reading it. */
+/* Takes the next bytes. False if they are not such a stream: stop reading it. */
 bool proto_stream_feed(struct proto_stream *s, const char *data, size_t len, struct err *err);
-/* List: it has ended. Watch: no event is incomplete. */
+/* Returns true if the stream may end here: a list has ended; in a watch, no event is incomplete. */
 bool proto_stream_complete(const struct proto_stream *s);
 
 #endif

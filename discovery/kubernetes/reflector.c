@@ -6,9 +6,11 @@
 #include "discovery/kubernetes/exec_plugin.h"
 #include "http/url.h"
 
-/* The limit of a response body that is not streamed. All of ours are streamed. */
+/* The limit of a response body that is not streamed; it has no effect, because all bodies are
+ * streamed here. */
 #define UNSTREAMED_MAX ((size_t)64 * 1024)
-/* A pod has some 12 KiB: an event arrives in one piece. */
+/* The size of the receive buffer: a pod has some 12 KiB, so an event usually arrives in one
+ * piece. */
 #define RECEIVE_BUFFER ((size_t)32 * 1024)
 #define URL_MAX ((size_t)300 * 1024)
 
@@ -16,34 +18,35 @@ struct reflector {
     struct reflector *next;
     const struct reflector_env *env;
     struct reflector_options options;
-    char *namespace;   /* of the options */
-    const char *where; /* the same, for the log */
+    char *namespace;   /* a copy of the option */
+    const char *where; /* the namespace as the log shows it */
     struct reflector_listener *listeners;
     char *path; /* URL without the query */
     char *selectors;
     struct watch *machine;
     struct loop_timer *timer;
     struct loop_timer *relist_timer;
-    int64_t relist_credit_ms; /* when all of RELIST_BURST may be used again */
+    int64_t relist_credit_ms; /* the time at which a full RELIST_BURST is available again */
     struct http_transfer *transfer;
-    struct exec_plugin *plugin; /* of the server; NULL: options.access.http has the credentials */
-    struct exec_login *login;   /* of the last request; NULL if none */
+    /* the plugin of the server; NULL: options.access.http has the credentials */
+    struct exec_plugin *plugin;
+    struct exec_login *login; /* the login of the last request; NULL if none */
     struct exec_waiter waiter;
-    size_t listed;             /* objects of the list that is being read */
-    const char *verb;          /* of the current request: "list" or "watch" */
-    enum watch_result missing; /* until it is synced: why the last list failed; WATCH_DONE: it has
-                                  not */
-    bool relist_requested;     /* and no list has begun since */
+    size_t listed;    /* number of objects of the list that is being read */
+    const char *verb; /* verb of the current request: "list" or "watch" */
+    /* until it is synced: the failure of the last list; WATCH_DONE: it has not failed */
+    enum watch_result missing;
+    bool relist_requested; /* reflector_relist() was called, and no list has begun since */
     bool started;
-    bool waiting;  /* for the plugin */
+    bool waiting;  /* it waits for the plugin */
     bool accepted; /* the current request was answered with 200 */
-    bool counted;  /* and the encoding of its response */
-    bool no_login; /* it was not sent: there are no credentials */
+    bool counted;  /* the encoding of its response was counted */
+    bool no_login; /* the request was not sent, because there are no credentials */
     bool synced;
     bool warned_unknown;
-    const char *problem;  /* the last request failed and this was logged; else NULL */
-    const char *lost;     /* how the last request ended, if no other one was accepted since */
-    struct err no_stream; /* why a list was not streamed, to be logged */
+    const char *problem;  /* the logged failure of the last request; NULL if it did not fail */
+    const char *lost;     /* how the last request ended; NULL once another one is accepted */
+    struct err no_stream; /* the reason why a list was not streamed, to be logged */
 };
 
 /* The plugin of a server, which its reflectors share. */
@@ -82,7 +85,7 @@ static void reflector_on_list_begin(void *arg)
     }
 }
 
-/* Not before the pace allows it. */
+/* Arms the timer for a list, but not before the pace allows one. */
 static void arm_relist(struct reflector *r, int64_t within_ms)
 {
     int64_t at = clock_mono_ms() + rng_range(r->env->rng, 0, within_ms + 1);
@@ -105,7 +108,8 @@ static void reflector_on_list_end(void *arg)
             l->list_end(l->arg);
         }
     }
-    /* Requested while this list was read, perhaps after the objects in question. */
+    /* Another list was requested while this one was read, which may have passed the objects in
+     * question already. */
     if (r->relist_requested) {
         arm_relist(r, 0);
     }
@@ -204,7 +208,7 @@ static void log_forbidden(const struct reflector *r, const struct err *err)
 static void log_lost(struct reflector *r, enum watch_result result, int64_t retry_ms,
                      const struct err *err)
 {
-    /* An expired version is listed again at once, which reflector_on_relist() logs. */
+    /* After an expired version a list follows at once, and reflector_on_relist() logs that. */
     const char *problem = r->no_login ? "no login" : watch_result_name(result);
     if (result == WATCH_EXPIRED || r->problem == problem) {
         return;
@@ -248,8 +252,8 @@ static void log_found(struct reflector *r)
 
 /* ---- what has not been read ------------------------------------------------------------------ */
 
-/* An expired version, or a stream or an encoding that the server does not have, is followed by
- * another request at once. */
+/* Returns true unless another request follows at once: after an expired version, or if the server
+ * does not support the stream or the encoding. */
 static bool is_answered(enum watch_result result)
 {
     return result == WATCH_EXPIRED || result == WATCH_UNSUPPORTED || result == WATCH_NO_PROTOBUF;
@@ -279,7 +283,7 @@ static bool is_refused(const struct reflector *r)
     return r->missing == WATCH_FORBIDDEN || r->missing == WATCH_NOT_FOUND;
 }
 
-/* "pods in namespace shop" */
+/* Appends the resource and its namespace: "pods in namespace shop". */
 static void put_what(const struct reflector *r, struct buf *text)
 {
     buf_puts(text, r->options.resource->plural);
@@ -377,7 +381,7 @@ static bool reflector_on_head(void *arg, long status, const char *content_type)
     return true;
 }
 
-/* The encoding shows with the first bytes of the body. */
+/* Counts the encoding of a response, which is known after the first bytes of the body. */
 static void count_encoding(struct reflector *r)
 {
     bool is_protobuf = watch_is_protobuf(r->machine);
@@ -392,7 +396,8 @@ static bool reflector_on_data(void *arg, const char *data, size_t len)
     if (r->accepted && !r->counted) {
         count_encoding(r);
     }
-    /* Not before data arrives: a server may accept a watch and close it at once. */
+    /* A request counts as accepted only when data arrives, because a server may accept a watch and
+     * close it at once. */
     if (go_on && r->accepted) {
         log_found(r);
     }
@@ -462,7 +467,7 @@ static void fail_request(struct reflector *r, enum http_result result, const cha
                                            .error = error});
 }
 
-/* The current request may have stalled. */
+/* Cancels the current request if it has stalled. */
 static void check_request(struct reflector *r)
 {
     if (watch_tick(r->machine, clock_mono_ms())) {
@@ -474,7 +479,7 @@ static void check_request(struct reflector *r)
     fail_request(r, HTTP_ERR_ABORTED, "given up");
 }
 
-/* The plugin has ended, well or not. */
+/* Continues after the plugin has ended, whether it succeeded or not. */
 static void reflector_on_login(void *arg)
 {
     struct reflector *r = arg;
@@ -482,7 +487,7 @@ static void reflector_on_login(void *arg)
     loop_timer_after(r->timer, 0);
 }
 
-/* READY if the server needs no plugin. */
+/* Gets the login of the next request; EXEC_READY if the server needs no plugin. */
 static enum exec_state get_login(struct reflector *r, struct err *err)
 {
     if (r->plugin == NULL) {
@@ -524,7 +529,7 @@ static void begin_request(struct reflector *r)
     arm_check(r);
 }
 
-/* The next request is due, or a check of the current one. */
+/* Begins the next request, or checks the current one. */
 static void reflector_on_request_timer(void *arg)
 {
     struct reflector *r = arg;
@@ -546,7 +551,7 @@ void reflector_relist(struct reflector *r, int64_t within_ms)
 static void reflector_on_relist_due(void *arg)
 {
     struct reflector *r = arg;
-    /* A list that is being read ends first, see reflector_on_list_end(). */
+    /* If a list is being read, the new one begins after it: see reflector_on_list_end(). */
     if (!r->relist_requested || !watch_relist(r->machine)) {
         return;
     }
@@ -557,7 +562,7 @@ static void reflector_on_relist_due(void *arg)
         http_cancel(r->transfer);
         r->transfer = NULL;
         loop_timer_after(r->timer, 0);
-    } /* else the next request is scheduled, and is a list */
+    } /* otherwise the next request, which is scheduled, is a list */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -648,7 +653,7 @@ static bool is_same(const struct reflector *r, const struct reflector_options *o
            str_same(r->options.namespace, o->namespace) && strcmp(r->selectors, o->selectors) == 0;
 }
 
-/* False if out of memory. */
+/* Sets the plugin of the reflector's server, if it has one. False if out of memory. */
 static bool set_plugin(struct reflectors *all, struct reflector *r)
 {
     const struct reflector_options *o = &r->options;

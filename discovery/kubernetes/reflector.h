@@ -1,8 +1,9 @@
 /* Follows one resource of one API server, for any number of listeners.
  *
- * The driver around discovery/kubernetes/watch.h, which decides the next request: sends the
- * requests, arms the timers, counts, and logs changes of state. Roles and jobs that need the same
- * objects (resource, namespace, selectors, server) share one reflector. On the loop's thread.
+ * The reflector drives the state machine of discovery/kubernetes/watch.h, which decides the next
+ * request: it sends the requests, arms the timers, counts, and logs changes of state. Roles and
+ * jobs that need the same objects (resource, namespace, selectors, server) share one reflector. On
+ * the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_REFLECTOR_H
 #define PROFPULL_DISCOVERY_KUBERNETES_REFLECTOR_H
@@ -18,23 +19,24 @@
 #include "discovery/sources.h"
 #include "http/http.h"
 
-/* The pace of reflector_relist(): this many lists at once, then one each period. */
+/* The pace of reflector_relist(): this many lists may follow at once, then one each period (in
+ * milliseconds). */
 #define RELIST_BURST 3
 #define RELIST_PERIOD_MS 30000
 
 struct reflector_listener {
-    struct reflector_listener *next; /* private, as is the next */
+    struct reflector_listener *next; /* private, as is the next member */
     enum { LISTENER_IDLE, LISTENER_WAITING, LISTENER_CALLED } state;
-    /* A list begins: objects that it does not name by its end are gone. May be called again before
-     * list_end. */
+    /* Says that a list begins. Objects that it does not name by its end are gone. May be called
+     * again before list_end, if the list starts over. */
     void (*list_begin)(void *arg);
     void (*list_end)(void *arg);
-    /* The current state of an object; NULL: it was deleted. On STORE_NO_MEMORY the object comes
-     * again later. */
+    /* Takes the current state of an object; NULL: it was deleted. If it returns STORE_NO_MEMORY,
+     * the object is delivered again later. */
     enum store_result (*object)(void *arg, const struct object_id *id,
                                 const struct kube_object *object);
-    /* The API server has accepted a request, or a request has failed: whether the known state is
-     * current. Called repeatedly. May be NULL. */
+    /* Says whether the known state is current: the API server has accepted a request, or a request
+     * has failed. Called repeatedly. May be NULL. */
     void (*reachable)(void *arg, bool reachable);
     void *arg;
 };
@@ -44,7 +46,7 @@ struct reflector_options {
     struct kube_access access; /* what it points to is referenced */
     const char *namespace;     /* NULL: all; copied */
     const char *selectors;     /* as in struct watch_options; copied */
-    const void *server_id;     /* reflectors of one server are shared; compared, not read */
+    const void *server_id;     /* identifies the server; only compared, never dereferenced */
 };
 
 struct reflector;
@@ -59,7 +61,8 @@ struct reflector_env {
     /* See struct discovery_options. */
     int64_t list_progress_ms;
     void (*on_forbidden)(void *arg, const struct discovery_forbidden *what);
-    /* Called when the result of reflector_state() may have changed. NULL if on_forbidden is. */
+    /* Called when the result of reflector_state() may have changed. NULL if on_forbidden is
+     * NULL. */
     void (*on_progress)(void *arg);
     void *arg;
 };
@@ -70,38 +73,39 @@ struct kube_login;
 struct reflectors {
     struct reflector_env env;
     struct reflector *first;
-    struct kube_login *logins; /* of servers with a plugin for credentials */
+    struct kube_login *logins; /* logins to servers that have a plugin for credentials */
 };
 
-/* The reflector for these options, which is created if there is none yet. NULL if out of memory. */
+/* Returns the reflector for these options, and creates it if needed. NULL if out of memory. */
 struct reflector *reflectors_get(struct reflectors *all, const struct reflector_options *options);
-/* Frees those without a listener, and ends their requests. */
+/* Frees the reflectors without a listener, and ends their requests. */
 void reflectors_prune(struct reflectors *all);
 
 /* Returns the state of the resource; appends the reason if it cannot be read. */
 enum source_state reflector_state(const struct reflector *r, struct buf *why);
 
-/* How many lists have not been read since the start, by the reason. */
+/* The number of lists that have not been read since the start, by reason. */
 struct reflectors_unread {
     size_t pending; /* not yet, or the request failed and is repeated */
     size_t
-        refused; /* the server does not allow it (403), or does not have it (404); repeated, too */
+        /* the server refuses the list (403) or does not have it (404); it is repeated, too */
+        refused;
 };
 struct reflectors_unread reflectors_unread(const struct reflectors *all);
-/* Ends all requests and frees all. */
+/* Ends all requests and frees all reflectors. */
 void reflectors_free(struct reflectors *all);
-/* Lists again within that time, for all listeners, though the objects have not changed: at a random
- * moment, so that replicas spread their requests. One list that begins after the last of many
- * calls is enough; after RELIST_BURST in a row there is one every RELIST_PERIOD_MS. Failed lists
- * are retried as always. */
+/* Lists again for all listeners, although the objects have not changed. The list begins within that
+ * time, at a random moment, so that replicas spread their requests. Several calls need only one
+ * list that begins after the last call. After RELIST_BURST lists in a row there is one every
+ * RELIST_PERIOD_MS. Failed lists are retried as always. */
 void reflector_relist(struct reflector *r, int64_t within_ms);
-/* The listener is referenced until reflector_unlisten(), or until the reflector is freed. It is not
- * called before reflector_follow(). */
+/* Adds a listener, which is referenced until reflector_unlisten(), or until the reflector is freed.
+ * It is not called before reflector_follow(). */
 void reflector_listen(struct reflector *r, struct reflector_listener *listener);
-/* The listener is called from the next list on, which begins at once: it knows nothing of what was
- * listed before. */
+/* Starts to call the listener. A new list begins at once, because the listener has seen no earlier
+ * one. */
 void reflector_follow(struct reflector *r, struct reflector_listener *listener);
-/* Not within one of its functions. */
+/* Removes a listener. Do not call it within a function of the listener. */
 void reflector_unlisten(struct reflector *r, struct reflector_listener *listener);
 
 #endif

@@ -1,4 +1,5 @@
-/* The roles of Kubernetes: for each, which resource it reads, and how an object becomes targets.
+/* The roles of kubernetes_sd_configs: the resource that each role reads, and the function that
+ * makes targets of an object.
  *
  * The names of the roles are those of enum config_role. A new role is a row in roles.c, a
  * declaration below and a file in roles/ that defines its struct kube_role.
@@ -13,27 +14,29 @@
 
 /* A resource of the API, to be listed and watched. */
 struct kube_resource {
-    enum config_role role; /* its selectors choose the objects; ROLE_NONE: no selectors do */
+    enum config_role role; /* the role whose selectors apply; ROLE_NONE: no selectors apply */
     const char *group;     /* of the API; "" for the core group. The version is v1 */
     const char *plural;
     const char *kind;
     bool namespaced;
-    const struct schema_row *rows; /* the members that are read */
-    bool metadata_only;            /* no others: the server is asked to send no more */
+    const struct schema_row *rows; /* the members of an object that are read */
+    /* only metadata is read, and the server is asked to send no more */
+    bool metadata_only;
 };
 
 /* The namespace of the object that a target refers to, unless the reference has none. The join
  * removes this label, which is not one of Prometheus'. */
 #define KUBE_REF_NAMESPACE "__ref_namespace"
 
-/* Where the names of joined objects (join.h) stand: names of labels, NULL for none. */
+/* The labels of a target that hold the names of joined objects (join.h); NULL if the role has no
+ * such label. */
 struct kube_join_labels {
-    const char *node;      /* of the target's node */
-    bool prefers_ref_node; /* a node that the target refers to takes precedence over that */
-    const char *ref_kind;  /* of the object that the target refers to, which may be a pod or a */
+    const char *node;      /* holds the name of the target's node */
+    bool prefers_ref_node; /* a node that the target refers to takes precedence over `node` */
+    const char *ref_kind;  /* the kind of the object that the target refers to: a pod or a */
     const char *ref_name;  /* node; pods are joined to roles that have it */
-    const char *service;   /* among the shared labels; services are joined to roles that have it */
-    const char *protocol;  /* takes precedence over the protocol of the pod's port */
+    const char *service;   /* one of the shared labels; services are joined to roles that have it */
+    const char *protocol;  /* overrides the protocol of the pod's port */
     bool drops_without_node; /* a target whose node is not known is left out */
 };
 
@@ -44,13 +47,13 @@ typedef enum object_status kube_read(const struct kube_object *object,
 
 struct kube_role {
     struct kube_resource resource;
-    const char *source; /* the names of its groups begin with this */
+    const char *source; /* the beginning of the names of its groups */
     kube_read *read;
     size_t targets_max; /* of one object; 0: OBJECT_TARGETS_MAX */
     struct kube_join_labels join;
 };
 
-/* Not for ROLE_NONE. */
+/* Returns the row of a role, which must not be ROLE_NONE. */
 const struct kube_role *kube_role(enum config_role role);
 extern const struct kube_role kube_pods;
 extern const struct kube_role kube_services;
@@ -58,7 +61,7 @@ extern const struct kube_role kube_endpoints;
 extern const struct kube_role kube_endpointslices;
 extern const struct kube_role kube_nodes;
 extern const struct kube_role kube_ingresses;
-/* Only joined to other objects. */
+/* Namespaces are only joined to other objects. */
 extern const struct kube_resource kube_namespaces;
 extern const struct kube_resource kube_node_metadata;
 

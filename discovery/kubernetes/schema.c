@@ -28,7 +28,7 @@ static void *take(struct reader *r, size_t size)
     return p;
 }
 
-/* A new element at the end of a list; NULL, and r->skip, if there is none. */
+/* Appends an element to a list. On failure it returns NULL and sets r->skip. */
 static void *append(struct reader *r, void *list, size_t size)
 {
     struct schema_list *l = list;
@@ -88,7 +88,8 @@ static bool read_json_texts(struct reader *r, const json_t *array, void *list)
 static bool read_json_pairs(struct reader *r, const json_t *object, void *list)
 {
     bool ok = true;
-    json_t *map = (json_t *)(uintptr_t)object; /* jansson iterates over what may change only */
+    /* jansson's iteration needs a mutable object, which it does not change */
+    json_t *map = (json_t *)(uintptr_t)object;
     for (void *it = json_object_iter(map); it != NULL && ok; it = json_object_iter_next(map, it)) {
         const json_t *value = json_object_iter_value(it);
         struct sv name = {json_object_iter_key(it), json_object_iter_key_len(it)};
@@ -108,7 +109,7 @@ static bool read_json_list(struct reader *r, const struct schema_row *row, const
     return ok;
 }
 
-/* A value, in the place that it has. */
+/* Reads a value into its place. */
 static bool read_json_value(struct reader *r, const struct schema_row *row, const json_t *value,
                             char *at)
 {
@@ -180,7 +181,7 @@ static bool read_text(struct reader *r, struct sv text, struct sv *ret)
         return true;
     }
     struct buf repaired;
-    buf_init(&repaired, 3 * text.n); /* a byte becomes three at most */
+    buf_init(&repaired, 3 * text.n); /* a byte becomes at most three */
     char *copy = utf8_repair(text, &repaired) ? take(r, repaired.len) : NULL;
     if (copy != NULL) {
         memcpy(copy, repaired.data, repaired.len);
@@ -192,7 +193,7 @@ static bool read_text(struct reader *r, struct sv text, struct sv *ret)
     return copy != NULL;
 }
 
-/* An entry of a map: a message with the name and the value. */
+/* Reads an entry of a map: a message with the name and the value. */
 static bool read_pair(struct reader *r, struct sv entry, void *list)
 {
     static const struct schema_row rows[] = {
@@ -238,7 +239,7 @@ static bool read_wire_value(struct reader *r, const struct schema_row *row,
     return true;
 }
 
-/* NULL: the field is not read. */
+/* Returns the row of a field; NULL if the field is not read. */
 static const struct schema_row *find(const struct schema_row *rows, uint64_t number)
 {
     for (const struct schema_row *row = rows; row->name != NULL; row++) {

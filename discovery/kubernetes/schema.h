@@ -1,9 +1,10 @@
-/* Which members of a Kubernetes object are read, and where they go: one table for both encodings.
+/* Tables of the members that are read of a Kubernetes object, and of their places in a struct; one
+ * table serves both encodings.
  *
  * A row has the name that a member has in JSON, its number in protobuf, and its place in a struct
- * of types.h. json_cut.h drops what no row names before JSON is parsed; protobuf is read as it is,
- * and what no row names is skipped by its length. What is read are views of the bytes or of the
- * tree that it was read from; lists are in the arena. Pure, any thread.
+ * of types.h. json_cut.h drops members that no row names before JSON is parsed. Protobuf is read as
+ * received, and fields that no row names are skipped by their length. Texts are views of the bytes
+ * or of the tree that they were read from; lists are in the arena. Pure, any thread.
  *
  * Reference: the files generated.proto of k8s.io/api and k8s.io/apimachinery.
  */
@@ -19,17 +20,18 @@
 #include "base/str.h"
 #include "discovery/counters.h"
 
-/* The lists of one object in memory; one beyond is SKIP_TOO_LARGE. */
+/* The most memory for the lists of one object; an object that needs more is SKIP_TOO_LARGE. */
 #define SCHEMA_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
 enum schema_kind {
-    SCHEMA_KEPT,   /* not read: kept in JSON for another reader */
-    SCHEMA_TEXT,   /* struct sv; stays empty if it is something else */
-    SCHEMA_MARK,   /* a text that each write of the object changes: not part of its content */
+    SCHEMA_KEPT, /* not read here, but kept in the JSON for another reader */
+    SCHEMA_TEXT, /* struct sv; stays empty if the value is not a text */
+    /* a text that changes with each write of the object, and does not count as content */
+    SCHEMA_MARK,
     SCHEMA_NUMBER, /* struct schema_number */
     SCHEMA_FLAG,   /* enum schema_flag */
-    SCHEMA_PART,   /* an object whose members have their places in the struct around it */
-    SCHEMA_NOTED,  /* the same, and a bool says that it was there */
+    SCHEMA_PART,   /* an object whose members are stored in the surrounding struct */
+    SCHEMA_NOTED,  /* as SCHEMA_PART, and a bool says whether the object was present */
     SCHEMA_TEXTS,  /* struct schema_list of struct schema_text */
     SCHEMA_PAIRS,  /* a map of strings: struct schema_list of struct schema_pair */
     SCHEMA_LIST,   /* objects: struct schema_list of structs of row.size bytes */
@@ -38,11 +40,12 @@ enum schema_kind {
 struct schema_row {
     const char
         *name; /* "": in JSON its members are those of the object around; NULL ends the table */
-    const struct schema_row *members; /* of PART, NOTED, LIST; NULL: all are kept in JSON */
+    /* members of PART, NOTED and LIST; NULL: all are kept in JSON */
+    const struct schema_row *members;
     enum schema_kind kind;
-    unsigned number; /* of the field; 0: there is none in protobuf */
+    unsigned number; /* number of the field; 0: not in protobuf */
     size_t offset;
-    size_t size; /* of LIST; the struct begins with `void *next` */
+    size_t size; /* bytes of a LIST's struct, which begins with `void *next` */
 };
 
 /* Rows: a member of a struct; a part; a list of structs. */
@@ -88,17 +91,18 @@ struct schema_pair {
     struct sv value;
 };
 
-/* For what is read, to be reset between objects. NULL if out of memory. */
+/* Makes an arena for the lists of one object, to be reset between objects. NULL if out of
+ * memory. */
 struct arena *schema_arena_new(void);
-/* Fill the struct at ret, which is zeroed. SKIP_NONE, SKIP_SYNTAX (protobuf only), SKIP_TOO_LARGE
- * or SKIP_MEMORY. Invalid UTF-8, which only protobuf can have here, is replaced as Go does in JSON.
- */
+/* Read an object into the struct at ret, which must be zeroed. They return SKIP_NONE, SKIP_SYNTAX
+ * (protobuf only), SKIP_TOO_LARGE or SKIP_MEMORY. Invalid UTF-8, which only protobuf can have here,
+ * is replaced as Go does in JSON. */
 enum discovery_skip schema_read_json(const struct schema_row *rows, const json_t *object,
                                      struct arena *arena, void *ret);
 enum discovery_skip schema_read_wire(const struct schema_row *rows, struct sv message,
                                      struct arena *arena, void *ret);
-/* A hash of all members that the rows name, marks excepted: the same in either encoding. Never 0.
- */
+/* Returns a hash of all members that the rows name, except marks. It is the same for both
+ * encodings, and never 0. */
 uint64_t schema_hash(const struct schema_row *rows, const void *object);
 
 #endif

@@ -9,11 +9,11 @@
 enum entry_state { ENTRY_REPORTED, ENTRY_FOREIGN, ENTRY_PENDING, ENTRY_STATES };
 
 struct entry {
-    uint64_t hash;    /* of the label sets and the address, if reported */
-    uint64_t content; /* that the label sets were made of; 0: not known */
+    uint64_t hash;    /* hash of the label sets and the address, if reported */
+    uint64_t content; /* hash of the content that the label sets were made of; 0: not known */
     uint64_t uid;
-    uint64_t key;  /* by which its owner is found; 0: it is ours */
-    uint32_t list; /* the last list that named it */
+    uint64_t key;  /* determines its owner; 0: the object is ours */
+    uint32_t list; /* number of the last list that named the object */
     enum entry_state state;
 };
 
@@ -66,7 +66,7 @@ void store_each(const struct store *s, void (*fn)(void *arg, struct sv key), voi
     }
 }
 
-/* The table must already be in its new state. */
+/* Reports an object as removed. The table must already be in its new state. */
 static void report_removed(struct store *s, const char *key)
 {
     s->options.on_change(s->options.arg, key, NULL, 0, NULL, false);
@@ -79,8 +79,8 @@ static void set_state(struct store *s, struct entry *entry, enum entry_state sta
     entry->state = state;
 }
 
-/* Frees an entry that is out of the table. True if it had been reported: it is reported as removed.
- */
+/* Frees an entry that is no longer in the table. If the object had been reported, it is reported as
+ * removed, and true is returned. */
 static bool discard(struct store *s, struct entry *entry, const char *key)
 {
     bool reported = entry->state == ENTRY_REPORTED;
@@ -92,14 +92,15 @@ static bool discard(struct store *s, struct entry *entry, const char *key)
     return reported;
 }
 
-/* key is terminated. */
+/* Removes the entry with a key, which must be NUL-terminated. */
 static enum store_result forget(struct store *s, struct sv key)
 {
     struct entry *entry = map_remove(s->entries, key);
     return entry != NULL && discard(s, entry, key.p) ? STORE_CHANGED : STORE_UNCHANGED;
 }
 
-/* The entry of an object, named by the current list; a new one gets the given state. */
+/* Finds the entry of an object and marks it as named by the current list. If there is none, adds
+ * one in the given state. */
 static enum store_result find_or_add(struct store *s, const struct object_id *id, struct sv key,
                                      enum entry_state state, struct entry **ret)
 {

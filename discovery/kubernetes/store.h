@@ -1,10 +1,11 @@
-/* Which objects of one watch have targets, and whether an update of one changes anything.
+/* Remembers which objects of one watch have targets, so that updates without effect are not
+ * reported.
  *
- * Keeps of an object its name and 64 bits each of its uid, its content, its label sets and the key
- * by which its owner is found. An update with the same content (a heartbeat of the kubelet) costs a
- * lookup, one with the same label sets is not reported.
- * A list marks the objects that it names; the others are removed when it is complete, and never
- * before. Pure, one owner.
+ * The store keeps the name of an object, and 64 bits each for its uid, its content, its label sets
+ * and the key that determines its owner. An update with the same content (a heartbeat of the
+ * kubelet) costs one lookup, and an update with the same label sets is not reported. A list marks
+ * the objects that it names; the others are removed when the list is complete, and never before.
+ * Pure, one owner.
  *
  * Where replicas share the targets, objects of other replicas are foreign: known but not reported.
  * A foreign object that is assigned to us is pending until it is put again, because only then its
@@ -20,13 +21,14 @@
 #include "base/labels.h"
 #include "discovery/kubernetes/object.h"
 
-/* Objects that one watch keeps track of. */
+/* The most objects of one watch. */
 #define STORE_OBJECTS_MAX 100000
 
 struct store_options {
-    size_t max; /* objects; further ones are refused */
-    /* The current targets of an object: key is "namespace/name" (or "name"), NUL-terminated; n 0
-     * removes it. ip: see struct object_targets. moved: it was foreign before. */
+    size_t max; /* the most objects; further ones are refused */
+    /* Takes the current targets of an object; n 0: it has none any more. key is "namespace/name"
+     * (or "name"), NUL-terminated. ip: see struct object_targets. moved: the object was foreign
+     * before. */
     void (*on_change)(void *arg, const char *key, struct labels *const *targets, size_t n,
                       const char *ip, bool moved);
     void *arg;
@@ -55,24 +57,24 @@ enum store_result {
     STORE_NO_MEMORY, /* nothing has changed */
 };
 
-/* The current state of an object. */
+/* Stores the current state of an object, and reports its targets if they have changed. */
 enum store_result kube_store_put(struct store *s, const struct object_id *id,
                                  const struct object_targets *targets);
 /* Returns true if an object with this content (object_targets.content) is reported with its
  * targets. It counts as put then, and its targets need not be made. */
 bool store_has(struct store *s, const struct object_id *id, uint64_t content);
-/* An object whose targets another replica has. key as in struct object_targets. */
+/* Stores an object whose targets belong to another replica. key: as in struct object_targets. */
 enum store_result store_put_foreign(struct store *s, const struct object_id *id, uint64_t key);
-/* The owners have changed. Objects no longer assigned to us are reported as removed and marked
- * foreign; foreign objects that are assigned to us now become pending. */
+/* Call it when the owners have changed. Objects that are no longer assigned to us are reported as
+ * removed and marked foreign; foreign objects that are assigned to us now become pending. */
 void store_reassign(struct store *s, bool (*is_assigned)(void *arg, uint64_t key), void *arg);
-/* The object was deleted. Nothing happens if the known object has another uid: it is a successor.
- */
+/* Removes a deleted object. If the known object has another uid, it is a successor of the deleted
+ * one and stays. */
 enum store_result store_remove(struct store *s, const struct object_id *id);
 
-/* A list begins (or starts over). */
+/* Begins a list, or starts it over. */
 void store_list_begin(struct store *s);
-/* The list is complete: removes the objects that it did not name. */
+/* Ends a complete list: removes the objects that it did not name. */
 void store_list_end(struct store *s);
 
 #endif

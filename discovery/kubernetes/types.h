@@ -1,7 +1,7 @@
 /* The members of Kubernetes objects that discovery reads, out of JSON or protobuf (schema.h).
  *
- * Views of what they were read from, and lists in an arena; empty where an object has no such
- * member.
+ * Texts are views of the input, and lists are in an arena. A member that the object does not have
+ * is empty.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_TYPES_H
 #define PROFPULL_DISCOVERY_KUBERNETES_TYPES_H
@@ -87,7 +87,7 @@ struct kube_service {
     struct sv type;
     struct sv cluster_ip;
     struct sv external_name;
-    struct sv balancer_ip; /* the requested one */
+    struct sv balancer_ip; /* the requested address */
     struct sv family_policy;
     struct schema_list families;  /* struct schema_text */
     struct schema_list ports;     /* struct kube_port */
@@ -170,9 +170,9 @@ struct kube_ingress {
     struct schema_list rules; /* struct kube_rule */
 };
 
-/* An object; which of the kinds it is follows from what was asked for. */
+/* An object; the requested resource determines which of the kinds it is. */
 struct kube_object {
-    struct sv kind; /* as it says itself; "" if it does not */
+    struct sv kind; /* the kind that the object itself names; "" if it names none */
     struct kube_metadata metadata;
     union {
         struct kube_pod pod;

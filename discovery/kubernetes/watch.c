@@ -84,7 +84,7 @@ static void forget_old_failures(struct watch *w, int64_t now_ms)
     }
 }
 
-/* Continues after the next delay, at least at_least_ms from now. */
+/* Schedules the next request after the next delay, at least at_least_ms from now. */
 static void back_off(struct watch *w, int64_t now_ms, int64_t at_least_ms)
 {
     forget_old_failures(w, now_ms);
@@ -102,7 +102,8 @@ static void back_off(struct watch *w, int64_t now_ms, int64_t at_least_ms)
     w->next_at = now_ms + (delay > at_least_ms ? delay : at_least_ms);
 }
 
-/* Continues at once the first time, and as after any failure when it happens again soon. */
+/* Schedules the next request at once the first time; if this happens again soon, after a delay like
+ * any failure. */
 static void retry_soon(struct watch *w, int64_t now_ms)
 {
     forget_old_failures(w, now_ms);
@@ -155,13 +156,15 @@ static void add_list_query(struct watch *w, struct buf *query)
     } else if (from == FROM_NOT_OLDER) {
         add_encoded(query, "resourceVersion", &w->version);
     }
-    /* With a limit alone the version would have to match exactly. */
+    /* resourceVersionMatch is needed: with a limit alone, the version would have to match
+     * exactly. */
     if (w->page == 0 && (from == FROM_NOT_OLDER || (from == FROM_ANY && w->pages != PAGES_ANY))) {
         buf_puts(query, "&resourceVersionMatch=NotOlderThan");
     }
 }
 
-/* A streamed list: all objects as events, and the watch from there. */
+/* Appends the parameters of a streamed list: all objects arrive as events, and the watch continues
+ * after them. */
 static void add_stream_query(struct watch *w, struct buf *query)
 {
     buf_puts(query, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
@@ -212,11 +215,13 @@ static void forget_answer(struct watch *w, int64_t now_ms)
     err_clear(&w->stream_err);
 }
 
-/* How the objects of the next list come; a version that was lost is not continued from. */
+/* Chooses the form of the next request: a streamed list, a list or a watch. Without a version, a
+ * list is requested. */
 static void choose_form(struct watch *w)
 {
     if (w->watching && w->version.len == 0) {
-        /* Lost when memory ran out. A watch from "" would not report deleted objects. */
+        /* The version was lost when memory ran out. A watch from "" would not report deleted
+         * objects. */
         begin_relist(w, FROM_LATEST, WATCH_RELIST_FAILURES);
     }
     if (w->from == FROM_NOT_OLDER && w->version.len == 0) {
@@ -247,7 +252,7 @@ bool watch_begin(struct watch *w, int64_t now_ms, struct watch_request *ret)
     int64_t timeout_ms = WATCH_LIST_TIMEOUT_MS;
     choose_form(w);
     buf_clear(&w->query);
-    /* Each parameter brings its "&"; the first one's is cut off below. */
+    /* Each parameter begins with "&"; the first "&" is cut off below. */
     const char *selectors = w->options.selectors;
     buf_printf(&w->query, "%s%s", selectors[0] == '\0' ? "" : "&", selectors);
     if (w->watching || w->streaming) {
@@ -283,8 +288,8 @@ void watch_head(struct watch *w, long status, const char *content_type)
     w->is_protobuf = content_type != NULL && strncasecmp(content_type, PROTO_MEDIA_TYPE, len) == 0;
 }
 
-/* A list in protobuf begins with "k8s", a watch with the length of an event, which is below 16 MiB.
- */
+/* Returns true if a body begins as protobuf: a list with "k8s", a watch with the length of an
+ * event, whose first byte is 0 because events are below 16 MiB. */
 static bool begins_protobuf(const char *data)
 {
     return data[0] == 'k' || data[0] == '\0';
@@ -295,7 +300,8 @@ static bool begins_json(const char *data)
     return data[0] != '\0' && strchr("{[ \t\r\n", data[0]) != NULL;
 }
 
-/* The first bytes of the body: they say what it is. Proxies lose or change Content-Type. */
+/* Determines the encoding from the first bytes of the body, because proxies lose or change
+ * Content-Type. */
 static void note_form(struct watch *w, const char *data)
 {
     w->any_data = true;
@@ -309,7 +315,8 @@ bool watch_is_protobuf(const struct watch *w)
     return w->is_protobuf;
 }
 
-/* A list has no end; its objects have a limit of their own each. */
+/* Checks the size of a list, which could go on for ever: only its objects have limits of their
+ * own. */
 static bool check_size(struct watch *w, size_t len)
 {
     uint64_t max = w->options.list_bytes_max;
@@ -375,7 +382,7 @@ static enum watch_result result_of_status(const struct api_status *s, long code)
                          : WATCH_FAILED;
 }
 
-/* An answer other than 200, or an ERROR event (already in w->problem). */
+/* Interprets a response with another status than 200, or an ERROR event (already in w->problem). */
 static enum watch_result refused(struct watch *w, long status, struct err *err)
 {
     const char *what = "the server answered";
@@ -388,7 +395,7 @@ static enum watch_result refused(struct watch *w, long status, struct err *err)
     }
     err_set(err, ERR_REFUSED, "%s %ld%s%s", what, status, w->problem.message[0] == '\0' ? "" : ": ",
             w->problem.message);
-    /* Streaming is refused; whether listing is allowed shows the next list. */
+    /* The server refuses to stream. The next list shows whether listing is permitted. */
     if (w->streaming && (status == 400 || status == 403 || status == 422)) {
         return WATCH_UNSUPPORTED;
     }
@@ -426,7 +433,7 @@ static enum watch_result check_watch(struct watch *w, int64_t now_ms, struct err
 static enum watch_result check_end(struct watch *w, const struct watch_outcome *o, int64_t now_ms,
                                    struct err *err)
 {
-    /* Perhaps nothing has arrived: a proxy may buffer an answer that does not end. */
+    /* If nothing has arrived, a proxy may have buffered the response, which does not end. */
     if (w->stalled) {
         char limit[32];
         format_duration_ms(progress_limit_ms(w, WATCH_STREAM_PROGRESS_MS), limit, sizeof(limit));
@@ -468,13 +475,13 @@ void watch_listed(struct watch *w)
     w->unpaged = false;
     w->pages = PAGES_ANY;
     w->list_paged = false;
-    w->no_streams = w->no_streams || w->forbidden; /* listing is allowed, streaming is not */
+    w->no_streams = w->no_streams || w->forbidden; /* listing is permitted, streaming is not */
     w->forbidden = false;
     w->refusals = 0;
     w->options.handler.list_end(w->options.handler.arg);
 }
 
-/* A page has been read. */
+/* Continues after a page has been read. */
 static void end_page(struct watch *w, int64_t now_ms)
 {
     bool ok = w->page > 0 || copy_text(&w->list_version, &w->page_version);
@@ -483,7 +490,8 @@ static void end_page(struct watch *w, int64_t now_ms)
         w->page++;
         w->next_at = now_ms;
     } else if (ok) {
-        /* Pages of one list have one version; if not, that of the first page loses nothing. */
+        /* All pages of a list should have the same version. If they differ, watching from that of
+         * the first page loses no change. */
         ok = copy_text(&w->version, &w->list_version);
         w->next_at = now_ms;
         if (ok) {
@@ -491,7 +499,7 @@ static void end_page(struct watch *w, int64_t now_ms)
         }
     }
     if (!ok) {
-        /* Out of memory: the objects read so far stay, the list starts over. */
+        /* If memory ran out, the objects read so far stay, and the list starts over. */
         w->watching = false;
         w->page = 0;
         w->from = FROM_LATEST;
@@ -510,7 +518,7 @@ static void list_expired(struct watch *w, int64_t now_ms)
                      w->problem.too_large_version ? WATCH_RELIST_TOO_LARGE : WATCH_RELIST_EXPIRED);
         w->next_at = now_ms;
     } else {
-        /* Not even the latest version can be streamed: pages may work. */
+        /* Not even the latest version could be streamed, but pages may work. */
         w->list_paged = w->list_paged || w->streaming;
         back_off(w, now_ms, 0);
     }
@@ -525,14 +533,14 @@ static bool was_too_much(const struct watch *w, const struct watch_outcome *o)
                             o->result == HTTP_ERR_TIMEOUT);
 }
 
-/* A list, or a page of it, is requested again; the list starts over if the server will never send
- * the page because it does not accept the continue token. */
+/* Schedules a failed list, or page, again. If the server does not accept the continue token, the
+ * list starts over. */
 static void list_failed(struct watch *w, const struct watch_outcome *o, int64_t now_ms,
                         int64_t at_least_ms)
 {
     long status = o->status;
     if (w->forbidden && status == 403) {
-        /* The permission is missing, not the support of streams. */
+        /* The missing permission was the reason, not missing support for streams. */
         w->forbidden = false;
         w->list_paged = false;
         back_off(w, now_ms, at_least_ms);
@@ -542,7 +550,7 @@ static void list_failed(struct watch *w, const struct watch_outcome *o, int64_t 
         w->pages = w->pages == PAGES_ANY ? PAGES_NOT_OLDER : PAGES_LATEST;
         w->unpaged = false;
     }
-    /* Pages may work after any response. */
+    /* If there was a response at all, pages may work. */
     w->list_paged = w->list_paged || (w->streaming && status != 0);
     if (w->page > 0 && (status == 400 || status == 404)) {
         begin_relist(w, FROM_LATEST, WATCH_RELIST_PAGE);
@@ -562,7 +570,8 @@ static int64_t retry_after_ms(const struct watch *w, const struct watch_outcome 
 static void watch_failed(struct watch *w, enum watch_result result, int64_t now_ms,
                          int64_t at_least_ms)
 {
-    /* A version that is too new: this server lags and will catch up. */
+    /* A version that is too new for this server does not expire: the server lags and will catch
+     * up. */
     if (result == WATCH_EXPIRED && !w->problem.too_large_version) {
         begin_relist(w, FROM_NOT_OLDER, WATCH_RELIST_EXPIRED);
         retry_soon(w, now_ms);
@@ -583,7 +592,7 @@ static void watch_done(struct watch *w, int64_t now_ms)
     w->next_at = now_ms > soonest ? now_ms : soonest;
 }
 
-/* The time of the next request in protobuf. */
+/* Sets the time until which requests ask for JSON alone. */
 static void avoid_protobuf(struct watch *w, int64_t now_ms)
 {
     int64_t ms = WATCH_JSON_MIN_MS;

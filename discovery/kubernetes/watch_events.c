@@ -3,10 +3,11 @@
 #include "discovery/kubernetes/object.h"
 #include "discovery/kubernetes/watch_private.h"
 
-/* The kind of a list with its quotes; in an error a longer one is cut. */
+/* The longest kind of a list, with its quotes; an error shows a longer one cut. */
 #define KIND_MAX 64
 
-/* Reading on would lose an object: the request is ended, and repeated from before it. */
+/* Ends the request if memory ran out. It is repeated from before the current object, which would
+ * otherwise be lost. */
 static void out_of_memory(struct watch *w)
 {
     err_memory(&w->stream_err);
@@ -30,7 +31,7 @@ static bool keep_string(struct watch *w, struct buf *b, struct sv v)
 
 /* ---- one object, in either encoding ---------------------------------------------------------- */
 
-/* Where an object is read from. */
+/* The input from which an object is read. */
 struct source {
     const json_t *json; /* NULL: protobuf */
     struct sv message;
@@ -84,7 +85,8 @@ static void on_metadata(struct watch *w, const struct source *from)
     if (!read_source(w, from, list_metadata_rows, &metadata)) {
         return;
     }
-    /* A page without its continue token would pass for the end of the list. */
+    /* This must not fail unnoticed: without its continue token, a page would count as the end of
+     * the list. */
     if (!keep_string(w, &w->page_version, metadata.version) ||
         !keep_string(w, &w->page_continue, metadata.next)) {
         err_set(&w->stream_err, ERR_LIMIT,
@@ -123,7 +125,7 @@ static void watch_on_kind(void *arg, struct sv kind)
     watch_on_kind_text(arg, (struct sv){text, (size_t)n < sizeof(text) ? (size_t)n : KIND_MAX - 1});
 }
 
-/* Nothing more of the stream is used. */
+/* Returns true if the rest of the stream is ignored, because of an ERROR event or an error. */
 static bool is_over(const struct watch *w)
 {
     return w->problem.present || w->stream_err.kind != ERR_NONE;
@@ -157,14 +159,15 @@ static enum discovery_event event_of(struct sv type)
     return (enum discovery_event)event;
 }
 
-/* The bookmark that ends a streamed list. */
+/* Returns true for the bookmark that ends a streamed list. */
 static bool is_end_of_list(const struct kube_object *object)
 {
     struct sv value = object_pair(&object->metadata.annotations, SV(WATCH_END_ANNOTATION));
     return sv_eq_str(value, "true");
 }
 
-/* The last version stays until there is a new one: the next list must not be older. */
+/* Ends a streamed list. If its bookmark has no usable version, the last one stays, because the next
+ * list must not be older. */
 static void end_streamed_list(struct watch *w, const struct kube_object *object)
 {
     (void)keep_string(w, &w->page_version, object->metadata.version);
@@ -187,8 +190,8 @@ static void end_streamed_list(struct watch *w, const struct kube_object *object)
     watch_listed(w);
 }
 
-/* An event of a streamed list. Its objects come in no order, so a watch cannot continue from their
- * versions. */
+/* Processes an event of a streamed list. Its objects arrive in no order, so a watch cannot continue
+ * from their versions. */
 static void on_streamed(struct watch *w, enum discovery_event event,
                         const struct kube_object *object)
 {
@@ -214,7 +217,7 @@ static void on_watched(struct watch *w, enum discovery_event event,
         out_of_memory(w);
         return;
     }
-    /* One that is too long is ignored: the watch continues from the one before. */
+    /* A version that is too long is ignored: the watch continues from the previous one. */
     (void)keep_string(w, &w->version, object->metadata.version);
 }
 

@@ -20,9 +20,9 @@
 
 struct file {
     struct listing listing;
-    char *source; /* as in the options, and the path */
+    char *source; /* the name of the group: that of the options, and the path */
     size_t pattern;
-    uint32_t scan; /* the last scan that found it */
+    uint32_t scan; /* number of the last scan that found the file */
 };
 
 /* One entry of `files`. */
@@ -31,7 +31,7 @@ struct pattern {
     char *directory;
     bool wild;
     bool lost; /* the directory could not be read, which was logged */
-    int watch; /* of inotify; -1 if none */
+    int watch; /* watch descriptor of inotify; -1 if none */
 };
 
 static const struct listing_messages messages = {
@@ -48,8 +48,8 @@ struct file_sd {
     struct loop_timer *timer;
     struct event *event;
     struct buf text;
-    struct err why; /* of this scan: the first file or pattern that could not be read */
-    int notify;     /* -1 if the system gives none */
+    struct err why; /* the first failure of this scan: a file or pattern that could not be read */
+    int notify;     /* inotify's descriptor; -1 if the system gives none */
     int64_t next_at;
     uint32_t scan;
     bool warned_full;
@@ -124,7 +124,7 @@ static void read_file(struct file_sd *f, const char *path, size_t pattern)
 {
     struct file *file = find_file(f, path);
     if (file == NULL || file->scan == f->scan) {
-        return; /* two patterns may name one file */
+        return; /* another pattern named the same file */
     }
     file->scan = f->scan;
     file->pattern = pattern;
@@ -139,7 +139,7 @@ static void read_file(struct file_sd *f, const char *path, size_t pattern)
 
 /* ---- all files ------------------------------------------------------------------------------- */
 
-/* True if the directory can be read. */
+/* Returns true if the directory can be read; if it cannot, that is logged once. */
 static bool check_directory(struct file_sd *f, struct pattern *p)
 {
     struct err err = ERR_INIT;
@@ -160,13 +160,13 @@ static bool check_directory(struct file_sd *f, struct pattern *p)
     return !lost;
 }
 
-/* Before the files are read, so that no change falls between the two. */
+/* Watches a directory. This happens before its files are read, so that no change is missed. */
 static void watch_directory(struct file_sd *f, struct pattern *p)
 {
     if (f->notify < 0) {
         return;
     }
-    /* The number is the same as long as the name refers to the same directory. */
+    /* inotify returns the same descriptor as long as the name refers to the same directory. */
     int watch = inotify_add_watch(f->notify, p->directory, EVENTS | IN_ONLYDIR);
     if (p->watch >= 0 && p->watch != watch) {
         bool shared = false;
@@ -192,7 +192,7 @@ static void read_matches(struct file_sd *f, size_t index)
         struct err err = ERR_INIT;
         err_sys(&err, "cannot read the directory");
         note(f, f->patterns[index].text, &err);
-        f->patterns[index].lost = true; /* nothing of it is removed */
+        f->patterns[index].lost = true; /* the targets of its files are kept */
         metric_inc(f->options.counters->file_refreshes[REFRESH_FAILED]);
     }
     globfree(&found);

@@ -50,12 +50,12 @@ static bool check_response(const struct http_response *response, struct err *err
            err_set(err, ERR_INPUT, "unsupported content type \"%.100s\"", response->content_type);
 }
 
-/* text is NULL if there is none. */
+/* Processes the result of a request. text is NULL if it failed. */
 static void finish(struct http_sd *h, const struct sv *text, struct err *err)
 {
     listing_update(&h->listing, &h->options, text, err);
     loop_timer_at(h->timer, h->started_ms + h->config->refresh_ms);
-    if (err->kind != ERR_NETWORK) { /* which names the URL */
+    if (err->kind != ERR_NETWORK) { /* network errors name the URL already */
         (void)err_wrap(err, "%s", h->shown);
     }
     h->options.on_state(h->options.arg, h->listing.broken ? SOURCE_FAILS : SOURCE_WORKS,

@@ -1,9 +1,9 @@
-/* http_sd_configs: lists of targets that a URL answers with, in JSON, as in Prometheus.
+/* http_sd_configs: lists of targets in JSON, which a URL returns, as in Prometheus.
  *
  * The URL is requested at every refresh_interval, which is also the deadline of a request and is
- * sent as X-Prometheus-Refresh-Interval-Seconds. Only an answer with status 200, content type
- * application/json and a list without mistakes is accepted; after any other the last good targets
- * stay. An empty list is a good answer. On the loop's thread.
+ * sent as X-Prometheus-Refresh-Interval-Seconds. Only a response with status 200, content type
+ * application/json and a list without mistakes is accepted, an empty list included; after any other
+ * response the last good targets stay. Everything runs on the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_LISTS_HTTP_H
 #define PROFPULL_DISCOVERY_LISTS_HTTP_H
@@ -12,7 +12,7 @@
 
 struct http_sd;
 
-/* NULL if out of memory. Sends nothing yet. The configuration is referenced. */
+/* Makes a source; sends nothing yet. The configuration is referenced. NULL if out of memory. */
 struct http_sd *http_sd_new(const struct config_http_sd *config,
                             const struct list_options *options);
 void http_sd_start(struct http_sd *h);
@@ -21,7 +21,7 @@ bool http_sd_is_known(const struct http_sd *h);
 /* Accepts NULL, returns NULL. */
 struct http_sd *http_sd_free(struct http_sd *h);
 
-/* application/json, with or without "; charset=utf-8". */
+/* Returns true for application/json, with or without "; charset=utf-8". */
 bool http_sd_is_json(const char *content_type);
 
 #endif

@@ -1,8 +1,8 @@
-/* One list of targets that is read repeatedly: a file, or the answer of a URL.
+/* One list of targets that is read repeatedly: a file, or the response of a URL.
  *
- * Remembers the last text, so that the same text changes nothing, and whether the list is broken,
- * so that this is logged once and not at every reading. A broken list keeps the targets of its last
- * good text. One owner.
+ * It remembers a hash of the last text, so that the same text has no effect, and whether the list
+ * is broken, so that this is logged once and not at every reading. A broken list keeps the targets
+ * of its last good text. One owner.
  */
 #ifndef PROFPULL_DISCOVERY_LISTS_LISTING_H
 #define PROFPULL_DISCOVERY_LISTS_LISTING_H
@@ -25,22 +25,22 @@
 /* The options of file_sd and http_sd. All of them are referenced. */
 struct list_options {
     const char *job;    /* for the log */
-    const char *source; /* the name of the group; of files: its part before the path */
+    const char *source; /* the name of the group; for files the part before the path */
     struct loop *loop;
     struct http_client *http; /* http_sd */
     struct intern *intern;
     struct log *log;
     const struct discovery_counters *counters;
-    /* The current targets of a list; n 0: it has none. */
+    /* Takes the current targets of a list; n 0: it has none. */
     void (*on_change)(void *arg, const char *source, struct labels *const *targets, size_t n);
-    /* After each reading; why is for what has failed. */
+    /* Takes the state after each reading; `why` is the reason of a failure. */
     void (*on_state)(void *arg, enum source_state state, const char *why);
     void *arg;
 };
 
 /* The log messages for a list that breaks, and for one that is good again. */
 struct listing_messages {
-    const char *key; /* of the field that names the list */
+    const char *key; /* key of the log field that names the list */
     const char *broken;
     const char *good;
 };
@@ -63,8 +63,8 @@ struct listing {
  * REFRESH_FAILED: the targets stay as they were, the error says why. */
 enum discovery_refresh listing_take(struct listing *l, struct sv text, struct intern *intern,
                                     struct static_group *ret, struct err *err);
-/* The same, and reports, logs and counts what came of it. text is NULL if the reading failed: err
- * says why. */
+/* Takes the current text like listing_take(), and reports, logs and counts the result. text is NULL
+ * if the reading failed; err then has the reason. */
 void listing_update(struct listing *l, const struct list_options *options, const struct sv *text,
                     struct err *err);
 /* Takes the list out of the count of lists with targets; reports nothing. */

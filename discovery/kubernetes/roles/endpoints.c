@@ -1,6 +1,6 @@
-/* The targets of an Endpoints object, as in Prometheus' kubernetes_sd role "endpoints"; services,
- * pods and nodes are joined later (join.h). An address that is not an IP address is no target.
- * Pure. */
+/* Makes the targets of an Endpoints object, as in Prometheus' kubernetes_sd role "endpoints";
+ * services, pods and nodes are joined later (join.h). An address that is not an IP address is no
+ * target. Pure. */
 #include "discovery/kubernetes/roles.h"
 
 #define ENDPOINT META "endpoint_"

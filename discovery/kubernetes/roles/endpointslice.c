@@ -1,6 +1,6 @@
-/* The targets of an EndpointSlice, as in Prometheus' kubernetes_sd role "endpointslice"; services,
- * pods and nodes are joined later (join.h). An address that is not an IP address is no target,
- * except in slices of the type FQDN. Pure. */
+/* Makes the targets of an EndpointSlice, as in Prometheus' kubernetes_sd role "endpointslice";
+ * services, pods and nodes are joined later (join.h). An address that is not an IP address is no
+ * target, except in slices of the type FQDN. Pure. */
 #include "discovery/kubernetes/roles.h"
 
 #define SLICE META "endpointslice_"

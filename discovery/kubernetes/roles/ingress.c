@@ -1,5 +1,5 @@
-/* A target for each path of an ingress, as in Prometheus' kubernetes_sd role "ingress". The address
- * is the host of the rule. Pure. */
+/* Makes a target for each path of an ingress, as in Prometheus' kubernetes_sd role "ingress". The
+ * address is the host of the rule. Pure. */
 #include "discovery/kubernetes/roles.h"
 
 #define INGRESS META "ingress_"
@@ -41,7 +41,8 @@ static const struct schema_row ingress_rows[] = {
     SCHEMA_END,
 };
 
-/* "*.example.com" covers "a.example.com" but neither "example.com" nor "a.b.example.com". */
+/* Returns true if a host matches a pattern: "*.example.com" covers "a.example.com" but neither
+ * "example.com" nor "a.b.example.com". */
 static bool covers(struct sv pattern, struct sv host)
 {
     struct sv first;
@@ -75,7 +76,8 @@ static void add_path(struct maker *m, struct sv host, bool tls, struct sv path)
     maker_add(m);
 }
 
-/* A rule without "http" matches everything; one with "http" but without paths matches nothing. */
+/* Adds the targets of a rule. A rule without "http" matches everything and has one target; a rule
+ * with "http" but without paths has none. */
 static void add_rule(struct maker *m, const struct kube_ingress *ingress,
                      const struct kube_rule *rule)
 {

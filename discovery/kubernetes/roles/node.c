@@ -1,4 +1,4 @@
-/* Node targets, one for each node, as in Prometheus' kubernetes_sd role "node". Pure.
+/* Makes a target for each node, as in Prometheus' kubernetes_sd role "node". Pure.
  *
  * A target's address is the node's first one that is not empty, in the order of types InternalIP,
  * InternalDNS, ExternalIP, ExternalDNS, LegacyHostIP, Hostname, with the port of the kubelet. The
@@ -83,7 +83,7 @@ static void set_conditions(struct maker *m, const struct kube_node *node)
     }
 }
 
-/* The first address of each type. */
+/* Sets the labels for the first address of each type. */
 static void set_addresses(struct maker *m, const struct kube_node *node)
 {
     for (const struct kube_node_address *a = node->addresses.first; a != NULL; a = a->next) {

@@ -1,8 +1,8 @@
-/* The targets of a pod, as in Prometheus' kubernetes_sd role "pod". Pure.
+/* Makes the targets of a pod, as in Prometheus' kubernetes_sd role "pod". Pure.
  *
- * It differs from Prometheus on purpose: an IPv6 address without port is bracketed; of two label
- * names that sanitising makes equal the one that sorts last wins (there: a random one); an address
- * that is not an IP address, and a port outside of 1-65535, are no target.
+ * Three things differ from Prometheus on purpose. An IPv6 address without port is bracketed. If
+ * sanitising makes two label names equal, the one that sorts last wins (in Prometheus a random
+ * one). An address that is not an IP address, and a port outside of 1-65535, result in no target.
  */
 #include "discovery/kubernetes/roles.h"
 
@@ -69,7 +69,7 @@ static void set_ready(struct maker *m, const struct kube_pod *pod)
     maker_set_text(m, POD "ready", ready);
 }
 
-/* The first owner that is marked as the controller. */
+/* Sets the labels for the first owner that is marked as the controller. */
 static void set_controller(struct maker *m, const struct kube_metadata *metadata)
 {
     for (const struct kube_owner *o = metadata->owners.first; o != NULL; o = o->next) {
@@ -81,7 +81,7 @@ static void set_controller(struct maker *m, const struct kube_metadata *metadata
     }
 }
 
-/* The labels that all targets of the pod share. */
+/* Sets the labels that all targets of the pod share. */
 static void set_pod_labels(struct maker *m, const struct kube_object *object)
 {
     const struct kube_pod *pod = &object->pod;
@@ -124,8 +124,8 @@ static void add_port(struct maker *m, const struct kube_port *port)
     }
 }
 
-/* The restart policy is not Prometheus': it distinguishes a sidecar ("Always") from an init
- * container that has finished when the pod runs. */
+/* Adds the targets of a container. Prometheus has no label for the restart policy; here it
+ * distinguishes a sidecar ("Always") from an init container that has finished when the pod runs. */
 static void add_container(struct maker *m, const struct kube_container *container,
                           const struct schema_list *statuses, bool init)
 {

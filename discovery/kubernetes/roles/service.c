@@ -1,5 +1,5 @@
-/* A target for each port of a service, as in Prometheus' kubernetes_sd role "service". The address
- * is the name of the service in the DNS of the cluster. Pure. */
+/* Makes a target for each port of a service, as in Prometheus' kubernetes_sd role "service". The
+ * address is the name of the service in the DNS of the cluster. Pure. */
 #include "discovery/kubernetes/roles.h"
 
 #define SERVICE META "service_"
@@ -40,7 +40,8 @@ static const struct schema_row service_rows[] = {
     SCHEMA_END,
 };
 
-/* The addresses of the load balancer, separated by commas; else the requested one. */
+/* Sets the label for the load balancer: its addresses, separated by commas, or else the requested
+ * one. */
 static void set_load_balancer(struct maker *m, const struct kube_service *service)
 {
     struct buf text;
