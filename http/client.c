@@ -26,7 +26,7 @@ void http_list_move(struct http_transfer *t, struct http_list *to)
 
 /* ---- easy handles ---------------------------------------------------------------------------- */
 
-/* Takes a handle that was used before; NULL if there is none. */
+/* Takes a handle that was used before. Returns NULL if there is none. */
 static CURL *easy_pop(struct http_client *c)
 {
     CURL *easy = c->idle;
@@ -48,12 +48,12 @@ CURL *http_client_take_easy(struct http_client *c)
 static void easy_put(struct http_client *c, CURL *easy)
 {
     size_t keep = c->in_flight + HTTP_EASY_SPARE;
-    /* First of all: its options point into the transfer. */
+    /* The handle is reset first, because its options point into the transfer. */
     curl_easy_reset(easy);
     /* A transfer that failed before it had a connection (out of memory, for example) can leave its
      * receive buffer in the handle. After the reset libcurl takes that buffer for one of its
      * default size, which is larger: the next transfer would write beyond its end. Such a handle
-     * refuses another size. */
+     * refuses another size, which is how it is recognised. */
     bool clean = curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)HTTP_RECEIVE_BUFFER) == CURLE_OK;
     if (clean && c->n_idle < keep) {
         curl_easy_setopt(easy, CURLOPT_PRIVATE, c->idle);
@@ -145,7 +145,7 @@ static bool set_url(struct http_transfer *t, const struct http_request *r, struc
         t->shard = &t->client->shards[i];
         return true;
     }
-    /* Only for the error message. */
+    /* The redacted URL is only for the error message. */
     url_redact(r->url, shown, sizeof(shown));
     t->url.text = strdup(shown);
     return false;
@@ -154,12 +154,12 @@ static bool set_url(struct http_transfer *t, const struct http_request *r, struc
 /* Ends a transfer that could not be prepared. */
 static void reject(struct http_transfer *t, const struct err *reason)
 {
-    /* The result of a failed fetch of a token is there already. */
+    /* If fetching a token failed, the result is set already. */
     http_transfer_fail(t, t->result != HTTP_DONE ? t->result : http_result_of(reason), reason->msg);
 }
 
-/* Goes on with the addresses of the host, or the host itself if it is one: without libcurl if that
- * is possible. */
+/* Continues with the addresses of the host, or the host itself if it is an address: on a direct
+ * connection if possible. */
 static void connect_to(struct http_transfer *t, const char *addresses)
 {
     struct err err = ERR_INIT;
@@ -173,7 +173,7 @@ static void connect_to(struct http_transfer *t, const char *addresses)
     }
 }
 
-/* NULL: there are none. */
+/* Continues with a transfer whose lookup has ended. addresses: Returns NULL if there are none. */
 static void client_on_addresses(void *transfer, const char *addresses, const char *reason)
 {
     struct http_transfer *t = transfer;
@@ -199,7 +199,7 @@ static void look_up(struct http_transfer *t)
     }
 }
 
-/* Name, connection, request. */
+/* Starts the next step of a transfer: lookup, connection, request. */
 static void launch(struct http_transfer *t)
 {
     http_deadline_arm(t);
@@ -248,7 +248,7 @@ struct http_transfer *http_start(struct http_client *c, const struct http_reques
     return t;
 }
 
-/* Goes on with a transfer that has waited for its token. */
+/* Continues with a transfer that has waited for its token. */
 static void client_on_token(void *transfer, enum http_result result, const char *authorization,
                             const char *reason)
 {
@@ -359,16 +359,16 @@ static void follow(struct http_transfer *t)
     start_again(t);
 }
 
-/* True if the response did not begin as one of HTTP does. libcurl takes it for HTTP 0.9. */
+/* Returns true if the response did not begin like one of HTTP. libcurl takes it for HTTP 0.9. */
 static bool is_garbled(const struct http_transfer *t)
 {
     return !t->stopped && !t->head_done &&
            (t->code == CURLE_WEIRD_SERVER_REPLY || t->code == CURLE_UNSUPPORTED_PROTOCOL);
 }
 
-/* True if the server closed a kept connection while the request was being sent on it, or sent bytes
- * on it that need not be about the request. libcurl repeats the request itself if receiving fails,
- * but not if sending a body does. */
+/* Returns true if the server closed a kept connection while the request was being sent on it, or
+ * sent bytes on it that may not belong to the request. libcurl repeats the request itself if
+ * receiving fails, but not if sending a body fails. */
 static bool must_repeat(const struct http_transfer *t)
 {
     bool is_late = t->end_ns - t->sent_ns >= HTTP_REPEAT_MAX_MS * NS_PER_MS;
@@ -379,7 +379,7 @@ static bool must_repeat(const struct http_transfer *t)
         stray_count(&t->client->strays, STRAY_DOUBTFUL);
         return true;
     }
-    /* CURLE_HTTP2: the server has ended the connection by a GOAWAY. */
+    /* CURLE_HTTP2: the server has ended the connection with a GOAWAY. */
     bool unanswered =
         t->header_lines == 0 && !t->stopped && !is_late &&
         (t->code == CURLE_HTTP2 ||
@@ -388,8 +388,8 @@ static bool must_repeat(const struct http_transfer *t)
            !t->head_done;
 }
 
-/* True if no connection was kept for the request, or none that works: it makes one. As in
- * on_ready() of transfer.c, one that the server has had for long is not sent again. */
+/* Returns true if the request must make a connection, because none was kept for it or none works.
+ * As in on_ready() of transfer.c, a request that the server has had for long is not sent again. */
 static bool must_connect(struct http_transfer *t)
 {
     if (!t->none_kept || t->stopped) {
@@ -403,12 +403,13 @@ static bool must_connect(struct http_transfer *t)
     return true;
 }
 
-/* Copies what libcurl has recorded of the transfer: status, error of the system, connection. */
+/* Copies the status, the error of the system and the connection that libcurl has recorded for the
+ * transfer. */
 static void ask_libcurl(struct http_transfer *t)
 {
     long status = 0, made = 0, os_error = 0;
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-    /* A response that was taken late has a status, but not in libcurl. */
+    /* libcurl does not know the status of a response that was taken late. */
     if (status >= 200) {
         t->status = status;
     }
@@ -421,7 +422,8 @@ static void ask_libcurl(struct http_transfer *t)
     }
 }
 
-/* The credentials were refused: they may have been renewed on disk a moment ago. */
+/* Makes the client read its credentials again after a refusal, because they may have been renewed
+ * on disk a moment ago. */
 static void forget_credentials(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
@@ -521,9 +523,9 @@ void http_client_run_ended(struct http_client *c)
 {
     unsigned round = ++c->round;
     c->driving = true;
-    /* One by one: a callback may start and cancel others. Those that it starts and that fail at
-     * once wait for the next turn of the loop, which one that retries forever would otherwise
-     * block. */
+    /* Transfers are ended one by one, because a callback may start and cancel others. A transfer
+     * that it starts and that fails at once waits for the next turn of the loop; otherwise a caller
+     * that retries for ever would block the loop. */
     while (!TAILQ_EMPTY(&c->ended) && TAILQ_FIRST(&c->ended)->round != round) {
         struct http_transfer *t = TAILQ_FIRST(&c->ended);
         http_list_move(t, NULL);
@@ -543,7 +545,7 @@ static void client_on_ended_timer(void *arg)
 
 /* ---- the client ------------------------------------------------------------------------------ */
 
-/* The cell of a metric whose only label is the client. */
+/* Returns the cell of a metric whose only label is the client. */
 static struct metric_cell *client_cell(struct http_client *c, struct metrics *m,
                                        enum metric_type type, const char *name, const char *help)
 {
@@ -582,7 +584,8 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                                    "and not taken; the old content stays in use.");
 }
 
-/* Makes the parts of the client besides its shards. False if one of them could not be made. */
+/* Makes the parts of the client besides its shards. Returns false if one of them could not be
+ * made. */
 static bool make_parts(struct http_client *c, const struct http_client_options *options,
                        struct err *err)
 {

@@ -10,7 +10,7 @@
 struct content {
     char *text; /* NULL: not known */
     size_t len;
-    struct err why; /* it is not known */
+    struct err why; /* why the text is not known */
     uint64_t version;
     bool refused;
 };
@@ -62,8 +62,8 @@ bool http_content_named(const char *path)
     return path != NULL && sv_starts_with(sv_from(path), SV(HTTP_CONTENT_PREFIX));
 }
 
-/* The content of a name, with the lock held; NULL if it was not added. The lock is held then too.
- */
+/* Takes the lock and finds the content of a name. Returns NULL if the name was not added; the lock
+ * is held then too. */
 static struct content *lock(struct http_contents *c, const char *name)
 {
     pthread_mutex_lock(&c->lock);

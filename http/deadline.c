@@ -1,7 +1,8 @@
 #include "base/clock.h"
 #include "http/private.h"
 
-/* The pause between two looks of the watchdog, and how late a request has to be for it. */
+/* The pause between two runs of the watchdog, and the delay past a deadline from which it ends a
+ * request. */
 #define WATCHDOG_MS 1000
 #define OVERDUE_NS NS_PER_S
 
@@ -28,7 +29,7 @@ static struct due due_of(const struct http_transfer *t)
     if (r->timeout_ms > 0) {
         take_earlier(&due, HTTP_LIMIT_TOTAL, t->start_ns, r->timeout_ms);
     }
-    /* The fetch of a token has limits of its own. */
+    /* Until then only the whole request has a limit: the fetch of a token has limits of its own. */
     if (t->needs_token || t->hop_ns == 0) {
         return due;
     }
@@ -85,7 +86,8 @@ static void deadline_on_timer(void *arg)
     if (due.at_ns <= now_ns) {
         expire(t, &due, now_ns);
     } else {
-        /* Connected meanwhile, or bytes have come: this happens without a word to the timer. */
+        /* The transfer has connected or received bytes since the timer was set, which does not move
+         * the timer. */
         http_deadline_arm(t);
     }
 }
@@ -115,7 +117,7 @@ void http_deadline_arm(struct http_transfer *t)
 {
     struct due due = due_of(t);
     if (due.limit != HTTP_LIMIT_NONE) {
-        /* Rounded up: never early. */
+        /* The instant is rounded up, so that the timer is never early. */
         loop_timer_at(t->deadline, due.at_ns / NS_PER_MS + 1);
     }
 }
@@ -133,7 +135,8 @@ void http_watchdog_run(struct http_client *c, int64_t now_ns)
             continue;
         }
         expire(t, &due, now_ns);
-        /* The fetch of a token that it was waiting for may be gone with it. */
+        /* If the transfer waited for a token, the fetch of the token may have been freed with
+         * it. */
         next = freed ? next : TAILQ_NEXT(t, all_link);
     }
 }

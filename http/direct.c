@@ -20,15 +20,16 @@
 #include "http/response_reader.h"
 #include "http/wire.h"
 
-/* Idle connections are found by their origin, in one of so many lists. */
+/* The number of lists in which idle connections are found by their origin. */
 #define BUCKETS 1024
-/* Read at once, so that one connection does not hold up the others; shared by all. */
+/* The most bytes that are read at once, so that one connection does not delay the others. All
+ * connections share the buffer. */
 #define RECEIVE_SIZE ((size_t)64 * 1024)
-/* Read at once while any body waits for memory, until the head is complete: with less of a body
- * that will have to wait as well. */
+/* The most bytes that are read at once until the head is complete, while any body waits for memory.
+ * The body will have to wait too, so little of it should be read. */
 #define HEAD_SIZE ((size_t)4 * 1024)
-/* Parts and bytes of a request that are sent at once. A large body goes out in many calls: between
- * two of them, a response that has begun is seen. */
+/* The most parts and bytes of a request that are sent at once. A large body is sent in many calls,
+ * so that a response that begins early is noticed between two of them. */
 #define SEND_PARTS 16
 #define SEND_MAX ((size_t)256 * 1024)
 #define HEAD_MAX ((size_t)1024 * 1024)
@@ -45,8 +46,8 @@ struct http_direct {
 };
 
 struct direct_conn {
-    LIST_ENTRY(direct_conn) same;  /* in its bucket, */
-    TAILQ_ENTRY(direct_conn) link; /* and among all, while idle */
+    LIST_ENTRY(direct_conn) same;  /* in the list of its bucket while idle, */
+    TAILQ_ENTRY(direct_conn) link; /* and in the list of all idle ones */
     struct http_direct *direct;
     struct http_transfer *transfer; /* NULL: idle */
     struct event event;
@@ -57,7 +58,7 @@ struct direct_conn {
     bool reused;
     bool sending;
     int64_t idle_ns;
-    struct buf head; /* of the request, until it is sent */
+    struct buf head; /* the head of the request, until it is sent */
     size_t head_sent;
     struct response_reader reader;
     uint64_t wire;     /* bytes of this response, with all framing */
@@ -113,7 +114,7 @@ void direct_prune(struct http_direct *d, int64_t now_ns)
     }
 }
 
-/* The connection that was used last: the others may become too old. */
+/* Returns the connection to an origin that was used last, so that the others can become too old. */
 static struct direct_conn *find_idle(struct http_direct *d, const struct url *url)
 {
     struct direct_conn *conn = NULL;
@@ -126,7 +127,8 @@ static struct direct_conn *find_idle(struct http_direct *d, const struct url *ur
     return NULL;
 }
 
-/* Returns true if nothing has come on an idle connection, which may then carry another request. */
+/* Returns true if no bytes have arrived on an idle connection, which may then carry another
+ * request. */
 static bool is_quiet(const struct direct_conn *conn)
 {
     enum wire_input input = wire_peek(conn->fd);
@@ -136,7 +138,8 @@ static bool is_quiet(const struct direct_conn *conn)
     return input == WIRE_QUIET;
 }
 
-/* The loop may not have seen yet what has come on an idle connection: it looks for it here. */
+/* Takes an idle connection. Bytes may have arrived on it that the loop has not seen yet, so this is
+ * checked here. */
 static struct direct_conn *take_idle(struct http_direct *d, const struct url *url)
 {
     struct direct_conn *conn;
@@ -153,7 +156,7 @@ static struct direct_conn *take_idle(struct http_direct *d, const struct url *ur
 
 static void on_event(evutil_socket_t fd, short what, void *arg);
 
-/* False if out of memory. */
+/* Returns false if out of memory. */
 static bool watch(struct direct_conn *conn, short what)
 {
     if (conn->watched == what) {
@@ -203,7 +206,7 @@ static void complete(struct direct_conn *conn, CURLcode code, bool keep)
     http_transfer_complete(t, code);
 }
 
-/* With libcurl's code and words for what happened. */
+/* Ends the transfer with libcurl's code and words for what happened. */
 static void fail(struct direct_conn *conn, CURLcode code, const char *what, int os_error)
 {
     struct http_transfer *t = conn->transfer;
@@ -214,7 +217,7 @@ static void fail(struct direct_conn *conn, CURLcode code, const char *what, int 
     complete(conn, code, false);
 }
 
-/* For a reason of our own. */
+/* Ends the transfer at a limit of our own. */
 static void stop(struct direct_conn *conn, enum http_limit limit, enum http_result result)
 {
     struct http_transfer *t = conn->transfer;
@@ -226,8 +229,8 @@ static void stop(struct direct_conn *conn, enum http_limit limit, enum http_resu
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-/* The response is whole. surplus: more bytes have come with it. One that came early is a refusal
- * (http_transfer_take_line()). */
+/* Ends the transfer after a whole response. surplus: more bytes arrived with it. An early response
+ * is a refusal (http_transfer_take_line()). */
 static void finish(struct direct_conn *conn, bool surplus)
 {
     if (surplus) {
@@ -238,8 +241,8 @@ static void finish(struct direct_conn *conn, bool surplus)
                  response_reader_keeps(&conn->reader));
 }
 
-/* A peer can keep us busy with bytes that never become a header or a body, or that come one by one.
- */
+/* Returns false, and ends the transfer, if the peer sends too many bytes that never become a header
+ * or a body, or sends them one by one. */
 static bool is_within_limits(struct direct_conn *conn)
 {
     const struct http_transfer *t = conn->transfer;
@@ -314,7 +317,8 @@ static void on_end(struct direct_conn *conn)
     }
 }
 
-/* Watches what the transfer needs now: nothing is read while it waits for memory. */
+/* Watches the socket for the events that the transfer needs now. Nothing is read while it waits for
+ * memory. */
 static void rest(struct direct_conn *conn)
 {
     bool reads = !conn->transfer->starved;
@@ -347,7 +351,7 @@ static void receive(struct direct_conn *conn)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Lists what is sent next, SEND_MAX bytes at most. Returns the number of pieces. */
+/* Lists the pieces that are sent next, at most SEND_MAX bytes. Returns the number of pieces. */
 static size_t list_parts(const struct direct_conn *conn, struct iovec *out)
 {
     const struct http_transfer *t = conn->transfer;
@@ -370,7 +374,7 @@ static size_t list_parts(const struct direct_conn *conn, struct iovec *out)
     return n;
 }
 
-/* So many bytes more have been sent. True if that was all. */
+/* Notes that further bytes have been sent. Returns true if the request is sent completely. */
 static bool note_sent(struct direct_conn *conn, size_t sent)
 {
     struct http_transfer *t = conn->transfer;
@@ -381,7 +385,8 @@ static bool note_sent(struct direct_conn *conn, size_t sent)
     return conn->head_sent == conn->head.len && t->part == t->n_parts;
 }
 
-/* A server that refuses a body answers, closes and resets the connection: the answer is there. */
+/* Handles an error of sending. A server that refuses a body answers, closes and resets the
+ * connection, so the answer may be readable. */
 static void on_send_error(struct direct_conn *conn, int os_error)
 {
     char *received = conn->direct->received;
@@ -397,7 +402,8 @@ static void on_send_error(struct direct_conn *conn, int os_error)
     fail(conn, CURLE_SEND_ERROR, "Send failure", os_error);
 }
 
-/* Sends until the kernel takes no more, or until something has come. -1 with errno on failure. */
+/* Sends until the kernel takes no more, or until bytes have arrived. Returns -1 with errno on
+ * failure. */
 static int send_parts(struct direct_conn *conn)
 {
     struct iovec parts[SEND_PARTS];
@@ -431,7 +437,7 @@ static void send_more(struct direct_conn *conn)
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* The address of the server, or "". */
+/* Writes the address of the server, or "". */
 static void get_peer(int fd, char *out, size_t size)
 {
     union {
@@ -448,7 +454,7 @@ static void get_peer(int fd, char *out, size_t size)
     }
 }
 
-/* The connection is ready. */
+/* Begins the request on a connection that is ready. */
 static void begin(struct direct_conn *conn)
 {
     struct http_transfer *t = conn->transfer;
@@ -496,12 +502,12 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     struct http_client *c = conn->direct->client;
     c->driving = true;
     if (conn->transfer == NULL) {
-        (void)is_quiet(conn); /* counts the bytes, if it is not the end of the connection */
+        (void)is_quiet(conn); /* counts stray bytes */
         close_idle(conn);
     } else if (conn->connecting) {
         on_connected(conn);
     } else if (what & EV_READ) {
-        receive(conn); /* first: it may be why no more can be sent */
+        receive(conn); /* first, because a response may be why no more can be sent */
     } else {
         send_more(conn);
     }
@@ -517,7 +523,7 @@ struct address {
     socklen_t size;
 };
 
-/* "192.0.2.1", "2001:db8::1" or "[::1]"; false for anything else. */
+/* Parses "192.0.2.1", "2001:db8::1" or "[::1]". Returns false for anything else. */
 static bool parse_address(const char *text, uint16_t port, struct address *ret)
 {
     char host[INET6_ADDRSTRLEN + 2];
@@ -539,12 +545,12 @@ static bool parse_address(const char *text, uint16_t port, struct address *ret)
     ret->size = sizeof(ret->v6);
     ret->v6.sin6_family = AF_INET6;
     ret->v6.sin6_port = htons(port);
-    /* An address of one link means nothing without the link, which only the URL's text has. */
+    /* A link-local address needs its interface, which only the URL's text has. */
     return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1 &&
            !IN6_IS_ADDR_LINKLOCAL(&ret->v6.sin6_addr);
 }
 
-/* A socket that does not wait; -1 with errno. */
+/* Opens a socket that does not block. Returns -1 with errno on failure. */
 static int open_socket(const struct address *a)
 {
     int one = 1;
@@ -555,7 +561,8 @@ static int open_socket(const struct address *a)
     return fd;
 }
 
-/* A connection that is neither made nor idle; NULL if out of memory. */
+/* Makes the object of a connection that is neither connected nor idle. Returns NULL if out of
+ * memory. */
 static struct direct_conn *conn_new(struct http_direct *d, const struct url *url)
 {
     size_t n = strlen(url->host) + 1;
@@ -633,7 +640,8 @@ void direct_remove(struct http_transfer *t)
 
 /* ---- which requests -------------------------------------------------------------------------- */
 
-/* Headers that say how a message is framed, or what is to be done with the connection. */
+/* Returns true for headers that say how a message is framed, or what is done with the
+ * connection. */
 static bool is_about_framing(const char *name)
 {
     static const char *const names[] = {"connection",        "content-length", "expect", "host",

@@ -15,7 +15,7 @@ struct entry {
     struct http_file *content; /* the last valid one; NULL if there never was one */
     struct stat stamp;         /* of the last content that was read, valid or not */
     bool stamped;
-    uint64_t version;  /* the same of what is in http_contents; 0: not read */
+    uint64_t version;  /* the version of the content in http_contents; 0: not read */
     struct err reason; /* why the last content was not valid, or could not be read */
     int64_t checked_ms;
 };
@@ -64,7 +64,7 @@ struct http_files *http_files_free(struct http_files *f)
     return NULL;
 }
 
-/* NULL if out of memory. */
+/* Returns NULL if out of memory. */
 static struct entry *find_or_add(struct http_files *f, const char *path)
 {
     struct entry *e = map_get(f->entries, sv_from(path));
@@ -98,7 +98,7 @@ static ssize_t read_full(int fd, char *out, size_t size)
     return (ssize_t)len;
 }
 
-/* An incomplete file, or something else altogether, would break every connection. */
+/* Checks a new content, because an incomplete or wrong file would break every connection. */
 static bool check_content(const struct http_file *file, const struct http_file_rule *rule,
                           struct err *err)
 {
@@ -140,7 +140,7 @@ static struct http_file *read_file(struct entry *e, const char *path,
                                    const struct http_file_rule *rule, struct err *err)
 {
     struct http_file *file = NULL;
-    /* Without O_NONBLOCK a FIFO in place of the file would stop the loop. */
+    /* O_NONBLOCK: a FIFO in place of the file would stop the loop. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     e->stamped = fd >= 0 && fstat(fd, &e->stamp) == 0;
     if (e->stamped) {
@@ -157,7 +157,7 @@ static struct http_file *read_file(struct entry *e, const char *path,
     return file;
 }
 
-/* The same of what is no file. */
+/* Reads a content of http_contents. */
 static struct http_file *read_other(struct http_files *f, struct entry *e, const char *name,
                                     const struct http_file_rule *rule, struct err *err)
 {
@@ -176,7 +176,8 @@ static bool same_time(struct timespec a, struct timespec b)
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-/* Kubernetes swaps a symbolic link, which changes the inode; an editor changes the time. */
+/* Returns true if the file has not changed. Kubernetes swaps a symbolic link, which changes the
+ * inode; an editor changes the time. */
 static bool is_unchanged(struct http_files *f, const struct entry *e, const char *path)
 {
     struct stat now;
@@ -203,7 +204,7 @@ static void refresh(struct http_files *f, struct entry *e, const char *path,
         e->content = fresh;
         return;
     }
-    /* Other errors are not the content's: the same file may be fine the next time. */
+    /* Other errors are not about the content: the same file may be fine the next time. */
     if (e->reason.kind != ERR_INPUT && e->reason.kind != ERR_LIMIT) {
         e->stamped = false;
     }

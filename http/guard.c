@@ -18,13 +18,13 @@ struct guard {
     pthread_cond_t wake;
     bool closed;
     int cut;       /* the socket that was shut down during this call; -1: none */
-    uint64_t call; /* counts up; the current one, if n_fds is not 0 */
+    uint64_t call; /* counts calls; the current one if n_fds is not 0 */
     clockid_t cpu_clock;
     bool has_clock;
     size_t n_fds;
     int fds[GUARD_SOCKETS_MAX]; /* -1: closed */
 
-    /* State at the first look of the thread at a call. */
+    /* State when the thread first checked the call. */
     uint64_t seen_call;
     int64_t seen_cpu_ns;
     int64_t seen_bytes[GUARD_SOCKETS_MAX];
@@ -47,14 +47,16 @@ static void look_first(struct guard *g)
     }
 }
 
-/* Under the lock, so that the number cannot be another socket's. */
+/* Shuts down the busiest socket. The caller holds the lock, so that the number cannot become
+ * another socket's. */
 static void cut_busiest(struct guard *g)
 {
     int busiest = -1;
-    /* After a cut, the call may only be at what it has read already: nobody else is to blame. */
+    /* After a cut, the call may only be busy with bytes that it has read already, and then no other
+     * peer is to blame. */
     int64_t most = g->cut >= 0 ? 0 : -1;
     for (size_t i = 0; i < g->n_fds; i++) {
-        /* The count is unknown (-1) if more bytes come while it is taken: that connection is
+        /* The count is unknown (-1) if bytes arrive while it is taken; that connection is the
          * busiest. */
         int64_t now = g->fds[i] >= 0 ? wire_received(g->fds[i]) : 0;
         int64_t bytes = g->fds[i] < 0 ? -1 : now < 0 ? INT64_MAX : now - g->seen_bytes[i];
@@ -80,7 +82,7 @@ static void look(struct guard *g)
         look_first(g);
     } else if (cpu_ns(g) - g->seen_cpu_ns >= GUARD_CPU_MS * NS_PER_MS) {
         cut_busiest(g);
-        look_first(g); /* another one may be next */
+        look_first(g); /* another connection may be cut next */
     }
 }
 
@@ -148,7 +150,7 @@ void guard_enter(struct guard *g, const struct guard_socket *sockets, size_t n)
     }
     pthread_mutex_lock(&g->lock);
     if (!g->has_clock) {
-        /* The loop's thread is known no earlier than this. */
+        /* The loop's thread is only known here. */
         g->has_clock = pthread_getcpuclockid(pthread_self(), &g->cpu_clock) == 0;
     }
     g->call++;

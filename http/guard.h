@@ -1,11 +1,11 @@
-/* Ends calls of libcurl that do not come back.
+/* Ends calls of libcurl that do not return.
  *
- * A peer can send what keeps libcurl, or the TLS library under it, reading within one call: frames
- * of HTTP/2 without content, for example. No timer of the loop runs meanwhile, so a thread of the
- * guard's own looks at the call: if the loop's thread has used GUARD_CPU_MS of CPU within it
- * (waiting for a CPU does not count), the connection that has received most meanwhile is shut down,
- * what the kernel holds of it is discarded, and libcurl sees its end. Another one is cut in the
- * same call only if it goes on receiving.
+ * A peer can send bytes that keep libcurl, or the TLS library below it, reading within one call:
+ * for example, HTTP/2 frames without content. No timer of the loop runs during a call, so a thread
+ * of the guard watches it. If the loop's thread has used GUARD_CPU_MS of CPU time within the call
+ * (waiting for a CPU does not count), the connection that has received most in this time is shut
+ * down. The bytes of it that the kernel holds are discarded, and libcurl sees its end. Another
+ * connection is cut in the same call only if it goes on receiving.
  *
  * guard_enter(), guard_leave() and guard_forget() belong to the loop's thread.
  */
@@ -19,30 +19,31 @@
 #include "base/err.h"
 
 #define GUARD_CPU_MS 1000
-/* The pause between two looks. */
+/* The pause between two checks of the guard's thread. */
 #define GUARD_LOOK_MS 250
-/* Sockets that a call may be about. */
+/* The most sockets of a call that are watched. */
 #define GUARD_SOCKETS_MAX 1024
 
 struct guard;
 
-/* A connection of a shard, and whose it is. */
+/* A connection of a shard, and its origin. */
 struct guard_socket {
     int fd;
     bool closed;     /* during the call */
     uint64_t origin; /* url_origin_hash() of the request that it was made for */
 };
 
-/* Starts the thread. NULL if out of memory, or if there is no thread to be had. */
+/* Starts the thread. Returns NULL if out of memory, or if the thread cannot be started. */
 struct guard *guard_new(struct err *err);
-/* Accepts NULL, returns NULL. */
+/* Ends the thread. Accepts NULL, returns NULL. */
 struct guard *guard_free(struct guard *g);
-/* A call begins that may read from these sockets; those beyond GUARD_SOCKETS_MAX are not looked at.
- * Accepts NULL. */
+/* Begins to watch a call that may read from these sockets. Sockets beyond GUARD_SOCKETS_MAX are not
+ * watched. Accepts NULL. */
 void guard_enter(struct guard *g, const struct guard_socket *sockets, size_t n);
-/* The call is over. The socket that was shut down, last if there were several, or -1. */
+/* Ends watching a call. Returns the socket that was shut down (the last one if there were several),
+ * or -1. */
 int guard_leave(struct guard *g);
-/* A socket is about to be closed, within the call or not. Accepts NULL. */
+/* Stops watching a socket that is about to be closed, within a call or not. Accepts NULL. */
 void guard_forget(struct guard *g, int fd);
 
 #endif

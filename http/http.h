@@ -1,22 +1,22 @@
 /* An asynchronous HTTP client on one loop.
  *
- * Designed for many slow requests at the same time. What needs neither TLS nor a proxy goes over
- * connections of our own (direct.h); all else through libcurl (curl_multi_socket_action), where
- * transfers are distributed by host and port over many small multi handles (its work grows with the
- * transfers in one handle), and easy handles are pooled. Connections are kept alive and reused. All
- * calls on the loop's thread.
+ * The client is designed for many slow requests at the same time. Requests that need neither TLS
+ * nor a proxy use connections of our own (direct.h). All others go through libcurl
+ * (curl_multi_socket_action). Transfers are distributed by host and port over many small multi
+ * handles, because libcurl's work grows with the transfers in one handle, and easy handles are
+ * pooled. Connections are kept alive and reused. All calls are made on the loop's thread.
  *
  * Only http and https; no Expect header (except with HTTP_AUTH_S3); no Accept-Encoding unless the
- * request has it; redirects are followed only if follow_redirects is set. The limits of time of a
- * request are kept by timers of our own, in whatever state it is, and not by libcurl; a watchdog
- * ends and counts what is past its deadline by more than a second. Credentials and TLS files named
- * in the settings are re-read when they change on disk (checked at most once a second); if a file
- * becomes unreadable or empty, this is logged and the old content stays in use. A name may also be
- * that of a content (contents.h). Secrets never appear in an error.
+ * request has it; redirects are followed only if follow_redirects is set. The time limits of a
+ * request are enforced by timers of our own, whatever state the request is in, and not by libcurl.
+ * A watchdog ends and counts requests that are past their deadline by more than a second.
+ * Credentials and TLS files named in the settings are re-read when they change on disk (checked at
+ * most once a second); if a file becomes unreadable or empty, this is logged and the old content
+ * stays in use. A file name may also name a content (contents.h). Secrets never appear in an error.
  *
- * Names are looked up on a few threads of the client (resolver.h), each host once for all transfers
- * that wait for it, and not by libcurl, which would take a thread and three descriptors for each
- * transfer. Only what a SOCKS proxy leaves to us (socks4, socks5) is looked up by libcurl.
+ * Names are looked up on a few threads of the client (resolver.h), once for all transfers that wait
+ * for a host. libcurl would take a thread and three descriptors for each transfer; it only looks up
+ * names for SOCKS proxies that do not resolve them (socks4, socks5).
  *
  * The program must ignore SIGPIPE: libcurl sends with MSG_NOSIGNAL, but OpenSSL does not.
  */
@@ -93,13 +93,14 @@ struct http_settings {
     bool proxy_from_environment;
     const struct http_header *proxy_headers; /* of CONNECT */
     size_t n_proxy_headers;
-    bool follow_redirects; /* to the same scheme, host and port only; GET only */
+    bool follow_redirects; /* only to the same scheme, host and port; only GET */
     bool enable_http2;
     const struct http_header *headers;
     size_t n_headers;
 };
 
-/* Returns true if both make the same requests: compares all members, texts by their contents. */
+/* Returns true if both settings make the same requests. Compares all members, and texts by their
+ * contents. */
 bool http_settings_equal(const struct http_settings *a, const struct http_settings *b);
 
 /* The source of a bearer token: OAuth 2.0 with client credentials. The same client fetches the
@@ -133,21 +134,21 @@ enum http_result {
     HTTP_ERR_TIMEOUT,     /* the deadline of the whole request, or no progress */
     HTTP_ERR_TOO_LARGE,   /* body over max_body */
     HTTP_ERR_NO_ROOM,     /* all bodies together over bodies_max_bytes of the client */
-    HTTP_ERR_REDIRECT,    /* to another host, or too many */
+    HTTP_ERR_REDIRECT,    /* a redirect to another host, or too many */
     HTTP_ERR_CUT,         /* the connection broke before the end of the response */
     HTTP_ERR_PROTOCOL,    /* not HTTP, or headers over the limit */
     HTTP_ERR_ABORTED,     /* stopped by on_head() or on_data() */
     HTTP_ERR_DESCRIPTORS, /* the process has no file descriptor left for a connection */
-    HTTP_ERR_ADDRESS,     /* refuses_address() has refused that of the server */
+    HTTP_ERR_ADDRESS,     /* refuses_address() has refused the server's address */
     HTTP_ERR_CONFIG,      /* bad URL, unreadable credentials or TLS files */
     HTTP_ERR_MEMORY,
 };
-/* Short name for metrics and reasons: "ok", "resolve", "connect", "tls", "timeout", "too_large",
- * "no_room", "redirect", "cut", "protocol", "aborted", "descriptors", "address", "config",
- * "memory". */
+/* Returns a short name for metrics and reasons: "ok", "resolve", "connect", "tls", "timeout",
+ * "too_large", "no_room", "redirect", "cut", "protocol", "aborted", "descriptors", "address",
+ * "config", "memory". */
 const char *http_result_name(enum http_result r);
-/* The result of a request that could not be started: HTTP_ERR_MEMORY for an error of that kind,
- * HTTP_ERR_CONFIG for every other. */
+/* Returns the result of a request that could not be started: HTTP_ERR_MEMORY for an error of kind
+ * ERR_MEMORY, HTTP_ERR_CONFIG for every other. */
 enum http_result http_result_of(const struct err *err);
 
 struct http_response {
@@ -164,12 +165,11 @@ struct http_response {
     bool connection_reused;
     bool stream_ended; /* HTTP/2: the server has ended this request before its answer was whole, and
                           kept the connection */
-    /* The response began before the request was sent (stray.h). A status of 300 and more is then a
-     * refusal all the same, of a request on a new connection: the server did not want the body. A
-     * status below 300 says nothing about a request that the server has not read. Over HTTP/1 such
-     * a response is an error (HTTP_ERR_PROTOCOL, with its status); over HTTP/2, where a protocol
-     * may carry its refusal in the trailers, it is HTTP_DONE and the caller must not take it for an
-     * acceptance. */
+    /* The response began before the request was sent (stray.h). On a new connection, a status of at
+     * least 300 is still a refusal: the server did not want the body. A status below 300 says
+     * nothing about a request that the server has not read. Over HTTP/1 such a response is an error
+     * (HTTP_ERR_PROTOCOL, with its status); over HTTP/2, where a protocol may carry its refusal in
+     * the trailers, it is HTTP_DONE and the caller must not take it for an acceptance. */
     bool early;
 };
 
@@ -195,8 +195,9 @@ struct http_request {
     size_t size_hint;            /* expected size of the response, to reserve */
     size_t receive_buffer; /* 0 = 8 KiB; at least 1 KiB. Held for the whole transfer: less for one
                               that waits long for little data */
-    bool accept_gzip; /* asks for gzip; the body is inflated before anybody sees it, and max_body
-                         is about what comes out */
+    /* asks for gzip; the body is inflated before the caller sees it, and max_body limits the
+     * inflated body */
+    bool accept_gzip;
     /* HTTP/2 whatever the settings say: without TLS from the first byte on, through a tunnel if
      * there is a proxy; with TLS if the server agrees. */
     bool http2_only;
@@ -209,8 +210,8 @@ struct http_request {
     /* Asks how many bytes of memory the body of a response with a status below 300 may take: when
      * its head has been received, and again when the body has outgrown the answer. len: bytes that
      * the body must be allowed now; announced: its Content-Length, or UINT64_MAX. If the answer is
-     * below len, the response is not read on until http_grant(); HTTP_ROOM_NEVER ends the transfer
-     * with HTTP_ERR_NO_ROOM. Must not start, cancel or grant any transfer. NULL: the client's
+     * below len, reading stops until http_grant(); HTTP_ROOM_NEVER ends the transfer with
+     * HTTP_ERR_NO_ROOM. Must not start, cancel or grant any transfer. NULL: the client's
      * bodies_max_bytes alone decides. */
     size_t (*on_room)(void *arg, size_t len, uint64_t announced);
     /* Called after the status line and the headers; returns false to stop. May be NULL. */
@@ -237,39 +238,39 @@ struct http_client_options {
     unsigned shards;  /* multi handles; 0 = 1 */
     unsigned max_shards;           /* after http_client_expect(); 0: no more than that */
     unsigned max_idle_connections; /* of all shards together; 0 = 64 */
-    /* The limit of those that are kept and those in use together, for a client that may use most
-     * descriptors of the process: what requests do not need keeps connections. 0: only idle ones
-     * have a limit. */
+    /* The limit of idle connections and connections in use together, for a client that may use most
+     * descriptors of the process: descriptors that requests do not need keep connections. 0: only
+     * idle connections have a limit. */
     unsigned max_connections;
     /* A thread cuts connections that keep libcurl reading within one call (guard.h). */
     bool guarded;
     struct http_contents *contents; /* (contents.h) referenced; NULL: files only */
     lookup_fn *lookup;              /* for tests; NULL: getaddrinfo() */
-    bool only_libcurl;              /* for tests: no request goes without it (direct.h) */
+    bool only_libcurl;              /* for tests: no direct connections (direct.h) */
     /* The ceiling of the memory of all response bodies that are being read. A transfer that would
-     * exceed it ends with HTTP_ERR_NO_ROOM. A quarter of it is for bodies of less than a sixteenth
-     * of it. 0 = none. */
+     * exceed it ends with HTTP_ERR_NO_ROOM. A quarter of it is reserved for bodies that are smaller
+     * than a sixteenth of it. 0 = none. */
     size_t bodies_max_bytes;
 };
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *err);
-/* So many connections are to be expected: spreads new transfers over more multi handles, up to
- * max_shards. A handle walks half of its connections at the end of each transfer. Hosts move to
- * another handle then, without their connections, so this is better called before the first ones.
- */
+/* Announces the number of connections to expect. New transfers are spread over more multi handles,
+ * up to max_shards, because a handle walks half of its connections at the end of each transfer.
+ * Hosts then move to another handle, without their connections, so call this before the first
+ * transfers if possible. */
 void http_client_expect(struct http_client *c, size_t connections);
 /* Ends all transfers (on_done with HTTP_ERR_ABORTED). Accepts NULL, returns NULL. */
 struct http_client *http_client_free(struct http_client *c);
 
-/* Starts a request. NULL (and no on_done()) only if out of memory or while the client is being
- * freed; every other failure is reported by on_done(). The transfer is freed when on_done()
+/* Starts a request. Returns NULL, without on_done(), only if out of memory or while the client is
+ * being freed; every other failure is reported by on_done(). The transfer is freed when on_done()
  * returns. on_done() may start and cancel others, but not free the client. */
 struct http_transfer *http_start(struct http_client *c, const struct http_request *request);
-/* Allows a transfer that waits for memory so many bytes for its body: it is read on, with as much
- * time left as when it began to wait. Does nothing if the transfer does not wait. Not from within
- * the callbacks of a transfer other than on_done(). */
+/* Allows a transfer that waits for memory this many bytes for its body. Reading continues, with as
+ * much time left as when the transfer began to wait. Does nothing if the transfer does not wait. Of
+ * the callbacks of a transfer, only on_done() may call it. */
 void http_grant(struct http_transfer *t, size_t bytes);
-/* Ends a transfer without calling on_done(). Not from within its own callbacks. */
+/* Ends a transfer without calling on_done(). The transfer's own callbacks must not call it. */
 void http_cancel(struct http_transfer *t);
 
 #endif

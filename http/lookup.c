@@ -34,7 +34,7 @@ struct lookups {
     struct lookup_line doubtful;
     unsigned n_threads;
     unsigned n_idle;
-    size_t n_waiting;    /* in both lines */
+    size_t n_waiting;    /* lookups in both lines */
     unsigned n_in_doubt; /* threads that look up a name in doubt */
     unsigned refs;       /* the owner, threads, and lookups whose task is posted */
     bool closed;         /* written by the owner only */
@@ -42,7 +42,8 @@ struct lookups {
 
 /* ---- getaddrinfo ----------------------------------------------------------------------------- */
 
-/* False if the address has no form that libcurl would take: link-local with its interface. */
+/* Appends an address. Returns false if it has no form that libcurl accepts, such as a link-local
+ * address with its interface. */
 static bool append_address(struct buf *out, const struct addrinfo *a)
 {
     char text[INET6_ADDRSTRLEN];
@@ -110,7 +111,7 @@ static void free_line(struct lookup_line *line)
     }
 }
 
-/* The next one for this thread; NULL if there is none. */
+/* Takes the next lookup for this thread. Returns NULL if there is none. */
 static struct lookup *take(struct lookups *l)
 {
     struct lookup_line *line = &l->line;
@@ -126,7 +127,7 @@ static struct lookup *take(struct lookups *l)
     return lookup;
 }
 
-/* On the loop's thread, possibly after the pool has been closed. */
+/* Runs on the loop's thread, possibly after the pool has been closed. */
 static void lookup_on_task(struct loop_task *task)
 {
     struct lookup *lookup = (struct lookup *)task; /* its first member */
@@ -173,7 +174,8 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Starts one more thread if there may be one; under the lock. False if there is none at all. */
+/* Starts one more thread if the limit allows it. The caller holds the lock. Returns false if there
+ * is no thread at all. */
 static bool add_thread(struct lookups *l, struct err *err)
 {
     pthread_t thread;

@@ -10,9 +10,10 @@
 #include "base/map.h"
 #include "http/url.h"
 
-/* The limits of a token's key, of the form that asks for it and of the header that carries it. */
+/* The limit in bytes of a token's key, of the form that requests the token, and of the header that
+ * carries it. */
 #define TEXT_MAX ((size_t)128 * 1024)
-/* One request for a token, and what is read of the answer to it. */
+/* The limits of one request for a token: its time, and the bytes of the answer that are read. */
 #define FETCH_TIMEOUT_MS 10000
 #define ANSWER_MAX ((size_t)64 * 1024)
 /* A token is renewed this long before it expires, but not before three quarters of its life. */
@@ -26,7 +27,7 @@ TAILQ_HEAD(use_list, http_token_use);
 struct http_token {
     struct http_tokens *all;
     struct use_list waiting;
-    struct http_transfer *fetch;       /* NULL: none under way */
+    struct http_transfer *fetch;       /* NULL: none in flight */
     const struct http_oauth2 *fetched; /* the settings of the fetch: those of a waiting transfer */
     bool in_body;                      /* this server wants the credentials in the body */
     bool second_try;                   /* with the credentials in the other place */
@@ -34,7 +35,7 @@ struct http_token {
     char *authorization; /* "Bearer abc"; NULL: none */
     unsigned generation;
     int64_t expires_ms;      /* INT64_MAX: the server did not say */
-    int64_t ended_ms;        /* when the last fetch ended, well or not; 0: never */
+    int64_t ended_ms;        /* when the last fetch ended, successful or not; 0: never */
     enum http_result result; /* of the last fetch */
     struct err reason;
 
@@ -104,8 +105,8 @@ static void put_text(struct buf *key, const char *text)
     buf_putc(key, '\n');
 }
 
-/* The content of the settings and not their address: the settings of an old configuration may be
- * gone, and others in their place. */
+/* Writes the key of settings. The key is their content and not their address, because the settings
+ * of an old configuration may have been freed, and others may have the same address. */
 static bool put_key(const struct http_oauth2 *o, struct buf *key)
 {
     put_text(key, o->token_url);
@@ -135,7 +136,7 @@ static struct http_token *add_token(struct http_tokens *all, struct sv key)
     return k;
 }
 
-/* NULL if out of memory. */
+/* Returns NULL if out of memory. */
 static struct http_token *find_token(struct http_tokens *all, const struct http_oauth2 *o)
 {
     struct buf text;
@@ -170,7 +171,7 @@ static void resume_all(struct http_token *k, enum http_result result, const char
     }
 }
 
-/* Takes authorization, which is NULL unless result is HTTP_DONE. */
+/* Ends a fetch. Takes over authorization, which is NULL unless result is HTTP_DONE. */
 static void end_fetch(struct http_token *k, enum http_result result, char *authorization)
 {
     set_authorization(k, authorization);
@@ -181,7 +182,8 @@ static void end_fetch(struct http_token *k, enum http_result result, char *autho
     resume_all(k, result, k->reason.msg);
 }
 
-/* The member "error" of the answer is a short word such as "invalid_client". */
+/* Ends a fetch whose answer is an error. The member "error" of the answer is a short word such as
+ * "invalid_client". */
 static void reject_answer(struct http_token *k, long status, const json_t *answer)
 {
     char word[64] = "";
@@ -196,7 +198,7 @@ static void reject_answer(struct http_token *k, long status, const json_t *answe
     end_fetch(k, HTTP_ERR_CONFIG, NULL);
 }
 
-/* The time until the token is to be renewed. Some servers send the seconds as a string. */
+/* Returns the time until the token is to be renewed. Some servers send the seconds as a string. */
 static int64_t lifetime_ms(const json_t *answer)
 {
     const json_t *given = json_object_get(answer, "expires_in");
@@ -217,7 +219,8 @@ static void accept_answer(struct http_token *k, const json_t *answer)
     const char *type = json_string_value(json_object_get(answer, "token_type"));
     int64_t life = lifetime_ms(answer);
     struct buf text;
-    /* The word is not case sensitive by the specification, but it is in some servers. */
+    /* By the specification the case of this word does not matter, but some servers compare it
+     * exactly. */
     if (type == NULL || *type == '\0' || strcasecmp(type, "bearer") == 0) {
         type = "Bearer";
     }
@@ -245,7 +248,7 @@ static void oauth2_on_answer(void *arg, const struct http_response *r)
         end_fetch(k, r->result, NULL);
         return;
     }
-    /* Servers differ in where they want the credentials. */
+    /* Servers differ in where they expect the credentials, so the other place is tried. */
     if ((r->status == 400 || r->status == 401) && !k->second_try && !TAILQ_EMPTY(&k->waiting)) {
         k->second_try = true;
         k->in_body = !k->in_body;
@@ -269,7 +272,7 @@ static void put_param(struct buf *form, const char *name, const char *value)
     url_encode_pair(sv_from(name), sv_from(value), form);
 }
 
-/* NULL if out of memory. */
+/* Returns NULL if out of memory. */
 static char *make_form(const struct http_token *k, const struct http_oauth2 *o, const char *secret)
 {
     struct buf form;
@@ -289,7 +292,8 @@ static char *make_form(const struct http_token *k, const struct http_oauth2 *o, 
     return buf_take(&form, NULL);
 }
 
-/* Percent-encoded, as RFC 6749, 2.3.1 wants it within Basic. NULL if out of memory. */
+/* Percent-encodes a text, as RFC 6749, section 2.3.1 requires within Basic. Returns NULL if out of
+ * memory. */
 static char *encode_secret(const char *text)
 {
     struct buf out;
@@ -355,7 +359,8 @@ static void start_fetch(struct http_token *k)
 
 /* ---- what transfers ask for ------------------------------------------------------------------ */
 
-/* After a failure there is a pause, except after one of memory: then nothing was sent. */
+/* Returns true during the pause after a failure. There is no pause if memory ran out, because
+ * nothing was sent then. */
 static bool is_pausing(const struct http_token *k, int64_t now_ms)
 {
     return k->result != HTTP_DONE && k->result != HTTP_ERR_MEMORY && k->ended_ms != 0 &&
@@ -392,7 +397,7 @@ void http_tokens_wait(struct http_token_use *use)
     }
 }
 
-/* True if a waiting transfer keeps these settings alive. */
+/* Returns true if a waiting transfer keeps these settings alive. */
 static bool has_settings(const struct http_token *k, const struct http_oauth2 *o)
 {
     const struct http_token_use *use = TAILQ_FIRST(&k->waiting);
@@ -430,7 +435,7 @@ void http_tokens_refused(struct http_token_use *use)
         return;
     }
     http_files_forget(k->all->files, use->oauth2->client_secret_file);
-    /* A server that refuses every token must not make us fetch one for each of its answers. */
+    /* A server that refuses every token must not cause a fetch for each of its answers. */
     if (use->generation == k->generation && clock_mono_ms() - k->ended_ms >= PAUSE_MS) {
         set_authorization(k, NULL);
     }

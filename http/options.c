@@ -32,7 +32,7 @@ static bool is_set(const char *s)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-/* Appends a line, which may hold a credential. */
+/* Appends a line, which may contain a credential. */
 static bool __attribute__((format(printf, 3, 4)))
 append_line(struct curl_slist **list, struct err *err, const char *fmt, ...)
 {
@@ -55,7 +55,7 @@ append_line(struct curl_slist **list, struct err *err, const char *fmt, ...)
     return true;
 }
 
-/* True if the text cannot end the line: a header must not smuggle in another one. */
+/* Returns true if the text cannot end the line: a header must not contain another one. */
 static bool is_header_text(const char *s)
 {
     for (; *s != '\0'; s++) {
@@ -96,7 +96,7 @@ static bool has_name(const struct http_header *headers, size_t n, const char *na
     return false;
 }
 
-/* True if the request or the settings have this header. */
+/* Returns true if the request or the settings have this header. */
 static bool is_given(const struct http_request *r, const char *name)
 {
     return has_name(r->headers, r->n_headers, name) ||
@@ -119,8 +119,8 @@ static bool append_given(struct http_transfer *t, const struct http_request *r, 
 
 /* Suppresses headers that libcurl would add to an upload by itself: waiting for "100 Continue"
  * costs a second with servers that do not send it, and a body is a form only if the caller says so.
- * libcurl would sign a suppressed header: of a signed upload it is the waiting that is left out.
- */
+ * libcurl would sign a suppressed header, so a signed upload keeps its Expect header, but waits
+ * only 1 ms. */
 static bool append_suppressions(struct http_transfer *t, const struct http_request *r,
                                 struct err *err)
 {
@@ -181,8 +181,8 @@ static bool set_basic_auth(struct http_transfer *t, const struct http_settings *
     return ok;
 }
 
-/* The name and the secret are the two parts of an access key; a temporary one has a token as well.
- */
+/* Sets the credentials for S3. The user name and the password are the two parts of an access key; a
+ * temporary key has a session token as well. */
 static bool set_s3_auth(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
     char scope[128];
@@ -243,7 +243,8 @@ bool http_options_authorize(struct http_transfer *t, const char *authorization, 
     return http_options_apply_hop(t, err);
 }
 
-/* A header of the request wins over the settings, the settings win over the URL. */
+/* Sets the credentials. A header of the request has precedence over the settings, and the settings
+ * over the URL. */
 static bool set_auth(struct http_transfer *t, const struct http_request *r, struct err *err)
 {
     const struct http_settings *s = r->settings;
@@ -268,8 +269,8 @@ static bool set_auth(struct http_transfer *t, const struct http_request *r, stru
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
-/* The PEM text from the settings or from a file; *ret is {NULL, 0} if there is neither. The file is
- * held as long as the transfer lives. */
+/* Gets the PEM text from the settings or from a file; *ret is {NULL, 0} if there is neither. The
+ * transfer keeps a reference to the file. */
 static bool get_pem(struct http_transfer *t, const char *pem, const char *path,
                     const struct http_file_rule *rule, struct http_file **keep, struct sv *ret,
                     struct err *err)
@@ -293,7 +294,8 @@ static struct curl_blob blob_of(struct sv pem)
         .data = (void *)(uintptr_t)pem.p, .len = pem.n, .flags = CURL_BLOB_NOCOPY};
 }
 
-/* In memory and not as files: libcurl would keep the certificates of a CA file for a day. */
+/* Sets the CA in memory and not as a file, because libcurl would keep the certificates of a CA file
+ * for a day. */
 static bool set_ca(struct http_transfer *t, const struct http_settings *s, struct err *err)
 {
     struct sv pem;
@@ -303,7 +305,7 @@ static bool set_ca(struct http_transfer *t, const struct http_settings *s, struc
     if (pem.n > 0) {
         struct curl_blob blob = blob_of(pem);
         SET(t, CURLOPT_CAINFO_BLOB, &blob);
-        /* This CA and no other: the system's directory would be trusted as well. */
+        /* Only this CA is trusted: otherwise the system's directory would be trusted as well. */
         SET(t, CURLOPT_CAPATH, NULL);
     }
     return true;
@@ -317,7 +319,7 @@ static bool set_client_cert(struct http_transfer *t, const struct http_settings 
         return false;
     }
     if (cert.n > 0) {
-        /* One PEM text may hold both. */
+        /* One PEM text may contain both. */
         struct curl_blob cert_blob = blob_of(cert), key_blob = blob_of(key.n > 0 ? key : cert);
         SET(t, CURLOPT_SSLCERT_BLOB, &cert_blob);
         SET(t, CURLOPT_SSLKEY_BLOB, &key_blob);
@@ -374,7 +376,7 @@ static bool set_server_name(struct http_transfer *t, const struct http_request *
                : append_line(&t->headers, err, "Host: %s%s%s:%u", open, t->url.host, close, port);
 }
 
-/* The headers of a CONNECT request. */
+/* Sets the headers of a CONNECT request. */
 static bool set_proxy_headers(struct http_transfer *t, const struct http_settings *s,
                               struct err *err)
 {
@@ -396,7 +398,7 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET, host, bytes) == 1 || strchr(host, ':') != NULL;
 }
 
-/* Takes host. */
+/* Sets the host to look up. Takes over host. */
 static void set_lookup(struct http_transfer *t, char *host, uint16_t port)
 {
     if (host != NULL && is_address(host)) {
@@ -412,7 +414,7 @@ static bool find_route(struct http_transfer *t, const struct http_settings *s, s
 {
     const char *proxy = proxy_of(&t->url, s);
     const char *exceptions = proxy_exceptions(s);
-    /* libcurl compares the host of the URL that it gets. */
+    /* libcurl compares the host of the URL that it gets, which may have the server name. */
     const char *name = uses_server_name(t) ? s->tls.server_name : t->url.host;
     char *host = NULL;
     uint16_t port = t->url.port;
@@ -432,7 +434,7 @@ static bool find_route(struct http_transfer *t, const struct http_settings *s, s
 static void set_route(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
-    /* Empty and not absent: otherwise libcurl would read the environment. */
+    /* The value is empty and not NULL, because libcurl would read the environment otherwise. */
     SET(t, CURLOPT_PROXY, proxy_of(&t->url, s));
     SET(t, CURLOPT_NOPROXY, proxy_exceptions(s));
     if (t->lookup_host == NULL) {
@@ -446,7 +448,7 @@ bool http_options_resolve(struct http_transfer *t, const char *addresses, struct
 {
     curl_slist_free_all(t->resolve);
     t->resolve = NULL;
-    /* "+": libcurl may forget it later. */
+    /* "+": the entry may expire. */
     bool ok = append_line(&t->resolve, err, "+%s:%u:%s", t->lookup_host, t->lookup_port, addresses);
     SET(t, CURLOPT_RESOLVE, t->resolve);
     return ok;
@@ -500,7 +502,8 @@ static void set_constants(struct http_transfer *t)
     SET(t, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(t, CURLOPT_NOSIGNAL, 1L);
     SET(t, CURLOPT_PATH_AS_IS, 1L);
-    /* Refused where the leg before a redirect left its buffer, which has this size. */
+    /* libcurl refuses this if the hop before a redirect left its buffer, which already has this
+     * size. */
     (void)curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
                            buffer == 0 ? (long)HTTP_RECEIVE_BUFFER : (long)buffer);
     SET(t, CURLOPT_UPLOAD_BUFFERSIZE, (long)HTTP_UPLOAD_BUFFER);
@@ -586,7 +589,7 @@ static void set_version(struct http_transfer *t)
                      : (long)CURL_HTTP_VERSION_1_1);
     /* A proxy does not speak it: its bytes go through a tunnel, as those of TLS do. */
     SET(t, CURLOPT_HTTPPROXYTUNNEL, only ? 1L : 0L);
-    /* With TLS one connection for all, rather than one for each of those that begin together. */
+    /* With TLS, requests that begin together wait for one connection instead of making one each. */
     SET(t, CURLOPT_PIPEWAIT, only && t->url.https ? 1L : 0L);
 }
 
@@ -599,12 +602,12 @@ void http_options_connect(struct http_transfer *t)
 {
     t->only_kept = false;
     t->none_kept = false;
-    /* Numbers: nothing is allocated. */
+    /* The values are numbers, so nothing is allocated and the calls cannot fail. */
     curl_easy_setopt(t->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
     curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-/* A handle, with all options that do not add headers. */
+/* Takes a handle and sets all options that do not add headers. */
 static bool take_easy(struct http_transfer *t, struct err *err)
 {
     t->easy = http_client_take_easy(t->client);

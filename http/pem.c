@@ -14,8 +14,8 @@ struct block {
     struct sv body;
 };
 
-/* Cuts *v at the first mark into the text before it, which is returned, and the text after it,
- * which stays in *v. False if there is no mark. */
+/* Cuts *v at the first mark: *ret_before is the text before it, and the text after it stays in *v.
+ * Returns false if there is no mark. */
 static bool cut_at(struct sv *v, struct sv mark, struct sv *ret_before)
 {
     const char *at = v->n < mark.n ? NULL : memmem(v->p, v->n, mark.p, mark.n);
@@ -28,9 +28,8 @@ static bool cut_at(struct sv *v, struct sv mark, struct sv *ret_before)
     return true;
 }
 
-/* Takes the next block from *text. False if there is none; *ret_whole says whether its end is
- * there.
- */
+/* Takes the next block from *text. Returns false if there is none. *ret_whole: true if the block
+ * has an end. */
 static bool next_block(struct sv *text, struct block *ret, bool *ret_whole)
 {
     struct sv before;
@@ -43,7 +42,7 @@ static bool next_block(struct sv *text, struct block *ret, bool *ret_whole)
     return true;
 }
 
-/* The length of the DER sequence that begins with these bytes; 0 if none does. */
+/* Returns the length of the DER sequence that begins with these bytes, or 0 if they begin none. */
 static size_t der_length(const char *data, size_t n)
 {
     const unsigned char *head = (const unsigned char *)data;

@@ -9,8 +9,8 @@
  *   transfer.c   the callbacks of libcurl during a transfer: headers, body, upload
  *   result.c     how a transfer ended: classification, error messages, Retry-After
  *
- * libcurl must not be entered from its own callbacks. While a shard is inside libcurl (shard->busy)
- * new transfers wait in its `pending` list and cancelled ones in `cancelled`; both are worked off
+ * Callbacks of libcurl must not call libcurl. While a shard is inside libcurl (shard->busy), new
+ * transfers wait in its `pending` list and cancelled ones in `cancelled`. Both lists are processed
  * when libcurl has returned.
  */
 #ifndef PROFPULL_HTTP_PRIVATE_H
@@ -35,37 +35,38 @@
 #include "http/stray.h"
 #include "http/url.h"
 
-/* The limit of a response that is read although sending failed. */
+/* The most bytes of a response that are read although sending failed. */
 #define HTTP_LATE_MAX (16 * 1024)
 /* The limits of the response headers of one hop, with interim (1xx) and trailing ones. */
 #define HTTP_HEADER_BYTES_MAX (16 * 1024)
 #define HTTP_HEADER_LINES_MAX 100
 /* A Content-Type is cut to this size, with its NUL. */
 #define HTTP_CONTENT_TYPE_MAX 128
-/* libcurl sends a request again on a fresh connection if a kept one breaks before an answer. A
- * connection that breaks later than this after sending had not been closed meanwhile: the server
- * did not answer in time, and is not asked to do the same work again. */
+/* libcurl sends a request again on a fresh connection if a kept one breaks before an answer. If a
+ * connection breaks later than this after sending, the server had received the request and did not
+ * answer in time, so the request is not sent again. */
 #define HTTP_REPEAT_MAX_MS 1000
-/* Bodies of more than this part of bodies_max_bytes leave that part of it to smaller ones: a few
- * peers with large bodies must not fail all others. */
+/* A body of more than 1/16 of bodies_max_bytes must leave 1/4 of bodies_max_bytes to smaller ones:
+ * a few peers with large bodies must not make all others fail. */
 #define HTTP_BODIES_LARGE_PART 16
 #define HTTP_BODIES_SMALL_RESERVE 4
-/* Redirects that one request may follow. */
+/* The most redirects that one request may follow. */
 #define HTTP_REDIRECTS_MAX 5
 /* The body of a redirect is read up to this size and discarded, to keep the connection. */
 #define HTTP_REDIRECT_BODY_MAX (64 * 1024)
-/* The limit of one header line that we send, with its credentials. */
+/* The most bytes of a header line that we send, with its credentials. */
 #define HTTP_REQUEST_HEADER_MAX (128 * 1024)
 /* The limit of CA bundles, certificates and keys in files. libcurl copies a bundle into each
  * connection. */
 #define HTTP_TLS_FILE_MAX (1024 * 1024)
 #define HTTP_CONNECT_TIMEOUT_MS 10000
-/* The limits of time are ours (deadline.c); libcurl, which has to divide the time for connecting
- * among the addresses of a host, gets so much more. */
+/* Our own timers enforce the time limits (deadline.c). libcurl needs a time for connecting as well,
+ * to divide it among the addresses of a host, and gets this much more. */
 #define HTTP_CONNECT_SLACK_MS 1000
-/* Per transfer: thousands wait at the same time, and most profiles are small. */
+/* The receive buffer of a transfer. It is small, because thousands wait at the same time and most
+ * profiles are small. */
 #define HTTP_RECEIVE_BUFFER (8 * 1024)
-/* Per upload: the least that libcurl accepts; its default is four times as much. */
+/* The buffer of an upload: the least that libcurl accepts; its default is four times as much. */
 #define HTTP_UPLOAD_BUFFER (16 * 1024)
 /* Easy handles that are kept beyond one for each transfer in flight. */
 #define HTTP_EASY_SPARE 8
@@ -81,21 +82,21 @@
 /* The bytes on the wire that a response may take beyond twice its headers and body: chunks, records
  * and the handshake. */
 #define HTTP_WIRE_SLACK (256 * 1024)
-/* In how many pieces it may come, as reads or as chunks: so many, and one for each of so many
- * bytes.
- */
+/* The most pieces, reads or chunks, in which a response may arrive: HTTP_PIECES_SLACK, and one more
+ * for each HTTP_PIECE_BYTES bytes. */
 #define HTTP_PIECES_SLACK 4096
 #define HTTP_PIECE_BYTES 16
-/* Connections that a shard may have before there are more shards. */
+/* The connections of a shard from which more shards are used. */
 #define HTTP_SHARD_CONNECTIONS 256
-/* A call of libcurl that takes longer is counted: nothing else of the loop runs meanwhile. */
+/* A call of libcurl that takes longer is counted, because nothing else of the loop runs
+ * meanwhile. */
 #define HTTP_SLOW_CALL_MS 250
 
 /* ---- transfers ------------------------------------------------------------------------------- */
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT };
 
-/* The limits that a transfer can reach without a callback. */
+/* The limits of our own that end a transfer. */
 enum http_limit {
     HTTP_LIMIT_NONE,
     HTTP_LIMIT_TOTAL,    /* timeout_ms */
@@ -120,11 +121,11 @@ struct http_transfer {
     struct loop_timer *deadline;
     struct http_client *client;
     struct http_shard *shard;
-    bool direct;              /* may go without libcurl (direct.h) */
-    struct direct_conn *conn; /* and is on its way like that */
+    bool direct;              /* the request may use a direct connection (direct.h) */
+    struct direct_conn *conn; /* the direct connection that it uses, or NULL */
     CURL *easy;               /* NULL if libcurl is not needed for it */
-    bool in_multi;            /* libcurl has it */
-    bool cancelled;           /* to be removed from libcurl as soon as possible */
+    bool in_multi;            /* the handle is in the multi handle */
+    bool cancelled;           /* it must be removed from libcurl as soon as possible */
     curl_socket_t fd;         /* the last one that libcurl waited on for it, or CURL_SOCKET_BAD */
 
     /* The request. */
@@ -136,7 +137,7 @@ struct http_transfer {
     struct http_token_use token; /* HTTP_AUTH_OAUTH2 */
     bool needs_token;            /* before it can be added to libcurl */
     bool proxied;
-    char *lookup_host; /* whose addresses it needs after that; NULL: none */
+    char *lookup_host; /* host whose addresses it needs after the token; NULL: none */
     uint16_t lookup_port;
     struct resolver_use lookup;
     struct curl_slist *resolve; /* the addresses */
@@ -157,7 +158,7 @@ struct http_transfer {
     size_t granted;      /* bytes that on_room() has allowed the body */
     bool starved;        /* waits for http_grant(), and is not read meanwhile */
     int64_t starved_ns;  /* monotonic: since when */
-    int64_t wire_start;  /* what its connection had received before; -1: unknown */
+    int64_t wire_start;  /* bytes that its connection had received before; -1: unknown */
     uint64_t received;   /* bytes of headers and bodies */
     uint64_t pieces;     /* of bodies */
     size_t header_bytes;
@@ -173,7 +174,7 @@ struct http_transfer {
     bool closes;    /* with HTTP/1: the connection ends after it */
     bool chunked;
     bool begins_early; /* the status line that comes next began before the request was sent */
-    bool early;        /* the final response did */
+    bool early;        /* the final response began before the request was sent */
     int64_t early_ns;  /* when; valid if early */
     bool in_doubt;     /* a kept connection brought bytes that need not be about this request: it is
                           sent again, on a new one */
@@ -272,7 +273,7 @@ struct http_client {
     struct http_shard shards[];
 };
 
-/* Connections that are idle are closed as long as there are more than so many of all. */
+/* Returns the limit of all connections: while there are more, idle ones are closed. */
 static inline size_t http_client_max_open(const struct http_client *c)
 {
     return c->max_connections > 0 ? c->max_connections : c->max_idle + c->in_flight;
@@ -280,54 +281,57 @@ static inline size_t http_client_max_open(const struct http_client *c)
 
 /* ---- shard.c --------------------------------------------------------------------------------- */
 
-/* False if out of memory. */
+/* Returns false if out of memory. */
 bool http_shard_init(struct http_shard *s, struct http_client *c);
 /* The lists must be empty. */
 void http_shard_done(struct http_shard *s);
-/* Adds a prepared transfer to libcurl (t->shard), at once or as soon as it is not busy. */
+/* Adds a prepared transfer to libcurl (t->shard), at once or as soon as the shard is not busy. */
 void http_shard_add(struct http_transfer *t);
 /* Removes a transfer from its list and from libcurl; the shard must not be busy. */
 void http_shard_remove(struct http_transfer *t);
-/* Ends a transfer that libcurl may have with a limit that was reached. Not while the shard is busy.
- */
+/* Ends a transfer that may be in libcurl because it has reached a limit. The shard must not be
+ * busy. */
 void http_shard_end(struct http_transfer *t, enum http_limit limit, enum http_result result);
-/* Reads on a transfer that has waited for memory. */
+/* Continues to read the response of a transfer that has waited for memory. */
 void http_shard_resume(struct http_transfer *t);
 /* Notes a socket that was made for a transfer. */
 void http_shard_opened(struct http_transfer *t, int fd);
 /* For CURLOPT_CLOSESOCKETFUNCTION; shard is a struct http_shard. */
 int http_shard_close_socket(void *shard, curl_socket_t fd);
-/* The socket of a connection of the transfer's shard, by its own port; -1 if there is none. */
+/* Returns the socket of a connection of the transfer's shard by its own port, or -1 if there is
+ * none. */
 int http_shard_socket(const struct http_transfer *t, int own_port);
-/* After an error the state of the multi handle is undefined: all its transfers fail, a new one is
- * made and the event is counted. */
+/* Replaces the multi handle, whose state is undefined after an error. All its transfers fail, and
+ * the event is counted. */
 void http_shard_rebuild(struct http_shard *s, CURLMcode code);
 
 /* ---- client.c -------------------------------------------------------------------------------- */
 
 void http_list_move(struct http_transfer *t, struct http_list *to);
-/* A handle that was used before, or a new one; NULL if out of memory. */
+/* Returns a handle that was used before, or a new one. Returns NULL if out of memory. */
 CURL *http_client_take_easy(struct http_client *c);
-/* The transfer is out of libcurl: follows a redirect, or puts it among the ended ones. */
+/* Completes a transfer that was removed from libcurl: follows a redirect, or adds it to the ended
+ * ones. */
 void http_transfer_complete(struct http_transfer *t, CURLcode code);
-/* Ends a transfer that is out of libcurl (or never was in it) for a reason of our own. */
+/* Ends a transfer that is not in libcurl (any more) for a reason of our own. */
 void http_transfer_fail(struct http_transfer *t, enum http_result result, const char *reason);
-/* Takes a transfer out of all that it waits for, and out of libcurl. */
+/* Removes a transfer from everything that it waits for, and from libcurl. */
 void http_transfer_detach(struct http_transfer *t);
-/* Calls on_done() of the transfers that have ended so far. Not from within libcurl. */
+/* Calls on_done() of the transfers that have ended so far. Must not be called from within
+ * libcurl. */
 void http_client_run_ended(struct http_client *c);
 struct http_transfer *http_transfer_free(struct http_transfer *t);
 
 /* ---- deadline.c ------------------------------------------------------------------------------ */
 
-/* Puts the transfer among all of its client. False if out of memory; http_deadline_done() is to be
- * called then as well. */
+/* Adds the transfer to the list of all transfers of its client. Returns false if out of memory;
+ * http_deadline_done() must be called then as well. */
 bool http_deadline_init(struct http_transfer *t);
 void http_deadline_done(struct http_transfer *t);
-/* Sets the timer to the next limit of the transfer, which is ended when it is over. */
+/* Sets the timer to the next time limit of the transfer, which ends when the limit is reached. */
 void http_deadline_arm(struct http_transfer *t);
-/* Ends every transfer that is past a limit by more than a second, whatever it is waiting for. None
- * is there unless its timer was lost. */
+/* Ends every transfer that is past a limit by more than a second, whatever it is waiting for. There
+ * is none unless a timer was lost. */
 void http_watchdog_run(struct http_client *c, int64_t now_ns);
 void http_watchdog_on_timer(void *client);
 
@@ -336,23 +340,23 @@ void http_watchdog_on_timer(void *client);
 /* These return false with a reason in err; http_result_of() gives the result, unless t->result says
  * it already. */
 
-/* Makes the headers, and a handle of libcurl with all options unless the request may go without. r:
- * as the caller gave it, with the headers that are not kept. */
+/* Makes the headers, and a handle of libcurl with all options unless a direct connection may serve
+ * the request. r: the caller's request, with the headers, which are not kept. */
 bool http_options_apply(struct http_transfer *t, const struct http_request *r, struct err *err);
-/* Hands a request that might have gone without it to libcurl. */
+/* Prepares libcurl for a request that cannot use a direct connection after all. */
 bool http_options_use_libcurl(struct http_transfer *t, struct err *err);
-/* Sets what changes from hop to hop: URL and time of the start. */
+/* Sets the options that change from hop to hop: the URL and the time limits. */
 bool http_options_apply_hop(struct http_transfer *t, struct err *err);
-/* HTTP/2 without TLS. Such a request first asks for a connection that is kept; if there is none,
- * http_options_connect() makes one for it. */
+/* http_is_plain_http2() returns true for HTTP/2 without TLS. Such a request first asks for a kept
+ * connection. If there is none, http_options_connect() lets it make one. */
 bool http_is_plain_http2(const struct http_transfer *t);
 void http_options_connect(struct http_transfer *t);
-/* Hands the addresses of t->lookup_host to libcurl. */
+/* Passes the addresses of t->lookup_host to libcurl. */
 bool http_options_resolve(struct http_transfer *t, const char *addresses, struct err *err);
 /* Adds the Authorization header that the transfer has waited for. */
 bool http_options_authorize(struct http_transfer *t, const char *authorization, struct err *err);
 
-/* The time that a request has for connecting. */
+/* Returns the time limit of a request for connecting. */
 int64_t http_connect_limit_ms(const struct http_request *r);
 const char *http_method_name(enum http_method m);
 
@@ -360,14 +364,15 @@ const char *http_method_name(enum http_method m);
 
 /* Sets the callbacks of t->easy. */
 void http_transfer_set_callbacks(struct http_transfer *t);
-/* The connection is ready, and the request goes out now; again if it is repeated. peer: the address
- * of the server. False if it must not be sent. */
+/* Called when the connection is ready and the request is about to be sent; again if it is repeated.
+ * peer: the address of the server. Returns false if the request must not be sent. */
 bool http_transfer_ready(struct http_transfer *t, const char *peer);
-/* A line of a head, or a trailer, without its end; size: with it. False to stop. */
+/* Takes a line of a head, or a trailer, without its line end. size: its bytes with the line end.
+ * Returns false to stop. */
 bool http_transfer_take_line(struct http_transfer *t, struct sv line, size_t size);
-/* Some bytes of a body. False to stop. */
+/* Takes bytes of a body. Returns false to stop. */
 bool http_transfer_take_body(struct http_transfer *t, struct sv bytes);
-/* So many bytes more of the upload have been sent. */
+/* Notes that n further bytes of the upload have been sent. */
 void http_transfer_skip(struct http_transfer *t, size_t n);
 /* Forgets the response, before another hop. */
 void http_transfer_reset_response(struct http_transfer *t);
@@ -375,14 +380,14 @@ void http_transfer_reset_response(struct http_transfer *t);
  * neither on_head() nor on_data(). */
 void http_transfer_take_late(struct http_transfer *t, struct sv bytes);
 
-/* The transfer waits for memory, or does not any more. */
+/* Notes that the transfer waits for memory, or no longer does. */
 void http_transfer_starve(struct http_transfer *t, bool starved);
 
-/* True if a response that makes no sense may be about something else than the request: on a kept
+/* Returns true if a response that makes no sense may not belong to the request: on a kept
  * connection, soon after the request was sent. */
 bool http_transfer_may_doubt(const struct http_transfer *t);
 
-/* True if so many pieces are too many for what has been received. */
+/* Returns true if this number of pieces is too large for the bytes that were received. */
 bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces);
 
 /* ---- result.c -------------------------------------------------------------------------------- */
@@ -391,11 +396,11 @@ bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces);
 void http_result_classify(struct http_transfer *t);
 /* Writes "METHOD URL: reason" to t->error. */
 void http_result_explain(struct http_transfer *t, const char *reason);
-/* The absolute target of the Location header, fit for a log; "" if there is none. True if its
- * scheme, host and port are those of the request. */
+/* Writes the absolute target of the Location header in a form fit for a log, or "" if there is
+ * none. Returns true if its scheme, host and port are those of the request. */
 bool http_result_show_location(const struct http_transfer *t, char *out, size_t size);
-/* The value of Retry-After, seconds or an HTTP-date, in milliseconds from now (0 if past), or -1.
- */
+/* Parses Retry-After, seconds or an HTTP-date. Returns milliseconds from now (0 if past), or -1 if
+ * it is invalid. */
 int64_t http_retry_after(struct sv value, int64_t wall_ns);
 
 #endif

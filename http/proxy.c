@@ -14,7 +14,7 @@
 
 /* ---- settings and environment ---------------------------------------------------------------- */
 
-/* The first variable that is set and not empty; "" if none is. */
+/* Returns the first variable that is set and not empty, or "". */
 static const char *first_variable(const char *const names[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -26,7 +26,8 @@ static const char *first_variable(const char *const names[], size_t n)
     return "";
 }
 
-/* Go's rule, which Prometheus follows and libcurl does not: HTTP_PROXY counts for http as well. */
+/* HTTP_PROXY in upper case counts for http as well: Prometheus follows this rule of Go, libcurl
+ * does not. */
 const char *proxy_of(const struct url *url, const struct http_settings *s)
 {
     static const char *const plain[] = {"http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"};
@@ -48,7 +49,7 @@ const char *proxy_exceptions(const struct http_settings *s)
 
 /* ---- exceptions ------------------------------------------------------------------------------ */
 
-/* The bytes of an address; 0 if the text is none. */
+/* Parses an address. Returns the number of its bytes, or 0 if the text is no address. */
 static size_t to_address(struct sv text, unsigned char out[16])
 {
     char copy[ADDRESS_TEXT_MAX];
@@ -69,7 +70,7 @@ static bool same_bits(const unsigned char *a, const unsigned char *b, size_t bit
     return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
 }
 
-/* "10.0.0.0/8", or an address. */
+/* Returns true if an item of the list, "10.0.0.0/8" or an address, contains the address. */
 static bool is_in_network(struct sv item, const unsigned char *address, size_t size)
 {
     struct sv text = item, width = SV("");
@@ -138,7 +139,7 @@ bool proxy_parse(const char *proxy, char **ret_host, uint16_t *ret_port, struct 
     curl_free(scheme);
     curl_url_cleanup(u);
     if (code != CURLUE_OK && code != CURLUE_OUT_OF_MEMORY) {
-        /* Without the URL, which may hold a password. */
+        /* The message does not show the URL, which may contain a password. */
         return err_set(err, ERR_INPUT, "expected a proxy URL: %s", curl_url_strerror(code));
     }
     return *ret_host != NULL || err_memory(err);

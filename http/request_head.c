@@ -5,7 +5,7 @@
 
 #include "http/private.h"
 
-/* The path and the query of a URL: what follows the host. */
+/* Returns the path and the query of a URL, which follow the host. */
 static struct sv target_of(const char *url)
 {
     const char *host = strstr(url, "://") + 3;

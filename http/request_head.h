@@ -8,9 +8,9 @@
 
 struct http_transfer;
 
-/* Appends the head of the transfer's request, as libcurl would write it: its headers, which may
- * hold credentials, and those that it has not: Host, User-Agent, Accept and Content-Length. False
- * if out is full or out of memory. */
+/* Appends the head of the transfer's request as libcurl would write it: its headers, which may
+ * contain credentials, and Host, User-Agent, Accept and Content-Length unless it has them. Returns
+ * false if out is full or out of memory. */
 bool request_head_write(const struct http_transfer *t, struct buf *out);
 
 #endif

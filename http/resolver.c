@@ -13,18 +13,19 @@ TAILQ_HEAD(use_list, resolver_use);
 struct resolver_name {
     struct resolver *all;
     struct use_list waiting;
-    bool running; /* a lookup is in line or under way */
+    bool running; /* a lookup waits for a thread or runs */
     bool suspect;
-    bool failed;        /* the last lookup */
-    char *addresses;    /* NULL: none */
-    int64_t found_ms;   /* when they were found */
-    int64_t checked_ms; /* when the last lookup ended; valid if failed or addresses are there */
+    bool failed;      /* the last lookup has failed */
+    char *addresses;  /* NULL: none */
+    int64_t found_ms; /* when they were found */
+    /* when the last lookup ended; valid if `failed` or `addresses` is set */
+    int64_t checked_ms;
     int64_t used_ms;
     int code; /* of getaddrinfo(), if it failed */
     char host[];
 };
 
-/* The pause between two looks for names that can be forgotten. */
+/* The pause between two searches for names that can be forgotten. */
 #define RESOLVER_SWEEP_MS 60000
 
 enum lookup_result { LOOKUP_OK, LOOKUP_NOT_FOUND, LOOKUP_FAILED, LOOKUP_RESULTS };
@@ -153,7 +154,7 @@ static void stop_waiting(struct resolver_use *use)
 
 static void resume_all(struct resolver_name *name, const char *addresses, const char *reason)
 {
-    /* resume() does not ask again. */
+    /* resume() does not add to this list. */
     while (!TAILQ_EMPTY(&name->waiting)) {
         struct resolver_use *use = TAILQ_FIRST(&name->waiting);
         stop_waiting(use);
@@ -216,7 +217,7 @@ static bool start(struct resolver_name *name, struct err *err)
     return true;
 }
 
-/* True if the last lookup still counts. */
+/* Returns true if the result of the last lookup is still used. */
 static bool is_current(const struct resolver_name *name, int64_t now_ms)
 {
     int64_t age_ms = now_ms - name->checked_ms;

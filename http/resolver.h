@@ -1,13 +1,14 @@
-/* The addresses of hosts, as long as they are worth something.
+/* A cache of the addresses of hosts.
  *
- * A name is looked up once, however many transfers wait for it (lookup.h does it, on a few
- * threads). What is found is used for RESOLVER_FRESH_MS. After that the next transfer still gets it
- * at once and another lookup is started, so that a slow name server delays nobody who has an
- * address; if that lookup fails, and not because the name is gone, the old addresses stay for
- * RESOLVER_STALE_MS. A failure counts for RESOLVER_FAILED_MS. Whoever could not connect says so
- * (resolver_suspect()), and the next transfer waits for a fresh answer.
+ * A name is looked up once, however many transfers wait for it; lookup.h does it on a few threads.
+ * The addresses are fresh for RESOLVER_FRESH_MS. After that the next transfer still gets them at
+ * once, and another lookup is started, so that a slow name server delays no transfer that has an
+ * address. If that lookup fails for another reason than that the name does not exist, the old
+ * addresses are used for up to RESOLVER_STALE_MS. A failed lookup is not repeated for
+ * RESOLVER_FAILED_MS. A transfer that could not connect calls resolver_suspect(), and the next
+ * transfer then waits for a fresh answer.
  *
- * Every transfer has a deadline of its own while it waits. All calls on the loop's thread.
+ * Every transfer has a deadline of its own while it waits. All calls are made on the loop's thread.
  */
 #ifndef PROFPULL_HTTP_RESOLVER_H
 #define PROFPULL_HTTP_RESOLVER_H
@@ -24,24 +25,25 @@
 #define RESOLVER_FRESH_MS 30000
 #define RESOLVER_FAILED_MS 5000
 #define RESOLVER_STALE_MS 3600000
-/* An address that was looked up so recently is not doubted. */
+/* Suspected addresses are still used if their lookup ended within this time. */
 #define RESOLVER_SURE_MS 1000
-/* Names that nobody has asked for since are forgotten. */
+/* Names that were not asked for during this time are forgotten. */
 #define RESOLVER_UNUSED_MS 600000
 #define RESOLVER_HOSTS_MAX 65536
 
 struct resolver;
 struct resolver_name;
 
-/* The place of a transfer among those that wait for a lookup. Zeroed: it waits for none. */
+/* The place of a transfer among those that wait for a lookup. In a zeroed struct, the transfer
+ * waits for none. */
 struct resolver_use {
     TAILQ_ENTRY(resolver_use) link;
     struct resolver_name *name; /* NULL: not waiting */
     void *transfer;
 };
 
-/* Called when a transfer need not wait any longer: with the addresses of the host, valid during the
- * call, or with NULL and the reason. */
+/* Called when a transfer no longer waits, with the addresses of the host, which are valid during
+ * the call, or with NULL and the reason. */
 typedef void resolver_resume(void *transfer, const char *addresses, const char *reason);
 
 struct resolver_options {
@@ -52,21 +54,21 @@ struct resolver_options {
     resolver_resume *resume;
 };
 
-/* NULL if out of memory. */
+/* Returns NULL if out of memory. */
 struct resolver *resolver_new(const struct resolver_options *options);
-/* Nothing may wait. Accepts NULL, returns NULL. */
+/* Frees the cache. No transfer may wait. Accepts NULL, returns NULL. */
 struct resolver *resolver_free(struct resolver *r);
 
 enum resolver_answer { RESOLVER_FOUND, RESOLVER_WAIT, RESOLVER_FAILED };
-/* Asks for the addresses of a host. RESOLVER_FOUND: *ret_addresses, valid until the next call.
- * RESOLVER_WAIT: resume() follows, unless resolver_cancel() comes first. RESOLVER_FAILED: the
+/* Asks for the addresses of a host. RESOLVER_FOUND: *ret_addresses is set, and valid until the next
+ * call. RESOLVER_WAIT: resume() follows, unless resolver_cancel() comes first. RESOLVER_FAILED: the
  * reason is in err, of kind ERR_MEMORY or another. */
 enum resolver_answer resolver_get(struct resolver *r, const char *host, int64_t now_ms,
                                   struct resolver_use *use, const char **ret_addresses,
                                   struct err *err);
-/* The transfer no longer waits; nothing happens if it does not. */
+/* Ends the wait of a transfer. Does nothing if it does not wait. */
 void resolver_cancel(struct resolver_use *use);
-/* No address of this host took a connection. */
+/* Notes that no address of this host accepted a connection. */
 void resolver_suspect(struct resolver *r, const char *host);
 /* Resumes every transfer that waits with this reason. */
 void resolver_abort(struct resolver *r, const char *reason);

@@ -31,7 +31,7 @@ static enum response_event give_line(const struct response_reader *r, struct sv 
     return line.n < r->line.max ? RESPONSE_LINE : RESPONSE_LONG_LINE;
 }
 
-/* A line up to its LF, from *in alone if it is whole there. */
+/* Takes a line up to its LF. A line that is whole in *in is not copied. */
 static enum response_event take_line(struct response_reader *r, struct sv *in, struct sv *ret)
 {
     const char *end = memchr(in->p, '\n', in->n);
@@ -52,7 +52,7 @@ static bool is_digit_at(struct sv line, size_t i)
     return i < line.n && ascii_is_digit(line.p[i]);
 }
 
-/* "HTTP/1.1 200 OK"; the reason may be absent, and the space before it. */
+/* Takes a status line, "HTTP/1.1 200 OK". The reason, and the space before it, may be absent. */
 static enum response_event take_status(struct response_reader *r, struct sv line)
 {
     if (!sv_starts_with(line, SV("HTTP/1.")) || !is_digit_at(line, 7) || line.n < 12 ||
@@ -91,7 +91,8 @@ static enum response_event take_length(struct response_reader *r, struct sv valu
     if (digits == 0 || digits < value.n) {
         return bad(r, "a Content-Length that is no number");
     }
-    /* One beyond all bounds says no more than that much will come. */
+    /* A length above INT64_MAX only says that a very long body follows, which is read until the
+     * connection ends. */
     if (!parse_u64(value, INT64_MAX, &length)) {
         r->closes = true;
         return RESPONSE_LINE;
@@ -154,7 +155,8 @@ static enum response_event take_field(struct response_reader *r, struct sv line)
     return RESPONSE_LINE;
 }
 
-/* RFC 9112, 6.3. A response with both ways of framing ends the connection. */
+/* Ends a head: finds the framing of the body (RFC 9112, section 6.3). After a response with both
+ * ways of framing, the connection ends. */
 static void finish_head(struct response_reader *r)
 {
     bool empty = r->to_head || r->status == 204 || r->status == 304;
@@ -214,7 +216,7 @@ static void begin_chunk(struct response_reader *r)
     r->has_digit = false;
 }
 
-/* One byte of "1a3f;extension" CR LF; false if it does not belong there. */
+/* Takes one byte of "1a3f;extension" CR LF. Returns false if it does not belong there. */
 static bool take_size_byte(struct response_reader *r, char c)
 {
     int digit = ascii_hex_value(c);

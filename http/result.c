@@ -22,9 +22,9 @@ static bool is_number(struct sv s)
     return s.n > 0;
 }
 
-/* RFC 9110, 10.2.3: seconds or an HTTP-date. A server that names a time beyond all bounds wants a
- * long pause, not none: it gets the longest one. libcurl's parser of dates accepts much that is no
- * date, so the form is checked first: a day's name and a time. */
+/* Seconds or an HTTP-date (RFC 9110, section 10.2.3). A server that names a time that is too large
+ * wants a long pause, not none, so it gets the longest one. libcurl's parser of dates accepts much
+ * that is no date, so the form is checked first: a day's name and a time. */
 int64_t http_retry_after(struct sv value, int64_t wall_ns)
 {
     char text[64];
@@ -79,7 +79,7 @@ bool http_result_show_location(const struct http_transfer *t, char *out, size_t 
 
 #define REASON(out, ...) err_set((out), ERR_NETWORK, __VA_ARGS__)
 
-/* libcurl's own words. */
+/* Returns libcurl's own words for the error. */
 static const char *curl_words(const struct http_transfer *t)
 {
     return t->curl_error[0] != '\0' ? t->curl_error : curl_easy_strerror(t->code);
@@ -90,7 +90,8 @@ static bool may_use_proxy(const struct http_settings *s)
     return (s->proxy_url != NULL && *s->proxy_url != '\0') || s->proxy_from_environment;
 }
 
-/* If there may be a proxy, libcurl's words name the host that could not be reached. */
+/* Writes the system's words for the error. If there may be a proxy, libcurl's words are used,
+ * because they name the host that could not be reached. */
 static void put_os_error(const struct http_transfer *t, struct err *out)
 {
     char text[128];
@@ -201,7 +202,8 @@ static void put_cut(const struct http_transfer *t, struct err *out)
     }
 }
 
-/* libcurl 7 reports a header line over its own limit, which we never see, as "out of memory". */
+/* Returns true if a header line was too long. libcurl 7 reports a line over its own limit, which we
+ * never see, as "out of memory". */
 static bool is_long_line(const struct http_transfer *t)
 {
     bool reported = t->code == CURLE_OUT_OF_MEMORY || t->code == HTTP_CODE_TOO_LARGE;
@@ -306,7 +308,7 @@ static enum http_result from_code(const struct http_transfer *t)
     case CURLE_RECV_ERROR:
     case CURLE_GOT_NOTHING:
     case CURLE_SEND_FAIL_REWIND:
-        /* Before the request was sent, it was a proxy that broke off. */
+        /* Before the request was sent, only a proxy can have broken the connection. */
         return t->sent_ns != 0 ? HTTP_ERR_CUT : HTTP_ERR_CONNECT;
     case CURLE_OUT_OF_MEMORY:
     case HTTP_CODE_TOO_LARGE:
@@ -316,8 +318,8 @@ static enum http_result from_code(const struct http_transfer *t)
     }
 }
 
-/* A server may refuse a body before it has read it, and then close the connection: the answer
- * counts, and not that sending failed afterwards. */
+/* Returns true if a server has refused a body before it has read it, and then closed the
+ * connection. Then its answer counts, and not the failure to send that followed. */
 static bool is_early_answer(const struct http_transfer *t)
 {
     return t->result == HTTP_ERR_CUT && t->head_done && t->status >= 300 && t->body_size > 0;

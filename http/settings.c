@@ -1,4 +1,4 @@
-/* Compares two settings: do they make the same requests? */
+/* Compares two settings: checks whether they make the same requests. */
 #include <string.h>
 
 #include "http/http.h"

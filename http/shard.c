@@ -9,25 +9,27 @@
 #include "http/private.h"
 #include "http/wire.h"
 
-/* A peer that has silently gone is noticed after this time: idle, between probes, in all. */
+/* The TCP keepalive times, after which a peer that has gone silently is noticed: idle time, time
+ * between probes, and total time. */
 #define PEER_IDLE_S 15
 #define PEER_INTERVAL_S 5
 #define PEER_TIMEOUT_MS 30000
 
-/* A socket that libcurl wants watched. */
+/* A socket that libcurl asks to watch. */
 struct http_socket {
     LIST_ENTRY(http_socket) link;
     struct http_shard *shard;
     struct event *event;
     short wanted;      /* EV_READ, EV_WRITE */
-    uint64_t arrivals; /* how often it was readable, since it is watched for a request */
+    uint64_t arrivals; /* how often it was readable since it was watched for the request */
 };
 
 static void drive(struct http_shard *s, curl_socket_t fd, int mask);
 
 /* ---- sockets and timer, on libcurl's request ------------------------------------------------- */
 
-/* With HTTP/2, a connection carries the responses of several transfers. */
+/* Returns true if the bytes of the connection are those of this transfer. With HTTP/2, a connection
+ * carries the responses of several transfers. */
 static bool is_metered(const struct http_transfer *t)
 {
     return !t->request.http2_only && (!t->url.https || !t->request.settings->enable_http2);
@@ -37,8 +39,8 @@ static enum http_limit check_pieces(const struct http_transfer *t, curl_socket_t
                                     uint64_t arrivals)
 {
     int64_t total = t->wire_start < 0 ? -1 : wire_received(fd);
-    /* Fewer than at the start: libcurl has sent the request again, over a new connection whose
-     * socket has the same number. */
+    /* If there are fewer bytes than at the start, libcurl has sent the request again, over a new
+     * connection whose socket has the same number. */
     int64_t start = total < t->wire_start ? 0 : t->wire_start;
     if (total >= 0 && (uint64_t)(total - start) > 2 * t->received + HTTP_WIRE_SLACK) {
         return HTTP_LIMIT_WIRE;
@@ -46,8 +48,8 @@ static enum http_limit check_pieces(const struct http_transfer *t, curl_socket_t
     return http_transfer_is_in_pieces(t, arrivals) ? HTTP_LIMIT_PIECES : HTTP_LIMIT_NONE;
 }
 
-/* A peer can keep us busy with bytes that never become a header or a body, or that come one by one:
- * libcurl knows no limit for them. Returns true if this has ended a transfer. */
+/* Ends a transfer whose peer sends too many bytes that never become a header or a body, or sends
+ * them one by one: libcurl has no limit for them. Returns true if a transfer was ended. */
 static bool end_busy_one(struct http_socket *socket, curl_socket_t fd)
 {
     struct http_transfer *t = TAILQ_FIRST(&socket->shard->running);
@@ -68,9 +70,9 @@ static bool end_busy_one(struct http_socket *socket, curl_socket_t fd)
 static void on_socket_event(evutil_socket_t fd, short what, void *arg)
 {
     struct http_socket *socket = arg;
-    /* Most responses come in one piece, and cost nothing here. */
+    /* Most responses arrive in one piece, for which nothing is checked. */
     if (what & EV_READ && ++socket->arrivals > 1 && end_busy_one(socket, fd)) {
-        return; /* the socket may be gone */
+        return; /* the socket may have been freed */
     }
     drive(socket->shard, fd,
           (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0));
@@ -112,12 +114,12 @@ static bool socket_watch(struct http_socket *socket, curl_socket_t fd, short wan
 
 static void set_option(curl_socket_t fd, int level, int option, int value)
 {
-    /* A socket that does not accept it works without. */
+    /* A socket that does not accept an option works without it. */
     (void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* Called when the socket is first watched for a request and not when it is made: the connection may
- * be an older request's. */
+/* Sets keepalive. It is called when the socket is first watched for a request and not when the
+ * socket is made, because the connection may be an older request's. */
 static void watch_peer(curl_socket_t fd)
 {
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -126,7 +128,7 @@ static void watch_peer(curl_socket_t fd)
     set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, PEER_TIMEOUT_MS);
 }
 
-/* Watches a socket for the first time; NULL on failure. */
+/* Watches a socket for the first time. Returns NULL on failure. */
 static struct http_socket *adopt_socket(struct http_shard *s, curl_socket_t fd,
                                         const struct http_transfer *t)
 {
@@ -140,14 +142,15 @@ static struct http_socket *adopt_socket(struct http_shard *s, curl_socket_t fd,
     return socket;
 }
 
-/* A failure here makes the multi handle unusable, and the shard is rebuilt. */
+/* Called by libcurl when a socket is to be watched or not. A failure makes the multi handle
+ * unusable, and the shard is rebuilt. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, void *socket_arg)
 {
     struct http_shard *s = shard_arg;
     struct http_socket *socket = socket_arg;
     struct http_transfer *t = NULL;
     if (what == CURL_POLL_REMOVE) {
-        /* The number may be another socket's at once: nothing of the old one may remain. */
+        /* Another socket may get the number at once, so nothing of the old one may remain. */
         if (socket != NULL) {
             socket_free(socket);
         }
@@ -167,7 +170,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *shard_arg, vo
     return socket != NULL && socket_watch(socket, fd, wanted) ? 0 : -1;
 }
 
-/* The transfer whose upload has just failed on this socket, if any. */
+/* Finds the transfer whose upload has just failed on this socket. Returns NULL if there is none. */
 static struct http_transfer *find_upload(struct http_shard *s, curl_socket_t fd)
 {
     struct http_transfer *t = TAILQ_FIRST(&s->running);
@@ -185,7 +188,7 @@ void http_shard_opened(struct http_transfer *t, int fd)
         size_t cap = s->cap_open == 0 ? 16 : 2 * s->cap_open;
         struct guard_socket *open = reallocarray(s->open, cap, sizeof(*open));
         if (open == NULL) {
-            return; /* the guard does not look at this one */
+            return; /* the guard does not watch this socket */
         }
         s->open = open;
         s->cap_open = cap;
@@ -194,7 +197,8 @@ void http_shard_opened(struct http_transfer *t, int fd)
     s->open[s->n_open++] = (struct guard_socket){.fd = fd, .origin = url_origin_hash(&t->url)};
 }
 
-/* Within a call, the guard may have cut it: remembered until the end of the call. */
+/* Notes that a socket is closed. Within a call, the guard may have cut it, so it is remembered
+ * until the end of the call. */
 static void note_closed(struct http_shard *s, int fd)
 {
     size_t i = 0;
@@ -211,9 +215,9 @@ static void note_closed(struct http_shard *s, int fd)
     }
 }
 
-/* A server that refuses a body answers, closes and resets the connection. If libcurl sends into the
- * reset before it has seen the answer, it gives up without reading, although the answer is there.
- */
+/* A server that refuses a body answers, closes and resets the connection. If libcurl sends on the
+ * reset connection before it has seen the answer, it gives up without reading the answer, so this
+ * function reads it. */
 int http_shard_close_socket(void *shard, curl_socket_t fd)
 {
     struct http_shard *s = shard;
@@ -252,9 +256,10 @@ static void shard_on_timer(void *arg)
 
 /* ---- the multi handle ------------------------------------------------------------------------ */
 
-/* When a transfer ends, libcurl compares the connections of the handle, those in use included, with
- * its limit of kept ones, and closes the one that was idle longest if there are more. The handle
- * may have more as long as the client has room, so that it does not matter how hosts are spread. */
+/* Sets the limit of kept connections. When a transfer ends, libcurl compares the connections of the
+ * handle, also those in use, with this limit, and closes the one that was idle longest if there are
+ * more. A handle may keep more as long as the client has room, so that the distribution of hosts
+ * does not matter. */
 static void set_kept(struct http_shard *s)
 {
     const struct http_client *c = s->client;
@@ -362,7 +367,7 @@ void http_shard_remove(struct http_transfer *t)
 
 static int own_port(int fd)
 {
-    struct sockaddr_in6 own = {.sin6_port = 0}; /* at the place where that of IPv4 is */
+    struct sockaddr_in6 own = {.sin6_port = 0}; /* at the same place as the port of IPv4 */
     socklen_t size = sizeof(own);
     return getsockname(fd, (struct sockaddr *)&own, &size) == 0 ? ntohs(own.sin6_port) : 0;
 }
@@ -378,10 +383,11 @@ int http_shard_socket(const struct http_transfer *t, int port)
     return -1;
 }
 
-/* With HTTP/2 a connection outlives a request that is given up. If nothing comes on it any more,
- * the next requests would wait there as well: it is shut down, and requests that share it end as
- * those of a server that goes away. A connection on which other responses come is kept. What came
- * soon after the request, such as the settings of the server, does not show that it lives. */
+/* Shuts down the connection of a request that was given up, if it is silent. With HTTP/2 a
+ * connection outlives such a request, and if no bytes arrive on it any more, the next requests
+ * would wait there as well. Requests that share the connection end as if the server had gone away.
+ * A connection on which other responses arrive is kept. Bytes that arrived soon after the request,
+ * such as the settings of the server, do not show that it still works. */
 static void leave_silent_connection(const struct http_transfer *t)
 {
     int64_t waited_ms = (clock_mono_ns() - t->progress_ns) / NS_PER_MS;
@@ -417,7 +423,7 @@ static void free_cancelled(struct http_shard *s)
     }
 }
 
-/* The peer of this transfer has held the loop. */
+/* Notes that the peer of this transfer has blocked the loop. */
 static void blame(struct http_transfer *t)
 {
     t->stopped = true;
@@ -425,17 +431,19 @@ static void blame(struct http_transfer *t)
     t->result = HTTP_ERR_PROTOCOL;
 }
 
-/* cut: a socket that was shut down, or -1. */
+/* Collects the transfers that libcurl has ended. cut: a socket that the guard has shut down, or
+ * -1. */
 static void collect(struct http_shard *s, int cut)
 {
     int left;
     CURLMsg *msg;
     while (s->multi != NULL && (msg = curl_multi_info_read(s->multi, &left)) != NULL) {
         struct http_transfer *t = NULL;
-        CURLcode code = msg->data.result; /* gone once the handle is removed */
+        /* read now: it is freed when the handle is removed */
+        CURLcode code = msg->data.result;
         curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &t);
         http_shard_remove(t);
-        /* On a kept connection it may not have waited for a socket yet. */
+        /* A transfer on a kept connection may not have waited for a socket yet. */
         if (cut >= 0 && (t->fd == cut || (t->fd == CURL_SOCKET_BAD && code != CURLE_OK))) {
             blame(t);
         }
@@ -443,7 +451,8 @@ static void collect(struct http_shard *s, int cut)
     }
 }
 
-/* The connection that has an event, or any: libcurl may go on with those it knows. */
+/* Begins a call. The guard watches the connection that has an event, or, after a timeout, all of
+ * them, because libcurl may read from any. */
 static void enter(struct http_shard *s, curl_socket_t fd)
 {
     const struct guard_socket one = {.fd = fd};
@@ -451,7 +460,7 @@ static void enter(struct http_shard *s, curl_socket_t fd)
     guard_enter(s->client->guard, any ? s->open : &one, any ? s->n_open : 1);
 }
 
-/* Notes who is to blame if the call was ended by the guard. */
+/* Ends a call. If the guard has cut a connection, its server is remembered as an offender. */
 static void leave(struct http_shard *s, int cut)
 {
     struct http_client *c = s->client;
@@ -475,7 +484,7 @@ static void leave(struct http_shard *s, int cut)
     s->any_closed = false;
 }
 
-/* Lets libcurl handle one event, and deals with what follows from it. */
+/* Lets libcurl handle one event, and handles the results. */
 static void drive(struct http_shard *s, curl_socket_t fd, int mask)
 {
     int running;

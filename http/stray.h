@@ -1,14 +1,14 @@
-/* Stray bytes: what a peer sends although no request asked for it.
+/* Stray bytes: bytes that a peer sends although no request asked for them.
  *
  * A response belongs to a request by its place alone: it is the first one that comes after the
  * request. A peer that sends more, or earlier, would have its bytes taken for the response to
  * another request: a profile would count as sent that never arrived, or be stored under the type of
- * another one. So a connection ends as soon as a stray byte is seen on it, and the byte counts as
- * no response. docs/architecture.md has the rules; HTTP/2 numbers its responses and needs none of
- * them.
+ * another one. So a connection ends as soon as a stray byte is seen on it, and the byte is not
+ * taken for a response. docs/architecture.md has the rules. HTTP/2 numbers its responses and needs
+ * none of them.
  *
- * One case is left that no client can see: a response that crosses the request on its way, and is
- * read after the peer's kernel has acknowledged the request.
+ * No client can detect one case: a response that crosses the request on its way, and is read after
+ * the peer's kernel has acknowledged the request.
  *
  * For http/ and its tests only.
  */
@@ -28,7 +28,7 @@ enum stray {
     STRAY_REASONS,
 };
 
-/* The value of the label "reason". */
+/* Returns the value of the label "reason". */
 const char *stray_name(enum stray reason);
 
 struct stray_counters {

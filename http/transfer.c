@@ -10,7 +10,7 @@
 #include "http/private.h"
 #include "http/wire.h"
 
-/* The most that is reserved because of a Content-Length alone. */
+/* The most bytes that are reserved because of a Content-Length alone. */
 #define RESERVE_MAX ((size_t)256 * 1024)
 
 /* Ends the transfer from within a callback. Returns false. */
@@ -49,17 +49,17 @@ void http_transfer_reset_response(struct http_transfer *t)
 
 /* ---- responses that no request asked for ----------------------------------------------------- */
 
-/* A kept connection has brought bytes that need not be about this request, which is sent again on a
- * new one. Returns false. */
+/* Marks the request to be sent again on a new connection, because a kept connection has brought
+ * bytes that may not belong to it. Returns false. */
 static bool doubt(struct http_transfer *t)
 {
     t->in_doubt = true;
     return stop(t, HTTP_ERR_CUT);
 }
 
-/* The final response began before the request was sent. On a kept connection it may be about
- * nothing at all. On a new one it can be a refusal of a body that the server does not want; it
- * cannot be an acceptance. False to stop. */
+/* Handles a final response that began before the request was sent. On a kept connection it may
+ * belong to no request. On a new one it can be a refusal of a body that the server does not want,
+ * but not an acceptance. Returns false to stop. */
 static bool take_early(struct http_transfer *t)
 {
     t->early = true;
@@ -85,8 +85,8 @@ bool http_transfer_may_doubt(const struct http_transfer *t)
            clock_mono_ns() - t->sent_ns < HTTP_REPEAT_MAX_MS * NS_PER_MS;
 }
 
-/* True if the response may be the last word of a server that has given up an idle connection while
- * the request was on its way: 408 because none came, or 400 because none could be read. A server
+/* Returns true if the response may come from a server that gave up an idle connection while the
+ * request was on its way: 408 because no request came, or 400 because none could be read. A server
  * that has read the request answers later, or keeps the connection. */
 static bool is_farewell(const struct http_transfer *t)
 {
@@ -97,7 +97,7 @@ static bool is_farewell(const struct http_transfer *t)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-/* The option of a Connection header that is about its end, in a list like "keep-alive, Upgrade". */
+/* Takes "close" and "keep-alive" from a Connection header, a list such as "keep-alive, Upgrade". */
 static void take_connection(struct http_transfer *t, struct sv value)
 {
     struct sv option;
@@ -110,7 +110,7 @@ static void take_connection(struct http_transfer *t, struct sv value)
     }
 }
 
-/* False if out of memory. */
+/* Returns false if out of memory. */
 static bool take_header(struct http_transfer *t, struct sv name, struct sv value)
 {
     if (sv_eq_nocase(name, "location")) {
@@ -122,7 +122,7 @@ static bool take_header(struct http_transfer *t, struct sv name, struct sv value
         t->retry_after_ms = http_retry_after(value, clock_wall_ns());
     }
     if (sv_eq_nocase(name, "content-type")) {
-        /* libcurl knows only that of a response that it has read itself. */
+        /* libcurl knows the Content-Type only of responses that it has read itself. */
         snprintf(t->content_type, sizeof(t->content_type), "%.*s", SV_ARG(value));
     }
     if (sv_eq_nocase(name, "connection")) {
@@ -140,7 +140,7 @@ static bool is_redirect(long status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* False if this is a redirect that will not be followed. */
+/* Returns false if this is a redirect that will not be followed. */
 static bool check_redirect(struct http_transfer *t)
 {
     const struct http_settings *s = t->request.settings;
@@ -155,7 +155,7 @@ static bool check_redirect(struct http_transfer *t)
     return t->following;
 }
 
-/* True if the body is known to be over the limit. The beginning of an error page is useful
+/* Returns true if the Content-Length is over the limit. The beginning of an error page is useful
  * nevertheless. */
 static bool is_announced_too_large(const struct http_transfer *t)
 {
@@ -175,7 +175,7 @@ static void count_body(struct http_transfer *t)
     t->body_counted = t->body.cap;
 }
 
-/* True if on_room() decides how much memory the body may take. */
+/* Returns true if on_room() decides how much memory the body may take. */
 static bool asks_for_room(const struct http_transfer *t)
 {
     return t->request.on_room != NULL && t->request.on_data == NULL && t->status < 300;
@@ -194,14 +194,15 @@ void http_transfer_starve(struct http_transfer *t, bool starved)
     }
 }
 
-/* Asks for a body of so many bytes. False if it is not allowed that many now, or never. */
+/* Asks on_room() for a body of len bytes. Returns false if it does not allow them now, or never
+ * will. */
 static bool ask_for_room(struct http_transfer *t, size_t len)
 {
     if (!asks_for_room(t) || len <= t->granted) {
         return true;
     }
     if (t->starved) {
-        return false; /* it has asked */
+        return false; /* on_room() was asked already */
     }
     size_t granted = t->request.on_room(t->request.arg, len, t->content_length);
     if (granted == HTTP_ROOM_NEVER) {
@@ -216,7 +217,8 @@ static bool ask_for_room(struct http_transfer *t, size_t len)
     return !t->starved;
 }
 
-/* Storage doubles when it grows: its size with n more bytes must stay below the ceiling. */
+/* Returns true if n more bytes fit below the ceiling. Storage doubles when it grows, which is
+ * included. */
 static bool has_room(const struct http_transfer *t, size_t n)
 {
     const struct http_client *c = t->client;
@@ -249,7 +251,7 @@ static void reserve_body(struct http_transfer *t)
     count_body(t);
 }
 
-/* All headers of the final response have come. False to stop. */
+/* Handles the end of the head of the final response. Returns false to stop. */
 static bool finish_head(struct http_transfer *t)
 {
     t->head_done = true;
@@ -279,7 +281,8 @@ static bool finish_head(struct http_transfer *t)
     return true;
 }
 
-/* "HTTP/1.1 413 Payload Too Large" -> 413; 0 if it is not of that form. */
+/* Returns the status of a line such as "HTTP/1.1 413 Payload Too Large", or 0 if it is not of that
+ * form. */
 static long status_of(struct sv line)
 {
     struct sv version, rest, code;
@@ -302,7 +305,7 @@ static void take_status(struct http_transfer *t, struct sv line)
     t->chunked = false;
 }
 
-/* A line of the head without its end. False if out of memory. */
+/* Takes a line of the head without its line end. Returns false if out of memory. */
 static bool take_field(struct http_transfer *t, struct sv line)
 {
     struct sv name, value;
@@ -313,8 +316,8 @@ static bool take_field(struct http_transfer *t, struct sv line)
     return !sv_cut(line, ':', &name, &value) || take_header(t, name, sv_trim(value));
 }
 
-/* Hands a field or a trailer to whoever wants it. Where a server answers before it has read the
- * body, and ends the stream, libcurl loses the head and passes on the trailers. */
+/* Passes a field or a trailer to on_field(). If a server answers before it has read the body, and
+ * ends the stream, libcurl loses the head and passes on only the trailers. */
 static void show_field(struct http_transfer *t, struct sv line)
 {
     struct sv name, value;
@@ -323,7 +326,7 @@ static void show_field(struct http_transfer *t, struct sv line)
     }
 }
 
-/* Called after each line of a head. False to stop. */
+/* Called after each line of a head. Returns false to stop. */
 static bool check_status(struct http_transfer *t)
 {
     if (t->status == 101 && http_transfer_may_doubt(t)) {
@@ -371,7 +374,7 @@ bool http_transfer_take_line(struct http_transfer *t, struct sv line, size_t siz
     return t->status < 200 || finish_head(t);
 }
 
-/* True if libcurl has not written all of the upload to the connection. */
+/* Returns true if libcurl has not written all of the upload to the connection. */
 static bool is_uploading(const struct http_transfer *t)
 {
     curl_off_t sent = 0;
@@ -379,8 +382,9 @@ static bool is_uploading(const struct http_transfer *t)
     return (uint64_t)sent < t->body_size;
 }
 
-/* Called with the first line of a response, as libcurl gives it. With HTTP/2, the bytes of other
- * requests wait for their acknowledgement as well. */
+/* Returns true if a response begins before its request was sent. It is called with the first line
+ * of the response, as libcurl passes it. With HTTP/2, the bytes of other requests may be
+ * unacknowledged as well. */
 static bool begins_early(const struct http_transfer *t, struct sv line)
 {
     bool is_http1 = sv_starts_with(line, SV("HTTP/1"));
@@ -412,7 +416,7 @@ bool http_transfer_is_in_pieces(const struct http_transfer *t, uint64_t pieces)
     return pieces > HTTP_PIECES_SLACK + t->received / HTTP_PIECE_BYTES;
 }
 
-/* The length of the body with these bytes, as far as they are kept. */
+/* Returns the length of the body with these bytes, as far as they are kept. */
 static size_t length_with(const struct http_transfer *t, struct sv bytes)
 {
     size_t room = t->request.max_body - t->body.len;
@@ -434,7 +438,7 @@ bool http_transfer_take_body(struct http_transfer *t, struct sv bytes)
         return t->request.on_data(t->request.arg, bytes.p, bytes.n) || stop(t, HTTP_ERR_ABORTED);
     }
     size_t take = length_with(t, bytes) - t->body.len;
-    /* Bytes that have been read from the socket are kept, even while the rest must wait. */
+    /* Bytes that have been read from the socket are kept, even if the rest must wait. */
     if (!ask_for_room(t, t->body.len + take) && t->stopped) {
         return false;
     }
@@ -453,7 +457,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
     struct http_transfer *t = arg;
     struct sv bytes = {data, size * n};
-    /* libcurl keeps the bytes of a transfer that waits, and brings them again. */
+    /* libcurl keeps the bytes of a transfer that waits, and passes them again later. */
     bool kept = !t->cancelled && t->request.on_data == NULL && !t->following;
     if (kept && !ask_for_room(t, length_with(t, bytes)) && !t->stopped) {
         return CURL_WRITEFUNC_PAUSE;
@@ -461,7 +465,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
     return !t->cancelled && !t->stopped && http_transfer_take_body(t, bytes) ? bytes.n : 0;
 }
 
-/* A line of a late response; false if it is not one of an HTTP/1 head, or out of memory. */
+/* Takes a line of a late response. Returns false if it is no line of an HTTP/1 head, or if out of
+ * memory. */
 static bool take_late_line(struct http_transfer *t, struct sv line)
 {
     t->header_bytes += line.n;
@@ -537,7 +542,7 @@ static void rewind_to(struct http_transfer *t, size_t offset)
     http_transfer_skip(t, offset);
 }
 
-/* libcurl goes back to the start when it repeats a request on a fresh connection. */
+/* Called when libcurl goes back to the start, to repeat a request on a fresh connection. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_transfer *t = arg;
@@ -550,7 +555,8 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 
 /* ---- connection ------------------------------------------------------------------------------ */
 
-/* libcurl reports a socket that it could not make as a host that does not answer. */
+/* Opens a socket for libcurl, which would report a failure to open one as a host that does not
+ * answer. */
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct http_transfer *t = arg;
@@ -586,7 +592,7 @@ bool http_transfer_ready(struct http_transfer *t, const char *peer)
     return true;
 }
 
-/* The TLS of the transfer's connection; NULL if there is none, or not OpenSSL's. */
+/* Returns the TLS object of the transfer's connection, or NULL if it has none or not OpenSSL's. */
 static SSL *tls_of(const struct http_transfer *t)
 {
     struct curl_tlssessioninfo *info = NULL;
@@ -606,9 +612,9 @@ static bool speaks_http2(const struct http_transfer *t, const SSL *tls)
     return n == 2 && memcmp(protocol, "h2", 2) == 0;
 }
 
-/* Looks for bytes that came before the request. With TLS, a new connection brings some of its own
- * (session tickets), and the end of a kept one looks like any other bytes: it is not counted. False
- * if the request must not be sent on this connection. */
+/* Checks that no bytes arrived before the request. With TLS, a new connection brings bytes of its
+ * own (session tickets), and the end of a kept one looks like any other bytes, so it is not
+ * counted. Returns false if the request must not be sent on this connection. */
 static bool is_quiet(struct http_transfer *t)
 {
     int fd = http_shard_socket(t, t->own_port);
@@ -656,7 +662,7 @@ void http_transfer_set_callbacks(struct http_transfer *t)
     CALLBACK(SEEK, on_seek, t);
     CALLBACK(PREREQ, on_ready, t);
     CALLBACK(OPENSOCKET, on_open_socket, t);
-    /* The connection keeps this one, and lives longer than the transfer. */
+    /* The connection keeps this callback, and lives longer than the transfer. */
     CALLBACK(CLOSESOCKET, http_shard_close_socket, t->shard);
 #undef CALLBACK
 }

@@ -7,10 +7,10 @@
 
 #include "base/ascii.h"
 
-/* Query values of at most this many digits are shown: seconds=14, debug=1, from=1700000000. */
+/* The most digits of a query value that is shown: seconds=14, debug=1, from=1700000000. */
 #define SHOWN_DIGITS_MAX 10
 
-/* A part of a URL in our own memory (libcurl's must be freed its own way). */
+/* Copies a part of a URL to our own memory, because curl_free() must free libcurl's. */
 static CURLUcode get_part(CURLU *u, CURLUPart part, unsigned flags, char **ret)
 {
     char *text = NULL;
@@ -29,7 +29,8 @@ static CURLUcode get_optional(CURLU *u, CURLUPart part, CURLUcode absent, char *
     return code == absent ? CURLUE_OK : code;
 }
 
-/* libcurl accepts one to three slashes, and so takes "http:///path" for a host named path. */
+/* Checks the scheme and the two slashes. libcurl accepts one to three slashes, and so takes
+ * "http:///path" for a host named path. */
 static CURLUcode check_scheme(const char *text, bool *ret_https)
 {
     struct sv scheme = SV(""), rest = SV("");
@@ -126,7 +127,7 @@ uint64_t url_origin_hash(const struct url *url)
     return hash_bytes(url->host, strlen(url->host), rest);
 }
 
-/* The reference resolved against the base, still with its userinfo. */
+/* Resolves a reference against the base. The result still has its userinfo. */
 static char *join(const char *base, const char *location)
 {
     char *joined = NULL;
@@ -234,7 +235,8 @@ static void redact_query(struct sv query, struct buf *out)
     }
 }
 
-/* For text that may not be a URL: drops everything up to the last @ and from the first ? on. */
+/* Writes a text that may not be a URL, without everything up to the last @ and from the first ?
+ * on. */
 static void redact_text(struct sv v, struct buf *out)
 {
     struct sv rest;
@@ -264,7 +266,7 @@ void url_redact(const char *text, char *out, size_t size)
 {
     struct url url;
     struct buf b;
-    /* More room than is shown, so that a long URL is cut and not lost. */
+    /* The buffer has more room than is shown, so that a long URL is cut and not lost. */
     buf_init(&b, strlen(text) * 4 + 64);
     if (url_parse(text, &url, NULL)) {
         redact_url(&url, &b);

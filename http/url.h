@@ -1,7 +1,8 @@
 /* URLs: percent-encoding, paths and queries, joining, parsing, redaction.
  *
- * Pure functions over text that users, pods and servers may have written. Any thread. Functions
- * that append to a struct buf return false if it is full or out of memory.
+ * The functions are pure, and work on text that users, pods and servers may have written. Any
+ * thread may call them. Functions that append to a struct buf return false if it is full or out of
+ * memory.
  */
 #ifndef PROFPULL_HTTP_URL_H
 #define PROFPULL_HTTP_URL_H
@@ -16,9 +17,10 @@
 
 /* ---- percent-encoding ------------------------------------------------------------------------ */
 
-/* The characters that need no encoding anywhere in a URL (RFC 3986, 2.3): [A-Za-z0-9-._~]. */
+/* Returns true for a character that needs no encoding anywhere in a URL (RFC 3986, section 2.3):
+ * [A-Za-z0-9-._~]. */
 bool url_is_unreserved(char c);
-/* The byte that the %XX at the start of v stands for, or -1. */
+/* Returns the byte that the %XX at the start of v stands for, or -1. */
 int url_decode_byte(struct sv v);
 /* Appends v with every other byte as %XX. */
 bool url_encode(struct sv v, struct buf *out);
@@ -34,7 +36,7 @@ bool url_encode_pair(struct sv name, struct sv value, struct buf *out);
 /* Appends prefix and path as one absolute, clean path, as Go's url.JoinPath makes it: doubled
  * slashes and "." vanish, ".." goes up but never above the root, a slash at the end stays. "?" and
  * "#" are encoded (a query has its own place); %XX stays as it is. Both empty give "/". Control
- * characters and spaces are an error. */
+ * characters and spaces are errors. */
 bool url_append_path(struct buf *out, struct sv prefix, struct sv path, struct err *err);
 
 struct url_param {
@@ -42,19 +44,19 @@ struct url_param {
     struct sv value;
 };
 
-/* The parameters of a query, sorted by name, values of one name in the order they were added. Names
- * and values are the caller's. Zeroed is empty. */
+/* The parameters of a query, sorted by name; values of one name are in the order in which they were
+ * added. The caller owns names and values. A zeroed struct is an empty query. */
 struct url_query {
     struct url_param *at;
     size_t n;
     size_t cap;
 };
 void url_query_done(struct url_query *q);
-/* Removes all parameters, keeps the storage. */
+/* Removes all parameters and keeps the storage. */
 void url_query_clear(struct url_query *q);
-/* Adds a parameter. False if out of memory. */
+/* Adds a parameter. Returns false if out of memory. */
 bool url_query_add(struct url_query *q, struct sv name, struct sv value);
-/* Replaces the first value of a name, or adds it. False if out of memory. */
+/* Replaces the first value of a name, or adds it. Returns false if out of memory. */
 bool url_query_set(struct url_query *q, struct sv name, struct sv value);
 /* Removes all values of a name. */
 void url_query_del(struct url_query *q, struct sv name);
@@ -63,10 +65,10 @@ bool url_append_query(struct buf *out, const struct url_query *q);
 
 /* Appends base with path ("/ingest") and query ("a=b&c=d", encoded; may be empty).
  *
- * Users give base URLs, base URLs with a proxy's path, with trailing slashes, with a query, and
- * full URLs of the method. The path and the query of the base are kept, "//" is never made (servers
- * answer it with a redirect), a base that already ends in path is taken as it is, and its fragment
- * is dropped. */
+ * Users configure base URLs, base URLs with a proxy's path, with trailing slashes or with a query,
+ * and full URLs of the API method. The path and the query of the base are kept, "//" is never made
+ * (servers answer it with a redirect), a base that already ends in path is taken as it is, and its
+ * fragment is dropped. */
 bool url_join(struct sv base, struct sv path, struct sv query, struct buf *out);
 
 /* Appends the directory of a file or store URL without trailing slashes: "file:///var/lib/x",
@@ -77,7 +79,7 @@ bool url_to_directory(struct sv url, struct buf *out, struct err *err);
 
 /* The parts of a URL. Strings are owned; user and password are decoded, NULL if absent. */
 struct url {
-    char *text; /* without userinfo and fragment: what libcurl gets */
+    char *text; /* the URL for libcurl, without userinfo and fragment */
     char *host; /* lower case, IPv6 without brackets */
     char *user;
     char *password;
@@ -89,16 +91,16 @@ struct url {
  * (ERR_INPUT or ERR_MEMORY) without the URL. */
 bool url_parse(const char *text, struct url *ret_url, struct err *err);
 void url_done(struct url *url);
-/* Equal for all URLs with the same scheme, host and port. */
+/* Returns a hash that is equal for all URLs with the same scheme, host and port. */
 uint64_t url_origin_hash(const struct url *url);
-/* The target of a Location header: an absolute URL without userinfo, which the caller frees. NULL
- * if it is not a usable http or https URL, or out of memory. */
+/* Returns the target of a Location header: an absolute URL without userinfo, which the caller
+ * frees. Returns NULL if it is not a usable http or https URL, or if out of memory. */
 char *url_resolve(const char *base, const char *location, bool *ret_same_origin);
 
 /* Returns true if the name of a parameter or variable looks like a secret's: "token", "apiKey". */
 bool url_name_is_secret(struct sv name);
-/* Writes a URL fit for errors and logs: no userinfo, no fragment, query values only if they are
- * short numbers, and not those of names that look like secrets. Takes any text. */
+/* Writes a URL in a form fit for errors and logs: without userinfo and fragment, and with query
+ * values only if they are short numbers whose names do not look like secrets. Accepts any text. */
 void url_redact(const char *text, char *out, size_t size);
 #define URL_REDACTED_MAX 512
 

@@ -43,7 +43,7 @@ bool url_encode_pair(struct sv name, struct sv value, struct buf *out)
     return url_encode(value, out);
 }
 
-/* False on a bad escape or a NUL. */
+/* Decodes percent-encoding. Returns false on a bad escape or a NUL. */
 static bool decode(struct sv v, struct buf *out)
 {
     while (v.n > 0) {
@@ -60,7 +60,7 @@ static bool decode(struct sv v, struct buf *out)
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* A path of URL_PATH_MAX bytes has at most every other one a slash. */
+/* The most segments of a path: at most every other byte of URL_PATH_MAX bytes is a slash. */
 #define SEGMENTS_MAX (URL_PATH_MAX / 2 + 2)
 
 struct segments {
@@ -105,7 +105,7 @@ static void add_segments(struct segments *s, struct sv path)
     add_segment(s, path);
 }
 
-/* The characters that RFC 3986 allows in a segment of a path, without %XX. */
+/* Returns true for the characters that RFC 3986 allows in a segment of a path without %XX. */
 static bool is_segment_char(char c)
 {
     return url_is_unreserved(c) || (c != '\0' && strchr("!$&'()*+,;=:@", c) != NULL);
@@ -241,7 +241,7 @@ bool url_join(struct sv base, struct sv path, struct sv query, struct buf *out)
     return buf_ok(out);
 }
 
-/* The path of a file URL after its scheme, still encoded. */
+/* Returns the path of a file URL after its scheme, still encoded. */
 static struct sv file_path(struct sv path)
 {
     if (sv_starts_with(path, SV("//localhost/"))) {

@@ -1,7 +1,7 @@
 #include "http/wire.h"
 
 #include <errno.h>
-/* <linux/tcp.h> and not that of glibc, which stops before the member. */
+/* The header is <linux/tcp.h> and not glibc's, whose struct lacks tcpi_bytes_received. */
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -9,11 +9,11 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* The two numbers below come from two system calls. Bytes that arrive between them would count as
- * waiting and not as received: how often this may happen in a row. */
+/* The most attempts to count. The two numbers come from two system calls, and bytes that arrive
+ * between these would count as waiting but not as received. */
 #define TRIES 16
 
-/* Everything that has arrived; -1 if the kernel does not know. */
+/* Returns the number of all bytes that have arrived, or -1 if the kernel does not say. */
 static int64_t arrived(int fd)
 {
     struct tcp_info info;

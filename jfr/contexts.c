@@ -6,7 +6,7 @@
 #include "pprof/gzip.h"
 #include "pprof/wire.h"
 
-/* Fields of LabelsSnapshot, of Context and of an entry of a map. */
+/* Field numbers of the messages LabelsSnapshot and Context, and of an entry of a map. */
 enum { SNAPSHOT_CONTEXTS = 1, SNAPSHOT_STRINGS = 2 };
 enum { CONTEXT_LABELS = 1 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
@@ -49,11 +49,11 @@ static int compare(const void *a, const void *b)
     if (x->id != y->id) {
         return x->id < y->id ? -1 : 1;
     }
-    /* Later ones first. */
+    /* Among entries with the same id, the later one comes first, so that sort() keeps it. */
     return (x->bytes.p < y->bytes.p) - (x->bytes.p > y->bytes.p);
 }
 
-/* Sorts the list; of entries with the same number the last one in the message is left. */
+/* Sorts the list. Of entries with the same number, only the last one in the message stays. */
 static size_t sort(struct jfr_numbered *list, size_t n)
 {
     size_t left = 0;

@@ -1,7 +1,9 @@
-/* The labels that Pyroscope's Java agent sends beside a recording: contexts by number, each with
- * the numbers of names and values, and the strings of all numbers. Private to jfr.
+/* The labels that Pyroscope's Java agent sends beside a recording. They consist of contexts by
+ * number, each with the numbers of its names and values, and of the strings by number. Private to
+ * jfr.
  *
- * Views into the caller's bytes, or into bytes that it has inflated. One owner, no locking.
+ * All views point into the caller's bytes, or into bytes that were inflated here. There is one
+ * owner and no lock.
  */
 #ifndef PROFPULL_JFR_CONTEXTS_H
 #define PROFPULL_JFR_CONTEXTS_H
@@ -17,7 +19,7 @@ struct jfr_numbered {
 };
 
 struct jfr_contexts {
-    struct jfr_numbered *contexts; /* sorted by id; of equal ones the last counts */
+    struct jfr_numbered *contexts; /* sorted by id; of equal ids the last one counts */
     struct jfr_numbered *strings;
     size_t n_contexts;
     size_t n_strings;
@@ -27,16 +29,17 @@ struct jfr_contexts {
     struct budget *budget;
 };
 
-/* snapshot: gzip or plain; empty: no labels. False with ERR_INPUT if it is damaged. */
+/* Reads the labels. snapshot: gzip or plain; empty: no labels. Returns false with ERR_INPUT if it
+ * is damaged. */
 bool jfr_contexts_read(struct jfr_contexts *x, struct sv snapshot, struct budget *budget,
                        struct err *err);
 void jfr_contexts_done(struct jfr_contexts *x);
 
-/* The text of a number; empty if there is none. */
+/* Returns the string of a number, or an empty view if there is none. */
 struct sv jfr_contexts_string(const struct jfr_contexts *x, int64_t id);
-/* Has it labels? */
+/* Returns true if the context has labels. */
 bool jfr_contexts_has(const struct jfr_contexts *x, int64_t context);
-/* Walks the labels of a context: start with *at = 0. False at the end. */
+/* Walks the labels of a context: start with *at = 0. Returns false at the end. */
 bool jfr_contexts_next(const struct jfr_contexts *x, int64_t context, size_t *at,
                        struct sv *ret_name, struct sv *ret_value);
 

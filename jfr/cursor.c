@@ -13,7 +13,7 @@ void jfr_fail(struct jfr_cursor *c, const char *problem)
     c->p = c->end;
 }
 
-/* Bytes of the longest number; the last one has eight bits. */
+/* The bytes of the longest number. The ninth byte has eight bits. */
 #define VARINT_MAX 9
 
 uint64_t jfr_varint_slow(struct jfr_cursor *c)
@@ -68,7 +68,8 @@ void jfr_skip_numbers(struct jfr_cursor *c, uint64_t n, enum jfr_width width)
         jfr_fail(c, "more values than bytes");
         return;
     }
-    /* Eight bytes at a time, from the start of a number: each byte below 0x80 ends one. */
+    /* Read eight bytes at a time, from the start of a number. Each byte below 0x80 ends a
+     * number. */
     while (n >= sizeof(uint64_t) && jfr_left(c) >= sizeof(uint64_t)) {
         uint64_t ends = ~wire_eight((const char *)c->p) & WIRE_TOP_BITS;
         if (ends == 0) {
@@ -76,7 +77,8 @@ void jfr_skip_numbers(struct jfr_cursor *c, uint64_t n, enum jfr_width width)
             n--;
         } else {
             c->p += 8 - __builtin_clzll(ends) / 8;
-            n -= (ends >> 7) * UINT64_C(0x0101010101010101) >> 56; /* how many there are */
+            /* minus the number of such bytes */
+            n -= (ends >> 7) * UINT64_C(0x0101010101010101) >> 56;
         }
     }
     for (; n > 0 && c->problem == NULL; n--) {

@@ -2,7 +2,8 @@
  *
  * Integers are big-endian base-128 numbers of at most nine bytes (the ninth has eight bits), or
  * plain big-endian ones if the head of the chunk says so. A read past the end sets the problem and
- * moves to the end, so that a run of reads needs one check. Pure, any thread.
+ * moves to the end, so that a run of reads needs one check. The functions are pure; any thread may
+ * call them.
  */
 #ifndef PROFPULL_JFR_CURSOR_H
 #define PROFPULL_JFR_CURSOR_H
@@ -18,7 +19,7 @@
 /* Bytes of an integer that is not compressed. */
 enum jfr_width { JFR_SHORT = 2, JFR_INT = 4, JFR_LONG = 8 };
 
-/* Encodings of a string: its first byte. */
+/* The encodings of a string, which are its first byte. */
 enum {
     JFR_STRING_NULL = 0,
     JFR_STRING_EMPTY = 1,
@@ -30,7 +31,7 @@ enum {
 
 struct jfr_string {
     unsigned encoding;
-    bool fixed;        /* of the units of UTF-16 */
+    bool fixed;        /* the units of UTF-16 are not compressed */
     uint64_t index;    /* JFR_STRING_POOL: in the pool of strings */
     struct sv content; /* encoded bytes, in the chunk */
 };
@@ -49,7 +50,7 @@ static inline size_t jfr_left(const struct jfr_cursor *c)
 
 void jfr_fail(struct jfr_cursor *c, const char *problem);
 
-/* Private: numbers of more than one byte. */
+/* Private: read numbers of more than one byte. */
 uint64_t jfr_varint_slow(struct jfr_cursor *c);
 uint64_t jfr_raw(struct jfr_cursor *c, size_t bytes);
 
@@ -72,7 +73,7 @@ static inline uint64_t jfr_number(struct jfr_cursor *c, enum jfr_width width)
     return jfr_varint_slow(c);
 }
 
-/* A hash of an id; the seed is unknown to those who choose ids. */
+/* Returns a hash of an id. The seed must be unknown to those who choose ids. */
 static inline size_t jfr_hash(uint64_t id, uint64_t seed)
 {
     uint64_t x = (id ^ seed) * UINT64_C(0x9e3779b97f4a7c15);
@@ -91,11 +92,14 @@ void jfr_skip_numbers(struct jfr_cursor *c, uint64_t n, enum jfr_width width);
 void jfr_skip(struct jfr_cursor *c, uint64_t n);
 void jfr_string(struct jfr_cursor *c, struct jfr_string *ret);
 
-/* Returns true if a string has this text, which is ASCII. False for one in the pool. */
+/* Returns true if a string has this text, which must be ASCII. Returns false for a string in the
+ * pool. */
 bool jfr_string_is(const struct jfr_string *s, struct sv text);
-/* Copies the first characters, at most size; returns how many. Those beyond ASCII become 0. */
+/* Copies the first characters, at most size, and returns their number. Characters beyond ASCII
+ * become 0. */
 size_t jfr_string_ascii(const struct jfr_string *s, char *room, size_t size);
-/* Appends the text as valid UTF-8; nothing for null and for one in the pool. */
+/* Appends the text as valid UTF-8. Appends nothing for a null string and for a string in the
+ * pool. */
 void jfr_string_put(const struct jfr_string *s, struct buf *out);
 
 #endif

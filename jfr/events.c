@@ -1,9 +1,9 @@
-/* The events of a chunk, and what each of them adds to which profile. */
+/* Reads the events of a chunk. A table says what each type of event adds to which profile. */
 #include <string.h>
 
 #include "jfr/reader.h"
 
-/* Slots of the events that have a stack. */
+/* Slots for the fields of events that have a stack. */
 enum {
     EVENT_STACK,
     EVENT_CONTEXT,
@@ -13,10 +13,10 @@ enum {
     EVENT_STATE,
     EVENT_FAILED
 };
-/* Slots of a setting. */
+/* Slots for the fields of a setting. */
 enum { SETTING_ID, SETTING_NAME, SETTING_VALUE };
 
-/* Notes of thread states. */
+/* The notes of thread states, in the pool of thread states. */
 enum { STATE_UNSEEN, STATE_UNKNOWN, STATE_SLEEPING, STATE_RUNNABLE, STATE_OTHER };
 
 #define NS_PER_SECOND INT64_C(1000000000)
@@ -58,8 +58,8 @@ static const struct {
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The number of the correlation of an event. What means nothing is left out, so that samples which
- * look the same are one. */
+/* Finds the number of the correlation of an event. Contexts without labels and span names without
+ * text are left out, so that samples that look the same become one. */
 static bool correlate(struct jfr_reader *r, const struct jfr_value *v, uint32_t *ret,
                       struct err *err)
 {
@@ -105,7 +105,7 @@ static bool find_sample(struct jfr_reader *r, const struct jfr_value *v, enum jf
     return *ret != NULL;
 }
 
-/* Counts n samples whose period is known at the end of the chunk. */
+/* Counts n samples. Their period is known only at the end of the chunk. */
 static bool count(struct jfr_reader *r, const struct jfr_value *v, enum jfr_row row,
                   enum jfr_clock clock, uint64_t n, struct err *err)
 {
@@ -121,7 +121,7 @@ static bool count(struct jfr_reader *r, const struct jfr_value *v, enum jfr_row 
 
 /* ---- thread states --------------------------------------------------------------------------- */
 
-/* Finds the note of a thread state. False with err if out of memory. */
+/* Finds the note of a thread state. Returns false with err if out of memory. */
 static bool find_state(struct jfr_reader *r, const struct jfr_value *state, uint32_t *ret,
                        struct err *err)
 {
@@ -175,7 +175,7 @@ static bool on_wall_clock(struct jfr_reader *r, const struct jfr_value *v, enum 
            (!running || count(r, v, JFR_ROW_CPU, JFR_CLOCK_WALL, n, err));
 }
 
-/* Ticks to nanoseconds, rounded down as the JDK does. */
+/* Converts ticks to nanoseconds, rounded down as the JDK does. */
 static int64_t ticks_to_ns(const struct jfr_reader *r, uint64_t ticks)
 {
     __extension__ typedef __int128 wide;
@@ -232,7 +232,8 @@ static bool on_delay(struct jfr_reader *r, const struct jfr_value *v, enum jfr_r
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* "10 ms" of the JDK; a number alone, of async-profiler, is nanoseconds. 0 for anything else. */
+/* Reads a period in ns: "10 ms" from the JDK, or a number of nanoseconds from async-profiler.
+ * Returns 0 for anything else. */
 static int64_t read_period(struct sv text)
 {
     static const struct {
@@ -262,7 +263,7 @@ static int64_t read_period(struct sv text)
     return 0;
 }
 
-/* A setting of the events that are sampled by time. */
+/* Takes a setting of the events that are sampled by time. */
 static void set_period(struct jfr_reader *r, enum jfr_atom class, struct sv name, int64_t ns)
 {
     bool period = sv_eq(name, SV("period")) || sv_eq(name, SV("interval"));
@@ -335,7 +336,8 @@ bool jfr_events_prepare(struct jfr_reader *r, struct err *err)
     return true;
 }
 
-/* The end of an event; NULL if it is damaged. *ret_class: NULL if it means nothing. */
+/* Reads the head of an event. Returns the end of the event, or NULL if it is damaged. *ret_class:
+ * Returns NULL if no profile uses the event. */
 static const unsigned char *read_event(struct jfr_reader *r, struct jfr_cursor *c,
                                        struct jfr_class **ret_class)
 {

@@ -27,19 +27,20 @@
 #include "base/str.h"
 #include "pprof/scratch.h"
 
-/* The sample rate that a sender of /ingest means if it gives none: samples per second. */
+/* The sample rate of a push to /ingest that gives none, in samples per second. */
 #define JFR_SAMPLE_RATE_DEFAULT 100
-/* The period of a recording that says none in its settings. */
+/* The period of a recording whose settings have none. */
 #define JFR_PERIOD_DEFAULT_NS (INT64_C(10) * 1000 * 1000)
-/* A larger chunk is refused: offsets within a chunk are kept in 32 bits. */
+/* The largest chunk. A larger one is refused, because offsets within a chunk are kept in 32
+ * bits. */
 #define JFR_CHUNK_MAX ((uint64_t)1024 * 1024 * 1024)
-/* Memory for what is kept of a recording, by default. */
+/* The default limit of the memory for the data that is kept of a recording. */
 #define JFR_MEMORY_MAX ((size_t)256 * 1024 * 1024)
-/* Most bytes that jfr_convert() inflates, by default. */
+/* The default limit of the bytes that jfr_convert() inflates. */
 #define JFR_PLAIN_MAX ((size_t)256 * 1024 * 1024)
-/* A larger profile cannot be made of a recording. */
+/* The largest plain profile that can be made of a recording, in bytes. */
 #define JFR_PROFILE_MAX ((size_t)128 * 1024 * 1024)
-/* Bytes of the `labels` part, inflated. */
+/* The most bytes of the part `labels`, inflated. */
 #define JFR_LABELS_MAX ((size_t)32 * 1024 * 1024)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -58,9 +59,9 @@ struct jfr_head {
     bool fixed;               /* integers are not compressed */
 };
 
-/* Reads the head of a chunk from its first JFR_HEAD_SIZE bytes. False with ERR_INPUT for anything
- * else: another format, the format before JDK 9, a chunk that is still being written, or a tick
- * rate of 0; ERR_LIMIT for a chunk of more than JFR_CHUNK_MAX bytes. */
+/* Reads the head of a chunk from its first JFR_HEAD_SIZE bytes. Returns false with ERR_INPUT if
+ * they are no valid head: another format, the format before JDK 9, a chunk that is still being
+ * written, or a tick rate of 0; ERR_LIMIT for a chunk of more than JFR_CHUNK_MAX bytes. */
 bool jfr_head_read(struct sv start, struct jfr_head *ret, struct err *err);
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -75,12 +76,13 @@ struct jfr_options {
 
 struct jfr_reader;
 
-/* NULL with an error, ERR_INPUT if the labels are damaged. */
+/* Makes a reader. Returns NULL with an error: ERR_INPUT if the labels are damaged. */
 struct jfr_reader *jfr_reader_new(const struct jfr_options *options, struct err *err);
 struct jfr_reader *jfr_reader_free(struct jfr_reader *r); /* accepts NULL, returns NULL */
 
-/* Reads one chunk, which is exactly this view. False with an error that names chunk and offset.
- * What was read before the damage is kept: the chunks before, and the events before it. */
+/* Reads one chunk, which is exactly this view. Returns false with an error that names the chunk and
+ * the offset. Everything that was read before the damage is kept: earlier chunks, and earlier
+ * events of this chunk. */
 bool jfr_reader_chunk(struct jfr_reader *r, struct sv chunk, struct err *err);
 /* Reads all chunks of a plain recording; stops at the first damage. */
 bool jfr_reader_all(struct jfr_reader *r, struct sv plain, struct err *err);
@@ -90,21 +92,22 @@ struct jfr_facts {
     int64_t start_ns;   /* of the first chunk; 0 without chunks */
     int64_t end_ns;     /* of the last one */
     uint64_t events;    /* of all types, without metadata and checkpoints */
-    uint64_t samples;   /* of the types that profiles are made of, and kept */
-    uint64_t truncated; /* of these, with a stack that the recorder has cut */
-    uint64_t no_stack;  /* events of these types that were dropped: they have no stack */
-    uint64_t no_method; /* frames that were left out: their method or class is not there */
-    uint64_t failed;    /* samples that the recorder could not take */
-    size_t profiles;    /* with at least one sample */
-    struct sv event;    /* the setting "event" of async-profiler; empty if there is none */
-    size_t memory;      /* bytes that the reader holds */
+    uint64_t samples;   /* events that profiles are made of, and that were kept */
+    uint64_t truncated; /* samples whose stack the recorder has cut */
+    uint64_t no_stack;  /* events of such types that were dropped because they have no stack */
+    /* frames that were left out because their method or class does not exist */
+    uint64_t no_method;
+    uint64_t failed; /* samples that the recorder could not take */
+    size_t profiles; /* with at least one sample */
+    struct sv event; /* the setting "event" of async-profiler; empty if there is none */
+    size_t memory;   /* bytes that the reader holds */
 };
 
-/* Views are valid until the next chunk. */
+/* Returns the facts of what was read so far. Views are valid until the next chunk. */
 void jfr_reader_facts(const struct jfr_reader *r, struct jfr_facts *ret);
 
-/* The i-th type of events in order of first appearance, with options.count_types. False beyond the
- * last. */
+/* The i-th type of events in order of first appearance, if options.count_types is set.
+ * jfr_reader_type() returns false beyond the last one. */
 struct jfr_type {
     struct sv name;
     uint64_t events;
@@ -115,7 +118,7 @@ bool jfr_reader_type(const struct jfr_reader *r, size_t i, struct jfr_type *ret)
 /* ---- profiles -------------------------------------------------------------------------------- */
 
 #define JFR_COLUMNS_MAX 2
-/* One for each row of sample types. */
+/* The most profiles of a recording: one for each row of sample types. */
 #define JFR_PROFILES_MAX 9
 
 struct jfr_value_type {
@@ -133,9 +136,9 @@ struct jfr_profile {
     int64_t sums[JFR_COLUMNS_MAX];
 };
 
-/* The i-th of facts.profiles profiles. */
+/* Returns the i-th of facts.profiles profiles. */
 void jfr_reader_profile(const struct jfr_reader *r, size_t i, struct jfr_profile *ret);
-/* Appends it as pprof, not compressed. False with ERR_LIMIT or ERR_MEMORY. */
+/* Appends the i-th profile as pprof, not compressed. Returns false with ERR_LIMIT or ERR_MEMORY. */
 bool jfr_reader_write(struct jfr_reader *r, size_t i, struct buf *out, struct err *err);
 
 /* ---- all at once ----------------------------------------------------------------------------- */
@@ -152,19 +155,20 @@ struct jfr_result {
     size_t n;
     struct jfr_facts facts; /* without views */
     char *event;            /* from malloc(); NULL if there is none */
-    bool damaged;           /* what was good is there; the error says what was not */
+    /* the result has what was read before the damage; the error describes the damage */
+    bool damaged;
 };
 
 struct jfr_input {
     struct sv body; /* gzip or plain */
     struct jfr_options options;
     size_t plain_max;        /* 0: JFR_PLAIN_MAX */
-    struct scratch *scratch; /* to inflate in and to compress in; reset by the caller */
+    struct scratch *scratch; /* memory to inflate and compress; the caller resets it */
 };
 
-/* Converts a whole recording. False if nothing could be made of it. err is set also with a
- * true result that is damaged. A good recording without samples gives 0 profiles. The caller frees
- * the result with jfr_result_done(), also after false. */
+/* Converts a whole recording. Returns false if nothing could be made of it. err is also set if it
+ * returns true and ret->damaged is set. A good recording without samples gives 0 profiles. The
+ * caller frees the result with jfr_result_done(), also after false. */
 bool jfr_convert(const struct jfr_input *in, struct jfr_result *ret, struct err *err);
 void jfr_result_done(struct jfr_result *r);
 

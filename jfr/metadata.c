@@ -64,13 +64,14 @@ static const struct sv names[ATOMS] = {
     [ATOM_STRING_FIELD] = ROW("string"),
 };
 
-/* Elements within elements; the metadata of the JDK are 5 deep. */
+/* The deepest nesting of elements; the JDK's metadata has 5 levels. */
 #define ELEMENTS_DEPTH_MAX 32
-/* Classes within classes; those of the JDK are 3 deep. A class that contains itself ends here. */
+/* The deepest nesting of classes; the JDK's have 3 levels. This limit stops at a class that
+ * contains itself. */
 #define CLASSES_DEPTH_MAX 16
-/* Fields that are compiled in a chunk, inlined ones included; the JDK has some 300. */
+/* The most fields that are compiled in a chunk, inlined ones included; the JDK has some 300. */
 #define VISITS_MAX 100000
-/* Reads of one program. */
+/* The most reads of one program. */
 #define OPS_MAX 4096
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -138,7 +139,7 @@ static enum jfr_atom atom_at(const struct jfr_metadata *m, uint64_t i)
 
 static enum jfr_atom find_atom(const struct jfr_string *s)
 {
-    /* Names are ASCII: a byte for each character, or two. */
+    /* Names are ASCII, so a character has one byte, or two if units are not compressed. */
     size_t n = s->fixed && s->encoding == JFR_STRING_UTF16 ? s->content.n / 2 : s->content.n;
     for (size_t i = 1; i < ATOMS; i++) {
         if (names[i].n == n && jfr_string_is(s, names[i])) {
@@ -148,7 +149,7 @@ static enum jfr_atom find_atom(const struct jfr_string *s)
     return ATOM_OTHER;
 }
 
-/* A decimal number; 0 for any other text. */
+/* Reads a decimal number. Returns 0 for any other text. */
 static uint64_t number_of(const struct jfr_metadata *m, uint64_t i)
 {
     struct jfr_string s = string_at(m, i);
@@ -185,7 +186,7 @@ void jfr_class_name(const struct jfr_metadata *m, const struct jfr_class *class,
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
-/* The attributes of an element, as far as they mean something. */
+/* The attributes of an element that have a meaning here. */
 struct attributes {
     uint64_t id;
     uint64_t class_id;
@@ -287,7 +288,7 @@ static bool read_elements(struct jfr_metadata *m, struct jfr_cursor *c, struct e
             if (!read_element(m, c, parent, &levels[depth], err)) {
                 return false;
             }
-            /* Fields after a class within a class would belong to neither. */
+            /* Fields that follow a class within a class belong to neither of the two. */
             parent->is_class = parent->is_class && !levels[depth].is_class;
             depth++;
         }
@@ -363,12 +364,13 @@ bool jfr_metadata_read(struct jfr_metadata *m, struct sv chunk, bool fixed, uint
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* A program in the making. */
+/* A program that is being made. */
 struct compiler {
     struct jfr_metadata *m;
     const enum jfr_atom *wanted;
     size_t n_wanted;
-    struct jfr_op *ops; /* of this program only: those of its arrays are made in between */
+    /* ops of this program only; programs of its arrays are made in between */
+    struct jfr_op *ops;
     size_t n_ops;
     size_t ops_cap;
     uint64_t min_size;
@@ -376,7 +378,7 @@ struct compiler {
     struct err *err;
 };
 
-/* The read of a class of values; false for other classes. */
+/* Finds the read of a class of values. Returns false for other classes. */
 static bool value_op(enum jfr_atom atom, struct jfr_op *ret)
 {
     static const struct jfr_op ops[ATOMS] = {
@@ -449,7 +451,7 @@ static void compile_field(struct compiler *k, const struct jfr_field *f, unsigne
     if (class == NULL || depth >= CLASSES_DEPTH_MAX || ++k->m->visits > VISITS_MAX) {
         emit(k, op);
     } else if (f->array && f->constant) {
-        /* An array of indexes: the program of the class long, or of a number alike. */
+        /* Elements of an array of indexes are read as numbers. */
         emit(k, (struct jfr_op){
                     .kind = JFR_OP_ARRAY, .width = 1, .slot = JFR_SLOTS_MAX, .n = JFR_NONE});
     } else if (f->array) {
@@ -473,7 +475,7 @@ static void compile_class(struct compiler *k, const struct jfr_class *class, uns
 {
     struct jfr_op op;
     if (value_op((enum jfr_atom) class->atom, &op)) {
-        /* A constant that is a value itself: its one slot is 0. */
+        /* The constant is a value itself; its only slot is 0. */
         op.slot = depth == 0 && k->n_wanted > 0 ? 0 : JFR_SLOTS_MAX;
         emit(k, op);
         return;
@@ -483,7 +485,7 @@ static void compile_class(struct compiler *k, const struct jfr_class *class, uns
     }
 }
 
-/* depth: how deep the class is within the one that was asked for. */
+/* Compiles a class. depth: the nesting of the class in the one that was asked for. */
 static uint32_t compile(struct jfr_metadata *m, const struct jfr_class *class,
                         const enum jfr_atom *wanted, size_t n_wanted, unsigned depth,
                         struct err *err)
@@ -526,7 +528,7 @@ uint32_t jfr_compile_skip(struct jfr_metadata *m, struct jfr_class *class, struc
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Skips n elements, of which each takes at least one byte. */
+/* Skips n elements. Each takes at least one byte, so the end of the chunk ends the loop. */
 static void skip_each(const struct jfr_metadata *m, uint32_t program, uint64_t n,
                       struct jfr_cursor *c)
 {
@@ -561,7 +563,7 @@ static void skip_elements(const struct jfr_metadata *m, const struct jfr_op *arr
     }
 }
 
-/* Reads a value and forgets it. */
+/* Reads a value and ignores it. */
 static inline void skip_op(const struct jfr_metadata *m, const struct jfr_op *op,
                            struct jfr_cursor *c)
 {
@@ -592,7 +594,7 @@ static void read_op(const struct jfr_metadata *m, const struct jfr_op *op, struc
     case JFR_OP_RAW:
         ret->number = jfr_raw(c, op->width);
         break;
-    case JFR_OP_NUMBERS: /* one: those with a slot are not joined */
+    case JFR_OP_NUMBERS: /* one number: reads that have a slot are not joined */
         ret->number = jfr_number(c, (enum jfr_width)op->width);
         break;
     case JFR_OP_ARRAY:

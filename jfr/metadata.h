@@ -1,9 +1,9 @@
 /* The metadata of a chunk: the classes of its events and constants, and programs that read their
  * values. Private to jfr.
  *
- * A program is a flat list of reads that a class has been compiled to: nested classes are inlined,
+ * A program is a flat list of reads, to which a class is compiled: nested classes are inlined, and
  * arrays refer to the program of their elements. Fields that a caller wants have a slot; everything
- * else is skipped. Owned by one reader, and used again for each chunk.
+ * else is skipped. One reader owns the metadata, and uses it again for each chunk.
  */
 #ifndef PROFPULL_JFR_METADATA_H
 #define PROFPULL_JFR_METADATA_H
@@ -12,7 +12,7 @@
 #include "jfr/cursor.h"
 #include "pprof/table.h"
 
-/* Names that mean something: of elements, attributes, classes and fields. */
+/* The names of elements, attributes, classes and fields that have a meaning here. */
 enum jfr_atom {
     ATOM_OTHER,
     /* elements and attributes */
@@ -76,15 +76,15 @@ enum jfr_atom {
     ATOMS, /* count */
 };
 
-/* No class, no program. */
+/* The number that stands for no class or no program. */
 #define JFR_NONE UINT32_MAX
-/* Slots of a program. */
+/* The most slots of a program. */
 #define JFR_SLOTS_MAX 8
 
 struct jfr_field {
     uint64_t class_id;
     uint8_t name;  /* enum jfr_atom */
-    bool constant; /* an index in the pool of its class */
+    bool constant; /* its value is an index in the pool of its class */
     bool array;
 };
 
@@ -92,20 +92,20 @@ struct jfr_class {
     uint64_t id;
     uint64_t events; /* of this chunk */
     uint64_t bytes;
-    uint32_t name; /* number of a string */
+    uint32_t name; /* the number of its string */
     uint32_t first_field;
     uint32_t n_fields;
-    uint32_t program;       /* that skips a value, once it was needed */
+    uint32_t program;       /* skips a value; made when it is first needed */
     uint32_t event_program; /* JFR_NONE: its events are only counted */
-    uint8_t event_row;      /* what they mean: of the caller */
-    uint8_t atom;           /* of the name */
+    uint8_t event_row;      /* the caller's: the meaning of its events */
+    uint8_t atom;           /* the atom of its name */
 };
 
 enum jfr_op_kind { JFR_OP_RAW, JFR_OP_NUMBERS, JFR_OP_STRING, JFR_OP_ARRAY, JFR_OP_BAD };
 
 struct jfr_op {
     uint8_t kind;  /* enum jfr_op_kind */
-    uint8_t width; /* bytes, enum jfr_width for numbers */
+    uint8_t width; /* in bytes; for numbers an enum jfr_width */
     uint8_t slot;  /* JFR_SLOTS_MAX: none */
     uint8_t atom;  /* of the class of an index in a pool, else ATOM_OTHER */
     uint32_t n;    /* JFR_OP_NUMBERS: how many; JFR_OP_ARRAY: the program of an element */
@@ -119,7 +119,7 @@ struct jfr_program {
 
 /* The value of a wanted field. */
 struct jfr_value {
-    uint64_t number;         /* of an array: its elements */
+    uint64_t number;         /* for an array, the number of its elements */
     const unsigned char *at; /* NULL: the class has no such field */
     bool is_text;            /* a string begins at `at` */
     uint8_t atom;            /* of the class of an index in a pool */
@@ -145,30 +145,30 @@ struct jfr_metadata {
 void jfr_metadata_init(struct jfr_metadata *m, uint64_t seed, struct budget *budget);
 void jfr_metadata_done(struct jfr_metadata *m);
 
-/* Reads the metadata event at an offset of a chunk. Errors name the offset. */
+/* Reads the metadata event at an offset of a chunk. An error names the offset. */
 bool jfr_metadata_read(struct jfr_metadata *m, struct sv chunk, bool fixed, uint64_t offset,
                        struct err *err);
 /* Appends the name of a class. */
 void jfr_class_name(const struct jfr_metadata *m, const struct jfr_class *class, struct buf *out);
-/* A cursor from an offset, which must be within the chunk, to its end. */
+/* Returns a cursor from an offset, which must be within the chunk, to the end of the chunk. */
 struct jfr_cursor jfr_cursor_at(const struct jfr_metadata *m, uint64_t offset);
-/* Sets an error about this place of the chunk. Returns false. */
+/* Sets an error about a place of the chunk. Returns false. */
 bool jfr_damage(const struct jfr_metadata *m, const unsigned char *at, const char *problem,
                 struct err *err);
 
-/* The class of an id, or NULL. */
+/* Returns the class of an id, or NULL. */
 struct jfr_class *jfr_class_by_id(const struct jfr_metadata *m, uint64_t id);
-/* The first class whose name is this atom, or NULL. */
+/* Returns the first class whose name is this atom, or NULL. */
 struct jfr_class *jfr_class_by_atom(const struct jfr_metadata *m, enum jfr_atom atom);
 /* Compiles the program that reads these fields (wanted[i] into slot i) of a class, at the end of
- * the list of programs. JFR_NONE with err if out of memory. A class that cannot be read gives a
- * program that fails. */
+ * the list of programs. Returns its number, or JFR_NONE with err if out of memory. The program of a
+ * class that cannot be read fails when it runs. */
 uint32_t jfr_compile(struct jfr_metadata *m, struct jfr_class *class, const enum jfr_atom *wanted,
                      size_t n_wanted, struct err *err);
-/* The program that skips a value, made once. */
+/* Returns the program that skips a value of the class, which is made once. */
 uint32_t jfr_compile_skip(struct jfr_metadata *m, struct jfr_class *class, struct err *err);
-/* Reads a value. values[] has JFR_SLOTS_MAX elements, which the caller has zeroed; NULL: all is
- * skipped. */
+/* Runs a program, which reads a value. values[] has JFR_SLOTS_MAX elements, which the caller has
+ * zeroed; NULL: everything is skipped. */
 void jfr_run(const struct jfr_metadata *m, uint32_t program, struct jfr_cursor *c,
              struct jfr_value *values);
 

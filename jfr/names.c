@@ -6,7 +6,7 @@
 
 #define HEX "0123456789abcdef"
 
-/* The end of the last occurrence of a marker that has something in front of it; 0 if there is
+/* Returns the end of the last occurrence of a marker that does not begin the text, or 0 if there is
  * none. */
 static size_t end_of_last(struct sv v, struct sv marker)
 {
@@ -18,7 +18,8 @@ static size_t end_of_last(struct sv v, struct sv marker)
     return 0;
 }
 
-/* jdk/internal/reflect/GeneratedMethodAccessor31 */
+/* Matches jdk/internal/reflect/GeneratedMethodAccessor31. This and the next functions return the
+ * length of the part to keep, or 0. */
 static size_t accessor(struct sv v)
 {
     static const struct sv class = {"jdk/internal/reflect/GeneratedMethodAccessor", 44};
@@ -27,8 +28,8 @@ static size_t accessor(struct sv v)
     return match ? class.n : 0;
 }
 
-/* App$$Lambda$669.0x0000000800fd7318, App$$Lambda.0x00007ffa600c4da0, App$$Lambda$14/791885625,
- * App$$Lambda17 */
+/* Matches App$$Lambda$669.0x0000000800fd7318, App$$Lambda.0x00007ffa600c4da0,
+ * App$$Lambda$14/791885625 and App$$Lambda17. */
 static size_t lambda(struct sv v)
 {
     size_t head = end_of_last(v, SV("$$Lambda"));
@@ -46,13 +47,13 @@ static size_t lambda(struct sv v)
     return address && text_take_any(&rest, HEX) && rest.n == 0 ? head : 0;
 }
 
-/* Controller$$EnhancerBySpringCGLIB$$7a3f1c2e */
+/* Matches Controller$$EnhancerBySpringCGLIB$$7a3f1c2e. */
 static size_t spring(struct sv v)
 {
     return end_of_last(v, SV("$$EnhancerBySpringCGLIB$$"));
 }
 
-/* Removes the directory that libraries are unpacked to. */
+/* Removes the directory to which libraries are unpacked. */
 static void take_directory(struct sv *v)
 {
     if (!text_take(v, SV("./tmp/"))) {
@@ -60,13 +61,13 @@ static void take_directory(struct sv *v)
     }
 }
 
-/* The end of the name of a library; the file may have been deleted since. */
+/* Returns true if the text is the end of a library's name; it may say that the file was deleted. */
 static bool ends_as_library(struct sv v)
 {
     return text_take(&v, SV(".so")) && (v.n == 0 || sv_eq(v, SV(" (deleted)")));
 }
 
-/* libzstd-jni-1.5.1-16931311898282279136.so */
+/* Matches libzstd-jni-1.5.1-16931311898282279136.so. */
 static bool is_zstd(struct sv v)
 {
     take_directory(&v);
@@ -78,8 +79,8 @@ static bool is_zstd(struct sv v)
 
 #define CORRETTO_DIGITS 16
 
-/* libamazonCorrettoCryptoProvider109b39cf33c563eb.so,
- * amazonCorrettoCryptoProviderNativeLibraries.7382c2f79097f415/libcrypto.so */
+/* Matches libamazonCorrettoCryptoProvider109b39cf33c563eb.so and
+ * amazonCorrettoCryptoProviderNativeLibraries.7382c2f79097f415/libcrypto.so. */
 static bool is_corretto(struct sv v)
 {
     take_directory(&v);
@@ -98,7 +99,7 @@ static bool is_corretto(struct sv v)
     return ends_as_library(v);
 }
 
-/* libasyncProfiler-linux-x64-17b9a1d8156277a98ccc871afa9a8f69215f92.so */
+/* Matches libasyncProfiler-linux-x64-17b9a1d8156277a98ccc871afa9a8f69215f92.so. */
 static bool is_async_profiler(struct sv v)
 {
     static const char *const systems[] = {"linux-arm64-", "linux-musl-x64-", "linux-musl-arm64-",

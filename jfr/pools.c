@@ -4,8 +4,7 @@
 #include <string.h>
 
 #define SLOTS_FIRST 64
-/* A text that is a constant that is a text, and so on; the longest real one is class, symbol,
- * string. */
+/* The longest chain of constants to a text. The longest real chain is class, symbol, string. */
 #define TEXT_DEPTH_MAX 4
 
 static const enum jfr_atom stack_fields[] = {
@@ -57,7 +56,8 @@ static uint64_t id_of(const struct jfr_pools *p, uint32_t slot)
     return jfr_number(&c, JFR_LONG);
 }
 
-/* The slot of an id: with its constant, or free. *ret_tag: what is above the offset there. */
+/* Returns the slot of an id: the slot that has its constant, or a free one. *ret_tag: the bits
+ * above the offset for this id. */
 static size_t slot_of(const struct jfr_pools *p, const struct jfr_pool *pool, uint64_t id,
                       uint32_t *ret_tag)
 {
@@ -148,8 +148,8 @@ static struct jfr_pool *pool_of(struct jfr_pools *p, const struct jfr_class *cla
     return NULL;
 }
 
-/* Some writers put the head of the chunk here as it is, without the length that its class asks
- * for. */
+/* Skips the raw head of the chunk. Some writers store it as a constant, without the length that its
+ * class requires. */
 static bool skip_raw_head(const struct jfr_class *class, struct jfr_cursor *c)
 {
     static const unsigned char magic[] = {'F', 'L', 'R', 0};
@@ -198,7 +198,8 @@ static bool read_pool(struct jfr_pools *p, struct jfr_metadata *m, struct jfr_cu
     return true;
 }
 
-/* Reads one checkpoint. *ret_size: its bytes, *ret_delta: from here to the one before, 0: none. */
+/* Reads one checkpoint. *ret_size: its bytes. *ret_delta: the distance to the one before, 0 if
+ * there is none. */
 static bool read_checkpoint(struct jfr_pools *p, struct jfr_metadata *m, uint64_t offset,
                             uint64_t *ret_size, int64_t *ret_delta, struct err *err)
 {
@@ -227,7 +228,8 @@ static bool read_checkpoint(struct jfr_pools *p, struct jfr_metadata *m, uint64_
 static bool read_all(struct jfr_pools *p, struct jfr_metadata *m, uint64_t offset, struct err *err)
 {
     int64_t delta = 1;
-    uint64_t bytes = 0; /* of the checkpoints so far: in a circle they become more than the chunk */
+    /* the sum of the checkpoints so far; if it exceeds the chunk, they form a circle */
+    uint64_t bytes = 0;
     while (delta != 0) {
         uint64_t size = 0;
         if (!read_checkpoint(p, m, offset, &size, &delta, err)) {
@@ -320,7 +322,7 @@ void jfr_pools_get(const struct jfr_pools *p, enum jfr_pool_kind kind, size_t sl
     jfr_run(p->m, pool->program, &c, values);
 }
 
-/* The constant that a value refers to. False if it is not there. */
+/* Reads the constant that a value refers to. Returns false if it does not exist. */
 static bool follow(const struct jfr_pools *p, enum jfr_atom class, uint64_t id,
                    struct jfr_value *ret)
 {

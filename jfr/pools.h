@@ -1,8 +1,8 @@
-/* The constants of a chunk: where each one stands. Private to jfr.
+/* An index of the constants of a chunk. Private to jfr.
  *
- * An index of a pool has the offset of each constant in the chunk, and a note of 32 bits for the
- * caller. Nothing is copied: a constant is read when it is needed. Owned by one reader, and used
- * again for each chunk.
+ * The index of a pool has the offset of each constant in the chunk, and a note of 32 bits for the
+ * caller. Nothing is copied: a constant is read when it is needed. One reader owns the pools, and
+ * uses them again for each chunk.
  */
 #ifndef PROFPULL_JFR_POOLS_H
 #define PROFPULL_JFR_POOLS_H
@@ -19,7 +19,7 @@ enum jfr_pool_kind {
     JFR_POOLS, /* count */
 };
 
-/* Slots of the values of constants. */
+/* Slots for the fields of constants. */
 enum { JFR_STACK_TRUNCATED, JFR_STACK_FRAMES };
 enum { JFR_FRAME_METHOD, JFR_FRAME_LINE };
 enum { JFR_METHOD_TYPE, JFR_METHOD_NAME };
@@ -27,22 +27,24 @@ enum { JFR_METHOD_TYPE, JFR_METHOD_NAME };
 #define JFR_TEXT 0
 
 struct jfr_pool {
-    /* 0: free; else the offset in the chunk of index and value, and above it a part of the hash, so
-     * that other constants need not be looked at. */
+    /* 0: free. Otherwise the low bits are the offset of the constant in the chunk, where its id and
+     * value are, and the high bits are a part of the hash, so that other constants need not be
+     * read. */
     uint32_t *slots;
-    uint32_t *notes; /* of the caller, 0 at first */
+    uint32_t *notes; /* the caller's notes, 0 at first */
     size_t n_slots;  /* a power of two, or 0 */
     size_t slots_cap;
     size_t notes_cap;
     size_t n;
-    uint32_t program; /* reads a value; JFR_NONE: the chunk has no such class */
+    /* the program that reads a value; JFR_NONE: the chunk has no such class */
+    uint32_t program;
 };
 
 struct jfr_pools {
     const struct jfr_metadata *m;
     struct jfr_pool pools[JFR_POOLS];
     unsigned offset_bits;   /* of a slot */
-    uint32_t frame_program; /* of the elements of a stack */
+    uint32_t frame_program; /* the program that reads a frame of a stack */
     uint64_t seed;
     struct budget *budget;
 };
@@ -50,15 +52,16 @@ struct jfr_pools {
 void jfr_pools_init(struct jfr_pools *p, uint64_t seed, struct budget *budget);
 void jfr_pools_done(struct jfr_pools *p);
 
-/* Indexes all checkpoints of the chunk whose metadata were read, from the last one on. */
+/* Indexes all checkpoints of the chunk whose metadata was read, from the last one to the first. */
 bool jfr_pools_read(struct jfr_pools *p, struct jfr_metadata *m, uint64_t checkpoint,
                     struct err *err);
-/* The slot of a constant; SIZE_MAX if it is not there. */
+/* Returns the slot of a constant, or SIZE_MAX if the pool does not have it. */
 size_t jfr_pools_find(const struct jfr_pools *p, enum jfr_pool_kind kind, uint64_t id);
 /* Reads the constant of a slot. values[] has JFR_SLOTS_MAX elements and is cleared first. */
 void jfr_pools_get(const struct jfr_pools *p, enum jfr_pool_kind kind, size_t slot,
                    struct jfr_value *values);
-/* Appends the text of a value: a string, or a constant that has one. Nothing if there is none. */
+/* Appends the text of a value, which is a string or a constant that has one. Appends nothing if
+ * there is none. */
 void jfr_pools_text(const struct jfr_pools *p, const struct jfr_value *v, struct buf *out);
 
 #endif

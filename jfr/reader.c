@@ -5,14 +5,14 @@
 
 #include <endian.h>
 
-/* A symbol of the JVM has at most 65,535 bytes. */
+/* The most bytes of a name, which has two symbols. A symbol of the JVM has at most 65,535 bytes. */
 #define NAME_MAX_BYTES ((size_t)1024 * 1024)
-/* The setting "event" is a label. */
+/* The most bytes of the setting "event", which becomes a label. */
 #define EVENT_MAX_BYTES ((size_t)1024)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-/* The members of a head, by their offset. */
+/* The offsets of the members of a head. */
 enum {
     HEAD_MAJOR = 4,
     HEAD_MINOR = 6,
@@ -40,7 +40,7 @@ static unsigned byte_at(struct sv head, size_t at)
     return (unsigned char)head.p[at];
 }
 
-/* A time in ns that can be one: 1970 to 2262, or 0. */
+/* Returns a time in ns if it is plausible (1970 to 2262), otherwise 0. */
 static int64_t plausible(uint64_t ns)
 {
     return ns <= INT64_MAX ? (int64_t)ns : 0;
@@ -146,7 +146,7 @@ struct jfr_reader *jfr_reader_free(struct jfr_reader *r)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* Adds what was counted of the types of this chunk. */
+/* Adds the counts of the types of this chunk to the counts of the recording. */
 static bool count_types(struct jfr_reader *r, struct err *err)
 {
     for (size_t i = 0; i < r->metadata.n_classes; i++) {
@@ -177,7 +177,7 @@ static bool count_types(struct jfr_reader *r, struct err *err)
     return true;
 }
 
-/* The periods that the samples of this chunk count with. */
+/* Multiplies the samples of this chunk with their periods. */
 static void settle(struct jfr_reader *r)
 {
     int64_t execution = r->periods[JFR_CLOCK_EXECUTION];
@@ -286,7 +286,7 @@ bool jfr_reader_type(const struct jfr_reader *r, size_t i, struct jfr_type *ret)
     return true;
 }
 
-/* The row of the i-th profile that has samples. */
+/* Returns the row of the i-th profile that has samples. */
 static enum jfr_row row_of(const struct jfr_reader *r, size_t i)
 {
     size_t row = 0;

@@ -25,21 +25,21 @@ struct jfr_reader {
     struct jfr_facts facts;
     size_t chunks_begun;
     uint64_t offset; /* of the chunk in the recording */
-    /* Settings of the recording: the last ones count. */
+    /* Settings of the recording. The last value of each counts. */
     struct buf event;
     bool is_wall;                /* the event is "wall" */
     int64_t periods[JFR_CLOCKS]; /* 0: not known */
-    /* To work in. */
+    /* Working memory. */
     struct buf symbol;
     struct buf name;
-    unsigned char *frames; /* of a stack: numbers of locations as varints */
+    unsigned char *frames; /* the stack being read: numbers of locations as varints */
     size_t frames_cap;
     struct table types; /* names; what was counted follows each */
     struct jfr_counted *counted;
     size_t counted_cap;
 };
 
-/* Finds the events of the chunk that mean something. */
+/* Finds the types of events of the chunk that are used. */
 bool jfr_events_prepare(struct jfr_reader *r, struct err *err);
 /* Reads all events of the chunk. */
 bool jfr_events_read(struct jfr_reader *r, struct sv chunk, struct err *err);

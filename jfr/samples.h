@@ -10,7 +10,7 @@
 #include "jfr/jfr.h"
 #include "pprof/table.h"
 
-/* The rows of sample types: profiles in the order in which they are given out. */
+/* The rows of sample types. Profiles are returned in this order. */
 enum jfr_row {
     JFR_ROW_CPU,
     JFR_ROW_WALL,
@@ -23,7 +23,7 @@ enum jfr_row {
     JFR_ROW_MALLOC,
 };
 
-/* The periods that counts of samples are multiplied with: each is known at the end of a chunk. */
+/* The periods that counts of samples are multiplied with. They are known at the end of a chunk. */
 enum jfr_clock { JFR_CLOCK_EXECUTION, JFR_CLOCK_WALL, JFR_CLOCKS };
 
 /* The labels that keep samples of the same stack apart. All 0: none. */
@@ -37,7 +37,7 @@ struct jfr_sample {
     uint32_t stack;
     uint32_t correlation;
     int64_t values[JFR_COLUMNS_MAX];
-    uint64_t pending[JFR_CLOCKS]; /* counts of this chunk, yet without a period */
+    uint64_t pending[JFR_CLOCKS]; /* counts of this chunk that wait for their period */
     uint8_t row;                  /* enum jfr_row */
 };
 
@@ -64,8 +64,8 @@ struct jfr_location {
 void jfr_samples_init(struct jfr_samples *s, uint64_t seed, struct budget *budget);
 void jfr_samples_done(struct jfr_samples *s);
 
-/* The sample of a row, stack and correlation, new if there is none yet. Valid until the next call.
- * NULL with err if out of memory. */
+/* Returns the sample of a row, stack and correlation, which is made if there is none yet. It is
+ * valid until the next call. Returns NULL with err if out of memory. */
 struct jfr_sample *jfr_samples_get(struct jfr_samples *s, enum jfr_row row, uint32_t stack,
                                    uint32_t correlation, struct err *err);
 /* Adds to a column of a sample, without overflow. */
@@ -74,7 +74,7 @@ void jfr_samples_add(struct jfr_samples *s, struct jfr_sample *sample, size_t co
 /* Turns counts that wait for their period into nanoseconds. */
 void jfr_samples_settle(struct jfr_samples *s, const int64_t periods[JFR_CLOCKS]);
 
-/* The profile of a row, with its figures. */
+/* Returns the profile of a row, with its totals. */
 void jfr_samples_profile(const struct jfr_samples *s, enum jfr_row row, struct jfr_profile *ret);
 /* Appends the profile of a row. */
 bool jfr_samples_write(struct jfr_samples *s, enum jfr_row row, const struct jfr_contexts *contexts,

@@ -1,14 +1,14 @@
-/* Stacks of a chunk's pool, as numbers of stacks that all chunks have in common. */
+/* Turns the stacks of a chunk's pool into numbers of stacks that all chunks share. */
 #include <string.h>
 
 #include "jfr/names.h"
 #include "jfr/reader.h"
 #include "pprof/put.h"
 
-/* Notes of methods: 0 not looked up yet, 1 not usable, else function + METHOD_FIRST. */
+/* The notes of methods: 0 is not read yet, 1 is not usable, otherwise function + METHOD_FIRST. */
 enum { METHOD_UNUSABLE = 1, METHOD_FIRST = 2 };
 
-/* Appends the text of a value to the name, with what changes replaced. */
+/* Appends the text of a value to the name, as jfr_name_put() writes it. */
 static void put_symbol(struct jfr_reader *r, const struct jfr_value *v)
 {
     buf_clear(&r->symbol);

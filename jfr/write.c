@@ -1,4 +1,4 @@
-/* The samples of one row as pprof. */
+/* Writes the samples of one row as pprof. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "jfr/samples.h"
 #include "pprof/put.h"
 
-/* A profile in the making. Locations and functions get numbers of their own, in the order in which
- * the samples need them. */
+/* A profile that is being written. Locations and functions get new numbers, in the order in which
+ * the samples use them. */
 struct writer {
     struct jfr_samples *s;
     const struct jfr_contexts *contexts;
@@ -17,8 +17,8 @@ struct writer {
     struct buf locations; /* messages that follow the samples */
     struct buf functions;
     struct buf strings;
-    struct table texts;     /* of labels, numbers of strings as values */
-    uint32_t *location_ids; /* by location, 0: not yet */
+    struct table texts;     /* texts of labels, each followed by the number of its string */
+    uint32_t *location_ids; /* by location; 0: none yet */
     uint32_t *function_ids;
     uint32_t n_locations;
     uint32_t n_functions;
@@ -63,7 +63,7 @@ static uint32_t function_id(struct writer *w, uint32_t function)
     return w->function_ids[function];
 }
 
-/* Appends a location, with its line as a message within. */
+/* Returns the id of a location, which is appended with its line when it is first used. */
 static uint32_t location_id(struct writer *w, uint64_t location)
 {
     if (w->location_ids[location] == 0) {
@@ -84,8 +84,8 @@ static uint32_t location_id(struct writer *w, uint64_t location)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Appends the ids of the frames of a stack, packed. The ids are made in a first pass over the
- * stack, since their messages use the same buffer. */
+/* Appends the ids of the frames of a stack, packed. A first pass over the stack makes the ids,
+ * because their messages use the same buffer. */
 static void put_stack(struct writer *w, uint32_t stack)
 {
     size_t n;
@@ -108,7 +108,7 @@ static void put_stack(struct writer *w, uint32_t stack)
     }
 }
 
-/* The number of a text of labels, which come often. */
+/* Returns the string number of a text of labels. Such texts occur often, so a table finds them. */
 static uint64_t text_number(struct writer *w, struct sv text)
 {
     struct buf valid;

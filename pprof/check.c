@@ -11,8 +11,8 @@ struct pass {
     struct sv plain;
     struct err *err;
     struct pprof_summary *summary;
-    uint64_t
-        string_max; /* the largest index that was referred to; then the place and the message */
+    /* The largest index of a string that was referred to, its place, and the message. */
+    uint64_t string_max;
     size_t string_max_at;
     const char *string_max_in;
     size_t values; /* of the sample being read */

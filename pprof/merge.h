@@ -44,9 +44,8 @@ enum merge_mode {
 struct merge_options {
     size_t bytes_max; /* of all that is kept, and of one profile when inflated; at most 4 GiB */
     enum merge_mode mode;
-    bool any_counter; /* of MERGE_WINDOW: see pprof_counters() */
-    struct scratch
-        *scratch; /* working memory, which each call resets. NULL: the merge makes its own */
+    bool any_counter;        /* of MERGE_WINDOW: see pprof_counters() */
+    struct scratch *scratch; /* working memory, reset by each call. NULL: one of its own */
 };
 
 struct merge;
