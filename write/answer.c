@@ -28,7 +28,8 @@ static void reply_init(struct reply *r, struct sv body)
     }
 }
 
-/* False if the text does not hold the mark. */
+/* Finds a mark in a text, and the rest after it. Returns false if the text does not have the mark.
+ */
 static bool find_after(struct sv text, const char *mark, struct sv *ret_rest)
 {
     size_t n = strlen(mark);
@@ -63,7 +64,8 @@ void answer_set_doubtful(struct answer *a, unsigned tries)
 
 /* ---- by status ------------------------------------------------------------------------------- */
 
-/* "... reached, next reset at 2026-11-21T04:00:00Z": milliseconds until then, or -1. */
+/* Returns the milliseconds until the time in "... reached, next reset at 2026-11-21T04:00:00Z", or
+ * -1. */
 static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
 {
     struct sv time;
@@ -74,7 +76,8 @@ static int64_t until_reset_ms(struct sv message, int64_t wall_ns)
     return reset_ns > wall_ns ? (reset_ns - wall_ns) / NS_PER_MS : 0;
 }
 
-/* "push rate limit (4.0 MiB) exceeded while adding 2.3 MiB": true if that is more than the burst.
+/* Returns true if the size in "push rate limit (4.0 MiB) exceeded while adding 2.3 MiB" is larger
+ * than the default burst.
  */
 static bool is_over_burst(struct sv message)
 {
@@ -104,14 +107,15 @@ static void set_outage(struct answer *a)
     a->scope = ANSWER_OF_ENDPOINT;
 }
 
-/* A limit of a server's size, which it answers in the way of a rate limit. */
+/* Returns true if the message is about a limit of size, which servers answer in the way of a rate
+ * limit. */
 static bool is_over_size(struct sv message)
 {
     return (answer_mentions(message, "message size") && answer_mentions(message, "larger than")) ||
            answer_mentions(message, "message larger than max");
 }
 
-/* A rate limit, whatever its status; or a profile that no rate limit lets pass. */
+/* Classifies a rate limit, whatever its status, or a profile that no rate limit lets pass. */
 static void classify_rate(struct sv message, struct answer *a)
 {
     if (is_over_size(message)) {
@@ -125,7 +129,8 @@ static void classify_rate(struct sv message, struct answer *a)
     }
 }
 
-/* A body over the limit (refused for good), a quota with a reset time, or a rate limit. */
+/* Classifies a 429: a body over the limit (refused for good), a quota with a reset time, or a rate
+ * limit. */
 static void classify_429(const struct answer_input *in, struct sv message, struct answer *a)
 {
     if (!in->retry_on_429) {
@@ -157,7 +162,7 @@ static void classify_2xx(const struct answer_input *in, const struct reply *r, s
     }
 }
 
-/* False if the words of the answer leave open whose fault it is. */
+/* Classifies an answer by its words. Returns false if they do not show who is at fault. */
 static bool classify_words(const struct reply *r, struct answer *a)
 {
     switch (words_meaning(r->code, r->message)) {
@@ -244,7 +249,7 @@ static void classify_status(const struct answer_input *in, const struct reply *r
     }
 }
 
-/* Why a profile was refused for good, from the phrases that servers use. */
+/* Returns why a profile was refused for good, from the phrases that servers use. */
 static enum answer_fault fault_of(long status, struct sv message)
 {
     static const struct {
@@ -284,7 +289,7 @@ static bool begins_char(char c)
     return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* The bytes of the first n characters. */
+/* Returns the number of bytes of the first n characters. */
 static size_t skip_chars(struct sv v, size_t n)
 {
     size_t i = 0;
@@ -296,7 +301,7 @@ static size_t skip_chars(struct sv v, size_t n)
     return i;
 }
 
-/* Control characters and line ends become spaces. Returns the new length. */
+/* Appends text; control characters and line ends become spaces. Returns the new length. */
 static size_t put_text(struct sv v, char *out, size_t n, size_t size)
 {
     for (size_t i = 0; i < v.n && n + 1 < size; i++) {
@@ -330,7 +335,8 @@ void answer_copy_text(struct sv v, char *out, size_t size)
     buf_done(&text);
 }
 
-/* Servers repeat the labels of the profile before they give the reason. */
+/* Copies a message with its label sets shortened, because servers repeat the labels of the profile
+ * before they give the reason. */
 static void copy_message(struct sv message, char *out, size_t size)
 {
     struct buf text;

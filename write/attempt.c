@@ -107,7 +107,8 @@ void attempt_settle(struct attempt *a, const char *result, const struct exchange
     attempt_free(a);
 }
 
-/* Takes the item along: the attempt is freed. */
+/* Ends an attempt with the result of its request, and frees it. Its item must not be used
+ * afterwards. */
 static void finish(struct attempt *a, const char *result)
 {
     struct destination *d = a->destination;
@@ -117,7 +118,7 @@ static void finish(struct attempt *a, const char *result)
 
 /* ---- labels of samples ----------------------------------------------------------------------- */
 
-/* The note for a profile whose labels were examined by the present rules. */
+/* Returns the note for a profile whose labels were examined by the present rules. */
 static unsigned note_of(const struct destination *d, bool changed)
 {
     return 2 * d->rules_version + changed;
@@ -249,8 +250,8 @@ static enum request_status start_http(struct attempt *a, struct sv plain)
     return exchange_start(&a->exchange, a, attempt_on_answer, a) ? REQUEST_OK : REQUEST_MEMORY;
 }
 
-/* The server has refused a profile whose sample labels were not examined. If there is something to
- * repair, the repaired profile is sent at once. */
+/* Examines the sample labels of a profile that the server has refused unexamined. If there is
+ * something to repair, sends the repaired profile at once and returns true. */
 static bool send_repaired(struct attempt *a, const char *result)
 {
     struct destination *d = a->destination;
@@ -303,8 +304,8 @@ static void add_waiting(struct sink *s, struct delivery *d)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Takes those that wait, without those that were abandoned. Their own work finds nothing to do
- * then, and until it runs they live. */
+/* Takes the deliveries that wait, and returns those that were not abandoned. The work of a taken
+ * delivery finds nothing to do when it runs; until then the delivery exists. */
 static size_t take_waiting(struct sink *s, struct delivery *ret[SINK_BATCH_MAX])
 {
     size_t n = 0;
@@ -389,7 +390,7 @@ static struct attempt *attempt_new(struct destination *d, struct send_item *it, 
     a->protocol = d->protocol;
     a->item = it;
     a->profile = profile_ref(p);
-    /* Whatever was wrong before, labels can be the reason. */
+    /* Whatever the earlier failure was, labels can be its reason. */
     *ret_plain = make_outgoing(a, send_item_attempt(it) > 1);
     a->start_ms = now_ms;
     TAILQ_INSERT_TAIL(&d->attempts, a, link);
@@ -415,7 +416,8 @@ void attempt_start(struct destination *d, struct send_item *it, int64_t now_ms)
     if (a != NULL) {
         status = start(a, plain);
     }
-    /* A file may be on its way already, but only this thread takes it off the list. */
+    /* A file may be being written already, but only this thread removes the attempt from the list.
+     */
     if (a != NULL && first) {
         report_changes(&d->report, &a->series, send_item_profile(it)->labels);
     }
@@ -436,8 +438,8 @@ void attempt_abandon_all(struct destination *d)
         struct attempt *next = TAILQ_NEXT(a, link);
         struct send_item *it = a->item;
         a->destination = NULL;
-        /* A file attempt is still in the hands of its thread, and freed when it comes back; others
-         * with company are freed by the batcher. */
+        /* The thread of the destination still has an attempt to write a file, which is freed when
+         * its work is done. The batcher frees the attempts that share requests. */
         atomic_store(&a->abandoned, true);
         if (a->exchange.transfer != NULL) {
             attempt_free(a);

@@ -6,12 +6,12 @@
 #include "base/worker.h"
 #include "write/attempt.h"
 
-/* How often a request of which a server leaves out a part is logged. */
+/* The interval at which requests of which a server leaves out a part are logged. */
 #define LOG_PERIOD_MS INT64_C(60000)
 
 TAILQ_HEAD(batch_list, batch);
 
-/* One request, from being made to being answered. */
+/* One request, from its making to its answer. */
 struct batch {
     TAILQ_ENTRY(batch) link;
     struct batcher *owner; /* NULL: abandoned while it was being made */
@@ -92,7 +92,7 @@ static void batch_free(struct batch *t)
 
 static void free_attempts(struct batch *t)
 {
-    /* First: the request ends before the configuration that it is made of. */
+    /* The exchange ends first: it refers to the configuration. */
     exchange_done(&t->exchange);
     for (size_t i = 0; i < t->n; i++) {
         attempt_free(t->at[i]);
@@ -148,14 +148,14 @@ static struct batch *of_work(struct work *w)
     return (struct batch *)(void *)((char *)w - offsetof(struct batch, work));
 }
 
-/* On the thread. */
+/* Makes the request, on the thread of the destination. */
 static void batch_make(struct work *w)
 {
     struct batch *t = of_work(w);
     t->status = request_build_many(&t->exchange.request, t->endpoint, t->parts, t->n);
 }
 
-/* Drops those that are not in the request. */
+/* Drops the profiles that are not in the request. */
 static void drop_parts(struct batch *t)
 {
     size_t kept = 0;
@@ -224,7 +224,8 @@ void batcher_add(struct batcher *b, struct attempt *a)
     TAILQ_INSERT_TAIL(&b->waiting, a, waits);
 }
 
-/* Takes the profiles that may go with the first one. *ret_full: no further one has room. */
+/* Collects the profiles that may share a request with the first one. *ret_full: the request has no
+ * room for another one. */
 static size_t collect(struct attempt *first, struct attempt **ret, bool *ret_full)
 {
     const struct protocol *protocol = first->protocol;
@@ -233,7 +234,8 @@ static size_t collect(struct attempt *first, struct attempt **ret, bool *ret_ful
     size_t n = 0;
     *ret_full = false;
     for (struct attempt *a = first; a != NULL && !*ret_full; a = TAILQ_NEXT(a, waits)) {
-        /* After a change of the configuration, those of before end with theirs. */
+        /* After a change of the configuration, attempts of the former one keep that configuration.
+         */
         if (a->config != first->config || !sv_eq(a->series.tenant, first->series.tenant)) {
             continue;
         }
@@ -259,7 +261,8 @@ static bool is_under_way(const struct batcher *b, struct sv tenant)
     return false;
 }
 
-/* Sends the first one and those that may go with it, if it does not wait for company. */
+/* Sends the first profile and those that may share its request, unless it waits for more of them.
+ */
 static bool send_first(struct batcher *b, struct attempt *first)
 {
     struct attempt *all[BATCH_PROFILES_MAX];
@@ -293,7 +296,7 @@ static void abandon_batches(struct batcher *b)
     while (t != NULL) {
         struct batch *next = TAILQ_NEXT(t, link);
         t->owner = NULL;
-        /* One that its thread has is freed by batch_made(). */
+        /* If the thread of the destination has a batch, batch_made() frees it. */
         if (t->exchange.transfer != NULL) {
             free_attempts(t);
         }

@@ -7,8 +7,7 @@
 #include "config/change.h"
 #include "write/writer_private.h"
 
-/* How long the spool of an endpoint that was removed may take to be closed, when the endpoint comes
- * back. */
+/* The time that an endpoint that comes back waits until the spool of the removed one is closed. */
 #define MAKE_WAY_MS (FLUSH_MS + INT64_C(2000))
 #define POLL_NS (5 * NS_PER_MS)
 
@@ -16,8 +15,8 @@
 struct step {
     const struct config_endpoint *endpoint;
     struct destination *changed; /* NULL: it has not changed, or is new */
-    struct destination *made;    /* for a new one */
-    struct sink *sink;           /* for a changed one; NULL: it keeps its own */
+    struct destination *made;    /* the destination of a new endpoint */
+    struct sink *sink;           /* the sink of a changed endpoint; NULL: it keeps its sink */
 };
 
 struct writer_change {
@@ -81,7 +80,8 @@ static enum holder find_holder(struct writer *w, const struct config_endpoint *e
     return found;
 }
 
-/* An endpoint that comes back soon finds its spool, or its store, with the one that left. */
+/* Makes the spool or the directory that an endpoint needs available: if the endpoint comes back
+ * soon, the destination that is being removed still has it. */
 static bool make_way(struct writer *w, const struct config_endpoint *e, struct err *err)
 {
     int64_t until_ms = clock_mono_ms() + MAKE_WAY_MS;
@@ -194,7 +194,8 @@ static void add(struct writer *w, struct destination *d)
     w->routes[d->slot] = d;
 }
 
-/* The queue and the spool take theirs at once; only then may the former one be released. */
+/* Gives the queue and the spool their configuration at once. Only after that, the former one may be
+ * released. */
 static void configure(struct step *s, const struct config *former)
 {
     struct destination *d = s->changed;
@@ -230,7 +231,7 @@ void writer_commit(struct writer_change *c)
     writer_wake(w);
 }
 
-/* A destination whose slot the new configuration does not have leaves. */
+/* Begins to remove a destination whose slot the new configuration does not have. */
 static void dismiss(struct destination *d, int64_t now_ms, int64_t deadline_ms)
 {
     send_queue_remove(d->queue, now_ms);
@@ -316,7 +317,8 @@ static struct destination *of_work(struct work *work)
     return (struct destination *)(void *)((char *)work - offsetof(struct destination, closing));
 }
 
-/* Its counts go to the one that has its name now, if there is one. */
+/* Removes a destination from the metrics. Its counts are added to those of the destination that has
+ * its name now, if there is one. */
 static void take_off(struct destination *d, const struct write_ledger *final)
 {
     struct writer *w = d->writer;
@@ -337,7 +339,7 @@ static void take_off(struct destination *d, const struct write_ledger *final)
     pthread_rwlock_unlock(&w->table);
 }
 
-/* On the closer. */
+/* Ends a removed destination, on the closer's thread. */
 static void writer_on_closing(struct work *work)
 {
     struct destination *d = of_work(work);

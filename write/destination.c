@@ -67,7 +67,8 @@ bool destination_open_sink(const struct writer_options *o, const struct config_e
     return *ret_sink != NULL;
 }
 
-/* Spools are often on the same disk: once one of them hangs, the others are not waited for. */
+/* Starts the spool. Spools are often on the same disk, so if one of them hangs, profpull does not
+ * wait for the others. */
 static bool start_spool(struct destination *d, struct err *err)
 {
     struct writer *w = d->writer;
@@ -167,7 +168,7 @@ bool destination_is_flushed(const struct destination *d)
 void destination_end(struct destination *d)
 {
     merger_remove(d->writer->merger, d->queue);
-    /* Writes what waits; no events after it. */
+    /* Writes the waiting profiles. There are no events of the spool after this. */
     spool_stop(d->spool, clock_mono_ms());
 }
 

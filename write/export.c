@@ -9,12 +9,12 @@ struct family {
     const char *name;
     const char *help;
     enum metric_type type;
-    unsigned n;        /* of the values of the label */
+    unsigned n;        /* the number of values of the label */
     size_t offset;     /* of a uint64_t in the row, or of an array of n */
     const char *label; /* NULL: one value */
     const char *(*value_name)(unsigned i);
     bool in_ms; /* exported in seconds */
-    bool spool; /* only of endpoints that have one */
+    bool spool; /* only for endpoints with a spool */
 };
 #define COUNT(member) .offset = offsetof(struct export_row, member)
 #define LIST(member, label_, name_, n_)                                                            \

@@ -9,7 +9,8 @@
 /* The longest timeout that eight digits of milliseconds can say. */
 #define TIMEOUT_MAX_MS 99999999
 
-/* The codes of gRPC, what texts call them, and the status of HTTP that is treated alike. */
+/* The codes of gRPC by number: their names in texts, and the status of HTTP as which each is
+ * treated. */
 static const struct {
     const char *says;
     long status;
@@ -85,8 +86,8 @@ void grpc_end_take(struct grpc_end *e, struct sv name, struct sv value)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* By gRPC's rules an ended stream is an internal error: the server may not like this request, and
- * others pass. */
+/* Translates an answer without a gRPC status. By gRPC's rules, a stream that the server has ended
+ * is an internal error: the server may refuse only this request, and others may pass. */
 static void translate_end(struct answer_input *in)
 {
     if (in->stream_ended) {

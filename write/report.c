@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "write/destination.h"
 
-/* Limits of log lines about one endpoint: failures and recoveries, profiles refused or given up for
- * one cause, losses; and how long a tenant has to work before that is said. */
+/* The period of the limits of log lines about one endpoint: failures and recoveries, profiles
+ * refused or given up for one cause, losses. A tenant has to work for as long before the log says
+ * that it works. */
 #define LOG_PERIOD_MS INT64_C(60000)
 #define FAILURES_LOGGED 5
 
@@ -75,8 +76,9 @@ static char closing(char c)
     return c == '{' ? '}' : c == '"' || c == '\'' ? c : '\0';
 }
 
-/* Servers repeat labels, sizes and times in their messages. What remains without braces, quotes and
- * digits is the same for all profiles with the same fault. Never 0. */
+/* Returns a hash of a message, never 0. Servers repeat labels, sizes and times in their messages.
+ * Without braces, quotes and digits, the message is the same for all profiles with the same fault.
+ */
 static uint64_t cause_key(unsigned kind, const char *why)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325) + kind;
@@ -91,7 +93,7 @@ static uint64_t cause_key(unsigned kind, const char *why)
     return h != 0 ? h : 1;
 }
 
-/* The slot of the cause, or else the slot that was logged longest ago. */
+/* Returns the slot of the cause, or else the slot that was logged longest ago. */
 static struct report_cause *find_cause(struct report *r, uint64_t key)
 {
     struct report_cause *oldest = &r->causes[0];
@@ -124,7 +126,7 @@ static bool is_news(struct report *r, uint64_t key, int64_t now_ms, uint64_t *re
     return log_limit_allow(&r->causes_limit, now_ms, LOG_PERIOD_MS, REPORT_CAUSES_MAX, &others);
 }
 
-/* A doubtful answer about one profile. */
+/* Logs a doubtful answer about one profile. */
 static void log_refused(struct report *r, const struct report_attempt *a)
 {
     uint64_t more = 0;
@@ -154,7 +156,8 @@ void report_dropped(struct report *r, const struct labels *l, enum write_drop re
              LOG_SV("instance", labels_get(l, SV(LABEL_INSTANCE))), LOG_INT("more", more));
 }
 
-/* "HTTP 503", "connect": a failure is logged again when this changes. */
+/* Writes the cause of a failure, such as "HTTP 503" or "connect". A failure is logged again when
+ * its cause changes. */
 static void cause_of(const struct report_attempt *a, char *out, size_t size)
 {
     const char *text = a->answer->text;
@@ -165,7 +168,7 @@ static void cause_of(const struct report_attempt *a, char *out, size_t size)
     }
 }
 
-/* The field about what to do; none if there is nothing to say. */
+/* Returns the field with the advice; none if there is no advice. */
 static struct log_field hint_field(const struct report_attempt *a)
 {
     return a->hint[0] != '\0' ? LOG_STR("hint", a->hint) : LOG_END;
@@ -208,7 +211,7 @@ static void log_recovery(struct report *r, const struct report_attempt *a)
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-/* The field of a line that is about a tenant; none if the requests name no tenant. */
+/* Returns the field that names the tenant; none if the requests name no tenant. */
 static struct log_field tenant_field(const char *tenant)
 {
     return tenant[0] != '\0' ? LOG_STR("tenant", tenant) : LOG_END;
@@ -265,7 +268,7 @@ static void note_tenant_works(struct report *r, const struct report_attempt *a)
     }
 }
 
-/* Says of which tenants nothing has been refused for a period. */
+/* Logs the tenants of which nothing has been refused for a period. */
 static void log_tenants_that_work(struct report *r, const struct send_queue_status *s,
                                   int64_t now_ms)
 {

@@ -9,7 +9,8 @@
 #include "http/url.h"
 #include "write/protocol.h"
 
-/* The protocol's bytes before the profile, besides the labels; and with each of them. */
+/* The most bytes that a protocol puts before the profile, without the labels, and for each label.
+ */
 #define HEAD_FLAT 512
 #define HEAD_LABEL 32
 #define TAIL_MAX ((size_t)256 * 1024)
@@ -109,7 +110,7 @@ bool request_set_url(struct request *r, const struct config_endpoint *e, const s
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Most bytes that the labels can make of the head: they are within their limits. */
+/* Returns the largest size of the head; the labels are within their limits. */
 static size_t head_max(const struct series *s)
 {
     size_t n = HEAD_FLAT;

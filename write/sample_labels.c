@@ -6,12 +6,12 @@
 #include "pprof/sample_labels.h"
 #include "write/series_marks.h"
 
-/* Working memory that is kept for the next profile. */
+/* The most working memory that is kept for the next profile. */
 #define SCRATCH_KEPT ((size_t)4 * 1024 * 1024)
 
 struct sample_labels {
     struct scratch *scratch;
-    struct series_marks *marks; /* NULL: no profile has passed here that may use them */
+    struct series_marks *marks; /* NULL: no profile has needed them yet */
     struct metric_cell *changes[SAMPLE_LABEL_CHANGES];
 };
 

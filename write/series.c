@@ -6,7 +6,8 @@
 #include "base/ascii.h"
 #include "base/utf8.h"
 
-/* Names of at most LABELS_MAX labels and the external ones, and the values that are kept. */
+/* The most memory for the names of LABELS_MAX labels and the external ones, and for the values that
+ * are kept. */
 #define SERIES_ARENA_MAX ((size_t)8 * 1024 * 1024)
 
 /* Groups of worth, see series.h. */
@@ -15,7 +16,7 @@ enum { WORTH_REQUIRED, WORTH_IDENTITY, WORTH_EXTERNAL, WORTH_REST };
 /* A label on its way into the series. */
 struct candidate {
     struct series_label label;
-    struct sv raw; /* the name as it was */
+    struct sv raw; /* the original name */
     bool external;
     bool changed;
 };
@@ -122,7 +123,7 @@ static struct sv arena_sv(struct build *b, const char *p, size_t n)
     return (struct sv){.p = copy, .n = n};
 }
 
-/* Invalid UTF-8 as U+FFFD, as Go does. */
+/* Replaces invalid UTF-8 by U+FFFD, as Go does. */
 static struct sv repair(struct build *b, struct sv v)
 {
     struct buf text;
@@ -194,7 +195,7 @@ static uint8_t worth_of(const struct candidate *c)
     return c->external ? WORTH_EXTERNAL : WORTH_REST;
 }
 
-/* One more label that the limits changed. */
+/* Counts one more label that the limits have changed. */
 static void count_cut(struct series *s, enum series_change change, struct sv name)
 {
     if (s->changes[change]++ == 0) {
@@ -262,7 +263,7 @@ static int fold(char c)
     return c == '.' ? '_' : (unsigned char)c;
 }
 
-/* Order of names with "." as "_". */
+/* Compares names with "." taken as "_". */
 static int folded_cmp(struct sv a, struct sv b)
 {
     for (size_t i = 0; i < a.n && i < b.n; i++) {
@@ -274,7 +275,8 @@ static int folded_cmp(struct sv a, struct sv b)
     return a.n < b.n ? -1 : a.n > b.n;
 }
 
-/* Which of two labels with the same name is kept: the lower one. */
+/* Returns the precedence of a label. Of two labels with the same name, the one with the lower
+ * precedence value is kept. */
 static int precedence(const struct candidate *c)
 {
     bool dotted = memchr(c->label.name.p, '.', c->label.name.n) != NULL;
@@ -355,7 +357,7 @@ static void fix_value(struct build *b, struct series_label *label)
     bool limited = !b->rules->unlimited;
     bool truncated = limited && label->value.n > max;
     if (!utf8_valid(label->value)) {
-        /* A character is at most four bytes: no more than this can be needed. */
+        /* A character has at most four bytes, so no more of the value can be needed. */
         if (limited && label->value.n > max + 4) {
             label->value.n = max + 4;
         }

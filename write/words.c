@@ -11,11 +11,12 @@ struct scan {
     struct sv text;
     bool no_end[128];     /* no further quote of this kind is closed */
     bool no_brace;        /* no further brace is closed */
-    bool ignores_strings; /* strings in braces are not what they seem to be */
+    bool ignores_strings; /* quotes in braces do not delimit strings */
     size_t plain_until;   /* braces up to there are no label set */
 };
 
-/* The length of the quoted part that begins at i, or 0. An apostrophe within a word is none. */
+/* Returns the length of the quoted part that begins at i, or 0. An apostrophe within a word begins
+ * no quoted part. */
 static size_t quoted(struct scan *s, size_t i)
 {
     const char *p = s->text.p;
@@ -36,7 +37,7 @@ static size_t quoted(struct scan *s, size_t i)
     return 0;
 }
 
-/* The end of the braces that begin at i, or 0. */
+/* Returns the end of the braces that begin at i, or 0. */
 static size_t closing(const struct scan *s, size_t i, bool strings)
 {
     bool inside = false;
@@ -53,7 +54,7 @@ static size_t closing(const struct scan *s, size_t i, bool strings)
     return 0;
 }
 
-/* The length of the label set that begins at i, or 0. */
+/* Returns the length of the label set that begins at i, or 0. */
 static size_t label_set(struct scan *s, size_t i)
 {
     if (s->text.p[i] != '{' || s->no_brace || i < s->plain_until) {
@@ -74,7 +75,7 @@ static size_t label_set(struct scan *s, size_t i)
 
 /* ---- credentials ----------------------------------------------------------------------------- */
 
-/* A character of a token that a word does not have in this place. */
+/* Returns true for a character that a token may have in this place, but a word may not. */
 static bool is_no_word(char c, bool first)
 {
     return ascii_is_digit((unsigned char)c) || c == '=' ||

@@ -27,7 +27,7 @@ const char *write_drop_name(unsigned d)
 
 /* ---- the loop's side ------------------------------------------------------------------------- */
 
-/* The destinations that the loop works with. */
+/* Returns the first of the destinations with which the loop works. */
 static struct destination *first(const struct writer *w)
 {
     return TAILQ_FIRST(&w->destinations[ACTIVE]);
@@ -86,7 +86,7 @@ static void pump(struct destination *d)
     batcher_flush(d->batcher);
     struct send_queue_status status = send_queue_status(d->queue);
     destination_hurry(d, send_queue_is_crowded(d->queue, now));
-    /* Another one may have the name of one that leaves. */
+    /* Another destination may have the name of one that is being removed. */
     bool leaves = atomic_load(&d->leave_ms) != INT64_MAX;
     d->report.conditions = leaves ? NULL : d->options->conditions;
     report_state(&d->report, &status, now);
@@ -117,7 +117,7 @@ static bool rests_until_deadline(struct writer *w)
     return true;
 }
 
-/* The drain is over when the queues are empty, or when the rest is safe on disk. */
+/* Ends the drain when the queues are empty, or when the remaining profiles are safe on disk. */
 static void check_drain(struct writer *w)
 {
     bool draining = w->phase == DRAINING || w->phase == FLUSHING;
@@ -159,7 +159,7 @@ static void begin_drain(struct writer *w)
         send_queue_drain(d->queue, now);
     }
     loop_timer_at(w->deadline, w->drain.deadline_ms);
-    loop_hurry(w->options.loop, 1); /* for good: this is the end */
+    loop_hurry(w->options.loop, 1); /* never taken back: the process is about to end */
 }
 
 static void writer_on_wake(struct loop_task *task)
@@ -182,7 +182,7 @@ static void writer_on_wake(struct loop_task *task)
     }
     struct destination *next;
     for (struct destination *d = first(w); d != NULL; d = next) {
-        next = TAILQ_NEXT(d, link); /* this one may leave */
+        next = TAILQ_NEXT(d, link); /* this destination may be removed from the list */
         pump(d);
     }
     check_drain(w);
@@ -197,7 +197,7 @@ void writer_wake(struct writer *w)
     }
 }
 
-/* The slot of the first destination in a set, which is not empty. */
+/* Returns the slot of the first destination in a set, which must not be empty. */
 static size_t first_of(uint64_t endpoints)
 {
     return (size_t)__builtin_ctzll(endpoints);
@@ -214,7 +214,7 @@ static void merge_if_due(struct writer *w, uint64_t endpoints, int64_t now_ms)
     }
 }
 
-/* Under the table lock. */
+/* Puts a profile to the destinations in the set. Called under the table lock. */
 static bool put(struct writer *w, struct profile *p, uint64_t endpoints)
 {
     int64_t now = clock_mono_ms();
@@ -308,8 +308,8 @@ static int64_t sink_hung_ms(const struct destination *d, int64_t now_ms)
     return d->sink_thread != NULL ? sink_thread_hung_ms(d->sink_thread, now_ms) : 0;
 }
 
-/* For how long the directory or the spool of a destination has been hanging, in ms; 0: neither
- * does. */
+/* Returns for how long the directory or the spool of a destination has been hanging, in ms; 0 if
+ * neither hangs. */
 static int64_t hung_ms(const struct destination *d, int64_t now_ms)
 {
     int64_t sink_ms = sink_hung_ms(d, now_ms);
@@ -351,7 +351,7 @@ bool writer_disk_fails(struct writer *w, struct err *err)
     return fails;
 }
 
-/* An endpoint is up if it works for at least one tenant. */
+/* Sets `up` and `breaker`. An endpoint is up if it works for at least one tenant. */
 static void set_breaker(struct export_row *r, bool hangs)
 {
     const struct send_queue_status *s = &r->status;
@@ -383,7 +383,8 @@ static void fill_row(struct export_row *r, struct destination *d, int64_t now)
     }
 }
 
-/* One that leaves while another one has its name counts as a part of that. */
+/* Adds the row of a destination. If a destination is being removed while another one has its name,
+ * its counts are added to the row of that one. */
 static void add_row(struct export_row *rows, size_t *n, struct destination *d, int64_t now)
 {
     for (size_t i = 0; i < *n; i++) {
@@ -397,7 +398,7 @@ static void add_row(struct export_row *rows, size_t *n, struct destination *d, i
     fill_row(&rows[(*n)++], d, now);
 }
 
-/* Rows of destinations that stay come first. */
+/* Fills the rows. Destinations that stay come first. */
 static size_t fill_rows(struct writer *w, struct export_row *rows, size_t max)
 {
     int64_t now = clock_mono_ms();
@@ -431,7 +432,7 @@ static void writer_collect(struct metrics_out *out, void *arg)
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
-/* Also if no endpoint speaks HTTP now: one may come. */
+/* Makes the HTTP client, even if no endpoint uses HTTP now: a later configuration may have one. */
 static bool make_http(struct writer *w, struct err *err)
 {
     const struct writer_options *o = &w->options;
@@ -451,7 +452,7 @@ static void writer_on_merged(void *arg)
     writer_wake(w);
 }
 
-/* The slots of the first configuration are its indices. */
+/* Makes the destinations of the first configuration, in which the slots are the indices. */
 static bool make_destinations(struct writer *w, struct err *err)
 {
     const struct config *config = w->options.config;
@@ -481,12 +482,14 @@ static bool init(struct writer *w, struct err *err)
     if (w->merger == NULL || !make_http(w, err) || !make_destinations(w, err)) {
         return false;
     }
-    /* Last: it must not outlive a writer that failed. */
+    /* The collector is registered last, because it must not outlive a writer that could not be
+     * made. */
     return o->metrics == NULL || metrics_collector(o->metrics, writer_collect, w) ||
            err_memory(err);
 }
 
-/* Changes are rare, and do not wait for a pause between those who put profiles. */
+/* Makes the table lock. Changes of the table are rare, and must not wait until no thread puts
+ * profiles. */
 static void init_table(struct writer *w)
 {
     pthread_rwlockattr_t attr;

@@ -23,7 +23,7 @@
 #define PATH_BYTES_MAX 4096
 #define LINE_BYTES_MAX ((size_t)8 * 1024 * 1024) /* all labels, every byte escaped */
 #define CHUNK 65536
-/* A disk that has not answered by then hangs. */
+/* A disk that has not answered after this time is taken to hang. */
 #define HANGING_MS 5000
 #define NAME_SIZE (FILE_STEM_SIZE + 32)
 
@@ -32,11 +32,12 @@ struct file_sink {
     atomic_uint_fast64_t next_temporary;
     char *directory;
     pthread_mutex_t lock; /* held to name a file and append to the index */
-    int64_t max_age_ms;   /* 0: any */
-    uint64_t max_bytes;   /* 0: any number */
+    int64_t max_age_ms;   /* 0: no limit */
+    uint64_t max_bytes;   /* 0: no limit */
     /* Under the lock. */
-    uint64_t bytes;        /* of the files, as far as known */
-    int64_t next_round_ms; /* monotonic; 0: the first has not been */
+    uint64_t bytes; /* of the files, as far as known */
+    /* Monotonic: when the next round of retention is due; 0: there was none yet. */
+    int64_t next_round_ms;
 };
 
 /* One profile on its way to the disk. */
@@ -113,7 +114,7 @@ struct sink *file_open(const struct config_endpoint *endpoint, struct err *err)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* errno says why on failure. */
+/* Writes a plain profile compressed. Returns false with errno on failure. */
 static bool write_compressed(int fd, const struct profile *p)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* gzclose() closes it */
@@ -159,7 +160,8 @@ static bool write_profile(struct writing *w, struct err *err)
     return ok;
 }
 
-/* Renames without replacing; where the file system cannot do that, checks for the file first. */
+/* Renames a file without replacing another one. If the file system cannot do that, checks first
+ * that no file has the name. */
 static int rename_new(int dir, const char *from, const char *to)
 {
     if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0) {
@@ -309,7 +311,7 @@ static bool publish(struct writing *w, struct err *err)
     if (!ok) {
         (void)unlinkat(w->dir, named ? w->name : w->temporary, 0);
     } else {
-        /* The profile is safe; what cannot be removed now is tried again. */
+        /* The profile is stored. If files cannot be removed now, the next round tries again. */
         (void)retain(w, NULL);
     }
     pthread_mutex_unlock(&w->sink->lock);

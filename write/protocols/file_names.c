@@ -32,7 +32,7 @@ void file_path_part(struct sv v, char out[FILE_PART_MAX + 1])
     out[n] = '\0';
 }
 
-/* "20261121T032334.123Z" */
+/* Writes a time as "20261121T032334.123Z". */
 static void format_time(int64_t wall_ns, char out[32])
 {
     char text[32];

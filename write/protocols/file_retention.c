@@ -11,20 +11,21 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-/* A line of the index, with all labels, is at most as long; a longer one is kept as it is. */
+/* The longest line of the index, with all labels; a longer one is kept as it is. */
 #define LINE_BYTES_MAX ((size_t)16 * 1024 * 1024)
 #define TEMPORARY ".tmp-index"
-/* Beyond the bytes so much more is removed, in percent, so that rounds are rare. */
+/* If the files exceed max_bytes, so many percent of max_bytes are removed in addition, so that such
+ * rounds are rare. */
 #define SLACK_PERCENT 10
 
 struct entry {
-    json_t *json; /* NULL: a line that says nothing of a file */
+    json_t *json; /* NULL: the line describes no file */
     const char *path;
     int64_t until_ns;
     uint64_t bytes;
 };
 
-/* A path of three parts, none of which is hidden, "." or "..". */
+/* Returns true for a path of three parts, none of which is hidden, "." or "..". */
 static bool is_path(struct sv path)
 {
     size_t parts = 0;
@@ -96,12 +97,12 @@ static bool remove_file(const struct file_retention *r, const char *path, struct
 struct pass {
     const struct file_retention *r;
     struct file_retention_result *result;
-    uint64_t surplus; /* bytes that are to go, from the first line on */
+    uint64_t surplus; /* bytes that have to be removed, from the first line on */
     FILE *out;        /* the new index; NULL: only add up */
     struct err *err;
 };
 
-/* False on failure. */
+/* Handles one line of the index. Returns false on failure. */
 static bool take_line(struct pass *p, const char *line, size_t n)
 {
     struct entry e = entry_of(line, n);

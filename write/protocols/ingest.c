@@ -54,7 +54,7 @@ static size_t encoded_size(struct sv v)
     return n;
 }
 
-/* Size of the name when percent-encoded; "{", "}", "=" and "," take three bytes each. */
+/* Returns the size of the percent-encoded name; "{", "}", "=" and "," take three bytes each. */
 static size_t encoded_name_size(const struct series *s)
 {
     size_t n = INGEST_APP_MAX + 3;
@@ -172,7 +172,7 @@ bool ingest_body(const char *boundary, enum profile_format format, struct sv con
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Where the URL is that of DeepFlow's agent. */
+/* Returns true if the URL is that of DeepFlow's agent. */
 static bool is_deepflow(const char *url)
 {
     struct sv path = {.p = url, .n = strcspn(url, "?#")};
@@ -215,8 +215,8 @@ static enum request_status describe(struct scratch *scratch, const struct reques
     struct sv plain = in->plain;
     struct sv body = {in->profile->data, in->profile->size};
     bool deepflow = is_deepflow(in->endpoint->url);
-    /* One that says that it is larger is not inflated as far as the limit in order to see it,
-     * unless a damaged one, which may say anything, must not pass. */
+    /* If a profile claims to be larger than the limit, it is not inflated to check that. For
+     * DeepFlow it is, because a damaged profile, which may claim anything, must not pass. */
     bool huge = !deepflow && gzip_claim(body) > INGEST_INFLATED_MAX;
     bool here = plain.n > 0;
     if (huge || (!here && !gzip_plain(scratch, body, INGEST_INFLATED_MAX, 0, &plain, &err)) ||
@@ -315,7 +315,8 @@ static void ask_deepflow(const struct readback_query *q, struct buf *url, struct
                q->from_ns / NS_PER_S, q->until_ns / NS_PER_S);
 }
 
-/* Today's answer has functions and node_values, that of older servers is a list of nodes. */
+/* Returns true if the answer has nodes. Today's answer has functions and node_values, that of older
+ * servers is a list of nodes. */
 static bool holds_nodes(const json_t *answer)
 {
     const char *status = json_string_value(json_object_get(answer, "OPT_STATUS"));

@@ -119,7 +119,8 @@ static bool otlp_accepts(const struct answer_input *in, const struct reply *r)
            (in->body.n == 0 && in->content_type[0] == '\0');
 }
 
-/* By the specification only these, and what all protocols have in common, are worth another try. */
+/* Rejects the request: by the specification, only the statuses that all protocols retry are worth
+ * another try. */
 static void otlp_classify(const struct answer_input *in, const struct reply *r, struct answer *a)
 {
     (void)in;
@@ -127,7 +128,7 @@ static void otlp_classify(const struct answer_input *in, const struct reply *r, 
     a->class = ANSWER_REJECTED;
 }
 
-/* The last field of this number that has bytes, or nothing. */
+/* Returns the bytes of the last field with this name; empty if there is none. */
 static struct sv bytes_of(struct sv message, const ProtobufCMessageDescriptor *d, const char *name)
 {
     struct sv bytes = SV("");
@@ -142,7 +143,7 @@ static struct sv bytes_of(struct sv message, const ProtobufCMessageDescriptor *d
     return bytes;
 }
 
-/* The text of google.rpc.Status. */
+/* Reads the text of a google.rpc.Status. */
 static void otlp_read_refusal(const struct answer_input *in, struct reply *r)
 {
     if (is_proto(in)) {
@@ -159,7 +160,7 @@ static int64_t rejected_of(struct sv partial)
     return field < FIELDS ? (int64_t)v[field] : 0;
 }
 
-/* A number, which JSON has as a text. */
+/* Returns a number, which is a text in JSON. */
 static int64_t number_of(const json_t *j)
 {
     uint64_t n = 0;

@@ -12,7 +12,7 @@
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* protobuf-c writes to these. */
+/* A buffer to which protobuf-c writes. */
 struct into_buf {
     ProtobufCBuffer base;
     struct buf *out;
@@ -254,7 +254,7 @@ static bool is_known(const struct otlp_lookup *l, size_t field, size_t place, ui
     return l->numbers[field][place] != 0;
 }
 
-/* Remembers it. */
+/* Remembers the number of a place. */
 static bool note(struct otlp_lookup *l, size_t field, size_t place, uint32_t number)
 {
     l->numbers[field][place] = number + 1;
@@ -417,7 +417,8 @@ static bool lookup_location(struct otlp_lookup *l, size_t place, uint32_t *ret)
            note(l, PROFILE_LOCATION, place, *ret);
 }
 
-/* The location of an id that has no number yet, or is not there. */
+/* Adds the location of an id that has no number yet. Returns false if the profile does not define
+ * it. */
 static bool new_frame(struct otlp_lookup *l, struct sv sample, uint64_t id, uint32_t *ret)
 {
     size_t place;
@@ -439,8 +440,9 @@ static bool add_stack(struct otlp_lookup *l, size_t n, uint32_t *ret)
                            ret, l->err);
 }
 
-/* Puts the numbers of the locations of a field of ids at *at. What does not change is in local
- * variables, since the compiler cannot know that the bytes written are none of it. */
+/* Puts the numbers of the locations of a field of ids at *at. Values that do not change are in
+ * local variables, because the compiler cannot know that the bytes that are written do not change
+ * them. */
 static bool put_frames(struct otlp_lookup *l, struct sv sample, struct wire_numbers ids,
                        unsigned char **at)
 {

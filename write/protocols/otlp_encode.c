@@ -42,7 +42,7 @@ struct otlp_encoder {
     struct scratch *scratch;
     struct otlp_dictionary dictionary;
     struct buf resources; /* fields of the request */
-    struct buf scope;     /* of the profile at hand, as are the others */
+    struct buf scope;     /* the message of the current profile, as are the others */
     struct buf profile;
     struct buf resource;
     struct buf common;
@@ -66,7 +66,7 @@ struct adding {
     size_t n_samples;
     int64_t *values; /* of each sample, in the order of the types */
     uint32_t *labels;
-    Otlp__Profile head; /* what all messages Profile have in common */
+    Otlp__Profile head; /* the fields that all messages `Profile` have in common */
     Otlp__ValueType period_type;
     uint32_t attributes[PROFILE_ATTRIBUTES_MAX];
     struct err *err;
@@ -92,7 +92,7 @@ static void find_fields(struct fields *f)
     };
 }
 
-/* False if a buffer lacks what should have been in it. */
+/* Returns false with an error if a buffer could not take everything. */
 static bool is_whole(const struct buf *b, struct err *err)
 {
     return buf_ok(b) ||
@@ -143,7 +143,8 @@ size_t otlp_encoder_profiles(const struct otlp_encoder *e)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* A label without a value, a number and a unit is none, as for google/pprof. */
+/* Adds a label of a sample. One without a value, a number and a unit is ignored, as in
+ * google/pprof. */
 static bool add_label(struct adding *a, struct sv message, size_t *n)
 {
     uint64_t v[LABEL_NUM_UNIT + 1] = {0};
@@ -277,8 +278,8 @@ static bool add_comments(struct adding *a)
     return true;
 }
 
-/* The window. A delta's is the agent's; others have the times that the program wrote, as far as it
- * did. */
+/* Sets the window. For a delta it is the window that the agent knows; other profiles have the times
+ * that the program has written, as far as there are any. */
 static void set_times(struct adding *a)
 {
     const struct pprof_summary *s = &a->x.summary;
@@ -309,8 +310,8 @@ static bool make_head(struct adding *a)
            add_text(a, "pprof.profile.doc_url", v[PROFILE_DOC_URL]) && add_comments(a);
 }
 
-/* An id of the series, the window and the bytes, so that a request that is repeated has the same
- * ids. Never 0, which would be none. */
+/* Makes an id from the series, the window and the bytes, so that a repeated request has the same
+ * ids. The id is never 0, which would mean "no id". */
 static void make_id(const struct adding *a, size_t type, uint8_t out[ID_SIZE])
 {
     const struct profile *p = a->profile;
@@ -396,8 +397,9 @@ static void init_pair(Otlp__KeyValue *pair, Otlp__AnyValue *any, struct sv key, 
     pair->value = any;
 }
 
-/* The attribute of a label, "" if it is none. Keys must not repeat: an attribute that the table
- * makes comes before a label of that name, and then the first in the order of the labels. */
+/* Returns the attribute of a label, "" if it becomes none. Keys must not repeat: an attribute from
+ * the table takes precedence over a label of that name, and after that the first in the order of
+ * the labels. */
 static struct sv attribute_of(const struct adding *a, size_t i)
 {
     const struct config_pairs *own = a->e->o.attributes;

@@ -49,7 +49,7 @@ static bool has_keyless_label(struct sv sample)
     return false;
 }
 
-/* Looks for the three defects for which the server refuses a profile, or fails. The profile was
+/* Looks for the three defects that make the server refuse a profile, or fail. The profile was
  * checked when it was scraped. */
 static bool look_at(struct sv plain, struct look *ret, struct err *err)
 {
@@ -86,7 +86,7 @@ static enum sample_label_change parca_on_name(void *arg, struct sv name, struct 
     return name.n > 0 ? SAMPLE_LABEL_CHANGES : SAMPLE_LABEL_DROPPED;
 }
 
-/* Drops labels without a key. A profile that is too large for it is sent as it is. */
+/* Drops labels without a key. A profile that is too large for that is sent as it is. */
 static bool drop_keyless(struct scratch *s, struct sv body, struct parca_repair *ret,
                          struct err *err)
 {
@@ -102,8 +102,8 @@ static bool drop_keyless(struct scratch *s, struct sv body, struct parca_repair 
     return true;
 }
 
-/* Merges the profile with nothing else, which gives ids from 1 on and changes no value. A profile
- * that is too large for it is sent as it is. */
+/* Merges the profile alone, which gives it ids from 1 on and changes no value. A profile that is
+ * too large for that is sent as it is. */
 static bool renumber(struct sv body, struct parca_repair *ret, struct err *err)
 {
     struct merge_options o = {.bytes_max = PARCA_WORK_MAX, .mode = MERGE_SUM};

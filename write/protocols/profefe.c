@@ -11,7 +11,7 @@
 #include "pprof/summary.h"
 #include "write/protocols/table.h"
 
-/* Names that only imported profiles have. */
+/* Names of types that only imported profiles have. */
 static const struct {
     const char *name;
     const char *type;
@@ -52,7 +52,8 @@ bool profefe_names(const char *type, struct buf *out)
     return buf_ok(out);
 }
 
-/* `__*` is ours, and the service has a parameter of its own. */
+/* Returns true if a label is sent among the labels: `__*` is internal, and the service has a
+ * parameter of its own. */
 static bool is_sent(const struct series_label *l)
 {
     return !sv_starts_with(l->name, SV("__")) && !sv_eq_str(l->name, LABEL_SERVICE_NAME);
@@ -66,8 +67,8 @@ static void put_pair(struct sv name, struct sv value, struct buf *out)
     url_encode_pair(name, value, out);
 }
 
-/* "k=v,k=v", each key and value encoded, and then the whole once more; false if that is too long or
- * memory ran out. */
+/* Writes "k=v,k=v": each key and value is encoded, and then the whole once more. Returns false if
+ * that is too long, or if memory runs out. */
 static bool put_labels(const struct series *s, bool other, struct buf *once, struct buf *twice)
 {
     buf_clear(once);
@@ -101,7 +102,7 @@ static bool append_labels(struct series *s, bool other, struct buf *out)
     return ok;
 }
 
-/* "2026-11-21T03:23:34", which profefe takes as UTC. */
+/* Appends a time such as "2026-11-21T03:23:34", which profefe takes as UTC. */
 static void put_utc(int64_t ns, struct buf *out)
 {
     char text[32];
@@ -109,7 +110,8 @@ static void put_utc(int64_t ns, struct buf *out)
     url_encode((struct sv){.p = text, .n = strlen("2026-11-21T03:23:34")}, out);
 }
 
-/* Never empty, and as the profile came: before labels make room for each other. */
+/* Appends the instance, which is never empty. Called before labels are dropped to make room, so
+ * that the label `instance` is still there. */
 static void put_instance(const struct series *s, struct buf *out)
 {
     struct sv instance = series_get(s, LABEL_INSTANCE);

@@ -28,7 +28,7 @@ static size_t pair_size(const struct series_label *l)
     return wire_bytes_size(l->name.n) + wire_bytes_size(l->value.n);
 }
 
-/* RFC 9562: version 8 is for UUIDs of a scheme of one's own. Two checksums and the length are far
+/* In RFC 9562, version 8 is for UUIDs of a custom scheme. Two checksums and the length are far
  * faster than a hash of all bytes, and differ from profile to profile. */
 void push_id(struct sv profile, char out[PUSH_ID_LENGTH + 1])
 {
@@ -108,7 +108,7 @@ static bool push_accepts(const struct answer_input *in, const struct reply *r)
                                  answer_type_is(in->content_type, "application/json"));
 }
 
-/* The server could not read the profile inside the request, and never will. */
+/* Returns true if the server could not read the profile inside the request, and never will. */
 static bool is_broken_profile(const struct reply *r)
 {
     return strcmp(r->code, "unknown") == 0 &&
@@ -148,7 +148,8 @@ static void push_classify(const struct answer_input *in, const struct reply *r, 
 
 /* ---- reading back ---------------------------------------------------------------------------- */
 
-/* A service that stands in the selector as it is, with every protocol and server. */
+/* Returns true for a service name that can be in a selector unchanged, with every protocol and
+ * server. */
 static bool is_plain(const char *service)
 {
     size_t n = 0;
@@ -158,7 +159,7 @@ static bool is_plain(const char *service)
     return n > 0 && service[n] == '\0';
 }
 
-/* Until its first compaction, version 2 finds a profile only by its service. */
+/* Appends the query. Until its first compaction, version 2 finds a profile only by its service. */
 static void ask_pyroscope(const struct readback_query *q, struct buf *url, struct buf *body)
 {
     buf_puts(url, "/querier.v1.QuerierService/SelectMergeStacktraces");

@@ -1,9 +1,9 @@
-/* A bucket of S3, or of a server that speaks as it: PUT of one object for each profile, under the
- * name that it would have as a file.
+/* The protocol s3: sends each profile to a bucket of S3, or of a server with the same API, as one
+ * object with the name that it would have as a file.
  *
  * A bucket has no way to see that a name is taken, so a checksum of content and labels follows the
- * name: another profile never replaces one, and one that is sent again replaces itself. There is no
- * index either: what a line of it would say is metadata of the object.
+ * name: so no profile replaces another one, and a profile that is sent again replaces itself. There
+ * is no index either: the data of an index line is in the metadata of the object.
  */
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void put_ascii(struct sv json, struct buf *out)
     }
 }
 
-/* s: NULL for a note without labels. */
+/* Appends the note of a profile. s is NULL for a note without labels. */
 static bool put_note(const struct series *s, const struct profile *p, struct buf *out)
 {
     struct buf json;
@@ -67,7 +67,8 @@ static bool put_note(const struct series *s, const struct profile *p, struct buf
     return ok && buf_ok(out);
 }
 
-/* Labels that are too many for a bucket are left out, those that are worth least first. */
+/* Appends the note. If there are too many labels for a bucket, those that are worth least are left
+ * out. */
 static bool fit_note(struct series *s, const struct profile *p, struct buf *out)
 {
     bool ok = put_note(s, p, out);
@@ -89,7 +90,7 @@ static bool sha256_hex(struct sv v, char out[SHA256_HEX + 1])
     return ok;
 }
 
-/* The bytes of the object: the profile's, or those of one that is compressed for it. */
+/* Makes the bytes of the object: those of the profile, compressed if it is a plain pprof. */
 static bool make_body(struct request *r, const struct profile *p, struct sv *ret)
 {
     struct sv own = {p->data, p->size};
@@ -203,7 +204,7 @@ static const struct {
     {"XAmzContentSHA256Mismatch", NULL, ANSWER_RETRY_DOUBTFUL, ANSWER_OF_PROFILE},
 };
 
-/* The text of the first element of this name; empty if there is none. */
+/* Returns the text of the first element with this name; empty if there is none. */
 static struct sv element(struct sv xml, const char *name)
 {
     char tag[32];
@@ -236,8 +237,8 @@ static void put_unescaped(struct sv v, struct buf *out)
     }
 }
 
-/* <Error><Code>..</Code><Message>..</Message>: of the rest only where the bucket is, because some
- * of it repeats the request with its credentials. */
+/* Reads <Error><Code>..</Code><Message>..</Message>. Of the other elements, only the place of the
+ * bucket is read, because some of them repeat the request with its credentials. */
 static void s3_read_refusal(const struct answer_input *in, struct reply *r)
 {
     struct buf text;
@@ -284,7 +285,7 @@ static bool s3_knows(const struct answer_input *in, const struct reply *r, struc
     return false;
 }
 
-/* A page that says 200 is longer. */
+/* Accepts a 2xx without a body: a page that another server sends with status 200 has one. */
 static bool s3_accepts(const struct answer_input *in, const struct reply *r)
 {
     (void)r;

@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "config/config.h"
 
-/* A sample type that a server shows under a name and unit of its own; the rest keep theirs. */
+/* A sample type that a server stores under another name and unit; all other types keep theirs. */
 struct known {
     const char *type;
     const char *name;    /* the `__name__` that it is for; NULL: any */
@@ -47,13 +47,14 @@ static const struct known *find_known(struct sv type, struct sv name)
     return NULL;
 }
 
-/* Go says "samples", Node "sample". */
+/* Returns true for the number of samples, which Go calls "samples" and Node "sample". */
 static bool is_samples(struct sv type)
 {
     return sv_eq_str(type, "samples") || sv_eq_str(type, "sample");
 }
 
-/* JSON can only match text, and each key once; not all readers take a NUL in a key. */
+/* Returns true if a type can be a key of the JSON: keys are text, each may occur once, and not all
+ * readers accept a NUL in a key. */
 static bool can_be_described(const struct pprof_value_type *types, size_t i)
 {
     struct sv type = types[i].type_text;
@@ -81,7 +82,9 @@ static void put_known(struct buf *out, const struct known *k)
     }
 }
 
-/* The number of samples: CPU in a CPU profile, and nothing that could be taken for it elsewhere. */
+/* Describes the number of samples. It is called "cpu" in a CPU profile. In other profiles it has
+ * the name of the profile, with "_samples" if there are further types, so that it is not taken for
+ * CPU. */
 static void put_samples(struct buf *out, const struct profile_types *p)
 {
     if (p->is_cpu) {
@@ -113,7 +116,8 @@ static void put_entry(struct buf *out, struct sv type, const struct profile_type
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-/* samples, and perhaps cpu, which says the same in time. */
+/* Returns true if the default mapping is right: the profile has only samples, and perhaps cpu,
+ * which is the same number as a time. */
 static bool default_is_right(const struct profile_types *p, const struct pprof_value_type *types)
 {
     bool right = p->is_cpu && p->n > 0;
@@ -153,7 +157,7 @@ size_t sample_types_config(struct sv name, const struct pprof_value_type *types,
     return stored;
 }
 
-/* Go's profile of that name, of all that the table has. */
+/* Returns the row of Go's profile with that name, among all that the table has. */
 static const struct config_builtin_type *find_builtin(struct sv name)
 {
     const struct config_builtin_type *t;

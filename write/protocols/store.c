@@ -1,4 +1,5 @@
-/* Profiles into the store: what of it is in this room. agent/stores.c opens and delivers. */
+/* The protocol store: only its row is in this room. agent/stores.c opens stores and delivers into
+ * them. */
 #include "write/protocols/table.h"
 
 #define DAY_MS INT64_C(86400000)
