@@ -35,7 +35,7 @@ static const char *const thread_names[THREADS] = {"discovery", "network", "write
 
 /* ---- callbacks of the stages ----------------------------------------------------------------- */
 
-/* A profile that a rule drops on purpose counts as accepted. */
+/* Delivers a profile of a target. A profile that a rule drops on purpose counts as accepted. */
 static bool app_on_profile(void *arg, struct profile *profile, uint64_t forward_to)
 {
     struct app *app = arg;

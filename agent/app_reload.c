@@ -61,7 +61,7 @@ void app_release_jobs(struct app *app, const struct config *config)
 struct reload {
     struct app *app;
     struct config *next;
-    bool *kept; /* by slot: the job is the same */
+    bool *kept; /* by slot: true if the job has not changed */
     struct pipeline_change *pipeline;
     struct scraped_change *scraped;
     struct receive_setup *receive;

@@ -16,7 +16,7 @@
 #include "discovery/kubernetes/access.h"
 #include "http/url.h"
 
-/* Limit of the memory for reading a kubeconfig. */
+/* The most memory for reading a kubeconfig. */
 #define KUBECONFIG_MAX ((size_t)64 << 20)
 #define PATH_BYTES_MAX ((size_t)64 * 1024)
 /* A disk that has not answered after this time is taken to hang. */

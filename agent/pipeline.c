@@ -219,7 +219,7 @@ static bool run_rules(struct pipeline *p, struct pipeline_verdict *verdict, stru
 /* ---- pod_scrape_limit ------------------------------------------------------------------------ */
 
 /* Returns the number of scrapes that a pod, or a host of another object, has claimed in this group.
- * NULL if out of memory. */
+ * Returns NULL if out of memory. */
 static size_t *claimed_by(struct pipeline *p, const struct target_group *group,
                           const struct target *target)
 {
@@ -459,7 +459,7 @@ static void make_pod(struct pipeline *p, const struct target_group *group, struc
     free(candidates);
 }
 
-/* Takes over the references. */
+/* Hands the targets of a group to the scraper, or to sharding. Takes over the references. */
 static bool hand_over(struct pipeline *p, const struct target_group *group, const struct made *made)
 {
     const struct pipeline_options *o = &p->options;

@@ -58,8 +58,8 @@ bool pipeline_wants(struct pipeline *p, size_t job, struct sv label);
 
 /* The jobs of another configuration. */
 struct pipeline_change;
-/* Compiles the rules of jobs that are not kept (by slot). NULL with an error: nothing has changed.
- * Any thread. */
+/* Compiles the rules of jobs that are not kept (by slot). Returns NULL with an error: nothing has
+ * changed. Any thread. */
 struct pipeline_change *pipeline_prepare(const struct config *next, const bool *kept,
                                          struct err *err);
 /* Puts the jobs of the new configuration in force, on the pipeline's thread. Jobs that are kept

@@ -9,7 +9,7 @@
  * process_max_fds, process_start_time_seconds and profpull_build_info. */
 bool process_metrics(struct metrics *metrics);
 
-/* Raises the soft limit of open files to the hard one; returns it. */
+/* Raises the soft limit of open files to the hard limit, and returns it. */
 unsigned process_raise_fd_limit(struct log *log);
 
 #endif

@@ -511,7 +511,8 @@ static bool is_delta(const struct labels *l)
     return false;
 }
 
-/* NULL with ERR_LIMIT if the labels are too large together, or with ERR_MEMORY. */
+/* Makes the profile to deliver. Returns NULL with ERR_LIMIT if the labels together are too large,
+ * or with ERR_MEMORY. */
 static struct profile *make_profile(struct receive *r, const struct receive_item *item,
                                     const struct label *labels, size_t n_labels, struct window w,
                                     struct err *err)

@@ -83,13 +83,14 @@ struct receive_options {
     struct recordings *recordings;
 };
 
-/* The options, config included, outlive the receiver. NULL with an error. */
+/* Makes a receiver. The options, config included, outlive it. Returns NULL with an error. */
 struct receive *receive_new(const struct receive_options *options, struct err *err);
 struct receive *receive_free(struct receive *r); /* accepts NULL, returns NULL */
 
 /* The part `receive` of a configuration, with its rules compiled. */
 struct receive_setup;
-/* Prepares another configuration, and takes a reference of it. NULL with an error. Any thread. */
+/* Prepares another configuration, and takes a reference of it. Returns NULL with an error. Any
+ * thread. */
 struct receive_setup *receive_prepare(const struct receive *r, const struct config *next,
                                       struct err *err);
 /* Puts a setup in force and takes it over: when this returns, every profile goes where the setup

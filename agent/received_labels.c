@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 
-/* The longest text of labels in a message; an error holds less. */
+/* The longest text of labels in a message, in bytes; an error has room for less. */
 #define PRINTED_MAX ((size_t)64 * 1024)
 
 /* The service_name that a Pyroscope stores for a profile without one. */

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 #define LABEL_EVENT "jfr_event"
-/* Messages about recordings that cannot be read. */
+/* The log has a limited number of messages about recordings that cannot be read in this period. */
 #define LOG_PERIOD_MS 60000
 #define LOG_BURST 5
 
@@ -115,7 +115,7 @@ static struct labels *make_labels(struct recordings *r, const struct profile *ba
     return labels;
 }
 
-/* Takes over the bytes. */
+/* Makes a profile of the bytes, which it takes over. */
 static struct profile *make_profile(struct recordings *r, const struct profile *base,
                                     const struct jfr_result *result, struct jfr_made *made,
                                     bool own_times)
@@ -172,7 +172,8 @@ bool recordings_convert(struct recordings *r, const struct profile *base, struct
     };
     size_t work = r->options.work_max;
     if (work > 0 && work / 2 < JFR_PLAIN_MAX) {
-        /* Half for the recording, a quarter for what is kept of it; the rest for the profiles. */
+        /* Half of the memory is for the recording, a quarter for the events that are kept of it,
+         * and the rest for the profiles. */
         in.plain_max = work / 2;
         in.options.memory_max = work / 4;
     }

@@ -33,7 +33,7 @@ struct recordings_options {
     size_t work_max; /* bytes that one conversion may take; 0: the limits of jfr/ */
 };
 
-/* NULL if out of memory. All of the options outlive it. */
+/* Returns an object for conversions; NULL if out of memory. All of the options outlive it. */
 struct recordings *recordings_new(const struct recordings_options *options);
 struct recordings *recordings_free(struct recordings *r); /* accepts NULL, returns NULL */
 

@@ -102,7 +102,7 @@ static void conversion_free(struct conversion *c)
     free(c);
 }
 
-/* On a worker. */
+/* Converts a recording, on a worker. */
 static void conversion_run(struct work *work)
 {
     struct conversion *c = (struct conversion *)work;
@@ -140,7 +140,7 @@ static uint64_t endpoints_of(const struct scraped *s, const struct profile *p, u
     return job->name != NULL ? job->forward_to : forward_to;
 }
 
-/* On the scraper's loop. */
+/* Delivers the profiles of a conversion, on the scraper's loop. */
 static void conversion_done(struct work *work)
 {
     struct conversion *c = (struct conversion *)work;

@@ -95,7 +95,7 @@ static void store_sink_free(struct sink *sink)
     free(sink);
 }
 
-/* The labels of all profiles one after the other, for free(). */
+/* Copies the labels of all profiles into one array, for free(). */
 static struct label *copy_labels(struct delivery *const *all, size_t n)
 {
     size_t total = 0;

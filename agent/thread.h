@@ -26,11 +26,12 @@ void agent_thread_stop(struct agent_thread *t);
 /* Frees the loop; the thread must be stopped. */
 void agent_thread_done(struct agent_thread *t);
 
-/* False with an error that names the thread if its loop has not run for too long. Any thread. */
+/* Returns true if the loop has run recently; false with an error that names the thread if not. Any
+ * thread. */
 bool agent_thread_healthy(const struct agent_thread *t, struct err *err);
 
-/* False with an error if a worker has been running one job for too long: work there only computes,
- * the largest for a second or two. Any thread. */
+/* Returns true unless a worker has been running one job for too long; then false with an error.
+ * Jobs of workers only compute, the largest for a second or two. Any thread. */
 bool agent_workers_healthy(const struct worker_pool *workers, int64_t now_ms, struct err *err);
 
 #endif

@@ -2,9 +2,9 @@
 #include "base/clock.h"
 #include "scraper/engine.h"
 
-/* A scrape that waits for memory for so long has found it short. */
+/* If a scrape waits for memory for this long, memory counts as short. */
 #define SHORT_WAIT_MS 1000
-/* Memory is called short for so long after a scrape has found it short. */
+/* Memory counts as short for this long after a scrape has waited for it. */
 #define SHORT_KEPT_MS (60 * 1000)
 
 static unsigned held_back(const struct engine *e)
@@ -56,7 +56,7 @@ void engine_admit(struct engine *e)
 {
     struct room_guest *g;
     if (e->admitting) {
-        return; /* the call up the stack goes on with it */
+        return; /* the call up the stack continues */
     }
     e->admitting = true;
     do {

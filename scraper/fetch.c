@@ -64,8 +64,8 @@ static struct fetch *fetch_free(struct fetch *f)
     return NULL;
 }
 
-/* Returns the fetch of a scrape, with a part for each job that gets the profile. NULL if out of
- * memory. */
+/* Returns the fetch of a scrape, with a part for each job that gets the profile. Returns NULL if
+ * out of memory. */
 static struct fetch *fetch_new(struct engine *e, struct scrape *sc)
 {
     size_t n = 0;
@@ -364,8 +364,8 @@ static struct labels **find_series(struct scrape *sc, const struct target *t, si
     return NULL;
 }
 
-/* Returns a reference to the labels of the profile for a target, which are built once. NULL if out
- * of memory. */
+/* Returns a reference to the labels of the profile for a target, which are built once. Returns NULL
+ * if out of memory. */
 static struct labels *series_of(const struct fetch *f, struct target *t, size_t entry)
 {
     struct labels **kept = find_series(f->scrape, t, entry);
@@ -380,7 +380,7 @@ static struct labels *series_of(const struct fetch *f, struct target *t, size_t 
 
 /* Makes the profile. Takes over the bytes. The profile covers the time from the request to the last
  * byte. One offset of the wall clock serves for both ends, so the length is right even if the clock
- * was set in between. NULL if out of memory. */
+ * was set in between. Returns NULL if out of memory. */
 static struct profile *make_profile(const struct fetch *f, char *data, size_t size)
 {
     struct engine *e = f->engine;
@@ -559,8 +559,8 @@ static void finish_no_memory(struct fetch *f)
 
 /* ---- deltas ---------------------------------------------------------------------------------- */
 
-/* Returns the profile of a delta; a body without counters passes through unchanged. NULL with *ok
- * if there is nothing to pass on. */
+/* Returns the profile of a delta; a body without counters passes through unchanged. Returns NULL
+ * with *ok if there is nothing to pass on. */
 static struct profile *profile_of_delta(const struct fetch *f, struct delta_work *w, bool *ok)
 {
     bool passed = w->result == DELTA_PASSED;

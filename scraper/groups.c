@@ -11,7 +11,7 @@
 
 #include "scraper/engine.h"
 
-/* Messages about refused targets in each period; further ones are counted. */
+/* The most messages about refused targets in each period; further targets are only counted. */
 #define LIMIT_LOGGED 10
 #define LIMIT_PERIOD_MS 60000
 
@@ -19,7 +19,7 @@
 
 struct group {
     TAILQ_ENTRY(group) link; /* in quota->over_quota if n_admitted < n */
-    struct offer *offer;     /* to the job's sampler; NULL if the job has none */
+    struct offer *offer;     /* the offer to the job's sampler; NULL if the job has none */
     struct target **targets; /* references, admitted ones first */
     size_t n;
     size_t n_admitted;
@@ -194,7 +194,7 @@ static bool set_targets(struct engine *e, struct group *g, struct target *const 
 
 /* ---- sampling -------------------------------------------------------------------------------- */
 
-/* Gives a job its sampler, once a target needs one. False if out of memory. */
+/* Gives a job its sampler, once a target needs one. Returns false if out of memory. */
 static bool make_sampler(struct engine *e, struct job_quota *quota, const struct config_job *job)
 {
     bool all = job->sample_percent % 100 == 0 && job->sample_max == 0;
@@ -255,7 +255,7 @@ static void move_quota(struct job_quota *from, struct job_quota *to)
     TAILQ_CONCAT(&to->over_quota, &from->over_quota, link);
 }
 
-/* Makes room for jobs with slots below n_jobs. False if out of memory. */
+/* Makes room for jobs with slots below n_jobs. Returns false if out of memory. */
 static bool grow_jobs(struct engine *e, size_t n_jobs)
 {
     struct job_quota *jobs = calloc(n_jobs + 1, sizeof(*jobs));

@@ -148,7 +148,7 @@ static bool reserve(struct service *v, size_t n)
     return true;
 }
 
-/* Returns the first index whose rank is not lower. */
+/* Returns the first index whose rank is not lower than this one. */
 static size_t index_of(const struct service *v, uint64_t rank)
 {
     size_t low = 0;

@@ -64,8 +64,9 @@ static inline bool scrape_may_become(enum scrape_state from, enum scrape_state t
     return (scrape_transitions[from] & SCRAPE_BIT(to)) != 0;
 }
 
-/* Another target with the same scrape. The first one of each further job follows: its job gets each
- * profile as well. The others are set aside. All of them are heirs (scraper/claims.h). */
+/* Another target with the same scrape. The first such target of each further job follows: its job
+ * gets each profile as well. All others are set aside. Each of them may inherit the scrape
+ * (scraper/claims.h). */
 struct claim {
     struct claim *next;
     struct group *group;

@@ -85,7 +85,7 @@ void slots_give_up(struct slots *s, struct scrape *sc);
 struct scrape *slots_take(struct slots *s, unsigned held_back);
 /* Returns the number of scrapes with such a body that wait for a slot. */
 unsigned slots_waiting(const struct slots *s, enum slot_body body);
-/* Takes the slot back from a scrape. */
+/* Frees the slot of a scrape. */
 void slots_release(struct slots *s, struct scrape *sc);
 
 #endif

@@ -33,7 +33,7 @@ void table_unlock(struct table *t);
 struct scrape *table_find(const struct table *t, const struct target *target, size_t i);
 /* Returns the next scrape with the identity of sc, or NULL. */
 struct scrape *table_next(const struct scrape *sc);
-/* Adds a scrape with target and entry set; sets hash and slot. False if out of memory. */
+/* Adds a scrape with target and entry set; sets hash and slot. Returns false if out of memory. */
 bool table_insert(struct table *t, struct scrape *sc);
 void table_remove(struct table *t, struct scrape *sc);
 

@@ -1,8 +1,9 @@
 /* Recognises failures caused by the time for which a profile samples, and adds advice.
  *
- * A server whose write timeout is shorter than the profile says so (older versions of Go: 400 with
- * "profile duration exceeds server's WriteTimeout") or cuts the connection: once the profile is
- * done and it is too late to answer or, as proxies do, always after the same time. Pure logic.
+ * If the write timeout of a server is shorter than the profile, the server either refuses the
+ * request (older versions of Go: 400 with "profile duration exceeds server's WriteTimeout") or cuts
+ * the connection. Go servers cut it when the profile is done, because it is too late to answer
+ * then; proxies always cut it after the same time. Pure logic.
  */
 #ifndef PROFPULL_SCRAPER_TIMEOUT_HINT_H
 #define PROFPULL_SCRAPER_TIMEOUT_HINT_H

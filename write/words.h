@@ -27,7 +27,7 @@ enum words_meaning {
 enum words_meaning words_meaning(const char *code, struct sv message);
 
 /* Appends the message with each label set as "{...}", and without credentials of the request that
- * it shows ("Basic ***"). False if out of memory. */
+ * it shows ("Basic ***"). Returns false if out of memory. */
 bool words_elide(struct sv message, struct buf *out);
 
 #endif

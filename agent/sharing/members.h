@@ -1,4 +1,4 @@
-/* The replicas that share the targets, and the decision which targets belong to this one.
+/* Keeps the replicas that share the targets, and decides which targets belong to this one.
  *
  * A state machine without IO: it receives the members and the time, and decides whether we own a
  * key. Two replicas learn of a change at different times, so ownership moves with a delay:

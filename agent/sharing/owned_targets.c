@@ -54,7 +54,7 @@ struct owned_targets *owned_targets_free(struct owned_targets *o)
     return NULL;
 }
 
-/* Takes over the references. */
+/* Makes the record of a source. Takes over the references. */
 static struct source *source_new(const struct owned_targets *o, size_t job,
                                  struct target *const *targets, const uint64_t *keys, size_t n)
 {

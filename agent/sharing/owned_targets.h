@@ -30,8 +30,8 @@ struct owned_targets *owned_targets_new(const struct owned_targets_options *opti
 struct owned_targets *owned_targets_free(struct owned_targets *o);
 
 /* Replaces the targets of one source (n 0 removes it) and hands over those that are ours. Takes
- * over the references in targets, not the arrays. False if out of memory: either nothing has
- * changed, or the hand-over failed and the next review repeats it. */
+ * over the references in targets, not the arrays. Returns false if out of memory: either nothing
+ * has changed, or the hand-over failed and the next review repeats it. */
 bool owned_targets_put(struct owned_targets *o, size_t job, const char *source,
                        struct target *const *targets, const uint64_t *keys, size_t n);
 

@@ -35,7 +35,7 @@ const struct discovery_sharing *sharding_of_discovery(struct sharding *s);
 /* Returns the key that determines the owner of a target. pinned_host as in struct target_group. */
 uint64_t sharding_key(const struct target *t, const char *pinned_host);
 /* Replaces the targets of a source; keys[i] is that of targets[i]. moved as in struct target_group.
- * Takes over the references. False if out of memory. */
+ * Takes over the references. Returns false if out of memory. */
 bool sharding_put(struct sharding *s, size_t job, const char *source, struct target *const *targets,
                   const uint64_t *keys, size_t n, bool moved);
 
@@ -56,7 +56,7 @@ struct sharding_counts {
 };
 struct sharding_counts sharding_counts(const struct sharding *s);
 /* Appends a sentence about which replica scrapes a key: "scraped by profpull-1 (this is profpull-0;
- * members: profpull-0, profpull-1)". False if out of memory. */
+ * members: profpull-0, profpull-1)". Returns false if out of memory. */
 bool sharding_explain(const struct sharding *s, uint64_t key, struct buf *out);
 
 #endif

@@ -11,8 +11,8 @@
 #define HOST_MAX 256
 
 /* Writes the canonical spelling of a host: addresses as inet_ntop() writes them (an IPv4-mapped
- * IPv6 address as the IPv4 address that it reaches), names in lower case. False if it is too long,
- * or has colons and is not an IPv6 address. */
+ * IPv6 address as the IPv4 address that it reaches), names in lower case. Returns false if it is
+ * too long, or has colons and is not an IPv6 address. */
 static bool canonical_host(struct sv host, char out[HOST_MAX])
 {
     char text[HOST_MAX];

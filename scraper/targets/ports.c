@@ -218,7 +218,7 @@ static void set_type(struct labels_builder *b, const struct labels *labels,
     }
 }
 
-/* Returns the labels to scrape with. NULL if memory ran out. */
+/* Returns the labels to scrape with. Returns NULL if memory ran out. */
 static struct labels *apply(const struct config_job *job, const struct labels *labels,
                             const struct port_choice *w, struct labels_builder *b)
 {

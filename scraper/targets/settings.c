@@ -25,7 +25,7 @@ static int shown(struct sv v)
 
 /* ---- labels to rows -------------------------------------------------------------------------- */
 
-/* Splits "__profile_memory_port__" into type and setting. False if it has another form. */
+/* Splits "__profile_memory_port__" into type and setting. Returns false if it has another form. */
 static bool split_label(struct sv label, struct sv *ret_type, enum setting *ret_setting)
 {
     if (!sv_starts_with(label, TYPE_PREFIX)) {

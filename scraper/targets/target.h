@@ -28,7 +28,7 @@ struct target;
  * entry and is consumed. pinned_host: see struct target_group; an address with another host is
  * refused unless the job allows it, as are special addresses (address.h), and plain HTTP for a job
  * with credentials and https (ERR_REFUSED). pinned_host NULL: the operator's target, which may be
- * anything. NULL with an error such as `no address`, `invalid scheme: "ftp"`. */
+ * anything. Returns NULL with an error such as `no address`, `invalid scheme: "ftp"`. */
 struct target *target_new(const struct config *config, size_t job, struct labels_builder *b,
                           const char *pinned_host, struct err *err);
 /* Returns true if target_new() reads or keeps a label of this name. It reads only two kinds of
@@ -56,7 +56,7 @@ bool target_masks_all(const struct target *t);
 /* Returns the interval of the i-th scrape, from the target's labels or the type. */
 int64_t target_interval_ms(const struct target *t, size_t i);
 /* Appends the identity of its i-th scrape as text, for a key: scheme, address, path with query,
- * type. False if out of memory. */
+ * type. Returns false if out of memory. */
 bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
 /* Returns true if two scrapes of different jobs with the same identity can be one: their intervals,
  * timeouts, types, treatment of the response and all settings of the request are equal, and the

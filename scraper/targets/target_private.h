@@ -69,8 +69,8 @@ bool target_checks_address(const struct target *t);
 uint64_t target_scrape_hash(const struct target *t, size_t i);
 /* Returns the labels of the profiles of one type: those of the target, `__name__`,
  * `__profile_path__`, its own address where it has one (also as `instance`, if no rule has set
- * that), and `__delta__`="false" where there are no counters since the start of the process. NULL
- * if out of memory. */
+ * that), and `__delta__`="false" where there are no counters since the start of the process.
+ * Returns NULL if out of memory. */
 struct labels *target_series(const struct target *t, size_t i, struct labels_builder *b);
 /* Sets a label that is absent or empty. */
 void target_set_default(struct labels_builder *b, const char *name, struct sv value);

@@ -35,8 +35,8 @@ struct parca_repair {
  * ERR_MEMORY. */
 bool parca_repair(struct sv body, struct parca_repair *ret, struct err *err);
 
-/* The request is prefix + profile_size bytes + suffix, with the frame of gRPC. False if a buffer is
- * full. Labels that begin with `__` are left out, except `__name__`. */
+/* The request is prefix + profile_size bytes + suffix, with the frame of gRPC. Returns false if a
+ * buffer is full. Labels that begin with `__` are left out, except `__name__`. */
 bool parca_encode(const struct series *s, size_t profile_size, struct sv suffix, struct buf *head,
                   struct buf *tail);
 

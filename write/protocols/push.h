@@ -34,8 +34,8 @@
  * profile, and so is the same in every attempt, in every process and on every machine. */
 void push_id(struct sv profile, char out[PUSH_ID_LENGTH + 1]);
 
-/* The request is prefix + the profile's bytes + suffix. id: see push_id(). False if a buffer is
- * full or profile_size is over PUSH_PROFILE_MAX. */
+/* The request is prefix + the profile's bytes + suffix. id: see push_id(). Returns false if a
+ * buffer is full or profile_size is over PUSH_PROFILE_MAX. */
 bool push_encode(const struct series *s, size_t profile_size, const char *id, struct buf *prefix,
                  struct buf *suffix);
 

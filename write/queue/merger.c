@@ -100,7 +100,7 @@ static struct merge_job *wait_for_parts(struct merger *m, struct send_queue *q)
     return job;
 }
 
-/* False when the thread is to stop. */
+/* Runs the jobs of a plan. Returns false when the thread has to stop. */
 static bool run_plan(struct merger *m, struct send_queue *q, const struct merge_candidate *plan,
                      size_t n)
 {
@@ -123,7 +123,7 @@ static bool run_plan(struct merger *m, struct send_queue *q, const struct merge_
     return true;
 }
 
-/* False when the thread is to stop. */
+/* Makes a plan for a queue and runs it. Returns false when the thread has to stop. */
 static bool run_queue(struct merger *m, struct send_queue *q)
 {
     struct merge_job *job = merging_loaded(q);

@@ -68,8 +68,9 @@ bool merging_is_urgent(struct send_queue *q);
 
 struct merge_job;
 
-/* Takes the parts of a group out of the queue and returns a job. NULL if there are too few parts,
- * if out of memory, or if parts have to be read from the disk first (see merging_loaded()). */
+/* Takes the parts of a group out of the queue and returns a job. Returns NULL if there are too few
+ * parts, if out of memory, or if parts have to be read from the disk first (see merging_loaded()).
+ */
 struct merge_job *merging_take(struct send_queue *q, const struct merge_candidate *c);
 /* Returns true while the parts of a job are read from the disk; there is one such job at a time. */
 bool merging_is_loading(struct send_queue *q);

@@ -110,9 +110,9 @@ enum send_put send_queue_put(struct send_queue *q, struct profile *p, int64_t no
  * again, and this queue has lost it. */
 void send_queue_refused(struct send_queue *q, bool lost);
 
-/* Takes the next profile to send now. NULL if the queue is empty, concurrency is reached, or the
- * endpoint rests. Drops expired profiles. Return the item with send_queue_done(), send_queue_drop()
- * or send_queue_abandon(). */
+/* Takes the next profile to send now. Returns NULL if the queue is empty, concurrency is reached,
+ * or the endpoint rests. Drops expired profiles. Return the item with send_queue_done(),
+ * send_queue_drop() or send_queue_abandon(). */
 struct send_item *send_queue_take(struct send_queue *q, int64_t now_ms);
 struct send_result send_queue_done(struct send_queue *q, struct send_item *it,
                                    const struct answer *a, int64_t now_ms);

@@ -63,8 +63,8 @@ struct spool_shown {
     uint64_t skipped_segments;
 };
 
-/* Inspects a directory. False with an error if it cannot be read; *ret_is_spool is false for a
- * directory without segments and without a lock file. */
+/* Inspects a directory. Returns false with an error if it cannot be read; *ret_is_spool is false
+ * for a directory without segments and without a lock file. */
 bool spool_show(const char *directory, const struct spool_show *show, struct spool_shown *ret,
                 bool *ret_is_spool, struct err *err);
 

@@ -51,9 +51,9 @@ struct spool;
 /* Makes a spool, without touching the disk; NULL if out of memory. o need not outlive the call. */
 struct spool *spool_new(const struct spool_options *o, struct err *err);
 /* Starts the thread, which makes the directory and locks it, and waits for that for wait_ms at
- * most: a disk may hang. False if another process uses the directory, or if the place cannot be
- * right (no rights, no directory). A disk that is full, read-only, fails or hangs is no error:
- * profiles are kept in memory until it works. */
+ * most: a disk may hang. Returns false if another process uses the directory, or if the place
+ * cannot be right (no rights, no directory). A disk that is full, read-only, fails or hangs is no
+ * error: profiles are kept in memory until it works. */
 bool spool_start(struct spool *s, int64_t wait_ms, struct err *err);
 /* Opens the directory on the calling thread, for tests without a thread; see spool_step(). */
 bool spool_open(struct spool *s, struct err *err);

@@ -73,7 +73,7 @@ struct spool {
 
 #define BETWEEN_ROUNDS INT64_MIN
 
-/* Takes the first one off a list; NULL if there is none. */
+/* Takes the first one off a list; Returns NULL if there is none. */
 struct spool_entry *spool_pop(struct spool_entry_list *list);
 void spool_push(struct spool_entry_list *list, struct spool_entry *e);
 
@@ -90,7 +90,7 @@ void spool_remove_part(struct spool_entry *part);
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Takes the next request; *ret_wants is what the queue wants. NULL if there is none. */
+/* Takes the next request; *ret_wants is what the queue wants. Returns NULL if there is none. */
 struct spool_entry *spool_take_request(struct spool *s, unsigned *ret_wants);
 /* Takes all entries that wait to be written. */
 void spool_take_waiting(struct spool *s, struct spool_entry_list *ret_batch);

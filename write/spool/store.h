@@ -150,9 +150,10 @@ struct spool_store;
  * outlives the store.
  */
 struct spool_store *spool_store_new(const struct spool_options *o, struct err *err);
-/* Makes the endpoint's directory and takes its lock. False with an error when another process has
- * it, or if the place cannot be right (no rights, no directory). A disk that is full, read-only or
- * fails now is no error: the store has no directory then, and spool_store_list() tries again. */
+/* Makes the endpoint's directory and takes its lock. Returns false with an error when another
+ * process has it, or if the place cannot be right (no rights, no directory). A disk that is full,
+ * read-only or fails now is no error: the store has no directory then, and spool_store_list() tries
+ * again. */
 bool spool_store_open(struct spool_store *s, struct err *err);
 /* Applies the limits of a configuration that has changed. */
 void spool_store_configure(struct spool_store *s);
@@ -199,7 +200,7 @@ bool spool_store_sync(struct spool_store *s, struct err *err);
 enum spool_load spool_store_load(struct spool_store *s, struct spool_entry *e,
                                  struct profile **ret_profile, struct err *err);
 
-/* Acknowledges e, which is freed now or later. False if that could not be written:
+/* Acknowledges e, which is freed now or later. Returns false if that could not be written:
  * spool_store_retry() writes it, or the next process sends the profile again. */
 bool spool_store_done(struct spool_store *s, struct spool_entry *e, struct err *err);
 /* Repeats the acknowledgements and removals that failed. */
