@@ -351,7 +351,8 @@ struct app *app_new(const struct config *config, struct err *err)
 
 bool app_start(struct app *app, struct err *err)
 {
-    for (size_t i = THREADS; i > 0; i--) { /* those that receive first */
+    /* Threads that receive profiles start before those that send them. */
+    for (size_t i = THREADS; i > 0; i--) {
         if (!agent_thread_start(&app->threads[i - 1], err)) {
             return false;
         }

@@ -16,7 +16,7 @@
 /* The parts that a delivery uses. All of them outlive the deliveries. */
 struct delivery {
     const struct config_job *jobs; /* profile.job is an index in them */
-    struct profile_rules *rules;   /* of these jobs */
+    struct profile_rules *rules;   /* the rules of these jobs */
     struct writer *writer;
 };
 

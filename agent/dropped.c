@@ -17,8 +17,8 @@ struct record {
 };
 
 struct dropped {
-    pthread_mutex_t lock;            /* of all below */
-    struct record (*records)[KINDS]; /* by the slots of jobs */
+    pthread_mutex_t lock;            /* guards the members below */
+    struct record (*records)[KINDS]; /* the records by the slots of jobs */
     size_t n_jobs;
     uint64_t last_id;
     struct metric *unshown;

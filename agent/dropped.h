@@ -35,7 +35,7 @@ void dropped_note(struct dropped *d, const struct pipeline_verdict *verdict);
 /* A copy. */
 struct dropped_target {
     uint64_t id; /* until its source is discovered again */
-    size_t job;  /* its slot */
+    size_t job;  /* the slot of the job */
     char *source;
     uint64_t source_hash;  /* private */
     struct labels *labels; /* before the rules */

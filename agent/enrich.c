@@ -15,7 +15,7 @@ struct chain;
 /* One target. */
 struct entry {
     struct labels *labels; /* a reference */
-    struct chain *chain;   /* of the targets with the same value */
+    struct chain *chain;   /* the targets with the same value */
     TAILQ_ENTRY(entry) link;
 };
 

@@ -30,7 +30,7 @@ struct pipeline_verdict {
     size_t rule;           /* the rule that dropped it or failed; 0 if the target was refused */
     const struct err *err; /* set unless kept or dropped */
     bool repeated; /* an earlier label set of the group had the same error: not logged again */
-    uint64_t key;  /* of the target if targets are shared: see agent/sharing/sharding.h */
+    uint64_t key;  /* the target's key if targets are shared (agent/sharing/sharding.h) */
 };
 
 struct pipeline_options {

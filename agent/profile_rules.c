@@ -36,14 +36,14 @@ struct job_rules {
 };
 
 struct profile_rules {
-    const struct config_job *config; /* of each job */
+    const struct config_job *config; /* the configuration of each job */
     size_t n_jobs;
     struct log *log;
     struct job_rules *jobs;
-    struct relabel **sets; /* of the jobs, then of all their ways; NULL: none */
+    struct relabel **sets; /* the rules of the jobs, then those of all their ways; NULL: none */
     size_t n_sets;
-    struct cached *cache;  /* by hash; NULL if no job has rules */
-    size_t bytes;          /* of the labels in it */
+    struct cached *cache;  /* cached results by hash; NULL if no job has rules */
+    size_t bytes;          /* the bytes of the labels in `cache` */
     size_t clock_hand;     /* evicts entries that were not used since its last pass */
     int64_t clock_hand_ms; /* when it last moved; 0: never */
     struct relabel_scratch *scratch;

@@ -49,7 +49,8 @@ static const char *const wait_names[RECEIVE_WAITS] = {
 
 struct receive_setup {
     atomic_uint refs;
-    const struct config *owner; /* of config: a reference; NULL: that of the options */
+    /* A reference: the owner of `config`; NULL: that of the options. */
+    const struct config *owner;
     const struct config_receive *config;
     struct delivery delivery; /* used under the lock, of the present setup only */
 };
@@ -57,7 +58,7 @@ struct receive_setup {
 struct receive {
     struct receive_options options;
     struct scratch_pool *scratches;
-    pthread_mutex_t lock;        /* of the setup, its rules, the salt and the limit of log lines */
+    pthread_mutex_t lock; /* guards the setup, its rules, the salt and the limit of log lines */
     struct receive_setup *setup; /* the present one: a reference */
     struct log_limit limit;
     uint64_t seed;

@@ -40,7 +40,7 @@ enum receive_protocol {
 /* The result for one profile: label of the metrics. */
 enum receive_result {
     RECEIVE_ACCEPTED,
-    RECEIVE_DROPPED, /* by a rule, as intended */
+    RECEIVE_DROPPED, /* a rule dropped it, as intended */
     RECEIVE_IGNORED, /* by the rules of the protocol there is nothing to keep */
     /* Refused for good: another try of the sender would fail as well. */
     RECEIVE_BAD_REQUEST, /* the request around the profile is wrong */

@@ -18,7 +18,7 @@ static const char *const result_names[RESULTS] = {
 struct recordings {
     struct recordings_options options;
     uint64_t seed;
-    pthread_mutex_t lock; /* of the limit */
+    pthread_mutex_t lock; /* guards the limit */
     struct log_limit limit;
     struct metric_cell *results[RESULTS];
     struct metric_cell *profiles;

@@ -10,7 +10,7 @@ struct scraped_change {
     struct loop_task task; /* first */
     struct scraped *scraped;
     struct config *config;   /* a reference */
-    struct config_job *jobs; /* by slot; without a name where there is none */
+    struct config_job *jobs; /* the jobs by slot; an entry without a name is no job */
     struct delivery delivery;
 };
 

@@ -24,7 +24,7 @@ struct scraped_options {
     /* For recordings: */
     struct recordings *recordings;
     struct worker_pool *workers;
-    struct loop *loop;  /* of the scraper */
+    struct loop *loop;  /* the loop of the scraper */
     size_t pending_max; /* bytes that wait for their conversion; 0: RECORDINGS_PENDING_DEFAULT */
 };
 

@@ -14,7 +14,7 @@
 
 /* A store, which stays open when its endpoint is removed, because queries may read it. */
 struct kept {
-    char *name; /* of the endpoint that it belongs to, or belonged to last */
+    char *name; /* the endpoint that it belongs to, or belonged to last */
     struct store *store;
     bool in_use; /* an endpoint delivers into it */
 };

@@ -122,8 +122,8 @@ struct engine {
     struct deltas deltas;
     struct conversions conversions;
     struct rng rng;
-    struct slots slots; /* of transfers */
-    struct room room;   /* of bodies */
+    struct slots slots; /* the slots of transfers */
+    struct room room;   /* the memory of bodies */
     uint32_t turns;     /* admissions of bodies so far */
     bool admitting;     /* engine_admit() is on the stack */
     struct admission_status shown;

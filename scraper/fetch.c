@@ -25,8 +25,8 @@
 struct part {
     struct target *target; /* a reference */
     size_t entry;
-    bool left;  /* it was removed meanwhile, and gets nothing */
-    bool taken; /* it has accepted the profile */
+    bool left;  /* the job was removed meanwhile, and gets nothing */
+    bool taken; /* the job has accepted the profile */
 };
 
 /* A scrape in flight. Its own target and entry are those that made the request. */

@@ -69,7 +69,7 @@ struct offload_queue {
     unsigned n_large;
     unsigned passed; /* small pieces of work that have passed the large one that waits */
     size_t pending_bytes;
-    size_t promised_bytes; /* of bodies that are being received and will wait here */
+    size_t promised_bytes; /* bytes promised to bodies that are being received */
     size_t pending_max;
     size_t work_bytes; /* reserved */
     size_t work_max;

@@ -67,8 +67,8 @@ struct room_guest {
     size_t promised; /* bytes promised to it among the bodies that wait for a worker */
     uint32_t job;
     uint8_t state; /* enum room_state */
-    bool slow;     /* its target was slow the last time */
-    bool delta;    /* it becomes a delta */
+    bool slow;     /* the target was slow in its last scrape */
+    bool delta;    /* the body becomes a delta */
 };
 
 TAILQ_HEAD(room_line, room_guest);
@@ -92,7 +92,7 @@ struct room {
 
 enum room_answer {
     ROOM_GRANTED,
-    ROOM_LATER,     /* it waits, or grows */
+    ROOM_LATER,     /* the guest waits, or grows */
     ROOM_NEVER,     /* larger than all bodies together may be */
     ROOM_NO_MEMORY, /* there was no memory for the line itself */
 };

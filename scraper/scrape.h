@@ -83,7 +83,7 @@ struct scrape {
     struct schedule_item item; /* first: the schedule returns it */
     uint32_t slot;             /* index in the table */
     struct scrape *next_in_bucket;
-    uint64_t hash;                 /* of the identity */
+    uint64_t hash;                 /* the hash of the identity */
     struct group *group;           /* shared */
     struct target *target;         /* a reference; shared */
     uint16_t entry;                /* index in the target; shared */

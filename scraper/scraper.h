@@ -36,19 +36,19 @@ struct scraper_options {
     struct intern *intern; /* the table of the targets' labels */
     struct log *log;
     struct metrics *metrics;
-    struct http_contents *contents; /* of its client (http/http.h); may be NULL */
-    size_t n_jobs;                  /* at the start: one more than the highest slot */
+    struct http_contents *contents; /* for the HTTP client (http/http.h); may be NULL */
+    size_t n_jobs;                  /* one more than the highest slot of a job at the start */
     /* Concurrent transfers; further ones wait. 0 = 16384: enough for ten thousand targets that are
      * sampled nearly all the time, besides short scrapes. */
     unsigned max_in_flight;
     unsigned max_connections;     /* connections in use, and kept for the next scrape; 0 = 32768 */
     struct worker_pool *workers;  /* NULL: no deltas are made, counters pass through unchanged */
     unsigned n_workers;           /* threads of the workers; 0 = 1 */
-    size_t delta_state_max_bytes; /* of the baselines of deltas; 0 = 256 MiB */
-    size_t bodies_max_bytes;      /* of all bodies being received; 0 = 256 MiB */
-    size_t pending_max_bytes;     /* of all bodies that wait for a worker; 0 = 128 MiB */
+    size_t delta_state_max_bytes; /* limit of the baselines of deltas; 0 = 256 MiB */
+    size_t bodies_max_bytes;      /* limit of all bodies being received; 0 = 256 MiB */
+    size_t pending_max_bytes;     /* limit of all bodies that wait for a worker; 0 = 128 MiB */
     size_t work_max_bytes;        /* the memory in which all workers work; 0 = 4 GiB */
-    uint64_t seed;                /* of the random numbers; 0: from the system */
+    uint64_t seed;                /* seed of the random numbers; 0: the system gives one */
     /* Called for each profile, on the loop's thread; must not block. Takes over the reference.
      * forward_to is the value of the job's key. Returns false if no destination accepted the
      * profile; the baseline of a delta does not move then. */
@@ -122,7 +122,7 @@ struct scrape_status {
     char *url;           /* secrets are masked (model/masking.h) */
     enum scrape_health health;
     bool in_flight;
-    enum reason reason;    /* of the last attempt */
+    enum reason reason;    /* the reason of the last attempt */
     char *last_error;      /* "" if none */
     int64_t last_start_ns; /* wall clock; 0 if never */
     int64_t last_duration_ms;

@@ -37,7 +37,7 @@ bool exchange_start(struct exchange *x, const struct attempt *a,
 
 struct attempt {
     struct destination *destination; /* NULL: abandoned */
-    const struct config *owner;      /* of config: a reference, or NULL */
+    const struct config *owner;      /* a reference, or NULL: the owner of `config` */
     /* The configuration when the attempt began, which it keeps to its end. */
     const struct config_endpoint *config;
     const struct protocol *protocol;

@@ -114,9 +114,10 @@ struct destination {
     TAILQ_ENTRY(destination) link; /* in a list of the writer; guarded by its table lock */
     struct writer *writer;
     const struct writer_options *options; /* the writer's */
-    char *name;                           /* of the endpoint */
+    char *name;                           /* the name of the endpoint */
     size_t slot;
-    const struct config *owner; /* of config: a reference; NULL: the writer's first */
+    /* A reference: the owner of `config`; NULL: the writer's first configuration. */
+    const struct config *owner;
     const struct config_endpoint *config;
     struct send_queue *queue;
     struct spool *spool; /* NULL: none */
@@ -128,7 +129,7 @@ struct destination {
     struct boundary boundary;
     struct rng rng;
     struct loop_timer *timer;
-    struct attempt_list attempts; /* in flight */
+    struct attempt_list attempts; /* the attempts in flight */
     bool hurries;                 /* the loop makes no pauses for it */
     struct sample_labels *sample_labels;
     /* The version of the rules for labels of samples in config; from 1 on. */

@@ -10,7 +10,7 @@ struct family {
     const char *help;
     enum metric_type type;
     unsigned n;        /* the number of values of the label */
-    size_t offset;     /* of a uint64_t in the row, or of an array of n */
+    size_t offset;     /* the offset of a uint64_t in the row, or of an array of n of them */
     const char *label; /* NULL: one value */
     const char *(*value_name)(unsigned i);
     bool in_ms; /* exported in seconds */

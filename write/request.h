@@ -28,7 +28,7 @@ struct request {
     struct http_part body[3];
     struct http_header *headers;
     size_t n_headers;
-    struct http_header own[REQUEST_OWN_HEADERS_MAX]; /* of the protocol */
+    struct http_header own[REQUEST_OWN_HEADERS_MAX]; /* the headers of the protocol */
     struct buf values;                               /* the values of `own` that are not constant */
     size_t n_own;
     char content_type[128];

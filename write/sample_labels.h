@@ -35,8 +35,8 @@ struct sample_labels_wish {
 /* The result of reading a profile. No member is set for a damaged or too large one. */
 struct sample_labels_look {
     bool skipped;    /* the profile was not read, because its series had no labels so far */
-    bool clean;      /* it has been read, and has nothing to change */
-    bool labelled;   /* it has been read, and has labels */
+    bool clean;      /* the profile has been read, and has nothing to change */
+    bool labelled;   /* the profile has been read, and has labels */
     struct sv plain; /* a clean profile inflated, valid until the next call; may be empty */
 };
 /* Returns the profile to send, with a reference for the caller: p itself, or one with other bytes.

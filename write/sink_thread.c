@@ -14,7 +14,7 @@ struct sink_thread {
     struct worker_pool *thread;
     struct loop_timer *check;
     bool watched;
-    bool hung; /* as logged */
+    bool hung; /* the log says that the thread hangs */
     int64_t since_ms;
 };
 

@@ -74,11 +74,11 @@ enum write_outcome { WRITE_SENT, WRITE_RETRIED, WRITE_DROPPED };
 /* The result of one attempt at one endpoint, for commands that wait for it. */
 struct write_attempt {
     const struct profile *profile;
-    size_t endpoint; /* its slot: with the first configuration, its index */
+    size_t endpoint; /* the slot of the endpoint; in the first configuration its index */
     enum write_outcome outcome;
     enum write_drop reason;  /* WRITE_DROPPED */
     enum http_result result; /* HTTP_DONE for files, and if there was no request at all */
-    long status;             /* of the answer; 0 if none came */
+    long status;             /* the status of the answer; 0 if there was none */
     const char *text;        /* the failure, for people; "" if there was none */
     const char *advice;      /* the remedy; "" if none is known */
     bool final;              /* a retry cannot succeed before somebody changes something */
@@ -90,7 +90,7 @@ struct writer_options {
     struct intern *intern;
     struct log *log;
     struct metrics *metrics;
-    struct http_contents *contents; /* of its client (http/http.h); may be NULL */
+    struct http_contents *contents; /* for the HTTP client (http/http.h); may be NULL */
     struct conditions *conditions;  /* the condition of each endpoint (conditions.h); may be NULL */
     /* Called for each finished attempt and for each profile that cannot be sent at all, but not for
      * one that is lost in the queue. On the loop's thread; it must not free the writer. May be

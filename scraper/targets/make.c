@@ -52,8 +52,8 @@ struct maker {
     struct sv path;             /* `__profile_path__` of the target: the path of every type */
     struct sv prefix;           /* the prefix of the target, or else that of the job */
     struct url_query overrides; /* from `__param_<name>` labels */
-    struct url_query query;     /* of the current type */
-    struct buf url;             /* of the current type */
+    struct url_query query;     /* the query of the current type */
+    struct buf url;             /* the URL of the current type */
     struct buf strings;
     struct target_entry *entries;
     size_t n;

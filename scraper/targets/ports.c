@@ -17,8 +17,8 @@
 /* The ports of one label set. */
 struct port_choice {
     uint32_t own;         /* the discovered port; PORT_NOWHERE if none */
-    struct sv host;       /* of the relabelled address; p is NULL if that is invalid */
-    uint32_t port;        /* of the relabelled address */
+    struct sv host;       /* the host of the relabelled address; p is NULL if that is invalid */
+    uint32_t port;        /* the port of the relabelled address */
     uint64_t scrape_hash; /* a hash of all other labels that affect the scrape */
     uint32_t *at;         /* the port of each type of the job */
 };

@@ -34,7 +34,7 @@ struct settings {
     /* The value of `__scrape_interval__`; 0 if absent. The timeout likewise. */
     int64_t interval_ms;
     int64_t timeout_ms;
-    struct sv seconds; /* of `__param_seconds` */
+    struct sv seconds; /* the value of `__param_seconds` */
 };
 
 /* The result for one type. */

@@ -35,7 +35,7 @@ struct file_sink {
     int64_t max_age_ms;   /* 0: no limit */
     uint64_t max_bytes;   /* 0: no limit */
     /* Under the lock. */
-    uint64_t bytes; /* of the files, as far as known */
+    uint64_t bytes; /* the bytes of the files, as far as they are known */
     /* Monotonic: when the next round of retention is due; 0: there was none yet. */
     int64_t next_round_ms;
 };
@@ -51,7 +51,7 @@ struct writing {
     char type[FILE_PART_MAX + 1];
     char temporary[64];
     char name[NAME_SIZE];
-    uint64_t bytes; /* of the file */
+    uint64_t bytes; /* the bytes of the file */
 };
 
 /* ---- the sink -------------------------------------------------------------------------------- */

@@ -34,8 +34,8 @@ enum otlp_table {
 /* Numbers of the fields of frequent messages. These are encoded by hand, because the generated code
  * takes several times as long for messages of a few numbers. */
 struct otlp_fields {
-    uint64_t locations; /* of a stack */
-    uint64_t mapping;   /* of a location, as are the next ones */
+    uint64_t locations; /* the field of a stack */
+    uint64_t mapping;   /* a field of a location, as are the next members */
     uint64_t address;
     uint64_t lines;
     uint64_t attributes;
@@ -100,9 +100,10 @@ void otlp_dictionary_write(const struct otlp_dictionary *d, struct buf *out);
 struct otlp_lookup {
     struct otlp_dictionary *d;
     const struct pprof_index *x;
-    uint32_t *numbers[PROFILE_STRING + 1]; /* by field and place: number + 1, or 0 if not yet */
-    size_t longest_sample;                 /* in bytes: no sample has more frames or labels */
-    unsigned char *stack;                  /* the message of the current stack */
+    /* By field and place: the number of the entry + 1; 0: none yet. */
+    uint32_t *numbers[PROFILE_STRING + 1];
+    size_t longest_sample; /* in bytes: no sample has more frames or labels */
+    unsigned char *stack;  /* the message of the current stack */
     struct err *err;
 };
 

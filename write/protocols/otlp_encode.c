@@ -64,7 +64,7 @@ struct adding {
     struct otlp_lookup lookup;
     struct sample *samples;
     size_t n_samples;
-    int64_t *values; /* of each sample, in the order of the types */
+    int64_t *values; /* the values of each sample, in the order of the types */
     uint32_t *labels;
     Otlp__Profile head; /* the fields that all messages `Profile` have in common */
     Otlp__ValueType period_type;

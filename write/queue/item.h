@@ -72,13 +72,13 @@ struct send_item {
     /* The heap that `order` is in: one of the lane, or `waiting`; NULL: not queued. */
     struct heap *heap;
     struct heap_node order;
-    struct backoff_ticket ticket; /* of the endpoint */
+    struct backoff_ticket ticket; /* the ticket of the endpoint's backoff */
     struct backoff_ticket lane_ticket;
     int64_t wait_until;  /* end of the rest of this profile alone; 0: none */
     int64_t asked_until; /* earliest end of that rest, because the server asked for it */
     unsigned note;       /* the sender's remark, see send_item_note() */
     struct item_history history;
-    struct item_list *memory_list; /* that `by_memory` is in; NULL: none */
+    struct item_list *memory_list; /* the list that `by_memory` is in; NULL: none */
     TAILQ_ENTRY(send_item) link;   /* in `loading`, `loaded`, `merging` or `finished` */
     TAILQ_ENTRY(send_item) age;    /* in `by_age` */
     TAILQ_ENTRY(send_item) by_memory;

@@ -21,7 +21,7 @@ struct merge_job {
     bool failed;
     bool empty;                /* the result would have no sample, so there is none */
     struct profile *result;    /* NULL: none */
-    struct spool_entry *entry; /* of the result */
+    struct spool_entry *entry; /* the entry of the result */
 };
 
 /* ---- candidates ------------------------------------------------------------------------------ */

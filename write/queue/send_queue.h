@@ -77,7 +77,7 @@ struct send_queue_status {
     struct write_ledger ledger;
     uint64_t in_flight_bytes;
     int64_t oldest_ms;     /* scraped_ms of the oldest queued profile; INT64_MAX if none is */
-    uint64_t on_disk_only; /* of the queued ones */
+    uint64_t on_disk_only; /* queued profiles that are only on disk */
     uint64_t waiting;      /* queued profiles that wait alone, because of a doubtful answer */
     uint64_t shared;       /* profiles so far whose tenant had no backoff of its own */
     unsigned failures;     /* failures of the endpoint in a row */

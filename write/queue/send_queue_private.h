@@ -68,7 +68,7 @@ struct send_queue {
     const struct config_endpoint *config;
     struct lanes lanes;      /* items that are QUEUED, by tenant, in the order of sending */
     struct heap waiting;     /* items that are WAITING, by the end of their rest */
-    uint64_t n_waiting;      /* in `waiting` */
+    uint64_t n_waiting;      /* the number of items in `waiting` */
     struct item_list by_age; /* items of `lanes` and `waiting`, in the order of scraped_ms */
     /* Items of `by_age` in memory only, in the order of scraped_ms. */
     struct item_list memory_only;
@@ -84,7 +84,7 @@ struct send_queue {
     struct item_list finished;     /* items that are FINISHED */
     struct merge_job *loading_job; /* the job whose parts are read from the disk; NULL: none */
     struct map *groups;            /* key -> struct send_group */
-    uint64_t evictable_bytes;      /* of the items in `evictable` */
+    uint64_t evictable_bytes;      /* the bytes of the items in `evictable` */
     uint64_t quarantined_in_flight;
     unsigned thin_level; /* one of 2^thin_level profiles of a group is kept */
     /* The item that was replayed last: the next replayed item belongs after it. */
@@ -97,7 +97,7 @@ struct send_queue {
     /* Profiles that were sent, but are not yet acknowledged on disk: they hold a slot. */
     unsigned acknowledging;
     int64_t load_rest_until;
-    struct backoff backoff; /* of the endpoint */
+    struct backoff backoff; /* the backoff of the endpoint */
     bool closed;
     bool draining;
     /* The reason to drop profiles that are put after the end, or cannot be sent in time. */

@@ -64,7 +64,7 @@ enum spool_header_kind spool_header_parse(const uint8_t *p, size_t n, struct spo
 #define SPOOL_REPLACES_LABEL "__spool_replaces__"
 
 struct spool_head {
-    uint8_t format; /* of the profile: 0 pprof, 1 JFR */
+    uint8_t format; /* the format of the profile: 0 pprof, 1 JFR */
     uint8_t flags;
     uint64_t salt;
     uint64_t offset; /* where the head was written in its file: identifies the record there */
@@ -73,7 +73,7 @@ struct spool_head {
     int64_t from_ns;
     int64_t until_ns;
     int64_t scraped_ns; /* wall clock: when it was complete, for its age */
-    uint32_t body_crc;  /* of labels and data */
+    uint32_t body_crc;  /* the checksum of labels and data */
 };
 
 /* Returns the size of the whole record, in bytes. */

@@ -35,11 +35,11 @@ bool spool_finding_is_skipped(enum spool_finding what);
 
 struct spool_seen {
     enum spool_finding what;
-    const char *name; /* of the file */
+    const char *name; /* the name of the file */
     uint64_t offset;
     uint64_t size;
-    const struct spool_head *head; /* of records */
-    const struct labels *labels;   /* of a record; NULL if they were not asked for */
+    const struct spool_head *head; /* the head of a record */
+    const struct labels *labels;   /* the labels of a record; NULL if they were not requested */
     bool done;                     /* acknowledged: will not be sent again */
     const char *error;             /* FAILED */
 };

@@ -33,20 +33,20 @@ struct spool {
     bool misplaced;
     struct err open_error;
     bool waited_for;                  /* spool_start() waits for the directory */
-    struct spool_entry_list waiting;  /* to be written */
-    struct spool_entry_list requests; /* to be loaded or released */
+    struct spool_entry_list waiting;  /* entries that wait to be written */
+    struct spool_entry_list requests; /* entries that have to be loaded or released */
     uint64_t n_waiting;
     uint64_t waiting_bytes;
     int64_t waiting_since_ms;
     bool flush;
     bool stop;
     bool poked;                 /* there is work for the thread, which may not be waiting yet */
-    struct spool_status status; /* as of the last round */
+    struct spool_status status; /* the status at the end of the last round */
     uint64_t max_bytes;         /* the limits that the configuration wants */
     int64_t fsync_ms;
 
     /* Used by the thread only. */
-    struct config_endpoint config; /* of the spool */
+    struct config_endpoint config; /* the configuration of the spool */
     char *name;                    /* owned by the spool, as is the next member */
     char *directory;
     struct spool_store *store;
@@ -56,7 +56,7 @@ struct spool {
     int64_t check_ms; /* when to check that the files exist */
     uint64_t said_damaged;
     uint64_t said_skipped;
-    uint64_t full_bytes;     /* on disk when the status `full` was set */
+    uint64_t full_bytes;     /* the bytes on disk when the status `full` was set */
     int64_t forbidden_ms;    /* when to say again that the directory cannot be used */
     struct spool_status own; /* the status as the thread sees it */
     struct log_limit failure_limit;

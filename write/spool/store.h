@@ -34,7 +34,7 @@ struct spool_entry {
     /* In its segment, or among the orphans, whose segment is gone. */
     TAILQ_ENTRY(spool_entry) in_segment;
     struct spool_segment *segment; /* NULL: not on disk */
-    uint32_t offset;               /* in the file; head.offset identifies the record */
+    uint32_t offset;               /* the offset in the file; head.offset identifies the record */
     struct spool_head head;  /* the part of the profile that stays in memory once it is on disk */
     struct profile *profile; /* until it is written */
     int64_t scraped_ms;      /* monotonic */
@@ -77,7 +77,7 @@ enum spool_error {
 enum spool_skip { SPOOL_SKIP_FOREIGN, SPOOL_SKIP_NEWER, SPOOL_SKIP_MANY, SPOOL_SKIPS };
 
 struct spool_counts {
-    uint64_t bytes; /* of all segments, not of their acknowledgements */
+    uint64_t bytes; /* the bytes of all segments, without their acknowledgements */
     uint64_t segments;
     uint64_t unread_bytes; /* bytes of an earlier process that were not read yet */
     uint64_t profiles;     /* profiles on disk that are not done, as far as they are known */
@@ -141,7 +141,7 @@ struct spool_options {
     struct intern *intern;
     struct log *log; /* may be NULL */
     struct spool_events events;
-    uint64_t seed; /* of the salts */
+    uint64_t seed; /* the seed of the salts */
 };
 
 struct spool_store;

@@ -20,14 +20,14 @@ struct spool_file {
 
 struct spool_store {
     const struct spool_options *options;
-    char *directory; /* of the endpoint */
+    char *directory; /* the directory of the endpoint */
     bool sync;       /* false: fsync(2) is never called */
     int dir;         /* -1: not open now */
     int lock;        /* the descriptor of the lock file; -1: the lock is not held now */
     bool dir_locked; /* the directory itself is locked as well */
     bool listed;
     bool forbidden;                     /* the directory could not be opened for want of rights */
-    struct spool_segment_list segments; /* in order of id */
+    struct spool_segment_list segments; /* the segments in the order of their ids */
     struct spool_entry_list orphans;    /* entries whose segment is gone */
     uint64_t next_id;
     uint64_t segment_bytes;

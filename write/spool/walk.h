@@ -33,7 +33,7 @@ bool spool_numbers_have(const struct spool_numbers *numbers, uint64_t number);
 struct spool_walk {
     int fd; /* -1: closed */
     uint64_t size;
-    uint64_t offset; /* of the next step */
+    uint64_t offset; /* the offset of the next step */
     uint64_t salt;
     uint64_t next_place; /* the least place that the next record can have been written to */
     uint64_t body;       /* where the body of the record before `offset` begins; 0: none */
@@ -59,7 +59,7 @@ enum spool_step {
     SPOOL_STEP_FAILED, /* see errno; may be tried again */
 };
 struct spool_found {
-    uint64_t offset; /* in the file; head.offset is where the record was written */
+    uint64_t offset; /* the offset in the file; head.offset is where the record was written */
     uint64_t size;
     struct spool_head head; /* SPOOL_STEP_RECORD */
 };
