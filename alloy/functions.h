@@ -11,7 +11,7 @@ struct alloy_call {
     const struct alloy_expr *expr;
     struct alloy_member *args;
     size_t n;
-    const char *name; /* of the function */
+    const char *name; /* name of the function, for messages */
 };
 
 struct alloy_function {

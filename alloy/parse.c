@@ -622,7 +622,7 @@ bool alloy_parse(const char *file, struct sv source, struct arena *arena,
     const struct alloy_stmt **tail = &ret_body->first;
     while (parse_statements(&p, &tail) && p.token.kind == TOKEN_RCURLY) {
         expected(&p, "a statement");
-        p.brackets = 1; /* it closes nothing */
+        p.brackets = 1; /* advance() subtracts this "}", which closes no block */
         advance(&p);
     }
     ret_body->end = p.token.place;

@@ -30,7 +30,7 @@ struct alloy_receive {
     struct yaml_node *settings; /* the keys of `receive`, without the destinations */
     struct alloy_receivers receivers;
     struct config_place place; /* of forward_to */
-    bool complete;             /* no error in it */
+    bool complete;             /* forward_to has no error */
 };
 
 /* The data of a node of pyroscope.enrich. */

@@ -62,7 +62,8 @@ enum config_action {
 
 /* "replace", "keep", ... */
 const char *config_action_name(enum config_action action);
-/* Ignores case, as Prometheus does. False if there is no such action. */
+/* Parses the name of an action; upper and lower case are the same, as in Prometheus. False if there
+ * is no such action. */
 bool config_action_parse(struct sv text, enum config_action *ret_action);
 
 /* One rule as written. A string that was not given is NULL (given and empty is ""), because the
@@ -88,7 +89,7 @@ struct config_rules {
 
 /* ---- profile types --------------------------------------------------------------------------- */
 
-/* How counters since process start are sent. */
+/* The ways to send counters that a process has kept since its start. */
 enum config_delta {
     DELTA_OFF,    /* unchanged */
     DELTA_AUTO,   /* the scraper subtracts the previous profile */
@@ -97,7 +98,7 @@ enum config_delta {
 /* "off", "auto", "server" */
 const char *config_delta_name(enum config_delta delta);
 
-/* How the deltas that profpull makes are compressed. */
+/* The compression of deltas that profpull makes. */
 enum config_compression {
     COMPRESSION_FAST, /* gzip */
     COMPRESSION_BEST, /* gzip; a seventh smaller than FAST, in more than twice the time */
@@ -186,11 +187,11 @@ enum config_role {
     ROLE_ENDPOINTSLICE,
     ROLE_NODE,
     ROLE_INGRESS,
-    CONFIG_ROLES, /* how many there are */
+    CONFIG_ROLES, /* the number of roles */
 };
 /* "pod", "service", ...; "" for ROLE_NONE. */
 const char *config_role_name(enum config_role role);
-/* False if there is no such role. */
+/* Parses the name of a role; false if there is no such role. */
 bool config_role_parse(struct sv text, enum config_role *ret_role);
 
 struct config_selector {
@@ -333,7 +334,7 @@ struct config_endpoint {
     int64_t retention_max_age_ms;
     uint64_t retention_max_bytes;
     /* For a store: */
-    int64_t store_stretch_ms; /* of one file */
+    int64_t store_stretch_ms; /* the time that one file holds */
     int64_t store_merge_ms;   /* profiles of this much time are merged into one; 0: no merging */
     unsigned store_merge_cpu; /* limit for merging, in percent of one core */
     /* syncs each commit, because senders wait for it (receive.acknowledge) */
@@ -426,10 +427,10 @@ struct config_server {
     bool allow_unauthenticated;
     unsigned concurrency;      /* requests that are processed at the same time */
     unsigned max_waiting;      /* further requests that wait for their turn */
-    int64_t timeout_ms;        /* of a request */
+    int64_t timeout_ms;        /* longest time for a request, waiting included */
     uint64_t max_bytes;        /* memory of a request */
-    uint64_t max_body_size;    /* of one request */
-    uint64_t bodies_max_bytes; /* of all requests together */
+    uint64_t max_body_size;    /* largest body of one request */
+    uint64_t bodies_max_bytes; /* the bodies of all requests together */
     const char *path_prefix;   /* paths may begin with it; NULL: none */
 };
 
@@ -441,8 +442,9 @@ enum config_acknowledge {
 
 /* Labels of discovered targets for pushed profiles. */
 struct config_enrich {
-    const char *target_label;  /* NULL: profiles get no labels of targets */
-    const char *profile_label; /* of a profile: compared with target_label of the targets */
+    const char *target_label; /* NULL: profiles get no labels of targets */
+    /* the label of a profile that is compared with target_label of the targets */
+    const char *profile_label;
     /* the labels to copy; if empty, all that do not begin with "__" */
     struct config_strings labels;
     /* Name, sources and rules of the job that discovers these targets. The last job of the

@@ -10,7 +10,7 @@
 struct entry {
     struct config_error error;
     char *text;  /* path, NUL, message; NULL if memory ran out */
-    size_t file; /* in files */
+    size_t file; /* index in `files` */
 };
 
 /* The most files that errors can name; further files count as the last one. */

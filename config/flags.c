@@ -15,7 +15,7 @@ struct mapping {
 };
 
 struct tree {
-    int line; /* of the last node */
+    int line; /* line of the last node: the number of its flag */
     struct mapping root;
     struct mapping auth;
     struct mapping tls;

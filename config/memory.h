@@ -31,9 +31,9 @@ struct memory_server {
     /* its requests take memory, because there is a store or profiles are received */
     bool used;
     unsigned concurrency; /* requests at the same time */
-    /* of one request: as configured, or 0; memory_plan() replaces 0 by the ceiling */
+    /* bytes of one request as configured, or 0, which memory_plan() replaces by the ceiling */
     uint64_t request;
-    uint64_t bodies; /* of the bodies of all requests: likewise */
+    uint64_t bodies; /* the same for the bodies of all requests together */
 };
 
 struct memory_input {

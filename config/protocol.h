@@ -23,7 +23,7 @@ struct config_protocol {
     /* The retention of an endpoint that sets none; 0: no limit. */
     int64_t max_age_ms;
     uint64_t max_bytes;
-    unsigned concurrency; /* of an endpoint that sets none; 0: CONFIG_CONCURRENCY */
+    unsigned concurrency; /* default of an endpoint; 0: CONFIG_CONCURRENCY */
     /* its servers turn labels of samples into labels, and may refuse profiles for them */
     bool reads_sample_labels;
     bool tells_refusals; /* a server that does not store a profile reports that */

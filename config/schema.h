@@ -42,7 +42,8 @@ struct reader {
 /* A position in the tree: a chain on the stack, which gives the path of an error. */
 struct place {
     const struct place *parent; /* NULL at the root */
-    const char *key;            /* in a mapping; NULL: element `index` of a list, or the root */
+    /* the key in a mapping; NULL for element `index` of a list, and for the root */
+    const char *key;
     size_t index;
     const struct yaml_node *node;
 };
@@ -110,7 +111,7 @@ union initial {
 struct field {
     const char *key; /* NULL: the rows of the nested schema are in the same mapping */
     const struct kind *kind;
-    size_t offset; /* of the value in the struct that is filled */
+    size_t offset; /* offset of the value in the struct that is filled */
     const void *arg;
     union initial initial;
     bool required;

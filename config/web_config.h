@@ -9,10 +9,10 @@
 #include "base/err.h"
 #include "config/config.h"
 
-/* A larger file is refused. */
+/* The most bytes of the file; a larger one is refused. */
 #define WEB_CONFIG_MAX ((size_t)1 << 20)
 
-/* In the order of crypto/tls. */
+/* The types of client authentication, in the order of Go's crypto/tls. */
 enum web_client_auth {
     WEB_CLIENT_NONE,         /* no certificate is asked for */
     WEB_CLIENT_REQUEST,      /* a certificate is asked for; any certificate, or none, is accepted */
@@ -31,8 +31,9 @@ struct web_tls {
     struct config_strings client_allowed_sans; /* a client's certificate has one of them */
     enum web_tls_version min_version;
     enum web_tls_version max_version;
-    struct config_strings cipher_suites; /* of TLS 1.2, as IANA names them; none: OpenSSL's */
-    struct config_strings curves;        /* "CurveP256", "X25519", ...; none: OpenSSL's */
+    /* suites of TLS 1.2 by their IANA names; if empty, OpenSSL's */
+    struct config_strings cipher_suites;
+    struct config_strings curves; /* "CurveP256", "X25519", ...; if empty, OpenSSL's */
     bool prefer_server_cipher_suites;
 };
 

@@ -38,7 +38,7 @@ struct yaml_node {
     bool plain;          /* a scalar without quotes and not a block */
     bool literal;        /* a scalar in which "${" is not expanded */
     const char *problem; /* an error in any use of the node, or NULL */
-    struct sv text;      /* of a scalar; NUL-terminated */
+    struct sv text;      /* the text of a scalar; NUL-terminated */
     struct yaml_item *items;
     size_t n_items;
     /* For nodes that were not made from YAML (alloy/): */

@@ -7,7 +7,7 @@
 /* Cells of one family, in the order of registration. */
 static const struct cells {
     struct metric_desc desc;
-    size_t at; /* of the cells in struct discovery_counters */
+    size_t at; /* offset of the cells in struct discovery_counters */
     const char *values[VALUES_MAX + 1];
     const char *kind; /* the value of the first of two labels */
 } all_cells[] = {

@@ -31,7 +31,7 @@ struct kube_cause {
     void *next;
     struct sv reason;
 };
-extern const struct schema_row api_status_rows[]; /* of a kube_status */
+extern const struct schema_row api_status_rows[]; /* rows of struct kube_status */
 
 /* Resets a status to "none". */
 void api_status_clear(struct api_status *s);

@@ -25,7 +25,7 @@
 
 struct object {
     struct kube_contents *owner;
-    struct content_name name; /* without the key */
+    struct content_name name; /* the name of the object; its key is empty */
     char *url;
     struct http_transfer *transfer; /* NULL: no request is under way */
     int64_t asked_ms;

@@ -3,7 +3,7 @@
  *
  * Nothing waits for the plugin: callers that need credentials while it runs are called back when it
  * has ended. All reflectors of one API server share one. After a failure it is not run again before
- * a pause that grows from 1 s to 30 s. On the loop's thread.
+ * a pause that grows from 1 s to 30 s. Everything runs on the loop's thread.
  */
 #ifndef PROFPULL_DISCOVERY_KUBERNETES_EXEC_PLUGIN_H
 #define PROFPULL_DISCOVERY_KUBERNETES_EXEC_PLUGIN_H

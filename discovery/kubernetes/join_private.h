@@ -18,7 +18,7 @@
 struct fact_port {
     struct labels *labels;
     unsigned number;
-    bool covered; /* by a port of the endpoints that are being joined */
+    bool covered; /* a port of the endpoints that are being joined has this number */
 };
 
 /* The contribution of an object, or a placeholder while the object has not been seen. */
@@ -37,7 +37,7 @@ struct fact {
     struct fact_port *ports;
     size_t n_ports;
     TAILQ_HEAD(links, link) links; /* links to the primaries that need it */
-    char key[];                    /* in the table */
+    char key[];                    /* its key in the table */
 };
 
 struct link {
@@ -51,7 +51,7 @@ struct primary {
     struct labels **targets;
     size_t n;
     struct labels *shared;
-    char *ip; /* of a pod; else NULL */
+    char *ip; /* address of a pod; otherwise NULL */
     uint64_t uid;
     uint64_t base;    /* hash of its own labels; 0: a change is not completely processed */
     uint64_t content; /* hash of the object that the labels were made of; 0: not known */

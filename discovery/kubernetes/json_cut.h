@@ -43,7 +43,8 @@ struct json_cut {
     /* The members to keep of the object at each depth, or of the objects in an array; at depth 0,
      * of the value itself. */
     const struct schema_row *members_at[JSON_CUT_NAMES_DEPTH + 1];
-    const struct schema_row *next_members; /* of the value of the last name that was kept */
+    /* members to keep of the value whose name was kept last */
+    const struct schema_row *next_members;
     size_t omit_depth;
     char name[JSON_CUT_NAME_MAX + 2];
     size_t name_len;

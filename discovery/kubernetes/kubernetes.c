@@ -49,8 +49,8 @@ struct kubernetes {
     size_t n_parts;
     size_t max_parts;
     bool unreported;            /* memory ran out before all objects of a list were reported */
-    struct log_limit limit;     /* of warnings about too many labels */
-    struct store_counts counts; /* at the last on_counts */
+    struct log_limit limit;     /* limits warnings about too many labels */
+    struct store_counts counts; /* the counts at the last on_counts() */
 };
 
 /* ---- reporting ------------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ struct label_filter *label_filter_free(struct label_filter *f); /* accepts NULL,
 
 /* Returns true if the label is to be built; a NULL filter passes all. */
 bool label_filter_passes(struct label_filter *f, struct sv name);
-/* The same for a label that represents a label or an annotation of an object. */
+/* Returns true if a label that represents a label or an annotation of an object is to be built. */
 bool label_filter_passes_metadata(struct label_filter *f, struct sv name);
 
 #endif

@@ -53,7 +53,7 @@ bool object_identify(const struct kube_object *object, const char *kind, bool na
     }
 extern const struct schema_row object_metadata_rows[];
 /* Tables that several kinds of objects have in common. */
-extern const struct schema_row object_condition_rows[]; /* of a kube_condition */
+extern const struct schema_row object_condition_rows[]; /* rows of struct kube_condition */
 #define OBJECT_REFERENCE_ROWS(type)                                                                \
     SCHEMA_MEMBER("kind", 1, TEXT, type, target.kind),                                             \
         SCHEMA_MEMBER("namespace", 2, TEXT, type, target.namespace),                               \

@@ -64,7 +64,7 @@ static void slice_free(void *p)
     }
 }
 
-/* NULL if out of memory. */
+/* Makes a slice with the names of its members; NULL if out of memory. */
 static struct slice *slice_new(const struct peer_set_options *options,
                                const struct schema_list *endpoints)
 {

@@ -50,7 +50,7 @@ struct proto_stream_options {
 
 struct proto_stream;
 
-/* NULL if out of memory. */
+/* Makes a stream; NULL if out of memory. */
 struct proto_stream *proto_stream_new(const struct proto_stream_options *options);
 struct proto_stream *proto_stream_free(struct proto_stream *s);
 

@@ -86,7 +86,8 @@ enum source_state reflector_state(const struct reflector *r, struct buf *why);
 
 /* The number of lists that have not been read since the start, by reason. */
 struct reflectors_unread {
-    size_t pending; /* not yet, or the request failed and is repeated */
+    /* lists that have not been requested, or whose request failed and is repeated */
+    size_t pending;
     size_t
         /* the server refuses the list (403) or does not have it (404); it is repeated, too */
         refused;

@@ -15,7 +15,7 @@
 /* A resource of the API, to be listed and watched. */
 struct kube_resource {
     enum config_role role; /* the role whose selectors apply; ROLE_NONE: no selectors apply */
-    const char *group;     /* of the API; "" for the core group. The version is v1 */
+    const char *group;     /* API group; "" for the core group. The version is v1 */
     const char *plural;
     const char *kind;
     bool namespaced;
@@ -49,7 +49,7 @@ struct kube_role {
     struct kube_resource resource;
     const char *source; /* the beginning of the names of its groups */
     kube_read *read;
-    size_t targets_max; /* of one object; 0: OBJECT_TARGETS_MAX */
+    size_t targets_max; /* most targets of one object; 0: OBJECT_TARGETS_MAX */
     struct kube_join_labels join;
 };
 

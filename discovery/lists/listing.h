@@ -51,7 +51,7 @@ struct listing {
     const char *shown;          /* its name in the log */
     struct config_pair mark;    /* the label that names the list on its targets; referenced */
     struct metric_cell *groups; /* gauge of the lists that have targets */
-    struct metric_cell *const *refreshes; /* by enum discovery_refresh */
+    struct metric_cell *const *refreshes; /* counters, indexed by enum discovery_refresh */
     size_t n;                             /* targets of the last good text */
     bool broken;                          /* the last reading failed */
     /* Private. */

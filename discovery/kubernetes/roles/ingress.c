@@ -21,7 +21,7 @@ static const struct schema_row http_rows[] = {
         .name = "http", .number = (field), .kind = SCHEMA_NOTED, .members = http_rows,             \
         .offset = offsetof(struct kube_rule, has_http)                                             \
     }
-/* In protobuf, "http" is one level further in than in JSON. */
+/* In protobuf, "http" is nested one level deeper than in JSON. */
 static const struct schema_row value_rows[] = {HTTP(1), SCHEMA_END};
 static const struct schema_row rule_rows[] = {
     SCHEMA_MEMBER("host", 1, TEXT, struct kube_rule, host),
