@@ -29,7 +29,8 @@ static inline bool ascii_is_alnum(int c)
     return ascii_is_alpha(c) || ascii_is_digit(c);
 }
 
-/* A letter, a digit or an underscore: the characters of names of labels and variables. */
+/* Returns true for a letter, a digit or an underscore: the characters of names of labels and
+ * variables. */
 static inline bool ascii_is_word(int c)
 {
     return ascii_is_alnum(c) || c == '_';
@@ -40,7 +41,7 @@ static inline char ascii_lower(char c)
     return ascii_is_upper(c) ? (char)(c - 'A' + 'a') : c;
 }
 
-/* The value of a hexadecimal digit of either case, or -1. */
+/* Returns the value of a hexadecimal digit of either case, or -1. */
 static inline int ascii_hex_value(int c)
 {
     if (ascii_is_digit(c)) {

@@ -5,7 +5,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* The six bits of a character, or -1. */
+/* Returns the six bits of a character, or -1. */
 static int six_bits(char c)
 {
     const char *at = c == '\0' ? NULL : strchr(alphabet, c);

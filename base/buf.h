@@ -24,7 +24,7 @@ struct buf {
     bool too_big;
 };
 
-/* max: the ceiling in bytes. Allocates nothing. */
+/* Prepares an empty buffer; allocates nothing. max: the ceiling in bytes. */
 void buf_init(struct buf *b, size_t max);
 /* Frees the storage; the buffer is empty and usable again, with the same ceiling. */
 void buf_done(struct buf *b);

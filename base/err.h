@@ -42,7 +42,7 @@ bool err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
 /* Sets an error of kind ERR_SYSTEM and appends ": <text of errno>". Returns false. */
 bool err_sys(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The error of a failed allocation: kind ERR_MEMORY, "out of memory". Returns false. */
+/* Sets the error of a failed allocation: kind ERR_MEMORY, "out of memory". Returns false. */
 bool err_memory(struct err *err);
 
 /* Puts "<fmt>: " in front of the message; the kind stays. Returns false. */

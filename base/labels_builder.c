@@ -24,8 +24,8 @@ struct labels_builder {
     struct arena *arena;
     struct labels *base; /* a reference, or NULL */
     size_t count;
-    size_t bytes;     /* of all names and values in entries */
-    uint64_t order;   /* of the label that was set last */
+    size_t bytes;     /* bytes of all names and values in entries */
+    uint64_t order;   /* the order of the label that was set last */
     uint64_t started; /* the value of `order` at labels_builder_start() */
     bool failed;
     bool over;    /* the builder has failed at a limit, not for lack of memory */

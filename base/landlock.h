@@ -27,7 +27,8 @@ struct landlock_path {
 struct landlock_rules {
     const struct landlock_path *paths; /* nothing else can be opened */
     size_t n_paths;
-    const uint16_t *ports; /* of TCP, to listen on; 0 means any port that the kernel chooses */
+    /* TCP ports to listen on; 0 means any port that the kernel chooses */
+    const uint16_t *ports;
     size_t n_ports;
 };
 

@@ -186,7 +186,7 @@ static bool is_busy(const struct loop *l)
     return work > (size_t)(l->gap_ns / NS_PER_MS) * PAUSE_WORK_MAX;
 }
 
-/* One step of a loop with pauses. */
+/* Makes one step of a loop with pauses. */
 static void step_with_gap(struct loop *l)
 {
     size_t n = is_busy(l) ? pass_or_wait(l) : pass(l);

@@ -36,7 +36,8 @@ struct metric {
     pthread_mutex_t lock; /* guards the rest */
     struct map *by_key;   /* cells by their label values, each followed by a NUL */
     STAILQ_HEAD(metric_cells, metric_cell) cells;
-    struct metric_cell *other; /* for everything beyond the limits; NULL until it is needed */
+    /* counts everything beyond the limits; NULL until it is needed */
+    struct metric_cell *other;
     size_t n_hidden;
 };
 
@@ -61,7 +62,7 @@ struct metrics {
 
 struct metrics_out {
     struct buf *buf;
-    const char *name; /* of the family named last */
+    const char *name; /* name of the family that was named last */
 };
 
 struct metrics *metrics_new(void)

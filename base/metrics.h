@@ -82,7 +82,8 @@ void metrics_out_family(struct metrics_out *o, const char *name, const char *hel
 /* Writes a sample of the last family. labels: n pairs of name and value. */
 void metrics_out_sample(struct metrics_out *o, const char *const (*labels)[2], size_t n,
                         double value);
-/* fn runs in each metrics_render(), on its thread. */
+/* Registers a collector: each metrics_render() calls fn on the thread that renders. Returns false
+ * if out of memory. */
 bool metrics_collector(struct metrics *m, void (*fn)(struct metrics_out *o, void *arg), void *arg);
 
 /* Appends the text format 0.0.4, families in order of registration. */

@@ -10,8 +10,8 @@
 #define MIX_ROOT2 UINT64_C(0x6a09e667f3bcc909)
 #define MIX_ROOT3 UINT64_C(0xbb67ae8584caa73b)
 
-/* A permutation of the 64-bit numbers in which every input bit affects every output bit: shifts
- * move high bits down, odd multiplications carry low bits up. */
+/* Computes a permutation of the 64-bit numbers in which every input bit affects every output bit:
+ * shifts move high bits down, odd multiplications carry low bits up. */
 static inline uint64_t mix64(uint64_t x)
 {
     x ^= x >> 32;

@@ -41,13 +41,13 @@ void sandbox_start_programs(struct sandbox *s);
 void sandbox_listen(struct sandbox *s, uint16_t port);
 
 enum sandbox_part { SANDBOX_NO_NEW_PRIVS, SANDBOX_SECCOMP, SANDBOX_LANDLOCK, SANDBOX_PARTS };
-/* "no_new_privs", "seccomp", "landlock". */
+/* Returns the name of a part: "no_new_privs", "seccomp", "landlock". */
 const char *sandbox_part_name(enum sandbox_part part);
 
 struct sandbox_report {
     bool on[SANDBOX_PARTS];
     struct err why[SANDBOX_PARTS]; /* the reason if a part is not on */
-    int landlock_version;          /* of the kernel; 0: none */
+    int landlock_version;          /* version of the kernel's Landlock; 0: none */
 };
 
 /* Enters the sandbox, with the parts that the kernel has. Returns false only if memory has run out;

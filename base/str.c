@@ -70,8 +70,8 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The number of insertions, deletions, replacements and swaps of neighbours that turn a into b (in
- * the variant in which no part is edited twice). */
+/* Returns the number of insertions, deletions, replacements and swaps of neighbours that turn a
+ * into b (in the variant in which no part is edited twice). */
 static size_t edit_distance(struct sv a, struct sv b)
 {
     size_t d[SUGGEST_LEN_MAX + 1][SUGGEST_LEN_MAX + 1];

@@ -17,7 +17,7 @@ struct content {
 
 struct http_contents {
     pthread_mutex_t lock;
-    struct map *by_name; /* of struct content */
+    struct map *by_name; /* values are struct content */
 };
 
 static char *wipe(char *text, size_t len)

@@ -44,7 +44,7 @@ static struct due due_of(const struct http_transfer *t)
     return due;
 }
 
-/* The result of a transfer that has reached a limit. */
+/* Returns the result of a transfer that has reached a limit. */
 static enum http_result result_of(enum http_limit limit)
 {
     return limit == HTTP_LIMIT_CONNECT ? HTTP_ERR_CONNECT

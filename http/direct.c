@@ -294,7 +294,7 @@ static bool feed(struct direct_conn *conn, struct sv in)
             stop(conn, HTTP_LIMIT_NONE, HTTP_ERR_MEMORY);
             return false;
         }
-        if (!ok) { /* and it says why itself */
+        if (!ok) { /* the function that failed has set the reason */
             complete(conn, CURLE_WRITE_ERROR, false);
             return false;
         }

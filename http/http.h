@@ -91,7 +91,7 @@ struct http_settings {
     const char *proxy_url;
     const char *no_proxy;
     bool proxy_from_environment;
-    const struct http_header *proxy_headers; /* of CONNECT */
+    const struct http_header *proxy_headers; /* headers of the CONNECT request */
     size_t n_proxy_headers;
     bool follow_redirects; /* only to the same scheme, host and port; only GET */
     bool enable_http2;
@@ -153,7 +153,7 @@ enum http_result http_result_of(const struct err *err);
 
 struct http_response {
     enum http_result result;
-    long status;       /* of the last status line, whatever the result; 0 if there was none */
+    long status;       /* from the last status line, whatever the result; 0 if there was none */
     const char *error; /* a sentence if result != HTTP_DONE, else "" */
     const char *content_type; /* "" if none */
     const char *location;     /* absolute, with query values hidden as in errors; "" if none */
@@ -187,7 +187,7 @@ struct http_request {
     const struct http_part *body; /* the array is copied; the bytes must live until on_done() */
     size_t n_body;
     int64_t timeout_ms;          /* whole request: from http_start() to the last byte; 0 = none */
-    int64_t connect_timeout_ms;  /* of each hop, lookup and TLS included; 0 = 10 s */
+    int64_t connect_timeout_ms;  /* for each hop, lookup and TLS included; 0 = 10 s */
     int64_t progress_timeout_ms; /* without a byte sent or received since connecting; 0 = none.
                                     Ends with HTTP_ERR_TIMEOUT too */
     size_t max_body;             /* ceiling of the response body; required. Of a longer one only the
@@ -237,7 +237,7 @@ struct http_client_options {
     const char *name; /* static; label "client" of the metrics: "scrape", "write", "kubernetes" */
     unsigned shards;  /* multi handles; 0 = 1 */
     unsigned max_shards;           /* after http_client_expect(); 0: no more than that */
-    unsigned max_idle_connections; /* of all shards together; 0 = 64 */
+    unsigned max_idle_connections; /* limit for all shards together; 0 = 64 */
     /* The limit of idle connections and connections in use together, for a client that may use most
      * descriptors of the process: descriptors that requests do not need keep connections. 0: only
      * idle connections have a limit. */

@@ -36,7 +36,7 @@ struct http_token {
     unsigned generation;
     int64_t expires_ms;      /* INT64_MAX: the server did not say */
     int64_t ended_ms;        /* when the last fetch ended, successful or not; 0: never */
-    enum http_result result; /* of the last fetch */
+    enum http_result result; /* result of the last fetch */
     struct err reason;
 
     /* State of the token request in flight. */

@@ -70,7 +70,7 @@
 #define HTTP_UPLOAD_BUFFER (16 * 1024)
 /* Easy handles that are kept beyond one for each transfer in flight. */
 #define HTTP_EASY_SPARE 8
-/* A longer Retry-After counts as this. */
+/* The longest Retry-After in seconds. A longer one counts as this. */
 #define HTTP_RETRY_AFTER_MAX_S (INT64_C(366) * 24 * 3600)
 #define HTTP_RESULTS (HTTP_ERR_MEMORY + 1)
 /* The code of libcurl 8.6 and later for a header line without an end. */
@@ -150,7 +150,7 @@ struct http_transfer {
     size_t n_parts;
     uint64_t body_size;
     size_t part;        /* the next byte to send lies in this part */
-    size_t part_offset; /* at this place */
+    size_t part_offset; /* offset of this byte in the part */
 
     /* The response. */
     struct buf body;
@@ -183,7 +183,7 @@ struct http_transfer {
     bool only_kept;    /* it may take a connection that is kept, and make none */
     bool none_kept;    /* there was none */
     bool setopt_failed;
-    const char *refused_address; /* by refuses_address(), in words */
+    const char *refused_address; /* reason that refuses_address() gave */
     bool no_descriptor;          /* no file descriptor was left for a socket */
     bool opened;                 /* libcurl has made a connection for it */
     char content_type[HTTP_CONTENT_TYPE_MAX];
@@ -194,8 +194,8 @@ struct http_transfer {
     enum http_limit limit; /* the one that was over */
     bool in_lookup;        /* while it waited for addresses */
     CURLcode code;         /* libcurl's, or the one that it would have given */
-    int os_error;          /* of connecting; 0: unknown */
-    unsigned round;        /* of the client when it ended */
+    int os_error;          /* errno of connecting; 0: unknown */
+    unsigned round;        /* value of the client's `round` when the transfer ended */
     long status;
     struct err *error; /* allocated on failure; NULL if out of memory */
     int64_t start_ns;
@@ -203,7 +203,7 @@ struct http_transfer {
     int64_t sent_ns;
     int64_t progress_ns; /* when bytes were last sent or received; valid if sent_ns is not 0 */
     int64_t end_ns;
-    int own_port; /* of its connection; valid if sent_ns is not 0 */
+    int own_port; /* own port of its connection; valid if sent_ns is not 0 */
     bool reused;
     char curl_error[CURL_ERROR_SIZE];
     struct http_part parts[]; /* of the upload */
@@ -249,7 +249,7 @@ struct http_client {
     size_t n_starved; /* transfers that wait for http_grant() */
     size_t max_idle;
     size_t max_connections; /* idle ones and those in use; 0: max_idle counts */
-    size_t n_open;          /* of all shards */
+    size_t n_open;          /* connections of all shards */
     bool closing;
     bool driving;   /* a caller up the stack will call http_client_run_ended() */
     unsigned round; /* number of calls of http_client_run_ended() */
@@ -283,7 +283,7 @@ static inline size_t http_client_max_open(const struct http_client *c)
 
 /* Returns false if out of memory. */
 bool http_shard_init(struct http_shard *s, struct http_client *c);
-/* The lists must be empty. */
+/* Frees the members of a shard, whose lists must be empty. */
 void http_shard_done(struct http_shard *s);
 /* Adds a prepared transfer to libcurl (t->shard), at once or as soon as the shard is not busy. */
 void http_shard_add(struct http_transfer *t);
@@ -296,7 +296,7 @@ void http_shard_end(struct http_transfer *t, enum http_limit limit, enum http_re
 void http_shard_resume(struct http_transfer *t);
 /* Notes a socket that was made for a transfer. */
 void http_shard_opened(struct http_transfer *t, int fd);
-/* For CURLOPT_CLOSESOCKETFUNCTION; shard is a struct http_shard. */
+/* Closes a socket for libcurl (CURLOPT_CLOSESOCKETFUNCTION); shard is a struct http_shard. */
 int http_shard_close_socket(void *shard, curl_socket_t fd);
 /* Returns the socket of a connection of the transfer's shard by its own port, or -1 if there is
  * none. */

@@ -26,8 +26,8 @@ static const char *first_variable(const char *const names[], size_t n)
     return "";
 }
 
-/* HTTP_PROXY in upper case counts for http as well: Prometheus follows this rule of Go, libcurl
- * does not. */
+/* Returns the proxy for a URL. HTTP_PROXY in upper case counts for http as well: Prometheus follows
+ * this rule of Go, libcurl does not. */
 const char *proxy_of(const struct url *url, const struct http_settings *s)
 {
     static const char *const plain[] = {"http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"};

@@ -21,7 +21,7 @@ struct resolver_name {
     /* when the last lookup ended; valid if `failed` or `addresses` is set */
     int64_t checked_ms;
     int64_t used_ms;
-    int code; /* of getaddrinfo(), if it failed */
+    int code; /* error code of getaddrinfo(), if it failed */
     char host[];
 };
 

@@ -65,7 +65,7 @@ enum response_event response_reader_next(struct response_reader *r, struct sv *i
 bool response_reader_is_between(const struct response_reader *r);
 /* Returns true if the response is whole when the connection ends here. */
 bool response_reader_may_end(const struct response_reader *r);
-/* After RESPONSE_END: returns true if the connection may carry another request. */
+/* Returns true, after RESPONSE_END, if the connection may carry another request. */
 bool response_reader_keeps(const struct response_reader *r);
 
 #endif

@@ -89,16 +89,16 @@ bool jfr_reader_all(struct jfr_reader *r, struct sv plain, struct err *err);
 
 struct jfr_facts {
     size_t chunks;      /* read to their end */
-    int64_t start_ns;   /* of the first chunk; 0 without chunks */
-    int64_t end_ns;     /* of the last one */
-    uint64_t events;    /* of all types, without metadata and checkpoints */
+    int64_t start_ns;   /* start of the first chunk; 0 without chunks */
+    int64_t end_ns;     /* end of the last chunk */
+    uint64_t events;    /* events of all types, without metadata and checkpoints */
     uint64_t samples;   /* events that profiles are made of, and that were kept */
     uint64_t truncated; /* samples whose stack the recorder has cut */
     uint64_t no_stack;  /* events of such types that were dropped because they have no stack */
     /* frames that were left out because their method or class does not exist */
     uint64_t no_method;
     uint64_t failed; /* samples that the recorder could not take */
-    size_t profiles; /* with at least one sample */
+    size_t profiles; /* profiles with at least one sample */
     struct sv event; /* the setting "event" of async-profiler; empty if there is none */
     size_t memory;   /* bytes that the reader holds */
 };

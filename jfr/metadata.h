@@ -90,7 +90,7 @@ struct jfr_field {
 
 struct jfr_class {
     uint64_t id;
-    uint64_t events; /* of this chunk */
+    uint64_t events; /* events of this type in this chunk */
     uint64_t bytes;
     uint32_t name; /* the number of its string */
     uint32_t first_field;
@@ -129,7 +129,7 @@ struct jfr_metadata {
     struct sv chunk;
     bool fixed;
     uint32_t *strings; /* offsets in the chunk */
-    uint8_t *atoms;    /* of the strings */
+    uint8_t *atoms;    /* atoms of the strings */
     struct jfr_class *classes;
     struct jfr_field *fields;
     struct jfr_op *ops;

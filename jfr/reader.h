@@ -21,10 +21,10 @@ struct jfr_reader {
     struct jfr_metadata metadata;
     struct jfr_pools pools;
     struct jfr_samples samples;
-    struct jfr_head head; /* of the chunk being read */
+    struct jfr_head head; /* head of the chunk being read */
     struct jfr_facts facts;
     size_t chunks_begun;
-    uint64_t offset; /* of the chunk in the recording */
+    uint64_t offset; /* offset of the chunk in the recording */
     /* Settings of the recording. The last value of each counts. */
     struct buf event;
     bool is_wall;                /* the event is "wall" */

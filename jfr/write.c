@@ -13,7 +13,7 @@ struct writer {
     struct jfr_samples *s;
     const struct jfr_contexts *contexts;
     struct buf *out;
-    struct buf message;   /* in the making */
+    struct buf message;   /* the message being made */
     struct buf locations; /* messages that follow the samples */
     struct buf functions;
     struct buf strings;

@@ -28,7 +28,7 @@ struct target_group {
     enum target_group_kind kind;
     struct labels *const *targets;
     size_t n_targets;
-    const char *pinned_host; /* of a GROUP_POD with targets: its address ("10.1.2.3"); else NULL */
+    const char *pinned_host; /* address of a GROUP_POD with targets ("10.1.2.3"); else NULL */
     bool moved; /* another replica owned the object, so that its targets were not known here */
 };
 

@@ -7,10 +7,11 @@
 
 struct row {
     const char *name;
-    long status;         /* of the answer; 0: no one status stands for it */
-    const char *message; /* that the body of the answer must contain; NULL: any body */
+    long status;         /* status of the response; 0: no single status stands for the reason */
+    const char *message; /* text that the body of the response must contain; NULL: any body */
     enum reason_kind kind;
-    const char *advice; /* what to do about it; NULL: nothing that holds in general */
+    /* advice for the operator; NULL: there is none that holds in general */
+    const char *advice;
 };
 
 #define ADVICE_NO_PPROF                                                                            \

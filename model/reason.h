@@ -19,13 +19,13 @@
         ROW(429), ROW(431), ROW(500), ROW(501), ROW(502), ROW(503), ROW(504)
 
 enum reason {
-    REASON_NONE, /* it did not fail */
+    REASON_NONE, /* the scrape did not fail */
     /* No usable answer came. */
     REASON_RESOLVE,
     REASON_CONNECT,
     REASON_TLS,
     REASON_TIMEOUT,
-    REASON_TOO_LARGE, /* of the body, or of what it unpacks to */
+    REASON_TOO_LARGE, /* the body is too large, or its inflated content is */
     REASON_NO_ROOM,
     REASON_REDIRECT,
     REASON_CUT,

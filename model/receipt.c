@@ -9,7 +9,8 @@ struct receipt {
     unsigned refs;
     unsigned open; /* parts that have not ended */
     bool failed;
-    struct loop *loop; /* of the waiter; NULL: nobody waits, or the task has been posted */
+    /* loop of the waiter; NULL: nobody waits, or the task has been posted */
+    struct loop *loop;
     struct loop_task *task;
 };
 

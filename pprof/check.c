@@ -15,7 +15,7 @@ struct pass {
     uint64_t string_max;
     size_t string_max_at;
     const char *string_max_in;
-    size_t values; /* of the sample being read */
+    size_t values; /* values of the sample being read */
     size_t values_first;
     size_t values_first_at;
     bool first_string_empty;

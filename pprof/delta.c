@@ -48,7 +48,7 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
 struct comparison {
     uint64_t bits[DELTA_TYPES_MAX];   /* all values joined by OR, which gives their width */
     uint64_t totals[DELTA_TYPES_MAX]; /* now */
-    uint64_t before[DELTA_TYPES_MAX]; /* of the stacks of the last profile */
+    uint64_t before[DELTA_TYPES_MAX]; /* earlier totals of the stacks of the last profile */
     uint64_t gone[DELTA_TYPES_MAX];   /* the part of these that this profile lacks */
     size_t counted;                   /* stacks with a counter that is not 0 */
     bool fell;                        /* a counter of a stack is smaller than it was */

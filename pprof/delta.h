@@ -49,9 +49,9 @@ struct delta_input {
     /* The type may have counters of any name: without a known one, all columns except inuse_*
      * are counters. Otherwise such a profile is passed on. */
     bool any_counter;
-    uint64_t seed;           /* for the hashes; the same from profile to profile */
-    enum gzip_level level;   /* of the delta */
-    struct scratch *scratch; /* to work in; may be NULL, which is an error of memory */
+    uint64_t seed;           /* seed of the hashes; the same from profile to profile */
+    enum gzip_level level;   /* compression of the delta */
+    struct scratch *scratch; /* working memory; NULL is reported as out of memory */
 };
 
 struct delta_output {

@@ -12,7 +12,7 @@ struct delta_columns {
     size_t types;
     size_t n;                    /* counters */
     uint8_t at[DELTA_TYPES_MAX]; /* their columns */
-    uint64_t key;                /* of their names in order */
+    uint64_t key;                /* hash of their names in order */
 };
 
 /* All samples of one stack. Their values are in a separate table, one row for each stack. */
@@ -34,7 +34,7 @@ struct delta_stacks {
     size_t n;
     const uint64_t *old_keys; /* of the baseline */
     size_t n_old;             /* its stacks, or 0 */
-    size_t n_found;           /* of these, how many the profile has */
+    size_t n_found;           /* stacks of the baseline that the profile has */
     size_t next;              /* the stack after the one that was found last */
     uint32_t *row_of;         /* row + 1 of each of them, 0 if the profile does not have it */
     uint32_t *slots;          /* number + 1 by key, 0 where free; NULL: not made yet */

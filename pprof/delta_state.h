@@ -37,12 +37,12 @@ struct delta_column {
 struct delta_state {
     atomic_uint refs;
     uint32_t columns;      /* counters of a stack */
-    uint64_t columns_key;  /* of their names */
+    uint64_t columns_key;  /* hash of the names of the counters */
     int64_t time_nanos;    /* of the profile */
     int64_t until_ns;      /* wall clock: the end of its window */
     int64_t kept_until_ms; /* its owner's: when to free it, while no scrape has it */
-    size_t plain_size;     /* of the profile when inflated: a hint for the next one */
-    size_t bytes;          /* of the whole block */
+    size_t plain_size;     /* size of the inflated profile: a hint for the next one */
+    size_t bytes;          /* size of the whole block */
     size_t n;              /* stacks */
     size_t row;            /* bytes of the values of a stack */
     uint64_t *keys;

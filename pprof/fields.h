@@ -20,8 +20,8 @@ enum field_kind {
 };
 
 struct field_table {
-    const char *name;                              /* of the message */
-    const struct field_table *sub[PROFILE_FIELDS]; /* of fields that are messages */
+    const char *name;                              /* name of the message */
+    const struct field_table *sub[PROFILE_FIELDS]; /* tables of fields that are messages */
     uint8_t kind[PROFILE_FIELDS];                  /* enum field_kind, by number */
     uint8_t id;                                    /* the field that the message must have, or 0 */
     /* For a field with ids of mappings, locations or functions: the field of the profile whose

@@ -48,7 +48,7 @@ struct pprof_location {
 };
 
 struct pprof_function {
-    uint64_t key;  /* of all members of the message but its id; computed on first use */
+    uint64_t key;  /* hash of all members of the message but its id; computed on first use */
     uint32_t name; /* strings */
     uint32_t system_name;
     uint32_t file;
@@ -56,7 +56,8 @@ struct pprof_function {
 };
 
 struct pprof_mapping {
-    uint64_t key; /* of the build id or, if that is empty, the file name; 0 if both are empty */
+    /* hash of the build id or, if that is empty, of the file name; 0 if both are empty */
+    uint64_t key;
     uint32_t build_id; /* strings */
     uint32_t file;
     uint64_t start;

@@ -42,7 +42,8 @@ enum merge_mode {
 };
 
 struct merge_options {
-    size_t bytes_max; /* of all that is kept, and of one profile when inflated; at most 4 GiB */
+    /* limit of all that is kept, and of one inflated profile; at most 4 GiB */
+    size_t bytes_max;
     enum merge_mode mode;
     bool any_counter;        /* of MERGE_WINDOW: see pprof_counters() */
     struct scratch *scratch; /* working memory, reset by each call. NULL: one of its own */

@@ -19,7 +19,7 @@ enum merge_table {
     MERGE_FUNCTIONS, /* words of enum merge_function */
     MERGE_MAPPINGS,
     MERGE_LOCATIONS,
-    MERGE_STACKS, /* of samples: the number of frames, the frames, the labels */
+    MERGE_STACKS, /* stacks of samples: the number of frames, the frames, the labels */
     MERGE_TABLES,
 };
 
@@ -94,7 +94,7 @@ struct merge {
     struct budget budget;
     struct table tables[MERGE_TABLES];
     struct merge_head head;
-    int64_t *values; /* of each stack, head.types */
+    int64_t *values; /* head.types values for each stack */
     size_t values_cap;
     uint32_t *seen; /* of each stack: the value of head.profiles when a profile last had it */
     size_t seen_cap;

@@ -32,8 +32,9 @@ struct rewriting {
     struct sv plain;
     struct sv *strings;
     uint64_t next_string;
-    uint32_t *name_of;  /* by string: a place in names + 1, 0 if it is not there yet */
-    uint32_t *value_of; /* by string: what it becomes as a value + 1, 0 if that is not known yet */
+    uint32_t *name_of; /* by string: a place in names + 1, 0 if it is not there yet */
+    /* by string: the string that replaces it as a value + 1, 0 if not known yet */
+    uint32_t *value_of;
     struct name *names;
     size_t n_names;
     struct label *labels;

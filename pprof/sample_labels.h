@@ -51,8 +51,10 @@ struct sample_label_rules {
 struct sample_labels_result {
     char *data; /* the new one as gzip, from malloc(); NULL: there is nothing to change */
     size_t size;
-    struct sv plain; /* what came, inflated, until the next use of the scratch */
-    bool labelled;   /* it has labels that the rules are about: texts, or numbers too */
+    /* the original profile, inflated; valid until the next use of the scratch */
+    struct sv plain;
+    /* the profile has labels to which the rules apply: texts, or numbers too */
+    bool labelled;
     uint64_t changes[SAMPLE_LABEL_CHANGES]; /* labels */
 };
 

@@ -20,9 +20,9 @@ struct scratch {
     struct scratch *next; /* in a pool, */
     uint64_t round;       /* since this one of its rounds */
     struct block *blocks; /* pieces come from the first one */
-    size_t bytes;         /* of all blocks */
+    size_t bytes;         /* bytes of all blocks */
     size_t charged;       /* elsewhere */
-    size_t max;           /* of all; SIZE_MAX: any */
+    size_t max;           /* limit of all bytes; SIZE_MAX: none */
     bool over;            /* more than that was asked for */
     struct buf buf;
 };

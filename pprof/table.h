@@ -26,7 +26,7 @@ void *budget_grow(struct budget *b, void *p, size_t *cap, size_t n, size_t size,
 struct table_entry {
     uint32_t at;
     uint32_t n_key;
-    uint32_t n; /* of the key and what follows it */
+    uint32_t n; /* bytes of the key and of what follows it */
     uint32_t hash;
 };
 

@@ -34,11 +34,12 @@ enum legacy_result {
 };
 
 struct legacy_input {
-    struct sv body;      /* gzip or plain */
-    int64_t time_ns;     /* wall clock: when it was requested; 0: unknown */
-    int64_t duration_ns; /* how long the answer took, which is how long it sampled; 0: unknown */
-    uint64_t seed;       /* unknown to those who make profiles */
-    struct scratch *scratch; /* to work in; may be NULL, which is an error of memory */
+    struct sv body;  /* gzip or plain */
+    int64_t time_ns; /* wall clock: when it was requested; 0: unknown */
+    /* duration of the request, which is the time of sampling; 0: unknown */
+    int64_t duration_ns;
+    uint64_t seed;           /* unknown to those who make profiles */
+    struct scratch *scratch; /* working memory; NULL is reported as out of memory */
 };
 
 struct legacy_output {

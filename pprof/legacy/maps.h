@@ -21,7 +21,7 @@
 struct legacy_mapping {
     uint64_t start;
     uint64_t limit;
-    uint64_t offset; /* of start in the file */
+    uint64_t offset; /* offset of `start` in the file */
     struct sv file;  /* points into the text; empty if there is none */
 };
 

@@ -66,7 +66,7 @@ bool legacy_locate(struct legacy_profile *p, struct sv maps, struct err *err)
 struct writer_out {
     const struct legacy_profile *p;
     struct buf *out;
-    struct buf message; /* in the making */
+    struct buf message; /* the message being made */
     struct buf strings; /* the table of strings, written last */
     uint64_t n_strings;
 };

@@ -26,7 +26,7 @@ struct re2_frame {
     struct re2_node *capture; /* NULL for a group that captures nothing */
     struct re2_list branches; /* before the last '|' */
     struct re2_list items;    /* after it */
-    unsigned flags;           /* to restore at the end of the group */
+    unsigned flags;           /* flags to restore at the end of the group */
     const char *start;
 };
 

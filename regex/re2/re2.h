@@ -91,8 +91,9 @@ struct re2_node {
 
 struct re2 {
     const struct re2_node *root;
-    size_t n_groups;        /* with group 0, the whole */
-    const struct sv *names; /* of each group, views of the pattern; empty if it has none */
+    size_t n_groups; /* number of groups, including group 0, the whole match */
+    /* name of each group, a view of the pattern; empty if it has none */
+    const struct sv *names;
     size_t n_classes;
     /* True if a repetition can match nothing and sets captures, such as (a*)*. PCRE2 sets other
      * captures than Go then. */
