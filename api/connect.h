@@ -53,7 +53,7 @@ struct connect_call {
 struct connect_method {
     const char *path; /* "/querier.v1.QuerierService/LabelNames" */
     const ProtobufCMessageDescriptor *input;
-    /* of a response in bytes; may be NULL for other methods */
+    /* type of a response in bytes; may be NULL for other methods */
     const ProtobufCMessageDescriptor *output;
     /* Answers a request. Returns false with err, whose message is sent to the client. */
     bool (*call)(struct connect_call *call, const void *request, struct err *err);

@@ -45,7 +45,7 @@ struct connection {
     struct place *place; /* the server's place for this connection */
     struct body body;
     uint64_t counted;                /* bytes of this body that are counted in o->bodies */
-    int64_t body_ms;                 /* when the body began */
+    int64_t body_ms;                 /* the time at which the body began */
     bool reads_on;                   /* another request may follow this one */
     bool eof;                        /* the client has closed its side */
     SSL *session;                    /* the TLS session of bev; NULL without TLS */

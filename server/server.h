@@ -51,7 +51,7 @@ struct server_tls {
     /* Further TLS settings of a web configuration file, which also says whether clients need a
      * certificate; NULL: there is no such file. */
     const struct web_tls *web;
-    unsigned version; /* of the web configuration file; a new version means new settings */
+    unsigned version; /* version of the web configuration file; a new version means new settings */
 };
 
 /* Options of a server. All that they point to must live until release() is called, or as long as
@@ -69,11 +69,11 @@ struct server_options {
     uint64_t bodies_max_bytes;  /* all bodies together */
     struct server_tls tls;
     const char *web_config_file; /* replaces tls and access (web.h); NULL: no such file */
-    /* for the pages of the agent; NULL: no credentials are needed */
+    /* credentials for the pages of the agent; NULL: none are needed */
     const struct http_settings *access;
     const char *path_prefix;    /* paths may begin with it, such as "/profiles"; NULL: no prefix */
-    struct server_work query;   /* for `work` routes of ROUTE_ADMIN and ROUTE_QUERY */
-    struct server_work receive; /* for `work` routes of ROUTE_RECEIVE */
+    struct server_work query;   /* limits for `work` routes of ROUTE_ADMIN and ROUTE_QUERY */
+    struct server_work receive; /* limits for `work` routes of ROUTE_RECEIVE */
     /* Tables of routes, each ended by a row without a path. The list ends with NULL; NULL stands
      * for an empty list. The first row that fits a request answers it. */
     const struct route *const *routes;

@@ -32,7 +32,7 @@ enum db_fault {
     DB_FOREIGN,    /* the file is no database, or belongs to another program */
     DB_NEWER,      /* a later version has written it */
     DB_UNREADABLE, /* the system cannot open or read the file */
-    DB_MISPLACED,  /* its profiles are of another time than its name */
+    DB_MISPLACED,  /* the time of its profiles does not fit its name */
     DB_COPY,       /* all of its profiles are in another file as well */
     DB_FAULTS
 };

@@ -23,7 +23,7 @@
 struct store_name {
     int64_t start_ms;
     int64_t length_ms;
-    unsigned generation; /* from 1 */
+    unsigned generation; /* 1 for the first file of a stretch */
 };
 void store_name_format(const struct store_name *name, char out[STORE_NAME_SIZE]);
 bool store_name_parse(struct sv text, struct store_name *ret);

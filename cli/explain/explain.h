@@ -19,7 +19,7 @@ struct explain;
 struct explain_options {
     const struct config *config;
     struct intern *intern;
-    const struct pipeline *pipeline; /* for its rules */
+    const struct pipeline *pipeline; /* the pipeline whose rules are explained */
     const struct sharding *sharding; /* NULL unless targets are shared */
     /* NAMESPACE/NAME, with wildcards as in file names; without a slash, a part of a name. NULL: the
      * report is a summary of all pods. */

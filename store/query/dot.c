@@ -30,7 +30,7 @@ struct graph {
     uint32_t *nearest;  /* by level: the nearest function that is drawn, at this level or above */
     struct table calls; /* keys are struct call */
     struct budget budget;
-    int64_t *weight; /* by call */
+    int64_t *weight; /* the total of each call */
     uint32_t *on_path;
     size_t weight_cap;
     size_t on_path_cap;

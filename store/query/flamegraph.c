@@ -22,7 +22,7 @@ struct drawing {
     const struct tree *t;
     const struct layout *l;
     size_t sides;
-    const int64_t *self[SIDES_MAX]; /* of each node */
+    const int64_t *self[SIDES_MAX]; /* self of each node, for each side */
     const int64_t *total[SIDES_MAX];
     const int64_t *key; /* the totals that max_nodes is applied to */
     int64_t threshold;

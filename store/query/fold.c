@@ -9,7 +9,7 @@
 struct folding {
     struct samples s;
     struct tree *tree; /* the names of its nodes are places of locations */
-    int64_t *total;    /* of each node */
+    int64_t *total;    /* the total of each node */
     int64_t *other;    /* of each node: the sum of the totals of its children that are cut */
     int64_t threshold;
     struct buf *out;

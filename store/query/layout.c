@@ -58,7 +58,7 @@ static void sort_nodes(const uint32_t *from, size_t n, const uint32_t *key_of_no
 }
 
 struct order {
-    uint32_t *rank;  /* by name */
+    uint32_t *rank;  /* the rank of each name in byte order */
     uint32_t *key;   /* of each node: first the rank of its name, then its parent */
     uint32_t *nodes; /* in order of their ranks */
     uint32_t *start; /* by rank: where its nodes begin */

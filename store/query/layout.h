@@ -10,7 +10,7 @@
 #include "store/query/tree_private.h"
 
 struct layout {
-    int64_t *total;  /* by node */
+    int64_t *total;  /* the total of each node */
     uint32_t *start; /* by node: where its children begin in kids; the last element is the end */
     uint32_t *kids;
     size_t n;     /* nodes */
@@ -33,7 +33,7 @@ struct layout_step {
 enum layout_event { LAYOUT_END, LAYOUT_ENTER, LAYOUT_LEAVE };
 struct layout_walk {
     const struct layout *l;
-    struct layout_step *stack; /* by level */
+    struct layout_step *stack; /* the step at each level */
     size_t level;              /* level of the next step; 0 at the start and at the end */
     bool begun;
 };

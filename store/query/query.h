@@ -159,7 +159,7 @@ struct query_time_series_list {
     size_t n;
 };
 struct query_steps {
-    double step_s; /* at least 0.001 */
+    double step_s; /* length of a step in seconds, at least 0.001 */
     const struct sv *group_by;
     size_t n_group_by;
     enum query_aggregation aggregation;

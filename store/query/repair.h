@@ -20,7 +20,8 @@ struct repair_part {
 };
 
 struct repair {
-    struct repair_part *parts; /* of each sample; NULL: nothing is missing */
+    /* the missing part of each sample's stack; NULL: nothing is missing */
+    struct repair_part *parts;
 };
 
 /* Finds the missing parts of all stacks of an opened profile, in memory of the scratch. labels are

@@ -15,8 +15,8 @@ struct samples {
     size_t column;
     const struct query_stacks *which; /* spans and traces */
     bool by_part;                     /* only samples of wanted parts are read */
-    const uint32_t *part_of;          /* by sample */
-    const bool *wanted;               /* by part */
+    const uint32_t *part_of;          /* the part of each sample */
+    const bool *wanted;               /* for each part, whether it is wanted */
     struct wire_reader reader;
     size_t next;
 };

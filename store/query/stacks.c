@@ -27,7 +27,7 @@ struct stacks {
     /* The members below describe the profile that is being read. */
     struct samples samples;
     struct repair repair;
-    struct frames *frames; /* by location */
+    struct frames *frames; /* the names of each location */
     uint32_t *names;       /* numbers of names; struct frames has places in it */
     /* by function: 1 + the number of its name; 0 if it was not looked up yet */
     uint32_t *functions;

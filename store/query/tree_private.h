@@ -21,7 +21,7 @@ struct tree {
     uint32_t *slots; /* hash table of edges: numbers of nodes, 0 where free; at most half full */
     size_t n_slots;  /* a power of two, or 0 */
     uint64_t seed;
-    int64_t *self; /* by node */
+    int64_t *self; /* the self of each node */
     int64_t *total;
     size_t self_cap;
     size_t total_cap;
