@@ -2,9 +2,9 @@
  *
  * The caller owns the object, usually on its stack and initialised with ERR_INIT, and passes it as
  * the last parameter. A function that fails sets it once and returns false, NULL or a negative
- * number; one that succeeds does not touch it. On the way up err_wrap() adds context: "outer:
- * inner: reason". Every function accepts NULL from callers that do not need the message. These
- * functions allocate nothing and cannot fail. An object belongs to one thread.
+ * number; one that succeeds does not touch it. On the way up err_wrap() adds context:
+ * "outer: inner: reason". Every function accepts NULL from callers that do not need the message.
+ * These functions allocate nothing and cannot fail. An object belongs to one thread.
  */
 #ifndef PROFPULL_BASE_ERR_H
 #define PROFPULL_BASE_ERR_H

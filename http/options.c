@@ -438,8 +438,8 @@ static void set_route(struct http_transfer *t)
     SET(t, CURLOPT_PROXY, proxy_of(&t->url, s));
     SET(t, CURLOPT_NOPROXY, proxy_exceptions(s));
     if (t->lookup_host == NULL) {
-        /* libcurl would keep an entry for the address, and look through all it has at the end of
-         * each transfer. What is handed to it (http_options_resolve()) must stay for a moment. */
+        /* libcurl would keep an entry for the address, and search all entries at the end of each
+         * transfer. Entries that it gets from http_options_resolve() must stay for a moment. */
         SET(t, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
     }
 }

@@ -123,10 +123,10 @@ struct http_transfer {
     struct http_shard *shard;
     bool direct;              /* the request may use a direct connection (direct.h) */
     struct direct_conn *conn; /* the direct connection that it uses, or NULL */
-    CURL *easy;               /* NULL if libcurl is not needed for it */
+    CURL *easy;               /* NULL if the transfer needs no libcurl */
     bool in_multi;            /* the handle is in the multi handle */
     bool cancelled;           /* it must be removed from libcurl as soon as possible */
-    curl_socket_t fd;         /* the last one that libcurl waited on for it, or CURL_SOCKET_BAD */
+    curl_socket_t fd; /* the last socket on which libcurl waited for it, or CURL_SOCKET_BAD */
 
     /* The request. */
     struct http_request request; /* url, headers and body are NULL here, settings never */
@@ -135,7 +135,7 @@ struct http_transfer {
     struct curl_slist *headers;
     struct curl_slist *proxy_headers;
     struct http_token_use token; /* HTTP_AUTH_OAUTH2 */
-    bool needs_token;            /* before it can be added to libcurl */
+    bool needs_token;            /* the transfer needs a token before it can be added to libcurl */
     bool proxied;
     char *lookup_host; /* host whose addresses it needs after the token; NULL: none */
     uint16_t lookup_port;
@@ -165,7 +165,7 @@ struct http_transfer {
     size_t header_lines;
     uint64_t content_length; /* as announced; UINT64_MAX if not */
     size_t discarded;        /* bytes of a redirect's body */
-    char *location;          /* as it came */
+    char *location;          /* the value of the header */
     int64_t retry_after_ms;
     unsigned redirects;
     bool head_done; /* the head of the final response is complete */
@@ -175,13 +175,13 @@ struct http_transfer {
     bool chunked;
     bool begins_early; /* the status line that comes next began before the request was sent */
     bool early;        /* the final response began before the request was sent */
-    int64_t early_ns;  /* when; valid if early */
+    int64_t early_ns;  /* instant at which it began; valid if early is set */
     bool in_doubt;     /* a kept connection brought bytes that need not be about this request: it is
                           sent again, on a new one */
     bool following;    /* this response is a redirect that will be followed */
     bool repeated;     /* on a fresh connection; done once */
-    bool only_kept;    /* it may take a connection that is kept, and make none */
-    bool none_kept;    /* there was none */
+    bool only_kept;    /* it may use a kept connection, but not make one */
+    bool none_kept;    /* there was no kept connection to take */
     bool setopt_failed;
     const char *refused_address; /* reason that refuses_address() gave */
     bool no_descriptor;          /* no file descriptor was left for a socket */
@@ -189,11 +189,11 @@ struct http_transfer {
     char content_type[HTTP_CONTENT_TYPE_MAX];
 
     /* How it ended. */
-    bool stopped; /* one of our callbacks said stop, for this reason: */
+    bool stopped; /* one of our callbacks has stopped the transfer, with this result: */
     enum http_result result;
-    enum http_limit limit; /* the one that was over */
-    bool in_lookup;        /* while it waited for addresses */
-    CURLcode code;         /* libcurl's, or the one that it would have given */
+    enum http_limit limit; /* the limit that was reached */
+    bool in_lookup;        /* the transfer ended while it waited for addresses */
+    CURLcode code;         /* libcurl's code, or the code that libcurl would have given */
     int os_error;          /* errno of connecting; 0: unknown */
     unsigned round;        /* value of the client's `round` when the transfer ended */
     long status;
@@ -222,11 +222,11 @@ struct http_shard {
     struct guard_socket *open; /* all connections, idle ones too */
     size_t n_open;
     size_t cap_open;
-    bool any_closed; /* one of them, within the call that is under way */
+    bool any_closed; /* a connection was closed within the current call */
     struct http_list running;
     struct http_list pending;
     struct http_list cancelled;
-    bool busy; /* libcurl is on the stack */
+    bool busy; /* a call of libcurl is on the stack */
 };
 
 struct http_client {
@@ -237,7 +237,7 @@ struct http_client {
     struct http_tokens *tokens;
     struct resolver *resolver;
     struct guard *guard;         /* NULL: none */
-    struct offenders *offenders; /* those that it has cut */
+    struct offenders *offenders; /* servers whose connections the guard has cut */
     struct http_direct *direct;  /* NULL: libcurl does all */
     struct http_list all;        /* linked by all_link */
     struct loop_timer *watchdog;
@@ -267,9 +267,9 @@ struct http_client {
     struct metric_cell *rebuilds;
     struct metric_cell *file_failures;
     unsigned n_shards;
-    unsigned n_used; /* those that new transfers are spread over */
-    /* The last one is for HTTP/2 without TLS: no other request can use its connections, and it can
-     * use no other ones. */
+    unsigned n_used; /* the shards over which new transfers are spread */
+    /* The last shard is for HTTP/2 without TLS: other requests cannot use its connections, and its
+     * requests cannot use theirs. */
     struct http_shard shards[];
 };
 
