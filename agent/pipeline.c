@@ -474,7 +474,7 @@ static bool hand_over(struct pipeline *p, const struct target_group *group, cons
 static void enrich_group(struct pipeline *p, const struct target_group *group)
 {
     const struct pipeline_job *at = &p->jobs[group->job];
-    struct labels **all = calloc(group->n_targets + 1, sizeof(*all));
+    struct labels **all = calloc(group->n_targets + 1, sizeof(struct labels *));
     size_t n = 0;
     for (size_t i = 0; all != NULL && i < group->n_targets; i++) {
         struct err err = ERR_INIT;

@@ -448,6 +448,21 @@ static void forget_credentials(struct http_transfer *t)
     }
 }
 
+/* Sends the request once more, on a new connection. */
+static void repeat(struct http_transfer *t)
+{
+    t->repeated = true;
+    if (t->in_doubt) {
+        t->in_doubt = false;
+        t->stopped = false;
+        t->result = HTTP_DONE;
+    }
+    if (t->easy != NULL) {
+        curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
+    }
+    start_again(t);
+}
+
 void http_transfer_complete(struct http_transfer *t, CURLcode code)
 {
     t->code = code;
@@ -472,16 +487,7 @@ void http_transfer_complete(struct http_transfer *t, CURLcode code)
         return;
     }
     if (must_repeat(t)) {
-        t->repeated = true;
-        if (t->in_doubt) {
-            t->in_doubt = false;
-            t->stopped = false;
-            t->result = HTTP_DONE;
-        }
-        if (t->easy != NULL) {
-            curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
-        }
-        start_again(t);
+        repeat(t);
         return;
     }
     if (t->status == 401 || t->status == 403) {

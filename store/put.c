@@ -135,7 +135,7 @@ static bool add_series(struct putting *p, const struct part *part, int64_t *ret,
     struct sv key = {p->blob.data, p->blob.len};
     struct known_series *known = map_get(p->w->series, key);
     if (known == NULL) {
-        struct known_series found;
+        struct known_series found = {.row = 0};
         if (!find_series(p, sv_skip(key, sizeof(set)), columns, &found, err)) {
             return false;
         }

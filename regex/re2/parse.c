@@ -510,6 +510,14 @@ static bool is_leaf(const struct re2_node *node)
     return node->op == RE2_LITERAL || node->op == RE2_CLASS || node->op == RE2_ANY;
 }
 
+static bool are_leaves(const struct re2_node *node)
+{
+    while (node != NULL && is_leaf(node)) {
+        node = node->next;
+    }
+    return node == NULL;
+}
+
 /* Returns true if the next rune decides how to match these siblings and their children. is_last:
  * true if the end of the text follows the siblings. */
 static bool has_no_choice(const struct re2_node *node, bool is_last)
@@ -518,14 +526,11 @@ static bool has_no_choice(const struct re2_node *node, bool is_last)
         bool last = is_last && node->next == NULL;
         bool ends = last && node->op == RE2_REPEAT && is_leaf(node->first);
         bool counted = node->op != RE2_REPEAT || node->repeat.min == node->repeat.max;
-        if (node->op == RE2_ALTERNATE) {
-            for (const struct re2_node *b = node->first; b != NULL; b = b->next) {
-                if (!is_leaf(b)) {
-                    return false;
-                }
-            }
-        } else if (!ends &&
-                   (!counted || !has_no_choice(node->first, last && node->op != RE2_REPEAT))) {
+        bool decided =
+            node->op == RE2_ALTERNATE
+                ? are_leaves(node->first)
+                : ends || (counted && has_no_choice(node->first, last && node->op != RE2_REPEAT));
+        if (!decided) {
             return false;
         }
     }

@@ -129,7 +129,7 @@ func TestTestsOfTheDocumentExist(t *testing.T) {
 		}
 	}
 	for _, name := range regexp.MustCompile(`\btest_\w+[*]?`).FindAllString(string(text), -1) {
-		if files, _ := filepath.Glob("../unit/" + name + ".c"); len(files) == 0 {
+		if files, _ := filepath.Glob("../unit/*/" + name + ".c"); len(files) == 0 {
 			t.Errorf("%s is not there", name)
 		}
 	}

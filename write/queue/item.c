@@ -15,14 +15,20 @@ void item_become(struct send_item *it, enum item_state state)
     it->state = state;
 }
 
-/* Sets where the bytes of an item are. Memory and disk change one at a time, and the last copy of
- * the bytes is never given up: an item whose profile cannot be kept is finished instead. */
-static void set_bytes(struct send_item *it, unsigned bytes)
+/* Returns true if the bytes of an item may be there. Memory and disk change one at a time, and the
+ * last copy of the bytes is never given up: an item whose profile cannot be kept is finished
+ * instead. */
+static bool may_have(const struct send_item *it, unsigned bytes)
 {
     unsigned changed = it->bytes ^ bytes;
-    assert(!CHECKS_STATES || changed == 0 || changed == ITEM_MEMORY || changed == ITEM_DISK);
-    assert(!CHECKS_STATES || it->bytes != ITEM_MEMORY || bytes != ITEM_NOWHERE);
-    assert(!CHECKS_STATES || ((bytes & ITEM_MEMORY) != 0) == (it->profile != NULL));
+    bool one = changed == 0 || changed == ITEM_MEMORY || changed == ITEM_DISK;
+    bool lost = it->bytes == ITEM_MEMORY && bytes == ITEM_NOWHERE;
+    return one && !lost && ((bytes & ITEM_MEMORY) != 0) == (it->profile != NULL);
+}
+
+static void set_bytes(struct send_item *it, unsigned bytes)
+{
+    assert(!CHECKS_STATES || may_have(it, bytes));
     it->bytes = (enum item_bytes)bytes;
 }
 

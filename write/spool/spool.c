@@ -205,30 +205,27 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
                          struct spool_entry_list *ret_written, struct err *err)
 {
     int64_t wall_offset = clock_wall_offset_ns();
+    enum spool_append result = SPOOL_APPENDED;
     struct spool_entry *e;
-    while ((e = spool_pop(batch)) != NULL) {
+    while (result != SPOOL_APPEND_FULL && result != SPOOL_APPEND_FAILED &&
+           (e = spool_pop(batch)) != NULL) {
         if (is_needless(s, e)) {
             continue;
         }
-        switch (spool_store_append(s->store, e, wall_offset, err)) {
-        case SPOOL_APPENDED:
+        result = spool_store_append(s->store, e, wall_offset, err);
+        if (result == SPOOL_APPENDED) {
             spool_push(ret_written, e);
-            break;
-        case SPOOL_APPEND_TOO_LARGE:
+        } else if (result == SPOOL_APPEND_TOO_LARGE) {
             s->own.too_large++;
             spool_hand_to_store(s, e);
-            break;
-        case SPOOL_APPEND_FULL:
-            note_full(s);
+        } else {
             TAILQ_INSERT_HEAD(batch, e, link);
-            return true;
-        case SPOOL_APPEND_FAILED:
-        default:
-            TAILQ_INSERT_HEAD(batch, e, link);
-            return false;
         }
     }
-    return true;
+    if (result == SPOOL_APPEND_FULL) {
+        note_full(s);
+    }
+    return result != SPOOL_APPEND_FAILED;
 }
 
 static void write_batch(struct spool *s, int64_t now_ms)

@@ -539,6 +539,11 @@ static bool drop_segment(struct spool_store *s, struct spool_segment *g, struct 
     return true;
 }
 
+static enum spool_room made_room(bool ok)
+{
+    return ok ? SPOOL_ROOM_MADE : SPOOL_ROOM_FAILED;
+}
+
 /* Drops the oldest segment that may be dropped. The search ends at the first segment that is not
  * completely read: later ones cannot be judged, because only one walk at a time is possible. */
 static enum spool_room drop_oldest(struct spool_store *s, struct err *err)
@@ -549,10 +554,10 @@ static enum spool_room drop_oldest(struct spool_store *s, struct err *err)
         bool unread = !g->read;
         int begun = unread && s->walking != g ? begin_walk(s, g, err) : 1;
         if (begun <= 0) {
-            return begun == 0 ? SPOOL_ROOM_MADE : SPOOL_ROOM_FAILED;
+            return made_room(begun == 0);
         }
         if (give_up_segment(s, g)) {
-            return drop_segment(s, g, err) ? SPOOL_ROOM_MADE : SPOOL_ROOM_FAILED;
+            return made_room(drop_segment(s, g, err));
         }
         if (unread) {
             break;
