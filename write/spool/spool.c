@@ -199,6 +199,20 @@ static void check_full(struct spool *s)
     s->own.full = s->own.full && spool_store_counts(s->store)->bytes >= s->full_bytes;
 }
 
+/* Writes one entry, which it hands on unless there is no room or the disk fails. */
+static enum spool_append append(struct spool *s, struct spool_entry *e, int64_t wall_offset,
+                                struct spool_entry_list *ret_written, struct err *err)
+{
+    enum spool_append result = spool_store_append(s->store, e, wall_offset, err);
+    if (result == SPOOL_APPENDED) {
+        spool_push(ret_written, e);
+    } else if (result == SPOOL_APPEND_TOO_LARGE) {
+        s->own.too_large++;
+        spool_hand_to_store(s, e);
+    }
+    return result;
+}
+
 /* Writes the entries of the batch that are not released, as far as there is room; false when the
  * disk fails. */
 static bool append_batch(struct spool *s, struct spool_entry_list *batch,
@@ -212,13 +226,8 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
         if (is_needless(s, e)) {
             continue;
         }
-        result = spool_store_append(s->store, e, wall_offset, err);
-        if (result == SPOOL_APPENDED) {
-            spool_push(ret_written, e);
-        } else if (result == SPOOL_APPEND_TOO_LARGE) {
-            s->own.too_large++;
-            spool_hand_to_store(s, e);
-        } else {
+        result = append(s, e, wall_offset, ret_written, err);
+        if (result == SPOOL_APPEND_FULL || result == SPOOL_APPEND_FAILED) {
             TAILQ_INSERT_HEAD(batch, e, link);
         }
     }
