@@ -41,7 +41,8 @@ static bool copy(struct sv from, struct sv *ret, struct err *err)
         return err_memory(err);
     }
     memcpy(p, from.p, from.n);
-    *ret = (struct sv){p, from.n};
+    ret->p = p;
+    ret->n = from.n;
     return true;
 }
 

@@ -213,6 +213,12 @@ static enum spool_append append(struct spool *s, struct spool_entry *e, int64_t 
     return result;
 }
 
+/* Returns true if the entry stays in its batch, and no further one is written. */
+static bool stops(enum spool_append result)
+{
+    return result == SPOOL_APPEND_FULL || result == SPOOL_APPEND_FAILED;
+}
+
 /* Writes the entries of the batch that are not released, as far as there is room; false when the
  * disk fails. */
 static bool append_batch(struct spool *s, struct spool_entry_list *batch,
@@ -221,13 +227,11 @@ static bool append_batch(struct spool *s, struct spool_entry_list *batch,
     int64_t wall_offset = clock_wall_offset_ns();
     enum spool_append result = SPOOL_APPENDED;
     struct spool_entry *e;
-    while (result != SPOOL_APPEND_FULL && result != SPOOL_APPEND_FAILED &&
-           (e = spool_pop(batch)) != NULL) {
-        if (is_needless(s, e)) {
-            continue;
+    while (!stops(result) && (e = spool_pop(batch)) != NULL) {
+        if (!is_needless(s, e)) {
+            result = append(s, e, wall_offset, ret_written, err);
         }
-        result = append(s, e, wall_offset, ret_written, err);
-        if (result == SPOOL_APPEND_FULL || result == SPOOL_APPEND_FAILED) {
+        if (stops(result)) {
             TAILQ_INSERT_HEAD(batch, e, link);
         }
     }
