@@ -85,14 +85,14 @@ static void app_on_drained(void *arg)
     eventfd_write(app->drained_fd, 1);
 }
 
-/* On the network thread: the last profile has been handed to the writer. */
+/* Drains the writer, on the network thread, after the last profile has been handed to it. */
 static void app_on_converted(void *arg)
 {
     struct app *app = arg;
     writer_drain(app->writer, app->drain_deadline_ms, app_on_drained, app);
 }
 
-/* On the network thread: no scrape is under way any more. */
+/* Waits for conversions, on the network thread, after the last scrape has ended. */
 static void app_on_scraped(void *arg)
 {
     struct app *app = arg;

@@ -32,9 +32,9 @@ void dropped_forget(struct dropped *d, size_t job, const char *source);
 /* Records a label set with its outcome. */
 void dropped_note(struct dropped *d, const struct pipeline_verdict *verdict);
 
-/* A copy. */
+/* A copy of one record. */
 struct dropped_target {
-    uint64_t id; /* until its source is discovered again */
+    uint64_t id; /* identifies the record until its source is discovered again */
     size_t job;  /* the slot of the job */
     char *source;
     uint64_t source_hash;  /* private */

@@ -576,7 +576,8 @@ static enum receive_result deliver(struct receive *r, struct profile *p, uint64_
 
 /* ---- recordings ------------------------------------------------------------------------------ */
 
-/* The result of several profiles: the best one, since what was taken must not come again. */
+/* Returns the better result of two profiles of one request: if one of them was taken, the sender
+ * must not send the request again. */
 static enum receive_result better(enum receive_result a, enum receive_result b)
 {
     return a < b ? a : b;

@@ -1,7 +1,7 @@
 /* Work on the bodies of profiles that runs on the worker pool: deltas and conversions.
  *
  * Two limits bound the memory: one for the bodies that wait or are being worked on, and one for the
- * memory in which all workers together work. Before a piece of work starts, it reserves the memory
+ * working memory of all workers together. Before a piece of work starts, it reserves the memory
  * that it is likely to need, and waits while there is too little. It never gets more than it has
  * reserved. If the reservation was too small, the work runs once more with all the memory that one
  * piece of work may have, and fails if that is not enough either.

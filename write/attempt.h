@@ -1,6 +1,6 @@
-/* One attempt to send one profile to an endpoint, and the HTTP exchange that attempts with one
- * profile (attempt.c) and requests with many (batch.c) share. Private to these two files;
- * everything on the writer's loop. */
+/* An attempt to send one profile to an endpoint; and the HTTP exchange that is used both for
+ * requests with one profile (attempt.c) and for requests with many (batch.c). Private to these two
+ * files; everything on the writer's loop. */
 #ifndef PROFPULL_WRITE_ATTEMPT_H
 #define PROFPULL_WRITE_ATTEMPT_H
 

@@ -66,7 +66,8 @@ bool address_parse(struct sv v, uint16_t default_port, struct address *ret, stru
     return true;
 }
 
-/* The text was written by address_parse(): it ends in a colon and a port. */
+/* Replaces the port of a text that address_parse() has written, and which so ends in a colon and a
+ * port. */
 static void replace_port(char text[ADDRESS_MAX], uint16_t port)
 {
     char *colon = strrchr(text, ':');

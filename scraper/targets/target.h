@@ -55,7 +55,7 @@ bool target_shown_url(const struct target *t, size_t i, struct buf *out);
 bool target_masks_all(const struct target *t);
 /* Returns the interval of the i-th scrape, from the target's labels or the type. */
 int64_t target_interval_ms(const struct target *t, size_t i);
-/* Appends the identity of its i-th scrape as text, for a key: scheme, address, path with query,
+/* Appends the identity of the i-th scrape as text, for a key: scheme, address, path with query,
  * type. Returns false if out of memory. */
 bool target_scrape_key(const struct target *t, size_t i, struct buf *out);
 /* Returns true if two scrapes of different jobs with the same identity can be one: their intervals,

@@ -56,7 +56,8 @@ struct target *target_make(const struct config *owner, size_t index, const struc
 
 /* Returns path and query of the i-th scrape: "/debug/pprof/profile?seconds=14". */
 const char *target_path(const struct target *t, size_t i);
-/* host:port contacted for one type, and the same with the host in canonical form. */
+/* target_address() returns the host:port to which the i-th scrape connects, target_process() the
+ * same with the host in canonical form. */
 const char *target_address(const struct target *t, size_t i);
 const char *target_process(const struct target *t, size_t i);
 /* Returns true if two scrapes have the same identity: scheme, address, path with query, type. Other

@@ -177,7 +177,7 @@ static int rename_new(int dir, const char *from, const char *to)
     return renameat(dir, from, dir, to);
 }
 
-/* Under the sink's lock. */
+/* Gives the complete file its name. Called under the sink's lock. */
 static bool give_name(struct writing *w, struct err *err)
 {
     char stem[FILE_STEM_SIZE];
@@ -212,7 +212,8 @@ static bool format_line(const struct writing *w, struct buf *line)
     return buf_puts(line, "}\n");
 }
 
-/* Under the sink's lock. Opens the index each time, because people may move it away. */
+/* Appends a line to the index, which is opened each time, because people may move it away. Called
+ * under the sink's lock. */
 static bool append_line(struct writing *w, const struct buf *line, struct err *err)
 {
     int fd = openat(w->root, FILE_INDEX, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
