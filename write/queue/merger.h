@@ -24,8 +24,8 @@ struct merger;
 struct merger *merger_new(size_t memory_max, void (*merged)(void *arg), void *arg, struct err *err);
 /* Adds a queue, which must exist until it is removed, or until merger_stop(). Any thread. */
 bool merger_add(struct merger *m, struct send_queue *q, struct err *err);
-/* Removes a queue. If a job of this queue runs, waits for its end. Does nothing if m is NULL, or if
- * the queue was not added. */
+/* Removes a queue. If a job of this queue runs, waits for its end. Does nothing if q is NULL or was
+ * not added. */
 void merger_remove(struct merger *m, struct send_queue *q);
 /* Ends the thread after its current job. Accepts NULL. */
 void merger_stop(struct merger *m);
