@@ -86,7 +86,7 @@ func (f *Faults) Apply(w http.ResponseWriter, r *http.Request) bool {
 	if fault.Status == 0 {
 		return false
 	}
-	// An answer that overtakes the body is a fault of its own; clients tell it from an answer.
+	// An answer that overtakes the body is a fault of its own; clients distinguish it from an answer.
 	_, _ = io.Copy(io.Discard, r.Body)
 	for name, values := range fault.Header {
 		w.Header()[name] = values
