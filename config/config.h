@@ -136,8 +136,8 @@ struct config_value_type {
 
 /* A type that programs commonly offer; every job has all of them. */
 struct config_builtin_type {
-    struct config_type
-        type;               /* holds the defaults; interval, timeout and params come from the job */
+    /* holds the defaults; interval, timeout and params come from the job */
+    struct config_type type;
     const char *annotation; /* its name in profiles.grafana.com/<annotation>.scrape */
     const char *profefe;    /* its type in profefe; NULL: none */
     /* The sample types of this profile as Go writes it, in order; the last row has the type NULL.

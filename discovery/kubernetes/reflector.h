@@ -88,9 +88,8 @@ enum source_state reflector_state(const struct reflector *r, struct buf *why);
 struct reflectors_unread {
     /* lists that have not been requested, or whose request failed and is repeated */
     size_t pending;
-    size_t
-        /* the server refuses the list (403) or does not have it (404); it is repeated, too */
-        refused;
+    /* the server refuses the list (403) or does not have it (404); it is repeated, too */
+    size_t refused;
 };
 struct reflectors_unread reflectors_unread(const struct reflectors *all);
 /* Ends all requests and frees all reflectors. */
