@@ -10,8 +10,9 @@
 #define PORT_NAME SV("__meta_kubernetes_pod_container_port_name")
 #define CONTAINER_NAME SV("__meta_kubernetes_pod_container_name")
 /* A port to scrape a type on is a number, or one of these values. */
-#define PORT_ADDRESS 0u           /* __address__ has none: the default of the scheme */
-#define PORT_NOWHERE UINT32_MAX   /* the type is not scraped with this label set */
+#define PORT_ADDRESS 0u /* __address__ has none: the default of the scheme */
+/* no port: none is discovered, or another label set has the type */
+#define PORT_NOWHERE UINT32_MAX
 #define PORT_BAD (UINT32_MAX - 1) /* not a port number: target_new() reports it */
 
 /* The ports of one label set. */
@@ -259,9 +260,10 @@ static bool replace(const struct config_job *job, struct port_candidate *c,
     return true;
 }
 
-/* Returns true if only one label set is left and it has no labels about ports, as for most pods of
- * jobs with their own rules: there is nothing to choose. If there were several, a label set that
- * may switch all types off is not settled, because it would be set aside. */
+/* Returns true if there is nothing to choose: the rules have left only one label set, and it has no
+ * labels about ports, as for most pods of jobs with their own rules. If there were several label
+ * sets before, the one that is left must have no `__profile_*` label at all: such a label may
+ * switch all types off, and the label set would be set aside then. */
 static bool is_settled(const struct port_candidate *at, size_t n)
 {
     const struct labels *only = NULL;

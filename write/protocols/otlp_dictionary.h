@@ -34,15 +34,15 @@ enum otlp_table {
 /* Numbers of the fields of frequent messages. These are encoded by hand, because the generated code
  * takes several times as long for messages of a few numbers. */
 struct otlp_fields {
-    uint64_t locations; /* the field of a stack */
+    uint64_t locations; /* a field of a stack */
     uint64_t mapping;   /* a field of a location, as are the next members */
     uint64_t address;
     uint64_t lines;
     uint64_t attributes;
-    uint64_t function; /* of a line */
+    uint64_t function; /* a field of a line, as are the next members */
     uint64_t line;
     uint64_t column;
-    uint64_t name; /* of a function */
+    uint64_t name; /* a field of a function, as are the next members */
     uint64_t system_name;
     uint64_t filename;
     uint64_t start_line;
