@@ -11,7 +11,7 @@
 #define CONTAINER_NAME SV("__meta_kubernetes_pod_container_name")
 /* A port to scrape a type on is a number, or one of these values. */
 #define PORT_ADDRESS 0u /* __address__ has none: the default of the scheme */
-/* no port: none is discovered, or another label set has the type */
+/* No port: none is discovered, or another label set has the type. */
 #define PORT_NOWHERE UINT32_MAX
 #define PORT_BAD (UINT32_MAX - 1) /* not a port number: target_new() reports it */
 
