@@ -71,7 +71,7 @@ struct claim {
     struct claim *next;
     struct group *group;
     struct target *target; /* a reference */
-    /* the labels of its profiles, if it follows; NULL until the first profile */
+    /* The labels of its profiles, if it follows; NULL until the first profile. */
     struct labels *series;
     struct type_metrics *metrics;
     uint32_t entry;
@@ -96,7 +96,7 @@ struct scrape {
      * different keys */
     bool apart;
     bool slow; /* the last attempt took long, besides sampling and waiting */
-    /* further targets with this scrape, in the order in which they came; the list is shared */
+    /* Further targets with this scrape, in the order in which they came; the list is shared. */
     struct claim *claims;
     struct type_metrics *metrics;
     struct labels *series;        /* the labels of the profiles; NULL until the first profile */

@@ -23,7 +23,7 @@ struct type_metrics {
     struct metric_cell *states[SCRAPES_STATES]; /* gauges of the job, for all of its types */
     struct metric_cell *duration;               /* in seconds; of the type, for all jobs */
     struct metric_cell *size;                   /* in bytes; of the type, for all jobs */
-    /* expected bytes of a body about which nothing else is known; 0: no body was seen yet */
+    /* Expected bytes of a body about which nothing else is known; 0: no body was seen yet. */
     size_t expected;
 };
 

@@ -180,7 +180,7 @@ static void ask_pyroscope_empty(struct buf *url, struct buf *body)
     buf_puts(body, "{}");
 }
 
-/* false is left out. */
+/* Returns true if no data was ingested; servers leave `dataIngested` out if it is false. */
 static bool has_no_data(const json_t *answer)
 {
     return !json_is_true(json_object_get(answer, "dataIngested"));
