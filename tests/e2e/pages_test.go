@@ -65,12 +65,10 @@ func TestPages(t *testing.T) {
 		return ""
 	})
 	b.look(1400, 900, "light")
-	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage)
+	// The canvas is drawn in the browser's next frame, which may come late on a busy machine.
+	b.open(p.admin+"/?service=busy&from=now-5m&type="+cpuType, readyPage+" && profpull.flame.drawn >= 5")
 	if rows := b.text(`document.querySelector("#table tbody").innerText`); !strings.Contains(rows, "main.burnCPU") {
 		t.Errorf("the table has no main.burnCPU: %.500s", rows)
-	}
-	if n := b.eval(`profpull.flame.drawn`).(float64); n < 5 {
-		t.Errorf("%v nodes are drawn", n)
 	}
 	// What is drawn has colours.
 	if colours := b.eval(`(() => {
