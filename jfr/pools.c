@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jfr/jfr.h"
+
 #define SLOTS_FIRST 64
 /* The longest chain of constants to a text. The longest real chain is class, symbol, string. */
 #define TEXT_DEPTH_MAX 4
@@ -156,7 +158,7 @@ static bool skip_raw_head(const struct jfr_class *class, struct jfr_cursor *c)
     bool raw = class->atom == ATOM_CHUNK_HEADER && jfr_left(c) >= sizeof(magic) &&
                memcmp(c->p, magic, sizeof(magic)) == 0;
     if (raw) {
-        jfr_skip(c, 68);
+        jfr_skip(c, JFR_HEAD_SIZE);
     }
     return raw;
 }
@@ -238,7 +240,7 @@ static bool read_all(struct jfr_pools *p, struct jfr_metadata *m, uint64_t offse
         bytes += size;
         int64_t next;
         bool inside = !__builtin_add_overflow((int64_t)offset, delta, &next) &&
-                      next >= (int64_t)68 && next < (int64_t)m->chunk.n;
+                      next >= (int64_t)JFR_HEAD_SIZE && next < (int64_t)m->chunk.n;
         if (delta != 0 && (!inside || bytes > m->chunk.n)) {
             return err_set(err, ERR_INPUT, "at offset %llu: a checkpoint that follows %s",
                            (unsigned long long)offset,
