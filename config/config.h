@@ -80,6 +80,7 @@ struct config_rule {
     uint64_t modulus;
     const char *target_label;
     const char *replacement;
+    bool disabled; /* the key `enabled` is false: the rule has no effect */
 };
 
 struct config_rules {

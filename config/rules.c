@@ -102,6 +102,22 @@ static void write_modulus(struct dumper *d, const char *key, const void *arg, co
 
 static const struct kind kind_modulus = {read_modulus, write_modulus, .size = sizeof(uint64_t)};
 
+/* Reads the key `enabled` into the member `disabled`, whose zero is the default. */
+static void read_enabled(struct reader *r, const struct place *at, const void *arg, void *out)
+{
+    bool enabled = true;
+    kind_bool.read(r, at, arg, &enabled);
+    *(bool *)out = !enabled;
+}
+
+static void write_enabled(struct dumper *d, const char *key, const void *arg, const void *value)
+{
+    bool enabled = !*(const bool *)value;
+    kind_bool.write(d, key, arg, &enabled);
+}
+
+static const struct kind kind_enabled = {read_enabled, write_enabled, .size = sizeof(bool)};
+
 static bool has_modulus(const void *record)
 {
     return ((const struct config_rule *)record)->has_modulus;
@@ -161,6 +177,7 @@ static const struct field rule_rows[] = {
     ROW(config_rule, "modulus", modulus, &kind_modulus, .arg = &range_any, .when = has_modulus),
     ROW(config_rule, "target_label", target_label, &kind_rule_text, .arg = &text_raw),
     ROW(config_rule, "replacement", replacement, &kind_replacement, .arg = &text_raw),
+    ROW(config_rule, "enabled", disabled, &kind_enabled, .optional = true),
 };
 const struct schema schema_rule =
     SCHEMA(rule_rows, sizeof(struct config_rule), .check = check_rule);

@@ -327,6 +327,9 @@ static enum relabel_outcome run_on_labels(const struct run *run)
 
 static enum relabel_outcome run_rule(const struct run *run)
 {
+    if (run->rule->disabled) {
+        return RELABEL_KEPT;
+    }
     enum relabel_outcome outcome =
         actions[run->rule->action].on_label != NULL ? run_on_labels(run) : run_on_value(run);
     if (outcome != RELABEL_FAILED && !labels_builder_ok(run->b)) {
@@ -399,7 +402,7 @@ bool relabel_reads(const struct relabel *r, struct relabel_scratch *s, struct sv
     for (size_t i = 0; i < r->n; i++) {
         struct err err = ERR_INIT;
         struct run run = {&r->rules[i], s, NULL, &err};
-        if (rule_reads(&run, name)) {
+        if (!run.rule->disabled && rule_reads(&run, name)) {
             return true;
         }
     }

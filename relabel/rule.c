@@ -173,7 +173,10 @@ bool rule_init(struct rule *r, struct arena *arena, const struct config_rule *co
                struct err *err)
 {
     const struct config_pos *pos = &config->pos;
-    *r = (struct rule){.action = config->action, .modulus = config->modulus, .place = ""};
+    *r = (struct rule){.action = config->action,
+                       .disabled = config->disabled,
+                       .modulus = config->modulus,
+                       .place = ""};
     if (pos->line > 0) {
         const char *place = arena_printf(arena, "%s:%d:%d", pos->file == NULL ? "" : pos->file,
                                          pos->line, pos->column);
@@ -230,5 +233,6 @@ bool rule_describe(const struct rule *r, struct buf *out)
         buf_puts(out, " -> ");
         json_escape(r->target_text, out);
     }
+    buf_puts(out, r->disabled ? " (disabled)" : "");
     return buf_ok(out);
 }

@@ -22,6 +22,7 @@
  * rule_init(). */
 struct rule {
     enum config_action action;
+    bool disabled;     /* it changes and reads nothing */
     const char *place; /* "file:line:column"; "" for a built-in rule */
     const struct sv *sources;
     size_t n_sources;

@@ -252,6 +252,9 @@ func TestAnnotatedPods(t *testing.T) {
 	})
 	for _, r := range server.Profiles() {
 		l := r.Labels
+		if l["version"] != "1" { // the tag of each image
+			t.Errorf("version: %v", l)
+		}
 		if l["pod"] == "declared" && (l["service_repository"] != "https://git.example/cart" ||
 			l["service_git_ref"] != "v7" || l["service_root_path"] != "cmd/cart" || l["app"] != "shop" || l["namespace"] != "default") {
 			t.Errorf("labels: %v", l)

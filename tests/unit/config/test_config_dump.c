@@ -168,6 +168,8 @@ static const char full[] =
     "  - {source_labels: [a, b], separator: '', regex: '(${x}.*)$${y}', target_label: c,\n"
     "     replacement: '${1}'}\n"
     "  - {action: Hashmod, modulus: 18446744073709551615, target_label: h}\n"
+    "  - {action: drop, enabled: false}\n"
+    "  - {action: labeldrop, regex: on, enabled: true}\n"
     "  profile_relabel_configs:\n"
     "  - {action: labeldrop, regex: 'pod_.*'}\n"
     "  forward_to: [two, one]\n"
@@ -326,7 +328,11 @@ static void every_key_is_dumped_and_no_secret(void **state)
         "    replacement: \"${1}\"\n"
         "  - action: hashmod\n"
         "    modulus: 18446744073709551615\n"
-        "    target_label: \"h\"\n",
+        "    target_label: \"h\"\n"
+        "  - action: drop\n"
+        "    enabled: false\n"
+        "  - action: labeldrop\n"
+        "    regex: \"on\"\n",
         "  profile_relabel_configs:\n"
         "  - action: labeldrop\n"
         "    regex: \"pod_.*\"\n"

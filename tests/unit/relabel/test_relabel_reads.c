@@ -21,6 +21,10 @@ struct reads_case {
 static const struct reads_case cases[] = {
     {"a source", {.source_labels = NAMES("x", "a"), .target_label = "t"}, "a", true},
     {"no source", {.source_labels = NAMES("x", "a"), .target_label = "t"}, "b", false},
+    {"a rule that is switched off reads nothing",
+     {.source_labels = NAMES("x", "a"), .target_label = "t", .disabled = true},
+     "a",
+     false},
     {"a name is no regex", {.source_labels = NAMES("a."), .target_label = "t"}, "ab", false},
     {"a target is written", {.source_labels = NAMES("x"), .target_label = "a"}, "a", false},
     {"keep", {.action = ACTION_KEEP, .source_labels = NAMES("a")}, "a", true},

@@ -254,6 +254,29 @@ static void empty_list(void **state)
     assert_null(relabel_scratch_free(NULL));
 }
 
+static void disabled_rules_have_no_effect(void **state)
+{
+    struct fixture *f = *state;
+    const struct config_rule rules[] = {
+        {.action = ACTION_DROP, .disabled = true},
+        {.target_label = "t", .replacement = "x", .disabled = true},
+        {.target_label = "u", .replacement = "y"},
+    };
+    struct buf text;
+    struct relabel *r = compile(rules, 3);
+    buf_init(&text, 1000);
+    CHECK_INT(relabel_count(r), 3, "");
+    labels_builder_set_str(f->b, "a", "b");
+    struct relabel_verdict v = relabel_apply(r, f->s, f->b, NULL, NULL);
+    CHECK_INT(v.outcome, RELABEL_KEPT, "");
+    CHECK_STR(labels_builder_get(f->b, SV("t")).p, "", "");
+    CHECK_STR(labels_builder_get(f->b, SV("u")).p, "y", "");
+    assert_true(relabel_describe(r, 2, &text));
+    CHECK_STR(text.data, "replace replacement=\"x\" -> t (disabled)", "");
+    buf_done(&text);
+    relabel_free(r);
+}
+
 /* Regexes that a backtracking matcher gives up on decide as in Go: the first text does not match,
  * the second does. */
 static void backtracking_regexes(void **state)
@@ -607,6 +630,7 @@ int main(void)
         cmocka_unit_test(action_case),
         cmocka_unit_test(errors_name_the_rule),
         cmocka_unit_test(too_many_rules),
+        cmocka_unit_test_setup_teardown(disabled_rules_have_no_effect, set_up, tear_down),
         cmocka_unit_test_setup_teardown(empty_list, set_up, tear_down),
         cmocka_unit_test_setup_teardown(backtracking_regexes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(label_limit, set_up, tear_down),
