@@ -43,14 +43,15 @@ ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -lm
 
 # The rooms, in link order: each may use those after it.
-ROOMS := cli pages api server agent store write scraper relabel discovery alloy config model jfr pprof http regex base
+ROOMS := cli pages api server agent store write scraper relabel discovery alloy config model jfr symbols pprof http regex base
 # The rooms that the tests of a room are linked with; UNDER is what all stages use.
-UNDER := config model jfr pprof http regex base
+UNDER := config model jfr symbols pprof http regex base
 DEPS_base      := base
 DEPS_regex     := regex base
 DEPS_http      := http base
 DEPS_pprof     := pprof base
 DEPS_jfr       := jfr pprof base
+DEPS_symbols   := symbols pprof http base
 DEPS_model     := model pprof http base
 DEPS_config    := $(UNDER)
 DEPS_alloy     := alloy $(UNDER)
