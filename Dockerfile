@@ -9,7 +9,7 @@ RUN sed -i 's/^Types: deb$/Types: deb deb-src/' /etc/apt/sources.list.d/debian.s
     && apt-get update && apt-get install -y --no-install-recommends \
       gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml-dev \
       zlib1g-dev libdeflate-dev libisal-dev libpcre2-dev libevent-dev libssl-dev libmd-dev libcrypt-dev libseccomp-dev \
-      libsqlite3-dev libprotobuf-c-dev protobuf-c-compiler \
+      libsqlite3-dev libprotobuf-c-dev protobuf-c-compiler libdw-dev libiberty-dev \
       autoconf automake ca-certificates dpkg-dev libnghttp2-dev libtool
 COPY . /src
 RUN make -C /src -j"$(nproc)" && strip /src/build/profpull \

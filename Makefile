@@ -19,9 +19,14 @@ VERSION := $(shell cat VERSION)
 
 # The libraries, as pkg-config names them.
 PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libisal libpcre2-8 libevent libevent_openssl openssl libmd \
-            sqlite3 libprotobuf-c libcrypt libseccomp
+            sqlite3 libprotobuf-c libcrypt libseccomp libdw libelf
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
+
+# The libraries that are not installed: building stops with their names. libiberty has no file for pkg-config, and is a
+# static library only.
+MISSING := $(if $(PKG_LIBS),,$(shell for p in $(PACKAGES); do $(PKG_CONFIG) --exists $$p 2>/dev/null || echo $$p; done)) \
+           $(shell $(CC) -E -include libiberty/demangle.h -x c /dev/null >/dev/null 2>&1 || echo libiberty)
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
             -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wredundant-decls \
@@ -40,7 +45,7 @@ OPT      ?= $(HARDEN)
 ALL_CFLAGS  = -std=gnu11 -D_GNU_SOURCE -DPROFPULL_VERSION='"$(VERSION)"' -I. -I$(BUILD)/gen \
               -g -fPIE -pthread $(WARNINGS) $(OPT) $(SANITIZE) $(if $(SANITIZE),-DINSTRUMENTED) $(PKG_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
-LIBS        = $(PKG_LIBS) -lm
+LIBS        = $(PKG_LIBS) -liberty -lm
 
 # The rooms, in link order: each may use those after it.
 ROOMS := cli pages api server agent store write scraper relabel discovery alloy config model jfr symbols pprof http regex base
@@ -129,6 +134,7 @@ $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/*/*.c tests/unit/*/*.c)): | $(P
 
 # Everything is rebuilt when the compiler or its options change.
 $(BUILD)/flags: FORCE
+	@$(if $(strip $(MISSING)),echo "make: not installed: $(strip $(MISSING)). ./scripts/deps.sh build installs all libraries with apt" >&2; exit 1)
 	@mkdir -p $(@D)
 	@echo '$(CC) $(subst ','\'',$(ALL_CFLAGS) $(ALL_LDFLAGS))' | cmp -s - $@ || \
 	    echo '$(CC) $(subst ','\'',$(ALL_CFLAGS) $(ALL_LDFLAGS))' > $@
@@ -185,6 +191,12 @@ $(TOOLS): $(BUILD)/tests/%-tool: $(BUILD)/obj/tests/tools/%_tool.o $(call libs,m
 
 # The profiles in a recording of Java, and what reading it takes.
 $(BUILD)/tests/jfr-tool: $(BUILD)/obj/tests/tools/jfr_tool.o $(call libs,jfr)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# The names of addresses of a native file, and what finding them takes.
+$(BUILD)/tests/symbols-tool: $(BUILD)/obj/tests/tools/symbols_tool.o $(call libs,symbols)
 	@mkdir -p $(@D)
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
@@ -265,7 +277,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)

@@ -25,7 +25,8 @@ revision=$(git -C "$root" rev-parse HEAD 2>/dev/null || true)
 environment="VERSION=$version SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH REVISION=$revision"
 
 libraries="libcurl4-openssl-dev libjansson-dev libyaml-dev zlib1g-dev libdeflate-dev libisal-dev libpcre2-dev libevent-dev
-  libssl-dev libmd-dev libcrypt-dev libseccomp-dev libsqlite3-dev libprotobuf-c-dev libnghttp2-dev"
+  libssl-dev libmd-dev libcrypt-dev libseccomp-dev libsqlite3-dev libprotobuf-c-dev libnghttp2-dev
+  libdw-dev libiberty-dev"
 tools="make pkg-config protobuf-c-compiler debhelper dpkg-dev fakeroot lintian ca-certificates autoconf automake
   libtool"
 
