@@ -97,9 +97,8 @@ static void check_file(const char *path)
     free_lists(&l);
 }
 
-static void converted_files_are_the_same_configuration(void **state)
+TEST(converted_files_are_the_same_configuration)
 {
-    (void)state;
     DIR *directory = opendir(DIRECTORY);
     const struct dirent *entry;
     size_t n = 0;
@@ -127,9 +126,8 @@ static struct config *parse(struct lists *l, const char *text)
 
 #define JOB "scrape_configs:\n- job_name: a\n  static_configs: [{targets: ['h:1']}]\n"
 
-static void a_job_may_set_another_label(void **state)
+TEST(a_job_may_set_another_label)
 {
-    (void)state;
     struct lists l = new_lists();
     struct config *c = parse(&l, JOB "  job_label: ''\n"
                                      "- job_name: b\n  static_configs: [{targets: ['h:1']}]\n"
@@ -140,9 +138,8 @@ static void a_job_may_set_another_label(void **state)
     free_lists(&l);
 }
 
-static void labels_of_an_endpoint_come_before_global_ones(void **state)
+TEST(labels_of_an_endpoint_come_before_global_ones)
 {
-    (void)state;
     struct lists l = new_lists();
     struct config *c = parse(&l, "global: {external_labels: {a: '1', b: '2'}}\n" JOB
                                  "write:\n- {name: x, url: 'http://h', external_labels: {b: '3', "
@@ -158,9 +155,8 @@ static void labels_of_an_endpoint_come_before_global_ones(void **state)
     free_lists(&l);
 }
 
-static void a_custom_type_may_write_another_series(void **state)
+TEST(a_custom_type_may_write_another_series)
 {
-    (void)state;
     struct lists l = new_lists();
     struct config *c =
         parse(&l, JOB "  profiles: {custom: [{name: h, series: heap, path: /h}, {name: w, path: "
@@ -186,9 +182,8 @@ static void load_file(struct lists *l, const char *name, const char *service,
 }
 
 /* Every Alloy node scrapes what is not clustered. */
-static void clustering_is_sharing_where_the_command_line_names_a_service(void **state)
+TEST(clustering_is_sharing_where_the_command_line_names_a_service)
 {
-    (void)state;
     struct lists l = new_lists();
     struct config *c;
     load_file(&l, "W1", NULL, &c);
@@ -217,9 +212,8 @@ static void clustering_is_sharing_where_the_command_line_names_a_service(void **
 
 /* Mistakes that the language and those that only the tables of the configuration know come
  * together; one in a rule of two scrapes comes once; nothing follows from one that was reported. */
-static void mistakes_of_both_stages_come_together(void **state)
+TEST(mistakes_of_both_stages_come_together)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -279,13 +273,12 @@ static void mistakes_of_both_stages_come_together(void **state)
     }
 }
 
-static void an_empty_directory(void **state)
+TEST(an_empty_directory)
 {
     struct lists l = new_lists();
     struct config_options options = make_options(&l);
     char *directory = testing_mkdtemp();
     struct buf text;
-    (void)state;
     buf_init(&text, TEXT_MAX);
     testing_write_file(directory, "x.yaml", "");
     assert_null(config_load(directory, &options, l.errors));
@@ -298,18 +291,4 @@ static void an_empty_directory(void **state)
     free_lists(&l);
     testing_rmdir(directory);
     free(directory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_directory),
-        cmocka_unit_test(converted_files_are_the_same_configuration),
-        cmocka_unit_test(a_job_may_set_another_label),
-        cmocka_unit_test(labels_of_an_endpoint_come_before_global_ones),
-        cmocka_unit_test(a_custom_type_may_write_another_series),
-        cmocka_unit_test(clustering_is_sharing_where_the_command_line_names_a_service),
-        cmocka_unit_test(mistakes_of_both_stages_come_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,9 +160,8 @@ static void check_file(const char *name)
     done(&run);
 }
 
-static void files_become_jobs_and_endpoints(void **state)
+TEST(files_become_jobs_and_endpoints)
 {
-    (void)state;
     DIR *directory = opendir(DIRECTORY);
     const struct dirent *entry;
     size_t n = 0;
@@ -214,9 +213,8 @@ static void check_messages(const struct message_case *cases, size_t n)
 
 #define CHECK_MESSAGES(cases) check_messages(cases, sizeof(cases) / sizeof((cases)[0]))
 
-static void references(void **state)
+TEST(references)
 {
-    (void)state;
     static const struct message_case cases[] = {
         {K W S("discovery.kubernetes.kk.targets"),
          "error 6:12 pyroscope.scrape.s.targets: no discovery.kubernetes.kk; did you mean "
@@ -267,9 +265,8 @@ static void references(void **state)
     CHECK_MESSAGES(cases);
 }
 
-static void blocks_and_attributes(void **state)
+TEST(blocks_and_attributes)
 {
-    (void)state;
     static const struct message_case cases[] = {
         {W "pyroscope.scrape \"s\" {\n targets = " H
            "\n forward_to = [pyroscope.write.w.receiver]\n"
@@ -318,9 +315,8 @@ static void blocks_and_attributes(void **state)
     CHECK_MESSAGES(cases);
 }
 
-static void modules(void **state)
+TEST(modules)
 {
-    (void)state;
     static const struct message_case cases[] = {
         {"declare \"p\" {\n argument \"t\" { }\n}\np \"one\" {\n bogus = 1\n}\n" W S(H),
          "error 4:1 p.one: missing required argument \"t\"\n"
@@ -354,9 +350,8 @@ static void modules(void **state)
 }
 
 /* The text may be a secret, so it is not shown. */
-static void texts_that_yaml_cannot_have(void **state)
+TEST(texts_that_yaml_cannot_have)
 {
-    (void)state;
     static const struct message_case cases[] = {
         {W S("[{\"__address__\" = \"h:1\", \"a\" = \"x\\u0000y\"}]"),
          "error 5:37 pyroscope.scrape.s.targets[0].a: a NUL character is not allowed\n"},
@@ -369,9 +364,8 @@ static void texts_that_yaml_cannot_have(void **state)
 }
 
 /* What one file declares is known in those that come before it. */
-static void files_of_a_directory_are_one(void **state)
+TEST(files_of_a_directory_are_one)
 {
-    (void)state;
     static const char a[] = "sink \"w\" { }\n";
     static const char b[] = "declare \"sink\" {\n" W "}\n";
     const struct config_text at[] = {
@@ -390,9 +384,8 @@ static void files_of_a_directory_are_one(void **state)
 
 /* The files of an imported directory know what the others declare and import; whoever imports the
  * directory knows what they declare alone. */
-static void an_imported_directory_is_one_scope(void **state)
+TEST(an_imported_directory_is_one_scope)
 {
-    (void)state;
     static const char *const uses[] = {"one", "two", "inner.three"};
     static const char *const errors[] = {NULL, NULL, "no such component"};
     char *directory = testing_mkdtemp();
@@ -419,9 +412,8 @@ static void an_imported_directory_is_one_scope(void **state)
 }
 
 /* The depth is bounded, and no import comes twice on the way down. */
-static void a_file_that_imports_itself(void **state)
+TEST(a_file_that_imports_itself)
 {
-    (void)state;
     char name[] = "/tmp/test_alloy_XXXXXX.alloy";
     struct run run;
     struct buf text;
@@ -443,9 +435,8 @@ static void a_file_that_imports_itself(void **state)
     assert_int_equal(unlink(name), 0);
 }
 
-static void what_is_not_supported(void **state)
+TEST(what_is_not_supported)
 {
-    (void)state;
     static const struct message_case cases[] = {
         {K W S("[discovery.kubernetes.k.targets[0]]"),
          "error 6:44 pyroscope.scrape.s.targets: an index of discovered targets is not supported: "
@@ -480,9 +471,8 @@ static void what_is_not_supported(void **state)
     "pyroscope.enrich \"e\" {\n targets = " targets                                                \
     "\n target_match_label = \"a\"\n forward_to = [pyroscope.write.w.receiver]\n}\n"
 
-static void receivers(void **state)
+TEST(receivers)
 {
-    (void)state;
     static const struct message_case cases[] = {
         {"pyroscope.receive_http \"a\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n" W, ""},
         {"pyroscope.receive_http \"a\" {\n forward_to = [pyroscope.write.w.receiver]\n}\n"
@@ -516,9 +506,8 @@ static void receivers(void **state)
     CHECK_MESSAGES(cases);
 }
 
-static void secrets_of_kubernetes(void **state)
+TEST(secrets_of_kubernetes)
 {
-    (void)state;
     static const struct message_case cases[] = {
         {REMOTE("namespace = \"n\"\nname = \"s\"")
              LOGIN("bearer_token = remote.kubernetes.secret.s.data[\"t\"]"),
@@ -560,9 +549,8 @@ static void secrets_of_kubernetes(void **state)
     CHECK_MESSAGES(cases);
 }
 
-static void doubling_lists_stay_small(void **state)
+TEST(doubling_lists_stay_small)
 {
-    (void)state;
     struct run run;
     struct buf text;
     buf_init(&text, TEXT_MAX);
@@ -581,9 +569,8 @@ static void doubling_lists_stay_small(void **state)
     buf_done(&text);
 }
 
-static void limits_are_errors(void **state)
+TEST(limits_are_errors)
 {
-    (void)state;
     struct run run;
     struct buf text;
     buf_init(&text, TEXT_MAX);
@@ -609,24 +596,4 @@ static void limits_are_errors(void **state)
                         "more than 64 endpoints in all");
     done(&run);
     buf_done(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_become_jobs_and_endpoints),
-        cmocka_unit_test(references),
-        cmocka_unit_test(blocks_and_attributes),
-        cmocka_unit_test(modules),
-        cmocka_unit_test(texts_that_yaml_cannot_have),
-        cmocka_unit_test(files_of_a_directory_are_one),
-        cmocka_unit_test(an_imported_directory_is_one_scope),
-        cmocka_unit_test(a_file_that_imports_itself),
-        cmocka_unit_test(what_is_not_supported),
-        cmocka_unit_test(doubling_lists_stay_small),
-        cmocka_unit_test(limits_are_errors),
-        cmocka_unit_test(receivers),
-        cmocka_unit_test(secrets_of_kubernetes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

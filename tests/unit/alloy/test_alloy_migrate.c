@@ -61,9 +61,8 @@ static struct config *load(struct sv text)
     return c;
 }
 
-static void files_are_converted_to_what_loads(void **state)
+TEST(files_are_converted_to_what_loads)
 {
-    (void)state;
     static const char *const names[] = {"parca", "agent", "prometheus"};
     for (size_t i = 0; i < 3; i++) {
         char from[128];
@@ -98,9 +97,8 @@ static const struct config_type *find_type(const struct config_job *job, const c
     return NULL;
 }
 
-static void types_of_parca_become_types_of_a_job(void **state)
+TEST(types_of_parca_become_types_of_a_job)
 {
-    (void)state;
     struct buf text;
     buf_init(&text, TEXT_MAX);
     assert_true(convert(DIRECTORY "parca.yaml", env, &text));
@@ -121,9 +119,8 @@ static void types_of_parca_become_types_of_a_job(void **state)
     buf_done(&text);
 }
 
-static void what_cannot_be_converted_is_an_error(void **state)
+TEST(what_cannot_be_converted_is_an_error)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -157,9 +154,8 @@ static void what_cannot_be_converted_is_an_error(void **state)
     }
 }
 
-static void the_name_or_the_first_line_says_the_kind(void **state)
+TEST(the_name_or_the_first_line_says_the_kind)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *text;
@@ -182,15 +178,4 @@ static void the_name_or_the_first_line_says_the_kind(void **state)
         CHECK_INT(migrate_is_yaml(cases[i].name, sv_from(cases[i].text)), cases[i].yaml,
                   cases[i].text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_are_converted_to_what_loads),
-        cmocka_unit_test(types_of_parca_become_types_of_a_job),
-        cmocka_unit_test(what_cannot_be_converted_is_an_error),
-        cmocka_unit_test(the_name_or_the_first_line_says_the_kind),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

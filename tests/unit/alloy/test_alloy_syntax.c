@@ -151,9 +151,8 @@ static void check(const struct parse_case *cases, size_t n)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void statements_and_blocks(void **state)
+TEST(statements_and_blocks)
 {
-    (void)state;
     static const struct parse_case cases[] = {
         {"", ""},
         {"\xef\xbb\xbf"
@@ -178,9 +177,8 @@ static void statements_and_blocks(void **state)
     CHECK(cases);
 }
 
-static void expressions(void **state)
+TEST(expressions)
 {
-    (void)state;
     static const struct parse_case cases[] = {
         {"a = 1 + 2 * 3 - 4 / 3", "a = (- (+ 1 (* 2 3)) (/ 4 3))"},
         {"a = 2 ^ 3 ^ 2", "a = (^ 2 (^ 3 2))"},
@@ -206,9 +204,8 @@ static void expressions(void **state)
 #define ONE_A_LINE ": one statement per line"
 #define ON_ANOTHER_LINE " is on another line"
 
-static void syntax_errors_have_places(void **state)
+TEST(syntax_errors_have_places)
 {
-    (void)state;
     static const struct parse_case cases[] = {
         {"a = 1 b = 2", "a = 1! 1:7 expected the end of the line, got \"b\"" ONE_A_LINE},
         {"a { b = 1, c = 2 }",
@@ -260,9 +257,8 @@ static void syntax_errors_have_places(void **state)
     CHECK(cases);
 }
 
-static void an_error_costs_one_statement(void **state)
+TEST(an_error_costs_one_statement)
 {
-    (void)state;
     static const struct parse_case cases[] = {
         {"a {\n b = [1, {x = }]\n c = 1\n}\nd = 2",
          "a {c = 1}; d = 2! 2:15 expected an expression, got \"}\""},
@@ -290,9 +286,8 @@ static char *repeat(const char *before, const char *unit, size_t n, const char *
     return text;
 }
 
-static void limits_are_errors(void **state)
+TEST(limits_are_errors)
 {
-    (void)state;
     static const struct {
         const char *before;
         const char *unit;
@@ -330,17 +325,15 @@ static void limits_are_errors(void **state)
     free(text);
 }
 
-static void a_nul_is_refused(void **state)
+TEST(a_nul_is_refused)
 {
-    (void)state;
     char *got = parse(SV("a = 1\0\nb = 2"));
     assert_string_equal(got, "a = 1; b = 2! 1:6 unexpected character U+0000");
     free(got);
 }
 
-static void texts_of_expressions_are_kept(void **state)
+TEST(texts_of_expressions_are_kept)
 {
-    (void)state;
     struct arena *arena = arena_new(ARENA_MAX);
     struct config_errors *errors = config_errors_new();
     const struct alloy_expr *e = alloy_parse_expr(SV(" f( a.b ,\n\"x\") + (1 ) "), arena, errors);
@@ -356,9 +349,8 @@ static void texts_of_expressions_are_kept(void **state)
     config_errors_free(errors);
 }
 
-static void texts_are_known_by_their_beginning(void **state)
+TEST(texts_are_known_by_their_beginning)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool alloy;
@@ -386,19 +378,4 @@ static void texts_are_known_by_their_beginning(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK_INT(alloy_is_text(sv_from(cases[i].text)), cases[i].alloy, cases[i].text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_known_by_their_beginning),
-        cmocka_unit_test(statements_and_blocks),
-        cmocka_unit_test(expressions),
-        cmocka_unit_test(syntax_errors_have_places),
-        cmocka_unit_test(an_error_costs_one_statement),
-        cmocka_unit_test(limits_are_errors),
-        cmocka_unit_test(a_nul_is_refused),
-        cmocka_unit_test(texts_of_expressions_are_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

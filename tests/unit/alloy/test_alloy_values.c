@@ -167,9 +167,8 @@ static void check(const struct eval_case *cases, size_t n)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void literals(void **state)
+TEST(literals)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "010", "8"},
         {"any", "08", "8"},
@@ -188,9 +187,8 @@ static void literals(void **state)
     CHECK(cases);
 }
 
-static void operators(void **state)
+TEST(operators)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "1 + 2 * 3 - 4 / 3", "6"},
         {"any", "2 ^ 3 ^ 2", "512"},
@@ -228,9 +226,8 @@ static void operators(void **state)
     CHECK(cases);
 }
 
-static void fields_and_indices(void **state)
+TEST(fields_and_indices)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "obj.c.d", "true"},
         {"any", "obj.z", "! 1:5 the object has no field \"z\""},
@@ -250,9 +247,8 @@ static void fields_and_indices(void **state)
     CHECK(cases);
 }
 
-static void names(void **state)
+TEST(names)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "nope", "! 1:1 no component, function or variable \"nope\""},
         {"any", "a.b.c", "! 1:1 no component, function or variable \"a.b.c\""},
@@ -274,9 +270,8 @@ static void names(void **state)
     CHECK(cases);
 }
 
-static void environment(void **state)
+TEST(environment)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "sys.env(\"NOPE\")", "\"\""},
         {"any", "env(\"A\")", "\"va\""},
@@ -294,9 +289,8 @@ static void environment(void **state)
     CHECK(cases);
 }
 
-static void functions_of_arrays(void **state)
+TEST(functions_of_arrays)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "concat([1], [2, 3], [])", "[1,2,3]"},
         {"any", "array.concat()", "[]"},
@@ -321,9 +315,8 @@ static void functions_of_arrays(void **state)
     CHECK(cases);
 }
 
-static void functions_of_strings(void **state)
+TEST(functions_of_strings)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "string.join([\"a\", 1], \"-\")", "\"a-1\""},
         {"any", "string.join([true], \"-\")", "! 1:13 string.join: expected a string, got a bool"},
@@ -352,9 +345,8 @@ static void functions_of_strings(void **state)
     CHECK(cases);
 }
 
-static void encodings(void **state)
+TEST(encodings)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "encoding.from_json(\"{\\\"a\\\":1}\").a", "1"},
         {"any", "encoding.from_json(\"\")",
@@ -388,9 +380,8 @@ static void encodings(void **state)
 
 #define BOOKS "{\\\"a\\\":[{\\\"b\\\":1},{\\\"b\\\":2}],\\\"c-d\\\":5,\\\"n\\\":{\\\"b\\\":7}}"
 
-static void json_paths(void **state)
+TEST(json_paths)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "json_path(\"" BOOKS "\", \".a[*].b\")", "[1,2]"},
         {"any", "json_path(\"" BOOKS "\", \"$.a[-1].b\")", "[2]"},
@@ -410,9 +401,8 @@ static void json_paths(void **state)
     CHECK(cases);
 }
 
-static void formats(void **state)
+TEST(formats)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"any", "string.format(\"%s-%d-%v\", \"a\", 5, true)", "\"a-5-true\""},
         {"any", "string.format(\"%5s|%-5s|%05d\", \"a\", \"b\", 42)", "\"    a|b    |00042\""},
@@ -441,9 +431,8 @@ static void formats(void **state)
     CHECK(cases);
 }
 
-static void conversions(void **state)
+TEST(conversions)
 {
-    (void)state;
     static const struct eval_case cases[] = {
         {"string", "1.50", "\"1.5\""},
         {"string", "1e21", "\"1000000000000000000000\""},
@@ -484,9 +473,8 @@ static void conversions(void **state)
     CHECK(cases);
 }
 
-static void too_many_values_are_one_error(void **state)
+TEST(too_many_values_are_one_error)
 {
-    (void)state;
     struct scope s;
     struct buf text;
     buf_init(&text, ALLOY_STRING_MAX * 2);
@@ -505,23 +493,4 @@ static void too_many_values_are_one_error(void **state)
                         "the configuration makes more than 200000 values");
     buf_done(&text);
     close_scope(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(literals),
-        cmocka_unit_test(operators),
-        cmocka_unit_test(fields_and_indices),
-        cmocka_unit_test(names),
-        cmocka_unit_test(environment),
-        cmocka_unit_test(functions_of_arrays),
-        cmocka_unit_test(functions_of_strings),
-        cmocka_unit_test(encodings),
-        cmocka_unit_test(json_paths),
-        cmocka_unit_test(formats),
-        cmocka_unit_test(conversions),
-        cmocka_unit_test(too_many_values_are_one_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

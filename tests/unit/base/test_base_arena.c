@@ -15,9 +15,8 @@ static bool is_zero(const char *p, size_t n)
 }
 
 /* Allocations of many sizes are zeroed, aligned and disjoint. */
-static void hands_out(void **state)
+TEST(hands_out)
 {
-    (void)state;
     enum { N = 600 };
     char *blocks[N];
     struct arena *a = arena_new((size_t)16 * 1024 * 1024);
@@ -45,9 +44,8 @@ static void hands_out(void **state)
     assert_null(arena_free(NULL));
 }
 
-static void has_a_ceiling(void **state)
+TEST(has_a_ceiling)
 {
-    (void)state;
     struct arena *a = arena_new(1024);
     assert_null(arena_alloc(a, 1025));
     assert_null(arena_alloc(a, SIZE_MAX));
@@ -66,9 +64,8 @@ static void has_a_ceiling(void **state)
     arena_free(a);
 }
 
-static void copies_text(void **state)
+TEST(copies_text)
 {
-    (void)state;
     struct arena *a = arena_new(100000);
     CHECK_STR(arena_strdup(a, "abc"), "abc", "");
     CHECK_STR(arena_strndup(a, "abcdef", 3), "abc", "");
@@ -83,14 +80,4 @@ static void copies_text(void **state)
     assert_non_null(arena_array(a, 0, 8));
     assert_non_null(arena_array(a, 8, 0));
     arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hands_out),
-        cmocka_unit_test(has_a_ceiling),
-        cmocka_unit_test(copies_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

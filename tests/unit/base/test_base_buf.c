@@ -21,9 +21,8 @@ static void check_invariants(const struct buf *b)
     }
 }
 
-static void is_usable_empty(void **state)
+TEST(is_usable_empty)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, 10);
     check_invariants(&b);
@@ -37,9 +36,8 @@ static void is_usable_empty(void **state)
     check_invariants(&b);
 }
 
-static void appends(void **state)
+TEST(appends)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, 1000);
     assert_true(buf_puts(&b, "ab"));
@@ -52,9 +50,8 @@ static void appends(void **state)
     buf_done(&b);
 }
 
-static void stops_at_the_ceiling(void **state)
+TEST(stops_at_the_ceiling)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, 5);
     assert_true(buf_puts(&b, "12345"));
@@ -81,9 +78,8 @@ static void stops_at_the_ceiling(void **state)
     buf_done(&b);
 }
 
-static void printf_stops_at_the_ceiling(void **state)
+TEST(printf_stops_at_the_ceiling)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, 5);
     assert_true(buf_printf(&b, "%s", "12345"));
@@ -98,9 +94,8 @@ static void printf_stops_at_the_ceiling(void **state)
     buf_done(&b);
 }
 
-static void survives_huge_numbers(void **state)
+TEST(survives_huge_numbers)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, SIZE_MAX);
     assert_true(buf_puts(&b, "x"));
@@ -116,9 +111,8 @@ static void survives_huge_numbers(void **state)
     buf_done(&b);
 }
 
-static void reserves(void **state)
+TEST(reserves)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, 100);
     buf_reserve(&b, 50);
@@ -138,9 +132,8 @@ static void reserves(void **state)
     buf_done(&b);
 }
 
-static void takes(void **state)
+TEST(takes)
 {
-    (void)state;
     struct buf b;
     size_t len = 99;
     buf_init(&b, 1000);
@@ -161,9 +154,8 @@ static void takes(void **state)
 }
 
 /* Random operations against a plain array. */
-static void agrees_with_a_model(void **state)
+TEST(agrees_with_a_model)
 {
-    (void)state;
     enum { MAX = 300 };
     char model[MAX];
     size_t len = 0;
@@ -210,19 +202,4 @@ static void agrees_with_a_model(void **state)
         assert_memory_equal(b.data, model, len);
     }
     buf_done(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_usable_empty),
-        cmocka_unit_test(appends),
-        cmocka_unit_test(stops_at_the_ceiling),
-        cmocka_unit_test(printf_stops_at_the_ceiling),
-        cmocka_unit_test(survives_huge_numbers),
-        cmocka_unit_test(reserves),
-        cmocka_unit_test(takes),
-        cmocka_unit_test(agrees_with_a_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

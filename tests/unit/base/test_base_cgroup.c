@@ -119,9 +119,8 @@ static const struct row rows[] = {
      0},
 };
 
-static void limits(void **state)
+TEST(limits)
 {
-    (void)state;
     cpu_set_t set;
     assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -138,9 +137,8 @@ static void limits(void **state)
 }
 
 /* A quota of one and a half CPUs is worth two workers, if there are two CPUs. */
-static void quota_is_rounded_up(void **state)
+TEST(quota_is_rounded_up)
 {
-    (void)state;
     static const struct file files[] = {
         {"/proc/self/cgroup", "0::/\n"},
         {"/proc/self/mountinfo", MOUNT_V2},
@@ -158,19 +156,8 @@ static void quota_is_rounded_up(void **state)
 }
 
 /* Whatever this machine is. */
-static void this_machine(void **state)
+TEST(this_machine)
 {
-    (void)state;
     assert_true(cgroup_memory("") > MIB);
     assert_true(cgroup_cpus("") >= 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits),
-        cmocka_unit_test(quota_is_rounded_up),
-        cmocka_unit_test(this_machine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,8 @@
 
 #include "base/clock.h"
 
-static void formats_times(void **state)
+TEST(formats_times)
 {
-    (void)state;
     static const struct {
         int64_t ns;
         const char *want;
@@ -28,9 +27,8 @@ static void formats_times(void **state)
     }
 }
 
-static void takes_times(void **state)
+TEST(takes_times)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t fraction_max;
@@ -67,9 +65,8 @@ static void takes_times(void **state)
     }
 }
 
-static void clocks_agree(void **state)
+TEST(clocks_agree)
 {
-    (void)state;
     int64_t a = clock_mono_ns();
     int64_t b = clock_mono_ns();
     assert_true(a > 0 && b >= a);
@@ -83,9 +80,8 @@ static void clocks_agree(void **state)
     assert_true(offset - before < 600 * NS_PER_S && before - offset < 600 * NS_PER_S);
 }
 
-static void random_repeats_by_seed(void **state)
+TEST(random_repeats_by_seed)
 {
-    (void)state;
     struct rng a;
     struct rng b;
     struct rng c;
@@ -102,9 +98,8 @@ static void random_repeats_by_seed(void **state)
     assert_true(rng_next(&a) != rng_next(&b));
 }
 
-static void ranges_hold(void **state)
+TEST(ranges_hold)
 {
-    (void)state;
     struct rng r;
     rng_seed(&r, 7);
     CHECK_INT(rng_range(&r, 5, 5), 5, "");
@@ -122,9 +117,8 @@ static void ranges_hold(void **state)
     assert_true(negative && positive);
 }
 
-static void ranges_are_uniform(void **state)
+TEST(ranges_are_uniform)
 {
-    (void)state;
     enum { DRAWS = 70000, SIDES = 7 };
     unsigned seen[SIDES] = {0};
     struct rng r;
@@ -137,14 +131,4 @@ static void ranges_are_uniform(void **state)
     for (int i = 0; i < SIDES; i++) {
         assert_in_range(seen[i], DRAWS / SIDES - 470, DRAWS / SIDES + 470);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats_times), cmocka_unit_test(takes_times),
-        cmocka_unit_test(clocks_agree),  cmocka_unit_test(random_repeats_by_seed),
-        cmocka_unit_test(ranges_hold),   cmocka_unit_test(ranges_are_uniform),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

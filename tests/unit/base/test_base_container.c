@@ -28,7 +28,7 @@ static const char *in_podman(const char *name)
     return strcmp(name, "container") == 0 ? "podman" : NULL;
 }
 
-static void signs_of_a_container(void **state)
+TEST(signs_of_a_container)
 {
     static const struct {
         const char *name;
@@ -44,7 +44,6 @@ static void signs_of_a_container(void **state)
         {"Podman's file", no_variable, "run/.containerenv", true},
         {"another file", no_variable, "run/other", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char *root = testing_mkdtemp();
         char run[4096];
@@ -57,12 +56,4 @@ static void signs_of_a_container(void **state)
         testing_rmdir(root);
         free(root);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signs_of_a_container),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

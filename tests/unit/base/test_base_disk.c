@@ -12,9 +12,8 @@
 #define SOON_MS 300
 #define LONG_MS 60000
 
-static void test_a_disk_answers(void **state)
+TEST(test_a_disk_answers)
 {
-    (void)state;
     static const char *const paths[] = {"/", "/proc/self", "/there/is/nothing", ""};
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         char root[64];
@@ -35,9 +34,8 @@ static bool mount_hanging(const char *path, int *ret_fd)
            mount("hanging", path, "fuse", 0, options) == 0;
 }
 
-static void test_a_disk_hangs(void **state)
+TEST(test_a_disk_hangs)
 {
-    (void)state;
     char *directory = testing_mkdtemp();
     char path[512];
     char root[512];
@@ -61,13 +59,4 @@ static void test_a_disk_hangs(void **state)
     assert_true(disk_answers(path, LONG_MS));
     testing_rmdir(directory);
     free(directory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_disk_answers),
-        cmocka_unit_test(test_a_disk_hangs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,8 @@
 
 #include <errno.h>
 
-static void sets_kind_and_text(void **state)
+TEST(sets_kind_and_text)
 {
-    (void)state;
     struct err e = ERR_INIT;
     assert_false(err_set(&e, ERR_LIMIT, "%d of %s", 7, "them"));
     CHECK_INT(e.kind, ERR_LIMIT, "");
@@ -16,9 +15,8 @@ static void sets_kind_and_text(void **state)
     CHECK_STR(e.msg, "", "");
 }
 
-static void wraps_outside_in(void **state)
+TEST(wraps_outside_in)
 {
-    (void)state;
     struct err e = ERR_INIT;
     err_set(&e, ERR_NETWORK, "connection refused");
     assert_false(err_wrap(&e, "GET %s", "http://x/"));
@@ -27,9 +25,8 @@ static void wraps_outside_in(void **state)
     CHECK_STR(e.msg, "scrape pod/x: GET http://x/: connection refused", "");
 }
 
-static void may_quote_itself(void **state)
+TEST(may_quote_itself)
 {
-    (void)state;
     struct err e = ERR_INIT;
     err_set(&e, ERR_INPUT, "inner");
     err_set(&e, ERR_REFUSED, "outer (%s)", e.msg);
@@ -39,9 +36,8 @@ static void may_quote_itself(void **state)
     CHECK_INT(e.kind, ERR_REFUSED, "");
 }
 
-static void appends(void **state)
+TEST(appends)
 {
-    (void)state;
     struct err e = ERR_INIT;
     err_set(&e, ERR_INPUT, "bad rule");
     assert_false(err_append(&e, " (did you mean \"%s\"?)", "keep"));
@@ -51,18 +47,16 @@ static void appends(void **state)
     CHECK_STR(e.msg, "bad rule (did you mean \"keep\"?); bad rule (did you mean \"keep\"?)", "");
 }
 
-static void out_of_memory(void **state)
+TEST(out_of_memory)
 {
-    (void)state;
     struct err e = ERR_INIT;
     assert_false(err_memory(&e));
     CHECK_INT(e.kind, ERR_MEMORY, "");
     CHECK_STR(e.msg, "out of memory", "");
 }
 
-static void names_the_system_error(void **state)
+TEST(names_the_system_error)
 {
-    (void)state;
     struct err e = ERR_INIT;
     errno = ENOENT;
     assert_false(err_sys(&e, "open %s", "/x"));
@@ -71,9 +65,8 @@ static void names_the_system_error(void **state)
     CHECK_INT(errno, ENOENT, "errno is the caller's still");
 }
 
-static void accepts_null(void **state)
+TEST(accepts_null)
 {
-    (void)state;
     assert_false(err_set(NULL, ERR_INPUT, "x"));
     assert_false(err_sys(NULL, "x"));
     assert_false(err_wrap(NULL, "x"));
@@ -82,9 +75,8 @@ static void accepts_null(void **state)
     err_clear(NULL);
 }
 
-static void cuts_long_messages(void **state)
+TEST(cuts_long_messages)
 {
-    (void)state;
     struct err e = ERR_INIT;
     char text[3 * ERR_MSG_MAX];
     for (size_t n = ERR_MSG_MAX - 3; n < ERR_MSG_MAX + 3; n++) {
@@ -103,9 +95,8 @@ static void cuts_long_messages(void **state)
     CHECK_STR(e.msg + ERR_MSG_MAX - 4, "...", "");
 }
 
-static void cuts_between_characters(void **state)
+TEST(cuts_between_characters)
 {
-    (void)state;
     struct err e = ERR_INIT;
     char text[2 * ERR_MSG_MAX];
     /* At any offset, no part of a three-byte character is left. */
@@ -121,20 +112,4 @@ static void cuts_between_characters(void **state)
         assert_true(utf8_valid(sv_from(e.msg)));
         assert_true(strlen(e.msg) > ERR_MSG_MAX - 5);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sets_kind_and_text),
-        cmocka_unit_test(wraps_outside_in),
-        cmocka_unit_test(may_quote_itself),
-        cmocka_unit_test(appends),
-        cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(names_the_system_error),
-        cmocka_unit_test(accepts_null),
-        cmocka_unit_test(cuts_long_messages),
-        cmocka_unit_test(cuts_between_characters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

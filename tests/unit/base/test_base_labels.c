@@ -47,7 +47,7 @@ static void check_labels(const struct labels *l, const char *want)
     buf_done(&text);
 }
 
-static void sorts_and_replaces(void **state)
+TEST_WITH(sorts_and_replaces, setup, teardown)
 {
     struct fixture *f = *state;
     struct labels_builder *b = f->b;
@@ -71,7 +71,7 @@ static void sorts_and_replaces(void **state)
     assert_null(labels_unref(NULL));
 }
 
-static void empty_value_removes(void **state)
+TEST_WITH(empty_value_removes, setup, teardown)
 {
     struct fixture *f = *state;
     labels_builder_set_str(f->b, "a", "1");
@@ -92,7 +92,7 @@ static void empty_value_removes(void **state)
     labels_unref(l);
 }
 
-static void starts_from_a_base(void **state)
+TEST_WITH(starts_from_a_base, setup, teardown)
 {
     struct fixture *f = *state;
     struct labels *base = testing_labels(f->in, "a", "1", "b", "2", "c", "3", NULL);
@@ -131,7 +131,7 @@ static void check_order(const struct labels_builder *b, const char *want)
     CHECK_STR(text, want, "");
 }
 
-static void keeps_the_order_of_setting(void **state)
+TEST_WITH(keeps_the_order_of_setting, setup, teardown)
 {
     struct fixture *f = *state;
     struct labels *base = testing_labels(f->in, "a", "1", "b", "2", "c", "3", "d", "4", NULL);
@@ -158,7 +158,7 @@ static void keeps_the_order_of_setting(void **state)
     labels_unref(base);
 }
 
-static void takes_a_base_of_another_table(void **state)
+TEST_WITH(takes_a_base_of_another_table, setup, teardown)
 {
     struct fixture *f = *state;
     struct intern *other = intern_new();
@@ -177,7 +177,7 @@ static void takes_a_base_of_another_table(void **state)
 }
 
 /* Rules read a label, change it, and still use the old value. */
-static void views_stay_until_reset(void **state)
+TEST_WITH(views_stay_until_reset, setup, teardown)
 {
     struct fixture *f = *state;
     struct labels *base = testing_labels(f->in, "from_base", "base value", NULL);
@@ -202,7 +202,7 @@ static void views_stay_until_reset(void **state)
     assert_true(labels_builder_ok(f->b));
 }
 
-static void stops_at_the_label_limit(void **state)
+TEST_WITH(stops_at_the_label_limit, setup, teardown)
 {
     struct fixture *f = *state;
     char name[32];
@@ -233,7 +233,7 @@ static void stops_at_the_label_limit(void **state)
     labels_unref(full);
 }
 
-static void stops_at_the_byte_limit(void **state)
+TEST_WITH(stops_at_the_byte_limit, setup, teardown)
 {
     struct fixture *f = *state;
     size_t half = LABELS_BYTES_MAX / 2 - 1;
@@ -276,7 +276,7 @@ static void stops_at_the_byte_limit(void **state)
     free(text);
 }
 
-static void hash_is_by_content(void **state)
+TEST_WITH(hash_is_by_content, setup, teardown)
 {
     struct fixture *f = *state;
     struct labels *a = testing_labels(f->in, "x", "1", "y", "2", NULL);
@@ -307,7 +307,7 @@ static void hash_is_by_content(void **state)
     labels_unref(empty);
 }
 
-static void formats_json(void **state)
+TEST_WITH(formats_json, setup, teardown)
 {
     struct fixture *f = *state;
     static const struct {
@@ -339,7 +339,7 @@ static void formats_json(void **state)
     }
 }
 
-static void strings_are_shared(void **state)
+TEST_WITH(strings_are_shared, setup, teardown)
 {
     struct fixture *f = *state;
     size_t count;
@@ -368,7 +368,7 @@ static void strings_are_shared(void **state)
 }
 
 /* Enough strings to grow the table many times and to shrink it again. */
-static void table_grows_and_shrinks(void **state)
+TEST_WITH(table_grows_and_shrinks, setup, teardown)
 {
     struct fixture *f = *state;
     enum { N = 20000 };
@@ -402,7 +402,7 @@ static void table_grows_and_shrinks(void **state)
     free(sets);
 }
 
-static void builder_agrees_with_a_model(void **state)
+TEST_WITH(builder_agrees_with_a_model, setup, teardown)
 {
     struct fixture *f = *state;
     enum { NAMES = 40 };
@@ -505,7 +505,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void threads_share_the_table(void **state)
+TEST_WITH(threads_share_the_table, setup, teardown)
 {
     struct fixture *f = *state;
     struct shared s = {.in = f->in};
@@ -523,25 +523,4 @@ static void threads_share_the_table(void **state)
     }
     CHECK_INT(atomic_load(&s.wrong), 0, "");
     /* The teardown checks that no string is left. */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sorts_and_replaces, setup, teardown),
-        cmocka_unit_test_setup_teardown(empty_value_removes, setup, teardown),
-        cmocka_unit_test_setup_teardown(starts_from_a_base, setup, teardown),
-        cmocka_unit_test_setup_teardown(keeps_the_order_of_setting, setup, teardown),
-        cmocka_unit_test_setup_teardown(takes_a_base_of_another_table, setup, teardown),
-        cmocka_unit_test_setup_teardown(views_stay_until_reset, setup, teardown),
-        cmocka_unit_test_setup_teardown(stops_at_the_label_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(stops_at_the_byte_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(hash_is_by_content, setup, teardown),
-        cmocka_unit_test_setup_teardown(formats_json, setup, teardown),
-        cmocka_unit_test_setup_teardown(strings_are_shared, setup, teardown),
-        cmocka_unit_test_setup_teardown(table_grows_and_shrinks, setup, teardown),
-        cmocka_unit_test_setup_teardown(builder_agrees_with_a_model, setup, teardown),
-        cmocka_unit_test_setup_teardown(threads_share_the_table, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,17 +52,8 @@ static void use_labels(bool *ret_complete)
     intern_free(in);
 }
 
-static void labels_survive(void **state)
+TEST(labels_survive)
 {
-    (void)state;
     /* More failures than the sets have strings. */
     assert_in_range(failing_malloc_each(FAIL_OURS, use_labels), SETS * LABELS, 10 * SETS * LABELS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_survive),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,9 +25,8 @@ static const char *line_of(char out[LOG_LINE_MAX + 1], enum log_format format, c
     return out;
 }
 
-static void writes_every_type(void **state)
+TEST(writes_every_type)
 {
-    (void)state;
     char out[LOG_LINE_MAX + 1];
     const struct log_field fields[] = {
         LOG_STR("url", "http://10.0.0.1:6060/debug/pprof/heap?gc=1"),
@@ -56,9 +55,8 @@ static void writes_every_type(void **state)
     CHECK_STR(line_of(out, LOG_JSON, "ready", &LOG_END), JSON_HEAD "\"ready\"}\n", "");
 }
 
-static void names_the_level(void **state)
+TEST(names_the_level)
 {
-    (void)state;
     static const char *const want[] = {" level=debug ", " level=info ", " level=warn ",
                                        " level=error "};
     for (int level = LOG_DEBUG; level <= LOG_ERROR; level++) {
@@ -68,9 +66,8 @@ static void names_the_level(void **state)
     }
 }
 
-static void escapes_values(void **state)
+TEST(escapes_values)
 {
-    (void)state;
     const struct {
         struct sv value;
         const char *logfmt;
@@ -167,9 +164,8 @@ static void check_cut(enum log_format format, const char *unit, size_t units)
     buf_done(&value);
 }
 
-static void cuts_long_lines(void **state)
+TEST(cuts_long_lines)
 {
-    (void)state;
     static const char *const units[] = {
         "a", " ", "\"", "\n", "\x01", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xff"};
     for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
@@ -188,9 +184,8 @@ static void cuts_long_lines(void **state)
     }
 }
 
-static void cuts_at_the_exact_limit(void **state)
+TEST(cuts_at_the_exact_limit)
 {
-    (void)state;
     char out[LOG_LINE_MAX + 1];
     char value[LOG_LINE_MAX + 1];
     size_t head = strlen(HEAD "m v=");
@@ -208,9 +203,8 @@ static void cuts_at_the_exact_limit(void **state)
     assert_true(strlen(out) <= LOG_LINE_MAX);
 }
 
-static void cuts_between_fields(void **state)
+TEST(cuts_between_fields)
 {
-    (void)state;
     char out[LOG_LINE_MAX + 1];
     struct log_field fields[600];
     for (size_t i = 0; i < 599; i++) {
@@ -251,9 +245,8 @@ static size_t read_all(int fd, char *out, size_t size)
     return len;
 }
 
-static void obeys_the_level(void **state)
+TEST(obeys_the_level)
 {
-    (void)state;
     int fds[2];
     char text[LOG_LINE_MAX];
     struct seen seen = {0};
@@ -297,9 +290,8 @@ static void obeys_the_level(void **state)
     log_free(log);
 }
 
-static void swallows_without_a_log(void **state)
+TEST(swallows_without_a_log)
 {
-    (void)state;
     log_error(NULL, "x", LOG_INT("n", 1));
     assert_false(log_enabled(NULL, LOG_ERROR));
     assert_null(log_free(NULL));
@@ -322,9 +314,8 @@ static void *log_lines(void *arg)
     return NULL;
 }
 
-static void lines_do_not_mix(void **state)
+TEST(lines_do_not_mix)
 {
-    (void)state;
     struct testing_log *t = testing_log_new();
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++) {
@@ -349,9 +340,8 @@ static void lines_do_not_mix(void **state)
 
 /* ---- the limiter ----------------------------------------------------------------------------- */
 
-static void limits(void **state)
+TEST(limits)
 {
-    (void)state;
     static const struct {
         int64_t now;
         bool allowed;
@@ -376,16 +366,4 @@ static void limits(void **state)
     struct log_limit first = {0};
     assert_true(log_limit_allow(&first, 5, 1000, 1, NULL));
     assert_false(log_limit_allow(&first, 6, 1000, 1, NULL));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_every_type),       cmocka_unit_test(names_the_level),
-        cmocka_unit_test(escapes_values),          cmocka_unit_test(cuts_long_lines),
-        cmocka_unit_test(cuts_at_the_exact_limit), cmocka_unit_test(cuts_between_fields),
-        cmocka_unit_test(obeys_the_level),         cmocka_unit_test(swallows_without_a_log),
-        cmocka_unit_test(lines_do_not_mix),        cmocka_unit_test(limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,9 +67,8 @@ static struct loop *new_loop(void)
     return l;
 }
 
-static void test_tasks_run_in_order(void **state)
+TEST(test_tasks_run_in_order)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     for (const char *c = "abcde"; *c; c++) {
         loop_post(trace.loop, &make_letter(&trace, *c)->task);
@@ -83,9 +82,8 @@ static void test_tasks_run_in_order(void **state)
     loop_free(trace.loop);
 }
 
-static void test_task_posted_by_task_runs_later(void **state)
+TEST(test_task_posted_by_task_runs_later)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     struct letter *a = make_letter(&trace, 'a');
     a->then = make_letter(&trace, 'c');
@@ -97,9 +95,8 @@ static void test_task_posted_by_task_runs_later(void **state)
     loop_free(trace.loop);
 }
 
-static void test_free_runs_queued_tasks(void **state)
+TEST(test_free_runs_queued_tasks)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     struct letter *a = make_letter(&trace, 'a');
     a->then = make_letter(&trace, 'b');
@@ -109,9 +106,8 @@ static void test_free_runs_queued_tasks(void **state)
     assert_null(loop_free(NULL));
 }
 
-static void test_run_once_does_not_wait(void **state)
+TEST(test_run_once_does_not_wait)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     loop_run_once(trace.loop); /* nothing to do: returns */
     loop_post(trace.loop, &make_letter(&trace, 'a')->task);
@@ -120,9 +116,8 @@ static void test_run_once_does_not_wait(void **state)
     loop_free(trace.loop);
 }
 
-static void test_stop_before_run(void **state)
+TEST(test_stop_before_run)
 {
-    (void)state;
     struct loop *l = new_loop();
     loop_stop(l);
     loop_stop(l);
@@ -191,9 +186,8 @@ static void *poster_main(void *arg)
     return NULL;
 }
 
-static void test_posts_from_many_threads(void **state)
+TEST(test_posts_from_many_threads)
 {
-    (void)state;
     struct crowd *crowd = calloc(1, sizeof(*crowd));
     assert_non_null(crowd);
     crowd->loop = new_loop();
@@ -256,9 +250,8 @@ static void ring_at(struct ring *r, int64_t at_ms)
     loop_timer_at(r->timer, at_ms);
 }
 
-static void test_timers_fire_in_order_and_not_early(void **state)
+TEST(test_timers_fire_in_order_and_not_early)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     struct ring r[4];
     for (size_t i = 0; i < 4; i++) {
@@ -281,9 +274,8 @@ static void test_timers_fire_in_order_and_not_early(void **state)
     loop_free(trace.loop);
 }
 
-static void test_timers_never_early(void **state)
+TEST(test_timers_never_early)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     for (int i = 0; i < 40; i++) {
         struct ring r;
@@ -307,9 +299,8 @@ static void test_timers_never_early(void **state)
     loop_free(trace.loop);
 }
 
-static void test_timer_cancel_move_and_free(void **state)
+TEST(test_timer_cancel_move_and_free)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     struct ring a, b, c, d, e;
     ring_init(&a, &trace, 'a');
@@ -382,9 +373,8 @@ static void run_pauses(struct pauses p)
     pauses = NULL;
 }
 
-static void test_pause_comes_when_nothing_is_ready(void **state)
+TEST(test_pause_comes_when_nothing_is_ready)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     struct letter *a = make_letter(&trace, 'a');
     struct ring r;
@@ -410,9 +400,8 @@ static void post_two(void *arg)
     loop_post(trace->loop, &make_letter(trace, 'c')->task);
 }
 
-static void test_what_comes_in_a_pause_is_handled_together(void **state)
+TEST(test_what_comes_in_a_pause_is_handled_together)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     loop_post(trace.loop, &make_letter(&trace, 'a')->task);
     run_pauses((struct pauses){
@@ -441,9 +430,8 @@ static void post_late(void *arg)
     assert_int_equal(pthread_create(&late->thread, NULL, late_main, late), 0);
 }
 
-static void test_idle_loop_waits_without_pauses(void **state)
+TEST(test_idle_loop_waits_without_pauses)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     struct late late = {.trace = &trace};
     loop_post(trace.loop, &make_letter(&trace, 'a')->task);
@@ -454,9 +442,8 @@ static void test_idle_loop_waits_without_pauses(void **state)
     loop_free(trace.loop);
 }
 
-static void test_no_pauses_in_a_hurry(void **state)
+TEST(test_no_pauses_in_a_hurry)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     struct ring r;
     loop_set_gap_ms(trace.loop, LONG_GAP_MS);
@@ -484,9 +471,8 @@ static void test_no_pauses_in_a_hurry(void **state)
 #define BUSY_GAP_MS 7
 #define BUSY_TASKS (BUSY_GAP_MS * 6 + 1)
 
-static void test_no_pauses_when_busy(void **state)
+TEST(test_no_pauses_when_busy)
 {
-    (void)state;
     struct trace trace = {.loop = new_loop()};
     struct ring r;
     for (size_t i = 0; i < BUSY_TASKS; i++) {
@@ -524,9 +510,8 @@ static void free_restless(struct loop_task *task)
     free(task);
 }
 
-static void test_timers_are_served_between_tasks(void **state)
+TEST(test_timers_are_served_between_tasks)
 {
-    (void)state;
     static const int64_t gaps_ms[] = {0, LONG_GAP_MS};
     for (size_t i = 0; i < 2; i++) {
         struct trace trace = {.loop = new_loop()};
@@ -564,9 +549,8 @@ static void run_look(struct loop_task *task)
     sem_post(&look->seen);
 }
 
-static void test_thread(void **state)
+TEST(test_thread)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *want;
@@ -594,27 +578,4 @@ static void test_thread(void **state)
     pthread_sigmask(SIG_SETMASK, NULL, &own);
     CHECK_INT(sigismember(&own, SIGTERM), 0, "the starter's mask is as it was");
     assert_null(loop_thread_join(NULL));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tasks_run_in_order),
-        cmocka_unit_test(test_task_posted_by_task_runs_later),
-        cmocka_unit_test(test_free_runs_queued_tasks),
-        cmocka_unit_test(test_run_once_does_not_wait),
-        cmocka_unit_test(test_stop_before_run),
-        cmocka_unit_test(test_posts_from_many_threads),
-        cmocka_unit_test(test_timers_fire_in_order_and_not_early),
-        cmocka_unit_test(test_timers_never_early),
-        cmocka_unit_test(test_timer_cancel_move_and_free),
-        cmocka_unit_test(test_pause_comes_when_nothing_is_ready),
-        cmocka_unit_test(test_what_comes_in_a_pause_is_handled_together),
-        cmocka_unit_test(test_idle_loop_waits_without_pauses),
-        cmocka_unit_test(test_no_pauses_in_a_hurry),
-        cmocka_unit_test(test_no_pauses_when_busy),
-        cmocka_unit_test(test_timers_are_served_between_tasks),
-        cmocka_unit_test(test_thread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,8 @@
 #include "base/clock.h"
 #include "base/map.h"
 
-static void puts_gets_and_removes(void **state)
+TEST(puts_gets_and_removes)
 {
-    (void)state;
     int one = 1;
     int two = 2;
     void *old = &one;
@@ -30,9 +29,8 @@ static void puts_gets_and_removes(void **state)
     assert_null(map_free(NULL, NULL));
 }
 
-static void keys_are_bytes(void **state)
+TEST(keys_are_bytes)
 {
-    (void)state;
     int values[4];
     struct map *m = map_new();
     char key[] = "key";
@@ -49,9 +47,8 @@ static void keys_are_bytes(void **state)
     map_free(m, NULL);
 }
 
-static void frees_values(void **state)
+TEST(frees_values)
 {
-    (void)state;
     struct map *m = map_new();
     for (int i = 0; i < 100; i++) {
         char key[16];
@@ -62,9 +59,8 @@ static void frees_values(void **state)
     map_free(m, free);
 }
 
-static void walks_and_removes_on_the_way(void **state)
+TEST(walks_and_removes_on_the_way)
 {
-    (void)state;
     enum { N = 1000 };
     bool seen[N] = {false};
     size_t numbers[N];
@@ -107,9 +103,8 @@ static void walks_and_removes_on_the_way(void **state)
     map_free(m, NULL);
 }
 
-static void agrees_with_a_model(void **state)
+TEST(agrees_with_a_model)
 {
-    (void)state;
     enum { KEYS = 300, ROUNDS = 200000 };
     int values[KEYS];
     void *model[KEYS] = {NULL};
@@ -145,14 +140,4 @@ static void agrees_with_a_model(void **state)
     }
     CHECK_INT(walked, count, "");
     map_free(m, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(puts_gets_and_removes), cmocka_unit_test(keys_are_bytes),
-        cmocka_unit_test(frees_values),          cmocka_unit_test(walks_and_removes_on_the_way),
-        cmocka_unit_test(agrees_with_a_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,37 +127,22 @@ static void use_metrics(bool *ret_complete)
 }
 
 /* At least one failure for each kind of allocation in the scenario. */
-static void buf_survives(void **state)
+TEST(buf_survives)
 {
-    (void)state;
     assert_in_range(failing_malloc_each(FAIL_OURS, use_buf), 5, 100);
 }
 
-static void arena_survives(void **state)
+TEST(arena_survives)
 {
-    (void)state;
     assert_in_range(failing_malloc_each(FAIL_OURS, use_arena), 5, 500);
 }
 
-static void map_survives(void **state)
+TEST(map_survives)
 {
-    (void)state;
     assert_in_range(failing_malloc_each(FAIL_OURS, use_map), 103, 200);
 }
 
-static void metrics_survive(void **state)
+TEST(metrics_survive)
 {
-    (void)state;
     assert_in_range(failing_malloc_each(FAIL_OURS, use_metrics), 1000, 10000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buf_survives),
-        cmocka_unit_test(arena_survives),
-        cmocka_unit_test(map_survives),
-        cmocka_unit_test(metrics_survive),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

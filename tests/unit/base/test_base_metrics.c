@@ -34,9 +34,8 @@ static const struct metric_desc duration = {
     .n_buckets = 4,
 };
 
-static void renders(void **state)
+TEST(renders)
 {
-    (void)state;
     struct metrics *m = metrics_new();
     check_page(m, "");
     struct metric *s = metrics_register(m, &scrapes);
@@ -78,9 +77,8 @@ static void renders(void **state)
     metrics_free(m);
 }
 
-static void renders_a_bare_histogram(void **state)
+TEST(renders_a_bare_histogram)
 {
-    (void)state;
     const struct metric_desc desc = {
         .name = "h", .help = "", .type = METRIC_HISTOGRAM, .buckets = bounds + 2, .n_buckets = 1};
     struct metrics *m = metrics_new();
@@ -90,9 +88,8 @@ static void renders_a_bare_histogram(void **state)
     metrics_free(m);
 }
 
-static void escapes(void **state)
+TEST(escapes)
 {
-    (void)state;
     const struct metric_desc desc = {.name = "x",
                                      .help = "back\\slash, \"quote\"\nline \xff",
                                      .type = METRIC_COUNTER,
@@ -108,9 +105,8 @@ static void escapes(void **state)
     metrics_free(m);
 }
 
-static void same_name_same_family(void **state)
+TEST(same_name_same_family)
 {
-    (void)state;
     struct metrics *m = metrics_new();
     struct metric *a = metrics_register(m, &scrapes);
     assert_ptr_equal(metrics_register(m, &scrapes), a);
@@ -123,9 +119,8 @@ static void same_name_same_family(void **state)
     metrics_free(m);
 }
 
-static void ignores_null(void **state)
+TEST(ignores_null)
 {
-    (void)state;
     struct buf page;
     buf_init(&page, 100);
     assert_null(metrics_register(NULL, &queue));
@@ -162,9 +157,8 @@ static size_t count_lines(struct metrics *m)
     return lines;
 }
 
-static void has_a_limit_of_cells(void **state)
+TEST(has_a_limit_of_cells)
 {
-    (void)state;
     struct metrics *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
     for (int i = 0; i < 3 * METRIC_CELLS_MAX; i++) {
@@ -185,9 +179,8 @@ static void has_a_limit_of_cells(void **state)
 }
 
 /* Names come and go with configurations. */
-static void shows_what_exists(void **state)
+TEST(shows_what_exists)
 {
-    (void)state;
     static const char head[] = "# HELP profpull_scrapes_total Scrapes by job and result.\n"
                                "# TYPE profpull_scrapes_total counter\n";
     struct metrics *m = metrics_new();
@@ -232,9 +225,8 @@ static void shows_what_exists(void **state)
 }
 
 /* Those that are hidden take nobody's place, as long as memory is not without bounds. */
-static void names_that_change_do_not_fill_it(void **state)
+TEST(names_that_change_do_not_fill_it)
 {
-    (void)state;
     struct metrics *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
     struct metric_cell *other = NULL;
@@ -253,9 +245,8 @@ static void names_that_change_do_not_fill_it(void **state)
     metrics_free(m);
 }
 
-static void endless_values_share_a_cell(void **state)
+TEST(endless_values_share_a_cell)
 {
-    (void)state;
     struct metrics *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
     char *text = malloc(20001);
@@ -282,9 +273,8 @@ static void collect(struct metrics_out *o, void *arg)
     metrics_out_sample(o, labels, 1, (double)-INFINITY);
 }
 
-static void runs_collectors(void **state)
+TEST(runs_collectors)
 {
-    (void)state;
     int first = 0;
     int second = 10;
     struct metrics *m = metrics_new();
@@ -304,9 +294,8 @@ static void runs_collectors(void **state)
     metrics_free(m);
 }
 
-static void prints_large_numbers(void **state)
+TEST(prints_large_numbers)
 {
-    (void)state;
     struct metrics *m = metrics_new();
     metric_set(metric_only(metrics_register(m, &queue)), INT64_MIN);
     const struct metric_desc total = {.name = "t", .help = "T.", .type = METRIC_COUNTER};
@@ -343,9 +332,8 @@ static void *count(void *arg)
     return NULL;
 }
 
-static void threads_count_together(void **state)
+TEST(threads_count_together)
 {
-    (void)state;
     struct metrics *m = metrics_new();
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++) {
@@ -368,23 +356,4 @@ static void threads_count_together(void **state)
     CHECK_CONTAINS(page.data, "_count{type=\"heap\"} 8000\n", "");
     buf_done(&page);
     metrics_free(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(renders),
-        cmocka_unit_test(renders_a_bare_histogram),
-        cmocka_unit_test(escapes),
-        cmocka_unit_test(same_name_same_family),
-        cmocka_unit_test(ignores_null),
-        cmocka_unit_test(has_a_limit_of_cells),
-        cmocka_unit_test(shows_what_exists),
-        cmocka_unit_test(names_that_change_do_not_fill_it),
-        cmocka_unit_test(endless_values_share_a_cell),
-        cmocka_unit_test(runs_collectors),
-        cmocka_unit_test(prints_large_numbers),
-        cmocka_unit_test(threads_count_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

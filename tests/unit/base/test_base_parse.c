@@ -1,9 +1,8 @@
 /* Numbers, durations, sizes, host:port. */
 #include "tests/unit/lib/testing.h"
 
-static void parses_numbers(void **state)
+TEST(parses_numbers)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t max;
@@ -38,9 +37,8 @@ static void parses_numbers(void **state)
 #define H (60 * M)
 #define D (24 * H)
 
-static void parses_durations(void **state)
+TEST(parses_durations)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t want;
@@ -71,9 +69,8 @@ static void parses_durations(void **state)
     }
 }
 
-static void refuses_durations(void **state)
+TEST(refuses_durations)
 {
-    (void)state;
     static const char *const bad[] = {
         "",    "1",    "00",   "s",     "-1s",        "+1s",  "1.5s", "1s ",  " 1s",
         "1 s", "1m1h", "1s1s", "1ms1s", "1h 1m",      "1H",   "1us",  "1ns",  "1sec",
@@ -92,9 +89,8 @@ static void refuses_durations(void **state)
     }
 }
 
-static void refuses_endless_durations(void **state)
+TEST(refuses_endless_durations)
 {
-    (void)state;
     static const char *const bad[] = {
         "9223372036855ms",
         "293y",
@@ -119,9 +115,8 @@ static void refuses_endless_durations(void **state)
     CHECK_CONTAINS(e.msg, "expected a duration", "a wrong form is named before a wrong value");
 }
 
-static void shows_the_start_of_long_text(void **state)
+TEST(shows_the_start_of_long_text)
 {
-    (void)state;
     char text[5000];
     int64_t ms;
     uint64_t size;
@@ -134,9 +129,8 @@ static void shows_the_start_of_long_text(void **state)
     CHECK_INT(strlen(e.msg), strlen("expected a size such as \"16MiB\", got \"\"") + 100, "");
 }
 
-static void formats_durations(void **state)
+TEST(formats_durations)
 {
-    (void)state;
     static const struct {
         int64_t ms;
         const char *want;
@@ -170,9 +164,8 @@ static void formats_durations(void **state)
     CHECK_STR(small, "1h3", "cut, not overrun");
 }
 
-static void parses_sizes(void **state)
+TEST(parses_sizes)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t want;
@@ -200,9 +193,8 @@ static void parses_sizes(void **state)
     }
 }
 
-static void refuses_sizes(void **state)
+TEST(refuses_sizes)
 {
-    (void)state;
     static const char *const bad[] = {"",   "MiB",   "-1",    "1.5MiB", "1 MiB", "1mib", "1kB",
                                       "1K", "1MiBs", "1MiB1", " 1",     "1EiB",  "0x10", "1\xff"};
     static const char *const large[] = {"16777216TiB", "18446744073709551616",
@@ -227,9 +219,8 @@ static void refuses_sizes(void **state)
     }
 }
 
-static void formats_sizes(void **state)
+TEST(formats_sizes)
 {
-    (void)state;
     static const struct {
         uint64_t bytes;
         const char *want;
@@ -256,9 +247,8 @@ static void formats_sizes(void **state)
     }
 }
 
-static void splits_host_port(void **state)
+TEST(splits_host_port)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *host;
@@ -293,9 +283,8 @@ static void splits_host_port(void **state)
     }
 }
 
-static void refuses_hosts(void **state)
+TEST(refuses_hosts)
 {
-    (void)state;
     static const char *const bad[] = {
         "",
         ":80",
@@ -350,9 +339,8 @@ static void refuses_hosts(void **state)
     assert_false(split_host_port((struct sv){.p = NULL, .n = 0}, &host, &port, &e));
 }
 
-static void refuses_ports(void **state)
+TEST(refuses_ports)
 {
-    (void)state;
     static const char *const bad[] = {"h:",     "h:0",     "h:65536", "h:99999", "h:http",
                                       "h:-1",   "h:+1",    "h: 80",   "h:80 ",   "h:000080",
                                       "[::1]:", "[::1]:0", "h:80/",   "h:0x50",  "1.2.3.4:1e3"};
@@ -365,23 +353,4 @@ static void refuses_ports(void **state)
         (void)snprintf(want, sizeof(want), "expected a port within 1-65535, got \"%s\"", bad[i]);
         CHECK_STR(e.msg, want, bad[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parses_numbers),
-        cmocka_unit_test(parses_durations),
-        cmocka_unit_test(refuses_durations),
-        cmocka_unit_test(refuses_endless_durations),
-        cmocka_unit_test(shows_the_start_of_long_text),
-        cmocka_unit_test(formats_durations),
-        cmocka_unit_test(parses_sizes),
-        cmocka_unit_test(refuses_sizes),
-        cmocka_unit_test(formats_sizes),
-        cmocka_unit_test(splits_host_port),
-        cmocka_unit_test(refuses_hosts),
-        cmocka_unit_test(refuses_ports),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,9 +333,8 @@ static void child_of_calls(const struct places *p)
     sandbox_free(s);
 }
 
-static void other_system_calls_fail(void **state)
+TEST(other_system_calls_fail)
 {
-    (void)state;
     in_child(child_of_calls);
 }
 
@@ -364,9 +363,8 @@ static void child_of_programs(const struct places *p)
     sandbox_free(s);
 }
 
-static void programs_can_be_started_if_that_is_listed(void **state)
+TEST(programs_can_be_started_if_that_is_listed)
 {
-    (void)state;
     in_child(child_of_programs);
 }
 
@@ -414,9 +412,8 @@ static void child_of_files(const struct places *p)
     sandbox_free(s);
 }
 
-static void other_files_and_ports_are_refused(void **state)
+TEST(other_files_and_ports_are_refused)
 {
-    (void)state;
     in_child(child_of_files);
 }
 
@@ -441,9 +438,8 @@ static void child_in_writable(const struct places *p)
     child_of_links(p);
 }
 
-static void links_are_followed(void **state)
+TEST(links_are_followed)
 {
-    (void)state;
     in_child(child_in_writable);
 }
 
@@ -459,9 +455,8 @@ static struct sandbox *one(void (*add)(struct sandbox *s, const char *path), con
     return s;
 }
 
-static void what_a_sandbox_covers(void **state)
+TEST(what_a_sandbox_covers)
 {
-    (void)state;
     struct places p = make_places();
     char file[4096];
     char missing[4096];
@@ -501,9 +496,8 @@ static void what_a_sandbox_covers(void **state)
     remove_places(&p);
 }
 
-static void ports_and_programs_are_compared(void **state)
+TEST(ports_and_programs_are_compared)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct sandbox *s = sandbox_new();
     struct sandbox *wanted = sandbox_new();
@@ -521,17 +515,4 @@ static void ports_and_programs_are_compared(void **state)
     assert_true(sandbox_covers(s, wanted, &err));
     sandbox_free(s);
     sandbox_free(wanted);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_system_calls_fail),
-        cmocka_unit_test(programs_can_be_started_if_that_is_listed),
-        cmocka_unit_test(other_files_and_ports_are_refused),
-        cmocka_unit_test(links_are_followed),
-        cmocka_unit_test(what_a_sandbox_covers),
-        cmocka_unit_test(ports_and_programs_are_compared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,8 @@
 
 static const struct sv null_view = {.p = NULL, .n = 0};
 
-static void compares(void **state)
+TEST(compares)
 {
-    (void)state;
     assert_true(sv_eq(SV("a"), sv_from("a")));
     assert_false(sv_eq(SV("a"), SV("ab")));
     assert_false(sv_eq(SV("a\0b"), SV("a\0c")));
@@ -30,9 +29,8 @@ static void compares(void **state)
     assert_true(sv_cmp(SV("Z"), SV("a")) < 0);
 }
 
-static void finds_ends(void **state)
+TEST(finds_ends)
 {
-    (void)state;
     assert_true(sv_starts_with(SV("abc"), SV("ab")));
     assert_true(sv_starts_with(SV("abc"), SV("")));
     assert_true(sv_starts_with(null_view, null_view));
@@ -45,9 +43,8 @@ static void finds_ends(void **state)
     assert_false(sv_ends_with(SV("abc"), SV("b")));
 }
 
-static void trims_and_cuts(void **state)
+TEST(trims_and_cuts)
 {
-    (void)state;
     assert_true(sv_eq_str(sv_trim(SV(" \t\r\n\v\fa b\n ")), "a b"));
     CHECK_INT(sv_trim(SV(" \n ")).n, 0, "");
     CHECK_INT(sv_trim(null_view).n, 0, "");
@@ -68,9 +65,8 @@ static void trims_and_cuts(void **state)
     assert_true(sv_eq_str(v, "y"));
 }
 
-static void suggests(void **state)
+TEST(suggests)
 {
-    (void)state;
     static const char *const keys[] = {"http",           "https", "scrape_interval",
                                        "scrape_timeout", "url",   "ab"};
     static const struct {
@@ -97,9 +93,8 @@ static void suggests(void **state)
     assert_null(suggest(SV("x"), NULL, 0));
 }
 
-static void hash_is_fixed(void **state)
+TEST(hash_is_fixed)
 {
-    (void)state;
     /* Phases and shards depend on these: a change moves every target. */
     assert_true(hash_bytes("", 0, 0) == UINT64_C(0xddfc0e09c28df2ae));
     assert_true(hash_bytes("profpull", 8, 0) == UINT64_C(0x62752eccbaf31312));
@@ -115,9 +110,8 @@ static void hash_is_fixed(void **state)
     }
 }
 
-static void hash_sees_every_byte(void **state)
+TEST(hash_sees_every_byte)
 {
-    (void)state;
     char text[64] = {0};
     uint64_t hashes[65];
     for (size_t n = 0; n <= 64; n++) {
@@ -130,9 +124,8 @@ static void hash_sees_every_byte(void **state)
     assert_true(hash_bytes(NULL, 0, 5) == hash_bytes("x", 0, 5));
 }
 
-static void hash_ignores_alignment(void **state)
+TEST(hash_ignores_alignment)
 {
-    (void)state;
     char room[64] = {0};
     for (size_t n = 0; n < 40; n++) {
         uint64_t first = 0;
@@ -148,9 +141,8 @@ static void hash_ignores_alignment(void **state)
 }
 
 /* Flipping one bit of the input flips each bit of the output in about half of the cases. */
-static void hash_mixes(void **state)
+TEST(hash_mixes)
 {
-    (void)state;
     enum { TEXTS = 2000, LEN = 21 };
     unsigned flips[64] = {0};
     for (unsigned t = 0; t < TEXTS; t++) {
@@ -170,9 +162,8 @@ static void hash_mixes(void **state)
 }
 
 /* Strings as similar as targets are spread evenly over an interval. */
-static void hash_spreads_phases(void **state)
+TEST(hash_spreads_phases)
 {
-    (void)state;
     enum { TARGETS = 10000, BUCKETS = 15, EXPECTED = TARGETS / BUCKETS };
     static const uint64_t intervals_ms[] = {15000, 60000, 7500, 16384};
     for (size_t k = 0; k < sizeof(intervals_ms) / sizeof(intervals_ms[0]); k++) {
@@ -198,9 +189,8 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void hash_does_not_collide(void **state)
+TEST(hash_does_not_collide)
 {
-    (void)state;
     enum { N = 100000 };
     uint64_t *hashes = calloc(N, sizeof(*hashes));
     assert_non_null(hashes);
@@ -215,9 +205,8 @@ static void hash_does_not_collide(void **state)
 }
 
 /* In the C locale, in which the tests run, the C library agrees. */
-static void ascii_classes(void **state)
+TEST(ascii_classes)
 {
-    (void)state;
     for (int c = 0; c < 256; c++) {
         bool ascii = c < 0x80;
         CHECK_INT(ascii_is_digit(c), ascii && isdigit(c) != 0, "digit");
@@ -235,9 +224,8 @@ static void ascii_classes(void **state)
     CHECK_INT(ascii_hex_value((char)-1), -1, "a negative char");
 }
 
-static void json_members_are_separated_by_commas(void **state)
+TEST(json_members_are_separated_by_commas)
 {
-    (void)state;
     struct buf out;
     buf_init(&out, 1024);
     buf_putc(&out, '{');
@@ -249,23 +237,4 @@ static void json_members_are_separated_by_commas(void **state)
     assert_true(json_member("d", SV(""), &out));
     CHECK_STR(out.data, "{\"a\":\"x\\\"{\",\"b\":{\"c\":1},\"d\":\"\"", "");
     buf_done(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(compares),
-        cmocka_unit_test(finds_ends),
-        cmocka_unit_test(trims_and_cuts),
-        cmocka_unit_test(suggests),
-        cmocka_unit_test(hash_is_fixed),
-        cmocka_unit_test(hash_sees_every_byte),
-        cmocka_unit_test(hash_ignores_alignment),
-        cmocka_unit_test(hash_mixes),
-        cmocka_unit_test(hash_spreads_phases),
-        cmocka_unit_test(ascii_classes),
-        cmocka_unit_test(hash_does_not_collide),
-        cmocka_unit_test(json_members_are_separated_by_commas),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

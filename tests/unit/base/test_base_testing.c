@@ -122,9 +122,8 @@ static bool passes(const char *name, CMUnitTestFunction test)
     return WEXITSTATUS(status) == 0;
 }
 
-static void checks_pass_and_fail(void **state)
+TEST(checks_pass_and_fail)
 {
-    (void)state;
     static const struct {
         const char *name;
         CMUnitTestFunction test;
@@ -149,9 +148,8 @@ static void checks_pass_and_fail(void **state)
     }
 }
 
-static void directories_come_and_go(void **state)
+TEST(directories_come_and_go)
 {
-    (void)state;
     struct stat st;
     char sub[300];
     char *dir = testing_mkdtemp();
@@ -167,13 +165,4 @@ static void directories_come_and_go(void **state)
     testing_rmdir(dir);
     assert_int_equal(stat(dir, &st), -1);
     free(dir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checks_pass_and_fail),
-        cmocka_unit_test(directories_come_and_go),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

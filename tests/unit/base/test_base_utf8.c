@@ -6,9 +6,8 @@
 
 #define R "\xef\xbf\xbd" /* U+FFFD */
 
-static void repairs(void **state)
+TEST(repairs)
 {
-    (void)state;
     const struct {
         const char *name;
         struct sv in;
@@ -63,9 +62,8 @@ static void repairs(void **state)
     }
 }
 
-static void keeps_nuls(void **state)
+TEST(keeps_nuls)
 {
-    (void)state;
     struct buf out;
     buf_init(&out, 100);
     assert_true(utf8_valid(SV("a\0b")));
@@ -79,9 +77,8 @@ static void keeps_nuls(void **state)
 }
 
 /* The rest of the character follows the view in memory, but must not be read. */
-static void stops_at_the_end_of_the_view(void **state)
+TEST(stops_at_the_end_of_the_view)
 {
-    (void)state;
     static const char *const texts[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         for (size_t n = 1; n < strlen(texts[i]); n++) {
@@ -96,9 +93,8 @@ static void stops_at_the_end_of_the_view(void **state)
     }
 }
 
-static void every_rune_survives_encoding(void **state)
+TEST(every_rune_survives_encoding)
 {
-    (void)state;
     for (uint32_t rune = 0; rune <= 0x10ffff; rune++) {
         if (rune >= 0xd800 && rune <= 0xdfff) {
             continue; /* a surrogate */
@@ -113,9 +109,8 @@ static void every_rune_survives_encoding(void **state)
 }
 
 /* A byte that does not belong is seen wherever it is in a text of any length. */
-static void a_bad_byte_anywhere(void **state)
+TEST(a_bad_byte_anywhere)
 {
-    (void)state;
     for (size_t n = 0; n <= 40; n++) {
         char *text = malloc(n + 1); /* of its size: a sanitizer sees a read past the end */
         assert_non_null(text);
@@ -135,9 +130,8 @@ static void a_bad_byte_anywhere(void **state)
     }
 }
 
-static void reports_a_full_buffer(void **state)
+TEST(reports_a_full_buffer)
 {
-    (void)state;
     struct buf out;
     buf_init(&out, 2);
     assert_false(utf8_repair(SV("a\xff"), &out));
@@ -146,9 +140,8 @@ static void reports_a_full_buffer(void **state)
     buf_done(&out);
 }
 
-static void escapes_json(void **state)
+TEST(escapes_json)
 {
-    (void)state;
     const struct {
         struct sv in;
         const char *want;
@@ -169,18 +162,4 @@ static void escapes_json(void **state)
         CHECK_STR(out.data, cases[i].want, cases[i].want);
         buf_done(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(repairs),
-        cmocka_unit_test(keeps_nuls),
-        cmocka_unit_test(stops_at_the_end_of_the_view),
-        cmocka_unit_test(every_rune_survives_encoding),
-        cmocka_unit_test(a_bad_byte_anywhere),
-        cmocka_unit_test(reports_a_full_buffer),
-        cmocka_unit_test(escapes_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,9 +99,8 @@ static void check_batch(const struct batch *b, const char *row)
     }
 }
 
-static void test_items_come_home(void **state)
+TEST(test_items_come_home)
 {
-    (void)state;
     static const struct {
         const char *name;
         unsigned threads;
@@ -119,9 +118,8 @@ static void test_items_come_home(void **state)
     }
 }
 
-static void test_one_worker_keeps_the_order(void **state)
+TEST(test_one_worker_keeps_the_order)
 {
-    (void)state;
     struct batch *b = batch_new();
     struct worker_pool *p = new_pool(1);
     for (size_t k = 0; k < ITEMS; k++) {
@@ -134,9 +132,8 @@ static void test_one_worker_keeps_the_order(void **state)
     batch_free(b);
 }
 
-static void test_free_finishes_what_was_submitted(void **state)
+TEST(test_free_finishes_what_was_submitted)
 {
-    (void)state;
     struct batch *b = batch_new();
     struct worker_pool *p = new_pool(2);
     for (size_t k = 0; k < ITEMS; k++) {
@@ -173,9 +170,8 @@ static void done_chain(struct work *w)
     }
 }
 
-static void test_item_may_be_submitted_again(void **state)
+TEST(test_item_may_be_submitted_again)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct loop *l = loop_new(&err);
     assert_non_null(l);
@@ -207,9 +203,8 @@ static void done_gate(struct work *w)
     loop_stop(w->home);
 }
 
-static void test_how_long_an_item_has_been_running(void **state)
+TEST(test_how_long_an_item_has_been_running)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct loop *l = loop_new(&err);
     struct gate g = {.work = {.home = l, .run = run_gate, .done = done_gate}};
@@ -232,16 +227,4 @@ static void test_how_long_an_item_has_been_running(void **state)
     loop_free(l);
     pthread_barrier_destroy(&g.entered);
     pthread_barrier_destroy(&g.leave);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items_come_home),
-        cmocka_unit_test(test_one_worker_keeps_the_order),
-        cmocka_unit_test(test_free_finishes_what_was_submitted),
-        cmocka_unit_test(test_item_may_be_submitted_again),
-        cmocka_unit_test(test_how_long_an_item_has_been_running),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,9 +43,8 @@ static const struct config_kubernetes *source_of(const struct config *c)
 }
 
 /* No file: only the built-in text counts, and --write.url replaces its endpoint. */
-static void without_a_file_the_built_in_configuration_is_used(void **state)
+TEST(without_a_file_the_built_in_configuration_is_used)
 {
-    (void)state;
     struct config *c = load(NULL, NULL, "http://p:1", "");
     assert_non_null(c);
     CHECK_STR(c->file, CONFIG_BUILTIN_NAME, "");
@@ -66,9 +65,8 @@ static void without_a_file_the_built_in_configuration_is_used(void **state)
 }
 
 /* A file without scrape_configs has the built-in jobs, with its own globals and endpoints. */
-static void files_without_jobs_get_the_built_in_ones(void **state)
+TEST(files_without_jobs_get_the_built_in_ones)
 {
-    (void)state;
     struct config *c = load("global: {scrape_interval: 1m}\n"
                             "write: [{name: mine, url: \"http://x\"}]\n",
                             NULL, NULL, "");
@@ -85,9 +83,8 @@ static void files_without_jobs_get_the_built_in_ones(void **state)
 
 /* The built-in jobs need a cluster. Outside of one, a file without scrape_configs that receives
  * profiles, or has a store to be queried, has no jobs; in a pod it has the built-in ones. */
-static void outside_of_a_cluster_other_work_needs_no_jobs(void **state)
+TEST(outside_of_a_cluster_other_work_needs_no_jobs)
 {
-    (void)state;
     struct variable pod = {"KUBERNETES_SERVICE_HOST", "10.0.0.1"};
     struct variable empty = {"KUBERNETES_SERVICE_HOST", ""};
     static const struct {
@@ -119,9 +116,8 @@ static void outside_of_a_cluster_other_work_needs_no_jobs(void **state)
 }
 
 /* A file with scrape_configs has no other jobs. */
-static void jobs_in_the_file_replace_the_built_in_ones(void **state)
+TEST(jobs_in_the_file_replace_the_built_in_ones)
 {
-    (void)state;
     struct config *c =
         load("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n", NULL, NULL, "");
     assert_non_null(c);
@@ -130,9 +126,8 @@ static void jobs_in_the_file_replace_the_built_in_ones(void **state)
     config_unref(c);
 }
 
-static void variables_of_the_built_in_configuration(void **state)
+TEST(variables_of_the_built_in_configuration)
 {
-    (void)state;
     struct variable node = {"PROFPULL_POD_FIELDS", "spec.nodeName=n1,status.phase!=Failed"};
     struct config *c = load(NULL, &node, NULL, "");
     assert_non_null(c);
@@ -153,9 +148,8 @@ static void variables_of_the_built_in_configuration(void **state)
 
 /* A mistake in a variable is reported with its place in the built-in text; next to mistakes of the
  * file itself only these are. */
-static void errors_name_the_built_in_configuration(void **state)
+TEST(errors_name_the_built_in_configuration)
 {
-    (void)state;
     struct variable own = {"PROFPULL_OWN_NAMESPACE", "yes"};
     struct config_errors *errors = config_errors_new();
     struct config_options options = {.env = lookup, .env_arg = &own};
@@ -169,9 +163,8 @@ static void errors_name_the_built_in_configuration(void **state)
 }
 
 /* Users can copy the text: loaded as a file it gives the same. */
-static void the_text_is_a_file(void **state)
+TEST(the_text_is_a_file)
 {
-    (void)state;
     struct config *built_in = load(NULL, NULL, NULL, "");
     struct buf text;
     struct buf first;
@@ -191,18 +184,4 @@ static void the_text_is_a_file(void **state)
     buf_done(&second);
     config_unref(built_in);
     config_unref(copy);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_file_the_built_in_configuration_is_used),
-        cmocka_unit_test(files_without_jobs_get_the_built_in_ones),
-        cmocka_unit_test(outside_of_a_cluster_other_work_needs_no_jobs),
-        cmocka_unit_test(jobs_in_the_file_replace_the_built_in_ones),
-        cmocka_unit_test(variables_of_the_built_in_configuration),
-        cmocka_unit_test(errors_name_the_built_in_configuration),
-        cmocka_unit_test(the_text_is_a_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

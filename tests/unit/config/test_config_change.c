@@ -29,9 +29,8 @@ static const struct config_job *job_named(const struct config *c, const char *na
     return NULL;
 }
 
-static void test_first_slots_are_indices(void **state)
+TEST(test_first_slots_are_indices)
 {
-    (void)state;
     struct config *c = parse(base_text);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(c->jobs[i].slot, i);
@@ -46,9 +45,8 @@ static void test_first_slots_are_indices(void **state)
     config_unref(c);
 }
 
-static void test_names_keep_their_slots(void **state)
+TEST(test_names_keep_their_slots)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct config *now = parse(base_text);
     /* "one" and "a" are gone, "four" and "d" are new, the rest is in another order. */
@@ -86,7 +84,7 @@ static void test_names_keep_their_slots(void **state)
 }
 
 /* What has been queued or written stays where it is. */
-static void test_another_place_is_another_endpoint(void **state)
+TEST(test_another_place_is_another_endpoint)
 {
     static const struct {
         const char *before;
@@ -102,7 +100,6 @@ static void test_another_place_is_another_endpoint(void **state)
         {"url: \"file:///a\"", "url: \"file:///b\"", false},
         {"url: \"file:///a\"", "url: \"file:///a\", retention: {max_age: 1h}", true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[2][512];
         const char *settings[] = {cases[i].before, cases[i].after};
@@ -121,9 +118,8 @@ static void test_another_place_is_another_endpoint(void **state)
     }
 }
 
-static void test_slots_run_out(void **state)
+TEST(test_slots_run_out)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct config *now = parse("write:\n" ENDPOINT("one") "scrape_configs:\n" JOB("a", ""));
     struct config *next = parse("write:\n" ENDPOINT("two") "scrape_configs:\n" JOB("a", ""));
@@ -156,7 +152,7 @@ static struct config *parse_with(const char *word, const char *by)
     return parse(text);
 }
 
-static void test_changes_are_seen(void **state)
+TEST(test_changes_are_seen)
 {
     static const struct {
         const char *word;
@@ -177,7 +173,6 @@ static void test_changes_are_seen(void **state)
         {.word = "h:1", .by = "h:3", .job = true, .source = true},
         {.word = "cluster: c1", .by = "cluster: c2", .endpoint = true, .global = true},
     };
-    (void)state;
     struct config *now = parse(rich_text);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config *next = parse_with(cases[i].word, cases[i].by);
@@ -199,7 +194,7 @@ static void test_changes_are_seen(void **state)
     config_unref(now);
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
     static const struct {
         enum config_part part;
@@ -211,7 +206,6 @@ static void test_parts(void **state)
         {CONFIG_PART_LOG, "log: {level: debug}\n"},
         {CONFIG_PART_SHARDING, "sharding: {mode: static, replicas: 2, index: 1}\n"},
     };
-    (void)state;
     struct config *now = parse(base_text);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[2048];
@@ -228,9 +222,8 @@ static void test_parts(void **state)
 }
 
 /* The order of jobs and endpoints in the file, and the slots that follow from it, are no change. */
-static void test_slots_are_no_change(void **state)
+TEST(test_slots_are_no_change)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct config *now = parse(base_text);
     struct config *next =
@@ -245,9 +238,8 @@ static void test_slots_are_no_change(void **state)
     config_unref(now);
 }
 
-static void test_hash(void **state)
+TEST(test_hash)
 {
-    (void)state;
     struct config *now = parse(rich_text);
     struct config *same = parse_with("write:", "# a comment\nwrite:");
     struct config *secret = parse_with("pw1", "pw2");
@@ -260,19 +252,4 @@ static void test_hash(void **state)
     config_unref(secret);
     config_unref(same);
     config_unref(now);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_slots_are_indices),
-        cmocka_unit_test(test_names_keep_their_slots),
-        cmocka_unit_test(test_another_place_is_another_endpoint),
-        cmocka_unit_test(test_slots_run_out),
-        cmocka_unit_test(test_changes_are_seen),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_slots_are_no_change),
-        cmocka_unit_test(test_hash),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

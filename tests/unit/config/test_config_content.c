@@ -12,9 +12,8 @@ static struct config *parse(const char *text)
     return valid_config("f", text, &options);
 }
 
-static void names_are_taken_apart(void **state)
+TEST(names_are_taken_apart)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool ok;
@@ -47,9 +46,8 @@ static void names_are_taken_apart(void **state)
                 sv_eq_str(name.key, "k"));
 }
 
-static void contents_are_listed_once(void **state)
+TEST(contents_are_listed_once)
 {
-    (void)state;
     struct config *c =
         parse("write:\n"
               "- url: http://x\n"
@@ -66,9 +64,8 @@ static void contents_are_listed_once(void **state)
     config_unref(c);
 }
 
-static void too_many_contents_are_an_error(void **state)
+TEST(too_many_contents_are_an_error)
 {
-    (void)state;
     struct buf text;
     buf_init(&text, (size_t)1 << 20);
     buf_puts(&text, "write:\n- url: http://x\nscrape_configs:\n");
@@ -85,14 +82,4 @@ static void too_many_contents_are_an_error(void **state)
               "a configuration names at most 256 values of Secrets and ConfigMaps", "");
     config_errors_free(errors);
     buf_done(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_taken_apart),
-        cmocka_unit_test(contents_are_listed_once),
-        cmocka_unit_test(too_many_contents_are_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,9 +209,8 @@ static void read_page(const char *name, struct buf *out)
     assert_true(buf_ok(out));
 }
 
-static void every_key_is_described_and_every_described_key_exists(void **state)
+TEST(every_key_is_described_and_every_described_key_exists)
 {
-    (void)state;
     struct buf doc;
     struct section sections[SECTIONS];
     list_sections(sections);
@@ -226,17 +225,15 @@ static void every_key_is_described_and_every_described_key_exists(void **state)
     buf_done(&doc);
 }
 
-static void every_top_level_key_has_a_section(void **state)
+TEST(every_top_level_key_has_a_section)
 {
-    (void)state;
     for (size_t i = 0; i < schema_root.n; i++) {
         assert_true(has_section(schema_root.fields[i].arg));
     }
 }
 
-static void the_keys_of_types_are_described(void **state)
+TEST(the_keys_of_types_are_described)
 {
-    (void)state;
     static const char heading[] = "### `profiles`";
     struct buf doc;
     read_page(DOC, &doc);
@@ -263,9 +260,8 @@ static void the_keys_of_types_are_described(void **state)
     buf_done(&doc);
 }
 
-static void built_in_types_are_described_as_they_are(void **state)
+TEST(built_in_types_are_described_as_they_are)
 {
-    (void)state;
     struct buf doc;
     read_page(DOC, &doc);
     for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
@@ -280,9 +276,8 @@ static void built_in_types_are_described_as_they_are(void **state)
 }
 
 /* The built-in configuration keeps pods that ask for any of the types. */
-static void every_built_in_type_can_be_asked_for_by_annotation(void **state)
+TEST(every_built_in_type_can_be_asked_for_by_annotation)
 {
-    (void)state;
     const struct sv text = config_builtin();
     char *copy = strndup(text.p, text.n);
     assert_non_null(copy);
@@ -329,9 +324,8 @@ static struct sv next_example(const char *at, const char *begin)
     return (struct sv){.p = at, .n = (size_t)(strstr(at, "```") - at)};
 }
 
-static void every_recipe_loads(void **state)
+TEST(every_recipe_loads)
 {
-    (void)state;
     struct buf page;
     read_page("docs/recipes.md", &page);
     size_t n = 0;
@@ -345,9 +339,8 @@ static void every_recipe_loads(void **state)
 }
 
 /* Each example that begins with `write:` can be used as it is shown. */
-static void every_destination_loads(void **state)
+TEST(every_destination_loads)
 {
-    (void)state;
     static const char *const pages[] = {"docs/writing.md", "docs/destinations.md", "docs/spool.md",
                                         "docs/store.md"};
     size_t n = 0;
@@ -363,18 +356,4 @@ static void every_destination_loads(void **state)
         buf_done(&page);
     }
     assert_true(n >= 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_key_is_described_and_every_described_key_exists),
-        cmocka_unit_test(every_top_level_key_has_a_section),
-        cmocka_unit_test(the_keys_of_types_are_described),
-        cmocka_unit_test(built_in_types_are_described_as_they_are),
-        cmocka_unit_test(every_built_in_type_can_be_asked_for_by_annotation),
-        cmocka_unit_test(every_recipe_loads),
-        cmocka_unit_test(every_destination_loads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,9 +113,8 @@ static const char minimal_dump[] = "global:\n"
     "    max_name_length: 1024\n"
     "    max_value_length: 2048\n";
 
-static void a_minimal_configuration_is_dumped_with_all_defaults(void **state)
+TEST(a_minimal_configuration_is_dumped_with_all_defaults)
 {
-    (void)state;
     char *got = dump("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n");
     CHECK_STR(got, minimal_dump, "");
     char *again = dump(got);
@@ -206,9 +205,8 @@ static const char full[] =
     "- {url: 's3://bucket/a', name: five, s3: {endpoint: 'https://r2', access_key_id: A, "
     "secret_access_key: hunter2, session_token: hunter2}}\n";
 
-static void every_key_is_dumped_and_no_secret(void **state)
+TEST(every_key_is_dumped_and_no_secret)
 {
-    (void)state;
     char *got = dump(full);
     assert_null(strstr(got, "hunter2"));
     static const char *const parts[] = {
@@ -400,9 +398,8 @@ static void every_key_is_dumped_and_no_secret(void **state)
 }
 
 /* The values are the same too, not only the text of their dump. */
-static void a_dump_loads_to_the_same_values(void **state)
+TEST(a_dump_loads_to_the_same_values)
 {
-    (void)state;
     char *first = dump(full);
     struct config_errors *errors = config_errors_new();
     struct config_options options = {.env = env, .protocols = testing_protocols};
@@ -425,18 +422,16 @@ static void a_dump_loads_to_the_same_values(void **state)
 }
 
 /* Without the key, the dump would get the built-in jobs where there is a cluster. */
-static void an_empty_list_of_jobs_is_dumped(void **state)
+TEST(an_empty_list_of_jobs_is_dumped)
 {
-    (void)state;
     char *got = dump("scrape_configs: []\nwrite: [{url: \"store:///d\"}]\n");
     CHECK_CONTAINS(got, "\nscrape_configs: []\n", "");
     free(got);
 }
 
 /* The job that discovers targets for receive.enrich is shown there, and is no other job. */
-static void the_job_of_enrich_is_a_part_of_receive(void **state)
+TEST(the_job_of_enrich_is_a_part_of_receive)
 {
-    (void)state;
     char *got = dump("receive:\n  listen: '127.0.0.1:1'\n  enrich: {target_match_label: a, "
                      "static_configs: [{targets: [h]}]}\n"
                      "scrape_configs: [{job_name: j}]\nwrite: [{url: \"http://x\"}]\n");
@@ -451,9 +446,8 @@ static void the_job_of_enrich_is_a_part_of_receive(void **state)
     free(got);
 }
 
-static void a_full_buffer_fails_the_dump(void **state)
+TEST(a_full_buffer_fails_the_dump)
 {
-    (void)state;
     struct config_errors *errors = config_errors_new();
     struct config_options options = {.protocols = testing_protocols};
     struct config *c =
@@ -468,17 +462,4 @@ static void a_full_buffer_fails_the_dump(void **state)
     }
     config_unref(c);
     config_errors_free(errors);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_minimal_configuration_is_dumped_with_all_defaults),
-        cmocka_unit_test(every_key_is_dumped_and_no_secret),
-        cmocka_unit_test(a_dump_loads_to_the_same_values),
-        cmocka_unit_test(an_empty_list_of_jobs_is_dumped),
-        cmocka_unit_test(the_job_of_enrich_is_a_part_of_receive),
-        cmocka_unit_test(a_full_buffer_fails_the_dump),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

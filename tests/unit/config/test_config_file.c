@@ -31,9 +31,8 @@ static void close_dir(struct dir *d)
     free(d->path);
 }
 
-static void files(void **state)
+TEST(files)
 {
-    (void)state;
     struct dir d;
     open_dir(&d, "a");
     testing_write_file(d.path, "a", "text");
@@ -48,9 +47,8 @@ static void files(void **state)
 }
 
 /* Nobody writes: the error comes, and not never. */
-static void a_pipe_without_a_writer(void **state)
+TEST(a_pipe_without_a_writer)
 {
-    (void)state;
     struct dir d;
     open_dir(&d, "pipe");
     assert_int_equal(mkfifo(d.file, 0600), 0);
@@ -71,9 +69,8 @@ static void *write_slowly(void *path)
 }
 
 /* As with `check --config <(...)`: the writer comes later, and pauses. */
-static void a_pipe_with_a_slow_writer(void **state)
+TEST(a_pipe_with_a_slow_writer)
 {
-    (void)state;
     struct dir d;
     pthread_t thread;
     void *wrote;
@@ -85,14 +82,4 @@ static void a_pipe_with_a_slow_writer(void **state)
     assert_non_null(wrote);
     CHECK_STR(d.out.data, "in two parts", "");
     close_dir(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files),
-        cmocka_unit_test(a_pipe_without_a_writer),
-        cmocka_unit_test(a_pipe_with_a_slow_writer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static void on_name(void *arg, const struct file_name *n)
                n->pos.line > 0 ? "" : " (somewhere)");
 }
 
-static void files_of_every_section(void **state)
+TEST(files_of_every_section)
 {
     static const char text[] =
         "scrape_configs:\n"
@@ -42,7 +42,6 @@ static void files_of_every_section(void **state)
                                "section query credentials_file=qt (somewhere)\n"
                                "section receive password_file=rp (somewhere)\n"
                                "section sharding kubeconfig_file=sharekc (somewhere)\n";
-    (void)state;
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse("f", (struct sv){text, sizeof(text) - 1}, NULL, errors);
     struct buf got;
@@ -56,12 +55,4 @@ static void files_of_every_section(void **state)
     buf_done(&got);
     config_unref(c);
     config_errors_free(errors);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_of_every_section),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

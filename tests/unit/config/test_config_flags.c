@@ -22,9 +22,8 @@ static void dump_endpoint(const struct config *c, struct buf *out)
     memmove(out->data, write, strlen(write) + 1);
 }
 
-static void flags_give_the_same_endpoint_as_a_file(void **state)
+TEST(flags_give_the_same_endpoint_as_a_file)
 {
-    (void)state;
     const struct config_endpoint_flags flags = {
         .name = "import",
         .url = "https://h:4040/api/v1/profile",
@@ -59,9 +58,8 @@ static void flags_give_the_same_endpoint_as_a_file(void **state)
     config_unref(c);
 }
 
-static void nothing_in_a_flag_is_expanded(void **state)
+TEST(nothing_in_a_flag_is_expanded)
 {
-    (void)state;
     const struct config_endpoint_flags flags = {
         .name = "n", .url = "http://h", .username = "${HOME} $${x} \"\n", .password_file = "${A}"};
     struct err err = ERR_INIT;
@@ -72,9 +70,8 @@ static void nothing_in_a_flag_is_expanded(void **state)
     config_unref(c);
 }
 
-static void mistakes_have_the_messages_of_a_file(void **state)
+TEST(mistakes_have_the_messages_of_a_file)
 {
-    (void)state;
     static const struct {
         struct config_endpoint_flags flags;
         const char *want;
@@ -100,14 +97,4 @@ static void mistakes_have_the_messages_of_a_file(void **state)
         CHECK_STR(err.msg, rows[i].want, "");
         CHECK_INT(err.kind, ERR_INPUT, "");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flags_give_the_same_endpoint_as_a_file),
-        cmocka_unit_test(nothing_in_a_flag_is_expanded),
-        cmocka_unit_test(mistakes_have_the_messages_of_a_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,9 +59,8 @@ static struct kubeconfig parse(struct arena *a, const char *text, const char *co
     return k;
 }
 
-static void current_context(void **state)
+TEST(current_context)
 {
-    (void)state;
     struct arena *a = arena_new(1 << 20);
     struct kubeconfig k = parse(a, full, NULL);
     CHECK_STR(k.server, "https://10.0.0.1:6443", "");
@@ -76,9 +75,8 @@ static void current_context(void **state)
     arena_free(a);
 }
 
-static void named_contexts(void **state)
+TEST(named_contexts)
 {
-    (void)state;
     struct arena *a = arena_new(1 << 20);
     struct kubeconfig k = parse(a, full, "prod");
     CHECK_STR(k.server, "https://rancher/k8s/clusters/c-x", "");
@@ -108,9 +106,8 @@ static void named_contexts(void **state)
     arena_free(a);
 }
 
-static void json_is_read_too(void **state)
+TEST(json_is_read_too)
 {
-    (void)state;
     struct arena *a = arena_new(1 << 20);
     struct kubeconfig k =
         parse(a,
@@ -131,9 +128,8 @@ static void json_is_read_too(void **state)
 
 #define EXEC "exec: {interactiveMode: Never, apiVersion: client.authentication.k8s.io/v1"
 
-static void mistakes_name_their_place_and_no_secret(void **state)
+TEST(mistakes_name_their_place_and_no_secret)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -243,9 +239,8 @@ static void check_list(const char *const *got, const char *want)
     buf_done(&b);
 }
 
-static void exec_plugin_is_described(void **state)
+TEST(exec_plugin_is_described)
 {
-    (void)state;
     struct arena *a = arena_new(1 << 20);
     struct kubeconfig k =
         parse(a,
@@ -273,9 +268,8 @@ static void exec_plugin_is_described(void **state)
     arena_free(a);
 }
 
-static void exec_plugin_gets_its_cluster(void **state)
+TEST(exec_plugin_gets_its_cluster)
 {
-    (void)state;
     struct arena *a = arena_new(1 << 20);
     struct kubeconfig k = parse(
         a,
@@ -305,9 +299,8 @@ static void exec_plugin_gets_its_cluster(void **state)
     arena_free(a);
 }
 
-static void files_are_loaded_by_name(void **state)
+TEST(files_are_loaded_by_name)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     char path[512];
     char want[1024];
@@ -332,9 +325,8 @@ static void files_are_loaded_by_name(void **state)
     free(dir);
 }
 
-static void no_memory_at_any_size(void **state)
+TEST(no_memory_at_any_size)
 {
-    (void)state;
     struct arena *whole = arena_new(1 << 20);
     parse(whole, full, "files");
     size_t need = arena_used(whole);
@@ -349,9 +341,8 @@ static void no_memory_at_any_size(void **state)
     }
 }
 
-static void base64_there_and_back(void **state)
+TEST(base64_there_and_back)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want; /* NULL: refused */
@@ -398,20 +389,4 @@ static void base64_there_and_back(void **state)
     buf_init(&b, 2);
     assert_false(base64_decode(SV("Zm9v"), &b));
     buf_done(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(current_context),
-        cmocka_unit_test(named_contexts),
-        cmocka_unit_test(json_is_read_too),
-        cmocka_unit_test(mistakes_name_their_place_and_no_secret),
-        cmocka_unit_test(exec_plugin_is_described),
-        cmocka_unit_test(exec_plugin_gets_its_cluster),
-        cmocka_unit_test(files_are_loaded_by_name),
-        cmocka_unit_test(no_memory_at_any_size),
-        cmocka_unit_test(base64_there_and_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

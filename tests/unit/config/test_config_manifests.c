@@ -177,9 +177,8 @@ static void check_file(const char *file, struct counts *counts)
     free(text);
 }
 
-static void documents_are_what_they_should_be(void **state)
+TEST(documents_are_what_they_should_be)
 {
-    (void)state;
     static const char *const patterns[] = {"manifests/*.yaml", "manifests/*/*.yaml",
                                            "manifests/*/*/*.yaml"};
     struct counts counts = {0};
@@ -196,9 +195,8 @@ static void documents_are_what_they_should_be(void **state)
 }
 
 /* The permissions for the discovery of pods, which the built-in configuration does. */
-static void least_privilege(void **state)
+TEST(least_privilege)
 {
-    (void)state;
     static const char *const files[] = {"manifests/cluster/clusterrole.yaml",
                                         "manifests/namespaced/role.yaml"};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -218,13 +216,4 @@ static void least_privilege(void **state)
         free(text);
         arena_free(arena);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents_are_what_they_should_be),
-        cmocka_unit_test(least_privilege),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,9 +59,8 @@ static bool load_failing(const char *what, size_t n, const char *whole)
     return done;
 }
 
-static void configuration_without_memory(void **state)
+TEST(configuration_without_memory)
 {
-    (void)state;
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse("dir/f", sv_from(text), NULL, errors);
     struct buf whole;
@@ -83,9 +82,8 @@ static void configuration_without_memory(void **state)
     assert_true(n > 20);
 }
 
-static void dump_without_memory(void **state)
+TEST(dump_without_memory)
 {
-    (void)state;
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse("f", sv_from(text), NULL, errors);
     assert_non_null(c);
@@ -104,9 +102,8 @@ static void dump_without_memory(void **state)
     config_errors_free(errors);
 }
 
-static void kubeconfig_without_memory(void **state)
+TEST(kubeconfig_without_memory)
 {
-    (void)state;
     static const char k_text[] =
         "current-context: a\n"
         "contexts: [{name: a, context: {cluster: b, user: c}}]\n"
@@ -126,14 +123,4 @@ static void kubeconfig_without_memory(void **state)
         arena_free(a);
     }
     assert_true(n > 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configuration_without_memory),
-        cmocka_unit_test(dump_without_memory),
-        cmocka_unit_test(kubeconfig_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,9 +71,8 @@ static void check_table(const struct mistake *cases, size_t n)
 }
 #define CHECK_TABLE(cases) check_table((cases), sizeof(cases) / sizeof((cases)[0]))
 
-static void valid_configurations_have_no_errors(void **state)
+TEST(valid_configurations_have_no_errors)
 {
-    (void)state;
     static const struct mistake cases[] = {
         {JOB(""), ""},
         {SD(""), ""},
@@ -87,9 +86,8 @@ static void valid_configurations_have_no_errors(void **state)
     CHECK_TABLE(cases);
 }
 
-static void mistakes_of_the_file_as_a_whole(void **state)
+TEST(mistakes_of_the_file_as_a_whole)
 {
-    (void)state;
     static const struct mistake cases[] = {
         {"", "f:1:1: write: at least one endpoint is needed\n"},
         {"scrape_configs: []\n", "f:1:1: write: at least one endpoint is needed\n"
@@ -157,9 +155,8 @@ static void mistakes_of_the_file_as_a_whole(void **state)
     CHECK_TABLE(cases);
 }
 
-static void mistakes_in_jobs(void **state)
+TEST(mistakes_in_jobs)
 {
-    (void)state;
     static const struct mistake cases[] = {
         {"scrape_configs: []\nwrite: [{url: \"http://x\"}]\n", "f:1:17: scrape_configs: " NO_WORK},
         {"scrape_configs: {}\nwrite: [{url: \"http://x\"}]\n",
@@ -246,9 +243,8 @@ static void mistakes_in_jobs(void **state)
     CHECK_TABLE(cases);
 }
 
-static void mistakes_in_profiles(void **state)
+TEST(mistakes_in_profiles)
 {
-    (void)state;
     static const struct mistake cases[] = {
         {JOB("  profiles: {memroy: {}}\n"),
          "f:3:14: scrape_configs[0].profiles.memroy: unknown key; did you mean \"memory\"?\n"},
@@ -393,9 +389,8 @@ static void mistakes_in_profiles(void **state)
     CHECK_TABLE(cases);
 }
 
-static void mistakes_in_sources(void **state)
+TEST(mistakes_in_sources)
 {
-    (void)state;
     static const struct mistake cases[] = {
         {JOB("  static_configs: [{labels: {}}]\n"),
          "f:3:20: scrape_configs[0].static_configs[0]: missing required key \"targets\"\n"},
@@ -475,9 +470,8 @@ static void mistakes_in_sources(void **state)
     CHECK_TABLE(cases);
 }
 
-static void mistakes_in_rules(void **state)
+TEST(mistakes_in_rules)
 {
-    (void)state;
 #define AT "scrape_configs[0].relabel_configs[0]"
     static const struct mistake cases[] = {
         {RULE("action: kepe"),
@@ -512,9 +506,8 @@ static void mistakes_in_rules(void **state)
     CHECK_TABLE(cases);
 }
 
-static void mistakes_in_endpoints(void **state)
+TEST(mistakes_in_endpoints)
 {
-    (void)state;
 #define URL_EXPECTED                                                                               \
     "expected a URL such as \"http://host:4040\" without user, query and fragment, or "            \
     "\"file:///directory\", \"store:///directory\" or \"s3://bucket/prefix\""
@@ -653,9 +646,8 @@ static void mistakes_in_endpoints(void **state)
 }
 
 /* Where a secret is expected, or may hide, its text is not shown. */
-static void mistakes_in_http_keys(void **state)
+TEST(mistakes_in_http_keys)
 {
-    (void)state;
 #define ONE_AUTH                                                                                   \
     "at most one of basic_auth, authorization, oauth2, bearer_token & bearer_token_file must be "  \
     "configured\n"
@@ -784,9 +776,8 @@ static void mistakes_in_http_keys(void **state)
     }
 }
 
-static void mistakes_with_environment_variables(void **state)
+TEST(mistakes_with_environment_variables)
 {
-    (void)state;
     static const struct mistake cases[] = {
         {WRITE("  tenant_id: ${NOPE}\n"),
          "f:4:14: write[0].tenant_id: the environment variable NOPE is not set (${NOPE:-...} "
@@ -814,9 +805,8 @@ static void mistakes_with_environment_variables(void **state)
 }
 
 /* Ten mistakes give ten errors in order of position, although they are found in another order. */
-static void all_errors_are_reported_at_once(void **state)
+TEST(all_errors_are_reported_at_once)
 {
-    (void)state;
     check_errors("write:\n"
                  "  - url: nowhere\n"  /* 1 */
                  "    concurency: 3\n" /* 2 */
@@ -849,9 +839,8 @@ static void all_errors_are_reported_at_once(void **state)
 }
 
 /* The first hundred errors by position are kept, in whatever order they are found. */
-static void the_first_hundred_errors_are_kept(void **state)
+TEST(the_first_hundred_errors_are_kept)
 {
-    (void)state;
     struct buf text;
     buf_init(&text, 1 << 16);
     for (int i = 0; i < 150; i++) {
@@ -876,9 +865,8 @@ static void the_first_hundred_errors_are_kept(void **state)
 }
 
 /* Found last, but first by position: it replaces the last one. */
-static void an_early_error_found_late_is_kept(void **state)
+TEST(an_early_error_found_late_is_kept)
 {
-    (void)state;
     struct buf text;
     buf_init(&text, 1 << 16);
     buf_puts(&text, "scrape_configs: [{}]\nwrite: [{url: \"http://x\"}]\n");
@@ -897,9 +885,8 @@ static void an_early_error_found_late_is_kept(void **state)
 /* Text of the user is cut and escaped in messages and paths. */
 /* Words of Prometheus, Alloy, Parca and the Pyroscope agent: what they are called here depends on
  * where they stand. */
-static void words_of_other_programs_get_advice(void **state)
+TEST(words_of_other_programs_get_advice)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want; /* a part of the message */
@@ -951,9 +938,8 @@ static void words_of_other_programs_get_advice(void **state)
     }
 }
 
-static void hostile_text_is_cut_and_escaped(void **state)
+TEST(hostile_text_is_cut_and_escaped)
 {
-    (void)state;
     check_errors(ROOT("\"a\\nb\\e[31m\": 1\n"), "f:3:1: a\\nb\\u001b[31m: unknown key\n", &options);
     /* Cut between characters, not within one. */
     check_errors(
@@ -977,9 +963,8 @@ static void hostile_text_is_cut_and_escaped(void **state)
     buf_done(&text);
 }
 
-static void mistakes_on_the_command_line(void **state)
+TEST(mistakes_on_the_command_line)
 {
-    (void)state;
     struct config_options o = options;
     o.write_url = "nonsense";
     o.listen = "nonsense";
@@ -994,9 +979,8 @@ static void mistakes_on_the_command_line(void **state)
     check_errors("scrape_configs: [{job_name: a}]\n", "", &o);
 }
 
-static void servers_and_whom_they_let_in(void **state)
+TEST(servers_and_whom_they_let_in)
 {
-    (void)state;
 #define OPEN                                                                                       \
     "whoever reaches this address could send profiles: expected \"basic_auth\", "                  \
     "\"authorization\", \"bearer_token_file\" or \"tls.client_ca_file\", or a loopback address "   \
@@ -1103,7 +1087,7 @@ static void servers_and_whom_they_let_in(void **state)
 }
 
 /* --write.url must not take what was configured for one server to another one. */
-static void credentials_go_to_their_server_only(void **state)
+TEST(credentials_go_to_their_server_only)
 {
     static const struct {
         const char *endpoint;
@@ -1131,7 +1115,6 @@ static void credentials_go_to_their_server_only(void **state)
         {"bearer_token: c", "http://c", NULL},
         {"name: other, url: \"http://a.b\", bearer_token: c", "http://c", NULL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct config_options o = options;
         char text[512];
@@ -1149,28 +1132,4 @@ static void credentials_go_to_their_server_only(void **state)
         }
         check_errors(text, want, &o);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(credentials_go_to_their_server_only),
-        cmocka_unit_test(valid_configurations_have_no_errors),
-        cmocka_unit_test(mistakes_of_the_file_as_a_whole),
-        cmocka_unit_test(servers_and_whom_they_let_in),
-        cmocka_unit_test(mistakes_in_jobs),
-        cmocka_unit_test(mistakes_in_profiles),
-        cmocka_unit_test(mistakes_in_sources),
-        cmocka_unit_test(mistakes_in_rules),
-        cmocka_unit_test(mistakes_in_endpoints),
-        cmocka_unit_test(mistakes_in_http_keys),
-        cmocka_unit_test(mistakes_with_environment_variables),
-        cmocka_unit_test(all_errors_are_reported_at_once),
-        cmocka_unit_test(the_first_hundred_errors_are_kept),
-        cmocka_unit_test(an_early_error_found_late_is_kept),
-        cmocka_unit_test(words_of_other_programs_get_advice),
-        cmocka_unit_test(hostile_text_is_cut_and_escaped),
-        cmocka_unit_test(mistakes_on_the_command_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,9 +51,8 @@ static const struct config_type *type(const struct config_job *j, const char *ke
     return NULL;
 }
 
-static void missing_keys_have_defaults(void **state)
+TEST(missing_keys_have_defaults)
 {
-    (void)state;
     struct config *c = parse(MINIMAL);
     CHECK_STR(c->file, "dir/f.yaml", "");
     CHECK_INT(c->global.scrape_interval_ms, 15000, "");
@@ -105,9 +104,8 @@ static void missing_keys_have_defaults(void **state)
 }
 
 /* Names, paths and the types that are enabled, as in Grafana Alloy. */
-static void built_in_types(void **state)
+TEST(built_in_types)
 {
-    (void)state;
     static const struct config_type want[] = {
         {.key = "memory",
          .name = "memory",
@@ -184,9 +182,8 @@ static void built_in_types(void **state)
 /* The seconds given, or one less than the interval has. Alloy differs: it refuses an interval of
  * 10s without a duration (its default stays 14s), cuts durations to whole seconds (we require
  * them), and cannot distinguish 14s from no duration. */
-static void seconds_are_given_or_follow_the_interval(void **state)
+TEST(seconds_are_given_or_follow_the_interval)
 {
-    (void)state;
     static const struct {
         const char *job; /* keys of the job */
         int want;
@@ -217,9 +214,8 @@ static void seconds_are_given_or_follow_the_interval(void **state)
     }
 }
 
-static void sampling_of_targets(void **state)
+TEST(sampling_of_targets)
 {
-    (void)state;
     struct config *c = parse("write: [{url: \"http://x\"}]\nscrape_configs:\n"
                              "- {job_name: a, sampling: {percent: 10}}\n"
                              "- {job_name: b, sampling: {max_per_service: 3}}\n"
@@ -245,9 +241,8 @@ static void check_pairs(const struct config_pairs *pairs, const char *want)
     buf_done(&b);
 }
 
-static void params_of_types_override_those_of_jobs(void **state)
+TEST(params_of_types_override_those_of_jobs)
 {
-    (void)state;
     struct config *c = parse("write: [{url: \"http://x\"}]\n"
                              "scrape_configs:\n"
                              "- job_name: a\n"
@@ -263,9 +258,8 @@ static void params_of_types_override_those_of_jobs(void **state)
     config_unref(c);
 }
 
-static void deltas_of_types(void **state)
+TEST(deltas_of_types)
 {
-    (void)state;
     struct config *c =
         parse("global: {delta_state_max_bytes: 8MiB, bodies_max_bytes: 9MiB}\n"
               "write: [{url: \"http://x\"}]\n"
@@ -295,9 +289,8 @@ static void deltas_of_types(void **state)
     config_unref(c);
 }
 
-static void custom_types(void **state)
+TEST(custom_types)
 {
-    (void)state;
     struct config *c =
         parse("write: [{url: \"http://x\"}]\n"
               "scrape_configs:\n"
@@ -330,9 +323,8 @@ static void custom_types(void **state)
     config_unref(c);
 }
 
-static void formats_of_types(void **state)
+TEST(formats_of_types)
 {
-    (void)state;
     struct config *c = parse("write: [{url: \"http://x\", name: a},\n"
                              "        {url: \"http://x\", name: b, protocol: ingest}]\n"
                              "scrape_configs:\n"
@@ -353,9 +345,8 @@ static void formats_of_types(void **state)
 }
 
 /* An endpoint has the global limits except those that it sets itself. */
-static void label_limits(void **state)
+TEST(label_limits)
 {
-    (void)state;
     struct config *c = parse("global: {label_limits: {max_names: 40, max_value_length: 100}}\n"
                              "write: [{url: \"http://x\", name: a},\n"
                              "        {url: \"http://x\", name: b,\n"
@@ -370,9 +361,8 @@ static void label_limits(void **state)
     config_unref(c);
 }
 
-static void every_key_of_a_job(void **state)
+TEST(every_key_of_a_job)
 {
-    (void)state;
     struct config *c = parse(
         "global: {scrape_interval: 30s, scrape_timeout: 5s, external_labels: {cluster: prod, n: "
         "1}}\n"
@@ -475,7 +465,7 @@ static struct config *parse_rule(const char *rule)
 }
 
 /* As Prometheus reads them: null is the empty text, not the default. */
-static void nulls_in_a_rule(void **state)
+TEST(nulls_in_a_rule)
 {
     static const struct {
         const char *rule;
@@ -490,7 +480,6 @@ static void nulls_in_a_rule(void **state)
         {"action: keepequal, target_label: x, source_labels: [a], modulus: null", NULL, NULL, "x",
          NULL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct config *c = parse_rule(rows[i].rule);
         const struct config_rule *r = &c->jobs[0].relabel.at[0];
@@ -508,7 +497,7 @@ static void nulls_in_a_rule(void **state)
 }
 
 /* The values are those of yaml.v2, with which Prometheus reads its configuration. */
-static void spellings_of_whole_numbers(void **state)
+TEST(spellings_of_whole_numbers)
 {
     static const struct {
         const char *text;
@@ -529,7 +518,6 @@ static void spellings_of_whole_numbers(void **state)
         {"01777777777777777777777", UINT64_MAX},
         {"0xffffffffffffffff", UINT64_MAX},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char rule[200];
         snprintf(rule, sizeof(rule), "action: hashmod, target_label: x, modulus: %s", rows[i].text);
@@ -539,9 +527,8 @@ static void spellings_of_whole_numbers(void **state)
     }
 }
 
-static void every_key_of_an_endpoint(void **state)
+TEST(every_key_of_an_endpoint)
 {
-    (void)state;
     struct config *c = parse("scrape_configs: [{job_name: a}]\n"
                              "write:\n"
                              "- url: https://x/base\n"
@@ -601,9 +588,8 @@ static void every_key_of_an_endpoint(void **state)
     config_unref(c);
 }
 
-static void ways_to_authorize(void **state)
+TEST(ways_to_authorize)
 {
-    (void)state;
     static const struct {
         const char *keys;
         const char *type;
@@ -630,9 +616,8 @@ static void ways_to_authorize(void **state)
     }
 }
 
-static void environment_variables_are_filled_in(void **state)
+TEST(environment_variables_are_filled_in)
 {
-    (void)state;
     static const struct {
         const char *value;
         const char *want;
@@ -671,9 +656,8 @@ static void environment_variables_are_filled_in(void **state)
 }
 
 /* Without an env function the environment of the process is used. */
-static void real_environment(void **state)
+TEST(real_environment)
 {
-    (void)state;
     setenv("PROFPULL_TEST_CONFIG", "from-env", 1);
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse("f",
@@ -687,9 +671,8 @@ static void real_environment(void **state)
     unsetenv("PROFPULL_TEST_CONFIG");
 }
 
-static void anchors_and_merge_keys(void **state)
+TEST(anchors_and_merge_keys)
 {
-    (void)state;
     struct config *c = parse("write: [{url: \"http://x\"}]\n"
                              "scrape_configs:\n"
                              "- &base\n"
@@ -711,9 +694,8 @@ static void anchors_and_merge_keys(void **state)
     config_unref(c);
 }
 
-static void command_line(void **state)
+TEST(command_line)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *url;
@@ -748,7 +730,7 @@ static void command_line(void **state)
 }
 
 /* Where all interfaces are the process's own, others may look at it. */
-static void the_admin_server_listens_where_it_should(void **state)
+TEST(the_admin_server_listens_where_it_should)
 {
     static const struct {
         const char *text;
@@ -761,7 +743,6 @@ static void the_admin_server_listens_where_it_should(void **state)
         {MINIMAL "server: {listen: \"h:1\"}\n", {.in_container = true}, "h:1"},
         {MINIMAL, {.in_container = true, .listen = "h:2"}, "h:2"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config *c = parse_as("f", cases[i].text, cases[i].options);
         CHECK_STR(c->server.listen, cases[i].want, cases[i].text);
@@ -770,9 +751,8 @@ static void the_admin_server_listens_where_it_should(void **state)
 }
 
 /* At most 64 endpoints; the 65th is refused, even if the command line adds it. */
-static void endpoint_limit(void **state)
+TEST(endpoint_limit)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, 1 << 16);
     buf_puts(&b, "scrape_configs: [{job_name: a}]\nwrite:\n");
@@ -798,9 +778,8 @@ static void endpoint_limit(void **state)
     buf_done(&b);
 }
 
-static void listen_addresses(void **state)
+TEST(listen_addresses)
 {
-    (void)state;
     static const struct {
         const char *listen;
         bool good;
@@ -832,9 +811,8 @@ static void listen_addresses(void **state)
     }
 }
 
-static void actions_ignore_case(void **state)
+TEST(actions_ignore_case)
 {
-    (void)state;
     static const char *const names[] = {"replace",   "keep",      "drop",     "keepequal",
                                         "dropequal", "hashmod",   "labelmap", "labeldrop",
                                         "labelkeep", "lowercase", "uppercase"};
@@ -861,9 +839,8 @@ static void *unref_on_thread(void *arg)
     return NULL;
 }
 
-static void references_are_counted(void **state)
+TEST(references_are_counted)
 {
-    (void)state;
     struct config *c = parse(MINIMAL);
     pthread_t thread;
     assert_ptr_equal(config_ref(c), c);
@@ -896,9 +873,8 @@ static void check_load_error(const char *path, const char *want)
     config_errors_free(errors);
 }
 
-static void files_are_loaded_by_name(void **state)
+TEST(files_are_loaded_by_name)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     char path[512];
     testing_write_file(dir, "good.yaml", MINIMAL "log: {level: warn}\n");
@@ -933,9 +909,8 @@ static void files_are_loaded_by_name(void **state)
     free(dir);
 }
 
-static void rule_files(void **state)
+TEST(rule_files)
 {
-    (void)state;
     static const struct {
         const char *text;
         int n; /* -1: an error */
@@ -977,9 +952,8 @@ static void rule_files(void **state)
     free(dir);
 }
 
-static void rule_limit(void **state)
+TEST(rule_limit)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, 1 << 16);
     buf_puts(&b, "write: [{url: \"http://x\"}]\nscrape_configs:\n- job_name: a\n"
@@ -997,37 +971,4 @@ static void rule_limit(void **state)
               "");
     config_errors_free(errors);
     buf_done(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_keys_have_defaults),
-        cmocka_unit_test(built_in_types),
-        cmocka_unit_test(seconds_are_given_or_follow_the_interval),
-        cmocka_unit_test(sampling_of_targets),
-        cmocka_unit_test(params_of_types_override_those_of_jobs),
-        cmocka_unit_test(deltas_of_types),
-        cmocka_unit_test(custom_types),
-        cmocka_unit_test(formats_of_types),
-        cmocka_unit_test(label_limits),
-        cmocka_unit_test(every_key_of_a_job),
-        cmocka_unit_test(nulls_in_a_rule),
-        cmocka_unit_test(spellings_of_whole_numbers),
-        cmocka_unit_test(every_key_of_an_endpoint),
-        cmocka_unit_test(ways_to_authorize),
-        cmocka_unit_test(environment_variables_are_filled_in),
-        cmocka_unit_test(real_environment),
-        cmocka_unit_test(anchors_and_merge_keys),
-        cmocka_unit_test(command_line),
-        cmocka_unit_test(the_admin_server_listens_where_it_should),
-        cmocka_unit_test(endpoint_limit),
-        cmocka_unit_test(listen_addresses),
-        cmocka_unit_test(actions_ignore_case),
-        cmocka_unit_test(references_are_counted),
-        cmocka_unit_test(files_are_loaded_by_name),
-        cmocka_unit_test(rule_files),
-        cmocka_unit_test(rule_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,8 @@
 
 static const struct config_options options = {.protocols = testing_protocols};
 
-static void objects_go_below_bucket_and_prefix(void **state)
+TEST(objects_go_below_bucket_and_prefix)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *url;
@@ -48,9 +47,8 @@ static void objects_go_below_bucket_and_prefix(void **state)
     }
 }
 
-static void mistakes_have_a_place(void **state)
+TEST(mistakes_have_a_place)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -109,9 +107,8 @@ static void mistakes_have_a_place(void **state)
     }
 }
 
-static void urls_that_name_no_bucket(void **state)
+TEST(urls_that_name_no_bucket)
 {
-    (void)state;
     static const char *const urls[] = {
         "s3://",
         "s3:///a",
@@ -145,9 +142,8 @@ static void urls_that_name_no_bucket(void **state)
 }
 
 /* A command line has no place for the keys of a bucket, and sends no keys of one elsewhere. */
-static void the_command_line_takes_no_bucket(void **state)
+TEST(the_command_line_takes_no_bucket)
 {
-    (void)state;
     static const struct {
         const char *url;
         const char *want;
@@ -173,9 +169,8 @@ static void note_file(void *arg, const struct file_name *name)
 }
 
 /* `check` opens them, and the sandbox lets them be read. */
-static void files_of_keys_are_known(void **state)
+TEST(files_of_keys_are_known)
 {
-    (void)state;
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse(
         "f",
@@ -192,16 +187,4 @@ static void files_of_keys_are_known(void **state)
     buf_done(&got);
     config_unref(c);
     config_errors_free(errors);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(objects_go_below_bucket_and_prefix),
-        cmocka_unit_test(mistakes_have_a_place),
-        cmocka_unit_test(urls_that_name_no_bucket),
-        cmocka_unit_test(the_command_line_takes_no_bucket),
-        cmocka_unit_test(files_of_keys_are_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

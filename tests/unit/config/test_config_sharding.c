@@ -25,9 +25,8 @@ static struct config *load(const char *sharding, struct buf *ret_errors)
     return c;
 }
 
-static void mistakes_are_reported(void **state)
+TEST(mistakes_are_reported)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -101,9 +100,8 @@ static struct config *must_load(const char *sharding)
     return c;
 }
 
-static void missing_keys_have_defaults(void **state)
+TEST(missing_keys_have_defaults)
 {
-    (void)state;
     struct config *c = must_load("");
     CHECK_INT(c->sharding.mode, SHARDING_NONE, "");
     config_unref(c);
@@ -123,9 +121,8 @@ static void missing_keys_have_defaults(void **state)
 }
 
 /* A dump loads to the same. */
-static void dump_shows_the_keys_of_the_mode(void **state)
+TEST(dump_shows_the_keys_of_the_mode)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -155,14 +152,4 @@ static void dump_shows_the_keys_of_the_mode(void **state)
         buf_done(&out);
         buf_done(&again);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes_are_reported),
-        cmocka_unit_test(missing_keys_have_defaults),
-        cmocka_unit_test(dump_shows_the_keys_of_the_mode),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

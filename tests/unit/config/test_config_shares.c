@@ -14,9 +14,8 @@ static uint64_t sum(const struct config_memory *m)
 }
 
 /* Whatever the limit and the number of endpoints: the shares fit in, and none is nothing. */
-static void shares_fit(void **state)
+TEST(shares_fit)
 {
-    (void)state;
     for (uint64_t limit = 32 * MIB; limit < UINT64_C(1) << 42; limit += limit / 7) {
         for (size_t n = 1; n <= CONFIG_ENDPOINTS_MAX; n *= 2) {
             struct config_memory m;
@@ -44,9 +43,8 @@ static void shares_fit(void **state)
     }
 }
 
-static void without_a_limit(void **state)
+TEST(without_a_limit)
 {
-    (void)state;
     struct config_memory m;
     struct memory_input in = {.n_queues = 2, .query = {.used = true, .concurrency = 2}};
     memory_plan(&in, &m);
@@ -66,9 +64,8 @@ static void without_a_limit(void **state)
 }
 
 /* Ceilings that the file sets stay, even if they do not fit. */
-static void given_ceilings_stay(void **state)
+TEST(given_ceilings_stay)
 {
-    (void)state;
     struct config_memory m;
     struct memory_input in = {.limit = 200 * MIB, .n_queues = 3, .n_given = 1, .queues = 5 * MIB};
     memory_plan(&in, &m);
@@ -96,9 +93,8 @@ static struct config *parse(const char *global, uint64_t available)
 }
 
 /* Four fifths of what the kernel leaves us, unless the file says otherwise. */
-static void a_configuration_gets_its_shares(void **state)
+TEST(a_configuration_gets_its_shares)
 {
-    (void)state;
     struct config *c = parse("", 256 * MIB);
     CHECK_INT(c->memory.limit, 256 * MIB / 100 * MEMORY_PERCENT, "");
     assert_true(c->memory.sum <= c->memory.limit);
@@ -122,9 +118,8 @@ static void a_configuration_gets_its_shares(void **state)
 
 /* Without a store and a receiver, nothing is set aside for requests, and the shares are those of a
  * process that only scrapes. With them, everything else shares what they leave. */
-static void requests_get_a_share(void **state)
+TEST(requests_get_a_share)
 {
-    (void)state;
     struct config_memory without;
     struct config_memory with;
     struct memory_input in = {.limit = 512 * MIB, .n_queues = 1};
@@ -146,7 +141,7 @@ static void requests_get_a_share(void **state)
 }
 
 /* The sections `query` and `receive` get the shares of what they are used for. */
-static void servers_of_a_configuration(void **state)
+TEST(servers_of_a_configuration)
 {
     static const struct {
         const char *text;
@@ -156,7 +151,6 @@ static void servers_of_a_configuration(void **state)
         {"write: [{name: a, url: \"store:///tmp/x\"}]\n", true, false},
         {"write: [{name: a, url: http://x}]\nreceive: {listen: 127.0.0.1:0}\n", false, true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct config_options o = {.protocols = testing_protocols, .memory_available = 320 * MIB};
         struct config *c = valid_config("f", rows[i].text, &o);
@@ -173,9 +167,8 @@ static void servers_of_a_configuration(void **state)
 
 /* A dump does not depend on the machine that it is made on, and shows the shares of a given limit.
  */
-static void dumps(void **state)
+TEST(dumps)
 {
-    (void)state;
     struct buf b;
     buf_init(&b, 1 << 20);
     struct config *c = parse("memory_limit: 1GiB", 0);
@@ -190,18 +183,4 @@ static void dumps(void **state)
     CHECK_CONTAINS(b.data, "bodies_max_bytes: 256MiB", "");
     config_unref(c);
     buf_done(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_fit),
-        cmocka_unit_test(without_a_limit),
-        cmocka_unit_test(given_ceilings_stay),
-        cmocka_unit_test(a_configuration_gets_its_shares),
-        cmocka_unit_test(requests_get_a_share),
-        cmocka_unit_test(servers_of_a_configuration),
-        cmocka_unit_test(dumps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,9 +31,8 @@ static void parse(const char *text, struct buf *out)
     arena_free(arena);
 }
 
-static void lists_are_read_or_refused(void **state)
+TEST(lists_are_read_or_refused)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -83,9 +82,8 @@ static void lists_are_read_or_refused(void **state)
     buf_done(&out);
 }
 
-static void too_large_lists_are_refused(void **state)
+TEST(too_large_lists_are_refused)
 {
-    (void)state;
     static char text[CONFIG_FILE_MAX + 1];
     memset(text, ' ', sizeof(text));
     struct arena *arena = arena_new(TARGET_FILE_ARENA_MAX);
@@ -96,9 +94,8 @@ static void too_large_lists_are_refused(void **state)
     arena_free(arena);
 }
 
-static void only_regular_files_are_read(void **state)
+TEST(only_regular_files_are_read)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     char path[4096];
     struct buf out;
@@ -122,14 +119,4 @@ static void only_regular_files_are_read(void **state)
     buf_done(&out);
     testing_rmdir(dir);
     free(dir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_read_or_refused),
-        cmocka_unit_test(too_large_lists_are_refused),
-        cmocka_unit_test(only_regular_files_are_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,9 +31,8 @@ static void check_warnings(const char *text, const char *want)
 #define JOB(x) "scrape_configs:\n- job_name: a\n  static_configs: [{targets: [\"h:1\"]}]\n" x WRITE
 #define PODS(x) "scrape_configs:\n- job_name: a\n  kubernetes_sd_configs: [{role: pod}]\n" x WRITE
 
-static void test_nothing_to_say(void **state)
+TEST(test_nothing_to_say)
 {
-    (void)state;
     check_warnings(JOB(""), "");
     check_warnings(PODS(""), "");
     check_warnings(WRITE, ""); /* the built-in jobs */
@@ -41,9 +40,8 @@ static void test_nothing_to_say(void **state)
     check_warnings("scrape_configs: []\nwrite: [{url: \"store:///d\"}]\n", "");
 }
 
-static void test_jobs_that_scrape_nothing(void **state)
+TEST(test_jobs_that_scrape_nothing)
 {
-    (void)state;
     static const char all_off[] =
         "  profiles: {memory: {enabled: false}, block: {enabled: false}, goroutine: {enabled: "
         "false}, mutex: {enabled: false}, process_cpu: {enabled: false}}\n";
@@ -59,9 +57,8 @@ static void test_jobs_that_scrape_nothing(void **state)
     check_warnings(text, "");
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-    (void)state;
     check_warnings("scrape_configs:\n- job_name: a\n"
                    "  static_configs: [{targets: [\"h\", \"h:70000\"]}]\n" WRITE,
                    "f:3:20: the target \"h:70000\" of the job \"a\" is refused: expected a port "
@@ -73,17 +70,15 @@ static void test_addresses(void **state)
                    "");
 }
 
-static void test_types_of_one_series(void **state)
+TEST(test_types_of_one_series)
 {
-    (void)state;
     check_warnings(JOB("  profiles: {godeltaprof_memory: {enabled: true}}\n"),
                    "f:2:3: the types \"memory\" and \"godeltaprof_memory\" of the job \"a\" write "
                    "the same series, \"memory\"\n");
 }
 
-static void test_timeouts(void **state)
+TEST(test_timeouts)
 {
-    (void)state;
     check_warnings(JOB("  scrape_interval: 20s\n  scrape_timeout: 30s\n"
                        "  profiles: {block: {enabled: false}, mutex: {enabled: false}, goroutine: "
                        "{enabled: false}}\n"),
@@ -92,9 +87,8 @@ static void test_timeouts(void **state)
     check_warnings(JOB("  scrape_interval: 5s\n"), "");
 }
 
-static void test_labels_that_nobody_has(void **state)
+TEST(test_labels_that_nobody_has)
 {
-    (void)state;
 #define READS(label) "  relabel_configs: [{source_labels: [" label "], action: keep, regex: x}]\n"
 #define NEVER(label)                                                                               \
     "f:4:21: this rule reads " label ", which no source of the job \"a\" has: it is always "       \
@@ -122,9 +116,8 @@ static void test_labels_that_nobody_has(void **state)
                    "");
 }
 
-static void test_endpoints_that_get_nothing(void **state)
+TEST(test_endpoints_that_get_nothing)
 {
-    (void)state;
     check_warnings("scrape_configs:\n- job_name: a\n  static_configs: [{targets: [\"h:1\"]}]\n"
                    "  forward_to: [one]\n"
                    "write: [{name: one, url: \"http://x\"}, {name: two, url: \"http://y\"}]\n",
@@ -134,18 +127,4 @@ static void test_endpoints_that_get_nothing(void **state)
                    "write: [{name: one, url: \"http://x\"}, {name: two, url: \"http://y\"}]\n"
                    "receive: {listen: \"127.0.0.1:4040\", forward_to: [two]}\n",
                    "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_to_say),
-        cmocka_unit_test(test_jobs_that_scrape_nothing),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_types_of_one_series),
-        cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_labels_that_nobody_has),
-        cmocka_unit_test(test_endpoints_that_get_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

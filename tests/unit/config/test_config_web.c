@@ -16,9 +16,8 @@ static struct web_config parse(const char *text)
     return w;
 }
 
-static void all_keys(void **state)
+TEST(all_keys)
 {
-    (void)state;
     struct web_config w = parse("tls_server_config:\n"
                                 "  cert_file: server.crt\n"
                                 "  key_file: /abs/server.key\n"
@@ -60,9 +59,8 @@ static void all_keys(void **state)
     web_config_done(&w);
 }
 
-static void missing_keys_have_defaults(void **state)
+TEST(missing_keys_have_defaults)
 {
-    (void)state;
     struct web_config w = parse(TLS "}\n");
     CHECK_INT(w.tls.client_auth, WEB_CLIENT_NONE, "");
     CHECK_INT(w.tls.min_version, WEB_TLS_12, "");
@@ -75,7 +73,7 @@ static void missing_keys_have_defaults(void **state)
     web_config_done(&w);
 }
 
-static void mistakes_have_their_lines(void **state)
+TEST(mistakes_have_their_lines)
 {
     static const struct {
         const char *text;
@@ -110,7 +108,6 @@ static void mistakes_have_their_lines(void **state)
         {"[1]\n", ":1:1: expected a mapping, got a list"},
         {"a: [\n", "dir/web.yml:"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct web_config w;
         struct err err = ERR_INIT;
@@ -122,14 +119,4 @@ static void mistakes_have_their_lines(void **state)
             fail_msg("the message shows a secret: %s", err.msg);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_keys),
-        cmocka_unit_test(missing_keys_have_defaults),
-        cmocka_unit_test(mistakes_have_their_lines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,8 @@ static void check_authorization(struct server *s, const char *want, const char *
     CHECK_STR(server_saw(s, "Authorization", got, sizeof(got)), want, row);
 }
 
-static void test_authorization(void **state)
+TEST(test_authorization)
 {
-    (void)state;
     static const struct http_header own[] = {{"authorization", "Own thing"}};
     static const struct {
         const char *name;
@@ -61,9 +60,8 @@ static void test_authorization(void **state)
     server_free(s);
 }
 
-static void test_userinfo_in_url(void **state)
+TEST(test_userinfo_in_url)
 {
-    (void)state;
     struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials = "abc"};
     struct fixture f;
     struct call call = {0};
@@ -112,9 +110,8 @@ static void forget(struct fixture *f, const struct secret *secret)
     http_files_forget(f->client->files, secret->path);
 }
 
-static void test_credentials_in_files(void **state)
+TEST(test_credentials_in_files)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct secret secret;
@@ -141,9 +138,8 @@ static void test_credentials_in_files(void **state)
     free(secret.dir);
 }
 
-static void test_bad_credential_files(void **state)
+TEST(test_bad_credential_files)
 {
-    (void)state;
     char *huge = malloc(HTTP_SECRET_FILE_MAX + 2);
     assert_non_null(huge);
     memset(huge, 'x', HTTP_SECRET_FILE_MAX + 1);
@@ -197,9 +193,8 @@ static void want_new(struct server_conn *c)
 }
 
 /* A token file that has changed is read again immediately after a 401. */
-static void test_refused_token_is_read_again(void **state)
+TEST(test_refused_token_is_read_again)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct secret secret;
@@ -223,9 +218,8 @@ static void test_refused_token_is_read_again(void **state)
 
 /* All headers that are sent are signed, and none that is not; a server that computes it
  * itself is in the end-to-end tests. */
-static void test_signature(void **state)
+TEST(test_signature)
 {
-    (void)state;
     static const struct http_header own[] = {{"Content-Type", "a/b"},
                                              {"x-amz-content-sha256", "0123"}};
     static const struct http_part body = {"abc", 3};
@@ -287,9 +281,8 @@ static void redirect_to_arg(struct server_conn *c)
     }
 }
 
-static void test_no_credentials_elsewhere(void **state)
+TEST(test_no_credentials_elsewhere)
 {
-    (void)state;
     struct http_settings settings = {
         .auth = HTTP_AUTH_BASIC, .username = "u", .password = "s3cret", .follow_redirects = true};
     struct fixture f;
@@ -320,9 +313,8 @@ static void clear_environment(void)
     }
 }
 
-static void test_proxies(void **state)
+TEST(test_proxies)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *variable; /* set to the proxy's URL */
@@ -377,9 +369,8 @@ static void test_proxies(void **state)
 }
 
 /* The message names the proxy: the server of the URL was never asked. */
-static void test_proxy_away(void **state)
+TEST(test_proxy_away)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char proxy_url[URL_SIZE];
@@ -409,9 +400,8 @@ static void refuse_tunnel(struct server_conn *c)
     }
 }
 
-static void test_no_credentials_for_the_proxy(void **state)
+TEST(test_no_credentials_for_the_proxy)
 {
-    (void)state;
     static const struct http_header headers[] = {{"X-Secret", "s3cret"}};
     struct fixture f;
     struct call call = {0};
@@ -441,19 +431,7 @@ static void test_no_credentials_for_the_proxy(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_authorization),
-        cmocka_unit_test(test_userinfo_in_url),
-        cmocka_unit_test(test_credentials_in_files),
-        cmocka_unit_test(test_bad_credential_files),
-        cmocka_unit_test(test_refused_token_is_read_again),
-        cmocka_unit_test(test_signature),
-        cmocka_unit_test(test_no_credentials_elsewhere),
-        cmocka_unit_test(test_proxy_away),
-        cmocka_unit_test(test_proxies),
-        cmocka_unit_test(test_no_credentials_for_the_proxy),
-    };
     clear_environment();
     alarm(TEST_HANG_S);
-    return RUN_BOTH_WAYS(tests, NULL, NULL);
+    return run_both_ways(NULL, NULL);
 }

@@ -18,9 +18,8 @@ static void hello(struct server_conn *c)
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-static void test_get(void **state)
+TEST(test_get)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char text[URL_SIZE];
@@ -49,9 +48,8 @@ static void test_get(void **state)
     server_free(s);
 }
 
-static void test_headers_of_request_win(void **state)
+TEST(test_headers_of_request_win)
 {
-    (void)state;
     static const struct http_header common[] = {{"X-One", "settings"}, {"X-Two", "settings"}};
     static const struct http_header own[] = {
         {"x-two", "request"}, {"X-Empty", ""}, {"Accept-Encoding", "gzip"}, {"Host", "other:1"}};
@@ -78,9 +76,8 @@ static void test_headers_of_request_win(void **state)
     server_free(s);
 }
 
-static void test_bad_requests(void **state)
+TEST(test_bad_requests)
 {
-    (void)state;
     static const struct http_header bad_header[] = {{"X", "a\r\nEvil: 1"}};
     static const struct http_header bad_name[] = {{"X: 1\r\nEvil", "a"}};
     static const struct http_part part = {"x", 1};
@@ -123,9 +120,8 @@ static void answer_head(struct server_conn *c)
     }
 }
 
-static void test_head(void **state)
+TEST(test_head)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE];
@@ -166,9 +162,8 @@ static void take_upload(struct server_conn *c)
     }
 }
 
-static void test_scattered_body(void **state)
+TEST(test_scattered_body)
 {
-    (void)state;
     static const char *const methods[] = {"POST", "PUT"};
     static const struct http_header type[] = {{"Content-Type", "multipart/form-data"}};
     struct upload *up = calloc(1, sizeof(*up));
@@ -220,9 +215,8 @@ static void test_scattered_body(void **state)
     free(whole);
 }
 
-static void test_empty_body(void **state)
+TEST(test_empty_body)
 {
-    (void)state;
     static const char *const methods[] = {"POST", "PUT"};
     static const struct http_part nothing[] = {{NULL, 0}};
     struct upload *up = calloc(1, sizeof(*up));
@@ -258,9 +252,8 @@ static void refuse_early(struct server_conn *c)
     }
 }
 
-static void test_early_answer_counts(void **state)
+TEST(test_early_answer_counts)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE];
@@ -286,9 +279,8 @@ static void test_early_answer_counts(void **state)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static void test_connections_are_reused(void **state)
+TEST(test_connections_are_reused)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server *s = server_new(hello, NULL);
@@ -328,9 +320,8 @@ static unsigned ask_all_twice(struct fixture *f, struct server *const hosts[HOST
 }
 
 /* The limits are those of the client: hosts that fall into one shard may have more of them. */
-static void test_limits_of_connections_are_for_all_shards_together(void **state)
+TEST(test_limits_of_connections_are_for_all_shards_together)
 {
-    (void)state;
     static const struct {
         unsigned idle, all, made, most;
         const char *what;
@@ -369,9 +360,8 @@ static void test_limits_of_connections_are_for_all_shards_together(void **state)
 }
 
 /* New transfers are spread over more handles; those in flight stay where they are. */
-static void test_more_connections_get_more_shards(void **state)
+TEST(test_more_connections_get_more_shards)
 {
-    (void)state;
     static const struct {
         size_t expected;
         unsigned used;
@@ -416,9 +406,8 @@ static void close_on_second(struct server_conn *c)
     }
 }
 
-static void test_request_on_dead_connection_is_repeated(void **state)
+TEST(test_request_on_dead_connection_is_repeated)
 {
-    (void)state;
     static const struct http_part parts[] = {{"ab", 2}, {"cde", 3}};
     struct fixture f;
     struct call call = {0};
@@ -454,9 +443,8 @@ static void close_late_on_second(struct server_conn *c)
 
 /* A request on which a server has worked for long before it closed the connection is not repeated:
  * a CPU profile that the target's WriteTimeout forbids would be taken twice. */
-static void test_late_cut_is_not_repeated(void **state)
+TEST(test_late_cut_is_not_repeated)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE];
@@ -503,9 +491,8 @@ static void wait_for_all(struct server_conn *c)
     server_wait_close(c);
 }
 
-static void test_many_in_parallel(void **state)
+TEST(test_many_in_parallel)
 {
-    (void)state;
     struct gate gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .open = PTHREAD_COND_INITIALIZER};
     struct fixture f;
     struct call *calls = calloc(PARALLEL, sizeof(*calls));
@@ -581,9 +568,8 @@ static void append_field(void *arg, struct sv name, struct sv value)
     buf_printf(text, "%.*s=%.*s;", SV_ARG(name), SV_ARG(value));
 }
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
-    (void)state;
     struct fixture f;
     struct server *s = server_new(stream_lines, NULL);
     struct buf text;
@@ -602,9 +588,8 @@ static void test_fields(void **state)
     server_free(s);
 }
 
-static void test_streams(void **state)
+TEST(test_streams)
 {
-    (void)state;
     static const struct {
         const char *name;
         struct stream stream;
@@ -687,9 +672,8 @@ static int client_socket(const struct server *s)
 }
 
 /* A watch makes TCP detect a dead peer: after 15 s without data, within 30 s. */
-static void test_dead_peer_options(void **state)
+TEST(test_dead_peer_options)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0}, waiting = {0};
     char url[URL_SIZE];
@@ -750,9 +734,8 @@ static bool act_on_head(void *arg, long status, const char *content_type)
     return true;
 }
 
-static void test_cancel_and_start_from_callbacks(void **state)
+TEST(test_cancel_and_start_from_callbacks)
 {
-    (void)state;
     static const char *const rows[] = {"on_head", "on_data", "on_done"};
     struct server *s = server_new(answer_or_wait, NULL);
     for (size_t i = 0; i < 6; i++) {
@@ -790,9 +773,8 @@ static void test_cancel_and_start_from_callbacks(void **state)
 }
 
 /* Two transfers end in the same turn, and the first one cancels the second before its on_done. */
-static void test_cancel_of_an_ended_one(void **state)
+TEST(test_cancel_of_an_ended_one)
 {
-    (void)state;
     struct fixture f;
     struct call first = {0}, second = {0};
     struct pair pair = {.other = &second};
@@ -809,9 +791,8 @@ static void test_cancel_of_an_ended_one(void **state)
     fixture_done(&f);
 }
 
-static void test_cancel_at_once(void **state)
+TEST(test_cancel_at_once)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0}, other = {0};
     char url[URL_SIZE];
@@ -861,9 +842,8 @@ static void count_turn(void *arg)
 }
 
 /* A transfer that fails at once and is started again by its on_done does not block others. */
-static void test_failing_at_once_does_not_stop_the_loop(void **state)
+TEST(test_failing_at_once_does_not_stop_the_loop)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct turns turns = {0};
@@ -890,9 +870,8 @@ static void refuse_new(struct call *call)
                            &(struct http_request){.url = "http://127.0.0.1:1/", .max_body = 1}));
 }
 
-static void test_free_aborts(void **state)
+TEST(test_free_aborts)
 {
-    (void)state;
     struct fixture f;
     struct call calls[3] = {{0}};
     char url[URL_SIZE];
@@ -919,9 +898,8 @@ static void test_free_aborts(void **state)
 
 /* ---- what may go wrong with the machine ------------------------------------------------------ */
 
-static void test_no_descriptors_left(void **state)
+TEST(test_no_descriptors_left)
 {
-    (void)state;
     struct rlimit limit, low;
     struct fixture f;
     struct call call = {0};
@@ -959,9 +937,8 @@ static const char *refuse_none(const char *ip)
 
 /* A request is not sent to a server with the wrong address, neither on a new connection nor on one
  * that was kept. */
-static void test_refused_address(void **state)
+TEST(test_refused_address)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE];
@@ -983,9 +960,8 @@ static void test_refused_address(void **state)
     server_free(s);
 }
 
-static void test_rebuild_of_a_shard(void **state)
+TEST(test_rebuild_of_a_shard)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0}, waiting = {0};
     char url[URL_SIZE];
@@ -1009,32 +985,6 @@ static void test_rebuild_of_a_shard(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_get),
-        cmocka_unit_test(test_headers_of_request_win),
-        cmocka_unit_test(test_bad_requests),
-        cmocka_unit_test(test_head),
-        cmocka_unit_test(test_scattered_body),
-        cmocka_unit_test(test_empty_body),
-        cmocka_unit_test(test_early_answer_counts),
-        cmocka_unit_test(test_connections_are_reused),
-        cmocka_unit_test(test_limits_of_connections_are_for_all_shards_together),
-        cmocka_unit_test(test_more_connections_get_more_shards),
-        cmocka_unit_test(test_request_on_dead_connection_is_repeated),
-        cmocka_unit_test(test_late_cut_is_not_repeated),
-        cmocka_unit_test(test_dead_peer_options),
-        cmocka_unit_test(test_many_in_parallel),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_cancel_and_start_from_callbacks),
-        cmocka_unit_test(test_cancel_of_an_ended_one),
-        cmocka_unit_test(test_cancel_at_once),
-        cmocka_unit_test(test_failing_at_once_does_not_stop_the_loop),
-        cmocka_unit_test(test_free_aborts),
-        cmocka_unit_test(test_no_descriptors_left),
-        cmocka_unit_test(test_refused_address),
-        cmocka_unit_test(test_rebuild_of_a_shard),
-    };
     alarm(TEST_HANG_S);
-    return RUN_BOTH_WAYS(tests, NULL, NULL);
+    return run_both_ways(NULL, NULL);
 }

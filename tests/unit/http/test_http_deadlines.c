@@ -22,9 +22,8 @@ static void silent_init(struct server *s)
 #define SILENT_MS 300
 
 /* The limits of connecting and of the whole request are the same by default. */
-static void test_every_silent_peer_times_out(void **state)
+TEST(test_every_silent_peer_times_out)
 {
-    (void)state;
     struct fixture f;
     struct call *calls = calloc(SILENT, sizeof(*calls));
     struct server s;
@@ -75,9 +74,8 @@ static void say_nothing(struct server_conn *c)
     server_wait_close(c);
 }
 
-static void test_no_progress(void **state)
+TEST(test_no_progress)
 {
-    (void)state;
     static const struct {
         const char *name;
         server_handler *handler;
@@ -113,9 +111,8 @@ static void test_no_progress(void **state)
 }
 
 /* The limit counts from the last byte and not from the request. */
-static void test_bytes_are_progress(void **state)
+TEST(test_bytes_are_progress)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE];
@@ -177,9 +174,8 @@ static void open_gate(struct call *call)
 }
 
 /* A request that is over while it waits takes nothing from the others that wait for the token. */
-static void test_deadline_while_waiting_for_a_token(void **state)
+TEST(test_deadline_while_waiting_for_a_token)
 {
-    (void)state;
     struct fixture f;
     struct gate gate = {.asked = 0};
     struct call first = {.then = open_gate, .then_arg = &gate.open}, second = {0};
@@ -234,9 +230,8 @@ static void check_watchdog(struct fixture *f, struct call *call, const char *row
     call_clear(call);
 }
 
-static void test_watchdog_ends_one_in_libcurl(void **state)
+TEST(test_watchdog_ends_one_in_libcurl)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server s;
@@ -249,9 +244,8 @@ static void test_watchdog_ends_one_in_libcurl(void **state)
     close(s.fd);
 }
 
-static void test_watchdog_ends_one_that_is_pending(void **state)
+TEST(test_watchdog_ends_one_that_is_pending)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server s;
@@ -267,9 +261,8 @@ static void test_watchdog_ends_one_that_is_pending(void **state)
     close(s.fd);
 }
 
-static void test_watchdog_frees_a_cancelled_one(void **state)
+TEST(test_watchdog_frees_a_cancelled_one)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server s;
@@ -291,9 +284,8 @@ static void test_watchdog_frees_a_cancelled_one(void **state)
 }
 
 /* The fetch is the only other transfer, next in the list, and is cancelled on the way. */
-static void test_watchdog_ends_one_that_waits_for_its_token(void **state)
+TEST(test_watchdog_ends_one_that_waits_for_its_token)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server s;
@@ -313,9 +305,8 @@ static void test_watchdog_ends_one_that_waits_for_its_token(void **state)
     close(s.fd);
 }
 
-static void test_overdue_ones_are_counted_by_the_timer_too(void **state)
+TEST(test_overdue_ones_are_counted_by_the_timer_too)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server s;
@@ -336,17 +327,6 @@ static void test_overdue_ones_are_counted_by_the_timer_too(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_silent_peer_times_out),
-        cmocka_unit_test(test_no_progress),
-        cmocka_unit_test(test_bytes_are_progress),
-        cmocka_unit_test(test_deadline_while_waiting_for_a_token),
-        cmocka_unit_test(test_watchdog_ends_one_in_libcurl),
-        cmocka_unit_test(test_watchdog_ends_one_that_is_pending),
-        cmocka_unit_test(test_watchdog_frees_a_cancelled_one),
-        cmocka_unit_test(test_watchdog_ends_one_that_waits_for_its_token),
-        cmocka_unit_test(test_overdue_ones_are_counted_by_the_timer_too),
-    };
     alarm(TEST_HANG_S);
-    return RUN_BOTH_WAYS(tests, NULL, NULL);
+    return run_both_ways(NULL, NULL);
 }

@@ -14,9 +14,8 @@ static const struct http_header framing_header = {"Connection", "close"};
 static const struct http_header host_header = {"host", "other"};
 static const struct http_header plain_header = {"X-Scope-OrgID", "a"};
 
-static void test_which_requests(void **state)
+TEST(test_which_requests)
 {
-    (void)state;
     static const struct {
         const char *name;
         bool direct;
@@ -64,9 +63,8 @@ static void test_which_requests(void **state)
     fixture_done(&f);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-    (void)state;
     static const struct {
         const char *addresses;
         bool takes;
@@ -102,9 +100,8 @@ static int look_up(const char *host, char **ret_addresses)
 }
 
 /* libcurl knows how to try several addresses. */
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     static const char *const names[] = {"one.test", "two.test"};
     struct fixture f = {0};
     struct err err = ERR_INIT;
@@ -167,9 +164,8 @@ static void hello_once(struct server_conn *c)
 }
 
 /* Servers see the same request either way. */
-static void test_requests_are_those_of_libcurl(void **state)
+TEST(test_requests_are_those_of_libcurl)
 {
-    (void)state;
     static const struct http_part part = {"abc", 3};
     static const struct http_header many[] = {{"X-Empty", ""},
                                               {"user-agent", "mine"},
@@ -238,9 +234,8 @@ static void check_body(struct server_conn *c)
 }
 
 /* More than a socket takes at once, in more parts than are sent at once, some of them empty. */
-static void test_large_scattered_body(void **state)
+TEST(test_large_scattered_body)
 {
-    (void)state;
     enum { PARTS = 64 };
     struct fixture f;
     struct call call = {0};
@@ -294,9 +289,8 @@ static void answer_and_reset(struct server_conn *c)
     }
 }
 
-static void test_answers_before_the_body(void **state)
+TEST(test_answers_before_the_body)
 {
-    (void)state;
 #define ACCEPTED "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 #define REFUSED "HTTP/1.1 429 Too Many\r\nContent-Length: 4\r\n\r\nbusy"
     static const struct {
@@ -344,9 +338,8 @@ static void run_until_closed(struct fixture *f)
     CHECK_INT(f->client->n_open, 0, "connections");
 }
 
-static void test_too_old_ones_are_closed(void **state)
+TEST(test_too_old_ones_are_closed)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server *s = server_new(hello, NULL);
@@ -382,9 +375,8 @@ static void answer_and_close(struct server_conn *c)
 
 /* The connection is closed as soon as the server has closed it, and if nobody can know what the
  * bytes on it belong to. */
-static void test_bad_ones_are_closed(void **state)
+TEST(test_bad_ones_are_closed)
 {
-    (void)state;
     static const struct {
         const char *name;
         server_handler *handler;
@@ -415,16 +407,6 @@ static void test_bad_ones_are_closed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_which_requests),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_requests_are_those_of_libcurl),
-        cmocka_unit_test(test_large_scattered_body),
-        cmocka_unit_test(test_answers_before_the_body),
-        cmocka_unit_test(test_too_old_ones_are_closed),
-        cmocka_unit_test(test_bad_ones_are_closed),
-    };
     alarm(TEST_HANG_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run("tests", NULL, NULL);
 }

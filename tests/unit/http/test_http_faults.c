@@ -20,9 +20,8 @@ static void send_script(struct server_conn *c)
 
 /* ---- broken responses ------------------------------------------------------------------------ */
 
-static void test_broken_responses(void **state)
+TEST(test_broken_responses)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *script; /* then the connection is closed */
@@ -100,9 +99,8 @@ static void send_flood(struct server_conn *c)
     }
 }
 
-static void test_header_floods(void **state)
+TEST(test_header_floods)
 {
-    (void)state;
     char *long_line = malloc(8000), *endless = malloc(8000);
     assert_true(long_line && endless);
     memset(long_line, 'a', 7999);
@@ -157,9 +155,8 @@ static void send_99_headers(struct server_conn *c)
     server_send(c, "\r\nab");
 }
 
-static void test_many_headers_are_fine(void **state)
+TEST(test_many_headers_are_fine)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server *s = server_new(send_99_headers, NULL);
@@ -173,9 +170,8 @@ static void test_many_headers_are_fine(void **state)
 
 /* ---- bodies over the limit ------------------------------------------------------------------- */
 
-static void test_body_limits(void **state)
+TEST(test_body_limits)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *script;
@@ -243,9 +239,8 @@ static void check_bytes(struct call *call)
 }
 
 /* All bodies together have a ceiling: a transfer that needs more fails, the others go on. */
-static void test_bodies_together(void **state)
+TEST(test_bodies_together)
 {
-    (void)state;
     struct fixture f;
     struct call calls[3] = {{0}};
     char url[URL_SIZE];
@@ -306,9 +301,8 @@ static void hold(struct fixture *f, long bytes)
 }
 
 /* A few large bodies must not fail the small ones of all others. */
-static void test_large_bodies_leave_room(void **state)
+TEST(test_large_bodies_leave_room)
 {
-    (void)state;
     struct fixture f;
     struct call calls[4] = {{0}};
     char url[URL_SIZE];
@@ -339,9 +333,8 @@ static void test_large_bodies_leave_room(void **state)
     server_free(s);
 }
 
-static void test_body_without_end(void **state)
+TEST(test_body_without_end)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server *s = server_new(send_without_end, NULL);
@@ -378,9 +371,8 @@ static void drip(struct server_conn *c)
     }
 }
 
-static void test_deadlines(void **state)
+TEST(test_deadlines)
 {
-    (void)state;
     static const struct {
         const char *name;
         server_handler *handler;
@@ -408,9 +400,8 @@ static void test_deadlines(void **state)
 }
 
 /* A socket whose queue of connections is full: the kernel lets further ones wait. */
-static void test_connect_timeout(void **state)
+TEST(test_connect_timeout)
 {
-    (void)state;
     static const struct {
         const char *name;
         int64_t timeout_ms;
@@ -454,9 +445,8 @@ static void test_connect_timeout(void **state)
     fixture_done(&f);
 }
 
-static void test_refused_and_unknown(void **state)
+TEST(test_refused_and_unknown)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE], want[URL_SIZE + 64];
@@ -512,9 +502,8 @@ static void put_port(const char *text, unsigned port, char out[URL_SIZE])
     }
 }
 
-static void test_redirects(void **state)
+TEST(test_redirects)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *method;
@@ -600,9 +589,8 @@ static void big_redirect(struct server_conn *c)
     }
 }
 
-static void test_redirect_bodies_and_heads(void **state)
+TEST(test_redirect_bodies_and_heads)
 {
-    (void)state;
     struct redirects r = {"/end", 302};
     struct http_settings settings = {.follow_redirects = true};
     struct fixture f;
@@ -628,9 +616,8 @@ static void test_redirect_bodies_and_heads(void **state)
 
 /* ---- Retry-After as it arrives --------------------------------------------------------------- */
 
-static void test_retry_after(void **state)
+TEST(test_retry_after)
 {
-    (void)state;
     const char *script = "HTTP/1.1 429 Slow Down\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno";
     struct fixture f;
     struct call call = {0};
@@ -652,9 +639,8 @@ static bool keep_data(void *arg, const char *data, size_t len)
 
 /* What a server answered before it had the body, and libcurl did not read: the same for those that
  * take the body as it comes. */
-static void test_late_responses(void **state)
+TEST(test_late_responses)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         long status;
@@ -689,22 +675,6 @@ static void test_late_responses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_broken_responses),
-        cmocka_unit_test(test_late_responses),
-        cmocka_unit_test(test_header_floods),
-        cmocka_unit_test(test_many_headers_are_fine),
-        cmocka_unit_test(test_body_limits),
-        cmocka_unit_test(test_large_bodies_leave_room),
-        cmocka_unit_test(test_body_without_end),
-        cmocka_unit_test(test_bodies_together),
-        cmocka_unit_test(test_deadlines),
-        cmocka_unit_test(test_connect_timeout),
-        cmocka_unit_test(test_refused_and_unknown),
-        cmocka_unit_test(test_redirects),
-        cmocka_unit_test(test_redirect_bodies_and_heads),
-        cmocka_unit_test(test_retry_after),
-    };
     alarm(TEST_HANG_S);
-    return RUN_BOTH_WAYS(tests, NULL, NULL);
+    return run_both_ways(NULL, NULL);
 }

@@ -82,9 +82,8 @@ static struct guard *new_guard(void)
     return g;
 }
 
-static void test_the_busiest_connection_is_cut(void **state)
+TEST(test_the_busiest_connection_is_cut)
 {
-    (void)state;
     struct pair p;
     pair_init(&p);
     struct guard *g = new_guard();
@@ -109,9 +108,8 @@ static void use_cpu(int64_t ms)
 }
 
 /* libcurl may take seconds for what the kernel holds. */
-static void test_what_the_kernel_holds_is_discarded(void **state)
+TEST(test_what_the_kernel_holds_is_discarded)
 {
-    (void)state;
     struct pair p;
     char byte;
     int waiting = 0;
@@ -134,9 +132,8 @@ static void test_what_the_kernel_holds_is_discarded(void **state)
 }
 
 /* What the call does with what it has read is not the fault of another connection. */
-static void test_quiet_connections_are_not_cut_after_a_busy_one(void **state)
+TEST(test_quiet_connections_are_not_cut_after_a_busy_one)
 {
-    (void)state;
     struct pair p;
     pair_init(&p);
     struct guard *g = new_guard();
@@ -151,9 +148,8 @@ static void test_quiet_connections_are_not_cut_after_a_busy_one(void **state)
 }
 
 /* Calls that follow each other, and waiting, are no reason. */
-static void test_short_calls_and_waiting_are_not_cut(void **state)
+TEST(test_short_calls_and_waiting_are_not_cut)
 {
-    (void)state;
     struct pair p;
     pair_init(&p);
     struct guard *g = new_guard();
@@ -171,9 +167,8 @@ static void test_short_calls_and_waiting_are_not_cut(void **state)
 }
 
 /* The number of a closed socket may be another's. */
-static void test_closed_sockets_are_not_cut(void **state)
+TEST(test_closed_sockets_are_not_cut)
 {
-    (void)state;
     struct pair p;
     pair_init(&p);
     struct guard *g = new_guard();
@@ -198,9 +193,8 @@ static void serve(struct server_conn *c)
     }
 }
 
-static void test_offenders_are_not_asked(void **state)
+TEST(test_offenders_are_not_asked)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE];
@@ -229,9 +223,8 @@ static void test_offenders_are_not_asked(void **state)
     server_free(other);
 }
 
-static void test_offenders_are_limited(void **state)
+TEST(test_offenders_are_limited)
 {
-    (void)state;
     struct offenders *o = offenders_new();
     assert_non_null(o);
     for (uint64_t i = 0; i < OFFENDERS_MAX; i++) {
@@ -249,15 +242,6 @@ static void test_offenders_are_limited(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_busiest_connection_is_cut),
-        cmocka_unit_test(test_what_the_kernel_holds_is_discarded),
-        cmocka_unit_test(test_quiet_connections_are_not_cut_after_a_busy_one),
-        cmocka_unit_test(test_short_calls_and_waiting_are_not_cut),
-        cmocka_unit_test(test_closed_sockets_are_not_cut),
-        cmocka_unit_test(test_offenders_are_not_asked),
-        cmocka_unit_test(test_offenders_are_limited),
-    };
     alarm(TEST_HANG_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run("tests", NULL, NULL);
 }

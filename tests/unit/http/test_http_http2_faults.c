@@ -197,9 +197,8 @@ static void start_one(struct run *r)
                                                                    .arg = r}));
 }
 
-static void test_no_response_is_lost(void **state)
+TEST(test_no_response_is_lost)
 {
-    (void)state;
     const char *given = getenv("HTTP2_RUNS");
     struct run r = {.left = given != NULL ? (unsigned)strtoul(given, NULL, 10) : 2000};
     unsigned all = r.left;
@@ -225,8 +224,7 @@ static void test_no_response_is_lost(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_response_is_lost)};
     signal(SIGPIPE, SIG_IGN);
     alarm(TEST_HANG_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run("tests", NULL, NULL);
 }

@@ -194,29 +194,25 @@ static void token_scenario(bool *ret_complete)
     place.oauth2 = NULL;
 }
 
-static void test_token(void **state)
+TEST(test_token)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, token_scenario) > 50);
 }
 
-static void test_get(void **state)
+TEST(test_get)
 {
-    (void)state;
     size_t n = failing_malloc_each(FAIL_OURS, get_scenario);
     print_message("%zu allocations\n", n);
     assert_true(n > 50);
 }
 
-static void test_name(void **state)
+TEST(test_name)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, name_scenario) > 50);
 }
 
-static void test_post(void **state)
+TEST(test_post)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, post_scenario) > (only_libcurl ? 50 : 20));
 }
 
@@ -242,19 +238,13 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_get),
-        cmocka_unit_test(test_post),
-        cmocka_unit_test(test_name),
-        cmocka_unit_test(test_token),
-    };
     /* First of all, so that the allocations of libcurl fail too. */
     if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, free, realloc, strdup, calloc) !=
         CURLE_OK) {
         return 1;
     }
     alarm(TEST_HANG_S);
-    int failed = RUN_BOTH_WAYS(tests, set_up, tear_down);
+    int failed = run_both_ways(set_up, tear_down);
     curl_global_cleanup();
     return failed;
 }

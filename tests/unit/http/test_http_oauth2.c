@@ -95,9 +95,8 @@ static void get(struct rig *r, struct call *call)
     assert_null(strstr(call->error, "s3cret"));
 }
 
-static void test_fetched_once(void **state)
+TEST(test_fetched_once)
 {
-    (void)state;
     static const char *const scopes[] = {"a", "b:c"};
     static const struct http_header params[] = {{"audience", "x y"}};
     struct rig r;
@@ -121,9 +120,8 @@ static void test_fetched_once(void **state)
 }
 
 /* Transfers that need the token at the same time wait for one fetch. */
-static void test_shared_fetch(void **state)
+TEST(test_shared_fetch)
 {
-    (void)state;
     struct rig r;
     struct call calls[8] = {{0}};
     char url[URL_SIZE];
@@ -148,9 +146,8 @@ static void test_shared_fetch(void **state)
 }
 
 /* A server that wants the credentials in the form gets them there, the next time immediately. */
-static void test_credentials_in_form(void **state)
+TEST(test_credentials_in_form)
 {
-    (void)state;
     struct rig r;
     struct call call = {0};
     rig_init(&r, NULL);
@@ -166,9 +163,8 @@ static void test_credentials_in_form(void **state)
 }
 
 /* Without a token, all transfers that need it fail with the reason, and not each one asks again. */
-static void test_refused_client(void **state)
+TEST(test_refused_client)
 {
-    (void)state;
     struct rig r;
     struct call call = {0};
     rig_init(&r, NULL);
@@ -184,9 +180,8 @@ static void test_refused_client(void **state)
     rig_done(&r);
 }
 
-static void test_bad_answers(void **state)
+TEST(test_bad_answers)
 {
-    (void)state;
     static const char *const answers[] = {
         "", "null", "[]", "{}", "{\"access_token\":1}", "{\"access_token\":\"\"}", "<html>"};
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
@@ -203,9 +198,8 @@ static void test_bad_answers(void **state)
 }
 
 /* A token with a line break would inject a header. */
-static void test_token_of_two_lines(void **state)
+TEST(test_token_of_two_lines)
 {
-    (void)state;
     struct rig r;
     struct call call = {0};
     rig_init(&r, NULL);
@@ -217,9 +211,8 @@ static void test_token_of_two_lines(void **state)
     rig_done(&r);
 }
 
-static void test_no_token_server(void **state)
+TEST(test_no_token_server)
 {
-    (void)state;
     struct rig r;
     struct call call = {0};
     rig_init(&r, NULL);
@@ -231,9 +224,8 @@ static void test_no_token_server(void **state)
     rig_done(&r);
 }
 
-static void test_secret_file(void **state)
+TEST(test_secret_file)
 {
-    (void)state;
     struct rig r;
     struct call call = {0};
     char *dir = testing_mkdtemp();
@@ -261,9 +253,8 @@ static void test_secret_file(void **state)
 /* A token that has expired is fetched again: a life of one millisecond ends before the next
  * request.
  */
-static void test_expiry(void **state)
+TEST(test_expiry)
 {
-    (void)state;
     struct rig r;
     struct call call = {0};
     rig_init(&r, NULL);
@@ -281,9 +272,8 @@ static void test_expiry(void **state)
 }
 
 /* Freeing the client ends waiting transfers like all others. */
-static void test_client_freed(void **state)
+TEST(test_client_freed)
 {
-    (void)state;
     struct rig r;
     struct call call = {0};
     char url[URL_SIZE];
@@ -299,18 +289,6 @@ static void test_client_freed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fetched_once),
-        cmocka_unit_test(test_shared_fetch),
-        cmocka_unit_test(test_credentials_in_form),
-        cmocka_unit_test(test_refused_client),
-        cmocka_unit_test(test_bad_answers),
-        cmocka_unit_test(test_token_of_two_lines),
-        cmocka_unit_test(test_no_token_server),
-        cmocka_unit_test(test_secret_file),
-        cmocka_unit_test(test_expiry),
-        cmocka_unit_test(test_client_freed),
-    };
     alarm(TEST_HANG_S);
-    return RUN_BOTH_WAYS(tests, NULL, NULL);
+    return run_both_ways(NULL, NULL);
 }

@@ -12,9 +12,8 @@
 
 /* ---- Retry-After ----------------------------------------------------------------------------- */
 
-static void test_retry_after(void **state)
+TEST(test_retry_after)
 {
-    (void)state;
     /* 2026-11-21T03:23:34.500Z */
     const int64_t now_ns = INT64_C(1795231414) * NS_PER_S + 500 * NS_PER_MS;
     static const struct {
@@ -60,9 +59,8 @@ static void test_retry_after(void **state)
     CHECK_INT(http_retry_after((struct sv){long_value, sizeof(long_value)}, now_ns), -1, "long");
 }
 
-static void test_result_names(void **state)
+TEST(test_result_names)
 {
-    (void)state;
     for (int i = 0; i < HTTP_RESULTS; i++) {
         assert_true(strlen(http_result_name((enum http_result)i)) > 1);
     }
@@ -132,9 +130,8 @@ static void replace(struct files *f, const char *text)
     assert_int_equal(rename(fresh, f->path), 0);
 }
 
-static void test_file_is_read_again(void **state)
+TEST(test_file_is_read_again)
 {
-    (void)state;
     struct files f;
     files_init(&f);
     testing_write_file(f.dir, "secret", "one\n");
@@ -151,9 +148,8 @@ static void test_file_is_read_again(void **state)
     files_done(&f);
 }
 
-static void test_file_content_outlives_a_change(void **state)
+TEST(test_file_content_outlives_a_change)
 {
-    (void)state;
     struct files f;
     files_init(&f);
     testing_write_file(f.dir, "secret", "one");
@@ -182,9 +178,8 @@ static void check_ca(struct files *f, const char *want, long failures, const cha
 
 /* A CA file that becomes bad PEM is counted and the old content kept; a good one is used again.
  */
-static void test_ca_file_goes_bad(void **state)
+TEST(test_ca_file_goes_bad)
 {
-    (void)state;
     struct files f;
     files_init(&f);
     testing_log_expect(f.log, "keeping its old content");
@@ -201,9 +196,8 @@ static void test_ca_file_goes_bad(void **state)
     files_done(&f);
 }
 
-static void test_pem(void **state)
+TEST(test_pem)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want; /* "": valid */
@@ -238,9 +232,8 @@ static void test_pem(void **state)
     CHECK_CONTAINS(err.msg, "found none", "");
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files)
 {
-    (void)state;
     static const char hundred_and_one[] = "s3cret..............s3cret..............s3cret.........."
                                           "....s3cret..............s3cret......"
                                           ".........";
@@ -287,9 +280,8 @@ static void test_bad_files(void **state)
     }
 }
 
-static void test_no_regular_file(void **state)
+TEST(test_no_regular_file)
 {
-    (void)state;
     struct files f;
     files_init(&f);
     assert_int_equal(mkdir(f.path, 0700), 0);
@@ -301,9 +293,8 @@ static void test_no_regular_file(void **state)
     files_done(&f);
 }
 
-static void test_file_with_zero_byte(void **state)
+TEST(test_file_with_zero_byte)
 {
-    (void)state;
     struct files f;
     files_init(&f);
     FILE *file = fopen(f.path, "we");
@@ -315,9 +306,8 @@ static void test_file_with_zero_byte(void **state)
 }
 
 /* What is no file: the last content that was put, and until then the reason why there is none. */
-static void test_content_is_taken_as_a_file(void **state)
+TEST(test_content_is_taken_as_a_file)
 {
-    (void)state;
     struct files f;
     struct err err = ERR_INIT;
     uint64_t version;
@@ -353,9 +343,8 @@ static void test_content_is_taken_as_a_file(void **state)
     http_contents_free(contents);
 }
 
-static void test_content_that_is_too_large(void **state)
+TEST(test_content_that_is_too_large)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct http_contents *contents = http_contents_new();
     char *text = calloc(1, HTTP_CONTENT_MAX + 1);
@@ -370,32 +359,12 @@ static void test_content_that_is_too_large(void **state)
     http_contents_free(contents);
 }
 
-static void test_content_without_a_reader(void **state)
+TEST(test_content_without_a_reader)
 {
-    (void)state;
     struct files f;
     files_init(&f);
     (void)snprintf(f.path, sizeof(f.path), "kubernetes:secret/n/s/k");
     check_file(&f, NULL, "only `profpull run` and `profpull discover` read what is in Kubernetes",
                "no file");
     files_done(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_retry_after),
-        cmocka_unit_test(test_result_names),
-        cmocka_unit_test(test_file_is_read_again),
-        cmocka_unit_test(test_file_content_outlives_a_change),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_ca_file_goes_bad),
-        cmocka_unit_test(test_pem),
-        cmocka_unit_test(test_no_regular_file),
-        cmocka_unit_test(test_file_with_zero_byte),
-        cmocka_unit_test(test_content_is_taken_as_a_file),
-        cmocka_unit_test(test_content_that_is_too_large),
-        cmocka_unit_test(test_content_without_a_reader),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

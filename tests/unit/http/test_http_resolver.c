@@ -140,9 +140,8 @@ static void get_name(struct fixture *f, struct call *call, const struct server *
     fixture_do(f, call, &(struct http_request){.url = name_url(s, name, url)});
 }
 
-static void test_one_lookup_for_all(void **state)
+TEST(test_one_lookup_for_all)
 {
-    (void)state;
     enum { N = 100 };
     struct fixture f;
     struct call calls[N] = {{0}};
@@ -165,9 +164,8 @@ static void test_one_lookup_for_all(void **state)
     server_free(s);
 }
 
-static void test_addresses_are_not_looked_up(void **state)
+TEST(test_addresses_are_not_looked_up)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE];
@@ -188,9 +186,8 @@ static void test_addresses_are_not_looked_up(void **state)
     server_free(s);
 }
 
-static void test_names_that_fail(void **state)
+TEST(test_names_that_fail)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     struct server *s = server_new(serve, NULL);
@@ -213,9 +210,8 @@ static void test_names_that_fail(void **state)
 
 /* More than a thousand hosts whose name server does not answer: each request ends at its deadline,
  * a few threads and no descriptors are held, and requests to addresses go on. */
-static void test_dead_name_server(void **state)
+TEST(test_dead_name_server)
 {
-    (void)state;
     enum { N = 1200 };
     struct fixture f;
     struct call *calls = calloc(N, sizeof(*calls)), call = {0};
@@ -259,9 +255,8 @@ static void test_dead_name_server(void **state)
     free(calls);
 }
 
-static void test_cancel_while_waiting(void **state)
+TEST(test_cancel_while_waiting)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     client_init(&f);
@@ -277,9 +272,8 @@ static void test_cancel_while_waiting(void **state)
 }
 
 /* The name of the proxy is looked up, and not that of the host that it is asked for. */
-static void test_proxies(void **state)
+TEST(test_proxies)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char proxy[URL_SIZE], url[URL_SIZE];
@@ -302,9 +296,8 @@ static void test_proxies(void **state)
     server_free(s);
 }
 
-static void test_exceptions_of_proxies(void **state)
+TEST(test_exceptions_of_proxies)
 {
-    (void)state;
     static const struct {
         const char *list;
         const char *host;
@@ -403,9 +396,8 @@ static void settle(struct rig *r, unsigned asked)
     loop_run_once(r->loop);
 }
 
-static void test_addresses_are_kept_while_they_are_renewed(void **state)
+TEST(test_addresses_are_kept_while_they_are_renewed)
 {
-    (void)state;
     struct rig r;
     rig_init(&r);
     CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
@@ -418,9 +410,8 @@ static void test_addresses_are_kept_while_they_are_renewed(void **state)
     rig_done(&r);
 }
 
-static void test_a_failure_keeps_old_addresses(void **state)
+TEST(test_a_failure_keeps_old_addresses)
 {
-    (void)state;
     struct rig r;
     rig_init(&r);
     CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
@@ -444,9 +435,8 @@ static void test_a_failure_keeps_old_addresses(void **state)
 }
 
 /* Names whose last lookup failed never hold all threads. */
-static void test_dead_names_leave_threads_to_others(void **state)
+TEST(test_dead_names_leave_threads_to_others)
 {
-    (void)state;
     enum { N = 3 * LOOKUP_THREADS };
     struct rig r;
     struct resolver_use uses[N] = {{.transfer = NULL}};
@@ -478,9 +468,8 @@ static void test_dead_names_leave_threads_to_others(void **state)
     wait_for_threads();
 }
 
-static void test_unused_names_are_forgotten(void **state)
+TEST(test_unused_names_are_forgotten)
 {
-    (void)state;
     struct rig r;
     rig_init(&r);
     CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
@@ -490,9 +479,8 @@ static void test_unused_names_are_forgotten(void **state)
     rig_done(&r);
 }
 
-static void test_getaddrinfo(void **state)
+TEST(test_getaddrinfo)
 {
-    (void)state;
     char *addresses = NULL;
     struct addrinfo *found = NULL;
     /* A machine without /etc/hosts may not know it. */
@@ -520,20 +508,6 @@ static void *do_nothing(void *arg)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_lookup_for_all),
-        cmocka_unit_test(test_addresses_are_not_looked_up),
-        cmocka_unit_test(test_names_that_fail),
-        cmocka_unit_test(test_dead_name_server),
-        cmocka_unit_test(test_cancel_while_waiting),
-        cmocka_unit_test(test_proxies),
-        cmocka_unit_test(test_exceptions_of_proxies),
-        cmocka_unit_test(test_addresses_are_kept_while_they_are_renewed),
-        cmocka_unit_test(test_a_failure_keeps_old_addresses),
-        cmocka_unit_test(test_dead_names_leave_threads_to_others),
-        cmocka_unit_test(test_unused_names_are_forgotten),
-        cmocka_unit_test(test_getaddrinfo),
-    };
     alarm(TEST_HANG_S);
     /* ThreadSanitizer adds a thread of its own to the first one. */
     pthread_t first;
@@ -541,5 +515,5 @@ int main(void)
         return 1;
     }
     threads_at_start = count_threads();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run("tests", NULL, NULL);
 }

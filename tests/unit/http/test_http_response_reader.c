@@ -90,9 +90,8 @@ static void check_rows(const struct row *rows, size_t n)
 }
 #define CHECK_ROWS(rows) check_rows((rows), sizeof(rows) / sizeof((rows)[0]))
 
-static void test_whole_responses(void **state)
+TEST(test_whole_responses)
 {
-    (void)state;
     static const struct row rows[] = {
         {.in = OK "Content-Length: 3\r\n\r\nabc",
          .want = "[HTTP/1.1 200 OK][Content-Length: 3][]abc keeps"},
@@ -120,9 +119,8 @@ static void test_whole_responses(void **state)
     CHECK_ROWS(rows);
 }
 
-static void test_connections(void **state)
+TEST(test_connections)
 {
-    (void)state;
     static const struct row rows[] = {
         {.in = OK "Connection: Close\r\nContent-Length: 1\r\n\r\na",
          .want = "[HTTP/1.1 200 OK][Connection: Close][Content-Length: 1][]a closes"},
@@ -141,9 +139,8 @@ static void test_connections(void **state)
     CHECK_ROWS(rows);
 }
 
-static void test_cut_responses(void **state)
+TEST(test_cut_responses)
 {
-    (void)state;
     static const struct row rows[] = {
         {.in = "HTT", .want = " cut"},
         {.in = OK "Content-Le", .want = "[HTTP/1.1 200 OK] cut"},
@@ -157,9 +154,8 @@ static void test_cut_responses(void **state)
     CHECK_ROWS(rows);
 }
 
-static void test_bad_responses(void **state)
+TEST(test_bad_responses)
 {
-    (void)state;
 #define NO_LINE " bad: a line that is no status line"
 #define NO_STATUS " bad: a status that is no number of three digits"
 #define NO_NAME "[HTTP/1.1 200 OK] bad: a header line without a name"
@@ -198,9 +194,8 @@ static void test_bad_responses(void **state)
     CHECK_ROWS(rows);
 }
 
-static void test_zero_byte(void **state)
+TEST(test_zero_byte)
 {
-    (void)state;
     static const char text[] = OK "X: a\0b\r\n\r\n";
     struct sv in = {text, sizeof(text) - 1};
     struct reading g = {0};
@@ -211,23 +206,12 @@ static void test_zero_byte(void **state)
 }
 
 /* What follows is the next response's, or nobody's. */
-static void test_bytes_after_the_end(void **state)
+TEST(test_bytes_after_the_end)
 {
-    (void)state;
     struct sv in = SV(OK "Content-Length: 1\r\n\r\nabc");
     struct reading g = {0};
     response_reader_init(&g.reader, LINE_MAX_BYTES, false);
     assert_false(take(&g, &in));
     CHECK_INT(in.n, 2, "");
     response_reader_done(&g.reader);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_responses), cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_cut_responses),   cmocka_unit_test(test_bad_responses),
-        cmocka_unit_test(test_zero_byte),       cmocka_unit_test(test_bytes_after_the_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

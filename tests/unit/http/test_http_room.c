@@ -69,9 +69,8 @@ static void turn(struct fixture *f, struct guest *g, unsigned questions)
 
 /* A body with a length asks for all of it once. Until it is granted, nothing but the first piece is
  * read, and other transfers go on. */
-static void test_waits_at_its_head(void **state)
+TEST(test_waits_at_its_head)
 {
-    (void)state;
     struct fixture f;
     struct guest waits = {.granted = 0};
     struct guest reads = {.granted = BODY};
@@ -103,9 +102,8 @@ static void test_waits_at_its_head(void **state)
 }
 
 /* A body without a length asks again whenever it outgrows what it got. */
-static void test_grows(void **state)
+TEST(test_grows)
 {
-    (void)state;
     struct fixture f;
     struct guest g = {.granted = 100000};
     char url[URL_SIZE];
@@ -135,9 +133,8 @@ static void test_grows(void **state)
 
 /* A body that can never be granted ends at its head. A transfer that is cancelled or times out
  * gives everything back. */
-static void test_ends_while_it_waits(void **state)
+TEST(test_ends_while_it_waits)
 {
-    (void)state;
     struct fixture f;
     struct guest never = {.granted = HTTP_ROOM_NEVER};
     struct guest late = {.granted = 0};
@@ -174,9 +171,8 @@ static void refuse(struct server_conn *c)
 }
 
 /* An error page asks for nothing. */
-static void test_error_pages(void **state)
+TEST(test_error_pages)
 {
-    (void)state;
     struct fixture f;
     struct guest g = {.granted = 0};
     char url[URL_SIZE];
@@ -194,11 +190,5 @@ static void test_error_pages(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waits_at_its_head),
-        cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_ends_while_it_waits),
-        cmocka_unit_test(test_error_pages),
-    };
-    return run_both_ways(tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
+    return run_both_ways(NULL, NULL);
 }

@@ -35,9 +35,8 @@ static struct http_settings plain(void)
     ROW(follow_redirects, false)                                                                   \
     ROW(enable_http2, true)
 
-static void each_member_counts(void **state)
+TEST(each_member_counts)
 {
-    (void)state;
     const struct http_settings a = plain();
 #define ROW(member, value)                                                                         \
     {                                                                                              \
@@ -52,9 +51,8 @@ static void each_member_counts(void **state)
 #undef ROW
 }
 
-static void lists_are_compared_by_their_contents(void **state)
+TEST(lists_are_compared_by_their_contents)
 {
-    (void)state;
     static const struct http_header one[] = {{"X-A", "1"}};
     static const struct http_header same[] = {{"X-A", "1"}, {"X-B", "2"}};
     static const struct http_header other[] = {{"X-A", "2"}};
@@ -78,9 +76,8 @@ static void lists_are_compared_by_their_contents(void **state)
     }
 }
 
-static void oauth2_is_compared_by_its_contents(void **state)
+TEST(oauth2_is_compared_by_its_contents)
 {
-    (void)state;
     static const char *const scopes[] = {"s", "t"};
     const struct http_oauth2 base = {
         .client_id = "i", .client_secret = "s", .scopes = scopes, .n_scopes = 1};
@@ -99,14 +96,4 @@ static void oauth2_is_compared_by_its_contents(void **state)
         const struct http_settings b = {.oauth2 = &rows[i]};
         CHECK_INT(http_settings_equal(&a, &b), i == 0, "row");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_member_counts),
-        cmocka_unit_test(lists_are_compared_by_their_contents),
-        cmocka_unit_test(oauth2_is_compared_by_its_contents),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

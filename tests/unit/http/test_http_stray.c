@@ -419,39 +419,29 @@ static void try_all(enum way way)
     SSL_CTX_free(tls);
 }
 
-static void test_direct(void **state)
+TEST(test_direct)
 {
-    (void)state;
     try_all(WAY_DIRECT);
 }
 
-static void test_libcurl(void **state)
+TEST(test_libcurl)
 {
-    (void)state;
     try_all(WAY_LIBCURL);
 }
 
-static void test_proxy(void **state)
+TEST(test_proxy)
 {
-    (void)state;
     try_all(WAY_PROXY);
 }
 
-static void test_tls(void **state)
+TEST(test_tls)
 {
-    (void)state;
     try_all(WAY_TLS);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct),
-        cmocka_unit_test(test_libcurl),
-        cmocka_unit_test(test_proxy),
-        cmocka_unit_test(test_tls),
-    };
     signal(SIGPIPE, SIG_IGN);
     alarm(TEST_HANG_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run("tests", NULL, NULL);
 }

@@ -160,9 +160,8 @@ static void get(struct fixture *f, const struct server *s, struct call *call)
     fixture_do(f, call, &(struct http_request){.url = server_url(s, "/", url), .http2_only = true});
 }
 
-static void test_responses(void **state)
+TEST(test_responses)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fixture f;
         struct call call = {0};
@@ -208,9 +207,8 @@ static void note_early(void *arg, const struct http_response *r)
 }
 
 /* The body is larger than the window of the stream, and the server does not widen it. */
-static void test_early_acceptance(void **state)
+TEST(test_early_acceptance)
 {
-    (void)state;
     static const struct row early[] = {
         {.name = "and no more", .early = BYTES(ANSWER("\1", "ok"))},
         {.name = "and an end of the stream",
@@ -248,11 +246,7 @@ static void test_early_acceptance(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_responses),
-        cmocka_unit_test(test_early_acceptance),
-    };
     signal(SIGPIPE, SIG_IGN);
     alarm(TEST_HANG_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run("tests", NULL, NULL);
 }

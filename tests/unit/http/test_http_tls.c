@@ -175,9 +175,8 @@ static void tls_get(struct fixture *f, struct call *call, const struct tls_serve
             skip();                                                                                \
     } while (0)
 
-static void test_verification(void **state)
+TEST(test_verification)
 {
-    (void)state;
     SKIP_WITHOUT_OPENSSL();
     char *ca = read_text("ca.pem"), *other = read_text("other-ca.pem");
     char ca_file[256], other_file[256], nothing[256];
@@ -245,9 +244,8 @@ static void test_verification(void **state)
     free(other);
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
-    (void)state;
     SKIP_WITHOUT_OPENSSL();
     static const struct {
         const char *name;
@@ -275,9 +273,8 @@ static void test_versions(void **state)
     }
 }
 
-static void test_client_certificate(void **state)
+TEST(test_client_certificate)
 {
-    (void)state;
     SKIP_WITHOUT_OPENSSL();
     char *ca = read_text("ca.pem"), *cert = read_text("client.pem"), *key = read_text("client.key");
     char cert_file[256], key_file[256], ca_file[256], both[4096];
@@ -321,9 +318,8 @@ static void test_client_certificate(void **state)
 }
 
 /* A CA that is replaced on disk is used for the next connection. */
-static void test_ca_rotation(void **state)
+TEST(test_ca_rotation)
 {
-    (void)state;
     SKIP_WITHOUT_OPENSSL();
     char *ca = read_text("ca.pem"), *other = read_text("other-ca.pem");
     char file[256];
@@ -359,9 +355,8 @@ static void say_hello(struct server_conn *c)
     server_wait_close(c);
 }
 
-static void test_server_without_tls(void **state)
+TEST(test_server_without_tls)
 {
-    (void)state;
     struct fixture f;
     struct call call = {0};
     char url[URL_SIZE];
@@ -376,9 +371,8 @@ static void test_server_without_tls(void **state)
 }
 
 /* The Host header has the name of the URL, whatever name the certificate has. */
-static void test_host_beside_server_name(void **state)
+TEST(test_host_beside_server_name)
 {
-    (void)state;
     static const struct {
         const char *url;
         const char *host;
@@ -414,12 +408,7 @@ static void test_host_beside_server_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verification),       cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_client_certificate), cmocka_unit_test(test_ca_rotation),
-        cmocka_unit_test(test_server_without_tls), cmocka_unit_test(test_host_beside_server_name),
-    };
     alarm(TEST_HANG_S);
     (void)signal(SIGPIPE, SIG_IGN); /* as the program does: OpenSSL writes without MSG_NOSIGNAL */
-    return cmocka_run_group_tests(tests, make_certs, drop_certs);
+    return testing_run("tests", make_certs, drop_certs);
 }

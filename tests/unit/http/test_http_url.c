@@ -8,9 +8,8 @@
 #define PUSH "/push.v1.PusherService/Push"
 #define INGEST "/ingest"
 
-static void test_percent_encoding(void **state)
+TEST(test_percent_encoding)
 {
-    (void)state;
     struct buf out;
     buf_init(&out, 1000);
     assert_true(url_encode(SV("aZ09-._~ /?&=+%\xc3\xa9\0{}"), &out));
@@ -21,9 +20,8 @@ static void test_percent_encoding(void **state)
     buf_done(&out);
 }
 
-static void test_join(void **state)
+TEST(test_join)
 {
-    (void)state;
     static const struct {
         const char *base;
         const char *path;
@@ -75,9 +73,8 @@ static void test_join(void **state)
     }
 }
 
-static void test_directory_of_a_file_url(void **state)
+TEST(test_directory_of_a_file_url)
 {
-    (void)state;
     static const struct {
         const char *url;
         const char *want; /* NULL: an error */
@@ -114,9 +111,8 @@ static void test_directory_of_a_file_url(void **state)
     }
 }
 
-static void test_url_parse(void **state)
+TEST(test_url_parse)
 {
-    (void)state;
     static const struct {
         const char *in;
         const char *text; /* NULL: refused */
@@ -170,9 +166,8 @@ static void test_url_parse(void **state)
     }
 }
 
-static void test_url_origin(void **state)
+TEST(test_url_origin)
 {
-    (void)state;
     static const struct {
         const char *a;
         const char *b;
@@ -197,9 +192,8 @@ static void test_url_origin(void **state)
     }
 }
 
-static void test_url_resolve(void **state)
+TEST(test_url_resolve)
 {
-    (void)state;
     static const struct {
         const char *location;
         const char *want;
@@ -221,9 +215,8 @@ static void test_url_resolve(void **state)
     }
 }
 
-static void test_url_redact(void **state)
+TEST(test_url_redact)
 {
-    (void)state;
     static const struct {
         const char *in;
         const char *want;
@@ -252,18 +245,4 @@ static void test_url_redact(void **state)
     char small[16];
     url_redact("http://host/a/long/path", small, sizeof(small));
     CHECK_STR(small, "http://host/...", "cut");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_percent_encoding),
-        cmocka_unit_test(test_join),
-        cmocka_unit_test(test_directory_of_a_file_url),
-        cmocka_unit_test(test_url_parse),
-        cmocka_unit_test(test_url_origin),
-        cmocka_unit_test(test_url_resolve),
-        cmocka_unit_test(test_url_redact),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

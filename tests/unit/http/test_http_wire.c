@@ -40,9 +40,8 @@ static void read_exactly(int fd, size_t n)
 
 /* What waits in the kernel's buffer is not ours yet: a peer that is faster than we are has sent no
  * more than it should. */
-static void what_is_not_read_does_not_count(void **state)
+TEST(what_is_not_read_does_not_count)
 {
-    (void)state;
     static const char bytes[30000];
     int client;
     int server;
@@ -73,9 +72,8 @@ static void *flood(void *arg)
 
 /* Bytes may arrive at any moment of the reading of the numbers: none of them is taken for one that
  * was received before. */
-static void what_arrives_meanwhile_does_not_count(void **state)
+TEST(what_arrives_meanwhile_does_not_count)
 {
-    (void)state;
     int client;
     int server;
     pthread_t thread;
@@ -96,9 +94,8 @@ static void what_arrives_meanwhile_does_not_count(void **state)
     close(client);
 }
 
-static void input_is_seen_without_reading(void **state)
+TEST(input_is_seen_without_reading)
 {
-    (void)state;
     int client;
     int server;
     connect_pair(&client, &server);
@@ -115,9 +112,8 @@ static void input_is_seen_without_reading(void **state)
     CHECK_INT(wire_peek(client), WIRE_ENDED, "no connection");
 }
 
-static void what_the_peer_has_not_received_is_seen(void **state)
+TEST(what_the_peer_has_not_received_is_seen)
 {
-    (void)state;
     static const char bytes[65536];
     int client;
     int server;
@@ -131,15 +127,4 @@ static void what_the_peer_has_not_received_is_seen(void **state)
     close(server);
     close(client);
     CHECK_INT(wire_is_unacknowledged(client), false, "no connection");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_read_does_not_count),
-        cmocka_unit_test(input_is_seen_without_reading),
-        cmocka_unit_test(what_the_peer_has_not_received_is_seen),
-        cmocka_unit_test(what_arrives_meanwhile_does_not_count),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,8 @@ static void put_chunk(struct recording *r, uint64_t ids)
     recording_end_chunk(r);
 }
 
-static void integers_and_strings(void **state)
+TEST(integers_and_strings)
 {
-    (void)state;
     for (unsigned encoding = 3; encoding <= 5; encoding++) {
         for (int fixed = 0; fixed <= 1; fixed++) {
             struct recording r;
@@ -37,9 +36,8 @@ static void integers_and_strings(void **state)
 }
 
 /* The same stack in two chunks is one sample, though its numbers differ. */
-static void chunks_add_up(void **state)
+TEST(chunks_add_up)
 {
-    (void)state;
     struct recording r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
@@ -64,9 +62,8 @@ static void chunks_add_up(void **state)
 }
 
 /* Each chunk has a tick rate and a period of its own. */
-static void chunks_with_other_rates(void **state)
+TEST(chunks_with_other_rates)
 {
-    (void)state;
     struct recording r;
     const struct jfr_options settings = {.seed = 1};
     recording_init(&r, 2000000000);
@@ -90,9 +87,8 @@ static void chunks_with_other_rates(void **state)
     recording_done(&r);
 }
 
-static void several_checkpoints(void **state)
+TEST(several_checkpoints)
 {
-    (void)state;
     struct recording r;
     recording_init(&r, 1000000000);
     recording_method(&r, 1, "a/B", "run");
@@ -111,9 +107,8 @@ static void several_checkpoints(void **state)
     recording_done(&r);
 }
 
-static void raw_heads_in_a_pool(void **state)
+TEST(raw_heads_in_a_pool)
 {
-    (void)state;
     struct recording r;
     recording_init(&r, 1000000000);
     r.raw_head = true;
@@ -123,9 +118,8 @@ static void raw_heads_in_a_pool(void **state)
 }
 
 /* The name of a class may be a text, and a text may be a constant. */
-static void texts_of_other_kinds(void **state)
+TEST(texts_of_other_kinds)
 {
-    (void)state;
     struct recording_class classes[RECORDING_CLASSES];
     struct recording r;
     memcpy(classes, recording_classes, sizeof(classes));
@@ -166,9 +160,8 @@ static void texts_of_other_kinds(void **state)
     recording_done(&r);
 }
 
-static void types_are_counted(void **state)
+TEST(types_are_counted)
 {
-    (void)state;
     struct recording r;
     struct err err = ERR_INIT;
     struct jfr_type type;
@@ -192,9 +185,8 @@ static void types_are_counted(void **state)
     recording_done(&r);
 }
 
-static void whole_conversion(void **state)
+TEST(whole_conversion)
 {
-    (void)state;
     struct recording r;
     struct err err = ERR_INIT;
     struct jfr_result result;
@@ -215,15 +207,4 @@ static void whole_conversion(void **state)
     jfr_result_done(&result);
     scratch_free(s);
     recording_done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers_and_strings),    cmocka_unit_test(chunks_add_up),
-        cmocka_unit_test(chunks_with_other_rates), cmocka_unit_test(several_checkpoints),
-        cmocka_unit_test(raw_heads_in_a_pool),     cmocka_unit_test(texts_of_other_kinds),
-        cmocka_unit_test(types_are_counted),       cmocka_unit_test(whole_conversion),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

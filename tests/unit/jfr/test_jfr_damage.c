@@ -30,9 +30,8 @@ static bool read_copy(struct sv v, char **ret_text, struct err *err)
     return ok;
 }
 
-static void every_prefix(void **state)
+TEST(every_prefix)
 {
-    (void)state;
     struct recording r;
     recording_init(&r, 1000000000);
     put_chunk(&r);
@@ -57,9 +56,8 @@ static void every_prefix(void **state)
 }
 
 /* A byte of each chunk at a time gets other values: nothing is read past its end. */
-static void every_byte(void **state)
+TEST(every_byte)
 {
-    (void)state;
     static const unsigned char values[] = {0, 1, 0x7f, 0x80, 0xff};
     struct recording r;
     recording_init(&r, 1000000000);
@@ -79,9 +77,8 @@ static void every_byte(void **state)
     recording_done(&r);
 }
 
-static void bad_heads(void **state)
+TEST(bad_heads)
 {
-    (void)state;
     static const struct {
         size_t offset;
         uint64_t value;
@@ -144,18 +141,16 @@ static void expect_damage(unsigned type, const char *bytes, size_t n, const char
     recording_done(&r);
 }
 
-static void bad_events(void **state)
+TEST(bad_events)
 {
-    (void)state;
     expect_damage(CLASS_EXECUTION_SAMPLE, "\x01\x01", 2, "a number without end");
     expect_damage(CLASS_ACTIVE_SETTING, "\x01\x01\x03\x7f", 4, "a value that runs past the end");
     expect_damage(CLASS_ACTIVE_SETTING, "\x01\x01\x09\x00", 4,
                   "a string of an encoding that does not exist");
 }
 
-static void bad_sizes(void **state)
+TEST(bad_sizes)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         const char *error;
@@ -203,9 +198,8 @@ static void expect_of_class(const struct recording_class *class, const char *err
     recording_done(&r);
 }
 
-static void hostile_classes(void **state)
+TEST(hostile_classes)
 {
-    (void)state;
     static const struct {
         struct recording_class class;
         const char *error;
@@ -229,9 +223,8 @@ static void hostile_classes(void **state)
 }
 
 /* Ten classes, each of ten times the one before: it takes no time that grows like 10^10. */
-static void classes_that_multiply(void **state)
+TEST(classes_that_multiply)
 {
-    (void)state;
     struct recording_class classes[RECORDING_CLASSES + 10];
     static const char *const names[] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9"};
     struct recording r;
@@ -266,9 +259,8 @@ static size_t put_checkpoints(struct recording *r, size_t before)
     return r->checkpoint;
 }
 
-static void circles_of_checkpoints(void **state)
+TEST(circles_of_checkpoints)
 {
-    (void)state;
     struct recording r;
     struct err err = ERR_INIT;
     char *text;
@@ -293,9 +285,8 @@ static void circles_of_checkpoints(void **state)
     recording_done(&r);
 }
 
-static void limits(void **state)
+TEST(limits)
 {
-    (void)state;
     struct recording r;
     struct err err = ERR_INIT;
     char *text;
@@ -310,9 +301,8 @@ static void limits(void **state)
     recording_done(&r);
 }
 
-static void damaged_conversions(void **state)
+TEST(damaged_conversions)
 {
-    (void)state;
     struct recording r;
     struct err err = ERR_INIT;
     struct jfr_result result;
@@ -360,29 +350,10 @@ static void convert(bool *ret_complete)
     scratch_free(s);
 }
 
-static void failing_allocations(void **state)
+TEST(failing_allocations)
 {
-    (void)state;
     recording_init(&scenario_recording, 1000000000);
     put_chunk(&scenario_recording);
     assert_true(failing_malloc_each(FAIL_OURS, convert) > 20);
     recording_done(&scenario_recording);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_prefix),
-        cmocka_unit_test(every_byte),
-        cmocka_unit_test(bad_heads),
-        cmocka_unit_test(bad_events),
-        cmocka_unit_test(bad_sizes),
-        cmocka_unit_test(hostile_classes),
-        cmocka_unit_test(classes_that_multiply),
-        cmocka_unit_test(circles_of_checkpoints),
-        cmocka_unit_test(limits),
-        cmocka_unit_test(damaged_conversions),
-        cmocka_unit_test(failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

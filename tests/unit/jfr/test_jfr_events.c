@@ -21,9 +21,8 @@ static void expect(struct recording *r, const struct jfr_options *options, const
     recording_done(r);
 }
 
-static void execution_samples(void **state)
+TEST(execution_samples)
 {
-    (void)state;
     struct recording r;
     start(&r, 1000000000);
     EVENT(&r, CLASS_EXECUTION_SAMPLE, 1, 1, STATE_RUNNABLE_ID, 0, 0, 0);
@@ -38,9 +37,8 @@ static void execution_samples(void **state)
            "states");
 }
 
-static void execution_samples_of_wall(void **state)
+TEST(execution_samples_of_wall)
 {
-    (void)state;
     struct recording r;
     start(&r, 1000000000);
     EVENT(&r, CLASS_EXECUTION_SAMPLE, 1, 1, STATE_RUNNABLE_ID, 0, 0, 0);
@@ -55,9 +53,8 @@ static void execution_samples_of_wall(void **state)
            "from the setting on");
 }
 
-static void wall_clock_samples(void **state)
+TEST(wall_clock_samples)
 {
-    (void)state;
     struct recording r;
     start(&r, 1000000000);
     EVENT(&r, CLASS_WALL_CLOCK_SAMPLE, 1, STATE_RUNNABLE_ID, 3, 1, 0, 0, 0);
@@ -77,9 +74,8 @@ static void wall_clock_samples(void **state)
            "running ones use the processor");
 }
 
-static void cpu_time_samples(void **state)
+TEST(cpu_time_samples)
 {
-    (void)state;
     struct recording r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
@@ -100,9 +96,8 @@ static void cpu_time_samples(void **state)
     recording_done(&r);
 }
 
-static void allocations(void **state)
+TEST(allocations)
 {
-    (void)state;
     struct recording r;
     start(&r, 2000000000);
     EVENT(&r, CLASS_IN_NEW_TLAB, 1, 1, 24, 1000);
@@ -126,9 +121,8 @@ static void allocations(void **state)
            "");
 }
 
-static void delays_are_nanoseconds(void **state)
+TEST(delays_are_nanoseconds)
 {
-    (void)state;
     struct recording r;
     start(&r, 2800000000);
     EVENT(&r, CLASS_MONITOR_ENTER, 1, 1, 2800000000, 0, 0, 0);
@@ -145,9 +139,8 @@ static void delays_are_nanoseconds(void **state)
 }
 
 /* Sums stay at the largest number. */
-static void sums_do_not_overflow(void **state)
+TEST(sums_do_not_overflow)
 {
-    (void)state;
     struct recording r;
     start(&r, 1);
     for (size_t i = 0; i < 3; i++) {
@@ -163,9 +156,8 @@ static void sums_do_not_overflow(void **state)
            "");
 }
 
-static void stacks_and_methods_that_are_not_there(void **state)
+TEST(stacks_and_methods_that_are_not_there)
 {
-    (void)state;
     struct recording r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
@@ -190,9 +182,8 @@ static void stacks_and_methods_that_are_not_there(void **state)
     recording_done(&r);
 }
 
-static void periods_of_settings(void **state)
+TEST(periods_of_settings)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *value;
@@ -224,9 +215,8 @@ static void periods_of_settings(void **state)
 }
 
 /* The samples of the wall clock have a period of their own, or that of the others. */
-static void periods_of_the_wall_clock(void **state)
+TEST(periods_of_the_wall_clock)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t id;
@@ -246,21 +236,4 @@ static void periods_of_the_wall_clock(void **state)
                  cases[i].want);
         expect(&r, &settings, want, cases[i].name);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(execution_samples),
-        cmocka_unit_test(execution_samples_of_wall),
-        cmocka_unit_test(wall_clock_samples),
-        cmocka_unit_test(cpu_time_samples),
-        cmocka_unit_test(allocations),
-        cmocka_unit_test(delays_are_nanoseconds),
-        cmocka_unit_test(sums_do_not_overflow),
-        cmocka_unit_test(stacks_and_methods_that_are_not_there),
-        cmocka_unit_test(periods_of_settings),
-        cmocka_unit_test(periods_of_the_wall_clock),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,9 +64,8 @@ static void make_recording(struct recording *r)
     recording_end_chunk(r);
 }
 
-static void with_labels(void **state)
+TEST(with_labels)
 {
-    (void)state;
     struct recording r;
     struct buf snapshot;
     struct sv packed;
@@ -94,9 +93,8 @@ static void with_labels(void **state)
 }
 
 /* Without the part, contexts and names of spans mean nothing; ids of spans do. */
-static void without_labels(void **state)
+TEST(without_labels)
 {
-    (void)state;
     struct recording r;
     const struct jfr_options options = {.sample_rate = 100, .seed = 1};
     make_recording(&r);
@@ -111,9 +109,8 @@ static void without_labels(void **state)
     recording_done(&r);
 }
 
-static void damaged_labels(void **state)
+TEST(damaged_labels)
 {
-    (void)state;
     struct buf snapshot;
     make_snapshot(&snapshot);
     size_t failed = 0;
@@ -135,14 +132,4 @@ static void damaged_labels(void **state)
     assert_null(jfr_reader_new(&options, &err));
     CHECK_CONTAINS(err.msg, "labels: ", "");
     buf_done(&snapshot);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_labels),
-        cmocka_unit_test(without_labels),
-        cmocka_unit_test(damaged_labels),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

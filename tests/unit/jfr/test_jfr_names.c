@@ -4,9 +4,8 @@
 #include "jfr/cursor.h"
 #include "jfr/names.h"
 
-static void names(void **state)
+TEST(names)
 {
-    (void)state;
     static const struct {
         const char *symbol;
         const char *want; /* NULL: the symbol */
@@ -61,9 +60,8 @@ static void names(void **state)
 }
 
 /* Strings become valid UTF-8, whatever their encoding. */
-static void texts(void **state)
+TEST(texts)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t n;
@@ -108,9 +106,8 @@ static void texts(void **state)
     }
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t n;
@@ -137,14 +134,4 @@ static void numbers(void **state)
         CHECK_STR(c.problem != NULL ? c.problem : "",
                   cases[i].problem != NULL ? cases[i].problem : "", row);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),
-        cmocka_unit_test(texts),
-        cmocka_unit_test(numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

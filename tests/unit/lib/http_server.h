@@ -372,16 +372,14 @@ static inline void call_note(void *arg, const struct http_response *r)
 /* All requests go through libcurl, even those that need not (http/direct.h). */
 static bool only_libcurl;
 
-/* Runs the tests of a program as requests go by default, and then with libcurl alone. */
-#define RUN_BOTH_WAYS(tests, set_up, tear_down)                                                    \
-    run_both_ways((tests), sizeof(tests) / sizeof((tests)[0]), (set_up), (tear_down))
-static inline int run_both_ways(const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
-                                CMFixtureFunction tear_down)
+/* Runs all cases of the program with the client as it is by default, and then with libcurl alone.
+ */
+static inline int run_both_ways(CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
     only_libcurl = false;
-    int failed = _cmocka_run_group_tests("by default", tests, n, set_up, tear_down);
+    int failed = testing_run("by default", set_up, tear_down);
     only_libcurl = true;
-    return failed + _cmocka_run_group_tests("libcurl alone", tests, n, set_up, tear_down);
+    return failed + testing_run("libcurl alone", set_up, tear_down);
 }
 
 static inline void fixture_init(struct fixture *f, unsigned shards)

@@ -8,6 +8,32 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* ---- cases ----------------------------------------------------------------------------------- */
+
+extern const struct CMUnitTest *const __start_profpull_tests[] __attribute__((weak));
+extern const struct CMUnitTest *const __stop_profpull_tests[] __attribute__((weak));
+
+int testing_run(const char *group, CMFixtureFunction set_up, CMFixtureFunction tear_down)
+{
+    size_t n = (size_t)(__stop_profpull_tests - __start_profpull_tests);
+    struct CMUnitTest *cases = calloc(n + 1, sizeof(*cases));
+    if (cases == NULL) {
+        return 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        cases[i] = *__start_profpull_tests[i];
+    }
+    int failed = _cmocka_run_group_tests(group, cases, n, set_up, tear_down);
+    free(cases);
+    return failed;
+}
+
+/* Most programs need nothing else; those that do have a main() of their own. */
+__attribute__((weak)) int main(void)
+{
+    return testing_run("tests", NULL, NULL);
+}
+
 /* ---- comparisons ----------------------------------------------------------------------------- */
 
 static void where(const char *row)

@@ -1,8 +1,9 @@
 /* What the unit tests share: cmocka with comparisons that name the row, a log that fails the test
  * on an unexpected warning, a temporary directory.
  *
- * Each test file is tests/unit/<room>/test_<room>_<what>.c with a main() that calls cmocka's
- * cmocka_run_group_tests(). Tables of cases print the index and a name through CHECK_* on failure.
+ * A test file is tests/unit/<room>/test_<room>_<what>.c. It defines its cases with TEST() or
+ * TEST_WITH(); main() of testing.c runs them, unless the file has one of its own. Tables of cases
+ * print the index and a name through CHECK_* on failure.
  */
 #ifndef PROFPULL_TESTS_TESTING_H
 #define PROFPULL_TESTS_TESTING_H
@@ -24,6 +25,33 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/str.h"
+
+/* Begins the definition of a case:
+ *
+ *     TEST(empty_lists_are_equal)
+ *     {
+ *         assert_true(list_equal(&(struct list){0}, &(struct list){0}));
+ *     }
+ *
+ * The cases of a program run in the order of the file. A case that is defined is run: there is no
+ * list to forget it in. TEST_WITH() names cmocka's functions before and after the case, which share
+ * "state" with it; both may be NULL. */
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+#define TEST_WITH(name, set_up, tear_down)                                                         \
+    static void name(void **state);                                                                \
+    static const struct CMUnitTest case_##name = {#name, name, set_up, tear_down, NULL};           \
+    static const struct CMUnitTest *const row_##name TEST_ROW = &case_##name;                      \
+    static void name(void **state __attribute__((unused)))
+/* The linker makes an array of the pointers in this section, and names its begin and its end. gcc
+ * would reorder variables. */
+#ifdef __clang__
+#define TEST_ROW __attribute__((section("profpull_tests"), used))
+#else
+#define TEST_ROW __attribute__((section("profpull_tests"), used, no_reorder))
+#endif
+/* Runs all cases of the program; "group" is for the log. The functions run once, before the first
+ * case and after the last one; both may be NULL. Returns how many failed. */
+int testing_run(const char *group, CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
 /* Compare, and on a difference print both values and which row of a table it was ("" for none). */
 void check_str_(const char *got, const char *want, const char *row, const char *file, int line);

@@ -6,7 +6,7 @@
 #include "http/url.h"
 #include "model/masking.h"
 
-static void names(void **state)
+TEST(names)
 {
     static const struct {
         const char *name;
@@ -40,13 +40,12 @@ static void names(void **state)
         {"inside", false},
         {"cluster", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         CHECK_INT(url_name_is_secret(sv_from(rows[i].name)), rows[i].secret, rows[i].name);
     }
 }
 
-static void urls(void **state)
+TEST(urls)
 {
     static const struct {
         const char *url;
@@ -66,7 +65,6 @@ static void urls(void **state)
         {"/p?a?token=b", "/p?a?token=<secret>", "/p?a?token=<secret>"},
         {"/p?&&token=b", "/p?&&token=<secret>", "/p?<secret>&<secret>&token=<secret>"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (int all = 0; all < 2; all++) {
             struct buf out;
@@ -78,7 +76,7 @@ static void urls(void **state)
     }
 }
 
-static void labels(void **state)
+TEST(labels)
 {
     static const char *const pairs[] = {
         "__address__", "h:1",        "__meta_kubernetes_pod_annotation_example_com_param_token",
@@ -88,7 +86,6 @@ static void labels(void **state)
     };
     struct intern *intern = intern_new();
     struct labels_builder *b = labels_builder_new(intern);
-    (void)state;
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i += 2) {
         labels_builder_set_str(b, pairs[i], pairs[i + 1]);
     }
@@ -112,7 +109,7 @@ static void labels(void **state)
     intern_free(intern);
 }
 
-static void echoes(void **state)
+TEST(echoes)
 {
     static const struct {
         const char *url, *page, *want;
@@ -122,22 +119,10 @@ static void echoes(void **state)
         {"/p?token=abc", "abc is too short", "abc is too short"},
         {"/p", "nothing", "nothing"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char text[128];
         snprintf(text, sizeof(text), "%s", rows[i].page);
         mask_echo(sv_from(rows[i].url), false, text, strlen(text));
         CHECK_STR(text, rows[i].want, rows[i].url);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),
-        cmocka_unit_test(urls),
-        cmocka_unit_test(labels),
-        cmocka_unit_test(echoes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,8 @@
 
 #include "model/profile.h"
 
-static void owns_its_parts(void **state)
+TEST(owns_its_parts)
 {
-    (void)state;
     size_t strings;
     size_t bytes;
     struct intern *in = intern_new();
@@ -31,9 +30,8 @@ static void owns_its_parts(void **state)
     intern_free(in);
 }
 
-static void may_be_empty(void **state)
+TEST(may_be_empty)
 {
-    (void)state;
     struct profile *p = profile_new(NULL, NULL, 0);
     assert_non_null(p);
     assert_true(profile_cost(p) > 0);
@@ -41,9 +39,8 @@ static void may_be_empty(void **state)
 }
 
 /* A queue that is full of profiles with long labels must not hold many times its limit. */
-static void long_labels_count(void **state)
+TEST(long_labels_count)
 {
-    (void)state;
     static char text[180 * 1024];
     memset(text, 'x', sizeof(text) - 1);
     struct intern *in = intern_new();
@@ -57,14 +54,4 @@ static void long_labels_count(void **state)
     CHECK_INT(profile_cost(p), profile_cost_of(100, labels_bytes(many)), "on disk");
     profile_unref(p);
     intern_free(in);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(owns_its_parts),
-        cmocka_unit_test(may_be_empty),
-        cmocka_unit_test(long_labels_count),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,8 @@
 
 #include "model/reason.h"
 
-static void responses(void **state)
+TEST(responses)
 {
-    (void)state;
     static const struct {
         enum http_result result;
         long status;
@@ -40,9 +39,8 @@ static void responses(void **state)
     }
 }
 
-static void profiles(void **state)
+TEST(profiles)
 {
-    (void)state;
     static const struct {
         enum sniff_result result;
         const char *want;
@@ -73,9 +71,8 @@ static void profiles(void **state)
 }
 
 /* Every reason has a name of its own, and a failed transfer the name of its result. */
-static void names(void **state)
+TEST(names)
 {
-    (void)state;
     for (int i = 0; i < REASONS; i++) {
         for (int k = 0; k < i; k++) {
             assert_string_not_equal(reason_name((enum reason)i), reason_name((enum reason)k));
@@ -87,9 +84,8 @@ static void names(void **state)
     }
 }
 
-static void kinds(void **state)
+TEST(kinds)
 {
-    (void)state;
     CHECK_INT(reason_kind(REASON_NONE), REASON_KIND_SUCCESS, "");
     CHECK_INT(reason_kind(REASON_CPU_IN_USE), REASON_KIND_CONFLICT, "cpu_in_use");
     CHECK_INT(reason_kind(REASON_HTTP_404), REASON_KIND_ABSENT, "http_404");
@@ -98,9 +94,8 @@ static void kinds(void **state)
 }
 
 /* Of the failures that somebody can do something about. */
-static void advice(void **state)
+TEST(advice)
 {
-    (void)state;
     CHECK_STR(reason_advice(REASON_NONE), "", "no failure");
     CHECK_STR(reason_advice(REASON_HTTP_500), "", "the message says it");
     for (int i = REASON_RESOLVE; i <= REASON_TLS; i++) {
@@ -108,13 +103,4 @@ static void advice(void **state)
     }
     CHECK_CONTAINS(reason_advice(REASON_CPU_IN_USE), "one CPU profile at a time", "");
     CHECK_CONTAINS(reason_advice(REASON_HTTP_404), "set its path", "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(responses), cmocka_unit_test(profiles), cmocka_unit_test(names),
-        cmocka_unit_test(kinds),     cmocka_unit_test(advice),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

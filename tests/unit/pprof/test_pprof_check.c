@@ -90,9 +90,8 @@ static const struct {
      "two mappings with the id 9"},
 };
 
-static void good_and_bad_profiles(void **state)
+TEST(good_and_bad_profiles)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sv plain = {.p = cases[i].bytes, .n = cases[i].n};
         struct err err = ERR_INIT;
@@ -182,9 +181,8 @@ static void same_in_one_walk_(const char *name, const char *bytes, size_t n)
     }
 }
 
-static void same_in_one_walk(void **state)
+TEST(same_in_one_walk)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
         same_in_one_walk_(frames[i].name, frames[i].bytes, frames[i].n);
     }
@@ -195,9 +193,8 @@ static void same_in_one_walk(void **state)
 
 /* Every start of a good profile is checked without a crash, and only the whole has all its parts.
  */
-static void every_start_is_checked(void **state)
+TEST(every_start_is_checked)
 {
-    (void)state;
     static const char whole[] = TYPE SAMPLE LOCATION FUNCTION STRINGS "\x48\x01\x50\x02";
     for (size_t n = 0; n < sizeof(whole) - 1; n++) {
         char *part = malloc(n + 1); /* its end is the end of the memory */
@@ -261,9 +258,8 @@ static bool is_good(const struct buf *b)
 
 /* Packed ids and values of any length, at any place of the eight bytes that are looked at together,
  * some with an id of 0, some cut: what is good is known from how they were made. */
-static void packed_numbers_of_any_length(void **state)
+TEST(packed_numbers_of_any_length)
 {
-    (void)state;
     uint64_t random = 1;
     for (size_t round = 0; round < 20000; round++) {
         struct buf ids;
@@ -295,9 +291,8 @@ static void packed_numbers_of_any_length(void **state)
     }
 }
 
-static void entries_are_counted(void **state)
+TEST(entries_are_counted)
 {
-    (void)state;
     struct pprof_summary summary;
     struct err err = ERR_INIT;
     assert_true(pprof_check(SV(TYPE SAMPLE SAMPLE LOCATION FUNCTION STRINGS "\x1a\x02\x08\x01"
@@ -314,9 +309,8 @@ static void entries_are_counted(void **state)
 }
 
 /* Ids of any kind are found, and no others. */
-static void ids_of_any_kind_are_found(void **state)
+TEST(ids_of_any_kind_are_found)
 {
-    (void)state;
     for (uint64_t step = 1; step < 1000000000; step = step * 7 + 1) {
         struct buf b;
         struct buf m;
@@ -351,9 +345,8 @@ static void ids_of_any_kind_are_found(void **state)
 
 /* Numbers of one to ten bytes, with few and many bytes after them: eight are read at a time where
  * there are so many. A number that is cut, or too large, is none. */
-static void numbers_of_every_length(void **state)
+TEST(numbers_of_every_length)
 {
-    (void)state;
     enum { ROOM = 2 * WIRE_NUMBER_MAX + 1 };
     for (unsigned bits = 0; bits <= 64; bits++) {
         for (size_t after = 0; after <= WIRE_NUMBER_MAX; after++) {
@@ -383,15 +376,4 @@ static void numbers_of_every_length(void **state)
         CHECK_INT(v.value, false, "too large, not cut");
         assert_null(wire_varint_ahead(long_ones[i], long_ones[i] + 10 + i).next);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_of_every_length),      cmocka_unit_test(good_and_bad_profiles),
-        cmocka_unit_test(every_start_is_checked),       cmocka_unit_test(same_in_one_walk),
-        cmocka_unit_test(packed_numbers_of_any_length), cmocka_unit_test(entries_are_counted),
-        cmocka_unit_test(ids_of_any_kind_are_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

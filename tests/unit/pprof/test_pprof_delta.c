@@ -158,9 +158,8 @@ static void step_(struct series *s, const struct pprof_spec *spec, const struct 
 
 /* The first profile yields its gauges, the second the difference; gauges stay; the time is that of
  * the newer profile, the duration the difference. */
-static void heap_counters_and_gauges(void **state)
+TEST(heap_counters_and_gauges)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
     STEP(&s, spec, DELTA_FIRST, "a;m; 0 0 5 50\nduration 0\n", {"a@1 m@2", NULL, {10, 100, 5, 50}},
@@ -175,9 +174,8 @@ static void heap_counters_and_gauges(void **state)
 
 /* Profiles with nothing but counters: nothing is written at first, nor when nothing happens. (`make
  * delta-diff` compares with google/pprof.) */
-static void locks_have_only_counters(void **state)
+TEST(locks_have_only_counters)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a m", NULL, {3, 300}}, {"b m", NULL, {1, 10}});
@@ -202,9 +200,8 @@ static struct sv checked_output(const struct series *s, struct scratch *scratch,
 }
 
 /* Entries that no sample needs are removed, so a profile that did not change shrinks. */
-static void unused_entries_are_removed(void **state)
+TEST(unused_entries_are_removed)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
     const struct pprof_row rows[] = {{"rarely@1 seldom@2", "kind=rare", {10, 100, 0, 0}},
@@ -234,9 +231,8 @@ static void unused_entries_are_removed(void **state)
 }
 
 /* What the profile itself has stays, however much it is, with the strings that it needs. */
-static void head_stays(void **state)
+TEST(head_stays)
 {
-    (void)state;
     for (size_t comments = 0; comments <= 100; comments += 5) {
         struct series s = {.baseline = NULL};
         struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .duration_nanos = 5};
@@ -273,9 +269,8 @@ static void head_stays(void **state)
 }
 
 /* Names of any length come out as they went in, used or not. */
-static void names_of_any_length(void **state)
+TEST(names_of_any_length)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct buf b[2];
     struct buf name;
@@ -337,9 +332,8 @@ static void names_of_any_length(void **state)
 }
 
 /* Ids and the order of labels do not matter; labels, the order of frames and the file do. */
-static void what_a_stack_is(void **state)
+TEST(what_a_stack_is)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .mapping_start = 4096};
     STEP(&s, spec, DELTA_FIRST, "", {"a@1 m@2", "k=v,n=7,n=8bytes", {3, 300}});
@@ -357,9 +351,8 @@ static void what_a_stack_is(void **state)
 }
 
 /* The same program mapped elsewhere: its stacks are the same ones. */
-static void mapped_elsewhere(void **state)
+TEST(mapped_elsewhere)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .mapping_start = 4096};
     STEP(&s, spec, DELTA_FIRST, "", {"a@1 m@2", NULL, {3, 300}});
@@ -374,9 +367,8 @@ static void mapped_elsewhere(void **state)
 
 /* A build id may be an index, which is not 0, to an empty string: the mapping has the name of its
  * file then. */
-static void an_empty_build_id_is_none(void **state)
+TEST(an_empty_build_id_is_none)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {
         .types = LOCKS, .time_nanos = T0, .mapping_start = 4096, .empty_build_id = true};
@@ -394,9 +386,8 @@ static void an_empty_build_id_is_none(void **state)
 }
 
 /* Frames without address are distinguished by their functions. */
-static void no_addresses(void **state)
+TEST(no_addresses)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a m", NULL, {3, 300}}, {"b m", NULL, {30, 3000}});
@@ -406,9 +397,8 @@ static void no_addresses(void **state)
 }
 
 /* Columns, system names and first lines of functions are part of a frame without address. */
-static void no_addresses_but_columns(void **state)
+TEST(no_addresses_but_columns)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a:1 m:9", NULL, {3, 300}}, {"a:2 m:9", NULL, {1, 1}});
@@ -455,9 +445,8 @@ static void check_label(const struct series *s, const char *row)
 }
 
 /* The order of a sample's fields does not matter, nor whether its numbers are packed. */
-static void samples_written_in_any_way(void **state)
+TEST(samples_written_in_any_way)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *bytes;
@@ -507,9 +496,8 @@ static void samples_written_in_any_way(void **state)
 
 /* Of a number that is there twice, the last one counts: what the first one refers to is not
  * needed. */
-static void last_number_counts(void **state)
+TEST(last_number_counts)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct buf b;
     put_locks(&b, BYTES("\x12\x07\x0a\x01\x01\x12\x02\x05\x32"
@@ -538,9 +526,8 @@ static void last_number_counts(void **state)
 }
 
 /* Samples of one stack with the same labels are added up. */
-static void samples_of_one_stack_become_one(void **state)
+TEST(samples_of_one_stack_become_one)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "a; 0 0 3 30\nduration 0\n", {"a", NULL, {1, 10, 1, 10}},
@@ -551,9 +538,8 @@ static void samples_of_one_stack_become_one(void **state)
 }
 
 /* The same where nothing follows the label of the last sample. */
-static void a_sample_at_the_end(void **state)
+TEST(a_sample_at_the_end)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     const struct pprof_row rows[] = {{"a m", "bytes=64", {1, 10, 2, 20}}};
@@ -580,9 +566,8 @@ static void a_sample_at_the_end(void **state)
 }
 
 /* Labels that are texts are noticed, whichever sample has them. */
-static void texts_are_noticed(void **state)
+TEST(texts_are_noticed)
 {
-    (void)state;
     static const struct {
         const char *labels[2];
         bool has_texts;
@@ -607,9 +592,8 @@ static void texts_are_noticed(void **state)
 
 /* Plain, compressed, in two members: the result is the same, and always gzip. Nor does the earlier
  * use of a scratch matter. */
-static void raw_or_gzip(void **state)
+TEST(raw_or_gzip)
 {
-    (void)state;
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     const struct pprof_row before[] = {{"a m", NULL, {1, 10, 0, 0}}, {"b m", NULL, {2, 20, 1, 10}}};
     const struct pprof_row after[] = {{"a m", NULL, {9, 90, 1, 10}}, {"b m", NULL, {2, 20, 0, 0}}};
@@ -650,9 +634,8 @@ static void raw_or_gzip(void **state)
 /* A name that is not UTF-8 is repaired in the delta: servers refuse the whole profile for one.
  */
 /* A delta at each level of compression: the same profile, each way smaller than the one before. */
-static void compression(void **state)
+TEST(compression)
 {
-    (void)state;
     static const enum gzip_level levels[] = {GZIP_NONE, GZIP_FAST, GZIP_BEST};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     struct pprof_row rows[60];
@@ -693,9 +676,8 @@ static void compression(void **state)
     buf_done(&body);
 }
 
-static void not_utf8(void **state)
+TEST(not_utf8)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"caf\xe9 m", NULL, {1, 1}});
@@ -706,9 +688,8 @@ static void not_utf8(void **state)
 /* ---- failures -------------------------------------------------------------------------------- */
 
 /* A bad profile in between loses nothing: the next delta covers both intervals. */
-static void bad_in_between(void **state)
+TEST(bad_in_between)
 {
-    (void)state;
     const struct {
         struct sv body;
         enum delta_result result;
@@ -740,9 +721,8 @@ static void bad_in_between(void **state)
 }
 
 /* A delta that could not be passed on is part of the next one. */
-static void lost_on_the_way(void **state)
+TEST(lost_on_the_way)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {3, 300}});
@@ -755,9 +735,8 @@ static void lost_on_the_way(void **state)
     series_done(&s);
 }
 
-static void bad_values(void **state)
+TEST(bad_values)
 {
-    (void)state;
     static const struct {
         struct pprof_row rows[2];
         const char *message;
@@ -782,9 +761,8 @@ static void bad_values(void **state)
 }
 
 /* Totals beyond 64 bits are handled. */
-static void large_values(void **state)
+TEST(large_values)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {INT64_MAX - 1, 5}},
@@ -796,9 +774,8 @@ static void large_values(void **state)
     series_done(&s);
 }
 
-static void too_many_entries_are_refused(void **state)
+TEST(too_many_entries_are_refused)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct buf b;
     buf_init(&b, 100000000);
@@ -823,9 +800,8 @@ static void too_many_entries_are_refused(void **state)
 /* ---- restarts -------------------------------------------------------------------------------- */
 
 /* If anything fell, it is another process: gauges only, nothing negative. */
-static void restarted_process(void **state)
+TEST(restarted_process)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
     STEP(&s, spec, DELTA_FIRST, "", {"a@1", NULL, {10, 100, 0, 0}}, {"b@2", NULL, {9, 9, 0, 0}});
@@ -848,9 +824,8 @@ static void restarted_process(void **state)
 }
 
 /* A stack that is missing for a while is remembered, but not for ever. */
-static void missing_stacks_are_remembered(void **state)
+TEST(missing_stacks_are_remembered)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     int64_t n = 1000;
@@ -875,9 +850,8 @@ static void missing_stacks_are_remembered(void **state)
 /* ---- columns --------------------------------------------------------------------------------- */
 
 /* Any number of counters and gauges in any order. */
-static void many_columns(void **state)
+TEST(many_columns)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {
         .types = "inuse_space/bytes delay/nanoseconds alloc_space/bytes x/count "
@@ -891,9 +865,8 @@ static void many_columns(void **state)
 }
 
 /* Other counters than before, or the same in another order: a new start. */
-static void other_columns(void **state)
+TEST(other_columns)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {1, 2}});
@@ -905,9 +878,8 @@ static void other_columns(void **state)
     series_done(&s);
 }
 
-static void unknown_columns(void **state)
+TEST(unknown_columns)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = "objects/count space/bytes"};
     STEP(&s, spec, DELTA_PASSED, "", {"a", NULL, {1, 2}});
@@ -925,9 +897,8 @@ static void unknown_columns(void **state)
 }
 
 /* The clock of the target went back, or there is none: the duration stays as it came. */
-static void odd_clocks(void **state)
+TEST(odd_clocks)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = 100, .duration_nanos = 7};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {1, 1}});
@@ -966,9 +937,8 @@ static struct delta_state *baseline_of(uint64_t n)
 }
 
 /* A stack takes 9 bytes and those that the largest value of each counter needs. */
-static void size_of_baseline(void **state)
+TEST(size_of_baseline)
 {
-    (void)state;
     const size_t widths[] = {1 + 1, 2 + 2, 2 + 2, 3 + 3};
     for (size_t i = 0, n = 100; n <= 100000; n *= 10, i++) {
         struct delta_state *s = baseline_of(n);
@@ -979,9 +949,8 @@ static void size_of_baseline(void **state)
 }
 
 /* Columns of every width, beside each other: each value comes back as it was. */
-static void values_of_any_width(void **state)
+TEST(values_of_any_width)
 {
-    (void)state;
     enum { COLUMNS = 10, STACKS = 3 };
     uint64_t bits[COLUMNS] = {0, 1, 0xff, 0x100};
     for (unsigned j = 4; j < COLUMNS; j++) {
@@ -1007,9 +976,8 @@ static void values_of_any_width(void **state)
 }
 
 /* A stack that is missing for a while keeps its counts, which may be large. */
-static void large_counts_of_a_missing_stack(void **state)
+TEST(large_counts_of_a_missing_stack)
 {
-    (void)state;
     struct series s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     const int64_t half = INT64_C(1) << 61;
@@ -1064,9 +1032,8 @@ static void expect(const struct order *o, const struct order *before, int64_t at
 }
 
 /* Stacks are found wherever they were, and are new if they were nowhere. */
-static void stacks_in_any_order(void **state)
+TEST(stacks_in_any_order)
 {
-    (void)state;
     static const struct order orders[] = {
         {"first", {1, 2, 3, 4, 5, 6, 7, 8}, 8, false},
         {"the same", {1, 2, 3, 4, 5, 6, 7, 8}, 8, false},
@@ -1103,9 +1070,8 @@ static void stacks_in_any_order(void **state)
 }
 
 /* Packed numbers of any length: each value comes back, and each frame counts. */
-static void packed_numbers(void **state)
+TEST(packed_numbers)
 {
-    (void)state;
     const int64_t large = INT64_MAX / 4;
     for (size_t first_id = 1; first_id < UINT64_C(1) << 60; first_id *= 100) {
         struct series s = {.baseline = NULL};
@@ -1122,45 +1088,4 @@ static void packed_numbers(void **state)
              {"a a a", NULL, {5, 3 * large, 0, 0}});
         series_done(&s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heap_counters_and_gauges),
-        cmocka_unit_test(locks_have_only_counters),
-        cmocka_unit_test(unused_entries_are_removed),
-        cmocka_unit_test(head_stays),
-        cmocka_unit_test(names_of_any_length),
-        cmocka_unit_test(what_a_stack_is),
-        cmocka_unit_test(mapped_elsewhere),
-        cmocka_unit_test(an_empty_build_id_is_none),
-        cmocka_unit_test(no_addresses),
-        cmocka_unit_test(no_addresses_but_columns),
-        cmocka_unit_test(samples_of_one_stack_become_one),
-        cmocka_unit_test(samples_written_in_any_way),
-        cmocka_unit_test(last_number_counts),
-        cmocka_unit_test(a_sample_at_the_end),
-        cmocka_unit_test(texts_are_noticed),
-        cmocka_unit_test(raw_or_gzip),
-        cmocka_unit_test(compression),
-        cmocka_unit_test(not_utf8),
-        cmocka_unit_test(bad_in_between),
-        cmocka_unit_test(lost_on_the_way),
-        cmocka_unit_test(bad_values),
-        cmocka_unit_test(large_values),
-        cmocka_unit_test(too_many_entries_are_refused),
-        cmocka_unit_test(restarted_process),
-        cmocka_unit_test(missing_stacks_are_remembered),
-        cmocka_unit_test(many_columns),
-        cmocka_unit_test(other_columns),
-        cmocka_unit_test(unknown_columns),
-        cmocka_unit_test(odd_clocks),
-        cmocka_unit_test(size_of_baseline),
-        cmocka_unit_test(values_of_any_width),
-        cmocka_unit_test(large_counts_of_a_missing_stack),
-        cmocka_unit_test(stacks_in_any_order),
-        cmocka_unit_test(packed_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,15 +79,8 @@ static void pooled_scratch(bool *complete)
     scratch_pool_unref(pool);
 }
 
-static void each_fails_once(void **state)
+TEST(each_fails_once)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, own_scratch) >= 8);
     assert_true(failing_malloc_each(FAIL_OURS, pooled_scratch) >= 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_fails_once)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

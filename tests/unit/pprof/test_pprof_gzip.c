@@ -21,9 +21,8 @@ static struct zipped zip(const char *text, size_t n)
     return z;
 }
 
-static void there_and_back(void **state)
+TEST(there_and_back)
 {
-    (void)state;
     size_t n = 3000000;
     char *text = malloc(n);
     assert_non_null(text);
@@ -95,9 +94,8 @@ static void check_packed(struct sv plain, char *room, const char *row)
 
 /* Sizes around those of blocks and vectors. What is compressed ends where memory ends, since the
  * sanitizers do not see what a library reads. */
-static void contents_and_sizes(void **state)
+TEST(contents_and_sizes)
 {
-    (void)state;
     enum { MOST = 262144, STEPS = 260 };
     static const struct {
         const char *name;
@@ -127,9 +125,8 @@ static void contents_and_sizes(void **state)
 }
 
 /* It takes its memory from the scratch, and do without if there is none. */
-static void no_memory_to_compress(void **state)
+TEST(no_memory_to_compress)
 {
-    (void)state;
     for (size_t max = 0; max < (size_t)300 * 1024; max += (size_t)10 * 1024) {
         struct scratch *s = scratch_new();
         struct sv packed;
@@ -159,9 +156,8 @@ static void check_inflate(struct sv body, size_t max, enum err_kind want, const 
     scratch_free(s);
 }
 
-static void damaged_cut_or_too_large(void **state)
+TEST(damaged_cut_or_too_large)
 {
-    (void)state;
     const char *damaged = "damaged or cut gzip";
     struct zipped z = zip("hello, hello, hello", 19);
     struct sv v = {z.data, z.n};
@@ -181,9 +177,8 @@ static void damaged_cut_or_too_large(void **state)
     free(z.data);
 }
 
-static void members_follow_each_other(void **state)
+TEST(members_follow_each_other)
 {
-    (void)state;
     struct zipped a = zip("abc", 3);
     struct zipped b = zip("defg", 4);
     struct buf both;
@@ -210,9 +205,8 @@ static void members_follow_each_other(void **state)
 }
 
 /* A body may inflate to a hundred times its size; a small one to more. */
-static void bomb_is_refused(void **state)
+TEST(bomb_is_refused)
 {
-    (void)state;
     size_t n = 16 * 1024 * 1024;
     char *zeros = calloc(1, n);
     assert_non_null(zeros);
@@ -229,9 +223,8 @@ static void bomb_is_refused(void **state)
 }
 
 /* A body that is plain already comes out as it is. */
-static void plain_bodies(void **state)
+TEST(plain_bodies)
 {
-    (void)state;
     struct scratch *s = scratch_new();
     struct zipped z = zip("hello", 5);
     struct sv out;
@@ -244,18 +237,4 @@ static void plain_bodies(void **state)
     CHECK_INT(err.kind, ERR_LIMIT, "kind");
     free(z.data);
     scratch_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back),
-        cmocka_unit_test(contents_and_sizes),
-        cmocka_unit_test(no_memory_to_compress),
-        cmocka_unit_test(damaged_cut_or_too_large),
-        cmocka_unit_test(members_follow_each_other),
-        cmocka_unit_test(bomb_is_refused),
-        cmocka_unit_test(plain_bodies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

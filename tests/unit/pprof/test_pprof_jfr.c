@@ -39,9 +39,8 @@ static enum sniff_result check(const char *data, size_t size, struct err *err)
     return r;
 }
 
-static void good_ones(void **state)
+TEST(good_ones)
 {
-    (void)state;
     char data[5000];
     char packed[6000];
     struct err err = ERR_INIT;
@@ -53,9 +52,8 @@ static void good_ones(void **state)
     CHECK_INT(sniff_is_profile(SNIFF_JFR), true, "good");
 }
 
-static void other_ones(void **state)
+TEST(other_ones)
 {
-    (void)state;
     static const struct {
         const char *data;
         size_t size;
@@ -83,9 +81,8 @@ static void other_ones(void **state)
 }
 
 /* A body that only begins like the binary format of gperftools is named in the error. */
-static void cut_cpu_profile_is_named(void **state)
+TEST(cut_cpu_profile_is_named)
 {
-    (void)state;
     static const char rows[2][24] = {
         "\0\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
         "\0\0\0\0\3\0\0\0\1\0\0\0\x10\x27\0\0",
@@ -99,22 +96,10 @@ static void cut_cpu_profile_is_named(void **state)
 }
 
 /* A recording is not accepted for a type of pprof. */
-static void not_for_pprof(void **state)
+TEST(not_for_pprof)
 {
-    (void)state;
     char data[100];
     struct err err = ERR_INIT;
     enum sniff_result r = sniff_profile((struct sv){data, recording(data, sizeof(data))}, &err);
     CHECK_INT(r, SNIFF_BAD_WIRE, "verdict");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_ones),
-        cmocka_unit_test(other_ones),
-        cmocka_unit_test(cut_cpu_profile_is_named),
-        cmocka_unit_test(not_for_pprof),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,9 +189,8 @@ static struct sv view(const struct buf *b)
     return (struct sv){b->data, b->len};
 }
 
-static void cpu_samples(void **state)
+TEST(cpu_samples)
 {
-    (void)state;
     static const struct {
         const char *row;
         uint64_t words[WORDS_MAX];
@@ -242,9 +241,8 @@ static void cpu_samples(void **state)
     }
 }
 
-static void mappings_of_a_process(void **state)
+TEST(mappings_of_a_process)
 {
-    (void)state;
     static const uint64_t words[] = {HEADER, 1, 1, 0x401000, TRAILER, END};
     static const struct {
         const char *maps;
@@ -275,9 +273,8 @@ static void mappings_of_a_process(void **state)
     }
 }
 
-static void bad_cpu(void **state)
+TEST(bad_cpu)
 {
-    (void)state;
     static const struct {
         const char *message;
         uint64_t words[WORDS_MAX];
@@ -303,9 +300,8 @@ static void bad_cpu(void **state)
 }
 
 /* A file that is cut anywhere before its end is refused. */
-static void cut_anywhere(void **state)
+TEST(cut_anywhere)
 {
-    (void)state;
     static const uint64_t words[] = {HEADER, 1, 2, 0x401000, 0x402000, TRAILER, END};
     for (size_t size = 4; size <= 8; size += 4) {
         struct buf b = cpu(words, size, false, "");
@@ -316,9 +312,8 @@ static void cut_anywhere(void **state)
     }
 }
 
-static void too_much(void **state)
+TEST(too_much)
 {
-    (void)state;
     static uint64_t words[2 * LEGACY_DEPTH_MAX + 20] = {HEADER, 1, LEGACY_DEPTH_MAX + 1};
     words[LEGACY_DEPTH_MAX + 12] = END;
     struct buf b = cpu(words, 4, false, "");
@@ -345,9 +340,8 @@ static void too_much(void **state)
     buf_done(&b);
 }
 
-static void old_profiles_in_gzip(void **state)
+TEST(old_profiles_in_gzip)
 {
-    (void)state;
     static const uint64_t words[] = {HEADER, 1, 1, 0x401000, TRAILER, END};
     struct scratch *s = scratch_new();
     struct buf b = cpu(words, 8, false, MAPS);
@@ -361,9 +355,8 @@ static void old_profiles_in_gzip(void **state)
 
 /* ---- heap ------------------------------------------------------------------------------------ */
 
-static void heap_profiles(void **state)
+TEST(heap_profiles)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -399,9 +392,8 @@ static void heap_profiles(void **state)
 #define HEAP "heap profile: 1: 2 [3: 4] @ heapprofile\n"
 #define JEMALLOC "heap_v2/524288\n  t*: 1: 2 [3: 4]\n"
 
-static void bad_heaps(void **state)
+TEST(bad_heaps)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *message;
@@ -431,9 +423,8 @@ static void bad_heaps(void **state)
 }
 
 /* Other texts are not converted, such as Go's own, whose protobuf has the names. */
-static void other_texts(void **state)
+TEST(other_texts)
 {
-    (void)state;
     static const char *const rows[] = {
         "heap profile: 1: 2 [3: 4] @ heap/1048576\n",
         "heap profile: 1: 2 [3: 4] @ heapprofile",
@@ -447,16 +438,4 @@ static void other_texts(void **state)
         CHECK_INT(sniff_profile(sv_from(rows[i]), NULL), SNIFF_TEXT, rows[i]);
         check_bad(sv_from(rows[i]), LEGACY_BAD, "none of the old formats");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cpu_samples),   cmocka_unit_test(mappings_of_a_process),
-        cmocka_unit_test(bad_cpu),       cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(too_much),      cmocka_unit_test(old_profiles_in_gzip),
-        cmocka_unit_test(heap_profiles), cmocka_unit_test(bad_heaps),
-        cmocka_unit_test(other_texts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

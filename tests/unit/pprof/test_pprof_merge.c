@@ -116,7 +116,7 @@ static struct buf file_of(const char *name)
     return b;
 }
 
-static void bytes_are_those_of_google_pprof(void **state)
+TEST(bytes_are_those_of_google_pprof)
 {
     static const struct {
         const char *names[4];
@@ -127,7 +127,6 @@ static void bytes_are_those_of_google_pprof(void **state)
         {{"merged123"}, "merged123"},
         {{"columns1", "columns2"}, "columns12"}, /* locations that differ in one column */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct merge *m = open_merge(&sums);
         for (size_t k = 0; rows[i].names[k] != NULL; k++) {
@@ -145,9 +144,8 @@ static void bytes_are_those_of_google_pprof(void **state)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static void equal_stacks_add_up(void **state)
+TEST(equal_stacks_add_up)
 {
-    (void)state;
     struct merge *m = open_merge(&sums);
     struct pprof_spec spec = {
         .types = LOCKS, .time_nanos = T0, .duration_nanos = 5, .mapping_start = 0x400000};
@@ -171,9 +169,8 @@ static void equal_stacks_add_up(void **state)
            "");
 }
 
-static void zero_samples_and_all_of_theirs_go(void **state)
+TEST(zero_samples_and_all_of_theirs_go)
 {
-    (void)state;
     struct merge *m = open_merge(&sums);
     const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     add(m, PROFILE(spec, {"never", "unused=label", {0, 0}}, {"a", NULL, {1, -5}},
@@ -186,9 +183,8 @@ static void zero_samples_and_all_of_theirs_go(void **state)
     expect(m, pprof_make(&spec, NULL, 0), "nothing is left but the head");
 }
 
-static void sums_stay_at_the_limits_of_64_bits(void **state)
+TEST(sums_stay_at_the_limits_of_64_bits)
 {
-    (void)state;
     const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .duration_nanos = INT64_MAX};
     struct merge *m = open_merge(&sums);
     for (int i = 0; i < 3; i++) {
@@ -197,7 +193,7 @@ static void sums_stay_at_the_limits_of_64_bits(void **state)
     expect(m, PROFILE(spec, {"a", NULL, {INT64_MAX, INT64_MIN}}), "");
 }
 
-static void profiles_without_a_time_do_not_count_for_it(void **state)
+TEST(profiles_without_a_time_do_not_count_for_it)
 {
     static const struct {
         const char *what;
@@ -210,7 +206,6 @@ static void profiles_without_a_time_do_not_count_for_it(void **state)
         {"none last", {T0 + 2, T0 + 1, 0}, T0 + 1},
         {"none", {0, 0, 0}, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct pprof_spec spec = {.types = LOCKS};
         struct merge *m = open_merge(&sums);
@@ -225,9 +220,8 @@ static void profiles_without_a_time_do_not_count_for_it(void **state)
 
 /* ---- gauges ---------------------------------------------------------------------------------- */
 
-static void gauges_are_those_of_the_last_profile(void **state)
+TEST(gauges_are_those_of_the_last_profile)
 {
-    (void)state;
     struct merge *m = open_merge(&window);
     const struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     add(m, PROFILE(spec, {"a", NULL, {1, 10, 5, 50}}, {"b", NULL, {2, 20, 6, 60}},
@@ -240,9 +234,8 @@ static void gauges_are_those_of_the_last_profile(void **state)
            "");
 }
 
-static void without_counters_the_last_profile_stays(void **state)
+TEST(without_counters_the_last_profile_stays)
 {
-    (void)state;
     const struct pprof_spec spec = {.types = "goroutine/count", .time_nanos = T0};
     struct merge *m = open_merge(&window);
     add(m, PROFILE(spec, {"a", NULL, {5}}, {"b", NULL, {6}}));
@@ -256,7 +249,7 @@ static void without_counters_the_last_profile_stays(void **state)
     expect(m, PROFILE(own, {"a", NULL, {5, 0}}, {"b", NULL, {13, 7}}), "counters of any name");
 }
 
-static void a_window_has_the_last_time(void **state)
+TEST(a_window_has_the_last_time)
 {
     static const struct {
         int64_t times[3];
@@ -267,7 +260,6 @@ static void a_window_has_the_last_time(void **state)
         {{T0 + 5, T0 + 1, 0}, T0 + 1}, /* a clock that was set back */
         {{0, 0, T0}, T0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct pprof_spec spec = {.types = LOCKS, .duration_nanos = 15};
         struct merge *m = open_merge(&window);
@@ -281,9 +273,8 @@ static void a_window_has_the_last_time(void **state)
     }
 }
 
-static void a_window_of_nothing_is_empty(void **state)
+TEST(a_window_of_nothing_is_empty)
 {
-    (void)state;
     struct merge *m = open_merge(&window);
     struct err err = ERR_INIT;
     struct buf out;
@@ -300,9 +291,8 @@ static void a_window_of_nothing_is_empty(void **state)
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-static void other_types_are_refused(void **state)
+TEST(other_types_are_refused)
 {
-    (void)state;
     struct merge *m = open_merge(&sums);
     const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     add(m, PROFILE(spec, {"a", "k=v", {1, 2}}));
@@ -319,9 +309,8 @@ static void other_types_are_refused(void **state)
     expect(m, PROFILE(spec, {"a", "k=v", {1, 2}}), "it is as it was");
 }
 
-static void damaged_profiles_are_refused(void **state)
+TEST(damaged_profiles_are_refused)
 {
-    (void)state;
     struct merge *m = open_merge(&sums);
     const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     add(m, PROFILE(spec, {"a", "k=v", {1, 2}}));
@@ -340,9 +329,8 @@ static void damaged_profiles_are_refused(void **state)
     expect(m, PROFILE(spec, {"a", "k=v", {1, 2}}, {"y", NULL, {1, 1}}), "it goes on");
 }
 
-static void nothing_to_write(void **state)
+TEST(nothing_to_write)
 {
-    (void)state;
     struct merge *m = open_merge(&sums);
     struct err err = ERR_INIT;
     struct buf out;
@@ -379,9 +367,8 @@ static struct buf unique(int from, int n)
     return pprof_make(&spec, rows, (size_t)n);
 }
 
-static void many_profiles_take_the_memory_of_their_stacks(void **state)
+TEST(many_profiles_take_the_memory_of_their_stacks)
 {
-    (void)state;
     struct merge *m = open_merge(&sums);
     size_t bytes = 0;
     for (int i = 0; i < 3000; i++) {
@@ -392,9 +379,8 @@ static void many_profiles_take_the_memory_of_their_stacks(void **state)
     merge_free(m);
 }
 
-static void a_profile_beyond_the_limit_is_refused(void **state)
+TEST(a_profile_beyond_the_limit_is_refused)
 {
-    (void)state;
     const struct merge_options o = {.bytes_max = 20000};
     struct merge *m = open_merge(&o);
     struct err err = ERR_INIT;
@@ -424,9 +410,8 @@ static void a_profile_beyond_the_limit_is_refused(void **state)
 }
 
 /* So is one that takes more than the scratch may have; the merge stays as it was. */
-static void the_scratch_has_a_limit(void **state)
+TEST(the_scratch_has_a_limit)
 {
-    (void)state;
     struct scratch *scratch = scratch_new();
     const struct merge_options o = {.bytes_max = MIB, .scratch = scratch};
     struct merge *m = open_merge(&o);
@@ -453,9 +438,8 @@ static void the_scratch_has_a_limit(void **state)
     scratch_free(scratch);
 }
 
-static void many_entries_are_refused(void **state)
+TEST(many_entries_are_refused)
 {
-    (void)state;
     const struct merge_options o = {.bytes_max = 64 * MIB};
     struct merge *m = open_merge(&o);
     struct err err = ERR_INIT;
@@ -473,9 +457,8 @@ static void many_entries_are_refused(void **state)
 }
 
 /* Ids in any order, thousands of labels in one sample, lines without end: time in proportion. */
-static void large_messages_are_taken(void **state)
+TEST(large_messages_are_taken)
 {
-    (void)state;
     struct merge *m = open_merge(&(struct merge_options){.bytes_max = 64 * MIB});
     struct err err = ERR_INIT;
     struct buf b;
@@ -507,28 +490,4 @@ static void large_messages_are_taken(void **state)
     buf_done(&sample);
     buf_done(&location);
     merge_free(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_those_of_google_pprof),
-        cmocka_unit_test(equal_stacks_add_up),
-        cmocka_unit_test(zero_samples_and_all_of_theirs_go),
-        cmocka_unit_test(sums_stay_at_the_limits_of_64_bits),
-        cmocka_unit_test(profiles_without_a_time_do_not_count_for_it),
-        cmocka_unit_test(gauges_are_those_of_the_last_profile),
-        cmocka_unit_test(without_counters_the_last_profile_stays),
-        cmocka_unit_test(a_window_has_the_last_time),
-        cmocka_unit_test(a_window_of_nothing_is_empty),
-        cmocka_unit_test(other_types_are_refused),
-        cmocka_unit_test(damaged_profiles_are_refused),
-        cmocka_unit_test(nothing_to_write),
-        cmocka_unit_test(many_profiles_take_the_memory_of_their_stacks),
-        cmocka_unit_test(a_profile_beyond_the_limit_is_refused),
-        cmocka_unit_test(the_scratch_has_a_limit),
-        cmocka_unit_test(many_entries_are_refused),
-        cmocka_unit_test(large_messages_are_taken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

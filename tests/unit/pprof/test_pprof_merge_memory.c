@@ -81,18 +81,11 @@ static void merging(bool *complete)
     merge_free(m);
 }
 
-static void each_fails_once(void **state)
+TEST(each_fails_once)
 {
-    (void)state;
     bool complete = false;
     merging(&complete); /* what is expected, without a failure */
     assert_true(complete);
     assert_true(failing_malloc_each(FAIL_OURS, merging) >= 30);
     buf_done(&expected);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_fails_once)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static struct buf make(const char *type, const char *unit, bool sample, uint64_t
     return out;
 }
 
-static void only_what_the_compiler_takes_passes(void **state)
+TEST(only_what_the_compiler_takes_passes)
 {
     static const struct {
         const char *type;
@@ -52,7 +52,6 @@ static void only_what_the_compiler_takes_passes(void **state)
          "expected samples/count or cpu/nanoseconds, got inuse_space/bytes"},
         {"cpu", "count", true, 5, "got cpu/count"},
     };
-    (void)state;
     struct scratch *scratch = scratch_new();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
@@ -68,10 +67,9 @@ static void only_what_the_compiler_takes_passes(void **state)
     scratch_free(scratch);
 }
 
-static void what_is_no_profile_is_an_error(void **state)
+TEST(what_is_no_profile_is_an_error)
 {
     struct err err = ERR_INIT;
-    (void)state;
     struct scratch *scratch = scratch_new();
     assert_false(pgo_check(scratch, SV("hello"), PROFILE_MAX, NULL, &err));
     assert_int_equal(err.kind, ERR_INPUT);
@@ -80,13 +78,4 @@ static void what_is_no_profile_is_an_error(void **state)
                               "broken"),
                            PROFILE_MAX, NULL, &err));
     scratch_free(scratch);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_the_compiler_takes_passes),
-        cmocka_unit_test(what_is_no_profile_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,9 +112,8 @@ static struct buf profile_of(const struct pprof_row *rows, size_t n)
     return pprof_make(&spec, rows, n);
 }
 
-static void test_nothing_to_do(void **state)
+TEST(test_nothing_to_do)
 {
-    (void)state;
     static const struct pprof_row rows[] = {
         {"main f", NULL, {1}}, {"main", "k=v,n=7,m=8bytes,x=y", {2}}, {"g", "a-b=3", {4}}};
     struct result r;
@@ -143,9 +142,8 @@ static void test_nothing_to_do(void **state)
     done(&r);
 }
 
-static void test_changes(void **state)
+TEST(test_changes)
 {
-    (void)state;
     static const struct pprof_row rows[] = {
         {"main f", "k=v", {1}},
         {"main", "drop=x,k=v,old=w,drop=7", {2}},
@@ -166,9 +164,8 @@ static void test_changes(void **state)
 }
 
 /* Where only texts matter, a profile whose labels are numbers is not rewritten. */
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     static const struct pprof_row rows[] = {{"f", "drop=5,old=4,bytes=64", {1}}};
     struct sample_label_rules rules = all_rules;
     struct result r;
@@ -186,9 +183,8 @@ static void test_numbers(void **state)
 }
 
 /* Of too many names those stay that most samples have. */
-static void test_surplus(void **state)
+TEST(test_surplus)
 {
-    (void)state;
     static const struct pprof_row rows[] = {
         {"f", "e=5,d=4,c=3,b=2,a=1,n=6", {1}},
         {"g", "e=5,d=4", {2}},
@@ -213,9 +209,8 @@ static void test_surplus(void **state)
 }
 
 /* Without repair, only what the rules of names say. */
-static void test_no_repair(void **state)
+TEST(test_no_repair)
 {
-    (void)state;
     static const struct pprof_row rows[] = {{"f", "a.b=long-long-long,a_b=v", {1}}};
     struct sample_label_rules rules = all_rules;
     struct result r;
@@ -233,9 +228,8 @@ static void test_no_repair(void **state)
     done(&r);
 }
 
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
-    (void)state;
     static const struct pprof_row rows[] = {{"f", "drop=x", {1}}};
     struct buf body = profile_of(rows, 1);
     struct result r;
@@ -245,14 +239,4 @@ static void test_damaged(void **state)
     assert_null(r.got.data);
     CHECK_INT(r.err.kind, ERR_INPUT, r.err.msg);
     done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_surplus),
-        cmocka_unit_test(test_no_repair),     cmocka_unit_test(test_damaged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

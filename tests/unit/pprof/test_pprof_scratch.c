@@ -6,9 +6,8 @@
 
 #include "pprof/scratch.h"
 
-static void pieces_are_apart_and_aligned(void **state)
+TEST(pieces_are_apart_and_aligned)
 {
-    (void)state;
     struct scratch *s = scratch_new();
     assert_non_null(s);
     for (int round = 0; round < 4; round++) {
@@ -37,9 +36,8 @@ static void pieces_are_apart_and_aligned(void **state)
     assert_null(scratch_free(NULL));
 }
 
-static void piece_grows(void **state)
+TEST(piece_grows)
 {
-    (void)state;
     struct scratch *s = scratch_new();
     assert_non_null(s);
     char *p = scratch_grow(s, NULL, 0, 10);
@@ -54,9 +52,8 @@ static void piece_grows(void **state)
 }
 
 /* After one round a scratch holds what the round needed, and does not grow with more rounds. */
-static void used_again(void **state)
+TEST(used_again)
 {
-    (void)state;
     struct scratch *s = scratch_new();
     assert_non_null(s);
     size_t after_two = 0;
@@ -75,9 +72,8 @@ static void used_again(void **state)
 }
 
 /* The pool hands out what came back last, and keeps only so much. */
-static void pool_keeps_so_much(void **state)
+TEST(pool_keeps_so_much)
 {
-    (void)state;
     struct scratch_pool *p = scratch_pool_new(SCRATCH_POOL_MAX);
     struct scratch *s[3];
     assert_non_null(p);
@@ -120,9 +116,8 @@ static struct scratch *take_of_size(struct scratch_pool *p, size_t size)
 }
 
 /* Small work leaves what large work needs as it is, and what is too large goes after a while. */
-static void pool_hands_out_by_size(void **state)
+TEST(pool_hands_out_by_size)
 {
-    (void)state;
     struct scratch_pool *p = scratch_pool_new(SCRATCH_POOL_MAX);
     struct scratch *small = take_of_size(p, 1000), *large = take_of_size(p, 100000);
     assert_non_null(p);
@@ -149,9 +144,8 @@ static void pool_hands_out_by_size(void **state)
 }
 
 /* Blocks, the buffer and what was allocated elsewhere count together. */
-static void a_ceiling(void **state)
+TEST(a_ceiling)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct scratch *s = scratch_new();
     scratch_limit(s, 1000000);
@@ -188,17 +182,4 @@ static void a_ceiling(void **state)
     scratch_free(s);
     assert_false(scratch_charge(NULL, 1));
     assert_false(scratch_is_over(NULL));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_are_apart_and_aligned),
-        cmocka_unit_test(piece_grows),
-        cmocka_unit_test(used_again),
-        cmocka_unit_test(pool_keeps_so_much),
-        cmocka_unit_test(pool_hands_out_by_size),
-        cmocka_unit_test(a_ceiling),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

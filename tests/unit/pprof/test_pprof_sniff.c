@@ -70,9 +70,8 @@ static void check(const char *row, const void *data, size_t n, enum sniff_result
 }
 #define CHECK_TEXT_BODY(text, want, message) check(text, text, sizeof(text) - 1, (want), (message))
 
-static void plain_profiles(void **state)
+TEST(plain_profiles)
 {
-    (void)state;
     check("whole", PROFILE, sizeof(PROFILE), SNIFF_PPROF_PLAIN, "");
     CHECK_TEXT_BODY("\x0a\x04test", SNIFF_PPROF_PLAIN, "");
     CHECK_TEXT_BODY("\xa2\x06\x01x", SNIFF_PPROF_PLAIN, ""); /* an unknown field */
@@ -83,9 +82,8 @@ static void plain_profiles(void **state)
     check("cut in a field", PROFILE, 10, SNIFF_BAD_WIRE, "runs past the end at byte 6");
 }
 
-static void texts_are_no_profiles(void **state)
+TEST(texts_are_no_profiles)
 {
-    (void)state;
     CHECK_TEXT_BODY("<!DOCTYPE html><html>", SNIFF_HTML, "an HTML page: \"<!DOCTYPE html><html>\"");
     CHECK_TEXT_BODY("\r\n  <html><body>", SNIFF_HTML, "an HTML page");
     CHECK_TEXT_BODY("<title>Login</title>", SNIFF_HTML, "an HTML page");
@@ -103,9 +101,8 @@ static void texts_are_no_profiles(void **state)
     CHECK_TEXT_BODY("ok\n", SNIFF_TEXT, "but text");
 }
 
-static void bad_wire(void **state)
+TEST(bad_wire)
 {
-    (void)state;
     CHECK_TEXT_BODY("\x1e\x01\x01\x01", SNIFF_BAD_WIRE, "wire type that does not exist at byte 0");
     CHECK_TEXT_BODY("\x0f\x01\x01\x01", SNIFF_BAD_WIRE, "wire type that does not exist");
     CHECK_TEXT_BODY("\x0b\x01\x01\x01", SNIFF_BAD_WIRE, "wire type that does not exist");
@@ -121,9 +118,8 @@ static void bad_wire(void **state)
     CHECK_TEXT_BODY("\x48\x80\x80", SNIFF_BAD_WIRE, "it starts with 48 80 80");
 }
 
-static void short_ones(void **state)
+TEST(short_ones)
 {
-    (void)state;
     check("nothing", "", 0, SNIFF_EMPTY, "empty body");
     CHECK_TEXT_BODY("\x0a", SNIFF_TOO_SHORT, "1 bytes only");
     CHECK_TEXT_BODY("\x0a\x00", SNIFF_TOO_SHORT, "2 bytes only");
@@ -139,9 +135,8 @@ static void check_gzipped(const char *row, const void *data, size_t n, enum snif
     free(z.p);
 }
 
-static void good_and_bad_gzips(void **state)
+TEST(good_and_bad_gzips)
 {
-    (void)state;
     check_gzipped("profile", PROFILE, sizeof(PROFILE), SNIFF_PPROF_GZIP, "");
     check_gzipped("empty", "", 0, SNIFF_EMPTY, "an empty gzip");
     check_gzipped("html", "<html></html>", 13, SNIFF_HTML, "inflated: not a profile but an HTML");
@@ -153,9 +148,8 @@ static void good_and_bad_gzips(void **state)
     free(inner.p);
 }
 
-static void damaged_gzips(void **state)
+TEST(damaged_gzips)
 {
-    (void)state;
     struct bytes z = gzip(PROFILE, sizeof(PROFILE));
     for (size_t n = 2; n < z.n; n++) {
         check("cut", z.p, n, SNIFF_BAD_GZIP, "it ends too early");
@@ -170,9 +164,8 @@ static void damaged_gzips(void **state)
     free(z.p);
 }
 
-static void gzip_of_several_members(void **state)
+TEST(gzip_of_several_members)
 {
-    (void)state;
     struct bytes two = join(gzip(PROFILE, 24), gzip(PROFILE + 24, sizeof(PROFILE) - 24));
     check("two members", two.p, two.n, SNIFF_PPROF_GZIP, "");
     free(two.p);
@@ -187,9 +180,8 @@ static void gzip_of_several_members(void **state)
 }
 
 /* Only the start of a large gzip is looked at: neither a bomb nor damage farther on costs work. */
-static void large_gzips(void **state)
+TEST(large_gzips)
 {
-    (void)state;
     size_t n = (size_t)64 * 1024;
     unsigned char *big = malloc(n);
     assert_non_null(big);
@@ -212,9 +204,8 @@ static void large_gzips(void **state)
     free(big);
 }
 
-static void header_fields(void **state)
+TEST(header_fields)
 {
-    (void)state;
     struct bytes z = gzip(PROFILE, sizeof(PROFILE));
     unsigned char named[10 + 40000 + 512];
     memcpy(named, z.p, 10);
@@ -231,9 +222,8 @@ static void header_fields(void **state)
 
 #define SUMMARY_MAX ((size_t)64 * 1024 * 1024)
 
-static void summary_of_a_whole_profile(void **state)
+TEST(summary_of_a_whole_profile)
 {
-    (void)state;
     struct scratch *scratch = scratch_new();
     struct bytes z = gzip(PROFILE, sizeof(PROFILE));
     const struct sv bodies[] = {{(const char *)PROFILE, sizeof(PROFILE)}, {(const char *)z.p, z.n}};
@@ -287,9 +277,8 @@ static struct bytes late_period(size_t filler, bool zip)
 }
 
 /* A field is found wherever it stands within the limit, and not beyond it. */
-static void summary_of_the_start(void **state)
+TEST(summary_of_the_start)
 {
-    (void)state;
     static const struct {
         size_t filler;
         bool found;
@@ -318,22 +307,4 @@ static void summary_of_the_start(void **state)
             free(body.p);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_profiles),
-        cmocka_unit_test(texts_are_no_profiles),
-        cmocka_unit_test(bad_wire),
-        cmocka_unit_test(short_ones),
-        cmocka_unit_test(good_and_bad_gzips),
-        cmocka_unit_test(damaged_gzips),
-        cmocka_unit_test(gzip_of_several_members),
-        cmocka_unit_test(large_gzips),
-        cmocka_unit_test(header_fields),
-        cmocka_unit_test(summary_of_a_whole_profile),
-        cmocka_unit_test(summary_of_the_start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

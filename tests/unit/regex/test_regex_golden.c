@@ -120,9 +120,8 @@ static void check_line(struct totals *t, struct regex_scratch *s, const json_t *
     }
 }
 
-static void matches_of_go(void **state)
+TEST(matches_of_go)
 {
-    (void)state;
     FILE *f = fopen("tests/unit/data/regex.jsonl", "re");
     assert_non_null(f);
     struct regex_scratch *s = regex_scratch_new();
@@ -145,12 +144,4 @@ static void matches_of_go(void **state)
     assert_true(t.matches >= MATCHES_MIN);
     assert_true(t.fast >= FAST_MIN);
     assert_true(t.completed >= 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_of_go),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

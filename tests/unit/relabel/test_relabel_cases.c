@@ -114,23 +114,12 @@ static void check_file(const char *path, size_t cases)
     json_decref(all);
 }
 
-static void cases_of_prometheus_and_of_practice(void **state)
+TEST(cases_of_prometheus_and_of_practice)
 {
-    (void)state;
     check_file("tests/unit/data/relabel.json", 88);
 }
 
-static void labels_mapped_to_one_name(void **state)
+TEST(labels_mapped_to_one_name)
 {
-    (void)state;
     check_file("tests/unit/data/labelmap.json", 160);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases_of_prometheus_and_of_practice),
-        cmocka_unit_test(labels_mapped_to_one_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

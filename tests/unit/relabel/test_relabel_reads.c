@@ -64,9 +64,8 @@ static const struct reads_case cases[] = {
      false},
 };
 
-static void test_reads(void **state)
+TEST(test_reads)
 {
-    (void)state;
     struct relabel_scratch *s = relabel_scratch_new();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
@@ -81,9 +80,8 @@ static void test_reads(void **state)
     relabel_scratch_free(s);
 }
 
-static void test_no_rules(void **state)
+TEST(test_no_rules)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct relabel_scratch *s = relabel_scratch_new();
     struct relabel *r = relabel_new(&(struct config_rules){0}, &err);
@@ -152,9 +150,8 @@ static void describe(const struct relabel *r, struct relabel_scratch *s, struct 
 
 /* Whatever the rules: without the labels of discovery that they do not read the outcome is the
  * same. */
-static void test_unread_labels_do_not_matter(void **state)
+TEST(test_unread_labels_do_not_matter)
 {
-    (void)state;
     struct rng rng;
     rng_seed(&rng, 7);
     struct intern *in = intern_new();
@@ -201,14 +198,4 @@ static void test_unread_labels_do_not_matter(void **state)
     relabel_scratch_free(s);
     labels_builder_free(b);
     intern_free(in);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_no_rules),
-        cmocka_unit_test(test_unread_labels_do_not_matter),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

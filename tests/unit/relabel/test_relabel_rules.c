@@ -136,9 +136,8 @@ static const struct verdict verdicts[] = {
     {"hashmod", {.action = ACTION_HASHMOD, .target_label = "a", .modulus = UINT64_MAX}, NULL},
 };
 
-static void good_and_bad_rules(void **state)
+TEST(good_and_bad_rules)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
         const struct verdict *v = &verdicts[i];
         struct err err = ERR_INIT;
@@ -159,9 +158,8 @@ static void good_and_bad_rules(void **state)
 }
 
 /* Prometheus lower-cases the action and Alloy does not; we do. */
-static void action_case(void **state)
+TEST(action_case)
 {
-    (void)state;
     enum config_action action = ACTION_REPLACE;
     assert_true(config_action_parse(SV("Keep"), &action));
     CHECK_INT(action, ACTION_KEEP, "");
@@ -206,9 +204,8 @@ static struct relabel *compile(const struct config_rule *rules, size_t n)
     return r;
 }
 
-static void errors_name_the_rule(void **state)
+TEST(errors_name_the_rule)
 {
-    (void)state;
     const struct config_rule rules[] = {
         {.target_label = "a"},
         {.target_label = "a", .regex = "[", .pos = {"rules.yaml", 7, 3}},
@@ -225,9 +222,8 @@ static void errors_name_the_rule(void **state)
     CHECK_STR(err.msg, "rule 1: " NEEDS_TARGET("replace"), "");
 }
 
-static void too_many_rules(void **state)
+TEST(too_many_rules)
 {
-    (void)state;
     struct config_rule *rules = test_calloc(RELABEL_RULES_MAX + 1, sizeof(*rules));
     for (size_t i = 0; i <= RELABEL_RULES_MAX; i++) {
         rules[i] = (struct config_rule){.target_label = "a", .regex = "b", .replacement = "c"};
@@ -240,7 +236,7 @@ static void too_many_rules(void **state)
     test_free(rules);
 }
 
-static void empty_list(void **state)
+TEST_WITH(empty_list, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct relabel *r = compile(NULL, 0);
@@ -254,7 +250,7 @@ static void empty_list(void **state)
     assert_null(relabel_scratch_free(NULL));
 }
 
-static void disabled_rules_have_no_effect(void **state)
+TEST_WITH(disabled_rules_have_no_effect, set_up, tear_down)
 {
     struct fixture *f = *state;
     const struct config_rule rules[] = {
@@ -279,7 +275,7 @@ static void disabled_rules_have_no_effect(void **state)
 
 /* Regexes that a backtracking matcher gives up on decide as in Go: the first text does not match,
  * the second does. */
-static void backtracking_regexes(void **state)
+TEST_WITH(backtracking_regexes, set_up, tear_down)
 {
     struct fixture *f = *state;
     static const struct {
@@ -321,7 +317,7 @@ static void backtracking_regexes(void **state)
     }
 }
 
-static void label_limit(void **state)
+TEST_WITH(label_limit, set_up, tear_down)
 {
     struct fixture *f = *state;
     const struct config_rule rule = {.action = ACTION_LABELMAP, .replacement = "copy_$1"};
@@ -339,7 +335,7 @@ static void label_limit(void **state)
 }
 
 /* Expansions and joined values have a ceiling of their own. */
-static void size_limits(void **state)
+TEST_WITH(size_limits, set_up, tear_down)
 {
     struct fixture *f = *state;
     char *big = test_malloc(LABELS_BYTES_MAX / 2);
@@ -377,7 +373,7 @@ static void size_limits(void **state)
 }
 
 /* What is not UTF-8 is seen, and passed on, as U+FFFD for each bad byte. */
-static void invalid_utf8(void **state)
+TEST_WITH(invalid_utf8, set_up, tear_down)
 {
     struct fixture *f = *state;
     const char *const source[] = {"a"};
@@ -400,7 +396,7 @@ static void invalid_utf8(void **state)
 }
 
 /* Prometheus would set a label without a name; there is no such thing. */
-static void labelmap_to_nothing(void **state)
+TEST_WITH(labelmap_to_nothing, set_up, tear_down)
 {
     struct fixture *f = *state;
     const struct config_rule rule = {.action = ACTION_LABELMAP, .regex = "a", .replacement = "$9"};
@@ -427,7 +423,7 @@ static void note(void *arg, size_t rule, const struct labels_builder *b,
              labels_builder_count(b));
 }
 
-static void explain(void **state)
+TEST_WITH(explain, set_up, tear_down)
 {
     struct fixture *f = *state;
     const char *const source[] = {"b"};
@@ -447,9 +443,8 @@ static void explain(void **state)
     relabel_free(r);
 }
 
-static void rules_are_described(void **state)
+TEST(rules_are_described)
 {
-    (void)state;
     const char *const sources[] = {"a", "b"};
     const struct config_rule rules[] = {
         {.source_labels = {sources, 2}, .regex = "x\"", .target_label = "c"},
@@ -536,7 +531,7 @@ static struct relabel *pod_rules(const char *shard)
     return compile(rules, sizeof(rules) / sizeof(rules[0]));
 }
 
-static void pod_chain(void **state)
+TEST_WITH(pod_chain, set_up, tear_down)
 {
     struct fixture *f = *state;
     static const char *const in[][2] = {
@@ -607,7 +602,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void threads(void **state)
+TEST_WITH(threads, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct worker workers[THREADS];
@@ -621,26 +616,4 @@ static void threads(void **state)
         CHECK_INT(workers[i].good, 200, "");
     }
     relabel_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_and_bad_rules),
-        cmocka_unit_test(action_case),
-        cmocka_unit_test(errors_name_the_rule),
-        cmocka_unit_test(too_many_rules),
-        cmocka_unit_test_setup_teardown(disabled_rules_have_no_effect, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(empty_list, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(backtracking_regexes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(label_limit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(size_limits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(invalid_utf8, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(labelmap_to_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(explain, set_up, tear_down),
-        cmocka_unit_test(rules_are_described),
-        cmocka_unit_test_setup_teardown(pod_chain, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(threads, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

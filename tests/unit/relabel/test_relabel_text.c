@@ -62,9 +62,8 @@ static const struct expansion_row expansions[] = {
     {"(.*)", "x", "$1\xe2\x85\xa3", "x\xe2\x85\xa3"}, /* ROMAN NUMERAL FOUR is no digit */
 };
 
-static void expansion_of_references(void **state)
+TEST(expansion_of_references)
 {
-    (void)state;
     struct regex_scratch *s = regex_scratch_new();
     struct buf out;
     buf_init(&out, 1000);
@@ -94,9 +93,8 @@ static void expansion_of_references(void **state)
     regex_scratch_free(s);
 }
 
-static void expansion_ceiling(void **state)
+TEST(expansion_ceiling)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct regex *re = regex_new(SV("(.*)"), 0, &err);
     struct regex_scratch *s = regex_scratch_new();
@@ -145,9 +143,8 @@ static void check_hashmod(struct sv value, const char *md5_hex)
 }
 
 /* The messages of RFC 1321, appendix A.5. */
-static void hashmod_of_rfc_1321(void **state)
+TEST(hashmod_of_rfc_1321)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"", "d41d8cd98f00b204e9800998ecf8427e"},
         {"a", "0cc175b9c0f1b6a831c399e269772661"},
@@ -165,9 +162,8 @@ static void hashmod_of_rfc_1321(void **state)
 }
 
 /* Lengths around the ends of MD5's blocks, all of 'a' (by md5sum). */
-static void hashmod_around_block_ends(void **state)
+TEST(hashmod_around_block_ends)
 {
-    (void)state;
     static const struct {
         size_t n;
         const char *want;
@@ -187,9 +183,8 @@ static void hashmod_around_block_ends(void **state)
 
 /* ---- Unicode --------------------------------------------------------------------------------- */
 
-static void letter_case(void **state)
+TEST(letter_case)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *lower;
@@ -222,9 +217,8 @@ static void letter_case(void **state)
 }
 
 /* Sums over all runes, as Go's unicode package gives them: one wrong entry changes a sum. */
-static void case_tables(void **state)
+TEST(case_tables)
 {
-    (void)state;
     uint64_t lower = 0;
     uint64_t upper = 0;
     uint64_t fold = 0;
@@ -238,9 +232,8 @@ static void case_tables(void **state)
     assert_true(fold == UINT64_C(9872791679272703696));
 }
 
-static void class_names(void **state)
+TEST(class_names)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"Lu", "Lu"},
         {"lu", "Lu"},
@@ -279,9 +272,8 @@ static void class_names(void **state)
     assert_true(unknown <= 2); /* Kawi and Nag Mundari came with Unicode 15 */
 }
 
-static void rune_sets(void **state)
+TEST(rune_sets)
 {
-    (void)state;
     struct runeset s = {0};
     runeset_add(&s, 'd', 'f');
     runeset_add(&s, 'a', 'b');
@@ -310,9 +302,8 @@ static void rune_sets(void **state)
 
 /* ---- regexes --------------------------------------------------------------------------------- */
 
-static void fast_or_not(void **state)
+TEST(fast_or_not)
 {
-    (void)state;
     static const struct {
         const char *regex;
         bool fast;
@@ -338,9 +329,8 @@ static void fast_or_not(void **state)
 }
 
 /* Every fast form against PCRE2 on all texts of up to four runes of a small alphabet. */
-static void fast_is_right(void **state)
+TEST(fast_is_right)
 {
-    (void)state;
     static const char *const regexes[] = {
         "",         "(.*)",   ".*",     ".+",      "(.+)",           "(.*?)",  "(.+?)",
         "ab",       "(ab)",   "^ab$",   "a|b|ab|", "(a|ba)",         "(|a)",   "a.*",
@@ -383,9 +373,8 @@ static void fast_is_right(void **state)
     regex_scratch_free(slow_scratch);
 }
 
-static void too_long(void **state)
+TEST(too_long)
 {
-    (void)state;
     char *text = test_malloc(REGEX_PATTERN_MAX + 1);
     memset(text, 'a', REGEX_PATTERN_MAX + 1);
     struct err err = ERR_INIT;
@@ -399,9 +388,8 @@ static void too_long(void **state)
 }
 
 /* Patterns that PCRE2 finds too large or nested too deeply run all the same, as in Go. */
-static void too_large_for_pcre2(void **state)
+TEST(too_large_for_pcre2)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct regex_scratch *s = regex_scratch_new();
     struct regex *re =
@@ -433,9 +421,8 @@ static void too_large_for_pcre2(void **state)
 }
 
 /* Counted repetitions can ask for more memory than any rule is worth. */
-static void too_large(void **state)
+TEST(too_large)
 {
-    (void)state;
     static const char *const regexes[] = {
         "(?:abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghi"
         "jklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstu"
@@ -457,9 +444,8 @@ static void too_large(void **state)
 /* Texts on which a backtracking matcher would take a time that doubles with each character, or
  * grows with the square of the length: an answer comes, and it is Go's. Timing is not asserted:
  * without a bound these would not end. */
-static void hostile_texts(void **state)
+TEST(hostile_texts)
 {
-    (void)state;
     enum { LENGTH = 262144 };
     static const struct {
         const char *regex;
@@ -499,9 +485,8 @@ static void hostile_texts(void **state)
 }
 
 /* The captures of a match that only the linear program can finish. */
-static void long_captures(void **state)
+TEST(long_captures)
 {
-    (void)state;
     enum { LENGTH = 900 * 1000 };
     char *text = test_malloc(LENGTH);
     for (size_t i = 0; i < LENGTH; i++) {
@@ -528,9 +513,8 @@ static void long_captures(void **state)
 }
 
 /* Groups after the last one that took part are unset, also after a match that had more. */
-static void stale_groups(void **state)
+TEST(stale_groups)
 {
-    (void)state;
     struct regex_scratch *s = regex_scratch_new();
     struct err err = ERR_INIT;
     struct regex *many = regex_new(SV("(a)(b)(c)(d)(e)"), 0, &err);
@@ -549,9 +533,8 @@ static void stale_groups(void **state)
     assert_null(regex_free(NULL));
 }
 
-static void many_groups(void **state)
+TEST(many_groups)
 {
-    (void)state;
     char text[4 * 1000 + 1] = "";
     for (size_t i = 0; i < 1000; i++) {
         memcpy(text + 4 * i, "(a)?", 5);
@@ -566,28 +549,4 @@ static void many_groups(void **state)
     assert_true(regex_group(s, 1000).start == REGEX_UNSET);
     regex_free(re);
     regex_scratch_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expansion_of_references),
-        cmocka_unit_test(expansion_ceiling),
-        cmocka_unit_test(hashmod_of_rfc_1321),
-        cmocka_unit_test(hashmod_around_block_ends),
-        cmocka_unit_test(letter_case),
-        cmocka_unit_test(case_tables),
-        cmocka_unit_test(class_names),
-        cmocka_unit_test(rune_sets),
-        cmocka_unit_test(fast_or_not),
-        cmocka_unit_test(fast_is_right),
-        cmocka_unit_test(too_long),
-        cmocka_unit_test(too_large),
-        cmocka_unit_test(too_large_for_pcre2),
-        cmocka_unit_test(hostile_texts),
-        cmocka_unit_test(long_captures),
-        cmocka_unit_test(stale_groups),
-        cmocka_unit_test(many_groups),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
