@@ -224,7 +224,7 @@ static void name_profile(struct sv plain, bool known, struct buf *text, struct b
 #define KNOWN_20 "400020 [app::main()|_ZN3app4mainEv|app.cc:13>10]\n"
 #define KNOWN_LIBC "7f0010 [malloc||:0>0]\n"
 
-static void names_are_added(void **state)
+TEST(names_are_added)
 {
     static const struct loc all[] = {{0x400010, 1, {0}}, {0x400020, 1, {0}}, {0x7f0010, 2, {0}}};
     static const struct loc some[] = {{0x400020, 1, {0}}, {0x400ff0, 1, {0}}, {0x7f0010, 2, {0}},
@@ -253,7 +253,6 @@ static void names_are_added(void **state)
          KNOWN_10 "400020 [||:0>0] [one||:0>0]\n7f8000 [libc.so.6!0x8000||:0>0]\n"
                   "mapping 1111\nmapping 0000\nmapping 0000\n"},
     };
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
         const struct spec s = {.locations = cases[i / 2].locations,
                                .n_locations = cases[i / 2].n,
@@ -271,11 +270,10 @@ static void names_are_added(void **state)
 }
 
 /* An unknown address gets its name from a later attempt, and nothing is added without one. */
-static void unknown_names_are_replaced_later(void **state)
+TEST(unknown_names_are_replaced_later)
 {
     static const struct loc locations[] = {{0x400010, 1, {0}}, {0x7f8000, 2, {0}}, {0x77, 0, {0}}};
     const struct spec s = {.locations = locations, .n_locations = 3, .first_function = 1};
-    (void)state;
     struct buf text;
     struct buf first;
     struct buf second;
@@ -301,7 +299,7 @@ static void unknown_names_are_replaced_later(void **state)
     buf_done(&profile);
 }
 
-static void profiles_with_names_need_nothing(void **state)
+TEST(profiles_with_names_need_nothing)
 {
     static const struct loc locations[] = {{0x400010, 1, {1}}, {0, 1, {2}}};
     static const char *const names[] = {"one", "two!0xZ"};
@@ -310,7 +308,6 @@ static void profiles_with_names_need_nothing(void **state)
                            .names = names,
                            .n_names = 2,
                            .first_function = 1};
-    (void)state;
     struct symbol_profile p;
     struct err err = ERR_INIT;
     struct scratch *scratch = scratch_new();
@@ -324,11 +321,10 @@ static void profiles_with_names_need_nothing(void **state)
     scratch_free(scratch);
 }
 
-static void a_glance_reads_the_beginning(void **state)
+TEST(a_glance_reads_the_beginning)
 {
     static const struct loc locations[] = {{0x400010, 1, {0}}};
     const struct spec s = {.locations = locations, .n_locations = 1, .first_function = 1};
-    (void)state;
     struct scratch *scratch = scratch_new();
     struct buf profile = make(&s);
     struct sv plain = {profile.data, profile.len};
@@ -345,7 +341,7 @@ static void a_glance_reads_the_beginning(void **state)
     scratch_free(scratch);
 }
 
-static void damaged_profiles_are_refused(void **state)
+TEST(damaged_profiles_are_refused)
 {
     static const struct loc locations[] = {{0x400010, 1, {0}}};
     static const char *const names[] = {"one"};
@@ -354,7 +350,6 @@ static void damaged_profiles_are_refused(void **state)
                               .names = names,
                               .n_names = 1,
                               .first_function = UINT64_MAX};
-    (void)state;
     struct symbol_profile p;
     struct err err = ERR_INIT;
     struct scratch *scratch = scratch_new();
@@ -371,11 +366,10 @@ static void damaged_profiles_are_refused(void **state)
     scratch_free(scratch);
 }
 
-static void memory_and_buffers_have_limits(void **state)
+TEST(memory_and_buffers_have_limits)
 {
     static const struct loc locations[] = {{0x400010, 1, {0}}, {0x7f8000, 2, {0}}};
     const struct spec s = {.locations = locations, .n_locations = 2, .first_function = 1};
-    (void)state;
     struct symbol_profile p;
     struct err err = ERR_INIT;
     struct buf out;
@@ -393,17 +387,4 @@ static void memory_and_buffers_have_limits(void **state)
     assert_int_equal(err.kind, ERR_MEMORY);
     buf_done(&profile);
     scratch_free(scratch);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_added),
-        cmocka_unit_test(unknown_names_are_replaced_later),
-        cmocka_unit_test(profiles_with_names_need_nothing),
-        cmocka_unit_test(a_glance_reads_the_beginning),
-        cmocka_unit_test(damaged_profiles_are_refused),
-        cmocka_unit_test(memory_and_buffers_have_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
