@@ -120,9 +120,8 @@ static void child_of_directories(void)
     config_unref(config);
 }
 
-static void what_is_written_to_is_made_first(void **state)
+TEST_WITH(what_is_written_to_is_made_first, setup, teardown)
 {
-    (void)state;
     in_child(child_of_directories);
 }
 
@@ -164,9 +163,8 @@ static void child_of_changes(void)
     config_unref(config);
 }
 
-static void a_later_configuration_keeps_to_it(void **state)
+TEST_WITH(a_later_configuration_keeps_to_it, setup, teardown)
 {
-    (void)state;
     assert_int_equal(chdir(directory), 0);
     in_child(child_of_changes);
     assert_int_equal(chdir("/"), 0);
@@ -203,9 +201,8 @@ static void child_of_imports(void)
     config_unref(config);
 }
 
-static void what_is_imported_stays_readable(void **state)
+TEST_WITH(what_is_imported_stays_readable, setup, teardown)
 {
-    (void)state;
     assert_int_equal(chdir(directory), 0);
     in_child(child_of_imports);
     assert_int_equal(chdir("/"), 0);
@@ -229,9 +226,8 @@ static void child_of_off(void)
     config_unref(config);
 }
 
-static void it_can_be_off(void **state)
+TEST_WITH(it_can_be_off, setup, teardown)
 {
-    (void)state;
     in_child(child_of_off);
 }
 
@@ -258,20 +254,7 @@ static void child_of_required(void)
     config_unref(config);
 }
 
-static void it_can_be_required(void **state)
+TEST_WITH(it_can_be_required, setup, teardown)
 {
-    (void)state;
     in_child(child_of_required);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_written_to_is_made_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_later_configuration_keeps_to_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_imported_stays_readable, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_can_be_off, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_can_be_required, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,9 +63,8 @@ static void check(struct enrich *e, const struct config_enrich *settings, struct
     labels_builder_free(b);
 }
 
-static void labels_of_the_target_that_matches(void **state)
+TEST(labels_of_the_target_that_matches)
 {
-    (void)state;
     struct enrich *e = enrich_new(metrics);
     const struct config_enrich all = {.target_label = "host", .profile_label = "client"};
     set_group(e, &all, "a", make("host", "h1", "team", "x", "__meta_zone", "z", "empty", "", NULL),
@@ -84,9 +83,8 @@ static void labels_of_the_target_that_matches(void **state)
     enrich_free(e);
 }
 
-static void groups_come_and_go(void **state)
+TEST(groups_come_and_go)
 {
-    (void)state;
     struct enrich *e = enrich_new(metrics);
     const struct config_enrich s = {.target_label = "host", .profile_label = "host"};
     set_group(e, &s, "a", make("host", "h", "n", "1", NULL), make("host", "h", "n", "2", NULL),
@@ -107,9 +105,8 @@ static void groups_come_and_go(void **state)
     enrich_free(e);
 }
 
-static void labels_that_are_needed(void **state)
+TEST(labels_that_are_needed)
 {
-    (void)state;
     const char *names[] = {"__meta_a"};
     const struct config_enrich s = {
         .target_label = "__meta_ip", .profile_label = "ip", .labels = {names, 1}};
@@ -140,23 +137,16 @@ static void set_a_group(bool *ret_complete)
     failing_malloc_resume(armed);
 }
 
-static void memory_runs_out(void **state)
+TEST(memory_runs_out)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, set_a_group) > 3);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_of_the_target_that_matches),
-        cmocka_unit_test(groups_come_and_go),
-        cmocka_unit_test(labels_that_are_needed),
-        cmocka_unit_test(memory_runs_out),
-    };
     table = intern_new();
     metrics = metrics_new();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = testing_run("tests", NULL, NULL);
     metrics_free(metrics);
     intern_free(table);
     return failed;

@@ -29,9 +29,8 @@ static void stop_loop(struct work *w)
 }
 
 /* A worker that does not come back from a job is named, one that is idle or quick is not. */
-static void a_worker_that_is_stuck(void **state)
+TEST(a_worker_that_is_stuck)
 {
-    (void)state;
     struct err err = ERR_INIT;
     int started[2];
     int end[2];
@@ -61,10 +60,4 @@ static void a_worker_that_is_stuck(void **state)
         close(started[i]);
         close(end[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_worker_that_is_stuck)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

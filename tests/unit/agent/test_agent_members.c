@@ -60,9 +60,8 @@ static size_t owned(const struct members *m, unsigned of)
 }
 
 /* We own nothing until the members are known, we are one of them, and the handover time is over. */
-static void start(void **state)
+TEST(start)
 {
-    (void)state;
     struct members *m = members_new(&options);
     members_tick(m, 0);
     CHECK_INT(members_state(m), MEMBERS_UNKNOWN, "");
@@ -93,9 +92,8 @@ static void start(void **state)
 
 /* A key that another member gets is lost at once; the keys of one that left come after the delay.
  */
-static void gain_and_loss(void **state)
+TEST(gain_and_loss)
 {
-    (void)state;
     struct members *m = members_new(&options);
     set(m, "a", "a", 0);
     members_tick(m, HANDOVER);
@@ -118,9 +116,8 @@ static void gain_and_loss(void **state)
 }
 
 /* Keys are assigned to us if we own them or are about to, or would own them as a member. */
-static void assigned(void **state)
+TEST(assigned)
 {
-    (void)state;
     struct members *m = members_new(&options);
     CHECK_INT(members_is_assigned(m, "a", 1), false, "nobody is known");
     set(m, "a b", "a", 0);
@@ -150,9 +147,8 @@ static void assigned(void **state)
 }
 
 /* A member that returns in time has never been away; later it is new. */
-static void comes_back(void **state)
+TEST(comes_back)
 {
-    (void)state;
     struct members *m = members_new(&options);
     set(m, "a b c", "a", 0);
     members_tick(m, HANDOVER);
@@ -174,9 +170,8 @@ static void comes_back(void **state)
 }
 
 /* A replica that is no longer a member stops at once, and waits when it is one again. */
-static void removed(void **state)
+TEST(removed)
 {
-    (void)state;
     struct members *m = members_new(&options);
     set(m, "a b", "a", 0);
     members_tick(m, HANDOVER);
@@ -194,9 +189,8 @@ static void removed(void **state)
 }
 
 /* When no member is left, the last ones stay. */
-static void nobody(void **state)
+TEST(nobody)
 {
-    (void)state;
     struct members *m = members_new(&options);
     set(m, "a b", "a", 0);
     members_tick(m, HANDOVER);
@@ -209,9 +203,8 @@ static void nobody(void **state)
 }
 
 /* Without the API server the last members stay, for a limited time. */
-static void isolation(void **state)
+TEST(isolation)
 {
-    (void)state;
     struct members *m = members_new(&options);
     members_reachable(m, false, 0);
     members_tick(m, 2 * ISOLATION);
@@ -249,9 +242,8 @@ static void isolation(void **state)
 }
 
 /* Fixed shares: active at once, forever. */
-static void fixed(void **state)
+TEST(fixed)
 {
-    (void)state;
     struct members *m[3];
     static const char *const names[] = {"replica-0", "replica-1", "replica-2"};
     for (int i = 0; i < 3; i++) {
@@ -356,9 +348,8 @@ static void check_owners(struct world *w)
 
 /* Whatever happens, and however late each replica learns of it (within the delay): no key ever has
  * two owners, and once it is quiet each soon has one. */
-static void never_two(void **state)
+TEST(never_two)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct world *w = calloc(1, sizeof(*w));
         struct rng rng;
@@ -393,14 +384,4 @@ static void never_two(void **state)
         }
         free(w);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(start),   cmocka_unit_test(gain_and_loss), cmocka_unit_test(comes_back),
-        cmocka_unit_test(removed), cmocka_unit_test(nobody),        cmocka_unit_test(isolation),
-        cmocka_unit_test(fixed),   cmocka_unit_test(never_two),     cmocka_unit_test(assigned),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,17 +36,15 @@ static void report(struct memory_input *in, const char *warning, const char *lin
     metrics_free(metrics);
 }
 
-static void shares_are_said(void **state)
+TEST(shares_are_said)
 {
-    (void)state;
     report(&(struct memory_input){.limit = 200 * MIB, .n_queues = 1}, NULL,
            "msg=\"memory is shared out\" memory_limit=209715200 ");
     report(&(struct memory_input){.n_queues = 1}, NULL, "");
 }
 
-static void too_much_is_a_warning(void **state)
+TEST(too_much_is_a_warning)
 {
-    (void)state;
     report(&(struct memory_input){.limit = 200 * MIB, .baselines = 256 * MIB, .n_queues = 1},
            "the configured ceilings come to more than the memory limit", "baselines=268435456 ");
 }
@@ -70,9 +68,8 @@ static size_t count_present(int pagemap)
     return n;
 }
 
-static void text_is_given_back(void **state)
+TEST(text_is_given_back)
 {
-    (void)state;
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (pagemap < 0 || sysconf(_SC_PAGESIZE) != (long)PAGE) {
         skip();
@@ -101,11 +98,10 @@ static size_t resident_pages(void)
 }
 
 /* What a peak leaves: small blocks, one of many of which is still used. */
-static void free_memory_is_given_back(void **state)
+TEST(free_memory_is_given_back)
 {
     enum { BLOCKS = 64 * 1024, SIZE = 1000, KEPT = 64 };
     static char *blocks[BLOCKS];
-    (void)state;
 #ifdef INSTRUMENTED
     skip(); /* it has an allocator of its own */
 #endif
@@ -133,15 +129,4 @@ static void free_memory_is_given_back(void **state)
         assert_int_equal(blocks[i][SIZE - 1], 1);
         free(blocks[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_are_said),
-        cmocka_unit_test(too_much_is_a_warning),
-        cmocka_unit_test(text_is_given_back),
-        cmocka_unit_test(free_memory_is_given_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void check(struct world *w, const char *calls, size_t owned, size_t total
     w->calls[0] = '\0';
 }
 
-static void groups(void **state)
+TEST_WITH(groups, setup, teardown)
 {
     struct world *w = *state;
     w->ours = 1 << 0 | 1 << 2;
@@ -114,7 +114,7 @@ static void groups(void **state)
     check(w, "", 0, 1, "");
 }
 
-static void reviews(void **state)
+TEST_WITH(reviews, setup, teardown)
 {
     struct world *w = *state;
     put(w, 0, "a", "0", true);
@@ -142,7 +142,7 @@ static void reviews(void **state)
 }
 
 /* A hand-over that failed for lack of memory is repeated by the next review. */
-static void memory(void **state)
+TEST_WITH(memory, setup, teardown)
 {
     struct world *w = *state;
     put(w, 0, "a", "0", true);
@@ -164,14 +164,4 @@ static void memory(void **state)
     w->calls[0] = '\0';
     owned_targets_review(w->owned);
     check(w, "0/c=h0:1;", 2, 2, "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(groups, setup, teardown),
-        cmocka_unit_test_setup_teardown(reviews, setup, teardown),
-        cmocka_unit_test_setup_teardown(memory, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

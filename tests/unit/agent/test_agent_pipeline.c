@@ -126,7 +126,7 @@ static void add_ports(struct fixture *f, const char *host, int n)
 }
 
 /* A pod with 512 ports gets as many scrapes as the limit allows, and one line in the log. */
-static void pod_scrape_limit(void **state)
+TEST_WITH(pod_scrape_limit, setup, teardown)
 {
     struct fixture *f = *state;
     load(f, "  pod_scrape_limit: 12\n");
@@ -154,7 +154,7 @@ static void pod_scrape_limit(void **state)
 }
 
 /* Of an object with many hosts each counts for itself; lists of the operator have no limit. */
-static void limit_of_other_objects(void **state)
+TEST_WITH(limit_of_other_objects, setup, teardown)
 {
     struct fixture *f = *state;
     load(f, "  pod_scrape_limit: 12\n");
@@ -170,7 +170,7 @@ static void limit_of_other_objects(void **state)
 }
 
 /* By default an ordinary pod is far below the limit, and one with 512 ports is not. */
-static void default_limit(void **state)
+TEST_WITH(default_limit, setup, teardown)
 {
     struct fixture *f = *state;
     load(f, "");
@@ -185,7 +185,7 @@ static void default_limit(void **state)
 }
 
 /* A pod with the address of its node is scraped unless the job says otherwise. */
-static void host_network(void **state)
+TEST_WITH(host_network, setup, teardown)
 {
     static const struct {
         const char *row, *job, *host_ip, *error;
@@ -223,7 +223,7 @@ static void host_network(void **state)
 }
 
 /* A rule that takes the address from an annotation does not reach the metadata service. */
-static void address_of_an_annotation(void **state)
+TEST_WITH(address_of_an_annotation, setup, teardown)
 {
     struct fixture *f = *state;
     load(f, "  allow_foreign_address: true\n"
@@ -242,15 +242,4 @@ static void address_of_an_annotation(void **state)
     CHECK_INT(
         testing_metric(f->metrics, "profpull_relabel_targets_total{job=\"a\",outcome=\"refused\"}"),
         1, "counted");
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(pod_scrape_limit), TEST(limit_of_other_objects),   TEST(default_limit),
-        TEST(host_network),     TEST(address_of_an_annotation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

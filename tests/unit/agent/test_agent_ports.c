@@ -179,7 +179,7 @@ static void check_rows(struct fixture *f, const struct row *rows, size_t n)
 #define MEM_ON G("memory", "scrape", "true")
 #define ALL_FIVE " memory block goroutine mutex process_cpu"
 
-static void test_grafana(void **state)
+TEST_WITH(test_grafana, setup, teardown)
 {
     static const struct row rows[] = {
         {.name = "declared port: its owner",
@@ -277,7 +277,7 @@ static void test_grafana(void **state)
     CHECK_ROWS(*state, rows);
 }
 
-static void test_others(void **state)
+TEST_WITH(test_others, setup, teardown)
 {
     static const struct row rows[] = {
         {.name = "pyroscope.io",
@@ -302,7 +302,7 @@ static void test_others(void **state)
     CHECK_ROWS(*state, rows);
 }
 
-static void test_refused(void **state)
+TEST_WITH(test_refused, setup, teardown)
 {
     static const struct row rows[] = {
         {.name = "no annotation", "", ""},
@@ -352,7 +352,7 @@ static void check_labels(const struct labels *l, const char *row)
     }
 }
 
-static void test_labels(void **state)
+TEST_WITH(test_labels, setup, teardown)
 {
     struct buf json;
     struct buf got;
@@ -385,7 +385,7 @@ static void check_service(const struct labels *l, const char *row)
 }
 
 /* The first of these annotations names the service. */
-static void test_service_name(void **state)
+TEST_WITH(test_service_name, setup, teardown)
 {
     static const struct {
         const char *annotation;
@@ -435,7 +435,7 @@ static int setup_rewriting(void **state)
 
 /* The well-known rule that sets all ports of a pod to the annotated one: scraped once, as the
  * owner. Without the annotation all ports are targets. */
-static void test_rewritten_address(void **state)
+TEST_WITH(test_rewritten_address, setup_rewriting, teardown)
 {
     static const struct row rows[] = {
         {.name = "declared", "\"port\":\"6060\"", "side 10.1.2.3:6060 memory process_cpu"},
@@ -457,7 +457,7 @@ static int setup_paths(void **state)
 }
 
 /* Another path is another scrape, on the same port too. */
-static void test_paths_differ(void **state)
+TEST_WITH(test_paths_differ, setup_paths, teardown)
 {
     static const struct row rows[] = {
         {.name = "two containers",
@@ -490,7 +490,7 @@ static void check_similar_names(const struct labels *l, const char *row)
 
 /* Types whose names become the same in labels have the same port. One of them is disabled: it does
  * not take the port away from the others. */
-static void test_similar_names(void **state)
+TEST_WITH(test_similar_names, setup_similar_names, teardown)
 {
     struct buf json;
     struct buf got;
@@ -505,7 +505,7 @@ static void test_similar_names(void **state)
 }
 
 /* An IPv6 address keeps its brackets. */
-static void test_ipv6(void **state)
+TEST_WITH(test_ipv6, setup, teardown)
 {
     struct buf got;
     buf_init(&got, 1 << 20);
@@ -517,22 +517,4 @@ static void test_ipv6(void **state)
             &got, NULL, "");
     CHECK_STR(got.data, "a [fd00::5]:6060 process_cpu", "");
     buf_done(&got);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_grafana),
-        TEST(test_others),
-        TEST(test_refused),
-        TEST(test_labels),
-        TEST(test_service_name),
-        TEST(test_ipv6),
-        cmocka_unit_test_setup_teardown(test_rewritten_address, setup_rewriting, teardown),
-        cmocka_unit_test_setup_teardown(test_paths_differ, setup_paths, teardown),
-        cmocka_unit_test_setup_teardown(test_similar_names, setup_similar_names, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ static void check_count(struct fixture *f, const char *job, const char *outcome,
     "{__delta__=\"false\", __name__=\"memory\", __profile_path__=\"/p\", pod=\"" pod               \
     "\", service_name=\"shop\"}"
 
-static void without_rules(void **state)
+TEST_WITH(without_rules, setup, teardown)
 {
     struct fixture *f = *state;
     start(f, "  - {action: drop, source_labels: [pod], regex: a}\n");
@@ -118,7 +118,7 @@ static void without_rules(void **state)
     check_count(f, "ruled", "kept", 0);
 }
 
-static void kept_and_dropped(void **state)
+TEST_WITH(kept_and_dropped, setup, teardown)
 {
     struct fixture *f = *state;
     start(f, "  - {action: drop, source_labels: [__name__, pod], regex: memory;b}\n"
@@ -135,7 +135,7 @@ static void kept_and_dropped(void **state)
 }
 
 /* The same labels in two jobs have separate results. */
-static void jobs_apart(void **state)
+TEST_WITH(jobs_apart, setup, teardown)
 {
     struct fixture *f = *state;
     start(f, "  - {action: drop, source_labels: [pod], regex: a}\n"
@@ -148,7 +148,7 @@ static void jobs_apart(void **state)
     }
 }
 
-static void name_and_delta(void **state)
+TEST_WITH(name_and_delta, setup, teardown)
 {
     struct fixture *f = *state;
     testing_log_expect(f->log, "profile dropped after profile_relabel_configs");
@@ -167,7 +167,7 @@ static void name_and_delta(void **state)
 }
 
 /* `labelkeep` without `__name__`, a common mistake. */
-static void labelkeep(void **state)
+TEST_WITH(labelkeep, setup, teardown)
 {
     struct fixture *f = *state;
     testing_log_expect(f->log, "profile dropped after profile_relabel_configs");
@@ -177,7 +177,7 @@ static void labelkeep(void **state)
 }
 
 /* Rules may mark a profile as a delta, if the target computes deltas. */
-static void delta_by_rule(void **state)
+TEST_WITH(delta_by_rule, setup, teardown)
 {
     struct fixture *f = *state;
     start(f, "  - {target_label: __delta__, replacement: 'false'}\n");
@@ -190,7 +190,7 @@ static void delta_by_rule(void **state)
 }
 
 /* A result that is not used any more is evicted within ten minutes, however few profiles arrive. */
-static void forgets(void **state)
+TEST_WITH(forgets, setup, teardown)
 {
     struct fixture *f = *state;
     start(f, "  - {target_label: x, replacement: y}\n");
@@ -214,11 +214,9 @@ static void forgets(void **state)
     CHECK_INT(strings, 6 + 6, "strings");
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
 /* Whoever rewrites a long label each second must not fill the memory with label sets that are
  * remembered. */
-static void long_labels_are_not_all_remembered(void **state)
+TEST_WITH(long_labels_are_not_all_remembered, setup, teardown)
 {
     struct fixture *f = *state;
     static char pod[512 * 1024];
@@ -237,19 +235,4 @@ static void long_labels_are_not_all_remembered(void **state)
     intern_stats(f->intern, &strings, &bytes);
     assert_true(bytes > 1024 * 1024);
     assert_true(bytes < PROFILE_RULES_BYTES_MAX + 1024 * 1024);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(long_labels_are_not_all_remembered),
-        TEST(without_rules),
-        TEST(kept_and_dropped),
-        TEST(jobs_apart),
-        TEST(name_and_delta),
-        TEST(labelkeep),
-        TEST(delta_by_rule),
-        TEST(forgets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,8 @@ static enum receive_result push(struct receive_rig *g, const struct buf *profile
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-static void labels_become(void **state)
+TEST(labels_become)
 {
-    (void)state;
     static const struct {
         const char *labels;
         const char *want;
@@ -86,9 +85,8 @@ static void labels_become(void **state)
     }
 }
 
-static void refuses_labels(void **state)
+TEST(refuses_labels)
 {
-    (void)state;
     static const struct {
         const char *labels;
         const char *want;
@@ -136,9 +134,8 @@ static void refuses_labels(void **state)
 
 /* Each is within the limits of the configuration, but not all of them together: another try would
  * not help. */
-static void too_large_labels(void **state)
+TEST(too_large_labels)
 {
-    (void)state;
     enum { LABELS = 800, SIZE = 2000 };
     static char names[LABELS][8];
     static char value[SIZE];
@@ -165,9 +162,8 @@ static void too_large_labels(void **state)
     receive_rig_done(&g);
 }
 
-static void too_many_labels(void **state)
+TEST(too_many_labels)
 {
-    (void)state;
     static struct label labels[RECEIVE_LABELS_MAX + 1];
     struct receive_rig g;
     struct receive_item item;
@@ -187,9 +183,8 @@ static void too_many_labels(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static void window(void **state)
+TEST(window)
 {
-    (void)state;
     const int64_t minute = 60 * NS_PER_S;
     const int64_t now = clock_wall_ns();
     /* Far from the bounds, so that the speed of the machine does not matter. */
@@ -244,9 +239,8 @@ static void window(void **state)
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-static void refuses_profiles(void **state)
+TEST(refuses_profiles)
 {
-    (void)state;
     struct receive_rig g;
     struct err err = ERR_INIT;
     receive_rig_start(&g, "{max_profile_size: 4KiB}", ONE);
@@ -287,9 +281,8 @@ static void refuses_profiles(void **state)
 }
 
 /* A profile over the limit, plain and compressed, and a bomb. */
-static void limits_size(void **state)
+TEST(limits_size)
 {
-    (void)state;
     static const size_t sizes[] = {5000, 50000, 20 << 20};
     struct receive_rig g;
     receive_rig_start(&g, "{max_profile_size: 4KiB}", ONE);
@@ -320,9 +313,8 @@ static void limits_size(void **state)
     receive_rig_done(&g);
 }
 
-static void keeps_bytes(void **state)
+TEST(keeps_bytes)
 {
-    (void)state;
     struct receive_rig g;
     struct err err = ERR_INIT;
     struct buf profile = receive_rig_profile(clock_wall_ns());
@@ -344,9 +336,8 @@ static void keeps_bytes(void **state)
 /* ---- equal profiles -------------------------------------------------------------------------- */
 
 /* Only those that ask for it are kept apart, each from all others. */
-static void equal_profiles_are_kept_on_request(void **state)
+TEST(equal_profiles_are_kept_on_request)
 {
-    (void)state;
     struct receive_rig g;
     struct buf profile = receive_rig_profile(clock_wall_ns());
     struct err err = ERR_INIT;
@@ -374,9 +365,8 @@ static void equal_profiles_are_kept_on_request(void **state)
 
 /* ---- rules and queues ------------------------------------------------------------------------ */
 
-static void rules_apply(void **state)
+TEST(rules_apply)
 {
-    (void)state;
     struct receive_rig g;
     struct err err = ERR_INIT;
     struct buf profile = receive_rig_profile(clock_wall_ns());
@@ -404,9 +394,8 @@ static void rules_apply(void **state)
 
 /* Another configuration: the limits of a profile that is open stay, but it goes where profiles go
  * now. */
-static void another_configuration(void **state)
+TEST(another_configuration)
 {
-    (void)state;
     static const char write[] = "[{name: a, url: \"http://127.0.0.1:1\"}, "
                                 "{name: b, url: \"http://127.0.0.1:1\"}]";
     struct receive_rig g;
@@ -441,9 +430,8 @@ static void another_configuration(void **state)
 }
 
 /* The sender is asked to try again: the profile is refused, not dropped. */
-static void full_queue(void **state)
+TEST(full_queue)
 {
-    (void)state;
     struct receive_rig g;
     struct buf profile = receive_rig_profile(clock_wall_ns());
     receive_rig_start(&g, "{}",
@@ -484,9 +472,8 @@ static void *push_many(void *arg)
     return NULL;
 }
 
-static void from_many_threads(void **state)
+TEST(from_many_threads)
 {
-    (void)state;
     struct receive_rig g;
     pthread_t threads[THREADS];
     receive_rig_start(&g,
@@ -501,24 +488,4 @@ static void from_many_threads(void **state)
     }
     CHECK_INT(writer_ledger(g.writer, 0).accepted, THREADS * EACH, "");
     receive_rig_done(&g);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_profiles_are_kept_on_request),
-        cmocka_unit_test(labels_become),
-        cmocka_unit_test(refuses_labels),
-        cmocka_unit_test(too_large_labels),
-        cmocka_unit_test(too_many_labels),
-        cmocka_unit_test(window),
-        cmocka_unit_test(refuses_profiles),
-        cmocka_unit_test(limits_size),
-        cmocka_unit_test(keeps_bytes),
-        cmocka_unit_test(rules_apply),
-        cmocka_unit_test(another_configuration),
-        cmocka_unit_test(full_queue),
-        cmocka_unit_test(from_many_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,9 +87,8 @@ static void each(const char *receive, struct sv data, enum profile_format format
     assert_true(failing_malloc_each(FAIL_ALL, scenario) > 0);
 }
 
-static void plain_and_gzip(void **state)
+TEST(plain_and_gzip)
 {
-    (void)state;
     struct buf b = receive_rig_profile(clock_wall_ns());
     struct scratch *scratch = scratch_new();
     struct sv packed;
@@ -100,9 +99,8 @@ static void plain_and_gzip(void **state)
     buf_done(&b);
 }
 
-static void rules(void **state)
+TEST(rules)
 {
-    (void)state;
     struct buf b = receive_rig_profile(clock_wall_ns());
     each("{listen: \"127.0.0.1:0\", profile_relabel_configs: "
          "[{source_labels: [run], regex: \"run-(.*)\", target_label: n}]}",
@@ -111,9 +109,8 @@ static void rules(void **state)
 }
 
 /* A profile that is none stays a bad one: senders would try for ever. */
-static void bad_profile(void **state)
+TEST(bad_profile)
 {
-    (void)state;
     each("{listen: \"127.0.0.1:0\"}", SV("no profile"), PROFILE_PPROF, RECEIVE_BAD_PROFILE);
 }
 
@@ -133,24 +130,12 @@ static void making(bool *ret_complete)
     receive_free(r);
 }
 
-static void is_made_or_not(void **state)
+TEST(is_made_or_not)
 {
-    (void)state;
     receive_rig_start(&place.rig,
                       "{listen: \"127.0.0.1:0\", profile_relabel_configs: "
                       "[{source_labels: [run], regex: \"run-(.*)\", target_label: n}]}",
                       ONE);
     assert_true(failing_malloc_each(FAIL_OURS, making) > 0);
     receive_rig_done(&place.rig);
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_and_gzip),
-        cmocka_unit_test(rules),
-        cmocka_unit_test(bad_profile),
-        cmocka_unit_test(is_made_or_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,9 +60,8 @@ static void check_labels(const struct profile *p, const char *want)
     buf_done(&text);
 }
 
-static void profiles_of_a_recording(void **state)
+TEST(profiles_of_a_recording)
 {
-    (void)state;
     struct receive_rig g;
     struct recording r = make_recording();
     struct recording_profiles made;
@@ -96,9 +95,8 @@ static void profiles_of_a_recording(void **state)
     receive_rig_done(&g);
 }
 
-static void damaged_recordings(void **state)
+TEST(damaged_recordings)
 {
-    (void)state;
     struct receive_rig g;
     struct recording r = make_recording();
     struct recording_profiles made;
@@ -146,9 +144,8 @@ static void conversion(bool *ret_complete)
     profile_unref(base);
 }
 
-static void without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     receive_rig_start(&memory_rig, "{}", WRITE);
     testing_log_expect(memory_rig.log, "recording cannot be read completely");
     memory_recording = make_recording();
@@ -181,9 +178,8 @@ static uint64_t accepted(struct receive_rig *g, size_t endpoint)
     return l.accepted;
 }
 
-static void received_recordings(void **state)
+TEST(received_recordings)
 {
-    (void)state;
     struct receive_rig g;
     struct recording r = make_recording();
     receive_rig_start(&g, "{max_age: 0s}", WRITE);
@@ -199,9 +195,8 @@ static void received_recordings(void **state)
 }
 
 /* Who reads recordings gets those that we cannot read, too. */
-static void received_recordings_that_cannot_be_read(void **state)
+TEST(received_recordings_that_cannot_be_read)
 {
-    (void)state;
     char head[JFR_HEAD_SIZE] = "FLR\0\0\2";
     struct receive_rig g;
     receive_rig_start(&g, "{max_age: 0s}", WRITE);
@@ -284,9 +279,8 @@ static enum delivery_result scrape(struct scrapes *s, struct sv bytes)
     return scraped_put(s->scraped, p, config_endpoint_bits(s->g.config), clock_mono_ms());
 }
 
-static void scraped_recordings(void **state)
+TEST(scraped_recordings)
 {
-    (void)state;
     struct scrapes s;
     struct recording r = make_recording();
     start_scrapes(&s, 0);
@@ -308,9 +302,8 @@ static void scraped_recordings(void **state)
     end_scrapes(&s);
 }
 
-static void too_many_recordings(void **state)
+TEST(too_many_recordings)
 {
-    (void)state;
     struct scrapes s;
     struct recording r = make_recording();
     start_scrapes(&s, r.out.len + r.out.len / 2);
@@ -326,9 +319,8 @@ static void too_many_recordings(void **state)
 }
 
 /* Conversions that run or wait when everything ends are freed. */
-static void ends_while_converting(void **state)
+TEST(ends_while_converting)
 {
-    (void)state;
     struct scrapes s;
     struct recording r = make_recording();
     start_scrapes(&s, 0);
@@ -337,19 +329,4 @@ static void ends_while_converting(void **state)
     }
     recording_done(&r);
     end_scrapes(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(profiles_of_a_recording),
-        cmocka_unit_test(damaged_recordings),
-        cmocka_unit_test(without_memory),
-        cmocka_unit_test(received_recordings),
-        cmocka_unit_test(received_recordings_that_cannot_be_read),
-        cmocka_unit_test(scraped_recordings),
-        cmocka_unit_test(too_many_recordings),
-        cmocka_unit_test(ends_while_converting),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

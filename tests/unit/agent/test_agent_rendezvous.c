@@ -36,9 +36,8 @@ static unsigned owner(uint64_t key, unsigned present)
 }
 
 /* Other versions of the program must agree: these values must never change. */
-static void golden(void **state)
+TEST(golden)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t hash;
@@ -72,9 +71,8 @@ static void golden(void **state)
 }
 
 /* 1,000 keys for each member: within 10 % of even, whichever members there are. */
-static void balance(void **state)
+TEST(balance)
 {
-    (void)state;
     for (unsigned n = 2; n <= MEMBERS; n++) {
         unsigned counts[MEMBERS + 1] = {0};
         for (unsigned i = 0; i < n * 1000; i++) {
@@ -90,9 +88,8 @@ static void balance(void **state)
 
 /* Without a member only its keys move, evenly to the others; with a new member keys move only to
  * it. */
-static void movement(void **state)
+TEST(movement)
 {
-    (void)state;
     const unsigned all = 0x1f; /* five */
     for (unsigned gone = 0; gone < 5; gone++) {
         unsigned to[MEMBERS + 1] = {0};
@@ -114,9 +111,8 @@ static void movement(void **state)
     }
 }
 
-static void keys(void **state)
+TEST(keys)
 {
-    (void)state;
     static const struct {
         const char *process;
         const char *pinned;
@@ -139,15 +135,4 @@ static void keys(void **state)
         snprintf(text, sizeof(text), "%.*s", SV_ARG(key));
         CHECK_STR(text, cases[i].want, cases[i].process);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden),
-        cmocka_unit_test(balance),
-        cmocka_unit_test(movement),
-        cmocka_unit_test(keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

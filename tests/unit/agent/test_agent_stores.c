@@ -40,7 +40,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void test_comes_back(void **state)
+TEST_WITH(test_comes_back, setup, teardown)
 {
     struct place *p = *state;
     struct err err = ERR_INIT;
@@ -61,7 +61,7 @@ static void test_comes_back(void **state)
     sink_unref(sink);
 }
 
-static void test_belongs_to_one(void **state)
+TEST_WITH(test_belongs_to_one, setup, teardown)
 {
     struct place *p = *state;
     struct err err = ERR_INIT;
@@ -72,15 +72,4 @@ static void test_belongs_to_one(void **state)
     CHECK_STR(err.msg,
               "the directory is that of endpoint \"one\": remove that one first, or restart", "");
     sink_unref(sink);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_comes_back),
-        TEST(test_belongs_to_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

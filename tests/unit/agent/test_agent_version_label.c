@@ -86,9 +86,8 @@ static const struct pod pods[] = {
     {"", "", "", "", ""},
 };
 
-static void version_is_the_first_source_that_exists(void **state)
+TEST(version_is_the_first_source_that_exists)
 {
-    (void)state;
     struct relabel *rules = builtin_rules(NULL);
     for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
         check_pod(rules, &pods[i], pods[i].want);
@@ -96,21 +95,11 @@ static void version_is_the_first_source_that_exists(void **state)
     relabel_free(rules);
 }
 
-static void version_can_be_switched_off(void **state)
+TEST(version_can_be_switched_off)
 {
-    (void)state;
     struct relabel *rules = builtin_rules("false");
     for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
         check_pod(rules, &pods[i], pods[i].own);
     }
     relabel_free(rules);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(version_is_the_first_source_that_exists),
-        cmocka_unit_test(version_can_be_switched_off),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void check_row(const struct fixture *f, const struct row *row)
     rig_answer_done(&a);
 }
 
-static void requests_are_answered_as_connect_says(void **state)
+TEST_WITH(requests_are_answered_as_connect_says, set_up, tear_down)
 {
     static const struct row rows[] = {
         {JSON_TYPE,
@@ -243,7 +243,7 @@ static void requests_are_answered_as_connect_says(void **state)
     }
 }
 
-static void calls_are_counted_by_their_code(void **state)
+TEST_WITH(calls_are_counted_by_their_code, set_up, tear_down)
 {
     struct fixture *f = *state;
     const struct row good = {JSON_TYPE, NULL, {"{}", 2}, 200, "application/json", "1", NULL};
@@ -259,7 +259,7 @@ static void calls_are_counted_by_their_code(void **state)
               1, "invalid_argument");
 }
 
-static void a_compressed_request_is_bounded(void **state)
+TEST_WITH(a_compressed_request_is_bounded, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct scratch *scratch = scratch_new();
@@ -280,7 +280,7 @@ static void a_compressed_request_is_bounded(void **state)
     scratch_free(scratch);
 }
 
-static void memory_of_a_request_is_bounded(void **state)
+TEST_WITH(memory_of_a_request_is_bounded, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct buf json;
@@ -307,7 +307,7 @@ static void check_call(const struct fixture *f, const char *path, const char *js
     rig_answer_done(&a);
 }
 
-static void settings_are_kept_by_name(void **state)
+TEST_WITH(settings_are_kept_by_name, set_up, tear_down)
 {
     struct fixture *f = *state;
     check_call(f, GET_SETTINGS, "{}", 200, "{}");
@@ -335,7 +335,7 @@ static void settings_are_kept_by_name(void **state)
                "{\"settings\":[{\"name\":\"a\",\"value\":\"b\",\"modifiedAt\":\"5\"}]}");
 }
 
-static void a_setting_without_a_time_is_of_now(void **state)
+TEST_WITH(a_setting_without_a_time_is_of_now, set_up, tear_down)
 {
     struct fixture *f = *state;
     int64_t before = clock_wall_ns() / NS_PER_MS;
@@ -349,7 +349,7 @@ static void a_setting_without_a_time_is_of_now(void **state)
     rig_answer_done(&a);
 }
 
-static void settings_outlive_the_process_in_a_directory(void **state)
+TEST_WITH(settings_outlive_the_process_in_a_directory, set_up, tear_down)
 {
     struct fixture *f = *state;
     char *dir = testing_mkdtemp();
@@ -368,7 +368,7 @@ static void settings_outlive_the_process_in_a_directory(void **state)
     free(dir);
 }
 
-static void a_damaged_file_of_settings_is_logged(void **state)
+TEST_WITH(a_damaged_file_of_settings_is_logged, set_up, tear_down)
 {
     struct fixture *f = *state;
     char *dir = testing_mkdtemp();
@@ -382,7 +382,7 @@ static void a_damaged_file_of_settings_is_logged(void **state)
     free(dir);
 }
 
-static void settings_have_a_limit(void **state)
+TEST_WITH(settings_have_a_limit, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct buf json;
@@ -399,7 +399,7 @@ static void settings_have_a_limit(void **state)
     buf_done(&json);
 }
 
-static void what_is_not_there_is_refused_as_apps_expect(void **state)
+TEST_WITH(what_is_not_there_is_refused_as_apps_expect, set_up, tear_down)
 {
     static const struct {
         const char *path;
@@ -423,7 +423,7 @@ static void what_is_not_there_is_refused_as_apps_expect(void **state)
     }
 }
 
-static void feature_flags_name_what_there_is(void **state)
+TEST_WITH(feature_flags_name_what_there_is, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct rig_answer a =
@@ -434,7 +434,7 @@ static void feature_flags_name_what_there_is(void **state)
     rig_answer_done(&a);
 }
 
-static void build_information_is_that_of_prometheus(void **state)
+TEST_WITH(build_information_is_that_of_prometheus, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct rig_answer a = rig_ask(&f->options, "GET /api/v1/status/buildinfo HTTP/1.1\r\n", SV(""));
@@ -445,25 +445,4 @@ static void build_information_is_that_of_prometheus(void **state)
     assert_int_equal(json_object_size(data), 6);
     json_decref(json);
     rig_answer_done(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(requests_are_answered_as_connect_says, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(calls_are_counted_by_their_code, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_compressed_request_is_bounded, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(memory_of_a_request_is_bounded, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(settings_are_kept_by_name, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_setting_without_a_time_is_of_now, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(settings_outlive_the_process_in_a_directory, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_damaged_file_of_settings_is_logged, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(settings_have_a_limit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_not_there_is_refused_as_apps_expect, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(feature_flags_name_what_there_is, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(build_information_is_that_of_prometheus, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,7 +141,7 @@ static void check_nodes(const struct world *w, const char *json, const char *wan
     rig_answer_done(&a);
 }
 
-static void what_counts_for_an_event(void **state)
+TEST_WITH(what_counts_for_an_event, setup, teardown)
 {
     static const struct {
         const char *json;
@@ -180,7 +180,7 @@ static void what_counts_for_an_event(void **state)
     }
 }
 
-static void filters_by_tags(void **state)
+TEST_WITH(filters_by_tags, setup, teardown)
 {
     static const char only_a[] =
         "cart 0/6|cart;main 1/6|cart;main;work 0/5|cart;main;work;hash 5/5|";
@@ -240,7 +240,7 @@ static void check_body(const struct world *w, const char *query, const char *jso
 #define SUCCESS(result) "{\"OPT_STATUS\":\"SUCCESS\",\"DESCRIPTION\":\"\",\"result\":" result
 #define NO_DEBUG ",\"debug\":null}"
 
-static void columns_and_lists(void **state)
+TEST_WITH(columns_and_lists, setup, teardown)
 {
     const struct world *w = *state;
     check_body(w, "", ASK("native", "cpu", ""), 200,
@@ -269,7 +269,7 @@ static void columns_and_lists(void **state)
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 
-static void mistakes(void **state)
+TEST_WITH(mistakes, setup, teardown)
 {
     static const struct {
         const char *json;
@@ -323,7 +323,7 @@ static void mistakes(void **state)
     }
 }
 
-static void services_are_counted(void **state)
+TEST_WITH(services_are_counted, setup, teardown)
 {
     static const struct pprof_row row = {"main", NULL, {1}};
     struct world *w = *state;
@@ -342,7 +342,7 @@ static void services_are_counted(void **state)
                "\"result\":null,\"debug\":null}");
 }
 
-static void queries_end_at_their_limits(void **state)
+TEST_WITH(queries_end_at_their_limits, setup, teardown)
 {
     static const char *const asks[] = {ASK("cart", "cpu", ""), ASK("cart", "inuse_space", "")};
     const struct world *w = *state;
@@ -359,17 +359,4 @@ static void queries_end_at_their_limits(void **state)
     struct rig_answer a = rig_ask(&w->options, "GET " PATH " HTTP/1.1\r\n", SV(""));
     CHECK_INT(a.status, 405, "GET");
     rig_answer_done(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_counts_for_an_event, setup, teardown),
-        cmocka_unit_test_setup_teardown(filters_by_tags, setup, teardown),
-        cmocka_unit_test_setup_teardown(columns_and_lists, setup, teardown),
-        cmocka_unit_test_setup_teardown(mistakes, setup, teardown),
-        cmocka_unit_test_setup_teardown(services_are_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(queries_end_at_their_limits, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static size_t check_profile(const struct rig_answer *a, const char *name, const 
     return samples;
 }
 
-static void profiles_for_the_compiler(void **state)
+TEST_WITH(profiles_for_the_compiler, setup, teardown)
 {
     static const struct {
         const char *path;
@@ -113,7 +113,7 @@ static void profiles_for_the_compiler(void **state)
     }
 }
 
-static void profiles_for_pprof(void **state)
+TEST_WITH(profiles_for_pprof, setup, teardown)
 {
     const struct world *w = *state;
     struct rig_answer a =
@@ -122,7 +122,7 @@ static void profiles_for_pprof(void **state)
     rig_answer_done(&a);
 }
 
-static void errors_that_pprof_shows(void **state)
+TEST_WITH(errors_that_pprof_shows, setup, teardown)
 {
     static const struct {
         const char *path;
@@ -155,7 +155,7 @@ static void errors_that_pprof_shows(void **state)
     }
 }
 
-static void queries_end_at_their_limits(void **state)
+TEST_WITH(queries_end_at_their_limits, setup, teardown)
 {
     const struct world *w = *state;
     struct rig_answer a = rig_ask_within(&w->options, "GET /pgo/shop/cart?" WINDOW " HTTP/1.1\r\n",
@@ -171,15 +171,4 @@ static void queries_end_at_their_limits(void **state)
     a = rig_ask(&without, "GET /pgo/shop/cart HTTP/1.1\r\n", SV(""));
     CHECK_INT(a.status, 404, "without a store");
     rig_answer_done(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(profiles_for_the_compiler, setup, teardown),
-        cmocka_unit_test_setup_teardown(profiles_for_pprof, setup, teardown),
-        cmocka_unit_test_setup_teardown(errors_that_pprof_shows, setup, teardown),
-        cmocka_unit_test_setup_teardown(queries_end_at_their_limits, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void fill_ids(const struct world *w, const char *text, char *out, size_t 
 #define NOTHING "{\"code\":404,\"error\":\"nothing found\"}\n"
 #define BAD(text) "{\"code\":400,\"error\":\"bad request: " text "\"}\n"
 
-static void answers_in_json(void **state)
+TEST_WITH(answers_in_json, setup, teardown)
 {
     static const struct {
         const char *path;
@@ -167,7 +167,7 @@ static void answers_in_json(void **state)
 }
 
 /* An unknown type, and none, mean all of them; profiles of one time come in any order. */
-static void lists_of_all_types(void **state)
+TEST_WITH(lists_of_all_types, setup, teardown)
 {
     static const char *const paths[] = {"/api/0/profiles?service=cart&type=foo" WINDOW,
                                         "/api/0/profiles?service=cart" WINDOW};
@@ -184,7 +184,7 @@ static void lists_of_all_types(void **state)
     }
 }
 
-static void other_methods_are_refused(void **state)
+TEST_WITH(other_methods_are_refused, setup, teardown)
 {
     static const char *const heads[] = {"DELETE " CART " HTTP/1.1\r\n", "PUT " CART " HTTP/1.1\r\n",
                                         "POST /api/0/services HTTP/1.1\r\n"};
@@ -212,7 +212,7 @@ static void check_same_profile(const struct rig_answer *a, const char *file, con
     scratch_free(scratch);
 }
 
-static void merged_profiles_are_those_of_pprof(void **state)
+TEST_WITH(merged_profiles_are_those_of_pprof, setup, teardown)
 {
     const struct world *w = *state;
     char path[512];
@@ -233,7 +233,7 @@ static void merged_profiles_are_those_of_pprof(void **state)
     rig_answer_done(&a);
 }
 
-static void one_profile_comes_as_it_was_put(void **state)
+TEST_WITH(one_profile_comes_as_it_was_put, setup, teardown)
 {
     const struct world *w = *state;
     char path[512];
@@ -249,7 +249,7 @@ static void one_profile_comes_as_it_was_put(void **state)
 }
 
 /* Those of a range are merged from the newest on, all of them or so many. */
-static void merges_of_a_range(void **state)
+TEST_WITH(merges_of_a_range, setup, teardown)
 {
     const struct world *w = *state;
     char path[512];
@@ -301,7 +301,7 @@ static void put_posted(struct world *w, const char *labels, const char *file, in
 }
 
 /* What the collector listed and merged after p1, p2, and p1 once more. */
-static void equal_profiles_are_two(void **state)
+TEST_WITH(equal_profiles_are_two, setup, teardown)
 {
     static const struct {
         const char *path;
@@ -336,7 +336,7 @@ static void equal_profiles_are_two(void **state)
     rig_answer_done(&a);
 }
 
-static void the_id_of_the_answer_is_known(void **state)
+TEST_WITH(the_id_of_the_answer_is_known, setup, teardown)
 {
     struct world *w = *state;
     char ids[3][PROFEFE_ID_LENGTH + 1];
@@ -383,7 +383,7 @@ static void the_id_of_the_answer_is_known(void **state)
 }
 
 /* go tool pprof shows the text of an error only with a header; others may want JSON. */
-static void errors_that_pprof_shows(void **state)
+TEST_WITH(errors_that_pprof_shows, setup, teardown)
 {
     static const struct {
         const char *path;
@@ -437,7 +437,7 @@ static void errors_that_pprof_shows(void **state)
     }
 }
 
-static void profiles_of_other_types_do_not_merge(void **state)
+TEST_WITH(profiles_of_other_types_do_not_merge, setup, teardown)
 {
     struct world *w = *state;
     char id[STORE_ID_LENGTH + 1];
@@ -456,7 +456,7 @@ static void profiles_of_other_types_do_not_merge(void **state)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static void long_lists_are_cut(void **state)
+TEST_WITH(long_lists_are_cut, setup, teardown)
 {
     struct world *w = *state;
     const size_t n = PROFEFE_LIST_MAX + 2;
@@ -492,7 +492,7 @@ static void long_lists_are_cut(void **state)
     buf_done(&data);
 }
 
-static void queries_end_at_their_limits(void **state)
+TEST_WITH(queries_end_at_their_limits, setup, teardown)
 {
     static const char *const paths[] = {
         CART WINDOW, "/api/0/profiles/merge?service=cart&type=cpu" WINDOW,
@@ -510,7 +510,7 @@ static void queries_end_at_their_limits(void **state)
     }
 }
 
-static void without_a_store_nothing_is_there(void **state)
+TEST_WITH(without_a_store_nothing_is_there, setup, teardown)
 {
     struct world *w = *state;
     struct rig_process options = w->options;
@@ -523,7 +523,7 @@ static void without_a_store_nothing_is_there(void **state)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-static void times_without_zone(void **state)
+TEST(times_without_zone)
 {
     static const struct {
         const char *text;
@@ -545,7 +545,6 @@ static void times_without_zone(void **state)
         {"2026-11-22T00:30:00 ", -1},
         {"2026-11-22T00:30:00.00000000000000000000000000000000000000000000000000000", -1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         int64_t ns = -1;
@@ -556,7 +555,7 @@ static void times_without_zone(void **state)
     }
 }
 
-static void labels_are_decoded_again(void **state)
+TEST(labels_are_decoded_again)
 {
     static const struct {
         const char *text;
@@ -575,7 +574,6 @@ static void labels_are_decoded_again(void **state)
         {"a=1,b=%4", "invalid URL escape \"%4\""},
         {"%=1", "invalid URL escape \"%\""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct label *labels;
@@ -594,7 +592,7 @@ static void labels_are_decoded_again(void **state)
     }
 }
 
-static void ids_are_xids(void **state)
+TEST(ids_are_xids)
 {
     static const struct {
         const char *text;
@@ -610,7 +608,6 @@ static void ids_are_xids(void **state)
         {"DC13r2j8di1bgu3afk20", -1, 0},
         {"", -1, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint32_t second;
         uint64_t hash;
@@ -624,27 +621,4 @@ static void ids_are_xids(void **state)
             CHECK_STR(text, cases[i].text, "written again");
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_are_xids),
-        cmocka_unit_test_setup_teardown(equal_profiles_are_two, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_id_of_the_answer_is_known, setup, teardown),
-        cmocka_unit_test(times_without_zone),
-        cmocka_unit_test(labels_are_decoded_again),
-        cmocka_unit_test_setup_teardown(answers_in_json, setup, teardown),
-        cmocka_unit_test_setup_teardown(lists_of_all_types, setup, teardown),
-        cmocka_unit_test_setup_teardown(other_methods_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(merged_profiles_are_those_of_pprof, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_profile_comes_as_it_was_put, setup, teardown),
-        cmocka_unit_test_setup_teardown(merges_of_a_range, setup, teardown),
-        cmocka_unit_test_setup_teardown(errors_that_pprof_shows, setup, teardown),
-        cmocka_unit_test_setup_teardown(profiles_of_other_types_do_not_merge, setup, teardown),
-        cmocka_unit_test_setup_teardown(long_lists_are_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(queries_end_at_their_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_a_store_nothing_is_there, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static Api__SelectSeriesRequest *read_series(void **state, const char *json)
     return m;
 }
 
-static void names_are_those_of_json_or_of_the_proto_file(void **state)
+TEST_WITH(names_are_those_of_json_or_of_the_proto_file, set_up, tear_down)
 {
     static const char *const texts[] = {
         "{\"profileTypeID\":\"t\",\"labelSelector\":\"{}\",\"groupBy\":[\"pod\"],\"step\":15}",
@@ -53,7 +53,7 @@ static void names_are_those_of_json_or_of_the_proto_file(void **state)
     }
 }
 
-static void integers_are_numbers_strings_or_whole_exponents(void **state)
+TEST_WITH(integers_are_numbers_strings_or_whole_exponents, set_up, tear_down)
 {
     static const struct {
         const char *json;
@@ -75,7 +75,7 @@ static void integers_are_numbers_strings_or_whole_exponents(void **state)
     }
 }
 
-static void enums_are_names_or_numbers(void **state)
+TEST_WITH(enums_are_names_or_numbers, set_up, tear_down)
 {
     assert_int_equal(
         read_series(state, "{\"exemplarType\":\"EXEMPLAR_TYPE_INDIVIDUAL\"}")->exemplar_type, 2);
@@ -84,13 +84,13 @@ static void enums_are_names_or_numbers(void **state)
     assert_int_equal(read_series(state, "{\"exemplarType\":77}")->exemplar_type, 77);
 }
 
-static void doubles_have_names_for_what_is_no_number(void **state)
+TEST_WITH(doubles_have_names_for_what_is_no_number, set_up, tear_down)
 {
     assert_true(isnan(read_series(state, "{\"step\":\"NaN\"}")->step));
     assert_true(isinf(read_series(state, "{\"step\":\"-Infinity\"}")->step));
 }
 
-static void wrong_values_name_their_field(void **state)
+TEST_WITH(wrong_values_name_their_field, set_up, tear_down)
 {
     static const struct {
         const char *json;
@@ -132,7 +132,7 @@ static void wrong_values_name_their_field(void **state)
     }
 }
 
-static void base64_is_of_either_alphabet_and_needs_no_padding(void **state)
+TEST_WITH(base64_is_of_either_alphabet_and_needs_no_padding, set_up, tear_down)
 {
     static const char *const texts[] = {"+/8=", "-_8=", "+/8", "-_8"};
     for (size_t i = 0; i < 4; i++) {
@@ -152,7 +152,7 @@ static void base64_is_of_either_alphabet_and_needs_no_padding(void **state)
 }
 
 /* Recorded: the bytes and the JSON of the same messages. */
-static void answers_are_written_as_they_were_recorded(void **state)
+TEST_WITH(answers_are_written_as_they_were_recorded, set_up, tear_down)
 {
     Api__LabelPair pair;
     Api__LabelPair *pairs[] = {&pair};
@@ -191,10 +191,9 @@ static void answers_are_written_as_they_were_recorded(void **state)
     assert_int_equal(out.len, sizeof(bytes));
     assert_memory_equal(out.data, bytes, sizeof(bytes));
     buf_done(&out);
-    (void)state;
 }
 
-static void defaults_are_left_out_but_in_lists(void **state)
+TEST_WITH(defaults_are_left_out_but_in_lists, set_up, tear_down)
 {
     int64_t values[] = {0, 50000000, 0, 0};
     Api__Level level;
@@ -219,10 +218,9 @@ static void defaults_are_left_out_but_in_lists(void **state)
     assert_string_equal(out.data, "{\"flamegraph\":{\"levels\":[{\"values\":[\"0\",\"50000000\","
                                   "\"0\",\"0\"]}],\"maxSelf\":\"7\"}}");
     buf_done(&out);
-    (void)state;
 }
 
-static void names_of_json_follow_those_of_the_proto_file(void **state)
+TEST_WITH(names_of_json_follow_those_of_the_proto_file, set_up, tear_down)
 {
     static char x[] = "x";
     Api__FeatureFlag flag;
@@ -244,10 +242,9 @@ static void names_of_json_follow_those_of_the_proto_file(void **state)
     assert_string_equal(out.data, "{\"enabled\":true,\"documentationUrl\":\"x\"}"
                                   "{\"QuerierAPI\":\"1\"}{\"ID\":\"x\",\"sampleType\":\"x\"}");
     buf_done(&out);
-    (void)state;
 }
 
-static void bytes_are_read_packed_or_not_and_with_unknown_fields(void **state)
+TEST_WITH(bytes_are_read_packed_or_not_and_with_unknown_fields, set_up, tear_down)
 {
     static const struct {
         const char *bytes;
@@ -268,7 +265,7 @@ static void bytes_are_read_packed_or_not_and_with_unknown_fields(void **state)
     }
 }
 
-static void damaged_bytes_are_refused(void **state)
+TEST_WITH(damaged_bytes_are_refused, set_up, tear_down)
 {
     static const struct {
         const char *bytes;
@@ -288,11 +285,10 @@ static void damaged_bytes_are_refused(void **state)
     }
 }
 
-static void messages_are_bounded_by_the_arena(void **state)
+TEST_WITH(messages_are_bounded_by_the_arena, set_up, tear_down)
 {
     struct buf json;
     struct err err = ERR_INIT;
-    (void)state;
     struct arena *arena = arena_new((size_t)4 * 1024);
     buf_init(&json, ARENA_MAX);
     buf_puts(&json, "{\"matchers\":[");
@@ -315,7 +311,7 @@ static void messages_are_bounded_by_the_arena(void **state)
     arena_free(arena);
 }
 
-static void strings_of_messages_are_made_valid(void **state)
+TEST_WITH(strings_of_messages_are_made_valid, set_up, tear_down)
 {
     assert_string_equal(protojson_string(*state, SV("plain")), "plain");
     assert_string_equal(protojson_string(*state, (struct sv){NULL, 0}), "");
@@ -325,31 +321,4 @@ static void strings_of_messages_are_made_valid(void **state)
                         "b");
     assert_string_equal(protojson_string(*state, SV("a\0b")), "a\xef\xbf\xbd"
                                                               "b");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(names_are_those_of_json_or_of_the_proto_file, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(integers_are_numbers_strings_or_whole_exponents, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(enums_are_names_or_numbers, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(doubles_have_names_for_what_is_no_number, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(wrong_values_name_their_field, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(base64_is_of_either_alphabet_and_needs_no_padding, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(answers_are_written_as_they_were_recorded, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(defaults_are_left_out_but_in_lists, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_of_json_follow_those_of_the_proto_file, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(bytes_are_read_packed_or_not_and_with_unknown_fields,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(damaged_bytes_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(messages_are_bounded_by_the_arena, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(strings_of_messages_are_made_valid, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

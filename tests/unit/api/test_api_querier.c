@@ -316,7 +316,7 @@ static struct buf read_exchanges(void)
     return content;
 }
 
-static void recorded_exchanges(void **state)
+TEST_WITH(recorded_exchanges, set_up, tear_down)
 {
     struct fixture *f = *state;
     int asked = 0;
@@ -368,7 +368,7 @@ static void check(const struct rig_process *options, const char *method, const c
 }
 
 /* Time range, type, nodes or step, selector: the first mistake is the one that is named. */
-static void checks_have_an_order(void **state)
+TEST_WITH(checks_have_an_order, set_up, tear_down)
 {
     struct fixture *f = *state;
     static const struct {
@@ -433,7 +433,7 @@ static void checks_have_an_order(void **state)
 }
 
 /* What Grafana asks first: 1970 has no profiles, which is no error. */
-static void a_range_without_profiles_is_empty(void **state)
+TEST_WITH(a_range_without_profiles_is_empty, set_up, tear_down)
 {
     struct fixture *f = *state;
     check(&f->then, "ProfileTypes", "{\"start\":1000,\"end\":4000}", 200, "{}");
@@ -460,7 +460,7 @@ static void a_range_without_profiles_is_empty(void **state)
           200, "{\"pprof\":{\"profile\":{}}}");
 }
 
-static void without_a_store_queries_are_unavailable(void **state)
+TEST_WITH(without_a_store_queries_are_unavailable, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct rig_process none = f->then;
@@ -470,7 +470,7 @@ static void without_a_store_queries_are_unavailable(void **state)
 }
 
 /* Names that some clients cannot show are kept from those. */
-static void names_of_other_characters_are_for_those_who_ask(void **state)
+TEST_WITH(names_of_other_characters_are_for_those_who_ask, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct buf data = stored_file("p1");
@@ -519,7 +519,7 @@ static void names_of_other_characters_are_for_those_who_ask(void **state)
 }
 
 /* An exemplar's id leads to its profile alone. */
-static void an_exemplar_can_be_opened(void **state)
+TEST_WITH(an_exemplar_can_be_opened, set_up, tear_down)
 {
     struct fixture *f = *state;
     char query[1024];
@@ -542,7 +542,7 @@ static void an_exemplar_can_be_opened(void **state)
 }
 
 /* The exemplar of a heatmap of spans names a span and its trace. */
-static void a_span_of_a_heatmap_can_be_opened(void **state)
+TEST_WITH(a_span_of_a_heatmap_can_be_opened, set_up, tear_down)
 {
     struct fixture *f = *state;
     const struct pprof_spec spec = {.types = "cpu/nanoseconds", .time_nanos = STORED_T0_NS};
@@ -572,7 +572,7 @@ static void a_span_of_a_heatmap_can_be_opened(void **state)
 }
 
 /* Trees have the roots that Go's runtime cut off, unless the URL says otherwise; profiles never. */
-static void cut_stacks_are_repaired(void **state)
+TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
 {
     static const struct {
         const char *method;
@@ -602,7 +602,7 @@ static void cut_stacks_are_repaired(void **state)
     buf_done(&b);
 }
 
-static void a_cancelled_or_small_query_ends(void **state)
+TEST_WITH(a_cancelled_or_small_query_ends, set_up, tear_down)
 {
     struct fixture *f = *state;
     const char *head =
@@ -619,21 +619,4 @@ static void a_cancelled_or_small_query_ends(void **state)
         }
         rig_answer_done(&a);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(recorded_exchanges, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(checks_have_an_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_range_without_profiles_is_empty, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_span_of_a_heatmap_can_be_opened, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(cut_stacks_are_repaired, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(without_a_store_queries_are_unavailable, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_of_other_characters_are_for_those_who_ask, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(an_exemplar_can_be_opened, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_cancelled_or_small_query_ends, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

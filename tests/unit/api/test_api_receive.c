@@ -238,9 +238,8 @@ static char *read_exchanges(void)
 
 /* Each request gets the status and the body that were recorded; where a line of the file says so,
  * what it says instead, and for its reason. */
-static void recorded_exchanges(void **state)
+TEST(recorded_exchanges)
 {
-    (void)state;
     struct fixture f;
     struct totals totals = {0, 0};
     char *text = read_exchanges();
@@ -303,9 +302,8 @@ static void put_series(struct buf *out, const char *labels, const struct buf *pr
     buf_done(&part);
 }
 
-static void push_keeps_the_good_ones(void **state)
+TEST(push_keeps_the_good_ones)
 {
-    (void)state;
     struct fixture f;
     struct buf request;
     struct buf good = receive_rig_profile(clock_wall_ns());
@@ -335,9 +333,8 @@ static void push_keeps_the_good_ones(void **state)
     stop(&f);
 }
 
-static void a_full_queue_is_503(void **state)
+TEST(a_full_queue_is_503)
 {
-    (void)state;
     struct fixture f;
     struct buf profile = receive_rig_profile(clock_wall_ns());
     struct sv raw = {profile.data, profile.len};
@@ -364,9 +361,8 @@ static void a_full_queue_is_503(void **state)
 }
 
 /* What is wrong in the query of profefe's POST, shown as profefe quotes it. */
-static void profefe_queries_that_are_refused(void **state)
+TEST(profefe_queries_that_are_refused)
 {
-    (void)state;
     static const struct {
         const char *path;
         const char *want;
@@ -408,9 +404,8 @@ static void profefe_queries_that_are_refused(void **state)
     stop(&f);
 }
 
-static void push_speaks_connect(void **state)
+TEST(push_speaks_connect)
 {
-    (void)state;
     static const struct {
         const char *headers;
         int status;
@@ -453,9 +448,8 @@ static void push_speaks_connect(void **state)
 #define FORM "Content-Type: multipart/form-data; boundary=b\r\n"
 #define PART(name) "Content-Disposition: form-data; name=\"" name "\"\r\n\r\n"
 
-static void ingest_forms(void **state)
+TEST(ingest_forms)
 {
-    (void)state;
     struct fixture f;
     struct buf profile = receive_rig_profile(clock_wall_ns());
     struct buf body;
@@ -519,9 +513,8 @@ static struct recording make_recording(void)
     return r;
 }
 
-static void ingest_jfr_and_text(void **state)
+TEST(ingest_jfr_and_text)
 {
-    (void)state;
     struct fixture f;
     struct recording r = make_recording();
     struct sv chunk = recording_bytes(&r);
@@ -571,9 +564,8 @@ static void ingest_jfr_and_text(void **state)
     stop(&f);
 }
 
-static void plain_pprof(void **state)
+TEST(plain_pprof)
 {
-    (void)state;
     struct fixture f;
     struct buf profile = receive_rig_profile(clock_wall_ns());
     struct sv raw = {profile.data, profile.len};
@@ -608,9 +600,8 @@ static void plain_pprof(void **state)
 }
 
 /* What is inflated has the memory of the request as its limit. */
-static void bombs(void **state)
+TEST(bombs)
 {
-    (void)state;
     struct fixture f;
     struct scratch *scratch = scratch_new();
     struct sv packed;
@@ -651,20 +642,4 @@ static void bombs(void **state)
     free(zeros);
     scratch_free(scratch);
     stop(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded_exchanges),
-        cmocka_unit_test(push_keeps_the_good_ones),
-        cmocka_unit_test(a_full_queue_is_503),
-        cmocka_unit_test(profefe_queries_that_are_refused),
-        cmocka_unit_test(push_speaks_connect),
-        cmocka_unit_test(ingest_forms),
-        cmocka_unit_test(ingest_jfr_and_text),
-        cmocka_unit_test(plain_pprof),
-        cmocka_unit_test(bombs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

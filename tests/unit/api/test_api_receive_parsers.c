@@ -13,9 +13,8 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void names(void **state)
+TEST(names)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want; /* app|k=v|k=v, or the error */
@@ -70,9 +69,8 @@ static void names(void **state)
     }
 }
 
-static void too_many_pairs(void **state)
+TEST(too_many_pairs)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct ingest_name name;
     struct buf text;
@@ -88,9 +86,8 @@ static void too_many_pairs(void **state)
 
 /* ---- forms ----------------------------------------------------------------------------------- */
 
-static void boundaries(void **state)
+TEST(boundaries)
 {
-    (void)state;
     static const struct {
         const char *type;
         const char *want; /* NULL: none */
@@ -120,9 +117,8 @@ static void boundaries(void **state)
 
 #define PART(name) "Content-Disposition: form-data; name=\"" name "\"; filename=\"f\"\r\n\r\n"
 
-static void forms(void **state)
+TEST(forms)
 {
-    (void)state;
     static const struct {
         const char *body;
         const char *want; /* name=content for each part, then the error */
@@ -160,9 +156,8 @@ static void forms(void **state)
     }
 }
 
-static void too_many_parts(void **state)
+TEST(too_many_parts)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct multipart m;
     struct multipart_part part;
@@ -183,9 +178,8 @@ static void too_many_parts(void **state)
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-static void times(void **state)
+TEST(times)
 {
-    (void)state;
     const int64_t now = INT64_C(1795307400) * NS_PER_S;
     static const struct {
         const char *text;
@@ -229,9 +223,8 @@ static void put_frames(const struct pprof_summary *s, struct buf *out)
                (long long)s->period, SV_ARG(s->period_type.type_text));
 }
 
-static void folded(void **state)
+TEST(folded)
 {
-    (void)state;
     static const struct {
         const char *app;
         const char *text;
@@ -295,9 +288,8 @@ static void folded(void **state)
 }
 
 /* The values and the order of frames: the sum of the samples of one leaf, in bytes of the wire. */
-static void folded_bytes(void **state)
+TEST(folded_bytes)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct buf out;
     struct sv service;
@@ -315,9 +307,8 @@ static void folded_bytes(void **state)
     buf_done(&out);
 }
 
-static void folded_limits(void **state)
+TEST(folded_limits)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct buf out;
     struct buf text;
@@ -365,9 +356,8 @@ static void folded_limits(void **state)
 
 /* ---- names of profiles ----------------------------------------------------------------------- */
 
-static void profile_names(void **state)
+TEST(profile_names)
 {
-    (void)state;
     static const struct {
         const char *types; /* separated by blanks */
         const char *config;
@@ -421,16 +411,4 @@ static void profile_names(void **state)
         CHECK_INT(ok, strstr(cases[i].want, "expected") == NULL, cases[i].types);
         buf_done(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),          cmocka_unit_test(too_many_pairs),
-        cmocka_unit_test(boundaries),     cmocka_unit_test(forms),
-        cmocka_unit_test(too_many_parts), cmocka_unit_test(times),
-        cmocka_unit_test(folded),         cmocka_unit_test(folded_bytes),
-        cmocka_unit_test(folded_limits),  cmocka_unit_test(profile_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

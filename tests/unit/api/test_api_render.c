@@ -49,7 +49,7 @@ static void check(const struct fixture *f, const char *target, int status, const
     rig_answer_done(&a);
 }
 
-static void parameters_that_are_refused(void **state)
+TEST_WITH(parameters_that_are_refused, set_up, tear_down)
 {
     struct fixture *f = *state;
     check(f, "/pyroscope/render", 400,
@@ -71,7 +71,7 @@ static void parameters_that_are_refused(void **state)
     rig_answer_done(&a);
 }
 
-static void graphs_and_groups(void **state)
+TEST_WITH(graphs_and_groups, set_up, tear_down)
 {
     struct fixture *f = *state;
     check(f, "/pyroscope/render?query=" PT "%7B%7D" RANGE "&format=dot", 200, "digraph \"cpu\"");
@@ -95,7 +95,7 @@ static void graphs_and_groups(void **state)
 }
 
 /* A timeline begins and ends at multiples of its step. */
-static void timelines_are_aligned(void **state)
+TEST_WITH(timelines_are_aligned, set_up, tear_down)
 {
     struct fixture *f = *state;
     check(f,
@@ -107,7 +107,7 @@ static void timelines_are_aligned(void **state)
 
 /* The first slot reaches back one step from the start, not from the multiple of the step before it:
  * p2, 22 s before the start, is not in a slot of 20 s, but p3, 7 s before it, is. */
-static void a_timeline_reaches_back_one_step(void **state)
+TEST_WITH(a_timeline_reaches_back_one_step, set_up, tear_down)
 {
     struct fixture *f = *state;
     check(f, "/pyroscope/render?query=" PT "%7B%7D&from=1795307437&until=1795334437", 200,
@@ -116,7 +116,7 @@ static void a_timeline_reaches_back_one_step(void **state)
           "\"timeline\":{\"startTime\":1795307420,\"samples\":[130000000,0,0,");
 }
 
-static void cut_stacks_are_repaired(void **state)
+TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct buf b = stored_file_of("cut_stacks", "heap-shapes");
@@ -134,7 +134,7 @@ static void cut_stacks_are_repaired(void **state)
     buf_done(&b);
 }
 
-static void steps_of_timelines(void **state)
+TEST(steps_of_timelines)
 {
     static const struct {
         int64_t length_s;
@@ -160,23 +160,9 @@ static void steps_of_timelines(void **state)
         {INT64_C(1500) * 90000, 86400},
         {INT64_C(253402300799), 86400},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char row[64];
         snprintf(row, sizeof(row), "%lld s", (long long)rows[i].length_s);
         CHECK_INT(render_step_s(rows[i].length_s * 1000), rows[i].step_s, row);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(parameters_that_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(graphs_and_groups, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(timelines_are_aligned, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_timeline_reaches_back_one_step, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(cut_stacks_are_repaired, set_up, tear_down),
-        cmocka_unit_test(steps_of_timelines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

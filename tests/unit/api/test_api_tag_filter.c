@@ -23,7 +23,7 @@ static struct sv value_of(void *arg, struct sv tag)
     return SV("");
 }
 
-static void conditions_match(void **state)
+TEST(conditions_match)
 {
     static const struct {
         const char *text;
@@ -100,7 +100,6 @@ static void conditions_match(void **state)
         {"((pod='cart-7f'))", true},
         {"pod='a' or pod='b' or pod='cart-7f'", true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         bool matches = false;
@@ -113,7 +112,7 @@ static void conditions_match(void **state)
     }
 }
 
-static void mistakes_name_their_column(void **state)
+TEST(mistakes_name_their_column)
 {
     static const struct {
         const char *text;
@@ -140,7 +139,6 @@ static void mistakes_name_their_column(void **state)
         {"pod = 'x' ; drop", "column 11: unexpected \";\""},
         {"pod == 'x'", "column 6: expected a text"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct tag_filter *f = tag_filter_parse(sv_from(cases[i].text), &err);
@@ -176,9 +174,8 @@ static void expect(struct buf *text, enum err_kind kind)
     buf_done(text);
 }
 
-static void sizes_are_limited(void **state)
+TEST(sizes_are_limited)
 {
-    (void)state;
     struct buf text = repeat("(", "a=1", TAG_FILTER_DEPTH_MAX, ")");
     expect(&text, ERR_NONE);
     text = repeat("(", "a=1", TAG_FILTER_DEPTH_MAX + 1, ")");
@@ -209,10 +206,9 @@ static void sizes_are_limited(void **state)
     expect(&text, ERR_LIMIT);
 }
 
-static void only_utf8_is_read(void **state)
+TEST(only_utf8_is_read)
 {
     struct err err = ERR_INIT;
-    (void)state;
     assert_null(tag_filter_parse(SV("pod='\xff'"), &err));
     assert_int_equal(err.kind, ERR_INPUT);
     assert_null(tag_filter_parse(SV("pod"), NULL));
@@ -230,18 +226,7 @@ static void filter_all(bool *ret_complete)
     tag_filter_free(f);
 }
 
-static void memory_may_run_out(void **state)
+TEST(memory_may_run_out)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, filter_all) > 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conditions_match),   cmocka_unit_test(mistakes_name_their_column),
-        cmocka_unit_test(sizes_are_limited),  cmocka_unit_test(only_utf8_is_read),
-        cmocka_unit_test(memory_may_run_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

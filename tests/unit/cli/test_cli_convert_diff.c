@@ -57,9 +57,8 @@ static int diff(const char *a, const char *b, const char *list, struct buf *out)
     return code;
 }
 
-static void differences_are_printed_with_their_side(void **state)
+TEST(differences_are_printed_with_their_side)
 {
-    (void)state;
     static const char list[] = "[{targets: ['h:1', 'h:2'], labels: {team: x}}]";
     struct buf out;
     buf_init(&out, 1 << 16);
@@ -86,12 +85,4 @@ static void differences_are_printed_with_their_side(void **state)
     assert_int_equal(diff(JOB(""), JOB(""), "[{targets: 5}]", &out), EXIT_INPUT);
     assert_int_equal(out.len, 0);
     buf_done(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differences_are_printed_with_their_side),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

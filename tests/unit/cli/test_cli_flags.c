@@ -96,9 +96,8 @@ static int run_line(const char *line)
     return command_main(&sample, argc, argv);
 }
 
-static void every_kind_of_flag_is_parsed(void **state)
+TEST(every_kind_of_flag_is_parsed)
 {
-    (void)state;
     assert_int_equal(run_line("-f --text=a=b file --choice green --number 3 --size 1KiB --duration "
                               "1m --time 1709204400 -l a=1 -lb.c=x=y"),
                      EXIT_PEER);
@@ -116,9 +115,8 @@ static void every_kind_of_flag_is_parsed(void **state)
     CHECK_STR(seen.first, "file", "operand between flags");
 }
 
-static void defaults_stay_without_flags(void **state)
+TEST(defaults_stay_without_flags)
 {
-    (void)state;
     assert_int_equal(run_line("-- -f"), EXIT_PEER);
     CHECK_INT(seen.args.number, 7, "");
     CHECK_INT(seen.args.duration_ms, 90000, "");
@@ -126,9 +124,8 @@ static void defaults_stay_without_flags(void **state)
     CHECK_STR(seen.first, "-f", "what follows -- is an operand");
 }
 
-static void wrong_command_lines_do_not_run(void **state)
+TEST(wrong_command_lines_do_not_run)
 {
-    (void)state;
     static const char *const lines[] = {
         "--nonsense",     "-x",           "--text",       "--flag=1",    "--choice blue",
         "--number 0",     "--number 10",  "--number x",   "--size 1025", "--size many",
@@ -148,16 +145,14 @@ static void wrong_command_lines_do_not_run(void **state)
     CHECK_INT(run_line(many), EXIT_USAGE, "one label too many");
 }
 
-static void help_does_not_run(void **state)
+TEST(help_does_not_run)
 {
-    (void)state;
     CHECK_INT(run_line("--help"), EXIT_DONE, "");
     assert_false(seen.args.ran);
 }
 
-static void help_comes_from_the_table(void **state)
+TEST(help_comes_from_the_table)
 {
-    (void)state;
     struct buf text;
     buf_init(&text, HELP_MAX);
     assert_true(command_help(&sample, &text));
@@ -199,9 +194,8 @@ static void check_flag(const struct command *c, const struct flag *f, const char
     }
 }
 
-static void every_command_documents_every_flag(void **state)
+TEST(every_command_documents_every_flag)
 {
-    (void)state;
     const struct command *c;
     for (size_t i = 0; (c = command_at(i)) != NULL; i++) {
         const struct flag *f;
@@ -218,17 +212,4 @@ static void every_command_documents_every_flag(void **state)
         }
         buf_done(&help);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_flag_is_parsed),
-        cmocka_unit_test(defaults_stay_without_flags),
-        cmocka_unit_test(wrong_command_lines_do_not_run),
-        cmocka_unit_test(help_does_not_run),
-        cmocka_unit_test(help_comes_from_the_table),
-        cmocka_unit_test(every_command_documents_every_flag),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,8 @@
 #define S NS_PER_S
 #define NONE IMPORT_NO_TIME
 
-static void times_on_the_command_line(void **state)
+TEST(times_on_the_command_line)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t want; /* -1: refused */
@@ -54,9 +53,8 @@ static void times_on_the_command_line(void **state)
     }
 }
 
-static void time_that_a_profile_covers(void **state)
+TEST(time_that_a_profile_covers)
 {
-    (void)state;
     static const struct {
         const char *row;
         int64_t given_from, given_until, time, duration, mtime;
@@ -94,9 +92,8 @@ static void time_that_a_profile_covers(void **state)
     }
 }
 
-static void type_by_flag_content_or_name(void **state)
+TEST(type_by_flag_content_or_name)
 {
-    (void)state;
     struct import_args args = {.type = NULL};
     struct import_summary summary = {.types = "contentions/count delay/nanoseconds"};
     struct err err = ERR_INIT;
@@ -109,9 +106,8 @@ static void type_by_flag_content_or_name(void **state)
     CHECK_STR(import_type(&args, &summary, "mutex.pb", &err), "lock", "flag before all");
 }
 
-static void labels_that_the_protocol_carries(void **state)
+TEST(labels_that_the_protocol_carries)
 {
-    (void)state;
     static const struct {
         const struct protocol *protocol;
         const char *name;
@@ -148,9 +144,8 @@ static void labels_that_the_protocol_carries(void **state)
 }
 
 /* Flags are literal: they contain neither YAML nor variables. */
-static void endpoint_from_flags(void **state)
+TEST(endpoint_from_flags)
 {
-    (void)state;
     struct one_endpoint o;
     struct err err = ERR_INIT;
     struct config_endpoint_flags flags = {.name = "import",
@@ -188,9 +183,8 @@ static void endpoint_from_flags(void **state)
     }
 }
 
-static void walk_over_files_and_directories(void **state)
+TEST(walk_over_files_and_directories)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     char sub[512];
     char pipe_name[512];
@@ -236,9 +230,8 @@ static void walk_over_files_and_directories(void **state)
     free(dir);
 }
 
-static void advice_by_status_and_result(void **state)
+TEST(advice_by_status_and_result)
 {
-    (void)state;
     struct config_endpoint e = {.protocol = &protocol_push.config};
     CHECK_CONTAINS(advice_for(&e, HTTP_DONE, 401), "wants credentials", "");
     e.http.auth = HTTP_AUTH_BASIC;
@@ -248,18 +241,4 @@ static void advice_by_status_and_result(void **state)
     CHECK_STR(advice_for(&e, HTTP_DONE, 500), "", "");
     assert_true(advice_is_final(HTTP_DONE, 401) && advice_is_final(HTTP_ERR_TLS, 0));
     assert_true(!advice_is_final(HTTP_DONE, 503) && !advice_is_final(HTTP_ERR_CONNECT, 0));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_on_the_command_line),
-        cmocka_unit_test(time_that_a_profile_covers),
-        cmocka_unit_test(type_by_flag_content_or_name),
-        cmocka_unit_test(labels_that_the_protocol_carries),
-        cmocka_unit_test(endpoint_from_flags),
-        cmocka_unit_test(walk_over_files_and_directories),
-        cmocka_unit_test(advice_by_status_and_result),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

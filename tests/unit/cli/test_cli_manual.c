@@ -27,9 +27,8 @@ static void roff_word(const char *word, char *out, size_t size)
     out[n] = '\0';
 }
 
-static void test_page_has_every_flag(void **state)
+TEST(test_page_has_every_flag)
 {
-    (void)state;
     struct buf page;
     const struct command *c;
     const struct flag *f;
@@ -54,9 +53,8 @@ static void test_page_has_every_flag(void **state)
 }
 
 /* A line that begins with a dot and is no request would vanish from the page. */
-static void test_page_has_only_known_requests(void **state)
+TEST(test_page_has_only_known_requests)
 {
-    (void)state;
     static const char *const requests[] = {".TH", ".SH", ".SS", ".PP", ".TP"};
     struct buf page;
     make_text(&page, manual_page);
@@ -71,9 +69,8 @@ static void test_page_has_only_known_requests(void **state)
     buf_done(&page);
 }
 
-static void test_completions_have_every_flag(void **state)
+TEST(test_completions_have_every_flag)
 {
-    (void)state;
     const struct command *c;
     const struct flag *f;
     size_t n = 0;
@@ -95,24 +92,12 @@ static void test_completions_have_every_flag(void **state)
     assert_int_equal(n, 3);
 }
 
-static void test_ceiling_is_reported(void **state)
+TEST(test_ceiling_is_reported)
 {
-    (void)state;
     struct buf text;
     buf_init(&text, 100);
     assert_false(manual_page(&text));
     buf_clear(&text);
     assert_false(completion_script("bash", &text));
     buf_done(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_page_has_every_flag),
-        cmocka_unit_test(test_page_has_only_known_requests),
-        cmocka_unit_test(test_completions_have_every_flag),
-        cmocka_unit_test(test_ceiling_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

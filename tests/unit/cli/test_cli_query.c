@@ -11,7 +11,7 @@
 #define NOW_NS (INT64_C(1795307400) * NS_PER_S)
 #define HOUR_NS (3600 * NS_PER_S)
 
-static void times_of_the_question(void **state)
+TEST(times_of_the_question)
 {
     static const struct {
         int64_t from_ns;
@@ -31,7 +31,6 @@ static void times_of_the_question(void **state)
         {6, 5, 1, 0, 0, "--from is after --until"},
         {NOW_NS + 1, QUERY_NO_TIME, 1, 0, 0, "--from is after now"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct query_ask ask = {.service = NULL};
@@ -52,7 +51,7 @@ static void times_of_the_question(void **state)
     }
 }
 
-static void types_by_what_they_are_called(void **state)
+TEST(types_by_what_they_are_called)
 {
     static const struct {
         const char *type;
@@ -67,7 +66,6 @@ static void types_by_what_they_are_called(void **state)
          "several types are called \"memory\": memory:alloc_space:bytes:space:bytes, memory:inuse"},
         {"", "", "no type is called \"\""},
     };
-    (void)state;
     json_t *ids = json_pack(
         "[s,s,s,s,s,i]", "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
         "process_cpu:samples:count:cpu:nanoseconds", "memory:alloc_space:bytes:space:bytes",
@@ -86,13 +84,12 @@ static void types_by_what_they_are_called(void **state)
 }
 
 /* The table of functions counts cut stacks from their roots, or as they were recorded. */
-static void cut_stacks_of_a_table(void **state)
+TEST(cut_stacks_of_a_table)
 {
     static const struct {
         bool as_recorded;
         size_t nodes;
     } cases[] = {{false, 85}, {true, 129}};
-    (void)state;
     struct buf b = stored_file_of("cut_stacks", "heap-shapes");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
@@ -106,14 +103,4 @@ static void cut_stacks_of_a_table(void **state)
         tree_free(t);
     }
     buf_done(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_of_the_question),
-        cmocka_unit_test(types_by_what_they_are_called),
-        cmocka_unit_test(cut_stacks_of_a_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,8 @@
 #include "write/protocols/push.h"
 #include "write/protocols/table.h"
 
-static void queries_of_each_server(void **state)
+TEST(queries_of_each_server)
 {
-    (void)state;
     static const struct {
         const struct readback *how;
         const char *base;
@@ -58,9 +57,8 @@ static void queries_of_each_server(void **state)
 }
 
 /* The service stands in the selector only if it needs no quoting. */
-static void query_by_service(void **state)
+TEST(query_by_service)
 {
-    (void)state;
     static const struct {
         const char *service;
         const char *want;
@@ -85,9 +83,8 @@ static void query_by_service(void **state)
 }
 
 /* A Pyroscope is asked whether it has anything of the tenant. */
-static void empty_tenants(void **state)
+TEST(empty_tenants)
 {
-    (void)state;
     static const struct {
         long status;
         const char *body;
@@ -118,9 +115,8 @@ static void empty_tenants(void **state)
     }
 }
 
-static void read_back_follows_from_protocol_and_url(void **state)
+TEST(read_back_follows_from_protocol_and_url)
 {
-    (void)state;
     static const struct {
         const struct protocol *protocol;
         const char *url;
@@ -139,9 +135,8 @@ static void read_back_follows_from_protocol_and_url(void **state)
     }
 }
 
-static void responses_of_each_server(void **state)
+TEST(responses_of_each_server)
 {
-    (void)state;
     static const struct {
         const struct readback *how;
         long status;
@@ -199,9 +194,8 @@ static void responses_of_each_server(void **state)
     }
 }
 
-static void the_profile_is_valid(void **state)
+TEST(the_profile_is_valid)
 {
-    (void)state;
     struct buf b;
     struct import_summary summary;
     struct err err = ERR_INIT;
@@ -217,17 +211,4 @@ static void the_profile_is_valid(void **state)
     buf_init(&b, 20);
     assert_false(readback_profile(1, 1, &b));
     buf_done(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queries_of_each_server),
-        cmocka_unit_test(query_by_service),
-        cmocka_unit_test(empty_tenants),
-        cmocka_unit_test(read_back_follows_from_protocol_and_url),
-        cmocka_unit_test(responses_of_each_server),
-        cmocka_unit_test(the_profile_is_valid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,8 @@
 #include "cli/run_targets.h"
 #include "tests/unit/lib/testing.h"
 
-static void targets_make_a_configuration(void **state)
+TEST(targets_make_a_configuration)
 {
-    (void)state;
     struct flag_list targets = {.at = {"127.0.0.1:6060", "\"c${x}\"=[::1]:6061"}, .n = 2};
     struct buf text;
     struct err err = ERR_INIT;
@@ -31,9 +30,8 @@ static void targets_make_a_configuration(void **state)
     buf_done(&text);
 }
 
-static void a_directory_is_below_the_working_one(void **state)
+TEST(a_directory_is_below_the_working_one)
 {
-    (void)state;
     struct flag_list targets = {.at = {"h:1"}, .n = 1};
     struct buf text;
     struct err err = ERR_INIT;
@@ -47,9 +45,8 @@ static void a_directory_is_below_the_working_one(void **state)
     free(here);
 }
 
-static void wrong_targets_are_named(void **state)
+TEST(wrong_targets_are_named)
 {
-    (void)state;
     static const struct {
         const char *target;
         const char *message;
@@ -67,14 +64,4 @@ static void wrong_targets_are_named(void **state)
         assert_non_null(strstr(err.msg, rows[i].message));
         buf_done(&text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_make_a_configuration),
-        cmocka_unit_test(a_directory_is_below_the_working_one),
-        cmocka_unit_test(wrong_targets_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,9 +39,8 @@ static char *show(const json_t *root, unsigned width, bool colours)
     return text;
 }
 
-static void all_is_well(void **state)
+TEST(all_is_well)
 {
-    (void)state;
     json_t *root = load(WELL);
     assert_true(status_is_well(root));
     char *text = show(root, 100, false);
@@ -77,7 +76,7 @@ static void all_is_well(void **state)
 }
 
 /* Each of these alone is a failure; an absent type is none. */
-static void what_fails(void **state)
+TEST(what_fails)
 {
     static const struct {
         const char *member, *value;
@@ -114,7 +113,6 @@ static void what_fails(void **state)
          "it\n\nJOB"},
         {"jobs", "'rubbish'", true, "JOB"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         json_t *root = load(WELL);
         char changed[1024];
@@ -132,9 +130,8 @@ static void what_fails(void **state)
 
 /* A narrow terminal breaks lines after spaces, and long words where it has to. What a terminal
  * would take for commands does not reach it. */
-static void narrow_and_hostile(void **state)
+TEST(narrow_and_hostile)
 {
-    (void)state;
     json_t *root = load("{'version':'\\u001b[2J\\u009b','configFile':'\\u00e9\\u00e9 with some "
                         "words "
                         "and/a/word/that/is/longer/than/the/line/is/wide'}");
@@ -152,14 +149,4 @@ static void narrow_and_hostile(void **state)
     assert_false(status_is_well(root));
     free(text);
     json_decref(root);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_is_well),
-        cmocka_unit_test(what_fails),
-        cmocka_unit_test(narrow_and_hostile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,9 +48,8 @@ static void make(struct buf *out, const char *types, const char *period, const c
     buf_done(&inner);
 }
 
-static void type_by_sample_types(void **state)
+TEST(type_by_sample_types)
 {
-    (void)state;
     static const struct {
         const char *types;
         const char *period;
@@ -101,9 +100,8 @@ static void type_by_sample_types(void **state)
     }
 }
 
-static void type_by_file_name(void **state)
+TEST(type_by_file_name)
 {
-    (void)state;
     static const struct {
         const char *types;
         const char *path;
@@ -123,9 +121,8 @@ static void type_by_file_name(void **state)
     }
 }
 
-static void files_that_are_not_profiles(void **state)
+TEST(files_that_are_not_profiles)
 {
-    (void)state;
     struct scratch *scratch = scratch_new();
     struct buf b;
     struct sv packed;
@@ -177,9 +174,8 @@ static void put_chunk(char *at, uint64_t size, int64_t start, int64_t duration)
     put_be64(at + 40, (uint64_t)duration);
 }
 
-static void times_of_recordings(void **state)
+TEST(times_of_recordings)
 {
-    (void)state;
     char two[200];
     static const struct {
         const char *row;
@@ -207,9 +203,8 @@ static void times_of_recordings(void **state)
 }
 
 /* The old time is gone, and gzip stays gzip. */
-static void changing_the_time(void **state)
+TEST(changing_the_time)
 {
-    (void)state;
     struct scratch *scratch = scratch_new();
     struct buf b;
     make(&b, "samples/count cpu/nanoseconds", "cpu/nanoseconds", "main");
@@ -243,14 +238,4 @@ static void changing_the_time(void **state)
     assert_null(data);
     buf_done(&b);
     scratch_free(scratch);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(type_by_sample_types),        cmocka_unit_test(type_by_file_name),
-        cmocka_unit_test(files_that_are_not_profiles), cmocka_unit_test(times_of_recordings),
-        cmocka_unit_test(changing_the_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,9 +68,8 @@ static void remove_file(struct fixture *f, const char *name)
     assert_int_equal(unlink(path), 0);
 }
 
-static void test_in_cluster(void **state)
+TEST(test_in_cluster)
 {
-    (void)state;
     struct fixture f;
     setup(&f);
     assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
@@ -85,9 +84,8 @@ static void test_in_cluster(void **state)
     teardown(&f);
 }
 
-static void test_server_address(void **state)
+TEST(test_server_address)
 {
-    (void)state;
     static const struct {
         const char *host;
         const char *port;
@@ -120,9 +118,8 @@ static void test_server_address(void **state)
     teardown(&f);
 }
 
-static void test_missing_files(void **state)
+TEST(test_missing_files)
 {
-    (void)state;
     struct fixture f;
     setup(&f);
     remove_file(&f, "namespace");
@@ -140,9 +137,8 @@ static void test_missing_files(void **state)
     teardown(&f);
 }
 
-static void test_explicit(void **state)
+TEST(test_explicit)
 {
-    (void)state;
     struct fixture f;
     setup(&f);
     f.env.host = NULL;
@@ -158,9 +154,8 @@ static void test_explicit(void **state)
     teardown(&f);
 }
 
-static void test_kubeconfig(void **state)
+TEST(test_kubeconfig)
 {
-    (void)state;
     struct fixture f;
     setup(&f);
     testing_write_file(f.dir, "config",
@@ -181,9 +176,8 @@ static void test_kubeconfig(void **state)
     teardown(&f);
 }
 
-static void test_same_server(void **state)
+TEST(test_same_server)
 {
-    (void)state;
     const struct http_header header = {"A", "b"};
     const struct http_header other = {"A", "c"};
     struct config_kubernetes base = {
@@ -212,9 +206,8 @@ static void test_same_server(void **state)
 
 /* ---- static targets -------------------------------------------------------------------------- */
 
-static void test_static(void **state)
+TEST(test_static)
 {
-    (void)state;
     struct intern *in = intern_new();
     const char *targets[] = {"127.0.0.1:6060", "[::1]:6060"};
     struct config_pair labels[] = {{"service_name", "demo"}, {"__address__", "lost"}, {"no", ""}};
@@ -241,9 +234,8 @@ static void test_static(void **state)
     intern_free(in);
 }
 
-static void test_static_too_large(void **state)
+TEST(test_static_too_large)
 {
-    (void)state;
     struct intern *in = intern_new();
     char *value = calloc(1, LABELS_BYTES_MAX + 1);
     assert_non_null(value);
@@ -259,15 +251,4 @@ static void test_static_too_large(void **state)
     CHECK_INT(group.n, 0, "");
     free(value);
     intern_free(in);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_cluster),    cmocka_unit_test(test_server_address),
-        cmocka_unit_test(test_missing_files), cmocka_unit_test(test_explicit),
-        cmocka_unit_test(test_kubeconfig),    cmocka_unit_test(test_same_server),
-        cmocka_unit_test(test_static),        cmocka_unit_test(test_static_too_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,9 +245,8 @@ static void check_reported(struct world *w, const char *want, const char *row)
 /* ---- pods ------------------------------------------------------------------------------------ */
 
 /* Named namespaces and our own one are read, each once; nodes are read everywhere. */
-static void test_namespaces(void **state)
+TEST(test_namespaces)
 {
-    (void)state;
     const char *names[] = {"ns1", "ns2", "ns1"};
     static const struct {
         size_t n;
@@ -282,9 +281,8 @@ static void test_namespaces(void **state)
 }
 
 /* A deleted pod is reported as a group without targets, and so is a pod without an IP. */
-static void test_pod_goes(void **state)
+TEST(test_pod_goes)
 {
-    (void)state;
     struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     setup(&w, &config);
@@ -304,9 +302,8 @@ static void test_pod_goes(void **state)
 
 /* A pod has the labels of its node, which change with the node; without the node it has no targets.
  */
-static void test_node_of_pod(void **state)
+TEST(test_node_of_pod)
 {
-    (void)state;
     struct config_kubernetes config = {.role = ROLE_POD, .attach_node = true};
     struct world w;
     setup(&w, &config);
@@ -323,9 +320,8 @@ static void test_node_of_pod(void **state)
 }
 
 /* A selector for nodes applies to the request for nodes; pods on other nodes have no targets. */
-static void test_node_selector(void **state)
+TEST(test_node_selector)
 {
-    (void)state;
     struct config_selector selector = {.role = ROLE_NODE, .label = "node-type=worker"};
     struct config_kubernetes config = {
         .role = ROLE_POD, .attach_node = true, .selectors = &selector, .n_selectors = 1};
@@ -343,9 +339,8 @@ static void test_node_selector(void **state)
 }
 
 /* A pod has the labels and annotations of its namespace, which change with the namespace. */
-static void test_namespace_of_pod(void **state)
+TEST(test_namespace_of_pod)
 {
-    (void)state;
     struct config_kubernetes config = {.role = ROLE_POD, .attach_namespace = true};
     struct world w;
     setup(&w, &config);
@@ -399,9 +394,8 @@ static void list_namespace(struct world *w, enum config_role role, const char *n
 
 /* A namespace that cannot be read, wholly or in part, does not keep the targets of another one
  * back, whatever is joined. When it can be read later, it is there. */
-static void test_namespaces_do_not_wait(void **state)
+TEST(test_namespaces_do_not_wait)
 {
-    (void)state;
     const char *names[] = {"a", "b"};
     static const struct {
         enum config_role role;
@@ -448,9 +442,8 @@ static void test_namespaces_do_not_wait(void **state)
 
 /* What memory did not suffice to report when the last list came to its end is reported with the
  * next event, whatever that is about. */
-static void test_no_memory_for_all(void **state)
+TEST(test_no_memory_for_all)
 {
-    (void)state;
     bool failed = true;
     size_t n = 0;
     for (; failed; n++) {
@@ -479,9 +472,8 @@ static void test_no_memory_for_all(void **state)
 
 /* A slice refers to a pod in the namespace that the reference names. Where namespaces are listed
  * one by one, those of another one are not joined. */
-static void test_namespace_of_reference(void **state)
+TEST(test_namespace_of_reference)
 {
-    (void)state;
     const char *names[] = {"a", "b"};
     static const struct {
         size_t n_names;
@@ -538,9 +530,8 @@ static char *big_pod(const char *name, int labels)
 
 /* A pod with more labels than a target may have costs its own targets only, and is named: whether
  * it has them alone (600 labels are 1,200) or only together with those of the slice. */
-static void test_too_many_labels(void **state)
+TEST(test_too_many_labels)
 {
-    (void)state;
     static const struct {
         int labels;
         const char *objects; /* skipped, as a whole */
@@ -586,9 +577,8 @@ static void test_too_many_labels(void **state)
 }
 
 /* The same for a pod on its own: it is named. */
-static void test_too_many_labels_of_pod(void **state)
+TEST(test_too_many_labels_of_pod)
 {
-    (void)state;
     for (int attach = 0; attach < 2; attach++) {
         struct config_kubernetes config = {.role = ROLE_POD, .attach_node = attach == 1};
         struct world w;
@@ -634,9 +624,8 @@ static void setup_slices(struct world *w, const struct config_kubernetes *config
 
 /* Slices of a dual-stack service have targets only if they are of its first family: those of names
  * (FQDN) have none. */
-static void test_dual_stack(void **state)
+TEST(test_dual_stack)
 {
-    (void)state;
     static const struct {
         const char *spec;
         bool v4;
@@ -668,9 +657,8 @@ static void test_dual_stack(void **state)
 }
 
 /* A changed label of a service is reported with each of its slices. */
-static void test_service_changes(void **state)
+TEST(test_service_changes)
 {
-    (void)state;
     struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
     struct world w;
     setup_slices(&w, &config, SERVICE("old", ""));
@@ -713,9 +701,8 @@ static void list_pods(struct world *w, int from, int to)
 
 /* 7,000 of 10,000 pods that vanish at once are reported once each, the others not at all, and
  * nothing before the new list is complete. */
-static void test_many_vanish(void **state)
+TEST(test_many_vanish)
 {
-    (void)state;
     struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     setup(&w, &config);
@@ -737,9 +724,8 @@ static void test_many_vanish(void **state)
 }
 
 /* Updates that change no label, such as heartbeats, are not reported. */
-static void test_heartbeats(void **state)
+TEST(test_heartbeats)
 {
-    (void)state;
     struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     setup(&w, &config);
@@ -771,9 +757,8 @@ static void check_shares(struct world *w, size_t reported, size_t foreign, size_
 
 /* Pods that are ours are reported, those that become ours when they are listed again; those that we
  * lose are removed at once; and the owner of a pod follows from its address. */
-static void test_shares(void **state)
+TEST(test_shares)
 {
-    (void)state;
     struct config_kubernetes config = {.role = ROLE_POD};
     struct world w;
     struct discovery_sharing sharing = {
@@ -825,9 +810,8 @@ static void test_shares(void **state)
 }
 
 /* Where the owner does not follow from the pod alone, everything is reported. */
-static void test_not_shared(void **state)
+TEST(test_not_shared)
 {
-    (void)state;
     struct world w;
     struct discovery_sharing sharing = {
         .key = sharing_key, .is_assigned = sharing_is_assigned, .arg = &w};
@@ -848,19 +832,4 @@ static void test_not_shared(void **state)
     kubernetes_reassign(w.k, 77);
     check_reported(&w, "node/n: 10.0.0.1:80\n", "another role");
     teardown(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_namespaces),        cmocka_unit_test(test_pod_goes),
-        cmocka_unit_test(test_node_of_pod),       cmocka_unit_test(test_node_selector),
-        cmocka_unit_test(test_namespace_of_pod),  cmocka_unit_test(test_dual_stack),
-        cmocka_unit_test(test_service_changes),   cmocka_unit_test(test_many_vanish),
-        cmocka_unit_test(test_heartbeats),        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_not_shared),        cmocka_unit_test(test_namespaces_do_not_wait),
-        cmocka_unit_test(test_no_memory_for_all), cmocka_unit_test(test_namespace_of_reference),
-        cmocka_unit_test(test_too_many_labels),   cmocka_unit_test(test_too_many_labels_of_pod),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,9 +47,8 @@ static void change(struct world *w, const struct config *values, const bool *kep
         .kind = SOURCE_STATIC, .fixed = {.targets = {address, 1} }                                 \
     }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
-    (void)state;
     struct world w;
     setup(&w, NULL, 0);
     static const char *const one[] = {"127.0.0.1:1"};
@@ -85,9 +84,8 @@ static void test_lists(void **state)
 
 /* Two jobs share a watch. One gets other rules: the pods are listed again, for it only, and what
  * has gone since is reported when the list has been read. */
-static void test_watches(void **state)
+TEST(test_watches)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "resourceVersion=0",
          .status = 200,
@@ -133,9 +131,8 @@ static void test_watches(void **state)
 }
 
 /* What cannot be made leaves everything as it was; so does a change that is not wanted. */
-static void test_all_or_nothing(void **state)
+TEST(test_all_or_nothing)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "resourceVersion=0", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
         {.part = "watch=1", .status = 200, .keep_open = true, .body = ""},
@@ -175,9 +172,8 @@ static void test_all_or_nothing(void **state)
 }
 
 /* The targets of a URL stay until its new list has been read. */
-static void test_url_that_fails(void **state)
+TEST(test_url_that_fails)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "/first", .status = 500, .body = ""},
     };
@@ -196,15 +192,4 @@ static void test_url_that_fails(void **state)
     run_until_asked(&w, "/first");
     CHECK_STR(w.groups.data, "--\n", "");
     teardown(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_watches),
-        cmocka_unit_test(test_all_or_nothing),
-        cmocka_unit_test(test_url_that_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,9 +108,8 @@ static void check_missing(struct world *w, const char *want)
     buf_done(&text);
 }
 
-static void a_secret_is_read_once_for_its_values(void **state)
+TEST(a_secret_is_read_once_for_its_values)
 {
-    (void)state;
     struct world w;
     world_init(&w, ANSWER("200 OK", "{\"data\":{\"one\":\"YQ==\",\"two\":\"YgpjCg==\"}}"));
     check_missing(&w, "Secret n/s: not read yet");
@@ -127,9 +126,8 @@ static void a_secret_is_read_once_for_its_values(void **state)
 }
 
 /* The server refuses, then has one value and not the other, then both; then something else. */
-static void failures_leave_what_was_read(void **state)
+TEST(failures_leave_what_was_read)
 {
-    (void)state;
     struct world w;
     world_init(&w,
                ANSWER("403 Forbidden", "{\"kind\":\"Status\",\"code\":403,\"message\":\"no\"}"));
@@ -170,9 +168,8 @@ static void failures_leave_what_was_read(void **state)
 }
 
 /* More than are read at the same time. */
-static void many_objects_take_turns(void **state)
+TEST(many_objects_take_turns)
 {
-    (void)state;
     enum { N = 20 };
     char text[N][64];
     const char *list[N];
@@ -195,9 +192,8 @@ static void many_objects_take_turns(void **state)
     world_done(&w);
 }
 
-static void answers_that_are_no_object(void **state)
+TEST(answers_that_are_no_object)
 {
-    (void)state;
     static const struct {
         const char *answer;
         const char *error;
@@ -227,11 +223,5 @@ static void answers_that_are_no_object(void **state)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_secret_is_read_once_for_its_values),
-        cmocka_unit_test(failures_leave_what_was_read),
-        cmocka_unit_test(many_objects_take_turns),
-        cmocka_unit_test(answers_that_are_no_object),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return testing_run("tests", NULL, NULL);
 }

@@ -4,9 +4,8 @@
 #define PROTOBUF "application/vnd.kubernetes.protobuf"
 
 /* Protobuf is asked for, and JSON is accepted. */
-static void test_accept(void **state)
+TEST(test_accept)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -19,9 +18,8 @@ static void test_accept(void **state)
 }
 
 /* A server that refuses protobuf is asked for JSON at once, where the list was. */
-static void test_not_acceptable(void **state)
+TEST(test_not_acceptable)
 {
-    (void)state;
     static const long statuses[] = {406, 415};
     for (size_t i = 0; i < 2; i++) {
         struct sim s;
@@ -43,9 +41,8 @@ static void test_not_acceptable(void **state)
 }
 
 /* The first bytes of a body say what it is. A proxy may lose or change Content-Type. */
-static void test_wrong_content_type(void **state)
+TEST(test_wrong_content_type)
 {
-    (void)state;
     static const char *const types[] = {"", "application/json", "text/plain", PROTOBUF,
                                         PROTOBUF ";stream=watch"};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -75,9 +72,8 @@ static const struct bad {
 };
 
 /* A response that is neither: JSON is requested at once, and protobuf again after a while. */
-static void test_protobuf_is_tried_again(void **state)
+TEST(test_protobuf_is_tried_again)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(bad_bodies) / sizeof(bad_bodies[0]); i++) {
         const struct bad *bad = &bad_bodies[i];
         struct sim s;
@@ -103,9 +99,8 @@ static void test_protobuf_is_tried_again(void **state)
 }
 
 /* A server that never learns is asked for protobuf more and more rarely. */
-static void test_protobuf_is_tried_more_rarely(void **state)
+TEST(test_protobuf_is_tried_more_rarely)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     STEP(&s, .status = 406);
@@ -133,9 +128,8 @@ static void test_protobuf_is_tried_more_rarely(void **state)
     "]}"
 
 /* Metadata alone is asked for where that suffices; a server may send whole objects all the same. */
-static void test_metadata_only(void **state)
+TEST(test_metadata_only)
 {
-    (void)state;
 #define AS ";as=PartialObjectMetadata"
 #define META_GROUP ";g=meta.k8s.io;v=v1, "
     struct sim s;
@@ -174,15 +168,7 @@ static void test_metadata_only(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accept),
-        cmocka_unit_test(test_not_acceptable),
-        cmocka_unit_test(test_wrong_content_type),
-        cmocka_unit_test(test_protobuf_is_tried_again),
-        cmocka_unit_test(test_protobuf_is_tried_more_rarely),
-        cmocka_unit_test(test_metadata_only),
-    };
-    int failed = cmocka_run_group_tests_name("json", tests, NULL, NULL);
+    int failed = testing_run("json", NULL, NULL);
     sim_protobuf = true;
-    return failed + cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
+    return failed + testing_run("protobuf", NULL, NULL);
 }

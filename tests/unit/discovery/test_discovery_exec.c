@@ -22,9 +22,8 @@
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static void test_credentials(void **state)
+TEST(test_credentials)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want; /* token, certificate, expiry; or the error after "!" */
@@ -81,9 +80,8 @@ static void test_credentials(void **state)
     }
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t want; /* seconds; -1: refused */
@@ -115,9 +113,8 @@ static void test_times(void **state)
     }
 }
 
-static void test_quotes(void **state)
+TEST(test_quotes)
 {
-    (void)state;
     static const char *const secrets[] = {"hunter2", NULL};
     static const struct {
         const char *text;
@@ -221,9 +218,8 @@ static void start(struct world *w, const char *script, int64_t timeout_ms)
     CHECK_INT(error, 0, "");
 }
 
-static void test_process(void **state)
+TEST(test_process)
 {
-    (void)state;
     static const struct {
         const char *script;
         int64_t timeout_ms;
@@ -273,9 +269,8 @@ static void test_process(void **state)
     teardown(&w);
 }
 
-static void test_process_cannot_start(void **state)
+TEST(test_process_cannot_start)
 {
-    (void)state;
     struct world w;
     if (getenv("PROFPULL_VALGRIND") != NULL) {
         skip(); /* scripts/valgrind.sh: its posix_spawn() does not say that the program is missing
@@ -294,9 +289,8 @@ static void test_process_cannot_start(void **state)
     teardown(&w);
 }
 
-static void test_process_is_freed(void **state)
+TEST(test_process_is_freed)
 {
-    (void)state;
     struct world w;
     setup(&w);
     start(&w, "echo started; sleep 1000", PATIENCE_MS);
@@ -404,9 +398,8 @@ static void check_token(struct plugin_world *w, const char *want, const char *ro
     "\"apiVersion\":\"" V1 "\",\"status\":{\"token\":\"run-'$n'\"" more "}}'"
 
 /* Credentials are kept until they are refused; a refusal leads to one new run. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     struct plugin_world w;
     plugin_setup(&w, COUNTING(""));
     struct err err = ERR_INIT;
@@ -424,9 +417,8 @@ static void test_refused(void **state)
     plugin_teardown(&w);
 }
 
-static void test_expired(void **state)
+TEST(test_expired)
 {
-    (void)state;
     struct plugin_world w;
     plugin_setup(&w, COUNTING(",\"expirationTimestamp\":\"2999-01-01T00:00:00Z\""));
     check_token(&w, "run-1", "");
@@ -445,9 +437,8 @@ static void test_expired(void **state)
 }
 
 /* Several reflectors that need credentials at the same time wait for one run. */
-static void test_one_run_for_all(void **state)
+TEST(test_one_run_for_all)
 {
-    (void)state;
     struct plugin_world w;
     plugin_setup(&w, COUNTING(""));
     struct exec_login *login = NULL;
@@ -464,9 +455,8 @@ static void test_one_run_for_all(void **state)
     plugin_teardown(&w);
 }
 
-static void test_client_certificate(void **state)
+TEST(test_client_certificate)
 {
-    (void)state;
     struct plugin_world w;
     plugin_setup(&w, "cat <<'X'\n" OUTPUT("{\"clientCertificateData\":\"" CERT
                                           "\",\"clientKeyData\":\"" KEY "\"}") "\nX\n");
@@ -486,9 +476,8 @@ static void test_client_certificate(void **state)
 }
 
 /* A plugin that fails is quoted, without secrets, and not run again at once. */
-static void test_failures(void **state)
+TEST(test_failures)
 {
-    (void)state;
     static const struct {
         const char *script;
         const char *want;
@@ -513,9 +502,8 @@ static void test_failures(void **state)
     }
 }
 
-static void test_not_installed(void **state)
+TEST(test_not_installed)
 {
-    (void)state;
     if (getenv("PROFPULL_VALGRIND") != NULL) {
         skip(); /* as above */
     }
@@ -531,9 +519,8 @@ static void test_not_installed(void **state)
 }
 
 /* A plugin sees our environment, overridden by that of the kubeconfig, and the request. */
-static void test_environment(void **state)
+TEST(test_environment)
 {
-    (void)state;
     struct plugin_world w;
     plugin_setup(&w, "test -n \"$PATH\" || exit 1; test \"$HOME\" = changed || exit 2; "
                      "echo \"$KUBERNETES_EXEC_INFO\" >&2; exit 3");
@@ -544,9 +531,8 @@ static void test_environment(void **state)
     plugin_teardown(&w);
 }
 
-static void test_freed_while_it_runs(void **state)
+TEST(test_freed_while_it_runs)
 {
-    (void)state;
     struct plugin_world w;
     plugin_setup(&w, "sleep 1000");
     struct exec_login *login = NULL;
@@ -555,25 +541,4 @@ static void test_freed_while_it_runs(void **state)
     exec_plugin_wait(w.plugin, &w.waiter);
     plugin_teardown(&w);
     CHECK_INT(w.woken, 0, "no waiter is called");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_credentials),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_quotes),
-        cmocka_unit_test(test_process),
-        cmocka_unit_test(test_process_cannot_start),
-        cmocka_unit_test(test_process_is_freed),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_expired),
-        cmocka_unit_test(test_one_run_for_all),
-        cmocka_unit_test(test_client_certificate),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_not_installed),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_freed_while_it_runs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

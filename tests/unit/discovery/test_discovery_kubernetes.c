@@ -23,9 +23,8 @@ static void run_pods(struct world *w, struct pods *pods, const char *until)
     run(w, &pods->config, until);
 }
 
-static void test_pages_and_watch(void **state)
+TEST(test_pages_and_watch)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "resourceVersion=0", .status = 200, .body = LIST("t1", POD("a", "10.0.0.1"))},
         {.part = "continue=t1",
@@ -84,9 +83,8 @@ static void test_pages_and_watch(void **state)
 
 /* A streamed list: its objects are reported as they come, and those that it does not name are
  * removed at its end. */
-static void test_streamed(void **state)
+TEST(test_streamed)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = STREAM,
          .status = 200,
@@ -118,9 +116,8 @@ static void test_streamed(void **state)
 }
 
 /* Only the named namespaces are read, each once. */
-static void test_namespaces(void **state)
+TEST(test_namespaces)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "/namespaces/ns/pods?limit",
          .status = 200,
@@ -147,9 +144,8 @@ static void test_namespaces(void **state)
 }
 
 /* A pod that vanished while there was no watch is removed once, by the new list. */
-static void test_relist(void **state)
+TEST(test_relist)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "resourceVersion=0",
          .status = 200,
@@ -178,9 +174,8 @@ static void test_relist(void **state)
 }
 
 /* A missing permission is one event and one log line, with verb, resource and namespace. */
-static void test_forbidden(void **state)
+TEST(test_forbidden)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "limit",
          .status = 403,
@@ -224,9 +219,8 @@ static void test_forbidden(void **state)
 
 /* Of several namespaces one is forbidden, of another the server has never heard, and a third does
  * not answer well: readiness waits for the last one only, and names all. */
-static void test_missing_namespaces(void **state)
+TEST(test_missing_namespaces)
 {
-    (void)state;
 #define SLICES(namespace) "/apis/discovery.k8s.io/v1/namespaces/" namespace "/endpointslices?"
 #define EMPTY(kind) "{\"kind\":\"" kind "\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"
 #define AT_ONCE(where, list)                                                                       \
@@ -282,9 +276,8 @@ static void test_missing_namespaces(void **state)
 
 /* The answer to a request for pods is a list of nodes: nothing is removed because of it, and it is
  * no list. An event with another object does not move the version. */
-static void test_other_kinds(void **state)
+TEST(test_other_kinds)
 {
-    (void)state;
 #define NODE_EVENT(type)                                                                           \
     EVENT(type, "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"99\"}}")
     struct rule rules[] = {
@@ -320,9 +313,8 @@ static void test_other_kinds(void **state)
 
 /* A watch may stay open for minutes: that it works is logged when it starts to, not when it ends.
  */
-static void test_found_again(void **state)
+TEST(test_found_again)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
         {.part = "watch=1", .status = 500, .body = "etcd is away"},
@@ -347,9 +339,8 @@ static void test_found_again(void **state)
 
 /* Jobs that need the same objects share a watch; in a job with several sources, each has a prefix.
  */
-static void test_sharing(void **state)
+TEST(test_sharing)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "/api/v1/pods?limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
         {.part = "labelSelector=x&limit", .status = 200, .body = LIST("", POD("x", "10.0.0.9"))},
@@ -401,9 +392,8 @@ static void test_sharing(void **state)
     free(dir);
 }
 
-static void test_static_only(void **state)
+TEST(test_static_only)
 {
-    (void)state;
     struct world w;
     setup(&w, NULL, 0);
     const char *addresses[] = {"127.0.0.1:6060", "[::1]:6060"};
@@ -415,9 +405,8 @@ static void test_static_only(void **state)
     teardown(&w);
 }
 
-static void test_no_jobs(void **state)
+TEST(test_no_jobs)
 {
-    (void)state;
     struct world w;
     setup(&w, NULL, 0);
     struct config config = {0};
@@ -427,9 +416,8 @@ static void test_no_jobs(void **state)
 }
 
 /* Readiness does not wait for lists that cannot be read, but says which those are. */
-static void test_lists_that_fail(void **state)
+TEST(test_lists_that_fail)
 {
-    (void)state;
     struct rule rules[] = {{.part = "/targets", .status = 500, .body = "oops"}};
     struct world w;
     setup(&w, rules, 1);
@@ -456,9 +444,8 @@ static void test_lists_that_fail(void **state)
     teardown(&w);
 }
 
-static void test_errors_name_the_place(void **state)
+TEST(test_errors_name_the_place)
 {
-    (void)state;
     struct world w;
     setup(&w, NULL, 0);
     struct config_source source = {
@@ -487,18 +474,4 @@ static void test_errors_name_the_place(void **state)
     /* For the check in the teardown. */
     start(&w, &(struct config){0});
     teardown(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages_and_watch), cmocka_unit_test(test_streamed),
-        cmocka_unit_test(test_namespaces),      cmocka_unit_test(test_relist),
-        cmocka_unit_test(test_forbidden),       cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_static_only),     cmocka_unit_test(test_no_jobs),
-        cmocka_unit_test(test_lists_that_fail), cmocka_unit_test(test_errors_name_the_place),
-        cmocka_unit_test(test_found_again),     cmocka_unit_test(test_missing_namespaces),
-        cmocka_unit_test(test_other_kinds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

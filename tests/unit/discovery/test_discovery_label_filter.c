@@ -24,9 +24,8 @@ static bool asks(void *arg, struct sv name)
     return false;
 }
 
-static void test_asks_once(void **state)
+TEST(test_asks_once)
 {
-    (void)state;
     struct question q = {.wanted = {"a"}};
     struct label_filter *w =
         label_filter_new(&(struct label_filter_options){.wants_label = asks, .arg = &q});
@@ -42,9 +41,8 @@ static void test_asks_once(void **state)
     assert_true(label_filter_passes_metadata(NULL, SV("b")));
 }
 
-static void test_metadata_only(void **state)
+TEST(test_metadata_only)
 {
-    (void)state;
     struct question q = {.wanted = {"a"}};
     struct label_filter *w = label_filter_new(
         &(struct label_filter_options){.wants_label = asks, .arg = &q, .metadata_only = true});
@@ -54,9 +52,8 @@ static void test_metadata_only(void **state)
 }
 
 /* Names come from pods: the number of remembered ones is limited. */
-static void test_many_names(void **state)
+TEST(test_many_names)
 {
-    (void)state;
     struct question q = {.wanted = {"name-5"}};
     struct label_filter *w =
         label_filter_new(&(struct label_filter_options){.wants_label = asks, .arg = &q});
@@ -149,9 +146,8 @@ static enum store_result read_pod(struct reader *r, const char *pod, struct buf 
     return r->result;
 }
 
-static void test_only_wanted_labels(void **state)
+TEST(test_only_wanted_labels)
 {
-    (void)state;
     struct question q = {.wanted = {LABEL_ADDRESS, META "namespace", META "pod_label_app",
                                     META "pod_annotationpresent_on", META "pod_container_name"}};
     struct intern *in = intern_new();
@@ -184,15 +180,4 @@ static void test_only_wanted_labels(void **state)
     labels_builder_free(r.builder);
     buf_done(&out);
     intern_free(in);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_asks_once),
-        cmocka_unit_test(test_metadata_only),
-        cmocka_unit_test(test_many_names),
-        cmocka_unit_test(test_only_wanted_labels),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

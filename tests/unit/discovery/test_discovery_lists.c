@@ -112,9 +112,8 @@ static void on_update(void *arg, const char *source, struct labels *const *targe
 }
 
 /* A list reports changes only, keeps its targets while it is broken, and logs changes of state. */
-static void listings(void **state)
+TEST(listings)
 {
-    (void)state;
     struct world w;
     setup(&w);
     testing_log_expect(w.log, "it broke");
@@ -209,9 +208,8 @@ static void remove_file(struct world *w, const char *name)
 }
 
 /* The refresh interval is a day: changes are only seen because the directory is watched. */
-static void files(void **state)
+TEST(files)
 {
-    (void)state;
     struct world w;
     setup(&w);
     char wild[4096];
@@ -262,9 +260,8 @@ static void files(void **state)
     teardown(&w);
 }
 
-static void lost_directory(void **state)
+TEST(lost_directory)
 {
-    (void)state;
     struct world w;
     setup(&w);
     char sub[4096];
@@ -296,9 +293,8 @@ static void lost_directory(void **state)
 }
 
 /* Files beyond the limit of a source are logged once, counted, and not read. */
-static void too_many_files(void **state)
+TEST(too_many_files)
 {
-    (void)state;
     struct world w;
     setup(&w);
     char wild[4096];
@@ -325,9 +321,8 @@ static void too_many_files(void **state)
     teardown(&w);
 }
 
-static void content_types(void **state)
+TEST(content_types)
 {
-    (void)state;
     static const struct {
         const char *type;
         bool want;
@@ -346,14 +341,4 @@ static void content_types(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         CHECK_INT(http_sd_is_json(rows[i].type), rows[i].want, rows[i].type);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listings),       cmocka_unit_test(files),
-        cmocka_unit_test(lost_directory), cmocka_unit_test(too_many_files),
-        cmocka_unit_test(content_types),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

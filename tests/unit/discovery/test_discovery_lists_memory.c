@@ -121,9 +121,8 @@ static void listing_scenario(bool *ret_complete)
     *ret_complete = true;
 }
 
-static void test_listing(void **state)
+TEST(test_listing)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, listing_scenario) >= 4);
 }
 
@@ -171,9 +170,8 @@ static void files_scenario(bool *ret_complete)
     *ret_complete = true;
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, files_scenario) >= 8);
 }
 
@@ -239,18 +237,7 @@ static void url_scenario(bool *ret_complete)
     *ret_complete = true;
 }
 
-static void test_url(void **state)
+TEST(test_url)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, url_scenario) >= 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_url),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,9 +51,8 @@ static struct peer_set *new_set(void)
 #define POD(name, rest)                                                                            \
     "{\"addresses\":[\"10.0.0.9\"],\"targetRef\":{\"kind\":\"Pod\",\"name\":\"" name "\"}" rest "}"
 
-static void members(void **state)
+TEST(members)
 {
-    (void)state;
     static const struct {
         const char *row;
         const char *endpoints;
@@ -91,9 +90,8 @@ static void members(void **state)
 }
 
 /* An endpoint without a name is not us, whatever our address is. */
-static void unknown_self(void **state)
+TEST(unknown_self)
 {
-    (void)state;
     static const struct peer_set_options options = {.self = "other", .self_ip = ""};
     struct peer_set *s = peer_set_new(&options);
     put(s, "s", "[{\"addresses\":[\"\",\"10.0.0.1\"]},{\"addresses\":[\"10.0.0.1\"]}]");
@@ -101,9 +99,8 @@ static void unknown_self(void **state)
     peer_set_free(s);
 }
 
-static void slices(void **state)
+TEST(slices)
 {
-    (void)state;
     struct peer_set *s = new_set();
     struct object_id a = id_of("a");
     struct object_id b = id_of("b");
@@ -132,9 +129,8 @@ static void slices(void **state)
 }
 
 /* More endpoints than the limit: every replica ignores the same ones. */
-static void too_many(void **state)
+TEST(too_many)
 {
-    (void)state;
     struct peer_set *s = new_set();
     for (unsigned slice = 0; slice < 3; slice++) {
         char name[16];
@@ -155,15 +151,4 @@ static void too_many(void **state)
     CHECK_INT(now.ignored, 200, "");
     CHECK_INT(sv_eq_str(now.names[999], "m-0999"), true, "the last one in order of names");
     peer_set_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members),
-        cmocka_unit_test(unknown_self),
-        cmocka_unit_test(slices),
-        cmocka_unit_test(too_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

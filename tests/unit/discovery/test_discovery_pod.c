@@ -114,9 +114,8 @@ static void check_pod(const char *row, const char *text, const char *want)
 
 /* A pod has one target for each port and one for each container without ports, with all its
  * labels. */
-static void test_ports_and_none(void **state)
+TEST(test_ports_and_none)
 {
-    (void)state;
     check_pod(
         "two ports, then a container without",
         "{\"metadata\":{\"name\":\"testpod\",\"namespace\":\"default\",\"uid\":\"abc123\","
@@ -146,9 +145,8 @@ static void test_ports_and_none(void **state)
 }
 
 /* Init containers come last, are marked as such, and have their own statuses. */
-static void test_init_container(void **state)
+TEST(test_init_container)
 {
-    (void)state;
     static const char shared[] = "K_namespace=default K_pod_name=testpod K_pod_ip=1.2.3.4 "
                                  "K_pod_ready=false K_pod_phase=Pending ";
     char want[1000];
@@ -197,9 +195,8 @@ static char *make_pod(const char *metadata, const char *spec, const char *status
 /* Without a Ready condition a pod is "unknown"; without an IP it has no target; IPv6 addresses are
  * in brackets; an unnamed port has no name label; names of labels and annotations are sanitised;
  * the owner is the controller. */
-static void test_facts(void **state)
+TEST(test_facts)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *metadata;
@@ -275,9 +272,8 @@ static void test_facts(void **state)
     }
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
-    (void)state;
     struct fixture f;
     setup(&f);
     char *text = make_pod("", ONE_PORT, "\"podIP\":\"example.com\"");
@@ -303,9 +299,8 @@ static void test_counts(void **state)
     teardown(&f);
 }
 
-static void test_too_many_targets(void **state)
+TEST(test_too_many_targets)
 {
-    (void)state;
     struct buf spec;
     buf_init(&spec, 1 << 20);
     buf_puts(&spec, "\"containers\":[{\"name\":\"c\",\"ports\":[");
@@ -361,18 +356,16 @@ static enum object_status read_big(size_t n_labels, size_t value_len)
     return status;
 }
 
-static void test_too_many_labels(void **state)
+TEST(test_too_many_labels)
 {
-    (void)state;
     CHECK_INT(read_big(100, 100), OBJECT_OK, "usual");
     CHECK_INT(read_big(LABELS_MAX / 2, 1), OBJECT_TOO_MANY_LABELS, "number");
     CHECK_INT(read_big(0, 300000), OBJECT_OK, "more than Kubernetes allows");
     CHECK_INT(read_big(0, LABELS_BYTES_MAX), OBJECT_TOO_MANY_LABELS, "bytes");
 }
 
-static void test_identify(void **state)
+TEST(test_identify)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want; /* namespace/name/uid; NULL: not a pod */
@@ -406,18 +399,4 @@ static void test_identify(void **state)
         }
         test_object_done(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ports_and_none),
-        cmocka_unit_test(test_init_container),
-        cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_too_many_targets),
-        cmocka_unit_test(test_too_many_labels),
-        cmocka_unit_test(test_identify),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

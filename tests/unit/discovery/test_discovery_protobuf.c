@@ -49,9 +49,8 @@ static void print_targets(kube_read *read, const struct kube_object *object, str
 }
 
 /* What Kubernetes has written in either encoding has the same targets. */
-static void same_targets(void **state)
+TEST(same_targets)
 {
-    (void)state;
     static const struct {
         const char *name;
         const struct kube_role *role;
@@ -99,9 +98,8 @@ static void same_targets(void **state)
     }
 }
 
-static void same_status(void **state)
+TEST(same_status)
 {
-    (void)state;
     static const char *const endings[] = {".json", ".pb"};
     for (int i = 0; i < 2; i++) {
         struct buf body = read_data("status", endings[i]);
@@ -201,9 +199,8 @@ static void check_stream(enum proto_stream_form form, struct sv in, const char *
     buf_done(&out);
 }
 
-static void kubernetes_list_and_event(void **state)
+TEST(kubernetes_list_and_event)
 {
-    (void)state;
     struct buf list = read_data("podlist", ".pb");
     struct buf event = read_data("pod", ".frame");
     struct buf pod = read_data("pod", ".pb");
@@ -236,9 +233,8 @@ static void kubernetes_list_and_event(void **state)
 }
 
 /* A list of items in protobuf; extra fields that a later version might add are skipped. */
-static void damaged_lists(void **state)
+TEST(damaged_lists)
 {
-    (void)state;
 #define HEAD "k8s\0\x0a\x09\x12\x07PodList"
 #define ROW(text, result)                                                                          \
     {                                                                                              \
@@ -299,9 +295,8 @@ static void put_pod_event(struct buf *out, const char *type, size_t filler)
     buf_done(&object);
 }
 
-static void damaged_events(void **state)
+TEST(damaged_events)
 {
-    (void)state;
     struct buf in;
     buf_init(&in, 1 << 20);
     put_pod_event(&in, "ADDED", 1);
@@ -346,9 +341,8 @@ static void stream_without_memory(bool *ret_complete)
     failing_malloc_resume(armed);
 }
 
-static void out_of_memory(void **state)
+TEST(out_of_memory)
 {
-    (void)state;
     CHECK_INT(failing_malloc_each(FAIL_OURS, stream_without_memory), 3,
               "the stream, what it holds, more of it");
 }
@@ -376,9 +370,8 @@ static enum discovery_skip read_pod(struct sv message, struct kube_object *ret)
     return skip;
 }
 
-static void damaged_objects(void **state)
+TEST(damaged_objects)
 {
-    (void)state;
     static const struct {
         struct sv in;
         enum discovery_skip want;
@@ -413,9 +406,8 @@ static void damaged_objects(void **state)
 }
 
 /* What a heartbeat changes is not of the content of an object; whatever is read for a target is. */
-static void contents(void **state)
+TEST(contents)
 {
-    (void)state;
 #define META_DATA "'metadata':{'name':'p','namespace':'n','labels':{'a':'b'},'annotations':{}}"
 #define SPEC                                                                                       \
     "'spec':{'nodeName':'x','containers':[{'name':'c','ports':[{'containerPort':1}]},{'name':'d'}" \
@@ -463,29 +455,12 @@ static void contents(void **state)
 }
 
 /* Go's JSON replaces what is not UTF-8; so do we in protobuf, which may have it. */
-static void invalid_utf8(void **state)
+TEST(invalid_utf8)
 {
-    (void)state;
     struct kube_object pod = {.kind = SV("")};
     struct arena *arena = schema_arena_new();
     CHECK_INT(schema_read_wire(kube_pods.resource.rows, SV("\x0a\x05\x0a\x03x\xffy"), arena, &pod),
               SKIP_NONE, "");
     CHECK_INT(sv_eq_str(pod.metadata.name, "x\xef\xbf\xbdy"), true, "");
     arena_free(arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_targets),
-        cmocka_unit_test(same_status),
-        cmocka_unit_test(kubernetes_list_and_event),
-        cmocka_unit_test(damaged_lists),
-        cmocka_unit_test(damaged_events),
-        cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(damaged_objects),
-        cmocka_unit_test(contents),
-        cmocka_unit_test(invalid_utf8),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

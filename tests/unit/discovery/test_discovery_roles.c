@@ -93,9 +93,8 @@ static void check(const struct kube_role *role, const char *text, const char *wa
 
 /* A node has one target at its first address in the order of types, with its conditions and
  * addresses. */
-static void nodes(void **state)
+TEST(nodes)
 {
-    (void)state;
     check(&kube_nodes,
           "{'kind':'Node','metadata':{'name':'test','labels':{'test-label':'x'}},"
           "'spec':{'providerID':'aws:///x'},'status':{'addresses':[{'type':'Hostname','address':"
@@ -141,9 +140,8 @@ static void nodes(void **state)
     "K_service_port_name=testport K_service_port_number=30900 K_service_port_protocol=TCP "
 
 /* A service has one target for each port, with the labels of its type. */
-static void services(void **state)
+TEST(services)
 {
-    (void)state;
     check(&kube_services, SVC("ClusterIP", "'clusterIP':'10.0.0.1'}"),
           SVC_TARGET "cluster_ip=10.0.0.1 K_service_name=testservice " SVC_PORT
                      "K_service_type=ClusterIP\n",
@@ -175,9 +173,8 @@ static void services(void **state)
     " K_ingress_name=i K_ingress_path=" path " K_ingress_scheme=" scheme " K_namespace=n\n"
 
 /* An ingress has one target for each rule and path, https where a TLS host covers the rule. */
-static void ingresses(void **state)
+TEST(ingresses)
 {
-    (void)state;
     check(&kube_ingresses, INGRESS(""),
           INGRESS_TARGET("example.com", "/", "http") INGRESS_TARGET("example.com", "/foo", "http")
               INGRESS_TARGET("test.example.com", "/", "http"),
@@ -199,9 +196,8 @@ static void ingresses(void **state)
 
 /* Endpoints have one target for each address and port, ready or not; a slice has zone, node and
  * topology, and an empty targetRef adds no labels. */
-static void endpoints(void **state)
+TEST(endpoints)
 {
-    (void)state;
     check(&kube_endpoints,
           "{'metadata':{'name':'e','namespace':'default'},'subsets':["
           "{'addresses':[{'ip':'1.2.3.4','hostname':'testendpoint1','nodeName':'foobar'}],"
@@ -323,9 +319,8 @@ static void check_reported(struct fixture *f, const char *want, const char *row)
     "K_pod_ip=10.0.0.1 K_pod_name=" name " K_pod_node_name=" node " K_pod_ready=unknown"
 
 /* Pods have the current labels of their node; a pod of an unknown node has no target. */
-static void nodes_of_pods(void **state)
+TEST(nodes_of_pods)
 {
-    (void)state;
     struct fixture f;
     new_join(&f, &kube_pods, true, false, false);
     f.ip = "10.0.0.1";
@@ -361,9 +356,8 @@ static void nodes_of_pods(void **state)
 }
 
 /* Pods have the current labels of their namespace. */
-static void namespaces_of_pods(void **state)
+TEST(namespaces_of_pods)
 {
-    (void)state;
     struct fixture f;
     new_join(&f, &kube_pods, false, true, false);
     f.ip = "10.0.0.1";
@@ -412,9 +406,8 @@ static void namespaces_of_pods(void **state)
 /* A slice has the labels of its pod, and a target for each port that no endpoint covers, such as
  * that of a sidecar. A change of the service is reported at once. Slices of the second family have
  * no targets. */
-static void slices(void **state)
+TEST(slices)
 {
-    (void)state;
     struct fixture f;
     new_join(&f, &kube_endpointslices, false, false, true);
     assert_true(join_ready(f.join, 0));
@@ -457,9 +450,8 @@ static void slices(void **state)
     "'protocol':'UDP'}]}]}"
 
 /* The sidecar wins; the protocol is that of the endpoint. */
-static void endpoints_join(void **state)
+TEST(endpoints_join)
 {
-    (void)state;
     struct fixture f;
     new_join(&f, &kube_endpoints, true, false, true);
     put_pod_fact(&f, "{'kind':'Pod','metadata':{'namespace':'n','name':'p'},'spec':{'containers':["
@@ -484,9 +476,8 @@ static void endpoints_join(void **state)
 
 /* A target that refers to a node, and names another one: of a slice the reference decides, of
  * Endpoints the name, as in Prometheus. */
-static void referred_nodes(void **state)
+TEST(referred_nodes)
 {
-    (void)state;
 #define REF "'nodeName':'named','targetRef':{'kind':'Node','name':'referred'}"
     static const struct {
         const struct kube_role *role;
@@ -520,9 +511,8 @@ static void referred_nodes(void **state)
 
 /* An endpoint whose pod has no address yet has the labels of its container all the same; the other
  * ports of the pod are no targets. */
-static void pod_without_address(void **state)
+TEST(pod_without_address)
 {
-    (void)state;
     struct fixture f;
     new_join(&f, &kube_endpoints, false, false, true);
     put_pod_fact(&f, "{'kind':'Pod','metadata':{'namespace':'n','name':'p'},'spec':{'containers':["
@@ -551,9 +541,8 @@ static void pod_without_address(void **state)
 }
 
 /* Many pods of one namespace: removing them leaks no link (sanitizers check). */
-static void many(void **state)
+TEST(many)
 {
-    (void)state;
     struct fixture f;
     new_join(&f, &kube_pods, false, true, false);
     f.join = join_free(f.join);
@@ -593,9 +582,8 @@ static void many(void **state)
 
 /* A primary, a fact of a content that is known need not be read again, and a list that has it keeps
  * it. */
-static void contents(void **state)
+TEST(contents)
 {
-    (void)state;
     struct fixture f;
     new_join(&f, &kube_pods, true, false, false);
     f.ip = "10.0.0.1";
@@ -625,23 +613,4 @@ static void contents(void **state)
     check_reported(&f, "n/a:\n", "and with it the pod");
     labels_unref(l);
     teardown(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes),
-        cmocka_unit_test(services),
-        cmocka_unit_test(ingresses),
-        cmocka_unit_test(endpoints),
-        cmocka_unit_test(nodes_of_pods),
-        cmocka_unit_test(namespaces_of_pods),
-        cmocka_unit_test(slices),
-        cmocka_unit_test(endpoints_join),
-        cmocka_unit_test(many),
-        cmocka_unit_test(referred_nodes),
-        cmocka_unit_test(pod_without_address),
-        cmocka_unit_test(contents),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

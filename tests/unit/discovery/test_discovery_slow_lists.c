@@ -15,9 +15,8 @@ static void discover(struct world *w, const char *until)
 }
 
 /* A list that takes three times as long as it may do without a byte is read at the first try. */
-static void test_dripping_list(void **state)
+TEST(test_dripping_list)
 {
-    (void)state;
     struct rule rules[] = {{.part = "limit",
                             .status = 200,
                             .drip_ms = 75,
@@ -38,9 +37,8 @@ static void test_dripping_list(void **state)
 /* One that comes to a halt is given up. What does not come in one piece is asked for in pages: of
  * the version from the cache, and if that does not help either, of the latest. The next list is
  * asked for in one piece again. */
-static void test_list_in_pieces(void **state)
+TEST(test_list_in_pieces)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "limit=500&resourceVersion=0",
          .status = 200,
@@ -72,9 +70,8 @@ static void test_list_in_pieces(void **state)
 }
 
 /* Lists are asked for as gzip, watches are not: a proxy might hold their events back. */
-static void test_gzip(void **state)
+TEST(test_gzip)
 {
-    (void)state;
     struct rule rules[] = {
         {.part = "limit", .status = 200, .gzip = true, .body = LIST("t1", POD("a", "10.0.0.1"))},
         {.part = "continue", .status = 200, .gzip = true, .body = LIST("", POD("b", "10.0.0.2"))},
@@ -95,14 +92,4 @@ static void test_gzip(void **state)
               "");
     CHECK_INT(w.gzipped, 2, "the two pages");
     teardown(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dripping_list),
-        cmocka_unit_test(test_list_in_pieces),
-        cmocka_unit_test(test_gzip),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

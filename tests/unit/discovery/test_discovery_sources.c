@@ -12,9 +12,8 @@ static void check_text(struct sources *s, const char *want)
     buf_done(&text);
 }
 
-static void sources_that_cannot_be_read(void **state)
+TEST(sources_that_cannot_be_read)
 {
-    (void)state;
     struct metrics *metrics = metrics_new();
     struct sources *s = sources_new(metrics);
     check_text(s, "");
@@ -48,9 +47,8 @@ static void sources_that_cannot_be_read(void **state)
     metrics_free(metrics);
 }
 
-static void many_are_not_all_named(void **state)
+TEST(many_are_not_all_named)
 {
-    (void)state;
     struct sources *s = sources_new(NULL);
     for (int i = 0; i < SOURCES_SHOWN + 3; i++) {
         char name[32];
@@ -97,18 +95,7 @@ static void scenario(bool *ret_complete)
     *ret_complete = known;
 }
 
-static void without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     assert_true(failing_malloc_each(FAIL_OURS, scenario) >= 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sources_that_cannot_be_read),
-        cmocka_unit_test(many_are_not_all_named),
-        cmocka_unit_test(without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,9 +87,8 @@ static void check_out(struct fixture *f, const char *want, const char *row)
     buf_clear(&f->out);
 }
 
-static void test_changes(void **state)
+TEST(test_changes)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 100);
     CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "new");
@@ -119,9 +118,8 @@ static bool has(struct fixture *f, const char *name, uint64_t content)
 
 /* An object of a content that is reported need not be read again, and a list that has it keeps it.
  */
-static void test_contents(void **state)
+TEST(test_contents)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 100);
     CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "");
@@ -149,9 +147,8 @@ static void test_contents(void **state)
 }
 
 /* An object that is deleted, or has lost its targets, is reported once, without targets. */
-static void test_removals(void **state)
+TEST(test_removals)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 100);
     CHECK_INT(drop(&f, "a", "1"), STORE_UNCHANGED, "unknown");
@@ -170,9 +167,8 @@ static void test_removals(void **state)
     teardown(&f);
 }
 
-static void test_list_replaces(void **state)
+TEST(test_list_replaces)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 100);
     store_list_begin(f.store);
@@ -197,9 +193,8 @@ static void test_list_replaces(void **state)
     teardown(&f);
 }
 
-static void test_full(void **state)
+TEST(test_full)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 2);
     put(&f, "a", "1", "p", "10.0.0.1");
@@ -214,9 +209,8 @@ static void test_full(void **state)
     teardown(&f);
 }
 
-static void test_many(void **state)
+TEST(test_many)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 10000);
     char name[16];
@@ -243,9 +237,8 @@ static void test_many(void **state)
     teardown(&f);
 }
 
-static void test_longest_names(void **state)
+TEST(test_longest_names)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 10);
     char namespace[OBJECT_NAMESPACE_MAX + 1];
@@ -290,9 +283,8 @@ static void check_counts(const struct fixture *f, size_t reported, size_t foreig
 }
 
 /* Foreign objects are known but not reported until they are put as ours. */
-static void test_foreign(void **state)
+TEST(test_foreign)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 100);
     CHECK_INT(leave(&f, "a", 3), STORE_UNCHANGED, "new");
@@ -330,9 +322,8 @@ static void test_foreign(void **state)
 }
 
 /* Lists remove foreign objects, too; objects without a key are ours, whoever the members are. */
-static void test_foreign_and_lists(void **state)
+TEST(test_foreign_and_lists)
 {
-    (void)state;
     struct fixture f;
     setup(&f, 3);
     put(&f, "keyless", "1", "p", "10.0.0.9");
@@ -359,20 +350,4 @@ static void test_foreign_and_lists(void **state)
     check_counts(&f, 0, 0, 0, "");
     check_out(&f, "", "");
     teardown(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_removals),
-        cmocka_unit_test(test_contents),
-        cmocka_unit_test(test_list_replaces),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_longest_names),
-        cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_foreign_and_lists),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,9 +132,8 @@ static void check_cases(const struct stream_case *cases, size_t n, enum json_str
 }
 #define CHECK_CASES(cases, form) check_cases((cases), sizeof(cases) / sizeof((cases)[0]), (form))
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
-    (void)state;
     static const struct stream_case cases[] = {
         {"nothing", "", "complete"},
         {"empty object", "{}", "O {}\ncomplete"},
@@ -187,9 +186,8 @@ static void test_watch(void **state)
     CHECK_CASES(cases, JSON_STREAM_OBJECTS);
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
-    (void)state;
     static const struct stream_case cases[] = {
         {"empty", "{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[]}",
          "M {\"resourceVersion\":\"7\"}\ncomplete"},
@@ -235,9 +233,8 @@ static void test_list(void **state)
 }
 
 /* An error beside a dropped member remains an error. */
-static void test_keep_keeps_mistakes(void **state)
+TEST(test_keep_keeps_mistakes)
 {
-    (void)state;
     static const struct stream_case cases[] = {
         {"comma at the end", "{\"a\":1,}", "S syntax\nO {}\ncomplete"},
         {"comma after a dropped member", "{\"a\":1,\"x\":1,}", "S syntax\nO {}\ncomplete"},
@@ -258,9 +255,8 @@ static void test_keep_keeps_mistakes(void **state)
     }
 }
 
-static void test_keep(void **state)
+TEST(test_keep)
 {
-    (void)state;
     static const struct stream_case cases[] = {
         {"what is not listed is left out",
          "{\"metadata\":{\"managedFields\":[{\"a\":\"}]\\\"\"},1],\"name\":\"x\"},"
@@ -327,9 +323,8 @@ static void add_object(struct buf *b, size_t n)
     buf_puts(b, "\"}");
 }
 
-static void test_too_large(void **state)
+TEST(test_too_large)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t size;
@@ -351,9 +346,8 @@ static void test_too_large(void **state)
 }
 
 /* The limit counts the received bytes, not the kept ones. */
-static void test_exact_size(void **state)
+TEST(test_exact_size)
 {
-    (void)state;
     struct buf in;
     struct buf want;
     buf_init(&in, 1 << 16);
@@ -372,9 +366,8 @@ static void test_exact_size(void **state)
     buf_done(&want);
 }
 
-static void test_very_deep(void **state)
+TEST(test_very_deep)
 {
-    (void)state;
     struct record r;
     struct json_stream *s = new_stream(&r, NULL);
     struct buf in;
@@ -396,9 +389,8 @@ static void test_very_deep(void **state)
 }
 
 /* A hundred thousand levels cost neither stack nor memory. */
-static void test_bottomless(void **state)
+TEST(test_bottomless)
 {
-    (void)state;
     struct record r;
     buf_init(&r.text, 1 << 20);
     struct json_stream *s = json_stream_new(&(struct json_stream_options){
@@ -425,9 +417,8 @@ static void test_bottomless(void **state)
 }
 
 /* Nothing of an incomplete stream reaches the next one. */
-static void test_begin_again(void **state)
+TEST(test_begin_again)
 {
-    (void)state;
     struct record r;
     struct json_stream *s = new_stream(&r, NULL);
     feed(s, &r, JSON_STREAM_LIST, SV("{\"items\":[{\"a\":\"x"), 100, 0);
@@ -456,9 +447,8 @@ static void on_whole_object(void *arg, const json_t *json)
 }
 
 /* Whichever allocation fails, the object is reported as skipped, and the next one is complete. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-    (void)state;
     static const char object[] = "{\"a\":[1,\"a string\",{\"b\":1.5}]}";
     struct record r;
     json_stream_free(new_stream(&r, NULL));
@@ -490,16 +480,4 @@ static void test_no_memory(void **state)
     assert_in_range(called_memory, n / 2, n - 1);
     json_stream_free(s);
     buf_done(&r.text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_watch),      cmocka_unit_test(test_list),
-        cmocka_unit_test(test_keep),       cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_exact_size), cmocka_unit_test(test_very_deep),
-        cmocka_unit_test(test_bottomless), cmocka_unit_test(test_begin_again),
-        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_keep_keeps_mistakes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,8 @@ static void stream_two(struct sim *s)
 }
 
 /* The first list accepts any version, comes as events, and its request continues as the watch. */
-static void test_streamed(void **state)
+TEST(test_streamed)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     STEP(&s, .status = 200, .lasted_ms = 300000,
@@ -44,9 +43,8 @@ static void test_streamed(void **state)
 }
 
 /* Changes during the list are accepted as they come. */
-static void test_changes_within(void **state)
+TEST(test_changes_within)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     STEP(&s, .status = 200, .lasted_ms = 5000,
@@ -59,9 +57,8 @@ static void test_changes_within(void **state)
 }
 
 /* A relist is streamed, too: no older than the last version, then the latest. */
-static void test_relist_is_streamed(void **state)
+TEST(test_relist_is_streamed)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     stream_two(&s);
@@ -78,9 +75,8 @@ static void test_relist_is_streamed(void **state)
 }
 
 /* 400, 403 and 422 to a streamed list lead to a list in pages at once, and from then on. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     static const long statuses[] = {400, 403, 422};
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         struct sim s;
@@ -100,9 +96,8 @@ static void test_refused(void **state)
 }
 
 /* 403 to the stream and to the list is a missing permission, not a lack of streams. */
-static void test_forbidden(void **state)
+TEST(test_forbidden)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     for (int i = 0; i < 3; i++) {
@@ -120,9 +115,8 @@ static void test_forbidden(void **state)
 
 /* Without the end of the list nothing is removed; after 10 s this is reported, and after 60 s the
  * list is read in pages, and from then on. */
-static void test_stalled(void **state)
+TEST(test_stalled)
 {
-    (void)state;
     static const struct {
         const char *name;
         long status;
@@ -170,9 +164,8 @@ static void test_stalled(void **state)
 
 /* A list may take long while its objects come. Other events do not count: a server that does not
  * know of streamed lists sends them for ever. */
-static void test_slow_list(void **state)
+TEST(test_slow_list)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     begin(&s);
@@ -205,9 +198,8 @@ static void test_slow_list(void **state)
 }
 
 /* Neither a complete list nor a list in pages is checked for a stall. */
-static void test_no_tick(void **state)
+TEST(test_no_tick)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     begin(&s);
@@ -225,9 +217,8 @@ static void test_no_tick(void **state)
 
 /* A stream that breaks off before the end of the list removes nothing, and that list, but not the
  * next one, is read in pages. */
-static void test_broken_off(void **state)
+TEST(test_broken_off)
 {
-    (void)state;
     static const struct {
         const char *name;
         long status;
@@ -264,9 +255,8 @@ static void test_broken_off(void **state)
 }
 
 /* An unreachable or throttling server is asked for the stream again. */
-static void test_away(void **state)
+TEST(test_away)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     STEP(&s, .result = HTTP_ERR_CONNECT);
@@ -278,9 +268,8 @@ static void test_away(void **state)
 }
 
 /* A server that cannot stream any version is asked for pages. */
-static void test_never_fresh(void **state)
+TEST(test_never_fresh)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     STEP(&s, .status = 504, .body = TOO_LARGE);
@@ -293,9 +282,8 @@ static void test_never_fresh(void **state)
 }
 
 /* Nothing is lost when memory runs out within a streamed list: the list does not end. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-    (void)state;
     struct sim s;
     begin_streaming(&s);
     s.no_memory = true;
@@ -309,15 +297,7 @@ static void test_no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streamed),           cmocka_unit_test(test_changes_within),
-        cmocka_unit_test(test_relist_is_streamed), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_forbidden),          cmocka_unit_test(test_stalled),
-        cmocka_unit_test(test_slow_list),          cmocka_unit_test(test_no_tick),
-        cmocka_unit_test(test_broken_off),         cmocka_unit_test(test_away),
-        cmocka_unit_test(test_never_fresh),        cmocka_unit_test(test_no_memory),
-    };
-    int failed = cmocka_run_group_tests_name("json", tests, NULL, NULL);
+    int failed = testing_run("json", NULL, NULL);
     sim_protobuf = true;
-    return failed + cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
+    return failed + testing_run("protobuf", NULL, NULL);
 }

@@ -3,9 +3,8 @@
 
 /* ---- normal operation ------------------------------------------------------------------------ */
 
-static void test_list_then_watch(void **state)
+TEST(test_list_then_watch)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     CHECK_INT(s.synced, false, "");
@@ -30,9 +29,8 @@ static void test_list_then_watch(void **state)
     teardown(&s);
 }
 
-static void test_selectors(void **state)
+TEST(test_selectors)
 {
-    (void)state;
     struct sim s;
     setup(&s, "labelSelector=a%3Db");
     list_two(&s);
@@ -42,9 +40,8 @@ static void test_selectors(void **state)
     teardown(&s);
 }
 
-static void test_versions_are_opaque(void **state)
+TEST(test_versions_are_opaque)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = LIST("zz/9&x=1", ""));
@@ -56,9 +53,8 @@ static void test_versions_are_opaque(void **state)
     teardown(&s);
 }
 
-static void test_versions_not_believed(void **state)
+TEST(test_versions_not_believed)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -72,9 +68,8 @@ static void test_versions_not_believed(void **state)
     teardown(&s);
 }
 
-static void test_pages(void **state)
+TEST(test_pages)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t=1", POD("a", "1")));
@@ -91,9 +86,8 @@ static void test_pages(void **state)
 }
 
 /* A watch that has only received bookmarks resumes from the last one and replays nothing. */
-static void test_bookmarks(void **state)
+TEST(test_bookmarks)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -110,9 +104,8 @@ static void test_bookmarks(void **state)
 
 /* A server that refuses connections for 60 s gets at most 10 requests, and the watch then continues
  * from its version without a list. */
-static void test_refused_connections(void **state)
+TEST(test_refused_connections)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -137,9 +130,8 @@ static void test_refused_connections(void **state)
     teardown(&s);
 }
 
-static void test_backoff_grows_to_its_cap(void **state)
+TEST(test_backoff_grows_to_its_cap)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     for (int i = 0; i < 40; i++) {
@@ -150,9 +142,8 @@ static void test_backoff_grows_to_its_cap(void **state)
     teardown(&s);
 }
 
-static void test_backoff_is_forgotten(void **state)
+TEST(test_backoff_is_forgotten)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -172,9 +163,8 @@ static void test_backoff_is_forgotten(void **state)
 
 /* A watch that is cut within an object drops the half and continues from the last complete event,
  * without a list. */
-static void test_cut_in_an_object(void **state)
+TEST(test_cut_in_an_object)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -190,9 +180,8 @@ static void test_cut_in_an_object(void **state)
 
 /* Watches that end after 0.1 s count as errors, so that there is less than one request per second.
  */
-static void test_short_watches(void **state)
+TEST(test_short_watches)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -215,9 +204,8 @@ static void test_short_watches(void **state)
 }
 
 /* Short watches with events are fine, but at most one per second. */
-static void test_short_watches_with_events(void **state)
+TEST(test_short_watches_with_events)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -233,9 +221,8 @@ static void test_short_watches_with_events(void **state)
 
 /* After 429 with Retry-After: 7 the watch continues from its version after at least 7 s, without a
  * list. */
-static void test_throttled(void **state)
+TEST(test_throttled)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -256,9 +243,8 @@ static void test_throttled(void **state)
     teardown(&s);
 }
 
-static void test_throttled_page(void **state)
+TEST(test_throttled_page)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
@@ -274,9 +260,8 @@ static void test_throttled_page(void **state)
 }
 
 /* A page that the server will not send makes the list start over. */
-static void test_page_refused(void **state)
+TEST(test_page_refused)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
@@ -289,9 +274,8 @@ static void test_page_refused(void **state)
 }
 
 /* 403 and 401 remove nothing, and are retried ever more slowly. */
-static void test_forbidden(void **state)
+TEST(test_forbidden)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -308,9 +292,8 @@ static void test_forbidden(void **state)
 }
 
 /* Consecutive answers that are no watch lead to a new list: the version may be the reason. */
-static void test_watch_keeps_failing(void **state)
+TEST(test_watch_keeps_failing)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -326,9 +309,8 @@ static void test_watch_keeps_failing(void **state)
 }
 
 /* Failures that are not consecutive lead to no list. */
-static void test_watch_fails_now_and_then(void **state)
+TEST(test_watch_fails_now_and_then)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -345,9 +327,8 @@ static void test_watch_fails_now_and_then(void **state)
 /* ---- expired --------------------------------------------------------------------------------- */
 
 /* 410, as a status or as an event, leads to one list no older than the last version. */
-static void test_expired(void **state)
+TEST(test_expired)
 {
-    (void)state;
     static const struct {
         const char *name;
         long status;
@@ -377,9 +358,8 @@ static void test_expired(void **state)
 }
 
 /* A list that is refused with 410 as well is followed by one of the latest version, at once. */
-static void test_expired_twice(void **state)
+TEST(test_expired_twice)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -397,9 +377,8 @@ static void test_expired_twice(void **state)
 }
 
 /* Each list expires at once: the first relist is immediate, the next ones are not. */
-static void test_expired_loop(void **state)
+TEST(test_expired_loop)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -415,9 +394,8 @@ static void test_expired_loop(void **state)
 }
 
 /* 410 on a later page leads to one list without pages; the pages read before remove nothing. */
-static void test_expired_page(void **state)
+TEST(test_expired_page)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
@@ -439,9 +417,8 @@ static void test_expired_page(void **state)
 
 /* A watch waits for a server that lags; a list that it refuses becomes a consistent read, so that
  * nothing older than the last version is ever listed. */
-static void test_too_large_version(void **state)
+TEST(test_too_large_version)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -465,9 +442,8 @@ static void test_too_large_version(void **state)
     teardown(&s);
 }
 
-static void test_error_events(void **state)
+TEST(test_error_events)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -489,9 +465,8 @@ static void test_error_events(void **state)
 
 /* ---- malformed answers ----------------------------------------------------------------------- */
 
-static void test_bad_events(void **state)
+TEST(test_bad_events)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     list_two(&s);
@@ -516,9 +491,8 @@ static void test_bad_events(void **state)
 }
 
 /* Answers with status 200 that are no list remove nothing, and no watch follows. */
-static void test_bad_lists(void **state)
+TEST(test_bad_lists)
 {
-    (void)state;
     static const char *const bodies[] = {
         "",
         "{}",
@@ -545,9 +519,8 @@ static void test_bad_lists(void **state)
 
 /* A list that fails because it is too much at once is asked for in pages, whatever its version;
  * other failures change nothing. */
-static void test_list_in_pieces(void **state)
+TEST(test_list_in_pieces)
 {
-    (void)state;
     static const struct {
         const char *name;
         struct answer answer;
@@ -591,9 +564,8 @@ static void test_list_in_pieces(void **state)
 }
 
 /* A server that does not understand a limit with a version is asked for the latest one. */
-static void test_pieces_not_understood(void **state)
+TEST(test_pieces_not_understood)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     STEP(&s, .status = 504);
@@ -605,9 +577,8 @@ static void test_pieces_not_understood(void **state)
 }
 
 /* An answer that never ends is given up; what inflates is counted as inflated (http/http.h). */
-static void test_endless_list(void **state)
+TEST(test_endless_list)
 {
-    (void)state;
     struct sim s;
     setup_limited(&s, "", OBJECT_MAX, 100);
     STEP(&s, .status = 422);
@@ -627,9 +598,8 @@ static void test_endless_list(void **state)
     teardown(&s);
 }
 
-static void test_long_error_text(void **state)
+TEST(test_long_error_text)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     char *text = calloc(1, 100001);
@@ -646,9 +616,8 @@ static void test_long_error_text(void **state)
 
 /* A version or a continue token may be long, within limits. A page whose token is rejected does not
  * end the list. */
-static void test_long_strings(void **state)
+TEST(test_long_strings)
 {
-    (void)state;
     static const struct {
         const char *member;
         size_t len;
@@ -681,9 +650,8 @@ static void test_long_strings(void **state)
 }
 
 /* Nothing is lost when memory runs out for a while: the server sends the object again. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     s.no_memory = true;
@@ -706,9 +674,8 @@ static void test_no_memory(void **state)
 }
 
 /* A requested relist: no older than the last version, and the watch continues from it. */
-static void test_requested_relist(void **state)
+TEST(test_requested_relist)
 {
-    (void)state;
     struct sim s;
     setup(&s, "");
     CHECK_INT(watch_relist(s.w), false, "the first list comes anyway");
@@ -735,42 +702,7 @@ static void test_requested_relist(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list_then_watch),
-        cmocka_unit_test(test_selectors),
-        cmocka_unit_test(test_versions_are_opaque),
-        cmocka_unit_test(test_versions_not_believed),
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_bookmarks),
-        cmocka_unit_test(test_refused_connections),
-        cmocka_unit_test(test_backoff_grows_to_its_cap),
-        cmocka_unit_test(test_backoff_is_forgotten),
-        cmocka_unit_test(test_cut_in_an_object),
-        cmocka_unit_test(test_short_watches),
-        cmocka_unit_test(test_short_watches_with_events),
-        cmocka_unit_test(test_throttled),
-        cmocka_unit_test(test_throttled_page),
-        cmocka_unit_test(test_page_refused),
-        cmocka_unit_test(test_forbidden),
-        cmocka_unit_test(test_watch_keeps_failing),
-        cmocka_unit_test(test_watch_fails_now_and_then),
-        cmocka_unit_test(test_expired),
-        cmocka_unit_test(test_expired_twice),
-        cmocka_unit_test(test_expired_loop),
-        cmocka_unit_test(test_expired_page),
-        cmocka_unit_test(test_too_large_version),
-        cmocka_unit_test(test_error_events),
-        cmocka_unit_test(test_bad_events),
-        cmocka_unit_test(test_bad_lists),
-        cmocka_unit_test(test_list_in_pieces),
-        cmocka_unit_test(test_pieces_not_understood),
-        cmocka_unit_test(test_endless_list),
-        cmocka_unit_test(test_long_error_text),
-        cmocka_unit_test(test_long_strings),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_requested_relist),
-    };
-    int failed = cmocka_run_group_tests_name("json", tests, NULL, NULL);
+    int failed = testing_run("json", NULL, NULL);
     sim_protobuf = true;
-    return failed + cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
+    return failed + testing_run("protobuf", NULL, NULL);
 }

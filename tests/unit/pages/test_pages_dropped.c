@@ -86,7 +86,7 @@ static size_t count(struct fixture *f, size_t job, bool *ret_more)
     return n;
 }
 
-static void a_source_replaces_what_is_known_of_it(void **state)
+TEST_WITH(a_source_replaces_what_is_known_of_it, setup, teardown)
 {
     struct fixture *f = *state;
     struct dropped_target t;
@@ -113,7 +113,7 @@ static void a_source_replaces_what_is_known_of_it(void **state)
     dropped_target_done(&t);
 }
 
-static void the_record_is_bounded(void **state)
+TEST_WITH(the_record_is_bounded, setup, teardown)
 {
     struct fixture *f = *state;
     bool more = true;
@@ -181,7 +181,7 @@ static bool knows(struct fixture *f, const char *job, const char *source, const 
     return found;
 }
 
-static void targets_are_known_as_discovered(void **state)
+TEST_WITH(targets_are_known_as_discovered, setup, teardown)
 {
     struct fixture *f = *state;
     char address[32];
@@ -215,7 +215,7 @@ static void targets_are_known_as_discovered(void **state)
     buf_done(&page);
 }
 
-static void each_rule_is_traced(void **state)
+TEST_WITH(each_rule_is_traced, setup, teardown)
 {
     struct fixture *f = *state;
     static const char *const after[] = {
@@ -245,9 +245,8 @@ static void each_rule_is_traced(void **state)
 }
 
 /* A page shows of a label what the JSON shows: no secret parameter, of the URL of a list either. */
-static void test_secrets_of_labels(void **state)
+TEST(test_secrets_of_labels)
 {
-    (void)state;
     const struct label labels[] = {
         {SV("__param_token"), SV("s3cret")},
         {SV("__meta_url"), SV("http://x/list?token=s3cret&a=<b>")},
@@ -262,16 +261,4 @@ static void test_secrets_of_labels(void **state)
                                   "<span>__meta_url=http://x/list?token=&lt;secret&gt;&amp;a=&lt;"
                                   "b&gt;</span><span>pod=a</span>");
     buf_done(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_secrets_of_labels),
-        cmocka_unit_test_setup_teardown(a_source_replaces_what_is_known_of_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_record_is_bounded, setup, teardown),
-        cmocka_unit_test_setup_teardown(targets_are_known_as_discovered, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_rule_is_traced, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,8 @@
 
 #define HOSTILE "</script><script>alert('1')</script>\"&"
 
-static void text_is_escaped(void **state)
+TEST(text_is_escaped)
 {
-    (void)state;
     struct buf out;
     buf_init(&out, 4096);
     html_text(&out, SV("<a href=\"x\">'&\0"));
@@ -44,9 +43,8 @@ static struct tree *hostile_tree(void)
     return t;
 }
 
-static void names_of_functions_stay_text(void **state)
+TEST(names_of_functions_stay_text)
 {
-    (void)state;
     struct tree *t = hostile_tree();
     struct arena *arena = arena_new((size_t)1 << 20);
     struct flamegraph g;
@@ -69,9 +67,8 @@ static void names_of_functions_stay_text(void **state)
 }
 
 /* Sums that have reached the limits are drawn somewhere, without overflows. */
-static void the_largest_sums_are_drawn(void **state)
+TEST(the_largest_sums_are_drawn)
 {
-    (void)state;
     struct tree *left = tree_new((size_t)1 << 20, NULL);
     struct tree *right = tree_new((size_t)1 << 20, NULL);
     struct arena *arena = arena_new((size_t)1 << 20);
@@ -89,9 +86,8 @@ static void the_largest_sums_are_drawn(void **state)
     tree_free(right);
 }
 
-static void values_are_read_by_people(void **state)
+TEST(values_are_read_by_people)
 {
-    (void)state;
     static const struct {
         int64_t value;
         const char *unit;
@@ -110,15 +106,4 @@ static void values_are_read_by_people(void **state)
         assert_string_equal(out.data, rows[i].text);
         buf_done(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_escaped),
-        cmocka_unit_test(names_of_functions_stay_text),
-        cmocka_unit_test(the_largest_sums_are_drawn),
-        cmocka_unit_test(values_are_read_by_people),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,12 +55,11 @@ static const char *text(const json_t *object, const char *key)
     return value == NULL ? "(none)" : value;
 }
 
-static void the_process(void **state)
+TEST(the_process)
 {
     static const char yaml[] = "scrape_configs: [{job_name: a}, {job_name: b}]\n"
                                "write:\n- {name: main, url: 'http://x:1'}\n"
                                "- {name: other, url: 'http://y:1'}\n";
-    (void)state;
     struct config *config =
         valid_config("p.yaml", yaml, &(struct config_options){.protocols = testing_protocols});
     struct sources *sources = sources_new(NULL);
@@ -121,12 +120,4 @@ static void the_process(void **state)
     conditions_free(conditions);
     sources_free(sources);
     config_unref(config);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_process),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -353,6 +353,4 @@ static inline struct scrape_status status(struct world *w)
     return st;
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
 #endif

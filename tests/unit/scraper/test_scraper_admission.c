@@ -75,7 +75,7 @@ static void start_all(struct world *w, struct http_transfer **out, size_t n)
 }
 
 /* Six bodies are read at a time; the others wait unread, and get their memory when one ends. */
-static void bodies_wait(void **state)
+TEST_WITH(bodies_wait, small_world, teardown)
 {
     struct world *w = *state;
     struct http_transfer *t[8];
@@ -105,7 +105,7 @@ static void bodies_wait(void **state)
 
 /* A body that waits beyond its deadline fails for lack of memory, not as a timeout of its target;
  * its target does not count as slow. */
-static void deadline(void **state)
+TEST_WITH(deadline, small_world, teardown)
 {
     struct world *w = *state;
     struct http_transfer *t[7];
@@ -131,7 +131,7 @@ static void deadline(void **state)
 }
 
 /* A body that is larger than expected gets more; if all are, the last one gives way. */
-static void larger_than_expected(void **state)
+TEST_WITH(larger_than_expected, small_world, teardown)
 {
     struct world *w = *state;
     struct http_transfer *t[5];
@@ -160,7 +160,7 @@ static void larger_than_expected(void **state)
 }
 
 /* A body that is larger than all bodies together may be is refused at its head. */
-static void larger_than_all(void **state)
+TEST_WITH(larger_than_all, small_world, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("h:1"));
@@ -177,7 +177,7 @@ static void larger_than_all(void **state)
 }
 
 /* Bodies that wait go with their targets, and give their place to others. */
-static void targets_are_removed(void **state)
+TEST_WITH(targets_are_removed, small_world, teardown)
 {
     struct world *w = *state;
     struct http_transfer *t[8];
@@ -205,7 +205,7 @@ static void on_drained(void *arg)
 }
 
 /* A drain lets bodies that wait for memory end as well, while it has time. */
-static void drain(void **state)
+TEST_WITH(drain, small_world, teardown)
 {
     struct world *w = *state;
     struct http_transfer *t[8];
@@ -227,7 +227,7 @@ static void drain(void **state)
 }
 
 /* What grows while the engine drains may give way, and does not end the drain. */
-static void growth_in_a_drain(void **state)
+TEST_WITH(growth_in_a_drain, small_world, teardown)
 {
     struct world *w = *state;
     struct http_transfer *t[6];
@@ -278,7 +278,7 @@ static void step(struct world *w, int64_t *begun)
 
 /* Twice as many large profiles as memory lets through: none fails, since further requests are not
  * sent meanwhile, and every target has its turn. */
-static void overload(void **state)
+TEST_WITH(overload, small_world, teardown)
 {
     struct world *w = *state;
     static int64_t begun[TRANSFERS_MAX];
@@ -320,7 +320,7 @@ static void overload(void **state)
 }
 
 /* A scrape that samples starts on time, however many bodies wait. */
-static void sampling_is_not_held_back(void **state)
+TEST_WITH(sampling_is_not_held_back, small_world, teardown)
 {
     struct world *w = *state;
     struct http_transfer *t[14];
@@ -338,22 +338,4 @@ static void sampling_is_not_held_back(void **state)
     CHECK_INT(w->n_transfers - before, 1, "the others are held back");
     CHECK_CONTAINS(w->transfers[before].url, "/cpu", "");
     assert_true(metric(w, "profpull_scrapes_waiting_for_memory{state=\"held_back\"}") > 0);
-}
-
-#define SMALL(fn) cmocka_unit_test_setup_teardown(fn, small_world, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        SMALL(bodies_wait),
-        SMALL(deadline),
-        SMALL(larger_than_expected),
-        SMALL(larger_than_all),
-        SMALL(targets_are_removed),
-        SMALL(drain),
-        SMALL(growth_in_a_drain),
-        SMALL(overload),
-        SMALL(sampling_is_not_held_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

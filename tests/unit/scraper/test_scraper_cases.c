@@ -20,7 +20,7 @@ static struct target *try_target(struct world *w, const char *const *labels, str
 
 /* A value that is not UTF-8 refuses its target (in Alloy: the whole group); line breaks, tabs and
  * emoji are fine. */
-static void values_are_utf8(void **state)
+TEST_WITH(values_are_utf8, setup, teardown)
 {
     struct world *w = *state;
     struct err err = ERR_INIT;
@@ -39,7 +39,7 @@ static void values_are_utf8(void **state)
 }
 
 /* Without an address there is no target. */
-static void no_address(void **state)
+TEST_WITH(no_address, setup, teardown)
 {
     struct world *w = *state;
     struct err err = ERR_INIT;
@@ -50,7 +50,7 @@ static void no_address(void **state)
 }
 
 /* With timeout 1s and interval 2s, types that sample (for one second) get two seconds. */
-static void timeouts(void **state)
+TEST_WITH(timeouts, setup, teardown)
 {
     struct world *w = *state;
     for (size_t i = 0; i < 4; i++) {
@@ -70,7 +70,7 @@ static void timeouts(void **state)
 }
 
 /* Another interval is a new schedule; the same configuration again changes nothing. */
-static void reconfigured(void **state)
+TEST_WITH(reconfigured, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("h:1"));
@@ -97,7 +97,7 @@ static void reconfigured(void **state)
 
 /* [A, B] followed by [A] ends B alone; another reserved label keeps A as it is. So does a public
  * one (in Alloy it makes another scrape): only the request counts. */
-static void groups_are_compared(void **state)
+TEST_WITH(groups_are_compared, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
@@ -120,7 +120,7 @@ static void groups_are_compared(void **state)
 }
 
 /* Unknown at first, up after a success, down with the error after a 500. */
-static void health(void **state)
+TEST_WITH(health, setup, teardown)
 {
     struct world *w = *state;
     static const enum scrape_health want[] = {SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN};
@@ -141,7 +141,7 @@ static void health(void **state)
 }
 
 /* A hundred updates while a scrape hangs do not wait. */
-static void updates_while_one_hangs(void **state)
+TEST_WITH(updates_while_one_hangs, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
@@ -184,7 +184,7 @@ static void answer_as(struct world *w, struct http_transfer *t, const char *cont
 
 /* Accepted bodies. The bytes count, not the Content-Type, which may be any or missing (Alloy
  * accepts only application/octet-stream). */
-static void responses(void **state)
+TEST_WITH(responses, setup, teardown)
 {
     struct world *w = *state;
     static const struct {
@@ -227,7 +227,7 @@ static void responses(void **state)
 
 /* We add no otel.scope labels (Alloy adds them, with the name of the component); a user's own are
  * kept, and no version is invented for them. */
-static void scope_labels(void **state)
+TEST_WITH(scope_labels, setup, teardown)
 {
     struct world *w = *state;
     for (int i = 0; i < 2; i++) {
@@ -242,7 +242,7 @@ static void scope_labels(void **state)
 
 /* Parameters of a job with a type that samples: `seconds` is only in its URL, once, even after many
  * updates. */
-static void parameters_do_not_leak(void **state)
+TEST_WITH(parameters_do_not_leak, setup, teardown)
 {
     struct world *w = *state;
     static const struct config_pair debug[] = {{"debug", "1"}};
@@ -271,7 +271,7 @@ static void parameters_do_not_leak(void **state)
 
 /* forward_to changes while the program runs: the next profile goes there (in Alloy, running loops
  * keep the old value). */
-static void endpoints_change(void **state)
+TEST_WITH(endpoints_change, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("h:1"));
@@ -289,22 +289,4 @@ static void endpoints_change(void **state)
     succeed(w, next_start(w));
     CHECK_INT(w->forward_to, 2, "to the new one");
     assert_true(engine_set_group(w->e, 0, "s", NULL, 0));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(values_are_utf8),
-        TEST(no_address),
-        TEST(timeouts),
-        TEST(reconfigured),
-        TEST(groups_are_compared),
-        TEST(health),
-        TEST(updates_while_one_hangs),
-        TEST(responses),
-        TEST(scope_labels),
-        TEST(parameters_do_not_leak),
-        TEST(endpoints_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

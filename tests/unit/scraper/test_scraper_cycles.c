@@ -37,7 +37,7 @@ static struct http_transfer *newest(struct world *w)
 /* ---- continuous ------------------------------------------------------------------------------ */
 
 /* As the target sees it, at least 99 % of the time lies within a profile, and no two overlap. */
-static void continuous_covers_nearly_all(void **state)
+TEST_WITH(continuous_covers_nearly_all, setup, teardown)
 {
     struct world *w = *state;
     continuous_cpu(w);
@@ -78,7 +78,7 @@ static void continuous_covers_nearly_all(void **state)
 }
 
 /* Another sampling type gets to run, at the expense of the continuous one. */
-static void continuous_takes_turns(void **state)
+TEST_WITH(continuous_takes_turns, setup, teardown)
 {
     struct world *w = *state;
     continuous_cpu(w);
@@ -109,7 +109,7 @@ static void continuous_takes_turns(void **state)
 
 /* An unreachable target is tried once an interval, one that answers at once every `seconds`:
  * nothing spins. */
-static void continuous_never_spins(void **state)
+TEST_WITH(continuous_never_spins, setup, teardown)
 {
     struct world *w = *state;
     continuous_cpu(w);
@@ -132,7 +132,7 @@ static void continuous_never_spins(void **state)
 }
 
 /* The process was stopped while a scrape ran or waited to start. */
-static void continuous_after_a_pause(void **state)
+TEST_WITH(continuous_after_a_pause, setup, teardown)
 {
     struct world *w = *state;
     continuous_cpu(w);
@@ -157,7 +157,7 @@ static void continuous_after_a_pause(void **state)
 
 /* Another scraper takes ten of every fifteen seconds, exactly at our phase. We look for a gap, find
  * it and stay there. */
-static void finds_the_gap(void **state)
+TEST_WITH(finds_the_gap, setup, teardown)
 {
     struct world *w = *state;
     only_cpu(w);
@@ -194,7 +194,7 @@ static void finds_the_gap(void **state)
 }
 
 /* At most two attempts in an interval, and the page of targets shows how many conflicted. */
-static void never_free(void **state)
+TEST_WITH(never_free, setup, teardown)
 {
     struct world *w = *state;
     only_cpu(w);
@@ -254,7 +254,7 @@ static size_t answer_for(struct world *w, int intervals, long status)
     return n;
 }
 
-static void absent_types_are_asked_rarely(void **state)
+TEST_WITH(absent_types_are_asked_rarely, setup, teardown)
 {
     struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
@@ -289,7 +289,7 @@ static void absent_types_are_asked_rarely(void **state)
 }
 
 /* The target restarts: absence is forgotten and the type is scraped as usual. */
-static void absent_until_something_else_comes(void **state)
+TEST_WITH(absent_until_something_else_comes, setup, teardown)
 {
     struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
@@ -308,7 +308,7 @@ static void absent_until_something_else_comes(void **state)
 
 /* ---- profiles that take too long ------------------------------------------------------------- */
 
-static void too_long_for_the_server(void **state)
+TEST_WITH(too_long_for_the_server, setup, teardown)
 {
     struct world *w = *state;
     static const char go[] = "profile duration exceeds server's WriteTimeout\n";
@@ -335,20 +335,4 @@ static void too_long_for_the_server(void **state)
     CHECK_INT(metric(w, "profpull_scrape_failures_total{job=\"one\",reason=\"duration_too_long\"}"),
               2, "");
     CHECK_CONTAINS(testing_log_text(w->log), "to at most 2s", "logged with its remedy");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(continuous_covers_nearly_all),
-        TEST(continuous_takes_turns),
-        TEST(continuous_never_spins),
-        TEST(continuous_after_a_pause),
-        TEST(finds_the_gap),
-        TEST(never_free),
-        TEST(absent_types_are_asked_rarely),
-        TEST(absent_until_something_else_comes),
-        TEST(too_long_for_the_server),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

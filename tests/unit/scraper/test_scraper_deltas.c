@@ -282,7 +282,7 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
 /* ---- the tests ------------------------------------------------------------------------------- */
 
 /* The delta of a job is compressed as it says. */
-static void compression_of_the_job(void **state)
+TEST_WITH(compression_of_the_job, setup, teardown)
 {
     static const struct {
         enum config_compression compression;
@@ -299,7 +299,7 @@ static void compression_of_the_job(void **state)
     }
 }
 
-static void gauges_then_deltas(void **state)
+TEST_WITH(gauges_then_deltas, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -332,7 +332,7 @@ static void gauges_then_deltas(void **state)
 }
 
 /* What nobody takes is part of the next delta: the baseline moves with what was handed on. */
-static void not_taken(void **state)
+TEST_WITH(not_taken, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -359,7 +359,7 @@ static void not_taken(void **state)
 
 /* A profile with gauges only has no growth that could be lost: its counters are the new baseline
  * even if nobody takes it. */
-static void first_not_taken(void **state)
+TEST_WITH(first_not_taken, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -396,7 +396,7 @@ static void scrape_old(struct world *w, int allocated)
 
 /* A profile in an older format is converted on a worker, and the delta is computed from the result.
  */
-static void old_profiles_are_converted(void **state)
+TEST_WITH(old_profiles_are_converted, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -427,7 +427,7 @@ static void old_profiles_are_converted(void **state)
 }
 
 /* A failed conversion is a failed scrape; the result of a cancelled one is dropped. */
-static void old_profiles_that_fail(void **state)
+TEST_WITH(old_profiles_that_fail, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -459,7 +459,7 @@ static void old_profiles_that_fail(void **state)
 
 /* The counters of one pod are no baseline for another one at the same address, whether it replaces
  * the first at once or later. */
-static void another_pod_has_no_baseline(void **state)
+TEST_WITH(another_pod_has_no_baseline, setup, teardown)
 {
     struct world *w = *state;
     set(w, "uid-1", "h:1");
@@ -486,7 +486,7 @@ static void another_pod_has_no_baseline(void **state)
 }
 
 /* A scrape without anything to pass on is a success. */
-static void nothing_left(void **state)
+TEST_WITH(nothing_left, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -505,7 +505,7 @@ static void nothing_left(void **state)
 }
 
 /* A scrape with a pending delta is busy: its tick is skipped. */
-static void busy(void **state)
+TEST_WITH(busy, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -523,7 +523,7 @@ static void busy(void **state)
 }
 
 /* The waiting bodies are bounded; the baseline stays, and the next delta covers both intervals. */
-static void backlog(void **state)
+TEST_WITH(backlog, setup, teardown)
 {
     struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
@@ -542,7 +542,7 @@ static void backlog(void **state)
     check_values(w, 20, 1, "both");
 }
 
-static void bad_body(void **state)
+TEST_WITH(bad_body, setup, teardown)
 {
     struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
@@ -564,7 +564,7 @@ static void bad_body(void **state)
 }
 
 /* A profile without counters passes through unchanged. */
-static void passed(void **state)
+TEST_WITH(passed, setup, teardown)
 {
     struct world *w = *state;
     struct pprof_spec spec = {.types = "objects/count"};
@@ -583,7 +583,7 @@ static void passed(void **state)
 }
 
 /* The baseline survives a change of labels and the removal of the target for a while. */
-static void survives(void **state)
+TEST_WITH(survives, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -609,7 +609,7 @@ static void survives(void **state)
 }
 
 /* The baseline of a removed target is freed in time, even if nothing else is due. */
-static void freed(void **state)
+TEST_WITH(freed, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -628,7 +628,7 @@ static void freed(void **state)
 }
 
 /* A target removed while its delta is computed loses the result, not the baseline. */
-static void gone_meanwhile(void **state)
+TEST_WITH(gone_meanwhile, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -647,7 +647,7 @@ static void gone_meanwhile(void **state)
 }
 
 /* Over the budget: gauges only, never a wrong delta; within it again: deltas again. */
-static void no_room(void **state)
+TEST_WITH(no_room, setup, teardown)
 {
     struct world *w = *state;
     testing_log_expect(w->log, "no room for the baseline");
@@ -677,7 +677,7 @@ static void no_room(void **state)
 }
 
 /* Baselines of removed targets give way to those of existing ones. */
-static void kept_makes_way(void **state)
+TEST_WITH(kept_makes_way, setup, teardown)
 {
     struct world *w = *state;
     set(w, "1", "h:1");
@@ -695,7 +695,7 @@ static void kept_makes_way(void **state)
 }
 
 /* Types that are not cumulative pass through unchanged. */
-static void not_cumulative(void **state)
+TEST_WITH(not_cumulative, setup, teardown)
 {
     struct world *w = *state;
     w->types[0].cumulative = false;
@@ -718,7 +718,7 @@ static void not_cumulative(void **state)
 
 /* After a reload the job may be another one, with other labels: address, path and type identify the
  * baseline. */
-static void another_job(void **state)
+TEST_WITH(another_job, setup, teardown)
 {
     struct world *w = *state;
     struct config_job renamed = w->job;
@@ -798,7 +798,7 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
     assert_true(scratch_pool_bytes(w->e->offloads.scratches) < SCRATCH_POOL_MAX);
 }
 
-static void restless_stacks(void **state)
+TEST_WITH(restless_stacks, setup, teardown)
 {
     struct world *w = *state;
     size_t most;
@@ -817,7 +817,7 @@ static void restless_stacks(void **state)
 }
 
 /* Deltas computed by the target pass through unchanged, and may overlap. */
-static void made_by_the_target(void **state)
+TEST_WITH(made_by_the_target, setup, teardown)
 {
     struct world *w = *state;
     w->types[0].enabled = false;
@@ -836,34 +836,4 @@ static void made_by_the_target(void **state)
     CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
     assert_true(w->profile->is_delta);
     buf_done(&body);
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(gauges_then_deltas),
-        TEST(compression_of_the_job),
-        TEST(not_taken),
-        TEST(first_not_taken),
-        TEST(old_profiles_are_converted),
-        TEST(old_profiles_that_fail),
-        TEST(another_pod_has_no_baseline),
-        TEST(nothing_left),
-        TEST(busy),
-        TEST(backlog),
-        TEST(bad_body),
-        TEST(passed),
-        TEST(survives),
-        TEST(freed),
-        TEST(gone_meanwhile),
-        TEST(no_room),
-        TEST(kept_makes_way),
-        TEST(made_by_the_target),
-        TEST(not_cumulative),
-        TEST(another_job),
-        TEST(restless_stacks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

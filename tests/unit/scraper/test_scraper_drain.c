@@ -21,7 +21,7 @@ static int64_t now_ms(const struct world *w)
 }
 
 /* A profile that ends before the deadline is passed on; nothing new starts meanwhile. */
-static void in_flight_ends(void **state)
+TEST_WITH(in_flight_ends, setup, teardown)
 {
     struct world *w = *state;
     int drained = 0;
@@ -43,7 +43,7 @@ static void in_flight_ends(void **state)
 
 /* A profile that would still be sampled at the deadline is cancelled at once, so that what is
  * queued gets the time. */
-static void too_long_for_the_deadline(void **state)
+TEST_WITH(too_long_for_the_deadline, setup, teardown)
 {
     struct world *w = *state;
     int drained = 0;
@@ -56,7 +56,7 @@ static void too_long_for_the_deadline(void **state)
     CHECK_INT(drained, 1, "at once");
 }
 
-static void drained_with_nothing_in_flight(void **state)
+TEST_WITH(drained_with_nothing_in_flight, setup, teardown)
 {
     struct world *w = *state;
     int drained = 0;
@@ -65,7 +65,7 @@ static void drained_with_nothing_in_flight(void **state)
 }
 
 /* A target that does not answer uses up neither the time of the drain nor its deadline. */
-static void hanging_targets(void **state)
+TEST_WITH(hanging_targets, setup, teardown)
 {
     static const struct {
         const char *row;
@@ -94,7 +94,7 @@ static void hanging_targets(void **state)
 }
 
 /* Those that wait for the process, or for a slot, have not begun and do not. */
-static void waiting_scrapes_are_dropped(void **state)
+TEST_WITH(waiting_scrapes_are_dropped, setup, teardown)
 {
     struct world *w = *state;
     int drained = 0;
@@ -112,7 +112,7 @@ static void waiting_scrapes_are_dropped(void **state)
 }
 
 /* engine_stop() ends a drain without a word; targets that come late are refused. */
-static void stopped_while_draining(void **state)
+TEST_WITH(stopped_while_draining, setup, teardown)
 {
     struct world *w = *state;
     int drained = 0;
@@ -129,7 +129,7 @@ static void stopped_while_draining(void **state)
 
 /* The CPU profile that the previous process had to cancel is asked again at once, not a minute
  * later: its window is still open. */
-static void asked_again_after_a_restart(void **state)
+TEST_WITH(asked_again_after_a_restart, setup, teardown)
 {
     struct world *w = *state;
     use_cpu_only(w);
@@ -148,7 +148,7 @@ static void asked_again_after_a_restart(void **state)
     CHECK_INT((w->transfers[2].start_ns - w->transfers[0].start_ns) / NS_PER_MS, 60000, "phase");
 }
 
-static void windows(void **state)
+TEST(windows)
 {
     static const struct {
         const char *row;
@@ -162,24 +162,8 @@ static void windows(void **state)
         {"one fits in exactly", 105000, 120000, 20000, 14000, 105000},
         {"one does not, by a little", 105001, 120000, 20000, 14000, 120000},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         CHECK_INT(schedule_resume(rows[i].now, rows[i].first, rows[i].interval, rows[i].sampling),
                   rows[i].want, rows[i].row);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(in_flight_ends),
-        TEST(too_long_for_the_deadline),
-        TEST(drained_with_nothing_in_flight),
-        TEST(hanging_targets),
-        TEST(waiting_scrapes_are_dropped),
-        TEST(stopped_while_draining),
-        TEST(asked_again_after_a_restart),
-        cmocka_unit_test(windows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 /* ---- a scrape -------------------------------------------------------------------------------- */
 
-static void from_tick_to_profile(void **state)
+TEST_WITH(from_tick_to_profile, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "pod", "1", AT("h:1"));
@@ -56,7 +56,7 @@ static void from_tick_to_profile(void **state)
     CHECK_INT(t->on_room(t->arg, 1, UINT64_MAX), sizeof(PROFILE) + 1, "an eighth more, and a byte");
 }
 
-static void sampling_and_delta_types(void **state)
+TEST_WITH(sampling_and_delta_types, setup, teardown)
 {
     struct world *w = *state;
     w->types[MEMORY].enabled = false;
@@ -83,7 +83,7 @@ static int64_t first_start(struct world *w)
 }
 
 /* A restart at another time, with another monotonic clock, keeps the phase. */
-static void same_phase_after_restart(void **state)
+TEST_WITH(same_phase_after_restart, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "pod", "1", AT("h:1"));
@@ -99,7 +99,7 @@ static void same_phase_after_restart(void **state)
 }
 
 /* The wall clock jumps an hour each way: no burst, no pause. */
-static void wall_clock_jumps(void **state)
+TEST_WITH(wall_clock_jumps, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "pod", "1", AT("h:1"));
@@ -119,7 +119,7 @@ static void wall_clock_jumps(void **state)
 }
 
 /* The machine slept, or the process was stopped, for five minutes. */
-static void stall(void **state)
+TEST_WITH(stall, setup, teardown)
 {
     struct world *w = *state;
     const char *addresses[41] = {NULL};
@@ -141,7 +141,7 @@ static void stall(void **state)
     }
 }
 
-static void ticks_are_skipped_while_one_runs(void **state)
+TEST_WITH(ticks_are_skipped_while_one_runs, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "pod", "1", AT("h:1"));
@@ -157,7 +157,7 @@ static void ticks_are_skipped_while_one_runs(void **state)
 }
 
 /* A target that never answers delays no other scrape, and its slot is free after the timeout. */
-static void a_hung_target_delays_nobody(void **state)
+TEST_WITH(a_hung_target_delays_nobody, setup, teardown)
 {
     struct world *w = *state;
     w->types[CPU].enabled = true;
@@ -188,7 +188,7 @@ static void a_hung_target_delays_nobody(void **state)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-static void failures(void **state)
+TEST_WITH(failures, setup, teardown)
 {
     struct world *w = *state;
     static const struct {
@@ -244,7 +244,7 @@ static void failures(void **state)
     scrape_status_done(&st);
 }
 
-static void no_memory_for_a_transfer(void **state)
+TEST_WITH(no_memory_for_a_transfer, setup, teardown)
 {
     struct world *w = *state;
     w->types[MEMORY].enabled = false;
@@ -263,7 +263,7 @@ static void no_memory_for_a_transfer(void **state)
 /* ---- gates and slots ------------------------------------------------------------------------- */
 
 /* Two jobs, two sampling types each, one process: they never overlap, and none starves. */
-static void sampling_never_overlaps(void **state)
+TEST_WITH(sampling_never_overlaps, setup, teardown)
 {
     struct world *w = *state;
     w->types[MEMORY].enabled = false;
@@ -306,7 +306,7 @@ static void sampling_never_overlaps(void **state)
 }
 
 /* Scrapes of another process do not wait, nor do other types. */
-static void only_sampling_of_one_process_waits(void **state)
+TEST_WITH(only_sampling_of_one_process_waits, setup, teardown)
 {
     struct world *w = *state;
     w->types[CPU].enabled = true;
@@ -319,7 +319,7 @@ static void only_sampling_of_one_process_waits(void **state)
     }
 }
 
-static void waiting_scrapes_skip_ticks(void **state)
+TEST_WITH(waiting_scrapes_skip_ticks, setup, teardown)
 {
     struct world *w = *state;
     w->types[MEMORY].enabled = false;
@@ -338,7 +338,7 @@ static void waiting_scrapes_skip_ticks(void **state)
 }
 
 /* A removed scrape leaves the gate and the queue. */
-static void turns_survive_removal(void **state)
+TEST_WITH(turns_survive_removal, setup, teardown)
 {
     struct world *w = *state;
     w->types[MEMORY].enabled = false;
@@ -360,7 +360,7 @@ static void turns_survive_removal(void **state)
     succeed(w, &w->transfers[1]);
 }
 
-static void slots_are_first_come_first_served(void **state)
+TEST_WITH(slots_are_first_come_first_served, setup, teardown)
 {
     struct world *w = *state;
     engine_free(w->e);
@@ -392,7 +392,7 @@ static void slots_are_first_come_first_served(void **state)
 }
 
 /* Many scrapes at one instant do not block the loop. */
-static void a_wake_up_starts_a_batch(void **state)
+TEST_WITH(a_wake_up_starts_a_batch, setup, teardown)
 {
     struct world *w = *state;
     for (int i = 0; i < 200; i++) {
@@ -410,7 +410,7 @@ static void a_wake_up_starts_a_batch(void **state)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static void groups_change(void **state)
+TEST_WITH(groups_change, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
@@ -447,7 +447,7 @@ static void groups_change(void **state)
 }
 
 /* The profiles of a scrape share one set of labels until the labels change. */
-static void labels_are_built_once(void **state)
+TEST_WITH(labels_are_built_once, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1"));
@@ -460,7 +460,7 @@ static void labels_are_built_once(void **state)
     CHECK_STR(label(w->profiles[2], "v"), "2", "new labels");
 }
 
-static void interval_changes(void **state)
+TEST_WITH(interval_changes, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1"));
@@ -481,7 +481,7 @@ static void interval_changes(void **state)
     engine_set_group(w->e, 0, "s", NULL, 0); /* its types end with this function */
 }
 
-static void duplicates(void **state)
+TEST_WITH(duplicates, setup, teardown)
 {
     struct world *w = *state;
     testing_log_expect(w->log, "duplicate scrape set aside");
@@ -516,7 +516,7 @@ static void duplicates(void **state)
 }
 
 /* With equal labels (for example if a reload renumbers the job) nothing is interrupted. */
-static void duplicates_with_equal_labels(void **state)
+TEST_WITH(duplicates_with_equal_labels, setup, teardown)
 {
     struct world *w = *state;
     w->jobs[1].name = "one";
@@ -531,7 +531,7 @@ static void duplicates_with_equal_labels(void **state)
 
 /* An address moves to another pod between two events. An answer carries the labels as of its
  * request, and is dropped once the pod is known to be another one. */
-static void address_goes_to_another_pod(void **state)
+TEST_WITH(address_goes_to_another_pod, setup, teardown)
 {
     struct world *w = *state;
     static const struct {
@@ -559,7 +559,7 @@ static void address_goes_to_another_pod(void **state)
     }
 }
 
-static void target_limit(void **state)
+TEST_WITH(target_limit, setup, teardown)
 {
     struct world *w = *state;
     w->jobs[0].target_limit = 3;
@@ -588,7 +588,7 @@ static void target_limit(void **state)
     CHECK_INT(w->n_transfers - before, 4, "scraped");
 }
 
-static void stopping(void **state)
+TEST_WITH(stopping, setup, teardown)
 {
     struct world *w = *state;
     w->types[CPU].enabled = true;
@@ -609,7 +609,7 @@ static void stopping(void **state)
     CHECK_INT(w->n_profiles, 0, "nothing of what was cancelled");
 }
 
-static void snapshots_in_pages(void **state)
+TEST_WITH(snapshots_in_pages, setup, teardown)
 {
     struct world *w = *state;
     for (int i = 0; i < 100; i++) {
@@ -675,7 +675,7 @@ static void random_group(struct world *w, struct rng *rng)
 
 /* Targets are added and removed, some answers never come: sampling scrapes of one process never
  * overlap, and nothing leaks. */
-static void random_life(void **state)
+TEST_WITH(random_life, setup, teardown)
 {
     struct world *w = *state;
     engine_free(w->e);
@@ -724,7 +724,7 @@ static void random_life(void **state)
 
 /* What a name of a Kubernetes object leads to is checked when it has been looked up; not if the job
  * allows all of it, if a proxy looks names up, or if the operator chose the name. */
-static void names_are_checked(void **state)
+TEST_WITH(names_are_checked, setup, teardown)
 {
     static const struct {
         const char *row, *pinned, *proxy;
@@ -748,37 +748,4 @@ static void names_are_checked(void **state)
         CHECK_INT(next_start(w)->checks_address, rows[i].want, rows[i].row);
         assert_true(engine_set_group(w->e, 0, "s", NULL, 0));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(names_are_checked),
-        TEST(from_tick_to_profile),
-        TEST(sampling_and_delta_types),
-        TEST(same_phase_after_restart),
-        TEST(wall_clock_jumps),
-        TEST(stall),
-        TEST(ticks_are_skipped_while_one_runs),
-        TEST(a_hung_target_delays_nobody),
-        TEST(failures),
-        TEST(no_memory_for_a_transfer),
-        TEST(sampling_never_overlaps),
-        TEST(only_sampling_of_one_process_waits),
-        TEST(waiting_scrapes_skip_ticks),
-        TEST(turns_survive_removal),
-        TEST(slots_are_first_come_first_served),
-        TEST(a_wake_up_starts_a_batch),
-        TEST(groups_change),
-        TEST(labels_are_built_once),
-        TEST(interval_changes),
-        TEST(duplicates),
-        TEST(duplicates_with_equal_labels),
-        TEST(address_goes_to_another_pod),
-        TEST(target_limit),
-        TEST(stopping),
-        TEST(snapshots_in_pages),
-        TEST(random_life),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,7 +264,7 @@ static struct scrape_status wait_for(struct fixture *f, uint64_t done)
     return st;
 }
 
-static void profiles_come(void **state)
+TEST_WITH(profiles_come, setup, teardown)
 {
     struct fixture *f = *state;
     set(f, "/ok");
@@ -290,51 +290,51 @@ static void check_failure(struct fixture *f, const char *path, const char *reaso
     scrape_status_done(&st);
 }
 
-static void not_found(void **state)
+TEST_WITH(not_found, setup, teardown)
 {
     check_failure(*state, "/none", "http_404", "HTTP 404: 404 page not found");
 }
 
-static void html(void **state)
+TEST_WITH(html, setup, teardown)
 {
     check_failure(*state, "/html", "not_pprof_html", "an HTML page");
 }
 
-static void cpu_in_use(void **state)
+TEST_WITH(cpu_in_use, setup, teardown)
 {
     check_failure(*state, "/cpu", "cpu_in_use", "HTTP 500: Could not enable CPU profiling");
 }
 
-static void redirect_elsewhere(void **state)
+TEST_WITH(redirect_elsewhere, setup, teardown)
 {
     struct fixture *f = *state;
     f->job.http.follow_redirects = true;
     check_failure(f, "/redirect", "redirect", "");
 }
 
-static void redirect_not_followed(void **state)
+TEST_WITH(redirect_not_followed, setup, teardown)
 {
     check_failure(*state, "/redirect", "redirect", "HTTP 302 to http://169.254.169.254/latest");
 }
 
-static void too_large(void **state)
+TEST_WITH(too_large, setup, teardown)
 {
     check_failure(*state, "/big", "too_large", "");
 }
 
-static void cut_off(void **state)
+TEST_WITH(cut_off, setup, teardown)
 {
     check_failure(*state, "/cut", "cut", "");
 }
 
-static void no_answer(void **state)
+TEST_WITH(no_answer, setup, teardown)
 {
     struct fixture *f = *state;
     f->types[0].timeout_ms = 200;
     check_failure(f, "/hang", "timeout", "");
 }
 
-static void nobody_listens(void **state)
+TEST_WITH(nobody_listens, setup, teardown)
 {
     struct fixture *f = *state;
     uint16_t port = f->server.port;
@@ -344,7 +344,7 @@ static void nobody_listens(void **state)
 }
 
 /* Groups change, snapshots are taken and the scraper stops while transfers run. */
-static void threads(void **state)
+TEST_WITH(threads, setup, teardown)
 {
     struct fixture *f = *state;
     static const char *const paths[] = {"/ok1", "/ok2", "/ok3", "/hang"};
@@ -380,9 +380,8 @@ static void threads(void **state)
 }
 
 /* Updates posted after the loop has ended are dropped without a leak. */
-static void freed_before_the_loop_runs(void **state)
+TEST(freed_before_the_loop_runs)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct intern *in = intern_new();
     struct loop *loop = loop_new(&err);
@@ -414,25 +413,4 @@ static void freed_before_the_loop_runs(void **state)
     options.intern = NULL;
     assert_null(scraper_new(&options, &err));
     CHECK_CONTAINS(err.msg, "no string table", "error");
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(profiles_come),
-        TEST(not_found),
-        TEST(html),
-        TEST(cpu_in_use),
-        TEST(redirect_elsewhere),
-        TEST(redirect_not_followed),
-        TEST(too_large),
-        TEST(cut_off),
-        TEST(no_answer),
-        TEST(nobody_listens),
-        TEST(threads),
-        cmocka_unit_test(freed_before_the_loop_runs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static size_t count_active(struct world *w)
 }
 
 /* A source changes while the n-th allocation fails. */
-static void source_changes(void **state)
+TEST_WITH(source_changes, setup, teardown)
 {
     struct world *w = *state;
     w->jobs[0].sample_max = 3;
@@ -45,7 +45,7 @@ static void source_changes(void **state)
 }
 
 /* A new source while memory is short: existing targets stay. */
-static void another_source_comes(void **state)
+TEST_WITH(another_source_comes, setup, teardown)
 {
     struct world *w = *state;
     w->jobs[0].sample_max = 3;
@@ -76,7 +76,7 @@ static void set_interval(struct world *w, size_t job, const char *interval, size
 }
 
 /* Jobs come to share a scrape, part, share again, and get a profile, while an allocation fails. */
-static void jobs_share_and_part(void **state)
+TEST_WITH(jobs_share_and_part, setup, teardown)
 {
     struct world *w = *state;
     static const char *const intervals[][2] = {{"15s", "15s"}, {"20s", "15s"}, {"20s", "20s"}};
@@ -103,14 +103,4 @@ static void jobs_share_and_part(void **state)
         CHECK_INT(scrapes(w, "duplicate"), 0, "set aside");
         CHECK_INT(slots_used(&w->e->slots), 0, "in flight");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(source_changes),
-        TEST(another_source_comes),
-        TEST(jobs_share_and_part),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,9 +21,8 @@ static struct next_scrape_input input(enum reason_kind end, int64_t sampling_ms)
 }
 
 /* However it ended, an ordinary scrape follows its ticks. */
-static void ordinary(void **state)
+TEST(ordinary)
 {
-    (void)state;
     struct rng rng;
     struct scrape_history c = {0};
     rng_seed(&rng, 1);
@@ -34,9 +33,8 @@ static void ordinary(void **state)
     }
 }
 
-static void continuous(void **state)
+TEST(continuous)
 {
-    (void)state;
     struct rng rng;
     struct scrape_history c = {0};
     rng_seed(&rng, 1);
@@ -52,9 +50,8 @@ static void continuous(void **state)
 }
 
 /* Another client profiles the process: one retry within the interval, if there is time. */
-static void conflicts(void **state)
+TEST(conflicts)
 {
-    (void)state;
     struct rng rng;
     rng_seed(&rng, 7);
     int64_t lowest = INT64_MAX;
@@ -80,9 +77,8 @@ static void conflicts(void **state)
 }
 
 /* 14 of 15 seconds: a second attempt has a second to start in. */
-static void conflicts_with_little_room(void **state)
+TEST(conflicts_with_little_room)
 {
-    (void)state;
     struct rng rng;
     rng_seed(&rng, 7);
     for (int i = 0; i < 1000; i++) {
@@ -99,9 +95,8 @@ static void conflicts_with_little_room(void **state)
     }
 }
 
-static void history(void **state)
+TEST(history)
 {
-    (void)state;
     struct rng rng;
     struct scrape_history c = {0};
     rng_seed(&rng, 1);
@@ -118,9 +113,8 @@ static void history(void **state)
     CHECK_INT(scrape_history_conflicts(&c), 11, "fewer");
 }
 
-static void absent(void **state)
+TEST(absent)
 {
-    (void)state;
     struct rng rng;
     struct scrape_history c = {0};
     rng_seed(&rng, 3);
@@ -141,9 +135,8 @@ static void absent(void **state)
 }
 
 /* Any other failure (a restart, for example) ends the absence. */
-static void absent_ends_with_another_failure(void **state)
+TEST(absent_ends_with_another_failure)
 {
-    (void)state;
     static const enum reason_kind ends[] = {REASON_KIND_FAILURE, REASON_KIND_CONFLICT};
     for (size_t i = 0; i < 2; i++) {
         struct rng rng;
@@ -164,9 +157,8 @@ static void absent_ends_with_another_failure(void **state)
 
 /* ---- timeout hints --------------------------------------------------------------------------- */
 
-static void timeout_hints(void **state)
+TEST(timeout_hints)
 {
-    (void)state;
     static const struct {
         const char *row;
         struct timeout_hint_input in;
@@ -256,19 +248,4 @@ static void timeout_hints(void **state)
             CHECK_CONTAINS(err.msg, rows[i].advice, rows[i].row);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ordinary),
-        cmocka_unit_test(continuous),
-        cmocka_unit_test(conflicts),
-        cmocka_unit_test(conflicts_with_little_room),
-        cmocka_unit_test(history),
-        cmocka_unit_test(absent),
-        cmocka_unit_test(absent_ends_with_another_failure),
-        cmocka_unit_test(timeout_hints),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

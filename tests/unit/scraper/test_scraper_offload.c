@@ -123,9 +123,8 @@ static void close_world(struct world *w)
 #define WAITING "profpull_work_waiting"
 
 /* What is reserved never exceeds the share, and the order stays. */
-static void what_does_not_fit_waits(void **state)
+TEST(what_does_not_fit_waits)
 {
-    (void)state;
     struct world w;
     const size_t each = OFFLOAD_JOB_MIN + OFFLOAD_JOB_FACTOR * MIB / 4;
     open_world(&w, 64 * MIB, 5 * each, 1);
@@ -147,9 +146,8 @@ static void what_does_not_fit_waits(void **state)
 }
 
 /* A guess that was too low is made good, alone; what needs still more fails and says so. */
-static void more_than_was_guessed(void **state)
+TEST(more_than_was_guessed)
 {
-    (void)state;
     struct world w;
     open_world(&w, 64 * MIB, 12 * MIB, 1);
     start(&w, 'a', 1000, 8 * MIB);
@@ -168,9 +166,8 @@ static void more_than_was_guessed(void **state)
 }
 
 /* Small work goes first, but not for ever. */
-static void large_work_gets_its_turn(void **state)
+TEST(large_work_gets_its_turn)
 {
-    (void)state;
     struct world w;
     open_world(&w, 64 * MIB, 12 * MIB, 1);
     start(&w, 'a', 1000, 10);
@@ -190,9 +187,8 @@ static void large_work_gets_its_turn(void **state)
     close_world(&w);
 }
 
-static void patience_ends(void **state)
+TEST(patience_ends)
 {
-    (void)state;
     struct world w;
     open_world(&w, 64 * MIB, 12 * MIB, 1);
     start(&w, 'a', 1000, 10);
@@ -212,9 +208,8 @@ static void patience_ends(void **state)
 }
 
 /* With two workers, one is left for small work. */
-static void large_work_leaves_a_worker(void **state)
+TEST(large_work_leaves_a_worker)
 {
-    (void)state;
     struct world w;
     for (unsigned workers = 1; workers <= 3; workers++) {
         open_world(&w, 64 * MIB, 200 * MIB, workers);
@@ -231,9 +226,8 @@ static void large_work_leaves_a_worker(void **state)
 }
 
 /* Large bodies leave room for small ones, and what can never wait is refused for good. */
-static void bodies_that_wait_are_bounded(void **state)
+TEST(bodies_that_wait_are_bounded)
 {
-    (void)state;
     struct world w;
     open_world(&w, 16 * MIB, 0, 1);
     assert_null(start(&w, 'L', 9 * MIB, 1));
@@ -254,9 +248,8 @@ static void bodies_that_wait_are_bounded(void **state)
 }
 
 /* Cancelled while it waits: it never runs. Closed: what waits is freed, what runs frees itself. */
-static void cancelled_and_closed(void **state)
+TEST(cancelled_and_closed)
 {
-    (void)state;
     struct world w;
     open_world(&w, 64 * MIB, 12 * MIB, 1);
     struct job *a = start(&w, 'a', MIB, 1);
@@ -279,9 +272,8 @@ static void cancelled_and_closed(void **state)
 }
 
 /* A gzip that lies about its size costs a second run, nothing else. */
-static void sizes_that_lie(void **state)
+TEST(sizes_that_lie)
 {
-    (void)state;
     struct world w;
     open_world(&w, 64 * MIB, 64 * MIB, 1);
     static const unsigned char small[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0};
@@ -305,19 +297,4 @@ static void sizes_that_lie(void **state)
     CHECK_INT(metric(&w, "profpull_work_repeated_total"), 1, "");
     CHECK_INT(w.n_failed, 0, "");
     close_world(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_fit_waits),
-        cmocka_unit_test(more_than_was_guessed),
-        cmocka_unit_test(large_work_gets_its_turn),
-        cmocka_unit_test(patience_ends),
-        cmocka_unit_test(large_work_leaves_a_worker),
-        cmocka_unit_test(bodies_that_wait_are_bounded),
-        cmocka_unit_test(cancelled_and_closed),
-        cmocka_unit_test(sizes_that_lie),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void leave(struct hall *h, size_t i)
 }
 
 /* A body gets all that it needs or nothing; what was admitted gives its memory to the next. */
-static void all_or_nothing(void **state)
+TEST_WITH(all_or_nothing, setup, teardown)
 {
     struct hall *h = *state;
     CHECK_INT(room_most(&h->room), MOST, "a quarter is for small ones");
@@ -86,7 +86,7 @@ static void all_or_nothing(void **state)
 }
 
 /* The scrape that was served longest ago comes first, whoever waited first. */
-static void turns(void **state)
+TEST_WITH(turns, setup, teardown)
 {
     struct hall *h = *state;
     static const uint32_t order[] = {7, 3, 9, 0, 5};
@@ -104,7 +104,7 @@ static void turns(void **state)
 
 /* Of 63 bodies that ask in the same order in each interval, nine get memory before their deadline.
  * None is served again before all others were. */
-static void nobody_starves(void **state)
+TEST_WITH(nobody_starves, setup, teardown)
 {
     struct hall *h = *state;
     const size_t last = GUESTS - 1;
@@ -133,7 +133,7 @@ static void nobody_starves(void **state)
 }
 
 /* The job that holds the least comes first. */
-static void jobs_take_turns(void **state)
+TEST_WITH(jobs_take_turns, setup, teardown)
 {
     struct hall *h = *state;
     for (size_t i = 0; i < 6; i++) {
@@ -147,7 +147,7 @@ static void jobs_take_turns(void **state)
 }
 
 /* Large bodies leave a quarter to small ones, and small ones do not keep a large one waiting. */
-static void small_and_large(void **state)
+TEST_WITH(small_and_large, setup, teardown)
 {
     struct hall *h = *state;
     CHECK_INT(room_size_of(&h->room, 100), ROOM_SMALL, "a sixteenth");
@@ -166,7 +166,7 @@ static void small_and_large(void **state)
 }
 
 /* What is in the middle of its body comes before all that have not begun. */
-static void growth_comes_first(void **state)
+TEST_WITH(growth_comes_first, setup, teardown)
 {
     struct hall *h = *state;
     CHECK_INT(ask(h, 0, 500), ROOM_GRANTED, "");
@@ -183,7 +183,7 @@ static void growth_comes_first(void **state)
 }
 
 /* If all of them turn out larger than expected, the last one gives way until one can end. */
-static void all_grow(void **state)
+TEST_WITH(all_grow, setup, teardown)
 {
     struct hall *h = *state;
     for (size_t i = 0; i < 4; i++) {
@@ -208,7 +208,7 @@ static void all_grow(void **state)
 }
 
 /* Small ones that all grow do not lock each other up either. */
-static void all_small_ones_grow(void **state)
+TEST_WITH(all_small_ones_grow, setup, teardown)
 {
     struct hall *h = *state;
     for (size_t i = 0; i < 16; i++) {
@@ -234,7 +234,7 @@ static void all_small_ones_grow(void **state)
 }
 
 /* Targets that stop in the middle hold half of the memory at most. */
-static void slow_targets(void **state)
+TEST_WITH(slow_targets, setup, teardown)
 {
     struct hall *h = *state;
     for (size_t i = 0; i < 4; i++) {
@@ -255,7 +255,7 @@ static void slow_targets(void **state)
 
 /* A body that becomes a delta is not read before there is room for it among those that wait for a
  * worker; others are. */
-static void places_of_deltas(void **state)
+TEST_WITH(places_of_deltas, setup, teardown)
 {
     struct hall *h = *state;
     for (size_t i = 0; i < 3; i++) {
@@ -277,7 +277,7 @@ static void places_of_deltas(void **state)
 }
 
 /* Guests that are invited count like those that wait, but not for ever. */
-static void invitations(void **state)
+TEST_WITH(invitations, setup, teardown)
 {
     struct hall *h = *state;
     CHECK_INT(ask(h, 0, MOST), ROOM_GRANTED, "");
@@ -300,7 +300,7 @@ static void invitations(void **state)
 }
 
 /* More jobs while guests wait. */
-static void jobs_are_added(void **state)
+TEST_WITH(jobs_are_added, setup, teardown)
 {
     struct hall *h = *state;
     CHECK_INT(ask(h, 0, MOST), ROOM_GRANTED, "");
@@ -317,19 +317,4 @@ static void jobs_are_added(void **state)
         n++;
     }
     CHECK_INT(n, 6, "all that waited");
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(all_or_nothing),  TEST(turns),
-        TEST(nobody_starves),  TEST(jobs_take_turns),
-        TEST(small_and_large), TEST(growth_comes_first),
-        TEST(all_grow),        TEST(all_small_ones_grow),
-        TEST(slow_targets),    TEST(places_of_deltas),
-        TEST(invitations),     TEST(jobs_are_added),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static void end(struct chosen *c)
     free(c);
 }
 
-static void percent_is_rounded_up(void **state)
+TEST_WITH(percent_is_rounded_up, setup, teardown)
 {
     static const struct {
         unsigned percent, max, pods, want;
@@ -112,7 +112,7 @@ static void percent_is_rounded_up(void **state)
 
 /* A new process displaces at most one, a removed one admits at most one, no other is affected, and
  * the result does not depend on the history. */
-static void choice_stays_put(void **state)
+TEST_WITH(choice_stays_put, setup, teardown)
 {
     struct chosen *c = begin(*state);
     struct rng rng;
@@ -144,7 +144,7 @@ static void choice_stays_put(void **state)
 }
 
 /* Percent: the choice grows and shrinks with the service, in steps of one. */
-static void choice_grows_with_the_service(void **state)
+TEST_WITH(choice_grows_with_the_service, setup, teardown)
 {
     struct chosen *c = begin(*state);
     size_t moved = 0;
@@ -163,7 +163,7 @@ static void choice_grows_with_the_service(void **state)
 }
 
 /* All targets of a process are kept or left out together, and services are independent. */
-static void processes_and_services(void **state)
+TEST_WITH(processes_and_services, setup, teardown)
 {
     struct chosen *c = begin(*state);
     for (unsigned i = 0; i < 40; i++) {
@@ -198,7 +198,7 @@ static void processes_and_services(void **state)
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
-static void engine_scrapes_what_is_kept(void **state)
+TEST_WITH(engine_scrapes_what_is_kept, setup, teardown)
 {
     struct world *w = *state;
     w->jobs[0].sample_max = 2;
@@ -251,14 +251,4 @@ static void engine_scrapes_what_is_kept(void **state)
     }
     CHECK_INT(metric(w, "profpull_targets{state=\"active\"}"), 20, "all");
     CHECK_INT(metric(w, "profpull_targets{state=\"left_out\"}"), 0, "left out");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(percent_is_rounded_up),         TEST(choice_stays_put),
-        TEST(choice_grows_with_the_service), TEST(processes_and_services),
-        TEST(engine_scrapes_what_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

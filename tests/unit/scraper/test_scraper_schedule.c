@@ -13,9 +13,8 @@ static int64_t wall_phase(int64_t mono, int64_t offset, int64_t interval)
 }
 
 /* The phase is the same at every start, on every machine. */
-static void phase_survives_restarts(void **state)
+TEST(phase_survives_restarts)
 {
-    (void)state;
     struct rng rng;
     rng_seed(&rng, 1);
     for (int i = 0; i < 2000; i++) {
@@ -30,9 +29,8 @@ static void phase_survives_restarts(void **state)
     }
 }
 
-static void first_tick_at_the_phase(void **state)
+TEST(first_tick_at_the_phase)
 {
-    (void)state;
     static const struct {
         int64_t now, offset, interval;
         uint64_t hash;
@@ -53,9 +51,8 @@ static void first_tick_at_the_phase(void **state)
     }
 }
 
-static void ticks(void **state)
+TEST(ticks)
 {
-    (void)state;
     static const struct {
         const char *row;
         int64_t due, now;
@@ -120,9 +117,8 @@ static void change(struct schedule *s, struct thing *t, int64_t due, bool remove
 }
 
 /* Compared with a linear search, over random additions, moves and removals. */
-static void heap_is_right(void **state)
+TEST(heap_is_right)
 {
-    (void)state;
     struct schedule s;
     schedule_init(&s);
     struct thing *things = calloc(MANY, sizeof(*things));
@@ -150,9 +146,8 @@ static void heap_is_right(void **state)
 
 /* Whatever the wall clock does, after the first tick only the monotonic one counts, and no two
  * ticks are closer than an interval. */
-static void jumps_of_the_wall_clock(void **state)
+TEST(jumps_of_the_wall_clock)
 {
-    (void)state;
     int64_t due = schedule_first(1000, 1700000000000, 15000, 4242);
     for (int i = 0; i < 100; i++) {
         struct schedule_tick t = schedule_tick(due, due + 3, 15000);
@@ -163,9 +158,8 @@ static void jumps_of_the_wall_clock(void **state)
 }
 
 /* After a stall all scrapes have missed ticks, but they are not all due at once. */
-static void no_burst_after_a_stall(void **state)
+TEST(no_burst_after_a_stall)
 {
-    (void)state;
     size_t runs = 0;
     for (uint64_t hash = 0; hash < 15000; hash += 10) {
         int64_t due = schedule_first(0, 0, 15000, hash);
@@ -176,17 +170,4 @@ static void no_burst_after_a_stall(void **state)
         assert_true(t.missed >= 4);
     }
     CHECK_INT(runs, 0, "runs at the end of the stall");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(phase_survives_restarts),
-        cmocka_unit_test(first_tick_at_the_phase),
-        cmocka_unit_test(ticks),
-        cmocka_unit_test(heap_is_right),
-        cmocka_unit_test(jumps_of_the_wall_clock),
-        cmocka_unit_test(no_burst_after_a_stall),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

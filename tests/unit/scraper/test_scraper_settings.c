@@ -79,7 +79,7 @@ static void check(struct fixture *f, const char *const *labels, const char *want
 #define CPU_LINE "http://10.1.2.3:80/profile?seconds=14 15000/24000"
 
 /* A valid label affects its type and no other. */
-static void good_labels(void **state)
+TEST_WITH(good_labels, setup, teardown)
 {
     static const struct {
         const char *labels[6];
@@ -150,7 +150,7 @@ static void good_labels(void **state)
 }
 
 /* A continuous type fills its interval. */
-static void continuous_types(void **state)
+TEST_WITH(continuous_types, setup, teardown)
 {
     struct fixture *f = *state;
     f->types[CPU].continuous = true;
@@ -182,7 +182,7 @@ static void continuous_types(void **state)
 }
 
 /* A wrong label disables its type and is reported; the other type is scraped as usual. */
-static void wrong_labels(void **state)
+TEST_WITH(wrong_labels, setup, teardown)
 {
     static const struct {
         const char *name, *value, *want;
@@ -227,7 +227,7 @@ static void wrong_labels(void **state)
     }
 }
 
-static void wrong_labels_of_sampling_types(void **state)
+TEST_WITH(wrong_labels_of_sampling_types, setup, teardown)
 {
     static const struct {
         const char *labels[4];
@@ -261,7 +261,7 @@ static void wrong_labels_of_sampling_types(void **state)
 }
 
 /* The configured seconds are not extended by a label, and need a long enough interval. */
-static void seconds_that_were_given(void **state)
+TEST_WITH(seconds_that_were_given, setup, teardown)
 {
     struct fixture *f = *state;
     f->types[CPU].enabled = false;
@@ -278,7 +278,7 @@ static void seconds_that_were_given(void **state)
 }
 
 /* A type that the configuration disables may have no time to sample. */
-static void enabled_without_time(void **state)
+TEST_WITH(enabled_without_time, setup, teardown)
 {
     struct fixture *f = *state;
     f->types[FGPROF].interval_ms = 1000;
@@ -297,7 +297,7 @@ static void enabled_without_time(void **state)
 }
 
 /* A wrong setting for all types refuses the target. */
-static void wrong_for_all(void **state)
+TEST_WITH(wrong_for_all, setup, teardown)
 {
     static const struct {
         const char *labels[4];
@@ -322,7 +322,7 @@ static void wrong_for_all(void **state)
 }
 
 /* Without any type left, the target is refused with the first reason. */
-static void nothing_left(void **state)
+TEST_WITH(nothing_left, setup, teardown)
 {
     struct fixture *f = *state;
     f->types[CPU].enabled = false;
@@ -334,7 +334,7 @@ static void nothing_left(void **state)
               "refused");
 }
 
-static void unknown_types(void **state)
+TEST_WITH(unknown_types, setup, teardown)
 {
     struct err err = ERR_INIT;
     struct target *t = make(*state,
@@ -356,7 +356,7 @@ static void unknown_types(void **state)
 }
 
 /* However many labels a pod has, the reported problems are bounded. */
-static void many_unknown_types(void **state)
+TEST_WITH(many_unknown_types, setup, teardown)
 {
     struct fixture *f = *state;
     labels_builder_reset(f->b, NULL);
@@ -375,7 +375,7 @@ static void many_unknown_types(void **state)
 }
 
 /* The host of a pod is its own, whatever port and scheme its labels set. */
-static void host_stays(void **state)
+TEST_WITH(host_stays, setup, teardown)
 {
     struct fixture *f = *state;
     f->types[CPU].enabled = false;
@@ -398,7 +398,7 @@ static void host_stays(void **state)
     CHECK_CONTAINS(err.msg, "is not the pod's own", "foreign");
 }
 
-static void addresses(void **state)
+TEST_WITH(addresses, setup, teardown)
 {
     struct fixture *f = *state;
     f->types[CPU].enabled = false;
@@ -433,7 +433,7 @@ static void addresses(void **state)
 }
 
 /* Settings are not part of the series; the path used is. */
-static void series(void **state)
+TEST_WITH(series, setup, teardown)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
@@ -459,7 +459,7 @@ static void series(void **state)
 }
 
 /* A target with the name of a type gets the settings of that type. */
-static void carried_name(void **state)
+TEST_WITH(carried_name, setup, teardown)
 {
     struct fixture *f = *state;
     check(f, LABELS("__name__", "memory", "__profile_memory_port__", "6060"),
@@ -468,27 +468,4 @@ static void carried_name(void **state)
     struct err err = ERR_INIT;
     assert_null(make(f, LABELS("__name__", "memory", "__profile_memory_port__", "x"), NULL, &err));
     CHECK_CONTAINS(err.msg, "profile type memory", "refused");
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(good_labels),
-        TEST(continuous_types),
-        TEST(wrong_labels),
-        TEST(wrong_labels_of_sampling_types),
-        TEST(seconds_that_were_given),
-        TEST(enabled_without_time),
-        TEST(wrong_for_all),
-        TEST(nothing_left),
-        TEST(unknown_types),
-        TEST(many_unknown_types),
-        TEST(host_stays),
-        TEST(addresses),
-        TEST(series),
-        TEST(carried_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void add_hosts(struct world *w, size_t job, const char *name, int n)
 
 /* A thousand targets that hang do not cost the good ones a single scrape: of another job at once,
  * of the same job when each of them has been tried. */
-static void hanging_targets(void **state)
+TEST_WITH(hanging_targets, setup, teardown)
 {
     struct world *w = *state;
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
@@ -65,7 +65,7 @@ static void hanging_targets(void **state)
 }
 
 /* Targets that become quick again get their whole share back. */
-static void slow_targets_recover(void **state)
+TEST_WITH(slow_targets_recover, setup, teardown)
 {
     struct world *w = *state;
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
@@ -92,7 +92,7 @@ static void slow_targets_recover(void **state)
 }
 
 /* One type is enough to know whether a target answers. */
-static void other_types_of_a_target(void **state)
+TEST_WITH(other_types_of_a_target, setup, teardown)
 {
     struct world *w = *state;
     w->types[DELTA].enabled = true;
@@ -117,7 +117,7 @@ static void other_types_of_a_target(void **state)
 }
 
 /* The same while they wait. */
-static void waiting_types_of_a_target(void **state)
+TEST_WITH(waiting_types_of_a_target, setup, teardown)
 {
     struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
@@ -159,7 +159,7 @@ static struct http_transfer *first_live(struct world *w, const char *text)
 }
 
 /* A job takes all slots while nobody else wants them, and gives them back as they end. */
-static void jobs_share(void **state)
+TEST_WITH(jobs_share, setup, teardown)
 {
     struct world *w = *state;
     engine_free(w->e);
@@ -179,7 +179,7 @@ static void jobs_share(void **state)
 }
 
 /* A pod with many scrapes waits in line with the others as one. */
-static void pods_take_turns(void **state)
+TEST_WITH(pods_take_turns, setup, teardown)
 {
     struct world *w = *state;
     engine_free(w->e);
@@ -204,7 +204,7 @@ static void pods_take_turns(void **state)
 }
 
 /* Waiting scrapes leave without a trace. */
-static void waiting_scrapes_are_removed(void **state)
+TEST_WITH(waiting_scrapes_are_removed, setup, teardown)
 {
     struct world *w = *state;
     engine_free(w->e);
@@ -221,18 +221,4 @@ static void waiting_scrapes_are_removed(void **state)
     CHECK_INT(metric(w, "profpull_scrapes_in_flight"), 0, "none");
     CHECK_INT(metric(w, "profpull_scrape_slots{class=\"new\"}"), 0, "none");
     CHECK_INT(map_count(w->e->slots.lanes), 0, "lanes");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(hanging_targets),
-        TEST(slow_targets_recover),
-        TEST(other_types_of_a_target),
-        TEST(waiting_types_of_a_target),
-        TEST(jobs_share),
-        TEST(pods_take_turns),
-        TEST(waiting_scrapes_are_removed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

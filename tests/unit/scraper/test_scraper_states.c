@@ -2,7 +2,7 @@
 #include "tests/unit/scraper/scraper_world.h"
 
 /* A scrape becomes what the table says, and nothing else. */
-static void transitions(void **state)
+TEST_WITH(transitions, setup, teardown)
 {
     static const char *const rows[SCRAPE_STATES] = {
         /* idle, early, gate, slot, slot gated, flight, flight gated */
@@ -14,7 +14,6 @@ static void transitions(void **state)
         [SCRAPE_IN_FLIGHT] = "x------",
         [SCRAPE_IN_FLIGHT_GATED] = "x------",
     };
-    (void)state;
     for (unsigned from = 0; from < SCRAPE_STATES; from++) {
         for (unsigned to = 0; to < SCRAPE_STATES; to++) {
             bool may = scrape_may_become((enum scrape_state)from, (enum scrape_state)to);
@@ -37,7 +36,7 @@ static bool is_in(struct world *w, const char *path, enum scrape_state state)
 
 /* The way of two scrapes that sample the same process, with one slot: the second one waits for the
  * gate, then for the slot that another target holds, and runs. */
-static void the_way_of_a_scrape(void **state)
+TEST_WITH(the_way_of_a_scrape, setup, teardown)
 {
     struct world *w = *state;
     engine_free(w->e);
@@ -76,7 +75,7 @@ static void the_way_of_a_scrape(void **state)
 }
 
 /* A scrape that is asked for is due at once, and in its phase again after that. */
-static void asked_for(void **state)
+TEST_WITH(asked_for, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("h:1"));
@@ -90,14 +89,4 @@ static void asked_for(void **state)
     assert_true(is_in(w, "/mem", SCRAPE_IN_FLIGHT));
     succeed(w, t);
     assert_true(is_in(w, "/mem", SCRAPE_IDLE));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(transitions),
-        TEST(the_way_of_a_scrape),
-        TEST(asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void check_urls(struct target *t, const char *const *want, size_t n)
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
 /* The default types, plain http. */
-static void default_urls(void **state)
+TEST_WITH(default_urls, setup, teardown)
 {
     struct target *t = make_ok(*state, LABELS("__address__", "localhost:9090"));
     CHECK_URLS(
@@ -127,7 +127,7 @@ static void default_urls(void **state)
 }
 
 /* Every type, and https. */
-static void all_types_https(void **state)
+TEST_WITH(all_types_https, setup, teardown)
 {
     struct fixture *f = *state;
     enable_all(f);
@@ -145,7 +145,7 @@ static void all_types_https(void **state)
 }
 
 /* The scheme of label and job, and the default port. */
-static void scheme_and_port(void **state)
+TEST_WITH(scheme_and_port, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "memory");
@@ -175,7 +175,7 @@ static void scheme_and_port(void **state)
 }
 
 /* A missing or invalid address is an error of this target alone. */
-static void bad_addresses(void **state)
+TEST_WITH(bad_addresses, setup, teardown)
 {
     static const char *const rows[] = {
         "h:0",        "h:65536",  "h:-1",      "h:8080abc",
@@ -195,7 +195,7 @@ static void bad_addresses(void **state)
     check_error(*state, LABELS("__address__", text), NULL, "invalid address");
 }
 
-static void bad_schemes(void **state)
+TEST_WITH(bad_schemes, setup, teardown)
 {
     static const char *const rows[] = {"ftp", "file", "gopher", "httpss", "htt", "http "};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -206,7 +206,7 @@ static void bad_schemes(void **state)
 }
 
 /* Prefixes of job and target, with and without slashes. */
-static void path_prefixes(void **state)
+TEST_WITH(path_prefixes, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "memory");
@@ -240,7 +240,7 @@ static void path_prefixes(void **state)
     }
 }
 
-static void bad_paths(void **state)
+TEST_WITH(bad_paths, setup, teardown)
 {
     static const char *const rows[] = {"/a b", "/\r\nHost: x", "/a\tb", "/\x01", "/\x7f", " "};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -264,7 +264,7 @@ static void bad_paths(void **state)
 /* ---- parameters ------------------------------------------------------------------------------ */
 
 /* Only the CPU profile has seconds, once, however often targets are created. */
-static void seconds_only_for_sampling(void **state)
+TEST_WITH(seconds_only_for_sampling, setup, teardown)
 {
     struct fixture *f = *state;
     static const struct config_pair params[] = {{"debug", "1"}, {"seconds", "3"}};
@@ -283,7 +283,7 @@ static void seconds_only_for_sampling(void **state)
     }
 }
 
-static void param_labels(void **state)
+TEST_WITH(param_labels, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "memory");
@@ -300,7 +300,7 @@ static void param_labels(void **state)
 }
 
 /* A parameter of the job does not hide a type's parameter of the same name. */
-static void type_params_win(void **state)
+TEST_WITH(type_params_win, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "memory");
@@ -315,7 +315,7 @@ static void type_params_win(void **state)
 }
 
 /* For types that sample, the seconds are added to the timeout. */
-static void timeouts(void **state)
+TEST_WITH(timeouts, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "process_cpu");
@@ -331,7 +331,7 @@ static void timeouts(void **state)
     target_unref(t);
 }
 
-static void seconds_of_a_target(void **state)
+TEST_WITH(seconds_of_a_target, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "process_cpu");
@@ -362,7 +362,7 @@ static void seconds_of_a_target(void **state)
 /* ---- labels ---------------------------------------------------------------------------------- */
 
 /* The sources of the service name, in order. */
-static void service_names(void **state)
+TEST_WITH(service_names, setup, teardown)
 {
 #define ANNOTATION "__meta_kubernetes_pod_annotation_pyroscope_io_service_name", "k8s-svc"
 #define POD "__meta_kubernetes_namespace", "ns", "__meta_kubernetes_pod_container_name", "container"
@@ -393,7 +393,7 @@ static void service_names(void **state)
     }
 }
 
-static void job_and_instance(void **state)
+TEST_WITH(job_and_instance, setup, teardown)
 {
     struct fixture *f = *state;
     f->job.name = "pods";
@@ -418,7 +418,7 @@ static void job_and_instance(void **state)
 }
 
 /* A target keeps its own name, path and prefix. */
-static void carried_labels(void **state)
+TEST_WITH(carried_labels, setup, teardown)
 {
     struct fixture *f = *state;
     struct target *t = make_ok(f, LABELS("__address__", "h", "__profile_path__", "/own", "__name__",
@@ -443,7 +443,7 @@ static void carried_labels(void **state)
 }
 
 /* godeltaprof is named memory, and is a delta already. No labels of a scope are added. */
-static void series_labels(void **state)
+TEST_WITH(series_labels, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "godeltaprof_memory");
@@ -472,7 +472,7 @@ static void series_labels(void **state)
 }
 
 /* `instance` is the address that is scraped, unless a rule has set it. */
-static void instance_of_a_type(void **state)
+TEST_WITH(instance_of_a_type, setup, teardown)
 {
     static const struct {
         const char *row, *instance, *want;
@@ -500,7 +500,7 @@ static void instance_of_a_type(void **state)
 }
 
 /* Invalid UTF-8 is refused, control characters and emoji are fine. */
-static void utf8(void **state)
+TEST_WITH(utf8, setup, teardown)
 {
     check_error(*state, LABELS("__address__", "h", "bad", "\xc3("), NULL,
                 "label \"bad\" is not valid UTF-8");
@@ -511,7 +511,7 @@ static void utf8(void **state)
 
 /* Refused of a pod, even where any host is allowed; not if the job allows them, or if the operator
  * has listed them. */
-static void special_addresses(void **state)
+TEST_WITH(special_addresses, setup, teardown)
 {
     static const struct {
         const char *host;
@@ -593,7 +593,7 @@ static void special_addresses(void **state)
 }
 
 /* A job for https with credentials does not send them in plain text because a label says so. */
-static void plain_credentials(void **state)
+TEST_WITH(plain_credentials, setup, teardown)
 {
     static const char refused[] =
         "scheme \"http\" would send the job's credentials in plain text, which the job does not "
@@ -642,7 +642,7 @@ static void plain_credentials(void **state)
 
 /* ---- pinned hosts ---------------------------------------------------------------------------- */
 
-static void pinned_hosts(void **state)
+TEST_WITH(pinned_hosts, setup, teardown)
 {
     struct fixture *f = *state;
     static const struct {
@@ -686,7 +686,7 @@ static void pinned_hosts(void **state)
     target_unref(t);
 }
 
-static void processes(void **state)
+TEST_WITH(processes, setup, teardown)
 {
     static const struct {
         const char *address, *process;
@@ -706,7 +706,7 @@ static void processes(void **state)
 /* ---- identity -------------------------------------------------------------------------------- */
 
 /* Labels are not part of a scrape's identity; address, path, parameters and name are. */
-static void identity(void **state)
+TEST_WITH(identity, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "memory");
@@ -732,7 +732,7 @@ static void identity(void **state)
 }
 
 /* Two types with one path are two scrapes. */
-static void types_with_one_path(void **state)
+TEST_WITH(types_with_one_path, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "memory");
@@ -744,7 +744,7 @@ static void types_with_one_path(void **state)
     target_unref(t);
 }
 
-static void no_types(void **state)
+TEST_WITH(no_types, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "none");
@@ -757,7 +757,7 @@ static void no_types(void **state)
 }
 
 /* A target depends on no label of discovery other than those it declares. */
-static void reads(void **state)
+TEST_WITH(reads, setup, teardown)
 {
     struct fixture *f = *state;
     static const char *const read[] = {
@@ -793,7 +793,7 @@ static void reads(void **state)
 }
 
 /* An annotation may have 250 KB; no destination takes more than 64. */
-static void long_values_are_cut(void **state)
+TEST_WITH(long_values_are_cut, setup, teardown)
 {
     struct fixture *f = *state;
     static char text[250 * 1024];
@@ -812,40 +812,4 @@ static void long_values_are_cut(void **state)
     t = make_ok(f, LABELS("__address__", "h", "long", text));
     check_label(t, "long", text);
     target_unref(t);
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(long_values_are_cut),
-        TEST(default_urls),
-        TEST(all_types_https),
-        TEST(scheme_and_port),
-        TEST(bad_addresses),
-        TEST(bad_schemes),
-        TEST(path_prefixes),
-        TEST(bad_paths),
-        TEST(seconds_only_for_sampling),
-        TEST(param_labels),
-        TEST(type_params_win),
-        TEST(timeouts),
-        TEST(seconds_of_a_target),
-        TEST(service_names),
-        TEST(job_and_instance),
-        TEST(carried_labels),
-        TEST(series_labels),
-        TEST(instance_of_a_type),
-        TEST(utf8),
-        TEST(pinned_hosts),
-        TEST(processes),
-        TEST(special_addresses),
-        TEST(plain_credentials),
-        TEST(identity),
-        TEST(types_with_one_path),
-        TEST(no_types),
-        TEST(reads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

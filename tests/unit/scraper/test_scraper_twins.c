@@ -32,7 +32,7 @@ static size_t count_live(const struct world *w)
     return n;
 }
 
-static void fetched_once_for_both(void **state)
+TEST_WITH(fetched_once_for_both, setup, teardown)
 {
     struct world *w = *state;
     set_both(w);
@@ -61,7 +61,7 @@ static void fetched_once_for_both(void **state)
 }
 
 /* A failure counts for each job, and a scrape goes on in the job that takes it over. */
-static void counted_by_job(void **state)
+TEST_WITH(counted_by_job, setup, teardown)
 {
 #define FAILED(job) "profpull_scrape_failures_total{job=\"" job "\",reason=\"http_404\"}"
 #define DOWN(job) "profpull_scrapes{job=\"" job "\",state=\"down\"}"
@@ -88,7 +88,7 @@ static void counted_by_job(void **state)
 }
 
 /* Both are shown, whatever the size of a page. */
-static void both_are_shown(void **state)
+TEST_WITH(both_are_shown, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
@@ -119,7 +119,7 @@ static void both_are_shown(void **state)
 }
 
 /* Jobs whose settings differ in anything that a request or its answer depends on. */
-static void settings_that_differ(void **state)
+TEST_WITH(settings_that_differ, setup, teardown)
 {
     struct world *w = *state;
     static const struct http_header headers[] = {{"X-A", "1"}};
@@ -150,7 +150,7 @@ static void settings_that_differ(void **state)
     }
 }
 
-static void sampling_ones_take_turns(void **state)
+TEST_WITH(sampling_ones_take_turns, setup, teardown)
 {
     struct world *w = *state;
     w->types[MEMORY].enabled = false;
@@ -173,7 +173,7 @@ static void sampling_ones_take_turns(void **state)
 }
 
 /* Who leaves while a request is in flight gets nothing of it; the other one gets it. */
-static void one_of_them_goes(void **state)
+TEST_WITH(one_of_them_goes, setup, teardown)
 {
     struct world *w = *state;
     for (size_t gone = 0; gone < 2; gone++) {
@@ -200,7 +200,7 @@ static void one_of_them_goes(void **state)
 }
 
 /* Who comes while a request is in flight gets the next one. */
-static void one_comes_late(void **state)
+TEST_WITH(one_comes_late, setup, teardown)
 {
     struct world *w = *state;
     set(w, 0, "s", "first", AT("a:1"));
@@ -218,7 +218,7 @@ static void one_comes_late(void **state)
 }
 
 /* Within its job, the next target takes the place of a follower and of a leader. */
-static void heirs_within_a_job(void **state)
+TEST_WITH(heirs_within_a_job, setup, teardown)
 {
     struct world *w = *state;
     set_both(w);
@@ -237,7 +237,7 @@ static void heirs_within_a_job(void **state)
 }
 
 /* A target that a job may not have (target_limit) takes no part. */
-static void over_the_limit(void **state)
+TEST_WITH(over_the_limit, setup, teardown)
 {
     struct world *w = *state;
     testing_log_expect(w->log, "target_limit reached");
@@ -252,7 +252,7 @@ static void over_the_limit(void **state)
 }
 
 /* Settings change for one job after the other: they part, and are one again. */
-static void settings_change(void **state)
+TEST_WITH(settings_change, setup, teardown)
 {
     struct world *w = *state;
     for (size_t first = 0; first < 2; first++) {
@@ -272,7 +272,7 @@ static void settings_change(void **state)
 }
 
 /* Three jobs: the last one to change settings joins the one that has them already. */
-static void settings_change_for_three(void **state)
+TEST_WITH(settings_change_for_three, setup, teardown)
 {
     struct world *w = *state;
     for (size_t first = 0; first < 3; first++) {
@@ -293,7 +293,7 @@ static void settings_change_for_three(void **state)
 }
 
 /* An address goes to another pod, which the jobs learn one after the other. */
-static void another_pod(void **state)
+TEST_WITH(another_pod, setup, teardown)
 {
     struct world *w = *state;
     for (size_t first = 0; first < 2; first++) {
@@ -362,7 +362,7 @@ static void scrape_count(struct world *w)
 
 #define RESULT(r) "profpull_delta_total{result=\"" r "\"}"
 
-static void one_delta_for_both(void **state)
+TEST_WITH(one_delta_for_both, setup, teardown)
 {
     struct world *w = *state;
     start_deltas(w);
@@ -384,7 +384,7 @@ static void one_delta_for_both(void **state)
 
 /* The baseline stays if nobody takes the delta. If one of them does, it moves: what that one is
  * sent is exact, and the other one is asked to take it or lose it. */
-static void refused_deltas(void **state)
+TEST_WITH(refused_deltas, setup, teardown)
 {
     struct world *w = *state;
     start_deltas(w);
@@ -408,7 +408,7 @@ static void refused_deltas(void **state)
 }
 
 /* Jobs that part have the baseline in common; one that comes back has not lost or doubled it. */
-static void baselines_of_jobs_that_part(void **state)
+TEST_WITH(baselines_of_jobs_that_part, setup, teardown)
 {
     struct world *w = *state;
     start_deltas(w);
@@ -472,7 +472,7 @@ static void check_windows(struct world *w, int64_t last[3])
     forget_profiles(w);
 }
 
-static void random_life(void **state)
+TEST_WITH(random_life, setup, teardown)
 {
     struct world *w = *state;
     struct rng rng;
@@ -509,27 +509,4 @@ static void random_life(void **state)
     CHECK_INT(scrapes(w, "duplicate"), 0, "set aside");
     turn(w, 600000);
     CHECK_INT(metric(w, "profpull_delta_state_bytes"), 0, "baselines");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(fetched_once_for_both),
-        TEST(counted_by_job),
-        TEST(both_are_shown),
-        TEST(settings_that_differ),
-        TEST(sampling_ones_take_turns),
-        TEST(one_of_them_goes),
-        TEST(one_comes_late),
-        TEST(heirs_within_a_job),
-        TEST(over_the_limit),
-        TEST(settings_change),
-        TEST(settings_change_for_three),
-        TEST(another_pod),
-        TEST(one_delta_for_both),
-        TEST(refused_deltas),
-        TEST(baselines_of_jobs_that_part),
-        TEST(random_life),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

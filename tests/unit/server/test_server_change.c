@@ -142,7 +142,7 @@ static void wait_for(const atomic_int *n, int want)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void test_connections_stay(void **state)
+TEST_WITH(test_connections_stay, setup, teardown)
 {
     struct world *w = *state;
     const struct http_settings access = {
@@ -164,7 +164,7 @@ static void test_connections_stay(void **state)
 }
 
 /* What is worked on is answered by the options that it began with, which live as long. */
-static void test_work_keeps_its_options(void **state)
+TEST_WITH(test_work_keeps_its_options, setup, teardown)
 {
     struct world *w = *state;
     struct server_options o = options_of(w, "version one", &w->first);
@@ -190,7 +190,7 @@ static void test_work_keeps_its_options(void **state)
     buf_done(&out);
 }
 
-static void test_errors_change_nothing(void **state)
+TEST_WITH(test_errors_change_nothing, setup, teardown)
 {
     struct world *w = *state;
     struct err err = ERR_INIT;
@@ -214,16 +214,4 @@ static void test_errors_change_nothing(void **state)
     int fd = client_dial(w->server);
     ask(fd, "", "version one");
     close(fd);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_connections_stay),
-        TEST(test_work_keeps_its_options),
-        TEST(test_errors_change_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

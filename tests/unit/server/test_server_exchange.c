@@ -42,7 +42,7 @@ static struct sv pack(struct sv plain)
     return (struct sv){.p = data, .n = n};
 }
 
-static void codings_of_a_request(void **state)
+TEST(codings_of_a_request)
 {
     static const struct {
         const char *headers;
@@ -58,7 +58,6 @@ static void codings_of_a_request(void **state)
         {"Content-Encoding: br\r\n", true, ERR_REFUSED},
         {"Content-Encoding: gzip, gzip\r\n", true, ERR_REFUSED},
     };
-    (void)state;
     struct sv packed = pack(SV("hello"));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig rig;
@@ -80,9 +79,8 @@ static void codings_of_a_request(void **state)
 }
 
 /* Neither more than the ceiling, nor what is mostly air. */
-static void bombs(void **state)
+TEST(bombs)
 {
-    (void)state;
     size_t size = (size_t)64 << 20;
     char *zeros = calloc(size, 1);
     assert_non_null(zeros);
@@ -104,7 +102,7 @@ static void bombs(void **state)
     free(zeros);
 }
 
-static void codings_of_an_answer(void **state)
+TEST(codings_of_an_answer)
 {
     static const struct {
         const char *headers;
@@ -123,7 +121,6 @@ static void codings_of_an_answer(void **state)
         {"Accept-Encoding: gzipped\r\n", 5000, false},
         {"Accept-Encoding: ,,;,gzip\r\n", 5000, true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig rig;
         rig_init(&rig, rows[i].headers, SV(""));
@@ -140,13 +137,12 @@ static void codings_of_an_answer(void **state)
     }
 }
 
-static void values_that_repeat(void **state)
+TEST(values_that_repeat)
 {
     static const char head[] = "GET /a%20b+c?q=1&x=%3D&q=2+3&q&raw%21=%2B#part HTTP/1.1\r\n"
                                "Accept: a\r\nx-two:  b \r\nACCEPT: c, d;q=1\r\n\r\n";
     char decoded[sizeof(head)];
     struct request r;
-    (void)state;
     CHECK_INT(request_parse(SV(head), decoded, &r), 0, "");
     assert_true(sv_eq(r.path, SV("/a b+c")));
     assert_true(sv_eq(r.query, SV("q=1&x=%3D&q=2+3&q&raw%21=%2B")));
@@ -160,15 +156,4 @@ static void values_that_repeat(void **state)
     assert_null(request_header(&r, "X-Three").p);
     assert_true(request_header_lists(&r, "Accept", "D"));
     assert_false(request_header_lists(&r, "Accept", "b"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codings_of_a_request),
-        cmocka_unit_test(bombs),
-        cmocka_unit_test(codings_of_an_answer),
-        cmocka_unit_test(values_that_repeat),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

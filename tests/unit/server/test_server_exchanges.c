@@ -141,7 +141,7 @@ static void wait_for_metric(const struct fixture *f, const char *text, uint64_t 
 
 #define CLOSE "Connection: close\r\n"
 
-static void requests_and_their_answers(void **state)
+TEST_WITH(requests_and_their_answers, setup, teardown)
 {
     static const struct {
         const char *request, *status, *part;
@@ -196,7 +196,7 @@ static void requests_and_their_answers(void **state)
 }
 
 /* None of them leaves a byte that could be taken for another request. */
-static void requests_that_are_refused(void **state)
+TEST_WITH(requests_that_are_refused, setup, teardown)
 {
     static const struct {
         const char *request, *status, *part;
@@ -244,7 +244,7 @@ static void requests_that_are_refused(void **state)
 }
 
 /* What frames chunks is bounded, however it is spread. */
-static void chunks_with_little_in_them(void **state)
+TEST_WITH(chunks_with_little_in_them, setup, teardown)
 {
     struct fixture *f = *state;
     struct buf text;
@@ -262,7 +262,7 @@ static void chunks_with_little_in_them(void **state)
     buf_done(&text);
 }
 
-static void a_client_that_awaits_continue(void **state)
+TEST_WITH(a_client_that_awaits_continue, setup, teardown)
 {
     struct fixture *f = *state;
     struct buf text;
@@ -277,7 +277,7 @@ static void a_client_that_awaits_continue(void **state)
 }
 
 /* Whole, in pieces, and two at once. */
-static void several_requests_of_a_connection(void **state)
+TEST_WITH(several_requests_of_a_connection, setup, teardown)
 {
     struct fixture *f = *state;
     struct buf text;
@@ -303,7 +303,7 @@ static void several_requests_of_a_connection(void **state)
     buf_done(&text);
 }
 
-static void silence_between_requests(void **state)
+TEST_WITH(silence_between_requests, setup, teardown)
 {
     struct fixture *f = *state;
     f->options.idle_timeout_ms = 200;
@@ -321,7 +321,7 @@ static void silence_between_requests(void **state)
 
 /* ---- bodies that cost ------------------------------------------------------------------------ */
 
-static void a_body_in_drips(void **state)
+TEST_WITH(a_body_in_drips, setup, teardown)
 {
     struct fixture *f = *state;
     f->options.request_timeout_ms = 300;
@@ -339,7 +339,7 @@ static void a_body_in_drips(void **state)
     buf_done(&text);
 }
 
-static void more_bodies_than_there_is_room_for(void **state)
+TEST_WITH(more_bodies_than_there_is_room_for, setup, teardown)
 {
     struct fixture *f = *state;
     f->options.bodies_max_bytes = 1500;
@@ -372,7 +372,7 @@ static void more_bodies_than_there_is_room_for(void **state)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-static void the_line_before_the_threads(void **state)
+TEST_WITH(the_line_before_the_threads, setup, teardown)
 {
     struct fixture *f = *state;
     struct buf text;
@@ -404,7 +404,7 @@ static void the_line_before_the_threads(void **state)
     buf_done(&text);
 }
 
-static void a_client_that_hangs_up(void **state)
+TEST_WITH(a_client_that_hangs_up, setup, teardown)
 {
     struct fixture *f = *state;
     int fd = client_dial(f->server);
@@ -417,7 +417,7 @@ static void a_client_that_hangs_up(void **state)
 }
 
 /* One that has closed only its side of the connection gets its answer. */
-static void a_client_that_has_said_all(void **state)
+TEST_WITH(a_client_that_has_said_all, setup, teardown)
 {
     struct fixture *f = *state;
     struct buf text;
@@ -442,7 +442,7 @@ static void a_client_that_has_said_all(void **state)
     buf_done(&text);
 }
 
-static void no_time_is_left(void **state)
+TEST_WITH(no_time_is_left, setup, teardown)
 {
     struct fixture *f = *state;
     f->options.query.timeout_ms = 1;
@@ -481,7 +481,7 @@ static void no_time_is_left(void **state)
 }
 
 /* The server stops although a handler runs and a request waits for its turn. */
-static void a_stop_during_work(void **state)
+TEST_WITH(a_stop_during_work, setup, teardown)
 {
     struct fixture *f = *state;
     int working = client_dial(f->server);
@@ -495,24 +495,4 @@ static void a_stop_during_work(void **state)
     assert_int_not_equal(sem_trywait(&f->started), 0);
     close(working);
     close(waiting);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(requests_and_their_answers, setup, teardown),
-        cmocka_unit_test_setup_teardown(requests_that_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(chunks_with_little_in_them, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_client_that_awaits_continue, setup, teardown),
-        cmocka_unit_test_setup_teardown(several_requests_of_a_connection, setup, teardown),
-        cmocka_unit_test_setup_teardown(silence_between_requests, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_body_in_drips, setup, teardown),
-        cmocka_unit_test_setup_teardown(more_bodies_than_there_is_room_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_line_before_the_threads, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_client_that_hangs_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_client_that_has_said_all, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_time_is_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stop_during_work, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

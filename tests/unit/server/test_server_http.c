@@ -173,7 +173,7 @@ static char *ask(const struct fixture *f, const char *method, const char *path)
     return buf_take(&text, NULL);
 }
 
-static void pages_and_statuses(void **state)
+TEST_WITH(pages_and_statuses, setup, teardown)
 {
     static const struct {
         const char *method, *path, *status, *part;
@@ -211,7 +211,7 @@ static void pages_and_statuses(void **state)
     }
 }
 
-static void a_failing_probe_gives_the_reason(void **state)
+TEST_WITH(a_failing_probe_gives_the_reason, setup, teardown)
 {
     struct fixture *f = *state;
     atomic_store(&f->well, false);
@@ -305,7 +305,7 @@ static size_t count_scrapes(struct fixture *f, const char *path)
     return n;
 }
 
-static void targets_as_json(void **state)
+TEST_WITH(targets_as_json, setup, teardown)
 {
     struct fixture *f = *state;
     CHECK_INT(count_scrapes(f, "/api/v1/targets"), 0, "none yet");
@@ -335,7 +335,7 @@ static void targets_as_json(void **state)
 }
 
 /* A client that hangs up during a long response does not affect the next one. */
-static void a_client_that_hangs_up(void **state)
+TEST_WITH(a_client_that_hangs_up, setup, teardown)
 {
     struct fixture *f = *state;
     add_targets(f, 2000);
@@ -350,7 +350,7 @@ static void a_client_that_hangs_up(void **state)
     CHECK_INT(count_scrapes(f, "/api/v1/targets"), 4000, "");
 }
 
-static void headers_over_the_limit(void **state)
+TEST_WITH(headers_over_the_limit, setup, teardown)
 {
     struct fixture *f = *state;
     int fd = dial(f);
@@ -412,7 +412,7 @@ static void expect_healthy(const struct fixture *f, const char *when)
 }
 
 /* Many clients that take all places and send no more than a part of a request. */
-static void silent_connections(void **state)
+TEST_WITH(silent_connections, setup, teardown)
 {
     struct fixture *f = *state;
     int fds[2 * CONNECTIONS];
@@ -430,7 +430,7 @@ static void silent_connections(void **state)
 }
 
 /* The one that has the most places gives one up, and the oldest of its first. */
-static void the_greediest_address_makes_room(void **state)
+TEST_WITH(the_greediest_address_makes_room, setup, teardown)
 {
     struct fixture *f = *state;
     restart(f, 10000, 60000, CONNECTIONS);
@@ -460,7 +460,7 @@ static void the_greediest_address_makes_room(void **state)
     }
 }
 
-static void connections_of_one_address(void **state)
+TEST_WITH(connections_of_one_address, setup, teardown)
 {
     struct fixture *f = *state;
     int fds[40];
@@ -476,7 +476,7 @@ static void connections_of_one_address(void **state)
 }
 
 /* A byte now and then does not keep a connection. */
-static void a_request_in_drips(void **state)
+TEST_WITH(a_request_in_drips, setup, teardown)
 {
     struct fixture *f = *state;
     restart(f, 300, 60000, CONNECTIONS);
@@ -489,7 +489,7 @@ static void a_request_in_drips(void **state)
 }
 
 /* Nor does reading a little of the answer now and then. */
-static void an_answer_in_sips(void **state)
+TEST_WITH(an_answer_in_sips, setup, teardown)
 {
     struct fixture *f = *state;
     add_targets(f, 4000);
@@ -533,7 +533,7 @@ static struct rlimit leave_one_descriptor(void)
 
 /* The test's end of the connection takes the last descriptor: the server's end takes that of the
  * oldest connection. */
-static void no_descriptor_is_left(void **state)
+TEST_WITH(no_descriptor_is_left, setup, teardown)
 {
     struct fixture *f = *state;
     int fds[5];
@@ -551,7 +551,7 @@ static void no_descriptor_is_left(void **state)
 }
 
 /* The server's end takes the last one, and keeps it. */
-static void the_last_descriptor(void **state)
+TEST_WITH(the_last_descriptor, setup, teardown)
 {
     struct fixture *f = *state;
     static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
@@ -571,7 +571,7 @@ static void the_last_descriptor(void **state)
 }
 
 /* With no connection to end, it is accepted once there are descriptors again. */
-static void no_descriptor_for_a_while(void **state)
+TEST_WITH(no_descriptor_for_a_while, setup, teardown)
 {
     struct fixture *f = *state;
     static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
@@ -591,7 +591,7 @@ static void no_descriptor_for_a_while(void **state)
 
 /* ---- requests in other forms ----------------------------------------------------------------- */
 
-static void forms_of_requests(void **state)
+TEST_WITH(forms_of_requests, setup, teardown)
 {
     static const struct {
         const char *request, *status, *part;
@@ -628,7 +628,7 @@ static void forms_of_requests(void **state)
 }
 
 /* In pieces of one byte, and with the writing side closed after it, as `nc -N` does. */
-static void a_request_in_pieces(void **state)
+TEST_WITH(a_request_in_pieces, setup, teardown)
 {
     struct fixture *f = *state;
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -646,7 +646,7 @@ static void a_request_in_pieces(void **state)
     buf_done(&text);
 }
 
-static void addresses_that_cannot_be_bound(void **state)
+TEST_WITH(addresses_that_cannot_be_bound, setup, teardown)
 {
     static const struct {
         const char *listen, *message;
@@ -669,27 +669,4 @@ static void addresses_that_cannot_be_bound(void **state)
     struct err err = ERR_INIT;
     assert_null(server_start(&options, &err));
     CHECK_CONTAINS(err.msg, "Address already in use", taken);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(pages_and_statuses, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_failing_probe_gives_the_reason, setup, teardown),
-        cmocka_unit_test_setup_teardown(targets_as_json, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_client_that_hangs_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(headers_over_the_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(silent_connections, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_greediest_address_makes_room, setup, teardown),
-        cmocka_unit_test_setup_teardown(connections_of_one_address, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_request_in_drips, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_answer_in_sips, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_descriptor_is_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_last_descriptor, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_descriptor_for_a_while, setup, teardown),
-        cmocka_unit_test_setup_teardown(forms_of_requests, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_request_in_pieces, setup, teardown),
-        cmocka_unit_test_setup_teardown(addresses_that_cannot_be_bound, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

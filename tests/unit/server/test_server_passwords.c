@@ -55,7 +55,7 @@ static bool check(struct rig *rig, const char *hash, struct sv password)
     return rig->n_right > before;
 }
 
-static void right_and_wrong_ones(void **state)
+TEST_WITH(right_and_wrong_ones, setup, teardown)
 {
     struct rig *rig = *state;
     char *large = calloc(1, PASSWORD_MAX + 2);
@@ -70,7 +70,7 @@ static void right_and_wrong_ones(void **state)
     free(large);
 }
 
-static void right_ones_are_remembered(void **state)
+TEST_WITH(right_ones_are_remembered, setup, teardown)
 {
     struct rig *rig = *state;
     assert_false(passwords_know(rig->passwords, HASH, SV("geheim")));
@@ -83,7 +83,7 @@ static void right_ones_are_remembered(void **state)
     assert_false(passwords_know(rig->passwords, HASH, SV("")));
 }
 
-static void some_wait_and_no_more(void **state)
+TEST_WITH(some_wait_and_no_more, setup, teardown)
 {
     struct rig *rig = *state;
     for (unsigned i = 0; i < PASSWORDS_WAITING_MAX; i++) {
@@ -96,14 +96,4 @@ static void some_wait_and_no_more(void **state)
     CHECK_INT(rig->n_right, PASSWORDS_WAITING_MAX, "");
     assert_true(passwords_check(rig->passwords, HASH, SV("geheim"), on_answer, rig));
     /* The last one is answered while everything ends. */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(right_and_wrong_ones, setup, teardown),
-        cmocka_unit_test_setup_teardown(right_ones_are_remembered, setup, teardown),
-        cmocka_unit_test_setup_teardown(some_wait_and_no_more, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

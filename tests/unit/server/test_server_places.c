@@ -116,9 +116,8 @@ static void step(struct world *w)
     }
 }
 
-static void as_looking_at_all_would_choose(void **state)
+TEST(as_looking_at_all_would_choose)
 {
-    (void)state;
     for (unsigned seed = 1; seed <= 20; seed++) {
         struct world w = {.places = places_new(MAX, 5), .random = seed};
         assert_non_null(w.places);
@@ -128,12 +127,4 @@ static void as_looking_at_all_would_choose(void **state)
         }
         places_free(w.places);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_looking_at_all_would_choose),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,13 +67,12 @@ static unsigned methods_of(const struct route *route)
     return route->methods != 0 ? route->methods : ROUTE_GET;
 }
 
-static void routes_that_get_reaches_only_read(void **state)
+TEST(routes_that_get_reaches_only_read)
 {
     static const struct route *const tables[] = {page_routes, API_TABLES, NULL};
     const struct server_options options = {.name = "admin", .routes = tables};
     const struct route *route;
     size_t n = 0;
-    (void)state;
     for (size_t i = 0; (route = routes_at(&options, i)) != NULL; i++) {
         bool by_get = (methods_of(route) & ROUTE_GET) != 0;
         if (by_get && !is_reader(route->path)) {
@@ -90,12 +89,4 @@ static void routes_that_get_reaches_only_read(void **state)
             "otherwise let them have ROUTE_POST",
             n);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(routes_that_get_reaches_only_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

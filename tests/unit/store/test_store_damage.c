@@ -59,9 +59,8 @@ static void check_rest(struct store_rig *r)
     CHECK_STR(r->store->files[1]->text, "20261122T000000Z-1h.2.db", "");
 }
 
-static void test_a_text_file_is_foreign(void **state)
+TEST(test_a_text_file_is_foreign)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     put_two(&r);
@@ -83,9 +82,8 @@ static void run_sql(const char *path, const char *sql)
     sqlite3_close(db);
 }
 
-static void test_other_databases_and_versions(void **state)
+TEST(test_other_databases_and_versions)
 {
-    (void)state;
     static const struct {
         const char *sql;
         const char *reason;
@@ -118,9 +116,8 @@ static void test_other_databases_and_versions(void **state)
     }
 }
 
-static void test_a_cut_file(void **state)
+TEST(test_a_cut_file)
 {
-    (void)state;
     struct store_rig r;
     char path[512];
     struct stat st;
@@ -146,9 +143,8 @@ static bool damage_on_body(void *arg, const struct store_body *b)
 
 /* A byte at many places, one after the other: no scan crashes or fails, what is in the other file
  * stays readable, and no point has a wrong value. */
-static void test_flipped_bits(void **state)
+TEST(test_flipped_bits)
 {
-    (void)state;
     struct store_rig r;
     char path[512];
     struct stat st;
@@ -210,9 +206,8 @@ static size_t lines_of(struct store_rig *r, enum rig_scan kind)
 
 /* Timelines leave a profile out as well, once a query or a merge has found its bytes changed, also
  * in the next process. A profile that is sent again then takes its place. */
-static void test_a_changed_profile_counts_nowhere(void **state)
+TEST(test_a_changed_profile_counts_nowhere)
 {
-    (void)state;
     for (int merged = 0; merged < 2; merged++) {
         struct store_rig r;
         char path[512];
@@ -247,9 +242,8 @@ static void test_a_changed_profile_counts_nowhere(void **state)
 }
 
 /* A merge finds it, too, without any query for stacks. */
-static void test_a_merge_finds_a_changed_profile(void **state)
+TEST(test_a_merge_finds_a_changed_profile)
 {
-    (void)state;
     struct store_rig r;
     char path[512];
     store_rig_init(&r);
@@ -266,9 +260,8 @@ static void test_a_merge_finds_a_changed_profile(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_removed_file_is_missed(void **state)
+TEST(test_a_removed_file_is_missed)
 {
-    (void)state;
     struct store_rig r;
     char path[512];
     store_rig_init(&r);
@@ -289,9 +282,8 @@ static void test_a_removed_file_is_missed(void **state)
 }
 
 /* A file that may not grow stands for a full disk. */
-static void test_a_full_disk_takes_nothing_and_then_all(void **state)
+TEST(test_a_full_disk_takes_nothing_and_then_all)
 {
-    (void)state;
     struct store_rig r;
     struct rlimit old;
     struct label l[RIG_LABELS_MAX];
@@ -329,9 +321,8 @@ static void test_a_full_disk_takes_nothing_and_then_all(void **state)
 
 /* A file that may not grow by a byte stands for a disk that has become read-only: nothing is
  * written and the system does not say that it is full. The file is used again when it may be. */
-static void test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file(void **state)
+TEST(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file)
 {
-    (void)state;
     struct store_rig r;
     struct rlimit old;
     struct stat st;
@@ -394,9 +385,8 @@ static void *open_until_made(void *arg)
 }
 
 /* A query may open a file at the moment when its first profile comes. */
-static void test_a_file_that_is_being_made_is_ours(void **state)
+TEST(test_a_file_that_is_being_made_is_ours)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     for (int i = 0; i < 100; i++) {
@@ -417,21 +407,4 @@ static void test_a_file_that_is_being_made_is_ours(void **state)
         db_close(&db);
     }
     store_rig_done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_text_file_is_foreign),
-        cmocka_unit_test(test_other_databases_and_versions),
-        cmocka_unit_test(test_a_cut_file),
-        cmocka_unit_test(test_flipped_bits),
-        cmocka_unit_test(test_a_changed_profile_counts_nowhere),
-        cmocka_unit_test(test_a_merge_finds_a_changed_profile),
-        cmocka_unit_test(test_a_removed_file_is_missed),
-        cmocka_unit_test(test_a_file_that_is_being_made_is_ours),
-        cmocka_unit_test(test_a_full_disk_takes_nothing_and_then_all),
-        cmocka_unit_test(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

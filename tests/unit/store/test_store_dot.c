@@ -20,9 +20,8 @@ static void check_dot(const char *stacks, int64_t nodes, const char *unit, const
     "subgraph cluster_L { \"Type: cpu\" [shape=box fontsize=16 label=\"Type: cpu\\lShowing nodes " \
     "accounting for "
 
-static void functions_and_calls(void **state)
+TEST(functions_and_calls)
 {
-    (void)state;
     check_dot("main 10000000\nmain;work;hash 50000000\nmain;idle 40000000", 0, "nanoseconds",
               HEAD "0.1s (100.00%) of 0.1s total\\l\"] }\n"
                    "N1 [label=\"main\\n0.01s (10.00%)\\nof 0.1s (100.00%)\" id=\"node1\" "
@@ -39,9 +38,8 @@ static void functions_and_calls(void **state)
 }
 
 /* A function that is not drawn leaves a dashed line between its caller and what it calls. */
-static void functions_that_are_left_out(void **state)
+TEST(functions_that_are_left_out)
 {
-    (void)state;
     check_dot("a;b;c 6\nc 3\na 5", 2, "count",
               HEAD "14 (100.00%) of 14 total\\l\"] }\n"
                    "N1 [label=\"a\\n5 (35.71%)\\nof 11 (78.57%)\" id=\"node1\" fontsize=20 "
@@ -51,9 +49,8 @@ static void functions_that_are_left_out(void **state)
                    "N1 -> N2 [label=\" 6\" weight=43 penwidth=3 style=\"dashed\"]\n}\n");
 }
 
-static void recursion_counts_once(void **state)
+TEST(recursion_counts_once)
 {
-    (void)state;
     check_dot("r;s;r;s 5\nr;r 1", 0, "bytes",
               HEAD "6.00B (100.00%) of 6.00B total\\l\"] }\n"
                    "N1 [label=\"r\\n1.00B (16.67%)\\nof 6.00B (100.00%)\" id=\"node1\" "
@@ -64,34 +61,22 @@ static void recursion_counts_once(void **state)
                    "N2 -> N1 [label=\" 5.00B\" weight=84 penwidth=5]\n}\n");
 }
 
-static void names_are_quoted(void **state)
+TEST(names_are_quoted)
 {
-    (void)state;
     check_dot("a\"b\\c 2048", 0, "bytes",
               HEAD "2.00kB (100.00%) of 2.00kB total\\l\"] }\n"
                    "N1 [label=\"a\\\"b\\\\c\\n2.00kB (100.00%)\" id=\"node1\" fontsize=24 "
                    "shape=box tooltip=\"a\\\"b\\\\c\"]\n}\n");
 }
 
-static void a_graph_is_bounded(void **state)
+TEST(a_graph_is_bounded)
 {
     struct err err = ERR_INIT;
     struct buf out;
     struct tree *t = tree_of("a;b;c 6");
-    (void)state;
     buf_init(&out, 100);
     assert_false(tree_dot(t, 0, SV("cpu"), SV("count"), &out, &err));
     assert_int_equal(err.kind, ERR_LIMIT);
     buf_done(&out);
     tree_free(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_and_calls),   cmocka_unit_test(functions_that_are_left_out),
-        cmocka_unit_test(recursion_counts_once), cmocka_unit_test(names_are_quoted),
-        cmocka_unit_test(a_graph_is_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,9 +80,8 @@ static void check_counts(struct store_rig *r, size_t want)
 
 /* Profiles of its stretch go to a further file; other stretches are not concerned, and it is read.
  */
-static void test_a_file_that_can_only_be_read(void **state)
+TEST(test_a_file_that_can_only_be_read)
 {
-    (void)state;
     static const char *const cases[] = {"", "-wal"};
     bool root = geteuid() == 0;
     for (size_t i = 0; i < 2; i++) {
@@ -117,9 +116,8 @@ static void test_a_file_that_can_only_be_read(void **state)
     }
 }
 
-static void test_a_link_that_leads_nowhere(void **state)
+TEST(test_a_link_that_leads_nowhere)
 {
-    (void)state;
     static const char *const cases[] = {"ln -s /nowhere/at/all " FIRST, "ln -s missing " FIRST,
                                         "mkdir " FIRST, "mkfifo " FIRST};
     for (size_t i = 0; i < 4; i++) {
@@ -143,9 +141,8 @@ static void test_a_link_that_leads_nowhere(void **state)
 }
 
 /* A file that cannot be read now, for example because the disk is full, is read later. */
-static void test_an_unreadable_file_is_tried_again(void **state)
+TEST(test_an_unreadable_file_is_tried_again)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     put_some(&r, 0, 3);
@@ -179,9 +176,8 @@ static void make_killed(struct store_rig *r)
     store_rig_done(&running);
 }
 
-static void test_what_a_log_has_lost_is_named(void **state)
+TEST(test_what_a_log_has_lost_is_named)
 {
-    (void)state;
     static const struct {
         const char *damage;
         uint64_t left_min;
@@ -232,9 +228,8 @@ static void test_what_a_log_has_lost_is_named(void **state)
     }
 }
 
-static void test_files_that_retention_removes_are_not_lost(void **state)
+TEST(test_files_that_retention_removes_are_not_lost)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     r.options.max_age_ms = RIG_HOUR / NS_PER_MS;
@@ -250,9 +245,8 @@ static void test_files_that_retention_removes_are_not_lost(void **state)
 }
 
 /* The log is open still, so that nothing is lost. */
-static void test_a_log_that_is_removed_while_it_is_open(void **state)
+TEST(test_a_log_that_is_removed_while_it_is_open)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     put_some(&r, 0, 10);
@@ -268,9 +262,8 @@ static void test_a_log_that_is_removed_while_it_is_open(void **state)
 
 /* ---- the same profiles in two files ---------------------------------------------------------- */
 
-static void test_a_repeated_import_counts_once(void **state)
+TEST(test_a_repeated_import_counts_once)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     r.options.max_bytes = 1; /* a stretch has a further file for each half of a MiB */
@@ -295,9 +288,8 @@ static void test_a_repeated_import_counts_once(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_copied_file_counts_once(void **state)
+TEST(test_a_copied_file_counts_once)
 {
-    (void)state;
     static const struct {
         const char *command;
         const char *reason;
@@ -331,9 +323,8 @@ static void test_a_copied_file_counts_once(void **state)
 }
 
 /* Files of a stretch that have different profiles are no copies, even if they begin alike. */
-static void test_files_of_one_time_are_no_copies(void **state)
+TEST(test_files_of_one_time_are_no_copies)
 {
-    (void)state;
     struct store_rig r;
     struct store_rig other;
     char command[2048];
@@ -353,20 +344,4 @@ static void test_files_of_one_time_are_no_copies(void **state)
     assert_int_equal(profiles(&r), 6);
     store_rig_done(&other);
     store_rig_done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_file_that_can_only_be_read),
-        cmocka_unit_test(test_a_link_that_leads_nowhere),
-        cmocka_unit_test(test_an_unreadable_file_is_tried_again),
-        cmocka_unit_test(test_what_a_log_has_lost_is_named),
-        cmocka_unit_test(test_files_that_retention_removes_are_not_lost),
-        cmocka_unit_test(test_a_log_that_is_removed_while_it_is_open),
-        cmocka_unit_test(test_a_repeated_import_counts_once),
-        cmocka_unit_test(test_a_copied_file_counts_once),
-        cmocka_unit_test(test_files_of_one_time_are_no_copies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

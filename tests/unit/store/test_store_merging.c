@@ -73,9 +73,8 @@ static void put_hour(struct store_rig *r, const char *labels, char first[STORE_I
 }
 
 /* Work in pieces, each too short for a pause of its own or not: the pauses are the same. */
-static void test_merging_pauses_for_its_share_of_a_core(void **state)
+TEST(test_merging_pauses_for_its_share_of_a_core)
 {
-    (void)state;
     static const struct {
         unsigned percent;
         int64_t piece_us;
@@ -99,9 +98,8 @@ static void test_merging_pauses_for_its_share_of_a_core(void **state)
     }
 }
 
-static void test_merging_keeps_points_totals_and_ids(void **state)
+TEST(test_merging_keeps_points_totals_and_ids)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats stats;
     char first[STORE_ID_LENGTH + 1];
@@ -138,9 +136,8 @@ static void test_merging_keeps_points_totals_and_ids(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_file_gets_smaller_by_merging(void **state)
+TEST(test_a_file_gets_smaller_by_merging)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats before;
     struct store_stats after;
@@ -170,9 +167,8 @@ static void test_a_file_gets_smaller_by_merging(void **state)
     store_rig_done(&r);
 }
 
-static void test_late_profiles_are_merged_by_a_later_pass(void **state)
+TEST(test_late_profiles_are_merged_by_a_later_pass)
 {
-    (void)state;
     struct store_rig r;
     const struct pprof_row rows[] = {{"a main", "", {1, 1}}};
     rig_merging(&r);
@@ -188,9 +184,8 @@ static void test_late_profiles_are_merged_by_a_later_pass(void **state)
     store_rig_done(&r);
 }
 
-static void test_negative_samples_and_other_types_are_not_merged(void **state)
+TEST(test_negative_samples_and_other_types_are_not_merged)
 {
-    (void)state;
     struct store_rig r;
     const struct pprof_row good[] = {{"a", "", {1, 1}}};
     const struct pprof_row negative[] = {{"a", "", {-1, 5}}, {"b", "", {2, 2}}};
@@ -215,9 +210,8 @@ static bool merging_on_scan(void *arg, const struct store_body *b)
     return true;
 }
 
-static void test_a_scan_keeps_its_file_from_being_merged(void **state)
+TEST(test_a_scan_keeps_its_file_from_being_merged)
 {
-    (void)state;
     struct store_rig r;
     const struct pprof_row rows[] = {{"a main", "", {1}}};
     rig_merging(&r);
@@ -241,9 +235,8 @@ static void put_three(struct store_rig *r, int64_t at)
 }
 
 /* Profiles that come after a pass are merged, also if they are as many as the pass has left. */
-static void test_what_comes_after_a_pass_is_merged_though_it_left_some(void **state)
+TEST(test_what_comes_after_a_pass_is_merged_though_it_left_some)
 {
-    (void)state;
     struct store_rig r;
     rig_merging(&r);
     put_three(&r, 0);
@@ -258,9 +251,8 @@ static void test_what_comes_after_a_pass_is_merged_though_it_left_some(void **st
 
 /* The file may not grow while it is merged: nothing is merged, nothing is lost, and the next round
  * merges. */
-static void test_a_pass_that_fails_is_tried_again(void **state)
+TEST(test_a_pass_that_fails_is_tried_again)
 {
-    (void)state;
     struct store_rig r;
     struct rlimit old;
     struct rlimit low;
@@ -293,9 +285,8 @@ static void put_days(struct store_rig *r, int64_t n)
     }
 }
 
-static void test_files_are_removed_by_age(void **state)
+TEST(test_files_are_removed_by_age)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats stats;
     store_rig_init(&r);
@@ -317,9 +308,8 @@ static void test_files_are_removed_by_age(void **state)
 }
 
 /* Limits of an open store change. */
-static void test_limits_change(void **state)
+TEST(test_limits_change)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats stats;
     store_rig_init(&r);
@@ -333,9 +323,8 @@ static void test_limits_change(void **state)
     store_rig_done(&r);
 }
 
-static void test_files_are_removed_by_bytes(void **state)
+TEST(test_files_are_removed_by_bytes)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats stats;
     store_rig_init(&r);
@@ -357,9 +346,8 @@ static void test_files_are_removed_by_bytes(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_large_stretch_gets_further_files(void **state)
+TEST(test_a_large_stretch_gets_further_files)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats stats;
     store_rig_init(&r);
@@ -373,23 +361,4 @@ static void test_a_large_stretch_gets_further_files(void **state)
     CHECK_STR(r.store->files[2]->text, "20261122T000000Z-1h.3.db", "");
     rig_check(&r, RIG_POINTS, NULL, 0, 3600, "service_name", "s 0 1\ns 1 1\ns 2 1\n");
     store_rig_done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merging_pauses_for_its_share_of_a_core),
-        cmocka_unit_test(test_merging_keeps_points_totals_and_ids),
-        cmocka_unit_test(test_a_file_gets_smaller_by_merging),
-        cmocka_unit_test(test_late_profiles_are_merged_by_a_later_pass),
-        cmocka_unit_test(test_negative_samples_and_other_types_are_not_merged),
-        cmocka_unit_test(test_a_scan_keeps_its_file_from_being_merged),
-        cmocka_unit_test(test_what_comes_after_a_pass_is_merged_though_it_left_some),
-        cmocka_unit_test(test_a_pass_that_fails_is_tried_again),
-        cmocka_unit_test(test_files_are_removed_by_age),
-        cmocka_unit_test(test_limits_change),
-        cmocka_unit_test(test_files_are_removed_by_bytes),
-        cmocka_unit_test(test_a_large_stretch_gets_further_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,8 @@ static void check_profile(struct query_rig *r, const struct query_profile_option
     buf_done(&out);
 }
 
-static void test_one_service(void **state)
+TEST(test_one_service)
 {
-    (void)state;
     static const struct query_profile_options all;
     struct query_rig r;
     query_rig_init(&r);
@@ -43,9 +42,8 @@ static void test_one_service(void **state)
 }
 
 /* Without lines the address stays, with its mapping; the label that makes a series is left out. */
-static void test_frames_without_names_keep_their_address(void **state)
+TEST(test_frames_without_names_keep_their_address)
 {
-    (void)state;
     static const struct query_profile_options all;
     struct query_rig r;
     query_rig_init(&r);
@@ -61,9 +59,8 @@ static void test_frames_without_names_keep_their_address(void **state)
     query_rig_done(&r);
 }
 
-static void test_another_sample_type(void **state)
+TEST(test_another_sample_type)
 {
-    (void)state;
     static const struct query_profile_options all;
     struct err err = ERR_INIT;
     struct query_rig r;
@@ -80,9 +77,8 @@ static void test_another_sample_type(void **state)
     query_rig_done(&r);
 }
 
-static void test_pgo(void **state)
+TEST(test_pgo)
 {
-    (void)state;
     const struct query_profile_options o = {
         .go_pgo = true, .keep_locations = 2, .aggregate_callees = true};
     struct query_rig r;
@@ -99,9 +95,8 @@ static void test_pgo(void **state)
     query_rig_done(&r);
 }
 
-static void test_call_site(void **state)
+TEST(test_call_site)
 {
-    (void)state;
     const struct sv site[] = {SV("main.main"), SV("main.work"), SV("main.hash")};
     struct query_profile_options o = {.stacks = {.call_site = site, .n_call_site = 2}};
     struct query_rig r;
@@ -118,9 +113,8 @@ static void test_call_site(void **state)
     query_rig_done(&r);
 }
 
-static void test_small_frames_are_folded(void **state)
+TEST(test_small_frames_are_folded)
 {
-    (void)state;
     struct query_profile_options o = {.max_nodes = 2};
     struct query_rig r;
     query_rig_init(&r);
@@ -150,9 +144,8 @@ static void test_small_frames_are_folded(void **state)
     query_rig_done(&r);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-    (void)state;
     static const struct query_profile_options all;
     struct query_rig r;
     struct err err = ERR_INIT;
@@ -175,9 +168,8 @@ static void test_limits(void **state)
 
 /* ---- as google/pprof merges ------------------------------------------------------------------ */
 
-static void test_merged_is_google_pprofs(void **state)
+TEST(test_merged_is_google_pprofs)
 {
-    (void)state;
     struct query_rig r;
     struct err err = ERR_INIT;
     struct buf out;
@@ -209,19 +201,4 @@ static void test_merged_is_google_pprofs(void **state)
     buf_done(&want);
     scratch_free(scratch);
     query_rig_done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_service),
-        cmocka_unit_test(test_frames_without_names_keep_their_address),
-        cmocka_unit_test(test_another_sample_type),
-        cmocka_unit_test(test_pgo),
-        cmocka_unit_test(test_call_site),
-        cmocka_unit_test(test_small_frames_are_folded),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_merged_is_google_pprofs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,9 +22,8 @@ static void check_strings(const struct query_strings *s, const char *want, const
     buf_done(&b);
 }
 
-static void test_label_names(void **state)
+TEST(test_label_names)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct query_rig r;
     struct query_strings names;
@@ -40,9 +39,8 @@ static void test_label_names(void **state)
     query_rig_done(&r);
 }
 
-static void test_label_values(void **state)
+TEST(test_label_values)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *selector;
@@ -82,9 +80,8 @@ static void check_series(struct query_rig *r, const struct sv *names, size_t n, 
     buf_done(&b);
 }
 
-static void test_series(void **state)
+TEST(test_series)
 {
-    (void)state;
     struct query_rig r;
     const struct sv start_page[] = {SV("service_name"), SV("__profile_type__")};
     const struct sv pod[] = {SV("pod")};
@@ -113,9 +110,8 @@ static void test_series(void **state)
 
 /* ---- profile types --------------------------------------------------------------------------- */
 
-static void test_profile_types(void **state)
+TEST(test_profile_types)
 {
-    (void)state;
     static const char form[] = "profile-type selection must be of the form <name>:<sample-type>:"
                                "<sample-unit>:<period-type>:<period-unit>(:delta), got(";
     static const struct {
@@ -173,9 +169,8 @@ static void check_tree(struct query_rig *r, const struct query_stacks *which, co
     tree_free(t);
 }
 
-static void test_trees(void **state)
+TEST(test_trees)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct query_rig r;
     query_rig_init(&r);
@@ -205,9 +200,8 @@ static void test_trees(void **state)
     query_rig_done(&r);
 }
 
-static void test_both_ends_count(void **state)
+TEST(test_both_ends_count)
 {
-    (void)state;
     struct query_rig r;
     query_rig_init(&r);
     query_rig_range(&r, NULL, QUERY_T0, QUERY_T0);
@@ -223,9 +217,8 @@ static void test_both_ends_count(void **state)
     query_rig_done(&r);
 }
 
-static void test_listed_profiles(void **state)
+TEST(test_listed_profiles)
 {
-    (void)state;
     struct query_rig r;
     query_rig_init(&r);
     const struct sv ids[] = {sv_from(r.ids[0]), SV("00000000-0000-4000-8000-000000000000"),
@@ -246,9 +239,8 @@ static void test_listed_profiles(void **state)
     query_rig_done(&r);
 }
 
-static void test_ends(void **state)
+TEST(test_ends)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct query_rig r;
     atomic_bool cancelled = true;
@@ -309,9 +301,8 @@ static void check_timeline(struct query_rig *r, const struct query_steps *o,
     buf_done(&b);
 }
 
-static void test_timelines(void **state)
+TEST(test_timelines)
 {
-    (void)state;
     static const struct sv pod[] = {{"pod", 3}};
     static const struct sv nope[] = {{"nope", 4}};
     static const struct {
@@ -382,9 +373,8 @@ static void test_timelines(void **state)
     query_rig_done(&r);
 }
 
-static void test_timeline_of_a_call_site(void **state)
+TEST(test_timeline_of_a_call_site)
 {
-    (void)state;
     const struct sv site[] = {SV("main.main"), SV("main.work")};
     const struct sv pod[] = {SV("pod")};
     const struct sv thread[] = {SV("thread")};
@@ -469,9 +459,8 @@ static void put_split(struct query_rig *r)
 }
 
 /* A profile is one, whatever labels its samples have: in its group, if they are grouped by. */
-static void test_the_pieces_of_a_profile_are_one_profile(void **state)
+TEST(test_the_pieces_of_a_profile_are_one_profile)
 {
-    (void)state;
     const struct sv pod[] = {SV("pod")};
     const struct sv thread[] = {SV("thread")};
     const struct sv site[] = {SV("b")};
@@ -505,9 +494,8 @@ static void test_the_pieces_of_a_profile_are_one_profile(void **state)
     query_rig_done(&r);
 }
 
-static void test_heatmaps_of_spans(void **state)
+TEST(test_heatmaps_of_spans)
 {
-    (void)state;
     const struct sv thread[] = {SV("thread")};
     struct query_rig r;
     query_rig_init(&r);
@@ -532,9 +520,8 @@ static void test_heatmaps_of_spans(void **state)
     query_rig_done(&r);
 }
 
-static void test_heatmaps(void **state)
+TEST(test_heatmaps)
 {
-    (void)state;
     const struct sv pod[] = {SV("pod")};
     struct query_rig r;
     query_rig_init(&r);
@@ -563,9 +550,8 @@ static void test_heatmaps(void **state)
 
 /* ---- profiles without stacks ----------------------------------------------------------------- */
 
-static void test_recordings_have_no_stacks(void **state)
+TEST(test_recordings_have_no_stacks)
 {
-    (void)state;
     struct query_rig r;
     char jfr[JFR_CHUNK_HEADER_SIZE] = JFR_MAGIC;
     query_rig_init(&r);
@@ -578,9 +564,8 @@ static void test_recordings_have_no_stacks(void **state)
 }
 
 /* A store of an earlier version has recordings: the first start makes profiles of them. */
-static void test_stored_recordings_are_converted(void **state)
+TEST(test_stored_recordings_are_converted)
 {
-    (void)state;
     struct query_rig r;
     struct recording java;
     char path[4096];
@@ -617,9 +602,8 @@ static void test_stored_recordings_are_converted(void **state)
 }
 
 /* Two locations have the same id, which is not seen when the profile is stored. */
-static void test_a_profile_that_cannot_be_read_costs_itself_alone(void **state)
+TEST(test_a_profile_that_cannot_be_read_costs_itself_alone)
 {
-    (void)state;
     struct query_rig r;
     struct buf b = stored_file("p1");
     char *second = memmem(b.data, b.len, "\x22\x15\x08\x02", 4);
@@ -633,27 +617,4 @@ static void test_a_profile_that_cannot_be_read_costs_itself_alone(void **state)
     CHECK_INT(atomic_load(&r.damaged), 1, "");
     buf_done(&b);
     query_rig_done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_label_names),
-        cmocka_unit_test(test_label_values),
-        cmocka_unit_test(test_series),
-        cmocka_unit_test(test_profile_types),
-        cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_both_ends_count),
-        cmocka_unit_test(test_listed_profiles),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_timelines),
-        cmocka_unit_test(test_timeline_of_a_call_site),
-        cmocka_unit_test(test_the_pieces_of_a_profile_are_one_profile),
-        cmocka_unit_test(test_heatmaps_of_spans),
-        cmocka_unit_test(test_heatmaps),
-        cmocka_unit_test(test_recordings_have_no_stacks),
-        cmocka_unit_test(test_stored_recordings_are_converted),
-        cmocka_unit_test(test_a_profile_that_cannot_be_read_costs_itself_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,9 +84,8 @@ static uint64_t put_load(struct store_rig *r, const struct load *l)
 }
 
 /* Logs do not count: profiles that fit into max_bytes without them are all left. */
-static void test_retention_leaves_what_fits(void **state)
+TEST(test_retention_leaves_what_fits)
 {
-    (void)state;
     static const struct load loads[] = {
         {160 * MIB, 3600, 130, 0},
         {512 * MIB, 3600, 250, 0},
@@ -108,9 +107,8 @@ static void test_retention_leaves_what_fits(void **state)
 }
 
 /* When more comes than fits, all but an eighth of max_bytes is left, and no more than it. */
-static void test_retention_leaves_most_of_what_it_may(void **state)
+TEST(test_retention_leaves_most_of_what_it_may)
 {
-    (void)state;
     const struct load load = {8 * MIB, 600, 300, 10000};
     struct store_rig r;
     store_rig_init(&r);
@@ -126,9 +124,8 @@ static void test_retention_leaves_most_of_what_it_may(void **state)
 
 /* ---- logs ------------------------------------------------------------------------------------ */
 
-static void test_a_log_has_a_limit_and_is_emptied(void **state)
+TEST(test_a_log_has_a_limit_and_is_emptied)
 {
-    (void)state;
     struct store_rig r;
     uint64_t largest = 0;
     store_rig_init(&r);
@@ -149,9 +146,8 @@ static void test_a_log_has_a_limit_and_is_emptied(void **state)
 }
 
 /* A process that was killed leaves a log, and the next one empties it though nothing is written. */
-static void test_the_log_of_an_earlier_process_is_emptied(void **state)
+TEST(test_the_log_of_an_earlier_process_is_emptied)
 {
-    (void)state;
     struct store_rig r;
     struct store_rig copy;
     store_rig_init(&r);
@@ -221,9 +217,8 @@ static int64_t fill(struct store_rig *r, int64_t from)
 }
 
 /* The data fill the disk, not the log; older files make room, and then profiles are taken again. */
-static void test_a_store_fills_a_small_disk_and_recovers(void **state)
+TEST(test_a_store_fills_a_small_disk_and_recovers)
 {
-    (void)state;
     struct store_rig r;
     struct buf b = rig_large(3000);
     init_on_disk(&r, "size=16m");
@@ -246,9 +241,8 @@ static void test_a_store_fills_a_small_disk_and_recovers(void **state)
 
 /* A disk that is smaller than max_bytes stands for it: the oldest files go, and all that comes is
  * taken. */
-static void test_a_small_disk_stands_for_max_bytes(void **state)
+TEST(test_a_small_disk_stands_for_max_bytes)
 {
-    (void)state;
     const struct load load = {1024 * MIB, 600, 600, 10000};
     struct store_rig r;
     init_on_disk(&r, "size=16m");
@@ -258,17 +252,4 @@ static void test_a_small_disk_stands_for_max_bytes(void **state)
     assert_true(profiles(&r) < n);
     assert_in_range(size_of(&r, ".db"), 10 * MIB, 14 * MIB);
     done_on_disk(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_retention_leaves_what_fits),
-        cmocka_unit_test(test_retention_leaves_most_of_what_it_may),
-        cmocka_unit_test(test_a_log_has_a_limit_and_is_emptied),
-        cmocka_unit_test(test_the_log_of_an_earlier_process_is_emptied),
-        cmocka_unit_test(test_a_store_fills_a_small_disk_and_recovers),
-        cmocka_unit_test(test_a_small_disk_stands_for_max_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

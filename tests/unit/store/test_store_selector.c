@@ -42,9 +42,8 @@ static bool matches_text(const char *text, const struct label *labels, size_t n)
     return ok;
 }
 
-static void test_matches(void **state)
+TEST(test_matches)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool first;
@@ -98,17 +97,15 @@ static void test_matches(void **state)
     }
 }
 
-static void test_value_that_is_not_text(void **state)
+TEST(test_value_that_is_not_text)
 {
-    (void)state;
     assert_false(matches_text("{pod=~\".*\"}", broken, 1));
     assert_true(matches_text("{pod!~\".*\"}", broken, 1));
     assert_true(matches_text("{pod=\"a\\xff\"}", broken, 1));
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *message;
@@ -162,9 +159,8 @@ static void test_errors(void **state)
     }
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct selector *s = selector_new(&err);
     assert_non_null(s);
@@ -190,9 +186,8 @@ static void test_limits(void **state)
     free((char *)(uintptr_t)text.p);
 }
 
-static void test_added_matchers_hold_as_well(void **state)
+TEST(test_added_matchers_hold_as_well)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct selector *s = selector_new(&err);
     assert_true(selector_matches(s, first, 4));
@@ -206,9 +201,8 @@ static void test_added_matchers_hold_as_well(void **state)
     selector_free(s);
 }
 
-static void test_equal(void **state)
+TEST(test_equal)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct selector *s = selector_parse(SV("{pod=~'a',pod='a',pod='b',x!='y',empty=''}"), &err);
     assert_non_null(s);
@@ -218,17 +212,4 @@ static void test_equal(void **state)
     /* A missing label equals "": an index does not have it. */
     assert_null(selector_equal(s, "empty"));
     selector_free(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matches),
-        cmocka_unit_test(test_value_that_is_not_text),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_added_matchers_hold_as_well),
-        cmocka_unit_test(test_equal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

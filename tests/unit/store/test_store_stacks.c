@@ -75,9 +75,8 @@ static void expect(struct rig *r, const char *want, const char *row)
     arena_free(arena);
 }
 
-static void test_profiles(void **state)
+TEST(test_profiles)
 {
-    (void)state;
     struct rig r = open_rig(&all);
     CHECK_INT(add_file(&r, "p1", 1), 50000000, "p1");
     CHECK_INT(add_file(&r, "p2", 1), 60000000, "p2");
@@ -102,9 +101,8 @@ static void test_profiles(void **state)
 }
 
 /* What was merged before it is drawn is drawn in the same way. */
-static void test_a_merged_profile_is_the_same(void **state)
+TEST(test_a_merged_profile_is_the_same)
 {
-    (void)state;
     char one[TEXT_MAX];
     struct rig r = open_rig(&all);
     struct err err = ERR_INIT;
@@ -121,9 +119,8 @@ static void test_a_merged_profile_is_the_same(void **state)
     arena_free(arena);
 }
 
-static void test_call_site(void **state)
+TEST(test_call_site)
 {
-    (void)state;
     const struct sv site[] = {SV("main.main"), SV("main.work")};
     const struct query_stacks which = {.call_site = site, .n_call_site = 2};
     struct rig r = open_rig(&which);
@@ -143,9 +140,8 @@ static void test_call_site(void **state)
     close_rig(&r);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     static const struct {
         const char *raw;
         const char *name;
@@ -170,9 +166,8 @@ static void test_names(void **state)
     }
 }
 
-static void test_which_samples_count(void **state)
+TEST(test_which_samples_count)
 {
-    (void)state;
     const struct pprof_row rows[] = {
         {"a main", NULL, {1, 3}},  {"a main", "k=v,n=7", {1, 4}}, /* the same stack */
         {"b main", NULL, {1, 0}},  {"c main", NULL, {1, -5}},
@@ -185,9 +180,8 @@ static void test_which_samples_count(void **state)
     close_rig(&r);
 }
 
-static void test_spans(void **state)
+TEST(test_spans)
 {
-    (void)state;
     const struct pprof_row rows[] = {
         {"a", "span_id=a000000000000001", {1, 1}},
         {"b", "profile_id=a000000000000001", {1, 2}},
@@ -207,9 +201,8 @@ static void test_spans(void **state)
     close_rig(&r);
 }
 
-static void test_samples_of_a_series(void **state)
+TEST(test_samples_of_a_series)
 {
-    (void)state;
     const struct pprof_row rows[] = {
         {"a", "k=v", {1, 1}},
         {"b", "k=w", {1, 2}},
@@ -267,9 +260,8 @@ static void refuse(const struct store_body *body, size_t column, enum err_kind k
     close_rig(&r);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     struct stored s;
     struct buf b = stored_file("p1");
     stored_init(&s, (struct sv){b.data, b.len}, 1);
@@ -283,9 +275,8 @@ static void test_refused(void **state)
     buf_done(&b);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct stored s;
     int64_t sum;
@@ -367,9 +358,8 @@ static const struct query_stacks as_recorded = {.as_recorded = true};
 
 /* A stack of the frames 0 to 32, and two that were cut at 32 frames: one lacks the first 4 frames,
  * the other one those and 5 more. */
-static void test_cut_stacks_get_their_roots(void **state)
+TEST(test_cut_stacks_get_their_roots)
 {
-    (void)state;
     static const struct {
         const char *row;
         const char *types;
@@ -422,9 +412,8 @@ static void test_cut_stacks_get_their_roots(void **state)
 
 /* Profiles of random stacks, cut at the depth of their kind, and what Pyroscope's own code makes of
  * them: pkg/pprof.FixGoProfile at commit 3fe6a457a. */
-static void test_cut_stacks_are_those_of_pyroscope(void **state)
+TEST(test_cut_stacks_are_those_of_pyroscope)
 {
-    (void)state;
     static const struct {
         const char *file;
         const char *repaired;
@@ -445,9 +434,8 @@ static void test_cut_stacks_are_those_of_pyroscope(void **state)
 }
 
 /* Stacks that depend on each other end the repair, and a small limit ends it with an error. */
-static void test_cut_stacks_that_repeat(void **state)
+TEST(test_cut_stacks_that_repeat)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct stored s;
     struct buf frames[2];
@@ -482,23 +470,4 @@ static void test_cut_stacks_that_repeat(void **state)
     for (size_t k = 0; k < 2; k++) {
         buf_done(&frames[k]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_profiles),
-        cmocka_unit_test(test_a_merged_profile_is_the_same),
-        cmocka_unit_test(test_call_site),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_which_samples_count),
-        cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_samples_of_a_series),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_cut_stacks_get_their_roots),
-        cmocka_unit_test(test_cut_stacks_are_those_of_pyroscope),
-        cmocka_unit_test(test_cut_stacks_that_repeat),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

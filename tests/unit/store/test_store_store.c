@@ -7,9 +7,8 @@
 
 static const struct pprof_row two_stacks[] = {{"a main", "", {1, 10}}, {"b main", "", {2, 20}}};
 
-static void test_series_have_the_computed_labels(void **state)
+TEST(test_series_have_the_computed_labels)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     rig_put(&r, "__delta__=false,__name__=process_cpu,__type__=bogus,pod=a,service_name=cart",
@@ -24,9 +23,8 @@ static void test_series_have_the_computed_labels(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_profile_without_service_is_of_an_unknown_one(void **state)
+TEST(test_a_profile_without_service_is_of_an_unknown_one)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     rig_put(&r, "__name__=process_cpu", RIG_T0, "cpu/nanoseconds", two_stacks, 1, NULL);
@@ -35,9 +33,8 @@ static void test_a_profile_without_service_is_of_an_unknown_one(void **state)
     store_rig_done(&r);
 }
 
-static void test_both_ends_of_a_range_are_inclusive(void **state)
+TEST(test_both_ends_of_a_range_are_inclusive)
 {
-    (void)state;
     struct store_rig r;
     store_rig_init(&r);
     for (int64_t i = 0; i < 4; i++) {
@@ -70,9 +67,8 @@ static void put_timed(struct store_rig *r, int64_t time_s, int64_t from_s, int64
 }
 
 /* A gauge and the first delta of a target have the same window, but times of their own. */
-static void test_a_profile_counts_at_the_time_inside_it(void **state)
+TEST(test_a_profile_counts_at_the_time_inside_it)
 {
-    (void)state;
     struct store_rig r;
     char id[STORE_ID_LENGTH + 1];
     store_rig_init(&r);
@@ -88,9 +84,8 @@ static void test_a_profile_counts_at_the_time_inside_it(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_time_far_from_the_window_is_ignored(void **state)
+TEST(test_a_time_far_from_the_window_is_ignored)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats stats;
     char id[STORE_ID_LENGTH + 1];
@@ -109,9 +104,8 @@ static void test_a_time_far_from_the_window_is_ignored(void **state)
 
 /* The times of stored profiles stay. A put that is repeated finds its profile at the beginning of
  * the window too, where earlier versions stored it. */
-static void test_a_profile_that_was_stored_at_its_beginning_is_not_kept_twice(void **state)
+TEST(test_a_profile_that_was_stored_at_its_beginning_is_not_kept_twice)
 {
-    (void)state;
     struct store_rig r;
     char first[STORE_ID_LENGTH + 1];
     char second[STORE_ID_LENGTH + 1];
@@ -123,9 +117,8 @@ static void test_a_profile_that_was_stored_at_its_beginning_is_not_kept_twice(vo
     store_rig_done(&r);
 }
 
-static void test_string_labels_of_samples_make_series(void **state)
+TEST(test_string_labels_of_samples_make_series)
 {
-    (void)state;
     static const struct pprof_row rows[] = {
         {"a", "k=x,span_id=s1", {1}},  {"b", "k=y,n=7bytes", {2}},
         {"c", "k=x,trace_id=t1", {4}}, {"d", "", {8}},
@@ -142,9 +135,8 @@ static void test_string_labels_of_samples_make_series(void **state)
     store_rig_done(&r);
 }
 
-static void test_negative_samples_and_zero_sums_count_nowhere(void **state)
+TEST(test_negative_samples_and_zero_sums_count_nowhere)
 {
-    (void)state;
     static const struct pprof_row rows[] = {{"a", "", {5, 0}}, {"b", "", {7, -1}}};
     struct store_rig r;
     store_rig_init(&r);
@@ -160,9 +152,8 @@ static bool store_test_on_body(void *arg, const struct store_body *b)
     return true;
 }
 
-static void test_a_profile_is_found_by_its_id(void **state)
+TEST(test_a_profile_is_found_by_its_id)
 {
-    (void)state;
     struct store_rig r;
     struct buf out;
     char id[STORE_ID_LENGTH + 1];
@@ -186,9 +177,8 @@ static void test_a_profile_is_found_by_its_id(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_stretch_is_a_file(void **state)
+TEST(test_a_stretch_is_a_file)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats stats;
     struct stat st;
@@ -213,9 +203,8 @@ static void test_a_stretch_is_a_file(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_batch_of_many_stretches_is_taken(void **state)
+TEST(test_a_batch_of_many_stretches_is_taken)
 {
-    (void)state;
     enum { N = 20 };
     struct store_rig r;
     struct label l[RIG_LABELS_MAX];
@@ -243,9 +232,8 @@ static void test_a_batch_of_many_stretches_is_taken(void **state)
     store_rig_done(&r);
 }
 
-static void test_the_same_profile_is_kept_once(void **state)
+TEST(test_the_same_profile_is_kept_once)
 {
-    (void)state;
     struct store_rig r;
     struct store_stats stats;
     char first[STORE_ID_LENGTH + 1];
@@ -262,9 +250,8 @@ static void test_the_same_profile_is_kept_once(void **state)
 }
 
 /* A salt keeps equal profiles apart; each is found by its hash, for a second of its start. */
-static void test_a_salt_keeps_equal_profiles_apart(void **state)
+TEST(test_a_salt_keeps_equal_profiles_apart)
 {
-    (void)state;
     struct store_rig r;
     struct err err = ERR_INIT;
     struct store_stats stats;
@@ -302,9 +289,8 @@ static void test_a_salt_keeps_equal_profiles_apart(void **state)
     store_rig_done(&r);
 }
 
-static void test_what_is_no_profile_is_refused(void **state)
+TEST(test_what_is_no_profile_is_refused)
 {
-    (void)state;
     struct store_rig r;
     struct store_put put;
     store_rig_init(&r);
@@ -317,9 +303,8 @@ static void test_what_is_no_profile_is_refused(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_recording_is_kept_but_has_no_series(void **state)
+TEST(test_a_recording_is_kept_but_has_no_series)
 {
-    (void)state;
     struct store_rig r;
     struct store_put put;
     struct buf out;
@@ -336,9 +321,8 @@ static void test_a_recording_is_kept_but_has_no_series(void **state)
     store_rig_done(&r);
 }
 
-static void test_a_second_process_learns_who_has_the_lock(void **state)
+TEST(test_a_second_process_learns_who_has_the_lock)
 {
-    (void)state;
     struct store_rig r;
     struct err err = ERR_INIT;
     char pid[64];
@@ -352,9 +336,8 @@ static void test_a_second_process_learns_who_has_the_lock(void **state)
 
 /* The directory itself is locked, too: a lock that somebody removes is made again with the next
  * profile, and until then no other process starts. */
-static void test_a_removed_lock_still_keeps_others_out(void **state)
+TEST(test_a_removed_lock_still_keeps_others_out)
 {
-    (void)state;
     struct store_rig r;
     struct err err = ERR_INIT;
     struct stat st;
@@ -372,9 +355,8 @@ static void test_a_removed_lock_still_keeps_others_out(void **state)
     store_rig_done(&r);
 }
 
-static void test_names_of_files(void **state)
+TEST(test_names_of_files)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool good;
@@ -398,9 +380,8 @@ static void test_names_of_files(void **state)
     }
 }
 
-static void test_lists_are_limited_from_the_newest_on(void **state)
+TEST(test_lists_are_limited_from_the_newest_on)
 {
-    (void)state;
     struct store_rig r;
     struct rig_text t;
     store_rig_init(&r);
@@ -418,9 +399,8 @@ static void test_lists_are_limited_from_the_newest_on(void **state)
 }
 
 /* A profile is visited once, even if it belongs to several series. */
-static void test_profiles_come_by_series_on_request(void **state)
+TEST(test_profiles_come_by_series_on_request)
 {
-    (void)state;
     static const struct pprof_row split[] = {{"a main", "k=x", {1, 1}}, {"b main", "k=y", {2, 2}}};
     static const struct {
         bool by_series;
@@ -445,31 +425,4 @@ static void test_profiles_come_by_series_on_request(void **state)
         buf_done(&t.out);
     }
     store_rig_done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_series_have_the_computed_labels),
-        cmocka_unit_test(test_a_profile_without_service_is_of_an_unknown_one),
-        cmocka_unit_test(test_both_ends_of_a_range_are_inclusive),
-        cmocka_unit_test(test_a_profile_counts_at_the_time_inside_it),
-        cmocka_unit_test(test_a_time_far_from_the_window_is_ignored),
-        cmocka_unit_test(test_a_profile_that_was_stored_at_its_beginning_is_not_kept_twice),
-        cmocka_unit_test(test_string_labels_of_samples_make_series),
-        cmocka_unit_test(test_negative_samples_and_zero_sums_count_nowhere),
-        cmocka_unit_test(test_a_profile_is_found_by_its_id),
-        cmocka_unit_test(test_a_stretch_is_a_file),
-        cmocka_unit_test(test_a_batch_of_many_stretches_is_taken),
-        cmocka_unit_test(test_the_same_profile_is_kept_once),
-        cmocka_unit_test(test_a_salt_keeps_equal_profiles_apart),
-        cmocka_unit_test(test_what_is_no_profile_is_refused),
-        cmocka_unit_test(test_a_recording_is_kept_but_has_no_series),
-        cmocka_unit_test(test_a_second_process_learns_who_has_the_lock),
-        cmocka_unit_test(test_a_removed_lock_still_keeps_others_out),
-        cmocka_unit_test(test_names_of_files),
-        cmocka_unit_test(test_lists_are_limited_from_the_newest_on),
-        cmocka_unit_test(test_profiles_come_by_series_on_request),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,9 +35,8 @@ static void make_rows(struct rng *rng, struct pprof_row *rows, size_t n, char te
     }
 }
 
-static void test_sums_are_those_of_the_samples(void **state)
+TEST(test_sums_are_those_of_the_samples)
 {
-    (void)state;
     struct store_rig r;
     struct rng rng;
     rng_seed(&rng, 20261122);
@@ -65,10 +64,4 @@ static void test_sums_are_those_of_the_samples(void **state)
         }
     }
     store_rig_done(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums_are_those_of_the_samples)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

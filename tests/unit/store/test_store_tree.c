@@ -28,9 +28,8 @@ static void draw(const char *text, int64_t max_nodes, char out[TEXT_MAX])
     arena_free(arena);
 }
 
-static void test_flamegraphs(void **state)
+TEST(test_flamegraphs)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *stacks;
@@ -105,9 +104,8 @@ static void test_flamegraphs(void **state)
     }
 }
 
-static void test_order_of_arrival_does_not_matter(void **state)
+TEST(test_order_of_arrival_does_not_matter)
 {
-    (void)state;
     char one[TEXT_MAX];
     char other[TEXT_MAX];
     draw(P1 P2 P3, 4, one);
@@ -131,9 +129,8 @@ static void diff(const char *left, const char *right, int64_t max_nodes, char ou
     arena_free(arena);
 }
 
-static void test_diffs(void **state)
+TEST(test_diffs)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *left;
@@ -168,9 +165,8 @@ static void test_diffs(void **state)
     }
 }
 
-static void test_negative_values(void **state)
+TEST(test_negative_values)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct flamegraph fg;
     struct arena *arena = arena_new(TREE_TEST_MAX);
@@ -206,9 +202,8 @@ static void bytes(const char *stacks, int64_t max_nodes, char out[TEXT_MAX])
     tree_free(t);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
-    (void)state;
     char text[TEXT_MAX];
     bytes("main.main 10000000\nmain.main;main.work;main.hash 30000000\n"
           "main.main;main.work;runtime.mallocgc 10000000\n",
@@ -236,9 +231,8 @@ static void test_bytes(void **state)
               "cut");
 }
 
-static void test_bytes_have_a_limit(void **state)
+TEST(test_bytes_have_a_limit)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct buf b;
     buf_init(&b, 8);
@@ -252,9 +246,8 @@ static void test_bytes_have_a_limit(void **state)
 
 /* ---- functions, sums, limits ----------------------------------------------------------------- */
 
-static void test_functions(void **state)
+TEST(test_functions)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct arena *arena = arena_new(TREE_TEST_MAX);
     struct tree *t = tree_of("r;r;x 1\nr;x 2\nz 4\nr;y;r 8\nz;a 4\nu 0\n");
@@ -276,9 +269,8 @@ static void test_functions(void **state)
     arena_free(arena);
 }
 
-static void test_walking(void **state)
+TEST(test_walking)
 {
-    (void)state;
     struct tree *t = tree_of("a;b 1\na 2\n");
     tree_sum(t);
     CHECK_INT(tree_size(t), 3, "");
@@ -292,9 +284,8 @@ static void test_walking(void **state)
     tree_free(t);
 }
 
-static void test_limit(void **state)
+TEST(test_limit)
 {
-    (void)state;
     struct err err = ERR_INIT;
     struct tree *t = tree_new(100000, &err);
     uint32_t name;
@@ -330,9 +321,8 @@ static void test_limit(void **state)
 }
 
 /* A hundred thousand levels: nothing recurses. */
-static void test_deep(void **state)
+TEST(test_deep)
 {
-    (void)state;
     enum { DEPTH = 100000 };
     struct err err = ERR_INIT;
     struct tree *t = tree_new(TREE_TEST_MAX, &err);
@@ -355,16 +345,4 @@ static void test_deep(void **state)
     CHECK_INT(at[0].total, 1, "");
     tree_free(t);
     arena_free(arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flamegraphs), cmocka_unit_test(test_order_of_arrival_does_not_matter),
-        cmocka_unit_test(test_diffs),       cmocka_unit_test(test_negative_values),
-        cmocka_unit_test(test_bytes),       cmocka_unit_test(test_bytes_have_a_limit),
-        cmocka_unit_test(test_functions),   cmocka_unit_test(test_walking),
-        cmocka_unit_test(test_limit),       cmocka_unit_test(test_deep),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

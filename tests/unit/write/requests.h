@@ -59,8 +59,6 @@ static inline int teardown(void **state)
     return count != 0;
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
 struct pair {
     const char *name;
     const char *value;

@@ -151,9 +151,8 @@ static void classify_row(const struct row *r, struct answer *a)
     answer_classify(&in, a);
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct answer a;
         classify_row(&rows[i], &a);
@@ -179,9 +178,8 @@ static struct answer_input base_input(long status)
                                  .wall_ns = WALL_NS};
 }
 
-static void test_transport(void **state)
+TEST(test_transport)
 {
-    (void)state;
     static const enum http_result again[] = {
         HTTP_ERR_RESOLVE,  HTTP_ERR_CONNECT, HTTP_ERR_TLS,         HTTP_ERR_TIMEOUT, HTTP_ERR_CUT,
         HTTP_ERR_PROTOCOL, HTTP_ERR_ABORTED, HTTP_ERR_DESCRIPTORS, HTTP_ERR_MEMORY,
@@ -199,9 +197,8 @@ static void test_transport(void **state)
     }
 }
 
-static void test_config_error_rests(void **state)
+TEST(test_config_error_rests)
 {
-    (void)state;
     struct answer_input in = base_input(0);
     struct answer a;
     in.result = HTTP_ERR_CONFIG;
@@ -212,9 +209,8 @@ static void test_config_error_rests(void **state)
 }
 
 /* A server may answer and close while we still send: the status decides. */
-static void test_status_counts_when_cut(void **state)
+TEST(test_status_counts_when_cut)
 {
-    (void)state;
     struct answer_input in = base_input(200);
     struct answer a;
     in.result = HTTP_ERR_CUT;
@@ -232,9 +228,8 @@ static void test_status_counts_when_cut(void **state)
 }
 
 /* A server cannot have taken a request that it has not read; but it can refuse it. */
-static void test_early_answers(void **state)
+TEST(test_early_answers)
 {
-    (void)state;
     struct answer_input in = base_input(200);
     struct answer a;
     in.early = true;
@@ -256,9 +251,8 @@ static void test_early_answers(void **state)
     CHECK_INT(a.class, RETRY, "503");
 }
 
-static void test_redirect_names_location(void **state)
+TEST(test_redirect_names_location)
 {
-    (void)state;
     struct answer_input in = base_input(308);
     struct answer a;
     in.location = "https://login.example/sso?token=hunter2";
@@ -270,9 +264,8 @@ static void test_redirect_names_location(void **state)
     CHECK_CONTAINS(a.text, "nowhere", "");
 }
 
-static void test_429_switched_off(void **state)
+TEST(test_429_switched_off)
 {
-    (void)state;
     struct answer_input in = base_input(429);
     struct answer a;
     in.retry_on_429 = false;
@@ -283,9 +276,8 @@ static void test_429_switched_off(void **state)
     CHECK_INT(a.class, REJECTED, "ingest");
 }
 
-static void test_delays(void **state)
+TEST(test_delays)
 {
-    (void)state;
     static const struct {
         const char *name;
         long status;
@@ -320,9 +312,8 @@ static void test_delays(void **state)
     }
 }
 
-static void test_quota_is_the_endpoints_fault(void **state)
+TEST(test_quota_is_the_endpoints_fault)
 {
-    (void)state;
     struct answer_input in = base_input(429);
     struct answer a;
     in.body = SV("limit of 1 GB/day reached, next reset at 2026-11-21T03:01:30Z");
@@ -334,9 +325,8 @@ static void test_quota_is_the_endpoints_fault(void **state)
     CHECK_INT(a.tries, ANSWER_RATE_TRIES, "");
 }
 
-static void test_text_is_short_and_clean(void **state)
+TEST(test_text_is_short_and_clean)
 {
-    (void)state;
     char body[ANSWER_BODY_MAX];
     memset(body, 'x', sizeof(body));
     body[0] = '\r';
@@ -364,9 +354,8 @@ static void test_text_is_short_and_clean(void **state)
     CHECK_INT(strlen(a.text), strlen("HTTP 503: ") + 3 * (ANSWER_TEXT_MAX - cut) + cut, "");
 }
 
-static void test_result_names(void **state)
+TEST(test_result_names)
 {
-    (void)state;
     CHECK_STR(answer_result_name(HTTP_DONE, 200), "2xx", "");
     CHECK_STR(answer_result_name(HTTP_DONE, 302), "3xx", "");
     CHECK_STR(answer_result_name(HTTP_DONE, 404), "4xx", "");
@@ -388,9 +377,8 @@ static struct answer answer_of(const struct protocol *protocol, long status, con
 }
 
 /* Every code of gRPC, as gRPC and as Connect print it, in the middle of a text of 422 and 500. */
-static void test_every_code(void **state)
+TEST(test_every_code)
 {
-    (void)state;
     static const struct {
         const char *grpc;
         const char *connect;
@@ -438,9 +426,8 @@ static void test_every_code(void **state)
     }
 }
 
-static void test_words_of_outages(void **state)
+TEST(test_words_of_outages)
 {
-    (void)state;
     static const char *const outages[] = {
         /* and not a broken profile */
         "{\"code\":\"unknown\",\"message\":\"code = Unavailable desc = read: EOF\"}",
@@ -465,9 +452,8 @@ static void test_words_of_outages(void **state)
 }
 
 /* What a pod has written counts nothing. */
-static void test_words_of_pods(void **state)
+TEST(test_words_of_pods)
 {
-    (void)state;
     static const char *const texts[] = {
         "invalid_argument: profile with labels '{a=\"code = Unavailable\"}' is bad",
         "invalid_argument: profile with labels {a=\"} code = Unavailable\", b=\"2\"} is bad",
@@ -480,9 +466,8 @@ static void test_words_of_pods(void **state)
     }
 }
 
-static void test_too_large_for_grpc(void **state)
+TEST(test_too_large_for_grpc)
 {
-    (void)state;
     struct answer a = answer_of(INGEST, 422,
                                 "rpc error: code = ResourceExhausted desc = grpc: received message "
                                 "larger than max (5000000 vs. 4194304)");
@@ -490,9 +475,8 @@ static void test_too_large_for_grpc(void **state)
     CHECK_INT(a.fault, ANSWER_FAULT_TOO_LARGE, "");
 }
 
-static void test_scopes(void **state)
+TEST(test_scopes)
 {
-    (void)state;
     static const struct {
         long status;
         const char *body;
@@ -525,9 +509,8 @@ static void test_scopes(void **state)
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* The labels stand first; what the server has to say comes after them. */
-static void test_text_shows_the_reason(void **state)
+TEST(test_text_shows_the_reason)
 {
-    (void)state;
     struct buf body;
     buf_init(&body, ANSWER_BODY_MAX);
     buf_puts(&body, "{\"code\":\"unknown\",\"message\":\"pushing IngestInput-pprof failed "
@@ -547,9 +530,8 @@ static void test_text_shows_the_reason(void **state)
     buf_done(&body);
 }
 
-static void test_text_keeps_head_and_tail(void **state)
+TEST(test_text_keeps_head_and_tail)
 {
-    (void)state;
     char body[2001];
     memset(body, 'x', 2000);
     body[2000] = '\0';
@@ -563,9 +545,8 @@ static void test_text_keeps_head_and_tail(void **state)
 }
 
 /* A server that shows the request does not bring its credentials into our log. */
-static void test_text_has_no_credentials(void **state)
+TEST(test_text_has_no_credentials)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"GET / Authorization: Basic dXNlcjpwYXNz Host: x",
          "GET / Authorization: Basic *** Host: x"},
@@ -583,9 +564,8 @@ static void test_text_has_no_credentials(void **state)
     }
 }
 
-static void test_braces_that_are_no_labels(void **state)
+TEST(test_braces_that_are_no_labels)
 {
-    (void)state;
     static const char *const texts[] = {"a {b} c", "a {b", "{}",           "}{",
                                         "{\"",     "{=",   "x '{\"a\":1}'"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -594,31 +574,4 @@ static void test_braces_that_are_no_labels(void **state)
         CHECK_STR(answer_of(PUSH, 503, texts[i]).text, want, texts[i]);
     }
     CHECK_STR(answer_of(PUSH, 503, "a {b=\"c} d").text, "HTTP 503: a {...} d", "open string");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_transport),
-        cmocka_unit_test(test_config_error_rests),
-        cmocka_unit_test(test_status_counts_when_cut),
-        cmocka_unit_test(test_early_answers),
-        cmocka_unit_test(test_redirect_names_location),
-        cmocka_unit_test(test_429_switched_off),
-        cmocka_unit_test(test_delays),
-        cmocka_unit_test(test_quota_is_the_endpoints_fault),
-        cmocka_unit_test(test_text_is_short_and_clean),
-        cmocka_unit_test(test_result_names),
-        cmocka_unit_test(test_every_code),
-        cmocka_unit_test(test_words_of_outages),
-        cmocka_unit_test(test_words_of_pods),
-        cmocka_unit_test(test_too_large_for_grpc),
-        cmocka_unit_test(test_scopes),
-        cmocka_unit_test(test_text_shows_the_reason),
-        cmocka_unit_test(test_text_keeps_head_and_tail),
-        cmocka_unit_test(test_text_has_no_credentials),
-        cmocka_unit_test(test_braces_that_are_no_labels),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,9 +258,8 @@ static void check_metric(struct world *w, const char *line)
 /* ---- which ones go together ------------------------------------------------------------------ */
 
 /* What comes while a request is under way waits for its end, and goes together. */
-static void test_company(void **state)
+TEST(test_company)
 {
-    (void)state;
     struct world w = {.request_bytes = 0};
     start(&w);
     put(&w, 1, "a", NULL);
@@ -277,9 +276,8 @@ static void test_company(void **state)
 }
 
 /* One that is full does not wait, and neither does another tenant. */
-static void test_no_waiting(void **state)
+TEST(test_no_waiting)
 {
-    (void)state;
     struct world w = {.request_bytes = 0};
     start(&w);
     put(&w, 1, "a", NULL);
@@ -296,9 +294,8 @@ static void test_no_waiting(void **state)
 }
 
 /* No request is larger than it may be, unless it has one profile. */
-static void test_size(void **state)
+TEST(test_size)
 {
-    (void)state;
     struct world w = {.request_bytes = 3 * (sizeof(cpu_hex) / 2)};
     start(&w);
     put(&w, 1, "a", NULL);
@@ -316,9 +313,8 @@ static void test_size(void **state)
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* A profile that the server refuses costs no other one. */
-static void test_halves(void **state)
+TEST(test_halves)
 {
-    (void)state;
     struct world w = {.request_bytes = 0};
     start(&w);
     testing_log_expect(w.log, "profile given up");
@@ -337,9 +333,8 @@ static void test_halves(void **state)
     CHECK_STR(w.text, "HTTP 400: bad profile", "the server's words");
 }
 
-static void test_outage(void **state)
+TEST(test_outage)
 {
-    (void)state;
     struct world w = {.request_bytes = 0};
     atomic_store(&w.script.gate, true);
     atomic_store(&w.script.failing, 3);
@@ -351,9 +346,8 @@ static void test_outage(void **state)
     end(&w);
 }
 
-static void test_partly_taken(void **state)
+TEST(test_partly_taken)
 {
-    (void)state;
     struct world w = {.script.left_out = 3};
     start(&w);
     testing_log_expect(w.log, "a server took a request in part");
@@ -373,9 +367,8 @@ static void test_partly_taken(void **state)
     end(&w);
 }
 
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
-    (void)state;
     struct world w = {.request_bytes = 0};
     start(&w);
     put(&w, 1, "a", NULL);
@@ -402,9 +395,8 @@ static void on_drained(void *arg)
 }
 
 /* The deadline comes while one request is held and others wait for its end. */
-static void test_deadline(void **state)
+TEST(test_deadline)
 {
-    (void)state;
     struct world w = {.request_bytes = 0};
     start(&w);
     put(&w, 1, "a", NULL);
@@ -421,25 +413,12 @@ static void test_deadline(void **state)
 }
 
 /* Requests of any state are freed with the writer. */
-static void test_end(void **state)
+TEST(test_end)
 {
-    (void)state;
     struct world w = {.request_bytes = 0};
     start(&w);
     put(&w, 1, "a", NULL);
     wait_until(&w.script.held, 1, "held");
     put(&w, 2 * BATCH_PROFILES_MAX, "b", NULL);
     end(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_company), cmocka_unit_test(test_no_waiting),
-        cmocka_unit_test(test_size),    cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_outage),  cmocka_unit_test(test_partly_taken),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

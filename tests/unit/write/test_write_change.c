@@ -243,7 +243,7 @@ static unsigned requests(struct rig *r, size_t server)
 #define ONE "- {name: one, url: $A, concurrency: 1}\n"
 #define TWO "- {name: two, url: $B}\n"
 
-static void test_unchanged_is_not_touched(void **state)
+TEST_WITH(test_unchanged_is_not_touched, setup, teardown)
 {
     struct rig *r = *state;
     atomic_store(&r->manners[0].status, 0);
@@ -276,7 +276,7 @@ static void fill_resting(struct rig *r, int n)
     CHECK_INT(ledger(r, "one").queued, n, "");
 }
 
-static void test_changed_url_is_used_at_once(void **state)
+TEST_WITH(test_changed_url_is_used_at_once, setup, teardown)
 {
     struct rig *r = *state;
     start(r, "- {name: one, url: $A, " RESTS "}\n");
@@ -290,7 +290,7 @@ static void test_changed_url_is_used_at_once(void **state)
     CHECK_INT(ledger(r, "one").accepted, 3, "");
 }
 
-static void test_attempt_in_flight_ends_by_the_former(void **state)
+TEST_WITH(test_attempt_in_flight_ends_by_the_former, setup, teardown)
 {
     struct rig *r = *state;
     atomic_store(&r->manners[0].status, 0);
@@ -323,7 +323,7 @@ static int files_under(const char *path)
 }
 
 /* The directory keeps its place; only what it keeps changes. */
-static void test_changed_directory(void **state)
+TEST_WITH(test_changed_directory, setup, teardown)
 {
     struct rig *r = *state;
     start(r, "- {name: one, url: \"file://$D/out\"}\n");
@@ -339,7 +339,7 @@ static void test_changed_directory(void **state)
 
 /* ---- added and removed ----------------------------------------------------------------------- */
 
-static void test_added(void **state)
+TEST_WITH(test_added, setup, teardown)
 {
     struct rig *r = *state;
     start(r, ONE);
@@ -348,7 +348,7 @@ static void test_added(void **state)
     WAIT_FOR(ledger(r, "two").sent == 2 && ledger(r, "one").sent == 2);
 }
 
-static void test_removed_sends_what_it_has(void **state)
+TEST_WITH(test_removed_sends_what_it_has, setup, teardown)
 {
     struct rig *r = *state;
     atomic_store(&r->manners[0].status, 0);
@@ -378,7 +378,7 @@ static void test_removed_sends_what_it_has(void **state)
 
 /* What cannot be sent until the deadline is dropped; an endpoint that has its name meanwhile, with
  * another protocol, counts it. */
-static void test_removed_until_the_deadline(void **state)
+TEST_WITH(test_removed_until_the_deadline, setup, teardown)
 {
     struct rig *r = *state;
     struct err err = ERR_INIT;
@@ -396,7 +396,7 @@ static void test_removed_until_the_deadline(void **state)
         "");
 }
 
-static void test_an_error_changes_nothing(void **state)
+TEST_WITH(test_an_error_changes_nothing, setup, teardown)
 {
     struct rig *r = *state;
     struct err err = ERR_INIT;
@@ -418,7 +418,7 @@ static void test_an_error_changes_nothing(void **state)
     "- {name: one, url: $A, retry: {min_backoff: 1h, max_backoff: 1h, max_age: 24h}, "             \
     "concurrency: 1, queue: {spool_directory: \"$D/spool\"" more "}}\n"
 
-static void test_spool_of_a_removed_endpoint_is_kept(void **state)
+TEST_WITH(test_spool_of_a_removed_endpoint_is_kept, setup, teardown)
 {
     struct rig *r = *state;
     struct err err = ERR_INIT;
@@ -434,7 +434,7 @@ static void test_spool_of_a_removed_endpoint_is_kept(void **state)
 }
 
 /* The endpoint comes back while it is being removed: it gets its spool at once. */
-static void test_spool_of_an_endpoint_that_comes_back(void **state)
+TEST_WITH(test_spool_of_an_endpoint_that_comes_back, setup, teardown)
 {
     struct rig *r = *state;
     start(r, SPOOLED("") TWO);
@@ -445,7 +445,7 @@ static void test_spool_of_an_endpoint_that_comes_back(void **state)
     WAIT_FOR(ledger(r, "one").queued == 0 && ledger(r, "one").sent == 3);
 }
 
-static void test_spool_limits_change(void **state)
+TEST_WITH(test_spool_limits_change, setup, teardown)
 {
     static const char limit[] = "profpull_write_spool_limit_bytes{endpoint=\"one\"}";
     struct rig *r = *state;
@@ -455,7 +455,7 @@ static void test_spool_limits_change(void **state)
     WAIT_FOR(testing_metric(r->metrics, limit) == 16 << 20);
 }
 
-static void test_spool_stays_with_its_endpoint(void **state)
+TEST_WITH(test_spool_stays_with_its_endpoint, setup, teardown)
 {
     struct rig *r = *state;
     struct err err = ERR_INIT;
@@ -493,7 +493,7 @@ static void *put_until_stopped(void *arg)
 
 /* Good and bad configurations by turns, while profiles come: none is lost, and the books of each
  * endpoint balance all the time. */
-static void test_many_changes(void **state)
+TEST_WITH(test_many_changes, setup, teardown)
 {
     static const char *const texts[] = {
         "- {name: one, url: $A}\n",
@@ -524,26 +524,4 @@ static void test_many_changes(void **state)
     WAIT_FOR(ledger(r, "one").sent == p.puts);
     CHECK_INT(ledger(r, "one").accepted, p.puts, "");
     CHECK_INT(requests(r, 0) + requests(r, 1), p.puts, "none was sent twice");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_unchanged_is_not_touched),
-        TEST(test_changed_url_is_used_at_once),
-        TEST(test_attempt_in_flight_ends_by_the_former),
-        TEST(test_changed_directory),
-        TEST(test_added),
-        TEST(test_removed_sends_what_it_has),
-        TEST(test_removed_until_the_deadline),
-        TEST(test_an_error_changes_nothing),
-        TEST(test_spool_of_a_removed_endpoint_is_kept),
-        TEST(test_spool_of_an_endpoint_that_comes_back),
-        TEST(test_spool_limits_change),
-        TEST(test_spool_stays_with_its_endpoint),
-        TEST(test_many_changes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,9 +99,8 @@ static struct example ingest_of(const char *type, const char *url)
     "&aggregationType=" aggregation "\n"
 
 /* The one shape that Pyroscope and DeepFlow both take; never raw with format=pprof. */
-static void test_cpu_form(void **state)
+TEST(test_cpu_form)
 {
-    (void)state;
     struct bytes cpu = from_hex(cpu_hex);
     CHECK_INT(cpu.n, 130, "form");
     struct example e = ingest_of("process_cpu", "http://pyroscope:4040");
@@ -120,9 +119,8 @@ static void test_cpu_form(void **state)
 }
 
 /* The part that says what the sample types mean; test_write_sample_types.c has more. */
-static void test_sample_type_configs(void **state)
+TEST(test_sample_type_configs)
 {
-    (void)state;
     static const struct {
         const char *id;
         const char *type;
@@ -168,9 +166,8 @@ static void test_sample_type_configs(void **state)
 
 /* Names that the server's parser takes: no quotes, no dash in a key, always a closed
  * brace, never without an application. */
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     static const struct {
         const char *id;
         const char *service, *name, *value;
@@ -196,9 +193,8 @@ static void test_names(void **state)
 }
 
 /* Every part has a file name, and nothing says format=pprof beside a form. */
-static void test_parts_have_file_names(void **state)
+TEST(test_parts_have_file_names)
 {
-    (void)state;
     struct example e = ingest_of("memory", "http://p");
     build(&e);
     size_t parts = 0, names = 0;
@@ -218,9 +214,8 @@ static void test_parts_have_file_names(void **state)
 }
 
 /* The tenant is a header; one that no server would take never becomes one. */
-static void test_tenant_header(void **state)
+TEST(test_tenant_header)
 {
-    (void)state;
     static const struct {
         const char *id, *label, *configured, *want;
     } rows[] = {
@@ -248,9 +243,8 @@ static void test_tenant_header(void **state)
 }
 
 /* Where each base leads. */
-static void test_urls_from_bases(void **state)
+TEST(test_urls_from_bases)
 {
-    (void)state;
     static const struct {
         const char *id;
         const struct protocol *protocol;
@@ -292,9 +286,8 @@ static void test_urls_from_bases(void **state)
 
 /* A recording is a part of a form, but gzip and the whole body for DeepFlow. Folded text is never
  * sent. */
-static void test_jfr_form_and_raw(void **state)
+TEST(test_jfr_form_and_raw)
 {
-    (void)state;
     static const char form[] =
         "POST http://p/ingest?name=shop.cart&from=1795230000&until=1795230010&format=jfr"
         "&spyName=javaspy&sampleRate=100\n" FORM_HEADER "--" BOUNDARY "\r\n"
@@ -336,9 +329,8 @@ static void test_jfr_form_and_raw(void **state)
 }
 
 /* One series, plain protobuf, never compressed again, never JSON. */
-static void test_push_is_plain_protobuf(void **state)
+TEST(test_push_is_plain_protobuf)
 {
-    (void)state;
     struct bytes cpu = from_hex(cpu_hex);
     struct bytes head =
         from_hex("0a8c020a120a095f5f64656c74615f5f120566616c73650a120a085f5f6e616d65"
@@ -375,9 +367,8 @@ static void test_push_is_plain_protobuf(void **state)
 }
 
 /* What would be refused for its form is not sent. */
-static void test_unsendable(void **state)
+TEST(test_unsendable)
 {
-    (void)state;
     struct example e = {.endpoint = {.url = "http://p", .protocol = &protocol_push.config},
                         .labels = testing_labels(table, "service_name", "a", NULL),
                         .data = "x",
@@ -395,9 +386,8 @@ static void test_unsendable(void **state)
 
 /* DeepFlow reads `from` as seconds, `units` and not `unit`, a language it knows, and CPU
  * by an honest sampleRate. */
-static void test_deepflow_query(void **state)
+TEST(test_deepflow_query)
 {
-    (void)state;
     static const struct {
         const char *id;
         const char *period; /* field 12 */
@@ -431,9 +421,8 @@ static void test_deepflow_query(void **state)
 }
 
 /* The body of a form is never compressed as a whole. */
-static void test_no_content_encoding(void **state)
+TEST(test_no_content_encoding)
 {
-    (void)state;
     static const struct protocol *const all[] = {&protocol_push, &protocol_ingest,
                                                  &protocol_profefe};
     for (size_t i = 0; i < 3; i++) {
@@ -460,9 +449,8 @@ static struct example profefe_of(struct labels *l, const struct bytes *data)
 }
 
 /* Service, type, labels and time are in the query, the profile alone in the body. */
-static void test_profefe_query(void **state)
+TEST(test_profefe_query)
 {
-    (void)state;
     struct bytes cpu = from_hex(cpu_hex);
     struct example e =
         profefe_of(testing_labels(table, "service_name", "cart", "__name__", "process_cpu",
@@ -476,9 +464,8 @@ static void test_profefe_query(void **state)
 }
 
 /* The types that profefe knows; the rest is "other", and a label keeps its name. */
-static void test_profefe_types(void **state)
+TEST(test_profefe_types)
 {
-    (void)state;
     static const struct {
         const char *name, *want;
     } rows[] = {
@@ -504,9 +491,8 @@ static void test_profefe_types(void **state)
 }
 
 /* Labels are decoded twice. */
-static void test_profefe_labels_encoded_twice(void **state)
+TEST(test_profefe_labels_encoded_twice)
 {
-    (void)state;
     struct bytes cpu = from_hex(cpu_hex);
     struct example e = profefe_of(testing_labels(table, "service_name", "ns/a b", "__name__",
                                                  "mutex", "k", "a,b=c%", "a.b/c", " +", NULL),
@@ -521,9 +507,8 @@ static void test_profefe_labels_encoded_twice(void **state)
 }
 
 /* Collectors of 2019 refuse a profile without instance_id. */
-static void test_profefe_instance(void **state)
+TEST(test_profefe_instance)
 {
-    (void)state;
     char name[2 * PROFEFE_INSTANCE_MAX + 1];
     memset(name, 'i', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
@@ -550,9 +535,8 @@ static void test_profefe_instance(void **state)
 }
 
 /* Labels that do not fit the request line go, those that are worth least first. */
-static void test_profefe_labels_fit(void **state)
+TEST(test_profefe_labels_fit)
 {
-    (void)state;
     char value[2001];
     memset(value, ',', sizeof(value) - 1);
     value[sizeof(value) - 1] = '\0';
@@ -569,9 +553,8 @@ static void test_profefe_labels_fit(void **state)
 }
 
 /* A profile without samples, which profefe refuses, is not sent. */
-static void test_profefe_takes_no_empty_profile(void **state)
+TEST(test_profefe_takes_no_empty_profile)
 {
-    (void)state;
     static const struct {
         const char *id, *hex;
         enum request_status want;
@@ -756,9 +739,8 @@ static struct answer_input input_of(const struct protocol *protocol, long status
                                  .wall_ns = WALL_S * NS_PER_S};
 }
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         struct answer_input in = input_of(answers[i].protocol, answers[i].status, answers[i].body);
         struct answer a;
@@ -771,9 +753,8 @@ static void test_answers(void **state)
 }
 
 /* A profile over the burst is given up after two tries, others have more. */
-static void test_tries_of_a_rate_limit(void **state)
+TEST(test_tries_of_a_rate_limit)
 {
-    (void)state;
     struct answer_input in =
         input_of(PUSH, 429, CONNECT("resource_exhausted", "limit exceeded while adding 2.3 MiB"));
     struct answer a;
@@ -785,9 +766,8 @@ static void test_tries_of_a_rate_limit(void **state)
 }
 
 /* A long list of labels is cut before the end of the JSON; the id stands in front. */
-static void test_profefe_long_answer(void **state)
+TEST(test_profefe_long_answer)
 {
-    (void)state;
     static const char head[] = "{\"code\":200,\"body\":{\"id\":\"bpc00\",\"labels\":[";
     char body[ANSWER_BODY_MAX + 1];
     memset(body, ' ', sizeof(body));
@@ -803,9 +783,8 @@ static void test_profefe_long_answer(void **state)
 }
 
 /* Profefe's words reach the log. */
-static void test_profefe_text(void **state)
+TEST(test_profefe_text)
 {
-    (void)state;
     struct answer_input in = input_of(PROFEFE, 400, "{\"code\":400,\"error\":\"bad request\"}");
     struct answer a;
     answer_classify(&in, &a);
@@ -814,28 +793,5 @@ static void test_profefe_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cpu_form),
-        cmocka_unit_test(test_sample_type_configs),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_parts_have_file_names),
-        cmocka_unit_test(test_tenant_header),
-        cmocka_unit_test(test_urls_from_bases),
-        cmocka_unit_test(test_jfr_form_and_raw),
-        cmocka_unit_test(test_push_is_plain_protobuf),
-        cmocka_unit_test(test_unsendable),
-        cmocka_unit_test(test_deepflow_query),
-        cmocka_unit_test(test_no_content_encoding),
-        cmocka_unit_test(test_profefe_query),
-        cmocka_unit_test(test_profefe_types),
-        cmocka_unit_test(test_profefe_labels_encoded_twice),
-        cmocka_unit_test(test_profefe_instance),
-        cmocka_unit_test(test_profefe_labels_fit),
-        cmocka_unit_test(test_profefe_takes_no_empty_profile),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_tries_of_a_rate_limit),
-        cmocka_unit_test(test_profefe_long_answer),
-        cmocka_unit_test(test_profefe_text),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return testing_run("tests", setup, teardown);
 }

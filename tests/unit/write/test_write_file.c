@@ -111,7 +111,7 @@ static size_t count_files(struct fixture *f, const char *name)
     return n;
 }
 
-static void test_gzip_byte_for_byte(void **state)
+TEST_WITH(test_gzip_byte_for_byte, setup, teardown)
 {
     struct fixture *f = *state;
     static const char data[] = "\x1f\x8b\x08\x00 whatever follows\0\xff";
@@ -127,7 +127,7 @@ static void test_gzip_byte_for_byte(void **state)
 }
 
 /* A recording is never compressed, and has a name that its tools know. */
-static void test_jfr(void **state)
+TEST_WITH(test_jfr, setup, teardown)
 {
     struct fixture *f = *state;
     static const char plain[] = "FLR\0\0\2 whatever";
@@ -149,7 +149,7 @@ static void test_jfr(void **state)
     assert_memory_equal(got, packed, sizeof(packed));
 }
 
-static void test_plain_is_compressed(void **state)
+TEST_WITH(test_plain_is_compressed, setup, teardown)
 {
     struct fixture *f = *state;
     static char data[300000];
@@ -174,7 +174,7 @@ static void test_plain_is_compressed(void **state)
     assert_memory_equal(back, data, sizeof(data));
 }
 
-static void test_index(void **state)
+TEST_WITH(test_index, setup, teardown)
 {
     struct fixture *f = *state;
     struct answer a;
@@ -198,7 +198,7 @@ static void test_index(void **state)
     CHECK_INT(count_files(f, "caf_/memory"), 2, "");
 }
 
-static void test_tenant_in_index(void **state)
+TEST_WITH(test_tenant_in_index, setup, teardown)
 {
     struct fixture *f = *state;
     struct labels *l = testing_labels(f->in, "service_name", "s", "__tenant_id__", "team-a", NULL);
@@ -211,9 +211,8 @@ static void test_tenant_in_index(void **state)
     CHECK_CONTAINS(text, "\"file\":\"s/unknown/19700101T000000.000Z_unknown.pb.gz\"", "");
 }
 
-static void test_parts(void **state)
+TEST_WITH(test_parts, setup, teardown)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *want;
@@ -243,7 +242,7 @@ static void test_parts(void **state)
     CHECK_STR(out, "a_b", "a NUL");
 }
 
-static void test_bad_urls(void **state)
+TEST_WITH(test_bad_urls, setup, teardown)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
@@ -305,7 +304,7 @@ static struct file_retention_result retain(const struct fixture *f, int64_t olde
     return result;
 }
 
-static void test_old_files_are_removed_with_their_lines(void **state)
+TEST_WITH(test_old_files_are_removed_with_their_lines, setup, teardown)
 {
     struct fixture *f = *state;
     struct answer a;
@@ -331,7 +330,7 @@ static void test_old_files_are_removed_with_their_lines(void **state)
     CHECK_STR(read_index(f), "", "");
 }
 
-static void test_lines_that_name_other_files_touch_nothing(void **state)
+TEST_WITH(test_lines_that_name_other_files_touch_nothing, setup, teardown)
 {
     struct fixture *f = *state;
     static const char *const files[] = {
@@ -355,7 +354,7 @@ static void test_lines_that_name_other_files_touch_nothing(void **state)
     assert_true(is_there(f, "../../plain"));
 }
 
-static void test_the_sink_keeps_to_its_bytes(void **state)
+TEST_WITH(test_the_sink_keeps_to_its_bytes, setup, teardown)
 {
     struct fixture *f = *state;
     struct answer a;
@@ -376,7 +375,7 @@ static void test_the_sink_keeps_to_its_bytes(void **state)
     assert_true(r.bytes <= 400 && r.bytes >= 340);
 }
 
-static void test_directory_that_vanishes(void **state)
+TEST_WITH(test_directory_that_vanishes, setup, teardown)
 {
     struct fixture *f = *state;
     struct answer a;
@@ -392,7 +391,7 @@ static void test_directory_that_vanishes(void **state)
     CHECK_INT(count_files(f, "s/memory"), 1, "");
 }
 
-static void test_file_in_the_way(void **state)
+TEST_WITH(test_file_in_the_way, setup, teardown)
 {
     struct fixture *f = *state;
     struct answer a;
@@ -406,7 +405,7 @@ static void test_file_in_the_way(void **state)
 }
 
 /* A file size limit stands in for a full disk: the write breaks off in the middle. */
-static void test_short_write_leaves_nothing(void **state)
+TEST_WITH(test_short_write_leaves_nothing, setup, teardown)
 {
     struct fixture *f = *state;
     static char data[65536] = "\x1f\x8b";
@@ -425,7 +424,7 @@ static void test_short_write_leaves_nothing(void **state)
 }
 
 /* The index is full: the profile is not kept either, and no half line stays. */
-static void test_index_and_file_or_neither(void **state)
+TEST_WITH(test_index_and_file_or_neither, setup, teardown)
 {
     struct fixture *f = *state;
     struct rlimit before;
@@ -471,7 +470,7 @@ static void *write_many(void *arg)
 }
 
 /* All workers at once, with the same names. */
-static void test_threads(void **state)
+TEST_WITH(test_threads, setup, teardown)
 {
     struct fixture *f = *state;
     pthread_t threads[4];
@@ -497,28 +496,4 @@ static void test_threads(void **state)
         line = end + 1;
     }
     CHECK_INT(lines, 4 * PER_THREAD, "");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_old_files_are_removed_with_their_lines),
-        TEST(test_lines_that_name_other_files_touch_nothing),
-        TEST(test_the_sink_keeps_to_its_bytes),
-        TEST(test_gzip_byte_for_byte),
-        TEST(test_jfr),
-        TEST(test_plain_is_compressed),
-        TEST(test_index),
-        TEST(test_tenant_in_index),
-        TEST(test_parts),
-        TEST(test_bad_urls),
-        TEST(test_directory_that_vanishes),
-        TEST(test_file_in_the_way),
-        TEST(test_short_write_leaves_nothing),
-        TEST(test_index_and_file_or_neither),
-        TEST(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

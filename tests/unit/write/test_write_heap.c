@@ -19,9 +19,8 @@ static struct heap_node *least(struct heap_node *nodes, const bool *in)
     return found;
 }
 
-static void test_random_walk(void **state)
+TEST(test_random_walk)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct heap h = {.first = NULL};
         struct heap_node nodes[N];
@@ -50,9 +49,8 @@ static void test_random_walk(void **state)
 }
 
 /* Many, as they come and go in a queue: each removal visits few of the others on average. */
-static void test_many_in_order(void **state)
+TEST(test_many_in_order)
 {
-    (void)state;
     size_t n = 200000;
     struct heap h = {.first = NULL};
     struct heap_node *nodes = calloc(n, sizeof(*nodes));
@@ -67,11 +65,4 @@ static void test_many_in_order(void **state)
     }
     assert_null(h.first);
     free(nodes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_walk),
-                                       cmocka_unit_test(test_many_in_order)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

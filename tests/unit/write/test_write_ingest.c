@@ -20,9 +20,8 @@ static void build(struct series *s, const struct pair *pairs, size_t n, struct l
         series_build(s, *ret_labels, &no_external, &default_limits, &protocol_ingest.labels));
 }
 
-static void test_names(void **state)
+TEST_WITH(test_names, setup, teardown)
 {
-    (void)state;
     static const struct {
         const char *name;
         struct pair labels[6];
@@ -64,9 +63,8 @@ static void test_names(void **state)
     }
 }
 
-static void test_repaired_value_is_counted(void **state)
+TEST_WITH(test_repaired_value_is_counted, setup, teardown)
 {
-    (void)state;
     static const struct pair pairs[] = {{"service_name", "s"}, {"v", "a,b,c}"}, {"w", "fine"}};
     struct series s;
     struct labels *l;
@@ -80,9 +78,8 @@ static void test_repaired_value_is_counted(void **state)
     labels_unref(l);
 }
 
-static void test_query(void **state)
+TEST_WITH(test_query, setup, teardown)
 {
-    (void)state;
     static const struct pair pairs[] = {{"service_name", "shop.cart"},
                                         {"env", "prod"},
                                         {"instance", "10.1.2.3:6060"},
@@ -105,9 +102,8 @@ static void test_query(void **state)
     labels_unref(l);
 }
 
-static void test_plus_and_space_are_encoded(void **state)
+TEST_WITH(test_plus_and_space_are_encoded, setup, teardown)
 {
-    (void)state;
     static const struct pair pairs[] = {{"service_name", "s"},
                                         {"v", "a+b c&d=e%f#g\n\xe4\xb8\xad"}};
     struct series s;
@@ -123,9 +119,8 @@ static void test_plus_and_space_are_encoded(void **state)
 }
 
 /* DeepFlow agents take ten digits as seconds, and nothing else in all versions. */
-static void test_times_have_ten_digits(void **state)
+TEST_WITH(test_times_have_ten_digits, setup, teardown)
 {
-    (void)state;
     static const struct {
         const char *name;
         int64_t from_ns, until_ns;
@@ -153,9 +148,8 @@ static void test_times_have_ten_digits(void **state)
     }
 }
 
-static void test_goroutines_are_averaged(void **state)
+TEST_WITH(test_goroutines_are_averaged, setup, teardown)
 {
-    (void)state;
     static const struct pair pairs[] = {{"service_name", "s"}, {"__name__", "goroutine"}};
     struct series s;
     struct labels *l;
@@ -180,9 +174,8 @@ static size_t encoded_size(const char *name, size_t n)
 }
 
 /* Twenty labels of 1,000 bytes: far too much for a request line. */
-static void test_long_name_drops_labels(void **state)
+TEST_WITH(test_long_name_drops_labels, setup, teardown)
 {
-    (void)state;
     char value[1001] = "";
     memset(value, 'v', 1000);
     struct labels_builder *b = labels_builder_new(table);
@@ -212,9 +205,8 @@ static void test_long_name_drops_labels(void **state)
 }
 
 /* Exactly up to the limit: no label is dropped that would have fitted. */
-static void test_name_limit_is_exact(void **state)
+TEST_WITH(test_name_limit_is_exact, setup, teardown)
 {
-    (void)state;
     char service[INGEST_APP_MAX + 1] = "";
     memset(service, 's', INGEST_APP_MAX);
     for (size_t length = 100; length < 400; length++) {
@@ -247,9 +239,8 @@ static void test_name_limit_is_exact(void **state)
     }
 }
 
-static void test_long_service_name(void **state)
+TEST_WITH(test_long_service_name, setup, teardown)
 {
-    (void)state;
     char value[3001] = "";
     memset(value, 's', 3000);
     const struct pair pairs[] = {{"service_name", value}, {"a", "b"}};
@@ -267,9 +258,8 @@ static void test_long_service_name(void **state)
 
 /* ---- body ------------------------------------------------------------------------------------ */
 
-static void test_body_e1(void **state)
+TEST(test_body_e1)
 {
-    (void)state;
     struct buf head;
     struct buf tail;
     buf_init(&head, 4096);
@@ -288,9 +278,8 @@ static void test_body_e1(void **state)
     buf_done(&tail);
 }
 
-static void test_body_e3(void **state)
+TEST(test_body_e3)
 {
-    (void)state;
     struct buf json;
     buf_init(&json, 4096);
     assert_true(sample_types_builtin(SV("memory"), &json));
@@ -316,9 +305,8 @@ static void test_body_e3(void **state)
     buf_done(&tail);
 }
 
-static void test_boundary(void **state)
+TEST(test_boundary)
 {
-    (void)state;
     struct rng rng;
     rng_seed(&rng, 42);
     struct boundary a;
@@ -335,23 +323,4 @@ static void test_boundary(void **state)
     assert_false(boundary_fits(&a, body, sizeof(body)));
     assert_true(boundary_fits(&b, body, sizeof(body)));
     assert_true(boundary_fits(&a, NULL, 0));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_names),
-        TEST(test_repaired_value_is_counted),
-        TEST(test_query),
-        TEST(test_plus_and_space_are_encoded),
-        TEST(test_times_have_ten_digits),
-        TEST(test_goroutines_are_averaged),
-        TEST(test_long_name_drops_labels),
-        TEST(test_name_limit_is_exact),
-        TEST(test_long_service_name),
-        cmocka_unit_test(test_body_e1),
-        cmocka_unit_test(test_body_e3),
-        cmocka_unit_test(test_boundary),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

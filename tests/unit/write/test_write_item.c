@@ -22,9 +22,8 @@ static unsigned reachable_from(enum item_state first)
 }
 
 /* Every state can be reached, and every item can be finished. */
-static void each_state_ends(void **state)
+TEST(each_state_ends)
 {
-    (void)state;
     CHECK_INT(reachable_from(ITEM_NEW), ITEM_TO(ITEM_STATES) - 1, "all states");
     for (unsigned s = 0; s < ITEM_STATES; s++) {
         unsigned to = reachable_from((enum item_state)s);
@@ -36,9 +35,8 @@ static void each_state_ends(void **state)
 
 /* A profile in flight comes back before anything else happens to it, also while its bytes are read.
  */
-static void flights_land(void **state)
+TEST(flights_land)
 {
-    (void)state;
     const enum item_state in_flight[] = {ITEM_LOADING, ITEM_LOADED, ITEM_IN_FLIGHT};
     unsigned on = ITEM_TO(ITEM_LOADED) | ITEM_TO(ITEM_IN_FLIGHT) | ITEM_TO(ITEM_LANDED);
     for (size_t i = 0; i < sizeof(in_flight) / sizeof(in_flight[0]); i++) {
@@ -77,9 +75,8 @@ static int signal_of(void (*fn)(void))
 }
 
 /* Sanitizer builds abort at a transition that the table does not have, others go on. */
-static void wrong_transitions(void **state)
+TEST(wrong_transitions)
 {
-    (void)state;
 #ifdef INSTRUMENTED
     int want = SIGABRT;
 #else
@@ -90,9 +87,8 @@ static void wrong_transitions(void **state)
 }
 
 /* An item keeps count of memory and disk, and of the profile that it holds. */
-static void bytes(void **state)
+TEST(bytes)
 {
-    (void)state;
     struct send_item it = {.bytes = ITEM_NOWHERE};
     struct profile *p = profile_new(NULL, strdup("bytes"), 5);
     item_add_bytes(&it, profile_ref(p));
@@ -106,15 +102,4 @@ static void bytes(void **state)
     item_set_on_disk(&it, false);
     CHECK_INT(it.bytes, ITEM_MEMORY, "");
     profile_unref(it.profile);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_state_ends),
-        cmocka_unit_test(flights_land),
-        cmocka_unit_test(wrong_transitions),
-        cmocka_unit_test(bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,9 +48,8 @@ static const struct answer *refuse_bad_tenant(const struct send_item *it)
     return sv_eq_str(tenant_of(it), "t0") ? &for_a_minute : &sent;
 }
 
-static void test_a_limited_tenant_rests_alone(void **state)
+TEST_WITH(test_a_limited_tenant_rests_alone, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(4, 1 << 24);
     for (int round = 0; round < 8; round++) {
         for (int i = 0; i < 40; i++) {
@@ -72,9 +71,8 @@ static void test_a_limited_tenant_rests_alone(void **state)
 }
 
 /* In turns, whoever has how many; first in, first out for each. */
-static void test_tenants_take_turns(void **state)
+TEST_WITH(test_tenants_take_turns, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put_of(e, "a", 1, 4, 0);
     put_of(e, "b", 11, 12, 0);
@@ -87,9 +85,8 @@ static void test_tenants_take_turns(void **state)
 }
 
 /* The tenant is what the request will say. */
-static void test_tenant_of_the_request(void **state)
+TEST_WITH(test_tenant_of_the_request, setup, teardown)
 {
-    (void)state;
     struct config_pair header = {.name = "x-scope-orgid", .value = "by-header"};
     struct config_pair label = {.name = LABEL_TENANT, .value = "by-label"};
     struct config_endpoint config = {.tenant_id = "", .headers = {.at = &header, .n = 1}};
@@ -108,9 +105,8 @@ static void test_tenant_of_the_request(void **state)
 }
 
 /* Beyond so many tenants at a time, further ones share a backoff, and say so. */
-static void test_too_many_tenants(void **state)
+TEST_WITH(test_too_many_tenants, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 24);
     for (int i = 0; i < LANES_MAX + 10; i++) {
         char name[16];
@@ -145,9 +141,8 @@ static const struct answer *fail_bad_tenant(const struct send_item *it)
     return sv_eq_str(tenant_of(it), "bad") ? &unavailable : &sent;
 }
 
-static void test_outage_of_one_tenant(void **state)
+TEST_WITH(test_outage_of_one_tenant, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 24);
     int64_t now = 0;
     int64_t rested = 0;
@@ -169,9 +164,8 @@ static const struct answer *fail_all(const struct send_item *it)
     return &unavailable;
 }
 
-static void test_outage_of_all_tenants(void **state)
+TEST_WITH(test_outage_of_all_tenants, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 24);
     put_of(e, "a", 1, 50, 0);
     put_of(e, "b", 51, 100, 0);
@@ -194,9 +188,8 @@ static const struct answer *refuse_fifth(const struct send_item *it)
 }
 
 /* A fifth is refused with doubt: the others arrive at once, and these are given up in the end. */
-static void test_a_fifth_is_doubtful(void **state)
+TEST_WITH(test_a_fifth_is_doubtful, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(4, 1 << 24);
     int64_t now = 0;
     for (int round = 0; round < 20; round++) {
@@ -212,9 +205,8 @@ static void test_a_fifth_is_doubtful(void **state)
     send_queue_free(e);
 }
 
-static void test_doubt_waits_alone(void **state)
+TEST_WITH(test_doubt_waits_alone, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 3, 0);
     struct answer asked = doubtful;
@@ -234,9 +226,8 @@ static void test_doubt_waits_alone(void **state)
 }
 
 /* One that waits is dropped for age or room like all others. */
-static void test_waiting_ones_are_queued(void **state)
+TEST_WITH(test_waiting_ones_are_queued, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 3 * COST);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &doubtful, 0);
@@ -258,9 +249,8 @@ static const struct answer *refuse_all(const struct send_item *it)
 
 /* A server that refuses one profile after the other is at fault itself: it is asked rarely, and
  * loses none of them but the first few. */
-static void test_refuses_everything(void **state)
+TEST_WITH(test_refuses_everything, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(4, 1 << 24);
     put(e, 1, 1000, 0);
     int64_t now = 0;
@@ -282,9 +272,8 @@ static const struct answer *fail_first(const struct send_item *it)
 }
 
 /* One that always makes the server look dead stops it once. */
-static void test_poison_with_the_words_of_an_outage(void **state)
+TEST_WITH(test_poison_with_the_words_of_an_outage, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 24);
     int64_t now = 0;
     int64_t rested = 0;
@@ -299,9 +288,8 @@ static void test_poison_with_the_words_of_an_outage(void **state)
 }
 
 /* A refusal proves nothing about an endpoint that fails, for better or worse. */
-static void test_doubt_as_the_answer_to_a_probe(void **state)
+TEST_WITH(test_doubt_as_the_answer_to_a_probe, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &unavailable, 0);
@@ -346,9 +334,8 @@ static void rest_beside(int n, int each, bool deltas)
 }
 
 /* What a tenant cannot send takes the room of nobody else. */
-static void test_resting_tenants_leave_room(void **state)
+TEST_WITH(test_resting_tenants_leave_room, setup, teardown)
 {
-    (void)state;
     rest_beside(1, 5, false);
     rest_beside(1, 5, true);
     rest_beside(3, 5, false);
@@ -364,9 +351,8 @@ static const struct answer *refuse_fifth_for_ever(const struct send_item *it)
 }
 
 /* Nor do profiles that are refused again and again. */
-static void test_suspects_make_room_first(void **state)
+TEST_WITH(test_suspects_make_room_first, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(4, 100 * COST);
     int64_t now = 0;
     for (int round = 0; round < 200; round++) {
@@ -384,9 +370,8 @@ static void test_suspects_make_room_first(void **state)
 }
 
 /* They are sent when nothing else is there, and not by all at once. */
-static void test_suspects_come_last(void **state)
+TEST_WITH(test_suspects_come_last, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(8, 1 << 20);
     put(e, 1, 7, 0);
     struct send_item *all[8];
@@ -413,9 +398,8 @@ static void test_suspects_come_last(void **state)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void test_drain_keeps_its_pauses(void **state)
+TEST_WITH(test_drain_keeps_its_pauses, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(4, 1 << 20);
     put_of(e, "a", 1, 2, 0);
     put_of(e, "b", 11, 11, 0);
@@ -434,9 +418,8 @@ static void test_drain_keeps_its_pauses(void **state)
 }
 
 /* Rests of our own are short, but not shorter than between any two tries. */
-static void test_drain_shortens_rests(void **state)
+TEST_WITH(test_drain_shortens_rests, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
     int64_t now = 0;
@@ -458,9 +441,8 @@ static void test_drain_shortens_rests(void **state)
 }
 
 /* Nothing is given up for a doubtful answer in the last seconds, and nobody is hammered. */
-static void test_drain_counts_no_doubts(void **state)
+TEST_WITH(test_drain_counts_no_doubts, setup, teardown)
 {
-    (void)state;
     static const struct answer few = {.class = ANSWER_RETRY_DOUBTFUL,
                                       .scope = ANSWER_OF_PROFILE,
                                       .answered = true,
@@ -492,9 +474,8 @@ static void test_drain_counts_no_doubts(void **state)
 /* ---- many ------------------------------------------------------------------------------------ */
 
 /* The next one is found without a walk over those that rest. */
-static void test_long_queue_of_a_resting_tenant(void **state)
+TEST_WITH(test_long_queue_of_a_resting_tenant, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, UINT64_C(1) << 32);
     int n = 100000;
     put_of(e, "slow", 0, 0, 0);
@@ -585,37 +566,9 @@ static void walk(uint64_t seed)
     send_queue_free(e);
 }
 
-static void test_random_walk(void **state)
+TEST_WITH(test_random_walk, setup, teardown)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         walk(seed);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_limited_tenant_rests_alone),
-        TEST(test_tenants_take_turns),
-        TEST(test_tenant_of_the_request),
-        TEST(test_too_many_tenants),
-        TEST(test_outage_of_one_tenant),
-        TEST(test_outage_of_all_tenants),
-        TEST(test_a_fifth_is_doubtful),
-        TEST(test_doubt_waits_alone),
-        TEST(test_waiting_ones_are_queued),
-        TEST(test_refuses_everything),
-        TEST(test_poison_with_the_words_of_an_outage),
-        TEST(test_doubt_as_the_answer_to_a_probe),
-        TEST(test_resting_tenants_leave_room),
-        TEST(test_suspects_make_room_first),
-        TEST(test_suspects_come_last),
-        TEST(test_drain_keeps_its_pauses),
-        TEST(test_drain_shortens_rests),
-        TEST(test_drain_counts_no_doubts),
-        TEST(test_long_queue_of_a_resting_tenant),
-        TEST(test_random_walk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,31 +121,18 @@ static void each_allocation_fails(const struct protocol *protocol, enum profile_
     place.intern = intern_free(place.intern);
 }
 
-static void test_push(void **state)
+TEST(test_push)
 {
-    (void)state;
     each_allocation_fails(&protocol_push, PROFILE_PPROF);
 }
 
-static void test_ingest(void **state)
+TEST(test_ingest)
 {
-    (void)state;
     each_allocation_fails(&protocol_ingest, PROFILE_PPROF);
     each_allocation_fails(&protocol_ingest, PROFILE_JFR);
 }
 
-static void test_profefe(void **state)
+TEST(test_profefe)
 {
-    (void)state;
     each_allocation_fails(&protocol_profefe, PROFILE_PPROF);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_push),
-        cmocka_unit_test(test_ingest),
-        cmocka_unit_test(test_profefe),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

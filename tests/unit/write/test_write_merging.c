@@ -30,9 +30,8 @@ static struct send_queue *new_queue(uint64_t max_bytes)
 #define SERIES 5
 
 /* An outage of twenty rounds in a queue with room for about three. */
-static void sums_are_exact(void **state)
+TEST_WITH(sums_are_exact, setup, teardown)
 {
-    (void)state;
     struct send_queue *q = new_queue((uint64_t)3 * SERIES * 1500);
     int64_t now = 0;
     size_t jobs = 0;
@@ -77,9 +76,8 @@ static void sums_are_exact(void **state)
 }
 
 /* Without pressure, nothing is merged. */
-static void calm(void **state)
+TEST_WITH(calm, setup, teardown)
 {
-    (void)state;
     struct send_queue *q = new_queue(1 << 20);
     for (int i = 0; i < 10; i++) {
         send_queue_put(q, make_delta(1, 1, 1, 1, i), i);
@@ -91,9 +89,8 @@ static void calm(void **state)
 }
 
 /* Old profiles become part of younger ones, and stay in the queue as long as those do. */
-static void old_ones_are_merged(void **state)
+TEST_WITH(old_ones_are_merged, setup, teardown)
 {
-    (void)state;
     struct send_queue *q = new_queue(1 << 20);
     send_queue_put(q, make_delta(1, 1, 5, 1, 0), 0);
     send_queue_put(q, make_delta(2, 1, 7, 1, 0), 0);
@@ -112,9 +109,8 @@ static void old_ones_are_merged(void **state)
 }
 
 /* While a job is under way, its parts are neither sent nor lost, and the others are sent. */
-static void under_way(void **state)
+TEST_WITH(under_way, setup, teardown)
 {
-    (void)state;
     struct send_queue *q = new_queue((uint64_t)6 * 1200);
     for (int i = 0; i < 5; i++) {
         send_queue_put(q, make_delta(i / 4, 0, 1, 1, i), i);
@@ -171,9 +167,8 @@ static struct profile *of_other_types(int64_t counter, int64_t at_ms)
 }
 
 /* One that is damaged stays as it is; the others are merged without it. */
-static void damaged_part(void **state)
+TEST_WITH(damaged_part, setup, teardown)
 {
-    (void)state;
     struct profile *parts[6];
     for (int i = 0; i < 6; i++) {
         parts[i] = make_delta(1, i, 1 << i, i, i);
@@ -197,9 +192,8 @@ static void damaged_part(void **state)
 }
 
 /* A program that was upgraded may count something else: each kind is merged for itself. */
-static void other_types(void **state)
+TEST_WITH(other_types, setup, teardown)
 {
-    (void)state;
     struct profile *parts[6];
     for (int i = 0; i < 6; i++) {
         parts[i] = i < 3 ? make_delta(1, 0, 1, 1, i) : of_other_types(10, i);
@@ -217,9 +211,8 @@ static void other_types(void **state)
 }
 
 /* A profile that a server has doubted may be the one that it fails on. */
-static void doubted_part(void **state)
+TEST_WITH(doubted_part, setup, teardown)
 {
-    (void)state;
     static const struct answer doubtful = {
         .class = ANSWER_RETRY_DOUBTFUL, .answered = true, .tries = 5};
     struct send_queue *q = new_queue((uint64_t)4 * 1200);
@@ -234,9 +227,8 @@ static void doubted_part(void **state)
 }
 
 /* What cancels out leaves nothing to send. */
-static void nothing_left(void **state)
+TEST_WITH(nothing_left, setup, teardown)
 {
-    (void)state;
     struct profile *parts[4];
     for (int i = 0; i < 4; i++) {
         parts[i] = make_delta(1, i, 0, i < 3, i);
@@ -250,9 +242,8 @@ static void nothing_left(void **state)
 }
 
 /* At the end no job is begun. */
-static void closed(void **state)
+TEST_WITH(closed, setup, teardown)
 {
-    (void)state;
     struct send_queue *q = new_queue((uint64_t)4 * 1200);
     for (int i = 0; i < 4; i++) {
         send_queue_put(q, make_delta(1, 1, 1, 1, i), i);
@@ -270,9 +261,8 @@ static void closed(void **state)
 /* ---- thinning -------------------------------------------------------------------------------- */
 
 /* What is left of a long outage, and its distances. */
-static void thinned_evenly(void **state)
+TEST_WITH(thinned_evenly, setup, teardown)
 {
-    (void)state;
     struct send_queue *q = new_queue((uint64_t)20 * 2048);
     for (int i = 0; i < 200; i++) {
         int series = i % 2;
@@ -309,9 +299,8 @@ static void thinned_evenly(void **state)
 }
 
 /* Deltas push out the others, and never each other: what has no room is refused. */
-static void deltas_come_first(void **state)
+TEST_WITH(deltas_come_first, setup, teardown)
 {
-    (void)state;
     struct send_queue *q = new_queue((uint64_t)8 * 2048);
     for (int i = 0; i < 8; i++) {
         CHECK_INT(send_queue_put(q, make_gauge(i, i, 1024), i), SEND_TAKEN, "");
@@ -427,9 +416,8 @@ static void walk(uint64_t seed)
     send_queue_free(q);
 }
 
-static void random_walk(void **state)
+TEST_WITH(random_walk, setup, teardown)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         walk(seed);
     }
@@ -452,9 +440,8 @@ static void *produce(void *arg)
     return NULL;
 }
 
-static void threads(void **state)
+TEST_WITH(threads, setup, teardown)
 {
-    (void)state;
     struct send_queue *q = new_queue(60000);
     struct send_queue *other = new_queue(60000);
     struct err err = ERR_INIT;
@@ -488,17 +475,4 @@ static void threads(void **state)
     CHECK_INT(balance(q).queued, 0, "");
     send_queue_free(q);
     send_queue_free(other);
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(sums_are_exact), TEST(calm),           TEST(old_ones_are_merged), TEST(under_way),
-        TEST(damaged_part),   TEST(other_types),    TEST(doubted_part),        TEST(nothing_left),
-        TEST(closed),         TEST(thinned_evenly), TEST(deltas_come_first),   TEST(random_walk),
-        TEST(threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

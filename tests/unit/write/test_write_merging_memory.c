@@ -41,18 +41,9 @@ static void scenario(bool *ret_complete)
     send_queue_free(q);
 }
 
-static void each_allocation_fails(void **state)
+TEST_WITH(each_allocation_fails, setup, teardown)
 {
-    (void)state;
     size_t n = failing_malloc_each(FAIL_OURS, scenario);
     print_message("%zu allocations\n", n);
     assert_true(n > 30);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_allocation_fails, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,9 +96,8 @@ static void check_pairs(Otlp__KeyValue *const *pairs, size_t n, const char *want
 static const struct otlp_options defaults = {.attributes = &no_pairs, .work_max = 1 << 24};
 
 /* Profiles of one program have one dictionary, in which each entry is there once. */
-static void test_dictionary_is_shared(void **state)
+TEST_WITH(test_dictionary_is_shared, setup, teardown)
 {
-    (void)state;
     struct made one;
     struct made two;
     begin(&one, &defaults);
@@ -123,9 +122,8 @@ static void test_dictionary_is_shared(void **state)
     done(&two);
 }
 
-static void test_samples_of_each_type(void **state)
+TEST_WITH(test_samples_of_each_type, setup, teardown)
 {
-    (void)state;
     struct made m;
     begin(&m, &defaults);
     assert_true(add(&m, cpu()));
@@ -149,9 +147,8 @@ static void test_samples_of_each_type(void **state)
 }
 
 /* A request that is repeated has the same ids; another series, or another time, has others. */
-static void test_ids(void **state)
+TEST_WITH(test_ids, setup, teardown)
 {
-    (void)state;
     struct made m;
     const struct pair other[] = {{"service_name", "cart"}, {"__name__", "process_cpu"}};
     struct profile *later = cpu();
@@ -168,9 +165,8 @@ static void test_ids(void **state)
 
 /* ---- resource and scope ---------------------------------------------------------------------- */
 
-static void test_resource(void **state)
+TEST_WITH(test_resource, setup, teardown)
 {
-    (void)state;
     static const struct config_pair own[] = {
         {"team", "team.name"}, {"job", ""}, {"pod", "pod"}, {"host", "host.name"}};
     const struct config_pairs table_of = {own, 4};
@@ -224,9 +220,8 @@ static void check_window(bool is_delta, int64_t time_nanos, uint64_t from, uint6
 }
 
 /* A delta's window is the agent's; others have their own times, as far as they do. */
-static void test_window(void **state)
+TEST_WITH(test_window, setup, teardown)
 {
-    (void)state;
     check_window(false, 1234, 1234, 7);
     check_window(false, 0, WALL_S * NS_PER_S, 7);
     check_window(true, 1234, WALL_S * NS_PER_S, 10 * NS_PER_S);
@@ -235,9 +230,8 @@ static void test_window(void **state)
 /* ---- what is odd ----------------------------------------------------------------------------- */
 
 /* Texts that are not UTF-8 would make a server refuse the whole request. */
-static void test_repair(void **state)
+TEST_WITH(test_repair, setup, teardown)
 {
-    (void)state;
     struct bytes b = from_hex(cpu_hex);
     char *name = memmem(b.data, b.n, "main.go", 7);
     name[0] = '\xff';
@@ -254,9 +248,8 @@ static void test_repair(void **state)
 }
 
 /* One that is damaged leaves the request as it was. */
-static void test_damaged(void **state)
+TEST_WITH(test_damaged, setup, teardown)
 {
-    (void)state;
     static const char nowhere[] =
         "\x0a\x02\x08\x01\x12\x06\x0a\x01\x09\x12\x01\x07\x32\x00\x32\x01x";
     struct bytes b = from_hex(cpu_hex);
@@ -278,9 +271,8 @@ static void test_damaged(void **state)
 }
 
 /* A request does not grow beyond what it may be made in. */
-static void test_limit(void **state)
+TEST_WITH(test_limit, setup, teardown)
 {
-    (void)state;
     const struct otlp_options o = {.attributes = &no_pairs, .work_max = 4096};
     struct made m;
     size_t n = 0;
@@ -347,16 +339,14 @@ static void check_request(unsigned compression)
     profile_unref(p);
 }
 
-static void test_request(void **state)
+TEST_WITH(test_request, setup, teardown)
 {
-    (void)state;
     check_request(OTLP_GZIP);
     check_request(OTLP_PLAIN);
 }
 
-static void test_weight(void **state)
+TEST_WITH(test_weight, setup, teardown)
 {
-    (void)state;
     struct config_endpoint e = endpoint_of(OTLP_PLAIN);
     struct profile *p = cpu();
     e.otlp_original_payload = false;
@@ -383,9 +373,8 @@ static struct answer answer_to(long status, const char *type, const char *body, 
     return a;
 }
 
-static void test_answers(void **state)
+TEST_WITH(test_answers, setup, teardown)
 {
-    (void)state;
 #define PROTO "application/x-protobuf"
 #define STATUS "\x08\x03\x12\x07no good"
 #define PARTIAL "\x0a\x09\x08\x02\x12\x05stale"
@@ -433,22 +422,4 @@ static void test_answers(void **state)
         CHECK_STR(a.text, cases[i].text, "text");
     }
     CHECK_INT(answer_to(413, PROTO, "", 0).fault, ANSWER_FAULT_TOO_LARGE, "413");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_dictionary_is_shared),
-        TEST(test_samples_of_each_type),
-        TEST(test_ids),
-        TEST(test_resource),
-        TEST(test_window),
-        TEST(test_repair),
-        TEST(test_damaged),
-        TEST(test_limit),
-        TEST(test_request),
-        TEST(test_weight),
-        TEST(test_answers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,9 +173,8 @@ static void check_peak(size_t n, size_t size, size_t most_added, size_t most, co
 }
 
 /* As many profiles as one request takes, which come to max_request_size. */
-static void a_full_request(void **state)
+TEST_WITH(a_full_request, setup, teardown)
 {
-    (void)state;
     if (!is_measurable()) {
         skip();
     }
@@ -184,9 +183,8 @@ static void a_full_request(void **state)
 }
 
 /* The largest profile that is accepted is a request of its own. */
-static void the_largest_profile(void **state)
+TEST_WITH(the_largest_profile, setup, teardown)
 {
-    (void)state;
     if (!is_measurable()) {
         skip();
     }
@@ -195,21 +193,10 @@ static void the_largest_profile(void **state)
 
 /* Profiles beyond the memory that a request is made in are left out of it. The batcher puts up to
  * 64 MiB of profiles into one, or a single one that is larger. */
-static void more_than_there_is(void **state)
+TEST_WITH(more_than_there_is, setup, teardown)
 {
-    (void)state;
     if (!is_measurable()) {
         skip();
     }
     check_peak(3, OTLP_PROFILE_MAX, 2, 352 * MIB, "more than there is");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_full_request),
-        TEST(the_largest_profile),
-        TEST(more_than_there_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

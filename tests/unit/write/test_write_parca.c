@@ -31,9 +31,8 @@ static void assert_bytes(struct sv got, const char *want, size_t n)
     assert_memory_equal(got.p, want, n);
 }
 
-static void test_request(void **state)
+TEST_WITH(test_request, setup, teardown)
 {
-    (void)state;
     static const struct pair pairs[] = {{"__name__", "process_cpu"},
                                         {"service_name", "shop"},
                                         {"__delta__", "false"},
@@ -69,9 +68,8 @@ static void test_request(void **state)
     release(&s);
 }
 
-static void test_not_sent(void **state)
+TEST_WITH(test_not_sent, setup, teardown)
 {
-    (void)state;
     static const struct pair nameless[] = {{"service_name", "shop"}};
     static const struct pair named[] = {{"__name__", "mine"}, {"service_name", "shop"}};
     static const char cut[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x01";
@@ -89,9 +87,8 @@ static void test_not_sent(void **state)
 }
 
 /* A timeout that eight digits cannot say is left out. */
-static void test_timeout(void **state)
+TEST(test_timeout)
 {
-    (void)state;
     char text[16];
     grpc_timeout(99999999, text);
     assert_string_equal(text, "99999999m");
@@ -119,9 +116,8 @@ static struct sv inflated(struct scratch *s, struct sv body)
     return plain;
 }
 
-static void test_ids_and_period_type(void **state)
+TEST(test_ids_and_period_type)
 {
-    (void)state;
     struct scratch *s = scratch_new();
     struct err err = ERR_INIT;
     struct parca_repair r;
@@ -193,9 +189,8 @@ static void count_labels(struct sv sample, int *labels, int *keyless)
 }
 
 /* A server refuses the whole profile for one label without a key: only that label is left out. */
-static void test_labels_without_key(void **state)
+TEST(test_labels_without_key)
 {
-    (void)state;
     for (int odd_ids = 0; odd_ids < 2; odd_ids++) {
         struct scratch *s = scratch_new();
         struct err err = ERR_INIT;
@@ -230,9 +225,8 @@ static void test_labels_without_key(void **state)
     }
 }
 
-static void test_period_type_alone(void **state)
+TEST(test_period_type_alone)
 {
-    (void)state;
     struct bytes cpu = from_hex(cpu_hex);
     struct err err = ERR_INIT;
     struct parca_repair r;
@@ -303,9 +297,8 @@ static struct answer_input input(const struct grpc_end *e)
                                  .wall_ns = WALL_S * NS_PER_S};
 }
 
-static void test_codes(void **state)
+TEST(test_codes)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
         struct grpc_end e;
@@ -326,9 +319,8 @@ static void test_codes(void **state)
 }
 
 /* A proxy speaks HTTP; an answer that broke off is none. */
-static void test_without_status(void **state)
+TEST(test_without_status)
 {
-    (void)state;
     struct grpc_end e;
     struct answer a;
     grpc_end_init(&e);
@@ -362,19 +354,4 @@ static void test_without_status(void **state)
     assert_int_equal(a.class, ANSWER_RETRY);
     assert_string_equal(a.text, "HTTP 503: no upstream");
     grpc_end_done(&e);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_request),
-        TEST(test_not_sent),
-        cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_ids_and_period_type),
-        cmocka_unit_test(test_labels_without_key),
-        cmocka_unit_test(test_period_type_alone),
-        cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_without_status),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,9 +35,8 @@ static void encode(struct labels *l, struct sv profile, struct buf *out)
     series_done(&s);
 }
 
-static void test_request_of_two_labels(void **state)
+TEST_WITH(test_request_of_two_labels, setup, teardown)
 {
-    (void)state;
     struct labels *l =
         testing_labels(table, "__name__", "process_cpu", "service_name", "demo", NULL);
     struct buf out;
@@ -56,9 +55,8 @@ static void test_request_of_two_labels(void **state)
     labels_unref(l);
 }
 
-static void test_request_of_four_labels(void **state)
+TEST_WITH(test_request_of_four_labels, setup, teardown)
 {
-    (void)state;
     struct bytes cpu = from_hex(cpu_hex);
     CHECK_INT(cpu.n, 130, "");
     struct labels *l = testing_labels(table, "__name__", "memory", "service_name", "shop.cart",
@@ -83,9 +81,8 @@ static void test_request_of_four_labels(void **state)
 }
 
 /* Sizes that need varints of two and three bytes at every level. */
-static void test_large_varints(void **state)
+TEST_WITH(test_large_varints, setup, teardown)
 {
-    (void)state;
     static char profile[20000];
     char value[201] = "";
     memset(profile, 'x', sizeof(profile));
@@ -144,9 +141,8 @@ static void check_request(struct sv request, const struct series *s, struct sv p
 }
 
 /* Lengths around every step of the varint, for the value of a label and for the profile. */
-static void test_round_trip(void **state)
+TEST_WITH(test_round_trip, setup, teardown)
 {
-    (void)state;
     static const size_t lengths[] = {1,     63,    64,    100,   110,   120,     126,
                                      127,   128,   129,   1000,  2047,  2048,    16100,
                                      16250, 16383, 16384, 16385, 65536, 2097151, 2097152};
@@ -177,9 +173,8 @@ static void test_round_trip(void **state)
     }
 }
 
-static void test_too_large(void **state)
+TEST_WITH(test_too_large, setup, teardown)
 {
-    (void)state;
     struct labels *l = testing_labels(table, "__name__", "memory", NULL);
     struct series s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
@@ -199,9 +194,8 @@ static void test_too_large(void **state)
 }
 
 /* The ID is a UUID that depends on the profile's bytes alone, the same everywhere and for ever. */
-static void test_id(void **state)
+TEST_WITH(test_id, setup, teardown)
 {
-    (void)state;
     static const struct {
         struct sv profile;
         const char *want;
@@ -218,17 +212,4 @@ static void test_id(void **state)
         CHECK_INT(id[14], '8', "version");
         CHECK_INT(strchr("89ab", id[19]) != NULL, true, "variant");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_request_of_two_labels),
-        TEST(test_request_of_four_labels),
-        TEST(test_large_varints),
-        TEST(test_round_trip),
-        TEST(test_too_large),
-        TEST(test_id),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

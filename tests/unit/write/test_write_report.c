@@ -80,9 +80,8 @@ static size_t lines(struct fixture *f, const char *part)
 }
 
 /* A rate limit refuses and takes by turns, for as long as it is reached. */
-static void test_a_limit_is_one_line(void **state)
+TEST_WITH(test_a_limit_is_one_line, setup, teardown)
 {
-    (void)state;
     struct fixture f;
     fixture_init(&f, "endpoint fails, retrying");
     for (int i = 0; i < 600; i++) {
@@ -104,9 +103,8 @@ static void test_a_limit_is_one_line(void **state)
 }
 
 /* Without tenants, no line speaks of any. */
-static void test_no_tenant(void **state)
+TEST_WITH(test_no_tenant, setup, teardown)
 {
-    (void)state;
     struct fixture f;
     fixture_init(&f, "endpoint fails, retrying");
     say(&f, ANSWER_RETRY, ANSWER_OF_TENANT, "", "HTTP 401: no");
@@ -119,9 +117,8 @@ static void test_no_tenant(void **state)
 }
 
 /* However many tenants are refused, the log stays short. */
-static void test_many_tenants(void **state)
+TEST_WITH(test_many_tenants, setup, teardown)
 {
-    (void)state;
     struct fixture f;
     fixture_init(&f, "endpoint fails, retrying");
     for (int i = 0; i < 1000; i++) {
@@ -133,9 +130,8 @@ static void test_many_tenants(void **state)
     fixture_done(&f);
 }
 
-static void test_refused_profiles(void **state)
+TEST_WITH(test_refused_profiles, setup, teardown)
 {
-    (void)state;
     struct fixture f;
     fixture_init(&f, "profile refused, retrying");
     for (int i = 0; i < 600; i++) {
@@ -153,9 +149,8 @@ static void test_refused_profiles(void **state)
 }
 
 /* What the API shows of an endpoint: whether it works, and the last failure with its remedy. */
-static void test_conditions(void **state)
+TEST_WITH(test_conditions, setup, teardown)
 {
-    (void)state;
     static const enum answer_scope scopes[] = {ANSWER_OF_ENDPOINT, ANSWER_OF_TENANT,
                                                ANSWER_OF_PROFILE};
     for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
@@ -182,13 +177,4 @@ static void test_conditions(void **state)
     }
     assert_false(conditions_get(NULL, "main", &(struct write_condition){.works = false}));
     conditions_set(NULL, "main", &(struct write_condition){.works = false});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_limit_is_one_line), TEST(test_no_tenant),  TEST(test_many_tenants),
-        TEST(test_refused_profiles),    TEST(test_conditions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,9 +28,8 @@ static void check_headers(const struct request *r, const char *want, const char 
     buf_done(&text);
 }
 
-static void test_push(void **state)
+TEST_WITH(test_push, setup, teardown)
 {
-    (void)state;
     struct config_endpoint endpoint = endpoint_of(&protocol_push, "https://kfuse.example/profile/");
     struct profile *p = make("memory", "", "\x1f\x8b!", 3);
     struct sent b;
@@ -48,9 +47,8 @@ static void test_push(void **state)
     release(&b);
 }
 
-static void test_ingest(void **state)
+TEST_WITH(test_ingest, setup, teardown)
 {
-    (void)state;
     struct config_endpoint endpoint =
         endpoint_of(&protocol_ingest, "http://deepflow-agent.deepflow/api/v1/profile/ingest");
     /* contentions, no unit, one sample */
@@ -76,9 +74,8 @@ static void test_ingest(void **state)
 }
 
 /* Both Pyroscope and DeepFlow take a recording as a part of its own, when the query says so. */
-static void test_jfr(void **state)
+TEST_WITH(test_jfr, setup, teardown)
 {
-    (void)state;
     struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     struct profile *p = make("jfr", "", "FLR\0\0\2", 6);
     p->format = PROFILE_JFR;
@@ -106,9 +103,8 @@ static void test_jfr(void **state)
     release(&b);
 }
 
-static void test_boundary_in_the_profile(void **state)
+TEST_WITH(test_boundary_in_the_profile, setup, teardown)
 {
-    (void)state;
     struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     struct rng rng;
     struct boundary first;
@@ -123,9 +119,8 @@ static void test_boundary_in_the_profile(void **state)
     release(&b);
 }
 
-static void test_tenant(void **state)
+TEST_WITH(test_tenant, setup, teardown)
 {
-    (void)state;
     static const struct config_pair headers[] = {{"x-scope-orgid", "from-header"}};
     static const struct {
         const char *name;
@@ -157,9 +152,8 @@ static void test_tenant(void **state)
 }
 
 /* Headers that the protocol depends on cannot be overridden, all others are passed on. */
-static void test_configured_headers(void **state)
+TEST_WITH(test_configured_headers, setup, teardown)
 {
-    (void)state;
     static const struct config_pair headers[] = {
         {"X-Test", "a"}, {"content-type", "text/plain"}, {"Authorization", "Bearer x"}};
     struct config_endpoint endpoint = endpoint_of(&protocol_push, "http://p");
@@ -177,9 +171,8 @@ static void test_configured_headers(void **state)
     release(&b);
 }
 
-static void test_labels_that_push_cannot_carry(void **state)
+TEST_WITH(test_labels_that_push_cannot_carry, setup, teardown)
 {
-    (void)state;
     struct config_endpoint endpoint = endpoint_of(&protocol_push, "http://p");
     struct profile *p = make("", "", "x", 1);
     struct sent b;
@@ -192,9 +185,8 @@ static void test_labels_that_push_cannot_carry(void **state)
     release(&b);
 }
 
-static void test_external_labels(void **state)
+TEST_WITH(test_external_labels, setup, teardown)
 {
-    (void)state;
     static const struct config_pair external[] = {{"cluster", "prod"}};
     struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     endpoint.external_labels = (struct config_pairs){.at = external, .n = 1};
@@ -203,19 +195,4 @@ static void test_external_labels(void **state)
     send_profile(&b, &endpoint, p, NULL);
     CHECK_CONTAINS(b.request.url.data, "name=shop.cart%7Bcluster%3Dprod%7D&", "");
     release(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_push),
-        TEST(test_ingest),
-        TEST(test_jfr),
-        TEST(test_boundary_in_the_profile),
-        TEST(test_tenant),
-        TEST(test_configured_headers),
-        TEST(test_labels_that_push_cannot_carry),
-        TEST(test_external_labels),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

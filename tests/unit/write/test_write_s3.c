@@ -37,9 +37,8 @@ static const struct pair some[] = {{"__name__", "memory"},
 /* Of the magic bytes on it is taken for gzip, and kept. */
 #define GZIP "\x1f\x8b\x08"
 
-static void test_object(void **state)
+TEST_WITH(test_object, setup, teardown)
 {
-    (void)state;
     struct sent s;
     send_text(&s, some, SOME, GZIP "abc");
     CHECK_STR(s.request.method, "PUT", "");
@@ -62,9 +61,8 @@ static void test_object(void **state)
 }
 
 /* The same profile has the same name each time; one that differs in content or labels another. */
-static void test_name_follows_content_and_labels(void **state)
+TEST_WITH(test_name_follows_content_and_labels, setup, teardown)
 {
-    (void)state;
     static const struct pair others[] = {{"__name__", "memory"},
                                          {"service_name", "default/api"},
                                          {"instance", "10.1.2.3:6060"},
@@ -87,9 +85,8 @@ static void test_name_follows_content_and_labels(void **state)
 }
 
 /* Plain pprof is compressed, as in a file; a recording is not. */
-static void test_body(void **state)
+TEST_WITH(test_body, setup, teardown)
 {
-    (void)state;
     struct sent s;
     struct bytes b = from_hex(cpu_hex);
     char plain[256];
@@ -117,9 +114,8 @@ static void test_body(void **state)
 }
 
 /* The labels that are worth least give way, and are counted. */
-static void test_note_is_limited(void **state)
+TEST_WITH(test_note_is_limited, setup, teardown)
 {
-    (void)state;
     enum { N = 30 };
     char names[N][16];
     char value[101];
@@ -175,9 +171,8 @@ static struct answer answer_of(long status, const char *body)
     return a;
 }
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
-    (void)state;
     static const struct {
         long status;
         const char *body;
@@ -246,16 +241,4 @@ static void test_answers(void **state)
             CHECK_INT(a.delay_ms, ANSWER_SLOW_MS, "what somebody has to change is tried seldom");
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_object),
-        TEST(test_name_follows_content_and_labels),
-        TEST(test_body),
-        TEST(test_note_is_limited),
-        cmocka_unit_test(test_answers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

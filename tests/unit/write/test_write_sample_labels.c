@@ -22,9 +22,8 @@ static struct profile *make(const char *series, const char *label, bool no_sampl
 
 /* A profile that is known to have no texts is not looked at, unless numbers may have to go too. The
  * label of the first is a text all the same, which shows that nobody looks. */
-static void who_looks(void **state)
+TEST_WITH(who_looks, setup, teardown)
 {
-    (void)state;
     static const char *const drop[] = {"bad name"};
     static const struct {
         const char *label;
@@ -58,9 +57,8 @@ static void who_looks(void **state)
 }
 
 /* What is known of a series decides whether its next profile is looked at. */
-static void who_passes(void **state)
+TEST_WITH(who_passes, setup, teardown)
 {
-    (void)state;
     static const struct {
         const char *series, *label;
         bool must_look, skipped, clean, labelled, changes;
@@ -105,9 +103,8 @@ static void who_passes(void **state)
 
 /* What the operator wants holds for each profile, and servers that take everything are not relied
  * upon. */
-static void who_never_passes(void **state)
+TEST_WITH(who_never_passes, setup, teardown)
 {
-    (void)state;
     static const char *const drop[] = {"x"};
     const struct config_endpoint endpoints[] = {
         {.protocol = &protocol_push.config, .sample_drop = {.at = drop, .n = 1}},
@@ -138,9 +135,8 @@ static void who_never_passes(void **state)
 }
 
 /* A series that is seen now and then is remembered whatever comes by; others are forgotten. */
-static void marks(void **state)
+TEST_WITH(marks, setup, teardown)
 {
-    (void)state;
     struct series_marks *m = series_marks_new();
     assert_non_null(m);
     CHECK_INT(series_marks_get(m, 1), SERIES_UNKNOWN, "");
@@ -157,11 +153,4 @@ static void marks(void **state)
     }
     CHECK_INT(series_marks_get(m, 3), SERIES_UNKNOWN, "not seen for long");
     series_marks_free(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {TEST(who_looks), TEST(who_passes), TEST(who_never_passes),
-                                       TEST(marks)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,9 +28,8 @@
 #define SAMPLES "{\"display-name\":\"cpu\",\"units\":\"samples\",\"sampled\":true}"
 #define ALLOC "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes"
 
-static void test_types_of_each_profile(void **state)
+TEST(test_types_of_each_profile)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *types;
@@ -86,9 +85,8 @@ static void test_types_of_each_profile(void **state)
     }
 }
 
-static void test_too_long_for_a_name(void **state)
+TEST(test_too_long_for_a_name)
 {
-    (void)state;
     char text[SAMPLE_TYPE_MAX + 2];
     memset(text, 'a', sizeof(text));
     struct pprof_value_type type = {.type_text = {text, SAMPLE_TYPE_MAX}};
@@ -103,9 +101,8 @@ static void test_too_long_for_a_name(void **state)
 }
 
 /* A profile that is not looked at is described as Go's of that name. */
-static void test_types_by_name_alone(void **state)
+TEST(test_types_by_name_alone)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *want; /* NULL: no built-in type */
@@ -142,9 +139,8 @@ static void send(struct sent *s, const char *url, const char *name, const char *
 }
 
 /* Node's own profiles: `wall` and `memory`, gzip or plain, for both servers. */
-static void test_request_of_another_runtime(void **state)
+TEST(test_request_of_another_runtime)
 {
-    (void)state;
     static const struct {
         const char *name, *types, *want;
     } rows[] = {
@@ -175,9 +171,8 @@ static void test_request_of_another_runtime(void **state)
 
 /* A profile of which nothing would be stored is refused before it is sent to a DeepFlow; a
  * Pyroscope judges for itself. */
-static void test_what_deepflow_would_not_store(void **state)
+TEST(test_what_deepflow_would_not_store)
 {
-    (void)state;
     static const struct {
         const char *id, *hex;
         enum request_status want;
@@ -221,9 +216,8 @@ static void test_what_deepflow_would_not_store(void **state)
 
 /* ---- languages ------------------------------------------------------------------------------- */
 
-static void test_languages(void **state)
+TEST(test_languages)
 {
-    (void)state;
     static const struct {
         const char *file;
         const char *spy;
@@ -254,13 +248,5 @@ static void test_languages(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types_of_each_profile),
-        cmocka_unit_test(test_too_long_for_a_name),
-        cmocka_unit_test(test_types_by_name_alone),
-        cmocka_unit_test(test_request_of_another_runtime),
-        cmocka_unit_test(test_what_deepflow_would_not_store),
-        cmocka_unit_test(test_languages),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return testing_run("tests", setup, teardown);
 }

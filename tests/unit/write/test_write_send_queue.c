@@ -7,9 +7,8 @@
 
 /* ---- order and bounds ------------------------------------------------------------------------ */
 
-static void test_first_in_first_out(void **state)
+TEST_WITH(test_first_in_first_out, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 4, 0);
     struct send_item *one = take(e, 0, 1);
@@ -36,9 +35,8 @@ static uint64_t lost(const struct write_ledger *l)
     return l->dropped[DROP_QUEUE_FULL] + l->dropped[DROP_THINNED];
 }
 
-static void test_crowded_while_profiles_wait_for_a_slot(void **state)
+TEST_WITH(test_crowded_while_profiles_wait_for_a_slot, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 1 << 20);
     CHECK_INT(send_queue_is_crowded(e, 0), false, "empty");
     put(e, 1, 3, 0);
@@ -55,9 +53,8 @@ static void test_crowded_while_profiles_wait_for_a_slot(void **state)
     send_queue_free(e);
 }
 
-static void test_crowded_after_an_outage(void **state)
+TEST_WITH(test_crowded_after_an_outage, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     int64_t now = done(e, take(e, 0, 1), &unavailable, 0).wait_ms;
@@ -76,9 +73,8 @@ static void test_crowded_after_an_outage(void **state)
     send_queue_free(e);
 }
 
-static void test_full_queue_stays_full(void **state)
+TEST_WITH(test_full_queue_stays_full, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 3 * COST);
     put(e, 1, 50, 0);
     struct write_ledger l = ledger(e);
@@ -89,9 +85,8 @@ static void test_full_queue_stays_full(void **state)
 }
 
 /* Age counts, not the place in the queue: a profile that waits for its second attempt is older. */
-static void test_oldest_is_by_age(void **state)
+TEST_WITH(test_oldest_is_by_age, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 4 * COST);
     send_queue_put(e, make(1, 1), 1);
     send_queue_put(e, make(2, 2), 2);
@@ -108,9 +103,8 @@ static void test_oldest_is_by_age(void **state)
     send_queue_free(e);
 }
 
-static void test_in_flight_counts(void **state)
+TEST_WITH(test_in_flight_counts, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 3 * COST);
     put(e, 1, 3, 0);
     struct send_item *one = take(e, 0, 1);
@@ -129,9 +123,8 @@ static void test_in_flight_counts(void **state)
 }
 
 /* What the sender notes about a profile is there at its next attempt. */
-static void test_note_stays(void **state)
+TEST_WITH(test_note_stays, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 3 * COST);
     put(e, 1, 1, 0);
     struct send_item *it = take(e, 0, 1);
@@ -145,9 +138,8 @@ static void test_note_stays(void **state)
     send_queue_free(e);
 }
 
-static void test_larger_than_the_queue(void **state)
+TEST_WITH(test_larger_than_the_queue, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 3 * COST);
     put(e, 1, 2, 0);
     send_queue_put(e, make_sized(3, 0, 3 * COST), 0);
@@ -156,9 +148,8 @@ static void test_larger_than_the_queue(void **state)
     send_queue_free(e);
 }
 
-static void test_large_one_drops_several(void **state)
+TEST_WITH(test_large_one_drops_several, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 4 * COST);
     put(e, 1, 4, 0);
     send_queue_put(e, make_sized(5, 0, 2 * COST), 0); /* costs a little over two of them */
@@ -170,9 +161,8 @@ static void test_large_one_drops_several(void **state)
 
 /* ---- age ------------------------------------------------------------------------------------- */
 
-static void test_expiry(void **state)
+TEST_WITH(test_expiry, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     send_queue_put(e, make(0, 50), 50);
     send_queue_put(e, make(1, 100), 100);
@@ -190,9 +180,8 @@ static void test_expiry(void **state)
     send_queue_free(e);
 }
 
-static void test_expiry_behind_the_head(void **state)
+TEST_WITH(test_expiry_behind_the_head, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     send_queue_put(e, make(1, 100), 100);
     send_queue_put(e, make(2, 200), 200);
@@ -203,9 +192,8 @@ static void test_expiry_behind_the_head(void **state)
     send_queue_free(e);
 }
 
-static void test_expired_on_return(void **state)
+TEST_WITH(test_expired_on_return, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     send_queue_put(e, make(1, 0), 0);
     struct send_item *it = take(e, HOUR_MS - 1, 1);
@@ -242,9 +230,8 @@ static void check_growth(const struct answer *a, int64_t cap)
     send_queue_free(e);
 }
 
-static void test_backoff_grows_and_is_capped(void **state)
+TEST_WITH(test_backoff_grows_and_is_capped, setup, teardown)
 {
-    (void)state;
     check_growth(&refused, SEND_QUEUE_PROBE_MS);
     check_growth(&unavailable, SEND_QUEUE_PROBE_MS);
     check_growth(&limited, 300000);
@@ -253,9 +240,8 @@ static void test_backoff_grows_and_is_capped(void **state)
     check_growth(&late, 300000);
 }
 
-static void test_jitter_depends_on_the_seed(void **state)
+TEST_WITH(test_jitter_depends_on_the_seed, setup, teardown)
 {
-    (void)state;
     int64_t waits[8];
     size_t different = 0;
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -274,9 +260,8 @@ static void test_jitter_depends_on_the_seed(void **state)
 }
 
 /* Where the next step would be just over the cap, half of the range is kept. */
-static void test_jitter_at_the_cap(void **state)
+TEST_WITH(test_jitter_at_the_cap, setup, teardown)
 {
-    (void)state;
     size_t low = 0;
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct config_endpoint config = {.queue_max_bytes = 1 << 20,
@@ -308,9 +293,8 @@ static unsigned in_flight_at(struct send_queue *e, int64_t now)
 }
 
 /* The backlog of an outage must not overload the server at once. */
-static void test_pace_behind_an_outage(void **state)
+TEST_WITH(test_pace_behind_an_outage, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(16, 1 << 20);
     put(e, 1, 200, 0);
     CHECK_INT(in_flight_at(e, 0), 16, "no outage: all at once");
@@ -334,9 +318,8 @@ static void test_pace_behind_an_outage(void **state)
     send_queue_free(e);
 }
 
-static void test_one_probe_then_all(void **state)
+TEST_WITH(test_one_probe_then_all, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(4, 1 << 20);
     put(e, 1, 8, 0);
     done(e, take(e, 0, 1), &refused, 0);
@@ -364,9 +347,8 @@ static void test_one_probe_then_all(void **state)
 }
 
 /* Sixteen that fail together are one failure of the endpoint. */
-static void test_failures_together_count_once(void **state)
+TEST_WITH(test_failures_together_count_once, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(4, 1 << 20);
     put(e, 1, 4, 0);
     struct send_item *all[4];
@@ -380,9 +362,8 @@ static void test_failures_together_count_once(void **state)
     send_queue_free(e);
 }
 
-static void test_late_success_does_not_end_the_rest(void **state)
+TEST_WITH(test_late_success_does_not_end_the_rest, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     struct send_item *one = take(e, 0, 1);
@@ -398,9 +379,8 @@ static void test_late_success_does_not_end_the_rest(void **state)
     send_queue_free(e);
 }
 
-static void test_late_failure_does_not_start_a_rest(void **state)
+TEST_WITH(test_late_failure_does_not_start_a_rest, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     struct send_item *slow = take(e, 0, 1);
@@ -419,9 +399,8 @@ static void test_late_failure_does_not_start_a_rest(void **state)
 }
 
 /* Whoever comes home late does not make room for a second probe. */
-static void test_late_one_beside_the_probe(void **state)
+TEST_WITH(test_late_one_beside_the_probe, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(3, 1 << 20);
     put(e, 1, 5, 0);
     struct send_item *late = take(e, 0, 1);
@@ -434,9 +413,8 @@ static void test_late_one_beside_the_probe(void **state)
     send_queue_free(e);
 }
 
-static void test_server_delay(void **state)
+TEST_WITH(test_server_delay, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
     struct answer asked = unavailable;
@@ -448,9 +426,8 @@ static void test_server_delay(void **state)
     send_queue_free(e);
 }
 
-static void test_rejection_shows_that_it_lives(void **state)
+TEST_WITH(test_rejection_shows_that_it_lives, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &refused, 0);
@@ -465,9 +442,8 @@ static void test_rejection_shows_that_it_lives(void **state)
 
 /* ---- which profile is next ------------------------------------------------------------------- */
 
-static void test_unanswered_keep_their_order(void **state)
+TEST_WITH(test_unanswered_keep_their_order, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(3, 1 << 20);
     put(e, 1, 5, 0);
     struct send_item *all[3];
@@ -484,9 +460,8 @@ static void test_unanswered_keep_their_order(void **state)
     send_queue_free(e);
 }
 
-static void test_answered_goes_to_the_end(void **state)
+TEST_WITH(test_answered_goes_to_the_end, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &unavailable, 0);
@@ -498,9 +473,8 @@ static void test_answered_goes_to_the_end(void **state)
 }
 
 /* A profile that only ever times out must not stop the others. */
-static void test_unanswered_for_ever_goes_to_the_end(void **state)
+TEST_WITH(test_unanswered_for_ever_goes_to_the_end, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
     int64_t now = 0;
@@ -513,9 +487,8 @@ static void test_unanswered_for_ever_goes_to_the_end(void **state)
 }
 
 /* Tried a bounded number of times, and then dropped and counted. */
-static void test_doubtful_has_an_end(void **state)
+TEST_WITH(test_doubtful_has_an_end, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
     int64_t now = 0;
@@ -535,9 +508,8 @@ static void test_doubtful_has_an_end(void **state)
 }
 
 /* max_attempts ends any failure, also one that is the endpoint's. */
-static void test_attempts_have_an_end(void **state)
+TEST_WITH(test_attempts_have_an_end, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint_with(1, 1 << 20, 3);
     put(e, 1, 1, 0);
     int64_t now = 0;
@@ -553,9 +525,8 @@ static void test_attempts_have_an_end(void **state)
 }
 
 /* One profile that the server stumbles over, among good ones: all others arrive. */
-static void test_poison(void **state)
+TEST_WITH(test_poison, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(2, 1 << 20);
     put(e, 0, 50, 0);
     int64_t now = 0;
@@ -574,9 +545,8 @@ static void test_poison(void **state)
 
 /* ---- given up, closed, drained --------------------------------------------------------------- */
 
-static void test_drop_of_a_taken_one(void **state)
+TEST_WITH(test_drop_of_a_taken_one, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
     send_queue_drop(e, take(e, 0, 1), DROP_LABELS);
@@ -589,9 +559,8 @@ static void test_drop_of_a_taken_one(void **state)
     send_queue_free(e);
 }
 
-static void test_close(void **state)
+TEST_WITH(test_close, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
     send_queue_close(e);
@@ -603,9 +572,8 @@ static void test_close(void **state)
     send_queue_free(e);
 }
 
-static void test_drop_queued(void **state)
+TEST_WITH(test_drop_queued, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(1, 1 << 20);
     put(e, 1, 5, 0);
     struct send_item *it = take(e, 0, 1);
@@ -617,9 +585,8 @@ static void test_drop_queued(void **state)
 }
 
 /* Random operations: the books balance after each, and no bound is ever passed. */
-static void test_random_walk(void **state)
+TEST_WITH(test_random_walk, setup, teardown)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct rng rng;
         rng_seed(&rng, seed);
@@ -677,9 +644,8 @@ static void *produce(void *arg)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST_WITH(test_threads, setup, teardown)
 {
-    (void)state;
     struct send_queue *e = new_endpoint(8, 50 * COST);
     struct producer producers[2] = {{e, 0}, {e, PER_THREAD}};
     pthread_t threads[2];
@@ -701,45 +667,4 @@ static void test_threads(void **state)
     CHECK_INT(l.accepted, 2 * PER_THREAD, "");
     CHECK_INT(l.sent + dropped_sum(&l), 2 * PER_THREAD, "");
     send_queue_free(e);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_first_in_first_out),
-        TEST(test_crowded_while_profiles_wait_for_a_slot),
-        TEST(test_crowded_after_an_outage),
-        TEST(test_full_queue_stays_full),
-        TEST(test_oldest_is_by_age),
-        TEST(test_in_flight_counts),
-        TEST(test_note_stays),
-        TEST(test_larger_than_the_queue),
-        TEST(test_large_one_drops_several),
-        TEST(test_expiry),
-        TEST(test_expiry_behind_the_head),
-        TEST(test_expired_on_return),
-        TEST(test_backoff_grows_and_is_capped),
-        TEST(test_jitter_depends_on_the_seed),
-        TEST(test_jitter_at_the_cap),
-        TEST(test_pace_behind_an_outage),
-        TEST(test_one_probe_then_all),
-        TEST(test_failures_together_count_once),
-        TEST(test_late_success_does_not_end_the_rest),
-        TEST(test_late_failure_does_not_start_a_rest),
-        TEST(test_late_one_beside_the_probe),
-        TEST(test_server_delay),
-        TEST(test_rejection_shows_that_it_lives),
-        TEST(test_unanswered_keep_their_order),
-        TEST(test_answered_goes_to_the_end),
-        TEST(test_unanswered_for_ever_goes_to_the_end),
-        TEST(test_doubtful_has_an_end),
-        TEST(test_attempts_have_an_end),
-        TEST(test_poison),
-        TEST(test_drop_of_a_taken_one),
-        TEST(test_close),
-        TEST(test_drop_queued),
-        TEST(test_random_walk),
-        TEST(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,9 +24,8 @@ static void build(struct series *s, struct labels *l, const struct config_pairs 
     assert_true(series_build(s, l, external, &default_limits, &protocol->labels));
 }
 
-static void test_table(void **state)
+TEST_WITH(test_table, setup, teardown)
 {
-    (void)state;
     static const struct {
         const char *name;
         struct pair labels[8];
@@ -127,9 +126,8 @@ static void test_table(void **state)
     }
 }
 
-static void test_file_changes_nothing(void **state)
+TEST_WITH(test_file_changes_nothing, setup, teardown)
 {
-    (void)state;
     struct labels *l = testing_labels(table, "a-b", "1", "a_b", "2", "caf\xc3\xa9", "3", "__x", "4",
                                       "__name__", "cpu", "service_name", "s", NULL);
     struct series s;
@@ -143,9 +141,8 @@ static void test_file_changes_nothing(void **state)
 }
 
 /* What a sender calls "__foo__" is its own business; a store keeps it, but not the tenant. */
-static void test_private_labels_are_kept(void **state)
+TEST_WITH(test_private_labels_are_kept, setup, teardown)
 {
-    (void)state;
     struct labels *l = testing_labels(table, "__foo__", "1", "__tenant_id__", "t", "__name__",
                                       "cpu", "service_name", "s", NULL);
     struct series s;
@@ -156,9 +153,8 @@ static void test_private_labels_are_kept(void **state)
     labels_unref(l);
 }
 
-static void test_changes_are_counted(void **state)
+TEST_WITH(test_changes_are_counted, setup, teardown)
 {
-    (void)state;
     struct labels *l = testing_labels(table, "a-b", "1", "a_b", "2", "v", "\xff", "service_name",
                                       "s", "__tenant_id__", "no tenant", NULL);
     struct series s;
@@ -193,9 +189,8 @@ static struct labels *many_labels(size_t n)
     return l;
 }
 
-static void test_surplus_order(void **state)
+TEST_WITH(test_surplus_order, setup, teardown)
 {
-    (void)state;
     static const struct config_pair pairs[] = {{"zone", "z"}, {"cluster", "c"}};
     struct config_pairs external = {.at = pairs, .n = 2};
     struct labels *l = many_labels(40);
@@ -234,9 +229,8 @@ static void test_surplus_order(void **state)
 }
 
 /* Limits of the endpoint's own, tighter and wider than a Pyroscope's. */
-static void test_own_limits(void **state)
+TEST_WITH(test_own_limits, setup, teardown)
 {
-    (void)state;
     static const struct config_label_limits tight = {
         .max_names = 5, .max_name_length = 16, .max_value_length = 16};
     static const struct config_label_limits wide = {
@@ -271,9 +265,8 @@ static void test_own_limits(void **state)
     labels_unref(l);
 }
 
-static void test_exactly_at_the_limit(void **state)
+TEST_WITH(test_exactly_at_the_limit, setup, teardown)
 {
-    (void)state;
     struct labels *l = many_labels(19);
     struct series s;
     build(&s, l, &no_external, &protocol_push);
@@ -283,9 +276,8 @@ static void test_exactly_at_the_limit(void **state)
     labels_unref(l);
 }
 
-static void test_long_names_and_values(void **state)
+TEST_WITH(test_long_names_and_values, setup, teardown)
 {
-    (void)state;
     static char name[1024 + 2];
     static char longer[1024 + 2];
     static char digits[1024 + 1];
@@ -315,9 +307,8 @@ static void test_long_names_and_values(void **state)
     labels_unref(l);
 }
 
-static void test_long_value_that_is_not_utf8(void **state)
+TEST_WITH(test_long_value_that_is_not_utf8, setup, teardown)
 {
-    (void)state;
     static const size_t lengths[] = {683, 2048, 2049, 2051, 2052, 2053, 9999};
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         char value[10000] = "";
@@ -335,9 +326,8 @@ static void test_long_value_that_is_not_utf8(void **state)
     }
 }
 
-static void test_tenant(void **state)
+TEST_WITH(test_tenant, setup, teardown)
 {
-    (void)state;
     char longest[SERIES_TENANT_MAX + 2];
     memset(longest, 't', sizeof(longest));
     assert_true(series_tenant_valid(SV("team-a")));
@@ -359,9 +349,8 @@ static void test_tenant(void **state)
     labels_unref(l);
 }
 
-static void test_type_and_service(void **state)
+TEST_WITH(test_type_and_service, setup, teardown)
 {
-    (void)state;
     struct labels *l = testing_labels(table, "__name__", "mutex", "service_name", "shop", NULL);
     struct series s;
     build(&s, l, &no_external, &protocol_push);
@@ -375,22 +364,4 @@ static void test_type_and_service(void **state)
     CHECK_INT(s.type.n, 0, "");
     series_done(&s);
     labels_unref(l);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_table),
-        TEST(test_file_changes_nothing),
-        TEST(test_private_labels_are_kept),
-        TEST(test_changes_are_counted),
-        TEST(test_surplus_order),
-        TEST(test_exactly_at_the_limit),
-        TEST(test_own_limits),
-        TEST(test_long_names_and_values),
-        TEST(test_long_value_that_is_not_utf8),
-        TEST(test_tenant),
-        TEST(test_type_and_service),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

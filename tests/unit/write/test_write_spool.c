@@ -27,9 +27,8 @@ static unsigned count_files(const char *dir, const char *suffix)
 /* ---- what is where --------------------------------------------------------------------------- */
 
 /* What is sent within the time until it would be written never touches the disk. */
-static void sent_before_written(void **state)
+TEST(sent_before_written)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[4] = {0};
@@ -59,9 +58,8 @@ static void sent_before_written(void **state)
     free(dir);
 }
 
-static void fsync_always(void **state)
+TEST(fsync_always)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     rig_init(&r, dir);
@@ -76,9 +74,8 @@ static void fsync_always(void **state)
     free(dir);
 }
 
-static void survives_the_process(void **state)
+TEST(survives_the_process)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[20] = {0};
@@ -118,9 +115,8 @@ static void survives_the_process(void **state)
 }
 
 /* More than memory takes goes on in order, and nothing is lost. */
-static void memory_overflows_to_disk(void **state)
+TEST(memory_overflows_to_disk)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[200] = {0};
@@ -152,9 +148,8 @@ static void memory_overflows_to_disk(void **state)
 }
 
 /* Faster than the disk takes it: what is in memory is thinned out, as without a spool. */
-static void too_fast_for_the_disk(void **state)
+TEST(too_fast_for_the_disk)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     rig_init(&r, dir);
@@ -174,9 +169,8 @@ static void too_fast_for_the_disk(void **state)
 }
 
 /* The spool drops its oldest segment; who still has the bytes in memory loses nothing. */
-static void spool_is_full(void **state)
+TEST(spool_is_full)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[200] = {0};
@@ -220,9 +214,8 @@ static void spool_is_full(void **state)
 }
 
 /* What an earlier process left is dropped too, and counted, before it was ever looked at. */
-static void full_of_the_past(void **state)
+TEST(full_of_the_past)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[200] = {0};
@@ -263,9 +256,8 @@ static void full_of_the_past(void **state)
     free(dir);
 }
 
-static void age_counts_on(void **state)
+TEST(age_counts_on)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     rig_init(&r, dir);
@@ -294,9 +286,8 @@ static void age_counts_on(void **state)
 
 /* Until the disk knows that a profile was sent, it holds its slot: a process that is killed sends
  * no more twice than may be in flight. */
-static void acknowledgement_holds_the_slot(void **state)
+TEST(acknowledgement_holds_the_slot)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     rig_init(&r, dir);
@@ -328,9 +319,8 @@ static void acknowledgement_holds_the_slot(void **state)
     free(dir);
 }
 
-static void flush_at_the_end(void **state)
+TEST(flush_at_the_end)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     rig_init(&r, dir);
@@ -367,9 +357,8 @@ static void flush_at_the_end(void **state)
 
 /* ---- one directory, two processes ------------------------------------------------------------ */
 
-static void two_processes(void **state)
+TEST(two_processes)
 {
-    (void)state;
     struct rig a;
     struct rig b;
     struct err err = ERR_INIT;
@@ -388,9 +377,8 @@ static void two_processes(void **state)
     free(dir);
 }
 
-static void wrong_place(void **state)
+TEST(wrong_place)
 {
-    (void)state;
     struct rig r;
     struct err err = ERR_INIT;
     char *dir = testing_mkdtemp();
@@ -408,9 +396,8 @@ static void wrong_place(void **state)
 /* ---- the disk fails and comes back ----------------------------------------------------------- */
 
 /* Memory takes over, and the ledger balances all the while. */
-static void disk_fails_and_recovers(void **state)
+TEST(disk_fails_and_recovers)
 {
-    (void)state;
     static const int errors[] = {ENOSPC, EIO, EROFS, EDQUOT};
     for (size_t k = 0; k < sizeof(errors) / sizeof(errors[0]); k++) {
         struct rig r;
@@ -458,9 +445,8 @@ static void disk_fails_and_recovers(void **state)
 }
 
 /* At the start: nothing is there yet, and nothing can be made. */
-static void starts_without_a_disk(void **state)
+TEST(starts_without_a_disk)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[4] = {0};
@@ -485,9 +471,8 @@ static void starts_without_a_disk(void **state)
 }
 
 /* What is only on disk waits until it can be read again; what is in memory goes on. */
-static void reading_fails_for_a_while(void **state)
+TEST(reading_fails_for_a_while)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[8] = {0};
@@ -514,9 +499,8 @@ static void reading_fails_for_a_while(void **state)
     free(dir);
 }
 
-static void directory_vanishes(void **state)
+TEST(directory_vanishes)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     char path[4096];
@@ -539,9 +523,8 @@ static void directory_vanishes(void **state)
 }
 
 /* Every call of the disk fails, one after the other, with a full write and with short ones. */
-static void every_call_fails_once(void **state)
+TEST(every_call_fails_once)
 {
-    (void)state;
     static const int errors[] = {EIO, ENOSPC, EINTR};
     uint64_t runs = 0;
     for (size_t k = 0; k < 3; k++) {
@@ -598,9 +581,8 @@ static void every_call_fails_once(void **state)
 
 /* The tenant of what is only on disk is known when it has been read. One that rests then holds up
  * nobody, wherever its profiles are. */
-static void tenants_of_the_past(void **state)
+TEST(tenants_of_the_past)
 {
-    (void)state;
     static const struct answer limited = {.class = ANSWER_RETRY_DOUBTFUL,
                                           .scope = ANSWER_OF_TENANT,
                                           .answered = true,
@@ -649,29 +631,4 @@ static void tenants_of_the_past(void **state)
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sent_before_written),
-        cmocka_unit_test(fsync_always),
-        cmocka_unit_test(survives_the_process),
-        cmocka_unit_test(memory_overflows_to_disk),
-        cmocka_unit_test(too_fast_for_the_disk),
-        cmocka_unit_test(spool_is_full),
-        cmocka_unit_test(full_of_the_past),
-        cmocka_unit_test(age_counts_on),
-        cmocka_unit_test(acknowledgement_holds_the_slot),
-        cmocka_unit_test(flush_at_the_end),
-        cmocka_unit_test(two_processes),
-        cmocka_unit_test(wrong_place),
-        cmocka_unit_test(disk_fails_and_recovers),
-        cmocka_unit_test(starts_without_a_disk),
-        cmocka_unit_test(reading_fails_for_a_while),
-        cmocka_unit_test(directory_vanishes),
-        cmocka_unit_test(every_call_fails_once),
-        cmocka_unit_test(tenants_of_the_past),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -327,9 +327,8 @@ static void check_counts(struct rig *r, const struct damage *d)
     CHECK_INT(l.queued + l.in_flight, 0, d->name);
 }
 
-static void every_damage(void **state)
+TEST(every_damage)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         const struct damage *d = &damages[i];
         struct rig r;
@@ -376,9 +375,8 @@ static void every_damage(void **state)
 /* ---- acknowledgements ------------------------------------------------------------------------ */
 
 /* Damage there may send a profile twice, never lose one. */
-static void damaged_acknowledgements(void **state)
+TEST(damaged_acknowledgements)
 {
-    (void)state;
     static const struct {
         const char *name;
         int kind;
@@ -444,9 +442,8 @@ static void damaged_acknowledgements(void **state)
 }
 
 /* Records that are not where they were written are acknowledged like others, before and after. */
-static void moved_records(void **state)
+TEST(moved_records)
 {
-    (void)state;
     struct rig r;
     struct file f;
     char *dir = testing_mkdtemp();
@@ -482,9 +479,8 @@ static void moved_records(void **state)
 
 /* ---- files that are not ours ----------------------------------------------------------------- */
 
-static void foreign_files(void **state)
+TEST(foreign_files)
 {
-    (void)state;
     struct rig r;
     struct stat st;
     char *dir = testing_mkdtemp();
@@ -527,9 +523,8 @@ static void foreign_files(void **state)
 }
 
 /* Killed between removing a segment and its acknowledgements. */
-static void lone_acknowledgements(void **state)
+TEST(lone_acknowledgements)
 {
-    (void)state;
     struct rig r;
     struct file f;
     char *dir = testing_mkdtemp();
@@ -551,9 +546,8 @@ static void lone_acknowledgements(void **state)
 }
 
 /* A segment that cannot be read is left to the next process; the next ones are read. */
-static void unreadable_segment(void **state)
+TEST(unreadable_segment)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[PROFILES] = {0};
@@ -583,14 +577,4 @@ static void unreadable_segment(void **state)
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_damage),       cmocka_unit_test(damaged_acknowledgements),
-        cmocka_unit_test(foreign_files),      cmocka_unit_test(lone_acknowledgements),
-        cmocka_unit_test(unreadable_segment), cmocka_unit_test(moved_records),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,8 @@
 #include "write/spool/crc32c.h"
 #include "write/spool/format.h"
 
-static void crc_vectors(void **state)
+TEST(crc_vectors)
 {
-    (void)state;
     uint8_t zeros[32] = {0};
     uint8_t ones[32], up[32], down[32];
     for (size_t i = 0; i < 32; i++) {
@@ -43,9 +42,8 @@ static void crc_vectors(void **state)
     }
 }
 
-static void crc_in_pieces(void **state)
+TEST(crc_in_pieces)
 {
-    (void)state;
     uint8_t bytes[300];
     struct rng rng;
     rng_seed(&rng, 7);
@@ -62,9 +60,8 @@ static void crc_in_pieces(void **state)
     }
 }
 
-static void headers(void **state)
+TEST(headers)
 {
-    (void)state;
     struct spool_header h = {.segment = 0x1122334455667788, .salt = 99, .created_ns = -5};
     struct spool_header got;
     uint8_t bytes[SPOOL_HEADER_SIZE];
@@ -84,9 +81,8 @@ static void headers(void **state)
 }
 
 /* The first bytes by hand: the format is a promise. */
-static void header_bytes(void **state)
+TEST(header_bytes)
 {
-    (void)state;
     static const uint8_t want[52] = {'P', 'P', 'S', 'P', 'O', 'O', 'L', '\n', 1,   0, 0, 0, 0,
                                      2,   0,   0,   3,   0,   0,   0,   0,    0,   0, 0, 4, 0,
                                      0,   0,   0,   0,   0,   0,   5,   0,    0,   0, 0, 0, 0,
@@ -104,9 +100,8 @@ static void put32(uint8_t *p, uint32_t v)
     }
 }
 
-static void newer_versions(void **state)
+TEST(newer_versions)
 {
-    (void)state;
     static const struct {
         uint32_t version;
         uint32_t size;
@@ -131,9 +126,8 @@ static void newer_versions(void **state)
     }
 }
 
-static void heads(void **state)
+TEST(heads)
 {
-    (void)state;
     struct spool_head h = {.format = 1,
                            .flags = SPOOL_FLAG_DELTA,
                            .salt = 0xfedcba9876543210,
@@ -174,9 +168,8 @@ static void heads(void **state)
     assert_false(spool_head_parse(bytes, &got));
 }
 
-static void searching(void **state)
+TEST(searching)
 {
-    (void)state;
     uint8_t bytes[200];
     const uint64_t five = 5;
     const uint64_t six = 6;
@@ -194,9 +187,8 @@ static void searching(void **state)
     CHECK_INT(spool_head_search(bytes, sizeof(bytes), &five), 20, "the first of two");
 }
 
-static void label_sets(void **state)
+TEST(label_sets)
 {
-    (void)state;
     struct intern *in = intern_new();
     struct labels_builder *b = labels_builder_new(in);
     struct labels *l =
@@ -236,9 +228,8 @@ static void label_sets(void **state)
     intern_free(in);
 }
 
-static void acknowledgements(void **state)
+TEST(acknowledgements)
 {
-    (void)state;
     uint8_t bytes[SPOOL_ACK_SIZE];
     uint8_t header[SPOOL_ACK_HEADER_SIZE];
     uint32_t offset;
@@ -264,9 +255,8 @@ static void acknowledgements(void **state)
     }
 }
 
-static void names(void **state)
+TEST(names)
 {
-    (void)state;
     static const struct {
         const char *name;
         enum spool_name kind;
@@ -296,9 +286,8 @@ static void names(void **state)
     }
 }
 
-static void directories(void **state)
+TEST(directories)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"main", "main"},         {"a b/c", "a%20b%2Fc"}, {"..", "%2E."},
         {".hidden", "%2Ehidden"}, {"a.b-c_9", "a.b-c_9"}, {"\xc3\xbc%", "%C3%BC%25"},
@@ -310,17 +299,4 @@ static void directories(void **state)
         CHECK_STR(out.data, cases[i][1], cases[i][0]);
         buf_done(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crc_vectors),      cmocka_unit_test(crc_in_pieces),
-        cmocka_unit_test(headers),          cmocka_unit_test(header_bytes),
-        cmocka_unit_test(newer_versions),   cmocka_unit_test(heads),
-        cmocka_unit_test(searching),        cmocka_unit_test(label_sets),
-        cmocka_unit_test(acknowledgements), cmocka_unit_test(names),
-        cmocka_unit_test(directories),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

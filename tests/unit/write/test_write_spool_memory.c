@@ -60,19 +60,12 @@ static void scenario(bool *ret_complete)
     *ret_complete = lost == 0;
 }
 
-static void every_allocation_fails(void **state)
+TEST(every_allocation_fails)
 {
-    (void)state;
     scenario_dir = testing_mkdtemp();
     size_t runs = failing_malloc_each(FAIL_OURS, scenario);
     printf("%zu allocations\n", runs);
     assert_true(runs > 60);
     testing_rmdir(scenario_dir);
     free(scenario_dir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_fails)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,9 +67,8 @@ static size_t merge_old(struct outage *o)
 }
 
 /* Merged once on disk, once before that, and sent. */
-static void merged_on_disk(void **state)
+TEST_WITH(merged_on_disk, setup, teardown)
 {
-    (void)state;
     struct outage o;
     begin(&o, testing_mkdtemp());
     put_deltas(&o, 10);
@@ -92,9 +91,8 @@ static void merged_on_disk(void **state)
 }
 
 /* It is sent before it was written: then its parts are done, too. */
-static void sent_before_written(void **state)
+TEST_WITH(sent_before_written, setup, teardown)
 {
-    (void)state;
     struct outage o;
     begin(&o, testing_mkdtemp());
     put_deltas(&o, 10);
@@ -148,9 +146,8 @@ static bool ends_at_call(uint64_t n, bool twice)
     return failed;
 }
 
-static void ends_at_any_time(void **state)
+TEST_WITH(ends_at_any_time, setup, teardown)
 {
-    (void)state;
     uint64_t n = 1;
     while (ends_at_call(n, false)) {
         n++;
@@ -165,9 +162,8 @@ static void ends_at_any_time(void **state)
 }
 
 /* Each call fails once: the process goes on, and loses nothing. */
-static void every_call_fails_once(void **state)
+TEST_WITH(every_call_fails_once, setup, teardown)
 {
-    (void)state;
     bool failed = true;
     for (uint64_t n = 1; failed; n++) {
         struct outage o;
@@ -194,9 +190,8 @@ static void every_call_fails_once(void **state)
 
 /* A disk that has room for a few of them, and memory for fewer: all that is dropped is what cannot
  * be merged. */
-static void disk_is_full(void **state)
+TEST_WITH(disk_is_full, setup, teardown)
 {
-    (void)state;
     struct outage o;
     begin(&o, testing_mkdtemp());
     rig_close_all(&o.r);
@@ -227,9 +222,8 @@ static void disk_is_full(void **state)
 
 /* Parts are asked for, and do not come. What is in memory is merged and sent meanwhile, and the end
  * of the process loses nothing. */
-static void disk_hangs(void **state)
+TEST_WITH(disk_hangs, setup, teardown)
 {
-    (void)state;
     struct outage o;
     begin(&o, testing_mkdtemp());
     o.r.max_age_ms = HOUR_MS;
@@ -314,9 +308,8 @@ static void load_parts(struct outage *o)
 
 /* Somebody removes the file that the parts of a job are in, before they are read. The spool reports
  * them as lost while the job holds them; they are dropped when they should be sent. */
-static void parts_are_removed(void **state)
+TEST_WITH(parts_are_removed, setup, teardown)
 {
-    (void)state;
     struct outage o;
     char segment[512];
     begin(&o, testing_mkdtemp());
@@ -343,9 +336,8 @@ static void parts_are_removed(void **state)
 }
 
 /* A label of that name in a configuration means nothing. */
-static void label_of_that_name(void **state)
+TEST_WITH(label_of_that_name, setup, teardown)
 {
-    (void)state;
     struct outage o;
     begin(&o, testing_mkdtemp());
     put_deltas(&o, 3);
@@ -362,17 +354,4 @@ static void label_of_that_name(void **state)
     send_all(&o);
     CHECK_INT(o.sent, o.sum, "");
     end(&o);
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(merged_on_disk),     TEST(sent_before_written),
-        TEST(ends_at_any_time),   TEST(every_call_fails_once),
-        TEST(label_of_that_name), TEST(disk_is_full),
-        TEST(disk_hangs),         TEST(parts_are_removed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

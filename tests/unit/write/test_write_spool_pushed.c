@@ -43,9 +43,8 @@ static void send_all(struct rig *r, const bool *taken)
     CHECK_INT(send_queue_status(r->e).ledger.queued, 0, "");
 }
 
-static void without_a_spool(void **state)
+TEST(without_a_spool)
 {
-    (void)state;
     static struct config_endpoint config = {.queue_max_bytes = 20 * 2048, .concurrency = 4};
     struct send_queue *q = send_queue_new(&config, 1);
     struct rig r = {.e = q, .in = intern_new()};
@@ -69,9 +68,8 @@ static void without_a_spool(void **state)
 }
 
 /* Scraped profiles are thinned out for scraped ones, not for pushed ones. */
-static void beside_scraped_ones(void **state)
+TEST(beside_scraped_ones)
 {
-    (void)state;
     static struct config_endpoint config = {.queue_max_bytes = 20 * 2048, .concurrency = 4};
     struct send_queue *q = send_queue_new(&config, 1);
     struct rig r = {.e = q, .in = intern_new()};
@@ -102,9 +100,8 @@ static void beside_scraped_ones(void **state)
     intern_free(r.in);
 }
 
-static void with_a_full_spool(void **state)
+TEST(with_a_full_spool)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     bool taken[MANY] = {false};
@@ -153,9 +150,8 @@ static void with_a_full_spool(void **state)
 }
 
 /* What an earlier process has left and nobody has looked at yet is not dropped for new profiles. */
-static void full_of_unread_ones(void **state)
+TEST(full_of_unread_ones)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     bool taken[MANY] = {false};
@@ -186,9 +182,8 @@ static void full_of_unread_ones(void **state)
 }
 
 /* Among scraped profiles: these make room on disk, the pushed ones do not. */
-static void segments_of_scraped_ones_are_dropped(void **state)
+TEST(segments_of_scraped_ones_are_dropped)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     bool pushed[MANY] = {false};
@@ -268,9 +263,8 @@ static const char *state_of(struct loop *loop, struct waiter *w)
     return !w->settled ? "open" : receipt_is_good(w->receipt) ? "safe" : "failed";
 }
 
-static void receipts(void **state)
+TEST(receipts)
 {
-    (void)state;
     static const struct answer no = {.class = ANSWER_REJECTED, .answered = true};
     struct rig r;
     struct waiter w[6];
@@ -319,9 +313,8 @@ static void receipts(void **state)
 }
 
 /* Several profiles share a receipt; a wait that is cancelled posts nothing. */
-static void receipts_of_several_profiles(void **state)
+TEST(receipts_of_several_profiles)
 {
-    (void)state;
     struct loop *loop = loop_new(NULL);
     struct waiter w = {.task.run = on_settled, .receipt = receipt_new()};
     for (int i = 0; i < 3; i++) {
@@ -345,18 +338,4 @@ static void receipts_of_several_profiles(void **state)
     assert_false(w.settled);
     receipt_unref(w.receipt);
     loop_free(loop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_spool),
-        cmocka_unit_test(beside_scraped_ones),
-        cmocka_unit_test(with_a_full_spool),
-        cmocka_unit_test(full_of_unread_ones),
-        cmocka_unit_test(receipts),
-        cmocka_unit_test(receipts_of_several_profiles),
-        cmocka_unit_test(segments_of_scraped_ones_are_dropped),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

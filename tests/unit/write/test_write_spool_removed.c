@@ -101,9 +101,8 @@ static unsigned count_seen(const unsigned *seen, unsigned times)
 
 /* Another process starts right after the lock file was removed, before the first one notices that.
  */
-static void second_process(void **state)
+TEST(second_process)
 {
-    (void)state;
     struct rig r;
     struct rig second;
     char *dir = testing_mkdtemp();
@@ -127,9 +126,8 @@ static void second_process(void **state)
 
 /* The directory is removed and may not be made again, as in the sandbox: the log says so each
  * minute, with what to do. If it may be used after all, it is. */
-static void forbidden(void **state)
+TEST(forbidden)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[N] = {0};
@@ -163,9 +161,8 @@ static void forbidden(void **state)
 
 /* All that is in memory is on disk again soon, without anything new to write: the process may end.
  */
-static void in_memory(void **state)
+TEST(in_memory)
 {
-    (void)state;
     static const struct {
         const char *name;
         enum what what;
@@ -215,9 +212,8 @@ static void in_memory(void **state)
 
 /* What was only on disk: the file that is being written to is still open, and read from there; the
  * rest is lost, and counted. */
-static void on_disk_only(void **state)
+TEST(on_disk_only)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[N + 1] = {0};
@@ -251,9 +247,8 @@ static void on_disk_only(void **state)
 
 /* It cannot be made again at first: what is in memory stays there, and is written when it can be.
  */
-static void disk_fails_as_well(void **state)
+TEST(disk_fails_as_well)
 {
-    (void)state;
     struct rig r;
     char *dir = testing_mkdtemp();
     unsigned seen[N] = {0};
@@ -281,9 +276,8 @@ static void disk_fails_as_well(void **state)
 }
 
 /* Each call of the disk fails once while the spool is made again: nothing is lost. */
-static void every_call_fails_once(void **state)
+TEST(every_call_fails_once)
 {
-    (void)state;
     uint64_t failed = 1;
     uint64_t runs = 0;
     for (uint64_t n = 1; failed > 0; n++, runs++) {
@@ -312,14 +306,4 @@ static void every_call_fails_once(void **state)
         free(dir);
     }
     assert_true(runs > 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(second_process),     cmocka_unit_test(forbidden),
-        cmocka_unit_test(in_memory),          cmocka_unit_test(on_disk_only),
-        cmocka_unit_test(disk_fails_as_well), cmocka_unit_test(every_call_fails_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

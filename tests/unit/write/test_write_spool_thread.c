@@ -46,9 +46,8 @@ static unsigned send_some(struct rig *r, unsigned most, unsigned *seen)
     return sent;
 }
 
-static void threads(void **state)
+TEST(threads)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     unsigned *seen = calloc(PROFILES, sizeof(*seen));
     uint64_t dropped = 0;
@@ -84,9 +83,8 @@ static void threads(void **state)
 
 /* A call of the disk that does not return is seen from outside, and what is put meanwhile is sent.
  */
-static void a_disk_that_hangs(void **state)
+TEST(a_disk_that_hangs)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     unsigned *seen = calloc(PROFILES, sizeof(*seen));
     pthread_barrier_t hang;
@@ -127,9 +125,8 @@ static void a_disk_that_hangs(void **state)
 
 /* The disk hangs when the directory is to be opened. The start goes on, profiles are sent from
  * memory, and they are written when the disk answers. */
-static void a_disk_that_hangs_at_the_start(void **state)
+TEST(a_disk_that_hangs_at_the_start)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     pthread_barrier_t hang;
     struct rig r;
@@ -169,9 +166,8 @@ static void a_disk_that_hangs_at_the_start(void **state)
 }
 
 /* Errors that somebody has to see end the start, as long as it waits for the disk. */
-static void errors_of_the_start(void **state)
+TEST(errors_of_the_start)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     struct rig first;
     struct rig second;
@@ -187,12 +183,4 @@ static void errors_of_the_start(void **state)
     rig_done(&first);
     testing_rmdir(dir);
     free(dir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads), cmocka_unit_test(a_disk_that_hangs_at_the_start),
-        cmocka_unit_test(errors_of_the_start), cmocka_unit_test(a_disk_that_hangs)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,8 @@ static const struct protocol *const http_protocols[] = {&protocol_push, &protoco
 
 /* A boundary that is random, not too long, in the header, not in the profile, and
  * closed; lines end in CRLF. */
-static void test_form(void **state)
+TEST(test_form)
 {
-    (void)state;
     struct config_endpoint e = {.url = "http://p", .protocol = &protocol_ingest.config};
     struct sent plain, clash;
     send_profile(&plain, &e, profile_of(usual(), "x", 1), NULL);
@@ -68,9 +67,8 @@ static void test_form(void **state)
 }
 
 /* The bytes as they lie, NUL and all, once, under a type that is set. */
-static void test_bytes_as_they_are(void **state)
+TEST(test_bytes_as_they_are)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
         struct sent s;
@@ -86,9 +84,8 @@ static void test_bytes_as_they_are(void **state)
 }
 
 /* Lengths are computed from the inside out, and what is too long is refused. */
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
-    (void)state;
     static const size_t sizes[] = {
         0, 1, 127, 128, 16383, 16384, 2097151, 2097152, PUSH_PROFILE_MAX};
     struct labels *l = usual();
@@ -119,9 +116,8 @@ static void test_lengths(void **state)
 /* ---- time and meaning ------------------------------------------------------------------------ */
 
 /* Ten digits, and for profefe a time without a zone. */
-static void test_times(void **state)
+TEST(test_times)
 {
-    (void)state;
     struct config_endpoint e = {.url = "http://p", .protocol = &protocol_ingest.config};
     struct sent s;
     send_profile(&s, &e, profile_of(usual(), "x", 1), NULL);
@@ -137,9 +133,8 @@ static void test_times(void **state)
 
 /* The instance and __delta__ stay, other
  * reserved names go, service_name is there once, in order. */
-static void test_push_labels(void **state)
+TEST(test_push_labels)
 {
-    (void)state;
     struct labels *l =
         testing_labels(table, "__name__", "memory", "__delta__", "false", "__period_type__", "x",
                        "__session_id__", "1", "z", "1", "instance", "i", NULL);
@@ -164,9 +159,8 @@ static struct config *defaults(void)
 
 /* A server that gives up reading after 30 s never gets so far. A request starts with its
  * whole body in memory, and is over, or another attempt, well before. */
-static void test_body_does_not_trickle(void **state)
+TEST(test_body_does_not_trickle)
 {
-    (void)state;
     struct config *c = defaults();
     assert_true(c->endpoints[0].remote_timeout_ms > 0);
     assert_true(c->endpoints[0].remote_timeout_ms < 30000);
@@ -188,9 +182,8 @@ static void test_body_does_not_trickle(void **state)
 
 /* A time of the year 1970, as from one who takes milliseconds for nanoseconds, is passed
  * on as it is; beside it stands the time of the scrape, which a server takes instead. */
-static void test_time_in_the_profile(void **state)
+TEST(test_time_in_the_profile)
 {
-    (void)state;
     /* A sample, and time_nanos = 1795230000000. */
     static const char data[] = "\x12\x02\x10\x01\x48\x80\xc7\xaf\xe0\x9f\x34";
     for (size_t i = 0; i < 3; i++) {
@@ -212,9 +205,8 @@ static void test_time_in_the_profile(void **state)
 
 /* The endpoints of godeltaprof give each difference once, to the first reader: they are
  * scraped only if configured, and never subtracted again. */
-static void test_godeltaprof(void **state)
+TEST(test_godeltaprof)
 {
-    (void)state;
     struct config *c = defaults();
     size_t found = 0;
     for (size_t i = 0; i < c->jobs[0].n_types; i++) {
@@ -236,9 +228,8 @@ static void test_godeltaprof(void **state)
 
 /* No quotes, keys in the narrow set, no pair twice, "%20" for a
  * space. */
-static void test_ingest_name(void **state)
+TEST(test_ingest_name)
 {
-    (void)state;
     struct config_endpoint e = {.url = "http://p", .protocol = &protocol_ingest.config};
     struct labels *l =
         testing_labels(table, "service_name", "a", "__name__", "mutex", "app.kubernetes.io/name",
@@ -257,9 +248,8 @@ static void test_ingest_name(void **state)
 
 /* DeepFlow's own tags say where we are, not where the profile is from: that must stand in
  * labels, and the service in the name. */
-static void test_ingest_says_where_from(void **state)
+TEST(test_ingest_says_where_from)
 {
-    (void)state;
     struct config_endpoint e = {.url = "http://d/api/v1/profile",
                                 .protocol = &protocol_ingest.config};
     struct sent s;
@@ -277,9 +267,8 @@ static void test_ingest_says_where_from(void **state)
 
 /* Of the server's 30 names six are left to samples; 20 of our own for ingest, since the server adds
  * four; 24 for push. */
-static void test_label_budget(void **state)
+TEST(test_label_budget)
 {
-    (void)state;
     char names[40][8];
     struct config_pair pairs[40];
     for (size_t i = 0; i < 40; i++) {
@@ -322,9 +311,8 @@ static struct answer classify(const struct protocol *protocol, long status, cons
 }
 
 /* The status alone does not decide. */
-static void test_status_is_not_all(void **state)
+TEST(test_status_is_not_all)
 {
-    (void)state;
     static const char rate[] = "{\"code\":\"unknown\",\"message\":\"x resource_exhausted: y\"}";
     static const char broken[] = "{\"code\":\"unknown\",\"message\":\"gzip reset: EOF\"}";
     static const char large[] =
@@ -346,9 +334,8 @@ static void test_status_is_not_all(void **state)
 
 /* What the server dislikes within a profile will not get better. It is
  * refused once, in the server's words, and a time out of the window is distinguished. */
-static void test_refused_for_what_is_within(void **state)
+TEST(test_refused_for_what_is_within)
 {
-    (void)state;
     static const struct {
         const char *name;
         const char *message;
@@ -393,9 +380,8 @@ static void test_refused_for_what_is_within(void **state)
 }
 
 /* No redirect turns a POST into a GET. */
-static void test_redirects(void **state)
+TEST(test_redirects)
 {
-    (void)state;
     static const long all[] = {301, 302, 303, 307, 308};
     for (size_t i = 0; i < 5; i++) {
         for (size_t p = 0; p < 3; p++) {
@@ -405,9 +391,8 @@ static void test_redirects(void **state)
 }
 
 /* Retry-After counts, up to a cap; nonsense (-1) does not; never for a refusal. */
-static void test_retry_after(void **state)
+TEST(test_retry_after)
 {
-    (void)state;
     for (size_t p = 0; p < 3; p++) {
         const struct protocol *protocol = http_protocols[p];
         CHECK_INT(classify(protocol, 503, "", "", 30000).delay_ms, 30000, "seconds");
@@ -420,9 +405,8 @@ static void test_retry_after(void **state)
 }
 
 /* The reason in the server's words, for "no org id" looks like a password problem. */
-static void test_no_org_id(void **state)
+TEST(test_no_org_id)
 {
-    (void)state;
     struct answer a = classify(&protocol_push, 401, "application/json",
                                "{\"code\":\"unauthenticated\",\"message\":\"no org id\"}", -1);
     CHECK_STR(a.text, "HTTP 401: no org id", "");
@@ -431,9 +415,8 @@ static void test_no_org_id(void **state)
 }
 
 /* Short, one line, whatever the server says. */
-static void test_error_text(void **state)
+TEST(test_error_text)
 {
-    (void)state;
     char page[ANSWER_BODY_MAX + 1];
     memset(page, 'x', ANSWER_BODY_MAX);
     memcpy(page, "a\r\nlevel=error msg=\x1b[31m\xff", 26);
@@ -449,9 +432,8 @@ static void test_error_text(void **state)
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
 /* What a pasted URL can only mean. */
-static void test_protocol_of_url(void **state)
+TEST(test_protocol_of_url)
 {
-    (void)state;
     static const struct {
         const char *url;
         const struct protocol *want; /* NULL: any */
@@ -478,25 +460,5 @@ static void test_protocol_of_url(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_form),
-        cmocka_unit_test(test_bytes_as_they_are),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_push_labels),
-        cmocka_unit_test(test_ingest_name),
-        cmocka_unit_test(test_label_budget),
-        cmocka_unit_test(test_status_is_not_all),
-        cmocka_unit_test(test_redirects),
-        cmocka_unit_test(test_retry_after),
-        cmocka_unit_test(test_no_org_id),
-        cmocka_unit_test(test_error_text),
-        cmocka_unit_test(test_body_does_not_trickle),
-        cmocka_unit_test(test_time_in_the_profile),
-        cmocka_unit_test(test_godeltaprof),
-        cmocka_unit_test(test_ingest_says_where_from),
-        cmocka_unit_test(test_refused_for_what_is_within),
-        cmocka_unit_test(test_protocol_of_url),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return testing_run("tests", setup, teardown);
 }

@@ -458,7 +458,7 @@ static void wait_settled(struct fixture *f, size_t endpoint, uint64_t n)
 
 /* ---- what arrives ---------------------------------------------------------------------------- */
 
-static void test_push_arrives(void **state)
+TEST_WITH(test_push_arrives, setup, teardown)
 {
     struct fixture *f = *state;
     (void)snprintf(f->urls[0], sizeof(f->urls[0]), "http://user:pass@127.0.0.1:%u/base/?k=v",
@@ -495,7 +495,7 @@ static void test_push_arrives(void **state)
     assert_memory_equal(r->body + before, data, sizeof(data));
 }
 
-static void test_ingest_arrives(void **state)
+TEST_WITH(test_ingest_arrives, setup, teardown)
 {
     struct fixture *f = *state;
     f->endpoints[0].protocol = &protocol_ingest.config;
@@ -523,7 +523,7 @@ static void test_ingest_arrives(void **state)
     assert_memory_equal(r->body + r->size - strlen(want), want, strlen(want));
 }
 
-static void test_file_arrives(void **state)
+TEST_WITH(test_file_arrives, setup, teardown)
 {
     struct fixture *f = *state;
     char *dir = testing_mkdtemp();
@@ -543,7 +543,7 @@ static void test_file_arrives(void **state)
 
 /* ---- concurrency, fan-out -------------------------------------------------------------------- */
 
-static void test_concurrency(void **state)
+TEST_WITH(test_concurrency, setup, teardown)
 {
     struct fixture *f = *state;
     open_gate(&f->server[0], false);
@@ -558,7 +558,7 @@ static void test_concurrency(void **state)
     CHECK_INT(f->server[0].most_in_progress, 3, "");
 }
 
-static void test_endpoints_do_not_wait_for_each_other(void **state)
+TEST_WITH(test_endpoints_do_not_wait_for_each_other, setup, teardown)
 {
     struct fixture *f = *state;
     f->config.n_endpoints = 2;
@@ -589,7 +589,7 @@ static char *render(struct fixture *f)
     return text;
 }
 
-static void test_failure_and_recovery(void **state)
+TEST_WITH(test_failure_and_recovery, setup, teardown)
 {
     struct fixture *f = *state;
     f->server[0].failing = 3;
@@ -635,7 +635,7 @@ static size_t count_lines(struct fixture *f, const char *part)
 }
 
 /* Each outage is news, five times a minute; a recovery only if its outage was said. */
-static void test_many_outages(void **state)
+TEST_WITH(test_many_outages, setup, teardown)
 {
     struct fixture *f = *state;
     f->server[0].status = 503;
@@ -654,7 +654,7 @@ static void test_many_outages(void **state)
     CHECK_INT(count_lines(f, "endpoint works again"), 5, "");
 }
 
-static void test_closed_without_an_answer(void **state)
+TEST_WITH(test_closed_without_an_answer, setup, teardown)
 {
     struct fixture *f = *state;
     f->server[0].broken = 2;
@@ -666,7 +666,7 @@ static void test_closed_without_an_answer(void **state)
     CHECK_INT(ledger(f, 0).sent, 3, "");
 }
 
-static void test_rejected(void **state)
+TEST_WITH(test_rejected, setup, teardown)
 {
     struct fixture *f = *state;
     f->server[0].failing = 1;
@@ -684,7 +684,7 @@ static void test_rejected(void **state)
 }
 
 /* Only the beginning of an error page is read. */
-static void test_huge_error_page(void **state)
+TEST_WITH(test_huge_error_page, setup, teardown)
 {
     struct fixture *f = *state;
     size_t size = 1 << 25; /* far more than socket buffers hold */
@@ -717,7 +717,7 @@ static void test_huge_error_page(void **state)
     free(page);
 }
 
-static void test_retry_after_is_passed_on(void **state)
+TEST_WITH(test_retry_after_is_passed_on, setup, teardown)
 {
     struct fixture *f = *state;
     f->server[0].failing = 1;
@@ -750,7 +750,7 @@ static void test_retry_after_is_passed_on(void **state)
     free(text);
 }
 
-static void test_no_type(void **state)
+TEST_WITH(test_no_type, setup, teardown)
 {
     struct fixture *f = *state;
     testing_log_expect(f->log, "profile given up");
@@ -764,7 +764,7 @@ static void test_no_type(void **state)
     CHECK_CONTAINS(testing_log_text(f->log), "the label __name__ is missing", "");
 }
 
-static void test_label_changes_are_counted_once(void **state)
+TEST_WITH(test_label_changes_are_counted_once, setup, teardown)
 {
     struct fixture *f = *state;
     f->server[0].failing = 2;
@@ -784,7 +784,7 @@ static void test_label_changes_are_counted_once(void **state)
     free(text);
 }
 
-static void test_queue_overflow_is_said(void **state)
+TEST_WITH(test_queue_overflow_is_said, setup, teardown)
 {
     struct fixture *f = *state;
     open_gate(&f->server[0], false);
@@ -805,7 +805,7 @@ static void test_queue_overflow_is_said(void **state)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void test_drain_deadline(void **state)
+TEST_WITH(test_drain_deadline, setup, teardown)
 {
     struct fixture *f = *state;
     open_gate(&f->server[0], false);
@@ -820,7 +820,7 @@ static void test_drain_deadline(void **state)
     CHECK_INT(ledger(f, 0).dropped[DROP_SHUTDOWN], 11, "late ones are counted");
 }
 
-static void test_drain_of_nothing(void **state)
+TEST_WITH(test_drain_of_nothing, setup, teardown)
 {
     struct fixture *f = *state;
     start(f);
@@ -843,7 +843,7 @@ static int files_in(const char *path)
 /* A disk hangs: the other endpoint gets everything, the drain ends all the same, and what has not
  * begun by then is not written any more. The index is a pipe that nobody reads, so that the thread
  * of the endpoint hangs in open(). */
-static void test_disk_that_hangs(void **state)
+TEST_WITH(test_disk_that_hangs, setup, teardown)
 {
     struct fixture *f = *state;
     char *dir = testing_mkdtemp();
@@ -873,7 +873,7 @@ static void test_disk_that_hangs(void **state)
 
 /* An end without a drain: what was queued and in flight is in the ledger as dropped, and no more.
  */
-static void test_stop_settles_the_ledger(void **state)
+TEST_WITH(test_stop_settles_the_ledger, setup, teardown)
 {
     struct fixture *f = *state;
     open_gate(&f->server[0], false);
@@ -891,7 +891,7 @@ static void test_stop_settles_the_ledger(void **state)
     open_gate(&f->server[0], true);
 }
 
-static void test_free_without_a_run(void **state)
+TEST_WITH(test_free_without_a_run, setup, teardown)
 {
     struct fixture *f = *state;
     make_writer(f);
@@ -900,7 +900,7 @@ static void test_free_without_a_run(void **state)
     CHECK_INT(ledger(f, 0).queued, 3, "");
 }
 
-static void test_free_with_requests_in_flight(void **state)
+TEST_WITH(test_free_with_requests_in_flight, setup, teardown)
 {
     struct fixture *f = *state;
     open_gate(&f->server[0], false);
@@ -911,7 +911,7 @@ static void test_free_with_requests_in_flight(void **state)
     f->writer = writer_free(f->writer);
 }
 
-static void test_bad_endpoint_is_named(void **state)
+TEST_WITH(test_bad_endpoint_is_named, setup, teardown)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
@@ -940,7 +940,7 @@ static void *put_many(void *arg)
 }
 
 /* Puts, ledgers and renders while the loop sends. */
-static void test_threads(void **state)
+TEST_WITH(test_threads, setup, teardown)
 {
     struct fixture *f = *state;
     f->config.n_endpoints = 2;
@@ -965,7 +965,7 @@ static void test_threads(void **state)
 }
 
 /* The callback reports each attempt, and each profile that could not be sent at all. */
-static void test_attempts_are_told(void **state)
+TEST_WITH(test_attempts_are_told, setup, teardown)
 {
     struct fixture *f = *state;
     testing_log_expect(f->log, "given up");
@@ -986,36 +986,4 @@ static void test_attempts_are_told(void **state)
     CHECK_INT(f->last.reason, DROP_FORMAT, "");
     CHECK_INT(f->last.endpoint, 0, "");
     CHECK_STR(f->text, "the protocol has no place for its format", "");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_push_arrives),
-        TEST(test_attempts_are_told),
-        TEST(test_ingest_arrives),
-        TEST(test_file_arrives),
-        TEST(test_concurrency),
-        TEST(test_endpoints_do_not_wait_for_each_other),
-        TEST(test_failure_and_recovery),
-        TEST(test_many_outages),
-        TEST(test_closed_without_an_answer),
-        TEST(test_rejected),
-        TEST(test_huge_error_page),
-        TEST(test_retry_after_is_passed_on),
-        TEST(test_no_type),
-        TEST(test_label_changes_are_counted_once),
-        TEST(test_queue_overflow_is_said),
-        TEST(test_drain_deadline),
-        TEST(test_drain_of_nothing),
-        TEST(test_disk_that_hangs),
-        TEST(test_stop_settles_the_ledger),
-        TEST(test_free_without_a_run),
-        TEST(test_free_with_requests_in_flight),
-        TEST(test_bad_endpoint_is_named),
-        TEST(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,9 +346,8 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_sent(void **state)
+TEST_WITH(test_sent, setup, NULL)
 {
-    (void)state;
     static const struct protocol *const all[] = {
         &protocol_push, &protocol_ingest, &protocol_profefe, &protocol_otlp, &protocol_parca};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -359,9 +358,8 @@ static void test_sent(void **state)
     }
 }
 
-static void test_repeated(void **state)
+TEST_WITH(test_repeated, setup, NULL)
 {
-    (void)state;
     place.first =
         (struct script){503, "application/json",
                         "{\"code\":\"unavailable\",\"message\":\"not \\u001b yet\"}", NULL};
@@ -371,9 +369,8 @@ static void test_repeated(void **state)
     run("repeated together");
 }
 
-static void test_refused(void **state)
+TEST_WITH(test_refused, setup, NULL)
 {
-    (void)state;
     place.protocol = &protocol_ingest;
     place.first =
         (struct script){400, "application/json",
@@ -389,9 +386,8 @@ static void test_refused(void **state)
     run("refused by gRPC");
 }
 
-static void test_file(void **state)
+TEST_WITH(test_file, setup, NULL)
 {
-    (void)state;
     char *dir = testing_mkdtemp();
     place.protocol = &protocol_file;
     (void)snprintf(place.url, sizeof(place.url), "file://%s/p", dir);
@@ -401,22 +397,10 @@ static void test_file(void **state)
 }
 
 /* Freed while requests or files are on their way. */
-static void test_abandoned(void **state)
+TEST_WITH(test_abandoned, setup, NULL)
 {
-    (void)state;
     place.abandon = true;
     test_repeated(state);
     test_file(state);
     place.abandon = false;
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_sent), TEST(test_repeated),  TEST(test_refused),
-        TEST(test_file), TEST(test_abandoned),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
