@@ -41,7 +41,7 @@ static int fetch(const struct pgo_args *args, const struct query_ask *ask)
         return query_fail(&err);
     }
     struct sv profile = {body.data, body.len};
-    int code = check(args, r, profile, &err) ? query_write_profile(args->output, profile)
+    int code = check(args, r, profile, &err) ? query_write_profile(args->output, profile, false)
                                              : query_fail(&err);
     buf_done(&body);
     remote_free(r);

@@ -14,7 +14,7 @@
 #include "base/str.h"
 
 #define FLAG_PAIRS_MAX 64
-#define COMMAND_FLAGS_MAX 32
+#define COMMAND_FLAGS_MAX 64
 
 /* The kind of a flag determines the type of the field at its offset. Texts point into argv. */
 enum flag_kind {

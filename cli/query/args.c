@@ -39,7 +39,25 @@ static void describe(FILE *to, const char *path, const struct pprof_summary *s, 
             size_text, s->n[PROFILE_SAMPLE], types);
 }
 
-int query_write_profile(const char *path, struct sv body)
+static void describe_json(FILE *to, const char *path, const struct pprof_summary *s, size_t size)
+{
+    struct buf text;
+    buf_init(&text, (size_t)1024 * 1024);
+    buf_putc(&text, '{');
+    json_member("file", sv_from(path), &text);
+    buf_printf(&text, ",\"bytes\":%zu,\"samples\":%zu,\"types\":[", size, s->n[PROFILE_SAMPLE]);
+    for (size_t i = 0; i < s->n[PROFILE_SAMPLE_TYPE] && i < SUMMARY_TYPES_MAX; i++) {
+        buf_puts(&text, i == 0 ? "{" : ",{");
+        json_member("type", s->types[i].type_text, &text);
+        json_member("unit", s->types[i].unit_text, &text);
+        buf_putc(&text, '}');
+    }
+    buf_puts(&text, "]}\n");
+    fputs(buf_ok(&text) ? text.data : "", to);
+    buf_done(&text);
+}
+
+int query_write_profile(const char *path, struct sv body, bool json)
 {
     struct err err = ERR_INIT;
     struct pprof_summary summary;
@@ -57,7 +75,8 @@ int query_write_profile(const char *path, struct sv body)
     }
     ok = ok && output_write(path, out, &err);
     if (ok) {
-        describe(output_is_stdout(path) ? stderr : stdout, path, &summary, out.n);
+        (json ? describe_json : describe)(output_is_stdout(path) ? stderr : stdout, path, &summary,
+                                          out.n);
     }
     free(packed);
     scratch_free(scratch);

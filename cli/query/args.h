@@ -76,8 +76,9 @@ bool query_ask_from(const struct query_common *common, int64_t now_ns, struct qu
 /* Prints the error. Returns the exit code, which shows whether the server failed. */
 int query_fail(const struct err *err);
 
-/* Writes a profile as gzip to a file or to standard output ("-"), and one line about it: to
- * standard output, or to standard error if the profile is there. Returns the exit code. */
-int query_write_profile(const char *path, struct sv body);
+/* Writes a profile as gzip to a file or to standard output ("-"), and one line about it, as JSON if
+ * asked for: to standard output, or to standard error if the profile is there. Returns the exit
+ * code. */
+int query_write_profile(const char *path, struct sv body, bool json);
 
 #endif

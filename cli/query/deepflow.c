@@ -67,7 +67,7 @@ static const char *unit_of(const char *event)
     return strcmp(event, "cpu") == 0 ? "samples" : "";
 }
 
-static struct tree *deepflow_tree(struct remote *r, const struct query_ask *ask,
+static struct tree *deepflow_tree(struct query_peer *p, const struct query_ask *ask,
                                   char unit[TOP_UNIT_MAX], struct err *err)
 {
     struct buf body;
@@ -81,11 +81,11 @@ static struct tree *deepflow_tree(struct remote *r, const struct query_ask *ask,
         struct remote_request q = {.path = "/v1/profile/ProfileTracing",
                                    .content_type = "application/json",
                                    .body = {body.data, body.len}};
-        json_t *root = remote_fetch_json(r, &q, err);
+        json_t *root = remote_fetch_json(p->remote, &q, err);
         if (root != NULL) {
             t = deepflow_answer_read(json_object_get(root, "result"), err);
         } else if (err->kind == ERR_NONE) {
-            err_set(err, ERR_REFUSED, "%s%s: an empty answer", remote_url(r), q.path);
+            err_set(err, ERR_REFUSED, "%s%s: an empty answer", p->name, q.path);
         }
         json_decref(root);
     }

@@ -9,15 +9,15 @@
 
 #define QUERY_MAX ((size_t)32 * 1024)
 
-static json_t *profefe_services(struct remote *r, const struct query_ask *ask, struct err *err)
+static json_t *profefe_services(struct query_peer *p, const struct query_ask *ask, struct err *err)
 {
     (void)ask;
     struct remote_request q = {.path = "/api/0/services", .nothing_is_404 = true};
-    json_t *root = remote_fetch_json(r, &q, err);
+    json_t *root = remote_fetch_json(p->remote, &q, err);
     json_t *list = json_object_get(root, "body");
     json_t *names = json_is_array(list) ? json_incref(list) : NULL;
     if (root != NULL && names == NULL) {
-        err_set(err, ERR_REFUSED, "%s%s: the answer has no list \"body\"", remote_url(r), q.path);
+        err_set(err, ERR_REFUSED, "%s%s: the answer has no list \"body\"", p->name, q.path);
     } else if (root == NULL && err->kind == ERR_NONE && (names = json_array()) == NULL) {
         err_memory(err);
     }
@@ -83,7 +83,7 @@ static bool add_type(json_t *types, const char *type)
 
 /* Returns the types of the stored profiles. The API has no list of types, so the list of profiles
  * is read. */
-static json_t *profefe_types(struct remote *r, const struct query_ask *ask, struct err *err)
+static json_t *profefe_types(struct query_peer *p, const struct query_ask *ask, struct err *err)
 {
     struct buf query;
     struct err failed = ERR_INIT;
@@ -92,7 +92,7 @@ static json_t *profefe_types(struct remote *r, const struct query_ask *ask, stru
     if (need_service(ask, &failed) && put_query(ask, NULL, &query, &failed)) {
         struct remote_request q = {
             .path = PROFEFE_PATH, .query = {query.data, query.len}, .nothing_is_404 = true};
-        root = remote_fetch_json(r, &q, &failed);
+        root = remote_fetch_json(p->remote, &q, &failed);
     }
     buf_done(&query);
     json_t *types = failed.kind == ERR_NONE ? json_array() : NULL;
@@ -112,7 +112,7 @@ static json_t *profefe_types(struct remote *r, const struct query_ask *ask, stru
     return types;
 }
 
-static bool profefe_merge(struct remote *r, const struct query_ask *ask, struct buf *ret,
+static bool profefe_merge(struct query_peer *p, const struct query_ask *ask, struct buf *ret,
                           struct err *err)
 {
     struct buf query;
@@ -120,7 +120,7 @@ static bool profefe_merge(struct remote *r, const struct query_ask *ask, struct 
     bool ok = need_service(ask, err) && put_query(ask, ask->type, &query, err);
     struct remote_request q = {
         .path = PROFEFE_PATH "/merge", .query = {query.data, query.len}, .nothing_is_404 = true};
-    ok = ok && remote_fetch(r, &q, ret, err);
+    ok = ok && remote_fetch(p->remote, &q, ret, err);
     buf_done(&query);
     return ok;
 }

@@ -10,6 +10,7 @@
 #include "pprof/put.h"
 
 #define QUERIER "/querier.v1.QuerierService/"
+#define TYPE_LABEL "__profile_type__"
 #define SELECTOR_MAX ((size_t)64 * 1024)
 /* Fields of SelectMergeProfileRequest. */
 enum { FIELD_TYPE = 1, FIELD_SELECTOR = 2, FIELD_START = 3, FIELD_END = 4, FIELD_STACKS = 6 };
@@ -73,14 +74,15 @@ static json_t *label_values(struct remote *r, const struct query_ask *ask, const
     return names;
 }
 
-static json_t *pyroscope_services(struct remote *r, const struct query_ask *ask, struct err *err)
+static json_t *pyroscope_services(struct query_peer *p, const struct query_ask *ask,
+                                  struct err *err)
 {
-    return label_values(r, ask, LABEL_SERVICE_NAME, err);
+    return label_values(p->remote, ask, LABEL_SERVICE_NAME, err);
 }
 
-static json_t *pyroscope_types(struct remote *r, const struct query_ask *ask, struct err *err)
+static json_t *pyroscope_types(struct query_peer *p, const struct query_ask *ask, struct err *err)
 {
-    return label_values(r, ask, "__profile_type__", err);
+    return label_values(p->remote, ask, TYPE_LABEL, err);
 }
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -147,7 +149,7 @@ static bool find_type(struct remote *r, const struct query_ask *ask, struct buf 
     if (strchr(ask->type, ':') != NULL) {
         return buf_puts(out, ask->type) || err_memory(err);
     }
-    json_t *ids = pyroscope_types(r, ask, err);
+    json_t *ids = label_values(r, ask, TYPE_LABEL, err);
     bool ok =
         ids != NULL && (json_array_size(ids) == 0 || query_choose_type(ids, ask->type, out, err));
     json_decref(ids);
@@ -207,10 +209,10 @@ static bool merge(struct remote *r, const struct query_ask *ask, bool pgo, struc
     return ok;
 }
 
-static bool pyroscope_merge(struct remote *r, const struct query_ask *ask, struct buf *ret,
+static bool pyroscope_merge(struct query_peer *p, const struct query_ask *ask, struct buf *ret,
                             struct err *err)
 {
-    return merge(r, ask, false, ret, err);
+    return merge(p->remote, ask, false, ret, err);
 }
 
 bool query_pyroscope_pgo(struct remote *r, const struct query_ask *ask, struct buf *ret,

@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "cli/query/values.h"
+#include "cli/terminal/text.h"
 #include "pprof/gzip.h"
 #include "pprof/summary.h"
 #include "store/query/stacks.h"
-
-#define NUMBER_TEXT_MAX 40
 
 /* ---- the sample type ------------------------------------------------------------------------- */
 
@@ -91,65 +90,81 @@ struct tree *top_tree(struct sv body, const char *value, bool as_recorded, char 
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Formats a value: "1.25s", "3.50MiB", "42". Returns false if the text does not include the unit.
- */
-static bool format_value(int64_t value, const char *unit, char out[NUMBER_TEXT_MAX])
-{
-    static const struct {
-        const char *unit;
-        double scale;
-        const char *shown;
-    } units[] = {
-        {"nanoseconds", 1.0 / (double)NS_PER_S, "s"},
-        {"microseconds", 1e-6, "s"},
-        {"bytes", 1.0 / (1024 * 1024), "MiB"},
-    };
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(unit, units[i].unit) == 0) {
-            (void)snprintf(out, NUMBER_TEXT_MAX, "%.2f%s", (double)value * units[i].scale,
-                           units[i].shown);
-            return true;
-        }
-    }
-    (void)snprintf(out, NUMBER_TEXT_MAX, "%" PRId64, value);
-    return false;
-}
-
-static double share(int64_t value, int64_t total)
-{
-    return total == 0 ? 0.0 : 100.0 * (double)value / (double)total;
-}
+/* Long names are printed whole, because lines may wrap. */
+#define NAME_COLUMNS ((size_t)64 * 1024)
 
 static void print_function(const struct tree_function *f, int64_t total, const char *unit,
                            struct buf *out)
 {
-    char self[NUMBER_TEXT_MAX];
-    char sum[NUMBER_TEXT_MAX];
-    (void)format_value(f->self, unit, self);
-    (void)format_value(f->total, unit, sum);
-    buf_printf(out, "%12s %6.2f%% %12s %6.2f%%  ", self, share(f->self, total), sum,
-               share(f->total, total));
-    json_escape(f->name, out);
+    char self[VALUE_TEXT_MAX];
+    char sum[VALUE_TEXT_MAX];
+    (void)value_format(f->self, unit, self);
+    (void)value_format(f->total, unit, sum);
+    buf_printf(out, "%12s %6.2f%% %12s %6.2f%%  ", self, value_share(f->self, total), sum,
+               value_share(f->total, total));
+    (void)terminal_put(f->name, NAME_COLUMNS, true, out);
     buf_putc(out, '\n');
+}
+
+/* The functions of a tree, in memory of an arena. */
+struct table {
+    struct tree_function *at;
+    size_t n;
+    size_t shown;
+    int64_t total;
+};
+
+static bool make_table(const struct tree *t, size_t limit, struct arena *arena, struct table *ret,
+                       struct err *err)
+{
+    if (arena == NULL) {
+        return err_memory(err);
+    }
+    if (!tree_functions(t, arena, &ret->at, &ret->n, err)) {
+        return false;
+    }
+    ret->shown = limit == 0 || limit > ret->n ? ret->n : limit;
+    ret->total = tree_total(t);
+    return true;
 }
 
 bool top_print(const struct tree *t, const char *unit, size_t limit, struct buf *out,
                struct err *err)
 {
-    struct tree_function *functions;
-    size_t n;
-    char total[NUMBER_TEXT_MAX];
+    struct table table = {.at = NULL};
     struct arena *arena = arena_new(TOP_BYTES_MAX);
-    bool ok = (arena != NULL || err_memory(err)) && tree_functions(t, arena, &functions, &n, err);
+    bool ok = make_table(t, limit, arena, &table, err);
     if (ok) {
-        size_t shown = limit == 0 || limit > n ? n : limit;
-        bool complete = format_value(tree_total(t), unit, total) || unit[0] == '\0';
-        buf_printf(out, "%s%s%s in %zu functions, the first %zu:\n", total, complete ? "" : " ",
-                   complete ? "" : unit, n, shown);
+        value_with_unit(table.total, unit, out);
+        buf_printf(out, " in %zu functions, the first %zu:\n", table.n, table.shown);
         buf_printf(out, "%12s %7s %12s %7s  %s\n", "self", "", "total", "", "function");
-        for (size_t i = 0; i < shown; i++) {
-            print_function(&functions[i], tree_total(t), unit, out);
+        for (size_t i = 0; i < table.shown; i++) {
+            print_function(&table.at[i], table.total, unit, out);
         }
+        ok = buf_ok(out) || err_memory(err);
+    }
+    arena_free(arena);
+    return ok;
+}
+
+bool top_json(const struct tree *t, const char *unit, size_t limit, struct buf *out,
+              struct err *err)
+{
+    struct table table = {.at = NULL};
+    struct arena *arena = arena_new(TOP_BYTES_MAX);
+    bool ok = make_table(t, limit, arena, &table, err);
+    if (ok) {
+        buf_putc(out, '{');
+        json_member("unit", sv_from(unit), out);
+        buf_printf(out, ",\"total\":%" PRId64 ",\"count\":%zu,\"functions\":[", table.total,
+                   table.n);
+        for (size_t i = 0; i < table.shown; i++) {
+            buf_puts(out, i == 0 ? "{\"name\":" : ",{\"name\":");
+            json_quote(table.at[i].name, out);
+            buf_printf(out, ",\"self\":%" PRId64 ",\"total\":%" PRId64 "}", table.at[i].self,
+                       table.at[i].total);
+        }
+        buf_puts(out, "]}\n");
         ok = buf_ok(out) || err_memory(err);
     }
     arena_free(arena);

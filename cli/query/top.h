@@ -27,5 +27,9 @@ struct tree *top_tree(struct sv body, const char *value, bool as_recorded, char 
  * all). */
 bool top_print(const struct tree *t, const char *unit, size_t limit, struct buf *out,
                struct err *err);
+/* Appends the same table as one line of JSON: {"unit", "total", "count", "functions": [{"name",
+ * "self", "total"}]}. */
+bool top_json(const struct tree *t, const char *unit, size_t limit, struct buf *out,
+              struct err *err);
 
 #endif

@@ -25,9 +25,15 @@ import (
 // address.
 func runCollector(t *testing.T) (p *program, address string) {
 	t.Helper()
+	return runCollectorIn(t, t.TempDir())
+}
+
+// runCollectorIn is runCollector with a store in this directory.
+func runCollectorIn(t *testing.T, directory string) (p *program, address string) {
+	t.Helper()
 	address = loop.Host() + ":4041"
 	p = startUnder(t, nil, fmt.Sprintf("scrape_configs:\n  - job_name: none\n    static_configs: []\nreceive: {listen: %q}\nwrite: [{name: local, url: \"store://%s\"}]\n", address,
-		t.TempDir()), "--listen", address)
+		directory), "--listen", address)
 	p.admin = "http://" + address
 	p.waitUp()
 	return p, address

@@ -1,0 +1,22 @@
+/* A flame graph in the terminal: printed once (flame_print()), or browsed with keys (browse.h). */
+#ifndef PROFPULL_CLI_FLAME_FLAME_H
+#define PROFPULL_CLI_FLAME_FLAME_H
+
+#include "cli/flame/draw.h"
+
+struct flame_options {
+    const char *title;  /* what the profile is of, such as "cart, cpu" */
+    const char *unit;   /* of the values of the tree */
+    const char *search; /* NULL: none */
+    size_t depth;       /* levels to print; 0: all */
+};
+
+/* Appends a flame graph: a line about it, a line for each level, and lines about what was left out.
+ * The tree is changed only by tree_sum(). */
+bool flame_print(struct tree *t, const struct flame_options *options,
+                 const struct terminal *terminal, struct buf *out, struct err *err);
+/* Appends the tree as JSON: {"unit":..., "total":..., "root": {"name", "self", "total",
+ * "children"}}. Children whose total is not positive are left out. */
+bool flame_json(struct tree *t, const char *unit, struct buf *out, struct err *err);
+
+#endif

@@ -1,0 +1,133 @@
+/* `query diff` and `query peek`: made stacks, golden files in tests/unit/data/flame. */
+#include "tests/unit/lib/testing.h"
+
+#include <jansson.h>
+
+#include "cli/query/changes.h"
+#include "cli/query/peek.h"
+#include "cli/query/top.h"
+#include "tests/unit/cli/trees.h"
+
+#define BYTES_MAX ((size_t)1024 * 1024)
+
+static const char before[] = "main;json;grow 10\nmain;json;shrink 40\nmain;gone 20\nmain 30\n";
+static const char after[] = "main;json;grow 70\nmain;json;shrink 15\nmain;new 25\nmain 30\n"
+                            "main;\033[31mred 10\n";
+
+static void functions_that_changed(void **state)
+{
+    static const struct {
+        bool normalize;
+        size_t limit;
+        const char *golden;
+    } cases[] = {{false, 0, "diff.txt"}, {true, 1, "diff-normalized.txt"}};
+    (void)state;
+    struct tree *base = tree_of(before);
+    struct tree *now = tree_of(after);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        struct changes c;
+        struct buf out;
+        struct arena *arena = arena_new(BYTES_MAX);
+        buf_init(&out, BYTES_MAX);
+        assert_true(changes_make(base, now, cases[i].normalize, arena, &c, &err));
+        changes_print(&c, "count", cases[i].limit, &out);
+        check_golden(&out, cases[i].golden);
+        buf_clear(&out);
+        changes_json(&c, "count", cases[i].limit, &out);
+        json_t *root = json_loadb(out.data, out.len, 0, NULL);
+        assert_non_null(root);
+        json_t *grew = json_array_get(json_object_get(root, "grew"), 0);
+        CHECK_STR(json_string_value(json_object_get(grew, "name")), "grow", "");
+        CHECK_INT(json_integer_value(json_object_get(grew, "self")), 70, "");
+        CHECK_INT(json_integer_value(json_object_get(root, "base_total")),
+                  cases[i].normalize ? 150 : 100, "");
+        json_decref(root);
+        arena_free(arena);
+        buf_done(&out);
+    }
+    tree_free(base);
+    tree_free(now);
+}
+
+static const char calls[] = "main;parse;read 10\nmain;parse;parse;read 20\nmain;run;parse 5\n"
+                            "init;parse;free 7\nmain;unparse 3\n";
+
+static void peek_golden(const char *pattern, const char *golden)
+{
+    struct err err = ERR_INIT;
+    struct peek p;
+    struct buf out;
+    struct tree *t = tree_of(calls);
+    struct arena *arena = arena_new(BYTES_MAX);
+    buf_init(&out, BYTES_MAX);
+    bool ok = peek_make(t, pattern, arena, &p, &err);
+    CHECK_STR(err.msg, "", pattern);
+    assert_true(ok);
+    peek_print(&p, "count", &out);
+    check_golden(&out, golden);
+    buf_clear(&out);
+    peek_json(&p, "count", &out);
+    json_t *root = json_loadb(out.data, out.len, 0, NULL);
+    CHECK_INT(json_array_size(json_object_get(root, "functions")), p.n, pattern);
+    json_decref(root);
+    buf_done(&out);
+    arena_free(arena);
+    tree_free(t);
+}
+
+static void callers_and_callees(void **state)
+{
+    (void)state;
+    peek_golden("parse", "peek.txt"); /* a function has this name: only that one */
+    peek_golden("pars.$", "peek-regex.txt");
+}
+
+static void functions_that_do_not_exist(void **state)
+{
+    static const struct {
+        const char *pattern;
+        const char *problem;
+    } cases[] = {{"nope", "no function of the profile matches \"nope\""},
+                 {"(", "\"(\" is no regex: "}};
+    (void)state;
+    struct tree *t = tree_of(calls);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = ERR_INIT;
+        struct peek p;
+        struct arena *arena = arena_new(BYTES_MAX);
+        assert_false(peek_make(t, cases[i].pattern, arena, &p, &err));
+        CHECK_CONTAINS(err.msg, cases[i].problem, cases[i].pattern);
+        CHECK_INT(err.kind, ERR_INPUT, cases[i].pattern);
+        arena_free(arena);
+    }
+    tree_free(t);
+}
+
+static void top_as_json(void **state)
+{
+    struct err err = ERR_INIT;
+    struct buf out;
+    struct tree *t = tree_of("a;b 5\na 3\n");
+    (void)state;
+    buf_init(&out, BYTES_MAX);
+    assert_true(top_json(t, "bytes", 1, &out, &err));
+    CHECK_STR(
+        out.data,
+        "{\"unit\":\"bytes\",\"total\":8,\"count\":2,\"functions\":[{\"name\":\"b\",\"self\":5,"
+        "\"total\":5}]}\n",
+        "");
+    buf_done(&out);
+    tree_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_that_changed),
+        cmocka_unit_test(callers_and_callees),
+        cmocka_unit_test(functions_that_do_not_exist),
+        cmocka_unit_test(top_as_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
