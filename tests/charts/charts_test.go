@@ -31,6 +31,14 @@ import (
 // elsewhere is a ConfigMap that is not of the release.
 const elsewhere = "mine"
 
+// must ends the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // render returns the objects of the chart in the order of their files.
 func render(values, namespace string) (objects []string, notes string, err error) {
 	c, err := loader.Load("../../charts/profpull")
@@ -319,9 +327,7 @@ func (r *release) checkConfig(t *testing.T) {
 				t.Errorf("the arguments do not name %s: %s", key, args)
 			}
 			file := filepath.Join(t.TempDir(), key)
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(text), 0o600))
 			cmd := exec.Command(program, "check", "--config", file)
 			cmd.Env = append(os.Environ(), "PYROSCOPE_URL=http://pyroscope:4040")
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -341,9 +347,7 @@ func emptyRelease(namespace string) *release {
 func newRelease(t *testing.T, values, namespace string) *release {
 	t.Helper()
 	objects, notes, err := render(values, namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := emptyRelease(namespace)
 	for _, object := range objects {
 		if err := r.decode(object); err != nil {
@@ -460,9 +464,7 @@ func TestEffects(t *testing.T) {
 		{"podMonitor: {enabled: true}", "honorLabels: true"},
 	} {
 		objects, _, err := render(c.values, "profiling")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var all bytes.Buffer
 		for _, o := range objects {
 			all.WriteString(o)

@@ -21,9 +21,7 @@ func TestGolden(t *testing.T) {
 		"sharded":   everything + "kind: StatefulSet\nspool: {enabled: true}\n",
 	} {
 		objects, notes, err := render(values, "profiling")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range objects {
 			objects[i] = strings.TrimSpace(objects[i]) + "\n"
 		}
@@ -33,13 +31,9 @@ func TestGolden(t *testing.T) {
 	}
 	for variant := range variants {
 		objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(manifests, variant))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := objects.AsYaml()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		name := "kustomize"
 		if variant != "" {
 			name += "-" + variant
@@ -49,9 +43,7 @@ func TestGolden(t *testing.T) {
 	for name, text := range rendered {
 		file := filepath.Join("golden", name+".yaml")
 		if os.Getenv("GOLDEN_UPDATE") != "" {
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(text), 0o644))
 			continue
 		}
 		want, err := os.ReadFile(file)

@@ -17,15 +17,11 @@ const manifests = "../../manifests"
 func build(t *testing.T, dir, inNamespace string) *release {
 	t.Helper()
 	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := emptyRelease(inNamespace)
 	for _, object := range objects.Resources() {
 		text, err := object.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := r.decode(string(text)); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
@@ -37,22 +33,16 @@ func build(t *testing.T, dir, inNamespace string) *release {
 func overlay(t *testing.T, text string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if out, err := filepath.Abs(manifests); err != nil {
 		t.Fatal(err)
 	} else if err := copyTree(out, filepath.Join(root, "manifests")); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(root, "overlay")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" + text
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	return dir
 }
 
@@ -107,16 +97,12 @@ func TestKustomizations(t *testing.T) {
 			dir := filepath.Join(overlay(t, ""), "../manifests", variant)
 			file := filepath.Join(dir, "kustomization.yaml")
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			changed := strings.Replace(string(text), "\nnamespace: profpull\n", "\nnamespace: other\n", 1)
 			if changed == string(text) {
 				t.Fatal("no namespace in it")
 			}
-			if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(changed), 0o600))
 			check(t, build(t, dir, "other"))
 		})
 	}
@@ -126,9 +112,7 @@ func TestKustomizations(t *testing.T) {
 // namespace has a name of its own.
 func TestTwoInstallations(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const begin = "patches: # a second installation\n"
 	_, text, found := strings.Cut(string(docs), begin)
 	text, _, end := strings.Cut(text, "```")
@@ -212,9 +196,7 @@ pyroscope.write "main" {
 				}
 				dir := overlay(t, text)
 				if file[0] != "" {
-					if err := os.WriteFile(filepath.Join(dir, file[0]), []byte(file[1]), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.WriteFile(filepath.Join(dir, file[0]), []byte(file[1]), 0o600))
 				}
 				r := build(t, dir, "other")
 				r.check(t)

@@ -78,9 +78,7 @@ write: [{url: "http://127.0.0.1:1"}]
 	client := http.Client{Timeout: 20 * time.Second}
 	for i := 0; i < 30; i++ {
 		r, err := client.Get("http://" + addr + "/-/healthy")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r.StatusCode != http.StatusOK {
 			t.Errorf("/-/healthy: %s", r.Status)
 		}

@@ -25,9 +25,7 @@ func ownAddress(t *testing.T) string {
 	t.Helper()
 	bin(t)
 	all, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, a := range all {
 		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
 			return n.IP.String()
@@ -41,9 +39,7 @@ func ownAddress(t *testing.T) string {
 func podTarget(t *testing.T, host string) (tg *target.Target, port int) {
 	t.Helper()
 	l, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	addr := l.Addr().String()
 	port = l.Addr().(*net.TCPAddr).Port
 	l.Close()
@@ -54,12 +50,8 @@ func podTarget(t *testing.T, host string) (tg *target.Target, port int) {
 func alloyFile(t *testing.T, directory, name, text string) string {
 	t.Helper()
 	file := filepath.Join(directory, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must(t, os.WriteFile(file, []byte(text), 0o644))
 	return file
 }
 
@@ -172,9 +164,7 @@ func (p *program) sameTargets(env []string, file string) {
 func data(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../unit/data/alloy/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -581,9 +571,7 @@ pyroscope.write "w" {
 	now := time.Now().Unix()
 	r, err := http.Post(fmt.Sprintf("http://%s:4040/ingest?name=app&format=folded&from=%d&until=%d", host, now-10, now),
 		"text/plain", strings.NewReader("main;work 5\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Body.Close()
 	if r.StatusCode != 200 {
 		t.Fatalf("%s\n%s", r.Status, p.stderr.String())

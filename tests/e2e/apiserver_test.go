@@ -416,12 +416,8 @@ func realServiceAccount(t *testing.T, c *controlPlane) {
 	old := c.requestToken("first-token")
 	mount := t.TempDir()
 	put := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(mount, name+".new"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(mount, name+".new"), filepath.Join(mount, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(mount, name+".new"), []byte(text), 0o600))
+		must(t, os.Rename(filepath.Join(mount, name+".new"), filepath.Join(mount, name)))
 	}
 	ca, _ := os.ReadFile(c.file("certs/apiserver.crt"))
 	put("token", old)

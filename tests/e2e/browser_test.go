@@ -39,25 +39,17 @@ func newBrowser(t *testing.T) *browser {
 		t.Skip("no Chromium: scripts/deps.sh test installs it where Debian has it")
 	}
 	dir, err := os.MkdirTemp("", "chromium")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic", "--hide-scrollbars",
 		"--user-data-dir="+dir, "--remote-debugging-pipe", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+dir)
 	fromUs, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	from, fromIt, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd.ExtraFiles = []*os.File{fromUs, fromIt}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	fromUs.Close()
 	fromIt.Close()
 	b := &browser{t: t, to: to, answers: map[int]chan map[string]any{}}

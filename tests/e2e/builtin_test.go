@@ -35,28 +35,18 @@ func inCluster(t *testing.T, server *kube.Server, kubeconfig, namespace string) 
 		}
 	}
 	text, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, json.Unmarshal(text, &file))
 	ca, err := base64.StdEncoding.DecodeString(file.Clusters[0].Cluster["certificate-authority-data"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"token": file.Users[0].User["token"], "ca.crt": string(ca), "namespace": namespace,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	host, port, err := net.SplitHostPort(server.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
 		"PROFPULL_SERVICEACCOUNT_DIR=" + dir}
 }
@@ -76,9 +66,7 @@ func runWithin(t *testing.T, env []string, args ...string) *program {
 	p.cmd = command(t, append([]string{"run", "--listen", listen}, args...)...)
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	go func() {
 		p.code = exitCode(p.cmd.Wait())
 		close(p.done)
@@ -99,9 +87,7 @@ func goPrograms(t *testing.T, ports ...int) string {
 	for _, port := range ports {
 		address := fmt.Sprintf("%s:%d", host, port)
 		cmd := exec.Command(path, "-listen", address, "-busy", "0.02")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		t.Cleanup(func() {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -312,9 +298,7 @@ func TestNodeLocalAndNamespaced(t *testing.T) {
 			args := []string{"--write.url", "http://127.0.0.1:1"}
 			if name == "example" {
 				text, err := os.ReadFile("../../examples/node-local.yaml")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				args = append(args, "--config", writeConfig(t, string(text)))
 				env = []string{"NODE_NAME=node-7"}
 			}
@@ -583,9 +567,7 @@ var (
 func readManifest(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../manifests", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

@@ -220,9 +220,7 @@ write:
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(text), &page); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &page))
 	if n := len(page.Data.Scrapes); n != 8 {
 		t.Errorf("%d scrapes, expected two types of four processes", n)
 	}
@@ -262,13 +260,9 @@ write:
   - {name: main, url: "`+server.URL()+`"}
 `)
 	waitProfiles(t, server, 40, nil)
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Signal(syscall.SIGSTOP))
 	time.Sleep(4 * time.Second)
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	again := time.Now()
 	p.wait("scrapes", func() string {
 		for _, tg := range targets {

@@ -261,9 +261,7 @@ write:
 
 	cluster.Down()
 	expectCall(t, exitPeer, "*", "in time", "discover", "--timeout", "2s", "--config", file)
-	if err := cluster.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cluster.Up())
 	cluster.SetToken("another")
 	expectCall(t, exitPeer, "*", "401", "discover", "--timeout", "2s", "--config", file)
 }
@@ -307,9 +305,7 @@ func TestScrape(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out.pb.gz")
 	r := expectCall(t, exitDone, "*", "*", "scrape", tg.URL(), "--type", "memory", "-o", file)
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if p, err := pprof.ParseGzip(raw); err != nil || !p.HasSampleType("alloc_space") {
 		t.Errorf("stored: %v", err)
 	}
@@ -360,9 +356,7 @@ func TestPasswordFileUnreadable(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("secret-of-the-file\n"), 0o000); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("secret-of-the-file\n"), 0o000))
 	config := writeConfig(t, `
 scrape_configs:
   - job_name: a
@@ -411,9 +405,7 @@ write:
 		if os.Getenv("E2E_LONG") != "1" {
 			break // the next attempt with the closed one is due in half a minute
 		}
-		if err := os.Chmod(file, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(file, 0o644))
 		waitProfiles(t, server, 1, func(r *pyroscope.Received) bool {
 			return strings.HasPrefix(r.Header.Get("Authorization"), "Basic ")
 		})
@@ -465,9 +457,7 @@ write:
 		t.Errorf("%d scrapes are down", n)
 	}
 	resp, err := http.Post(p.admin+"/metrics", "text/plain", strings.NewReader("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode < 400 || resp.StatusCode == 500 {
 		t.Errorf("POST: %s", resp.Status)

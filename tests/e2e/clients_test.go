@@ -61,9 +61,7 @@ func expectTool(t *testing.T, url, part string) {
 func postProfile(t *testing.T, url string, data []byte) listed {
 	t.Helper()
 	resp, err := http.Post(url, "application/x-www-form-urlencoded", bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 200 || !strings.HasPrefix(string(text), `{"code":200,`) {
@@ -103,9 +101,7 @@ func TestProfefeReadme(t *testing.T) {
 	p, address := runCollector(t)
 	data := realProfiles(t)["process_cpu"]
 	parsed, err := fakepprof.ParseGzip(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := time.Unix(0, parsed.TimeNanos).UTC()
 	const form = "2006-01-02T15:04:05"
 	from, to := at.Add(-time.Minute).Format(form), at.Add(time.Minute).Format(form)
@@ -204,17 +200,13 @@ func TestClientsOfTheStore(t *testing.T) {
 		return ""
 	})
 	parsed, err := fakepprof.ParseGzip(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := parsed.TimeNanos / int64(time.Second)
 	for _, form := range []string{"", "?format=list"} {
 		question := fmt.Sprintf(`{"app_service":"cart","profile_language_type":"Golang","profile_event_type":"cpu",`+
 			`"tag_filter":"pod_ns = 'shop'","time_start":%d,"time_end":%d,"debug":false}`, at-60, at+60)
 		resp, err := http.Post(p.admin+"/v1/profile/ProfileTracing"+form, "application/json", strings.NewReader(question))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		total := fmt.Sprint(parsed.Sums()["samples"])
@@ -238,9 +230,7 @@ func TestClientsOfTheStore(t *testing.T) {
 	for _, protocol := range []string{"pyroscope", "profefe"} {
 		expectCall(t, exitDone, "merged.pb.gz: ", "", ask("query", "merge", "-o", file, "--protocol", protocol)...)
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := fakepprof.ParseGzip(raw)
 		if err != nil || got.Sums()["cpu"] != parsed.Sums()["cpu"] {
 			t.Errorf("%s: %v %v, expected %v", protocol, err, got.Sums(), parsed.Sums())
@@ -269,18 +259,14 @@ func buildWithPGO(t *testing.T, admin string, window []string, at int64) {
 	}
 	expectCall(t, exitDone, "default.pgo: ", "", args...)
 	resp, err := http.Get(fmt.Sprintf("%s/pgo/cart?from=%d&until=%d", admin, at-60, at+60))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	raw, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 200 {
 		t.Fatalf("%s: %s", resp.Status, raw)
 	}
 	file, err := os.ReadFile(filepath.Join(dir, "default.pgo"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	byURL, err1 := fakepprof.ParseGzip(raw)
 	byCommand, err2 := fakepprof.ParseGzip(file)
 	if err1 != nil || err2 != nil || fmt.Sprint(byURL.Sums()) != fmt.Sprint(byCommand.Sums()) {

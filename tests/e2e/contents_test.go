@@ -134,9 +134,7 @@ func TestSecretChanges(t *testing.T) {
 		fmt.Fprint(w, "[]")
 		lists.Store(lists.Load().(int) + 1)
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(list.Down)
 	cluster, env := newCluster(t)
 	cluster.PutSecret("ns", "login", map[string]string{"password": "sesame-1"})

@@ -36,18 +36,12 @@ func (f secretFile) set(text string) {
 func withUser(t *testing.T, kubeconfig string, user map[string]any) {
 	t.Helper()
 	text, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all map[string]any
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &all))
 	all["users"] = []any{map[string]any{"name": "tester", "user": user}}
 	text, _ = json.Marshal(all)
-	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(kubeconfig, text, 0o600))
 }
 
 // putPod adds an annotated pod where nobody answers.
@@ -150,9 +144,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta
 	if n := cluster.Stats().Unauthorized; n != 0 {
 		t.Errorf("%d requests without credentials", n)
 	}
-	if err := os.WriteFile(ready, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ready, nil, 0o600))
 	p.waitPods("a")
 	p.stop()
 }
@@ -192,9 +184,7 @@ func TestStreamStalls(t *testing.T) {
 func TestSecretsInParameters(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", loop.Host()+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	asked := make(chan string, 1000)
 	target := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {

@@ -207,9 +207,7 @@ write:
 	checked := map[string]bool{}
 	for _, file := range stored() {
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sum := sha256.Sum256(raw)
 		path, ok := sent[hex.EncodeToString(sum[:])]
 		if !ok {

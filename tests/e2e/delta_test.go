@@ -33,9 +33,7 @@ func totals(t *testing.T, process []served, path string) map[string]int64 {
 			continue
 		}
 		p, err := pprof.ParseGzip(s.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for counter, n := range p.Sums() {
 			if n > sums[counter] {
 				sums[counter] = n
@@ -69,9 +67,7 @@ func counted(lines [][]served, path string, from, until int64) (first, last *ser
 func readServed(t *testing.T, path string) (lines []served) {
 	t.Helper()
 	body, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, line := range strings.Split(strings.TrimSpace(string(body)), "\n") {
 		var s served
 		if err := json.Unmarshal([]byte(line), &s); err != nil {
@@ -148,9 +144,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 		cmd := exec.Command(path, "-listen", address, "-busy", "0.3", "-memprofilerate", "1",
 			"-counts", notes(processes))
 		processes++
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		wait(t, "the program", func() string {
 			resp, err := http.Get("http://" + address + "/debug/pprof/cmdline")
 			if err != nil {

@@ -22,9 +22,7 @@ func TestDemo(t *testing.T) {
 	cmd.Env = append(os.Environ(), "BUILD="+filepath.Dir(binary), "DATA="+filepath.Join(t.TempDir(), "data"), "LISTEN=127.0.0.1:0")
 	var out output
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	ended := false
@@ -44,9 +42,7 @@ func TestDemo(t *testing.T) {
 	})
 	if match := said.FindStringSubmatch(out.String()); !ended && match != nil {
 		resp, err := http.Get(match[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		page, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		for _, part := range []string{`<svg class="flame"`, "<title>main.burnCPU: "} {

@@ -25,9 +25,7 @@ func TestEveryKindOfDestination(t *testing.T) {
 	hung := newPyroscope(t, pyroscope.Options{})
 	hung.Faults.Set(&loop.Fault{Hang: true})
 	store, err := profefe.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(store.Down)
 	dir := t.TempDir()
 	tg := newTarget(t, target.Options{Functions: 50})
@@ -122,16 +120,12 @@ func TestOAuth2(t *testing.T) {
 		issued <- fmt.Sprint(user, " ", secret, " ", r.PostFormValue("grant_type"), " ", r.PostFormValue("scope"))
 		fmt.Fprint(w, `{"access_token":"abc","token_type":"Bearer","expires_in":3600}`)
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(issuer.Down)
 	server := newPyroscope(t, pyroscope.Options{})
 	tg := newTarget(t, target.Options{})
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("s3cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(secret, []byte("s3cret\n"), 0o600))
 	p := run(t, `
 global: {scrape_interval: 1s}
 scrape_configs:

@@ -28,9 +28,7 @@ func deadDNS(t *testing.T) []string {
 	t.Cleanup(func() { server.Close() })
 	host, _, _ := net.SplitHostPort(server.LocalAddr().String())
 	file := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(file, []byte("nameserver "+host+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("nameserver "+host+"\n"), 0o644))
 	wrapper := []string{unshare, "--mount", "sh", "-c", `mount --bind "$0" /etc/resolv.conf && exec "$@"`, file}
 	if out, err := exec.Command(wrapper[0], append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("needs the right to replace /etc/resolv.conf: %v: %s", err, out)

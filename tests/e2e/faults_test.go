@@ -85,9 +85,7 @@ write:
 	if bound := rss + int64(l.queuedBytes) + 32<<20; worstRSS > bound && !instrumented(t) {
 		t.Errorf("RSS rose to %d KiB with %.0f KiB queued", worstRSS>>10, l.queuedBytes/1024)
 	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	p.wait("the queue to empty", func() string {
 		l := p.metrics().ledger("main")
 		if l.balance() != "" {
@@ -174,9 +172,7 @@ write:
 		}
 		return ""
 	})
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	p.wait("the queue to empty", func() string {
 		if l := p.metrics().ledger("main"); l.queued+l.inFlight > 0 {
 			return fmt.Sprintf("%+v", l)
@@ -605,9 +601,7 @@ write:
 		}
 		return ""
 	})
-	if err := tg.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tg.Up())
 	before := server.Count()
 	waitProfiles(t, server, before+4, nil)
 	p.wait("the target to be up", func() string {

@@ -37,9 +37,7 @@ func askQuerier(t *testing.T, p *program, method, contentType string, body []byt
 func askJSON(t *testing.T, p *program, method string, request map[string]any, ret any) {
 	t.Helper()
 	body, err := json.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	status, answer := askQuerier(t, p, method, "application/json", body)
 	if status != http.StatusOK {
 		t.Fatalf("%s %s: %d %s", method, body, status, answer)
@@ -73,9 +71,7 @@ type flamegraph struct {
 func number(t *testing.T, text string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 

@@ -23,9 +23,7 @@ func TestHangingDisk(t *testing.T) {
 	server := newPyroscope(t, pyroscope.Options{})
 	hung, good := t.TempDir(), t.TempDir()
 	index := filepath.Join(hung, "index.jsonl")
-	if err := syscall.Mkfifo(index, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(index, 0o600))
 	p := run(t, `
 global: {scrape_interval: 500ms, scrape_timeout: 500ms}
 scrape_configs:
@@ -84,9 +82,7 @@ write:
 
 	// Somebody reads the pipe: everything goes on.
 	reader, err := os.OpenFile(index, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.wait("the end of the hang", func() string {
 		if m := p.metrics(); m.sum("profpull_write_hung_seconds", "endpoint", "hung") != 0 ||
 			m.sum("profpull_write_sent_profiles_total", "endpoint", "hung") == 0 {
@@ -116,9 +112,7 @@ func TestHangingDiskWithSpool(t *testing.T) {
 	tg := newTarget(t, target.Options{})
 	hung, spool := t.TempDir(), t.TempDir()
 	index := filepath.Join(hung, "index.jsonl")
-	if err := syscall.Mkfifo(index, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(index, 0o600))
 	config := `
 global: {scrape_interval: 300ms, scrape_timeout: 300ms}
 scrape_configs:
@@ -139,9 +133,7 @@ write:
 	if l := endpointSummary(t, p, "hung"); l["sent"] != 0 || l["accepted"] < 8 {
 		t.Errorf("%v", l)
 	}
-	if err := os.Remove(index); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(index))
 	tg.Down()
 	p = run(t, config)
 	p.wait("the rest to be written", func() string {
@@ -164,9 +156,7 @@ func TestVerifyHangingDisk(t *testing.T) {
 	t.Parallel()
 	server := startPyroscope(t, pyroscope.Options{})
 	hung := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(hung, "index.jsonl"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(filepath.Join(hung, "index.jsonl"), 0o600))
 	config := writeConfig(t, fmt.Sprintf("write:\n  - {name: hung, url: \"file://%s\"}\n  - {name: good, url: %q}\n", hung, server.URL()))
 	r := call(t, "", "verify", "--config", config, "--timeout", "2s")
 	if r.code != exitPeer || !strings.Contains(r.stdout, "no answer within 2s") ||
@@ -179,9 +169,7 @@ func TestVerifyHangingDisk(t *testing.T) {
 // returned function ends all calls that wait for it, and takes it away.
 func mountHanging(t *testing.T, dir string) func() {
 	t.Helper()
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o755))
 	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("cannot make a disk that hangs: %v", err)

@@ -40,6 +40,14 @@ import (
 	"profpull.test/e2e/fakes/target"
 )
 
+// must ends the test if there is an error: it is for steps that no test is about.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // patience is how long a test waits for what should come at once. It is not a measure of anything.
 func patience() time.Duration {
 	if os.Getenv("PROFPULL_VALGRIND") == "1" {
@@ -136,9 +144,7 @@ func callCommand(t *testing.T, cmd *exec.Cmd, stdin string) result {
 	t.Helper()
 	var stdout, stderr output
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	var err error
@@ -182,9 +188,7 @@ func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	text = allowLoopback(text)
 	file := filepath.Join(t.TempDir(), "profpull.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o644))
 	return file
 }
 
@@ -231,9 +235,7 @@ func startFile(t *testing.T, wrapper []string, file string, args ...string) *pro
 		p.cmd.Path, p.cmd.Args = wrapper[0], append(append([]string(nil), wrapper...), p.cmd.Args...)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	go func() {
 		p.code = exitCode(p.cmd.Wait())
 		close(p.done)
@@ -502,9 +504,7 @@ func instrumented(t *testing.T) bool {
 func newPyroscope(t *testing.T, o pyroscope.Options) *pyroscope.Server {
 	t.Helper()
 	s, err := pyroscope.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	return s
 }
@@ -512,9 +512,7 @@ func newPyroscope(t *testing.T, o pyroscope.Options) *pyroscope.Server {
 func newTarget(t *testing.T, o target.Options) *target.Target {
 	t.Helper()
 	tg, err := target.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(tg.Down)
 	return tg
 }
@@ -523,14 +521,10 @@ func newTarget(t *testing.T, o target.Options) *target.Target {
 func newKube(t *testing.T, o kube.Options) (*kube.Server, string) {
 	t.Helper()
 	s, err := kube.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := s.WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.WriteKubeconfig(file))
 	return s, file
 }
 
@@ -566,9 +560,7 @@ func noneRefused(t *testing.T, s *pyroscope.Server) {
 func pprofTop(t *testing.T, raw []byte, args ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "profile.pb.gz")
-	if err := os.WriteFile(file, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, raw, 0o600))
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	args = append(append([]string{"tool", "pprof", "-top"}, args...), file)

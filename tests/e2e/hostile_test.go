@@ -32,9 +32,7 @@ func TestHostileTargets(t *testing.T) {
 	peers := map[string]*hostile.Peer{}
 	for _, k := range kinds {
 		peer, err := hostile.Start(k.kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(peer.Down)
 		peers[string(k.kind)] = peer
 		fmt.Fprintf(&jobs, `  - {job_name: %s, %s static_configs: [{targets: ["%s"], labels: {service_name: bad}}],
@@ -96,9 +94,7 @@ func TestHTTP2Floods(t *testing.T) {
 	var bad []string
 	for _, kind := range []hostile.Kind{hostile.HTTP2Hints, hostile.HTTP2EmptyData} {
 		peer, err := hostile.Start(kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(peer.Down)
 		bad = append(bad, fmt.Sprintf("%q", peer.Addr()))
 	}

@@ -94,12 +94,8 @@ func realProfiles(t *testing.T) map[string][]byte {
 func writeFile(t *testing.T, dir, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, data, 0o644))
 	return path
 }
 
@@ -130,9 +126,7 @@ func recording(start time.Time) []byte {
 func startPyroscope(t *testing.T, o pyroscope.Options) *pyroscope.Server {
 	t.Helper()
 	s, err := pyroscope.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Down() })
 	return s
 }
@@ -223,9 +217,7 @@ func TestJfr(t *testing.T) {
 	expectCall(t, exitInput, "", "No such file", "jfr", file+"x")
 	expectCall(t, exitUsage, "", "expected one FILE", "jfr")
 	java, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(whole) }), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(java.Down)
 	expectCall(t, exitDone, "content:   1 chunks, 13 events, 12 samples\nprofile:   process_cpu ", "", "scrape", java.Addr()+"/app.jfr")
 }
@@ -287,9 +279,7 @@ func TestImportRubbish(t *testing.T) {
 	writeFile(t, dir, "picture.png", []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01"))
 	writeFile(t, dir, "empty", nil)
 	writeFile(t, dir, "cut.pb.gz", heap[:len(heap)/2])
-	if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 	r := expectCall(t, exitInput, "sent 6 profiles", "cut.pb.gz: damaged", "import", "--url", s.URL(), "--name", "app", dir)
 	if !strings.Contains(r.stdout, "1 bad file, 4 other files skipped") {
 		t.Error(r.stdout)
@@ -314,9 +304,7 @@ func TestImportOldFormats(t *testing.T) {
 		"server.heap.gz": fakepprof.Gzip([]byte(oldHeap)),
 		"broken.heap":    []byte(strings.Replace(oldHeap, "0x70000330", "0x7000033z", 1)),
 	} {
-		if err := os.Chtimes(writeFile(t, dir, name, body), written, written); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(writeFile(t, dir, name, body), written, written))
 	}
 	r := expectCall(t, exitInput, "cpu.prof: process_cpu, from ", "broken.heap: an old format of pprof: ", "import", "--dry-run",
 		"--url", s.URL(), "--name", "app", dir)
@@ -692,9 +680,7 @@ func TestVerifyDeepFlow(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"OPT_STATUS": "SUCCESS", "DESCRIPTION": "", "result": map[string]any{
 			"node_values": map[string]any{"values": values}}})
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { querier.Down() })
 	config := fmt.Sprintf("write: [{name: deepflow, url: \"%s/api/v1/profile/ingest\", protocol: ingest}]\n", agent.URL())
 	expectLines(t, verifyLines(t, exitDone, config, "--deepflow-querier", querier.URL()),

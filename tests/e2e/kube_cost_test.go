@@ -129,9 +129,7 @@ func TestMostPodsVanishAtOnce(t *testing.T) {
 		c.cluster.Delete("default/" + pod.Name)
 	}
 	c.cluster.Compact() // the watch cannot go on: it is a list that says what is gone
-	if err := c.cluster.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.cluster.Up())
 	c.waitTargets(left)
 	gone := c.asked()
 	c.waitAsked(0, left, gone)

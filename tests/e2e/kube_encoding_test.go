@@ -33,9 +33,7 @@ func fill(t *testing.T, cluster *kube.Server) {
 	for resource, file := range map[string]string{"services": "service", "endpoints": "endpoints", "nodes": "node",
 		"endpointslices": "endpointslice", "ingresses": "ingress", "namespaces": "namespace"} {
 		text, err := os.ReadFile("../unit/data/kubernetes/" + file + ".json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		putObject(t, cluster, resource, string(text))
 	}
 	pod := kube.Annotated("cart-1", "10.2.0.9:8080", "cpu")

@@ -257,9 +257,7 @@ func TestWatchServerAway(t *testing.T) {
 		return ""
 	})
 	w.put("b")
-	if err := w.cluster.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cluster.Up())
 	w.waitPods("a b")
 	w.lists(1)
 	w.stop()

@@ -48,9 +48,7 @@ func serveOldProfiles(t *testing.T) string {
 			http.NotFound(w, r)
 		}
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	return s.Addr()
 }
@@ -120,9 +118,7 @@ func TestScrapeOldProfile(t *testing.T) {
 		t.Errorf("%d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if top := pprofTop(t, raw); !strings.Contains(top, "300ms") {
 		t.Error(top)
 	}

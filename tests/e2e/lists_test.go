@@ -49,12 +49,8 @@ func TestFilesOfTargets(t *testing.T) {
 	put := func(name, text string) {
 		t.Helper()
 		temporary := filepath.Join(dir, "temporary")
-		if err := os.WriteFile(temporary, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(temporary, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(temporary, []byte(text), 0o644))
+		must(t, os.Rename(temporary, filepath.Join(dir, name)))
 	}
 	put("a.yaml", "- targets: ['"+first.Addr()+"']\n  labels: {service_name: shop/first}\n")
 	p := run(t, `
@@ -87,9 +83,7 @@ write:
 	if failed() < 2 { // b.json was missing at first
 		t.Errorf("the broken file was not counted")
 	}
-	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "a.yaml")))
 	p.waitAddresses(second.Addr())
 	p.stop()
 }
@@ -121,9 +115,7 @@ func TestListFromURL(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { sd.Down() })
 	p := run(t, `
 scrape_configs:

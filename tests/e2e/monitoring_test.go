@@ -59,9 +59,7 @@ func TestAlertsAreExplained(t *testing.T) {
 func readText(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -74,9 +72,7 @@ func dashboardQueries(t *testing.T) map[string]string {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal([]byte(readText(t, monitoring+"dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(readText(t, monitoring+"dashboard.json")), &dashboard))
 	variables := strings.NewReplacer("$instance", ".*", "$__rate_interval", "1m", "$__range", "5m")
 	queries := map[string]string{}
 	for _, panel := range dashboard.Panels {
@@ -92,15 +88,11 @@ func startPrometheus(t *testing.T, admin string) string {
 	t.Helper()
 	dir := t.TempDir()
 	rules, err := filepath.Abs(monitoring + "rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs:\n"+
 		"  - {job_name: profpull, honor_labels: true, static_configs: [{targets: [%q]}]}\n", rules, strings.TrimPrefix(admin, "http://"))
 	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(config), 0o600))
 	address := loop.Host() + ":9090"
 	realProgram(t, findProgram(t, "prometheus"), address, "--web.listen-address="+address,
 		"--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"))

@@ -14,9 +14,7 @@ import (
 func startOtlp(t *testing.T) *otlp.Server {
 	t.Helper()
 	s, err := otlp.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	return s
 }
@@ -35,9 +33,7 @@ func TestOtlpReal(t *testing.T) {
 	want := map[string]map[string]int64{}
 	for kind, data := range realProfiles(t) {
 		p, err := fakepprof.ParseGzip(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want[kind] = p.Sums()
 	}
 	for _, p := range s.Profiles() {

@@ -46,9 +46,7 @@ func grown(t *testing.T, body func(string, int) []byte, targets []*target.Target
 	t.Helper()
 	sums := func(path string, n int) map[string]int64 {
 		p, err := pprof.ParseGzip(body(path, n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p.Sums()
 	}
 	out := map[string]int64{}
@@ -130,9 +128,7 @@ func TestOutageKeepsSums(t *testing.T) {
 		}
 		return ""
 	})
-	if err := down.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, down.Up())
 	waitProfiles(t, down, down.Count()+30, nil)
 	want := grown(t, body, targets)
 	for name, server := range map[string]*pyroscope.Server{"up": up, "down": down} {
@@ -187,9 +183,7 @@ func TestOutageWithoutRoomKeepsSums(t *testing.T) {
 		}
 		return ""
 	})
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	waitProfiles(t, server, server.Count()+20, nil)
 	want := grown(t, body, targets)
 	p.wait("the sums", func() string { return compareSums(want, arrived(server)) })
@@ -235,9 +229,7 @@ func TestSpoolOutageWithKills(t *testing.T) {
 			p.kill()
 		}
 	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	waitProfiles(t, server, 30, nil)
 	want := grown(t, body, targets)
 	p.emptied()

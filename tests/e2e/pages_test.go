@@ -237,9 +237,7 @@ func TestPagesWithoutScripts(t *testing.T) {
 		}
 	}
 	resp, err := http.Get(p.admin + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 	if csp := resp.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
@@ -292,12 +290,8 @@ func TestDroppedTargets(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "targets.json")
 	write := func(tier string) {
 		text := `[{"targets": ["10.9.8.7:80"], "labels": {"tier": "` + tier + `", "__param_token": "geheim", "hostile": "<b>x"}}]`
-		if err := os.WriteFile(list+".new", []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(list+".new", list); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(list+".new", []byte(text), 0o644))
+		must(t, os.Rename(list+".new", list))
 	}
 	write("test")
 	p := run(t, `
@@ -464,16 +458,12 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	})
 	post := func(query, name, value string) (int, string, string) {
 		req, err := http.NewRequest("POST", p.admin+"/api/v1/scrape?"+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if name != "" {
 			req.Header.Set(name, value)
 		}
 		resp, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(body), resp.Header.Get("Location")

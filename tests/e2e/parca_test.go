@@ -17,9 +17,7 @@ import (
 func startParca(t *testing.T, withTLS bool) *parca.Server {
 	t.Helper()
 	s, err := parca.Start(withTLS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	return s
 }
@@ -120,9 +118,7 @@ func TestParcaKeepsConnections(t *testing.T) {
 	// What was kept is gone: each profile that meets that is sent on another one.
 	for _, s := range servers {
 		s.DownBetweenRequests()
-		if err := s.Up(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Up())
 	}
 	arrive(20)
 	p.stop()

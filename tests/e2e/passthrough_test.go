@@ -35,9 +35,7 @@ func (p *program) peak() int64 {
 func serveOn(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	s, err := loop.Start("", handler, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	return s.Addr()
 }

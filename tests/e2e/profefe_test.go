@@ -17,9 +17,7 @@ import (
 func startProfefe(t *testing.T) *profefe.Server {
 	t.Helper()
 	s, err := profefe.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	return s
 }

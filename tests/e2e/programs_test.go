@@ -23,9 +23,7 @@ func startProgram(t *testing.T, cmd *exec.Cmd) *output {
 	if cmd.Dir == "" {
 		cmd.Dir = t.TempDir()
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
 	t.Cleanup(func() {
@@ -89,9 +87,7 @@ func startPrograms(t *testing.T) map[string]string {
 	addresses["node-exporter"] = address
 
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte("global: {}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte("global: {}\n"), 0o600))
 	address = loop.Host() + ":9090"
 	realProgram(t, findProgram(t, "prometheus"), address, "--web.listen-address="+address,
 		"--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"))

@@ -109,17 +109,13 @@ func TestFaultsOfEveryProtocol(t *testing.T) {
 func TestTestsOfTheDocumentExist(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/testing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var source strings.Builder
 	for _, pattern := range []string{"*_test.go", "fakes/*/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			source.Write(b)
 		}
 	}
@@ -413,9 +409,7 @@ func TestOutageOfEachProtocol(t *testing.T) {
 	for name, s := range good {
 		sent[name] = s.count()
 		hanging[name].faults.Set(nil)
-		if err := s.server.Up(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.server.Up())
 	}
 	each("what was queued", func(name string, m metrics, l ledger) bool {
 		return good[name].count() > sent[name]+3 && m.ledger("hanging_"+name).sent > 0

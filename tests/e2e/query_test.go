@@ -114,9 +114,7 @@ func withStartLines(t *testing.T, raw []byte) []byte {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -219,9 +217,7 @@ func TestQueryProfefe(t *testing.T) {
 			_, _ = w.Write(profile)
 		}
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	args := func(more ...string) []string {
 		return append([]string{"query", more[0], "--protocol", "profefe", "--url", s.URL()}, more[1:]...)
@@ -301,9 +297,7 @@ func TestQueryDeepFlow(t *testing.T) {
 		asked = r.Method + " " + r.URL.Path + " " + string(raw)
 		_, _ = io.WriteString(w, `{"OPT_STATUS":"SUCCESS","DESCRIPTION":"","result":`+result+`,"debug":null}`)
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	answer := func(text string) {
 		mu.Lock()

@@ -14,9 +14,7 @@ import (
 func firstExample(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, found := strings.Cut(string(text), "```yaml\n")
 	example, _, closed := strings.Cut(rest, "```\n")
 	if !found || !closed {

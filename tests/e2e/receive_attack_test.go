@@ -220,9 +220,7 @@ func TestReceivedBodiesThatDrip(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := 0; i < 50; i++ {
 		c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		path := []string{"/ingest?name=a", "/push.v1.PusherService/Push", "/api/0/profiles?service=a&type=cpu"}[i%3]
 		_, _ = io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/proto\r\nContent-Length: 100000\r\n\r\n")

@@ -46,12 +46,8 @@ func TestReceivedProfilesAreEnriched(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "targets.json")
 	write := func(team string) {
 		text := fmt.Sprintf(`[{"targets": ["10.0.0.1:1"], "labels": {"__meta_ip": "10.0.0.1", "team": %q, "zone": "z"}}]`, team)
-		if err := os.WriteFile(list+".new", []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(list+".new", list); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(list+".new", []byte(text), 0o644))
+		must(t, os.Rename(list+".new", list))
 	}
 	config := func(more string) string {
 		return fmt.Sprintf(`
@@ -83,9 +79,7 @@ write: [{url: %q}]
 	if m.sum("profpull_receive_enriched_total", "result", "unmatched") == 0 || m.sum("profpull_receive_enrich_targets") != 1 {
 		t.Error("the metrics do not count targets and profiles")
 	}
-	if err := os.WriteFile(p.config, []byte(config("\n    labels_to_copy: [zone]")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(p.config, []byte(config("\n    labels_to_copy: [zone]")), 0o644))
 	pushUntil(t, s, base, "10.0.0.1", `__delta__="false" __name__="process_cpu" client="10.0.0.1" `+
 		`pyroscope_spy="unknown" service_name="a" zone="z"`)
 }

@@ -100,9 +100,7 @@ write:
 		close(stop)
 		senders.Wait()
 	}
-	if err := s.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Up())
 	p := run(t, config)
 	p.wait("the queues to be empty", func() string {
 		m := p.metrics()

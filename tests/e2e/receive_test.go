@@ -32,9 +32,7 @@ func relay(t *testing.T, more, write string) (*program, string) {
 func post(t *testing.T, url, contentType string, body []byte, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest("POST", url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
@@ -42,14 +40,10 @@ func post(t *testing.T, url, contentType string, body []byte, header ...string) 
 		req.Header.Set(header[i], header[i+1])
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.StatusCode, string(text)
 }
 
@@ -161,9 +155,7 @@ func form(t *testing.T, parts ...string) (string, []byte) {
 	w := multipart.NewWriter(&b)
 	for i := 0; i+1 < len(parts); i += 2 {
 		f, err := w.CreateFormFile(parts[i], parts[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, _ = io.WriteString(f, parts[i+1])
 	}
 	_ = w.Close()
@@ -265,9 +257,7 @@ func TestReceiveFromSDKs(t *testing.T) {
 // contexts is the part labels of the recording.
 func contexts(t *testing.T) []byte {
 	b, err := os.ReadFile("../unit/data/jfr/labels.pb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -299,9 +289,7 @@ func TestReceivedProfilesAreSpooled(t *testing.T) {
 	})
 	_ = p.cmd.Process.Kill()
 	<-p.done
-	if err := s.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Up())
 	relay(t, "", write)
 	got := map[string]bool{}
 	for _, r := range waitProfiles(t, s, 5, nil) {
@@ -341,9 +329,7 @@ func TestReceivedProfilesAreNotThinned(t *testing.T) {
 	if l := p.metrics().ledger("main"); l.dropped != 0 || l.balance() != "" {
 		t.Errorf("%v dropped during the outage, %s", l.dropped, l.balance())
 	}
-	if err := s.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Up())
 	for _, n := range refused {
 		p.wait("a profile to be taken", func() string {
 			if status := push(n); status != 200 {

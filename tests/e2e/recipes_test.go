@@ -93,9 +93,7 @@ func (r *recipe) make(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{r.file: r.source, r.route: readText(t, "../../examples/"+r.route)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	if r.build == nil {
 		if err := exec.Command(r.start[0], "--version").Run(); err != nil {
@@ -170,9 +168,7 @@ func waitFunction(t *testing.T, p *program, pattern, function string) {
 			}
 			read[file] = true
 			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if top = pprofTop(t, raw); strings.Contains(top, function) {
 				return ""
 			}

@@ -115,9 +115,7 @@ func TestReloadOfServers(t *testing.T) {
 		r, _ := http.NewRequest("GET", p.admin+"/api/v1/config", nil)
 		r.Header.Set("Authorization", "Bearer "+token)
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(body)

@@ -39,9 +39,7 @@ func newGuarded(t *testing.T, a *authority, password string) *guarded {
 			return g.config, nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(g.Down)
 	return g
 }
@@ -166,9 +164,7 @@ scrape_configs: [{job_name: one, static_configs: [{targets: []}]}]
 	post := func(path string, status int, part string) {
 		t.Helper()
 		resp, err := http.Post(p.admin+path, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != status || !strings.Contains(string(text), part) {

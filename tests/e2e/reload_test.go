@@ -24,12 +24,8 @@ import (
 func replaceFile(t *testing.T, file, text string) {
 	t.Helper()
 	next := file + ".next"
-	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(next, []byte(text), 0o644))
+	must(t, os.Rename(next, file))
 }
 
 // reload asks for it and returns status and text of the answer.
@@ -258,9 +254,7 @@ scrape_configs:
 			more, want = "unknown_key: 1\n", http.StatusInternalServerError
 		}
 		writeVolume(t, volume, strconv.Itoa(i), name, config(i, more))
-		if err := configmap.Remove(volume, strconv.Itoa(i-1)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, configmap.Remove(volume, strconv.Itoa(i-1)))
 		status, text := p.reload()
 		if status != want || (want != http.StatusOK && !strings.Contains(text, "unknown_key")) {
 			t.Fatalf("reload %d: %d %s", i, status, text)
@@ -299,9 +293,7 @@ func checkGrowth(t *testing.T, server *pyroscope.Server, g *growingHeap) {
 	t.Helper()
 	sums := func(n int) int64 {
 		p, err := pprof.ParseGzip(pprof.Gzip(pprof.Make("heap", pprof.Options{Round: n})))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p.Sums()["alloc_objects"]
 	}
 	got, n := int64(0), 0
@@ -323,9 +315,7 @@ func checkGrowth(t *testing.T, server *pyroscope.Server, g *growingHeap) {
 // A volume of a ConfigMap gets another version.
 func writeVolume(t *testing.T, directory, version, name, text string) {
 	t.Helper()
-	if err := configmap.Write(directory, version, name, text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, configmap.Write(directory, version, name, text))
 }
 
 // What makes the program read its configuration again, for each kind of it.
@@ -401,9 +391,7 @@ pyroscope.write "main" {
 			}
 
 			writeVolume(t, directory, "4", name, c.text("four"))
-			if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.cmd.Process.Signal(syscall.SIGHUP))
 			p.wait("the fourth job", hasJob("four"))
 			p.wait("success", func() string {
 				if p.metrics().sum("profpull_config_last_reload_successful") != 1 {

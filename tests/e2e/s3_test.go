@@ -20,9 +20,7 @@ import (
 func startS3(t *testing.T) *s3.Server {
 	t.Helper()
 	s, err := s3.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Down)
 	return s
 }

@@ -190,9 +190,7 @@ write:
 	})
 	p.stop()
 	before := endpointSummary(t, p, "main")
-	if err := s.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Up())
 	repaired := arrived("[map[span_id:2]]")
 	p = run(t, config)
 	p.wait("repaired profiles after the restart", needs(repaired+3, "[map[span_id:2]]"))

@@ -18,9 +18,7 @@ import (
 func inStatus(t *testing.T, pid any, key string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%v/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, key+":") {
 			return strings.TrimSpace(strings.TrimPrefix(line, key+":"))
@@ -32,9 +30,7 @@ func inStatus(t *testing.T, pid any, key string) string {
 func threadNames(t *testing.T, pid int) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := map[string]bool{}
 	for _, file := range files {
 		// One that has ended meanwhile has no name.
@@ -53,9 +49,7 @@ func TestSandbox(t *testing.T) {
 	token := secretFile{t, filepath.Join(t.TempDir(), "token")}
 	token.set("first-token")
 	elsewhere := filepath.Join(t.TempDir(), "other")
-	if err := os.WriteFile(elsewhere, []byte("stolen"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(elsewhere, []byte("stolen"), 0o600))
 	p := run(t, `
 global: {scrape_interval: 1s}
 scrape_configs:
@@ -94,12 +88,8 @@ write:
 	if !on("landlock") {
 		t.Skip("this kernel has no Landlock, or the build leaves it out")
 	}
-	if err := os.Symlink(elsewhere, token.path+".new"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(token.path+".new", token.path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(elsewhere, token.path+".new"))
+	must(t, os.Rename(token.path+".new", token.path))
 	p.says("Permission denied")
 	p.wait("scrapes with the old token", sent(len(tg.Requests())+1))
 	for _, r := range tg.Requests() {
@@ -150,9 +140,7 @@ func TestWriteURLKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	var bytes atomic.Int64
 	listener, err := net.Listen("tcp", loop.Host()+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := &http.Server{
 		Handler:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
 		ConnState: func(_ net.Conn, s http.ConnState) { bytes.Add(1) },

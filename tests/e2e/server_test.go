@@ -43,9 +43,7 @@ func newAuthority(t *testing.T) *authority {
 	}
 	a.key = a.newKey()
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
 	}
@@ -105,12 +103,8 @@ func (a *authority) client(with bool) *http.Client {
 // replace writes a file beside the old one and renames it, as the kubelet does with secrets.
 func replace(t *testing.T, name string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name+".new", text, 0o600))
+	must(t, os.Rename(name+".new", name))
 }
 
 // A server with TLS, client certificates and a password: who is let in, and what happens when the
@@ -137,9 +131,7 @@ write: [{url: "http://127.0.0.1:1"}]
 	var serial *big.Int
 	ask := func(client *http.Client, path, user, password string) (*http.Response, string, error) {
 		r, err := http.NewRequest(http.MethodGet, base+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if user != "" {
 			r.SetBasicAuth(user, password)
 		}
@@ -199,9 +191,7 @@ write: [{url: "http://127.0.0.1:1"}]
 	for i := 0; i < 5; i++ {
 		r, _ := http.NewRequest(http.MethodGet, base+"/-/healthy", nil)
 		resp, err := known.Do(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}
@@ -214,9 +204,7 @@ write: [{url: "http://127.0.0.1:1"}]
 	replace(t, file("password"), []byte("other"))
 	p.wait("the new password", func() string {
 		resp, _, err := ask(known, "/metrics", "u", "other")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if resp.StatusCode != 200 {
 			return resp.Status
 		}
@@ -243,13 +231,9 @@ write: [{url: "http://127.0.0.1:1"}]
 	p.wait("the failure to be counted", func() string {
 		known.CloseIdleConnections()
 		_, body, err := ask(known, "/metrics", "u", "other")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m, err := parseMetrics(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if m.sum("profpull_admin_file_failures_total") == 0 {
 			return "no failure"
 		}
@@ -258,9 +242,7 @@ write: [{url: "http://127.0.0.1:1"}]
 
 	// One that speaks no TLS.
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.admin, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, _ = io.WriteString(conn, "GET /metrics HTTP/1.1\r\n\r\n")
 	answer, _ := io.ReadAll(conn)
 	conn.Close()
@@ -269,9 +251,7 @@ write: [{url: "http://127.0.0.1:1"}]
 	}
 	p.wait("it to be counted", func() string {
 		_, body, err := ask(known, "/metrics", "u", "other")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if m, _ := parseMetrics(body); m.sum("profpull_admin_connections_ended_total", "reason", "tls") == 0 {
 			return "not counted"
 		}
@@ -349,17 +329,13 @@ func TestServersOfTheirOwn(t *testing.T) {
 		{"POST", receiver, labelNames, "q", "one", 404, "404 page not found"},
 	} {
 		r, err := http.NewRequest(c.method, "http://"+c.addr+c.path, strings.NewReader(`{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		if c.user != "" {
 			r.SetBasicAuth(c.user, c.password)
 		}
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != c.status || !strings.Contains(string(body), c.part) {
@@ -450,9 +426,7 @@ func TestBodiesThatAttack(t *testing.T) {
 	head := "POST " + labelNames + " HTTP/1.1\r\nHost: x\r\nAuthorization: Basic cTpvbmU=\r\nContent-Type: application/json\r\n"
 
 	slow, err := net.Dial("tcp", queries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer slow.Close()
 	_, _ = io.WriteString(slow, head+"Content-Length: 100000\r\n\r\n")
 	ended := make(chan string, 1)
@@ -473,9 +447,7 @@ func TestBodiesThatAttack(t *testing.T) {
 
 	post := func(extra, body string) (int, string) {
 		c, err := net.Dial("tcp", queries)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		_, _ = io.WriteString(c, head+"Connection: close\r\n"+extra+"\r\n"+body)
 		answer, _ := io.ReadAll(c)

@@ -50,9 +50,7 @@ func TestSettingsOfOneTarget(t *testing.T) {
 - targets: ["` + program + `"]
   labels: {service_name: shop/plain}
 `
-	if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(list, []byte(text), 0o644))
 	config := `
 scrape_configs:
   - job_name: files
@@ -142,9 +140,7 @@ func TestRecordingsPassThrough(t *testing.T) {
 		}
 		w.Write(recording)
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(java.Down)
 	server := newPyroscope(t, pyroscope.Options{})
 	dir := t.TempDir()

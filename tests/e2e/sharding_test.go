@@ -51,9 +51,7 @@ func newFarm(t *testing.T, n int) *farm {
 	f.http = &http.Server{Handler: f}
 	for i := 0; i < n; i++ {
 		ln, err := net.Listen("tcp", loop.Host()+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.addrs = append(f.addrs, ln.Addr().String())
 		go func() { _ = f.http.Serve(ln) }()
 	}
@@ -117,9 +115,7 @@ func (f *farm) checkOverlaps(t *testing.T) {
 func late(t *testing.T, to string, by time.Duration) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", loop.Host()+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = ln.Close() })
 	type piece struct {
 		data []byte
@@ -305,9 +301,7 @@ func newFleet(t *testing.T, f *farm, interval, seconds, handover string) *fleet 
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/proto")
 	}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(sink.Down)
 	fl.config = func(name string) string {
 		kubeconfig := fl.kubeconfigOf(name)
@@ -565,9 +559,7 @@ func TestSharingWaitsForMembers(t *testing.T) {
 		return ""
 	})
 	p.says("cut off from the API server")
-	if err := f.cluster.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.cluster.Up())
 	f.shares(3, "p-0")
 	p.stop()
 	targets.checkOverlaps(t)

@@ -17,18 +17,12 @@ func TestSighupBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, target.Options{})
 	fifo := filepath.Join(t.TempDir(), "config")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
 	p := startFile(t, nil, fifo)
 	// This returns when the program has opened the other end.
 	file, err := os.OpenFile(fifo, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, p.cmd.Process.Signal(syscall.SIGHUP))
 	_, err = fmt.Fprintf(file, `
 server: {listen: "127.0.0.1:0"}
 scrape_configs:
@@ -37,16 +31,12 @@ scrape_configs:
 write:
   - {name: main, url: "http://127.0.0.1:1"}
 `, tg.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file.Close()
 	p.waitUp()
 	p.says("there is no file to read the configuration from again")
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, "Max core file size") && strings.Fields(line)[4] != "0" && strings.Fields(line)[4] != "1" {
 			t.Errorf("a core dump would hold the credentials: %s", line)

@@ -116,9 +116,7 @@ write:
 	// counted, hence the one more.
 	calls := len(server.Asked())
 	server.Faults.Set(&loop.Fault{Delay: 4 * pace})
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	p.wait("requests of every place", func() string {
 		if n := len(server.Asked()) - calls; n < 2*concurrency {
 			return fmt.Sprintf("%d requests", n)
@@ -178,9 +176,7 @@ type hasty struct {
 func startHasty(t *testing.T, answer string) *hasty {
 	t.Helper()
 	l, err := net.Listen("tcp", loop.Host()+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	h := &hasty{answer: answer, listener: l}
 	go func() {

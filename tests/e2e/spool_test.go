@@ -48,9 +48,7 @@ func readSpool(t *testing.T, dir string) spooled {
 	sort.Strings(files)
 	for _, file := range files {
 		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(b) < segmentHeader {
 			s.torn++
 			continue
@@ -142,9 +140,7 @@ func appendRecord(b []byte, salt uint64, labels map[string]string, data []byte, 
 // returns how many.
 func makeSpool(t *testing.T, dir string, total int, profile []byte) int {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
 	n := 0
 	for segment := uint64(1); total > 0; segment++ {
 		b := make([]byte, segmentHeader, 17<<20)
@@ -165,9 +161,7 @@ func makeSpool(t *testing.T, dir string, total int, profile []byte) int {
 			total -= len(b) - before
 			n++
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%016x.seg", segment)), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%016x.seg", segment)), b, 0o600))
 	}
 	return n
 }
@@ -300,9 +294,7 @@ func TestSpoolSurvivesKills(t *testing.T) {
 		waitingBefore = n
 	}
 	if down {
-		if err := server.Up(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Up())
 	}
 	p := run(t, spoolConfig(server.URL(), root, "fsync: 20ms", targets...))
 	p.emptied()
@@ -405,9 +397,7 @@ func TestSpoolOfThePast(t *testing.T) {
 	if r.code != 0 || !strings.Contains(r.stdout, "in use") || !strings.Contains(r.stdout, "0 damaged") {
 		t.Errorf("verify: %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	p.emptied()
 	p.stop()
 	if arrived := server.Stats().ByStatus[http.StatusOK]; arrived < int64(n) {
@@ -434,9 +424,7 @@ func TestSpoolAcrossRestart(t *testing.T) {
 	})
 	// Another process may not have the directory meanwhile, even if it starts right after somebody has
 	// removed the lock.
-	if err := os.Remove(filepath.Join(root, "main", "lock")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(root, "main", "lock")))
 	other := call(t, "", "run", "--config", writeConfig(t, config), "--listen", "")
 	if other.code != 1 || !strings.Contains(other.stderr, "another process uses this directory") {
 		t.Errorf("a second process: %d\n%s", other.code, other.stderr)
@@ -462,9 +450,7 @@ func TestSpoolAcrossRestart(t *testing.T) {
 			t.Fatalf("%v in %s", err, line)
 		}
 	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	p = run(t, config)
 	p.emptied()
 	p.stop()
@@ -479,13 +465,9 @@ func TestSpoolAcrossRestart(t *testing.T) {
 	n := makeSpool(t, filepath.Join(root, "main"), 100000, pprof.Gzip(pprof.Make("heap", pprof.Options{Functions: 60})))
 	file := filepath.Join(root, "main", fmt.Sprintf("%016x.seg", 1))
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b[len(b)-5] ^= 1
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, b, 0o600))
 	verify := call(t, "", "spool", "verify", filepath.Join(root, "main"))
 	if verify.code != 1 || !strings.Contains(verify.stdout, "1 damaged") ||
 		!strings.Contains(verify.stdout, fmt.Sprintf("%d profiles wait", n)) {
@@ -505,9 +487,7 @@ func TestSpoolAcrossRestart(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for _, f := range [][2]string{{"lock", ""}, {c.name, c.bytes}} {
-			if err := os.WriteFile(filepath.Join(dir, f[0]), []byte(f[1]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, f[0]), []byte(f[1]), 0o600))
 		}
 		if r := call(t, "", "spool", "verify", dir); r.code != c.code || !strings.Contains(r.stdout, c.want) {
 			t.Errorf("verify with %s: %d\n%s", c.name, r.code, r.stdout)
@@ -540,9 +520,7 @@ func TestSpoolDirectoryIsRemoved(t *testing.T) {
 		return ""
 	}
 	p.wait("profiles on disk", onDisk)
-	if err := os.RemoveAll(root); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(root))
 	_, metrics := p.get("/metrics")
 	if !strings.Contains(metrics, `profpull_sandbox{part="landlock"} 1`) {
 		p.says("has been removed")
@@ -578,9 +556,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	targets := someTargets(t, 5)
 	server.Down()
 	ballast := filepath.Join(root, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 200<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ballast, make([]byte, 200<<10), 0o600))
 	p := run(t, spoolConfig(server.URL(), root, "fsync: 20ms", targets...))
 	p.wait("the disk to be full", func() string {
 		m := p.metrics()
@@ -599,9 +575,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 		}
 		return ""
 	})
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(ballast))
 	p.wait("the spool to work again", func() string {
 		m := p.metrics()
 		if m.sum("profpull_write_spool_up") != 1 {
@@ -612,9 +586,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	if n := strings.Count(p.stderr.String(), "spool fails"); n != 1 {
 		t.Errorf("said %d times that the spool fails", n)
 	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	p.emptied()
 	if s := finalLedger(t, p, "main"); s["dropped"] != 0 || s["sent"] != server.Count() {
 		t.Errorf("%v, %d arrived", s, server.Count())
@@ -651,18 +623,14 @@ func TestSpoolIsRemoved(t *testing.T) {
 		}
 	}
 	p.wait("profiles on disk", stored(16))
-	if err := os.RemoveAll(filepath.Join(root, "main")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(root, "main")))
 	for _, tg := range targets {
 		tg.SetFault("", target.NotFound)
 	}
 	p.wait("all of them on disk again", stored(16))
 	p.says("the directory or its lock has been removed")
 	p.kill()
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Up())
 	p = run(t, config)
 	p.wait("everything to arrive", func() string {
 		if got, want := server.Count(), len(targets[0].Sent())+len(targets[1].Sent()); got < want {

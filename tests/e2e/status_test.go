@@ -59,9 +59,7 @@ func TestStatus(t *testing.T) {
 	watching := command(t, "status", "--url", p.admin, "--watch", "--interval", "100ms")
 	var out output
 	watching.Stdout, watching.Stderr = &out, &out
-	if err := watching.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, watching.Start())
 	t.Cleanup(func() { _ = watching.Process.Kill(); _ = watching.Wait() })
 	p.wait("three times", func() string {
 		if text := out.String(); strings.Count(text, "Destinations\n") < 3 || strings.Contains(text, "\x1b") {

@@ -174,9 +174,7 @@ func openWay(dir string) {
 func writeUntilFull(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	block := make([]byte, 4096)
 	for {
@@ -191,9 +189,7 @@ func writeUntilFull(t *testing.T, file string) {
 // mountDisk makes a directory that is a disk of its own; the test is skipped for who may not.
 func mountDisk(t *testing.T, disk string) {
 	t.Helper()
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(disk, 0o755))
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
 		t.Skipf("cannot mount a disk: %v", err)
 	}
@@ -236,9 +232,7 @@ func TestStoreOnAFullDisk(t *testing.T) {
 	if sum := p.sumOfStore(); sum == 0 {
 		t.Error("nothing is answered")
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(ballast))
 	p.waitEmptied()
 	if n := p.metrics().sum("profpull_store_file_faults_total"); n != 0 {
 		t.Errorf("%v files were given up", n)
@@ -254,9 +248,7 @@ func TestStoreOnAReadOnlyDisk(t *testing.T) {
 	disk := filepath.Join(dir, "store")
 	mountDisk(t, disk)
 	remount := func(flags uintptr) {
-		if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT|flags, "size=64m"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT|flags, "size=64m"))
 	}
 	tg := newTarget(t, target.Options{Functions: 50})
 	config := storeConfig(tg.Addr(), dir)
@@ -293,9 +285,7 @@ func TestStoreInADirectoryThatCannotBeWritten(t *testing.T) {
 			t.Skip("needs setpriv (util-linux)")
 		}
 		wrapper = []string{setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"}
-		if err := os.Chown(dir, 65534, 65534); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(dir, 65534, 65534))
 		openWay(dir)
 	}
 	file := writeConfig(t, config)
@@ -311,17 +301,13 @@ func TestStoreInADirectoryThatCannotBeWritten(t *testing.T) {
 		return ""
 	})
 	store := filepath.Join(dir, "store")
-	if err := os.Chmod(store, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(store, 0o555))
 	t.Cleanup(func() { _ = os.Chmod(store, 0o755) })
 	p.waitRefused("cannot write to ")
 	if sum := p.sumOfStore(); sum == 0 {
 		t.Error("nothing is answered")
 	}
-	if err := os.Chmod(store, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(store, 0o755))
 	p.waitEmptied()
 	p.stop()
 }
@@ -337,21 +323,15 @@ func TestStoreWaitsForItsDisk(t *testing.T) {
 	p.waitStored(1)
 	// A file in the place of the directory stops root, too.
 	moved := filepath.Join(dir, "moved")
-	if err := os.Rename(filepath.Join(dir, "store"), moved); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "store"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(dir, "store"), moved))
+	must(t, os.WriteFile(filepath.Join(dir, "store"), nil, 0o644))
 	p.wait("a failure", func() string {
 		if p.metrics().sum("profpull_store_puts_total", "result", "failed") == 0 {
 			return "none"
 		}
 		return ""
 	})
-	if err := os.Remove(filepath.Join(dir, "store")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "store")))
 	p.waitStored(1)
 	p.waitEmptied()
 	p.stop()
@@ -373,9 +353,7 @@ func TestStoreDirectoryIsRemovedInTheSandbox(t *testing.T) {
 	if status, text := p.get("/-/healthy"); status != 200 || p.metrics().sum("profpull_store_up") != 1 {
 		t.Errorf("/-/healthy: %d %s", status, text)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "store")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(dir, "store")))
 	p.wait("the loss to be noticed", func() string {
 		status, text := p.get("/-/healthy")
 		if status != 503 || !strings.Contains(text, `endpoint "local": the directory `+dir+`/store was removed`) {

@@ -36,9 +36,7 @@ write: [{url: "http://127.0.0.1:1"}]
 	ask := func(client *http.Client, path, user, password string) (int, http.Header, string) {
 		client.CloseIdleConnections() // TLS is that of the next connection
 		r, err := http.NewRequest(http.MethodGet, base+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if user != "" {
 			r.SetBasicAuth(user, password)
 		}
@@ -127,9 +125,7 @@ write: [{url: "http://127.0.0.1:1"}]
 	var state *tls.ConnectionState
 	old.CloseIdleConnections()
 	resp, err := old.Get(base + "/-/healthy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	state = resp.TLS
 	resp.Body.Close()
 	if state.Version != tls.VersionTLS12 || state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 {
@@ -146,9 +142,7 @@ func TestWebConfigMistakes(t *testing.T) {
 		{"tls_server_config: {cert_file: none, key_file: none}\n", "", "/none: "},
 		{"{}\n", `, bearer_token: t`, `server.web_config_file: the file has TLS and users: expected no "tls", "basic_auth"`},
 	} {
-		if err := os.WriteFile(web, []byte(c.web), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(web, []byte(c.web), 0o600))
 		file := writeConfig(t, `
 server: {listen: "127.0.0.1:0", web_config_file: "`+web+`"`+c.server+`}
 scrape_configs: [{job_name: none, static_configs: [{targets: ["127.0.0.1:1"]}]}]
