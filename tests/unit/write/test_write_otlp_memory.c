@@ -110,7 +110,7 @@ static size_t begin_peak(void)
 /* The sanitizers and valgrind take memory of their own for each block. */
 static bool is_measurable(void)
 {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return false;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
