@@ -26,6 +26,7 @@ enum {
 extern const struct command cmd_run;
 extern const struct command cmd_check;
 extern const struct command cmd_discover;
+extern const struct command cmd_explain;
 extern const struct command cmd_relabel;
 extern const struct command cmd_scrape;
 extern const struct command cmd_import;

@@ -7,9 +7,8 @@
 #include "base/labels.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "cli/cmd.h"
+#include "cli/discover.h"
 #include "cli/explain/explain.h"
-#include "cli/explain/pod_lookup.h"
 #include "cli/leaders.h"
 #include "discovery/discovery.h"
 #include "model/masking.h"
@@ -17,13 +16,9 @@
 #define LINE_MAX_BYTES (16 * 1024 * 1024)
 /* Time in ms for the other sources to answer, after a missing permission was found. */
 #define FORBIDDEN_MS 1500
-
-struct discover_args {
-    struct cmd_config_flags config;
-    bool explain;
-    const char *pod; /* NULL: all pods */
-    int64_t timeout_ms;
-};
+/* Time in ms for a single request to the API server, before and after discovery. */
+#define ASK_MS (10 * MS_PER_S)
+#define ARENA_MAX (UINT64_C(64) * 1024 * 1024)
 
 struct discover {
     const struct discover_args *args;
@@ -35,6 +30,10 @@ struct discover {
     struct pipeline *pipeline;
     struct sharding *sharding; /* NULL unless targets are shared */
     const struct config *config;
+    struct config *narrow; /* reads nothing but one pod; NULL: `config` is read */
+    struct arena *arena;
+    /* the access of the kubeconfig; access.server is NULL if it is not used */
+    struct cluster_access local;
     struct leaders *leaders;
     size_t duplicates;     /* number of scrapes that are set aside as duplicates */
     struct buf duplicate;  /* the text about the first one */
@@ -200,12 +199,6 @@ static void discover_on_forbidden(void *arg, const struct discovery_forbidden *w
     }
 }
 
-static void discover_on_lookup(void *arg, const struct target_group *group)
-{
-    struct discover *d = arg;
-    explain_exists(d->words, group);
-}
-
 /* Runs discovery once. If ret_missing is not NULL, the names of the sources that could not be read
  * are appended to it. */
 static bool run_discovery(struct discover *d, const struct discovery_options *options,
@@ -228,28 +221,35 @@ static bool run_discovery(struct discover *d, const struct discovery_options *op
     return true;
 }
 
+/* Returns the access of the kubeconfig, or NULL if it is not used. */
+static const struct cluster_access *local_of(const struct discover *d)
+{
+    return d->local.access.server == NULL ? NULL : &d->local;
+}
+
 /* No job has discovered the pod: asks the API server whether it exists at all. */
 static void look_up(struct discover *d)
 {
     struct err err = ERR_INIT;
-    struct pod_lookup lookup;
-    if (d->args->pod == NULL || d->forbidden || explain_found(d->words) ||
-        !pod_lookup_init(&lookup, d->config, d->args->pod)) {
+    struct pod_found found;
+    if (d->args->pod == NULL || d->forbidden || explain_found(d->words)) {
         return;
     }
-    struct discovery_options options = {
-        .config = config_wrap(&lookup.config),
-        .loop = d->loop,
-        .intern = d->intern,
-        .sources = d->sources,
-        .on_group = discover_on_lookup,
-        .on_synced = discover_on_synced,
-        .arg = d,
-    };
-    if (options.config != NULL) {
-        (void)run_discovery(d, &options, NULL, &err);
+    if (pod_lookup(d->config, local_of(d), d->intern, d->args->pod, ASK_MS, &found, &err)) {
+        explain_looked_up(d->words, &found);
     }
-    config_unref(options.config);
+    labels_unref(found.labels);
+}
+
+/* Prints the words of --explain. Returns the exit code. */
+static int print_words(struct discover *d)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    int code =
+        cmd_print(explain_report(d->words, &text), &text, d->args->pod != NULL ? stdout : stderr);
+    bool missed = d->args->only_pod && !explain_scraped(d->words);
+    return code == EXIT_DONE && missed ? EXIT_PEER : code;
 }
 
 static int conclude(struct discover *d)
@@ -257,13 +257,7 @@ static int conclude(struct discover *d)
     if (d->synced && d->words != NULL) {
         look_up(d);
     }
-    int code = EXIT_DONE;
-    if (d->words != NULL) {
-        struct buf text;
-        buf_init(&text, SIZE_MAX);
-        code = cmd_print(explain_report(d->words, &text), &text,
-                         d->args->pod != NULL ? stdout : stderr);
-    }
+    int code = d->words == NULL ? EXIT_DONE : print_words(d);
     code = cmd_flush(code);
     if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
         fprintf(stderr,
@@ -290,8 +284,9 @@ static int conclude(struct discover *d)
 static int discover(struct discover *d)
 {
     struct err err = ERR_INIT;
+    const struct cluster_access *local = local_of(d);
     struct discovery_options options = {
-        .config = d->config,
+        .config = d->narrow == NULL ? d->config : d->narrow,
         .loop = d->loop,
         .intern = d->intern,
         .log = d->log,
@@ -302,6 +297,7 @@ static int discover(struct discover *d)
         .arg = d,
         .contents = d->contents,
         .sharing = sharding_of_discovery(d->sharding),
+        .local = local == NULL ? NULL : &local->access,
     };
     if (!run_discovery(d, &options, &d->missing, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
@@ -351,20 +347,73 @@ static bool prepare(struct discover *d, struct err *err)
         .pipeline = d->pipeline,
         .sharding = d->sharding,
         .pattern = d->args->pod,
+        .person = local_of(d),
     };
     d->words = explain_new(&words);
     return d->words != NULL || err_memory(err);
 }
 
-static int run_discover(const void *arg, char *const *operands, size_t n)
+/* ---- the cluster ----------------------------------------------------------------------------- */
+
+/* Returns true if a part of the configuration leaves it open which cluster it reads. */
+static bool needs_cluster(const struct config *config)
 {
-    const struct discover_args *args = arg;
-    struct cmd_config_flags which = args->config;
-    (void)operands;
-    (void)n;
-    if (args->pod != NULL && !args->explain) {
-        return cmd_usage_error("discover", "--pod goes with --explain");
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        const struct config_job *job = &config->jobs[i];
+        for (size_t j = 0; j < job->n_sources; j++) {
+            const struct config_kubernetes *k = &job->sources[j].kubernetes;
+            if (job->sources[j].kind == SOURCE_KUBERNETES && k->api_server == NULL &&
+                k->kubeconfig_file == NULL) {
+                return true;
+            }
+        }
     }
+    return false;
+}
+
+/* Finds the cluster of the kubeconfig, and checks that it answers: discovery itself would try
+ * again, until the time is over. */
+static bool find_cluster(struct discover *d, struct err *err)
+{
+    const struct cluster_flags *flags = &d->args->cluster;
+    if (!needs_cluster(d->config)) {
+        return (flags->kubeconfig == NULL && flags->context == NULL) ||
+               err_set(err, ERR_INPUT,
+                       "--%s has no effect: no source of %s leaves open which cluster it reads",
+                       flags->kubeconfig != NULL ? "kubeconfig" : "context", d->config->file);
+    }
+    if (!cluster_access_find(flags, d->arena, &d->local, err)) {
+        d->local.access.server = NULL;
+        return false;
+    }
+    if (!d->local.is_person) {
+        d->local.access.server = NULL; /* discovery finds the service account itself */
+        return true;
+    }
+    struct cluster *cluster = cluster_new(&d->local, ASK_MS, err);
+    bool ok = cluster != NULL && cluster_check(cluster, err);
+    cluster_free(cluster);
+    return ok;
+}
+
+static bool prepare_all(struct discover *d, struct err *err)
+{
+    d->arena = arena_new(ARENA_MAX);
+    if (d->arena == NULL) {
+        return err_memory(err);
+    }
+    if (!find_cluster(d, err) || !prepare(d, err)) {
+        return false;
+    }
+    if (d->args->only_pod) {
+        d->narrow = pod_narrow(d->config, d->args->pod, d->arena);
+    }
+    return true;
+}
+
+int discover_run(const struct discover_args *args)
+{
+    struct cmd_config_flags which = args->config;
     if (which.file == NULL && which.write_url == NULL) {
         which.write_url = "http://127.0.0.1"; /* a placeholder: the command writes nothing */
     }
@@ -376,7 +425,9 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
     struct discover d = {.args = args, .config = config};
     buf_init(&d.missing, LINE_MAX_BYTES);
     buf_init(&d.duplicate, LINE_MAX_BYTES);
-    int code = prepare(&d, &err) ? discover(&d) : cmd_fail(EXIT_INPUT, &err);
+    bool ok = prepare_all(&d, &err);
+    bool peer = err.kind == ERR_NETWORK || err.kind == ERR_REFUSED;
+    int code = ok ? discover(&d) : cmd_fail(peer ? EXIT_PEER : EXIT_INPUT, &err);
     explain_free(d.words);
     pipeline_free(d.pipeline);
     leaders_free(d.leaders);
@@ -386,16 +437,30 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
     sources_free(d.sources);
     buf_done(&d.missing);
     buf_done(&d.duplicate);
+    config_unref(d.narrow);
     intern_free(d.intern);
     log_free(d.log);
+    arena_free(d.arena);
     config_unref(config);
     return code;
+}
+
+static int run_discover(const void *arg, char *const *operands, size_t n)
+{
+    const struct discover_args *args = arg;
+    (void)operands;
+    (void)n;
+    if (args->pod != NULL && !args->explain) {
+        return cmd_usage_error("discover", "--pod goes with --explain");
+    }
+    return discover_run(args);
 }
 
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', discover_args, config.file, "FILE",
          "the configuration, - for standard input; without it, that of annotated pods in the "
-         "cluster that this runs in"),
+         "cluster"),
+    CLUSTER_FLAGS(discover_args, cluster),
     FLAG(TEXT, "write.url", 0, discover_args, config.write_url, "URL",
          "as for `profpull run`; nothing is written there"),
     FLAG(BOOL, "explain", 'e', discover_args, explain, NULL,
@@ -412,7 +477,8 @@ const struct command cmd_discover = {
     .name = "discover",
     .summary = "print the targets that are found now",
     .usage = "discover [--config FILE] [--explain] [--timeout 30s]\n"
-             "discover [--config FILE] --explain --pod NAMESPACE/NAME",
+             "discover [--config FILE] --explain --pod NAMESPACE/NAME\n"
+             "discover [--kubeconfig FILE] [--context NAME] [OPTIONS]",
     .description = "Reads every source of the configuration once and prints the targets found, one "
                    "JSON object a line: job, source, labels and the scrapes with their URLs. "
                    "Nothing is scraped.",

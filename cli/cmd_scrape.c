@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/cluster/proxy.h"
 #include "cli/cmd.h"
 #include "cli/output.h"
 #include "cli/recording.h"
@@ -21,9 +22,15 @@
 #define INFLATED_MAX ((size_t)64 * 1024 * 1024)
 #define SECONDS_MAX 86400
 #define JOBS_SUGGESTED 256
+#define ARENA_MAX (UINT64_C(64) * 1024 * 1024)
+/* The type that is fetched of a pod, unless another one is named. */
+#define DEFAULT_TYPE "process_cpu"
 
 struct scrape_args {
     struct cmd_config_flags config;
+    struct cluster_flags cluster;
+    const char *namespace; /* of a pod; NULL: that of the context */
+    const char *port;      /* of a pod */
     const char *job;
     const char *type;
     const char *output;
@@ -37,6 +44,7 @@ struct scrape {
     /* the job whose credentials and TLS settings are used; NULL: none */
     const struct config_job *job;
     const char *url;
+    const char *pod;  /* NAMESPACE/NAME of a pod that the API server reaches; NULL: none */
     uint64_t seconds; /* seconds for which the target samples; 0: it does not sample */
     struct loop *loop;
     int code;
@@ -240,7 +248,7 @@ static void describe_recording(FILE *out, struct sv body)
     buf_done(&text);
 }
 
-static void describe(FILE *out, const char *url, enum sniff_result kind, struct sv body,
+static void describe(FILE *out, const struct scrape *s, enum sniff_result kind, struct sv body,
                      int64_t duration_ns)
 {
     static const char *const formats[] = {
@@ -251,7 +259,10 @@ static void describe(FILE *out, const char *url, enum sniff_result kind, struct 
     };
     char size[32];
     format_size(body.n, size, sizeof(size));
-    fprintf(out, "url:       %s\n", url);
+    if (s->pod != NULL) {
+        fprintf(out, "pod:       %s, through the API server\n", s->pod);
+    }
+    fprintf(out, "url:       %s\n", s->url);
     fprintf(out, "format:    %s, %s\n", formats[kind], gzip_is(body) ? "gzip" : "plain");
     fprintf(out, "size:      %s\n", size);
     fprintf(out, "fetched:   in %.3f s\n", (double)duration_ns / (double)NS_PER_S);
@@ -271,7 +282,7 @@ static int deliver(const struct scrape *s, enum sniff_result kind, struct sv bod
     struct err err = ERR_INIT;
     const char *output = s->args->output;
     bool to_stdout = output != NULL && output_is_stdout(output);
-    describe(to_stdout ? stderr : stdout, s->url, kind, body, duration_ns);
+    describe(to_stdout ? stderr : stdout, s, kind, body, duration_ns);
     if (output != NULL && !output_write(output, body, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
     }
@@ -395,30 +406,181 @@ static int scrape_url(struct scrape *s, const char *given)
     return code;
 }
 
-static int run_scrape(const void *arg, char *const *operands, size_t n)
+/* ---- pods ------------------------------------------------------------------------------------ */
+
+/* Prints that the API server could not reach the pod. */
+static int fail_proxy(const struct scrape *s, const struct cluster_answer *a)
 {
-    const struct scrape_args *args = arg;
-    struct err err = ERR_INIT;
-    struct scrape s = {.args = args};
-    if (n != 1) {
-        return cmd_usage_error("scrape", n == 0 ? "URL is needed" : "one URL at a time");
+    json_t *status = json_loadb(a->body.data, a->body.len, 0, NULL);
+    const char *said = json_string_value(json_object_get(status, "message"));
+    fprintf(stderr,
+            "profpull: GET %s: the API server cannot reach the pod: HTTP %ld: %s\n"
+            "profpull: does the program listen on this port? One that listens on 127.0.0.1 only "
+            "cannot be reached through the API server: let it listen on all addresses\n",
+            s->url, a->status, said == NULL ? "" : said);
+    json_decref(status);
+    return EXIT_PEER;
+}
+
+static int take_answer(struct scrape *s, struct proxy_result *r)
+{
+    struct http_response response = {
+        .result = HTTP_DONE,
+        .status = r->answer.status,
+        .error = "",
+        .content_type = r->answer.content_type,
+        .location = "",
+        .body = &r->answer.body,
+        .end_ns = r->answer.duration_ns,
+    };
+    int code;
+    s->url = r->url;
+    s->pod = r->pod;
+    if (r->is_status) {
+        code = fail_proxy(s, &r->answer);
+    } else if (r->answer.status / 100 == 2) {
+        code = check_and_deliver(s, &response);
+    } else {
+        code = fail_fetch(s, &response);
     }
-    if ((args->config.file == NULL) != (args->job == NULL)) {
+    s->url = s->pod = NULL;
+    return code;
+}
+
+static int scrape_pods(struct scrape *s, struct cluster *cluster, const json_t *pods,
+                       const struct config *config)
+{
+    const struct scrape_args *args = s->args;
+    struct proxy_result result;
+    struct err err = ERR_INIT;
+    struct proxy_options options = {
+        .cluster = cluster,
+        .pods = pods,
+        .config = config,
+        .job = args->job,
+        .type = find_type(s),
+        .port = args->port,
+        .seconds = args->seconds,
+        .max_body = (size_t)args->max_size,
+    };
+    if (!proxy_fetch(&options, &result, &err)) {
+        bool peer = err.kind == ERR_NETWORK || err.kind == ERR_REFUSED;
+        return cmd_fail(peer ? EXIT_PEER : EXIT_INPUT, &err);
+    }
+    int code = take_answer(s, &result);
+    proxy_result_done(&result);
+    return code;
+}
+
+/* Finds the pods that the operand names. */
+static json_t *find_pods(const struct scrape_args *args, const char *operand,
+                         struct cluster *cluster, struct err *err)
+{
+    struct pods_name name;
+    const char *of_context = cluster_access(cluster)->access.namespace;
+    const char *namespace = args->namespace != NULL ? args->namespace : of_context;
+    if (!pods_parse(operand, &name, err)) {
+        return NULL;
+    }
+    if (args->namespace != NULL && name.namespace.n > 0 &&
+        !sv_eq_str(name.namespace, args->namespace)) {
+        err_set(err, ERR_INPUT, "two namespaces are given: %.*s and %s", SV_ARG(name.namespace),
+                args->namespace);
+        return NULL;
+    }
+    return pods_of(cluster, &name, namespace == NULL ? "default" : namespace, err);
+}
+
+static int scrape_in_cluster(struct scrape *s, const char *operand, const struct config *config)
+{
+    const struct scrape_args *args = s->args;
+    struct cluster_access access;
+    struct cluster *cluster = NULL;
+    struct err err = ERR_INIT;
+    json_t *pods = NULL;
+    struct arena *arena = arena_new(ARENA_MAX);
+    if (arena == NULL) {
+        err_memory(&err);
+    } else if (cluster_access_find(&args->cluster, arena, &access, &err)) {
+        cluster = cluster_new(&access, args->timeout_ms, &err);
+    }
+    if (cluster != NULL) {
+        pods = find_pods(args, operand, cluster, &err);
+    }
+    bool peer = err.kind == ERR_NETWORK || err.kind == ERR_REFUSED;
+    int code = pods != NULL ? scrape_pods(s, cluster, pods, config)
+                            : cmd_fail(peer ? EXIT_PEER : EXIT_INPUT, &err);
+    json_decref(pods);
+    cluster_free(cluster);
+    arena_free(arena);
+    return code;
+}
+
+static int scrape_pod(struct scrape *s, const char *operand)
+{
+    struct cmd_config_flags which = s->args->config;
+    struct err err = ERR_INIT;
+    if (which.file == NULL) {
+        which.write_url = "http://127.0.0.1"; /* a placeholder: the command writes nothing */
+    }
+    struct config *config = cmd_load_config(&which);
+    if (config == NULL) {
+        return EXIT_INPUT;
+    }
+    bool ok = s->args->job == NULL || find_job(s, config, &err);
+    int code = ok ? scrape_in_cluster(s, operand, config) : cmd_fail(EXIT_INPUT, &err);
+    config_unref(config);
+    return code;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+/* Checks which flags go together. Returns EXIT_DONE if they do. */
+static int check_flags(const struct scrape_args *args, char *const *operands, size_t n)
+{
+    if (n != 1) {
+        return cmd_usage_error("scrape",
+                               n == 0 ? "a URL or a pod is needed" : "one URL or pod at a time");
+    }
+    bool pod = pods_is_name(operands[0]);
+    if (!pod && (args->config.file == NULL) != (args->job == NULL)) {
         return cmd_usage_error("scrape", "--config and --job belong together");
+    }
+    bool of_pod = args->namespace != NULL || args->port != NULL ||
+                  args->cluster.kubeconfig != NULL || args->cluster.context != NULL;
+    if (!pod && of_pod) {
+        return cmd_usage_error("scrape",
+                               "--namespace, --port, --kubeconfig and --context go with a "
+                               "pod, such as pod/shop/cart-1");
     }
     if (args->output != NULL && output_is_stdout(args->output) && isatty(STDOUT_FILENO) == 1) {
         return cmd_usage_error("scrape", "--output: a profile is not for a terminal: name a file, "
                                          "or send it through a pipe");
     }
-    if (args->job == NULL) {
+    return EXIT_DONE;
+}
+
+static int run_scrape(const void *arg, char *const *operands, size_t n)
+{
+    struct scrape_args args = *(const struct scrape_args *)arg;
+    struct err err = ERR_INIT;
+    struct scrape s = {.args = &args};
+    int code = check_flags(&args, operands, n);
+    if (code != EXIT_DONE) {
+        return code;
+    }
+    if (pods_is_name(operands[0])) {
+        args.type = args.type == NULL ? DEFAULT_TYPE : args.type;
+        return scrape_pod(&s, operands[0]);
+    }
+    if (args.job == NULL) {
         return scrape_url(&s, operands[0]);
     }
-    struct config *config = cmd_load_config(&args->config);
+    struct config *config = cmd_load_config(&args.config);
     if (config == NULL) {
         return EXIT_INPUT;
     }
-    int code =
-        find_job(&s, config, &err) ? scrape_url(&s, operands[0]) : cmd_fail(EXIT_INPUT, &err);
+    code = find_job(&s, config, &err) ? scrape_url(&s, operands[0]) : cmd_fail(EXIT_INPUT, &err);
     config_unref(config);
     return code;
 }
@@ -430,11 +592,17 @@ static const char *choose_type(size_t i)
 }
 
 static const struct flag flags[] = {
-    FLAG(TEXT, "config", 'c', scrape_args, config.file, "FILE", "with --job"),
+    FLAG(TEXT, "config", 'c', scrape_args, config.file, "FILE",
+         "with --job; for a pod, the rules that say which port and path have the profile"),
     FLAG(TEXT, "job", 'j', scrape_args, job, "JOB",
          "use the credentials, TLS settings, scheme and types of this job of the configuration"),
     FLAG(CHOICE, "type", 't', scrape_args, type, "TYPE", "the built-in profile type",
          .choice = choose_type),
+    FLAG(TEXT, "namespace", 'n', scrape_args, namespace, "NAME",
+         "the namespace of the pod; by default that of the context"),
+    FLAG(TEXT, "port", 'p', scrape_args, port, "PORT",
+         "the port of the pod, a number or a name, instead of the one that its annotations name"),
+    CLUSTER_FLAGS(scrape_args, cluster),
     FLAG(NUMBER, "seconds", 's', scrape_args, seconds, "N", "how long a sampling type samples",
          .min = 1, .max = SECONDS_MAX),
     FLAG(DURATION, "timeout", 0, scrape_args, timeout_ms, "DUR",
@@ -449,11 +617,17 @@ static const struct flag flags[] = {
 const struct command cmd_scrape = {
     .name = "scrape",
     .summary = "fetch one profile now and say what it is",
-    .usage = "scrape URL [--type TYPE] [--config FILE --job JOB] [OPTIONS]",
+    .usage = "scrape URL [--type TYPE] [--config FILE --job JOB] [OPTIONS]\n"
+             "scrape KIND/NAMESPACE/NAME [--type TYPE] [--port PORT] [--context NAME] [OPTIONS]",
     .description =
         "Fetches one profile now, checks it and says what it is. URL may be host:port "
         "alone; with --type the path and, for types that sample, seconds=N come from "
-        "the type. With --config and --job the target is asked as that job would ask it.",
+        "the type. With --config and --job the target is asked as that job would ask it.\n"
+        "KIND is pod, deployment, statefulset, daemonset, replicaset, job or service: a pod of it "
+        "is "
+        "asked through the API server of the cluster. KIND/NAME is in the namespace of --namespace "
+        "or of the context. The annotations of the pod name the port and the path. It needs the "
+        "permissions to list pods and to get pods/proxy.",
     .exit_codes = "Exit code: 0 done; 1 the URL is wrong or FILE cannot be written; 2 usage; 3 no "
                   "answer, an error, or something that is not a profile.",
     COMMAND_FLAGS(flags, scrape_args),

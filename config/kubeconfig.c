@@ -1,22 +1,68 @@
-/* Reading a kubeconfig. Unknown keys are ignored: most of them concern only kubectl. */
+/* Reads a kubeconfig of one or several files. Unknown keys are ignored: most of them concern only
+ * kubectl. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config/file.h"
 #include "config/kubeconfig_parts.h"
 #include "config/parts.h"
 
 #define TREE_MAX (UINT64_C(64) * 1024 * 1024)
+/* The most names among which a message looks for a similar one. */
+#define NAMES_SUGGESTED 256
 
 /* ---- the parts of the file ------------------------------------------------------------------- */
 
-/* Finds the element with this name in the list `list`, and returns its mapping `key`. */
-static const struct yaml_node *find_named(struct loader *l, const struct yaml_node *root,
+/* One file, and its tree. */
+struct source {
+    const char *name;
+    const struct yaml_node *root; /* NULL: the file has no content */
+};
+
+/* The files of a kubeconfig, the first one first. */
+struct sources {
+    const char *names; /* all file names, for messages that concern no single file */
+    struct source at[KUBECONFIG_FILES_MAX];
+    size_t n;
+};
+
+/* Reports that no file has an element with this name, and the similar name that may be meant. */
+static void fail_name(struct loader *l, const struct sources *all, const char *list,
+                      const char *key, const char *name)
+{
+    const char *names[NAMES_SUGGESTED];
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct yaml_node *elements = yaml_get(all->at[i].root, list);
+        size_t n_items = elements != NULL && elements->kind == YAML_LIST ? elements->n_items : 0;
+        for (size_t j = 0; j < n_items && n < NAMES_SUGGESTED; j++) {
+            const struct yaml_node *of = yaml_get(elements->items[j].value, "name");
+            if (of != NULL && of->kind == YAML_SCALAR) {
+                names[n++] = of->text.p;
+            }
+        }
+    }
+    const char *near = suggest(sv_from(name), names, n);
+    l->name = all->names;
+    loader_fail(l, NULL, "no %s with the name \"%.128s\" in %s%s%.128s%s", key, name, list,
+                near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
+                near == NULL ? "" : "\"?");
+}
+
+/* Finds the element with this name in the list `list`, and returns its mapping `key`. The first
+ * file that has the name wins, as in kubectl; the loader's file becomes that one. */
+static const struct yaml_node *find_named(struct loader *l, const struct sources *all,
                                           const char *list, const char *key, const char *name)
 {
-    const struct yaml_node *element = loader_find(yaml_get(root, list), name);
+    const struct yaml_node *element = NULL;
+    for (size_t i = 0; i < all->n && element == NULL; i++) {
+        element = loader_find(yaml_get(all->at[i].root, list), name);
+        l->name = all->at[i].name;
+    }
     if (element == NULL) {
-        loader_fail(l, NULL, "no %s with the name \"%.128s\" in %s", key, name, list);
+        fail_name(l, all, list, key, name);
         return NULL;
     }
     const struct yaml_node *found = yaml_get(element, key);
@@ -174,27 +220,39 @@ static bool read_context(struct loader *l, const struct yaml_node *n, struct con
            loader_fail(l, yaml_get(n, "namespace"), "namespace: expected the name of a namespace");
 }
 
-/* Reads the file's tree. context: NULL for current-context. */
-static bool read_tree(struct loader *l, const struct yaml_node *root, const char *context,
-                      struct kubeconfig *k)
+/* Finds the name of the current context: the first file that sets one wins. */
+static bool find_current(struct loader *l, const struct sources *all, const char **ret)
 {
     static const struct loader_row rows[] = {{"current-context", LOAD_TEXT, 0}, {0}};
-    struct context c = {0};
-    if (root == NULL || root->kind != YAML_MAPPING) {
-        return loader_fail(l, root, "expected a mapping");
+    for (size_t i = 0; i < all->n && *ret == NULL; i++) {
+        l->name = all->at[i].name;
+        if (!loader_read(l, all->at[i].root, rows, ret)) {
+            return false;
+        }
     }
-    if (context == NULL && !loader_read(l, root, rows, &context)) {
+    l->name = all->names;
+    return *ret != NULL || loader_fail(l, NULL, "no current-context is set");
+}
+
+/* Reads the trees of all files. context: NULL for current-context. */
+static bool read_trees(struct loader *l, const struct sources *all, const char *context,
+                       struct kubeconfig *k)
+{
+    struct context c = {0};
+    if (context == NULL && !find_current(l, all, &context)) {
         return false;
     }
-    if (context == NULL) {
-        return loader_fail(l, NULL, "no current-context is set");
-    }
-    const struct yaml_node *n = find_named(l, root, "contexts", "context", context);
+    const struct yaml_node *n = find_named(l, all, "contexts", "context", context);
     if (n == NULL || !read_context(l, n, &c)) {
         return false;
     }
+    k->context = arena_strdup(l->arena, context);
+    k->file = arena_strdup(l->arena, l->name);
     k->namespace = c.namespace;
-    const struct yaml_node *cluster = find_named(l, root, "clusters", "cluster", c.cluster);
+    if (k->context == NULL || k->file == NULL) {
+        return loader_fail_memory(l);
+    }
+    const struct yaml_node *cluster = find_named(l, all, "clusters", "cluster", c.cluster);
     if (cluster == NULL || !read_cluster(l, cluster, k)) {
         return false;
     }
@@ -202,30 +260,44 @@ static bool read_tree(struct loader *l, const struct yaml_node *root, const char
         return true;
     }
     l->user = c.user;
-    const struct yaml_node *user = find_named(l, root, "users", "user", c.user);
+    const struct yaml_node *user = find_named(l, all, "users", "user", c.user);
     return user != NULL && read_user(l, user, &k->http) && loader_exec(l, user, cluster, k);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Parses a text as one more file. The text must live as long as the tree. */
+static bool add_text(struct loader *l, struct sources *all, struct sv text, struct arena *scratch)
+{
+    struct source *s = &all->at[all->n];
+    struct yaml_place place;
+    *s = (struct source){.name = l->name};
+    if (!yaml_parse(text, scratch, &s->root, &place, l->err)) {
+        return place.line > 0
+                   ? err_wrap(l->err, "kubeconfig %s:%d:%d", l->name, place.line, place.column)
+                   : err_wrap(l->err, "kubeconfig %s", l->name);
+    }
+    if (s->root != NULL && s->root->kind != YAML_MAPPING) {
+        return loader_fail(l, s->root, "expected a mapping");
+    }
+    all->n++;
+    return true;
 }
 
 bool kubeconfig_parse(const char *name, struct sv text, const char *context, struct arena *arena,
                       struct kubeconfig *ret, struct err *err)
 {
     struct loader l = {.name = name, .arena = arena, .err = err};
+    struct sources all = {.names = name};
     struct kubeconfig k = {0};
-    const struct yaml_node *root = NULL;
-    struct yaml_place place;
     struct arena *scratch = arena_new(TREE_MAX);
     if (scratch == NULL) {
         return loader_fail_memory(&l);
     }
     schema_defaults(&schema_http, &k.http);
-    bool ok = yaml_parse(text, scratch, &root, &place, err);
-    if (ok) {
-        ok = read_tree(&l, root, context, &k);
-    } else if (place.line > 0) {
-        err_wrap(err, "kubeconfig %s:%d:%d", name, place.line, place.column);
-    } else {
-        err_wrap(err, "kubeconfig %s", name);
-    }
+    bool ok = add_text(&l, &all, text, scratch) &&
+              (all.at[0].root != NULL || loader_fail(&l, NULL, "expected a mapping")) &&
+              read_trees(&l, &all, context, &k);
     arena_free(scratch);
     if (ok) {
         *ret = k;
@@ -246,4 +318,91 @@ bool kubeconfig_load(const char *path, const char *context, struct arena *arena,
     }
     buf_done(&text);
     return ok;
+}
+
+/* Reads one file of a list. A file that is missing counts as empty, as in kubectl. */
+static bool add_file(struct loader *l, struct sources *all, const char *path, struct buf *text,
+                     struct arena *scratch)
+{
+    if (access(path, F_OK) != 0 && errno == ENOENT) {
+        return true;
+    }
+    l->name = path;
+    if (!file_read(path, CONFIG_FILE_MAX, text, l->err)) {
+        return err_wrap(l->err, "kubeconfig %s", path);
+    }
+    return add_text(l, all, (struct sv){text->data, text->len}, scratch);
+}
+
+bool kubeconfig_load_all(const struct kubeconfig_paths *paths, const char *context,
+                         struct arena *arena, struct kubeconfig *ret, bool *ret_found,
+                         struct err *err)
+{
+    struct loader l = {.name = paths->names, .arena = arena, .err = err};
+    struct sources all = {.names = paths->names};
+    struct kubeconfig k = {0};
+    struct buf texts[KUBECONFIG_FILES_MAX];
+    struct arena *scratch = arena_new(TREE_MAX);
+    bool ok = scratch != NULL || loader_fail_memory(&l);
+    schema_defaults(&schema_http, &k.http);
+    for (size_t i = 0; i < paths->n; i++) {
+        buf_init(&texts[i], CONFIG_FILE_MAX + 1);
+        ok = ok && add_file(&l, &all, paths->at[i], &texts[i], scratch);
+    }
+    *ret_found = ok && all.n > 0;
+    ok = ok && (all.n == 0 || read_trees(&l, &all, context, &k));
+    for (size_t i = 0; i < paths->n; i++) {
+        buf_done(&texts[i]);
+    }
+    arena_free(scratch);
+    if (ok && all.n > 0) {
+        *ret = k;
+    }
+    return ok;
+}
+
+/* ---- where kubectl looks --------------------------------------------------------------------- */
+
+/* Splits a list of file names at colons; empty names are skipped. */
+static bool split_paths(const char *list, struct arena *arena, struct kubeconfig_paths *ret,
+                        struct err *err)
+{
+    struct sv rest = sv_from(list);
+    while (rest.n > 0) {
+        struct sv one = rest;
+        struct sv after = SV("");
+        (void)sv_cut(rest, ':', &one, &after);
+        rest = after;
+        if (one.n == 0) {
+            continue;
+        }
+        if (ret->n == KUBECONFIG_FILES_MAX) {
+            return err_set(err, ERR_LIMIT, "KUBECONFIG: expected at most %d files",
+                           KUBECONFIG_FILES_MAX);
+        }
+        ret->at[ret->n] = arena_strndup(arena, one.p, one.n);
+        if (ret->at[ret->n++] == NULL) {
+            return err_memory(err);
+        }
+    }
+    return true;
+}
+
+bool kubeconfig_paths(const char *variable, const char *home, struct arena *arena,
+                      struct kubeconfig_paths *ret, struct err *err)
+{
+    *ret = (struct kubeconfig_paths){.names = variable};
+    if (variable != NULL && variable[0] != '\0') {
+        ret->is_default = false;
+        return split_paths(variable, arena, ret, err);
+    }
+    ret->is_default = true;
+    if (home == NULL || home[0] == '\0') {
+        ret->names = "~/.kube/config";
+        return true;
+    }
+    ret->at[0] = arena_printf(arena, "%s/.kube/config", home);
+    ret->names = ret->at[0];
+    ret->n = 1;
+    return ret->at[0] != NULL || err_memory(err);
 }

@@ -23,6 +23,8 @@ struct kubeconfig_exec {
 };
 
 struct kubeconfig {
+    const char *context;   /* the name of the context that was read */
+    const char *file;      /* the file that has the context */
     const char *server;    /* https://host:port, no trailing slash */
     const char *namespace; /* the context's namespace, or NULL */
     struct http_settings http;
@@ -35,5 +37,31 @@ bool kubeconfig_load(const char *path, const char *context, struct arena *arena,
                      struct kubeconfig *ret, struct err *err);
 bool kubeconfig_parse(const char *name, struct sv text, const char *context, struct arena *arena,
                       struct kubeconfig *ret, struct err *err);
+
+/* The most files that KUBECONFIG may name. */
+#define KUBECONFIG_FILES_MAX 32
+
+/* The files that kubectl reads, the first one first. */
+struct kubeconfig_paths {
+    const char *at[KUBECONFIG_FILES_MAX];
+    size_t n;
+    const char *names; /* all of them, for messages */
+    bool is_default;   /* nobody named them: ~/.kube/config */
+};
+
+/* Finds the files that kubectl reads without --kubeconfig: those that the variable KUBECONFIG
+ * names, separated by colons, or else .kube/config in the home directory. Both may be NULL. Strings
+ * live in the arena or are those of the caller. */
+bool kubeconfig_paths(const char *variable, const char *home, struct arena *arena,
+                      struct kubeconfig_paths *ret, struct err *err);
+
+/* Loads a kubeconfig that consists of several files, which are merged as kubectl does: of two
+ * entries with the same name, and of two current contexts, the first one wins as a whole. File
+ * names in an entry are relative to the directory of its own file. Files that do not exist count as
+ * empty; if none exists, *ret_found is false, and *ret is not set. Otherwise as kubeconfig_load().
+ * Rules: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ */
+bool kubeconfig_load_all(const struct kubeconfig_paths *paths, const char *context,
+                         struct arena *arena, struct kubeconfig *ret, bool *ret_found,
+                         struct err *err);
 
 #endif

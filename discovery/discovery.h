@@ -28,6 +28,7 @@
 #include "model/group.h"
 
 struct discovery;
+struct kube_access;
 
 struct discovery_options {
     const struct config *config; /* takes a reference */
@@ -58,6 +59,9 @@ struct discovery_options {
     int64_t list_progress_ms;
     /* Set if replicas share the targets; may be NULL. */
     const struct discovery_sharing *sharing; /* copied */
+    /* The cluster of sources that name neither kubeconfig_file nor api_server, for a command on
+     * somebody's machine (kubernetes/access.h). NULL: the one that this pod runs in. Referenced. */
+    const struct kube_access *local;
 };
 
 /* Reads credentials and prepares; nothing is sent before the loop runs. An error names the job and

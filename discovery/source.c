@@ -59,7 +59,8 @@ struct kube_server *kube_server_get(struct discovery *d, const struct config *ow
                                    .n_users = 1};
     LIST_INSERT_HEAD(&d->servers, server, link);
     bool ok = server->arena != NULL || err_memory(err);
-    ok = ok && kube_access_find(config, &(struct kube_env){0}, server->arena, &server->access, err);
+    ok = ok && kube_access_find(config, &(struct kube_env){.local = d->options.local},
+                                server->arena, &server->access, err);
     ok = ok && discovery_need_http(d, &d->reflectors.env.http, "kubernetes", err);
     return ok ? server : kube_server_unref(server);
 }

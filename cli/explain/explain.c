@@ -8,7 +8,6 @@
 #include "agent/sharing/sharding.h"
 #include "base/map.h"
 #include "cli/explain/annotations.h"
-#include "cli/explain/pod_lookup.h"
 #include "cli/explain/words.h"
 #include "scraper/targets/ports.h"
 
@@ -31,7 +30,8 @@ struct explain {
     struct labels_builder *builder;
     struct pod *current; /* the pod whose verdicts are arriving */
     struct pod *matched; /* the pods that match the pattern */
-    struct labels *exists;
+    bool looked_up;      /* the API server has been asked for the pod */
+    struct pod_found found;
     struct map *reasons; /* "reason" -> size_t, the number of pods */
     size_t pods, scraped, scrapes;
     struct buf forbidden; /* sentences about missing permissions */
@@ -84,7 +84,7 @@ struct explain *explain_free(struct explain *e)
         pod_free(e->matched);
         e->matched = next;
     }
-    labels_unref(e->exists);
+    labels_unref(e->found.labels);
     map_free(e->reasons, free);
     buf_done(&e->forbidden);
     relabel_scratch_free(e->scratch);
@@ -276,6 +276,16 @@ void explain_forbidden(struct explain *e, const struct discovery_forbidden *what
 {
     bool whole = what->namespace == NULL;
     const char *namespace = whole ? "" : what->namespace;
+    if (e->options.person != NULL) {
+        buf_printf(&e->forbidden,
+                   "%s may not %s %s in %s%s, so profpull cannot see them. Ask for a %s with the "
+                   "verbs list and watch on %s. `kubectl auth can-i %s %s %s%s` asks the same.\n",
+                   e->options.person->name, what->verb, what->resource,
+                   whole ? "the whole cluster" : "the namespace ", namespace,
+                   whole ? "ClusterRole" : "Role", what->resource, what->verb, what->resource,
+                   whole ? "--all-namespaces" : "-n ", namespace);
+        return;
+    }
     buf_printf(
         &e->forbidden,
         "profpull is not allowed to %s %s in %s%s, so it cannot see them. Give its "
@@ -293,11 +303,22 @@ bool explain_found(const struct explain *e)
     return e->matched != NULL;
 }
 
-void explain_exists(struct explain *e, const struct target_group *group)
+bool explain_scraped(const struct explain *e)
 {
-    if (e->exists == NULL && group->n_targets > 0) {
-        e->exists = labels_ref(group->targets[0]);
+    for (const struct pod *s = e->matched; s != NULL; s = s->next) {
+        if (furthest(s)->v.target != NULL) {
+            return true;
+        }
     }
+    return false;
+}
+
+void explain_looked_up(struct explain *e, const struct pod_found *found)
+{
+    labels_unref(e->found.labels);
+    e->looked_up = true;
+    e->found = *found;
+    e->found.labels = found->labels == NULL ? NULL : labels_ref(found->labels);
 }
 
 /* ---- paragraphs ------------------------------------------------------------------------------ */
@@ -494,7 +515,7 @@ static bool put_left_out(const struct explain *e, struct sv namespace, struct bu
     while ((source = pod_source_next(config, &at)) != NULL) {
         struct buf why;
         buf_init(&why, TEXT_MAX);
-        if (words_left_out(&source->kubernetes, namespace, e->exists, &why)) {
+        if (words_left_out(&source->kubernetes, namespace, e->found.labels, &why)) {
             buf_printf(out, " Job \"%s\" (%s:%d):%s", config->jobs[at.job].name, source->pos.file,
                        source->pos.line, why.data);
         }
@@ -503,23 +524,50 @@ static bool put_left_out(const struct explain *e, struct sv namespace, struct bu
     return out->len > before;
 }
 
+/* Appends that a pod which exists cannot be scraped before it has an address. */
+static void put_without_address(const struct explain *e, struct buf *out)
+{
+    buf_printf(out,
+               "Pod %s is not scraped: it exists and has no IP address yet, %s. A pod can be "
+               "scraped once it has one; `kubectl describe pod` shows what it waits for.",
+               e->options.pattern, e->found.state);
+}
+
+/* Appends that no reason is known why no job has discovered the pod. */
+static void put_nothing_known(const struct explain *e, bool exact, struct sv namespace,
+                              struct buf *out)
+{
+    if (exact && e->looked_up && !e->found.exists) {
+        buf_printf(out, " There is none: `kubectl get pods -n %.*s` lists them.",
+                   SV_ARG(namespace));
+    } else {
+        buf_puts(out,
+                 " Either there is none (`kubectl get pods -n NAMESPACE` lists them), or it has "
+                 "no IP address yet: a pod can be scraped once it has one.");
+    }
+}
+
 /* Appends why no job has discovered the pod. */
 static void put_absent(const struct explain *e, struct buf *out)
 {
     const char *pattern = e->options.pattern;
-    const char *slash = strchr(pattern, '/');
-    bool exact = slash != NULL && strpbrk(pattern, "*?[") == NULL;
+    struct sv namespace;
+    struct sv name;
+    bool exact = pod_name_split(pattern, &namespace, &name);
+    if (e->found.exists && !e->found.has_address) {
+        put_without_address(e, out);
+        (void)put_left_out(e, namespace, out);
+        buf_putc(out, '\n');
+        return;
+    }
     buf_printf(out,
-               e->exists == NULL ? "No pod that is watched has the name %s."
-                                 : "Pod %s exists, and no job looks at it.",
+               e->found.exists ? "Pod %s exists, and no job looks at it."
+                               : "No pod that is watched has the name %s.",
                pattern);
     if (!looks_at_pods(e->options.config)) {
         buf_puts(out, " No job has kubernetes_sd_configs with the role pod.");
-    } else if (!exact ||
-               !put_left_out(e, (struct sv){.p = pattern, .n = (size_t)(slash - pattern)}, out)) {
-        buf_puts(out,
-                 " Either there is none (`kubectl get pods -n NAMESPACE` lists them), or it has "
-                 "no IP address yet: a pod can be scraped once it has one.");
+    } else if (!exact || !put_left_out(e, namespace, out)) {
+        put_nothing_known(e, exact, namespace, out);
     }
     buf_putc(out, '\n');
 }
@@ -566,7 +614,7 @@ static void put_summary(struct explain *e, struct buf *out)
                e->pods == e->scraped ? "." : ", because");
     put_reasons(e, out);
     if (e->pods > 0) {
-        buf_puts(out, "`profpull discover --explain --pod NAMESPACE/NAME` says more of one.\n");
+        buf_puts(out, "`profpull explain pod/NAMESPACE/NAME` says more of one.\n");
     }
 }
 

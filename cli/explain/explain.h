@@ -1,5 +1,5 @@
-/* `profpull discover --explain`: explains in plain English why pods are scraped or not, and what to
- * change.
+/* `profpull explain` and `profpull discover --explain`: explain in plain English why pods are
+ * scraped or not, and what to change.
  *
  * The pipeline's thread reports verdicts. The report is either one paragraph for each pod that
  * matches a pattern, or a summary that counts all pods by reason. If a pod is reported twice, its
@@ -12,6 +12,7 @@
 
 #include "agent/pipeline.h"
 #include "base/buf.h"
+#include "cli/explain/pod_lookup.h"
 #include "discovery/discovery.h"
 
 struct explain;
@@ -24,6 +25,8 @@ struct explain_options {
     /* NAMESPACE/NAME, with wildcards as in file names; without a slash, a part of a name. NULL: the
      * report is a summary of all pods. */
     const char *pattern;
+    /* The access of the person whose kubeconfig is used; NULL: a service account's. */
+    const struct cluster_access *person;
 };
 
 /* NULL if out of memory. All that the options point to must outlive the object. */
@@ -37,8 +40,10 @@ void explain_forbidden(struct explain *e, const struct discovery_forbidden *what
 
 /* Returns true if a reported pod matches the pattern. */
 bool explain_found(const struct explain *e);
-/* Takes the group of a pod that exists, but that no job has discovered (see pod_lookup.h). */
-void explain_exists(struct explain *e, const struct target_group *group);
+/* Returns true if a reported pod that matches the pattern is a target. */
+bool explain_scraped(const struct explain *e);
+/* Takes what the API server says about a pod that no job has discovered; copied. */
+void explain_looked_up(struct explain *e, const struct pod_found *found);
 
 /* Appends the report as plain text. False if memory ran out. */
 bool explain_report(struct explain *e, struct buf *out);

@@ -130,6 +130,9 @@ bool kube_access_find(const struct config_kubernetes *config, const struct kube_
         ok = from_kubeconfig(config->kubeconfig_file, arena, &access, err);
     } else if (config->api_server != NULL) {
         ok = explicit_server(config, arena, &access, err);
+    } else if (env->local != NULL) {
+        access = *env->local;
+        ok = true;
     } else {
         ok = in_cluster(env, arena, &access, err);
     }

@@ -27,6 +27,9 @@ struct kube_access {
 };
 
 struct kube_env {
+    /* The access of a configuration that says nothing about it; NULL: the service account of the
+     * pod. */
+    const struct kube_access *local;
     const char *(*get)(void *arg, const char *name); /* NULL: getenv(3) */
     void *arg;
 };

@@ -111,7 +111,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(name, args...)
 	// Exit codes that cannot be taken for one of the program's own.
-	cmd.Env = append(os.Environ(), "PROFPULL_ALLOW_SPECIAL_ADDRESS=true", "ASAN_OPTIONS=exitcode=98", "TSAN_OPTIONS=exitcode=97",
+	// The kubeconfig of the person who runs the tests is not theirs.
+	cmd.Env = append(os.Environ(), "KUBECONFIG=/nonexistent/kubeconfig", "PROFPULL_ALLOW_SPECIAL_ADDRESS=true", "ASAN_OPTIONS=exitcode=98", "TSAN_OPTIONS=exitcode=97",
 		"UBSAN_OPTIONS=print_stacktrace=1", "LSAN_OPTIONS=exitcode=96")
 	return cmd
 }

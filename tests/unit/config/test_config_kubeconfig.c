@@ -2,6 +2,7 @@
 #include "tests/unit/lib/testing.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/base64.h"
 #include "config/config.h"
@@ -389,4 +390,132 @@ TEST(base64_there_and_back)
     buf_init(&b, 2);
     assert_false(base64_decode(SV("Zm9v"), &b));
     buf_done(&b);
+}
+
+/* ---- several files --------------------------------------------------------------------------- */
+
+TEST(paths_are_those_of_kubectl)
+{
+    struct arena *a = arena_new(1 << 20);
+    struct kubeconfig_paths paths;
+    struct err err = ERR_INIT;
+    assert_true(kubeconfig_paths(":/a:b::/c:", "/home/u", a, &paths, &err));
+    CHECK_INT(paths.n, 3, "");
+    CHECK_STR(paths.at[0], "/a", "");
+    CHECK_STR(paths.at[1], "b", "");
+    CHECK_STR(paths.at[2], "/c", "");
+    assert_false(paths.is_default);
+    assert_true(kubeconfig_paths("", "/home/u", a, &paths, &err));
+    CHECK_INT(paths.n, 1, "");
+    CHECK_STR(paths.at[0], "/home/u/.kube/config", "");
+    assert_true(paths.is_default);
+    assert_true(kubeconfig_paths(NULL, NULL, a, &paths, &err));
+    CHECK_INT(paths.n, 0, "");
+    char many[2 * (KUBECONFIG_FILES_MAX + 1) + 1] = "";
+    for (size_t i = 0; i + 1 < sizeof(many); i += 2) {
+        many[i] = 'a';
+        many[i + 1] = ':';
+    }
+    assert_false(kubeconfig_paths(many, NULL, a, &paths, &err));
+    CHECK_STR(err.msg, "KUBECONFIG: expected at most 32 files", "");
+    arena_free(a);
+}
+
+/* The first file has the contexts and one user, the second one the rest, and a context and a user
+ * that the first one has as well. */
+static const char contexts_file[] =
+    "contexts:\n"
+    "- {name: dev, context: {cluster: near, user: jane}}\n"
+    "- {name: prod, context: {cluster: far, user: joe, namespace: shop}}\n"
+    "users:\n"
+    "- {name: jane, user: {tokenFile: jane.token}}\n";
+static const char clusters_file[] =
+    "current-context: prod\n"
+    "contexts:\n"
+    "- {name: dev, context: {cluster: far, user: joe}}\n"
+    "clusters:\n"
+    "- {name: near, cluster: {server: \"https://near\", certificate-authority: ca.crt}}\n"
+    "- {name: far, cluster: {server: \"https://far\"}}\n"
+    "users:\n"
+    "- {name: jane, user: {token: hunter2}}\n"
+    "- {name: joe, user: {token: hunter3}}\n";
+
+struct several {
+    struct arena *arena;
+    char *dir;
+    struct kubeconfig_paths paths;
+    struct kubeconfig k;
+    bool found;
+    struct err err;
+};
+
+static void several_setup(struct several *s)
+{
+    *s = (struct several){.arena = arena_new(1 << 20), .dir = testing_mkdtemp()};
+    const char *sub = arena_printf(s->arena, "%s/sub", s->dir);
+    const char *list =
+        arena_printf(s->arena, "%s/one:%s/nothing:%s/two:%s/empty", s->dir, s->dir, sub, s->dir);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    testing_write_file(s->dir, "one", contexts_file);
+    testing_write_file(sub, "two", clusters_file);
+    testing_write_file(s->dir, "empty", "");
+    assert_true(kubeconfig_paths(list, NULL, s->arena, &s->paths, &s->err));
+}
+
+static void several_done(struct several *s)
+{
+    arena_free(s->arena);
+    testing_rmdir(s->dir);
+    free(s->dir);
+}
+
+static bool several_load(struct several *s, const char *context)
+{
+    err_clear(&s->err);
+    return kubeconfig_load_all(&s->paths, context, s->arena, &s->k, &s->found, &s->err);
+}
+
+TEST(first_file_wins)
+{
+    struct several s;
+    several_setup(&s);
+    if (!several_load(&s, NULL)) {
+        fail_msg("%s", s.err.msg);
+    }
+    assert_true(s.found);
+    CHECK_STR(s.k.context, "prod", "the current context is that of the second file");
+    CHECK_STR(s.k.server, "https://far", "");
+    CHECK_STR(s.k.namespace, "shop", "");
+    CHECK_STR(s.k.http.credentials, "hunter3", "");
+
+    assert_true(several_load(&s, "dev"));
+    const char *token = arena_printf(s.arena, "%s/jane.token", s.dir);
+    const char *ca = arena_printf(s.arena, "%s/sub/ca.crt", s.dir);
+    CHECK_STR(s.k.server, "https://near", "the context is that of the first file");
+    CHECK_STR(s.k.http.credentials_file, token, "the user is that of the first file");
+    assert_null(s.k.http.credentials);
+    CHECK_STR(s.k.http.tls.ca_file, ca, "relative to its own file");
+    several_done(&s);
+}
+
+TEST(several_files_fail_with_all_names)
+{
+    struct several s;
+    several_setup(&s);
+    assert_false(several_load(&s, "prd"));
+    assert_non_null(strstr(s.err.msg, s.paths.names));
+    assert_non_null(strstr(s.err.msg, "no context with the name \"prd\" in contexts; did you mean "
+                                      "\"prod\"?"));
+    const char *sub = arena_printf(s.arena, "%s/sub", s.dir);
+    testing_write_file(sub, "two", "users: {");
+    assert_false(several_load(&s, NULL));
+    assert_non_null(strstr(s.err.msg, "/sub/two:"));
+    testing_write_file(sub, "two", "[]");
+    assert_false(several_load(&s, NULL));
+    assert_non_null(strstr(s.err.msg, "/sub/two:1:1: expected a mapping"));
+    s.paths.at[0] = "/nonexistent/a";
+    s.paths.n = 1;
+    assert_true(several_load(&s, NULL));
+    assert_false(s.found);
+    several_done(&s);
 }

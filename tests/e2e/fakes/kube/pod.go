@@ -20,6 +20,8 @@ type Pod struct {
 	NotReady        bool
 	HostNetwork     bool
 	Controller      string // name of the owning ReplicaSet
+	// Waiting is the reason why the pod is not scheduled ("Unschedulable"), and a message.
+	Waiting [2]string
 	// Of what is no pod: its resource ("services") and the object as it is.
 	Resource string
 	Raw      object
@@ -125,6 +127,10 @@ func (p *Pod) status() object {
 			object{"type": "Ready", "status": ready},
 		},
 		"containerStatuses": statuses(p.Containers),
+	}
+	if p.Waiting[0] != "" {
+		status["conditions"] = []any{object{"type": "PodScheduled", "status": "False", "reason": p.Waiting[0], "message": p.Waiting[1]}}
+		delete(status, "containerStatuses")
 	}
 	if p.IP != "" {
 		status["podIP"] = p.IP

@@ -76,6 +76,9 @@ type Server struct {
 	signals []signal
 	// Secrets and ConfigMaps: the paths that they are served at alone, and what is in them.
 	single map[string]object
+	// The addresses that the pod proxy forwards to, by "namespace/pod:port", and objects by their path.
+	routes    map[string]string
+	workloads map[string]object
 }
 
 // snapshot is the rest of a paged list.
@@ -87,7 +90,7 @@ type snapshot struct {
 // Start runs a server without pods.
 func Start(opts Options) (*Server, error) {
 	s := &Server{opts: opts, store: newStore(), token: opts.Token, pages: map[string]*snapshot{},
-		forbidden: map[string]int{}, single: map[string]object{}}
+		forbidden: map[string]int{}, single: map[string]object{}, routes: map[string]string{}, workloads: map[string]object{}}
 	var config *tls.Config
 	if opts.TLS {
 		var err error
@@ -212,7 +215,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 		return
 	}
-	if s.serveSingle(w, r) {
+	if s.serveSingle(w, r) || s.serveProxy(w, r) || s.serveWorkload(w, r) {
 		return
 	}
 	resource, namespace, ok := resourcePath(r.URL.Path)

@@ -51,8 +51,12 @@ func (s *Server) serveSingle(w http.ResponseWriter, r *http.Request) bool {
 	case !ok:
 		s.refuse(w, r, http.StatusNotFound, "NotFound", resource+" \""+name+"\" not found")
 	default:
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(found)
+		writeJSON(w, found)
 	}
 	return true
+}
+
+func writeJSON(w http.ResponseWriter, o object) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(o)
 }

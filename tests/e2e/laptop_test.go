@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/target"
+)
+
+// laptop is a person's machine: a cluster elsewhere, and kubeconfigs that lead to it.
+type laptop struct {
+	t       *testing.T
+	cluster *kube.Server
+	dir     string
+	env     []string
+}
+
+const laptopToken = "hunter2-of-jane"
+
+// newLaptop splits a kubeconfig in two files: the contexts, and the clusters with the users.
+func newLaptop(t *testing.T) *laptop {
+	t.Helper()
+	cluster, file := newKube(t, kube.Options{TLS: true, Token: laptopToken})
+	l := &laptop{t: t, cluster: cluster, dir: t.TempDir()}
+	var all map[string]any
+	if err := json.Unmarshal([]byte(readText(t, file)), &all); err != nil {
+		t.Fatal(err)
+	}
+	clusters := all["clusters"].([]any)
+	clusters = append(clusters, map[string]any{"name": "gone", "cluster": map[string]any{"server": "https://127.0.0.1:1"}})
+	users := append(all["users"].([]any), map[string]any{"name": "late", "user": map[string]any{"token": "expired-hunter3"}},
+		map[string]any{"name": "plugin", "user": map[string]any{"exec": map[string]any{
+			"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "IfAvailable", "command": "sh",
+			"args": []string{"-c", `echo "$PLUGIN_SAYS" >&2; printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"%s"}}' "$PLUGIN_TOKEN"; exit ${PLUGIN_EXIT:-0}`},
+		}}})
+	l.write("clusters", map[string]any{"clusters": clusters, "users": users})
+	var contexts []any
+	for _, c := range [][3]string{{"test", "fake", "tester"}, {"late", "fake", "late"}, {"away", "gone", "tester"}, {"plugin", "fake", "plugin"}} {
+		contexts = append(contexts, map[string]any{"name": c[0],
+			"context": map[string]any{"cluster": c[1], "user": c[2], "namespace": "shop"}})
+	}
+	l.write("contexts", map[string]any{"current-context": "test", "contexts": contexts})
+	l.env = []string{"KUBECONFIG=" + filepath.Join(l.dir, "contexts") + ":" + filepath.Join(l.dir, "missing") + ":" + filepath.Join(l.dir, "clusters")}
+	return l
+}
+
+func (l *laptop) write(name string, content map[string]any) {
+	l.t.Helper()
+	text, err := json.Marshal(content)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(l.dir, name), text, 0o600)
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// call runs a command on the laptop, checks its exit code, and that both outputs together have all parts and no secret.
+func (l *laptop) call(code int, parts []string, args ...string) result {
+	l.t.Helper()
+	cmd := command(l.t, args...)
+	cmd.Env = append(cmd.Env, l.env...)
+	r := callCommand(l.t, cmd, "")
+	if r.code != code {
+		l.t.Errorf("%v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
+	}
+	for _, part := range parts {
+		if !strings.Contains(r.stdout+r.stderr, part) {
+			l.t.Errorf("%v: %q is missing:\n%s%s", args, part, r.stdout, r.stderr)
+		}
+	}
+	if strings.Contains(r.stdout+r.stderr, "hunter") {
+		l.t.Errorf("%v: a secret is shown:\n%s%s", args, r.stdout, r.stderr)
+	}
+	return r
+}
+
+func (l *laptop) pod(name string, annotations map[string]string, ports ...int) kube.Pod {
+	return kube.Pod{Namespace: "shop", Name: name, IP: "10.1.2.3", Annotations: annotations, Labels: map[string]string{"app": "cart"},
+		Containers: []kube.Container{container("main", ports...)}}
+}
+
+// The kubeconfig is read as kubectl does, and each way in which it does not lead to the cluster is named with its context and its file.
+func TestKubeconfigOfALaptop(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	l := newLaptop(t)
+	l.cluster.Put(l.pod("cart-1", grafana("cpu.scrape", "true", "cpu.port", "6060"), 6060))
+	found := []string{`"source":"pod/shop/cart-1"`, "http://10.1.2.3:6060/debug/pprof/profile"}
+	l.call(exitDone, found, "discover")
+	l.call(exitDone, found, "discover", "--context", "test")
+	contexts := filepath.Join(l.dir, "contexts")
+	l.call(exitPeer, []string{`context "away" of ` + contexts, "the API server does not answer", "https://127.0.0.1:1"}, "discover", "--context", "away")
+	l.call(exitPeer, []string{`context "late" of ` + contexts, "401", "Renew the token"}, "discover", "--context", "late")
+	l.call(exitInput, []string{"no context with the name \"tset\"", contexts, `did you mean "test"?`}, "discover", "--context", "tset")
+	l.call(exitInput, []string{"/nonexistent", "No such file"}, "discover", "--kubeconfig", "/nonexistent")
+	config := writeConfig(t, "scrape_configs: [{job_name: a, static_configs: [{targets: [\"10.0.0.1:1\"]}]}]\nwrite: [{url: \"http://127.0.0.1\"}]\n")
+	l.call(exitInput, []string{"--context has no effect"}, "discover", "--config", config, "--context", "test")
+
+	// An exec plugin gives the token; what it says when it fails is quoted without its secrets.
+	env := l.env
+	l.env = append(env, "PLUGIN_TOKEN="+laptopToken)
+	l.call(exitDone, found, "discover", "--context", "plugin")
+	l.env = append(env, "PLUGIN_TOKEN=wrong")
+	l.call(exitPeer, []string{`context "plugin" of ` + contexts, "401", "Log in again with the tool"}, "discover", "--context", "plugin")
+	l.env = append(env, "PLUGIN_EXIT=3", "PLUGIN_SAYS=log in first")
+	l.call(exitPeer, []string{`context "plugin" of ` + contexts, "exec plugin sh: it ended with status 3: log in first"}, "discover", "--context", "plugin")
+
+	l.env = []string{"KUBECONFIG=", "HOME=" + l.dir}
+	l.call(exitInput, []string{filepath.Join(l.dir, ".kube/config"), "KUBERNETES_SERVICE_HOST", "--kubeconfig FILE"}, "discover")
+	if err := os.Mkdir(filepath.Join(l.dir, ".kube"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.cluster.WriteKubeconfig(filepath.Join(l.dir, ".kube/config")); err != nil {
+		t.Fatal(err)
+	}
+	l.call(exitDone, found, "discover")
+}
+
+// explain says of one pod whether it is scraped, with its exit code as well, and reads nothing but this pod.
+func TestExplainCommand(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	l := newLaptop(t)
+	asks := grafana("cpu.scrape", "true", "cpu.port", "6060")
+	pending := l.pod("cart-2", asks, 6060)
+	pending.IP, pending.Phase, pending.Waiting = "", "Pending", [2]string{"Unschedulable", "0/3 nodes are available"}
+	l.cluster.Put(l.pod("cart-1", asks, 6060))
+	l.cluster.Put(pending)
+	l.cluster.Put(l.pod("quiet", nil, 6060))
+	l.cluster.Forbid("pods", "", 403) // the whole cluster is not for everybody
+	for _, args := range [][]string{{"pod/shop/cart-1"}, {"pod/cart-1"}, {"shop/cart-1"}, {"po/cart-1", "-n", "shop"}} {
+		l.call(exitDone, []string{"Pod shop/cart-1 is scraped by job \"annotated-pods\""}, append([]string{"explain"}, args...)...)
+	}
+	l.call(exitPeer, []string{"Pod shop/cart-2 is not scraped: it exists and has no IP address yet, its phase is Pending (Unschedulable: 0/3 nodes are available)"},
+		"explain", "pod/shop/cart-2")
+	l.call(exitPeer, []string{"Pod shop/quiet is not scraped", "Add profiles.grafana.com/cpu.scrape"}, "explain", "pod/shop/quiet")
+	l.call(exitPeer, []string{"No pod that is watched has the name shop/nobody. There is none: `kubectl get pods -n shop`"}, "explain", "pod/shop/nobody")
+	for i, query := range l.cluster.Stats().Queries {
+		if !strings.Contains(query, "metadata.name") {
+			t.Errorf("request %d asked for all pods: %s", i, query)
+		}
+	}
+	config := func(rest string) string {
+		return writeConfig(t, "scrape_configs:\n- job_name: mine\n  kubernetes_sd_configs: [{role: pod, "+rest+"}]\nwrite: [{url: \"http://127.0.0.1\"}]\n")
+	}
+	l.call(exitPeer, []string{"exists, and no job looks at it", "watches only the namespace pay"},
+		"explain", "pod/shop/cart-1", "--config", config("namespaces: {names: [pay]}"))
+	l.call(exitPeer, []string{"exists, and no job looks at it", "label selector \"app=pay\""},
+		"explain", "pod/shop/cart-1", "--config", config("selectors: [{role: pod, label: app=pay}]"))
+	l.call(exitDone, []string{"is scraped by job \"mine\""},
+		"explain", "pod/shop/cart-1", "--config", config("selectors: [{role: pod, label: app=cart, field: status.phase=Running}]"))
+	l.cluster.Forbid("pods", "shop", 403)
+	l.call(exitPeer, []string{`context "test" of `, "may not list pods in the namespace shop", "Ask for a Role with the verbs list and watch on pods"}, "explain", "pod/shop/cart-1")
+	l.call(exitUsage, []string{"a pod is needed"}, "explain")
+	l.call(exitUsage, []string{"expected pod/NAME"}, "explain", "deploy/cart")
+	l.call(exitUsage, []string{"expected KIND/NAME"}, "explain", "cart")
+	l.call(exitInput, []string{"two namespaces are given: shop and pay"}, "explain", "pod/shop/cart-1", "-n", "pay")
+}
+
+// scrape fetches a profile of a pod through the API server: of a pod, or of one of a Deployment or Service, at the
+// port that its annotations, the name of a port or --port say.
+func TestScrapeAPod(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	l := newLaptop(t)
+	tg := newTarget(t, target.Options{})
+	l.cluster.Route("shop/cart-1:6060", tg.Addr())
+	l.cluster.Route("shop/plain:8081", tg.Addr())
+	notReady, pending := l.pod("cart-0", grafana("memory.scrape", "true", "memory.port", "6060"), 6060), l.pod("cart-9", nil)
+	notReady.NotReady, pending.IP, pending.Phase = true, "", "Pending"
+	plain := l.pod("plain", nil, 8080)
+	plain.Labels = nil
+	plain.Containers[0].Ports = append(plain.Containers[0].Ports, kube.Port{Name: "http-pprof", Number: 8081})
+	several := l.pod("several", nil, 1, 2)
+	for _, p := range []kube.Pod{pending, notReady, plain, several,
+		l.pod("cart-1", grafana("memory.scrape", "true", "memory.port", "6060", "memory.path", "/debug/pprof/heap", "cpu.scrape", "true", "cpu.port", "6060"), 6060)} {
+		l.cluster.Put(p)
+	}
+	l.cluster.PutWorkload("/apis/apps/v1/namespaces/shop/deployments/cart", map[string]any{"selector": map[string]any{
+		"matchLabels": map[string]string{"app": "cart"}}})
+	l.cluster.PutWorkload("/apis/apps/v1/namespaces/shop/deployments/none", map[string]any{"selector": map[string]any{
+		"matchLabels": map[string]string{"app": "none"}}})
+	memory := []string{"pod:       shop/cart-1, through the API server", "format:    pprof", "/debug/pprof/heap"}
+	l.call(exitDone, memory, "scrape", "pod/shop/cart-1", "--type", "memory")
+	l.call(exitDone, memory, "scrape", "pod/cart-1", "--type", "memory")
+	l.call(exitDone, memory, "scrape", "deploy/cart", "--type", "memory") // the one that is ready
+	file := filepath.Join(t.TempDir(), "out.pb.gz")
+	r := l.call(exitDone, []string{"sampling pod shop/cart-1 for 2 s", "url:       http://10.1.2.3:6060/debug/pprof/profile?seconds=2\n"},
+		"scrape", "deploy/shop/cart", "--seconds", "2", "-o", file)
+	if info, err := os.Stat(file); err != nil || !strings.Contains(r.stdout, fmt.Sprint(info.Size())) {
+		t.Errorf("%v: %s", err, r.stdout)
+	}
+	l.call(exitDone, []string{"pod:       shop/plain", ":8081/debug/pprof/allocs"}, "scrape", "pod/plain", "--type", "memory")
+	l.call(exitDone, []string{"pod:       shop/plain"}, "scrape", "pod/plain", "--type", "memory", "--port", "http-pprof")
+	l.call(exitDone, []string{"pod:       shop/plain"}, "scrape", "pod/plain", "--type", "memory", "-p", "8081")
+	l.call(exitPeer, []string{"the API server cannot reach the pod: HTTP 503", "connection refused", "127.0.0.1 only"}, "scrape", "pod/plain", "--type", "memory", "-p", "8080")
+	l.call(exitInput, []string{"no port named \"nope\"", "8081 (\"http-pprof\", container main)"}, "scrape", "pod/plain", "-p", "nope")
+	l.call(exitInput, []string{"nothing says which port of pod shop/several has the profile process_cpu: its ports are 1 (\"main-0\"", "--port"}, "scrape", "pod/several")
+	l.call(exitInput, []string{"pod shop/cart-9 has no IP address yet: its phase is Pending"}, "scrape", "pod/cart-9")
+	l.call(exitInput, []string{"there is no pod shop/nobody: `kubectl get pods -n shop`"}, "scrape", "pod/nobody")
+	l.call(exitInput, []string{"there is no deployment shop/nothing: `kubectl get deployments -n shop`"}, "scrape", "deploy/nothing")
+	l.call(exitInput, []string{"deployment shop/none has no pods"}, "scrape", "deploy/none")
+	tg.SetFault("", target.HTML)
+	l.call(exitPeer, []string{"HTML"}, "scrape", "pod/cart-1", "--type", "memory")
+	tg.SetFault("", target.None)
+	// What the program itself refuses is not taken for a missing permission.
+	for _, row := range []struct{ resource, verb string }{{"pods/proxy", "get"}, {"deployments", "get"}, {"pods", "list"}} {
+		l.cluster.Forbid(row.resource, "shop", 403)
+		name := row.resource
+		if name == "deployments" {
+			name += ".apps"
+		}
+		l.call(exitPeer, []string{fmt.Sprintf("may not %s %s in namespace shop", row.verb, name), "Ask for a Role",
+			fmt.Sprintf("`kubectl auth can-i %s %s -n shop`", row.verb, name), "The API server says: "}, "scrape", "deploy/cart", "--type", "memory")
+		l.cluster.Forbid(row.resource, "shop", 0)
+	}
+	l.call(exitUsage, []string{"go with a pod"}, "scrape", "http://127.0.0.1:1/x", "--context", "test")
+}
