@@ -31,7 +31,8 @@ static void must(bool condition)
     }
 }
 
-/* What YAML must say for this node: "${" is doubled unless the node has a form of its own. */
+/* The text that YAML must have for this node: "${" is doubled unless the node has a form of its
+ * own. */
 static bool says(const struct yaml_node *n, struct sv text)
 {
     size_t at = 0;

@@ -12,7 +12,7 @@
 /* Small, so that the limits are reached. */
 #define OBJECT_MAX 512
 #define DEPTH_MAX 16
-/* Of the machine. */
+/* The largest list that the machine holds. */
 #define LIST_BYTES_MAX 4096
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -18,7 +18,7 @@ static void check(bool ok)
     }
 }
 
-/* What was read: lines with their ends, the body, and the last event. */
+/* The result of reading: lines with their ends, the body, and the last event. */
 struct reading {
     struct response_reader reader;
     struct buf text;

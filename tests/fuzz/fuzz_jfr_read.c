@@ -15,8 +15,8 @@ static void must(bool ok)
     }
 }
 
-/* What a reader holds: at most so much for each byte of a recording, besides a constant, which is
- * what classes within classes can be compiled to (100,000 reads of 8 bytes). */
+/* A reader holds at most this many bytes for each byte of a recording, besides a constant for
+ * classes within classes (100,000 reads of 8 bytes). */
 #define MEMORY_FACTOR 64
 #define MEMORY_BASE ((size_t)2 * 1024 * 1024)
 

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What none of our pages has. */
+/* A tag that none of our pages has. */
 #define MARKUP "<fuzz"
 
 static void fill(struct store *s)

@@ -14,7 +14,7 @@
 #include "server/exchange.h"
 #include "store/store.h"
 
-/* Of an exchange. */
+/* The memory limit of an exchange. */
 #define FUZZ_MEMORY_MAX ((size_t)16 * 1024 * 1024)
 
 static inline void must(bool ok)

@@ -1,5 +1,5 @@
-/* What the store reads from a disk: blobs of its rows, names of its files, ids; and the parts of a
- * profile, whose sums are those of a blob that is read back. */
+/* Reads what a disk may hold in place of a store: blobs of its rows, names of its files, ids; and
+ * the parts of a profile, whose sums are those of a blob that is read back. */
 #include <stdlib.h>
 #include <string.h>
 

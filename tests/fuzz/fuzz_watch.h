@@ -63,7 +63,7 @@ static void machine_on_relisted(void *arg, enum watch_relist reason)
     }
 }
 
-/* Of pods. */
+/* Makes a machine that watches pods. */
 static void machine_init(struct machine *m, size_t object_max, unsigned depth_max,
                          size_t list_bytes_max)
 {

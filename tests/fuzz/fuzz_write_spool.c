@@ -129,7 +129,7 @@ static void read_body(const struct spool_found *found, struct labels_builder *b)
     }
     struct labels *l = spool_labels_parse(labels, found->head.labels_size, b, &memory);
     if (l != NULL) {
-        /* What was read is written the same way, in the order of the names. */
+        /* A label set that was read is written the same way, in the order of the names. */
         struct buf out;
         buf_init(&out, SPOOL_LABELS_MAX);
         REQUIRE(spool_labels_encode(l, &out));

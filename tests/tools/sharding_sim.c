@@ -1,5 +1,5 @@
-/* What sharing targets among many replicas costs when replicas come and go, by the code that the
- * program uses for it (agent/sharing/members.h).
+/* Measures the cost of sharing targets among many replicas when replicas come and go, by the code
+ * that the program uses for it (agent/sharing/members.h).
  *
  *   sharding-sim [REPLICAS] [TARGETS]
  *

@@ -1,5 +1,5 @@
-/* What a configuration needs of files and ports, and whether a later one can do with it. A sandbox
- * is for good: each case is a child. */
+/* The files and ports that a configuration needs, and the check that a later one needs no others. A
+ * sandbox cannot be left: each case is a child. */
 #include "tests/unit/lib/testing.h"
 
 #include <errno.h>

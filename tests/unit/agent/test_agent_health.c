@@ -1,4 +1,4 @@
-/* What /-/healthy says of the workers. */
+/* The workers as /-/healthy describes them. */
 #include "tests/unit/lib/testing.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What is said of the shares of memory, as metrics and in the log; what is given back. */
+/* The shares of memory as metrics and in the log; and memory that is given back. */
 #include "tests/unit/lib/testing.h"
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ TEST(too_much_is_a_warning)
 /* Constants of the program: more than what the kernel maps around a page that is needed. */
 static const unsigned char constants[64 * 4096] __attribute__((aligned(4096))) = {1};
 
-/* Of the pages in the middle of the constants. */
+/* Counts the present pages among those in the middle of the constants. */
 static size_t count_present(int pagemap)
 {
     size_t n = 0;
@@ -97,7 +97,7 @@ static size_t resident_pages(void)
     return pages;
 }
 
-/* What a peak leaves: small blocks, one of many of which is still used. */
+/* A peak leaves small blocks, one of many of which is still used. */
 TEST(free_memory_is_given_back)
 {
     enum { BLOCKS = 64 * 1024, SIZE = 1000, KEPT = 64 };

@@ -153,7 +153,7 @@ TEST_WITH(pod_scrape_limit, setup, teardown)
     CHECK_INT(f->n_scrapes, 10, "another pod");
 }
 
-/* Of an object with many hosts each counts for itself; lists of the operator have no limit. */
+/* Each host of an object with many hosts counts for itself; lists of the operator have no limit. */
 TEST_WITH(limit_of_other_objects, setup, teardown)
 {
     struct fixture *f = *state;

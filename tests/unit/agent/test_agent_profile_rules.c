@@ -214,7 +214,7 @@ TEST_WITH(forgets, setup, teardown)
     CHECK_INT(strings, 6 + 6, "strings");
 }
 
-/* Whoever rewrites a long label each second must not fill the memory with label sets that are
+/* A rule that rewrites a long label each second must not fill the memory with label sets that are
  * remembered. */
 TEST_WITH(long_labels_are_not_all_remembered, setup, teardown)
 {

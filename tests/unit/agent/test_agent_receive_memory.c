@@ -12,7 +12,7 @@
 #define DROPPED "profile dropped after profile_relabel_configs"
 #define ONE "[{name: a, url: \"http://127.0.0.1:1\"}]"
 
-/* What scenarios need, since they have no parameter. */
+/* The surroundings of the scenarios, which have no parameter. */
 static struct {
     struct receive_rig rig;
     const char *receive;

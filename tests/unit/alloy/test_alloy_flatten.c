@@ -30,7 +30,7 @@ static int by_key(const void *a, const void *b)
     return sv_cmp(x->key->text, y->key->text);
 }
 
-/* As YAML has it: what is not said in another form has its "${" doubled. */
+/* Writes a text as YAML has it: "${" is doubled in a text that is not said in another form. */
 static void show_text(const struct yaml_node *n, bool from_yaml, struct buf *out)
 {
     if (n->form.p != NULL || from_yaml) {
@@ -363,7 +363,7 @@ TEST(texts_that_yaml_cannot_have)
     CHECK_MESSAGES(cases);
 }
 
-/* What one file declares is known in those that come before it. */
+/* A declaration in one file is known in the files before it. */
 TEST(files_of_a_directory_are_one)
 {
     static const char a[] = "sink \"w\" { }\n";

@@ -279,7 +279,7 @@ TEST_WITH(mistakes, setup, teardown)
     } cases[] = {
         {"", 400, "INVALID_POST_DATA", "line 1"},
         {"[]", 400, "INVALID_POST_DATA", "expected an object"},
-        /* As it is documented: a quote is missing. */
+        /* The example of DeepFlow's documentation, where a quote is missing. */
         {"{\"app_service\":\"cart\",\"tag_filter: \"\",}", 400, "INVALID_POST_DATA", "line 1"},
         {"{}", 400, "INVALID_POST_DATA", "profile_event_type is required"},
         {"{\"profile_event_type\":\"cpu\"," WINDOW "}", 400, "INVALID_POST_DATA",

@@ -248,7 +248,8 @@ TEST_WITH(one_profile_comes_as_it_was_put, setup, teardown)
     rig_answer_done(&a);
 }
 
-/* Those of a range are merged from the newest on, all of them or so many. */
+/* The profiles of a range are merged from the newest on, all of them or as many as the query says.
+ * */
 TEST_WITH(merges_of_a_range, setup, teardown)
 {
     const struct world *w = *state;
@@ -283,7 +284,7 @@ TEST_WITH(merges_of_a_range, setup, teardown)
 
 /* ---- profiles that came by POST -------------------------------------------------------------- */
 
-/* As POST keeps it; the id is that of its answer. */
+/* Stores a profile as POST does; the id is that of its answer. */
 static void put_posted(struct world *w, const char *labels, const char *file, int64_t at_ns,
                        uint16_t salt, char id[PROFEFE_ID_LENGTH + 1])
 {
@@ -300,7 +301,7 @@ static void put_posted(struct world *w, const char *labels, const char *file, in
     buf_done(&data);
 }
 
-/* What the collector listed and merged after p1, p2, and p1 once more. */
+/* The collector listed and merged p1 and p2, and then p1 once more. */
 TEST_WITH(equal_profiles_are_two, setup, teardown)
 {
     static const struct {

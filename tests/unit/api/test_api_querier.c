@@ -432,7 +432,7 @@ TEST_WITH(checks_have_an_order, set_up, tear_down)
     }
 }
 
-/* What Grafana asks first: 1970 has no profiles, which is no error. */
+/* Grafana asks for 1970 first: a range without profiles is no error. */
 TEST_WITH(a_range_without_profiles_is_empty, set_up, tear_down)
 {
     struct fixture *f = *state;

@@ -360,7 +360,7 @@ TEST(a_full_queue_is_503)
     stop(&f);
 }
 
-/* What is wrong in the query of profefe's POST, shown as profefe quotes it. */
+/* Mistakes in the query of profefe's POST are shown as profefe quotes them. */
 TEST(profefe_queries_that_are_refused)
 {
     static const struct {
@@ -599,7 +599,7 @@ TEST(plain_pprof)
     stop(&f);
 }
 
-/* What is inflated has the memory of the request as its limit. */
+/* An inflated body has the memory of the request as its limit. */
 TEST(bombs)
 {
     struct fixture f;

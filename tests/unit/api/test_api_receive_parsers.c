@@ -1,4 +1,4 @@
-/* What the receiving APIs read: names and forms of /ingest, stacks as text, times, names of
+/* The parsers of the receiving APIs: names and forms of /ingest, stacks as text, times, names of
  * profiles. */
 #include "tests/unit/lib/testing.h"
 

@@ -339,7 +339,7 @@ TEST(test_timer_cancel_move_and_free)
 
 #define LONG_GAP_MS (3600 * MS_PER_S)
 
-/* What a loop with a gap does instead of sleeping: each pause is a dot in the trace. */
+/* A loop with a gap records each pause as a dot in the trace instead of sleeping. */
 struct pauses {
     struct trace *trace;
     int64_t gap_ms;

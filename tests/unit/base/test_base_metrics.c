@@ -224,7 +224,7 @@ TEST(shows_what_exists)
     metrics_free(m);
 }
 
-/* Those that are hidden take nobody's place, as long as memory is not without bounds. */
+/* Metrics that are hidden take nobody's place, as long as memory is not without bounds. */
 TEST(names_that_change_do_not_fill_it)
 {
     struct metrics *m = metrics_new();

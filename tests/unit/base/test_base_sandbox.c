@@ -1,5 +1,5 @@
-/* What a process in a sandbox can do and cannot. Each case is a child that enters a sandbox, tries,
- * and ends with the number of the line that found something wrong. */
+/* A process in a sandbox: what is allowed and what is not. Each case is a child that enters a
+ * sandbox, tries, and ends with the number of the line that found something wrong. */
 #include "tests/unit/lib/testing.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* What convert --diff says of two configurations that differ, and of two that do not. */
+/* The output of convert --diff for two configurations that differ, and for two that do not. */
 #include "tests/unit/lib/testing.h"
 
 #include <stdlib.h>

@@ -14,7 +14,7 @@ static void make_text(struct buf *out, bool (*make)(struct buf *))
     assert_true(make(out));
 }
 
-/* As roff writes a word: hyphens as "\-". */
+/* Writes a word as roff does: hyphens as "\-". */
 static void roff_word(const char *word, char *out, size_t size)
 {
     size_t n = 0;

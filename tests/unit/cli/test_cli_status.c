@@ -1,4 +1,4 @@
-/* What `profpull status` prints of an answer. */
+/* The output of `profpull status` for an answer. */
 #include <jansson.h>
 
 #include "cli/status/show.h"

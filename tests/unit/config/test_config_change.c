@@ -83,7 +83,7 @@ TEST(test_names_keep_their_slots)
     config_unref(now);
 }
 
-/* What has been queued or written stays where it is. */
+/* Profiles that have been queued or written stay with their endpoint. */
 TEST(test_another_place_is_another_endpoint)
 {
     static const struct {

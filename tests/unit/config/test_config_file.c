@@ -68,7 +68,7 @@ static void *write_slowly(void *path)
     return ok ? path : NULL;
 }
 
-/* As with `check --config <(...)`: the writer comes later, and pauses. */
+/* A pipe as with `check --config <(...)`: the writer comes later, and pauses. */
 TEST(a_pipe_with_a_slow_writer)
 {
     struct dir d;

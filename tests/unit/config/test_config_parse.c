@@ -464,7 +464,7 @@ static struct config *parse_rule(const char *rule)
     return parse(text);
 }
 
-/* As Prometheus reads them: null is the empty text, not the default. */
+/* Prometheus reads null in a rule as the empty text, not as the default. */
 TEST(nulls_in_a_rule)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* What is allowed, but most likely not what was meant. */
+/* Settings that are allowed, but most likely not what was meant. */
 #include "tests/unit/lib/testing.h"
 
 #include "config/config.h"

@@ -440,8 +440,8 @@ TEST(test_namespaces_do_not_wait)
     }
 }
 
-/* What memory did not suffice to report when the last list came to its end is reported with the
- * next event, whatever that is about. */
+/* A group that lacked memory when the last list ended is reported with the next event, whatever
+ * that is about. */
 TEST(test_no_memory_for_all)
 {
     bool failed = true;

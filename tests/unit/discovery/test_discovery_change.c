@@ -130,7 +130,7 @@ TEST(test_watches)
     teardown(&w);
 }
 
-/* What cannot be made leaves everything as it was; so does a change that is not wanted. */
+/* A change that cannot be made, or that is not wanted, leaves everything as it was. */
 TEST(test_all_or_nothing)
 {
     struct rule rules[] = {

@@ -5,7 +5,7 @@
 #include "discovery/kubernetes/contents.h"
 #include "http/files.h"
 
-/* As often as the test likes. */
+/* A pause as short as a test likes. */
 #define RETRY_MS 1
 
 struct world {
@@ -20,7 +20,7 @@ struct world {
     int changes;
 };
 
-/* What the server answers; the handler's thread reads it. */
+/* The response of the server; the handler's thread reads it. */
 static _Atomic(const char *) answer;
 
 static void respond(struct server_conn *c)

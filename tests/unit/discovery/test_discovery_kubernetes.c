@@ -202,7 +202,7 @@ TEST(test_forbidden)
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"forbidden\"} 1\n",
                  "");
     CHECK_STR(w.forbidden.data, "list pods in ns\n", "one event");
-    /* What is not allowed is not waited for; it joins when it is. */
+    /* A role that is not allowed is not waited for; it joins when it is. */
     CHECK_STR(w.groups.data, "synced\n0 pod/ns/a 10.0.0.1:6060 @10.0.0.1\n", "");
     while (!w.late && strstr(w.missing.data, "\n\n") == NULL) {
         loop_run_once(w.loop);
@@ -217,7 +217,7 @@ TEST(test_forbidden)
     teardown(&w);
 }
 
-/* Of several namespaces one is forbidden, of another the server has never heard, and a third does
+/* One of several namespaces is forbidden, the server has never heard of another, and a third does
  * not answer well: readiness waits for the last one only, and names all. */
 TEST(test_missing_namespaces)
 {

@@ -95,7 +95,7 @@ static void on_change(void *arg, const char *key, struct labels *const *targets,
     r->reported++;
 }
 
-/* As it comes out of the stream, without the members dropped there. */
+/* Takes an object as it comes out of the stream, without the members dropped there. */
 static void on_object(void *arg, const json_t *json)
 {
     struct reader *r = arg;

@@ -48,7 +48,7 @@ static void print_targets(kube_read *read, const struct kube_object *object, str
     intern_free(in);
 }
 
-/* What Kubernetes has written in either encoding has the same targets. */
+/* An object that Kubernetes has written in either encoding has the same targets. */
 TEST(same_targets)
 {
     static const struct {
@@ -119,7 +119,7 @@ TEST(same_status)
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
-/* What came out of a stream, one line each. */
+/* Writes what came out of a stream, one line each. */
 static void on_kind(void *arg, struct sv kind)
 {
     buf_printf(arg, "K %.*s\n", SV_ARG(kind));
@@ -405,7 +405,8 @@ TEST(damaged_objects)
     buf_done(&spec);
 }
 
-/* What a heartbeat changes is not of the content of an object; whatever is read for a target is. */
+/* A member that a heartbeat changes does not belong to the content of an object; one that is read
+ * for a target does. */
 TEST(contents)
 {
 #define META_DATA "'metadata':{'name':'p','namespace':'n','labels':{'a':'b'},'annotations':{}}"

@@ -529,7 +529,7 @@ TEST(pod_without_address)
                    "K_pod_container_port_number=80 K_pod_container_port_protocol=UDP "
                    "K_pod_name=p K_pod_ready=unknown\n",
                    "");
-    /* As the object of a role it has no targets. */
+    /* The same object has no targets as the object of a role. */
     teardown(&f);
     new_join(&f, &kube_pods, false, true, false);
     assert_true(join_ready(f.join, 0));

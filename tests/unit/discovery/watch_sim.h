@@ -177,7 +177,7 @@ struct answer {
     int64_t retry_after_ms; /* 0: none */
 };
 
-/* What the JSON of a list, an event or a Status is in protobuf. */
+/* Writes the JSON of a list, an event or a Status as protobuf. */
 static inline void put_document(struct buf *out, const json_t *json)
 {
     struct buf object;

@@ -315,7 +315,7 @@ TEST(test_overdue_ones_are_counted_by_the_timer_too)
     fixture_init(&f, 1);
     fixture_start(&f, &call,
                   &(struct http_request){.url = server_url(&s, "/", url), .timeout_ms = 60});
-    /* As if the loop had been held meanwhile. */
+    /* The loop seems to have been held meanwhile. */
     call.transfer->start_ns -= 2 * NS_PER_S;
     fixture_wait(&f);
     check_result(&call, HTTP_ERR_TIMEOUT, "");

@@ -1,5 +1,5 @@
-/* What is special about requests that go without libcurl. All else about them is in the other tests
- * of the HTTP client, which run both ways. */
+/* Requests that go without libcurl, as far as they differ. Everything else about them is in the
+ * other tests of the HTTP client, which run both ways. */
 #include "tests/unit/lib/http_server.h"
 
 #include <netdb.h>

@@ -637,8 +637,8 @@ static bool keep_data(void *arg, const char *data, size_t len)
     return buf_append(arg, data, len);
 }
 
-/* What a server answered before it had the body, and libcurl did not read: the same for those that
- * take the body as it comes. */
+/* A response that arrives before the server has the body, and that libcurl did not read, counts the
+ * same for servers that take the body as it comes. */
 TEST(test_late_responses)
 {
     static const struct {

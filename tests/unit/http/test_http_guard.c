@@ -62,7 +62,8 @@ static int64_t cpu_ms(void)
     return (int64_t)ts.tv_sec * MS_PER_S + ts.tv_nsec / NS_PER_MS;
 }
 
-/* As a call of libcurl: reads until the end of the connection, or has used so much CPU. */
+/* Reads, as a call of libcurl, until the end of the connection, or until it has used so much CPU.
+ * */
 static bool read_to_end(int fd, int64_t limit_ms)
 {
     char bytes[4096];
@@ -131,7 +132,7 @@ TEST(test_what_the_kernel_holds_is_discarded)
     pair_done(&p);
 }
 
-/* What the call does with what it has read is not the fault of another connection. */
+/* Another connection is not to blame for what the call does with the bytes that it has read. */
 TEST(test_quiet_connections_are_not_cut_after_a_busy_one)
 {
     struct pair p;
@@ -211,7 +212,7 @@ TEST(test_offenders_are_not_asked)
     CHECK_INT(atomic_load(&s->accepted), 0, "");
     fixture_get(&f, &call, other, NULL);
     check_result(&call, HTTP_DONE, "another port");
-    /* As if it had been so long ago. */
+    /* The offence seems to be that long ago. */
     offenders_add(f.client->offenders, url_origin_hash(&parts),
                   clock_mono_ms() - OFFENDERS_PAUSE_MS);
     fixture_get(&f, &call, s, NULL);

@@ -121,7 +121,7 @@ static void check_file(struct files *f, const char *want, const char *error, con
     assert_null(http_file_unref(file));
 }
 
-/* As Kubernetes does: puts another file in the same place. */
+/* Puts another file in the same place, as Kubernetes does. */
 static void replace(struct files *f, const char *text)
 {
     char fresh[300];
@@ -305,7 +305,8 @@ TEST(test_file_with_zero_byte)
     files_done(&f);
 }
 
-/* What is no file: the last content that was put, and until then the reason why there is none. */
+/* A content that is no file: the last one that was put, and until then the reason why there is
+ * none. */
 TEST(test_content_is_taken_as_a_file)
 {
     struct files f;

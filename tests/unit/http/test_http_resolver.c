@@ -93,7 +93,7 @@ static unsigned count_threads(void)
 
 static unsigned threads_at_start;
 
-/* Those of a client that was freed end by themselves. */
+/* The threads of a client that was freed end by themselves. */
 static void wait_for_threads(void)
 {
     while (count_threads() > threads_at_start) {

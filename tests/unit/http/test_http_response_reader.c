@@ -7,7 +7,7 @@
 #define OK "HTTP/1.1 200 OK\r\n"
 #define CHUNKED OK "Transfer-Encoding: chunked\r\n\r\n"
 
-/* What was read: lines in brackets, the body as it is, how it ended. */
+/* The result of reading: lines in brackets, the body as it is, how it ended. */
 struct reading {
     char text[512];
     size_t len;
@@ -205,7 +205,7 @@ TEST(test_zero_byte)
     response_reader_done(&g.reader);
 }
 
-/* What follows is the next response's, or nobody's. */
+/* Bytes after the end belong to the next response, or to none. */
 TEST(test_bytes_after_the_end)
 {
     struct sv in = SV(OK "Content-Length: 1\r\n\r\nabc");

@@ -1,4 +1,5 @@
-/* Whether two settings make the same requests: each member counts, texts by their contents. */
+/* Settings that make the same requests and settings that do not: each member counts, texts by their
+ * contents. */
 #include "tests/unit/lib/testing.h"
 
 #include "http/http.h"

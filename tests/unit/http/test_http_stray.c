@@ -176,7 +176,7 @@ static void serve(struct server_conn *c)
     struct peer *peer = server_arg(c);
     struct talk talk = {.c = c, .peer = peer};
     int one = 1;
-    /* What was sent has arrived, even if what was sent before it is not acknowledged. */
+    /* The bytes of one call have arrived, even if those of the call before are not acknowledged. */
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (peer->tls != NULL) {
         talk.ssl = SSL_new(peer->tls);

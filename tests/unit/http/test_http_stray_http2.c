@@ -139,7 +139,7 @@ static void serve(struct server_conn *c)
     char preface[PREFACE_SIZE];
     unsigned char stream;
     int one = 1;
-    /* What was sent has arrived, even if what was sent before it is not acknowledged. */
+    /* The bytes of one call have arrived, even if those of the call before are not acknowledged. */
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     server_send_bytes(c, FRAME("\0", SETTINGS, "\0", "\0"), FRAME_HEAD);
     if (!server_read_body(c, preface, sizeof(preface))) {

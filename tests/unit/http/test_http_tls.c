@@ -122,7 +122,7 @@ struct tls_server {
     FILE *out;
 };
 
-/* It prints "ACCEPT <address>:<port>" when it listens. */
+/* Starts a server, which prints "ACCEPT <address>:<port>" when it listens. */
 static void tls_server_start(struct tls_server *s, const char *cert, const char *const *options)
 {
     char cert_file[64], key_file[64], line[256];

@@ -38,8 +38,8 @@ static void read_exactly(int fd, size_t n)
     }
 }
 
-/* What waits in the kernel's buffer is not ours yet: a peer that is faster than we are has sent no
- * more than it should. */
+/* Bytes that wait in the kernel's buffer do not count yet: a peer that is faster than we are has
+ * sent no more than it should. */
 TEST(what_is_not_read_does_not_count)
 {
     static const char bytes[30000];

@@ -37,7 +37,7 @@ char *__wrap_strndup(const char *s, size_t n);
 int __wrap_asprintf(char **ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int __wrap_vasprintf(char **ret, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
-/* What the two above are with _FORTIFY_SOURCE. */
+/* The forms of the two functions above with _FORTIFY_SOURCE. */
 int __wrap___asprintf_chk(char **ret, int flag, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int __wrap___vasprintf_chk(char **ret, int flag, const char *format, va_list args)

@@ -17,9 +17,10 @@
 
 /* Whose allocations fail. */
 enum failing {
-    /* Those of the product and of the test: malloc(), calloc(), realloc(), reallocarray(),
-     * strdup(), strndup(), asprintf(), vasprintf(), and json_loadb() as a whole. The test hands
-     * them to a library (curl_global_init_mem(), for example) to include what it allocates. */
+    /* Allocations of the product and of the test fail: malloc(), calloc(), realloc(),
+     * reallocarray(), strdup(), strndup(), asprintf(), vasprintf(), and json_loadb() as a whole.
+     * The test hands them to a library (curl_global_init_mem(), for example) to include what it
+     * allocates. */
     FAIL_OURS,
     /* Every malloc(), calloc(), realloc() and reallocarray() in the process, in the libraries and
      * in libc too. Under valgrind, which replaces malloc() in its own way, scripts/valgrind.sh must

@@ -14,7 +14,7 @@
 #include "tests/unit/lib/valid_config.h"
 #include "write/write.h"
 
-/* Of write/protocol.h, which has a struct request as the server has. */
+/* Declared in write/protocol.h, which has a struct request as the server has. */
 const struct config_protocol *const *write_protocols(void);
 
 struct receive_rig {

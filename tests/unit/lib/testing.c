@@ -1,4 +1,4 @@
-/* What the unit tests share: see testing.h. */
+/* Helpers of all unit tests: see testing.h. */
 #include "tests/unit/lib/testing.h"
 
 #include <fcntl.h>

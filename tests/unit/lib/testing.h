@@ -1,4 +1,4 @@
-/* What the unit tests share: cmocka with comparisons that name the row, a log that fails the test
+/* Helpers of all unit tests: cmocka with comparisons that name the row, a log that fails the test
  * on an unexpected warning, a temporary directory.
  *
  * A test file is tests/unit/<room>/test_<room>_<what>.c. It defines its cases with TEST() or

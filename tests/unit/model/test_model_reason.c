@@ -93,7 +93,7 @@ TEST(kinds)
     CHECK_INT(reason_kind(REASON_CONNECT), REASON_KIND_FAILURE, "connect");
 }
 
-/* Of the failures that somebody can do something about. */
+/* The advice for failures that somebody can do something about. */
 TEST(advice)
 {
     CHECK_STR(reason_advice(REASON_NONE), "", "no failure");

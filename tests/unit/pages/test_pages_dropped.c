@@ -198,7 +198,8 @@ TEST_WITH(targets_are_known_as_discovered, setup, teardown)
     dropped_forget(f->dropped, 0, "static/0");
     assert_false(knows(f, "a", "static/0", "10.0.0.2:80"));
     assert_true(knows(f, "a", "pod/a", "10.0.0.1:80"));
-    /* As many as dropped ones, which have a place still; the others are not counted as dropped. */
+    /* Targets count as dropped as long as the list of dropped ones has room for them; the others
+     * are not. */
     for (int i = 0; i < DROPPED_MAX + 5; i++) {
         (void)snprintf(address, sizeof(address), "10.0.1.1:%d", i + 1);
         note_target(f, "pod/b", address);

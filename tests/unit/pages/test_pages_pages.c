@@ -1,4 +1,4 @@
-/* What the pages make of texts and numbers that come from outside. */
+/* Texts and numbers from outside, as the pages show them. */
 #include <string.h>
 
 #include "pages/html.h"

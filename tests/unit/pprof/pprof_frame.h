@@ -28,7 +28,7 @@ static inline bool frame_same_summaries(const struct pprof_summary *a,
     return same;
 }
 
-/* What differs between the tables; NULL if nothing does. */
+/* Returns the first difference between the tables; NULL if there is none. */
 static inline const char *frame_difference_of(const struct pprof_index *a,
                                               const struct pprof_index *b)
 {
@@ -65,8 +65,8 @@ static inline const char *frame_difference_of(const struct pprof_index *a,
     return same ? NULL : "locations";
 }
 
-/* Whether both ways find a profile good, with the same tables, or bad, with the same reason: NULL,
- * or what differs. */
+/* Returns NULL if both ways find a profile good, with the same tables, or bad, with the same
+ * reason; otherwise the difference. */
 static inline const char *frame_difference(struct sv plain)
 {
     struct scratch *s = scratch_new();

@@ -230,7 +230,7 @@ TEST(unused_entries_are_removed)
     buf_done(&plain);
 }
 
-/* What the profile itself has stays, however much it is, with the strings that it needs. */
+/* The head of a profile stays, however large it is, with the strings that it needs. */
 TEST(head_stays)
 {
     for (size_t comments = 0; comments <= 100; comments += 5) {
@@ -494,8 +494,8 @@ TEST(samples_written_in_any_way)
     }
 }
 
-/* Of a number that is there twice, the last one counts: what the first one refers to is not
- * needed. */
+/* A number that occurs twice counts as it stands last: what the first one refers to is not needed.
+ * */
 TEST(last_number_counts)
 {
     struct series s = {.baseline = NULL};
@@ -1016,7 +1016,8 @@ static size_t rows_of(const struct order *o, int64_t at, char (*names)[8], struc
     return o->split ? 2 * o->n : o->n;
 }
 
-/* What is to come out: stacks that were in the profile before have grown by 1, others are new. */
+/* Writes the expected result: stacks that were in the profile before have grown by 1, others are
+ * new. */
 static void expect(const struct order *o, const struct order *before, int64_t at, struct buf *text)
 {
     for (size_t i = 0; i < o->n; i++) {

@@ -52,7 +52,7 @@ TEST(there_and_back)
     free(text);
 }
 
-/* What a row of contents has at i. */
+/* Returns byte i of the contents of a row. */
 static char all_zero(size_t i)
 {
     return (char)(i & 0);
@@ -124,7 +124,7 @@ TEST(contents_and_sizes)
     munmap(memory, MOST + 4096);
 }
 
-/* It takes its memory from the scratch, and do without if there is none. */
+/* The compressor takes its memory from the scratch, and does without if there is none. */
 TEST(no_memory_to_compress)
 {
     for (size_t max = 0; max < (size_t)300 * 1024; max += (size_t)10 * 1024) {

@@ -397,7 +397,7 @@ TEST(a_profile_beyond_the_limit_is_refused)
     CHECK_STR(err.msg, "takes more than 20000 bytes to work in", "");
     assert_in_range(n, 2, 20);
     assert_true(merge_bytes(m) < o.bytes_max + 2000);
-    /* What has the same stacks still fits. */
+    /* A profile with the same stacks still fits. */
     add(m, unique(0, 32));
     struct buf large;
     buf_init(&large, MIB);

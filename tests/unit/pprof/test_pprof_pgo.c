@@ -1,4 +1,4 @@
-/* What the Go compiler would refuse of a profile. */
+/* Profiles that the Go compiler would refuse. */
 #include "tests/unit/lib/testing.h"
 
 #include "pprof/pgo.h"

@@ -126,7 +126,7 @@ TEST(test_nothing_to_do)
     assert_true(r.ok);
     assert_null(r.got.data);
     done(&r);
-    /* What was inflated for the look is there for others. */
+    /* The bytes that were inflated for this check remain for others. */
     struct buf plain = profile_of(rows, 3);
     struct scratch *s = scratch_new();
     char *gzip;
@@ -182,7 +182,7 @@ TEST(test_numbers)
     done(&r);
 }
 
-/* Of too many names those stay that most samples have. */
+/* If there are too many names, those stay that most samples have. */
 TEST(test_surplus)
 {
     static const struct pprof_row rows[] = {

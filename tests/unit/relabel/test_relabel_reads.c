@@ -1,4 +1,4 @@
-/* What rules read: a label that they do not must be of no consequence. */
+/* The labels that rules read: a label that they do not read must be of no consequence. */
 #include <stdlib.h>
 
 #include "base/clock.h"

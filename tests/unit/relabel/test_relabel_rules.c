@@ -1,4 +1,4 @@
-/* What makes a rule valid, and what a list of rules does beyond the table of cases. */
+/* Validity of a rule, and the behaviour of a list of rules beyond the table of cases. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -372,7 +372,7 @@ TEST_WITH(size_limits, set_up, tear_down)
     test_free(big);
 }
 
-/* What is not UTF-8 is seen, and passed on, as U+FFFD for each bad byte. */
+/* Bytes that are not UTF-8 are seen, and passed on, as U+FFFD for each bad byte. */
 TEST_WITH(invalid_utf8, set_up, tear_down)
 {
     struct fixture *f = *state;

@@ -226,7 +226,7 @@ TEST_WITH(drain, small_world, teardown)
     CHECK_INT(w->n_profiles, 8, "");
 }
 
-/* What grows while the engine drains may give way, and does not end the drain. */
+/* A body that grows while the engine drains may give way, and does not end the drain. */
 TEST_WITH(growth_in_a_drain, small_world, teardown)
 {
     struct world *w = *state;

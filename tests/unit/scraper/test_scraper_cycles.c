@@ -36,7 +36,7 @@ static struct http_transfer *newest(struct world *w)
 
 /* ---- continuous ------------------------------------------------------------------------------ */
 
-/* As the target sees it, at least 99 % of the time lies within a profile, and no two overlap. */
+/* At least 99 % of a target's time lies within a profile, and no two profiles overlap. */
 TEST_WITH(continuous_covers_nearly_all, setup, teardown)
 {
     struct world *w = *state;

@@ -331,7 +331,7 @@ TEST_WITH(gauges_then_deltas, setup, teardown)
     CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
 }
 
-/* What nobody takes is part of the next delta: the baseline moves with what was handed on. */
+/* A delta that nobody takes is part of the next one: the baseline moves with what was handed on. */
 TEST_WITH(not_taken, setup, teardown)
 {
     struct world *w = *state;

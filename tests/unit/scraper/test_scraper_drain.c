@@ -93,7 +93,7 @@ TEST_WITH(hanging_targets, setup, teardown)
     }
 }
 
-/* Those that wait for the process, or for a slot, have not begun and do not. */
+/* Scrapes that wait for the process, or for a slot, have not begun and do not begin. */
 TEST_WITH(waiting_scrapes_are_dropped, setup, teardown)
 {
     struct world *w = *state;

@@ -722,8 +722,8 @@ TEST_WITH(random_life, setup, teardown)
     }
 }
 
-/* What a name of a Kubernetes object leads to is checked when it has been looked up; not if the job
- * allows all of it, if a proxy looks names up, or if the operator chose the name. */
+/* The address of a name that comes from a Kubernetes object is checked when it has been looked up;
+ * not if the job allows all of it, if a proxy looks names up, or if the operator chose the name. */
 TEST_WITH(names_are_checked, setup, teardown)
 {
     static const struct {

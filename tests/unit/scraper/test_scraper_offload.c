@@ -122,7 +122,7 @@ static void close_world(struct world *w)
 #define RESERVED "profpull_work_reserved_bytes"
 #define WAITING "profpull_work_waiting"
 
-/* What is reserved never exceeds the share, and the order stays. */
+/* Reserved memory never exceeds the share, and the order stays. */
 TEST(what_does_not_fit_waits)
 {
     struct world w;

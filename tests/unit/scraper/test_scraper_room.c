@@ -102,8 +102,8 @@ TEST_WITH(turns, setup, teardown)
     }
 }
 
-/* Of 63 bodies that ask in the same order in each interval, nine get memory before their deadline.
- * None is served again before all others were. */
+/* 63 bodies ask in the same order in each interval, and nine of them get memory before their
+ * deadline. None is served again before all others were. */
 TEST_WITH(nobody_starves, setup, teardown)
 {
     struct hall *h = *state;
@@ -165,7 +165,7 @@ TEST_WITH(small_and_large, setup, teardown)
     CHECK_INT(next(h), 6, "then small ones may have what is left");
 }
 
-/* What is in the middle of its body comes before all that have not begun. */
+/* A body that is being read comes before all that have not begun. */
 TEST_WITH(growth_comes_first, setup, teardown)
 {
     struct hall *h = *state;

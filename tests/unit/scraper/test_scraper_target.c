@@ -342,7 +342,8 @@ TEST_WITH(seconds_of_a_target, setup, teardown)
     target_unref(t);
     static const char *const bad[] = {"0", "16", "-1", "1.5", "x", "99999999999999999999"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        /* It disables the types that sample, or refuses the target if there are no others. */
+        /* The error disables the types that sample, or refuses the target if there are no others.
+         * */
         static const char want[] =
             "profile type process_cpu: "
             "invalid __param_seconds: expected whole seconds from 1 to 15, got \"";
@@ -625,7 +626,7 @@ TEST_WITH(plain_credentials, setup, teardown)
             make(f, LABELS("__address__", "10.1.2.3:1", "__scheme__", "HTTP"), pinned, &err));
         CHECK_STR(err.msg, rows[i].want, rows[i].row);
 
-        /* Of one type: the others stay. */
+        /* An error of one type leaves the others. */
         err = (struct err)ERR_INIT;
         struct target *t =
             make(f, LABELS("__address__", "10.1.2.3:1", "__profile_process_cpu_scheme__", "http"),

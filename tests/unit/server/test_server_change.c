@@ -50,7 +50,7 @@ struct world {
     struct served served[2]; /* of the first version and the second */
 };
 
-/* What is released when nobody uses the options any more. */
+/* Counts the owners that are released when nobody uses their options any more. */
 static void count(void *owner)
 {
     atomic_int *released = owner;
@@ -163,7 +163,7 @@ TEST_WITH(test_connections_stay, setup, teardown)
     CHECK_INT(atomic_load(&w->second), 1, "");
 }
 
-/* What is worked on is answered by the options that it began with, which live as long. */
+/* A request in work is answered by the options that it began with, which live as long. */
 TEST_WITH(test_work_keeps_its_options, setup, teardown)
 {
     struct world *w = *state;

@@ -243,7 +243,7 @@ TEST_WITH(requests_that_are_refused, setup, teardown)
     CHECK_INT(testing_metric(f->metrics, of), 5, "large bodies");
 }
 
-/* What frames chunks is bounded, however it is spread. */
+/* The bytes that frame chunks are bounded, however they are spread. */
 TEST_WITH(chunks_with_little_in_them, setup, teardown)
 {
     struct fixture *f = *state;

@@ -6,7 +6,7 @@
 
 #include "server/passwords.h"
 
-/* Of "geheim". */
+/* The hash of "geheim". */
 #define HASH "$2b$04$abcdefghijklmnopqrstuuPWRtT5yx7FBi4dcf6ROhboeNunUrLQ."
 
 struct rig {

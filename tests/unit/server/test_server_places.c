@@ -65,7 +65,7 @@ static struct model *oldest(struct world *w, unsigned host)
     return found;
 }
 
-/* Of the addresses with the most connections, that which has been at it for the longest. */
+/* Returns the connection that has to go: the oldest of the addresses with the most connections. */
 static struct model *victim(struct world *w)
 {
     unsigned worst = HOSTS;

@@ -4,8 +4,8 @@
 #include "api/tables.h"
 #include "pages/pages.h"
 
-/* Those that have been looked at: they only read. The services of Connect answer 405 to all but
- * POST themselves. */
+/* The routes that have been checked by a person: they only read. The services of Connect answer 405
+ * to all but POST themselves. */
 static const char *const readers[] = {
     "/",
     "/-/healthy",

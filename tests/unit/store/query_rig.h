@@ -68,7 +68,7 @@ static inline void query_rig_done(struct query_rig *r)
     store_rig_done(&r->store);
 }
 
-/* What is asked next. */
+/* Sets the range and the selector of the next query. */
 static inline void query_rig_range(struct query_rig *r, const char *selector, int64_t start_ms,
                                    int64_t end_ms)
 {

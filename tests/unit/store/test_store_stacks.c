@@ -85,7 +85,7 @@ TEST(test_profiles)
            "[0 110000000 10000000 1] [10000000 40000000 40000000 5, 0 60000000 0 2] "
            "[50000000 50000000 50000000 4, 0 10000000 10000000 3] | total 110000000 self 50000000",
            "p1, p2");
-    /* It has a location without lines: its address stands for it. */
+    /* The profile has a location without lines: its address stands for it. */
     CHECK_INT(add_file(&r, "p3", 1), 70000000, "p3");
     expect(&r,
            "total main.main main.work runtime.mallocgc main.hash main.idle 700123 | "
@@ -100,7 +100,7 @@ TEST(test_profiles)
     close_rig(&r);
 }
 
-/* What was merged before it is drawn is drawn in the same way. */
+/* A profile that was merged before it is drawn is drawn in the same way. */
 TEST(test_a_merged_profile_is_the_same)
 {
     char one[TEXT_MAX];

@@ -298,7 +298,7 @@ TEST(test_limit)
     CHECK_INT(err.kind, ERR_LIMIT, "");
     assert_true(n > 500);
     assert_true(tree_bytes_used(t) < 101000);
-    /* What was there before is still good, but drawing it takes memory too. */
+    /* The nodes from before are still good, but drawing them takes memory too. */
     tree_add(t, node, 1);
     CHECK_INT(tree_total(t), 1, "");
     struct arena *arena = arena_new(TREE_TEST_MAX);

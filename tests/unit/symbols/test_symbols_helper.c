@@ -256,7 +256,7 @@ static void test_a_killed_child_costs_one_answer(void **state)
     for (int i = 0; i < 3; i++) {
         struct err err = ERR_INIT;
         check_self(h);
-        /* It is stopped, so that it cannot answer before it is killed. */
+        /* The child is stopped, so that it cannot answer before it is killed. */
         signal_child(SIGSTOP);
         signal_child(SIGKILL);
         CHECK_INT(ask_self(h, &err), SYMBOLS_CRASH, "");

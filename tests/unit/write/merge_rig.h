@@ -135,7 +135,7 @@ static inline struct merge_job *take_job(struct send_queue *q, const struct merg
     return job;
 }
 
-/* What the merging thread does in one round; how many jobs there were. */
+/* Does what the merging thread does in one round; returns how many jobs there were. */
 static inline size_t merge_round(struct send_queue *q, int64_t now_ms)
 {
     struct merge_candidate *plan = NULL;

@@ -29,7 +29,7 @@ struct faults {
     pthread_barrier_t *hang_open; /* the same for making the directory */
 };
 
-/* Those of the rig that was made last. */
+/* The faults of the rig that was made last. */
 static struct faults *rig_faults;
 
 /* The profiles that a sender has pushed; the others are scraped. */
@@ -224,7 +224,7 @@ static inline void check_balance_(struct rig *r, const char *file, int line)
 }
 #define CHECK_BALANCE(r) check_balance_((r), __FILE__, __LINE__)
 
-/* What takes memory is within the limit. */
+/* Checks that the profiles in memory are within the limit. */
 #define CHECK_MEMORY(r)                                                                            \
     do {                                                                                           \
         struct send_queue_status s_ = send_queue_status((r)->e);                                   \

@@ -1,4 +1,4 @@
-/* What answers mean: the table of docs/destinations.md, row by row. */
+/* The meaning of answers: the table of docs/destinations.md, row by row. */
 #include "tests/unit/lib/testing.h"
 
 #include "write/answer.h"
@@ -451,7 +451,7 @@ TEST(test_words_of_outages)
     }
 }
 
-/* What a pod has written counts nothing. */
+/* Words that a pod has written count nothing. */
 TEST(test_words_of_pods)
 {
     static const char *const texts[] = {

@@ -14,7 +14,7 @@
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-/* What the server does; set before the writer starts, except what is atomic. */
+/* The behaviour of the server; set before the writer starts, except for the atomic members. */
 struct script {
     atomic_bool gate; /* answers wait until it is open */
     atomic_int held;
@@ -257,7 +257,7 @@ static void check_metric(struct world *w, const char *line)
 
 /* ---- which ones go together ------------------------------------------------------------------ */
 
-/* What comes while a request is under way waits for its end, and goes together. */
+/* Profiles that arrive while a request is under way wait for its end, and go together. */
 TEST(test_company)
 {
     struct world w = {.request_bytes = 0};

@@ -266,7 +266,7 @@ TEST_WITH(test_unchanged_is_not_touched, setup, teardown)
 
 #define RESTS "retry: {min_backoff: 1h, max_backoff: 1h, max_age: 24h}, concurrency: 1"
 
-/* It rests for an hour, by the former configuration. */
+/* Fills an endpoint that rests for an hour, by the former configuration. */
 static void fill_resting(struct rig *r, int n)
 {
     testing_log_expect(r->log, "fail");
@@ -376,8 +376,8 @@ TEST_WITH(test_removed_sends_what_it_has, setup, teardown)
     assert_false(writer_put(r->writer, profile_new(labels, strdup("x"), 1), 1));
 }
 
-/* What cannot be sent until the deadline is dropped; an endpoint that has its name meanwhile, with
- * another protocol, counts it. */
+/* Profiles that cannot be sent until the deadline are dropped; an endpoint that has the name
+ * meanwhile, with another protocol, counts them. */
 TEST_WITH(test_removed_until_the_deadline, setup, teardown)
 {
     struct rig *r = *state;

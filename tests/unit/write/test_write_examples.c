@@ -14,7 +14,7 @@
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* What is asked of request_build(), and what came of it. */
+/* A call of request_build() and its result. */
 struct example {
     struct config_endpoint endpoint;
     struct labels *labels;
@@ -366,7 +366,7 @@ TEST(test_push_is_plain_protobuf)
     release(&e.sent);
 }
 
-/* What would be refused for its form is not sent. */
+/* A profile that would be refused for its form is not sent. */
 TEST(test_unsendable)
 {
     struct example e = {.endpoint = {.url = "http://p", .protocol = &protocol_push.config},

@@ -1,5 +1,5 @@
-/* What a failure stops: the endpoint, one tenant of it, or one profile; and what the end of the
- * process does about it. */
+/* A failure stops the endpoint, one tenant of it, or one profile; and the end of the process deals
+ * with each. */
 #include "tests/unit/write/send_queue_rig.h"
 
 /* One that answers by itself: 1 in flight at a time, until nothing is left or the time is over. */
@@ -259,7 +259,7 @@ TEST_WITH(test_refuses_everything, setup, teardown)
     assert_true(dropped_sum(&l) <= SEND_QUEUE_REFUSED_MAX);
     CHECK_INT(send_queue_status(e).lanes.failing, 1, "");
     assert_true(send_queue_wake_ms(e) - now <= SEND_QUEUE_PROBE_MS);
-    /* It comes to its senses. */
+    /* The endpoint answers well again. */
     struct send_item *it = send_queue_take(e, now + SEND_QUEUE_PROBE_MS);
     assert_non_null(it);
     CHECK_INT(done(e, it, &sent, now + SEND_QUEUE_PROBE_MS).tenant_recovered, true, "");
@@ -333,7 +333,7 @@ static void rest_beside(int n, int each, bool deltas)
     send_queue_free(e);
 }
 
-/* What a tenant cannot send takes the room of nobody else. */
+/* Profiles that a tenant cannot send take the room of nobody else. */
 TEST_WITH(test_resting_tenants_leave_room, setup, teardown)
 {
     rest_beside(1, 5, false);

@@ -10,7 +10,7 @@
 
 static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
 
-/* What scenarios need, since they have no parameter. */
+/* The surroundings of the scenarios, which have no parameter. */
 static struct {
     const struct protocol *protocol;
     enum profile_format format;
@@ -44,7 +44,8 @@ static struct profile *make(void)
     return p;
 }
 
-/* What attempt.c does with one that was taken. True if a whole request came out. */
+/* Does what attempt.c does with a profile that was taken. Returns true if a whole request came out.
+ * */
 static bool send_one(struct send_queue *e, const struct config_endpoint *config, int64_t now)
 {
     static const struct answer good = {.class = ANSWER_SENT, .answered = true};

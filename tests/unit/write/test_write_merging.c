@@ -49,7 +49,7 @@ TEST_WITH(sums_are_exact, setup, teardown)
     CHECK_INT(l.accepted, 20 * SERIES, "");
     CHECK_INT(dropped_sum(&l), 0, "nothing is dropped");
     assert_true(l.merged > 0 && l.queued <= 3 * SERIES);
-    /* It waits until there are several to merge. */
+    /* The merger waits until there are several profiles to merge. */
     assert_true(jobs < l.merged);
     int64_t sum[SERIES] = {0};
     int64_t from[SERIES] = {0};
@@ -226,7 +226,7 @@ TEST_WITH(doubted_part, setup, teardown)
     send_queue_free(q);
 }
 
-/* What cancels out leaves nothing to send. */
+/* Values that cancel out leave nothing to send. */
 TEST_WITH(nothing_left, setup, teardown)
 {
     struct profile *parts[4];
@@ -260,7 +260,7 @@ TEST_WITH(closed, setup, teardown)
 
 /* ---- thinning -------------------------------------------------------------------------------- */
 
-/* What is left of a long outage, and its distances. */
+/* The profiles that are left of a long outage, and their distances. */
 TEST_WITH(thinned_evenly, setup, teardown)
 {
     struct send_queue *q = new_queue((uint64_t)20 * 2048);
@@ -290,7 +290,7 @@ TEST_WITH(thinned_evenly, setup, teardown)
     }
     assert_true(first[0] < step && first[1] < step);
     assert_true(last[0] + step >= 200 && last[1] + step >= 200);
-    /* It is over: all are kept. */
+    /* The outage is over: all profiles are kept. */
     for (int i = 200; i < 210; i++) {
         CHECK_INT(send_queue_put(q, make_gauge(0, i, 1024), i), SEND_TAKEN, "");
     }

@@ -179,7 +179,7 @@ TEST_WITH(test_resource, setup, teardown)
                                  {"job", "pods"},
                                  {"team", "blue"},
                                  {"zone", "eu"},
-                                 /* Of these pairs of names, one each is taken. */
+                                 /* One name of each of these pairs is taken. */
                                  {"k8s.namespace.name", "x"},
                                  {"host", "a"},
                                  {"hostname", "b"}};

@@ -172,7 +172,7 @@ static void check_peak(size_t n, size_t size, size_t most_added, size_t most, co
     }
 }
 
-/* As many profiles as one request takes, which come to max_request_size. */
+/* A request takes as many profiles as max_request_size allows. */
 TEST_WITH(a_full_request, setup, teardown)
 {
     if (!is_measurable()) {

@@ -140,7 +140,7 @@ TEST(test_ids_and_period_type)
     assert_int_equal(ids[PROFILE_FUNCTION], 1);
     assert_int_equal(values, 1);
 
-    /* What is sent is read as one profile, with a period type. */
+    /* The bytes that are sent are read as one profile, with a period type. */
     struct buf whole;
     buf_init(&whole, 1 << 16);
     buf_append(&whole, r.data, r.size);

@@ -1,4 +1,4 @@
-/* What the log says about an endpoint: one line for one cause. */
+/* The log about an endpoint: one line for one cause. */
 #include "tests/unit/write/requests.h"
 
 #include "write/destination.h"
@@ -148,7 +148,7 @@ TEST_WITH(test_refused_profiles, setup, teardown)
     fixture_done(&f);
 }
 
-/* What the API shows of an endpoint: whether it works, and the last failure with its remedy. */
+/* The API shows of an endpoint whether it works, and the last failure with its remedy. */
 TEST_WITH(test_conditions, setup, teardown)
 {
     static const enum answer_scope scopes[] = {ANSWER_OF_ENDPOINT, ANSWER_OF_TENANT,

@@ -34,7 +34,7 @@ static const struct pair some[] = {{"__name__", "memory"},
                                    {"instance", "10.1.2.3:6060"},
                                    {"note", "a  \xc3\xa9\xf0\x9f\x98\x80\x7f\"\\"}};
 #define SOME (sizeof(some) / sizeof(some[0]))
-/* Of the magic bytes on it is taken for gzip, and kept. */
+/* A profile that begins with these magic bytes is taken for gzip, and kept. */
 #define GZIP "\x1f\x8b\x08"
 
 TEST_WITH(test_object, setup, teardown)

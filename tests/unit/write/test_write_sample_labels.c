@@ -56,7 +56,7 @@ TEST_WITH(who_looks, setup, teardown)
     metrics_free(m);
 }
 
-/* What is known of a series decides whether its next profile is looked at. */
+/* The record of a series decides whether its next profile is checked. */
 TEST_WITH(who_passes, setup, teardown)
 {
     static const struct {
@@ -101,8 +101,8 @@ TEST_WITH(who_passes, setup, teardown)
     metrics_free(m);
 }
 
-/* What the operator wants holds for each profile, and servers that take everything are not relied
- * upon. */
+/* The operator's rules hold for each profile, and servers that take everything are not relied upon.
+ * */
 TEST_WITH(who_never_passes, setup, teardown)
 {
     static const char *const drop[] = {"x"};

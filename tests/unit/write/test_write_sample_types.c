@@ -1,6 +1,5 @@
-/* What servers that store only the sample types of a mapping make of profiles: the mapping that is
- * sent, the language, and what is refused because nothing of it would be stored.
- */
+/* Profiles for servers that store only the sample types of a mapping: the mapping that is sent, the
+ * language, and the profiles that are refused because nothing of them would be stored. */
 #include "tests/unit/lib/testing.h"
 
 #include "pprof/gzip.h"

@@ -115,14 +115,14 @@ TEST_WITH(test_in_flight_counts, setup, teardown)
     /* Nothing queued could make room for this one: it goes itself, the others stay. */
     send_queue_put(e, make_sized(5, 0, 2 * COST), 0);
     CHECK_INT(ledger(e).queued, l.queued, "");
-    /* Those in flight come back: still within the bound. */
+    /* The profiles in flight come back: still within the bound. */
     done(e, one, &refused, 0);
     done(e, two, &refused, 0);
     CHECK_INT(ledger(e).queued_bytes, (2 + l.queued) * COST, "");
     send_queue_free(e);
 }
 
-/* What the sender notes about a profile is there at its next attempt. */
+/* A note of the sender about a profile is there at its next attempt. */
 TEST_WITH(test_note_stays, setup, teardown)
 {
     struct send_queue *e = new_endpoint(2, 3 * COST);
@@ -398,7 +398,7 @@ TEST_WITH(test_late_failure_does_not_start_a_rest, setup, teardown)
     send_queue_free(e);
 }
 
-/* Whoever comes home late does not make room for a second probe. */
+/* A request that ends late does not make room for a second probe. */
 TEST_WITH(test_late_one_beside_the_probe, setup, teardown)
 {
     struct send_queue *e = new_endpoint(3, 1 << 20);

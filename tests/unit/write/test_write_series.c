@@ -140,7 +140,7 @@ TEST_WITH(test_file_changes_nothing, setup, teardown)
     labels_unref(l);
 }
 
-/* What a sender calls "__foo__" is its own business; a store keeps it, but not the tenant. */
+/* A label "__foo__" of a sender is kept by a store, but not the tenant. */
 TEST_WITH(test_private_labels_are_kept, setup, teardown)
 {
     struct labels *l = testing_labels(table, "__foo__", "1", "__tenant_id__", "t", "__name__",

@@ -26,7 +26,7 @@ static unsigned count_files(const char *dir, const char *suffix)
 
 /* ---- what is where --------------------------------------------------------------------------- */
 
-/* What is sent within the time until it would be written never touches the disk. */
+/* A profile that is sent within the time until it would be written never touches the disk. */
 TEST(sent_before_written)
 {
     struct rig r;
@@ -191,7 +191,7 @@ TEST(spool_is_full)
     uint64_t lost = s.ledger.dropped[DROP_SPOOL_FULL];
     assert_true(lost > 50 && lost < 120);
     assert_true(spool_status(r.s).counts.dropped_segments > 3);
-    /* Those whose segment has gone fill the memory: some more may have had to go for that. */
+    /* Profiles whose segment has gone fill the memory: some more may have had to go for that. */
     lost += s.ledger.dropped[DROP_THINNED];
     assert_true(s.ledger.dropped[DROP_THINNED] < 30);
     CHECK_INT(rig_send(&r, 999, seen, 200), 200 - lost, "");
@@ -213,7 +213,8 @@ TEST(spool_is_full)
     free(dir);
 }
 
-/* What an earlier process left is dropped too, and counted, before it was ever looked at. */
+/* Profiles that an earlier process left are dropped too, and counted, before they were ever read.
+ * */
 TEST(full_of_the_past)
 {
     struct rig r;
@@ -470,7 +471,7 @@ TEST(starts_without_a_disk)
     free(dir);
 }
 
-/* What is only on disk waits until it can be read again; what is in memory goes on. */
+/* Profiles that are only on disk wait until they can be read again; those in memory go on. */
 TEST(reading_fails_for_a_while)
 {
     struct rig r;

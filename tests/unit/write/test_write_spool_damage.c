@@ -424,7 +424,7 @@ TEST(damaged_acknowledgements)
         rig_settle(&r);
         CHECK_INT(send_queue_status(r.e).ledger.replayed, 3 + cases[i].again, cases[i].name);
         CHECK_INT(spool_status(r.s).counts.lost_acks, cases[i].counted, cases[i].name);
-        /* What is acknowledged now is known to the next process, damaged file or not. */
+        /* Profiles that are acknowledged now are known to the next process, damaged file or not. */
         CHECK_INT(rig_send(&r, 1, seen, PROFILES), 1, "");
         rig_close_all(&r);
         assert_true(rig_open_all(&r, NULL));

@@ -90,7 +90,7 @@ TEST_WITH(merged_on_disk, setup, teardown)
     end(&o);
 }
 
-/* It is sent before it was written: then its parts are done, too. */
+/* A merged profile is sent before it was written: then its parts are done, too. */
 TEST_WITH(sent_before_written, setup, teardown)
 {
     struct outage o;
@@ -231,7 +231,7 @@ TEST_WITH(disk_hangs, setup, teardown)
         put_deltas(&o, 50);
         rig_pass(&o.r, 500);
     }
-    /* It takes the memory of the youngest; the others come from disk. */
+    /* The large profile takes the memory of the youngest; the others come from disk. */
     struct profile *large = make_gauge(7, o.r.now, 500 * (size_t)1024);
     CHECK_INT(send_queue_put(o.r.e, large, o.r.now), SEND_TAKEN, "");
     assert_true(send_queue_status(o.r.e).on_disk_only > 100);

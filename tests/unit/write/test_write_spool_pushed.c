@@ -149,7 +149,8 @@ TEST(with_a_full_spool)
     free(dir);
 }
 
-/* What an earlier process has left and nobody has looked at yet is not dropped for new profiles. */
+/* Profiles that an earlier process has left and nobody has read yet are not dropped for new ones.
+ * */
 TEST(full_of_unread_ones)
 {
     struct rig r;
@@ -291,7 +292,7 @@ TEST(receipts)
     push_and_wait(&r, loop, &w[2], 2, 100);
     send_queue_done(r.e, rig_take(&r), &no, r.now);
     CHECK_STR(state_of(loop, &w[2]), "safe", "another try would not help");
-    /* It will never be on disk, and waits. */
+    /* The profile will never be on disk, and waits. */
     push_and_wait(&r, loop, &w[3], 3, 30 * 1024);
     rig_pass(&r, 1000);
     CHECK_STR(state_of(loop, &w[3]), "open", "larger than the spool");

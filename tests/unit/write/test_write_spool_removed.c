@@ -210,8 +210,8 @@ TEST(in_memory)
     }
 }
 
-/* What was only on disk: the file that is being written to is still open, and read from there; the
- * rest is lost, and counted. */
+/* Profiles that were only on disk: the file that is being written to is still open, and read from
+ * there; the rest is lost, and counted. */
 TEST(on_disk_only)
 {
     struct rig r;
@@ -219,7 +219,7 @@ TEST(on_disk_only)
     unsigned seen[N + 1] = {0};
     fill(&r, dir, 200 * 1024, seen);
     testing_log_expect(r.log, "spool fails, profiles are kept in memory only");
-    /* It takes the memory of the newest ones. */
+    /* The profile takes the memory of the newest ones. */
     rig_put(&r, N, 170 * (size_t)1024);
     assert_true(send_queue_status(r.e).on_disk_only >= N - 6);
     disturb(dir, DIRECTORY);
@@ -245,8 +245,8 @@ TEST(on_disk_only)
     free(dir);
 }
 
-/* It cannot be made again at first: what is in memory stays there, and is written when it can be.
- */
+/* The directory cannot be made again at first: profiles in memory stay there, and are written when
+ * it can be. */
 TEST(disk_fails_as_well)
 {
     struct rig r;

@@ -265,7 +265,7 @@ TEST(test_ingest_says_where_from)
     release(&s);
 }
 
-/* Of the server's 30 names six are left to samples; 20 of our own for ingest, since the server adds
+/* Six of the server's 30 names are left to samples; 20 of our own for ingest, since the server adds
  * four; 24 for push. */
 TEST(test_label_budget)
 {
@@ -332,8 +332,8 @@ TEST(test_status_is_not_all)
               ANSWER_RETRY_DOUBTFUL, "a gateway that rewrites types");
 }
 
-/* What the server dislikes within a profile will not get better. It is
- * refused once, in the server's words, and a time out of the window is distinguished. */
+/* A fault that the server finds within the profile will not get better. The profile is refused
+ * once, in the server's words, and a time out of the window is distinguished. */
 TEST(test_refused_for_what_is_within)
 {
     static const struct {
@@ -431,7 +431,7 @@ TEST(test_error_text)
 
 /* ---- URLs ------------------------------------------------------------------------------------ */
 
-/* What a pasted URL can only mean. */
+/* The only protocol that a pasted URL can mean. */
 TEST(test_protocol_of_url)
 {
     static const struct {

@@ -121,7 +121,7 @@ static void keep_request(struct server *s, const struct buf *in, size_t head, si
     r->size = size;
 }
 
-/* What to answer; 0 to close without an answer. Waits for the gate. */
+/* Returns the status to answer with; 0 to close without an answer. Waits for the gate. */
 static int judge(struct server *s, const struct buf *in, size_t head, size_t size)
 {
     pthread_mutex_lock(&s->lock);

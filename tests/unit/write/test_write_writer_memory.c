@@ -156,7 +156,7 @@ void worker_submit(struct worker_pool *p, struct work *w)
 
 /* ---- the scenario ---------------------------------------------------------------------------- */
 
-/* What scenarios need, since they have no parameter. */
+/* The surroundings of the scenarios, which have no parameter. */
 static struct {
     const struct protocol *protocol;
     struct script first;     /* what the first requests are answered with; then all is well */
@@ -231,7 +231,7 @@ static bool check_end(const struct write_ledger *l, const struct attempts *seen)
     return lost == 0;
 }
 
-/* What each kind of server says when all is well. */
+/* Returns what each kind of server says when all is well. */
 static struct script good_answer(void)
 {
     if (place.protocol == &protocol_profefe) {
