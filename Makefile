@@ -387,6 +387,7 @@ install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local), stripped unl
 	    $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	install -m 755 $(BUILD)/profpull $(DESTDIR)$(PREFIX)/bin/profpull
 	$(STRIP) $(DESTDIR)$(PREFIX)/bin/profpull
+	ln -sf profpull $(DESTDIR)$(PREFIX)/bin/kubectl-profpull
 	install -m 644 README.md LICENSE docs/*.md $(DOC)
 	install -m 644 examples/* $(DOC)/examples
 	install -m 644 packaging/monitoring/* $(DOC)/monitoring
@@ -398,7 +399,7 @@ install: $(BUILD)/profpull ## into DESTDIR and PREFIX (/usr/local), stripped unl
 	    $(FISH_COMPLETIONS)/profpull.fish
 
 uninstall: ## remove what install has installed
-	rm -f $(DESTDIR)$(PREFIX)/bin/profpull $(MAN)/profpull.1 $(BASH_COMPLETIONS)/profpull \
+	rm -f $(DESTDIR)$(PREFIX)/bin/profpull $(DESTDIR)$(PREFIX)/bin/kubectl-profpull $(MAN)/profpull.1 $(BASH_COMPLETIONS)/profpull \
 	    $(ZSH_COMPLETIONS)/_profpull $(FISH_COMPLETIONS)/profpull.fish
 	rm -rf $(DOC)
 

@@ -2,6 +2,8 @@
  *
  * This file picks the subcommand; cli/ holds them, agent/app.c wires the rooms. */
 #include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -17,6 +19,35 @@ static void forbid_core_dumps(void)
         limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
         (void)setrlimit(RLIMIT_CORE, &limit);
     }
+}
+
+/* Returns true if kubectl has started us: its plugins are programs called kubectl-NAME. */
+static bool is_plugin(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    return strcmp(slash == NULL ? program : slash + 1, "kubectl-profpull") == 0;
+}
+
+/* Runs a command. For kubectl, commands that can ask a server or the cluster ask the cluster. */
+static int run_command(const struct command *c, int argc, char **argv)
+{
+    static char flag[] = "--cluster";
+    bool in_cluster = is_plugin(argv[0]) && command_has_flag(c, "cluster");
+    char **args = calloc((size_t)argc + 2, sizeof(*args));
+    if (args == NULL) {
+        fputs("profpull: out of memory\n", stderr);
+        return EXIT_INPUT;
+    }
+    int n = 0;
+    for (int i = 1; i < argc; i++) {
+        args[n++] = argv[i];
+        if (i == 1 && in_cluster) {
+            args[n++] = flag;
+        }
+    }
+    int code = command_main(c, n, args);
+    free(args);
+    return code;
 }
 
 int main(int argc, char **argv)
@@ -37,7 +68,7 @@ int main(int argc, char **argv)
         return command_unknown(name);
     }
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    int code = command_main(c, argc - 1, argv + 1);
+    int code = run_command(c, argc, argv);
     curl_global_cleanup();
     return code;
 }

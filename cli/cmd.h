@@ -34,6 +34,7 @@ extern const struct command cmd_verify;
 extern const struct command cmd_status;
 extern const struct command cmd_query;
 extern const struct command cmd_flame;
+extern const struct command cmd_open;
 extern const struct command cmd_pgo;
 extern const struct command cmd_jfr;
 extern const struct command cmd_spool;

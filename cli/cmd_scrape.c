@@ -9,6 +9,7 @@
 #include "cli/cluster/proxy.h"
 #include "cli/cmd.h"
 #include "cli/output.h"
+#include "cli/query/question.h"
 #include "cli/recording.h"
 #include "http/http.h"
 #include "pprof/gzip.h"
@@ -34,6 +35,7 @@ struct scrape_args {
     const char *job;
     const char *type;
     const char *output;
+    bool flame;
     uint64_t seconds;
     int64_t timeout_ms;
     uint64_t max_size;
@@ -275,6 +277,30 @@ static void describe(FILE *out, const struct scrape *s, enum sniff_result kind, 
     }
 }
 
+/* Draws a profile as a flame graph, on standard output. */
+static int draw(const struct scrape *s, struct sv body)
+{
+    char name[32];
+    struct err err = ERR_INIT;
+    FILE *file = tmpfile(); /* the reader of profiles takes a file */
+    if (file == NULL || fwrite(body.p, 1, body.n, file) != body.n || fflush(file) != 0) {
+        err_sys(&err, "a temporary file");
+        if (file != NULL) {
+            fclose(file);
+        }
+        return cmd_fail(EXIT_INPUT, &err);
+    }
+    snprintf(name, sizeof(name), "/dev/fd/%d", fileno(file));
+    struct query_args args = {.common = QUERY_COMMON_DEFAULTS(1),
+                              .protocol = "pyroscope",
+                              .colour = "auto",
+                              .file = name,
+                              .title = s->pod == NULL ? s->url : s->pod};
+    int code = question_run(&args, "flame", NULL);
+    fclose(file);
+    return code;
+}
+
 /* Describes a profile and writes it to the output, if there is one. */
 static int deliver(const struct scrape *s, enum sniff_result kind, struct sv body,
                    int64_t duration_ns)
@@ -282,9 +308,12 @@ static int deliver(const struct scrape *s, enum sniff_result kind, struct sv bod
     struct err err = ERR_INIT;
     const char *output = s->args->output;
     bool to_stdout = output != NULL && output_is_stdout(output);
-    describe(to_stdout ? stderr : stdout, s, kind, body, duration_ns);
+    describe(to_stdout || s->args->flame ? stderr : stdout, s, kind, body, duration_ns);
     if (output != NULL && !output_write(output, body, &err)) {
         return cmd_fail(EXIT_INPUT, &err);
+    }
+    if (s->args->flame) {
+        return draw(s, body);
     }
     return to_stdout ? EXIT_DONE : cmd_flush(EXIT_DONE);
 }
@@ -553,6 +582,9 @@ static int check_flags(const struct scrape_args *args, char *const *operands, si
                                "--namespace, --port, --kubeconfig and --context go with a "
                                "pod, such as pod/shop/cart-1");
     }
+    if (args->flame && args->output != NULL && output_is_stdout(args->output)) {
+        return cmd_usage_error("scrape", "--flame and --output - both want standard output");
+    }
     if (args->output != NULL && output_is_stdout(args->output) && isatty(STDOUT_FILENO) == 1) {
         return cmd_usage_error("scrape", "--output: a profile is not for a terminal: name a file, "
                                          "or send it through a pipe");
@@ -609,6 +641,9 @@ static const struct flag flags[] = {
          "for the whole request, without the seconds"),
     FLAG(SIZE, "max-size", 0, scrape_args, max_size, "SIZE", "refuse larger bodies", .min = 1,
          .max = CMD_BODY_MAX),
+    FLAG(BOOL, "flame", 0, scrape_args, flame, NULL,
+         "draw the profile as a flame graph on standard output (the description then goes to "
+         "standard error)"),
     FLAG(TEXT, "output", 'o', scrape_args, output, "FILE",
          "write the profile as it came, converted if it is in an old format; - is standard "
          "output (the description then goes to standard error)"),

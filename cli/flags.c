@@ -150,6 +150,15 @@ const struct flag *command_flag(const struct command *c, size_t i)
     return i < c->n_flags ? &c->flags[i] : i == c->n_flags ? &help : NULL;
 }
 
+bool command_has_flag(const struct command *c, const char *name)
+{
+    size_t i = 0;
+    while (i < c->n_flags && strcmp(c->flags[i].name, name) != 0) {
+        i++;
+    }
+    return i < c->n_flags;
+}
+
 static int value_of(const struct command *c, size_t i)
 {
     char letter = command_flag(c, i)->letter;

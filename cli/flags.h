@@ -100,6 +100,9 @@ const struct command *command_at(size_t i);
  * --help. */
 const struct flag *command_flag(const struct command *c, size_t i);
 
+/* Returns true if a command has a flag of this name. */
+bool command_has_flag(const struct command *c, const char *name);
+
 /* Returns the command with a name, or NULL. */
 const struct command *command_named(const char *name);
 /* Appends the text of a flag: its help, its choices and its default. False if out of memory. */

@@ -4,17 +4,19 @@
 #
 #   BUILD=build scripts/test-programs.sh [PACKAGE...]
 #
-# Without arguments: prometheus, prometheus-node-exporter and etcd-server, each with pprof endpoints.
+# Without arguments: prometheus, prometheus-node-exporter and etcd-server, each with pprof endpoints, and
+# kubernetes-client, whose kubectl runs our program as its plugin.
 set -eu
 
 build=${BUILD:-build}
 dir=$build/programs
-[ "$#" -gt 0 ] || set -- prometheus prometheus-node-exporter etcd-server
+[ "$#" -gt 0 ] || set -- prometheus prometheus-node-exporter etcd-server kubernetes-client
 
 # The name of a package's program.
 binary() {
   case "$1" in
     etcd-server) echo etcd ;;
+    kubernetes-client) echo kubectl ;;
     *) echo "$1" ;;
   esac
 }

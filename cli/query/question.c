@@ -152,7 +152,9 @@ static bool open_peer(struct question *q, struct err *err)
     if (args->file != NULL) {
         q->source = &query_file;
         q->peer.file = args->file;
-        q->peer.name = strcmp(args->file, "-") == 0 ? "standard input" : args->file;
+        q->peer.name = args->title != NULL            ? args->title
+                       : strcmp(args->file, "-") == 0 ? "standard input"
+                                                      : args->file;
         return true;
     }
     if (args->store != NULL) {

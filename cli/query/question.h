@@ -23,6 +23,7 @@ struct query_args {
     const char *protocol;
     const char *store; /* a directory; NULL: a server or a file is asked */
     const char *file;
+    const char *title; /* what the file is called in messages; NULL: by its name */
     const char *type;
     const char *value;
     const char *language;

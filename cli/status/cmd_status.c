@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/cluster/agents.h"
 #include "cli/cmd.h"
 #include "cli/query/args.h"
 #include "cli/status/show.h"
@@ -22,6 +23,8 @@
 
 struct status_args {
     struct query_server server;
+    struct agents_flags agents;
+    const char *operand; /* the pods of profpull; NULL: those with its label */
     bool watch;
     bool json;
     int64_t interval_ms;
@@ -65,7 +68,14 @@ static int print_status(const struct status_args *args, const json_t *status)
     return code == EXIT_DONE && !status_is_well(status) ? EXIT_PEER : code;
 }
 
-static int ask(const struct status_args *args, struct remote *remote)
+/* The process that is asked: a server, or pods in a cluster. */
+struct asked {
+    const struct status_args *args;
+    struct remote *remote; /* NULL: the pods */
+    struct agents agents;
+};
+
+static int ask_server(const struct status_args *args, struct remote *remote)
 {
     struct err err = ERR_INIT;
     struct remote_request q = {.path = PATH, .query = SV("")};
@@ -83,10 +93,58 @@ static int ask(const struct status_args *args, struct remote *remote)
     return code;
 }
 
-static int watch(const struct status_args *args, struct remote *remote)
+/* Asks one pod. */
+static int ask_pod(const struct asked *asked, const json_t *pod)
 {
+    struct cluster_answer a;
+    struct err err = ERR_INIT;
+    if (!agents_get(asked->agents.cluster, pod, PATH, SV(""), &a, &err)) {
+        return query_fail(&err);
+    }
+    json_t *status = a.status == 200 ? json_loadb(a.body.data, a.body.len, 0, NULL) : NULL;
+    int code = EXIT_PEER;
+    if (json_is_object(status)) {
+        code = print_status(asked->args, status);
+    } else {
+        (void)err_set(&err, ERR_REFUSED,
+                      "pod %s/%s: GET %s on port %u: HTTP %ld, and no status of "
+                      "profpull",
+                      pods_meta(pod, "namespace"), pods_meta(pod, "name"), PATH, agents_port(pod),
+                      a.status);
+        code = query_fail(&err);
+    }
+    json_decref(status);
+    cluster_answer_done(&a);
+    return code;
+}
+
+/* Asks each pod. Returns the exit code of the first one that is not well. */
+static int ask_pods(const struct asked *asked)
+{
+    int code = EXIT_DONE;
+    size_t n = agents_count(&asked->agents);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *pod = agents_at(&asked->agents, i);
+        if (n > 1 && !asked->args->json) {
+            printf("%spod %s/%s\n", i == 0 ? "" : "\n", pods_meta(pod, "namespace"),
+                   pods_meta(pod, "name"));
+        }
+        int one = ask_pod(asked, pod);
+        code = code == EXIT_DONE ? one : code;
+    }
+    return code;
+}
+
+static int ask(const struct asked *asked)
+{
+    return asked->remote == NULL ? ask_pods(asked) : ask_server(asked->args, asked->remote);
+}
+
+static int watch(const struct asked *asked)
+{
+    const struct status_args *args = asked->args;
     for (;;) {
-        int code = ask(args, remote);
+        int code = ask(asked);
         if (code == EXIT_INPUT) {
             return code; /* nobody reads the output */
         }
@@ -99,18 +157,32 @@ static int watch(const struct status_args *args, struct remote *remote)
     }
 }
 
+static bool find(struct asked *asked, struct err *err)
+{
+    const struct status_args *args = asked->args;
+    if (args->operand != NULL || args->agents.in_cluster) {
+        return agents_find(&args->agents, args->operand, args->server.timeout_ms, &asked->agents,
+                           err);
+    }
+    asked->remote = remote_new(&args->server.endpoint, args->server.timeout_ms, err);
+    return asked->remote != NULL;
+}
+
 static int run_status(const void *arg, char *const *operands, size_t n)
 {
-    const struct status_args *args = arg;
+    struct status_args args = *(const struct status_args *)arg;
     struct err err = ERR_INIT;
-    (void)operands;
-    (void)n;
-    struct remote *remote = remote_new(&args->server.endpoint, args->server.timeout_ms, &err);
-    if (remote == NULL) {
-        return query_fail(&err);
+    struct asked asked = {.args = &args};
+    args.operand = n == 1 ? operands[0] : NULL;
+    bool in_cluster = args.agents.in_cluster || args.operand != NULL;
+    if (!in_cluster && (args.agents.namespace != NULL || args.agents.cluster.context != NULL ||
+                        args.agents.cluster.kubeconfig != NULL)) {
+        return cmd_usage_error("status",
+                               "--namespace, --kubeconfig and --context go with --cluster");
     }
-    int code = (args->watch ? watch : ask)(args, remote);
-    remote_free(remote);
+    int code = find(&asked, &err) ? (args.watch ? watch : ask)(&asked) : query_fail(&err);
+    remote_free(asked.remote);
+    agents_done(&asked.agents);
     return code;
 }
 
@@ -120,21 +192,28 @@ static const struct flag flags[] = {
     FLAG(DURATION, "interval", 0, status_args, interval_ms, "DUR", "how often, with --watch",
          .min = 100),
     FLAG(BOOL, "json", 0, status_args, json, NULL, "the answer of " PATH " itself"),
+    AGENTS_FLAGS(status_args, agents),
     QUERY_ACCESS_FLAGS(status_args, server),
 };
 
 const struct command cmd_status = {
     .name = "status",
     .summary = "how a running profpull is: targets, failures, destinations",
-    .usage = "status [--url http://127.0.0.1:4041] [--watch [--interval 2s]] [--json] [OPTIONS]",
+    .usage = "status [--url http://127.0.0.1:4041] [--watch [--interval 2s]] [--json] [OPTIONS]\n"
+             "status --cluster [-n NAMESPACE] [OPTIONS]\n"
+             "status deploy/NAMESPACE/NAME [OPTIONS]",
     .description =
         "Asks the admin server of a running profpull and prints how it is: scrapes by job and "
         "state, those that fail with their reason and what to do about it, the slowest ones, "
-        "sources of targets, and destinations with their queues.",
+        "sources of targets, and destinations with their queues. With --cluster, or with the name "
+        "of "
+        "a workload, it asks the pods of profpull in a cluster through the API server, which needs "
+        "the permissions to list pods and to get pods/proxy.",
     .exit_codes = "Exit code: 0 all is well; 1 the server is described wrongly, or nobody takes "
                   "the output; 2 usage; 3 something fails, or no answer.",
     COMMAND_FLAGS(flags, status_args),
     .defaults =
         &(const struct status_args){.server = QUERY_SERVER_DEFAULTS, .interval_ms = 2 * MS_PER_S},
+    .operands_max = 1,
     .run = run_status,
 };

@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -221,4 +225,126 @@ func TestScrapeAPod(t *testing.T) {
 		l.cluster.Forbid(row.resource, "shop", 0)
 	}
 	l.call(exitUsage, []string{"go with a pod"}, "scrape", "http://127.0.0.1:1/x", "--context", "test")
+}
+
+// kubectl runs the program as its plugin; Debian's real one.
+func (l *laptop) kubectl(code int, parts []string, args ...string) result {
+	l.t.Helper()
+	cmd := l.plugin(args...)
+	r := callCommand(l.t, cmd, "")
+	if r.code != code {
+		l.t.Errorf("kubectl profpull %v: exit code %d, expected %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
+	}
+	for _, part := range parts {
+		if !strings.Contains(r.stdout+r.stderr, part) {
+			l.t.Errorf("kubectl profpull %v: %q is missing:\n%s%s", args, part, r.stdout, r.stderr)
+		}
+	}
+	return r
+}
+
+func (l *laptop) plugin(args ...string) *exec.Cmd {
+	l.t.Helper()
+	dir := filepath.Join(l.dir, "bin")
+	_ = os.Mkdir(dir, 0o700)
+	program, err := filepath.Abs(bin(l.t))
+	must(l.t, err)
+	if err := os.Symlink(program, filepath.Join(dir, "kubectl-profpull")); err != nil && !os.IsExist(err) {
+		l.t.Fatal(err)
+	}
+	cmd := command(l.t, "version")
+	cmd.Path = findProgram(l.t, "kubectl")
+	cmd.Args = append([]string{"kubectl", "profpull"}, args...)
+	cmd.Env = append(append(cmd.Env, l.env...), "PATH="+dir+":/usr/bin:/bin")
+	return cmd
+}
+
+// As a plugin of kubectl, the program asks the cluster: for its own state and pages as well, through the API server.
+func TestKubectlPlugin(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	l := newLaptop(t)
+	tg := newTarget(t, target.Options{})
+	l.cluster.Put(l.pod("cart-1", grafana("memory.scrape", "true", "memory.port", "6060"), 6060))
+	l.cluster.PutWorkload("/apis/apps/v1/namespaces/shop/deployments/cart", map[string]any{"selector": map[string]any{"matchLabels": map[string]string{"app": "cart"}}})
+	l.cluster.Route("shop/cart-1:6060", tg.Addr())
+	l.kubectl(exitInput, []string{"no pod of profpull runs in the cluster", "kubectl get pods -A -l app.kubernetes.io/name=profpull"}, "status")
+	p := run(t, "scrape_configs: [{job_name: shop, profiles: {process_cpu: {enabled: false}}, static_configs: [{targets: [\""+tg.Addr()+"\"], labels: {service_name: cart}}]}]\n"+
+		"write: [{name: kept, url: \"store://"+t.TempDir()+"\"}]\n")
+	agent := l.pod("profpull-0", nil)
+	agent.Namespace, agent.Labels = "profiling", map[string]string{"app.kubernetes.io/name": "profpull"}
+	agent.Containers = []kube.Container{{Name: "profpull", Image: "profpull:1", Ports: []kube.Port{{Name: "admin", Number: 4040}}}}
+	l.cluster.Put(agent)
+	l.cluster.Route("profiling/profpull-0:4040", strings.TrimPrefix(p.admin, "http://"))
+	p.wait("a scrape", func() string {
+		if len(p.scrapes("?health=up")) == 0 {
+			return "none"
+		}
+		return ""
+	})
+
+	l.kubectl(exitDone, []string{"shop", "kept"}, "status")
+	l.kubectl(exitDone, []string{`"version"`}, "status", "--json", "-n", "profiling")
+	l.kubectl(exitInput, []string{"no pod of profpull runs in namespace shop"}, "status", "-n", "shop")
+	l.call(exitDone, []string{"shop", "kept"}, "status", "pod/profiling/profpull-0")
+	l.call(exitUsage, []string{"go with --cluster"}, "status", "-n", "profiling")
+	l.kubectl(exitDone, []string{"Pod shop/cart-1 is scraped"}, "explain", "pod/shop/cart-1")
+	r := l.kubectl(exitDone, []string{"pod:       shop/cart-1, through the API server", "shop/cart-1"}, "scrape", "deploy/cart", "--type", "memory", "--flame")
+	if !strings.Contains(r.stdout, "heap.(*Cart).step1 100.0%") || strings.Contains(r.stdout, "format:") {
+		t.Errorf("the flame graph is\n%s", r.stdout)
+	}
+	// Whoever may not list the pods of all namespaces gets those of the context's, or names one.
+	l.cluster.Forbid("pods", "", 403)
+	l.kubectl(exitPeer, []string{"may not list pods in the whole cluster", "name the namespace of profpull with -n"}, "status")
+	l.cluster.Forbid("pods/proxy", "profiling", 403)
+	l.kubectl(exitPeer, []string{"may not get pods/proxy in namespace profiling", "the verb \"get\" on the resource \"pods/proxy\" is missing"}, "status", "-n", "profiling")
+	l.cluster.Forbid("pods/proxy", "profiling", 0)
+
+	l.open(tg)
+	p.stop()
+}
+
+// open looks at pages through `kubectl profpull open`, as a browser does.
+func (l *laptop) open(tg *target.Target) {
+	l.t.Helper()
+	cmd := l.plugin("open", "cart", "--print", "-n", "profiling")
+	out, err := cmd.StdoutPipe()
+	must(l.t, err)
+	must(l.t, cmd.Start())
+	l.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must(l.t, err)
+	base, query, ok := strings.Cut(strings.TrimSpace(line), "/?")
+	if !ok || query != "service=cart" || !strings.HasPrefix(base, "http://127.0.0.1:") {
+		l.t.Fatalf("the URL is %q", line)
+	}
+	get := func(path, host string) (int, string, string) {
+		req, err := http.NewRequest("GET", base+path, nil)
+		must(l.t, err)
+		if host != "" {
+			req.Host = host
+		}
+		resp, err := http.DefaultClient.Do(req)
+		must(l.t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		must(l.t, err)
+		return resp.StatusCode, resp.Header.Get("Content-Type"), string(body)
+	}
+	if code, kind, body := get("/targets", ""); code != 200 || !strings.HasPrefix(kind, "text/html") || !strings.Contains(body, tg.Addr()) {
+		l.t.Errorf("/targets: %d %s\n%.300s", code, kind, body)
+	}
+	if code, kind, body := get("/api/v1/targets?job=nothing", ""); code != 200 || !strings.HasPrefix(kind, "application/json") || strings.Contains(body, tg.Addr()) {
+		l.t.Errorf("/api/v1/targets with a query: %d %s\n%.300s", code, kind, body)
+	}
+	if code, _, _ := get("/targets", "evil.example"); code != 421 {
+		l.t.Errorf("a name of somebody else: %d", code)
+	}
+	if code, _, body := get("/nothing%20here", ""); code != 404 {
+		l.t.Errorf("a page that does not exist: %d %s", code, body)
+	}
+	must(l.t, cmd.Process.Signal(os.Interrupt))
+	if err := cmd.Wait(); err != nil {
+		l.t.Errorf("after Ctrl-C: %v", err)
+	}
 }
