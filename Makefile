@@ -310,6 +310,11 @@ check-jfr: $(BUILD)/tests/jfr-tool ## a recording of a real JDK against the JDK'
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-jfr.sh $(RECORDINGS)
 bench-jfr: $(BUILD)/profpull $(BUILD)/tests/jfr-tool ## what reading a recording of 12 MB costs, next to Pyroscope's parser
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-jfr.sh $(RECORDINGS)
+.PHONY: bench-flame flame-pictures
+bench-flame: $(BUILD)/profpull ## how long a flame graph of a profile of 1 MB takes in the terminal
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-flame.sh
+flame-pictures: $(BUILD)/profpull ## the pictures of terminals in docs, drawn again
+	BUILD=$(BUILD) GO="$(GO)" ./scripts/flame-pictures.sh
 .PHONY: connect-diff
 connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh

@@ -135,7 +135,7 @@ void colour_put(enum terminal_colours colours, enum colour_role role, struct sv 
     uint32_t hash = hash_of(colour_package(name));
     if (role == COLOUR_FUNCTION) {
         unsigned shade = (hash_of(name) >> 16) % 2;
-        back = rgb_of((hash >> 8) % 360, 62, shade == 0 ? 74 : 66);
+        back = rgb_of((hash >> 8) % 360, 62, shade == 0 ? 80 : 72);
     } else if (role == COLOUR_MATCH) {
         back = (struct rgb){200, 0, 170};
         front = white;

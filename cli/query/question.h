@@ -95,8 +95,10 @@ question_show show_peek;
         FLAG(BOOL, "as-recorded", 0, query_args, as_recorded, NULL,                                \
              "count stacks that Go's runtime cut off as they are, without repairing them")
 #define QUESTION_TERMINAL_FLAGS                                                                    \
-    FLAG(CHOICE, "color", 0, query_args, colour, "WHEN", "the colours of flame",                   \
-         .choice = terminal_colour_word),                                                          \
+    FLAG(BOOL, "interactive", 'i', query_args, interactive, NULL,                                  \
+         "flame: move, zoom and search with keys; ? lists them"),                                  \
+        FLAG(CHOICE, "color", 0, query_args, colour, "WHEN", "the colours of flame",               \
+             .choice = terminal_colour_word),                                                      \
         FLAG(BOOL, "ascii", 0, query_args, ascii, NULL, "no character outside of ASCII"),          \
         FLAG(NUMBER, "width", 0, query_args, width, "N",                                           \
              "columns of flame; 0: those of the terminal", .max = TERMINAL_WIDTH_MAX),             \

@@ -1,7 +1,8 @@
 /* The subject flame: a flame graph in the terminal. */
+#include <signal.h>
 #include <stdio.h>
 
-#include "cli/flame/flame.h"
+#include "cli/flame/browse.h"
 #include "cli/query/question.h"
 
 #define TITLE_MAX ((size_t)64 * 1024)
@@ -26,6 +27,26 @@ static int print_tree(const struct question *q, struct tree *t, const char *unit
     return question_print(ok, &text, &err);
 }
 
+/* Shows the graph until the user quits. A signal that ended it ends the process, too. */
+static int browse(const struct question *q, struct tree *t, const char *unit)
+{
+    struct err err = ERR_INIT;
+    struct buf title;
+    int signal_number = 0;
+    buf_init(&title, TITLE_MAX);
+    question_title(&q->peer, &q->ask, &title);
+    const struct flame_options options = {
+        .title = title.data, .unit = unit, .search = q->args->search};
+    struct browse *b = browse_new(t, &options, &q->terminal, &err);
+    bool ok = b != NULL && browse_run(b, &signal_number, &err);
+    browse_free(b);
+    buf_done(&title);
+    if (signal_number != 0) {
+        (void)raise(signal_number);
+    }
+    return ok ? EXIT_DONE : cmd_fail(EXIT_INPUT, &err);
+}
+
 int show_flame(struct question *q)
 {
     char unit[TOP_UNIT_MAX] = "";
@@ -34,7 +55,7 @@ int show_flame(struct question *q)
     if (!question_own_tree(q, &t, unit, &code)) {
         return code;
     }
-    code = print_tree(q, t, unit);
+    code = (q->args->interactive ? browse : print_tree)(q, t, unit);
     tree_free(t);
     return code;
 }

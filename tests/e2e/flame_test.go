@@ -163,3 +163,24 @@ func TestTopWatch(t *testing.T) {
 		t.Errorf("%s", out.String())
 	}
 }
+
+// The pictures of terminals in the docs are what profpull draws.
+func TestFlamePictures(t *testing.T) {
+	t.Parallel()
+	to := t.TempDir()
+	cmd := exec.Command("../../scripts/flame-pictures.sh", to)
+	cmd.Env = append(os.Environ(), "BUILD="+filepath.Dir(bin(t)), "GO="+goTool())
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, name := range []string{"flame-80-light.svg", "flame-80-dark.svg", "flame-160-light.svg", "flame-160-dark.svg"} {
+		got, err := os.ReadFile(filepath.Join(to, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile("../../docs/" + name)
+		if err != nil || string(got) != string(want) {
+			t.Errorf("docs/%s differs from what is drawn (%v): run make flame-pictures", name, err)
+		}
+	}
+}
