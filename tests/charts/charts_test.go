@@ -15,16 +15,19 @@ import (
 	"testing"
 	"time"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
 	core "k8s.io/api/core/v1"
 	network "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -188,8 +191,18 @@ func (r *release) decode(object string) error {
 		return choice(&policy.PodDisruptionBudget{})
 	case "networking.k8s.io/v1 NetworkPolicy":
 		return choice(&network.NetworkPolicy{})
+	case "networking.k8s.io/v1 Ingress":
+		return strict(&network.Ingress{})
+	case "autoscaling/v2 HorizontalPodAutoscaler":
+		return strict(&autoscaling.HorizontalPodAutoscaler{})
+	case "gateway.networking.k8s.io/v1 HTTPRoute":
+		return strict(&gateway.HTTPRoute{})
 	case "monitoring.coreos.com/v1 PodMonitor":
-		return choice(&map[string]interface{}{}) // a type of the operator
+		return choice(&monitoring.PodMonitor{})
+	case "monitoring.coreos.com/v1 ServiceMonitor":
+		return strict(&monitoring.ServiceMonitor{})
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		return strict(&monitoring.PrometheusRule{})
 	}
 	return fmt.Errorf("unexpected %s %s", u.GetAPIVersion(), u.GetKind())
 }
@@ -320,7 +333,7 @@ func (r *release) checkConfig(t *testing.T) {
 	args := strings.Join(r.template.Spec.Containers[0].Args, " ")
 	for _, c := range r.configs {
 		for key, text := range c.Data {
-			if key == "url" { // of an environment variable
+			if key == "url" || key == "profpull.json" { // of an environment variable; a dashboard
 				continue
 			}
 			if !strings.Contains(args, "--config=/etc/profpull/"+key) {

@@ -41,19 +41,25 @@ func TestGolden(t *testing.T) {
 		rendered[name] = string(text)
 	}
 	for name, text := range rendered {
-		file := filepath.Join("golden", name+".yaml")
-		if os.Getenv("GOLDEN_UPDATE") != "" {
-			must(t, os.WriteFile(file, []byte(text), 0o644))
-			continue
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if text != string(want) {
-			t.Errorf("%s differs; GOLDEN_UPDATE=1 writes what it is now:\n%s", file, firstDifference(string(want), text))
-		}
+		golden(t, name, text)
+	}
+}
+
+// golden compares a text with its file.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join("golden", name+".yaml")
+	if os.Getenv("GOLDEN_UPDATE") != "" {
+		must(t, os.WriteFile(file, []byte(text), 0o644))
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if text != string(want) {
+		t.Errorf("%s differs; GOLDEN_UPDATE=1 writes what it is now:\n%s", file, firstDifference(string(want), text))
 	}
 }
 

@@ -1,13 +1,21 @@
+{{/* The name of the objects. 52 characters: a StatefulSet appends a number and a hash to the names of its pods. */}}
 {{- define "profpull.name" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- $short := .Values.nameOverride | default .Chart.Name -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains $short .Release.Name -}}
 {{- .Release.Name | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $short | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
+{{- define "profpull.namespace" -}}
+{{- .Values.namespaceOverride | default .Release.Namespace -}}
+{{- end -}}
+
 {{- define "profpull.selector" -}}
-app.kubernetes.io/name: profpull
+app.kubernetes.io/name: {{ .Values.nameOverride | default "profpull" | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
@@ -16,6 +24,40 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* REGISTRY/REPOSITORY:TAG@DIGEST. */}}
+{{- define "profpull.image" -}}
+{{- $registry := .Values.image.registry -}}
+{{- with .Values.global }}{{ $registry = .imageRegistry | default $registry }}{{ end -}}
+{{- with $registry }}{{ printf "%s/" (trimSuffix "/" .) }}{{ end -}}
+{{- .Values.image.repository -}}
+{{- if or .Values.image.tag (not .Values.image.digest) }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- with .Values.image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+
+{{/* Secrets for the registry: of the image, of the chart, and of a chart around it; names or objects. */}}
+{{- define "profpull.pullSecrets" -}}
+{{- $all := concat (.Values.image.pullSecrets | default list) (.Values.imagePullSecrets | default list) -}}
+{{- with .Values.global }}{{ $all = concat $all (.imagePullSecrets | default list) }}{{ end -}}
+{{- range $all }}
+- name: {{ kindIs "string" . | ternary . (get (kindIs "map" . | ternary . dict) "name") }}
+{{- end -}}
+{{- end -}}
+
+{{/* The security context of the pod; OpenShift chooses users and groups itself. */}}
+{{- define "profpull.podSecurityContext" -}}
+{{- $context := .Values.podSecurityContext | default dict -}}
+{{- if .Values.openshift }}{{ $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}{{ end -}}
+{{- with $context }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{/* What needs a Service besides the Service itself. */}}
+{{- define "profpull.hasService" -}}
+{{- if or .Values.service.enabled .Values.ingress.enabled .Values.httpRoute.enabled .Values.serviceMonitor.enabled }}yes{{ end -}}
 {{- end -}}
 
 {{- define "profpull.account" -}}
