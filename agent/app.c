@@ -31,7 +31,7 @@
 /* The part of the time of a drain that is kept for sending: this, or a quarter if that is less. */
 #define DRAIN_SENDING_MS (2 * MS_PER_S)
 
-static const char *const thread_names[THREADS] = {"discovery", "network", "writer"};
+static const char *const thread_names[THREADS] = {"discovery", "network", "writer", "symbols"};
 
 /* ---- callbacks of the stages ----------------------------------------------------------------- */
 
@@ -132,6 +132,21 @@ bool app_ready(struct app *app, struct buf *text)
     return synced;
 }
 
+static bool app_wants_names(void *arg, const struct target *target, size_t entry, struct sv body)
+{
+    struct app *app = arg;
+    return naming_wants(app->naming, target, entry, body);
+}
+
+static bool app_rewrite_names(void *arg, struct target *target, size_t entry,
+                              struct scratch *scratch, struct sv plain, struct buf *out)
+{
+    struct app *app = arg;
+    const struct naming_source source = {
+        .target = target, .entry = entry, .sources = &target_job(target)->symbols};
+    return naming_rewrite(app->naming, &source, scratch, plain, out);
+}
+
 /* ---- building -------------------------------------------------------------------------------- */
 
 static bool start_memory_checks(struct app *app, struct err *err)
@@ -197,6 +212,20 @@ static bool make_writer(struct app *app, struct err *err)
     return app->writer != NULL;
 }
 
+static bool make_naming(struct app *app, struct err *err)
+{
+    const struct naming_options options = {
+        .config = app->first,
+        .loop = app->threads[THREAD_SYMBOLS].loop,
+        .log = app->log,
+        .metrics = app->metrics,
+        .contents = app->contents,
+        .helper = app->helper,
+    };
+    app->naming = naming_new(&options, err);
+    return app->naming != NULL;
+}
+
 static bool make_recordings(struct app *app, struct err *err)
 {
     const struct recordings_options options = {
@@ -223,6 +252,7 @@ static bool make_receive(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .recordings = app->recordings,
+        .naming = app->naming,
     };
     app->receive = receive_new(&options, err);
     return app->receive != NULL;
@@ -264,6 +294,7 @@ static bool make_scraper(struct app *app, struct err *err)
         .bodies_max_bytes = (size_t)app->config->global.bodies_max_bytes,
         .pending_max_bytes = (size_t)app->config->memory.pending,
         .work_max_bytes = (size_t)app->config->memory.work,
+        .names = {.wants = app_wants_names, .rewrite = app_rewrite_names, .arg = app},
         .on_profile = app_on_profile,
         .arg = app,
     };
@@ -330,7 +361,7 @@ static bool make_discovery(struct app *app, struct err *err)
     return app->discovery != NULL;
 }
 
-struct app *app_new(const struct config *config, struct err *err)
+struct app *app_new(const struct config *config, struct symbols_helper *helper, struct err *err)
 {
     struct app *app = calloc(1, sizeof(*app));
     if (app == NULL) {
@@ -341,9 +372,10 @@ struct app *app_new(const struct config *config, struct err *err)
     pthread_mutex_init(&app->config_lock, NULL);
     app->config = config_ref(config);
     app->first = config_ref(config);
-    if (!make_base(app, err) || !make_writer(app, err) || !make_recordings(app, err) ||
-        !make_receive(app, err) || !make_scraper(app, err) || !make_sharding(app, err) ||
-        !make_discovery(app, err)) {
+    app->helper = helper;
+    if (!make_base(app, err) || !make_writer(app, err) || !make_naming(app, err) ||
+        !make_recordings(app, err) || !make_receive(app, err) || !make_scraper(app, err) ||
+        !make_sharding(app, err) || !make_discovery(app, err)) {
         return app_free(app);
     }
     return app;
@@ -495,6 +527,7 @@ void app_summary(struct app *app)
 void app_halt(struct app *app)
 {
     stop_sources(app);
+    agent_thread_stop(&app->threads[THREAD_SYMBOLS]);
     agent_thread_stop(&app->threads[THREAD_WRITER]);
     if (app->writer != NULL) {
         writer_stop(app->writer);
@@ -518,7 +551,8 @@ struct app *app_free(struct app *app)
     conditions_free(app->conditions);
     stores_free(app->stores);
     worker_pool_free(app->workers);
-    recordings_free(app->recordings); /* workers may have been converting */
+    recordings_free(app->recordings); /* workers may have been converting, or adding names */
+    naming_free(app->naming);
     loop_timer_free(app->memory_timer);
     for (size_t i = 0; i < THREADS; i++) {
         agent_thread_done(&app->threads[i]);

@@ -24,9 +24,11 @@ struct dropped;
 struct sharding_counts;
 struct sources;
 struct store;
+struct symbols_helper;
 
-/* Takes a reference of config. Nothing is sent before app_start(). */
-struct app *app_new(const struct config *config, struct err *err);
+/* Takes a reference of config. helper: reads debug information, and outlives the app; NULL: none is
+ * read. Nothing is sent before app_start(). */
+struct app *app_new(const struct config *config, struct symbols_helper *helper, struct err *err);
 bool app_start(struct app *app, struct err *err);
 /* Puts another configuration in force, which has no slots yet (config/change.h): all of it, or
  * nothing of it with an error. Jobs and destinations that have not changed stay untouched. Settings

@@ -7,6 +7,7 @@
 
 #include "agent/app.h"
 #include "agent/dropped.h"
+#include "agent/naming/naming.h"
 #include "agent/pipeline.h"
 #include "agent/scraped.h"
 #include "agent/sharing/sharding.h"
@@ -15,7 +16,7 @@
 #include "discovery/discovery.h"
 #include "http/contents.h"
 
-enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREADS };
+enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREAD_SYMBOLS, THREADS };
 
 struct app {
     /* A reference: the configuration of the start, for settings that never change. */
@@ -32,6 +33,8 @@ struct app {
     struct stores *stores;
     struct writer *writer;
     struct conditions *conditions; /* the conditions of the writer's destinations */
+    struct symbols_helper *helper; /* of the caller; NULL: no debug information is read */
+    struct naming *naming;         /* adds names to addresses */
     struct recordings *recordings; /* turns recordings of Java into profiles */
     struct scraped *scraped; /* passes the profiles of targets on; belongs to the network thread */
     struct enrich *enrich;   /* adds labels of targets to pushed profiles, for `receive` */

@@ -184,6 +184,16 @@ static void commit(struct reload *r)
     log_set(app->log, app->config->log.level, app->config->log.format);
 }
 
+/* Compares the keys of `symbols` that hold for the whole process. */
+static bool same_symbols(const struct symbols_settings *a, const struct symbols_settings *b)
+{
+    return str_same(a->cache_directory, b->cache_directory) &&
+           a->cache_max_bytes == b->cache_max_bytes && a->names_max_bytes == b->names_max_bytes &&
+           a->max_file_size == b->max_file_size && a->max_memory == b->max_memory &&
+           a->timeout_ms == b->timeout_ms && a->sources.given == b->sources.given &&
+           http_settings_equal(&a->http, &b->http);
+}
+
 /* Warns of keys whose values are decided at the start. */
 static void warn_of_restart(const struct app *app, const struct config *next)
 {
@@ -195,6 +205,7 @@ static void warn_of_restart(const struct app *app, const struct config *next)
         {"global.memory_limit", first->global.memory_limit == next->global.memory_limit},
         {"global.bodies_max_bytes", first->memory.bodies == next->memory.bodies},
         {"global.delta_state_max_bytes", first->memory.baselines == next->memory.baselines},
+        {"symbols", same_symbols(&first->symbols, &next->symbols)},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (!rows[i].same) {

@@ -96,6 +96,13 @@ static void add_cluster(struct sandbox *s, const struct config_kubernetes *k)
     arena_free(arena);
 }
 
+static void add_symbols(struct sandbox *s, const struct symbols_sources *sources)
+{
+    for (size_t i = 0; i < sources->directories.n; i++) {
+        sandbox_read(s, sources->directories.at[i]);
+    }
+}
+
 static void add_source(struct sandbox *s, const struct config_source *source)
 {
     if (source->kind == SOURCE_KUBERNETES) {
@@ -129,6 +136,9 @@ static void each_written(const struct config *config,
             fn(arg, e->spool_directory, 0700);
         }
         buf_done(&directory);
+    }
+    if (config->symbols.cache_directory != NULL) {
+        fn(arg, config->symbols.cache_directory, 0700);
     }
 }
 
@@ -238,7 +248,9 @@ static struct sandbox *sandbox_of(const struct confinement *c, const struct conf
         add_config_file(s, config->imports.at[i]);
     }
     config_file_names(config, confinement_on_name, s);
+    add_symbols(s, &config->symbols.sources);
     for (size_t i = 0; i < config->n_jobs; i++) {
+        add_symbols(s, &config->jobs[i].symbols);
         for (size_t j = 0; j < config->jobs[i].n_sources; j++) {
             add_source(s, &config->jobs[i].sources[j]);
         }

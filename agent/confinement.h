@@ -32,7 +32,7 @@ struct hung_directory {
 
 struct confinement {
     enum confinement_mode mode;
-    struct hung_directory hung[2 * CONFIG_ENDPOINTS_MAX];
+    struct hung_directory hung[2 * CONFIG_ENDPOINTS_MAX + 1];
     size_t n_hung;
     struct sandbox *sandbox; /* NULL: off */
     struct sandbox_report report;

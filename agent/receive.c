@@ -512,6 +512,24 @@ static bool is_delta(const struct labels *l)
     return false;
 }
 
+/* Returns a copy of the bytes of a profile, with names for its addresses if it lacks some. */
+static char *copy_named(struct receive *r, const struct receive_item *item, size_t *ret_size)
+{
+    char *data;
+    const struct naming_source source = {.sources = &item->setup->config->job.symbols,
+                                         .owner = item->setup->owner};
+    if (r->options.naming != NULL && item->format == PROFILE_PPROF &&
+        naming_body(r->options.naming, &source, NULL, item->data, &data, ret_size)) {
+        return data;
+    }
+    data = malloc(item->data.n > 0 ? item->data.n : 1);
+    if (data != NULL) {
+        memcpy(data, item->data.p, item->data.n);
+        *ret_size = item->data.n;
+    }
+    return data;
+}
+
 /* Makes the profile to deliver. Returns NULL with ERR_LIMIT if the labels together are too large,
  * or with ERR_MEMORY. */
 static struct profile *make_profile(struct receive *r, const struct receive_item *item,
@@ -522,14 +540,14 @@ static struct profile *make_profile(struct receive *r, const struct receive_item
     if (built == NULL) {
         return NULL;
     }
-    char *data = malloc(item->data.n > 0 ? item->data.n : 1);
+    size_t size = 0;
+    char *data = copy_named(r, item, &size);
     if (data == NULL) {
         err_memory(err);
         labels_unref(built);
         return NULL;
     }
-    memcpy(data, item->data.p, item->data.n);
-    struct profile *p = profile_new(built, data, item->data.n);
+    struct profile *p = profile_new(built, data, size);
     if (p != NULL) {
         p->from_ns = w.from_ns;
         p->until_ns = w.until_ns;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "agent/enrich.h"
+#include "agent/naming/naming.h"
 #include "agent/recordings.h"
 #include "base/err.h"
 #include "base/labels.h"
@@ -81,6 +82,7 @@ struct receive_options {
     struct log *log;
     struct metrics *metrics;
     struct recordings *recordings;
+    struct naming *naming; /* adds names to addresses; NULL: profiles stay as they are */
 };
 
 /* Makes a receiver. The options, config included, outlive it. Returns NULL with an error. */

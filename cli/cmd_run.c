@@ -19,6 +19,7 @@
 #include "cli/run_targets.h"
 #include "cli/servers.h"
 #include "config/change.h"
+#include "symbols/helper.h"
 
 /* timeout(1) sends a signal to the process, then to its group. Two signals within this time count
  * as one. */
@@ -196,23 +197,50 @@ static const char *file_of(const struct run_args *args)
 
 /* The parts of a running process. They are started in an order whose reverse stops them. */
 struct run {
+    struct symbols_helper *helper; /* reads debug information; NULL: nothing needs it */
     struct confinement confinement;
     struct app *app;
     struct reload *reload;
     struct servers servers;
 };
 
+/* Starts the process that reads debug information, unless nothing is set about names: it cannot be
+ * started later, from within the sandbox. */
+static void start_helper(struct run *run, const struct run_args *args, const struct config *config,
+                         struct err *err)
+{
+    const struct symbols_settings *s = &config->symbols;
+    bool needed = s->sources.given;
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        needed = needed || config->jobs[i].symbols.given;
+    }
+    const struct symbols_helper_options options = {
+        .max_memory = s->max_memory,
+        .max_file = s->max_file_size,
+        .timeout_ms = (unsigned)s->timeout_ms,
+        .sandbox = strcmp(args->sandbox, "off") != 0,
+    };
+    if (needed) {
+        run->helper = symbols_helper_start(&options, err);
+    }
+}
+
 static bool start(struct run *run, const struct run_args *args, const struct config *config,
                   struct err *err)
 {
+    struct err no_helper = ERR_INIT;
+    start_helper(run, args, config, &no_helper);
     if (!confinement_enter(&run->confinement, confinement_mode_named(args->sandbox), config, err)) {
         return false;
     }
-    run->app = app_new(config, err);
+    run->app = app_new(config, run->helper, err);
     if (run->app == NULL) {
         return false;
     }
     confinement_report(&run->confinement, app_log(run->app), app_metrics(run->app));
+    if (no_helper.kind != ERR_NONE) {
+        log_warn(app_log(run->app), "debug information is not read", LOG_ERR(&no_helper));
+    }
     struct reload_options options = {
         .app = run->app,
         .confinement = &run->confinement,
@@ -236,6 +264,7 @@ static void stop(struct run *run)
     servers_stop(&run->servers);
     reload_free(run->reload);
     app_free(run->app);
+    symbols_helper_stop(run->helper);
     confinement_done(&run->confinement);
 }
 

@@ -219,6 +219,7 @@ bool config_same_job(const struct config *a, const struct config_job *x, const s
                same_record(a, &a->receive.enrich, b, &b->receive.enrich, &schema_enrich);
     }
     return a->global.mask_all_params == b->global.mask_all_params &&
+           same_record(a, &x->symbols, b, &y->symbols, &schema_symbols_sources) &&
            same_record(a, x, b, y, &schema_job);
 }
 
@@ -242,9 +243,10 @@ bool config_same_endpoint(const struct config *a, const struct config_endpoint *
 }
 
 static const char *const part_names[CONFIG_PARTS] = {
-    [CONFIG_PART_GLOBAL] = "global", [CONFIG_PART_SERVER] = "server",
-    [CONFIG_PART_QUERY] = "query",   [CONFIG_PART_RECEIVE] = "receive",
-    [CONFIG_PART_LOG] = "log",       [CONFIG_PART_SHARDING] = "sharding",
+    [CONFIG_PART_GLOBAL] = "global",   [CONFIG_PART_SERVER] = "server",
+    [CONFIG_PART_QUERY] = "query",     [CONFIG_PART_RECEIVE] = "receive",
+    [CONFIG_PART_LOG] = "log",         [CONFIG_PART_SHARDING] = "sharding",
+    [CONFIG_PART_SYMBOLS] = "symbols",
 };
 
 const char *config_part_name(enum config_part part)

@@ -59,6 +59,7 @@ enum config_part {
     CONFIG_PART_RECEIVE,
     CONFIG_PART_LOG,
     CONFIG_PART_SHARDING,
+    CONFIG_PART_SYMBOLS,
     CONFIG_PARTS,
 };
 /* "global", "server", ... */

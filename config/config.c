@@ -130,6 +130,12 @@ static bool has_sharding(const void *record)
     return ((const struct config *)record)->sharding.mode != SHARDING_NONE;
 }
 
+static bool has_symbols(const void *record)
+{
+    const struct symbols_settings *s = &((const struct config *)record)->symbols;
+    return s->sources.given;
+}
+
 static const struct field root_rows[] = {
     PART("global", &kind_mapping, .arg = &schema_global),
     ROW(config, "server", server, &kind_mapping, .arg = &schema_server),
@@ -137,6 +143,7 @@ static const struct field root_rows[] = {
     ROW(config, "receive", receive, &kind_mapping, .arg = &schema_receive, .optional = true),
     PART("log", &kind_mapping, .arg = &schema_log),
     ROW(config, "sharding", sharding, &kind_mapping, .arg = &schema_sharding, .when = has_sharding),
+    ROW(config, "symbols", symbols, &kind_mapping, .arg = &schema_symbols, .when = has_symbols),
     ROW(config, "scrape_configs", jobs, &kind_deferred, .arg = &schema_job),
     ROW(config, "write", endpoints, &kind_deferred, .arg = &schema_endpoint),
 };

@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "config/protocol.h"
 #include "http/http.h"
+#include "symbols/settings.h"
 
 /* A position in a file; line and column count from 1, line 0 means "built in". */
 struct config_pos {
@@ -268,6 +269,7 @@ struct config_job {
     /* The endpoints of forward_to with rules of their own, which apply after profile_relabel. */
     const struct config_way *ways;
     size_t n_ways;
+    struct symbols_sources symbols; /* if the job sets none, those of `symbols` */
     bool enriches; /* not scraped: the labels of its targets are copied to pushed profiles */
     bool shared;   /* replicas divide its targets; false: each replica scrapes all of them */
     /* If false (the default), the address of a pod's target must still be one of the pod's own
@@ -496,6 +498,7 @@ struct config {
         enum log_format format;
     } log;
     struct config_sharding sharding;
+    struct symbols_settings symbols;
     struct config_memory memory;
     const struct config_job *jobs;
     size_t n_jobs;

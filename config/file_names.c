@@ -95,4 +95,6 @@ void config_file_names(const struct config *config, file_name_fn *fn, void *arg)
     v.name =
         (struct file_name){.pos = {.file = config->file}, .kind = "section", .owner = "sharding"};
     visit_kubernetes(&v, &config->sharding.kubernetes);
+    v.name.owner = "symbols";
+    visit_settings(&v, &config->symbols.http);
 }

@@ -171,6 +171,22 @@ static const char *const compression_names[] = {
     [COMPRESSION_FAST] = "fast", [COMPRESSION_BEST] = "best", [COMPRESSION_NONE] = "none"};
 static const struct choices compressions = CHOICES(compression_names);
 
+static bool has_symbols(const void *record)
+{
+    return ((const struct config_job *)record)->symbols.given;
+}
+
+/* A job that sets servers of debug information needs the cache of the section `symbols`. */
+static void check_symbols_cache(struct reader *r, const struct place *at, const struct config *c,
+                                const struct config_job *job)
+{
+    if (job->symbols.given && job->symbols.debuginfod.n > 0 && c->symbols.cache_directory == NULL) {
+        struct place key = place_of_key(at, "symbols");
+        reader_error(r, &key,
+                     "debuginfod needs the key \"cache.directory\" of the section symbols");
+    }
+}
+
 static const struct field job_rows[] = {
     ROW(config_job, "job_name", name, &kind_text, .arg = &text_nonempty, .required = true),
     ROW(config_job, "job_label", job_label, &kind_text, .arg = &text_any),
@@ -187,6 +203,8 @@ static const struct field job_rows[] = {
         .initial.size = 256),
     PART("sampling", &kind_mapping, .arg = &schema_sampling, .optional = true),
     PART("profiles", &kind_profiles),
+    ROW(config_job, "symbols", symbols, &kind_mapping, .arg = &schema_symbols_sources,
+        .when = has_symbols),
     PART(NULL, &kind_mapping, .arg = &schema_sources),
     ROW(config_job, "relabel_configs", relabel, &kind_rules, .arg = &schema_rule),
     ROW(config_job, "profile_relabel_configs", profile_relabel, &kind_rules, .arg = &schema_rule),
@@ -209,6 +227,8 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
     schema_defaults(&schema_job, job);
     job->interval_ms = c->global.scrape_interval_ms;
     job->timeout_ms = c->global.scrape_timeout_ms;
+    job->symbols = c->symbols.sources;
+    job->symbols.given = false;
     schema_read(r, at, &schema_job, job);
     if (at->node->kind != YAML_MAPPING) {
         return; /* an error was reported: a null element has no job_name */
@@ -218,6 +238,7 @@ static void read_job(struct reader *r, const struct place *at, const void *arg, 
         return;
     }
     read_forward_to(r, at, c, job);
+    check_symbols_cache(r, at, c, job);
 }
 
 static void check_names(struct reader *r, const struct place *list, const struct config_job *jobs)

@@ -105,6 +105,7 @@ void read_receive(struct reader *r, const struct place *root, struct config *c)
     struct place at = place_of_key(root, "receive");
     c->receive.job.pos = place_pos(r, &at);
     c->receive.job.name = JOB_NAME;
+    c->receive.job.symbols = c->symbols.sources;
     struct place enrich = place_of_key(&at, "enrich");
     c->receive.enrich.job.pos = place_pos(r, &enrich);
     if (at.node->kind == YAML_MAPPING && !r->partial) {

@@ -210,8 +210,8 @@ static bool write_out(struct making *m, bool known, struct delta_output *ret)
     ret->samples_out = m->s.n_moved;
     return m->s.n_moved == 0 ||
            (delta_write(&m->x, &m->s, duration_of(m, known), m->scratch, plain) &&
-            gzip_pack_at(m->scratch, (struct sv){plain->data, plain->len}, m->in->level, &ret->data,
-                         &ret->size));
+            pprof_rewrite_pack(m->in->rewrite, m->scratch, (struct sv){plain->data, plain->len},
+                               m->in->level, &ret->data, &ret->size));
 }
 
 static bool finish(struct making *m, struct delta_output *ret, enum delta_result *ret_result)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "scraper/engine.h"
+#include "scraper/names.h"
 
 void conversions_init(struct conversions *c, struct metrics *metrics)
 {
@@ -21,6 +22,7 @@ static void conversion_run(struct offload *o, struct scratch *scratch)
         .duration_ns = c->duration_ns,
         .seed = c->seed,
         .scratch = scratch,
+        .rewrite = names_rewrite(c->names),
     };
     c->result = legacy_convert(&in, &c->out, &o->err);
 }
@@ -33,11 +35,13 @@ static void conversion_release(struct offload *o)
         metric_inc(metric_cell_of(o->engine->conversions.results, result));
     }
     free(c->out.data);
+    names_of_free(c->names);
 }
 
-struct offload *conversions_start(struct engine *e, char *body, size_t size, int64_t time_ns,
-                                  int64_t duration_ns, void (*done)(void *arg, struct offload *o),
-                                  void *arg, enum reason *ret_reason, struct err *err)
+struct offload *conversions_start(struct engine *e, struct names_of *names, char *body, size_t size,
+                                  int64_t time_ns, int64_t duration_ns,
+                                  void (*done)(void *arg, struct offload *o), void *arg,
+                                  enum reason *ret_reason, struct err *err)
 {
     static const struct offload_kind kind = {
         .size = sizeof(struct conversion),
@@ -48,6 +52,7 @@ struct offload *conversions_start(struct engine *e, char *body, size_t size, int
     if (c == NULL) {
         return NULL;
     }
+    c->names = names;
     c->time_ns = time_ns;
     c->duration_ns = duration_ns;
     c->seed = e->deltas.seed;

@@ -8,8 +8,11 @@
 #include "pprof/legacy/legacy.h"
 #include "scraper/offload.h"
 
+struct names_of;
+
 struct conversion {
     struct offload offload; /* first */
+    struct names_of *names; /* or NULL */
     int64_t time_ns;
     int64_t duration_ns;
     uint64_t seed;
@@ -23,11 +26,13 @@ struct conversions {
 
 void conversions_init(struct conversions *c, struct metrics *metrics);
 
-/* Starts the conversion of a body. If that succeeds, the body belongs to the conversion. done(arg,
+/* Starts the conversion of a body. names: may be NULL. If that succeeds, the body and the names
+ * belong to the conversion. done(arg,
  * o) gets a struct conversion. time_ns and duration_ns are those of struct legacy_input. Returns
  * NULL with a reason as offload_new() does. */
-struct offload *conversions_start(struct engine *e, char *body, size_t size, int64_t time_ns,
-                                  int64_t duration_ns, void (*done)(void *arg, struct offload *o),
-                                  void *arg, enum reason *ret_reason, struct err *err);
+struct offload *conversions_start(struct engine *e, struct names_of *names, char *body, size_t size,
+                                  int64_t time_ns, int64_t duration_ns,
+                                  void (*done)(void *arg, struct offload *o), void *arg,
+                                  enum reason *ret_reason, struct err *err);
 
 #endif

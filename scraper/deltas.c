@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "scraper/engine.h"
+#include "scraper/names.h"
 
 #define KEY_MAX ((size_t)32 * 1024)
 /* An exceeded budget is logged at most once in this time. */
@@ -69,8 +70,13 @@ static void delta_run(struct offload *o, struct scratch *scratch)
         .seed = w->seed,
         .level = w->level,
         .scratch = scratch,
+        .rewrite = names_rewrite(w->names),
     };
     w->result = delta_make(&in, &w->out, &o->err);
+    if (w->result == DELTA_PASSED && w->names != NULL) {
+        scratch_reset(scratch);
+        (void)names_rewrite_body(w->names, scratch, in.body, &w->named, &w->named_size);
+    }
 }
 
 static void delta_release(struct offload *o)
@@ -78,10 +84,13 @@ static void delta_release(struct offload *o)
     struct delta_work *w = (struct delta_work *)o;
     delta_output_done(&w->out);
     delta_state_unref(w->baseline);
+    names_of_free(w->names);
+    free(w->named);
 }
 
-struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
-                             bool has_place, void (*done)(void *arg, struct offload *o), void *arg,
+struct offload *deltas_start(struct engine *e, const struct scrape *sc, struct names_of *names,
+                             char *body, size_t size, bool has_place,
+                             void (*done)(void *arg, struct offload *o), void *arg,
                              enum reason *ret_reason, struct err *err)
 {
     static const struct offload_kind kind = {
@@ -97,6 +106,7 @@ struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *bo
     w->any_counter = !scrape_type(sc)->cumulative;
     w->seed = e->deltas.seed;
     w->level = level_of(sc);
+    w->names = names;
     offload_submit(&w->offload, done, arg);
     return &w->offload;
 }

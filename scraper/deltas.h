@@ -19,16 +19,20 @@
 /* The baseline of a removed scrape is kept for two of its intervals, and at least this long. */
 #define DELTAS_KEPT_MIN_MS (2 * 60 * 1000)
 
+struct names_of;
 struct scrape;
 struct target;
 
 struct delta_work {
     struct offload offload;       /* first */
     struct delta_state *baseline; /* a reference, or NULL */
+    struct names_of *names;       /* or NULL */
     bool any_counter;
     uint64_t seed;
     enum gzip_level level;
     enum delta_result result;
+    char *named; /* a body that passes as it is, with names; or NULL */
+    size_t named_size;
     struct delta_output out; /* done() takes the members that it wants, and clears them */
 };
 
@@ -50,11 +54,12 @@ struct deltas {
 bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes);
 void deltas_done(struct deltas *d);
 
-/* Starts the delta of a body against the baseline of the scrape. If that succeeds, the body belongs
- * to the delta. done(arg, o) gets a struct delta_work. has_place, and the reason when NULL is
- * returned, are those of offload_new(). */
-struct offload *deltas_start(struct engine *e, const struct scrape *sc, char *body, size_t size,
-                             bool has_place, void (*done)(void *arg, struct offload *o), void *arg,
+/* Starts the delta of a body against the baseline of the scrape. names: may be NULL. If that
+ * succeeds, the body and the names belong to the delta. done(arg, o) gets a struct delta_work.
+ * has_place, and the reason when NULL is returned, are those of offload_new(). */
+struct offload *deltas_start(struct engine *e, const struct scrape *sc, struct names_of *names,
+                             char *body, size_t size, bool has_place,
+                             void (*done)(void *arg, struct offload *o), void *arg,
                              enum reason *ret_reason, struct err *err);
 
 /* Makes `next`, the counters of a profile that has been passed on, the baseline of the scrape.

@@ -6,6 +6,7 @@
 #include "model/masking.h"
 #include "pprof/sniff.h"
 #include "scraper/engine.h"
+#include "scraper/names.h"
 #include "scraper/targets/address.h"
 #include "scraper/timeout_hint.h"
 
@@ -564,10 +565,11 @@ static void finish_no_memory(struct fetch *f)
 static struct profile *profile_of_delta(const struct fetch *f, struct delta_work *w, bool *ok)
 {
     bool passed = w->result == DELTA_PASSED;
-    char *data = passed ? w->offload.body : w->out.data;
-    size_t size = passed ? w->offload.size : w->out.size;
-    w->offload.body = passed ? NULL : w->offload.body;
-    w->out.data = NULL;
+    bool named = passed && w->named != NULL;
+    char **from = named ? &w->named : passed ? &w->offload.body : &w->out.data;
+    char *data = *from;
+    size_t size = named ? w->named_size : passed ? w->offload.size : w->out.size;
+    *from = NULL;
     *ok = true;
     if (data == NULL) {
         return NULL;
@@ -627,22 +629,22 @@ static void fetch_on_delta(void *arg, struct offload *o)
 
 /* ---- good bodies ----------------------------------------------------------------------------- */
 
-/* Makes the profile of a body, by way of a delta if its type needs one. Takes over the body. */
-static void take_body(struct fetch *f, char *data, size_t size)
+static bool makes_deltas(const struct fetch *f)
 {
-    struct engine *e = f->engine;
-    if (target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO && e->io.submit != NULL) {
-        enum reason reason;
-        struct err err = ERR_INIT;
-        f->work =
-            deltas_start(e, f->scrape, data, size, f->has_place, fetch_on_delta, f, &reason, &err);
-        if (f->work == NULL) {
-            deltas_count(&e->deltas, "failed");
-            free(data);
-            finish(f, reason, &err);
-        }
-        return;
-    }
+    return target_scrape_type(f->target, f->entry)->delta == DELTA_AUTO &&
+           f->engine->io.submit != NULL;
+}
+
+/* Returns the names for a body; NULL if it needs none. */
+static struct names_of *names_of_fetch(const struct fetch *f, struct sv body)
+{
+    bool jfr = target_scrape_type(f->target, f->entry)->format == FORMAT_JFR;
+    return jfr ? NULL : names_of_body(f->engine, f->target, f->entry, body);
+}
+
+/* Makes the profile of a body that needs nothing more. Takes over the body. */
+static void take_profile(struct fetch *f, char *data, size_t size)
+{
     struct profile *p = make_profile(f, data, size);
     if (p == NULL) {
         finish_no_memory(f);
@@ -650,6 +652,55 @@ static void take_body(struct fetch *f, char *data, size_t size)
     }
     (void)hand_on(f, p);
     finish(f, REASON_NONE, NULL);
+}
+
+static void fetch_on_names(void *arg, struct offload *o)
+{
+    struct fetch *f = arg;
+    struct names_work *w = (struct names_work *)o;
+    bool named = w->data != NULL;
+    char **from = named ? &w->data : &o->body;
+    char *data = *from;
+    *from = NULL;
+    f->work = NULL;
+    take_profile(f, data, named ? w->size : o->size);
+}
+
+static void start_delta(struct fetch *f, char *data, size_t size)
+{
+    struct engine *e = f->engine;
+    enum reason reason;
+    struct err err = ERR_INIT;
+    struct names_of *names = names_of_fetch(f, (struct sv){data, size});
+    f->work = deltas_start(e, f->scrape, names, data, size, f->has_place, fetch_on_delta, f,
+                           &reason, &err);
+    if (f->work == NULL) {
+        deltas_count(&e->deltas, "failed");
+        names_of_free(names);
+        free(data);
+        finish(f, reason, &err);
+    }
+}
+
+/* Makes the profile of a body, by way of a delta if its type needs one, and with names. Takes over
+ * the body. Without room for the work on names, the profile passes as it is. */
+static void take_body(struct fetch *f, char *data, size_t size)
+{
+    enum reason reason;
+    struct err err = ERR_INIT;
+    if (makes_deltas(f)) {
+        start_delta(f, data, size);
+        return;
+    }
+    struct names_of *names = names_of_fetch(f, (struct sv){data, size});
+    if (names != NULL) {
+        f->work = names_start(f->engine, names, data, size, f->has_place, fetch_on_names, f,
+                              &reason, &err);
+    }
+    if (f->work == NULL) {
+        names_of_free(names);
+        take_profile(f, data, size);
+    }
 }
 
 /* ---- older formats --------------------------------------------------------------------------- */
@@ -665,7 +716,11 @@ static void fetch_on_converted(void *arg, struct offload *o)
     }
     char *data = c->out.data;
     c->out.data = NULL;
-    take_body(f, data, c->out.size);
+    if (makes_deltas(f)) {
+        start_delta(f, data, c->out.size);
+    } else {
+        take_profile(f, data, c->out.size); /* the conversion has added names */
+    }
 }
 
 /* Converts a body in an older format. Takes over the body. Older formats have no time: the profile
@@ -681,9 +736,11 @@ static void convert_body(struct fetch *f, char *data, size_t size)
         finish(f, REASON_BAD_LEGACY, &err);
         return;
     }
-    f->work = conversions_start(e, data, size, f->sent_ns + e->io.wall_offset_ns(e->io.arg),
+    struct names_of *names = makes_deltas(f) ? NULL : names_of_fetch(f, (struct sv){data, size});
+    f->work = conversions_start(e, names, data, size, f->sent_ns + e->io.wall_offset_ns(e->io.arg),
                                 f->end_ns - f->sent_ns, fetch_on_converted, f, &reason, &err);
     if (f->work == NULL) {
+        names_of_free(names);
         free(data);
         finish(f, reason, &err);
     }

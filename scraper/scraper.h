@@ -25,11 +25,23 @@
 #include "config/config.h"
 #include "model/profile.h"
 #include "model/reason.h"
+#include "pprof/scratch.h"
 #include "scraper/targets/target.h"
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
 struct scraper;
+
+/* Names for the addresses in profiles. */
+struct scraper_names {
+    /* Returns true if a body of this scrape may need names. On the loop's thread. */
+    bool (*wants)(void *arg, const struct target *target, size_t entry, struct sv body);
+    /* Appends a plain profile with names to out; returns false if nothing is to be changed. It
+     * takes working memory of the scratch. On a worker. */
+    bool (*rewrite)(void *arg, struct target *target, size_t entry, struct scratch *scratch,
+                    struct sv plain, struct buf *out);
+    void *arg;
+};
 
 struct scraper_options {
     struct loop *loop;
@@ -48,6 +60,7 @@ struct scraper_options {
     size_t bodies_max_bytes;      /* limit of all bodies being received; 0 = 256 MiB */
     size_t pending_max_bytes;     /* limit of all bodies that wait for a worker; 0 = 128 MiB */
     size_t work_max_bytes;        /* the memory in which all workers work; 0 = 4 GiB */
+    struct scraper_names names;   /* functions NULL: profiles get no names */
     uint64_t seed;                /* seed of the random numbers; 0: the system gives one */
     /* Called for each profile, on the loop's thread; must not block. Takes over the reference.
      * forward_to is the value of the job's key. Returns false if no destination accepted the

@@ -57,7 +57,9 @@ static bool write_out(const struct legacy_profile *p, const struct legacy_input 
         return err_set(err, ERR_LIMIT, "more than %zu bytes when converted", out->max);
     }
     struct sv plain = {.p = out->data, .n = out->len};
-    return (buf_ok(out) && gzip_pack(p->scratch, plain, &ret->data, &ret->size)) || err_memory(err);
+    return (buf_ok(out) && pprof_rewrite_pack(in->rewrite, p->scratch, plain, GZIP_FAST, &ret->data,
+                                              &ret->size)) ||
+           err_memory(err);
 }
 
 /* Returns the result of a failure. damaged: the result if the input is wrong. */

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "pprof/rewrite.h"
 #include "pprof/scratch.h"
 
 /* The limits of a profile. A larger one is refused, because the memory to convert it grows with it.
@@ -38,8 +39,9 @@ struct legacy_input {
     int64_t time_ns; /* wall clock: when it was requested; 0: unknown */
     /* duration of the request, which is the time of sampling; 0: unknown */
     int64_t duration_ns;
-    uint64_t seed;           /* unknown to those who make profiles */
-    struct scratch *scratch; /* working memory; NULL is reported as out of memory */
+    uint64_t seed;                       /* unknown to those who make profiles */
+    struct scratch *scratch;             /* working memory; NULL is reported as out of memory */
+    const struct pprof_rewrite *rewrite; /* changes the result before it is compressed; or NULL */
 };
 
 struct legacy_output {

@@ -58,7 +58,7 @@ static const struct schema *nested(const struct schema *s, const char *key)
     return find(s, key)->arg;
 }
 
-#define SECTIONS 16
+#define SECTIONS 17
 static void list_sections(struct section sections[SECTIONS])
 {
     const struct section all[SECTIONS] = {
@@ -77,6 +77,7 @@ static void list_sections(struct section sections[SECTIONS])
         {"### `label_limits`", &schema_label_limits},
         {"## `sharding`", &schema_sharding},
         {"## `receive`", &schema_receive},
+        {"## `symbols`", &schema_symbols},
         {"## HTTP client keys", &schema_http},
     };
     memcpy(sections, all, sizeof(all));

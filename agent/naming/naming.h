@@ -1,0 +1,65 @@
+/* Names for the addresses in profiles (symbols/): which names are known, and who is asked for the
+ * others.
+ *
+ * A profile gets the names that are known when it passes by. The other addresses of it are asked
+ * for in the background, in this order: the scraped program itself, debug information by build id
+ * (directories, then debuginfod), and stay named by their place in the file until an answer comes.
+ * Each address is asked for once. A failure costs the names alone.
+ *
+ * naming_rewrite() and naming_body() run on any thread that may compute, such as a worker.
+ * Questions to programs and servers run on a loop of their own, and files are opened and read on a
+ * thread of their own, so that neither a server nor a disk delays a profile.
+ */
+#ifndef PROFPULL_AGENT_NAMING_NAMING_H
+#define PROFPULL_AGENT_NAMING_NAMING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metrics.h"
+#include "config/config.h"
+#include "pprof/scratch.h"
+#include "scraper/targets/target.h"
+
+struct http_contents;
+struct naming;
+struct symbols_helper;
+
+struct naming_options {
+    const struct config *config; /* of the start; its section `symbols` never changes */
+    struct loop *loop;           /* questions run here */
+    struct log *log;
+    struct metrics *metrics;
+    struct http_contents *contents;
+    struct symbols_helper *helper; /* NULL: debug information is not read */
+};
+
+/* Makes the object; the options outlive it. Returns NULL with an error. */
+struct naming *naming_new(const struct naming_options *options, struct err *err);
+/* Ends all questions. Call it while the loop does not run. Accepts NULL, returns NULL. */
+struct naming *naming_free(struct naming *n);
+
+/* The origin of a profile. */
+struct naming_source {
+    struct target *target; /* the program that was scraped; NULL: none that can be asked */
+    size_t entry;          /* its scrape */
+    const struct symbols_sources *sources; /* belong to the target's configuration, or to `owner` */
+    const struct config *owner;            /* NULL with a target */
+};
+
+/* Returns true if profiles of this scrape may need names. It looks at the beginning of the body;
+ * series whose profiles had all names are looked at less often. The thread of the scraper. */
+bool naming_wants(struct naming *n, const struct target *target, size_t entry, struct sv body);
+
+/* Appends a plain profile with names to out, and asks for those that are missing. Returns false if
+ * nothing is to be changed: all names are there, or the profile cannot be read. */
+bool naming_rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
+                    struct sv plain, struct buf *out);
+/* Adds names to a body, gzip or plain. Returns false if nothing is to be changed; otherwise *ret is
+ * gzip, from malloc(). */
+bool naming_body(struct naming *n, const struct naming_source *source, struct scratch *scratch,
+                 struct sv body, char **ret, size_t *ret_size);
+
+#endif

@@ -1,0 +1,454 @@
+package e2e
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pprof"
+	"profpull.test/e2e/fakes/pyroscope"
+)
+
+// nativeServer is a C++ server as brpc's documentation describes it: profiles of gperftools, and a
+// service that names addresses.
+type nativeServer struct {
+	maps    func() string
+	names   map[uint64]string // by address without its last byte; nil: no service
+	asked   atomic.Int64      // POSTs
+	counted atomic.Int64      // GETs
+	large   atomic.Bool       // a request had too many addresses
+	mu      sync.Mutex
+	seen    map[string]int // by address
+}
+
+func (s *nativeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/pprof/profile":
+		w.Write(nativeCPU(s.maps()))
+	case "/pprof/heap":
+		io.WriteString(w, oldHeapHead+s.maps())
+	case "/pprof/growth":
+		io.WriteString(w, strings.Replace(oldHeapHead, "heapprofile", "growthz", 1)+s.maps())
+	case "/pprof/symbol":
+		s.symbol(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *nativeServer) symbol(w http.ResponseWriter, r *http.Request) {
+	if s.names == nil {
+		http.NotFound(w, r)
+		return
+	}
+	if r.Method == http.MethodGet {
+		s.counted.Add(1)
+		fmt.Fprintf(w, "num_symbols: %d\n", len(s.names))
+		return
+	}
+	s.asked.Add(1)
+	body, _ := io.ReadAll(r.Body)
+	addresses := strings.Split(string(body), "+")
+	if len(addresses) > 10000 {
+		s.large.Store(true)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, text := range addresses {
+		s.seen[text]++
+		address, _ := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)
+		if name, ok := s.names[address&^0xff]; ok {
+			fmt.Fprintf(w, "%s\t%s\n", text, name)
+		}
+	}
+}
+
+func serveNative(t *testing.T, s *nativeServer) string {
+	t.Helper()
+	s.seen = map[string]int{}
+	server, err := loop.Start("", s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Down)
+	return server.Addr()
+}
+
+const oldHeapHead = `heap profile:     10:    10240 [    30:    40960] @ heapprofile
+     4:     4096 [    20:    20480] @ 0x55551100 0x55552200
+     6:     6144 [    10:    20480] @ 0x55551100 0x70000330
+
+MAPPED_LIBRARIES:
+`
+
+func nativeCPU(maps string) []byte {
+	words := []uint64{0, 3, 0, 10000, 0, 30, 2, 0x55551100, 0x55552200, 12, 2, 0x70000100, 0x55552200, 0, 1, 0}
+	var b bytes.Buffer
+	_ = binary.Write(&b, binary.LittleEndian, words)
+	b.WriteString(maps)
+	return b.Bytes()
+}
+
+func nativeConfig(target, server, more string) string {
+	return `
+scrape_configs:
+  - job_name: brpc
+    scrape_interval: 2s
+    profiles:
+      memory: {enabled: false}
+      block: {enabled: false}
+      goroutine: {enabled: false}
+      mutex: {enabled: false}
+      process_cpu: {path: /pprof/profile}
+      heap: {enabled: true, path: /pprof/heap}
+    static_configs: [{targets: ["` + target + `"], labels: {service_name: shop/cpp}}]
+write:
+  - {name: main, url: "` + server + `"}
+` + more
+}
+
+func inflate(raw []byte) ([]byte, error) { return pprof.Inflate(raw, 64<<20) }
+
+// named matches a profile of this name that contains all texts.
+func named(name string, parts ...string) func(*pyroscope.Received) bool {
+	return func(r *pyroscope.Received) bool {
+		if r.Name() != name {
+			return false
+		}
+		raw, err := inflate(r.Raw)
+		for _, part := range parts {
+			if err != nil || !bytes.Contains(raw, []byte(part)) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// A program names its own addresses, and is asked once for each of them.
+func TestSymbolService(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := &nativeServer{maps: func() string { return oldMaps }, names: map[uint64]string{
+		0x55551000: "shop::Cart::add(int)", 0x55551100: "shop::Cart::add(int)", 0x70000100: "memcpy", 0x70000300: "0x7000032f"}}
+	target := serveNative(t, native)
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, nativeConfig(target, server.URL(), ""))
+	cpu := waitProfiles(t, server, 1, named("process_cpu", "shop::Cart::add", "memcpy"))[0]
+	if top := pprofTop(t, cpu.Raw); strings.Contains(top, "!0x") || strings.Contains(top, "(int)") {
+		t.Error(top)
+	}
+	waitProfiles(t, server, 1, named("memory", "shop::Cart::add", "libc.so.6!0x32f"))
+	waitProfiles(t, server, 8, named("process_cpu", "shop::Cart::add"))
+	native.mu.Lock()
+	for address, n := range native.seen {
+		if n > 2 { // the profile and the heap may have asked at the same time
+			t.Errorf("%s was asked for %d times", address, n)
+		}
+	}
+	native.mu.Unlock()
+	m := p.metrics()
+	if m.sum("profpull_symbols_found_total", "source", "service") < 3 ||
+		m.sum("profpull_symbols_services_total", "result", "ok") < 1 {
+		t.Error("names are not counted")
+	}
+	if text := m.ledger("main").balance(); text != "" {
+		t.Error(text)
+	}
+	noneRefused(t, server)
+	p.stop()
+}
+
+// Without any source, an address is named by its place in the file, which does not change when the
+// program starts again elsewhere. A program without a service is not asked again and again.
+func TestUnknownAddressesAreStable(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := &nativeServer{maps: func() string { return oldMaps }}
+	target := serveNative(t, native)
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, nativeConfig(target, server.URL(), ""))
+	waitProfiles(t, server, 2, named("process_cpu", "server!0x1100", "libc.so.6!0x100"))
+	waitProfiles(t, server, 1, named("memory", "server!0x10ff", "libc.so.6!0x32f"))
+	m := p.metrics()
+	if m.sum("profpull_symbols_locations_total", "result", "unknown") < 3 {
+		t.Error("unknown addresses are not counted")
+	}
+	noneRefused(t, server)
+	p.stop()
+}
+
+// ---- debug information ------------------------------------------------------------------------
+
+// nativeProgram is a C++ program that was built with debug information, and where it is mapped.
+type nativeProgram struct {
+	full, stripped, debug string
+	buildID               string
+	start, limit, offset  uint64
+	addresses             []uint64 // of the process
+	base                  uint64
+}
+
+const cppSource = `
+#include <vector>
+namespace shop {
+static inline __attribute__((always_inline)) int twice(volatile int &x) { x = x + 1; return x * 2; }
+template <typename T> struct Cart {
+    std::vector<T> items;
+    __attribute__((noinline)) int add(T item) { volatile int n = 1; items.push_back(item); return twice(n) + (int)items.size(); }
+};
+}
+int main() { shop::Cart<int> c; int sum = 0; for (int i = 0; i < 9; i++) sum += c.add(i); return sum == 0; }
+`
+
+func buildNative(t *testing.T) *nativeProgram {
+	t.Helper()
+	for _, tool := range []string{"g++", "objcopy", "eu-addr2line", "c++filt"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is missing: scripts/deps.sh test")
+		}
+	}
+	dir := t.TempDir()
+	p := &nativeProgram{full: filepath.Join(dir, "app.full"), stripped: filepath.Join(dir, "app"), debug: filepath.Join(dir, "app.debug"), base: 0x55d000000000}
+	source := filepath.Join(dir, "app.cc")
+	if err := os.WriteFile(source, []byte(cppSource), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tool := func(name string, args ...string) {
+		if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, text)
+		}
+	}
+	tool("g++", "-O2", "-g", "-pie", "-fPIE", "-Wl,--build-id", "-o", p.full, source)
+	tool("objcopy", "--only-keep-debug", p.full, p.debug)
+	tool("objcopy", "--strip-all", p.full, p.stripped)
+	p.read(t)
+	return p
+}
+
+func (p *nativeProgram) read(t *testing.T) {
+	t.Helper()
+	f, err := elf.Open(p.full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	note, err := f.Section(".note.gnu.build-id").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.buildID = hex.EncodeToString(note[16:])
+	for _, ph := range f.Progs {
+		if ph.Type == elf.PT_LOAD && ph.Flags&elf.PF_X != 0 {
+			p.start = p.base + ph.Vaddr&^0xfff
+			p.offset = ph.Off &^ 0xfff
+			p.limit = (p.base + ph.Vaddr + ph.Memsz + 0xfff) &^ 0xfff
+		}
+	}
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if s.Name == "main" || strings.Contains(s.Name, "Cart") {
+			for at := uint64(0); at < s.Size; at += 3 {
+				p.addresses = append(p.addresses, p.base+s.Value+at)
+			}
+		}
+	}
+	if len(p.addresses) < 10 {
+		t.Fatalf("%d addresses", len(p.addresses))
+	}
+}
+
+// wants is what eu-addr2line says: for each address, its frames, the innermost first.
+func (p *nativeProgram) wants(t *testing.T) map[uint64]string {
+	t.Helper()
+	want := map[uint64]string{}
+	for _, address := range p.addresses {
+		text, err := exec.Command("eu-addr2line", "-f", "-i", "-e", p.full, fmt.Sprintf("%#x", address-p.base)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var frames []string
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		for i := 0; i+1 < len(lines); i += 2 {
+			place := lines[i+1]
+			if strings.Count(place, ":") > 1 { // without the column
+				place = place[:strings.LastIndex(place, ":")]
+			}
+			frames = append(frames, strings.Fields(lines[i])[0]+" "+place)
+		}
+		want[address] = strings.Join(frames, "; ")
+	}
+	return want
+}
+
+func varint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }
+
+func pbNum(b []byte, field int, v uint64) []byte { return varint(varint(b, uint64(field)<<3), v) }
+
+func pbMsg(b []byte, field int, m []byte) []byte {
+	return append(varint(varint(b, uint64(field)<<3|2), uint64(len(m))), m...)
+}
+
+// profile is a CPU profile with a sample at each address.
+func (p *nativeProgram) profile() []byte {
+	b := pbMsg(nil, 1, pbNum(pbNum(nil, 1, 1), 2, 2))
+	for i := range p.addresses {
+		b = pbMsg(b, 2, pbNum(pbNum(nil, 1, uint64(i+1)), 2, 10))
+	}
+	m := pbNum(pbNum(pbNum(pbNum(nil, 1, 1), 2, p.start), 3, p.limit), 4, p.offset)
+	b = pbMsg(b, 3, pbNum(pbNum(m, 5, 3), 6, 4))
+	for i, address := range p.addresses {
+		b = pbMsg(b, 4, pbNum(pbNum(pbNum(nil, 1, uint64(i+1)), 2, 1), 3, address))
+	}
+	for _, s := range []string{"", "cpu", "nanoseconds", "/usr/bin/app", p.buildID} {
+		b = pbMsg(b, 6, []byte(s))
+	}
+	return b
+}
+
+func (p *nativeProgram) serve(t *testing.T) string {
+	t.Helper()
+	server, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debug/pprof/profile" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Write(p.profile())
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Down)
+	return server.Addr()
+}
+
+// frames is the names of each address of a profile, as wants() has them.
+func frames(t *testing.T, gz []byte) map[uint64]string {
+	t.Helper()
+	raw, err := inflate(gz)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type function struct{ name, system, file uint64 }
+	var texts []string
+	functions := map[uint64]function{}
+	type line struct{ function, line uint64 }
+	lines := map[uint64][]line{}
+	each(raw, func(field int, _ uint64, m []byte) {
+		v := map[int]uint64{}
+		var own []line
+		if field == 4 || field == 5 {
+			each(m, func(f int, n uint64, inner []byte) {
+				v[f] = n
+				if field == 4 && f == 4 {
+					var l line
+					each(inner, func(f int, n uint64, _ []byte) {
+						if f == 1 {
+							l.function = n
+						} else if f == 2 {
+							l.line = n
+						}
+					})
+					own = append(own, l)
+				}
+			})
+		}
+		switch field {
+		case 4:
+			lines[v[3]] = own
+		case 5:
+			functions[v[1]] = function{v[2], v[3], v[4]}
+		case 6:
+			texts = append(texts, string(m))
+		}
+	})
+	got := map[uint64]string{}
+	for address, ls := range lines {
+		var out []string
+		for _, l := range ls {
+			f := functions[l.function]
+			out = append(out, fmt.Sprintf("%s %s:%d", texts[f.system], texts[f.file], l.line))
+		}
+		got[address] = strings.Join(out, "; ")
+	}
+	return got
+}
+
+func each(b []byte, fn func(field int, n uint64, m []byte)) {
+	for len(b) > 0 {
+		tag, n := binary.Uvarint(b)
+		b = b[n:]
+		v, n := binary.Uvarint(b)
+		b = b[n:]
+		if tag&7 == 2 {
+			fn(int(tag>>3), 0, b[:v])
+			b = b[v:]
+		} else {
+			fn(int(tag>>3), v, nil)
+		}
+	}
+}
+
+func (p *nativeProgram) check(t *testing.T, got map[uint64]string) {
+	t.Helper()
+	for address, want := range p.wants(t) {
+		if got[address] != want {
+			t.Errorf("%#x:\n got %s\nwant %s", address-p.base, got[address], want)
+		}
+	}
+}
+
+func debugConfig(target, server, symbols string) string {
+	return `
+scrape_configs:
+  - job_name: cpp
+    scrape_interval: 2s
+    profiles:
+      memory: {enabled: false}
+      block: {enabled: false}
+      goroutine: {enabled: false}
+      mutex: {enabled: false}
+    static_configs: [{targets: ["` + target + `"], labels: {service_name: shop/cpp}}]
+write:
+  - {name: main, url: "` + server + `"}
+symbols: ` + symbols + "\n"
+}
+
+// Names, inlined functions, files and lines come from a directory, and agree with eu-addr2line.
+func TestSymbolDirectory(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := buildNative(t)
+	dir := t.TempDir()
+	at := filepath.Join(dir, ".build-id", native.buildID[:2])
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(native.debug, filepath.Join(at, native.buildID[2:]+".debug")); err != nil {
+		t.Fatal(err)
+	}
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, debugConfig(native.serve(t), server.URL(), "{directories: ["+dir+"]}"))
+	got := waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))[0]
+	native.check(t, frames(t, got.Raw))
+	if p.metrics().sum("profpull_symbols_found_total", "source", "debug") < 10 {
+		t.Error("names are not counted")
+	}
+	p.stop()
+}
