@@ -1,7 +1,6 @@
 #include "symbols/inlines.h"
 
 #include <dwarf.h>
-#include <stdlib.h>
 
 static const char *name_of(Dwarf_Die *die)
 {
@@ -36,7 +35,7 @@ static void add_call(Dwarf_Die *unit, Dwarf_Die *die, struct inlined *f)
 
 static struct inlined function_of(Dwarf_Die *unit, Dwarf_Die *die)
 {
-    struct inlined f = {.name = name_of(die)};
+    struct inlined f = {.die = dwarf_dieoffset(die), .name = name_of(die)};
     int line;
     if (dwarf_decl_line(die, &line) == 0) {
         f.start_line = line;
@@ -47,35 +46,45 @@ static struct inlined function_of(Dwarf_Die *unit, Dwarf_Die *die)
     return f;
 }
 
-/* Reads scopes, the innermost first, up to the function that is no inlined one. */
-static size_t read_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int n, struct inlined *ret)
+static bool has_scopes(int tag)
 {
-    size_t found = 0;
-    for (int i = 0; i < n && found < INLINES_MAX; i++) {
-        int tag = dwarf_tag(&scopes[i]);
-        if (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram ||
-            tag == DW_TAG_entry_point) {
-            ret[found++] = function_of(unit, &scopes[i]);
-        }
-        if (tag == DW_TAG_subprogram) {
-            break;
-        }
-    }
-    return found;
+    return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+           tag == DW_TAG_try_block || tag == DW_TAG_catch_block || tag == DW_TAG_with_stmt ||
+           tag == DW_TAG_entry_point;
 }
 
-size_t inlines_find(Dwarf_Die *unit, uint64_t address, struct inlined ret[INLINES_MAX])
+/* Moves to the first child with code at the address. Returns false if there is none. */
+static bool enter(Dwarf_Die *die, uint64_t address)
 {
-    Dwarf_Die *at = NULL;
-    Dwarf_Die *scopes = NULL;
-    size_t found = 0;
-    /* The outer scopes of an inlined function are those of its source. The ones that surround the
-     * code are asked for with the innermost one. */
-    if (dwarf_getscopes(unit, address, &at) > 0) {
-        int n = dwarf_getscopes_die(&at[0], &scopes);
-        found = n > 0 ? read_scopes(unit, scopes, n, ret) : 0;
+    Dwarf_Die child;
+    int rc = dwarf_child(die, &child);
+    while (rc == 0 && !(has_scopes(dwarf_tag(&child)) && dwarf_haspc(&child, address) > 0)) {
+        rc = dwarf_siblingof(&child, &child);
     }
-    free(scopes);
-    free(at);
-    return found;
+    if (rc == 0) {
+        *die = child;
+    }
+    return rc == 0;
+}
+
+size_t inlines_find(struct functions *f, Dwarf_Die *unit, uint64_t address,
+                    struct inlined ret[INLINES_MAX])
+{
+    Dwarf_Die functions[INLINES_MAX]; /* the outermost first */
+    Dwarf_Die die;
+    size_t n = 0;
+    if (!functions_find(f, unit, address, &die)) {
+        return 0;
+    }
+    functions[n++] = die;
+    while (n < INLINES_MAX && enter(&die, address)) {
+        int tag = dwarf_tag(&die);
+        if (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_entry_point) {
+            functions[n++] = die;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        ret[i] = function_of(unit, &functions[n - 1 - i]);
+    }
+    return n;
 }

@@ -8,11 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Deeper inlining is cut: the outermost functions are left out. Compilers reach a few dozen. */
+#include "symbols/functions.h"
+
+/* Deeper inlining is cut: the innermost functions are left out. Compilers reach a few dozen. */
 #define INLINES_MAX 256
 
 /* A function at an address. The strings belong to the Dwarf. */
 struct inlined {
+    uint64_t die;          /* identifies the function, or this place where it was inlined */
     const char *name;      /* linkage name, otherwise the plain one; NULL: unknown */
     const char *call_file; /* where it was inlined; NULL: not inlined, or unknown */
     int64_t call_line;
@@ -21,6 +24,7 @@ struct inlined {
 
 /* Finds the functions at an address of a compilation unit, the innermost first. Returns their
  * number, 0 if there are none. address: as the Dwarf has it. */
-size_t inlines_find(Dwarf_Die *unit, uint64_t address, struct inlined ret[INLINES_MAX]);
+size_t inlines_find(struct functions *f, Dwarf_Die *unit, uint64_t address,
+                    struct inlined ret[INLINES_MAX]);
 
 #endif

@@ -1,5 +1,6 @@
 #include "symbols/native.h"
 
+#include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <stdio.h>
@@ -7,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sv.h"
 #include "symbols/demangle.h"
+#include "symbols/functions.h"
 #include "symbols/inlines.h"
 #include "symbols/segments.h"
 #include "symbols/units.h"
@@ -17,6 +20,7 @@ struct native {
     Dwfl_Module *module;
     uint64_t bias; /* of libdwfl's addresses over virtual ones */
     struct segments segments;
+    struct functions functions;
     struct units units; /* those that .debug_aranges does not list */
 };
 
@@ -115,6 +119,7 @@ struct native *native_free(struct native *n)
 {
     if (n != NULL) {
         units_done(&n->units);
+        functions_done(&n->functions);
         if (n->dwfl != NULL) {
             dwfl_end(n->dwfl);
         }
@@ -131,15 +136,18 @@ struct place {
     uint64_t address;
     const char *file; /* "": unknown */
     int64_t line;
+    uint64_t row; /* the first address that the line table has this line for */
 };
 
 static void add_line(struct place *p, Dwarf_Line *line)
 {
     const char *file = dwarf_linesrc(line, NULL, NULL);
+    Dwarf_Addr row;
     int number;
     if (file != NULL) {
         p->file = file;
         p->line = dwarf_lineno(line, &number) == 0 ? number : 0;
+        p->row = dwarf_lineaddr(line, &row) == 0 ? row : p->row;
     }
 }
 
@@ -155,32 +163,42 @@ static struct place find_place(struct native *n, uint64_t address)
         return p;
     }
     p.address = address - bias;
-    int line;
-    Dwfl_Line *known = dwfl_module_getsrc(n->module, address);
-    const char *file = dwfl_lineinfo(known, NULL, &line, NULL, NULL, NULL);
-    if (file != NULL) {
-        p.file = file;
-        p.line = line;
-    } else {
-        Dwarf_Line *own = dwarf_getsrc_die(p.unit, p.address);
-        if (own != NULL) {
-            add_line(&p, own);
-        }
+    p.row = p.address;
+    Dwarf_Addr line_bias;
+    Dwfl_Line *listed = dwfl_module_getsrc(n->module, address);
+    Dwarf_Line *line =
+        listed != NULL ? dwfl_dwarf_line(listed, &line_bias) : dwarf_getsrc_die(p.unit, p.address);
+    if (line != NULL) {
+        add_line(&p, line);
     }
     return p;
 }
 
-static void add_frame(struct answer_writer *w, const char *name, const char *file, int64_t line,
-                      int64_t start_line)
+/* Returns a file with the directory in which it was compiled in front, as eu-addr2line prints it.
+ * Returns the file itself if its name is absolute or the directory is unknown. The caller frees
+ * *ret_whole. */
+static const char *with_directory(Dwarf_Die *unit, const char *file, char **ret_whole)
 {
-    char *readable = demangle(name);
-    answer_add_frame(w, &(struct symbol_frame){
-                            .function = readable != NULL && readable[0] != '\0' ? readable : name,
-                            .system_name = name,
-                            .file = file,
-                            .line = line,
-                            .start_line = start_line,
-                        });
+    Dwarf_Attribute attribute;
+    const char *directory = unit == NULL || file[0] == '/' || file[0] == '\0'
+                                ? NULL
+                                : dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+    *ret_whole = NULL;
+    if (directory == NULL || asprintf(ret_whole, "%s/%s", directory, file) < 0) {
+        return file;
+    }
+    return *ret_whole;
+}
+
+static void add_frame(struct answer_writer *w, Dwarf_Die *unit, const struct symbol_frame *f)
+{
+    char *whole;
+    char *readable = demangle(f->system_name);
+    struct symbol_frame frame = *f;
+    frame.function = readable != NULL && readable[0] != '\0' ? readable : f->system_name;
+    frame.file = with_directory(unit, f->file, &whole);
+    answer_add_frame(w, &frame);
+    free(whole);
     free(readable);
 }
 
@@ -191,7 +209,13 @@ static void add_inlines(struct answer_writer *w, const struct place *p, const st
     const char *file = p->file;
     int64_t line = p->line;
     for (size_t i = 0; i < n; i++) {
-        add_frame(w, f[i].name != NULL ? f[i].name : "??", file, line, f[i].start_line);
+        add_frame(w, p->unit,
+                  &(struct symbol_frame){
+                      .system_name = f[i].name != NULL ? f[i].name : "??",
+                      .file = file,
+                      .line = line,
+                      .start_line = f[i].start_line,
+                  });
         file = f[i].call_file != NULL ? f[i].call_file : "";
         line = f[i].call_line;
     }
@@ -207,18 +231,39 @@ static bool is_named(const struct inlined *f, size_t n)
     return false;
 }
 
+/* Finds the functions at a place. A line can belong to several inlined copies of one function: the
+ * line table does not say to which. For such a line, eu-addr2line prints the callers at its first
+ * address. This function does the same, unless that address is in another function. */
+static size_t find_functions(struct native *n, const struct place *p,
+                             struct inlined ret[INLINES_MAX])
+{
+    struct inlined first[INLINES_MAX];
+    size_t found = p->unit == NULL ? 0 : inlines_find(&n->functions, p->unit, p->address, ret);
+    if (found < 2 || p->row == p->address) {
+        return found;
+    }
+    size_t n_first = inlines_find(&n->functions, p->unit, p->row, first);
+    if (n_first < 2 || first[n_first - 1].die != ret[found - 1].die ||
+        !str_same(first[0].name, ret[0].name)) {
+        return found;
+    }
+    memcpy(ret, first, n_first * sizeof(*ret));
+    return n_first;
+}
+
 static void ask(struct native *n, uint64_t address, struct answer_writer *w)
 {
     struct inlined functions[INLINES_MAX];
     struct place p = find_place(n, address);
-    size_t found = p.unit == NULL ? 0 : inlines_find(p.unit, p.address, functions);
+    size_t found = find_functions(n, &p, functions);
     if (is_named(functions, found)) {
         add_inlines(w, &p, functions, found);
         return;
     }
     const char *symbol = dwfl_module_addrname(n->module, address);
     if (symbol != NULL && symbol[0] != '\0') {
-        add_frame(w, symbol, p.file, p.line, 0);
+        add_frame(w, p.unit,
+                  &(struct symbol_frame){.system_name = symbol, .file = p.file, .line = p.line});
     }
 }
 

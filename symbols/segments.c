@@ -35,10 +35,11 @@ static const GElf_Phdr *segment_at(const struct segments *s, uint64_t offset)
     return found;
 }
 
+/* Returns true if no segment of code has all of its bytes in the file. */
 static bool has_lost_places(const struct segments *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        if (is_code(&s->at[i]) && s->at[i].p_filesz > 0) {
+        if (is_code(&s->at[i]) && s->at[i].p_filesz == s->at[i].p_memsz) {
             return false;
         }
     }

@@ -30,14 +30,13 @@ static bool decode(const struct answer_head *head, const struct buf *payload,
     return answer_decode(head, copy, ret, err);
 }
 
-static void test_frames_of_each_address_come_back(void **state)
+TEST(frames_of_each_address_come_back)
 {
     struct answer_head head;
     struct buf payload;
     struct symbol_frames frames;
     struct err err = ERR_INIT;
     size_t n;
-    (void)state;
     write_answer(&head, &payload);
     CHECK_INT(answer_payload_size(&head, 3, &err), payload.len, "");
     assert_true(decode(&head, &payload, &frames, &err));
@@ -60,11 +59,10 @@ static void test_frames_of_each_address_come_back(void **state)
     buf_done(&payload);
 }
 
-static void test_strings_are_kept_once(void **state)
+TEST(strings_are_kept_once)
 {
     struct answer_head head;
     struct buf payload;
-    (void)state;
     write_answer(&head, &payload);
     CHECK_INT(head.strings,
               sizeof("add") + sizeof("_Z3addii") + sizeof("a.cc") + sizeof("main") + sizeof("x") +
@@ -73,7 +71,7 @@ static void test_strings_are_kept_once(void **state)
     buf_done(&payload);
 }
 
-static void test_bad_bytes_in_names_become_question_marks(void **state)
+TEST(bad_bytes_in_names_become_question_marks)
 {
     struct answer_writer w;
     struct answer_head head;
@@ -81,7 +79,6 @@ static void test_bad_bytes_in_names_become_question_marks(void **state)
     struct symbol_frames frames;
     struct err err = ERR_INIT;
     size_t n;
-    (void)state;
     answer_writer_init(&w);
     answer_add_frame(&w, &(struct symbol_frame){"a\nb", "\xff\xc3\xa9", "f\x7f", -1, -1});
     answer_end_address(&w);
@@ -99,7 +96,7 @@ static void test_bad_bytes_in_names_become_question_marks(void **state)
     buf_done(&payload);
 }
 
-static void test_long_names_are_cut(void **state)
+TEST(long_names_are_cut)
 {
     struct answer_writer w;
     struct answer_head head;
@@ -107,7 +104,6 @@ static void test_long_names_are_cut(void **state)
     struct symbol_frames frames;
     size_t n;
     char *name = malloc(2 * ANSWER_NAME_MAX + 1);
-    (void)state;
     assert_non_null(name);
     memset(name, 'a', 2 * ANSWER_NAME_MAX);
     name[2 * ANSWER_NAME_MAX] = '\0';
@@ -124,7 +120,7 @@ static void test_long_names_are_cut(void **state)
     free(name);
 }
 
-static void test_heads_that_fit_no_question_are_refused(void **state)
+TEST(heads_that_fit_no_question_are_refused)
 {
     static const struct {
         struct answer_head head;
@@ -138,7 +134,6 @@ static void test_heads_that_fit_no_question_are_refused(void **state)
         {{.magic = ANSWER_MAGIC, .addresses = 3, .frames = UINT32_MAX}, "got one of 137438953452"},
         {{.magic = ANSWER_MAGIC, .addresses = 3, .strings = UINT32_MAX}, "got one of 4294967307"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
         CHECK_INT(answer_payload_size(&rows[i].head, 3, &err), 0, rows[i].error);
@@ -152,7 +147,7 @@ static void set(struct buf *payload, size_t at, uint32_t value)
     memcpy(payload->data + at, &value, sizeof(value));
 }
 
-static void test_payloads_that_are_not_sound_are_refused(void **state)
+TEST(payloads_that_are_not_sound_are_refused)
 {
     const size_t ends = 3 * sizeof(struct answer_frame);
     const struct {
@@ -167,7 +162,6 @@ static void test_payloads_that_are_not_sound_are_refused(void **state)
         {ends + 4, 1, "address 1: expected a frame of 2 to 3, got 1"},
         {ends + 8, 2, "1 frames belong to no address"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct answer_head head;
         struct buf payload;
@@ -179,17 +173,4 @@ static void test_payloads_that_are_not_sound_are_refused(void **state)
         CHECK_CONTAINS(err.msg, rows[i].error, "");
         buf_done(&payload);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_of_each_address_come_back),
-        cmocka_unit_test(test_strings_are_kept_once),
-        cmocka_unit_test(test_bad_bytes_in_names_become_question_marks),
-        cmocka_unit_test(test_long_names_are_cut),
-        cmocka_unit_test(test_heads_that_fit_no_question_are_refused),
-        cmocka_unit_test(test_payloads_that_are_not_sound_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void check_rows(const struct row *rows, size_t n)
     }
 }
 
-static void test_cpp_has_template_arguments_and_no_parameters(void **state)
+TEST(cpp_has_template_arguments_and_no_parameters)
 {
     static const struct row rows[] = {
         {"_Z3addii", "add"},
@@ -39,11 +39,10 @@ static void test_cpp_has_template_arguments_and_no_parameters(void **state)
         {"_Z3foov.cold", "foo"},
         {"_Z3fooi.constprop.0", "foo"},
     };
-    (void)state;
     check_rows(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-static void test_rust_has_no_hash(void **state)
+TEST(rust_has_no_hash)
 {
     static const struct row rows[] = {
         /* the old mangling */
@@ -62,26 +61,14 @@ static void test_rust_has_no_hash(void **state)
         {"_RNCNvC4bike7example0", "bike::example::{closure#0}"},
         {"_RNvYINtC3foo3BarhENtB5_5Trait3baz", "<foo::Bar<u8> as foo::Trait>::baz"},
     };
-    (void)state;
     check_rows(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-static void test_other_names_stay(void **state)
+TEST(other_names_stay)
 {
     static const struct row rows[] = {
         {"main", NULL}, {"__libc_start_main", NULL}, {"_start", NULL}, {"_Z", NULL}, {"_R", NULL},
         {"", NULL},     {"runtime.mallocgc", NULL},
     };
-    (void)state;
     check_rows(rows, sizeof(rows) / sizeof(rows[0]));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cpp_has_template_arguments_and_no_parameters),
-        cmocka_unit_test(test_rust_has_no_hash),
-        cmocka_unit_test(test_other_names_stay),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,9 +99,8 @@ static void check_self(struct symbols_helper *h)
     CHECK_INT(failure, SYMBOLS_OK, "");
 }
 
-static void test_a_file_is_opened_once_for_its_questions(void **state)
+TEST(a_file_is_opened_once_for_its_questions)
 {
-    (void)state;
     struct symbols_helper *h = start(&usual);
     check_self(h);
     check_self(h);
@@ -112,10 +111,9 @@ static void test_a_file_is_opened_once_for_its_questions(void **state)
     symbols_helper_stop(h);
 }
 
-static void test_a_file_without_the_wanted_build_id_is_refused(void **state)
+TEST(a_file_without_the_wanted_build_id_is_refused)
 {
     const uint64_t address = 0;
-    (void)state;
     struct symbols_helper *h = start(&usual);
     struct symbols_question q = {
         .fd = open_self(), .build_id = "0123abcd", .addresses = &address, .count = 1};
@@ -155,13 +153,12 @@ static enum symbols_failure ask_about(struct symbols_helper *h, int fd, struct e
     return failure;
 }
 
-static void test_files_that_are_no_programs_are_refused(void **state)
+TEST(files_that_are_no_programs_are_refused)
 {
     static const struct {
         const char *bytes;
         size_t n;
     } rows[] = {{"", 0}, {"text", 4}, {"\177ELF", 4}, {"\177ELF\2\1\1", 7}, {"!<arch>\n", 8}};
-    (void)state;
     struct symbols_helper *h = start(&usual);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
@@ -175,11 +172,10 @@ static void test_files_that_are_no_programs_are_refused(void **state)
     symbols_helper_stop(h);
 }
 
-static void test_what_is_no_file_never_reaches_the_child(void **state)
+TEST(what_is_no_file_never_reaches_the_child)
 {
     int ends[2];
     struct err err = ERR_INIT;
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     struct symbols_helper *h = start(&usual);
     CHECK_INT(ask_about(h, ends[0], &err), SYMBOLS_UNREADABLE, "a pipe");
@@ -190,11 +186,10 @@ static void test_what_is_no_file_never_reaches_the_child(void **state)
     close(ends[1]);
 }
 
-static void test_a_file_above_the_limit_is_not_read(void **state)
+TEST(a_file_above_the_limit_is_not_read)
 {
     struct symbols_helper_options options = usual;
     struct err err = ERR_INIT;
-    (void)state;
     options.max_file = 1000;
     struct symbols_helper *h = start(&options);
     CHECK_INT(ask_self(h, &err), SYMBOLS_TOO_LARGE, "");
@@ -249,9 +244,8 @@ static void signal_child(int number)
     assert_int_equal(kill(child, number), 0);
 }
 
-static void test_a_killed_child_costs_one_answer(void **state)
+TEST(a_killed_child_costs_one_answer)
 {
-    (void)state;
     struct symbols_helper *h = start(&usual);
     for (int i = 0; i < 3; i++) {
         struct err err = ERR_INIT;
@@ -269,11 +263,10 @@ static void test_a_killed_child_costs_one_answer(void **state)
     symbols_helper_stop(h);
 }
 
-static void test_a_late_child_is_replaced(void **state)
+TEST(a_late_child_is_replaced)
 {
     struct symbols_helper_options options = usual;
     struct err err = ERR_INIT;
-    (void)state;
     struct symbols_helper *h = start(&usual);
     check_self(h);
     signal_child(SIGSTOP);
@@ -287,10 +280,9 @@ static void test_a_late_child_is_replaced(void **state)
     symbols_helper_stop(h);
 }
 
-static void test_without_a_launcher_there_are_no_names(void **state)
+TEST(without_a_launcher_there_are_no_names)
 {
     struct err err = ERR_INIT;
-    (void)state;
     struct symbols_helper *h = start(&usual);
     assert_int_equal(kill(child_of(getpid()), SIGKILL), 0);
     CHECK_INT(ask_self(h, &err), SYMBOLS_START, "");
@@ -298,10 +290,9 @@ static void test_without_a_launcher_there_are_no_names(void **state)
     symbols_helper_stop(h);
 }
 
-static void test_another_limit_of_memory_needs_another_child(void **state)
+TEST(another_limit_of_memory_needs_another_child)
 {
     struct symbols_helper_options options = usual;
-    (void)state;
     struct symbols_helper *h = start(&usual);
     check_self(h);
     options.max_memory *= 2;
@@ -312,20 +303,4 @@ static void test_another_limit_of_memory_needs_another_child(void **state)
     check_self(h);
     CHECK_INT(counters(h).children, 2, "the same limit");
     symbols_helper_stop(h);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_file_is_opened_once_for_its_questions),
-        cmocka_unit_test(test_a_file_without_the_wanted_build_id_is_refused),
-        cmocka_unit_test(test_files_that_are_no_programs_are_refused),
-        cmocka_unit_test(test_what_is_no_file_never_reaches_the_child),
-        cmocka_unit_test(test_a_file_above_the_limit_is_not_read),
-        cmocka_unit_test(test_a_killed_child_costs_one_answer),
-        cmocka_unit_test(test_a_late_child_is_replaced),
-        cmocka_unit_test(test_without_a_launcher_there_are_no_names),
-        cmocka_unit_test(test_another_limit_of_memory_needs_another_child),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
