@@ -1,8 +1,12 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/convert_diff.h"
+#include "cli/helm/helm.h"
+#include "config/file.h"
 #include "config/migrate.h"
 #include "write/protocol.h"
 
@@ -10,6 +14,7 @@
 
 struct convert_args {
     bool strict;
+    bool helm_values;
     const char *targets; /* --diff; NULL: print the YAML */
 };
 
@@ -66,11 +71,82 @@ static int convert(const char *path, const struct convert_args *args,
     return cmd_print(false, &text, stdout);
 }
 
+/* Checks a configuration in Alloy's language that becomes a value of the chart. The reader takes a
+ * file, and knows the language by the end of its name. */
+static bool check_inline(const char *path, const char *text)
+{
+    char name[] = "/tmp/profpull-XXXXXX.alloy";
+    int fd = mkstemps(name, (int)strlen(".alloy"));
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    bool ok = file != NULL && fputs(text, file) >= 0;
+    ok = (file == NULL || fclose(file) == 0) && ok;
+    if (!ok) {
+        struct err err = ERR_INIT;
+        err_sys(&err, "%s", name);
+        (void)cmd_fail(EXIT_INPUT, &err);
+    }
+    struct cmd_config_flags which = {.file = name};
+    struct config_errors *errors = config_errors_new();
+    struct config_errors *warnings = config_errors_new();
+    struct config *config = ok && errors != NULL && warnings != NULL
+                                ? cmd_reload_config(&which, errors, warnings)
+                                : NULL;
+    for (size_t i = 0; errors != NULL && i < config_errors_count(errors); i++) {
+        const struct config_error *e = config_errors_at(errors, i);
+        fprintf(stderr, "%s: alloy.configMap.content: line %d, column %d: %s%s%s\n", path,
+                e->pos.line, e->pos.column, e->path, e->path[0] == '\0' ? "" : ": ", e->message);
+    }
+    ok = config != NULL;
+    config_unref(config);
+    config_errors_free(errors);
+    config_errors_free(warnings);
+    if (fd >= 0) {
+        (void)unlink(name);
+    }
+    return ok;
+}
+
+/* Prints the values on stdout, and what becomes of each one on stderr. */
+static int print_values(const char *path, const struct helm_result *r, bool strict)
+{
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    fwrite(r->report.data, 1, r->report.len, stderr);
+    if (r->config != NULL && !check_inline(path, r->config)) {
+        fprintf(stderr, "profpull: the configuration in %s has errors for profpull\n", path);
+        return EXIT_INPUT;
+    }
+    if (strict && r->ignored > 0) {
+        fprintf(stderr, "profpull: %s has %zu values that are ignored\n", path, r->ignored);
+        return EXIT_INPUT;
+    }
+    return cmd_print(helm_write(r, path, &text), &text, stdout);
+}
+
+static int convert_values(const char *path, bool strict)
+{
+    struct buf text;
+    struct helm_result result = {.values = NULL};
+    struct err err = ERR_INIT;
+    buf_init(&text, CONFIG_FILE_MAX + 1);
+    bool ok = file_read(path, CONFIG_FILE_MAX, &text, &err) || err_wrap(&err, "%s", path);
+    ok = ok && helm_convert(path, (struct sv){text.data, text.len}, &result, &err);
+    int code = ok ? print_values(path, &result, strict) : cmd_fail(EXIT_INPUT, &err);
+    helm_done(&result);
+    buf_done(&text);
+    return code;
+}
+
 static int run_convert(const void *arg, char *const *operands, size_t n)
 {
     const struct convert_args *args = arg;
     if (n == 0) {
         return cmd_usage_error("convert", "the FILE to convert is missing");
+    }
+    if (args->helm_values) {
+        return args->targets != NULL
+                   ? cmd_usage_error("convert", "--helm-values and --diff exclude each other")
+                   : convert_values(operands[0], args->strict);
     }
     if (args->targets != NULL && strcmp(operands[0], "-") == 0) {
         return cmd_usage_error("convert", "--diff reads the FILE twice: standard input cannot be");
@@ -106,6 +182,10 @@ static int run_convert(const void *arg, char *const *operands, size_t n)
 static const struct flag flags[] = {
     FLAG(BOOL, "strict", 0, convert_args, strict, NULL,
          "refuse a file of which something about profiles is left out or changed"),
+    FLAG(BOOL, "helm-values", 0, convert_args, helm_values, NULL,
+         "FILE has values of Alloy's Helm chart, or of one that contains it (Pyroscope's, "
+         "k8s-monitoring): print values of profpull's chart, and on standard error what runs "
+         "unchanged, what is mapped, and what is ignored and why"),
     FLAG(TEXT, "diff", 0, convert_args, targets, "TARGETS",
          "print no YAML, but what the Alloy file and its YAML make of the discovered targets in "
          "this file, which is one for file_sd_configs: the scrapes that only one of them has"),
@@ -114,7 +194,8 @@ static const struct flag flags[] = {
 const struct command cmd_convert = {
     .name = "convert",
     .summary = "print a configuration of Alloy, Parca or the Pyroscope agent as YAML",
-    .usage = "convert [--strict] [--diff TARGETS] FILE",
+    .usage = "convert [--strict] [--diff TARGETS] FILE\n"
+             "convert --helm-values [--strict] FILE",
     .description =
         "Prints the YAML that says the same as FILE: a configuration of Grafana Alloy "
         "(*.alloy) or a directory of such files, or the YAML of Parca, of the Pyroscope "
