@@ -452,3 +452,104 @@ func TestSymbolDirectory(t *testing.T) {
 	}
 	p.stop()
 }
+
+// debuginfod answers as Debian's does, for one build id. Files of kinds that it lacks are 404.
+type debuginfod struct {
+	files map[string]string // "debuginfo", "executable" -> file
+	id    string
+	asked sync.Map // path -> *atomic.Int64
+}
+
+func (d *debuginfod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n, _ := d.asked.LoadOrStore(r.URL.Path, new(atomic.Int64))
+	n.(*atomic.Int64).Add(1)
+	kind := strings.TrimPrefix(r.URL.Path, "/buildid/"+d.id+"/")
+	if file, ok := d.files[kind]; ok {
+		http.ServeFile(w, r, file)
+		return
+	}
+	http.NotFound(w, r)
+}
+
+func (d *debuginfod) count(path string) int64 {
+	if n, ok := d.asked.Load(path); ok {
+		return n.(*atomic.Int64).Load()
+	}
+	return 0
+}
+
+func serveDebuginfod(t *testing.T, d *debuginfod) string {
+	t.Helper()
+	server, err := loop.Start("", d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Down)
+	return "http://" + server.Addr()
+}
+
+// The second server has the debug information: it is fetched once, kept in the cache, and the next
+// start of profpull needs no server any more.
+func TestDebuginfod(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := buildNative(t)
+	empty := &debuginfod{id: native.buildID}
+	full := &debuginfod{id: native.buildID, files: map[string]string{"debuginfo": native.debug}}
+	cache := filepath.Join(t.TempDir(), "cache")
+	symbols := fmt.Sprintf("{debuginfod: [%q, %q], cache: {directory: %s}}", serveDebuginfod(t, empty), serveDebuginfod(t, full), cache)
+	server := newPyroscope(t, pyroscope.Options{})
+	target := native.serve(t)
+	p := run(t, debugConfig(target, server.URL(), symbols))
+	got := waitProfiles(t, server, 2, named("process_cpu", "shop::Cart<int>::add", "twice"))[1]
+	native.check(t, frames(t, got.Raw))
+	path := "/buildid/" + native.buildID + "/"
+	for name, n := range map[string]int64{
+		"debuginfo of the first":   empty.count(path + "debuginfo"),
+		"executable of the first":  empty.count(path + "executable"),
+		"debuginfo of the second":  full.count(path + "debuginfo"),
+		"executable of the second": full.count(path+"executable") + 1,
+	} {
+		if n != 1 {
+			t.Errorf("%s: asked %d times", name, n)
+		}
+	}
+	m := p.metrics()
+	if m.sum("profpull_symbols_downloads_total", "result", "ok") != 1 ||
+		m.sum("profpull_symbols_downloads_total", "result", "absent") != 1 ||
+		m.sum("profpull_symbols_cache_bytes") == 0 {
+		t.Error("downloads are not counted")
+	}
+	p.stop()
+
+	again := newPyroscope(t, pyroscope.Options{})
+	p = run(t, debugConfig(target, again.URL(), symbols))
+	got = waitProfiles(t, again, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))[0]
+	native.check(t, frames(t, got.Raw))
+	if p.metrics().sum("profpull_symbols_found_total", "source", "saved") < 10 || full.count(path+"debuginfo") != 1 {
+		t.Error("the names do not come from the cache")
+	}
+	p.stop()
+}
+
+// A program without separate debug information is fetched as an executable: its symbol table names
+// functions. A file beyond max_file_size is refused, and costs the names alone.
+func TestDebuginfodLimits(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := buildNative(t)
+	large := filepath.Join(t.TempDir(), "large")
+	if err := os.WriteFile(large, make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tooLarge := &debuginfod{id: native.buildID, files: map[string]string{"debuginfo": large}}
+	program := &debuginfod{id: native.buildID, files: map[string]string{"executable": native.full}}
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, debugConfig(native.serve(t), server.URL(), fmt.Sprintf(
+		"{debuginfod: [%q, %q], max_file_size: 2MiB, cache: {directory: %s}}", serveDebuginfod(t, tooLarge), serveDebuginfod(t, program), filepath.Join(t.TempDir(), "c"))))
+	waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add"))
+	if p.metrics().sum("profpull_symbols_downloads_total", "result", "failed") != 1 {
+		t.Error("the refused file is not counted")
+	}
+	p.stop()
+}
