@@ -13,7 +13,8 @@ struct format {
 static const struct format *format_of(struct sv start)
 {
     static const struct format formats[] = {{legacy_is_cpu, legacy_read_cpu},
-                                            {legacy_is_heap, legacy_read_heap}};
+                                            {legacy_is_heap, legacy_read_heap},
+                                            {legacy_is_contention, legacy_read_contention}};
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (formats[i].is(start)) {
             return &formats[i];

@@ -1,6 +1,6 @@
-/* Profiles in the forms that pprof had before it was a protobuf: CPU and heap profiles of programs
- * with gperftools or jemalloc. No server reads them. They are converted to what Google's pprof
- * makes of them: the same samples, addresses and mappings.
+/* Profiles in the forms that pprof had before it was a protobuf: CPU, heap and lock contention
+ * profiles of programs with gperftools, jemalloc or brpc. No server reads them. They are converted
+ * to what Google's pprof makes of them: the same samples, addresses and mappings.
  *
  * These formats have no names of functions: the result has addresses, and the files that contain
  * them. The functions are pure, bytes in and bytes out; any thread may call them.

@@ -63,8 +63,10 @@ void legacy_write(const struct legacy_profile *p, int64_t time_ns, int64_t durat
  * is wrong. */
 bool legacy_read_cpu(struct legacy_profile *p, struct sv body, struct err *err);
 bool legacy_read_heap(struct legacy_profile *p, struct sv body, struct err *err);
+bool legacy_read_contention(struct legacy_profile *p, struct sv body, struct err *err);
 /* Return true if a body begins like a profile in this format. */
 bool legacy_is_cpu(struct sv start);
 bool legacy_is_heap(struct sv start);
+bool legacy_is_contention(struct sv start);
 
 #endif

@@ -42,6 +42,8 @@ func (s *nativeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, oldHeapHead+s.maps())
 	case "/pprof/growth":
 		io.WriteString(w, strings.Replace(oldHeapHead, "heapprofile", "growthz", 1)+s.maps())
+	case "/pprof/contention":
+		io.WriteString(w, "--- contention\ncycles/second=1000000000\n5000 3 @ 0x55551100 0x55552200\n\n"+s.maps())
 	case "/pprof/symbol":
 		s.symbol(w, r)
 	default:
@@ -114,6 +116,9 @@ scrape_configs:
       mutex: {enabled: false}
       process_cpu: {path: /pprof/profile}
       heap: {enabled: true, path: /pprof/heap}
+      custom:
+        - {name: growth, path: /pprof/growth}
+        - {name: contention, path: /pprof/contention, sampling: true}
     static_configs: [{targets: ["` + target + `"], labels: {service_name: shop/cpp}}]
 write:
   - {name: main, url: "` + server + `"}
@@ -152,10 +157,12 @@ func TestSymbolService(t *testing.T) {
 		t.Error(top)
 	}
 	waitProfiles(t, server, 1, named("memory", "shop::Cart::add", "libc.so.6!0x32f"))
-	waitProfiles(t, server, 8, named("process_cpu", "shop::Cart::add"))
+	waitProfiles(t, server, 1, named("growth", "shop::Cart::add"))
+	waitProfiles(t, server, 1, named("contention", "shop::Cart::add", "contentions"))
+	waitProfiles(t, server, 4, named("process_cpu", "shop::Cart::add"))
 	native.mu.Lock()
 	for address, n := range native.seen {
-		if n > 2 { // the profile and the heap may have asked at the same time
+		if n > 4 { // each type may have asked at the same time
 			t.Errorf("%s was asked for %d times", address, n)
 		}
 	}

@@ -19,7 +19,7 @@ static void must(bool ok)
     }
 }
 
-/* Reads records behind a head that fits them. */
+/* Reads records that follow a head with the right checksum. */
 static bool read_records(struct symbol_table *t, const uint8_t *data, size_t size)
 {
     uint64_t check = hash_bytes(data, size, 0x5eed);

@@ -422,6 +422,47 @@ TEST(bad_heaps)
     }
 }
 
+/* ---- contention ------------------------------------------------------------------------------ */
+
+#define CONTENTION "--- contention\ncycles/second=2000000000\n"
+
+TEST(contention_profiles)
+{
+    static const struct {
+        const char *text;
+        const char *want;
+    } rows[] = {
+        {CONTENTION "3000 2 @ 0x00401001 0x70000011\n\n" MAPS,
+         "contentions/count\ndelay/nanoseconds\n2 1500 @ 401000/1 70000010/2\n" MAPS_DUMP
+         "period contentions/count\n1\nat 1000\n"},
+        {"--- contentionz 1 ---\nsampling period = 100\nms since reset = 5\nformat = java\n"
+         "  30 2 @ 0x401001\n",
+         "delay/nanoseconds\n200 3000 @ 401000/1\n"},
+        {CONTENTION "10 1 @ 0x401001\n--- Memory map: ---\n" MAPS, "1 5 @ 401000/1\n" MAPS_DUMP},
+        {CONTENTION MAPS, "delay/nanoseconds\n"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        CHECK_INT(sniff_profile(sv_from(rows[i].text), NULL), SNIFF_LEGACY, rows[i].text);
+        check_made(sv_from(rows[i].text), rows[i].want, rows[i].text);
+    }
+}
+
+TEST(bad_contention)
+{
+    static const struct {
+        const char *text;
+        const char *message;
+    } rows[] = {
+        {CONTENTION "3000 2 @ 0x401001 main\n", "line 3: expected addresses"},
+        {CONTENTION "3000 2 @ 0x12345678123456781\n", "line 3: expected addresses"},
+        {"--- contention\ncycles/second=1\n9007199254740992 1 @ 0x1\n",
+         "line 3: numbers that cannot be"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        check_bad(sv_from(rows[i].text), LEGACY_BAD, rows[i].message);
+    }
+}
+
 /* Other texts are not converted, such as Go's own, whose protobuf has the names. */
 TEST(other_texts)
 {
