@@ -39,6 +39,9 @@ extern const struct command cmd_pgo;
 extern const struct command cmd_jfr;
 extern const struct command cmd_spool;
 extern const struct command cmd_convert;
+extern const struct command cmd_reload;
+extern const struct command cmd_log_level;
+extern const struct command cmd_completion;
 extern const struct command cmd_help;
 extern const struct command cmd_version;
 

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/cmd.h"
 #include "cli/secret_files.h"
@@ -82,6 +83,8 @@ static int run_check(const void *arg, char *const *operands, size_t n)
     }
     if (n > 0) {
         which.file = operands[0];
+    } else if (which.file == NULL && which.write_url == NULL) {
+        which.file = getenv("PROFPULL_CONFIG");
     }
     if (which.file == NULL && which.write_url == NULL) {
         return cmd_usage_error("check", "--config FILE, or --write.url URL alone, is needed");
@@ -106,7 +109,8 @@ static int run_check(const void *arg, char *const *operands, size_t n)
 
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', check_args, config.file, "FILE",
-         "the configuration, - for standard input (or give FILE as the only argument)"),
+         "the configuration, - for standard input (or give FILE as the only argument); or "
+         "PROFPULL_CONFIG"),
     FLAG(BOOL, "dump", 0, check_args, dump, NULL,
          "print the normalised configuration instead of a summary"),
     FLAG(BOOL, "print-default", 0, check_args, print_default, NULL,

@@ -459,7 +459,8 @@ static int run_discover(const void *arg, char *const *operands, size_t n)
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', discover_args, config.file, "FILE",
          "the configuration, - for standard input; without it, that of annotated pods in the "
-         "cluster"),
+         "cluster",
+         .env = "PROFPULL_CONFIG"),
     CLUSTER_FLAGS(discover_args, cluster),
     FLAG(TEXT, "write.url", 0, discover_args, config.write_url, "URL",
          "as for `profpull run`; nothing is written there"),

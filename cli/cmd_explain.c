@@ -81,7 +81,8 @@ static int run_explain(const void *arg, char *const *operands, size_t n)
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', explain_args, discover.config.file, "FILE",
          "the configuration whose rules are explained, - for standard input; without it, that of "
-         "annotated pods"),
+         "annotated pods",
+         .env = "PROFPULL_CONFIG"),
     FLAG(TEXT, "namespace", 'n', explain_args, namespace, "NAME",
          "the namespace of the pod; by default that of the context"),
     CLUSTER_FLAGS(explain_args, discover.cluster),

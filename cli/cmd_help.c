@@ -52,6 +52,41 @@ static const struct flag flags[] = {
          .choice = completion_shell),
 };
 
+static int run_completion(const void *arg, char *const *operands, size_t n)
+{
+    struct buf text;
+    size_t i = 0;
+    (void)arg;
+    while (n == 1 && completion_shell(i) != NULL && strcmp(completion_shell(i), operands[0]) != 0) {
+        i++;
+    }
+    if (n != 1 || completion_shell(i) == NULL) {
+        return cmd_usage_error("completion", "expected one of bash, zsh, fish%s%s",
+                               n == 0 ? "" : ", got ", n == 0 ? "" : operands[n - 1]);
+    }
+    buf_init(&text, TEXT_MAX);
+    return cmd_flush(cmd_print(completion_script(operands[0], &text), &text, stdout));
+}
+
+const struct command cmd_completion = {
+    .name = "completion",
+    .summary = "print the script with which a shell completes commands and options",
+    .usage = "completion bash|zsh|fish",
+    .description = "Prints a script that lets a shell complete commands, their subjects, options "
+                   "and the values of options. For one session of bash: `source <(profpull "
+                   "completion bash)`. The Debian package has installed the scripts already.",
+    .exit_codes = "Exit code: 0 done, 1 standard output failed, 2 usage.",
+    .operands_max = SIZE_MAX,
+    .subject = completion_shell,
+    .run = run_completion,
+};
+
+static const char *command_name(size_t i)
+{
+    const struct command *c = command_at(i);
+    return c == NULL ? NULL : c->name;
+}
+
 const struct command cmd_help = {
     .name = "help",
     .summary = "explain a command; print the manual page or completions",
@@ -61,5 +96,6 @@ const struct command cmd_help = {
     .exit_codes = "Exit code: 0 done, 1 standard output failed, 2 usage.",
     COMMAND_FLAGS(flags, help_args),
     .operands_max = 1,
+    .subject = command_name,
     .run = run_help,
 };

@@ -144,7 +144,7 @@ static int run_open(const void *arg, char *const *operands, size_t n)
 
 static const struct flag flags[] = {
     FLAG(TEXT, "url", 0, open_args, url, "URL",
-         "the server (default " QUERY_URL ", a profpull on this machine)"),
+         "the server (default " QUERY_URL ", a profpull on this machine)", .env = "PROFPULL_URL"),
     FLAG(BOOL, "print", 0, open_args, print, NULL, "print the URL, and start no browser"),
     FLAG(TEXT, "pod", 0, open_args, pod, "KIND/NAME",
          "the pod of profpull in the cluster, such as deploy/profiling/profpull"),

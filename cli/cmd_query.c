@@ -7,6 +7,11 @@
 
 #define HOUR_MS (3600 * MS_PER_S)
 
+static const char *suggest_type(size_t i)
+{
+    return config_type_name(i) == NULL ? NULL : config_type_name(i)->name;
+}
+
 static int run_query(const void *arg, char *const *operands, size_t n)
 {
     if (n > 2) {
@@ -25,10 +30,10 @@ static const struct flag flags[] = {
     FLAG(TEXT, "file", 'f', query_args, file, "FILE",
          "ask a file, pprof or a recording of Java, instead of a server; - is standard input"),
     FLAG(TEXT, "type", 't', query_args, type, "TYPE",
-         "the type (default cpu): for pyroscope an id such as "
-         "process_cpu:cpu:nanoseconds:cpu:nanoseconds, its sample type (cpu, inuse_space) or its "
-         "name; for profefe cpu, heap, goroutine, ...; for deepflow an event (cpu, inuse_space, "
-         "mutex_duration)"),
+         "the type (default cpu): cpu, heap, alloc, goroutine, mutex, block, ...; for pyroscope "
+         "also an id such as process_cpu:cpu:nanoseconds:cpu:nanoseconds, its sample type "
+         "(inuse_space) or its name; for deepflow also an event (on-cpu)",
+         .suggest = suggest_type),
     QUESTION_PROFILE_FLAGS,
     FLAG(NUMBER, "limit", 'n', query_args, limit, "N", "functions that top and diff print; 0: all"),
     FLAG(TEXT, "language", 0, query_args, language, "NAME",
@@ -78,5 +83,6 @@ const struct command cmd_query = {
                                    .base = {.from_ns = QUERY_NO_TIME, .until_ns = QUERY_NO_TIME},
                                    .limit = 20},
     .operands_max = SIZE_MAX,
+    .subject = question_subject,
     .run = run_query,
 };

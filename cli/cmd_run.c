@@ -318,7 +318,8 @@ static const struct flag flags[] = {
          "the configuration, - for standard input; see docs/configuration.md. Without it, or "
          "without scrape_configs in "
          "it, annotated pods are scraped (see `profpull check --print-default` and "
-         "docs/annotations.md)"),
+         "docs/annotations.md)",
+         .env = "PROFPULL_CONFIG", .env_without = "target"),
     FLAG(LIST, "target", 0, run_args, targets, "[NAME=]HOST:PORT",
          "no configuration: scrape this program's /debug/pprof, keep its profiles in --data, and "
          "show them in the browser. NAME is its service. May be given several times"),

@@ -392,7 +392,8 @@ static int scrape(struct scrape *s)
 /* Returns the type as a job configures it, or the built-in one; NULL if the URL is complete. */
 static const struct config_type *find_type(const struct scrape *s)
 {
-    const char *key = s->args->type;
+    const struct config_type_name *row = config_type_name_find(sv_from(s->args->type));
+    const char *key = row == NULL ? s->args->type : row->key;
     for (size_t i = 0; key != NULL && s->job != NULL && i < s->job->n_types; i++) {
         if (strcmp(s->job->types[i].key, key) == 0) {
             return &s->job->types[i];
@@ -617,9 +618,17 @@ static int run_scrape(const void *arg, char *const *operands, size_t n)
     return code;
 }
 
+/* Lists the built-in types, then the other names of types. */
 static const char *choose_type(size_t i)
 {
     const struct config_builtin_type *t = config_builtin_type(i);
+    const struct config_type_name *row;
+    size_t more = CONFIG_BUILTIN_TYPES;
+    for (size_t k = 0; t == NULL && (row = config_type_name(k)) != NULL; k++) {
+        if (config_builtin_type_find(sv_from(row->name)) == NULL && more++ == i) {
+            return row->name;
+        }
+    }
     return t == NULL ? NULL : t->type.key;
 }
 
@@ -628,8 +637,7 @@ static const struct flag flags[] = {
          "with --job; for a pod, the rules that say which port and path have the profile"),
     FLAG(TEXT, "job", 'j', scrape_args, job, "JOB",
          "use the credentials, TLS settings, scheme and types of this job of the configuration"),
-    FLAG(CHOICE, "type", 't', scrape_args, type, "TYPE", "the built-in profile type",
-         .choice = choose_type),
+    FLAG(CHOICE, "type", 't', scrape_args, type, "TYPE", "the profile type", .choice = choose_type),
     FLAG(TEXT, "namespace", 'n', scrape_args, namespace, "NAME",
          "the namespace of the pod; by default that of the context"),
     FLAG(TEXT, "port", 'p', scrape_args, port, "PORT",

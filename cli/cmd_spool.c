@@ -141,6 +141,12 @@ static void show_all(struct view *v, struct intern *intern, const char *director
     free((void *)entries);
 }
 
+static const char *spool_subject(size_t i)
+{
+    static const char *const subjects[] = {"list", "verify"};
+    return i < sizeof(subjects) / sizeof(subjects[0]) ? subjects[i] : NULL;
+}
+
 static int run_spool(const void *args, char *const *operands, size_t n)
 {
     (void)args;
@@ -182,5 +188,6 @@ const struct command cmd_spool = {
     .exit_codes =
         "Exit code: 0 all in order, 1 damage, or a segment that is unreadable or skipped, 2 usage.",
     .operands_max = SIZE_MAX,
+    .subject = spool_subject,
     .run = run_spool,
 };

@@ -213,11 +213,39 @@ static void suggest_option(const struct command *c, const char *word)
     }
 }
 
+static bool is_given(const struct command *c, const bool *given, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < c->n_flags && name != NULL; i++) {
+        found = found || (given[i] && strcmp(c->flags[i].name, name) == 0);
+    }
+    return found;
+}
+
+/* Sets the flags that are not given from the environment. */
+static bool take_environment(const struct command *c, const bool *given, void *args, int *ret_code)
+{
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < c->n_flags; i++) {
+        const struct flag *f = &c->flags[i];
+        const char *value = f->env == NULL ? NULL : getenv(f->env);
+        if (value == NULL || value[0] == '\0' || given[i] || is_given(c, given, f->env_without)) {
+            continue;
+        }
+        if (!set_flag(f, value, args, &err)) {
+            *ret_code = cmd_usage_error(c->name, "%s: %s", f->env, err.msg);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Parses the command line. Returns false if the command must not run; then *ret_code is the exit
  * code. */
 static bool parse(const struct command *c, int argc, char **argv, void *args, int *ret_code)
 {
     struct getopt_tables tables = {.letters = ""};
+    bool given[COMMAND_FLAGS_MAX + 1] = {false};
     struct err err = ERR_INIT;
     int value;
     fill_tables(c, &tables);
@@ -242,13 +270,14 @@ static bool parse(const struct command *c, int argc, char **argv, void *args, in
             *ret_code = cmd_usage_error(c->name, "--%s: %s", c->flags[i].name, err.msg);
             return false;
         }
+        given[i] = true;
     }
     if ((size_t)(argc - optind) > c->operands_max) {
         *ret_code = cmd_usage_error(c->name, "unexpected argument: %s",
                                     argv[(size_t)optind + c->operands_max]);
         return false;
     }
-    return true;
+    return take_environment(c, given, args, ret_code);
 }
 
 int command_main(const struct command *c, int argc, char **argv)
@@ -350,6 +379,9 @@ bool flag_describe(const struct command *c, const struct flag *f, struct buf *ou
         memcpy(&number, (const char *)c->defaults + f->offset, sizeof(number));
         format_value(f, number, value, sizeof(value));
         buf_printf(out, " (%s)", value);
+    }
+    if (f->env != NULL) {
+        buf_printf(out, "; or %s", f->env);
     }
     return buf_ok(out);
 }

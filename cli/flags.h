@@ -62,7 +62,11 @@ struct flag {
     const char *help;     /* help text; the default of a number, size or duration is added to it */
     uint64_t min;         /* limits of a number, size or duration */
     uint64_t max;         /* 0: no limit */
-    const char *(*choice)(size_t i); /* returns the i-th word; NULL past the last one */
+    const char *(*choice)(size_t i);  /* returns the i-th word; NULL past the last one */
+    const char *(*suggest)(size_t i); /* words that shells complete, of a text that may be others */
+    /* the variable of the environment that stands in for a flag that is not given; may be NULL */
+    const char *env;
+    const char *env_without; /* the variable is ignored if this flag is given; may be NULL */
 };
 
 /* A row of a table: the kind of a flag without "FLAG_", and a field of that type in a struct of
@@ -91,6 +95,7 @@ struct command {
     size_t args_size;
     const void *defaults; /* args_size bytes with the default arguments; NULL: zeros */
     size_t operands_max;
+    const char *(*subject)(size_t i); /* the i-th word that the first operand may be; may be NULL */
     int (*run)(const void *args, char *const *operands, size_t n);
 };
 

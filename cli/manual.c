@@ -124,11 +124,19 @@ static void put_names(struct buf *out, const char *separator)
     }
 }
 
-static void put_choices(struct buf *out, const struct flag *f)
+typedef const char *words_function(size_t i);
+
+static void put_words(struct buf *out, words_function *word)
 {
-    for (size_t i = 0; f->choice(i) != NULL; i++) {
-        buf_printf(out, "%s%s", i == 0 ? "" : " ", f->choice(i));
+    for (size_t i = 0; word(i) != NULL; i++) {
+        buf_printf(out, "%s%s", i == 0 ? "" : " ", word(i));
     }
+}
+
+/* Returns the words that the argument of a flag is completed with; NULL: none. */
+static words_function *words_of(const struct flag *f)
+{
+    return f->kind == FLAG_CHOICE ? f->choice : f->suggest;
 }
 
 /* Appends the completions of a command for bash. After an option with a list of words, these words
@@ -138,9 +146,9 @@ static void put_bash_command(struct buf *out, const struct command *c)
     const struct flag *f;
     buf_printf(out, "    %s)\n      case $previous in\n", c->name);
     for (size_t i = 0; (f = command_flag(c, i)) != NULL; i++) {
-        if (f->kind == FLAG_CHOICE) {
+        if (words_of(f) != NULL) {
             buf_printf(out, "        --%s) words='", f->name);
-            put_choices(out, f);
+            put_words(out, words_of(f));
             buf_puts(out, "' ;;\n");
         } else if (f->kind != FLAG_BOOL) {
             buf_printf(out, "        --%s) ;;\n", f->name);
@@ -150,7 +158,13 @@ static void put_bash_command(struct buf *out, const struct command *c)
     for (size_t i = 0; (f = command_flag(c, i)) != NULL; i++) {
         buf_printf(out, "%s--%s", i == 0 ? "" : " ", f->name);
     }
-    buf_puts(out, "' ;;\n      esac ;;\n");
+    buf_puts(out, "'\n");
+    if (c->subject != NULL) {
+        buf_puts(out, "          [[ $COMP_CWORD -ne 2 || $current == -* ]] || words='");
+        put_words(out, c->subject);
+        buf_puts(out, "'\n");
+    }
+    buf_puts(out, "          ;;\n      esac ;;\n");
 }
 
 static void put_bash(struct buf *out)
@@ -197,9 +211,9 @@ static void put_zsh_flag(struct buf *out, const struct flag *f)
                f->kind == FLAG_PAIRS || f->kind == FLAG_LIST ? "*" : "", f->name);
     put_zsh_text(out, f->help);
     buf_putc(out, ']');
-    if (f->kind == FLAG_CHOICE) {
+    if (words_of(f) != NULL) {
         buf_printf(out, ":%s:(", f->argument);
-        put_choices(out, f);
+        put_words(out, words_of(f));
         buf_putc(out, ')');
     } else if (f->kind != FLAG_BOOL) {
         buf_puts(out, ":");
@@ -230,6 +244,11 @@ static void put_zsh(struct buf *out)
         for (size_t k = 0; (f = command_flag(c, k)) != NULL; k++) {
             put_zsh_flag(out, f);
         }
+        if (c->subject != NULL) {
+            buf_puts(out, " \\\n        '1:subject:(");
+            put_words(out, c->subject);
+            buf_puts(out, ")'");
+        }
         buf_puts(out, " \\\n        '*:file:_files' ;;\n");
     }
     buf_puts(out, "  esac\nfi\n");
@@ -252,9 +271,9 @@ static void put_fish_flag(struct buf *out, const struct command *c, const struct
     if (f->letter != '\0') {
         buf_printf(out, " -s %c", f->letter);
     }
-    if (f->kind == FLAG_CHOICE) {
+    if (words_of(f) != NULL) {
         buf_puts(out, " -x -a '");
-        put_choices(out, f);
+        put_words(out, words_of(f));
         buf_putc(out, '\'');
     } else if (f->kind == FLAG_TEXT) {
         buf_puts(out, " -r");
@@ -275,6 +294,12 @@ static void put_fish(struct buf *out)
         buf_printf(out, "complete -c profpull -n __fish_use_subcommand -f -a %s -d ", c->name);
         put_fish_text(out, c->summary);
         buf_putc(out, '\n');
+        if (c->subject != NULL) {
+            buf_printf(out, "complete -c profpull -n '__fish_seen_subcommand_from %s' -a '",
+                       c->name);
+            put_words(out, c->subject);
+            buf_puts(out, "'\n");
+        }
         for (size_t k = 0; (f = command_flag(c, k)) != NULL; k++) {
             put_fish_flag(out, c, f);
         }

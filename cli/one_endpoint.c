@@ -22,12 +22,30 @@ static void one_endpoint_init(struct one_endpoint *o, struct config *config, siz
     o->config.n_endpoints = 1;
 }
 
+/* The longest URL that a scheme is put in front of. */
+#define URL_TEXT_MAX ((size_t)64 * 1024)
+
+/* Appends a URL; "host:port" without a scheme means http. */
+static void put_url(const char *url, struct buf *out)
+{
+    bool has_scheme = strstr(url, "://") != NULL || url[0] == '/' || url[0] == '\0';
+    buf_printf(out, "%s%s", has_scheme ? "" : "http://", url);
+}
+
 bool one_endpoint_from_flags(struct one_endpoint *o, const struct config_endpoint_flags *flags,
                              struct err *err)
 {
     *o = (struct one_endpoint){.owner = NULL};
     struct config_options options = {.protocols = write_protocols()};
-    struct config *config = config_endpoint_from_flags(flags, &options, err);
+    struct config_endpoint_flags completed = *flags;
+    struct buf url;
+    buf_init(&url, URL_TEXT_MAX);
+    if (flags->url != NULL) {
+        put_url(flags->url, &url);
+        completed.url = buf_ok(&url) ? url.data : flags->url;
+    }
+    struct config *config = config_endpoint_from_flags(&completed, &options, err);
+    buf_done(&url);
     if (config == NULL) {
         return false;
     }

@@ -155,6 +155,20 @@ const struct config_builtin_type *config_builtin_type(size_t i);
  * key. */
 const struct config_builtin_type *config_builtin_type_find(struct sv key);
 
+/* A name that people use for a type, and its names elsewhere. */
+struct config_type_name {
+    const char *name;
+    const char *key;   /* the built-in type that a job scrapes */
+    const char *query; /* the beginning of its id in queries: __name__, sample type and unit */
+    const char *event; /* its name in DeepFlow's queries */
+};
+/* Returns the i-th name; NULL past the last one. */
+const struct config_type_name *config_type_name(size_t i);
+/* Finds a row by its name; NULL if there is none. */
+const struct config_type_name *config_type_name_find(struct sv name);
+/* Returns the sample type of a row: "inuse_space". */
+struct sv config_type_name_sample(const struct config_type_name *row);
+
 /* ---- sources --------------------------------------------------------------------------------- */
 
 enum config_source_kind { SOURCE_STATIC, SOURCE_FILE, SOURCE_HTTP, SOURCE_KUBERNETES };

@@ -16,7 +16,7 @@ const struct config_protocol *const *reader_protocols(const struct reader *r)
     return r->options != NULL && r->options->protocols != NULL ? r->options->protocols : none;
 }
 
-/* Reads the name of a protocol, or "auto", with which the URL decides. */
+/* Reads the name of a protocol, or "auto", with which the URL decides. "pyroscope" means push. */
 static void read_protocol(struct reader *r, const struct place *at, const void *arg, void *out)
 {
     (void)arg;
@@ -35,7 +35,13 @@ static void read_protocol(struct reader *r, const struct place *at, const void *
     }
     names[n] = "auto";
     unsigned index = (unsigned)n;
-    kind_choice.read(r, at, &(struct choices){names, n + 1}, &index);
+    struct yaml_node push = *at->node;
+    struct place place = *at;
+    if (sv_eq(push.text, SV("pyroscope"))) { /* the server that most people push to */
+        push.text = SV("push");
+        place.node = &push;
+    }
+    kind_choice.read(r, &place, &(struct choices){names, n + 1}, &index);
     if (index < n) {
         *(const struct config_protocol **)out = all[index];
     }

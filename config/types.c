@@ -64,3 +64,46 @@ const struct config_builtin_type *config_builtin_type_find(struct sv key)
     }
     return NULL;
 }
+
+static const struct config_type_name type_names[] = {
+    {"cpu", "process_cpu", "process_cpu:cpu:nanoseconds", "cpu"},
+    {"process_cpu", "process_cpu", "process_cpu:cpu:nanoseconds", "cpu"},
+    {"heap", "heap", "memory:inuse_space:bytes", "inuse_space"},
+    {"inuse", "heap", "memory:inuse_space:bytes", "inuse_space"},
+    {"memory", "memory", "memory:inuse_space:bytes", "inuse_space"},
+    {"alloc", "memory", "memory:alloc_space:bytes", "alloc_space"},
+    {"allocs", "memory", "memory:alloc_space:bytes", "alloc_space"},
+    {"objects", "heap", "memory:inuse_objects:count", "inuse_objects"},
+    {"goroutine", "goroutine", "goroutine:goroutine:count", "goroutines"},
+    {"goroutines", "goroutine", "goroutine:goroutine:count", "goroutines"},
+    {"mutex", "mutex", "mutex:delay:nanoseconds", "mutex_duration"},
+    {"block", "block", "block:delay:nanoseconds", "block_duration"},
+    {"fgprof", "fgprof", "fgprof:time:nanoseconds", "fgprof"},
+    {"threads", "threadcreate", "threadcreate:threadcreate:count", "threadcreate"},
+    {"threadcreate", "threadcreate", "threadcreate:threadcreate:count", "threadcreate"},
+};
+
+const struct config_type_name *config_type_name(size_t i)
+{
+    return i < sizeof(type_names) / sizeof(type_names[0]) ? &type_names[i] : NULL;
+}
+
+const struct config_type_name *config_type_name_find(struct sv name)
+{
+    size_t i = 0;
+    while (config_type_name(i) != NULL && !sv_eq_str(name, type_names[i].name)) {
+        i++;
+    }
+    return config_type_name(i);
+}
+
+struct sv config_type_name_sample(const struct config_type_name *row)
+{
+    struct sv name;
+    struct sv rest;
+    struct sv sample;
+    struct sv unit;
+    (void)sv_cut(sv_from(row->query), ':', &name, &rest);
+    (void)sv_cut(rest, ':', &sample, &unit);
+    return sample;
+}

@@ -394,9 +394,14 @@ static bool parse_listen(const char *listen, union address *ret, int *ret_len, s
     if (any_port) {
         text.n -= 2;
     }
-    struct sv host;
-    uint16_t port;
-    if (!split_host_port(text, &host, &port, err)) {
+    struct sv host = SV("");
+    uint16_t port = 0;
+    uint64_t number;
+    /* ":4041" means every address of this machine. */
+    if (!any_port && text.n > 1 && text.p[0] == ':' &&
+        parse_u64(sv_skip(text, 1), UINT16_MAX, &number)) {
+        port = (uint16_t)number;
+    } else if (!(any_port && text.n == 0) && !split_host_port(text, &host, &port, err)) {
         return false;
     }
     if (port == 0 && !any_port) {

@@ -130,7 +130,8 @@ const char *import_type(const struct import_args *args, const struct import_summ
                         const char *path, struct err *err)
 {
     if (args->type != NULL) {
-        return args->type;
+        const struct config_type_name *row = config_type_name_find(sv_from(args->type));
+        return row == NULL ? args->type : config_builtin_type_find(sv_from(row->key))->type.name;
     }
     const char *type = summary->type != NULL ? summary->type : import_type_of_name(summary, path);
     if (type == NULL) {

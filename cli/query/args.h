@@ -24,7 +24,7 @@ struct query_server {
 /* clang-format off: rows of a table. `at` is the member of args that is a struct query_server. */
 #define QUERY_URL_FLAG(args, at)                                                                   \
     FLAG(TEXT, "url", 0, args, at.endpoint.url, "URL",                                             \
-         "the server (default " QUERY_URL ", a profpull on this machine)")
+         "the server (default " QUERY_URL ", a profpull on this machine)", .env = "PROFPULL_URL")
 #define QUERY_ACCESS_FLAGS(args, at)                                                               \
     FLAG(DURATION, "timeout", 0, args, at.timeout_ms, "DUR", "for one request", .min = 1),         \
         FLAG(TEXT, "tenant", 0, args, at.endpoint.tenant, "ID", "X-Scope-OrgID"),                  \

@@ -33,6 +33,13 @@ static void put_filter(const struct flag_pairs *labels, struct buf *out)
     }
 }
 
+/* Returns DeepFlow's name of the type. */
+static const char *event_of(const struct query_ask *ask)
+{
+    const struct config_type_name *row = config_type_name_find(sv_from(ask->type));
+    return row == NULL ? ask->type : row->event;
+}
+
 static bool put_question(const struct query_ask *ask, struct buf *out, struct err *err)
 {
     struct buf filter;
@@ -41,7 +48,7 @@ static bool put_question(const struct query_ask *ask, struct buf *out, struct er
     buf_putc(out, '{');
     json_member("app_service", sv_from(ask->service), out);
     json_member("profile_language_type", sv_from(ask->language), out);
-    json_member("profile_event_type", sv_from(ask->type), out);
+    json_member("profile_event_type", sv_from(event_of(ask)), out);
     json_member("tag_filter", (struct sv){filter.data, filter.len}, out);
     buf_printf(out, ",\"time_start\":%" PRId64 ",\"time_end\":%" PRId64 "}",
                ask->from_ns / NS_PER_S, ask->until_ns / NS_PER_S);
@@ -89,7 +96,7 @@ static struct tree *deepflow_tree(struct query_peer *p, const struct query_ask *
         }
         json_decref(root);
     }
-    (void)snprintf(unit, TOP_UNIT_MAX, "%s", unit_of(ask->type));
+    (void)snprintf(unit, TOP_UNIT_MAX, "%s", unit_of(event_of(ask)));
     buf_done(&body);
     return t;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -165,12 +166,25 @@ static bool has_type(struct sv body, const char *type)
     return found;
 }
 
+/* Returns the sample type that a name of a type means, in the room; other types as they are. */
+static const char *sample_type_of(const char *type, char room[TOP_UNIT_MAX])
+{
+    const struct config_type_name *row = config_type_name_find(sv_from(type));
+    if (row == NULL) {
+        return type;
+    }
+    struct sv sample = config_type_name_sample(row);
+    (void)snprintf(room, TOP_UNIT_MAX, "%.*s", SV_ARG(sample));
+    return room;
+}
+
 static struct tree *file_tree(struct query_peer *p, const struct query_ask *ask,
                               char unit[TOP_UNIT_MAX], struct err *err)
 {
     struct content c;
     struct tree *t = NULL;
-    const char *type = ask->value != NULL ? ask->value : ask->type;
+    char name[TOP_UNIT_MAX];
+    const char *type = ask->value != NULL ? ask->value : sample_type_of(ask->type, name);
     if (content_read(&c, p->file, err)) {
         size_t i = 0;
         while (type != NULL && i < c.n && !has_type(c.profiles[i], type)) {

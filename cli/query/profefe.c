@@ -117,7 +117,10 @@ static bool profefe_merge(struct query_peer *p, const struct query_ask *ask, str
 {
     struct buf query;
     buf_init(&query, QUERY_MAX);
-    bool ok = need_service(ask, err) && put_query(ask, ask->type, &query, err);
+    const struct config_type_name *row = config_type_name_find(sv_from(ask->type));
+    const char *type = row == NULL ? NULL : config_builtin_type_find(sv_from(row->key))->profefe;
+    bool ok =
+        need_service(ask, err) && put_query(ask, type == NULL ? ask->type : type, &query, err);
     struct remote_request q = {
         .path = PROFEFE_PATH "/merge", .query = {query.data, query.len}, .nothing_is_404 = true};
     ok = ok && remote_fetch(p->remote, &q, ret, err);

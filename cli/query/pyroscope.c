@@ -124,16 +124,37 @@ static bool fail_type(const json_t *ids, const char *type, size_t found, struct 
     return false;
 }
 
-bool query_choose_type(const json_t *ids, const char *type, struct buf *out, struct err *err)
+/* Returns true if an id begins with these parts. */
+static bool begins(struct sv id, const char *parts)
 {
-    const char *chosen = NULL;
+    size_t n = strlen(parts);
+    return sv_starts_with(id, sv_from(parts)) && id.n > n && id.p[n] == ':';
+}
+
+/* Finds the ids that a type means: by the table of names (parts), or by their own parts. Returns
+ * their number and the last one. */
+static size_t find_ids(const json_t *ids, const char *type, const char *parts,
+                       const char **ret_chosen)
+{
     size_t found = 0;
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const char *id = json_string_value(json_array_get(ids, i));
-        if (id != NULL && is_called(sv_from(id), type)) {
-            chosen = id;
+        if (id != NULL &&
+            (parts != NULL ? begins(sv_from(id), parts) : is_called(sv_from(id), type))) {
+            *ret_chosen = id;
             found++;
         }
+    }
+    return found;
+}
+
+bool query_choose_type(const json_t *ids, const char *type, struct buf *out, struct err *err)
+{
+    const char *chosen = NULL;
+    const struct config_type_name *row = config_type_name_find(sv_from(type));
+    size_t found = row == NULL ? 0 : find_ids(ids, type, row->query, &chosen);
+    if (found != 1) {
+        found = find_ids(ids, type, NULL, &chosen);
     }
     if (found != 1) {
         return fail_type(ids, type, found, err);

@@ -175,6 +175,13 @@ static bool fill_ask(struct question *q, struct err *err)
     bool typed = args->type != NULL || args->file != NULL;
     q->ask.type = typed ? args->type : "cpu";
     q->ask.value = args->value;
+    /* A profile of profefe has all sample types. */
+    const struct config_type_name *row = config_type_name_find(sv_from(q->ask.type));
+    if (q->source == &query_profefe && row != NULL && args->value == NULL) {
+        struct sv sample = config_type_name_sample(row);
+        (void)snprintf(q->value, sizeof(q->value), "%.*s", SV_ARG(sample));
+        q->ask.value = q->value;
+    }
     q->ask.as_recorded = args->as_recorded;
     q->ask.language = args->language;
     return query_ask_from(&args->common, clock_wall_ns(), &q->ask, err);

@@ -46,6 +46,7 @@ struct query_args {
 };
 
 struct question {
+    char value[TOP_UNIT_MAX]; /* of ask.value, if the name of the type determines it */
     const struct query_args *args;
     const struct query_source *source;
     struct query_peer peer;

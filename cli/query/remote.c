@@ -111,9 +111,12 @@ static void remote_on_done(void *arg, const struct http_response *response)
         r->ok = err_set(r->err, ERR_NETWORK, "%s", response->error);
     } else if (nothing) {
         r->ok = true;
-    } else if (response->status != STATUS_OK) {
+    } else if (response->status != STATUS_OK && r->request->ret_status == NULL) {
         r->ok = refuse(r, call->url, response);
     } else {
+        if (r->request->ret_status != NULL) {
+            *r->request->ret_status = response->status;
+        }
         *r->answer = *response->body;
         buf_init(response->body, 0);
         r->ok = true;

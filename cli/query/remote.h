@@ -32,6 +32,7 @@ struct remote_request {
     struct sv query;          /* encoded; may be empty */
     const char *content_type; /* NULL: the request is a GET, otherwise a POST of the body */
     struct sv body;
+    long *ret_status;    /* not NULL: gets the status, and the body of any status is returned */
     bool nothing_is_404; /* statuses 404 and 204 mean that nothing was found */
 };
 

@@ -66,8 +66,8 @@ extern const struct query_source query_file;   /* a profile or a recording of Ja
 bool query_pyroscope_pgo(struct remote *r, const struct query_ask *ask, struct buf *ret,
                          struct err *err);
 
-/* Finds the id that a user means by a type: the id itself, its name, or its sample type. Appends
- * the id. ERR_INPUT if none or several of the ids fit. */
+/* Finds the id that a user means by a type: a name of config_type_name(), or the name or sample
+ * type of an id. Appends the id. ERR_INPUT if none or several of the ids fit. */
 bool query_choose_type(const struct json_t *ids, const char *type, struct buf *out,
                        struct err *err);
 

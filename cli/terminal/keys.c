@@ -16,6 +16,17 @@ static const struct {
     {"F", KEY_END}, {"1~", KEY_HOME}, {"4~", KEY_END},  {"5~", KEY_PAGE_UP}, {"6~", KEY_PAGE_DOWN},
 };
 
+/* Finds the key of a sequence's tail. */
+static enum key_kind kind_of(struct sv tail)
+{
+    for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
+        if (sv_eq_str(tail, sequences[i].tail)) {
+            return sequences[i].kind;
+        }
+    }
+    return KEY_UNKNOWN;
+}
+
 static size_t decode_sequence(struct sv bytes, bool more_may_come, struct key *ret)
 {
     size_t n = 2;
@@ -31,12 +42,7 @@ static size_t decode_sequence(struct sv bytes, bool more_may_come, struct key *r
         return more_may_come ? 0 : n;
     }
     n += n < bytes.n;
-    struct sv tail = {bytes.p + 2, n - 2};
-    for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
-        if (sv_eq_str(tail, sequences[i].tail)) {
-            ret->kind = sequences[i].kind;
-        }
-    }
+    ret->kind = kind_of((struct sv){bytes.p + 2, n - 2});
     return n;
 }
 

@@ -21,7 +21,7 @@ static int run_verify(const void *arg, char *const *operands, size_t n)
     (void)operands;
     (void)n;
     if (args->config.file == NULL) {
-        return cmd_usage_error("verify", "--config is needed");
+        return cmd_usage_error("verify", "--config FILE is needed, or PROFPULL_CONFIG");
     }
     if (url != NULL && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
         return cmd_usage_error("verify", "--deepflow-querier: expected a URL such as "
@@ -38,7 +38,8 @@ static int run_verify(const void *arg, char *const *operands, size_t n)
 }
 
 static const struct flag flags[] = {
-    FLAG(TEXT, "config", 'c', verify_args, config.file, "FILE", "the configuration"),
+    FLAG(TEXT, "config", 'c', verify_args, config.file, "FILE", "the configuration",
+         .env = "PROFPULL_CONFIG"),
     FLAG(TEXT, "endpoint", 0, verify_args, options.only, "NAME", "this endpoint only"),
     FLAG(DURATION, "timeout", 0, verify_args, options.timeout_ms, "DUR",
          "how long a profile may take to be found; four times as long if the tenant of a Pyroscope "

@@ -35,7 +35,9 @@ TEST(test_page_has_every_flag)
     make_text(&page, manual_page);
     for (size_t i = 0; (c = command_at(i)) != NULL; i++) {
         char title[64];
-        snprintf(title, sizeof(title), "\n.SS profpull %s\n", c->name);
+        char name[32];
+        roff_word(c->name, name, sizeof(name));
+        snprintf(title, sizeof(title), "\n.SS profpull %s\n", name);
         const char *section = strstr(page.data, title);
         assert_non_null(section);
         const char *end = strstr(section + 1, "\n.S");
@@ -90,6 +92,21 @@ TEST(test_completions_have_every_flag)
         buf_done(&script);
     }
     assert_int_equal(n, 3);
+}
+
+TEST(completions_have_subjects_and_names_of_types)
+{
+    static const char *const parts[] = {"services types top flame diff peek merge", "list verify",
+                                        "debug info warn error", "cpu process_cpu heap"};
+    for (size_t i = 0; completion_shell(i) != NULL; i++) {
+        struct buf script;
+        buf_init(&script, TEXT_MAX);
+        assert_true(completion_script(completion_shell(i), &script));
+        for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++) {
+            CHECK_CONTAINS(script.data, parts[k], completion_shell(i));
+        }
+        buf_done(&script);
+    }
 }
 
 TEST(test_ceiling_is_reported)

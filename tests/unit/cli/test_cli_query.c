@@ -61,15 +61,21 @@ TEST(types_by_what_they_are_called)
         {"cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", ""},
         {"inuse_space", "memory:inuse_space:bytes:space:bytes", ""},
         {"goroutine", "goroutine:goroutine:count:goroutine:count", ""},
-        {"goroutines", "", "no type is called \"goroutines\" in this time, only process_cpu:cpu:"},
-        {"memory", "",
-         "several types are called \"memory\": memory:alloc_space:bytes:space:bytes, memory:inuse"},
+        {"goroutines", "goroutine:goroutine:count:goroutine:count", ""},
+        {"mutex", "", "no type is called \"mutex\" in this time, only process_cpu:cpu:"},
+        {"memory", "memory:inuse_space:bytes:space:bytes", ""},
+        {"heap", "memory:inuse_space:bytes:space:bytes", ""},
+        {"alloc", "memory:alloc_space:bytes:space:bytes", ""},
+        {"samples", "process_cpu:samples:count:cpu:nanoseconds", ""},
+        {"odd", "",
+         "several types are called \"odd\": odd:a:bytes:space:bytes, odd:b:bytes:space:bytes"},
         {"", "", "no type is called \"\""},
     };
     json_t *ids = json_pack(
-        "[s,s,s,s,s,i]", "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
+        "[s,s,s,s,s,s,s,i]", "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
         "process_cpu:samples:count:cpu:nanoseconds", "memory:alloc_space:bytes:space:bytes",
-        "memory:inuse_space:bytes:space:bytes", "goroutine:goroutine:count:goroutine:count", 5);
+        "memory:inuse_space:bytes:space:bytes", "goroutine:goroutine:count:goroutine:count",
+        "odd:a:bytes:space:bytes", "odd:b:bytes:space:bytes", 5);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct buf id;

@@ -972,3 +972,33 @@ TEST(rule_limit)
     config_errors_free(errors);
     buf_done(&b);
 }
+
+/* Each name of a type is a built-in type, and a value of that type. */
+TEST(names_of_types)
+{
+    const struct config_type_name *row;
+    size_t n = 0;
+    for (; (row = config_type_name(n)) != NULL; n++) {
+        const struct config_builtin_type *t = config_builtin_type_find(sv_from(row->key));
+        struct sv sample = config_type_name_sample(row);
+        char query[128];
+        bool found = false;
+        assert_non_null(t);
+        for (const struct config_value_type *v = t->values; v->type != NULL; v++) {
+            (void)snprintf(query, sizeof(query), "%s:%s:%s", t->type.name, v->type, v->unit);
+            found = found || (strcmp(query, row->query) == 0 && sv_eq_str(sample, v->type));
+        }
+        CHECK_INT(found, true, row->name);
+        assert_true(config_type_name_find(sv_from(row->name)) == row);
+    }
+    assert_true(n > 0);
+    assert_null(config_type_name_find(SV("nope")));
+}
+
+TEST(pyroscope_means_push)
+{
+    struct config *c = parse("write: [{url: \"http://x\", protocol: pyroscope}]\n"
+                             "scrape_configs: [{job_name: a}]\n");
+    CHECK_STR(c->endpoints[0].protocol->name, "push", "");
+    config_unref(c);
+}

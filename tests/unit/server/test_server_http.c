@@ -646,12 +646,33 @@ TEST_WITH(a_request_in_pieces, setup, teardown)
     buf_done(&text);
 }
 
+/* ":0" and ":PORT" mean every address of the machine. */
+TEST_WITH(addresses_without_a_host, setup, teardown)
+{
+    struct fixture *f = *state;
+    char listen[32] = ":0";
+    int port = 0;
+    for (int i = 0; i < 2; i++) {
+        struct server_options options = options_of(f, listen);
+        struct err err = ERR_INIT;
+        struct server *s = server_start(&options, &err);
+        CHECK_STR(err.msg, "", listen);
+        assert_non_null(s);
+        assert_true(server_port(s) > 0 && (port == 0 || server_port(s) == port));
+        port = server_port(s);
+        server_stop(s);
+        snprintf(listen, sizeof(listen), ":%d", port);
+    }
+}
+
 TEST_WITH(addresses_that_cannot_be_bound, setup, teardown)
 {
     static const struct {
         const char *listen, *message;
     } rows[] = {
         {"nonsense", "admin server on nonsense: expected"},
+        {":", "admin server on :: expected"},
+        {":99999", "admin server on :99999: expected"},
         {"example.com:80", "admin server on example.com:80: expected an IP address and a port"},
         {"127.0.0.1", "expected host:port"},
         {"192.0.2.1:80", "cannot listen: "},

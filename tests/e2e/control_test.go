@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// reload and log-level change a running process; PROFPULL_URL and host:port name it.
+func TestReloadAndLogLevel(t *testing.T) {
+	t.Parallel()
+	const text = "write: [{url: \"http://127.0.0.1:9\"}]\nscrape_configs: [{job_name: a, static_configs: []}]\n"
+	p := startUnder(t, nil, text)
+	p.waitUp()
+	at := func(args ...string) result {
+		cmd := command(t, args...)
+		cmd.Env = append(os.Environ(), "PROFPULL_URL="+strings.TrimPrefix(p.admin, "http://"))
+		return callCommand(t, cmd, "")
+	}
+	if r := at("reload"); r.code != exitDone || r.stdout == "" {
+		t.Errorf("%+v", r)
+	}
+	replaceFile(t, p.config, text+"nonsense: 1\n")
+	if r := at("reload"); r.code != exitPeer || !strings.Contains(r.stderr, "nonsense") {
+		t.Errorf("%+v", r)
+	}
+	if r := at("log-level", "debug"); r.code != exitDone || r.stdout != "the level of the log is debug\n" {
+		t.Errorf("%+v", r)
+	}
+	if r := at("log-level", "loud"); r.code != exitUsage || !strings.Contains(r.stderr, "got loud") {
+		t.Errorf("%+v", r)
+	}
+	if r := at("status"); r.code != exitDone && r.code != exitPeer || !strings.Contains(r.stdout, "0.2.0") {
+		t.Errorf("%+v", r)
+	}
+	expectCall(t, exitPeer, "", "connection refused", "reload", "--url", "127.0.0.1:9")
+}
+
+// PROFPULL_CONFIG stands in for --config; the flag, and other ways to say what to read, come first.
+func TestConfigFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	good := writeConfig(t, "write: [{url: \"http://127.0.0.1:9\", protocol: pyroscope}]\nscrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:1\"]}]}]\n")
+	at := func(config string, args ...string) result {
+		cmd := command(t, args...)
+		cmd.Env = append(os.Environ(), "PROFPULL_CONFIG="+config)
+		return callCommand(t, cmd, "")
+	}
+	if r := at(good, "check"); r.code != exitDone || !strings.Contains(r.stdout, "endpoint main: push\n") {
+		t.Errorf("%+v", r)
+	}
+	if r := at("/none.yaml", "check", good); r.code != exitDone {
+		t.Errorf("%+v", r)
+	}
+	if r := at("/none.yaml", "check", "--config", good); r.code != exitDone {
+		t.Errorf("%+v", r)
+	}
+	if r := at("/none.yaml", "check"); r.code != exitInput || !strings.Contains(r.stderr, "/none.yaml") {
+		t.Errorf("%+v", r)
+	}
+	if r := at(good, "discover"); r.code != exitDone || !strings.Contains(r.stdout, "127.0.0.1:1") {
+		t.Errorf("%+v", r)
+	}
+	if r := at("", "verify"); r.code != exitUsage || !strings.Contains(r.stderr, "PROFPULL_CONFIG") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// bash completes what the script of profpull offers.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if r, old := call(t, "", "completion", shell), call(t, "", "help", "--completion", shell); r.code != exitDone || r.stdout != old.stdout {
+			t.Errorf("%s: exit code %d, or not the script of help --completion", shell, r.code)
+		}
+	}
+	expectCall(t, exitUsage, "", "expected one of bash, zsh, fish", "completion", "tcsh")
+	script := call(t, "", "completion", "bash").stdout
+	for words, want := range map[string]string{
+		"query pe":           "peek",
+		"query top --type h": "heap",
+		"spool v":            "verify",
+		"log-level w":        "warn",
+		"completion z":       "zsh",
+		"query --inter":      "--interval --interactive",
+		"scrape --type cp":   "cpu",
+	} {
+		list := strings.Fields("profpull " + words)
+		ask := script + "\nCOMP_WORDS=(" + strings.Join(list, " ") + ")\nCOMP_CWORD=" + string(rune('0'+len(list)-1)) + "\n_profpull\necho \"${COMPREPLY[@]}\""
+		text, err := exec.Command("bash", "-c", ask).CombinedOutput()
+		if err != nil || strings.TrimSpace(string(text)) != want {
+			t.Errorf("%s: %v %s, expected %s", words, err, text, want)
+		}
+	}
+}
