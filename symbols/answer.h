@@ -30,6 +30,7 @@ struct answer_head {
     uint32_t frames;
     uint32_t strings; /* bytes, with the NUL after each string */
     uint32_t opened;  /* 1 if the file was opened for this question; 0 if it was still open */
+    uint32_t partial; /* 1 if the file has debug information that could not be read */
 };
 
 /* A frame in an answer: three offsets of strings, two lines. */

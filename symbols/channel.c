@@ -69,9 +69,7 @@ bool channel_send(int socket, const void *data, size_t n, int passed, int64_t de
             at += sent;
             n -= (size_t)sent;
             passed = -1;
-        } else if (sent < 0 && !must_wait(errno)) {
-            return false;
-        } else if (!wait_for(socket, POLLOUT, deadline_ms)) {
+        } else if ((sent < 0 && !must_wait(errno)) || !wait_for(socket, POLLOUT, deadline_ms)) {
             return false;
         }
     }
@@ -111,27 +109,35 @@ static ssize_t receive_some(int socket, char *data, size_t n, int *ret_passed)
     return got;
 }
 
-bool channel_receive(int socket, void *data, size_t n, int *ret_passed, int64_t deadline_ms)
+/* Receives all bytes; a descriptor that comes stays in *ret_passed also on failure. */
+static bool receive_all(int socket, char *at, size_t n, int *ret_passed, int64_t deadline_ms)
 {
-    char *at = data;
-    if (ret_passed != NULL) {
-        *ret_passed = -1;
-    }
     while (n > 0) {
         ssize_t got = receive_some(socket, at, n, ret_passed);
-        int error = got == 0 ? 0 : errno;
         if (got > 0) {
             at += got;
             n -= (size_t)got;
-        } else if (got == 0 || !must_wait(error) || !wait_for(socket, POLLIN, deadline_ms)) {
-            error = got == 0 || !must_wait(error) ? error : errno;
-            if (ret_passed != NULL && *ret_passed >= 0) {
-                close(*ret_passed);
-                *ret_passed = -1;
-            }
-            errno = error;
+        } else if (got == 0) {
+            errno = 0;
+            return false;
+        } else if (!must_wait(errno) || !wait_for(socket, POLLIN, deadline_ms)) {
             return false;
         }
     }
     return true;
+}
+
+bool channel_receive(int socket, void *data, size_t n, int *ret_passed, int64_t deadline_ms)
+{
+    if (ret_passed != NULL) {
+        *ret_passed = -1;
+    }
+    bool ok = receive_all(socket, data, n, ret_passed, deadline_ms);
+    if (!ok && ret_passed != NULL && *ret_passed >= 0) {
+        int error = errno;
+        close(*ret_passed);
+        *ret_passed = -1;
+        errno = error;
+    }
+    return ok;
 }

@@ -96,6 +96,7 @@ static void answer(struct child *c, const struct question *q, int fd)
     buf_init(&payload, ANSWER_MAX);
     if (answer_finish(&w, &head, &payload)) {
         head.opened = opened;
+        head.partial = native_is_partial(c->file);
         send_answer(c, &head, payload.data, payload.len);
     } else {
         err_set(&err, ERR_LIMIT, "names for %u addresses take more than %u bytes",

@@ -1,12 +1,17 @@
 /* Names of C++ and Rust as people write them.
  *
- * Runs in the child only: libiberty ends the process when memory is short, and a mangled name of a
- * stranger may ask for any amount. Private to symbols/.
+ * Runs in the child only: libiberty reads names of strangers, and may end the process when memory
+ * is short. Private to symbols/.
  */
 #ifndef PROFPULL_SYMBOLS_DEMANGLE_H
 #define PROFPULL_SYMBOLS_DEMANGLE_H
 
-/* Returns the demangled name, which the caller frees, or NULL if the name is not mangled.
+/* The longest demangled name in bytes. A longer one is cut: a mangled name of a few hundred bytes
+ * can stand for terabytes. */
+#define DEMANGLED_MAX 65536
+
+/* Returns the demangled name, which the caller frees, or NULL if the name is not mangled or if out
+ * of memory.
  *
  * C++: without parameters and return types, with template arguments, as `c++filt -p` prints it.
  * Rust, both manglings: without the hash of the crate. */

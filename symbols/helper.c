@@ -126,6 +126,7 @@ struct asking {
     int64_t deadline_ms;
     enum symbols_failure failure;
     bool opened;
+    bool partial;
     bool started;
 };
 
@@ -156,7 +157,7 @@ static bool give_order(struct asking *a, enum order_kind kind, int *ret_socket,
 
 static bool start_child(struct asking *a, struct err *err)
 {
-    struct order_done done;
+    struct order_done done = {.error = 0};
     int socket = -1;
     if (!give_order(a, ORDER_START, &socket, &done, err)) {
         return fail(a, SYMBOLS_START);
@@ -283,6 +284,7 @@ static bool receive_answer(struct asking *a, struct symbol_frames *ret, struct e
         return end_child(a, err);
     }
     a->opened = head.opened != 0;
+    a->partial = head.partial != 0;
     if (head.failure != SYMBOLS_OK) {
         return take_failure(a, &head, payload, err);
     }
@@ -327,6 +329,7 @@ static void end(struct asking *a)
 {
     struct symbols_helper *h = a->helper;
     h->counters.opened += a->opened;
+    h->counters.partial += a->opened && a->partial;
     h->counters.children += a->started;
     h->busy = false;
     pthread_cond_signal(&h->free);

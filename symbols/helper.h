@@ -71,6 +71,8 @@ bool symbols_helper_ask(struct symbols_helper *h, const struct symbols_question 
 struct symbols_counters {
     uint64_t asked;    /* questions */
     uint64_t opened;   /* files opened; a question about the last file opens none */
+    uint64_t partial;  /* of these, files whose debug information could not be read: their names are
+                          those of the symbol table */
     uint64_t children; /* started, the first one included */
     uint64_t failures[SYMBOLS_FAILURES];
 };

@@ -3,6 +3,7 @@
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct native {
     Dwfl_Module *module;
     uint64_t bias; /* of libdwfl's addresses over virtual ones */
     struct segments segments;
+    bool partial;
     struct functions functions;
     struct units units; /* those that .debug_aranges does not list */
 };
@@ -42,6 +44,10 @@ static bool fail(enum symbols_failure *ret, enum symbols_failure f)
 static bool unreadable(enum symbols_failure *ret, struct err *err)
 {
     int code = dwfl_errno();
+    if (errno == ENOMEM) {
+        err_set(err, ERR_LIMIT, "opening the file takes more memory than is allowed");
+        return fail(ret, SYMBOLS_MEMORY);
+    }
     err_set(err, ERR_INPUT, "expected an ELF file of a program or library: %s",
             code == 0 ? "it is none" : dwfl_errmsg(code));
     return fail(ret, SYMBOLS_UNREADABLE);
@@ -66,6 +72,7 @@ static bool load(struct native *n, int fd, enum symbols_failure *ret, struct err
         return fail(ret, SYMBOLS_MEMORY);
     }
     dwfl_report_begin(n->dwfl);
+    errno = 0;
     n->module = dwfl_report_offline(n->dwfl, "file", "file", own);
     if (n->module == NULL) {
         close(own);
@@ -99,6 +106,30 @@ static bool check_build_id(struct native *n, const char *wanted, enum symbols_fa
     return fail(ret, SYMBOLS_BUILD_ID);
 }
 
+/* Returns true if the file has a section .debug_info with content. */
+static bool has_debug_information(Elf *elf)
+{
+    size_t names;
+    GElf_Shdr header;
+    if (elf_getshdrstrndx(elf, &names) != 0) {
+        return false;
+    }
+    for (Elf_Scn *s = elf_nextscn(elf, NULL); s != NULL; s = elf_nextscn(elf, s)) {
+        const char *name =
+            gelf_getshdr(s, &header) == NULL ? NULL : elf_strptr(elf, names, header.sh_name);
+        if (name != NULL && header.sh_type != SHT_NOBITS &&
+            (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool native_is_partial(const struct native *n)
+{
+    return n->partial;
+}
+
 struct native *native_open(int fd, const char *build_id, enum symbols_failure *ret_failure,
                            struct err *err)
 {
@@ -112,6 +143,9 @@ struct native *native_open(int fd, const char *build_id, enum symbols_failure *r
     if (!load(n, fd, ret_failure, err) || !check_build_id(n, build_id, ret_failure, err)) {
         return native_free(n);
     }
+    GElf_Addr bias;
+    n->partial = dwfl_module_getdwarf(n->module, &bias) == NULL &&
+                 has_debug_information(dwfl_module_getelf(n->module, &bias));
     return n;
 }
 

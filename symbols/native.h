@@ -7,6 +7,7 @@
 #ifndef PROFPULL_SYMBOLS_NATIVE_H
 #define PROFPULL_SYMBOLS_NATIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,11 @@ struct native *native_open(int fd, const char *build_id, enum symbols_failure *r
                            struct err *err);
 /* Closes the file; accepts NULL. Returns NULL. */
 struct native *native_free(struct native *n);
+
+/* Returns true if the file has debug information that cannot be read: it is damaged, compressed in
+ * a way that this libdw does not know, or needs more memory than is allowed. Names then are those
+ * of the symbol table. */
+bool native_is_partial(const struct native *n);
 
 /* Appends the frames of each address, in this order. Raw names, files and lines are those that
  * `eu-addr2line -f -i` prints for the virtual address. */

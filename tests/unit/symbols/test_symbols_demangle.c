@@ -72,3 +72,20 @@ TEST(other_names_stay)
     };
     check_rows(rows, sizeof(rows) / sizeof(rows[0]));
 }
+
+/* The name of a template whose argument grows twofold 33 times. */
+TEST(a_name_that_grows_without_end_is_cut)
+{
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char name[1024];
+    size_t n = (size_t)snprintf(name, sizeof(name), "_Z1fI1aIiiE1bIS1_S1_E");
+    for (int i = 3; i < 36; i++) {
+        n += (size_t)snprintf(name + n, sizeof(name) - n, "S2_IS%c_S%c_E", digits[i], digits[i]);
+    }
+    (void)snprintf(name + n, sizeof(name) - n, "EvT_");
+    char *got = demangle(name);
+    assert_non_null(got);
+    CHECK_INT(strlen(got), DEMANGLED_MAX, "");
+    CHECK_INT(strncmp(got, "f<a<int, int>, b<a<int, int>, a<int, int> >, ", 45), 0, got);
+    free(got);
+}
