@@ -139,12 +139,13 @@ static bool app_wants_names(void *arg, const struct target *target, size_t entry
 }
 
 static bool app_rewrite_names(void *arg, struct target *target, size_t entry,
-                              struct scratch *scratch, struct sv plain, struct buf *out)
+                              struct scratch *scratch, struct sv plain, struct buf *out,
+                              uint64_t *ret_awaits)
 {
     struct app *app = arg;
     const struct naming_source source = {
         .target = target, .entry = entry, .sources = &target_job(target)->symbols};
-    return naming_rewrite(app->naming, &source, scratch, plain, out);
+    return naming_rewrite(app->naming, &source, scratch, plain, out, ret_awaits);
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -278,6 +279,7 @@ static bool make_scraper(struct app *app, struct err *err)
         .workers = app->workers,
         .loop = app->threads[THREAD_NETWORK].loop,
         .pending_max = (size_t)app->config->memory.pending,
+        .naming = app->naming,
     };
     struct scraper_options options = {
         .loop = app->threads[THREAD_NETWORK].loop,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/delivery.h"
+#include "agent/held.h"
 #include "agent/profile_rules.h"
 #include "agent/received_labels.h"
 #include "base/clock.h"
@@ -519,7 +520,7 @@ static char *copy_named(struct receive *r, const struct receive_item *item, size
     const struct naming_source source = {.sources = &item->setup->config->job.symbols,
                                          .owner = item->setup->owner};
     if (r->options.naming != NULL && item->format == PROFILE_PPROF &&
-        naming_body(r->options.naming, &source, NULL, item->data, &data, ret_size)) {
+        held_name(r->options.naming, &source, item->data, &data, ret_size)) {
         return data;
     }
     data = malloc(item->data.n > 0 ? item->data.n : 1);

@@ -32,6 +32,7 @@ struct scraped {
     struct scraped_options options;
     struct conversions conversions; /* in order of arrival; a worker may have the first one */
     size_t pending_bytes;
+    struct held *held;       /* NULL: no profile waits for names */
     void (*idle)(void *arg); /* NULL: nobody waits for the end of the conversions */
     void *idle_arg;
     /* One more than the highest slot that a job ever had; belongs to the thread that prepares. */
@@ -113,15 +114,28 @@ static void conversion_run(struct work *work)
                              &err);
 }
 
+static bool is_idle(const struct scraped *s)
+{
+    return TAILQ_EMPTY(&s->conversions) && (s->held == NULL || held_is_empty(s->held));
+}
+
+/* Calls the function of scraped_when_idle() once no work is left. */
+static void tell_idle(struct scraped *s)
+{
+    if (s->idle != NULL && is_idle(s)) {
+        s->idle(s->idle_arg);
+        s->idle = NULL;
+    }
+}
+
 static void start_next(struct scraped *s)
 {
     struct conversion *c = TAILQ_FIRST(&s->conversions);
     if (c != NULL && !c->running) {
         c->running = true;
         worker_submit(s->options.workers, &c->work);
-    } else if (c == NULL && s->idle != NULL) {
-        s->idle(s->idle_arg);
-        s->idle = NULL;
+    } else if (c == NULL) {
+        tell_idle(s);
     }
 }
 
@@ -189,7 +203,10 @@ static bool convert(struct scraped *s, const struct profile *recording, uint64_t
 
 void scraped_when_idle(struct scraped *s, void (*done)(void *arg), void *arg)
 {
-    if (TAILQ_EMPTY(&s->conversions)) {
+    if (s->held != NULL) {
+        held_release(s->held);
+    }
+    if (is_idle(s)) {
         done(arg);
     } else {
         s->idle = done;
@@ -226,6 +243,31 @@ static enum delivery_result put_recording(struct scraped *s, struct profile *p, 
     return taken ? DELIVERY_TAKEN : result;
 }
 
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Delivers a profile that has waited for names. Its baseline has moved when it began to wait, so
+ * destinations without room cannot refuse it. */
+static void scraped_on_held(void *arg, struct profile *p, uint64_t endpoints)
+{
+    struct scraped *s = arg;
+    endpoints &= endpoints_of(s, p, endpoints);
+    p->refusable = false;
+    if (endpoints != 0) {
+        (void)delivery_put(&s->now->delivery, p, endpoints, clock_mono_ms());
+    } else {
+        profile_unref(p);
+    }
+    tell_idle(s);
+}
+
+/* Lets a profile wait for names if its job wants that. */
+static bool hold(struct scraped *s, struct profile *p, uint64_t endpoints)
+{
+    const struct config_job *job = &s->now->jobs[p->job];
+    return s->held != NULL && p->awaits_names != 0 && job->symbols.wait_ms > 0 &&
+           held_put(s->held, p, endpoints, &job->symbols, s->now->config);
+}
+
 /* ---- the way --------------------------------------------------------------------------------- */
 
 struct scraped *scraped_new(const struct scraped_options *options, const struct config *config,
@@ -239,13 +281,27 @@ struct scraped *scraped_new(const struct scraped_options *options, const struct 
     s->options = *options;
     TAILQ_INIT(&s->conversions);
     s->now = scraped_prepare(s, config, err);
-    return s->now != NULL ? s : scraped_free(s);
+    if (s->now != NULL && options->naming != NULL) {
+        const struct held_options held = {
+            .naming = options->naming,
+            .workers = options->workers,
+            .loop = options->loop,
+            .bytes_max =
+                options->pending_max != 0 ? options->pending_max : RECORDINGS_PENDING_DEFAULT,
+            .deliver = scraped_on_held,
+            .arg = s,
+        };
+        s->held = held_new(&held, err);
+    }
+    bool ok = s->now != NULL && (s->held != NULL || options->naming == NULL);
+    return ok ? s : scraped_free(s);
 }
 
 struct scraped *scraped_free(struct scraped *s)
 {
     if (s != NULL) {
         abandon(s);
+        held_free(s->held);
         scraped_discard(s->now);
         free(s);
     }
@@ -256,6 +312,9 @@ enum delivery_result scraped_put(struct scraped *s, struct profile *profile, uin
                                  int64_t now_ms)
 {
     uint64_t endpoints = endpoints_of(s, profile, forward_to);
+    if (hold(s, profile, endpoints)) {
+        return DELIVERY_TAKEN;
+    }
     return profile->format == PROFILE_JFR
                ? put_recording(s, profile, endpoints, now_ms)
                : delivery_put(&s->now->delivery, profile, endpoints, now_ms);

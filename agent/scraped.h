@@ -9,6 +9,7 @@
 #define PROFPULL_AGENT_SCRAPED_H
 
 #include "agent/delivery.h"
+#include "agent/held.h"
 #include "agent/recordings.h"
 #include "base/loop.h"
 #include "base/worker.h"
@@ -24,8 +25,9 @@ struct scraped_options {
     /* For recordings: */
     struct recordings *recordings;
     struct worker_pool *workers;
-    struct loop *loop;  /* the loop of the scraper */
-    size_t pending_max; /* bytes that wait for their conversion; 0: RECORDINGS_PENDING_DEFAULT */
+    struct loop *loop;     /* the loop of the scraper */
+    struct naming *naming; /* for profiles that wait for names; NULL: none does */
+    size_t pending_max;    /* bytes that wait for their conversion; 0: RECORDINGS_PENDING_DEFAULT */
 };
 
 struct scraped *scraped_new(const struct scraped_options *options, const struct config *config,

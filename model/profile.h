@@ -32,6 +32,7 @@ struct profile {
     bool refusable;
     struct receipt *receipt; /* a reference; NULL if no sender waits until the profile is safe */
     bool no_sample_texts;    /* no sample has a label that is a text; false if that is not known */
+    uint64_t awaits_names;   /* 0, or the number of the process whose names may still be found */
     enum profile_format format;
     uint32_t job; /* its slot (config/change.h) */
     /* 0, or a number that distinguishes the profile from another one with the same bytes, labels

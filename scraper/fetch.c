@@ -46,8 +46,9 @@ struct fetch {
     int64_t waits_ns;  /* monotonic: since when the scrape waits for memory; 0: it does not wait */
     int64_t waited_ns; /* how long it has waited for memory before */
     size_t size;
-    bool has_place; /* the body was promised a place among those that wait for a worker */
-    size_t n_parts; /* 0: no job follows, and the profile is for `target` alone */
+    uint64_t awaits_names; /* as its profile */
+    bool has_place;        /* the body was promised a place among those that wait for a worker */
+    size_t n_parts;        /* 0: no job follows, and the profile is for `target` alone */
     struct part parts[];
 };
 
@@ -402,6 +403,7 @@ static struct profile *make_profile(const struct fetch *f, char *data, size_t si
     p->is_delta = type->is_delta;
     p->format = type->format == FORMAT_JFR ? PROFILE_JFR : PROFILE_PPROF;
     p->job = f->target->job;
+    p->awaits_names = f->awaits_names;
     return p;
 }
 
@@ -612,6 +614,7 @@ static void fetch_on_delta(void *arg, struct offload *o)
     struct delta_work *w = (struct delta_work *)o;
     struct engine *e = f->engine;
     bool ok;
+    f->awaits_names = names_await(w->names);
     if (w->result > DELTA_PASSED) {
         deltas_count(&e->deltas, "failed");
         finish(f, reason_of_delta(w->result), &o->err);
@@ -663,6 +666,7 @@ static void fetch_on_names(void *arg, struct offload *o)
     char *data = *from;
     *from = NULL;
     f->work = NULL;
+    f->awaits_names = names_await(w->names);
     take_profile(f, data, named ? w->size : o->size);
 }
 
@@ -716,6 +720,7 @@ static void fetch_on_converted(void *arg, struct offload *o)
     }
     char *data = c->out.data;
     c->out.data = NULL;
+    f->awaits_names = names_await(c->names);
     if (makes_deltas(f)) {
         start_delta(f, data, c->out.size);
     } else {

@@ -21,12 +21,17 @@ struct names_of {
     struct target *target; /* a reference */
     size_t entry;
     struct pprof_rewrite rewrite;
+    uint64_t awaits; /* ret_awaits of the last rewrite */
 };
 
 /* Returns the names for a body of a scrape; NULL if it needs none, or if out of memory. */
 struct names_of *names_of_body(struct engine *e, struct target *target, size_t entry,
                                struct sv body);
 struct names_of *names_of_free(struct names_of *n); /* accepts NULL, returns NULL */
+static inline uint64_t names_await(const struct names_of *n)
+{
+    return n != NULL ? n->awaits : 0;
+}
 static inline const struct pprof_rewrite *names_rewrite(const struct names_of *n)
 {
     return n != NULL ? &n->rewrite : NULL;

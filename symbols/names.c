@@ -22,6 +22,7 @@ struct entry {
     const struct symbol_line *lines;
     uint32_t n_lines;
     bool used;
+    bool asked;          /* and no answer has come */
     int64_t again_at_ms; /* if there are no lines: when it may be asked for again */
 };
 
@@ -270,7 +271,7 @@ static void find_one(struct symbol_table *t, struct symbol_question *q, int64_t 
                      int64_t again_ms)
 {
     struct entry *e = need_entry(t, q->place);
-    q->ask = false;
+    q->ask = q->pending = false;
     if (e == NULL) {
         return;
     }
@@ -279,8 +280,9 @@ static void find_one(struct symbol_table *t, struct symbol_question *q, int64_t 
         q->location->n_lines = e->n_lines;
     } else if (now_ms >= e->again_at_ms) {
         e->again_at_ms = now_ms + again_ms;
-        q->ask = true;
+        q->ask = e->asked = true;
     }
+    q->pending = e->asked && e->n_lines == 0;
 }
 
 void symbol_table_find(struct symbol_table *t, struct symbol_question *questions, size_t n,
@@ -466,6 +468,7 @@ void symbol_table_unknown(struct symbol_table *t, uint64_t place, int64_t again_
     struct entry *e = need_entry(t, place);
     if (e != NULL && e->n_lines == 0) {
         e->again_at_ms = again_at_ms;
+        e->asked = false;
     }
     pthread_mutex_unlock(&t->lock);
 }

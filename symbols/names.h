@@ -47,7 +47,9 @@ size_t symbol_names_count(struct symbol_names *n);
 struct symbol_question {
     uint64_t place;
     struct symbol_location *location; /* gets the lines, if they are known */
-    bool ask; /* set by symbol_table_find(): nobody has asked for it, or not recently */
+    /* Set by symbol_table_find(): */
+    bool ask;     /* nobody has asked for it, or not recently */
+    bool pending; /* it has no name, and an answer may still come, `ask` included */
 };
 
 /* Looks up n addresses. Those that are unknown and may be asked for are marked, and count as asked

@@ -37,6 +37,7 @@ struct symbol_processes *symbol_processes_new(void)
         return NULL;
     }
     pthread_mutex_init(&ps->lock, NULL);
+    ps->last_number = 1; /* numbers begin with 2 */
     ps->processes = map_new();
     return ps->processes != NULL ? ps : symbol_processes_free(ps);
 }

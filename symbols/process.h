@@ -25,7 +25,7 @@ struct symbol_processes *symbol_processes_free(struct symbol_processes *ps); /* 
 /* Returns a number that is the same from profile to profile of a target, and another one once a
  * file is mapped elsewhere than before, because the program has started again or has loaded a
  * library again. target: a hash of the target's identity. Profiles need not have all mappings of
- * their process. Returns 0 if out of memory. */
+ * their process. The number is at least 2, or 0 if out of memory. */
 uint64_t symbol_process_number(struct symbol_processes *ps, uint64_t target,
                                const struct symbol_binary *binaries, size_t n);
 

@@ -80,7 +80,7 @@ static void look(struct debug_job *j)
 {
     struct naming *n = j->naming;
     const struct ask_binary *b = binary_of(j);
-    const struct symbols_list *directories = &j->ask->sources->directories;
+    const struct symbols_list *directories = &j->ask->sources.directories;
     struct err err = ERR_INIT;
     if (n->depot != NULL) {
         size_t before = mark_known(j);
@@ -93,7 +93,7 @@ static void look(struct debug_job *j)
     for (size_t i = 0; i < directories->n && j->fd < 0 && !j->found_all; i++) {
         j->fd = symbol_directory_open(directories->at[i], b->build_id);
     }
-    if (j->fd < 0 && n->depot != NULL && !j->found_all && j->ask->sources->debuginfod.n > 0) {
+    if (j->fd < 0 && n->depot != NULL && !j->found_all && j->ask->sources.debuginfod.n > 0) {
         j->fd = symbol_depot_open(n->depot, b->build_id);
         j->downloaded = j->fd >= 0;
     }
@@ -245,7 +245,7 @@ struct absent {
 static struct sv absent_key(const struct debug_job *j, char key[URL_MAX])
 {
     int n = snprintf(key, URL_MAX, "%s %s", binary_of(j)->build_id,
-                     j->ask->sources->debuginfod.at[j->server]);
+                     j->ask->sources.debuginfod.at[j->server]);
     return (struct sv){key, n > 0 && n < URL_MAX ? (size_t)n : 0};
 }
 
@@ -366,7 +366,7 @@ static bool start_download(struct debug_job *j)
 {
     struct naming *n = j->naming;
     const struct symbols_settings *s = &n->options.config->symbols;
-    const char *server = j->ask->sources->debuginfod.at[j->server];
+    const char *server = j->ask->sources.debuginfod.at[j->server];
     char url[URL_MAX];
     struct err err = ERR_INIT;
     size_t end = strlen(server);
@@ -398,7 +398,7 @@ static bool start_download(struct debug_job *j)
 
 static void download_next(struct debug_job *j)
 {
-    const struct symbols_list *servers = &j->ask->sources->debuginfod;
+    const struct symbols_list *servers = &j->ask->sources.debuginfod;
     while (j->server < servers->n && is_absent(j)) {
         j->server++;
         j->kind = 0;

@@ -188,6 +188,8 @@ struct lookup {
     struct symbol_profile *profile;
     struct ask_binary *binaries; /* one for each mapping, and one for none */
     struct symbol_question *questions;
+    bool *pending;    /* by location: an answer may still come */
+    uint64_t process; /* its number; never 0 */
 };
 
 static struct pprof_key key_of(const struct naming *n, uint64_t kind, struct sv text, uint64_t a,
@@ -229,7 +231,7 @@ enum { KEY_PROCESS = 1, KEY_SERVICE, KEY_DEBUG };
 
 /* Finds the tables of a mapping. Names from the service of a program hold for the same place of the
  * same file in all programs of its job. */
-static void find_tables(struct lookup *l, size_t i, uint64_t process)
+static void find_tables(struct lookup *l, size_t i)
 {
     struct naming *n = l->naming;
     const struct naming_source *s = l->source;
@@ -239,11 +241,13 @@ static void find_tables(struct lookup *l, size_t i, uint64_t process)
     *b = (struct ask_binary){.start = m->start, .limit = m->limit, .offset = m->offset};
     bool known = symbol_build_id(m->build_id, b->build_id);
     b->build_id[known ? strlen(b->build_id) : 0] = '\0';
-    if (s->target != NULL && s->sources->target == SYMBOLS_TARGET_AUTO) {
+    uint32_t job = s->target != NULL ? s->target->job : s->job;
+    bool scraped = s->target != NULL || s->process != 0;
+    if (scraped && s->sources->target == SYMBOLS_TARGET_AUTO) {
         b->service = symbol_names_table(
-            n->names, known ? key_of(n, KEY_SERVICE, sv_from(b->build_id),
-                                     s->target->job + (uint64_t)1, m->start ^ m->offset << 32)
-                            : key_of(n, KEY_PROCESS, SV(""), process, 0));
+            n->names, known ? key_of(n, KEY_SERVICE, sv_from(b->build_id), job + (uint64_t)1,
+                                     m->start ^ m->offset << 32)
+                            : key_of(n, KEY_PROCESS, SV(""), l->process, 0));
     }
     if (known && has_debug_sources(s->sources) && n->options.helper != NULL) {
         b->debug = symbol_names_table(
@@ -284,6 +288,7 @@ static size_t look_up_run(struct lookup *l, size_t i, bool debug, bool *missing)
     for (size_t k = 0; k < n; k++) {
         size_t at = (size_t)(l->questions[k].location - p->locations);
         missing[at] = missing[at] || l->questions[k].ask;
+        l->pending[at] = l->pending[at] || l->questions[k].pending;
     }
     return i;
 }
@@ -370,7 +375,7 @@ static void ask_for(const struct lookup *l, const bool *missing, size_t n_missin
     buf_init(&ask->body, SYMBOL_NAMES_MAX_DEFAULT);
     ask->target = l->source->target != NULL ? target_ref(l->source->target) : NULL;
     ask->owner = l->source->owner != NULL ? config_ref(l->source->owner) : NULL;
-    ask->sources = l->source->sources;
+    ask->sources = *l->source->sources;
     ask->entry = l->source->entry;
     ask->binaries = calloc(l->profile->n_mappings + 1, sizeof(*ask->binaries));
     ask->addresses = calloc(n_missing, sizeof(*ask->addresses));
@@ -398,24 +403,33 @@ static void count_named(struct naming *n, const struct symbol_profile *p)
     metric_inc(n->profiles[named == p->n_locations ? 0 : named > 0 ? 1 : 2]);
 }
 
+/* Returns the number of the process of a profile; 1 if it is not known. */
+static uint64_t process_of(const struct lookup *l)
+{
+    const struct naming_source *s = l->source;
+    uint64_t known = s->process;
+    if (s->target != NULL) {
+        known = symbol_process_number(l->naming->processes,
+                                      target_number(l->naming, s->target, s->entry),
+                                      l->profile->mappings, l->profile->n_mappings);
+    }
+    return known != 0 ? known : 1;
+}
+
 /* Finds the names that are known, and asks for the others. Returns false if out of memory. */
 static bool find_names(struct lookup *l, struct scratch *scratch)
 {
     struct symbol_profile *p = l->profile;
-    const struct naming_source *s = l->source;
     bool *missing = scratch_zeroed(scratch, p->n_locations, sizeof(*missing));
+    l->pending = scratch_zeroed(scratch, p->n_locations, sizeof(*l->pending));
     l->binaries = scratch_zeroed(scratch, p->n_mappings + 1, sizeof(*l->binaries));
     l->questions = scratch_array(scratch, p->n_locations, sizeof(*l->questions));
-    if (missing == NULL || l->binaries == NULL || l->questions == NULL) {
+    if (missing == NULL || l->pending == NULL || l->binaries == NULL || l->questions == NULL) {
         return false;
     }
-    uint64_t process = s->target == NULL
-                           ? 0
-                           : symbol_process_number(l->naming->processes,
-                                                   target_number(l->naming, s->target, s->entry),
-                                                   p->mappings, p->n_mappings);
+    l->process = process_of(l);
     for (size_t i = 0; i <= p->n_mappings; i++) {
-        find_tables(l, i, process);
+        find_tables(l, i);
     }
     look_up(l, false, missing);
     look_up(l, true, missing);
@@ -429,11 +443,26 @@ static bool find_names(struct lookup *l, struct scratch *scratch)
     return true;
 }
 
+static bool lacks_names(const struct lookup *l)
+{
+    bool lacks = false;
+    for (size_t i = 0; i < l->profile->n_locations && !lacks; i++) {
+        lacks = l->pending[i] && l->profile->locations[i].n_lines == 0;
+    }
+    return lacks;
+}
+
+bool naming_is_asking(const struct naming *n)
+{
+    return atomic_load(&n->asks) > 0;
+}
+
 bool naming_rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                    struct sv plain, struct buf *out)
+                    struct sv plain, struct buf *out, uint64_t *ret_awaits)
 {
     struct symbol_profile p;
     struct lookup l = {.naming = n, .source = source, .profile = &p};
+    *ret_awaits = 0;
     if (!symbol_profile_read(&p, scratch, plain, NULL)) {
         return false;
     }
@@ -445,6 +474,7 @@ bool naming_rewrite(struct naming *n, const struct naming_source *source, struct
         return false;
     }
     count_named(n, &p);
+    *ret_awaits = lacks_names(&l) ? l.process : 0;
     /* The tables are referenced until the names are written. */
     bool ok = symbol_profile_changes(&p) && symbol_profile_write(&p, out, NULL);
     free_binaries(l.binaries, p.n_mappings + 1);
@@ -452,7 +482,7 @@ bool naming_rewrite(struct naming *n, const struct naming_source *source, struct
 }
 
 bool naming_body(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                 struct sv body, char **ret, size_t *ret_size)
+                 struct sv body, char **ret, size_t *ret_size, uint64_t *ret_awaits)
 {
     struct scratch *own =
         scratch == NULL ? scratch_pool_take(n->scratches, 8 * INFLATED_MAX) : NULL;
@@ -460,8 +490,9 @@ bool naming_body(struct naming *n, const struct naming_source *source, struct sc
     struct sv plain;
     struct buf out;
     buf_init(&out, NAMED_MAX);
+    *ret_awaits = 0;
     bool ok = s != NULL && gzip_plain(s, body, INFLATED_MAX, 0, &plain, NULL) &&
-              naming_rewrite(n, source, s, plain, &out) &&
+              naming_rewrite(n, source, s, plain, &out, ret_awaits) &&
               gzip_pack(s, (struct sv){out.data, out.len}, ret, ret_size);
     buf_done(&out);
     if (own != NULL) {

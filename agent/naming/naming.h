@@ -45,6 +45,10 @@ struct naming *naming_free(struct naming *n);
 struct naming_source {
     struct target *target; /* the program that was scraped; NULL: none that can be asked */
     size_t entry;          /* its scrape */
+    /* Without a target: the number that ret_awaits had, and the job; 0: none. Names that the
+     * program has given are found by it. */
+    uint64_t process;
+    uint32_t job;
     const struct symbols_sources *sources; /* belong to the target's configuration, or to `owner` */
     const struct config *owner;            /* NULL with a target */
 };
@@ -53,13 +57,16 @@ struct naming_source {
  * series whose profiles had all names are looked at less often. The thread of the scraper. */
 bool naming_wants(struct naming *n, const struct target *target, size_t entry, struct sv body);
 
-/* Appends a plain profile with names to out, and asks for those that are missing. Returns false if
+/* Appends a plain profile with names to out, and asks for those that are missing. *ret_awaits: 0,
+ * or the number of the process if names are missing that may still be found. Returns false if
  * nothing is to be changed: all names are there, or the profile cannot be read. */
 bool naming_rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                    struct sv plain, struct buf *out);
+                    struct sv plain, struct buf *out, uint64_t *ret_awaits);
 /* Adds names to a body, gzip or plain. Returns false if nothing is to be changed; otherwise *ret is
  * gzip, from malloc(). */
 bool naming_body(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                 struct sv body, char **ret, size_t *ret_size);
+                 struct sv body, char **ret, size_t *ret_size, uint64_t *ret_awaits);
+/* Returns true if a question waits or is under way. Any thread. */
+bool naming_is_asking(const struct naming *n);
 
 #endif

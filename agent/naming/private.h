@@ -56,9 +56,9 @@ struct ask {
     struct loop_task task; /* first */
     TAILQ_ENTRY(ask) link; /* while it waits for its turn */
     struct naming *naming;
-    struct target *target;      /* a reference, or NULL */
-    const struct config *owner; /* a reference, or NULL */
-    const struct symbols_sources *sources;
+    struct target *target;          /* a reference, or NULL */
+    const struct config *owner;     /* a reference, or NULL */
+    struct symbols_sources sources; /* its strings belong to the configuration of target or owner */
     size_t entry;
     struct ask_binary *binaries;
     size_t n_binaries;

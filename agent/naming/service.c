@@ -272,8 +272,8 @@ static void naming_run_ask(struct loop_task *task)
     struct naming *n = ask->naming;
     if (n->closing) {
         naming_ask_free(ask);
-    } else if (ask->target != NULL && ask->sources->target == SYMBOLS_TARGET_AUTO &&
-               find_url(ask) && may_have_service(n, ask)) {
+    } else if (ask->target != NULL && ask->sources.target == SYMBOLS_TARGET_AUTO && find_url(ask) &&
+               may_have_service(n, ask)) {
         TAILQ_INSERT_TAIL(&n->waiting, ask, link);
         start_next(n);
     } else {

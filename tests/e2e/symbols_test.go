@@ -198,6 +198,28 @@ func TestUnknownAddressesAreStable(t *testing.T) {
 	p.stop()
 }
 
+// With symbols.wait, the first profile has the names already.
+func TestSymbolWait(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := &nativeServer{maps: func() string { return oldMaps }, names: map[uint64]string{
+		0x55551000: "shop::Cart::add(int)", 0x55551100: "shop::Cart::add(int)", 0x70000100: "memcpy"}}
+	target := serveNative(t, native)
+	server := newPyroscope(t, pyroscope.Options{})
+	p := run(t, nativeConfig(target, server.URL(), "symbols: {wait: 1m}\n"))
+	for _, name := range []string{"process_cpu", "memory", "growth", "contention"} {
+		first := waitProfiles(t, server, 1, named(name))[0]
+		if !named(name, "shop::Cart::add")(&first) {
+			t.Errorf("the first profile of %s has no names:\n%s", name, pprofTop(t, first.Raw))
+		}
+	}
+	if text := p.metrics().ledger("main").balance(); text != "" {
+		t.Error(text)
+	}
+	noneRefused(t, server)
+	p.stop()
+}
+
 // ---- debug information ------------------------------------------------------------------------
 
 // nativeProgram is a C++ program that was built with debug information, and where it is mapped.

@@ -18,6 +18,7 @@ static struct symbol_location find(struct symbol_table *t, uint64_t place, int64
     struct symbol_question q = {.place = place, .location = &l};
     symbol_table_find(t, &q, 1, now, AGAIN);
     CHECK_INT(q.ask, ask, "asks");
+    assert_true(q.pending || !q.ask);
     return l;
 }
 
@@ -45,6 +46,24 @@ TEST(names_are_found_and_asked_for_once)
     find(t, 7, NOW + 500, true);
     symbol_table_unknown(t, 5, NOW + 500); /* a known name stays */
     assert_int_equal(find(t, 5, NOW, false).n_lines, 2);
+    symbol_table_unref(t);
+    symbol_names_free(n);
+}
+
+TEST(an_address_is_pending_until_an_answer_comes)
+{
+    const struct symbol_answer_frame f = {SV("f"), SV(""), SV(""), 0, 3};
+    struct symbol_names *n = symbol_names_new(0);
+    struct symbol_table *t = symbol_names_table(n, key_a);
+    struct symbol_location l = {.address = 1};
+    struct symbol_question q[2] = {{.place = 1, .location = &l}, {.place = 2, .location = &l}};
+    symbol_table_find(t, q, 2, NOW, AGAIN);
+    symbol_table_find(t, q, 2, NOW, AGAIN);
+    assert_true(q[0].pending && q[1].pending && !q[0].ask && !q[1].ask);
+    assert_true(symbol_table_add(t, 1, &f, 1));
+    symbol_table_unknown(t, 2, NOW + 500);
+    symbol_table_find(t, q, 2, NOW, AGAIN);
+    assert_true(!q[0].pending && !q[1].pending);
     symbol_table_unref(t);
     symbol_names_free(n);
 }
