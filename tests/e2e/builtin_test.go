@@ -676,3 +676,35 @@ func TestKustomize(t *testing.T) {
 		}
 	}
 }
+
+// Odd values of annotations are taken or refused as docs/annotations.md says, and a refused type leaves the others alone.
+func TestOddAnnotations(t *testing.T) {
+	t.Parallel()
+	cluster, env := newCluster(t)
+	for i, c := range []struct{ key, value, want string }{
+		{"scheme", "HTTPS", "process_cpu at https://10.1.2.3:6060/debug/pprof/profile"},
+		{"scheme", "", "process_cpu at http://10.1.2.3:6060/debug/pprof/profile"},
+		{"scheme", "ftp", `expected "http" or "https", got "ftp"`},
+		{"path", "x/y", "http://10.1.2.3:6060/x/y?"},
+		{"path", "//x", "http://10.1.2.3:6060/x?"},
+		{"path", "/a/../b", "http://10.1.2.3:6060/b?"},
+		{"path", "//evil.example/x", "http://10.1.2.3:6060/evil.example/x?"},
+		{"path", "", "http://10.1.2.3:6060/debug/pprof/profile?"},
+		{"path", "x y", "invalid path"},
+		{"port", "06060", "http://10.1.2.3:6060/debug/pprof/profile?"},
+		{"port", " 6060", "expected a port from 1 to 65535"},
+		{"port", "70000", "expected a port from 1 to 65535"},
+		{"port", "http", "expected a port from 1 to 65535"},
+	} {
+		annotations := grafana("cpu.scrape", "true", "cpu.port", "6060", "memory.scrape", "true", "memory.port", "6060")
+		annotations["profiles.grafana.com/cpu."+c.key] = c.value
+		name := fmt.Sprintf("odd-%d", i)
+		cluster.Put(kube.Pod{Namespace: "shop", Name: name, IP: "10.1.2.3", Annotations: annotations, Containers: []kube.Container{container("main", 6060)}})
+		text := explain(t, exitDone, env, "--pod", "shop/"+name).stdout
+		for _, want := range []string{c.want, "memory at http://10.1.2.3:6060/debug/pprof/allocs"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s %q: no %q in\n%s", c.key, c.value, want, text)
+			}
+		}
+	}
+}
