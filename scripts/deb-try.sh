@@ -44,6 +44,7 @@ install_it() {
   dpkg-query -W -f '${Package} ${Version} ${Architecture}: ${db:Status-Status}\n' profpull
   dpkg --verify profpull || fail "dpkg --verify"
   profpull version
+  [ "$(kubectl-profpull version)" = "$(profpull version)" ] || fail "no plugin of kubectl"
   man_page=/usr/share/man/man1/profpull.1.gz
   [ -e "$man_page" ] || fail "no $man_page"
 }

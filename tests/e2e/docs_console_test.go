@@ -152,19 +152,12 @@ scrape_configs:
 	return d
 }
 
-var asksAgent = regexp.MustCompile(`^profpull (status|query|pgo)\b`)
-
 // shell makes the command that a shell runs.
 func (d *docRig) shell(text string) string {
 	if strings.HasPrefix(text, "profpull query") { // the program answers as a Pyroscope does
 		text = strings.ReplaceAll(text, "http://pyroscope:4040", d.agent)
 	}
 	text = d.replace.Replace(text)
-	if asksAgent.MatchString(text) && !strings.Contains(text, "--url") && !strings.Contains(text, "--file") && !strings.Contains(text, "--store") {
-		text = asksAgent.ReplaceAllString(text, "$0 --url "+d.agent)
-		text = strings.Replace(text, "query --url "+d.agent+" services", "query services --url "+d.agent, 1)
-		text = regexp.MustCompile(`query --url (\S+) (\w+)`).ReplaceAllString(text, "query $2 --url $1")
-	}
 	return text
 }
 
@@ -177,7 +170,7 @@ func (d *docRig) run(t *testing.T, text string) (string, error) {
 		path += ":" + filepath.Join(dir, "kubernetes-client/usr/bin")
 	}
 	cmd.Env = append(command(t, "version").Env, d.l.env...)
-	cmd.Env = append(cmd.Env, "EDITOR=true", "PATH="+path+":"+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, "EDITOR=true", "PROFPULL_URL="+d.agent, "PATH="+path+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -192,7 +192,7 @@ func TestScrapeAPod(t *testing.T) {
 		"matchLabels": map[string]string{"app": "none"}}})
 	memory := []string{"pod:       shop/cart-1, through the API server", "format:    pprof", "/debug/pprof/heap"}
 	l.call(exitDone, memory, "scrape", "pod/shop/cart-1", "--type", "memory")
-	l.call(exitDone, memory, "scrape", "pod/cart-1", "--type", "memory")
+	l.call(exitDone, memory, "scrape", "pod/cart-1", "--type", "alloc")   // a short name of the type
 	l.call(exitDone, memory, "scrape", "deploy/cart", "--type", "memory") // the one that is ready
 	file := filepath.Join(t.TempDir(), "out.pb.gz")
 	r := l.call(exitDone, []string{"sampling pod shop/cart-1 for 2 s", "url:       http://10.1.2.3:6060/debug/pprof/profile?seconds=2\n"},
@@ -285,11 +285,19 @@ func TestKubectlPlugin(t *testing.T) {
 
 	l.kubectl(exitDone, []string{"shop", "kept"}, "status")
 	l.kubectl(exitDone, []string{`"version"`}, "status", "--json", "-n", "profiling")
+	other := agent
+	other.Name, other.UID = "profpull-1", ""
+	l.cluster.Put(other)
+	l.cluster.Route("profiling/profpull-1:4040", strings.TrimPrefix(p.admin, "http://"))
+	l.kubectl(exitDone, []string{"pod profiling/profpull-0\n", "\n\npod profiling/profpull-1\n"}, "status")
+	l.cluster.Route("profiling/profpull-1:4040", tg.Addr())
+	l.kubectl(exitPeer, []string{"pod profiling/profpull-1: GET /api/v1/status on port 4040: HTTP 404, and no status of profpull"}, "status")
+	l.cluster.Delete("profiling/profpull-1")
 	l.kubectl(exitInput, []string{"no pod of profpull runs in namespace shop"}, "status", "-n", "shop")
 	l.call(exitDone, []string{"shop", "kept"}, "status", "pod/profiling/profpull-0")
 	l.call(exitUsage, []string{"go with --cluster"}, "status", "-n", "profiling")
 	l.kubectl(exitDone, []string{"Pod shop/cart-1 is scraped"}, "explain", "pod/shop/cart-1")
-	r := l.kubectl(exitDone, []string{"pod:       shop/cart-1, through the API server", "shop/cart-1"}, "scrape", "deploy/cart", "--type", "memory", "--flame")
+	r := l.kubectl(exitDone, []string{"pod:       shop/cart-1, through the API server", "shop/cart-1"}, "scrape", "deploy/cart", "--type", "allocs", "--flame")
 	if !strings.Contains(r.stdout, "heap.(*Cart).step1 100.0%") || strings.Contains(r.stdout, "format:") {
 		t.Errorf("the flame graph is\n%s", r.stdout)
 	}

@@ -7,8 +7,32 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Any text as KUBECONFIG: names without colons, in their order. */
+static void split(const uint8_t *data, size_t size)
+{
+    struct arena *arena = arena_new(1024 * 1024);
+    struct kubeconfig_paths paths;
+    struct err err = ERR_INIT;
+    char *text = strndup((const char *)data, size);
+    if (arena == NULL || text == NULL) {
+        abort();
+    }
+    if (kubeconfig_paths(text, NULL, arena, &paths, &err)) {
+        for (size_t i = 0; i < paths.n; i++) {
+            if (paths.at[i][0] == '\0' || strchr(paths.at[i], ':') != NULL) {
+                abort();
+            }
+        }
+    } else if (err.kind != ERR_LIMIT && err.kind != ERR_MEMORY) {
+        abort();
+    }
+    free(text);
+    arena_free(arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    split(data, size);
     static const char *const contexts[] = {NULL, "dev"};
     for (size_t i = 0; i < 2; i++) {
         struct arena *arena = arena_new(64 * 1024 * 1024);
