@@ -315,6 +315,9 @@ bench-flame: $(BUILD)/profpull ## how long a flame graph of a profile of 1 MB ta
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-flame.sh
 flame-pictures: $(BUILD)/profpull ## the pictures of terminals in docs, drawn again
 	BUILD=$(BUILD) GO="$(GO)" ./scripts/flame-pictures.sh
+.PHONY: bench-symbols
+bench-symbols: $(BUILD)/tests/symbols-tool ## what names of native code cost: a cold debug file of 200 MB
+	BUILD=$(abspath $(BUILD)) ./scripts/bench-symbols.sh
 .PHONY: connect-diff
 connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh

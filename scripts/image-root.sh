@@ -63,6 +63,7 @@ rm -f "$libraries/$(basename "$interpreter")"
 
 install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$dir/etc/ssl/certs/ca-certificates.crt"
 echo ca-certificates >>"$work/packages"
+echo "libiberty-dev:$arch linked statically: its demangler" >>"$work/packages"
 sort -u "$work/packages" >"$dir.packages"
 while read -r package _; do
   name=${package%%:*}

@@ -55,7 +55,7 @@ done | awk -F '\t' -v name="$1" -v arch="$2" -v version="$VERSION" -v distro="$d
     package(id($2), $2, $3, "built from the source package " $5 " " $6, $8, \
       "pkg:deb/" substr(distro, 1, index(distro, "-") - 1) "/" escape($2) "@" escape($3) "?arch=" $4 "&distro=" distro)
     refs[++count] = id($2)
-    links[count] = $4 == "all" ? "DEPENDS_ON" : "DYNAMIC_LINK"
+    links[count] = $8 ~ /^linked statically/ ? "STATIC_LINK" : $4 == "all" ? "DEPENDS_ON" : "DYNAMIC_LINK"
   }
   END {
     printf "\n  ],\n  \"relationships\": [\n"

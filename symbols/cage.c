@@ -115,8 +115,9 @@ bool cage_restrict(enum cage_kind kind, struct err *err)
 {
 #ifdef INSTRUMENTED
     (void)kind;
+    (void)err;
     (void)restrict_calls;
-    return err_set(err, ERR_INPUT, "not in an instrumented build");
+    return true;
 #else
     return restrict_calls(kind, err);
 #endif

@@ -21,8 +21,8 @@ enum cage_kind {
 bool cage_limit(uint64_t memory, uint64_t cpu_s, struct err *err);
 
 /* Forbids all other system calls, and gaining privileges, for good. Returns false with a reason if
- * the kernel or the architecture cannot do it. Instrumented builds make calls of their own and are
- * not restricted: false. */
+ * the kernel or the architecture cannot do it. Instrumented builds make calls of their own:
+ * there it does nothing. */
 bool cage_restrict(enum cage_kind kind, struct err *err);
 
 #endif

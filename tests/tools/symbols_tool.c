@@ -83,6 +83,10 @@ static bool print_times(struct symbols_helper *h, const struct tool *t, struct e
                (double)(clock_mono_ns() - before) / (double)NS_PER_MS);
         symbol_frames_free(&frames);
     }
+    struct symbols_counters c;
+    symbols_helper_counters(h, &c);
+    printf("opened=%llu\npartial=%llu\n", (unsigned long long)c.opened,
+           (unsigned long long)c.partial);
     return true;
 }
 
