@@ -17,6 +17,11 @@ FUZZ_SECONDS ?= 60
 
 VERSION := $(shell cat VERSION)
 
+# What only compiles runs one job for each processor, unless -j says otherwise.
+ifeq ($(filter -j% --jobs% --jobserver%,$(MAKEFLAGS))$(filter-out all run tests-build,$(MAKECMDGOALS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+endif
+
 # The libraries, as pkg-config names them.
 PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libisal libpcre2-8 libevent libevent_openssl openssl libmd \
             sqlite3 libprotobuf-c libcrypt libseccomp libdw libelf

@@ -13,6 +13,8 @@
 #include "agent/confinement.h"
 #include "agent/memory.h"
 #include "base/clock.h"
+#include "base/container.h"
+#include "base/files.h"
 #include "cli/cmd.h"
 #include "cli/exit_guard.h"
 #include "cli/reload.h"
@@ -127,6 +129,24 @@ struct run_args {
     bool no_watch;
 };
 
+/* Makes the directory of --data. The error says what to mount in a container. */
+static bool make_data(const char *data, struct err *err)
+{
+    if (data[strspn(data, "/")] == '\0') {
+        return err_set(err, ERR_INPUT, "--data: expected a directory other than /, got \"%s\"",
+                       data);
+    }
+    if (make_directories(data, 0777, err) &&
+        (access(data, W_OK) == 0 || err_sys(err, "cannot write to the directory %s", data))) {
+        return true;
+    }
+    err_wrap(err, "--data");
+    return container_is_around("", NULL)
+               ? err_append(err, "; in a container, mount a volume and name it: -v "
+                                 "profiles:/data, --data /data")
+               : false;
+}
+
 /* Loads the configuration that the flags name: a file, or the one that --target makes. Prints a
  * message and returns NULL on failure. */
 static struct config *load(const struct run_args *args)
@@ -140,7 +160,8 @@ static struct config *load(const struct run_args *args)
     struct buf text;
     struct config *config = NULL;
     buf_init(&text, TARGETS_TEXT_MAX);
-    if (run_targets_config(&args->targets, args->data, &text, &err)) {
+    if (make_data(args->data, &err) &&
+        run_targets_config(&args->targets, args->data, &text, &err)) {
         which.file = "--target";
         which.text = (struct sv){text.data, text.len};
         config = cmd_load_config(&which);
@@ -294,8 +315,17 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     (void)operands;
     (void)n;
     if (args->config.file == NULL && args->config.write_url == NULL && args->targets.n == 0) {
-        return cmd_usage_error("run", "--target HOST:PORT, --write.url URL or --config FILE is "
-                                      "needed");
+        fputs("profpull run: expected a target, a server or a configuration; three ways to "
+              "begin:\n"
+              "\n"
+              "  profpull run --target cart=127.0.0.1:6060   scrape one program, show flame graphs "
+              "here\n"
+              "  profpull run --write.url http://HOST:4040   in a cluster: annotated pods, to a "
+              "Pyroscope\n"
+              "  profpull run --config profpull.yaml         all of it: docs/configuration.md\n"
+              "\n",
+              stderr);
+        return cmd_usage_hint("run");
     }
     if (args->targets.n > 0 && args->config.file != NULL) {
         return cmd_usage_error("run", "--target and --config exclude each other");

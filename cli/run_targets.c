@@ -50,6 +50,14 @@ static bool put_target(struct buf *out, const char *text, struct err *err)
     return true;
 }
 
+/* Appends a path as part of a URL, in which "%41" means "A": so '%' becomes "%25". */
+static void put_path(struct buf *out, const char *path)
+{
+    for (; *path != '\0'; path++) {
+        buf_puts(out, *path == '%' ? "%25" : (const char[]){*path, '\0'});
+    }
+}
+
 bool run_targets_config(const struct flag_list *targets, const char *data, struct buf *out,
                         struct err *err)
 {
@@ -70,7 +78,13 @@ bool run_targets_config(const struct flag_list *targets, const char *data, struc
     }
     struct buf url;
     buf_init(&url, TEXT_MAX);
-    buf_printf(&url, "store://%s%s%s", here, data[0] != '/' ? "/" : "", data);
+    while (data[0] == '/' && data[1] == '/') {
+        data++; /* a path may begin with several slashes, a URL may not */
+    }
+    buf_puts(&url, "store://");
+    put_path(&url, here);
+    buf_puts(&url, data[0] != '/' ? "/" : "");
+    put_path(&url, data);
     buf_puts(out, "write:\n  - name: local\n    url: ");
     put_text(out, (struct sv){url.data, url.len});
     buf_puts(out, "\n");

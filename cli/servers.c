@@ -122,6 +122,9 @@ static struct server_options options_of(struct servers *s, const struct config *
     return (struct server_options){
         .name = p->name,
         .listen = at->listen,
+        .listen_option = at == &config->server  ? "--listen, or `listen` in the section server"
+                         : at == &config->query ? "`listen` in the section query"
+                                                : "`listen` in the section receive",
         .sets = p->sets,
         .max_connections = at->max_connections,
         .max_connections_per_address = at->max_connections_per_address,

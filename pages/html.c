@@ -132,3 +132,18 @@ void html_end(struct exchange *x)
                   "</body></html>\n");
     exchange_deflate(x);
 }
+
+void html_name(struct buf *out, struct sv name)
+{
+    size_t start = 0;
+    for (size_t i = 0; i < name.n; i++) {
+        bool after = name.p[i] == '/' || name.p[i] == '.';
+        size_t end = i + after;
+        if (after || (name.p[i] == '(' && i > start)) {
+            html_text(out, (struct sv){name.p + start, end - start});
+            buf_puts(out, "<wbr>");
+            start = end;
+        }
+    }
+    html_text(out, sv_skip(name, start));
+}

@@ -30,5 +30,7 @@ void html_security(struct exchange *x);
 void html_begin(struct exchange *x, const char *title, const char *active);
 /* Ends a page and compresses it. */
 void html_end(struct exchange *x);
+/* Appends the name of a function, in which lines may break after '/' and '.' and before '('. */
+void html_name(struct buf *out, struct sv name);
 
 #endif

@@ -167,8 +167,8 @@ static bool put_static_table(struct exchange *x, const struct view *v, const str
     buf_puts(out, "<h2>Functions</h2><div class=\"tablebox\"><table><thead><tr><th>Function</th>"
                   "<th class=\"num\">Self</th><th class=\"num\">Total</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < n && i < ROWS; i++) {
-        buf_puts(out, "<tr><td>");
-        html_text(out, rows[i].name);
+        buf_puts(out, "<tr><td class=\"name\">");
+        html_name(out, rows[i].name);
         buf_puts(out, "</td><td class=\"num\">");
         value_put(out, rows[i].self, unit);
         buf_puts(out, "</td><td class=\"num\">");
@@ -254,7 +254,9 @@ static void put_workbench(struct exchange *x, const struct view *v, const struct
     buf_printf(out,
                "<p id=\"note\" class=\"mono\" aria-live=\"polite\"></p>\n<div class=\"both\">"
                "<div class=\"functions\"><div class=\"tablebox\"><table id=\"table\"><thead>"
-               "</thead><tbody></tbody></table></div><p id=\"rows\" class=\"hint\"></p></div>"
+               "</thead><tbody></tbody></table></div><p id=\"rows\" class=\"hint\"></p>"
+               "<div id=\"divider\" role=\"separator\" aria-orientation=\"vertical\" "
+               "tabindex=\"0\" aria-label=\"Width of the table\"></div></div>"
                "<div class=\"flames\"><div id=\"flame\" class=\"scroll\" data-nodes=\"%" PRId64
                "\"></div><div id=\"sandwich\" hidden><div id=\"callers\" class=\"scroll\"></div>"
                "<p class=\"split\"><button id=\"unsandwich\" type=\"button\" "

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/served.h"
 #include "base/clock.h"
@@ -46,54 +47,23 @@ static bool matches(const struct list *l, const struct scrape_status *s)
 
 /* ---- one scrape ------------------------------------------------------------------------------ */
 
-static void put_state(struct buf *out, const struct scrape_status *s)
+static void put_state(struct buf *out, enum scrape_health health)
 {
     static const char *const looks[SCRAPE_HEALTHS] = {[SCRAPE_UNKNOWN] = "muted",
                                                       [SCRAPE_UP] = "good",
                                                       [SCRAPE_DOWN] = "bad",
                                                       [SCRAPE_ABSENT] = "muted"};
-    buf_printf(out, "<td><span class=\"pill %s\">%s</span></td>", looks[s->health],
-               s->health == SCRAPE_UNKNOWN ? "waiting" : scrape_health_name(s->health));
+    buf_printf(out, "<td><span class=\"pill %s\">%s</span></td>", looks[health],
+               health == SCRAPE_UNKNOWN ? "waiting" : scrape_health_name(health));
 }
 
-static void put_service(struct buf *out, const struct scrape_status *s)
+static void put_type(struct buf *out, const struct scrape_status *s)
 {
-    struct sv service = labels_get(s->labels, SV("service_name"));
-    buf_puts(out, "<td data-name=\"Service\"><a href=\"./?service=");
-    html_param(out, service);
-    buf_puts(out, "\">");
-    html_text(out, service);
-    buf_puts(out, "</a><div class=\"hint\">");
-    html_text(out, sv_from(s->job));
-    buf_puts(out, "</div></td><td data-name=\"Type\">");
+    buf_puts(out, "<td data-name=\"Type\">");
     html_text(out, sv_from(s->type));
-    buf_puts(out, "</td>");
-}
-
-/* Writes the link to the labels of a target after each rule. */
-static void put_trace(struct buf *out, const struct scrape_status *s)
-{
-    buf_puts(out, "<a href=\"trace?job=");
-    html_param(out, sv_from(s->job));
-    buf_puts(out, "&amp;source=");
-    html_param(out, sv_from(s->source));
-    buf_puts(out, "&amp;address=");
-    html_param(out, sv_from(target_canonical(s->target)));
-    buf_puts(out, "\">each rule</a>");
-}
-
-static void put_target(struct buf *out, const struct scrape_status *s)
-{
-    bool all = target_masks_all(s->target);
-    buf_puts(out, "<td data-name=\"Target\"><details><summary class=\"mono\">");
+    buf_puts(out, "<div class=\"hint mono\">");
     html_text(out, sv_from(s->url));
-    buf_puts(out, "</summary><div class=\"labels\">");
-    for (size_t i = 0; i < labels_count(s->labels); i++) {
-        html_label(out, labels_at(s->labels, i), all);
-    }
     buf_puts(out, "</div>");
-    put_trace(out, s);
-    buf_puts(out, "</details>");
     if (s->last_error[0] != '\0') {
         buf_puts(out, "<div class=\"bad\">");
         html_text(out, sv_from(s->last_error));
@@ -108,18 +78,6 @@ static void put_target(struct buf *out, const struct scrape_status *s)
     buf_puts(out, "</td>");
 }
 
-/* Writes the button that scrapes at once. */
-static void put_now(struct buf *out, const struct scrape_status *s)
-{
-    buf_puts(out, "<form method=\"post\" action=\"api/v1/scrape?job=");
-    html_param(out, sv_from(s->job));
-    buf_puts(out, "&amp;type=");
-    html_param(out, sv_from(s->type));
-    buf_puts(out, "&amp;url=");
-    html_param(out, sv_from(s->url));
-    buf_puts(out, "\"><button>Profile now</button></form>");
-}
-
 /* Writes when a scrape is due, such as "in 12 s", or why it is not. */
 static void put_due(struct buf *out, const struct scrape_status *s, int64_t now_ns)
 {
@@ -132,9 +90,6 @@ static void put_due(struct buf *out, const struct scrape_status *s, int64_t now_
         int64_t left_s = (s->next_due_ns - now_ns) / NS_PER_S;
         buf_puts(out, "in ");
         value_put(out, left_s > 0 ? left_s : 1, SV("seconds"));
-    }
-    if (!s->in_flight && s->follows == NULL) {
-        put_now(out, s);
     }
     buf_puts(out, "</td>");
 }
@@ -161,12 +116,118 @@ static void put_last(struct buf *out, const struct scrape_status *s)
 static void put_scrape(struct buf *out, const struct scrape_status *s, int64_t now_ns)
 {
     buf_puts(out, "<tr>");
-    put_state(out, s);
-    put_service(out, s);
-    put_target(out, s);
+    put_state(out, s->health);
+    put_type(out, s);
     put_last(out, s);
     put_due(out, s, now_ns);
     buf_puts(out, "</tr>\n");
+}
+
+/* ---- one target ------------------------------------------------------------------------------ */
+
+/* Writes the link to the labels of a target after each rule. */
+static void put_trace(struct buf *out, const struct scrape_status *s)
+{
+    buf_puts(out, "<a href=\"trace?job=");
+    html_param(out, sv_from(s->job));
+    buf_puts(out, "&amp;source=");
+    html_param(out, sv_from(s->source));
+    buf_puts(out, "&amp;address=");
+    html_param(out, sv_from(target_canonical(s->target)));
+    buf_puts(out, "\">each rule</a>");
+}
+
+/* Writes service, job and address of a target, and its labels to unfold. */
+static void put_target(struct buf *out, const struct scrape_status *s)
+{
+    struct sv service = labels_get(s->labels, SV("service_name"));
+    bool all = target_masks_all(s->target);
+    buf_puts(out, "<td data-name=\"Target\"><a href=\"./?service=");
+    html_param(out, service);
+    buf_puts(out, "\">");
+    html_text(out, service);
+    buf_puts(out, "</a> <span class=\"hint\">");
+    html_text(out, sv_from(s->job));
+    buf_puts(out, "</span><details><summary class=\"mono\">");
+    html_text(out, sv_from(target_canonical(s->target)));
+    buf_puts(out, "</summary><div class=\"labels\">");
+    for (size_t i = 0; i < labels_count(s->labels); i++) {
+        if (!sv_eq(labels_at(s->labels, i).name, SV("__name__"))) { /* differs by type */
+            html_label(out, labels_at(s->labels, i), all);
+        }
+    }
+    buf_puts(out, "</div>");
+    put_trace(out, s);
+    buf_puts(out, "</details></td>");
+}
+
+/* Writes a button that makes scrapes of a target due: one type, or all of them (NULL). */
+static void put_now(struct buf *out, const struct scrape_status *s, const char *type)
+{
+    buf_puts(out, "<form method=\"post\" action=\"api/v1/scrape?job=");
+    html_param(out, sv_from(s->job));
+    buf_puts(out, "&amp;address=");
+    html_param(out, sv_from(target_canonical(s->target)));
+    if (type != NULL) {
+        buf_puts(out, "&amp;type=");
+        html_param(out, sv_from(type));
+    }
+    buf_puts(out, "\"><button>");
+    html_text(out, type == NULL ? SV("all types") : sv_from(type));
+    buf_puts(out, "</button></form>");
+}
+
+/* The scrapes of one target, which stand together in a list. */
+struct group {
+    const struct scrape_status *at;
+    size_t n;
+};
+
+/* Writes the menu "Profile now"; nothing if other jobs scrape for this one. */
+static void put_menu(struct buf *out, const struct group *g)
+{
+    size_t own = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        own += g->at[i].follows == NULL;
+    }
+    buf_puts(out, "<td colspan=\"4\" class=\"num\">");
+    if (own > 0) {
+        buf_puts(out, "<details class=\"menu\"><summary class=\"button\">Profile now</summary>");
+        put_now(out, g->at, NULL);
+        for (size_t i = 0; i < g->n; i++) {
+            if (g->at[i].follows == NULL) {
+                put_now(out, g->at, g->at[i].type);
+            }
+        }
+        buf_puts(out, "</details>");
+    }
+    buf_puts(out, "</td>");
+}
+
+/* Returns the state of a target: down if a scrape is, else up if one is. */
+static enum scrape_health health_of(const struct group *g)
+{
+    enum scrape_health health = g->at[0].health;
+    for (size_t i = 0; i < g->n; i++) {
+        if (g->at[i].health == SCRAPE_DOWN) {
+            return SCRAPE_DOWN;
+        }
+        health = g->at[i].health == SCRAPE_UP ? SCRAPE_UP : health;
+    }
+    return health;
+}
+
+static void put_group(struct buf *out, const struct group *g, int64_t now_ns)
+{
+    buf_puts(out, "<tbody class=\"target\"><tr class=\"head\">");
+    put_state(out, health_of(g));
+    put_target(out, g->at);
+    put_menu(out, g);
+    buf_puts(out, "</tr>\n");
+    for (size_t i = 0; i < g->n; i++) {
+        put_scrape(out, &g->at[i], now_ns);
+    }
+    buf_puts(out, "</tbody>\n");
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -186,8 +247,45 @@ static void count_all(struct exchange *x, struct list *l)
     }
 }
 
-/* Writes the scrapes that fail, or the others. */
-static void put_pass(struct exchange *x, struct list *l, bool failing)
+/* Scrapes that are shown, and the targets that fail. */
+struct rows {
+    struct scrape_status at[ROWS_MAX];
+    size_t n;
+    const struct target *failing[ROWS_MAX];
+    size_t n_failing;
+};
+
+static bool fails(const struct rows *r, const struct target *t)
+{
+    for (size_t i = 0; i < r->n_failing; i++) {
+        if (r->failing[i] == t) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The passes over all scrapes: a pass notes or takes scrapes that match. */
+enum pass { NOTE_FAILING, TAKE_FAILING, TAKE_OTHERS };
+
+/* Returns true if the row has become part of the list. */
+static bool take(struct rows *r, const struct scrape_status *s, enum pass pass)
+{
+    bool down = fails(r, s->target);
+    if (pass == NOTE_FAILING) {
+        if (s->health == SCRAPE_DOWN && !down && r->n_failing < ROWS_MAX) {
+            r->failing[r->n_failing++] = s->target;
+        }
+        return false;
+    }
+    if (down != (pass == TAKE_FAILING) || r->n == ROWS_MAX) {
+        return false;
+    }
+    r->at[r->n++] = *s;
+    return true;
+}
+
+static void walk(struct exchange *x, const struct list *l, struct rows *r, enum pass pass)
 {
     struct scrape_status statuses[PAGE_SCRAPES];
     size_t cursor = 0;
@@ -195,14 +293,47 @@ static void put_pass(struct exchange *x, struct list *l, bool failing)
     while ((n = scraper_snapshot(x->options->served->scraper, &cursor, statuses, PAGE_SCRAPES)) >
            0) {
         for (size_t i = 0; i < n; i++) {
-            const struct scrape_status *s = &statuses[i];
-            if (matches(l, s) && (s->health == SCRAPE_DOWN) == failing && l->shown < ROWS_MAX) {
-                put_scrape(&x->reply, s, l->now_ns);
-                l->shown++;
+            if (!matches(l, &statuses[i]) || !take(r, &statuses[i], pass)) {
+                scrape_status_done(&statuses[i]);
             }
-            scrape_status_done(&statuses[i]);
         }
     }
+}
+
+/* Moves the scrapes of the target at `first` together. Returns the number of them. */
+static size_t gather(struct rows *r, size_t first)
+{
+    size_t end = first + 1;
+    for (size_t i = end; i < r->n; i++) {
+        if (r->at[i].target == r->at[first].target) {
+            struct scrape_status moved = r->at[i];
+            memmove(&r->at[end + 1], &r->at[end], (i - end) * sizeof(moved));
+            r->at[end++] = moved;
+        }
+    }
+    return end - first;
+}
+
+/* Writes a block for each target, those that fail first. */
+static void put_targets(struct exchange *x, struct list *l)
+{
+    struct rows *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        return; /* the page says how many scrapes it does not show */
+    }
+    for (enum pass pass = NOTE_FAILING; pass <= TAKE_OTHERS; pass++) {
+        walk(x, l, r, pass);
+    }
+    for (size_t i = 0; i < r->n;) {
+        struct group g = {.at = &r->at[i], .n = gather(r, i)};
+        put_group(&x->reply, &g, l->now_ns);
+        i += g.n;
+    }
+    l->shown = r->n;
+    for (size_t i = 0; i < r->n; i++) {
+        scrape_status_done(&r->at[i]);
+    }
+    free(r);
 }
 
 static void put_form(struct exchange *x, const struct list *l)
@@ -278,12 +409,11 @@ void page_targets(struct exchange *x)
     put_counts(out, &l);
     put_form(x, &l);
     buf_puts(out, "<section class=\"panel\"><div class=\"tablebox\"><table class=\"wrap\" "
-                  "id=\"targets\"><thead><tr><th>State</th><th>Service, job</th><th>Type</th>"
-                  "<th>Target</th><th>Last scrape</th><th class=\"num\">Done</th>"
-                  "<th class=\"num\">Failed</th><th>Next</th></tr></thead><tbody>\n");
-    put_pass(x, &l, true);
-    put_pass(x, &l, false);
-    buf_puts(out, "</tbody></table></div>");
+                  "id=\"targets\"><thead><tr><th>State</th><th>Target, type</th>"
+                  "<th>Last scrape</th><th class=\"num\">Done</th><th class=\"num\">Failed</th>"
+                  "<th>Next</th></tr></thead>\n");
+    put_targets(x, &l);
+    buf_puts(out, "</table></div>");
     if (l.matching > l.shown) {
         buf_printf(out, "<p class=\"hint\">%zu of %zu scrapes; choose a job or service.</p>",
                    l.shown, l.matching);
@@ -302,8 +432,11 @@ static bool is_wanted(const struct exchange *x, const struct scrape_status *s)
     struct sv job = param(x, "job");
     struct sv type = param(x, "type");
     struct sv url = param(x, "url");
-    return s->follows == NULL && (job.n == 0 || sv_eq_str(job, s->job)) &&
-           (type.n == 0 || sv_eq_str(type, s->type)) && (url.n == 0 || sv_eq_str(url, s->url));
+    struct sv address = param(x, "address");
+    return s->follows == NULL &&
+           (address.n == 0 || sv_eq_str(address, target_canonical(s->target))) &&
+           (job.n == 0 || sv_eq_str(job, s->job)) && (type.n == 0 || sv_eq_str(type, s->type)) &&
+           (url.n == 0 || sv_eq_str(url, s->url));
 }
 
 static void count_now(struct exchange *x, const char *result, size_t n)
@@ -353,9 +486,11 @@ void v1_scrape(struct exchange *x)
     if (is_foreign(x)) {
         x->status = STATUS_FORBIDDEN;
         buf_puts(&x->reply, "{\"error\":\"a page of another site must not ask for scrapes\"}\n");
-    } else if (param(x, "job").n + param(x, "type").n + param(x, "url").n == 0) {
+    } else if (param(x, "job").n + param(x, "type").n + param(x, "url").n + param(x, "address").n ==
+               0) {
         x->status = STATUS_BAD_REQUEST;
-        buf_puts(&x->reply, "{\"error\":\"expected job, type or url, got none of them\"}\n");
+        buf_puts(&x->reply,
+                 "{\"error\":\"expected job, type, url or address, got none of them\"}\n");
     } else {
         size_t n = scrape_wanted(x);
         x->status = n > 0 ? STATUS_OK : STATUS_NOT_FOUND;

@@ -14,6 +14,12 @@ version=$(cat "$root/VERSION")
 work=$build/deb-$arch
 tree=$work/profpull-$version
 
+for tool in dpkg-buildpackage dh fakeroot git; do
+  command -v "$tool" >/dev/null 2>&1 || {
+    echo "$0: needs $tool: run scripts/deps.sh package" >&2
+    exit 1
+  }
+done
 rm -rf "$work"
 mkdir -p "$tree"
 work=$(cd "$work" && pwd)
@@ -30,13 +36,17 @@ if [ "$arch" != "$here" ]; then
 fi
 # Without the checks of build dependencies, which scripts/deps.sh installs: a Go or compiler from
 # elsewhere is as good.
+echo "building the package profpull $version for $arch, with optimised code and debug symbols; the log is $work/log"
 (cd "$tree" && dpkg-buildpackage -b -us -uc -d --host-arch "$arch" >"$work/log" 2>&1) || {
   tail -n 40 "$work/log"
   exit 1
 }
 deb=$work/profpull_${version}_$arch.deb
 if command -v lintian >/dev/null 2>&1; then
+  echo "checking it with lintian"
   lintian --fail-on error,warning "$work/profpull_${version}_$arch.changes"
+else
+  echo "lintian is not installed: the package is not checked"
 fi
 cp "$deb" "$build/"
-echo "$build/$(basename "$deb")"
+echo "$build/$(basename "$deb"): install it with apt-get install ./$build/$(basename "$deb")"

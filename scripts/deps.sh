@@ -26,8 +26,8 @@ jfr="$test openjdk-17-jdk-headless"
 if ! apt-cache show openjdk-17-jdk-headless >/dev/null 2>&1; then
   jfr="$test openjdk-21-jdk-headless"
 fi
-package="$build debhelper dpkg-dev fakeroot git lintian"
-release="$package golang-go mmdebstrap qemu-user-static arch-test iproute2 debian-archive-keyring util-linux"
+package="$build debhelper dpkg-dev fakeroot git"
+release="$package lintian golang-go mmdebstrap qemu-user-static arch-test iproute2 debian-archive-keyring util-linux"
 
 case "${1:-build}" in
   build) want=$build ;;

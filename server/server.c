@@ -434,7 +434,11 @@ static bool server_bind(struct server *s, struct err *err)
                                 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE,
                                 BACKLOG, &address.any, bound_len);
     if (s->listener == NULL) {
-        return err_sys(err, "cannot listen");
+        bool taken = errno == EADDRINUSE;
+        const char *option = s->setup->options.listen_option;
+        err_sys(err, "cannot listen");
+        return taken && option != NULL ? err_append(err, ": choose another one with %s", option)
+                                       : false;
     }
     evconnlistener_set_error_cb(s->listener, server_on_accept_failed);
     socklen_t len = sizeof(address);

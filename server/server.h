@@ -57,6 +57,7 @@ struct server_tls {
 /* Options of a server. All that they point to must live until release() is called, or as long as
  * the server. */
 struct server_options {
+    const char *listen_option; /* what sets `listen`, for messages: "receive.listen"; may be NULL */
     /* "admin", "query" or "receive": for the name of the thread, the log and metrics */
     const char *name;
     const char *listen; /* "0.0.0.0:4041", "[::1]:0" */

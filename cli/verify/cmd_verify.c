@@ -21,7 +21,7 @@ static int run_verify(const void *arg, char *const *operands, size_t n)
     (void)operands;
     (void)n;
     if (args->config.file == NULL) {
-        return cmd_usage_error("verify", "--config FILE is needed, or PROFPULL_CONFIG");
+        return cmd_usage_error("verify", "--config is needed, or PROFPULL_CONFIG");
     }
     if (url != NULL && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
         return cmd_usage_error("verify", "--deepflow-querier: expected a URL such as "

@@ -31,6 +31,11 @@ function element(tag, text, className) {
   return el;
 }
 
+// The parts of a function's name between which lines may break: after "/" and ".", and before "(".
+function breakable(name) {
+  return name.split(/(?<=[/.])|(?=\()/).flatMap((part, i) => (i === 0 ? [part] : [element("wbr"), part]));
+}
+
 // The parameters of the form, as far as the server knows them.
 function query(extra) {
   const q = new URLSearchParams();
@@ -94,6 +99,7 @@ class Page {
     for (const button of document.querySelectorAll("[data-chooses]")) {
       button.addEventListener("click", () => this.chooses(button.dataset.chooses));
     }
+    this.listenToDivider();
     document.addEventListener("themechange", () => {
       this.flame.themeChanged();
       this.timeline.draw();
@@ -104,6 +110,43 @@ class Page {
     byId("ask").addEventListener("change", (e) => {
       if (e.target.tagName === "SELECT") {
         byId("ask").requestSubmit();
+      }
+    });
+  }
+
+  // Dragging the edge of the table sets its width; so do the arrow keys on it. A double click resets it.
+  listenToDivider() {
+    const divider = byId("divider");
+    const both = divider.closest(".both");
+    const set = (pixels) => {
+      const most = both.clientWidth - 200;
+      const width = Math.round(Math.max(160, Math.min(most, pixels)));
+      both.style.setProperty("--table", `${width}px`);
+      localStorage.setItem("tableWidth", String(width));
+    };
+    const kept = Number(localStorage.getItem("tableWidth"));
+    if (kept > 0) {
+      both.style.setProperty("--table", `${kept}px`);
+    }
+    divider.addEventListener("pointerdown", (e) => {
+      e.preventDefault();
+      divider.setPointerCapture(e.pointerId);
+    });
+    divider.addEventListener("pointermove", (e) => {
+      if (divider.hasPointerCapture(e.pointerId)) {
+        set(e.clientX - both.getBoundingClientRect().left);
+      }
+    });
+    divider.addEventListener("dblclick", () => {
+      both.style.removeProperty("--table");
+      localStorage.removeItem("tableWidth");
+    });
+    divider.addEventListener("keydown", (e) => {
+      const step = {ArrowLeft: -20, ArrowRight: 20}[e.key];
+      if (step !== undefined) {
+        e.preventDefault();
+        e.stopPropagation();
+        set(divider.parentElement.clientWidth + step);
       }
     });
   }
@@ -309,7 +352,8 @@ class Page {
     const g = this.graph;
     const tr = element("tr");
     const name = element("td", undefined, "name");
-    const button = element("button", row.name);
+    const button = element("button");
+    button.append(...breakable(row.name));
     button.type = "button";
     button.title = `${row.name}: callers and callees`;
     button.addEventListener("click", () => this.sandwich(g.names.indexOf(row.name)));

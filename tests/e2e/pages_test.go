@@ -87,6 +87,21 @@ func TestPages(t *testing.T) {
 	if found := b.text(`document.getElementById("found").textContent`); !strings.Contains(found, "%") || strings.HasPrefix(found, "0.0") {
 		t.Errorf("search found %q", found)
 	}
+	// Names may break after "/" and ".", and before "(", and the table's edge can be moved.
+	if parts := b.text(`[...[...document.querySelectorAll("#table td.name button")].find((x) => x.textContent === "main.burnCPU").childNodes].map((x) => x.textContent || "|").join("")`); parts != "main.|burnCPU" {
+		t.Errorf("the name breaks as %q", parts)
+	}
+	if widths := b.text(`(() => {
+		const d = document.getElementById("divider");
+		const w = () => d.parentElement.getBoundingClientRect().width;
+		const before = w();
+		d.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight", bubbles: true}));
+		const wider = w() - before;
+		d.dispatchEvent(new MouseEvent("dblclick", {bubbles: true}));
+		return String(Math.round(wider) + " " + Math.round(w() - before));
+	})()`); widths != "20 0" {
+		t.Errorf("the arrow key and the double click change the width by %s, expected 20 0", widths)
+	}
 	b.eval(`[...document.querySelectorAll("#table td.name button")].find((x) => x.textContent === "main.burnCPU").click()`)
 	if shown := b.eval(`!document.getElementById("sandwich").hidden && profpull.callees.graph.n > 1 && location.search.includes("fn=main.burnCPU")`); shown != true {
 		t.Errorf("no callers and callees: %s", b.text("location.search"))
@@ -143,6 +158,15 @@ func TestPages(t *testing.T) {
 	b.open(p.admin+"/targets", `document.querySelectorAll("#targets tbody tr").length > 5`)
 	if first := b.text(`document.querySelector("#targets tbody tr").innerText`); !strings.Contains(first, "gone") || !strings.Contains(first, "down") {
 		t.Errorf("failing targets are not first: %s", first)
+	}
+	// One target is one block with one menu, whose buttons make its scrapes due.
+	if n := b.text(`(() => {
+		const blocks = [...document.querySelectorAll("#targets tbody.target")];
+		const addresses = blocks.map((x) => x.querySelector("tr.head summary.mono").innerText);
+		return [blocks.length, new Set(addresses).size, document.querySelectorAll("#targets .menu").length,
+			blocks.every((x) => x.querySelectorAll(".menu button").length === x.rows.length)].join(" ");
+	})()`); n != "2 2 2 true" {
+		t.Errorf("blocks, addresses, menus and whether each has all types: %s, expected 2 2 2 true", n)
 	}
 	b.shoot("targets")
 	b.open(p.admin+"/destinations", `document.body.innerText.includes("accepted")`)
@@ -451,7 +475,7 @@ write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
 	const path = "/debug/pprof/allocs"
 	p.wait("the scrape", func() string {
 		_, body := p.get("/targets")
-		if !strings.Contains(body, `action="api/v1/scrape?job=slow&amp;type=memory&amp;url=`) {
+		if !strings.Contains(body, `action="api/v1/scrape?job=slow&amp;address=`) {
 			return orNothing(body)
 		}
 		return ""

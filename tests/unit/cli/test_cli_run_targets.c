@@ -65,3 +65,29 @@ TEST(wrong_targets_are_named)
         buf_done(&text);
     }
 }
+
+/* Spaces, '%', '#', '?' and slashes are part of the path. */
+TEST(a_directory_is_a_path)
+{
+    static const struct {
+        const char *data;
+        const char *url;
+    } rows[] = {
+        {"/var/a b", "store:///var/a b"},     {"/var/x%41y", "store:///var/x%2541y"},
+        {"/var/h#1?x", "store:///var/h#1?x"}, {"//var//lib", "store:///var//lib"},
+        {"/var/lib/", "store:///var/lib/"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct flag_list targets = {.at = {"h:1"}, .n = 1};
+        struct buf text;
+        struct err err = ERR_INIT;
+        buf_init(&text, (size_t)1 << 20);
+        assert_true(run_targets_config(&targets, rows[i].data, &text, &err));
+        struct cmd_config_flags flags = {.file = "--target", .text = {text.data, text.len}};
+        struct config *config = cmd_load_config(&flags);
+        assert_non_null(config);
+        CHECK_STR(config->endpoints[0].url, rows[i].url, rows[i].data);
+        config_unref(config);
+        buf_done(&text);
+    }
+}

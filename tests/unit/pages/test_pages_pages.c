@@ -107,3 +107,26 @@ TEST(values_are_read_by_people)
         buf_done(&out);
     }
 }
+
+/* Lines may break after '/' and '.', and before '('; what is between is escaped. */
+TEST(names_break_between_words)
+{
+    static const struct {
+        const char *name;
+        const char *html;
+    } rows[] = {
+        {"main", "main"},
+        {"net/http.(*conn).serve", "net/<wbr>http.<wbr>(*conn).<wbr>serve"},
+        {"f(int)", "f<wbr>(int)"},
+        {"a<b>.c", "a&lt;b&gt;.<wbr>c"},
+        {"(x)", "(x)"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buf out;
+        buf_init(&out, 4096);
+        html_name(&out, sv_from(rows[i].name));
+        CHECK_STR(out.data, rows[i].html, rows[i].name);
+        buf_done(&out);
+    }
+}
