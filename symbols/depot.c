@@ -262,11 +262,12 @@ static size_t list_files(int dir_fd, struct found *files, uint64_t *ret_sum)
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): a stream of this thread alone */
     while (dir != NULL && n < FILES_MAX && (entry = readdir(dir)) != NULL) {
         struct stat st;
-        if (strlen(entry->d_name) < FILE_NAME_MAX && is_ours(sv_from(entry->d_name)) &&
+        size_t length = strlen(entry->d_name);
+        if (length < FILE_NAME_MAX && is_ours((struct sv){entry->d_name, length}) &&
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISREG(st.st_mode)) {
             struct found *f = &files[n++];
-            (void)snprintf(f->name, sizeof(f->name), "%s", entry->d_name);
+            memcpy(f->name, entry->d_name, length + 1);
             f->bytes = (uint64_t)st.st_blocks * 512;
             f->used = st.st_mtim;
             *ret_sum += f->bytes;
