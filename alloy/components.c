@@ -208,8 +208,8 @@ static const struct alloy_value *server(struct alloy_load *l, struct alloy_node 
 {
     config_tell(
         l->warnings, n->stmt->place, n->path,
-        "is about Alloy's own server and has no effect here: the admin server has neither TLS "
-        "nor login");
+        "configures Alloy's own server and has no effect here: for TLS or a password, convert the "
+        "file to YAML and set server.tls or server.basic_auth");
     return NULL;
 }
 

@@ -25,6 +25,13 @@ void clock_sleep_until_ns(int64_t mono_ns);
  * instant t is t + offset. */
 int64_t clock_wall_offset_ns(void);
 
+/* Returns a number of ns that comes from outside, or 0 if it does not fit an int64_t: later than
+ * 2262 if it is a time since 1970. */
+static inline int64_t clock_ns_or_0(uint64_t ns)
+{
+    return ns <= INT64_MAX ? (int64_t)ns : 0;
+}
+
 /* Writes a time as RFC 3339 in UTC with milliseconds ("2026-11-21T03:23:34.123Z"). size must be at
  * least 25. */
 void clock_format_rfc3339(int64_t wall_ns, char *out, size_t size);

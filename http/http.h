@@ -192,7 +192,6 @@ struct http_request {
                                     Ends with HTTP_ERR_TIMEOUT too */
     size_t max_body;             /* ceiling of the response body; required. Of a longer one only the
                                     beginning is read, and only with a status >= 400 */
-    size_t size_hint;            /* expected size of the response, to reserve */
     size_t receive_buffer; /* 0 = 8 KiB; at least 1 KiB. Held for the whole transfer: less for one
                               that waits long for little data */
     /* asks for gzip; the body is inflated before the caller sees it, and max_body limits the

@@ -238,11 +238,11 @@ static bool has_room(const struct http_transfer *t, size_t n)
 
 static void reserve_body(struct http_transfer *t)
 {
-    size_t n = t->request.size_hint;
+    size_t n = 0;
     if (t->request.on_data != NULL || t->status >= 300 || asks_for_room(t)) {
         return;
     }
-    if (t->content_length != UINT64_MAX && t->content_length > n) {
+    if (t->content_length != UINT64_MAX) {
         n = t->content_length < RESERVE_MAX ? (size_t)t->content_length : RESERVE_MAX;
     }
     if (n > 0 && has_room(t, n)) { /* otherwise on_body() reports it */

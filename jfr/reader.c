@@ -5,6 +5,8 @@
 
 #include <endian.h>
 
+#include "base/clock.h"
+
 /* The most bytes of a name, which has two symbols. A symbol of the JVM has at most 65,535 bytes. */
 #define NAME_MAX_BYTES ((size_t)1024 * 1024)
 /* The most bytes of the setting "event", which becomes a label. */
@@ -38,12 +40,6 @@ static uint64_t long_at(struct sv head, size_t at)
 static unsigned byte_at(struct sv head, size_t at)
 {
     return (unsigned char)head.p[at];
-}
-
-/* Returns a time in ns if it is plausible (1970 to 2262), otherwise 0. */
-static int64_t plausible(uint64_t ns)
-{
-    return ns <= INT64_MAX ? (int64_t)ns : 0;
 }
 
 static bool check_head(const struct jfr_head *h, struct sv start, struct err *err)
@@ -92,8 +88,8 @@ bool jfr_head_read(struct sv start, struct jfr_head *ret, struct err *err)
         .size = long_at(start, HEAD_SIZE),
         .checkpoint = long_at(start, HEAD_CHECKPOINT),
         .metadata = long_at(start, HEAD_METADATA),
-        .start_ns = plausible(long_at(start, HEAD_START)),
-        .duration_ns = plausible(long_at(start, HEAD_DURATION)),
+        .start_ns = clock_ns_or_0(long_at(start, HEAD_START)),
+        .duration_ns = clock_ns_or_0(long_at(start, HEAD_DURATION)),
         .ticks_per_second = (int64_t)long_at(start, HEAD_TICKS_PER_SECOND),
         .fixed = (byte_at(start, HEAD_FLAGS) & FLAG_COMPRESSED) == 0,
     };

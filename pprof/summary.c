@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "pprof/fields.h"
 #include "pprof/gzip.h"
 
@@ -160,20 +161,14 @@ static uint64_t read_be64(const char *p)
     return be64toh(v);
 }
 
-/* Returns a time in ns as it is if it is in the range of 1970 to 2262, otherwise 0. */
-static int64_t plausible(uint64_t ns)
-{
-    return ns <= INT64_MAX ? (int64_t)ns : 0;
-}
-
 void jfr_summary_read(struct sv plain, struct pprof_summary *ret)
 {
     *ret = (struct pprof_summary){.plain_size = plain.n, .whole = true};
     int64_t end = 0;
     while (plain.n >= JFR_CHUNK_HEADER_SIZE && memcmp(plain.p, JFR_MAGIC, sizeof(JFR_MAGIC)) == 0) {
         uint64_t size = read_be64(plain.p + CHUNK_SIZE_AT);
-        int64_t start = plausible(read_be64(plain.p + CHUNK_START_AT));
-        int64_t duration = plausible(read_be64(plain.p + CHUNK_DURATION_AT));
+        int64_t start = clock_ns_or_0(read_be64(plain.p + CHUNK_START_AT));
+        int64_t duration = clock_ns_or_0(read_be64(plain.p + CHUNK_DURATION_AT));
         ret->time_ns = ret->time_ns == 0 ? start : ret->time_ns;
         if (start > 0 && duration <= INT64_MAX - start && start + duration > end) {
             end = start + duration;

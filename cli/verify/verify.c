@@ -47,8 +47,9 @@ static void finish_late(struct probe *probe, const char *limit)
                       "accepted; not read back within %s: the tenant was empty", limit);
     } else {
         verify_finish(probe, false,
-                      "it may take longer (--timeout), go to another tenant than is read "
-                      "(tenant_id), or be dropped behind the answer: see the server's log",
+                      "wait longer (--timeout), compare the tenant that is written to with the one "
+                      "that is read (tenant_id), and search the server's log for a profile that "
+                      "was dropped after it had been accepted",
                       "accepted, but not found within %s", limit);
     }
 }

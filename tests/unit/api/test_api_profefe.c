@@ -248,8 +248,7 @@ TEST_WITH(one_profile_comes_as_it_was_put, setup, teardown)
     rig_answer_done(&a);
 }
 
-/* The profiles of a range are merged from the newest on, all of them or as many as the query says.
- * */
+/* The profiles of a range are merged from the newest on: all, or as many as the query says. */
 TEST_WITH(merges_of_a_range, setup, teardown)
 {
     const struct world *w = *state;

@@ -200,9 +200,7 @@ TEST(test_body_limits)
         char url[URL_SIZE];
         server_set_arg(s, rows[i].script);
         fixture_do(&f, &call,
-                   &(struct http_request){.url = server_url(s, "/", url),
-                                          .max_body = rows[i].max,
-                                          .size_hint = i % 2 ? 1000000 : 0});
+                   &(struct http_request){.url = server_url(s, "/", url), .max_body = rows[i].max});
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_STR(call.body, rows[i].body, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
@@ -265,11 +263,9 @@ TEST(test_bodies_together)
     CHECK_INT(
         fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"no_room\"}"), 3,
         "");
-    /* A size hint must not fail a transfer. */
     server_free(s);
     s = server_new(send_script, OK_HEAD "Content-Length: 5\r\n\r\n12345");
-    fixture_do(&f, &calls[0],
-               &(struct http_request){.url = server_url(s, "/", url), .size_hint = 900000});
+    fixture_do(&f, &calls[0], &(struct http_request){.url = server_url(s, "/", url)});
     check_result(&calls[0], HTTP_DONE, "there is room again");
     call_clear(&calls[0]);
     fixture_done(&f);

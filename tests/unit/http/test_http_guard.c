@@ -62,8 +62,7 @@ static int64_t cpu_ms(void)
     return (int64_t)ts.tv_sec * MS_PER_S + ts.tv_nsec / NS_PER_MS;
 }
 
-/* Reads, as a call of libcurl, until the end of the connection, or until it has used so much CPU.
- * */
+/* Reads, like a call of libcurl, until the connection ends or so much CPU has been used. */
 static bool read_to_end(int fd, int64_t limit_ms)
 {
     char bytes[4096];

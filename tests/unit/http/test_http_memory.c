@@ -135,8 +135,7 @@ static void get_scenario(bool *ret_complete)
     run_twice(&(struct http_request){.url = server_url(place.server, "/start", url),
                                      .settings = &settings,
                                      .timeout_ms = 2000,
-                                     .max_body = 100,
-                                     .size_hint = 10},
+                                     .max_body = 100},
               ret_complete);
 }
 

@@ -494,8 +494,7 @@ TEST(samples_written_in_any_way)
     }
 }
 
-/* A number that occurs twice counts as it stands last: what the first one refers to is not needed.
- * */
+/* A number that occurs twice counts as it stands last: the row of the first one is not needed. */
 TEST(last_number_counts)
 {
     struct series s = {.baseline = NULL};

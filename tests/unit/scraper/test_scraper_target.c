@@ -342,8 +342,7 @@ TEST_WITH(seconds_of_a_target, setup, teardown)
     target_unref(t);
     static const char *const bad[] = {"0", "16", "-1", "1.5", "x", "99999999999999999999"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        /* The error disables the types that sample, or refuses the target if there are no others.
-         * */
+        /* The error disables the types that sample; a target with no others is refused. */
         static const char want[] =
             "profile type process_cpu: "
             "invalid __param_seconds: expected whole seconds from 1 to 15, got \"";

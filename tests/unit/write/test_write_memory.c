@@ -44,8 +44,7 @@ static struct profile *make(void)
     return p;
 }
 
-/* Does what attempt.c does with a profile that was taken. Returns true if a whole request came out.
- * */
+/* Does what attempt.c does with a profile that was taken. Returns true if it made a request. */
 static bool send_one(struct send_queue *e, const struct config_endpoint *config, int64_t now)
 {
     static const struct answer good = {.class = ANSWER_SENT, .answered = true};

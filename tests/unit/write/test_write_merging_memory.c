@@ -5,8 +5,7 @@
 
 static struct config_endpoint config;
 
-/* A profile that finds no memory in the queue counts as lost; one that is in the queue never does.
- * */
+/* A profile that finds no memory in the queue counts as lost; one in the queue never does. */
 static int64_t put_some(struct send_queue *q, int64_t first)
 {
     int64_t sum = 0;

@@ -101,8 +101,7 @@ TEST_WITH(who_passes, setup, teardown)
     metrics_free(m);
 }
 
-/* The operator's rules hold for each profile, and servers that take everything are not relied upon.
- * */
+/* The operator's rules hold for each profile, even for servers that take everything. */
 TEST_WITH(who_never_passes, setup, teardown)
 {
     static const char *const drop[] = {"x"};

@@ -213,8 +213,7 @@ TEST(spool_is_full)
     free(dir);
 }
 
-/* Profiles that an earlier process left are dropped too, and counted, before they were ever read.
- * */
+/* Profiles that an earlier process left are dropped and counted too, without being read. */
 TEST(full_of_the_past)
 {
     struct rig r;

@@ -149,8 +149,7 @@ TEST(with_a_full_spool)
     free(dir);
 }
 
-/* Profiles that an earlier process has left and nobody has read yet are not dropped for new ones.
- * */
+/* Profiles that an earlier process left, not read yet, are not dropped for new ones. */
 TEST(full_of_unread_ones)
 {
     struct rig r;
