@@ -47,9 +47,8 @@ static struct config *load(const char *job, const char *endpoint, const char *re
     struct config_options options = {.protocols = write_protocols()};
     struct config_errors *errors = config_errors_new();
     struct buf text;
-    struct buf whole;
     buf_init(&text, 1 << 16);
-    buf_init(&whole, 1 << 16);
+    SCOPED(buf) whole = testing_buf(1 << 16);
     buf_printf(&text, "scrape_configs: [{job_name: a, %s}]\nwrite: [{name: main, %s}]\n%s\n", job,
                endpoint, rest);
     for (const char *p = text.data; *p != '\0'; p++) {
@@ -67,7 +66,6 @@ static struct config *load(const char *job, const char *endpoint, const char *re
     }
     EXPECT(c != NULL);
     buf_done(&text);
-    buf_done(&whole);
     config_errors_free(errors);
     return c;
 }

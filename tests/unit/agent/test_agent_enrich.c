@@ -46,9 +46,8 @@ static void set_group(struct enrich *e, const struct config_enrich *settings, co
 static void check(struct enrich *e, const struct config_enrich *settings, struct labels *profile,
                   const char *want, const char *what)
 {
-    struct labels_builder *b = labels_builder_new(table);
-    struct buf text;
-    buf_init(&text, 1024);
+    SCOPED(labels_builder) *b = labels_builder_new(table);
+    SCOPED(buf) text = testing_buf(1024);
     labels_builder_reset(b, profile);
     labels_unref(profile);
     enrich_apply(e, settings, b);
@@ -58,9 +57,7 @@ static void check(struct enrich *e, const struct config_enrich *settings, struct
         buf_printf(&text, "%s%.*s=%.*s", i > 0 ? " " : "", SV_ARG(at.name), SV_ARG(at.value));
     }
     CHECK_STR(text.data, want, what);
-    buf_done(&text);
     labels_unref(l);
-    labels_builder_free(b);
 }
 
 TEST(labels_of_the_target_that_matches)

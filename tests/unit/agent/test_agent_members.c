@@ -7,6 +7,8 @@
 #include "agent/sharing/rendezvous.h"
 #include "base/clock.h"
 
+SCOPED_POINTER(members, members_free)
+
 #define HANDOVER 10000
 #define ISOLATION 600000
 #define NOBODY MEMBERS_NONE
@@ -62,7 +64,7 @@ static size_t owned(const struct members *m, unsigned of)
 /* We own nothing until the members are known, we are one of them, and the handover time is over. */
 TEST(start)
 {
-    struct members *m = members_new(&options);
+    SCOPED(members) *m = members_new(&options);
     members_tick(m, 0);
     CHECK_INT(members_state(m), MEMBERS_UNKNOWN, "");
     CHECK_INT(members_next_at(m), INT64_MAX, "no time-out makes up for not knowing");
@@ -87,14 +89,13 @@ TEST(start)
     CHECK_INT(members_index(m), 0, "");
     CHECK_INT(members_count(m), 2, "");
     CHECK_STR(members_name(m, 1), "b", "");
-    members_free(m);
 }
 
 /* A key that another member gets is lost at once; the keys of one that left come after the delay.
  */
 TEST(gain_and_loss)
 {
-    struct members *m = members_new(&options);
+    SCOPED(members) *m = members_new(&options);
     set(m, "a", "a", 0);
     members_tick(m, HANDOVER);
     CHECK_INT(owned(m, 100), 100, "alone");
@@ -112,13 +113,12 @@ TEST(gain_and_loss)
     CHECK_INT(members_tick(m, now + 1000 + HANDOVER), true, "");
     CHECK_INT(members_owns(m, key), true, "");
     CHECK_INT(owned(m, 100), 100, "");
-    members_free(m);
 }
 
 /* Keys are assigned to us if we own them or are about to, or would own them as a member. */
 TEST(assigned)
 {
-    struct members *m = members_new(&options);
+    SCOPED(members) *m = members_new(&options);
     CHECK_INT(members_is_assigned(m, "a", 1), false, "nobody is known");
     set(m, "a b", "a", 0);
     for (unsigned i = 0; i < 100; i++) {
@@ -143,13 +143,12 @@ TEST(assigned)
     members_tick(m, 2000 + HANDOVER - 1);
     CHECK_INT(members_owns(m, key_of(0)), false, "others may still have it");
     CHECK_INT(members_is_assigned(m, "a", key_of(0)), true, "but it is known to come");
-    members_free(m);
 }
 
 /* A member that returns in time has never been away; later it is new. */
 TEST(comes_back)
 {
-    struct members *m = members_new(&options);
+    SCOPED(members) *m = members_new(&options);
     set(m, "a b c", "a", 0);
     members_tick(m, HANDOVER);
     size_t before = owned(m, 100);
@@ -166,13 +165,12 @@ TEST(comes_back)
     CHECK_INT(members_next_at(m), 65000 + HANDOVER, "");
     members_tick(m, 65000 + HANDOVER);
     CHECK_INT(owned(m, 100), 100, "");
-    members_free(m);
 }
 
 /* A replica that is no longer a member stops at once, and waits when it is one again. */
 TEST(removed)
 {
-    struct members *m = members_new(&options);
+    SCOPED(members) *m = members_new(&options);
     set(m, "a b", "a", 0);
     members_tick(m, HANDOVER);
     CHECK_INT(owned(m, 100) > 0, true, "");
@@ -185,13 +183,12 @@ TEST(removed)
     CHECK_INT(owned(m, 100), 0, "");
     members_tick(m, 300000 + HANDOVER);
     CHECK_INT(owned(m, 100) > 0, true, "");
-    members_free(m);
 }
 
 /* When no member is left, the last ones stay. */
 TEST(nobody)
 {
-    struct members *m = members_new(&options);
+    SCOPED(members) *m = members_new(&options);
     set(m, "a b", "a", 0);
     members_tick(m, HANDOVER);
     size_t before = owned(m, 100);
@@ -199,13 +196,12 @@ TEST(nobody)
     members_tick(m, 90000);
     CHECK_INT(owned(m, 100), before, "");
     CHECK_INT(members_count(m), 2, "");
-    members_free(m);
 }
 
 /* Without the API server the last members stay, for a limited time. */
 TEST(isolation)
 {
-    struct members *m = members_new(&options);
+    SCOPED(members) *m = members_new(&options);
     members_reachable(m, false, 0);
     members_tick(m, 2 * ISOLATION);
     CHECK_INT(members_next_at(m), INT64_MAX, "who knows nothing has nothing to lose");
@@ -238,7 +234,6 @@ TEST(isolation)
     members_reachable(m, false, now + 2 * ISOLATION - 1);
     CHECK_INT(members_tick(m, now + 2 * ISOLATION + 1000), false, "");
     CHECK_INT(owned(m, 100), before, "");
-    members_free(m);
 }
 
 /* Fixed shares: active at once, forever. */

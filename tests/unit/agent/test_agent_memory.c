@@ -14,7 +14,7 @@
 static void report(struct memory_input *in, const char *warning, const char *line)
 {
     struct config_memory m;
-    struct metrics *metrics = metrics_new();
+    SCOPED(metrics) *metrics = metrics_new();
     struct testing_log *log = testing_log_new();
     if (warning != NULL) {
         testing_log_expect(log, warning);
@@ -33,7 +33,6 @@ static void report(struct memory_input *in, const char *warning, const char *lin
     CHECK_INT(SHARE("queries"), m.queries, "");
     CHECK_INT(SHARE("received"), m.received, "");
     testing_log_done(log);
-    metrics_free(metrics);
 }
 
 TEST(shares_are_said)

@@ -37,12 +37,10 @@ static void on_verdict(void *arg, const struct pipeline_verdict *v)
 static void load(struct fixture *f, const char *job)
 {
     struct config_options options = {.write_url = "http://x:1"};
-    struct buf text;
     struct err err = ERR_INIT;
-    buf_init(&text, 64 * 1024);
+    SCOPED(buf) text = testing_buf(64 * 1024);
     buf_printf(&text, "scrape_configs:\n- job_name: a\n%s", job);
     f->config = valid_config("f", text.data, &options);
-    buf_done(&text);
     const struct pipeline_options pipeline = {
         .config = f->config,
         .intern = f->intern,

@@ -107,7 +107,7 @@ static void relabel_all(struct fixture *f, struct port_candidate *c)
 static void run_pod(struct fixture *f, const char *json, struct buf *out,
                     void (*visit)(const struct labels *l, const char *row), const char *row)
 {
-    struct test_object pod;
+    SCOPED(test_object) pod;
     struct port_candidate c[PODS_MAX];
     test_object_read(&pod, json, kube_pods.resource.rows, true);
     assert_int_equal(kube_pods.read(&pod.object, f->builder, &f->raw), OBJECT_OK);
@@ -123,7 +123,6 @@ static void run_pod(struct fixture *f, const char *json, struct buf *out,
         labels_unref(c[i].labels);
     }
     object_targets_clear(&f->raw);
-    test_object_done(&pod);
 }
 
 /* The containers of most rows: three declared ports, a container without ports, a finished init
@@ -158,16 +157,12 @@ struct row {
 static void check_rows(struct fixture *f, const struct row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct buf json;
-        struct buf got;
-        buf_init(&json, 1 << 20);
-        buf_init(&got, 1 << 20);
+        SCOPED(buf) json = testing_buf(1 << 20);
+        SCOPED(buf) got = testing_buf(1 << 20);
         pod_json(rows[i].annotations, rows[i].containers == NULL ? CONTAINERS : rows[i].containers,
                  rows[i].phase == NULL ? "Running" : rows[i].phase, &json);
         run_pod(f, json.data, &got, NULL, rows[i].name);
         CHECK_STR(got.data, rows[i].want, rows[i].name);
-        buf_done(&json);
-        buf_done(&got);
     }
 }
 #define CHECK_ROWS(f, rows) check_rows((f), (rows), sizeof(rows) / sizeof((rows)[0]))
@@ -354,10 +349,8 @@ static void check_labels(const struct labels *l, const char *row)
 
 TEST_WITH(test_labels, setup, teardown)
 {
-    struct buf json;
-    struct buf got;
-    buf_init(&json, 1 << 20);
-    buf_init(&got, 1 << 20);
+    SCOPED(buf) json = testing_buf(1 << 20);
+    SCOPED(buf) got = testing_buf(1 << 20);
     pod_json(
         CPU_ON "," G("cpu", "port_name", "debug") "," G("cpu", "path", "/x/cpu") "," G(
             "cpu", "scheme",
@@ -373,8 +366,6 @@ TEST_WITH(test_labels, setup, teardown)
         CONTAINERS, "Running", &json);
     run_pod(*state, json.data, &got, check_labels, "");
     CHECK_STR(got.data, "side 10.1.2.3:6060 process_cpu", "");
-    buf_done(&json);
-    buf_done(&got);
 }
 
 static const char *wanted_service;
@@ -397,23 +388,17 @@ TEST_WITH(test_service_name, setup, teardown)
         {"\"resource.opentelemetry.io/service.name\":\"b\"", "b"},
         {"\"" GRAFANA "service_name\":\"a\"", "a"},
     };
-    struct buf annotations;
-    buf_init(&annotations, 1 << 20);
+    SCOPED(buf) annotations = testing_buf(1 << 20);
     buf_puts(&annotations, P("scrape", "true") "," P("port", "6060"));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf json;
-        struct buf got;
-        buf_init(&json, 1 << 20);
-        buf_init(&got, 1 << 20);
+        SCOPED(buf) json = testing_buf(1 << 20);
+        SCOPED(buf) got = testing_buf(1 << 20);
         buf_printf(&annotations, ",%s", rows[i].annotation);
         pod_json(annotations.data, CONTAINERS, "Running", &json);
         wanted_service = rows[i].want;
         run_pod(*state, json.data, &got, check_service, rows[i].annotation);
         CHECK_STR(got.data, "side 10.1.2.3:6060" ALL_FIVE, rows[i].annotation);
-        buf_done(&json);
-        buf_done(&got);
     }
-    buf_done(&annotations);
 }
 
 /* ---- custom rules ---------------------------------------------------------------------------- */
@@ -492,23 +477,18 @@ static void check_similar_names(const struct labels *l, const char *row)
  * not take the port away from the others. */
 TEST_WITH(test_similar_names, setup_similar_names, teardown)
 {
-    struct buf json;
-    struct buf got;
-    buf_init(&json, 1 << 20);
-    buf_init(&got, 1 << 20);
+    SCOPED(buf) json = testing_buf(1 << 20);
+    SCOPED(buf) got = testing_buf(1 << 20);
     pod_json("", "\"containers\":[{\"name\":\"main\",\"ports\":[{\"containerPort\":80}]}]",
              "Running", &json);
     run_pod(*state, json.data, &got, check_similar_names, "");
     assert_true(got.len > 0);
-    buf_done(&json);
-    buf_done(&got);
 }
 
 /* An IPv6 address keeps its brackets. */
 TEST_WITH(test_ipv6, setup, teardown)
 {
-    struct buf got;
-    buf_init(&got, 1 << 20);
+    SCOPED(buf) got = testing_buf(1 << 20);
     run_pod(*state,
             "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"annotations\":"
             "{" CPU_ON "," G("cpu", "port",
@@ -516,5 +496,4 @@ TEST_WITH(test_ipv6, setup, teardown)
                                      "\"status\":{\"phase\":\"Running\",\"podIP\":\"fd00::5\"}}",
             &got, NULL, "");
     CHECK_STR(got.data, "a [fd00::5]:6060 process_cpu", "");
-    buf_done(&got);
 }

@@ -82,8 +82,7 @@ static struct profile *make(struct fixture *f, uint32_t job, const char *pod)
 static void check(struct fixture *f, uint32_t job, const char *pod, const char *want)
 {
     struct profile *p = make(f, job, pod);
-    struct buf text;
-    buf_init(&text, 4096);
+    SCOPED(buf) text = testing_buf(4096);
     enum profile_verdict verdict = profile_rules_apply(f->rules, p, 1000);
     if (verdict == PROFILE_KEPT) {
         testing_labels_format(p->labels, &text);
@@ -91,7 +90,6 @@ static void check(struct fixture *f, uint32_t job, const char *pod, const char *
         buf_puts(&text, verdict == PROFILE_DROPPED ? "dropped" : "failed");
     }
     CHECK_STR(text.data, want, pod);
-    buf_done(&text);
     profile_unref(p);
 }
 

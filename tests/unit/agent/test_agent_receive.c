@@ -68,20 +68,16 @@ TEST(labels_become)
          "{__name__=\"x\", app.kubernetes.io/name=\"y\", service_name=\"s\"}"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct intern *intern = intern_new();
-        struct labels_builder *b = labels_builder_new(intern);
+        SCOPED(intern) *intern = intern_new();
+        SCOPED(labels_builder) *b = labels_builder_new(intern);
         struct label at[LABELS_ROOM];
-        struct buf got;
         size_t n = received_labels_sort(at, labels_of(cases[i].labels, at));
         received_labels_put(at, n, b);
         struct labels *l = labels_builder_build(b);
-        buf_init(&got, 4096);
+        SCOPED(buf) got = testing_buf(4096);
         testing_labels_format(l, &got);
         CHECK_STR(got.data, cases[i].want, cases[i].labels);
-        buf_done(&got);
         labels_unref(l);
-        labels_builder_free(b);
-        intern_free(intern);
     }
 }
 
@@ -114,11 +110,11 @@ TEST(refuses_labels)
          "'a': no UTF-8"},
         {"__name__=x a\xff=1", "with error: invalid label name ''"},
     };
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     receive_rig_start(
         &g, "{max_label_names: 4, max_label_name_length: 16, max_label_value_length: 16}", ONE);
     testing_log_expect(g.log, "pushed profile refused");
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         CHECK_INT(push(&g, &profile, cases[i].labels, &err), RECEIVE_BAD_LABELS, cases[i].labels);
@@ -128,8 +124,6 @@ TEST(refuses_labels)
                                         "\"bad_labels\"}"),
               sizeof(cases) / sizeof(cases[0]), "");
     CHECK_INT(writer_ledger(g.writer, 0).accepted, 0, "");
-    buf_done(&profile);
-    receive_rig_done(&g);
 }
 
 /* Each is within the limits of the configuration, but not all of them together: another try would
@@ -140,10 +134,10 @@ TEST(too_large_labels)
     static char names[LABELS][8];
     static char value[SIZE];
     static struct label labels[LABELS];
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     struct receive_item item;
     struct err err = ERR_INIT;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     const struct receive_facts facts = {.labels = labels, .n_labels = LABELS};
     memset(value, 'v', SIZE);
     for (size_t i = 0; i < LABELS; i++) {
@@ -158,17 +152,15 @@ TEST(too_large_labels)
     CHECK_INT(receive_put(g.receive, &item, &facts, &err), RECEIVE_BAD_LABELS, "");
     CHECK_STR(err.msg, "more than 1024 labels or 1048576 bytes of them", "");
     receive_close(g.receive, &item);
-    buf_done(&profile);
-    receive_rig_done(&g);
 }
 
 TEST(too_many_labels)
 {
     static struct label labels[RECEIVE_LABELS_MAX + 1];
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     struct receive_item item;
     struct err err = ERR_INIT;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     const struct receive_facts facts = {.labels = labels, .n_labels = RECEIVE_LABELS_MAX + 1};
     receive_rig_start(&g, "{}", ONE);
     CHECK_INT(receive_open(g.receive, RECEIVE_PUSH, PROFILE_PPROF,
@@ -177,8 +169,6 @@ TEST(too_many_labels)
     CHECK_INT(receive_put(g.receive, &item, &facts, &err), RECEIVE_BAD_LABELS, "");
     CHECK_STR(err.msg, "profile series has more than 1024 labels", "");
     receive_close(g.receive, &item);
-    buf_done(&profile);
-    receive_rig_done(&g);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -214,9 +204,9 @@ TEST(window)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char row[32];
-        struct receive_rig g;
+        SCOPED(receive_rig) g;
         struct err err = ERR_INIT;
-        struct buf profile = receive_rig_profile(cases[i].time_ns);
+        SCOPED(buf) profile = receive_rig_profile(cases[i].time_ns);
         (void)snprintf(row, sizeof(row), "row %zu", i);
         receive_rig_start(&g, cases[i].receive, ONE);
         if (cases[i].want != RECEIVE_ACCEPTED) {
@@ -232,8 +222,6 @@ TEST(window)
                            row);
             CHECK_CONTAINS(err.msg, " +0000 UTC, the ingestion window starts at ", row);
         }
-        buf_done(&profile);
-        receive_rig_done(&g);
     }
 }
 
@@ -241,7 +229,7 @@ TEST(window)
 
 TEST(refuses_profiles)
 {
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     struct err err = ERR_INIT;
     receive_rig_start(&g, "{max_profile_size: 4KiB}", ONE);
     testing_log_expect(g.log, "pushed profile refused");
@@ -265,26 +253,23 @@ TEST(refuses_profiles)
     buf_done(&dash);
 
     /* A location that is not there. */
-    struct buf dangling;
-    buf_init(&dangling, 1000);
+    SCOPED(buf) dangling = testing_buf(1000);
     static const char bytes[] = "\x0a\x04\x08\x01\x10\x01" /* sample type */
                                 "\x12\x04\x08\x63\x10\x01" /* sample: location 99 */
                                 "\x32\x00\x32\x01x";
     buf_append(&dangling, bytes, sizeof(bytes) - 1);
     err_clear(&err);
     CHECK_INT(push(&g, &dangling, "__name__=x", &err), RECEIVE_BAD_PROFILE, "dangling");
-    buf_done(&dangling);
 
     CHECK_INT(writer_ledger(g.writer, 0).accepted, 0, "");
     CHECK_CONTAINS(testing_log_text(g.log), "protocol=push result=bad_profile", "");
-    receive_rig_done(&g);
 }
 
 /* A profile over the limit, plain and compressed, and a bomb. */
 TEST(limits_size)
 {
     static const size_t sizes[] = {5000, 50000, 20 << 20};
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_profile_size: 4KiB}", ONE);
     testing_log_expect(g.log, "pushed profile refused");
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -299,25 +284,21 @@ TEST(limits_size)
         free(plain);
         scratch_free(scratch);
     }
-    struct buf name;
     struct err err = ERR_INIT;
-    struct buf large = receive_rig_profile(clock_wall_ns());
-    buf_init(&name, 5000);
+    SCOPED(buf) large = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) name = testing_buf(5000);
     while (name.len < 4500) {
         buf_putc(&name, 'x');
     }
     put_msg(&large, 6, name.data, name.len);
     CHECK_INT(push(&g, &large, "__name__=x", &err), RECEIVE_TOO_LARGE, "plain");
-    buf_done(&name);
-    buf_done(&large);
-    receive_rig_done(&g);
 }
 
 TEST(keeps_bytes)
 {
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     struct err err = ERR_INIT;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     receive_rig_start(&g, "{}", ONE);
     CHECK_INT(push(&g, &profile, "__name__=x", &err), RECEIVE_ACCEPTED, "");
     CHECK_STR(err.msg, "", "");
@@ -329,8 +310,6 @@ TEST(keeps_bytes)
               1, "");
     CHECK_INT(testing_metric(g.metrics, "profpull_receive_bytes_total{protocol=\"push\"}"),
               profile.len, "");
-    buf_done(&profile);
-    receive_rig_done(&g);
 }
 
 /* ---- equal profiles -------------------------------------------------------------------------- */
@@ -338,8 +317,8 @@ TEST(keeps_bytes)
 /* Only those that ask for it are kept apart, each from all others. */
 TEST(equal_profiles_are_kept_on_request)
 {
-    struct receive_rig g;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(receive_rig) g;
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     struct err err = ERR_INIT;
     uint16_t salts[3];
     receive_rig_start(&g, "{}", ONE);
@@ -359,17 +338,15 @@ TEST(equal_profiles_are_kept_on_request)
     }
     assert_int_equal(salts[0], 0);
     assert_true(salts[1] != 0 && salts[2] != 0 && salts[1] != salts[2]);
-    receive_rig_done(&g);
-    buf_done(&profile);
 }
 
 /* ---- rules and queues ------------------------------------------------------------------------ */
 
 TEST(rules_apply)
 {
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     struct err err = ERR_INIT;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     receive_rig_start(&g,
                       "{profile_relabel_configs: [{source_labels: [pod], regex: b, action: drop}, "
                       "{source_labels: [pod], regex: c, target_label: __name__, replacement: \"\"}"
@@ -388,8 +365,6 @@ TEST(rules_apply)
     CHECK_INT(testing_metric(g.metrics, "profpull_profile_relabel_total{job=\"receive\",outcome="
                                         "\"dropped\"}"),
               1, "");
-    buf_done(&profile);
-    receive_rig_done(&g);
 }
 
 /* Another configuration: the limits of a profile that is open stay, but it goes where profiles go
@@ -398,9 +373,9 @@ TEST(another_configuration)
 {
     static const char write[] = "[{name: a, url: \"http://127.0.0.1:1\"}, "
                                 "{name: b, url: \"http://127.0.0.1:1\"}]";
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     struct err err = ERR_INIT;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     struct label at[LABELS_ROOM];
     struct receive_item item;
     struct receive_facts facts = {.labels = at, .n_labels = labels_of("__name__=x pod=a", at)};
@@ -425,15 +400,13 @@ TEST(another_configuration)
     CHECK_INT(writer_ledger(g.writer, 1).accepted, 1, "b");
     CHECK_INT(push(&g, &profile, "__name__=x service_name=s pod=a", &err), RECEIVE_BAD_LABELS, "");
     CHECK_INT(push(&g, &profile, "__name__=z", &err), RECEIVE_DROPPED, "");
-    buf_done(&profile);
-    receive_rig_done(&g);
 }
 
 /* The sender is asked to try again: the profile is refused, not dropped. */
 TEST(full_queue)
 {
-    struct receive_rig g;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(receive_rig) g;
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     receive_rig_start(&g, "{}",
                       "[{name: a, url: \"http://127.0.0.1:1\", queue: {max_bytes: 8KiB}}]");
     testing_log_expect(g.log, "pushed profile refused");
@@ -449,8 +422,6 @@ TEST(full_queue)
     struct write_ledger ledger = writer_ledger(g.writer, 0);
     CHECK_INT(ledger.refused, 1, "");
     CHECK_INT(ledger.dropped[DROP_QUEUE_FULL], 0, "");
-    buf_done(&profile);
-    receive_rig_done(&g);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -463,18 +434,17 @@ static void *push_many(void *arg)
     struct receive_rig *g = arg;
     for (int i = 0; i < EACH; i++) {
         struct err err = ERR_INIT;
-        struct buf profile = receive_rig_profile(clock_wall_ns());
+        SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
         char labels[64];
         (void)snprintf(labels, sizeof(labels), "__name__=x pod=p%d", i % 7);
         (void)push(g, &profile, labels, &err);
-        buf_done(&profile);
     }
     return NULL;
 }
 
 TEST(from_many_threads)
 {
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     pthread_t threads[THREADS];
     receive_rig_start(&g,
                       "{profile_relabel_configs: [{source_labels: [pod], regex: \"p(.)\", "
@@ -487,5 +457,4 @@ TEST(from_many_threads)
         pthread_join(threads[i], NULL);
     }
     CHECK_INT(writer_ledger(g.writer, 0).accepted, THREADS * EACH, "");
-    receive_rig_done(&g);
 }

@@ -89,23 +89,21 @@ static void each(const char *receive, struct sv data, enum profile_format format
 
 TEST(plain_and_gzip)
 {
-    struct buf b = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) b = receive_rig_profile(clock_wall_ns());
     struct scratch *scratch = scratch_new();
     struct sv packed;
     assert_true(gzip_deflate(scratch, (struct sv){b.data, b.len}, &packed));
     each("{listen: \"127.0.0.1:0\"}", (struct sv){b.data, b.len}, PROFILE_PPROF, RECEIVE_ACCEPTED);
     each("{listen: \"127.0.0.1:0\"}", packed, PROFILE_PPROF, RECEIVE_ACCEPTED);
     scratch_free(scratch);
-    buf_done(&b);
 }
 
 TEST(rules)
 {
-    struct buf b = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) b = receive_rig_profile(clock_wall_ns());
     each("{listen: \"127.0.0.1:0\", profile_relabel_configs: "
          "[{source_labels: [run], regex: \"run-(.*)\", target_label: n}]}",
          (struct sv){b.data, b.len}, PROFILE_PPROF, RECEIVE_ACCEPTED);
-    buf_done(&b);
 }
 
 /* A profile that is none stays a bad one: senders would try for ever. */

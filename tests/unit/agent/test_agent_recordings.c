@@ -53,17 +53,15 @@ static struct profile *make_profile(struct intern *intern, struct sv bytes)
 
 static void check_labels(const struct profile *p, const char *want)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    SCOPED(buf) text = testing_buf(4096);
     testing_labels_format(p->labels, &text);
     CHECK_STR(text.data, want, "");
-    buf_done(&text);
 }
 
 TEST(profiles_of_a_recording)
 {
-    struct receive_rig g;
-    struct recording r = make_recording();
+    SCOPED(receive_rig) g;
+    SCOPED(recording) r = make_recording();
     struct recording_profiles made;
     struct recording_hints hints = {.own_times = true};
     struct err err = ERR_INIT;
@@ -91,14 +89,12 @@ TEST(profiles_of_a_recording)
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_total{result=\"converted\"}"), 2, "");
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_profiles_total"), 4, "");
     profile_unref(base);
-    recording_done(&r);
-    receive_rig_done(&g);
 }
 
 TEST(damaged_recordings)
 {
-    struct receive_rig g;
-    struct recording r = make_recording();
+    SCOPED(receive_rig) g;
+    SCOPED(recording) r = make_recording();
     struct recording_profiles made;
     const struct recording_hints hints = {.sample_rate = 100};
     struct err err = ERR_INIT;
@@ -119,8 +115,6 @@ TEST(damaged_recordings)
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_total{result=\"failed\"}"), 1, "");
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_total{result=\"damaged\"}"), 1, "");
     profile_unref(base);
-    recording_done(&r);
-    receive_rig_done(&g);
 }
 
 static struct receive_rig memory_rig;
@@ -180,8 +174,8 @@ static uint64_t accepted(struct receive_rig *g, size_t endpoint)
 
 TEST(received_recordings)
 {
-    struct receive_rig g;
-    struct recording r = make_recording();
+    SCOPED(receive_rig) g;
+    SCOPED(recording) r = make_recording();
     receive_rig_start(&g, "{max_age: 0s}", WRITE);
     CHECK_INT(receive(&g, recording_bytes(&r)), RECEIVE_ACCEPTED, "");
     CHECK_INT(accepted(&g, PUSH), 2, "profiles");
@@ -190,8 +184,6 @@ TEST(received_recordings)
     CHECK_INT(accepted(&g, CONV), 2, "profiles, by configuration");
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_total{result=\"converted\"}"), 1, "");
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_profiles_total"), 2, "");
-    recording_done(&r);
-    receive_rig_done(&g);
 }
 
 /* Who reads recordings gets those that we cannot read, too. */

@@ -42,7 +42,7 @@ struct pod {
 
 static void check_pod(const struct relabel *rules, const struct pod *pod, const char *want)
 {
-    struct intern *in = intern_new();
+    SCOPED(intern) *in = intern_new();
     struct relabel_scratch *scratch = relabel_scratch_new();
     struct labels_builder *b = labels_builder_new(in);
     assert_non_null(in);
@@ -66,7 +66,6 @@ static void check_pod(const struct relabel *rules, const struct pod *pod, const 
     CHECK_STR(labels_builder_get(b, SV("version")).p, want, pod->image);
     labels_builder_free(b);
     relabel_scratch_free(scratch);
-    intern_free(in);
 }
 
 static const struct pod pods[] = {

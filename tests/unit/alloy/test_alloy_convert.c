@@ -54,13 +54,11 @@ static void free_lists(struct lists *l)
 
 static void expect_no_errors(const char *what, const struct lists *l)
 {
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    SCOPED(buf) text = testing_buf(TEXT_MAX);
     config_errors_format(l->errors, &text);
     if (text.len > 0) {
         fail_msg("%s: %s", what, text.data);
     }
-    buf_done(&text);
 }
 
 /* The dump of a configuration, which is freed. */
@@ -77,8 +75,7 @@ static void check_file(const char *path)
 {
     struct lists l = new_lists();
     struct config_options options = make_options(&l);
-    struct buf yaml;
-    buf_init(&yaml, TEXT_MAX);
+    SCOPED(buf) yaml = testing_buf(TEXT_MAX);
     struct config *direct = config_load(path, &options, l.errors);
     expect_no_errors(path, &l);
     assert_true(config_convert(path, &options, l.errors, &yaml));
@@ -93,7 +90,6 @@ static void check_file(const char *path)
     }
     free(want);
     free(got);
-    buf_done(&yaml);
     free_lists(&l);
 }
 
@@ -253,20 +249,17 @@ TEST(mistakes_of_both_stages_come_together)
         struct config_options options = make_options(&l);
         char *directory = testing_mkdtemp();
         char path[512];
-        struct buf text;
-        struct buf want;
+        SCOPED(buf) text;
         testing_write_file(directory, "x.alloy", cases[i].text);
         snprintf(path, sizeof(path), "%s/x.alloy", directory);
         assert_null(config_load(path, &options, l.errors));
         buf_init(&text, TEXT_MAX);
-        buf_init(&want, TEXT_MAX);
+        SCOPED(buf) want = testing_buf(TEXT_MAX);
         config_errors_format(l.errors, &text);
         for (const char *line = cases[i].want; *line != '\0'; line = strchr(line, '\n') + 1) {
             buf_printf(&want, "%s/%.*s\n", directory, (int)strcspn(line, "\n"), line);
         }
         CHECK_STR(text.data, want.data, cases[i].text);
-        buf_done(&text);
-        buf_done(&want);
         testing_rmdir(directory);
         free(directory);
         free_lists(&l);
@@ -278,8 +271,7 @@ TEST(an_empty_directory)
     struct lists l = new_lists();
     struct config_options options = make_options(&l);
     char *directory = testing_mkdtemp();
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    SCOPED(buf) text = testing_buf(TEXT_MAX);
     testing_write_file(directory, "x.yaml", "");
     assert_null(config_load(directory, &options, l.errors));
     config_errors_format(l.errors, &text);
@@ -287,7 +279,6 @@ TEST(an_empty_directory)
                    ": expected a file, or a directory with 1 to 256 files that end in "
                    ".alloy, got a directory with 0\n",
                    "");
-    buf_done(&text);
     free_lists(&l);
     testing_rmdir(directory);
     free(directory);

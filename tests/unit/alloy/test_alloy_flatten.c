@@ -132,15 +132,13 @@ static char *read_file(const char *name, const char *ending)
 static void check_file(const char *name)
 {
     struct run run;
-    struct buf got;
-    struct buf want;
     struct yaml_place place;
     struct err err = ERR_INIT;
     const struct yaml_node *expected;
     char *alloy = read_file(name, ".alloy");
     char *yaml = read_file(name, ".yaml");
-    buf_init(&got, TEXT_MAX);
-    buf_init(&want, TEXT_MAX);
+    SCOPED(buf) got = testing_buf(TEXT_MAX);
+    SCOPED(buf) want = testing_buf(TEXT_MAX);
     run_text(&run, alloy);
     show_messages(run.messages.errors, "error", &got);
     if (run.root != NULL) {
@@ -153,8 +151,6 @@ static void check_file(const char *name)
     if (strcmp(got.data, want.data) != 0) {
         fail_msg("%s\n--- got:\n%s\n--- want:\n%s", name, got.data, want.data);
     }
-    buf_done(&got);
-    buf_done(&want);
     free(alloy);
     free(yaml);
     done(&run);
@@ -197,8 +193,7 @@ static void check_messages(const struct message_case *cases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct run run;
-        struct buf got;
-        buf_init(&got, TEXT_MAX);
+        SCOPED(buf) got = testing_buf(TEXT_MAX);
         run_text(&run, cases[i].text);
         show_messages(run.messages.errors, "error", &got);
         show_messages(run.messages.warnings, "warning", &got);
@@ -206,7 +201,6 @@ static void check_messages(const struct message_case *cases, size_t n)
         if (strcmp(got.data != NULL ? got.data : "", cases[i].want) != 0) {
             fail_msg("%s\n--- got:\n%s\n--- want:\n%s", cases[i].text, got.data, cases[i].want);
         }
-        buf_done(&got);
         done(&run);
     }
 }
@@ -395,8 +389,7 @@ TEST(an_imported_directory_is_one_scope)
                        "content = `declare \"three\" { }`\n}\n");
     for (size_t i = 0; i < 3; i++) {
         struct run run;
-        struct buf text;
-        buf_init(&text, TEXT_MAX);
+        SCOPED(buf) text = testing_buf(TEXT_MAX);
         buf_printf(&text, "import.file \"lib\" {\n filename = \"%s\"\n}\nlib.%s \"i\" { }\n%s",
                    directory, uses[i], W S(H));
         run_text(&run, text.data);
@@ -405,7 +398,6 @@ TEST(an_imported_directory_is_one_scope)
                       : NULL,
                   errors[i], uses[i]);
         done(&run);
-        buf_done(&text);
     }
     testing_rmdir(directory);
     free(directory);
@@ -416,10 +408,9 @@ TEST(a_file_that_imports_itself)
 {
     char name[] = "/tmp/test_alloy_XXXXXX.alloy";
     struct run run;
-    struct buf text;
     int fd = mkstemps(name, 6);
     assert_true(fd >= 0);
-    buf_init(&text, TEXT_MAX);
+    SCOPED(buf) text = testing_buf(TEXT_MAX);
     buf_printf(&text,
                "import.file \"a\" {\n filename = \"%s\"\n}\nimport.file \"b\" {\n filename = "
                "\"%s\"\n}\n",
@@ -431,7 +422,6 @@ TEST(a_file_that_imports_itself)
     assert_int_equal(config_errors_count(run.messages.errors), 2);
     assert_non_null(strstr(config_errors_at(run.messages.errors, 0)->message, "imports itself: "));
     done(&run);
-    buf_done(&text);
     assert_int_equal(unlink(name), 0);
 }
 
@@ -552,8 +542,7 @@ TEST(secrets_of_kubernetes)
 TEST(doubling_lists_stay_small)
 {
     struct run run;
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    SCOPED(buf) text = testing_buf(TEXT_MAX);
     buf_puts(&text, K W "discovery.relabel \"r0\" { targets = discovery.kubernetes.k.targets }\n");
     for (int i = 1; i < 60; i++) {
         buf_printf(&text,
@@ -566,14 +555,12 @@ TEST(doubling_lists_stay_small)
     assert_int_equal(config_errors_count(run.messages.errors), 0);
     assert_int_equal(yaml_get(run.root, "scrape_configs")->n_items, 1);
     done(&run);
-    buf_done(&text);
 }
 
 TEST(limits_are_errors)
 {
     struct run run;
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    SCOPED(buf) text = testing_buf(TEXT_MAX);
     /* References in a long row. */
     buf_puts(&text, W S("discovery.relabel.r0.output"));
     for (int i = 0; i < 1000; i++) {
@@ -595,5 +582,4 @@ TEST(limits_are_errors)
     assert_string_equal(config_errors_at(run.messages.errors, 0)->message,
                         "more than 64 endpoints in all");
     done(&run);
-    buf_done(&text);
 }

@@ -52,11 +52,9 @@ static struct config *load(struct sv text)
     struct config_errors *errors = config_errors_new();
     const struct config_options options = {.env = env, .protocols = testing_protocols};
     struct config *c = config_parse("converted", text, &options, errors);
-    struct buf got;
-    buf_init(&got, TEXT_MAX);
+    SCOPED(buf) got = testing_buf(TEXT_MAX);
     config_errors_format(errors, &got);
     CHECK_STR(got.data, "", text.p);
-    buf_done(&got);
     config_errors_free(errors);
     return c;
 }
@@ -67,13 +65,11 @@ TEST(files_are_converted_to_what_loads)
     for (size_t i = 0; i < 3; i++) {
         char from[128];
         char to[128];
-        struct buf got;
-        struct buf want;
         struct err err = ERR_INIT;
         snprintf(from, sizeof(from), DIRECTORY "%s.yaml", names[i]);
         snprintf(to, sizeof(to), DIRECTORY "%s.converted.yaml", names[i]);
-        buf_init(&got, TEXT_MAX);
-        buf_init(&want, TEXT_MAX);
+        SCOPED(buf) got = testing_buf(TEXT_MAX);
+        SCOPED(buf) want = testing_buf(TEXT_MAX);
         assert_true(file_read(to, TEXT_MAX, &want, &err));
         assert_true(convert(from, env, &got));
         CHECK_STR(got.data, want.data, names[i]);
@@ -81,8 +77,6 @@ TEST(files_are_converted_to_what_loads)
         assert_true(convert(from, no_env, &got)); /* variables of another machine */
         CHECK_STR(got.data, want.data, names[i]);
         config_unref(load((struct sv){got.data, got.len}));
-        buf_done(&got);
-        buf_done(&want);
     }
 }
 
@@ -99,8 +93,7 @@ static const struct config_type *find_type(const struct config_job *job, const c
 
 TEST(types_of_parca_become_types_of_a_job)
 {
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    SCOPED(buf) text = testing_buf(TEXT_MAX);
     assert_true(convert(DIRECTORY "parca.yaml", env, &text));
     struct config *c = load((struct sv){text.data, text.len});
     const struct config_job *job = &c->jobs[0];
@@ -116,7 +109,6 @@ TEST(types_of_parca_become_types_of_a_job)
     assert_int_equal(c->jobs[1].interval_ms, 10000);
     assert_string_equal(c->endpoints[0].url, "http://pyroscope:4040");
     config_unref(c);
-    buf_done(&text);
 }
 
 TEST(what_cannot_be_converted_is_an_error)
@@ -141,7 +133,7 @@ TEST(what_cannot_be_converted_is_an_error)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char path[] = "/tmp/migrateXXXXXX";
-        struct buf text;
+        SCOPED(buf) text;
         int fd = mkstemp(path);
         assert_true(fd >= 0);
         assert_int_equal(write(fd, cases[i].text, strlen(cases[i].text)), strlen(cases[i].text));
@@ -149,7 +141,6 @@ TEST(what_cannot_be_converted_is_an_error)
         buf_init(&text, TEXT_MAX);
         assert_false(convert(path, env, &text));
         CHECK_CONTAINS(text.data, cases[i].want, cases[i].text);
-        buf_done(&text);
         unlink(path);
     }
 }

@@ -114,8 +114,7 @@ static char *parse(struct sv text)
     struct arena *arena = arena_new(ARENA_MAX);
     struct config_errors *errors = config_errors_new();
     struct alloy_body body;
-    struct buf out;
-    buf_init(&out, 64 * 1024 * 1024);
+    SCOPED(buf) out = testing_buf(64 * 1024 * 1024);
     bool ok = alloy_parse(NULL, text, arena, errors, &body);
     assert_int_equal(ok, config_errors_count(errors) == 0);
     show_body(&body, &out);
@@ -127,7 +126,6 @@ static char *parse(struct sv text)
     config_errors_free(errors);
     assert_true(buf_ok(&out));
     char *line = strdup(out.data != NULL ? out.data : "");
-    buf_done(&out);
     return line;
 }
 

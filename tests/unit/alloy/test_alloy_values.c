@@ -142,8 +142,7 @@ static void check(const struct eval_case *cases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct scope s;
-        struct buf got;
-        buf_init(&got, ALLOY_STRING_MAX * 2);
+        SCOPED(buf) got = testing_buf(ALLOY_STRING_MAX * 2);
         open_scope(&s);
         const struct alloy_value *v = eval_text(&s, cases[i].text);
         show_as(&s, cases[i].wanted, v, &got);
@@ -158,7 +157,6 @@ static void check(const struct eval_case *cases, size_t n)
             fail_msg("%s as %s\n  got:  %s\n  want: %s", cases[i].text, cases[i].wanted, got.data,
                      cases[i].want);
         }
-        buf_done(&got);
         close_scope(&s);
     }
 }
@@ -476,8 +474,7 @@ TEST(conversions)
 TEST(too_many_values_are_one_error)
 {
     struct scope s;
-    struct buf text;
-    buf_init(&text, ALLOY_STRING_MAX * 2);
+    SCOPED(buf) text = testing_buf(ALLOY_STRING_MAX * 2);
     open_scope(&s);
     /* Each level makes twenty times as many. */
     buf_puts(&text, "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]");
@@ -491,6 +488,5 @@ TEST(too_many_values_are_one_error)
     assert_int_equal(config_errors_count(s.ev.errors), 1);
     assert_string_equal(config_errors_at(s.ev.errors, 0)->message,
                         "the configuration makes more than 200000 values");
-    buf_done(&text);
     close_scope(&s);
 }

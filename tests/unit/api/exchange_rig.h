@@ -38,6 +38,7 @@ static inline void rig_answer_done(struct rig_answer *a)
     free(a->headers);
     free(a->body);
 }
+SCOPED_VALUE(rig_answer, rig_answer_done)
 
 /* head: all lines, "\r\n" at the end of each, without the empty one. */
 static inline struct rig_answer rig_ask_within(const struct rig_process *process, const char *head,

@@ -58,7 +58,7 @@ static void check_row(const struct fixture *f, const struct row *row)
     char head[1024];
     snprintf(head, sizeof(head), "%s\r\n%s",
              row->line != NULL ? row->line : "POST " VERSION " HTTP/1.1", row->head);
-    struct rig_answer a = rig_ask(&f->options, head, row->body);
+    SCOPED(rig_answer) a = rig_ask(&f->options, head, row->body);
     CHECK_INT(a.status, row->status, head);
     if (a.status != 0 && a.type != NULL) {
         CHECK_STR(a.type, row->type, head);
@@ -67,7 +67,6 @@ static void check_row(const struct fixture *f, const struct row *row)
             CHECK_CONTAINS(a.headers, row->headers, head);
         }
     }
-    rig_answer_done(&a);
 }
 
 TEST_WITH(requests_are_answered_as_connect_says, set_up, tear_down)
@@ -283,28 +282,25 @@ TEST_WITH(a_compressed_request_is_bounded, set_up, tear_down)
 TEST_WITH(memory_of_a_request_is_bounded, set_up, tear_down)
 {
     struct fixture *f = *state;
-    struct buf json;
-    buf_init(&json, 1 << 20);
+    SCOPED(buf) json = testing_buf(1 << 20);
     buf_puts(&json, "{\"setting\":{\"name\":\"");
     for (int i = 0; i < 100000; i++) {
         buf_putc(&json, 'x');
     }
     buf_puts(&json, "\"}}");
-    struct rig_answer a = rig_ask_within(&f->options, "POST " SET_SETTING " HTTP/1.1\r\n" JSON_TYPE,
-                                         (struct sv){json.data, json.len}, 50000, false);
+    SCOPED(rig_answer)
+    a = rig_ask_within(&f->options, "POST " SET_SETTING " HTTP/1.1\r\n" JSON_TYPE,
+                       (struct sv){json.data, json.len}, 50000, false);
     CHECK_INT(a.status, 429, a.body);
     CHECK_CONTAINS(a.body, "resource_exhausted", "memory");
-    rig_answer_done(&a);
-    buf_done(&json);
 }
 
 static void check_call(const struct fixture *f, const char *path, const char *json, int status,
                        const char *text)
 {
-    struct rig_answer a = rig_call(&f->options, path, json);
+    SCOPED(rig_answer) a = rig_call(&f->options, path, json);
     CHECK_INT(a.status, status, a.body);
     CHECK_CONTAINS(a.body, text, path);
-    rig_answer_done(&a);
 }
 
 TEST_WITH(settings_are_kept_by_name, set_up, tear_down)
@@ -339,14 +335,13 @@ TEST_WITH(a_setting_without_a_time_is_of_now, set_up, tear_down)
 {
     struct fixture *f = *state;
     int64_t before = clock_wall_ns() / NS_PER_MS;
-    struct rig_answer a = rig_call(&f->options, SET_SETTING, "{\"setting\":{\"name\":\"x\"}}");
+    SCOPED(rig_answer) a = rig_call(&f->options, SET_SETTING, "{\"setting\":{\"name\":\"x\"}}");
     json_t *json = json_loads(a.body, 0, NULL);
     const char *at =
         json_string_value(json_object_get(json_object_get(json, "setting"), "modifiedAt"));
     assert_non_null(at);
     assert_true(strtoll(at, NULL, 10) >= before);
     json_decref(json);
-    rig_answer_done(&a);
 }
 
 TEST_WITH(settings_outlive_the_process_in_a_directory, set_up, tear_down)
@@ -385,8 +380,7 @@ TEST_WITH(a_damaged_file_of_settings_is_logged, set_up, tear_down)
 TEST_WITH(settings_have_a_limit, set_up, tear_down)
 {
     struct fixture *f = *state;
-    struct buf json;
-    buf_init(&json, 2 * SETTINGS_BYTES_MAX);
+    SCOPED(buf) json = testing_buf(2 * SETTINGS_BYTES_MAX);
     for (int i = 0; i < 3; i++) {
         buf_clear(&json);
         buf_printf(&json, "{\"setting\":{\"name\":\"x%d\",\"value\":\"", i);
@@ -396,7 +390,6 @@ TEST_WITH(settings_have_a_limit, set_up, tear_down)
         buf_puts(&json, "\"}}");
         check_call(f, SET_SETTING, json.data, i == 0 ? 200 : 429, i == 0 ? "x0" : "exhausted");
     }
-    buf_done(&json);
 }
 
 TEST_WITH(what_is_not_there_is_refused_as_apps_expect, set_up, tear_down)
@@ -437,12 +430,12 @@ TEST_WITH(feature_flags_name_what_there_is, set_up, tear_down)
 TEST_WITH(build_information_is_that_of_prometheus, set_up, tear_down)
 {
     struct fixture *f = *state;
-    struct rig_answer a = rig_ask(&f->options, "GET /api/v1/status/buildinfo HTTP/1.1\r\n", SV(""));
+    SCOPED(rig_answer)
+    a = rig_ask(&f->options, "GET /api/v1/status/buildinfo HTTP/1.1\r\n", SV(""));
     json_t *json = json_loads(a.body, 0, NULL);
     const json_t *data = json_object_get(json, "data");
     CHECK_STR(json_string_value(json_object_get(json, "status")), "success", a.body);
     CHECK_STR(json_string_value(json_object_get(data, "version")), "1.2.3", a.body);
     assert_int_equal(json_object_size(data), 6);
     json_decref(json);
-    rig_answer_done(&a);
 }

@@ -128,17 +128,14 @@ static void print_nodes(const json_t *result, struct buf *out)
 
 static void check_nodes(const struct world *w, const char *json, const char *want)
 {
-    struct buf text;
-    buf_init(&text, 16384);
-    struct rig_answer a = ask(w, "", json);
+    SCOPED(buf) text = testing_buf(16384);
+    SCOPED(rig_answer) a = ask(w, "", json);
     json_t *root = json_loads(a.body, 0, NULL);
     CHECK_INT(a.status, 200, json);
     CHECK_STR(json_string_value(json_object_get(root, "OPT_STATUS")), "SUCCESS", json);
     print_nodes(json_object_get(root, "result"), &text);
     CHECK_STR(text.data, want, json);
     json_decref(root);
-    buf_done(&text);
-    rig_answer_done(&a);
 }
 
 TEST_WITH(what_counts_for_an_event, setup, teardown)
@@ -223,7 +220,7 @@ TEST_WITH(filters_by_tags, setup, teardown)
 static void check_body(const struct world *w, const char *query, const char *json, int status,
                        const char *want)
 {
-    struct rig_answer a = ask(w, query, json);
+    SCOPED(rig_answer) a = ask(w, query, json);
     json_t *got = json_loads(a.body, 0, NULL);
     json_t *expected = json_loads(want, 0, NULL);
     assert_non_null(expected);
@@ -234,7 +231,6 @@ static void check_body(const struct world *w, const char *query, const char *jso
     CHECK_STR(a.type, "application/json; charset=utf-8", json);
     json_decref(got);
     json_decref(expected);
-    rig_answer_done(&a);
 }
 
 #define SUCCESS(result) "{\"OPT_STATUS\":\"SUCCESS\",\"DESCRIPTION\":\"\",\"result\":" result
@@ -310,7 +306,7 @@ TEST_WITH(mistakes, setup, teardown)
     };
     const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rig_answer a = ask(w, "", cases[i].json);
+        SCOPED(rig_answer) a = ask(w, "", cases[i].json);
         json_t *root = json_loads(a.body, 0, NULL);
         CHECK_INT(a.status, cases[i].status, cases[i].json);
         CHECK_STR(json_string_value(json_object_get(root, "OPT_STATUS")), cases[i].name,
@@ -319,7 +315,6 @@ TEST_WITH(mistakes, setup, teardown)
                        cases[i].json);
         assert_true(json_is_null(json_object_get(root, "result")));
         json_decref(root);
-        rig_answer_done(&a);
     }
 }
 

@@ -23,12 +23,11 @@ struct world {
 static void put(struct world *w, const char *labels, const char *file, int64_t at_ns)
 {
     struct store_put done;
-    struct buf data = stored_file(file);
+    SCOPED(buf) data = stored_file(file);
     enum store_taken taken = rig_put_bytes(&w->rig, labels, at_ns, (struct sv){data.data, data.len},
                                            PROFILE_PPROF, &done);
     CHECK_STR(done.problem, "", labels);
     assert_int_equal(taken, STORE_TAKEN);
-    buf_done(&data);
 }
 
 static int setup(void **state)
@@ -45,15 +44,13 @@ static int setup(void **state)
     /* Without the lines that functions start at, as programs of old have it. */
     struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds", .time_nanos = T0};
     struct buf old = pprof_make(&spec, &row, 1);
-    struct buf typed;
-    buf_init(&typed, PROFILE_MAX);
+    SCOPED(buf) typed = testing_buf(PROFILE_MAX);
     buf_append(&typed, old.data, old.len);
     /* period_type cpu/nanoseconds: these are the third and fourth string of pprof_make(). */
     buf_append(&typed, "\x5a\x04\x08\x03\x10\x04", 6);
     assert_int_equal(rig_put_bytes(&w->rig, "__name__=process_cpu,service_name=old", T0,
                                    (struct sv){typed.data, typed.len}, PROFILE_PPROF, NULL),
                      STORE_TAKEN);
-    buf_done(&typed);
     buf_done(&old);
     *state = w;
     return 0;
@@ -106,10 +103,9 @@ TEST_WITH(profiles_for_the_compiler, setup, teardown)
     };
     const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rig_answer a = get(w, cases[i].path);
+        SCOPED(rig_answer) a = get(w, cases[i].path);
         size_t samples = check_profile(&a, "default.pgo", cases[i].path);
         CHECK_INT(samples, cases[i].samples, cases[i].path);
-        rig_answer_done(&a);
     }
 }
 
@@ -146,12 +142,11 @@ TEST_WITH(errors_that_pprof_shows, setup, teardown)
     };
     const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rig_answer a = get(w, cases[i].path);
+        SCOPED(rig_answer) a = get(w, cases[i].path);
         CHECK_INT(a.status, cases[i].status, cases[i].path);
         CHECK_CONTAINS(a.body, cases[i].text, cases[i].path);
         CHECK_STR(a.type, "text/plain; charset=utf-8", cases[i].path);
         CHECK_STR(a.headers, "X-Go-Pprof: 1\r\n", cases[i].path);
-        rig_answer_done(&a);
     }
 }
 

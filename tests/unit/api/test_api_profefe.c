@@ -28,13 +28,12 @@ static void put(struct world *w, const char *labels, const char *file, int64_t a
                 char id[STORE_ID_LENGTH + 1])
 {
     struct store_put done;
-    struct buf data = stored_file(file);
+    SCOPED(buf) data = stored_file(file);
     enum store_taken taken = rig_put_bytes(&w->rig, labels, at_ns, (struct sv){data.data, data.len},
                                            PROFILE_PPROF, &done);
     CHECK_STR(done.problem, "", labels);
     assert_int_equal(taken, STORE_TAKEN);
     memcpy(id, done.id, sizeof(done.id));
-    buf_done(&data);
 }
 
 static int setup(void **state)
@@ -158,11 +157,10 @@ TEST_WITH(answers_in_json, setup, teardown)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char want[4096];
         fill_ids(w, cases[i].body, want, sizeof(want));
-        struct rig_answer a = get(w, cases[i].path, "");
+        SCOPED(rig_answer) a = get(w, cases[i].path, "");
         CHECK_INT(a.status, cases[i].status, cases[i].path);
         CHECK_STR(a.body, want, cases[i].path);
         CHECK_STR(a.type, "application/json", cases[i].path);
-        rig_answer_done(&a);
     }
 }
 
@@ -173,14 +171,13 @@ TEST_WITH(lists_of_all_types, setup, teardown)
                                         "/api/0/profiles?service=cart" WINDOW};
     const struct world *w = *state;
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        struct rig_answer a = get(w, paths[i], "");
+        SCOPED(rig_answer) a = get(w, paths[i], "");
         json_t *root = json_loads(a.body, 0, NULL);
         json_t *list = json_object_get(root, "body");
         CHECK_INT(json_array_size(list), 3, paths[i]);
         const char *last = json_string_value(json_object_get(json_array_get(list, 2), "id"));
         CHECK_STR(last, w->ids[1], paths[i]);
         json_decref(root);
-        rig_answer_done(&a);
     }
 }
 
@@ -190,10 +187,9 @@ TEST_WITH(other_methods_are_refused, setup, teardown)
                                         "POST /api/0/services HTTP/1.1\r\n"};
     const struct world *w = *state;
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        struct rig_answer a = rig_ask(&w->options, heads[i], SV(""));
+        SCOPED(rig_answer) a = rig_ask(&w->options, heads[i], SV(""));
         /* The collector answers 200 and does nothing. */
         CHECK_INT(a.status, 405, heads[i]);
-        rig_answer_done(&a);
     }
 }
 
@@ -204,11 +200,10 @@ static void check_same_profile(const struct rig_answer *a, const char *file, con
     struct err err = ERR_INIT;
     struct sv plain = SV("");
     struct scratch *scratch = scratch_new();
-    struct buf want = stored_file(file);
+    SCOPED(buf) want = stored_file(file);
     assert_true(gzip_plain(scratch, (struct sv){a->body, a->n}, PROFILE_MAX, 0, &plain, &err));
     CHECK_INT(plain.n, want.len, row);
     assert_memory_equal(plain.p, want.data, want.len);
-    buf_done(&want);
     scratch_free(scratch);
 }
 
@@ -287,7 +282,7 @@ TEST_WITH(merges_of_a_range, setup, teardown)
 static void put_posted(struct world *w, const char *labels, const char *file, int64_t at_ns,
                        uint16_t salt, char id[PROFEFE_ID_LENGTH + 1])
 {
-    struct buf data = stored_file(file);
+    SCOPED(buf) data = stored_file(file);
     struct label l[RIG_LABELS_MAX];
     struct store_put p = {.labels = l,
                           .n_labels = rig_labels(labels, l),
@@ -297,7 +292,6 @@ static void put_posted(struct world *w, const char *labels, const char *file, in
                           .until_ns = at_ns};
     assert_true(store_put(w->rig.store, &p, 1));
     profefe_id_format(at_ns, store_hash(p.data, salt), id);
-    buf_done(&data);
 }
 
 /* The collector listed and merged p1 and p2, and then p1 once more. */
@@ -320,7 +314,7 @@ TEST_WITH(equal_profiles_are_two, setup, teardown)
     put_posted(w, "__name__=process_cpu,pod=a,service_name=twice", "p1", T0, 2, id);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char pods[16] = "";
-        struct rig_answer a = get(w, cases[i].path, "");
+        SCOPED(rig_answer) a = get(w, cases[i].path, "");
         json_t *root = json_loads(a.body, 0, NULL);
         json_t *list = json_object_get(root, "body");
         for (size_t j = 0; j < json_array_size(list) && j + 1 < sizeof(pods); j++) {
@@ -329,11 +323,9 @@ TEST_WITH(equal_profiles_are_two, setup, teardown)
         }
         CHECK_STR(pods, cases[i].want, cases[i].path);
         json_decref(root);
-        rig_answer_done(&a);
     }
-    struct rig_answer a = get(w, "/api/0/profiles/merge?service=twice&type=cpu" WINDOW, "");
+    SCOPED(rig_answer) a = get(w, "/api/0/profiles/merge?service=twice&type=cpu" WINDOW, "");
     check_same_profile(&a, "merged211", "merge");
-    rig_answer_done(&a);
 }
 
 TEST_WITH(the_id_of_the_answer_is_known, setup, teardown)
@@ -350,10 +342,9 @@ TEST_WITH(the_id_of_the_answer_is_known, setup, teardown)
     static const char *const files[] = {"p1", "p2", "p1"};
     for (size_t i = 0; i < 3; i++) {
         (void)snprintf(path, sizeof(path), "/api/0/profiles/%s", ids[i]);
-        struct rig_answer a = get(w, path, "");
+        SCOPED(rig_answer) a = get(w, path, "");
         CHECK_INT(a.status, 200, path);
         check_same_profile(&a, files[i], path);
-        rig_answer_done(&a);
     }
     (void)snprintf(path, sizeof(path), "/api/0/profiles/%s+%s+%s", ids[1], ids[0], ids[2]);
     struct rig_answer a = get(w, path, "");
@@ -368,7 +359,7 @@ TEST_WITH(the_id_of_the_answer_is_known, setup, teardown)
     CHECK_INT(a.status, 200, path);
     rig_answer_done(&a);
     /* Another second, and a hash that nothing has. */
-    struct buf data = stored_file("p1");
+    SCOPED(buf) data = stored_file("p1");
     const struct sv bytes = {data.data, data.len};
     char none[2][PROFEFE_ID_LENGTH + 1];
     profefe_id_format(T0 + NS_PER_S, store_hash(bytes, 7), none[0]);
@@ -379,7 +370,6 @@ TEST_WITH(the_id_of_the_answer_is_known, setup, teardown)
         CHECK_INT(a.status, 404, path);
         rig_answer_done(&a);
     }
-    buf_done(&data);
 }
 
 /* go tool pprof shows the text of an error only with a header; others may want JSON. */
@@ -462,7 +452,7 @@ TEST_WITH(long_lists_are_cut, setup, teardown)
     const size_t n = PROFEFE_LIST_MAX + 2;
     const struct pprof_spec without_time = {.types = "samples/count cpu/nanoseconds"};
     const struct pprof_row row = {"main", "", {1, 1}};
-    struct buf data = pprof_make(&without_time, &row, 1);
+    SCOPED(buf) data = pprof_make(&without_time, &row, 1);
     struct store_put *puts = calloc(n, sizeof(*puts));
     struct label labels[RIG_LABELS_MAX];
     size_t n_labels = rig_labels("__name__=process_cpu,service_name=many", labels);
@@ -489,7 +479,6 @@ TEST_WITH(long_lists_are_cut, setup, teardown)
     assert_null(strstr(a.headers, "Truncated"));
     rig_answer_done(&a);
     free(puts);
-    buf_done(&data);
 }
 
 TEST_WITH(queries_end_at_their_limits, setup, teardown)
@@ -515,10 +504,9 @@ TEST_WITH(without_a_store_nothing_is_there, setup, teardown)
     struct world *w = *state;
     struct rig_process options = w->options;
     options.served.store = NULL;
-    struct rig_answer a = rig_ask(&options, "GET /api/0/services HTTP/1.1\r\n", SV(""));
+    SCOPED(rig_answer) a = rig_ask(&options, "GET /api/0/services HTTP/1.1\r\n", SV(""));
     CHECK_INT(a.status, 404, "");
     CHECK_CONTAINS(a.body, "profiles are not kept here", "");
-    rig_answer_done(&a);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------ */
@@ -578,17 +566,14 @@ TEST(labels_are_decoded_again)
         struct err err = ERR_INIT;
         struct label *labels;
         size_t n;
-        struct buf text;
-        struct arena *arena = arena_new(PROFILE_MAX);
-        buf_init(&text, 4096);
+        SCOPED(arena) *arena = arena_new(PROFILE_MAX);
+        SCOPED(buf) text = testing_buf(4096);
         if (profefe_labels(sv_from(cases[i].text), arena, &labels, &n, &err)) {
             for (size_t j = 0; j < n; j++) {
                 buf_printf(&text, "%s=%s;", labels[j].name.p, labels[j].value.p);
             }
         }
         CHECK_STR(err.kind == ERR_NONE ? text.data : err.msg, cases[i].want, cases[i].text);
-        buf_done(&text);
-        arena_free(arena);
     }
 }
 

@@ -177,8 +177,7 @@ TEST_WITH(answers_are_written_as_they_were_recorded, set_up, tear_down)
     series.points = points;
     answer.n_series = 1;
     answer.series = list;
-    struct buf out;
-    buf_init(&out, ARENA_MAX);
+    SCOPED(buf) out = testing_buf(ARENA_MAX);
     assert_true(protojson_write(&answer.base, &out));
     assert_string_equal(out.data,
                         "{\"series\":[{\"labels\":[{\"name\":\"pod\",\"value\":\"b\"}],"
@@ -190,7 +189,6 @@ TEST_WITH(answers_are_written_as_they_were_recorded, set_up, tear_down)
         0x00, 0x00, 0x00, 0x00, 0x38, 0x9c, 0x8c, 0x41, 0x10, 0xd8, 0xcb, 0xa4, 0x85, 0xa0, 0x34};
     assert_int_equal(out.len, sizeof(bytes));
     assert_memory_equal(out.data, bytes, sizeof(bytes));
-    buf_done(&out);
 }
 
 TEST_WITH(defaults_are_left_out_but_in_lists, set_up, tear_down)
@@ -200,11 +198,10 @@ TEST_WITH(defaults_are_left_out_but_in_lists, set_up, tear_down)
     Api__Level *levels[] = {&level};
     Api__FlameGraph graph;
     Api__SelectMergeStacktracesResponse answer;
-    struct buf out;
     api__level__init(&level);
     api__flame_graph__init(&graph);
     api__select_merge_stacktraces_response__init(&answer);
-    buf_init(&out, ARENA_MAX);
+    SCOPED(buf) out = testing_buf(ARENA_MAX);
     assert_true(protojson_write(&answer.base, &out));
     assert_string_equal(out.data, "{}");
     buf_clear(&out);
@@ -217,7 +214,6 @@ TEST_WITH(defaults_are_left_out_but_in_lists, set_up, tear_down)
     assert_true(protojson_write(&answer.base, &out));
     assert_string_equal(out.data, "{\"flamegraph\":{\"levels\":[{\"values\":[\"0\",\"50000000\","
                                   "\"0\",\"0\"]}],\"maxSelf\":\"7\"}}");
-    buf_done(&out);
 }
 
 TEST_WITH(names_of_json_follow_those_of_the_proto_file, set_up, tear_down)
@@ -226,8 +222,7 @@ TEST_WITH(names_of_json_follow_those_of_the_proto_file, set_up, tear_down)
     Api__FeatureFlag flag;
     Api__VersionResponse version;
     Api__ProfileType type;
-    struct buf out;
-    buf_init(&out, ARENA_MAX);
+    SCOPED(buf) out = testing_buf(ARENA_MAX);
     api__feature_flag__init(&flag);
     api__version_response__init(&version);
     api__profile_type__init(&type);
@@ -241,7 +236,6 @@ TEST_WITH(names_of_json_follow_those_of_the_proto_file, set_up, tear_down)
     protojson_write(&type.base, &out);
     assert_string_equal(out.data, "{\"enabled\":true,\"documentationUrl\":\"x\"}"
                                   "{\"QuerierAPI\":\"1\"}{\"ID\":\"x\",\"sampleType\":\"x\"}");
-    buf_done(&out);
 }
 
 TEST_WITH(bytes_are_read_packed_or_not_and_with_unknown_fields, set_up, tear_down)
@@ -287,10 +281,9 @@ TEST_WITH(damaged_bytes_are_refused, set_up, tear_down)
 
 TEST_WITH(messages_are_bounded_by_the_arena, set_up, tear_down)
 {
-    struct buf json;
     struct err err = ERR_INIT;
-    struct arena *arena = arena_new((size_t)4 * 1024);
-    buf_init(&json, ARENA_MAX);
+    SCOPED(arena) *arena = arena_new((size_t)4 * 1024);
+    SCOPED(buf) json = testing_buf(ARENA_MAX);
     buf_puts(&json, "{\"matchers\":[");
     for (int i = 0; i < 1000; i++) {
         buf_puts(&json, i == 0 ? "\"xyz\"" : ",\"xyz\"");
@@ -307,8 +300,6 @@ TEST_WITH(messages_are_bounded_by_the_arena, set_up, tear_down)
     assert_null(protojson_read_bytes((struct sv){json.data, json.len},
                                      &api__label_values_request__descriptor, arena, &err));
     assert_int_equal(err.kind, ERR_LIMIT);
-    buf_done(&json);
-    arena_free(arena);
 }
 
 TEST_WITH(strings_of_messages_are_made_valid, set_up, tear_down)

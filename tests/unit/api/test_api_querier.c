@@ -136,12 +136,11 @@ static json_t *stacks_of(const json_t *profile)
 {
     static const char *const plain[] = {"timeNanos", "durationNanos", "period"};
     json_t *stacks = json_object();
-    struct buf line;
     size_t i;
     size_t k;
     json_t *sample;
     json_t *id;
-    buf_init(&line, 1 << 16);
+    SCOPED(buf) line = testing_buf(1 << 16);
     json_array_foreach(json_object_get(profile, "sample"), i, sample)
     {
         buf_clear(&line);
@@ -162,7 +161,6 @@ static json_t *stacks_of(const json_t *profile)
         json_object_set_new(stacks, "unit",
                             json_string(string_at(profile, text_of(sample, "unit"))));
     }
-    buf_done(&line);
     return stacks;
 }
 
@@ -270,14 +268,13 @@ static struct rig_answer ask(const struct rig_process *options, const json_t *ex
     char head[4096] = "";
     size_t i;
     json_t *line;
-    struct buf body;
     json_array_foreach(json_object_get(exchange, "request"), i, line)
     {
         size_t n = strlen(head);
         snprintf(head + n, sizeof(head) - n, "%s%s\r\n", json_string_value(line),
                  i == 0 ? " HTTP/1.1" : "");
     }
-    buf_init(&body, 1 << 20);
+    SCOPED(buf) body = testing_buf(1 << 20);
     buf_puts(&body, text_of(exchange, "body"));
     const char *hex = text_of(exchange, "hex_body");
     for (i = 0; i + 1 < strlen(hex); i += 2) {
@@ -285,7 +282,6 @@ static struct rig_answer ask(const struct rig_process *options, const json_t *ex
         buf_putc(&body, (char)strtoul(digits, NULL, 16));
     }
     struct rig_answer a = rig_ask(options, head, (struct sv){body.data, body.len});
-    buf_done(&body);
     return a;
 }
 
@@ -293,11 +289,11 @@ static struct rig_answer ask(const struct rig_process *options, const json_t *ex
 static void prepare(const struct fixture *f, const char *name)
 {
     if (strcmp(name, "v-settings-get2") == 0) {
-        struct rig_answer a = rig_call(&f->then, "/settings.v1.SettingsService/Set",
-                                       "{\"setting\":{\"name\":\"x\",\"value\":\"y\","
-                                       "\"modifiedAt\":\"1795307400000\"}}");
+        SCOPED(rig_answer)
+        a = rig_call(&f->then, "/settings.v1.SettingsService/Set",
+                     "{\"setting\":{\"name\":\"x\",\"value\":\"y\","
+                     "\"modifiedAt\":\"1795307400000\"}}");
         CHECK_INT(a.status, 200, a.body);
-        rig_answer_done(&a);
     }
 }
 
@@ -360,11 +356,10 @@ static void check(const struct rig_process *options, const char *method, const c
 {
     char path[128];
     snprintf(path, sizeof(path), QUERIER "%s", method);
-    struct rig_answer a = rig_call(options, path, json);
+    SCOPED(rig_answer) a = rig_call(options, path, json);
     if (a.status != status || strstr(a.body, text) == NULL) {
         fail_msg("%s %s: %d %s, wanted %d %s", method, json, a.status, a.body, status, text);
     }
-    rig_answer_done(&a);
 }
 
 /* Time range, type, nodes or step, selector: the first mistake is the one that is named. */
@@ -512,9 +507,8 @@ TEST_WITH(names_of_other_characters_are_for_those_who_ask, set_up, tear_down)
         snprintf(head, sizeof(head),
                  "POST " QUERIER "%s HTTP/1.1\r\nContent-Type: application/json\r\n%s",
                  rows[i].path, rows[i].capable ? "Accept: */*;allow-utf8-labelnames=true\r\n" : "");
-        struct rig_answer a = rig_ask(&f->then, head, sv_from(rows[i].json));
+        SCOPED(rig_answer) a = rig_ask(&f->then, head, sv_from(rows[i].json));
         CHECK_STR(a.body, rows[i].answer, rows[i].json);
-        rig_answer_done(&a);
     }
 }
 
@@ -550,7 +544,7 @@ TEST_WITH(a_span_of_a_heatmap_can_be_opened, set_up, tear_down)
         {"a main", "span_id=abad1deaabad1dea,trace_id=ace0ace0ace0ace0ace0ace0ace0ace0", {7}},
         {"b main", "", {8}},
     };
-    struct buf b = pprof_make(&spec, rows, 2);
+    SCOPED(buf) b = pprof_make(&spec, rows, 2);
     const struct label labels[] = {stored_label("__name__", "spans"),
                                    stored_label("service_name", "spans")};
     stored_put(f->then.served.store, labels, 2, (struct sv){b.data, b.len}, STORED_T0_NS);
@@ -568,7 +562,6 @@ TEST_WITH(a_span_of_a_heatmap_can_be_opened, set_up, tear_down)
           "{" RANGE ",\"profileTypeID\":\"spans:cpu:nanoseconds::\",\"labelSelector\":\"{}\","
           "\"spanSelector\":[\"abad1deaabad1dea\"]}",
           200, "\"total\":\"7\"");
-    buf_done(&b);
 }
 
 /* Trees have the roots that Go's runtime cut off, unless the URL says otherwise; profiles never. */
@@ -587,7 +580,7 @@ TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
         {"SelectMergeSpanProfile?repair=false", "", "\"1115\""},
     };
     struct fixture *f = *state;
-    struct buf b = stored_file_of("cut_stacks", "heap-shapes");
+    SCOPED(buf) b = stored_file_of("cut_stacks", "heap-shapes");
     const struct label labels[] = {stored_label("__name__", "memory"),
                                    stored_label("service_name", "cut")};
     stored_put(f->then.served.store, labels, 2, (struct sv){b.data, b.len}, STORED_T0_NS);
@@ -599,7 +592,6 @@ TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
                        rows[i].more);
         check(&f->then, rows[i].method, json, 200, rows[i].text);
     }
-    buf_done(&b);
 }
 
 TEST_WITH(a_cancelled_or_small_query_ends, set_up, tear_down)

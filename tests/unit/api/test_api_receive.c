@@ -77,16 +77,16 @@ static void got_done(struct got *a)
 {
     free(a->text);
 }
+SCOPED_VALUE(got, got_done)
 
 /* headers: lines that end in \r\n. */
 static struct got ask(const struct fixture *f, const char *method, const char *target,
                       const char *headers, struct sv body)
 {
     struct got a;
-    struct buf in;
     struct buf out;
     int fd = client_dial(f->server);
-    buf_init(&in, 2 * BODY_MAX);
+    SCOPED(buf) in = testing_buf(2 * BODY_MAX);
     buf_init(&out, REPLY_MAX);
     buf_printf(&in,
                "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n",
@@ -103,7 +103,6 @@ static struct got ask(const struct fixture *f, const char *method, const char *t
     }
     client_read_all(fd, &out);
     close(fd);
-    buf_done(&in);
     a.text = buf_take(&out, NULL);
     assert_non_null(a.text);
     assert_true(strncmp(a.text, "HTTP/1.1 ", 9) == 0);
@@ -188,17 +187,14 @@ static void replay(const struct fixture *f, const struct sv col[COLUMNS], struct
     char row[128];
     char method[16];
     char target[512];
-    struct buf headers;
-    struct buf body;
-    struct buf want;
     uint64_t status;
     bool differs = col[COL_WHY].n > 0;
     (void)snprintf(row, sizeof(row), "%.*s", SV_ARG(col[COL_NAME]));
     (void)snprintf(method, sizeof(method), "%.*s", SV_ARG(col[COL_METHOD]));
     (void)snprintf(target, sizeof(target), "%.*s", SV_ARG(col[COL_TARGET]));
-    buf_init(&headers, 4096);
-    buf_init(&body, BODY_MAX);
-    buf_init(&want, 65536);
+    SCOPED(buf) headers = testing_buf(4096);
+    SCOPED(buf) body = testing_buf(BODY_MAX);
+    SCOPED(buf) want = testing_buf(65536);
     struct sv rest = col[COL_HEADERS];
     struct sv line;
     while (pprof_word(&rest, '|', &line)) {
@@ -206,8 +202,9 @@ static void replay(const struct fixture *f, const struct sv col[COLUMNS], struct
     }
     buf_puts(&headers, "");
     put_template(col[COL_BODY], &body);
-    struct got a = ask(f, method, target, headers.len > 0 ? headers.data : "",
-                       (struct sv){body.data, body.len});
+    SCOPED(got)
+    a = ask(f, method, target, headers.len > 0 ? headers.data : "",
+            (struct sv){body.data, body.len});
     assert_true(parse_u64(col[differs ? COL_OUR_STATUS : COL_STATUS], 999, &status));
     CHECK_INT(a.status, status, row);
     struct sv text = col[differs ? COL_OUR_ANSWER : COL_ANSWER];
@@ -215,10 +212,6 @@ static void replay(const struct fixture *f, const struct sv col[COLUMNS], struct
     CHECK_CONTAINS(a.body, want.len > 0 ? want.data : "", row);
     totals->same += !differs;
     totals->other += differs;
-    got_done(&a);
-    buf_done(&headers);
-    buf_done(&body);
-    buf_done(&want);
 }
 
 static char *read_exchanges(void)
@@ -281,14 +274,12 @@ TEST(recorded_exchanges)
 /* Appends a series with one sample. labels: "a=b c=d". */
 static void put_series(struct buf *out, const char *labels, const struct buf *profile)
 {
-    struct buf series;
-    struct buf part;
     struct sv rest = sv_from(labels);
     struct sv word;
     struct sv name;
     struct sv value;
-    buf_init(&series, BODY_MAX);
-    buf_init(&part, BODY_MAX);
+    SCOPED(buf) series = testing_buf(BODY_MAX);
+    SCOPED(buf) part = testing_buf(BODY_MAX);
     while (pprof_word(&rest, ' ', &word)) {
         assert_true(sv_cut(word, '=', &name, &value));
         put_msg(&part, 1, name.p, name.n);
@@ -298,19 +289,16 @@ static void put_series(struct buf *out, const char *labels, const struct buf *pr
     put_msg(&part, 1, profile->data, profile->len);
     put_sub(&series, 2, &part);
     put_sub(out, 1, &series);
-    buf_done(&series);
-    buf_done(&part);
 }
 
 TEST(push_keeps_the_good_ones)
 {
     struct fixture f;
-    struct buf request;
-    struct buf good = receive_rig_profile(clock_wall_ns());
-    struct buf old = receive_rig_profile(clock_wall_ns() - 3 * 3600 * NS_PER_S);
+    SCOPED(buf) good = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) old = receive_rig_profile(clock_wall_ns() - 3 * 3600 * NS_PER_S);
     start_with(&f, "{max_age: 1h}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(f.rig.log, "pushed profile refused");
-    buf_init(&request, BODY_MAX);
+    SCOPED(buf) request = testing_buf(BODY_MAX);
     put_series(&request, "__name__=process_cpu service_name=a", &old);
     put_series(&request, "__name__=process_cpu service_name=b", &good);
     put_series(&request, "service_name=c", &good);
@@ -327,21 +315,17 @@ TEST(push_keeps_the_good_ones)
     CHECK_INT(count(&f, "push", "bad_labels"), 1, "");
     CHECK_INT(writer_ledger(f.rig.writer, 0).accepted, 1, "");
     got_done(&a);
-    buf_done(&request);
-    buf_done(&good);
-    buf_done(&old);
     stop(&f);
 }
 
 TEST(a_full_queue_is_503)
 {
     struct fixture f;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     struct sv raw = {profile.data, profile.len};
-    struct buf request;
     start_with(&f, "{}", "[{name: a, url: \"http://127.0.0.1:1\", queue: {max_bytes: 1KiB}}]");
     testing_log_expect(f.rig.log, "pushed profile refused");
-    buf_init(&request, BODY_MAX);
+    SCOPED(buf) request = testing_buf(BODY_MAX);
     put_series(&request, "__name__=memory service_name=a", &profile);
     struct got a = ask(&f, "POST", PUSH, PROTO, (struct sv){request.data, request.len});
     CHECK_INT(a.status, 503, "push");
@@ -355,8 +339,6 @@ TEST(a_full_queue_is_503)
     CHECK_INT(a.status, 503, "profefe");
     CHECK_CONTAINS(a.body, "{\"code\":503,\"error\":\"the queues of all", "profefe");
     got_done(&a);
-    buf_done(&request);
-    buf_done(&profile);
     stop(&f);
 }
 
@@ -378,19 +360,17 @@ TEST(profefe_queries_that_are_refused)
         {"/api/0/profiles?service=a", "bad request: unknown profile type"},
     };
     struct fixture f;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     start_with(&f, "{}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(f.rig.log, "pushed profile refused");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char want[512];
         (void)snprintf(want, sizeof(want), "{\"code\":400,\"error\":\"%s\"}\n", rows[i].want);
-        struct got a = ask(&f, "POST", rows[i].path, "", (struct sv){profile.data, profile.len});
+        SCOPED(got) a = ask(&f, "POST", rows[i].path, "", (struct sv){profile.data, profile.len});
         CHECK_INT(a.status, 400, rows[i].path);
         CHECK_STR(a.body, want, rows[i].path);
-        got_done(&a);
     }
-    struct buf many;
-    buf_init(&many, BODY_MAX);
+    SCOPED(buf) many = testing_buf(BODY_MAX);
     buf_puts(&many, "/api/0/profiles?service=a&type=heap&labels=");
     for (int i = 0; i < 257; i++) {
         buf_printf(&many, "a%d,", i);
@@ -399,8 +379,6 @@ TEST(profefe_queries_that_are_refused)
     CHECK_INT(a.status, 400, "labels");
     CHECK_CONTAINS(a.body, "bad request: more than 256 labels", "labels");
     got_done(&a);
-    buf_done(&many);
-    buf_done(&profile);
     stop(&f);
 }
 
@@ -421,10 +399,9 @@ TEST(push_speaks_connect)
         {"Content-Type: application/proto; charset=utf-8\r\n", 200, ""},
     };
     struct fixture f;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
-    struct buf request;
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     start(&f);
-    buf_init(&request, BODY_MAX);
+    SCOPED(buf) request = testing_buf(BODY_MAX);
     put_series(&request, "__name__=process_cpu service_name=a", &profile);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct got a =
@@ -438,8 +415,6 @@ TEST(push_speaks_connect)
     CHECK_CONTAINS(a.text, "Allow: POST", "GET");
     got_done(&a);
     CHECK_INT(count(&f, "push", "accepted"), 1, "");
-    buf_done(&request);
-    buf_done(&profile);
     stop(&f);
 }
 
@@ -451,8 +426,7 @@ TEST(push_speaks_connect)
 TEST(ingest_forms)
 {
     struct fixture f;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
-    struct buf body;
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     static const struct {
         const char *target;
         const char *before;
@@ -481,7 +455,7 @@ TEST(ingest_forms)
     };
     start(&f);
     testing_log_expect(f.rig.log, "pushed profile refused");
-    buf_init(&body, BODY_MAX);
+    SCOPED(buf) body = testing_buf(BODY_MAX);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char row[32];
         (void)snprintf(row, sizeof(row), "row %zu", i);
@@ -489,15 +463,12 @@ TEST(ingest_forms)
         buf_puts(&body, rows[i].before);
         buf_append(&body, profile.data, profile.len);
         buf_puts(&body, rows[i].after);
-        struct got a = ask(&f, "POST", rows[i].target, FORM, (struct sv){body.data, body.len});
+        SCOPED(got) a = ask(&f, "POST", rows[i].target, FORM, (struct sv){body.data, body.len});
         CHECK_INT(a.status, rows[i].status, row);
         CHECK_CONTAINS(a.body, rows[i].part, row);
-        got_done(&a);
     }
     CHECK_INT(count(&f, "ingest", "accepted"), 4, "");
     CHECK_INT(count(&f, "deepflow", "accepted"), 1, "");
-    buf_done(&body);
-    buf_done(&profile);
     stop(&f);
 }
 
@@ -518,11 +489,10 @@ TEST(ingest_jfr_and_text)
     struct fixture f;
     struct recording r = make_recording();
     struct sv chunk = recording_bytes(&r);
-    struct buf body;
     start(&f);
     testing_log_expect(f.rig.log, "pushed profile refused");
     testing_log_expect(f.rig.log, "recording cannot be read completely");
-    buf_init(&body, BODY_MAX);
+    SCOPED(buf) body = testing_buf(BODY_MAX);
     buf_puts(&body, "--b\r\n" PART("jfr"));
     buf_append(&body, chunk.p, chunk.n);
     buf_puts(&body, "\r\n--b\r\n" PART("labels") "\x12\x03\x08\x01\x12\r\n--b--\r\n");
@@ -560,14 +530,13 @@ TEST(ingest_jfr_and_text)
     CHECK_INT(a.status, 200, "text");
     got_done(&a);
     CHECK_INT(count(&f, "ingest", "accepted"), 3, "");
-    buf_done(&body);
     stop(&f);
 }
 
 TEST(plain_pprof)
 {
     struct fixture f;
-    struct buf profile = receive_rig_profile(clock_wall_ns());
+    SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     struct sv raw = {profile.data, profile.len};
     static const struct {
         const char *target;
@@ -586,16 +555,14 @@ TEST(plain_pprof)
                "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(f.rig.log, "pushed profile refused");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct got a = ask(&f, "POST", rows[i].target, "", raw);
+        SCOPED(got) a = ask(&f, "POST", rows[i].target, "", raw);
         CHECK_INT(a.status, rows[i].status, rows[i].target);
-        got_done(&a);
     }
     struct got a = ask(&f, "POST", "/v1/pprof", "", SV("hello"));
     CHECK_INT(a.status, 400, "");
     got_done(&a);
     CHECK_INT(count(&f, "pprof", "accepted"), 3, "");
     CHECK_INT(count(&f, "pprof", "dropped"), 1, "");
-    buf_done(&profile);
     stop(&f);
 }
 
@@ -626,8 +593,7 @@ TEST(bombs)
     CHECK_INT(a.status, 413, "profefe");
     got_done(&a);
     /* A million empty lists take far more memory than their text. */
-    struct buf lists;
-    buf_init(&lists, BODY_MAX);
+    SCOPED(buf) lists = testing_buf(BODY_MAX);
     buf_puts(&lists, "{\"x\":[");
     for (int i = 0; i < 1000000; i++) {
         buf_puts(&lists, "[],");
@@ -638,7 +604,6 @@ TEST(bombs)
     CHECK_INT(a.status, 429, "JSON");
     CHECK_CONTAINS(a.body, "more than 500000 values", "JSON");
     got_done(&a);
-    buf_done(&lists);
     free(zeros);
     scratch_free(scratch);
     stop(&f);

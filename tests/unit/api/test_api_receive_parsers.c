@@ -52,8 +52,7 @@ TEST(names)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct ingest_name name;
-        struct buf got;
-        buf_init(&got, 4096);
+        SCOPED(buf) got = testing_buf(4096);
         if (ingest_name_read(sv_from(cases[i].text), &name, &err)) {
             buf_append(&got, name.app.p, name.app.n);
             for (size_t k = 0; k < name.n; k++) {
@@ -65,7 +64,6 @@ TEST(names)
             buf_puts(&got, err.msg);
         }
         CHECK_STR(got.data, cases[i].want, cases[i].text);
-        buf_done(&got);
     }
 }
 
@@ -73,15 +71,13 @@ TEST(too_many_pairs)
 {
     struct err err = ERR_INIT;
     struct ingest_name name;
-    struct buf text;
-    buf_init(&text, 65536);
+    SCOPED(buf) text = testing_buf(65536);
     buf_puts(&text, "app{");
     for (int i = 0; i <= INGEST_PAIRS_MAX; i++) {
         buf_printf(&text, "k%d=v,", i);
     }
     assert_false(ingest_name_read((struct sv){text.data, text.len}, &name, &err));
     CHECK_STR(err.msg, "name: more than 256 labels", "");
-    buf_done(&text);
 }
 
 /* ---- forms ----------------------------------------------------------------------------------- */
@@ -143,8 +139,7 @@ TEST(forms)
         struct err err = ERR_INIT;
         struct multipart m;
         struct multipart_part part;
-        struct buf got;
-        buf_init(&got, 4096);
+        SCOPED(buf) got = testing_buf(4096);
         if (multipart_start(&m, sv_from(cases[i].body), SV("b"), &err)) {
             while (multipart_next(&m, &part, &err)) {
                 buf_printf(&got, "%.*s=%.*s;", SV_ARG(part.name), SV_ARG(part.content));
@@ -152,7 +147,6 @@ TEST(forms)
         }
         buf_puts(&got, err.msg);
         CHECK_STR(got.data, cases[i].want, cases[i].body);
-        buf_done(&got);
     }
 }
 
@@ -161,9 +155,8 @@ TEST(too_many_parts)
     struct err err = ERR_INIT;
     struct multipart m;
     struct multipart_part part;
-    struct buf body;
     size_t n = 0;
-    buf_init(&body, 1 << 20);
+    SCOPED(buf) body = testing_buf(1 << 20);
     for (int i = 0; i < MULTIPART_PARTS_MAX + 2; i++) {
         buf_puts(&body, "--b\r\n" PART("a") "1\r\n");
     }
@@ -173,7 +166,6 @@ TEST(too_many_parts)
     }
     CHECK_INT(n, MULTIPART_PARTS_MAX, "");
     CHECK_STR(err.msg, "the form has more than 1000 parts", "");
-    buf_done(&body);
 }
 
 /* ---- times ----------------------------------------------------------------------------------- */
@@ -255,13 +247,11 @@ TEST(folded)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
-        struct buf out;
-        struct buf got;
         struct sv service;
         struct pprof_summary summary;
         size_t samples = 0;
-        buf_init(&out, 1 << 20);
-        buf_init(&got, 4096);
+        SCOPED(buf) out = testing_buf(1 << 20);
+        SCOPED(buf) got = testing_buf(4096);
         const struct folded_type *type = folded_type_of(sv_from(cases[i].app), &service);
         const struct folded_input in = {.text = sv_from(cases[i].text),
                                         .type = type,
@@ -282,8 +272,6 @@ TEST(folded)
             put_frames(&summary, &got);
         }
         CHECK_STR(got.data, cases[i].want, cases[i].text);
-        buf_done(&out);
-        buf_done(&got);
     }
 }
 
@@ -291,12 +279,11 @@ TEST(folded)
 TEST(folded_bytes)
 {
     struct err err = ERR_INIT;
-    struct buf out;
     struct sv service;
     size_t samples;
     static const unsigned char sample[] = {0x12, 0x09, 0x08, 0x02, 0x08, 0x01,
                                            0x10, 0x80, 0x87, 0xa7, 0x0e};
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     const struct folded_input in = {.text = SV("main;work 3\n"),
                                     .type = folded_type_of(SV("a"), &service),
                                     .counted = true,
@@ -304,18 +291,16 @@ TEST(folded_bytes)
     assert_true(folded_convert(&in, &out, &samples, &err));
     /* Locations work (2) and main (1), 3 samples of 10 ms. */
     assert_memory_equal(out.data, sample, sizeof(sample));
-    buf_done(&out);
 }
 
 TEST(folded_limits)
 {
     struct err err = ERR_INIT;
     struct buf out;
-    struct buf text;
     struct sv service;
     size_t samples;
     buf_init(&out, 1000);
-    buf_init(&text, 16 << 20);
+    SCOPED(buf) text = testing_buf(16 << 20);
     struct folded_input in = {
         .type = folded_type_of(SV("a"), &service), .counted = false, .sample_rate = 100};
     for (int i = 0; i < FOLDED_DEPTH_MAX; i++) {
@@ -351,7 +336,6 @@ TEST(folded_limits)
     assert_false(folded_convert(&in, &out, &samples, &err));
     CHECK_STR(err.msg, "the profile would be too large", "");
     buf_done(&out);
-    buf_done(&text);
 }
 
 /* ---- names of profiles ----------------------------------------------------------------------- */
@@ -396,7 +380,6 @@ TEST(profile_names)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
-        struct buf out;
         struct pprof_summary s = {.n = {0}};
         struct sv rest = sv_from(cases[i].types);
         bool more = true;
@@ -405,10 +388,9 @@ TEST(profile_names)
             more = sv_cut(rest, ' ', &type, &rest);
             s.types[s.n[PROFILE_SAMPLE_TYPE]++].type_text = type;
         }
-        buf_init(&out, 1024);
+        SCOPED(buf) out = testing_buf(1024);
         bool ok = profile_name_of(&s, sv_from(cases[i].config), sv_from(cases[i].app), &out, &err);
         CHECK_CONTAINS(ok ? out.data : err.msg, cases[i].want, cases[i].types);
         CHECK_INT(ok, strstr(cases[i].want, "expected") == NULL, cases[i].types);
-        buf_done(&out);
     }
 }

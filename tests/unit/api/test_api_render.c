@@ -43,10 +43,9 @@ static void check(const struct fixture *f, const char *target, int status, const
 {
     char head[1024];
     snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\n", target);
-    struct rig_answer a = rig_ask(&f->options, head, SV(""));
+    SCOPED(rig_answer) a = rig_ask(&f->options, head, SV(""));
     CHECK_INT(a.status, status, target);
     CHECK_CONTAINS(a.body, text, target);
-    rig_answer_done(&a);
 }
 
 TEST_WITH(parameters_that_are_refused, set_up, tear_down)
@@ -119,7 +118,7 @@ TEST_WITH(a_timeline_reaches_back_one_step, set_up, tear_down)
 TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
 {
     struct fixture *f = *state;
-    struct buf b = stored_file_of("cut_stacks", "heap-shapes");
+    SCOPED(buf) b = stored_file_of("cut_stacks", "heap-shapes");
     const struct label labels[] = {stored_label("__name__", "memory"),
                                    stored_label("service_name", "cut")};
     stored_put(f->options.served.store, labels, 2, (struct sv){b.data, b.len}, STORED_T0_NS);
@@ -131,7 +130,6 @@ TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
           "leftUntil=1795307460&rightQuery=memory:inuse_space:count::%7B%7D&rightFrom=1795307340&"
           "rightUntil=1795307460&repair=false",
           200, ",1115,");
-    buf_done(&b);
 }
 
 TEST(steps_of_timelines)

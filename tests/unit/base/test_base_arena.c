@@ -46,7 +46,7 @@ TEST(hands_out)
 
 TEST(has_a_ceiling)
 {
-    struct arena *a = arena_new(1024);
+    SCOPED(arena) *a = arena_new(1024);
     assert_null(arena_alloc(a, 1025));
     assert_null(arena_alloc(a, SIZE_MAX));
     assert_null(arena_array(a, SIZE_MAX / 2, 3));
@@ -61,12 +61,11 @@ TEST(has_a_ceiling)
     assert_null(arena_printf(a, "%d", 1));
     arena_reset(a);
     assert_non_null(arena_alloc(a, 1024));
-    arena_free(a);
 }
 
 TEST(copies_text)
 {
-    struct arena *a = arena_new(100000);
+    SCOPED(arena) *a = arena_new(100000);
     CHECK_STR(arena_strdup(a, "abc"), "abc", "");
     CHECK_STR(arena_strndup(a, "abcdef", 3), "abc", "");
     CHECK_STR(arena_strndup(a, NULL, 0), "", "");
@@ -79,5 +78,4 @@ TEST(copies_text)
     }
     assert_non_null(arena_array(a, 0, 8));
     assert_non_null(arena_array(a, 8, 0));
-    arena_free(a);
 }

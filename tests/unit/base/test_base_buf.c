@@ -38,8 +38,7 @@ TEST(is_usable_empty)
 
 TEST(appends)
 {
-    struct buf b;
-    buf_init(&b, 1000);
+    SCOPED(buf) b = testing_buf(1000);
     assert_true(buf_puts(&b, "ab"));
     assert_true(buf_putc(&b, 'c'));
     assert_true(buf_append(&b, "\0d", 2));
@@ -47,13 +46,11 @@ TEST(appends)
     check_invariants(&b);
     CHECK_INT(b.len, 9, "");
     assert_memory_equal(b.data, "abc\0de-42", 10);
-    buf_done(&b);
 }
 
 TEST(stops_at_the_ceiling)
 {
-    struct buf b;
-    buf_init(&b, 5);
+    SCOPED(buf) b = testing_buf(5);
     assert_true(buf_puts(&b, "12345"));
     check_invariants(&b);
     CHECK_STR(b.data, "12345", "exactly the ceiling fits");
@@ -75,7 +72,6 @@ TEST(stops_at_the_ceiling)
     assert_true(buf_ok(&b));
     assert_true(buf_puts(&b, "again"));
     CHECK_STR(b.data, "again", "");
-    buf_done(&b);
 }
 
 TEST(printf_stops_at_the_ceiling)
@@ -113,8 +109,7 @@ TEST(survives_huge_numbers)
 
 TEST(reserves)
 {
-    struct buf b;
-    buf_init(&b, 100);
+    SCOPED(buf) b = testing_buf(100);
     buf_reserve(&b, 50);
     check_invariants(&b);
     CHECK_INT(b.cap, 51, "");
@@ -129,14 +124,12 @@ TEST(reserves)
     check_invariants(&b);
     CHECK_INT(b.cap, 101, "capped");
     CHECK_INT(b.len, 50, "");
-    buf_done(&b);
 }
 
 TEST(takes)
 {
-    struct buf b;
     size_t len = 99;
-    buf_init(&b, 1000);
+    SCOPED(buf) b = testing_buf(1000);
     buf_puts(&b, "hello");
     char *p = buf_take(&b, &len);
     CHECK_STR(p, "hello", "");
@@ -150,7 +143,6 @@ TEST(takes)
     CHECK_INT(len, 0, "");
     free(p);
     assert_true(buf_puts(&b, "usable again"));
-    buf_done(&b);
 }
 
 /* Random operations against a plain array. */
@@ -161,9 +153,8 @@ TEST(agrees_with_a_model)
     size_t len = 0;
     bool failed = false;
     struct rng rng;
-    struct buf b;
     rng_seed(&rng, 1);
-    buf_init(&b, MAX);
+    SCOPED(buf) b = testing_buf(MAX);
     for (int round = 0; round < 20000; round++) {
         char chunk[64];
         size_t n = (size_t)rng_range(&rng, 0, (int64_t)sizeof(chunk));
@@ -201,5 +192,4 @@ TEST(agrees_with_a_model)
         CHECK_INT(b.len, len, "");
         assert_memory_equal(b.data, model, len);
     }
-    buf_done(&b);
 }

@@ -39,12 +39,10 @@ static int teardown(void **state)
 
 static void check_labels(const struct labels *l, const char *want)
 {
-    struct buf text;
-    buf_init(&text, 100000);
+    SCOPED(buf) text = testing_buf(100000);
     assert_non_null(l);
     assert_true(testing_labels_format(l, &text));
     CHECK_STR(text.data, want, "");
-    buf_done(&text);
 }
 
 TEST_WITH(sorts_and_replaces, setup, teardown)

@@ -27,7 +27,7 @@ static void use_labels(bool *ret_complete)
     struct labels *sets[SETS] = {NULL};
     size_t made = 0;
     size_t strings = 99;
-    struct intern *in = intern_new();
+    SCOPED(intern) *in = intern_new();
     struct labels_builder *b = in == NULL ? NULL : labels_builder_new(in);
     for (size_t i = 0; b != NULL && i < SETS; i++) {
         sets[i] = build(b, NULL, i);
@@ -49,7 +49,6 @@ static void use_labels(bool *ret_complete)
         CHECK_INT(strings, 0, "failures leak nothing");
     }
     *ret_complete = made == 2 * SETS;
-    intern_free(in);
 }
 
 TEST(labels_survive)

@@ -136,8 +136,7 @@ static int count_logfmt_fields(const char *p)
 static void check_cut(enum log_format format, const char *unit, size_t units)
 {
     char out[LOG_LINE_MAX + 1];
-    struct buf value;
-    buf_init(&value, 100000);
+    SCOPED(buf) value = testing_buf(100000);
     for (size_t i = 0; i < units; i++) {
         buf_puts(&value, unit);
     }
@@ -161,7 +160,6 @@ static void check_cut(enum log_format format, const char *unit, size_t units)
         CHECK_INT(json_integer_value(json_object_get(j, "before")), 1, "");
         json_decref(j);
     }
-    buf_done(&value);
 }
 
 TEST(cuts_long_lines)

@@ -118,7 +118,7 @@ TEST(test_run_once_does_not_wait)
 
 TEST(test_stop_before_run)
 {
-    struct loop *l = new_loop();
+    SCOPED(loop) *l = new_loop();
     loop_stop(l);
     loop_stop(l);
     loop_run(l); /* hangs if a stop was lost */
@@ -135,7 +135,6 @@ TEST(test_stop_before_run)
     loop_run_once(l);
     CHECK_STR(trace.text, "ab", "");
     loop_run(l);
-    loop_free(l);
 }
 
 /* ---- tasks from many threads ----------------------------------------------------------------- */

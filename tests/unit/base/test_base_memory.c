@@ -9,8 +9,7 @@
 
 static void use_buf(bool *ret_complete)
 {
-    struct buf b;
-    buf_init(&b, 100000);
+    SCOPED(buf) b = testing_buf(100000);
     buf_reserve(&b, 10);
     for (int i = 0; i < 1000; i++) {
         buf_printf(&b, "%d,", i);
@@ -30,12 +29,11 @@ static void use_buf(bool *ret_complete)
     p = buf_take(&b, &len);
     *ret_complete = p != NULL;
     free(p);
-    buf_done(&b);
 }
 
 static void use_arena(bool *ret_complete)
 {
-    struct arena *a = arena_new(1000000);
+    SCOPED(arena) *a = arena_new(1000000);
     size_t got = 0;
     for (size_t i = 0; a != NULL && i < 200; i++) {
         char *text = arena_printf(a, "%zu", i * 1000);
@@ -48,7 +46,6 @@ static void use_arena(bool *ret_complete)
         }
     }
     *ret_complete = got == 200;
-    arena_free(a);
 }
 
 /* A walk meets as many entries as are counted and each is found under its key; a search for what is
@@ -106,7 +103,7 @@ static void use_metrics(bool *ret_complete)
         .name = "c", .help = "", .type = METRIC_COUNTER, .labels = {"l"}};
     const struct metric_desc histogram = {
         .name = "h", .help = "", .type = METRIC_HISTOGRAM, .buckets = bounds, .n_buckets = 2};
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct metric *c = metrics_register(m, &counter);
     struct metric *h = metrics_register(m, &histogram);
     bool collects = metrics_collector(m, collect_nothing, NULL);
@@ -116,14 +113,11 @@ static void use_metrics(bool *ret_complete)
         metric_inc(metric_cell(c, (const char *const[]){value}));
     }
     metric_observe(metric_only(h), 1.5);
-    struct buf page;
-    buf_init(&page, 100000);
+    SCOPED(buf) page = testing_buf(100000);
     bool rendered = metrics_render(m, &page);
     *ret_complete = collects && rendered && strstr(page.data, "c{l=\"510\"} 1\n") != NULL &&
                     strstr(page.data, "c{l=\"other\"} 89\n") != NULL &&
                     strstr(page.data, "h_count 1\n") != NULL;
-    buf_done(&page);
-    metrics_free(m);
 }
 
 /* At least one failure for each kind of allocation in the scenario. */

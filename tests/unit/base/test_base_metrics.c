@@ -9,11 +9,9 @@
 
 static void check_page(struct metrics *m, const char *want)
 {
-    struct buf page;
-    buf_init(&page, 1000000);
+    SCOPED(buf) page = testing_buf(1000000);
     assert_true(metrics_render(m, &page));
     CHECK_STR(page.data, want, "");
-    buf_done(&page);
 }
 
 static const struct metric_desc scrapes = {
@@ -36,7 +34,7 @@ static const struct metric_desc duration = {
 
 TEST(renders)
 {
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     check_page(m, "");
     struct metric *s = metrics_register(m, &scrapes);
     struct metric *q = metrics_register(m, &queue);
@@ -74,18 +72,16 @@ TEST(renders)
                   "profpull_scrape_duration_seconds_bucket{type=\"heap\",le=\"+Inf\"} 8\n"
                   "profpull_scrape_duration_seconds_sum{type=\"heap\"} 106.2101\n"
                   "profpull_scrape_duration_seconds_count{type=\"heap\"} 8\n");
-    metrics_free(m);
 }
 
 TEST(renders_a_bare_histogram)
 {
     const struct metric_desc desc = {
         .name = "h", .help = "", .type = METRIC_HISTOGRAM, .buckets = bounds + 2, .n_buckets = 1};
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     metric_observe(metric_only(metrics_register(m, &desc)), 1e300);
     check_page(m, "# HELP h \n# TYPE h histogram\nh_bucket{le=\"1\"} 0\nh_bucket{le=\"+Inf\"} 1\n"
                   "h_sum 1e+300\nh_count 1\n");
-    metrics_free(m);
 }
 
 TEST(escapes)
@@ -94,7 +90,7 @@ TEST(escapes)
                                      .help = "back\\slash, \"quote\"\nline \xff",
                                      .type = METRIC_COUNTER,
                                      .labels = {"l"}};
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct metric *x = metrics_register(m, &desc);
     metric_inc(metric_cell(x, (const char *const[]){"a\\b\"c\nd\xc3\xa9\xff"}));
     metric_inc(metric_cell(x, (const char *const[]){""}));
@@ -102,12 +98,11 @@ TEST(escapes)
                   "# TYPE x counter\n"
                   "x{l=\"a\\\\b\\\"c\\nd\xc3\xa9\xef\xbf\xbd\"} 1\n"
                   "x{l=\"\"} 1\n");
-    metrics_free(m);
 }
 
 TEST(same_name_same_family)
 {
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct metric *a = metrics_register(m, &scrapes);
     assert_ptr_equal(metrics_register(m, &scrapes), a);
     assert_true(metrics_register(m, &queue) != a);
@@ -116,13 +111,11 @@ TEST(same_name_same_family)
     assert_true(metric_cell(a, (const char *const[]){"a", "bc"}) != x);
     char job[] = "ab";
     assert_ptr_equal(metric_cell(a, (const char *const[]){job, "c"}), x);
-    metrics_free(m);
 }
 
 TEST(ignores_null)
 {
-    struct buf page;
-    buf_init(&page, 100);
+    SCOPED(buf) page = testing_buf(100);
     assert_null(metrics_register(NULL, &queue));
     assert_null(metric_cell(NULL, NULL));
     assert_null(metric_only(NULL));
@@ -136,30 +129,26 @@ TEST(ignores_null)
     assert_true(metrics_render(NULL, &page));
     CHECK_STR(page.data, "", "");
     assert_null(metrics_free(NULL));
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     assert_null(metric_only(metrics_register(m, &scrapes)));     /* it has labels */
     metric_observe(metric_only(metrics_register(m, &queue)), 1); /* not a histogram */
     CHECK_INT(metric_value(metric_only(metrics_register(m, &queue))), 0, "");
-    metrics_free(m);
-    buf_done(&page);
 }
 
 static size_t count_lines(struct metrics *m)
 {
-    struct buf page;
     size_t lines = 0;
-    buf_init(&page, 1000000);
+    SCOPED(buf) page = testing_buf(1000000);
     assert_true(metrics_render(m, &page));
     for (size_t i = 0; i < page.len; i++) {
         lines += page.data[i] == '\n';
     }
-    buf_done(&page);
     return lines;
 }
 
 TEST(has_a_limit_of_cells)
 {
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
     for (int i = 0; i < 3 * METRIC_CELLS_MAX; i++) {
         char job[16];
@@ -175,7 +164,6 @@ TEST(has_a_limit_of_cells)
     CHECK_INT(metric_value(metric_cell(s, (const char *const[]){"job-510", "ok"})), 1, "");
     assert_true(metric_cell(s, (const char *const[]){"job-510", "ok"}) != other);
     assert_ptr_equal(metric_cell(s, (const char *const[]){"job-511", "ok"}), other);
-    metrics_free(m);
 }
 
 /* Names come and go with configurations. */
@@ -183,7 +171,7 @@ TEST(shows_what_exists)
 {
     static const char head[] = "# HELP profpull_scrapes_total Scrapes by job and result.\n"
                                "# TYPE profpull_scrapes_total counter\n";
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
     struct metric_cell *kept = metric_cell(s, (const char *const[]){"kept", "ok"});
     struct metric_cell *gone = metric_cell(s, (const char *const[]){"a\"b", "ok"});
@@ -221,13 +209,12 @@ TEST(shows_what_exists)
     check_page(m, only_gone);
     metrics_release(m, "job", "a\"b");
     check_page(m, "");
-    metrics_free(m);
 }
 
 /* Metrics that are hidden take nobody's place, as long as memory is not without bounds. */
 TEST(names_that_change_do_not_fill_it)
 {
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
     struct metric_cell *other = NULL;
     for (int i = 0; i < METRIC_CELLS_EVER_MAX + 2; i++) {
@@ -242,12 +229,11 @@ TEST(names_that_change_do_not_fill_it)
     metrics_use(m, "job", "job-4000");
     CHECK_INT(count_lines(m), 3 + 2, "two, other, HELP and TYPE");
     assert_ptr_equal(metric_cell(s, (const char *const[]){"other", "other"}), other);
-    metrics_free(m);
 }
 
 TEST(endless_values_share_a_cell)
 {
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
     char *text = malloc(20001);
     assert_non_null(text);
@@ -258,7 +244,6 @@ TEST(endless_values_share_a_cell)
                   "# TYPE profpull_scrapes_total counter\n"
                   "profpull_scrapes_total{job=\"other\",result=\"other\"} 1\n");
     free(text);
-    metrics_free(m);
 }
 
 static void collect(struct metrics_out *o, void *arg)
@@ -277,7 +262,7 @@ TEST(runs_collectors)
 {
     int first = 0;
     int second = 10;
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     assert_true(metrics_collector(m, collect, &first));
     check_page(m, "# HELP ledger A \\\\ ledger.\n# TYPE ledger counter\nledger 1\n"
                   "ledger{to=\"a \\\"b\\\"\",reason=\"x\"} 0.5\n"
@@ -291,12 +276,11 @@ TEST(runs_collectors)
     buf_init(&small, 10);
     assert_false(metrics_render(m, &small));
     assert_true(buf_too_big(&small));
-    metrics_free(m);
 }
 
 TEST(prints_large_numbers)
 {
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     metric_set(metric_only(metrics_register(m, &queue)), INT64_MIN);
     const struct metric_desc total = {.name = "t", .help = "T.", .type = METRIC_COUNTER};
     metric_add(metric_only(metrics_register(m, &total)), UINT64_MAX);
@@ -304,7 +288,6 @@ TEST(prints_large_numbers)
                   "# TYPE profpull_queue_bytes gauge\n"
                   "profpull_queue_bytes -9223372036854775808\n"
                   "# HELP t T.\n# TYPE t counter\nt 18446744073709551615\n");
-    metrics_free(m);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -323,10 +306,8 @@ static void *count(void *arg)
         metric_inc(metric_cell(s, (const char *const[]){job, "ok"}));
         metric_observe(metric_cell(d, (const char *const[]){"heap"}), 0.5);
         if (i % 200 == 0) {
-            struct buf page;
-            buf_init(&page, 1000000);
+            SCOPED(buf) page = testing_buf(1000000);
             metrics_render(m, &page);
-            buf_done(&page);
         }
     }
     return NULL;
@@ -334,7 +315,7 @@ static void *count(void *arg)
 
 TEST(threads_count_together)
 {
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, count, m), 0);
@@ -349,11 +330,8 @@ TEST(threads_count_together)
         CHECK_INT(metric_value(metric_cell(s, (const char *const[]){job, "ok"})),
                   THREADS * ROUNDS / 50, job);
     }
-    struct buf page;
-    buf_init(&page, 1000000);
+    SCOPED(buf) page = testing_buf(1000000);
     assert_true(metrics_render(m, &page));
     CHECK_CONTAINS(page.data, "_sum{type=\"heap\"} 4000\n", "");
     CHECK_CONTAINS(page.data, "_count{type=\"heap\"} 8000\n", "");
-    buf_done(&page);
-    metrics_free(m);
 }

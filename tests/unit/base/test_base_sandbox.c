@@ -24,6 +24,8 @@
 #include "base/landlock.h"
 #include "base/sandbox.h"
 
+SCOPED_POINTER(sandbox, sandbox_free)
+
 /* In the child, where cmocka's asserts would go on with the parent's tests. */
 #define EXPECT(ok)                                                                                 \
     do {                                                                                           \
@@ -318,7 +320,7 @@ static void try_what_is_refused(void)
 
 static void child_of_calls(const struct places *p)
 {
-    struct sandbox *s = sandbox_new();
+    SCOPED(sandbox) *s = sandbox_new();
     sandbox_read(s, "/etc");
     sandbox_read(s, "/usr");
     sandbox_read(s, "/proc");
@@ -330,7 +332,6 @@ static void child_of_calls(const struct places *p)
         try_what_is_refused();
     }
     try_what_is_needed();
-    sandbox_free(s);
 }
 
 TEST(other_system_calls_fail)
@@ -342,7 +343,7 @@ TEST(other_system_calls_fail)
 
 static void child_of_programs(const struct places *p)
 {
-    struct sandbox *s = sandbox_new();
+    SCOPED(sandbox) *s = sandbox_new();
     sandbox_start_programs(s);
     struct sandbox_report report = enter(s);
     EXPECT(!report.on[SANDBOX_LANDLOCK]);
@@ -360,7 +361,6 @@ static void child_of_programs(const struct places *p)
         EXPECT(FAILS(socket(AF_INET, SOCK_RAW, IPPROTO_ICMP), ENOSYS));
         EXPECT(FAILS(syscall(__NR_unshare, 0), ENOSYS));
     }
-    sandbox_free(s);
 }
 
 TEST(programs_can_be_started_if_that_is_listed)
@@ -394,7 +394,7 @@ static void try_files(const struct places *p)
 
 static void child_of_files(const struct places *p)
 {
-    struct sandbox *s = sandbox_new();
+    SCOPED(sandbox) *s = sandbox_new();
     uint16_t ours = free_port();
     uint16_t other = free_port();
     sandbox_read(s, p->readable);
@@ -409,7 +409,6 @@ static void child_of_files(const struct places *p)
         EXPECT(FAILS(bind_to(other), EACCES));
         EXPECT(FAILS(bind_to(0), EACCES));
     }
-    sandbox_free(s);
 }
 
 TEST(other_files_and_ports_are_refused)
@@ -420,7 +419,7 @@ TEST(other_files_and_ports_are_refused)
 /* A file may be replaced by another one with its name, and reached by a link. */
 static void child_of_links(const struct places *p)
 {
-    struct sandbox *s = sandbox_new();
+    SCOPED(sandbox) *s = sandbox_new();
     EXPECT(symlink(in(p->hidden, "file"), "link") == 0);
     sandbox_read_file(s, "link");
     sandbox_read_file(s, in(p->readable, "file"));
@@ -429,7 +428,6 @@ static void child_of_links(const struct places *p)
     EXPECT(fd >= 0);
     close(fd);
     EXPECT(!report.on[SANDBOX_LANDLOCK] || FAILS(open(in(p->hidden, "../."), O_RDONLY), EACCES));
-    sandbox_free(s);
 }
 
 static void child_in_writable(const struct places *p)
@@ -486,12 +484,11 @@ TEST(what_a_sandbox_covers)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sandbox *s = one(rows[i].add, rows[i].path);
-        struct sandbox *wanted = one(rows[i].wanted_add, rows[i].wanted);
+        SCOPED(sandbox) *wanted = one(rows[i].wanted_add, rows[i].wanted);
         struct err err = ERR_INIT;
         CHECK_INT(sandbox_covers(s, wanted, &err), rows[i].covers, rows[i].name);
         CHECK_INT(err.msg[0] != '\0', !rows[i].covers, rows[i].name);
         sandbox_free(s);
-        sandbox_free(wanted);
     }
     remove_places(&p);
 }
@@ -500,7 +497,7 @@ TEST(ports_and_programs_are_compared)
 {
     struct err err = ERR_INIT;
     struct sandbox *s = sandbox_new();
-    struct sandbox *wanted = sandbox_new();
+    SCOPED(sandbox) *wanted = sandbox_new();
     sandbox_listen(s, 4041);
     sandbox_listen(s, 4041);
     sandbox_listen(wanted, 4041);
@@ -514,5 +511,4 @@ TEST(ports_and_programs_are_compared)
     sandbox_start_programs(s);
     assert_true(sandbox_covers(s, wanted, &err));
     sandbox_free(s);
-    sandbox_free(wanted);
 }

@@ -226,8 +226,7 @@ TEST(ascii_classes)
 
 TEST(json_members_are_separated_by_commas)
 {
-    struct buf out;
-    buf_init(&out, 1024);
+    SCOPED(buf) out = testing_buf(1024);
     buf_putc(&out, '{');
     json_member("a", SV("x\"{"), &out);
     json_key("b", &out);
@@ -236,5 +235,4 @@ TEST(json_members_are_separated_by_commas)
     buf_puts(&out, "1}");
     assert_true(json_member("d", SV(""), &out));
     CHECK_STR(out.data, "{\"a\":\"x\\\"{\",\"b\":{\"c\":1},\"d\":\"\"", "");
-    buf_done(&out);
 }

@@ -50,15 +50,13 @@ TEST(repairs)
          "a" R "b" R},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out;
         const char *name = cases[i].name;
         const char *want = cases[i].repaired;
-        buf_init(&out, 100);
+        SCOPED(buf) out = testing_buf(100);
         CHECK_INT(utf8_valid(cases[i].in), want == NULL, name);
         assert_true(utf8_repair(cases[i].in, &out));
         CHECK_STR(out.data, want == NULL ? cases[i].in.p : want, name);
         assert_true(utf8_valid((struct sv){.p = out.data, .n = out.len}));
-        buf_done(&out);
     }
 }
 
@@ -82,13 +80,11 @@ TEST(stops_at_the_end_of_the_view)
     static const char *const texts[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         for (size_t n = 1; n < strlen(texts[i]); n++) {
-            struct buf out;
             struct sv v = {.p = texts[i], .n = n};
-            buf_init(&out, 100);
+            SCOPED(buf) out = testing_buf(100);
             assert_false(utf8_valid(v));
             assert_true(utf8_repair(v, &out));
             CHECK_INT(out.len, 3 * n, "each byte replaced");
-            buf_done(&out);
         }
     }
 }
@@ -132,12 +128,10 @@ TEST(a_bad_byte_anywhere)
 
 TEST(reports_a_full_buffer)
 {
-    struct buf out;
-    buf_init(&out, 2);
+    SCOPED(buf) out = testing_buf(2);
     assert_false(utf8_repair(SV("a\xff"), &out));
     buf_clear(&out);
     assert_false(json_escape(SV("\"\""), &out));
-    buf_done(&out);
 }
 
 TEST(escapes_json)
@@ -156,10 +150,8 @@ TEST(escapes_json)
         {SV("a\nb"), "a\\nb"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out;
-        buf_init(&out, 100);
+        SCOPED(buf) out = testing_buf(100);
         assert_true(json_escape(cases[i].in, &out));
         CHECK_STR(out.data, cases[i].want, cases[i].want);
-        buf_done(&out);
     }
 }

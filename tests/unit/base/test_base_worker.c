@@ -173,7 +173,7 @@ static void done_chain(struct work *w)
 TEST(test_item_may_be_submitted_again)
 {
     struct err err = ERR_INIT;
-    struct loop *l = loop_new(&err);
+    SCOPED(loop) *l = loop_new(&err);
     assert_non_null(l);
     struct chain c = {.pool = new_pool(2), .left = 50};
     c.work = (struct work){.home = l, .run = run_nothing, .done = done_chain};
@@ -181,7 +181,6 @@ TEST(test_item_may_be_submitted_again)
     loop_run(l);
     CHECK_INT(c.left, 0, "");
     worker_pool_free(c.pool);
-    loop_free(l);
 }
 
 /* An item that blocks is seen from outside, for as long as it does. */

@@ -8,6 +8,8 @@
 #include "cli/query/top.h"
 #include "tests/unit/cli/trees.h"
 
+SCOPED_POINTER(tree, tree_free)
+
 #define BYTES_MAX ((size_t)1024 * 1024)
 
 static const char before[] = "main;json;grow 10\nmain;json;shrink 40\nmain;gone 20\nmain 30\n";
@@ -23,13 +25,12 @@ static void functions_that_changed(void **state)
     } cases[] = {{false, 0, "diff.txt"}, {true, 1, "diff-normalized.txt"}};
     (void)state;
     struct tree *base = tree_of(before);
-    struct tree *now = tree_of(after);
+    SCOPED(tree) *now = tree_of(after);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct changes c;
-        struct buf out;
-        struct arena *arena = arena_new(BYTES_MAX);
-        buf_init(&out, BYTES_MAX);
+        SCOPED(arena) *arena = arena_new(BYTES_MAX);
+        SCOPED(buf) out = testing_buf(BYTES_MAX);
         assert_true(changes_make(base, now, cases[i].normalize, arena, &c, &err));
         changes_print(&c, "count", cases[i].limit, &out);
         check_golden(&out, cases[i].golden);
@@ -43,11 +44,8 @@ static void functions_that_changed(void **state)
         CHECK_INT(json_integer_value(json_object_get(root, "base_total")),
                   cases[i].normalize ? 150 : 100, "");
         json_decref(root);
-        arena_free(arena);
-        buf_done(&out);
     }
     tree_free(base);
-    tree_free(now);
 }
 
 static const char calls[] = "main;parse;read 10\nmain;parse;parse;read 20\nmain;run;parse 5\n"
@@ -57,10 +55,9 @@ static void peek_golden(const char *pattern, const char *golden)
 {
     struct err err = ERR_INIT;
     struct peek p;
-    struct buf out;
-    struct tree *t = tree_of(calls);
-    struct arena *arena = arena_new(BYTES_MAX);
-    buf_init(&out, BYTES_MAX);
+    SCOPED(tree) *t = tree_of(calls);
+    SCOPED(arena) *arena = arena_new(BYTES_MAX);
+    SCOPED(buf) out = testing_buf(BYTES_MAX);
     bool ok = peek_make(t, pattern, arena, &p, &err);
     CHECK_STR(err.msg, "", pattern);
     assert_true(ok);
@@ -71,9 +68,6 @@ static void peek_golden(const char *pattern, const char *golden)
     json_t *root = json_loadb(out.data, out.len, 0, NULL);
     CHECK_INT(json_array_size(json_object_get(root, "functions")), p.n, pattern);
     json_decref(root);
-    buf_done(&out);
-    arena_free(arena);
-    tree_free(t);
 }
 
 static void callers_and_callees(void **state)
@@ -91,34 +85,29 @@ static void functions_that_do_not_exist(void **state)
     } cases[] = {{"nope", "no function of the profile matches \"nope\""},
                  {"(", "\"(\" is no regex: "}};
     (void)state;
-    struct tree *t = tree_of(calls);
+    SCOPED(tree) *t = tree_of(calls);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct peek p;
-        struct arena *arena = arena_new(BYTES_MAX);
+        SCOPED(arena) *arena = arena_new(BYTES_MAX);
         assert_false(peek_make(t, cases[i].pattern, arena, &p, &err));
         CHECK_CONTAINS(err.msg, cases[i].problem, cases[i].pattern);
         CHECK_INT(err.kind, ERR_INPUT, cases[i].pattern);
-        arena_free(arena);
     }
-    tree_free(t);
 }
 
 static void top_as_json(void **state)
 {
     struct err err = ERR_INIT;
-    struct buf out;
-    struct tree *t = tree_of("a;b 5\na 3\n");
+    SCOPED(tree) *t = tree_of("a;b 5\na 3\n");
     (void)state;
-    buf_init(&out, BYTES_MAX);
+    SCOPED(buf) out = testing_buf(BYTES_MAX);
     assert_true(top_json(t, "bytes", 1, &out, &err));
     CHECK_STR(
         out.data,
         "{\"unit\":\"bytes\",\"total\":8,\"count\":2,\"functions\":[{\"name\":\"b\",\"self\":5,"
         "\"total\":5}]}\n",
         "");
-    buf_done(&out);
-    tree_free(t);
 }
 
 int main(void)

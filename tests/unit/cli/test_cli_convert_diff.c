@@ -60,8 +60,7 @@ static int diff(const char *a, const char *b, const char *list, struct buf *out)
 TEST(differences_are_printed_with_their_side)
 {
     static const char list[] = "[{targets: ['h:1', 'h:2'], labels: {team: x}}]";
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_int_equal(diff(JOB(""), JOB(""), list, &out), EXIT_DONE);
     CHECK_STR(out.data, "no difference: 2 scrapes of the same targets, with the same labels\n", "");
     assert_int_equal(diff(JOB(""),
@@ -84,5 +83,4 @@ TEST(differences_are_printed_with_their_side)
     CHECK_CONTAINS(out.data, "\n4 differences: ", "");
     assert_int_equal(diff(JOB(""), JOB(""), "[{targets: 5}]", &out), EXIT_INPUT);
     assert_int_equal(out.len, 0);
-    buf_done(&out);
 }

@@ -153,8 +153,7 @@ TEST(help_does_not_run)
 
 TEST(help_comes_from_the_table)
 {
-    struct buf text;
-    buf_init(&text, HELP_MAX);
+    SCOPED(buf) text = testing_buf(HELP_MAX);
     assert_true(command_help(&sample, &text));
     CHECK_STR(text.data,
               "Usage: profpull sample [OPTIONS]\n"
@@ -174,7 +173,6 @@ TEST(help_comes_from_the_table)
               "\n"
               "Exit code: 0 done.\n",
               "");
-    buf_done(&text);
 }
 
 static void check_flag(const struct command *c, const struct flag *f, const char *help)
@@ -199,8 +197,7 @@ TEST(every_command_documents_every_flag)
     const struct command *c;
     for (size_t i = 0; (c = command_at(i)) != NULL; i++) {
         const struct flag *f;
-        struct buf help;
-        buf_init(&help, HELP_MAX);
+        SCOPED(buf) help = testing_buf(HELP_MAX);
         assert_true(command_help(c, &help));
         assert_true(c->n_flags <= COMMAND_FLAGS_MAX && c->summary[0] != '\0');
         CHECK_CONTAINS(help.data, c->exit_codes[0] == 'E' ? "\nExit code: " : "?", c->name);
@@ -210,6 +207,5 @@ TEST(every_command_documents_every_flag)
         for (char *line = help.data; *line != '\0'; line += strcspn(line, "\n") + 1) {
             assert_true(strcspn(line, "\n") <= LINE_MAX_CHARS);
         }
-        buf_done(&help);
     }
 }

@@ -7,6 +7,8 @@
 #include "cli/terminal/text.h"
 #include "tests/unit/cli/trees.h"
 
+SCOPED_POINTER(tree, tree_free)
+
 static const char stacks[] = "main.main;shop/cart.(*Cart).Add;encoding/json.Unmarshal 30\n"
                              "main.main;shop/cart.(*Cart).Add;encoding/json.Unmarshal;"
                              "reflect.Value.SetMapIndex 10\n"
@@ -20,15 +22,12 @@ static void print_golden(const char *folded, const struct terminal *terminal, co
                          size_t depth, const char *golden)
 {
     struct err err = ERR_INIT;
-    struct buf out;
-    struct tree *t = tree_of(folded);
+    SCOPED(tree) *t = tree_of(folded);
     const struct flame_options options = {
         .title = "cart, cpu", .unit = "samples", .search = search, .depth = depth};
-    buf_init(&out, (size_t)1024 * 1024);
+    SCOPED(buf) out = testing_buf((size_t)1024 * 1024);
     assert_true(flame_print(t, &options, terminal, &out, &err));
     check_golden(&out, golden);
-    buf_done(&out);
-    tree_free(t);
 }
 
 static void golden_files(void **state)
@@ -62,27 +61,24 @@ static void deeper_levels_are_counted(void **state)
     const struct terminal terminal = {.width = 20};
     const struct flame_options options = {.title = "t", .unit = "bytes"};
     struct err err = ERR_INIT;
-    struct buf out;
-    struct tree *t = tree_of(narrow);
+    SCOPED(tree) *t = tree_of(narrow);
     (void)state;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     assert_true(flame_print(t, &options, &terminal, &out, &err));
     CHECK_CONTAINS(out.data, "1 deeper levels are narrower than a column: use a larger --width\n",
                    "");
-    buf_done(&out);
-    tree_free(t);
 }
 
 /* Every box lies within its caller's, boxes of a level do not overlap, and widths are shares. */
 static void boxes_are_nested(void **state)
 {
     struct err err = ERR_INIT;
-    struct tree *t = tree_of(stacks);
+    SCOPED(tree) *t = tree_of(stacks);
     (void)state;
     for (size_t columns = 1; columns < 300; columns += 7) {
         struct chart c;
         const struct chart_options options = {.columns = columns};
-        struct arena *arena = arena_new((size_t)1024 * 1024);
+        SCOPED(arena) *arena = arena_new((size_t)1024 * 1024);
         assert_true(chart_make(t, &options, arena, &c, &err));
         CHECK_INT(c.boxes[0].right, columns, "the root");
         CHECK_INT(c.total, 100, "");
@@ -99,17 +95,15 @@ static void boxes_are_nested(void **state)
             double width = (double)(b->right - b->left);
             assert_true(width < exact + 1.01 && width > exact - 1.01);
         }
-        arena_free(arena);
     }
-    tree_free(t);
 }
 
 static void chart_of_a_part(void **state)
 {
     struct err err = ERR_INIT;
     struct chart c;
-    struct tree *t = tree_of(stacks);
-    struct arena *arena = arena_new((size_t)1024 * 1024);
+    SCOPED(tree) *t = tree_of(stacks);
+    SCOPED(arena) *arena = arena_new((size_t)1024 * 1024);
     (void)state;
     /* Node 1 is main.main, the first function that was added. */
     const struct chart_options options = {.root = 1, .columns = 65, .search = SV("JSON")};
@@ -121,8 +115,6 @@ static void chart_of_a_part(void **state)
     CHECK_INT(c.boxes[1].right - c.boxes[1].left, 40, "");
     CHECK_INT(chart_find(&c, 1), 0, "");
     CHECK_INT(chart_find(&c, 0), c.n, "a node outside");
-    arena_free(arena);
-    tree_free(t);
 }
 
 /* No control character of a name reaches the terminal. */
@@ -159,24 +151,21 @@ static void control_characters(void **state)
     locale_t locale = terminal_text_begin();
     assert_true(locale != (locale_t)0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out;
-        buf_init(&out, 4096);
+        SCOPED(buf) out = testing_buf(4096);
         (void)terminal_put(sv_from(cases[i].name), 80, true, &out);
         CHECK_STR(out.data, cases[i].utf8, cases[i].name);
         buf_clear(&out);
         (void)terminal_put(sv_from(cases[i].name), 80, false, &out);
         CHECK_STR(out.data, cases[i].ascii, cases[i].name);
-        buf_done(&out);
     }
     terminal_text_end(locale);
 }
 
 static void text_is_cut_at_columns(void **state)
 {
-    struct buf out;
     (void)state;
     locale_t locale = terminal_text_begin();
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     CHECK_INT(terminal_put(SV("abcdef"), 4, false, &out), 4, "");
     CHECK_STR(out.data, "abc~", "");
     buf_clear(&out);
@@ -189,7 +178,6 @@ static void text_is_cut_at_columns(void **state)
     buf_clear(&out);
     CHECK_INT(terminal_put(SV("abc"), 0, true, &out), 0, "");
     CHECK_STR(out.data, "", "");
-    buf_done(&out);
     terminal_text_end(locale);
 }
 
@@ -288,10 +276,9 @@ static void environment(void **state)
 static void json(void **state)
 {
     struct err err = ERR_INIT;
-    struct buf out;
-    struct tree *t = tree_of("a;b 1\na;c;d 2\na 3\n\"e\" 4\n");
+    SCOPED(tree) *t = tree_of("a;b 1\na;c;d 2\na 3\n\"e\" 4\n");
     (void)state;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     assert_true(flame_json(t, "bytes", &out, &err));
     CHECK_STR(
         out.data,
@@ -301,8 +288,6 @@ static void json(void **state)
         "{\"name\":\"d\",\"self\":2,\"total\":2}]}]},{\"name\":\"\\\"e\\\"\",\"self\":4,"
         "\"total\":4}]}}\n",
         "");
-    buf_done(&out);
-    tree_free(t);
 }
 
 int main(void)

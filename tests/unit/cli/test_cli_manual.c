@@ -29,7 +29,7 @@ static void roff_word(const char *word, char *out, size_t size)
 
 TEST(test_page_has_every_flag)
 {
-    struct buf page;
+    SCOPED(buf) page;
     const struct command *c;
     const struct flag *f;
     make_text(&page, manual_page);
@@ -51,14 +51,13 @@ TEST(test_page_has_every_flag)
             assert_true(found < end);
         }
     }
-    buf_done(&page);
 }
 
 /* A line that begins with a dot and is no request would vanish from the page. */
 TEST(test_page_has_only_known_requests)
 {
     static const char *const requests[] = {".TH", ".SH", ".SS", ".PP", ".TP"};
-    struct buf page;
+    SCOPED(buf) page;
     make_text(&page, manual_page);
     for (const char *line = page.data; *line != '\0';) {
         size_t n = strcspn(line, "\n");
@@ -68,7 +67,6 @@ TEST(test_page_has_only_known_requests)
         assert_true(line[0] != '\'');
         line += n + (line[n] == '\n');
     }
-    buf_done(&page);
 }
 
 TEST(test_completions_have_every_flag)
@@ -77,8 +75,7 @@ TEST(test_completions_have_every_flag)
     const struct flag *f;
     size_t n = 0;
     for (const char *shell; (shell = completion_shell(n)) != NULL; n++) {
-        struct buf script;
-        buf_init(&script, TEXT_MAX);
+        SCOPED(buf) script = testing_buf(TEXT_MAX);
         assert_true(completion_script(shell, &script));
         for (size_t i = 0; (c = command_at(i)) != NULL; i++) {
             assert_non_null(strstr(script.data, c->name));
@@ -89,7 +86,6 @@ TEST(test_completions_have_every_flag)
                 assert_non_null(strstr(script.data, option));
             }
         }
-        buf_done(&script);
     }
     assert_int_equal(n, 3);
 }
@@ -111,10 +107,8 @@ TEST(completions_have_subjects_and_names_of_types)
 
 TEST(test_ceiling_is_reported)
 {
-    struct buf text;
-    buf_init(&text, 100);
+    SCOPED(buf) text = testing_buf(100);
     assert_false(manual_page(&text));
     buf_clear(&text);
     assert_false(completion_script("bash", &text));
-    buf_done(&text);
 }

@@ -78,13 +78,11 @@ TEST(types_by_what_they_are_called)
         "odd:a:bytes:space:bytes", "odd:b:bytes:space:bytes", 5);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
-        struct buf id;
-        buf_init(&id, 1024);
+        SCOPED(buf) id = testing_buf(1024);
         bool ok = query_choose_type(ids, cases[i].type, &id, &err);
         CHECK_STR(id.data, cases[i].id, cases[i].type);
         CHECK_CONTAINS(err.msg, cases[i].problem, cases[i].type);
         CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].type);
-        buf_done(&id);
     }
     json_decref(ids);
 }
@@ -96,7 +94,7 @@ TEST(cut_stacks_of_a_table)
         bool as_recorded;
         size_t nodes;
     } cases[] = {{false, 85}, {true, 129}};
-    struct buf b = stored_file_of("cut_stacks", "heap-shapes");
+    SCOPED(buf) b = stored_file_of("cut_stacks", "heap-shapes");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         char unit[TOP_UNIT_MAX];
@@ -108,5 +106,4 @@ TEST(cut_stacks_of_a_table)
         CHECK_INT(tree_size(t) - 1, cases[i].nodes, "nodes");
         tree_free(t);
     }
-    buf_done(&b);
 }

@@ -37,10 +37,8 @@ TEST(queries_of_each_server)
          ""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf url;
-        struct buf body;
-        buf_init(&url, 4096);
-        buf_init(&body, 4096);
+        SCOPED(buf) url = testing_buf(4096);
+        SCOPED(buf) body = testing_buf(4096);
         struct readback_query q = {.base_url = cases[i].base,
                                    .service = "my \"app\"",
                                    .id = "0a",
@@ -51,8 +49,6 @@ TEST(queries_of_each_server)
         if (cases[i].body[0] == '\0' || cases[i].body[1] != '\0') {
             CHECK_STR(body.data, cases[i].body, cases[i].base);
         }
-        buf_done(&url);
-        buf_done(&body);
     }
 }
 
@@ -69,16 +65,12 @@ TEST(query_by_service)
         {"", "{verify_id=\\\"0a\\\"}"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf url;
-        struct buf body;
-        buf_init(&url, 4096);
-        buf_init(&body, 4096);
+        SCOPED(buf) url = testing_buf(4096);
+        SCOPED(buf) body = testing_buf(4096);
         struct readback_query q = {
             .base_url = "http://h", .service = cases[i].service, .id = "0a", .until_ns = 1};
         assert_true(readback_request(&readback_pyroscope, &q, &url, &body));
         CHECK_CONTAINS(body.data, cases[i].want, cases[i].service);
-        buf_done(&url);
-        buf_done(&body);
     }
 }
 
@@ -99,16 +91,12 @@ TEST(empty_tenants)
         {404, "{}", false},
         {500, "{}", false},
     };
-    struct buf url;
-    struct buf body;
-    buf_init(&url, 4096);
-    buf_init(&body, 4096);
+    SCOPED(buf) url = testing_buf(4096);
+    SCOPED(buf) body = testing_buf(4096);
     assert_true(
         readback_empty_request(&readback_pyroscope, "http://h/profile/ingest", &url, &body));
     CHECK_STR(url.data, "http://h/profile/querier.v1.QuerierService/GetProfileStats", "");
     CHECK_STR(body.data, "{}", "");
-    buf_done(&url);
-    buf_done(&body);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK_INT(readback_says_empty(&readback_pyroscope, cases[i].status, sv_from(cases[i].body)),
                   cases[i].want, cases[i].body);

@@ -10,38 +10,32 @@
 TEST(targets_make_a_configuration)
 {
     struct flag_list targets = {.at = {"127.0.0.1:6060", "\"c${x}\"=[::1]:6061"}, .n = 2};
-    struct buf text;
     struct err err = ERR_INIT;
-    buf_init(&text, (size_t)1 << 20);
+    SCOPED(buf) text = testing_buf((size_t)1 << 20);
     assert_true(run_targets_config(&targets, "/var/lib/a \"b\" ${HOME}", &text, &err));
     struct cmd_config_flags flags = {.file = "--target", .text = {text.data, text.len}};
     struct config *config = cmd_load_config(&flags);
     assert_non_null(config);
     assert_int_equal(config->n_jobs, 1);
-    struct buf dump;
-    buf_init(&dump, (size_t)1 << 20);
+    SCOPED(buf) dump = testing_buf((size_t)1 << 20);
     assert_true(config_dump(config, &dump));
     assert_non_null(strstr(dump.data, "\"service_name\": \"127.0.0.1:6060\""));
     assert_non_null(strstr(dump.data, "c$${x}"));
     assert_non_null(strstr(dump.data, "listen: \"127.0.0.1:4041\""));
     assert_string_equal(config->endpoints[0].url, "store:///var/lib/a \"b\" ${HOME}");
-    buf_done(&dump);
     config_unref(config);
-    buf_done(&text);
 }
 
 TEST(a_directory_is_below_the_working_one)
 {
     struct flag_list targets = {.at = {"h:1"}, .n = 1};
-    struct buf text;
     struct err err = ERR_INIT;
     char *here = getcwd(NULL, 0);
     assert_non_null(here);
-    buf_init(&text, (size_t)1 << 20);
+    SCOPED(buf) text = testing_buf((size_t)1 << 20);
     assert_true(run_targets_config(&targets, "data", &text, &err));
     assert_non_null(strstr(text.data, here));
     assert_non_null(strstr(text.data, "/data\""));
-    buf_done(&text);
     free(here);
 }
 
@@ -57,12 +51,10 @@ TEST(wrong_targets_are_named)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct flag_list targets = {.at = {rows[i].target}, .n = 1};
-        struct buf text;
         struct err err = ERR_INIT;
-        buf_init(&text, (size_t)1 << 20);
+        SCOPED(buf) text = testing_buf((size_t)1 << 20);
         assert_false(run_targets_config(&targets, "/d", &text, &err));
         assert_non_null(strstr(err.msg, rows[i].message));
-        buf_done(&text);
     }
 }
 

@@ -13,12 +13,11 @@
 /* Makes a profile from sample types and period as "type/unit ..."; functions are only strings. */
 static void make(struct buf *out, const char *types, const char *period, const char *functions)
 {
-    struct buf inner;
     char text[512];
     const char *strings[64] = {""};
     uint64_t n = 1;
     buf_init(out, 65536);
-    buf_init(&inner, 1024);
+    SCOPED(buf) inner = testing_buf(1024);
     int size =
         snprintf(text, sizeof(text), "%s%s%s %s", types, period[0] ? " " : "", period, functions);
     assert_true(size > 0 && (size_t)size < sizeof(text));
@@ -45,7 +44,6 @@ static void make(struct buf *out, const char *types, const char *period, const c
     for (uint64_t i = 0; i < n; i++) {
         put_msg(out, 6, strings[i], strlen(strings[i]));
     }
-    buf_done(&inner);
 }
 
 TEST(type_by_sample_types)
@@ -86,7 +84,7 @@ TEST(type_by_sample_types)
         {"bananas/bunches", "", "main", ""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf b;
+        SCOPED(buf) b;
         struct import_summary summary;
         struct err err = ERR_INIT;
         make(&b, cases[i].types, cases[i].period, cases[i].functions);
@@ -96,7 +94,6 @@ TEST(type_by_sample_types)
         CHECK_STR(err.msg, "", cases[i].types);
         CHECK_STR(summary.type ? summary.type : "", cases[i].want, cases[i].functions);
         CHECK_STR(summary.types, cases[i].types, "types");
-        buf_done(&b);
     }
 }
 
@@ -124,7 +121,7 @@ TEST(type_by_file_name)
 TEST(files_that_are_not_profiles)
 {
     struct scratch *scratch = scratch_new();
-    struct buf b;
+    SCOPED(buf) b;
     struct sv packed;
     make(&b, "samples/count cpu/nanoseconds", "", "main");
     assert_true(gzip_deflate(scratch, (struct sv){.p = b.data, .n = b.len}, &packed));
@@ -153,7 +150,6 @@ TEST(files_that_are_not_profiles)
     CHECK_INT(import_summary_read(packed, &summary, NULL), IMPORT_PROFILE, "whole");
     struct sv old = SV("heap profile: 1: 2 [3: 4] @ heapprofile\n1: 2 [3: 4] @ 0x10\n");
     CHECK_INT(import_summary_read(old, &summary, NULL), IMPORT_OLD, "to be converted");
-    buf_done(&b);
     scratch_free(scratch);
 }
 
@@ -206,7 +202,7 @@ TEST(times_of_recordings)
 TEST(changing_the_time)
 {
     struct scratch *scratch = scratch_new();
-    struct buf b;
+    SCOPED(buf) b;
     make(&b, "samples/count cpu/nanoseconds", "cpu/nanoseconds", "main");
     put_num(&b, 9, (uint64_t)T0);
     put_num(&b, 10, 7000);
@@ -236,6 +232,5 @@ TEST(changing_the_time)
     size_t size = 0;
     assert_false(pprof_restamp(SV("nothing of the kind"), T0, -1, &data, &size, &err));
     assert_null(data);
-    buf_done(&b);
     scratch_free(scratch);
 }

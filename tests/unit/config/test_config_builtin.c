@@ -22,14 +22,12 @@ static struct config *load(const char *text, struct variable *variable, const ch
     struct config_errors *errors = config_errors_new();
     struct config_options options = {
         .env = lookup, .env_arg = variable, .write_url = write_url, .protocols = testing_protocols};
-    struct buf got;
-    buf_init(&got, 1 << 20);
+    SCOPED(buf) got = testing_buf(1 << 20);
     assert_non_null(errors);
     struct config *c = text == NULL ? config_load(NULL, &options, errors)
                                     : config_parse("f", sv_from(text), &options, errors);
     config_errors_format(errors, &got);
     CHECK_STR(got.data == NULL ? "" : got.data, want, text == NULL ? "none" : text);
-    buf_done(&got);
     config_errors_free(errors);
     return c;
 }
@@ -166,12 +164,9 @@ TEST(errors_name_the_built_in_configuration)
 TEST(the_text_is_a_file)
 {
     struct config *built_in = load(NULL, NULL, NULL, "");
-    struct buf text;
-    struct buf first;
-    struct buf second;
-    buf_init(&text, 1 << 20);
-    buf_init(&first, 1 << 20);
-    buf_init(&second, 1 << 20);
+    SCOPED(buf) text = testing_buf(1 << 20);
+    SCOPED(buf) first = testing_buf(1 << 20);
+    SCOPED(buf) second = testing_buf(1 << 20);
     struct sv v = config_builtin();
     buf_append(&text, v.p, v.n);
     struct config *copy = load(text.data, NULL, NULL, "");
@@ -179,9 +174,6 @@ TEST(the_text_is_a_file)
     assert_non_null(copy);
     assert_true(config_dump(built_in, &first) && config_dump(copy, &second));
     CHECK_STR(first.data, second.data, "");
-    buf_done(&text);
-    buf_done(&first);
-    buf_done(&second);
     config_unref(built_in);
     config_unref(copy);
 }

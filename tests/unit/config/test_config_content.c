@@ -66,8 +66,7 @@ TEST(contents_are_listed_once)
 
 TEST(too_many_contents_are_an_error)
 {
-    struct buf text;
-    buf_init(&text, (size_t)1 << 20);
+    SCOPED(buf) text = testing_buf((size_t)1 << 20);
     buf_puts(&text, "write:\n- url: http://x\nscrape_configs:\n");
     for (int i = 0; i <= CONFIG_CONTENTS_MAX; i++) {
         buf_printf(&text,
@@ -81,5 +80,4 @@ TEST(too_many_contents_are_an_error)
     CHECK_STR(config_errors_at(errors, 0)->message,
               "a configuration names at most 256 values of Secrets and ConfigMaps", "");
     config_errors_free(errors);
-    buf_done(&text);
 }

@@ -212,7 +212,7 @@ static void read_page(const char *name, struct buf *out)
 
 TEST(every_key_is_described_and_every_described_key_exists)
 {
-    struct buf doc;
+    SCOPED(buf) doc;
     struct section sections[SECTIONS];
     list_sections(sections);
     read_page(DOC, &doc);
@@ -223,7 +223,6 @@ TEST(every_key_is_described_and_every_described_key_exists)
         list_docs(&docs, (struct sv){doc.data, doc.len}, sections[i].heading, -1);
         compare(&schema, &docs, sections[i].heading);
     }
-    buf_done(&doc);
 }
 
 TEST(every_top_level_key_has_a_section)
@@ -236,7 +235,7 @@ TEST(every_top_level_key_has_a_section)
 TEST(the_keys_of_types_are_described)
 {
     static const char heading[] = "### `profiles`";
-    struct buf doc;
+    SCOPED(buf) doc;
     read_page(DOC, &doc);
     const struct sv text = {doc.data, doc.len};
     struct paths builtin = {.n = 0};
@@ -258,12 +257,11 @@ TEST(the_keys_of_types_are_described)
         add(&docs[3], "", sv_from(type.at[i]));
     }
     compare(&custom, &docs[3], "custom types");
-    buf_done(&doc);
 }
 
 TEST(built_in_types_are_described_as_they_are)
 {
-    struct buf doc;
+    SCOPED(buf) doc;
     read_page(DOC, &doc);
     for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
         const struct config_type *t = &config_builtin_type(i)->type;
@@ -273,7 +271,6 @@ TEST(built_in_types_are_described_as_they_are)
         CHECK_CONTAINS(doc.data, row, t->key);
     }
     assert_null(config_builtin_type(CONFIG_BUILTIN_TYPES));
-    buf_done(&doc);
 }
 
 /* The built-in configuration keeps pods that ask for any of the types. */
@@ -298,17 +295,13 @@ static void check_loads(const char *head, struct sv example, const char *tail)
 {
     static const struct config_options options = {.protocols = testing_protocols};
     struct config_errors *errors = config_errors_new();
-    struct buf whole;
-    struct buf problems;
-    buf_init(&whole, 1 << 16);
-    buf_init(&problems, 1 << 16);
+    SCOPED(buf) whole = testing_buf(1 << 16);
+    SCOPED(buf) problems = testing_buf(1 << 16);
     buf_printf(&whole, "%s%.*s%s", head, (int)example.n, example.p, tail);
     struct config *c = config_parse("f", sv_from(whole.data), &options, errors);
     config_errors_format(errors, &problems);
     CHECK_STR(problems.data, "", whole.data);
     config_unref(c);
-    buf_done(&problems);
-    buf_done(&whole);
     config_errors_free(errors);
 }
 
@@ -327,7 +320,7 @@ static struct sv next_example(const char *at, const char *begin)
 
 TEST(every_recipe_loads)
 {
-    struct buf page;
+    SCOPED(buf) page;
     read_page("docs/recipes.md", &page);
     size_t n = 0;
     struct sv example = next_example(page.data, "");
@@ -336,7 +329,6 @@ TEST(every_recipe_loads)
         n++;
     }
     assert_true(n >= 5);
-    buf_done(&page);
 }
 
 /* Each example that begins with `write:` can be used as it is shown. */
@@ -346,7 +338,7 @@ TEST(every_destination_loads)
                                         "docs/store.md"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
-        struct buf page;
+        SCOPED(buf) page;
         read_page(pages[i], &page);
         struct sv example = next_example(page.data, "write:\n");
         for (; example.n > 0; example = next_example(example.p, "write:\n")) {
@@ -354,7 +346,6 @@ TEST(every_destination_loads)
                         example, "");
             n++;
         }
-        buf_done(&page);
     }
     assert_true(n >= 8);
 }

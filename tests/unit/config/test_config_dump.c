@@ -455,10 +455,8 @@ TEST(a_full_buffer_fails_the_dump)
                      &options, errors);
     assert_non_null(c);
     for (size_t max = 0; max < sizeof(minimal_dump) - 1; max += 7) {
-        struct buf b;
-        buf_init(&b, max);
+        SCOPED(buf) b = testing_buf(max);
         assert_false(config_dump(c, &b));
-        buf_done(&b);
     }
     config_unref(c);
     config_errors_free(errors);

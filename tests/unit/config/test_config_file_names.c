@@ -44,15 +44,13 @@ TEST(files_of_every_section)
                                "section sharding kubeconfig_file=sharekc (somewhere)\n";
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse("f", (struct sv){text, sizeof(text) - 1}, NULL, errors);
-    struct buf got;
-    buf_init(&got, 4096);
+    SCOPED(buf) got = testing_buf(4096);
     if (c == NULL) {
         config_errors_format(errors, &got);
         fail_msg("%s", got.data);
     }
     config_file_names(c, on_name, &got);
     CHECK_STR(got.data, want, "");
-    buf_done(&got);
     config_unref(c);
     config_errors_free(errors);
 }

@@ -42,8 +42,8 @@ TEST(flags_give_the_same_endpoint_as_a_file)
               "  basic_auth: {username: ann, password_file: /etc/password}\n"
               "  tls_config: {ca_file: /etc/ca.pem, insecure_skip_verify: true}\n");
     struct err err = ERR_INIT;
-    struct buf want;
-    struct buf got;
+    SCOPED(buf) want;
+    SCOPED(buf) got;
     struct config *c = config_endpoint_from_flags(&flags, &options, &err);
     CHECK_STR(err.msg, "", "");
     assert_non_null(c);
@@ -52,8 +52,6 @@ TEST(flags_give_the_same_endpoint_as_a_file)
     dump_endpoint(file, &want);
     dump_endpoint(c, &got);
     CHECK_STR(got.data, want.data, "");
-    buf_done(&want);
-    buf_done(&got);
     config_unref(file);
     config_unref(c);
 }

@@ -62,7 +62,7 @@ static struct kubeconfig parse(struct arena *a, const char *text, const char *co
 
 TEST(current_context)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     struct kubeconfig k = parse(a, full, NULL);
     CHECK_STR(k.server, "https://10.0.0.1:6443", "");
     CHECK_STR(k.namespace, "team", "");
@@ -73,12 +73,11 @@ TEST(current_context)
     CHECK_STR(k.http.credentials, "hunter2", "");
     assert_null(k.http.credentials_file);
     assert_true(k.http.enable_http2);
-    arena_free(a);
 }
 
 TEST(named_contexts)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     struct kubeconfig k = parse(a, full, "prod");
     CHECK_STR(k.server, "https://rancher/k8s/clusters/c-x", "");
     assert_null(k.namespace);
@@ -104,12 +103,11 @@ TEST(named_contexts)
 
     k = parse(a, full, "nobody");
     CHECK_INT(k.http.auth, HTTP_AUTH_NONE, "");
-    arena_free(a);
 }
 
 TEST(json_is_read_too)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     struct kubeconfig k =
         parse(a,
               "{\n\t\"current-context\": \"a\",\n"
@@ -119,7 +117,6 @@ TEST(json_is_read_too)
               "\"insecure-skip-tls-verify\": false}}],\n\t\"users\": null\n}\n",
               NULL);
     CHECK_STR(k.server, "https://h", "");
-    arena_free(a);
 }
 
 #define CONTEXT "current-context: a\ncontexts: [{name: a, context: {cluster: b, user: c}}]\n"
@@ -213,7 +210,7 @@ TEST(mistakes_name_their_place_and_no_secret)
                    "parsing a flow node"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct arena *a = arena_new(1 << 20);
+        SCOPED(arena) *a = arena_new(1 << 20);
         struct kubeconfig k = {.server = "untouched"};
         struct err err = ERR_INIT;
         CHECK_INT(kubeconfig_parse("k", sv_from(cases[i].text), NULL, a, &k, &err), false,
@@ -221,28 +218,24 @@ TEST(mistakes_name_their_place_and_no_secret)
         CHECK_STR(err.msg, cases[i].want, cases[i].text);
         CHECK_STR(k.server, "untouched", "");
         assert_null(strstr(err.msg, "hunter2"));
-        arena_free(a);
     }
     /* Empty values count as missing. */
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     parse(a, USER("exec: null, auth-provider: , token: ''"), NULL);
-    arena_free(a);
 }
 
 static void check_list(const char *const *got, const char *want)
 {
-    struct buf b;
-    buf_init(&b, 4096);
+    SCOPED(buf) b = testing_buf(4096);
     for (; *got != NULL; got++) {
         buf_printf(&b, "%s|", *got);
     }
     CHECK_STR(b.data, want, "");
-    buf_done(&b);
 }
 
 TEST(exec_plugin_is_described)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     struct kubeconfig k =
         parse(a,
               USER("exec: {apiVersion: client.authentication.k8s.io/v1beta1, "
@@ -266,12 +259,11 @@ TEST(exec_plugin_is_described)
     k = parse(a, USER(EXEC ", command: /bin/login}"), NULL);
     check_list(k.exec->argv, "/bin/login|");
     assert_null(parse(a, USER("exec: null, token: t"), NULL).exec);
-    arena_free(a);
 }
 
 TEST(exec_plugin_gets_its_cluster)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     struct kubeconfig k = parse(
         a,
         CONTEXT "clusters: [{name: b, cluster: {server: 'https://h/', tls-server-name: \"n\\\"\", "
@@ -297,7 +289,6 @@ TEST(exec_plugin_gets_its_cluster)
                                              ", command: a, provideClusterInfo: true}}}]\n"),
                                   NULL, a, &none, &err));
     CHECK_CONTAINS(err.msg, "kubeconfig k: /nonexistent/ca: cannot open the file", "");
-    arena_free(a);
 }
 
 TEST(files_are_loaded_by_name)
@@ -333,12 +324,11 @@ TEST(no_memory_at_any_size)
     size_t need = arena_used(whole);
     arena_free(whole);
     for (size_t max = 0; max < need; max += 8) {
-        struct arena *a = arena_new(max);
+        SCOPED(arena) *a = arena_new(max);
         struct kubeconfig k;
         struct err err = ERR_INIT;
         assert_false(kubeconfig_parse(NAME, sv_from(full), "files", a, &k, &err));
         CHECK_STR(err.msg, "kubeconfig " NAME ": not enough memory", "");
-        arena_free(a);
     }
 }
 
@@ -371,25 +361,19 @@ TEST(base64_there_and_back)
         {"Zm9\xc3\xa9", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf b;
-        buf_init(&b, 64);
+        SCOPED(buf) b = testing_buf(64);
         CHECK_INT(base64_decode(sv_from(cases[i].text), &b), cases[i].want != NULL, cases[i].text);
         if (cases[i].want != NULL) {
             CHECK_STR(b.data, cases[i].want, cases[i].text);
-            struct buf again;
-            buf_init(&again, 64);
+            SCOPED(buf) again = testing_buf(64);
             assert_true(base64_encode((struct sv){b.data, b.len}, &again));
             if (strchr(cases[i].text, '\n') == NULL) {
                 CHECK_STR(again.data, cases[i].text, "and back");
             }
-            buf_done(&again);
         }
-        buf_done(&b);
     }
-    struct buf b;
-    buf_init(&b, 2);
+    SCOPED(buf) b = testing_buf(2);
     assert_false(base64_decode(SV("Zm9v"), &b));
-    buf_done(&b);
 }
 
 /* ---- several files --------------------------------------------------------------------------- */

@@ -149,7 +149,7 @@ static void check_document(const struct yaml_node *d, const char *file, struct c
 
 static void check_text(struct sv text, const char *file, struct counts *counts)
 {
-    struct arena *arena = arena_new(64 << 20);
+    SCOPED(arena) *arena = arena_new(64 << 20);
     const struct yaml_node *root = NULL;
     struct yaml_place place;
     struct err err = ERR_INIT;
@@ -160,7 +160,6 @@ static void check_text(struct sv text, const char *file, struct counts *counts)
     if (root != NULL && yaml_get(root, "kind") != NULL) {
         check_document(root, file, counts);
     }
-    arena_free(arena);
 }
 
 /* Every file; some hold several documents. */
@@ -200,7 +199,7 @@ TEST(least_privilege)
     static const char *const files[] = {"manifests/cluster/clusterrole.yaml",
                                         "manifests/namespaced/role.yaml"};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        struct arena *arena = arena_new(64 << 20);
+        SCOPED(arena) *arena = arena_new(64 << 20);
         struct yaml_place place;
         struct err err = ERR_INIT;
         const struct yaml_node *root = NULL;
@@ -214,6 +213,5 @@ TEST(least_privilege)
         CHECK_INT(at(rules, "0/apiGroups")->n_items, 1, files[i]);
         CHECK_STR(text_of(at(rules, "0/apiGroups/0")), "", files[i]);
         free(text);
-        arena_free(arena);
     }
 }

@@ -63,8 +63,7 @@ TEST(configuration_without_memory)
 {
     struct config_errors *errors = config_errors_new();
     struct config *c = config_parse("dir/f", sv_from(text), NULL, errors);
-    struct buf whole;
-    buf_init(&whole, 1 << 20);
+    SCOPED(buf) whole = testing_buf(1 << 20);
     assert_non_null(c);
     assert_true(config_dump(c, &whole));
     config_unref(c);
@@ -73,7 +72,6 @@ TEST(configuration_without_memory)
     while (!load_failing(text, n, whole.data)) {
         n++;
     }
-    buf_done(&whole);
     assert_true(n > 20); /* the failures hit many places */
     n = 0;
     while (!load_failing(broken, n, NULL)) {
@@ -89,13 +87,11 @@ TEST(dump_without_memory)
     assert_non_null(c);
     size_t n = 0;
     for (bool done = false; !done; n++) {
-        struct buf b;
-        buf_init(&b, 1 << 20);
+        SCOPED(buf) b = testing_buf(1 << 20);
         failing_malloc(FAIL_ALL, n);
         bool ok = config_dump(c, &b);
         done = !failing_malloc_stop();
         CHECK_INT(ok, done, "");
-        buf_done(&b);
     }
     assert_true(n > 3);
     config_unref(c);
@@ -114,13 +110,12 @@ TEST(kubeconfig_without_memory)
     for (bool done = false; !done; n++) {
         struct kubeconfig k;
         struct err err = ERR_INIT;
-        struct arena *a = arena_new(1 << 20);
+        SCOPED(arena) *a = arena_new(1 << 20);
         failing_malloc(FAIL_ALL, n);
         bool ok = kubeconfig_parse("dir/k", sv_from(k_text), NULL, a, &k, &err);
         done = !failing_malloc_stop();
         CHECK_INT(ok, done, "");
         CHECK_INT(err.msg[0] != '\0', !ok, "");
-        arena_free(a);
     }
     assert_true(n > 10);
 }

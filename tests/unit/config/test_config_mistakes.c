@@ -4,6 +4,8 @@
 #include "config/config.h"
 #include "tests/unit/lib/protocols.h"
 
+SCOPED_POINTER(config_errors, config_errors_free)
+
 static const char *no_env(void *arg, const char *name)
 {
     (void)arg;
@@ -36,16 +38,13 @@ static const struct config_options options = {
 /* All errors of a text, which must not load. */
 static void check_errors(const char *text, const char *want, const struct config_options *o)
 {
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     struct config *c = config_parse("f", sv_from(text), o, errors);
-    struct buf got;
-    buf_init(&got, 1 << 16);
+    SCOPED(buf) got = testing_buf(1 << 16);
     config_errors_format(errors, &got);
     CHECK_STR(got.data, want, text);
     CHECK_INT(c == NULL, want[0] != '\0', text);
-    buf_done(&got);
     config_unref(c);
-    config_errors_free(errors);
 }
 
 /* The rest of a job from line 3, of an endpoint from line 4, of the file from line 3. */
@@ -841,13 +840,12 @@ TEST(all_errors_are_reported_at_once)
 /* The first hundred errors by position are kept, in whatever order they are found. */
 TEST(the_first_hundred_errors_are_kept)
 {
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    SCOPED(buf) text = testing_buf(1 << 16);
     for (int i = 0; i < 150; i++) {
         buf_printf(&text, "a%d: 1\n", i);
     }
     buf_puts(&text, "log: {level: x}\nwrite: [{url: \"http://x\"}]\nscrape_configs: [{}]\n");
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     assert_null(config_parse("f", (struct sv){text.data, text.len}, &options, errors));
     CHECK_INT(config_errors_count(errors), CONFIG_ERRORS_MAX, "");
     CHECK_INT(config_errors_more(errors), 52, "");
@@ -855,31 +853,24 @@ TEST(the_first_hundred_errors_are_kept)
         CHECK_INT(config_errors_at(errors, i)->pos.line, i + 1, "");
         CHECK_STR(config_errors_at(errors, i)->message, "unknown key", "");
     }
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(config_errors_format(errors, &out));
     CHECK_CONTAINS(out.data, "f:100:1: a99: unknown key\nf: and 52 more errors\n", "");
-    buf_done(&out);
-    config_errors_free(errors);
-    buf_done(&text);
 }
 
 /* Found last, but first by position: it replaces the last one. */
 TEST(an_early_error_found_late_is_kept)
 {
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    SCOPED(buf) text = testing_buf(1 << 16);
     buf_puts(&text, "scrape_configs: [{}]\nwrite: [{url: \"http://x\"}]\n");
     for (int i = 0; i < 150; i++) {
         buf_printf(&text, "a%d: 1\n", i);
     }
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     assert_null(config_parse("f", (struct sv){text.data, text.len}, &options, errors));
     CHECK_INT(config_errors_more(errors), 51, "");
     CHECK_STR(config_errors_at(errors, 0)->message, "missing required key \"job_name\"", "");
     CHECK_STR(config_errors_at(errors, 99)->path, "a98", "");
-    config_errors_free(errors);
-    buf_done(&text);
 }
 
 /* Text of the user is cut and escaped in messages and paths. */
@@ -926,15 +917,12 @@ TEST(words_of_other_programs_get_advice)
         {WRITE("  metrics_path: /x\n"), "write[0].metrics_path: unknown key\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config_errors *errors = config_errors_new();
-        struct buf got;
-        buf_init(&got, 1 << 16);
+        SCOPED(config_errors) *errors = config_errors_new();
+        SCOPED(buf) got = testing_buf(1 << 16);
         assert_null(config_parse("f", sv_from(cases[i].text), &options, errors));
         config_errors_format(errors, &got);
         CHECK_CONTAINS(got.data, cases[i].want, cases[i].text);
         CHECK_INT(config_errors_count(errors), 1, cases[i].text);
-        buf_done(&got);
-        config_errors_free(errors);
     }
 }
 
@@ -951,16 +939,13 @@ TEST(hostile_text_is_cut_and_escaped)
         &options);
     char value[2000] = "";
     memset(value, 'x', 1000);
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    SCOPED(buf) text = testing_buf(1 << 16);
     buf_printf(&text, ROOT("log: {level: %s}\n"), value);
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     assert_null(config_parse("f", (struct sv){text.data, text.len}, &options, errors));
     const char *message = config_errors_at(errors, 0)->message;
     CHECK_CONTAINS(message, "xxx...\"", "");
     assert_true(strlen(message) < 200);
-    config_errors_free(errors);
-    buf_done(&text);
 }
 
 TEST(mistakes_on_the_command_line)

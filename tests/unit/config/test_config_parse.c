@@ -11,6 +11,8 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
+SCOPED_POINTER(config_errors, config_errors_free)
+
 static const char *env(void *arg, const char *name)
 {
     (void)arg;
@@ -232,13 +234,11 @@ TEST(sampling_of_targets)
 /* "a=1 b=2" */
 static void check_pairs(const struct config_pairs *pairs, const char *want)
 {
-    struct buf b;
-    buf_init(&b, 4096);
+    SCOPED(buf) b = testing_buf(4096);
     for (size_t i = 0; i < pairs->n; i++) {
         buf_printf(&b, "%s%s=%s", i == 0 ? "" : " ", pairs->at[i].name, pairs->at[i].value);
     }
     CHECK_STR(b.data, want, "");
-    buf_done(&b);
 }
 
 TEST(params_of_types_override_those_of_jobs)
@@ -716,15 +716,13 @@ TEST(command_line)
         struct config *c = parse_as(
             "f", text, (struct config_options){.write_url = cases[i].url, .listen = "1.2.3.4:5"});
         CHECK_STR(c->server.listen, "1.2.3.4:5", "");
-        struct buf b;
-        buf_init(&b, 4096);
+        SCOPED(buf) b = testing_buf(4096);
         for (size_t e = 0; e < c->n_endpoints; e++) {
             buf_printf(&b, "%s%s=%s(%s)", e == 0 ? "" : " ", c->endpoints[e].name,
                        c->endpoints[e].url, c->endpoints[e].protocol->name);
         }
         CHECK_STR(b.data, cases[i].want, cases[i].text);
         CHECK_INT(c->jobs[0].forward_to, c->n_endpoints == 1 ? 1 : 3, cases[i].text);
-        buf_done(&b);
         config_unref(c);
     }
 }
@@ -753,8 +751,7 @@ TEST(the_admin_server_listens_where_it_should)
 /* At most 64 endpoints; the 65th is refused, even if the command line adds it. */
 TEST(endpoint_limit)
 {
-    struct buf b;
-    buf_init(&b, 1 << 16);
+    SCOPED(buf) b = testing_buf(1 << 16);
     buf_puts(&b, "scrape_configs: [{job_name: a}]\nwrite:\n");
     for (int i = 0; i < CONFIG_ENDPOINTS_MAX; i++) {
         buf_printf(&b, "- {name: e%d, url: \"http://x\"}\n", i);
@@ -775,7 +772,6 @@ TEST(endpoint_limit)
     CHECK_INT(config_errors_count(errors), 1, "");
     CHECK_STR(config_errors_at(errors, 0)->message, "at most 64 endpoints are possible", "");
     config_errors_free(errors);
-    buf_done(&b);
 }
 
 TEST(listen_addresses)
@@ -802,12 +798,11 @@ TEST(listen_addresses)
         {"x:", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config_errors *errors = config_errors_new();
+        SCOPED(config_errors) *errors = config_errors_new();
         struct config_options o = {.listen = cases[i].listen};
         struct config *c = config_parse("f", sv_from(MINIMAL), &o, errors);
         CHECK_INT(c != NULL, cases[i].good, cases[i].listen);
         config_unref(c);
-        config_errors_free(errors);
     }
 }
 
@@ -859,18 +854,13 @@ TEST(references_are_counted)
 
 static void check_load_error(const char *path, const char *want)
 {
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     assert_null(config_load(path, NULL, errors));
-    struct buf b;
-    buf_init(&b, 4096);
+    SCOPED(buf) b = testing_buf(4096);
     config_errors_format(errors, &b);
-    struct buf w;
-    buf_init(&w, 4096);
+    SCOPED(buf) w = testing_buf(4096);
     buf_printf(&w, "%s: %s\n", path, want);
     CHECK_STR(b.data, w.data, "");
-    buf_done(&b);
-    buf_done(&w);
-    config_errors_free(errors);
 }
 
 TEST(files_are_loaded_by_name)
@@ -933,20 +923,17 @@ TEST(rule_files)
     snprintf(path, sizeof(path), "%s/rules.yaml", dir);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         testing_write_file(dir, "rules.yaml", cases[i].text);
-        struct config_errors *errors = config_errors_new();
+        SCOPED(config_errors) *errors = config_errors_new();
         struct config_rules rules = {.n = 99};
         struct config *c = config_load_rules(path, NULL, errors, &rules);
         CHECK_INT(c == NULL, cases[i].n < 0, cases[i].text);
         CHECK_INT(rules.n, cases[i].n < 0 ? 99 : cases[i].n, cases[i].text);
         if (c == NULL) {
-            struct buf b;
-            buf_init(&b, 8192);
+            SCOPED(buf) b = testing_buf(8192);
             config_errors_format(errors, &b);
             CHECK_CONTAINS(b.data, cases[i].error, cases[i].text);
-            buf_done(&b);
         }
         config_unref(c);
-        config_errors_free(errors);
     }
     testing_rmdir(dir);
     free(dir);
@@ -954,8 +941,7 @@ TEST(rule_files)
 
 TEST(rule_limit)
 {
-    struct buf b;
-    buf_init(&b, 1 << 16);
+    SCOPED(buf) b = testing_buf(1 << 16);
     buf_puts(&b, "write: [{url: \"http://x\"}]\nscrape_configs:\n- job_name: a\n"
                  "  relabel_configs:\n");
     for (int i = 0; i < 1000; i++) {
@@ -965,12 +951,10 @@ TEST(rule_limit)
     CHECK_INT(c->jobs[0].relabel.n, 1000, "");
     config_unref(c);
     buf_puts(&b, "  - {action: keep}\n");
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     assert_null(config_parse("f", (struct sv){b.data, b.len}, NULL, errors));
     CHECK_STR(config_errors_at(errors, 0)->message, "at most 1000 rules are possible, got 1001",
               "");
-    config_errors_free(errors);
-    buf_done(&b);
 }
 
 /* Each name of a type is a built-in type, and a value of that type. */

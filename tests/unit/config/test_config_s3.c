@@ -5,6 +5,8 @@
 #include "config/file_names.h"
 #include "tests/unit/lib/protocols.h"
 
+SCOPED_POINTER(config_errors, config_errors_free)
+
 #define KEYS "access_key_id: A, secret_access_key: hunter2"
 #define BUCKET(url, keys) "write:\n- url: '" url "'\n  s3: {" keys "}\n"
 
@@ -34,7 +36,7 @@ TEST(objects_go_below_bucket_and_prefix)
          "https://b.c.host/a"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct config_errors *errors = config_errors_new();
+        SCOPED(config_errors) *errors = config_errors_new();
         struct config *c = config_parse("f", sv_from(rows[i].text), &options, errors);
         CHECK_INT(config_errors_count(errors), 0, rows[i].text);
         assert_non_null(c);
@@ -43,7 +45,6 @@ TEST(objects_go_below_bucket_and_prefix)
         CHECK_STR(e->protocol->name, "s3", rows[i].text);
         assert_true(e->http.auth == HTTP_AUTH_S3 && !config_endpoint_is_directory(e));
         config_unref(c);
-        config_errors_free(errors);
     }
 }
 
@@ -95,15 +96,12 @@ TEST(mistakes_have_a_place)
          "f:4:17: write[0].http_headers: a bucket takes those of headers only\n"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct config_errors *errors = config_errors_new();
+        SCOPED(config_errors) *errors = config_errors_new();
         struct config *c = config_parse("f", sv_from(rows[i].text), &options, errors);
-        struct buf got;
-        buf_init(&got, 1 << 16);
+        SCOPED(buf) got = testing_buf(1 << 16);
         config_errors_format(errors, &got);
         CHECK_STR(got.data, rows[i].want, rows[i].text);
         assert_null(c);
-        buf_done(&got);
-        config_errors_free(errors);
     }
 }
 
@@ -131,13 +129,12 @@ TEST(urls_that_name_no_bucket)
         "s3://bucketbucketbucketbucketbucketbucketbucketbucketbucketbucketbuck"};
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         char text[256];
-        struct config_errors *errors = config_errors_new();
+        SCOPED(config_errors) *errors = config_errors_new();
         (void)snprintf(text, sizeof(text), BUCKET("%s", KEYS ", region: r"), urls[i]);
         struct config *c = config_parse("f", sv_from(text), &options, errors);
         assert_null(c);
         CHECK_INT(config_errors_count(errors), 1, urls[i]);
         CHECK_CONTAINS(config_errors_at(errors, 0)->message, "or \"s3://bucket/prefix\"", urls[i]);
-        config_errors_free(errors);
     }
 }
 
@@ -152,14 +149,13 @@ TEST(the_command_line_takes_no_bucket)
                  "fragment, or \"file:///directory\" or \"store:///directory\""},
                 {"http://x", "http://x is not the server of the endpoint \"main\""}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct config_errors *errors = config_errors_new();
+        SCOPED(config_errors) *errors = config_errors_new();
         struct config_options o = options;
         o.write_url = rows[i].url;
         struct config *c =
             config_parse("f", SV(BUCKET("s3://bucket", KEYS ", region: r")), &o, errors);
         assert_null(c);
         CHECK_CONTAINS(config_errors_at(errors, 0)->message, rows[i].want, rows[i].url);
-        config_errors_free(errors);
     }
 }
 
@@ -171,20 +167,17 @@ static void note_file(void *arg, const struct file_name *name)
 /* `check` opens them, and the sandbox lets them be read. */
 TEST(files_of_keys_are_known)
 {
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     struct config *c = config_parse(
         "f",
         SV(BUCKET("s3://bucket", "region: r, access_key_id_file: /a, secret_access_key_file: /b, "
                                  "session_token_file: /c")),
         &options, errors);
     assert_non_null(c);
-    struct buf got;
-    buf_init(&got, 1024);
+    SCOPED(buf) got = testing_buf(1024);
     config_file_names_of(&c->endpoints[0].http, &(struct file_name){.kind = "endpoint"}, note_file,
                          &got);
     CHECK_STR(got.data, "access_key_id_file=/a secret_access_key_file=/b session_token_file=/c ",
               "");
-    buf_done(&got);
     config_unref(c);
-    config_errors_free(errors);
 }

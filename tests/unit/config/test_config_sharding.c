@@ -80,23 +80,19 @@ TEST(mistakes_are_reported)
          "f:3:52: sharding.handover: expected a duration from 1s to 10m, got \"0s\"\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf got;
-        buf_init(&got, 1 << 16);
+        SCOPED(buf) got = testing_buf(1 << 16);
         struct config *c = load(cases[i].text, &got);
         CHECK_STR(got.data == NULL ? "" : got.data, cases[i].want, cases[i].text);
         CHECK_INT(c != NULL, cases[i].want[0] == '\0', cases[i].text);
         config_unref(c);
-        buf_done(&got);
     }
 }
 
 static struct config *must_load(const char *sharding)
 {
-    struct buf errors;
-    buf_init(&errors, 1 << 16);
+    SCOPED(buf) errors = testing_buf(1 << 16);
     struct config *c = load(sharding, &errors);
     CHECK_STR(errors.data == NULL ? "" : errors.data, "", sharding);
-    buf_done(&errors);
     return c;
 }
 
@@ -136,10 +132,8 @@ TEST(dump_shows_the_keys_of_the_mode)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config *c = must_load(cases[i].text);
-        struct buf out;
-        struct buf again;
-        buf_init(&out, 1 << 20);
-        buf_init(&again, 1 << 20);
+        SCOPED(buf) out = testing_buf(1 << 20);
+        SCOPED(buf) again = testing_buf(1 << 20);
         CHECK_INT(config_dump(c, &out), true, "");
         CHECK_CONTAINS(out.data, cases[i].want, cases[i].text);
         config_unref(c);
@@ -149,7 +143,5 @@ TEST(dump_shows_the_keys_of_the_mode)
         CHECK_STR(again.data, out.data, "");
         config_errors_free(errors);
         config_unref(c);
-        buf_done(&out);
-        buf_done(&again);
     }
 }

@@ -169,8 +169,7 @@ TEST(servers_of_a_configuration)
  */
 TEST(dumps)
 {
-    struct buf b;
-    buf_init(&b, 1 << 20);
+    SCOPED(buf) b = testing_buf(1 << 20);
     struct config *c = parse("memory_limit: 1GiB", 0);
     assert_true(config_dump(c, &b));
     CHECK_CONTAINS(b.data, "\n  memory_limit: 1GiB\n", "");
@@ -182,5 +181,4 @@ TEST(dumps)
     assert_null(strstr(b.data, "memory_limit"));
     CHECK_CONTAINS(b.data, "bodies_max_bytes: 256MiB", "");
     config_unref(c);
-    buf_done(&b);
 }

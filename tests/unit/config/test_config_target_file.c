@@ -67,8 +67,7 @@ TEST(lists_are_read_or_refused)
          "2 mistakes, the first one at: 1:12: [0].targets: expected a list, got a value"},
         {"- targets: [a:1]\n- targets: [b:", ""},
     };
-    struct buf out;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         parse(rows[i].text, &out);
         if (i + 1 == sizeof(rows) / sizeof(rows[0])) {
@@ -79,28 +78,25 @@ TEST(lists_are_read_or_refused)
             CHECK_STR(out.data, rows[i].want, rows[i].text);
         }
     }
-    buf_done(&out);
 }
 
 TEST(too_large_lists_are_refused)
 {
     static char text[CONFIG_FILE_MAX + 1];
     memset(text, ' ', sizeof(text));
-    struct arena *arena = arena_new(TARGET_FILE_ARENA_MAX);
+    SCOPED(arena) *arena = arena_new(TARGET_FILE_ARENA_MAX);
     struct target_file file;
     struct err err = ERR_INIT;
     assert_false(target_file_parse((struct sv){text, sizeof(text)}, arena, &file, &err));
     CHECK_INT(err.kind, ERR_LIMIT, err.msg);
-    arena_free(arena);
 }
 
 TEST(only_regular_files_are_read)
 {
     char *dir = testing_mkdtemp();
     char path[4096];
-    struct buf out;
     struct err err = ERR_INIT;
-    buf_init(&out, CONFIG_FILE_MAX + 1);
+    SCOPED(buf) out = testing_buf(CONFIG_FILE_MAX + 1);
     testing_write_file(dir, "a.json", "[]");
     snprintf(path, sizeof(path), "%s/a.json", dir);
     assert_true(target_file_read(path, &out, &err));
@@ -116,7 +112,6 @@ TEST(only_regular_files_are_read)
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_false(target_file_read(path, &out, &err));
     CHECK_STR(err.msg, "is not a regular file", "a pipe");
-    buf_done(&out);
     testing_rmdir(dir);
     free(dir);
 }

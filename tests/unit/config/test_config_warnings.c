@@ -13,13 +13,11 @@ static void check_warnings(const char *text, const char *want)
     const struct config_options options = {
         .protocols = testing_protocols, .warnings = warnings, .notes = notes};
     struct config *c = config_parse("f", sv_from(text), &options, errors);
-    struct buf got;
-    buf_init(&got, 1 << 16);
+    SCOPED(buf) got = testing_buf(1 << 16);
     config_errors_format(errors, &got);
     CHECK_STR(got.data, "", text);
     config_errors_format(warnings, &got);
     CHECK_STR(got.data, want, text);
-    buf_done(&got);
     config_unref(c);
     config_errors_free(errors);
     config_errors_free(warnings);

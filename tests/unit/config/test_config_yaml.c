@@ -66,27 +66,23 @@ TEST(texts_become_trees)
         {"--- \na: b\n...\n", "{a:b}"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct arena *a = arena_new(1 << 20);
-        struct buf out;
-        buf_init(&out, 1 << 16);
+        SCOPED(arena) *a = arena_new(1 << 20);
+        SCOPED(buf) out = testing_buf(1 << 16);
         show(parse(a, cases[i].text), &out);
         CHECK_STR(out.data, cases[i].want, cases[i].text);
-        buf_done(&out);
-        arena_free(a);
     }
 }
 
 TEST(texts_without_nodes_have_no_root)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     assert_null(parse(a, ""));
     assert_null(parse(a, "# only a comment\n"));
-    arena_free(a);
 }
 
 TEST(nodes_have_positions)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     const struct yaml_node *root = parse(a, "a: b\n\nlist:\n  - é: x\n    ü: {y: 1}\n");
     CHECK_INT(root->line, 1, "");
     CHECK_INT(root->column, 1, "");
@@ -99,12 +95,11 @@ TEST(nodes_have_positions)
     CHECK_INT(y->column, 12, "columns count characters, not bytes");
     assert_null(yaml_get(root, "b"));
     assert_null(yaml_get(y, "a key of a scalar"));
-    arena_free(a);
 }
 
 TEST(kinds_of_scalars)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     const struct yaml_node *root =
         parse(a, "a: x\nb: 'x'\nc:\nd: ~\ne: 'null'\nf: null\ng: |\n  t\n");
     assert_true(yaml_get(root, "a")->plain);
@@ -118,12 +113,11 @@ TEST(kinds_of_scalars)
     CHECK_STR(yaml_what(yaml_get(root, "b")), "a string", "");
     CHECK_STR(yaml_what(yaml_get(root, "a")), "a value", "");
     CHECK_STR(yaml_what(root), "a mapping", "");
-    arena_free(a);
 }
 
 TEST(marked_not_refused)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     const struct yaml_node *root =
         parse(a, "a: 1\nb: 2\na: 3\nc: !!binary eA==\nd: \"x\\0y\"\ne: {<<: 1}\nf: {? [k] : v}\n");
     assert_ptr_equal(root->items[2].duplicate_of, root->items[0].key);
@@ -133,12 +127,11 @@ TEST(marked_not_refused)
     CHECK_STR(yaml_get(root, "d")->text.p, "x", "");
     CHECK_CONTAINS(yaml_get(root, "e")->problem, "<<", "");
     CHECK_INT(yaml_get(root, "f")->items->key->kind, YAML_LIST, "");
-    arena_free(a);
 }
 
 static void check_failure(const char *text, size_t n, int line, int column, const char *message)
 {
-    struct arena *a = arena_new(64 << 20);
+    SCOPED(arena) *a = arena_new(64 << 20);
     const struct yaml_node *root = NULL;
     struct yaml_place place;
     struct err err = ERR_INIT;
@@ -148,7 +141,6 @@ static void check_failure(const char *text, size_t n, int line, int column, cons
     CHECK_INT(place.line, line, message);
     CHECK_INT(place.column, column, message);
     assert_null(root);
-    arena_free(a);
 }
 
 TEST(syntax_errors_have_positions)
@@ -218,21 +210,18 @@ TEST(deep_texts_are_refused)
 /* Depth counts through aliases: each line is four levels deeper than the one before. */
 TEST(depth_counts_through_aliases)
 {
-    struct buf b;
-    buf_init(&b, 1 << 16);
+    SCOPED(buf) b = testing_buf(1 << 16);
     buf_puts(&b, "- &a0 x\n");
     for (int i = 1; i <= 16; i++) {
         buf_printf(&b, "- &a%d [[[[*a%d]]]]\n", i, i - 1);
     }
     check_failure(b.data, b.len, 17, 12, "nested deeper than 64 levels");
-    buf_done(&b);
 }
 
 /* The "billion laughs" attack in 400 bytes. */
 TEST(alias_bomb_is_refused)
 {
-    struct buf b;
-    buf_init(&b, 1 << 16);
+    SCOPED(buf) b = testing_buf(1 << 16);
     buf_puts(&b, "- &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for (int i = 1; i < 9; i++) {
         buf_printf(&b, "- &a%d [", i);
@@ -242,14 +231,12 @@ TEST(alias_bomb_is_refused)
         buf_puts(&b, "]\n");
     }
     check_failure(b.data, b.len, 6, 8, "more than 200000 values (aliases expanded)");
-    buf_done(&b);
 }
 
 /* The same with merge keys, and with many plain nodes. */
 TEST(too_many_nodes_are_refused)
 {
-    struct buf b;
-    buf_init(&b, CONFIG_FILE_MAX);
+    SCOPED(buf) b = testing_buf(CONFIG_FILE_MAX);
     buf_puts(&b, "a: [");
     for (int i = 0; i < CONFIG_NODES_MAX; i++) {
         buf_puts(&b, "x,");
@@ -267,7 +254,6 @@ TEST(too_many_nodes_are_refused)
         buf_puts(&b, " - {<<: *b}\n");
     }
     check_failure(b.data, b.len, 52, 9, "more than 200000 values");
-    buf_done(&b);
 }
 
 TEST(no_memory_at_any_size)
@@ -278,13 +264,12 @@ TEST(no_memory_at_any_size)
     size_t need = arena_used(whole);
     arena_free(whole);
     for (size_t max = 0; max < need; max += 8) {
-        struct arena *a = arena_new(max);
+        SCOPED(arena) *a = arena_new(max);
         const struct yaml_node *root = NULL;
         struct yaml_place place;
         struct err err = ERR_INIT;
         assert_false(yaml_parse(sv_from(text), a, &root, &place, &err));
         CHECK_STR(err.msg, "not enough memory for this file", "");
         CHECK_INT(err.kind, ERR_MEMORY, "");
-        arena_free(a);
     }
 }

@@ -208,7 +208,7 @@ TEST(test_same_server)
 
 TEST(test_static)
 {
-    struct intern *in = intern_new();
+    SCOPED(intern) *in = intern_new();
     const char *targets[] = {"127.0.0.1:6060", "[::1]:6060"};
     struct config_pair labels[] = {{"service_name", "demo"}, {"__address__", "lost"}, {"no", ""}};
     struct config_static config = {.targets = {targets, 2}, .labels = {labels, 3}};
@@ -216,27 +216,24 @@ TEST(test_static)
     struct err err = ERR_INIT;
     assert_true(static_group_make(&config, 1, NULL, in, &group, &err));
     CHECK_INT(group.n, 2, "");
-    struct buf out;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     testing_labels_format(group.at[0], &out);
     testing_labels_format(group.at[1], &out);
     CHECK_STR(out.data,
               "{__address__=\"127.0.0.1:6060\", service_name=\"demo\"}"
               "{__address__=\"[::1]:6060\", service_name=\"demo\"}",
               "");
-    buf_done(&out);
     static_group_done(&group);
     static_group_done(&group);
     config.targets.n = 0;
     assert_true(static_group_make(&config, 1, NULL, in, &group, &err));
     CHECK_INT(group.n, 0, "none is allowed");
     static_group_done(&group);
-    intern_free(in);
 }
 
 TEST(test_static_too_large)
 {
-    struct intern *in = intern_new();
+    SCOPED(intern) *in = intern_new();
     char *value = calloc(1, LABELS_BYTES_MAX + 1);
     assert_non_null(value);
     memset(value, 'v', LABELS_BYTES_MAX);
@@ -250,5 +247,4 @@ TEST(test_static_too_large)
     CHECK_CONTAINS(err.msg, "target \"127.0.0.1:6060\"", "");
     CHECK_INT(group.n, 0, "");
     free(value);
-    intern_free(in);
 }

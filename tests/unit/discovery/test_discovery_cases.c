@@ -265,8 +265,7 @@ TEST(test_namespaces)
                                            .namespaces = {names, cases[i].n}};
         struct world w;
         setup(&w, &config);
-        struct buf got;
-        buf_init(&got, 1 << 16);
+        SCOPED(buf) got = testing_buf(1 << 16);
         for (int pods = 1; pods >= 0; pods--) {
             for (size_t k = 0; k < w.n_slots; k++) {
                 if ((w.slots[k].resource == &kube_pods.resource) == (pods == 1)) {
@@ -275,7 +274,6 @@ TEST(test_namespaces)
             }
         }
         CHECK_STR(got.data, cases[i].want, "");
-        buf_done(&got);
         teardown(&w);
     }
 }

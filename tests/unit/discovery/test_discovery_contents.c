@@ -53,7 +53,7 @@ static void world_init_with(struct world *w, const char *first, const struct con
     struct err err = ERR_INIT;
     *w = (struct world){.contents = http_contents_new()};
     atomic_store(&answer, first);
-    fixture_init(&w->f, 1);
+    w->f = fixture_new(1);
     w->server = server_new(respond, NULL);
     server_url(w->server, "", w->url);
     discovery_counters_init(&w->counters, w->f.metrics);
@@ -87,6 +87,7 @@ static void world_done(struct world *w)
     fixture_done(&w->f);
     server_free(w->server);
 }
+SCOPED_VALUE(world, world_done)
 
 /* want NULL: the error. */
 static void check_value(struct world *w, size_t i, const char *want, const char *error)
@@ -101,16 +102,14 @@ static void check_value(struct world *w, size_t i, const char *want, const char 
 
 static void check_missing(struct world *w, const char *want)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    SCOPED(buf) text = testing_buf(4096);
     kube_contents_missing(w->reader, &text);
     CHECK_STR(text.len > 0 ? text.data : "", want, "missing");
-    buf_done(&text);
 }
 
 TEST(a_secret_is_read_once_for_its_values)
 {
-    struct world w;
+    SCOPED(world) w;
     world_init(&w, ANSWER("200 OK", "{\"data\":{\"one\":\"YQ==\",\"two\":\"YgpjCg==\"}}"));
     check_missing(&w, "Secret n/s: not read yet");
     kube_contents_start(w.reader);
@@ -122,13 +121,12 @@ TEST(a_secret_is_read_once_for_its_values)
     check_missing(&w, "");
     assert_true(server_saw_text(w.server, "GET /api/v1/namespaces/n/secrets/s HTTP/1.1"));
     CHECK_INT(metric_value(w.counters.content_reads[CONTENT_READ_OK]), 1, "");
-    world_done(&w);
 }
 
 /* The server refuses, then has one value and not the other, then both; then something else. */
 TEST(failures_leave_what_was_read)
 {
-    struct world w;
+    SCOPED(world) w;
     world_init(&w,
                ANSWER("403 Forbidden", "{\"kind\":\"Status\",\"code\":403,\"message\":\"no\"}"));
     testing_log_expect(w.f.log, "cannot read an object of Kubernetes that the configuration names");
@@ -164,7 +162,6 @@ TEST(failures_leave_what_was_read)
     check_value(&w, 1, "b", "");
     check_missing(&w, "");
     assert_true(metric_value(w.counters.content_reads[CONTENT_READ_FAILED]) >= 3);
-    world_done(&w);
 }
 
 /* More than are read at the same time. */
@@ -177,7 +174,7 @@ TEST(many_objects_take_turns)
         snprintf(text[i], sizeof(text[i]), "kubernetes:configmap/n/c%zu/k", i);
         list[i] = text[i];
     }
-    struct world w;
+    SCOPED(world) w;
     world_init_with(&w, ANSWER("200 OK", "{\"data\":{\"k\":\"plain\"}}"),
                     &(struct config_strings){list, N});
     kube_contents_start(w.reader);
@@ -189,7 +186,6 @@ TEST(many_objects_take_turns)
     for (size_t i = 0; i < N; i++) {
         assert_true(http_contents_version(w.contents, list[i]) == 2);
     }
-    world_done(&w);
 }
 
 TEST(answers_that_are_no_object)
@@ -208,7 +204,7 @@ TEST(answers_that_are_no_object)
         {ANSWER("500 No", "broken"), "Secret n/s: the API server answered 500: broken"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct world w;
+        SCOPED(world) w;
         world_init(&w, cases[i].answer);
         testing_log_expect(w.f.log, "cannot read an object of Kubernetes");
         kube_contents_start(w.reader);
@@ -216,7 +212,6 @@ TEST(answers_that_are_no_object)
             loop_run(w.f.loop);
         }
         check_missing(&w, cases[i].error);
-        world_done(&w);
     }
 }
 

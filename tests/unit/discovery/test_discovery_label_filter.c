@@ -101,12 +101,11 @@ static void on_object(void *arg, const json_t *json)
     struct reader *r = arg;
     struct object_id id;
     struct kube_object pod = {.kind = SV("")};
-    struct arena *arena = schema_arena_new();
+    SCOPED(arena) *arena = schema_arena_new();
     assert_int_equal(schema_read_json(kube_pods.resource.rows, json, arena, &pod), SKIP_NONE);
     assert_true(object_identify(&pod, "Pod", true, &id));
     assert_int_equal(kube_pods.read(&pod, r->builder, &r->targets), OBJECT_OK);
     r->result = kube_store_put(r->store, &id, &r->targets);
-    arena_free(arena);
 }
 
 static void on_metadata(void *arg, const json_t *json)
@@ -150,10 +149,9 @@ TEST(test_only_wanted_labels)
 {
     struct question q = {.wanted = {LABEL_ADDRESS, META "namespace", META "pod_label_app",
                                     META "pod_annotationpresent_on", META "pod_container_name"}};
-    struct intern *in = intern_new();
+    SCOPED(intern) *in = intern_new();
     struct reader r = {.builder = labels_builder_new(in)};
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     r.targets = (struct object_targets){0};
     r.targets.filter =
         label_filter_new(&(struct label_filter_options){.wants_label = asks, .arg = &q});
@@ -178,6 +176,4 @@ TEST(test_only_wanted_labels)
     store_free(r.store);
     object_targets_done(&r.targets);
     labels_builder_free(r.builder);
-    buf_done(&out);
-    intern_free(in);
 }

@@ -88,11 +88,9 @@ static void wait_for(struct world *w, const char *until)
 
 static void check_metric(struct world *w, const char *line)
 {
-    struct buf text;
-    buf_init(&text, 1 << 20);
+    SCOPED(buf) text = testing_buf(1 << 20);
     metrics_render(w->metrics, &text);
     CHECK_CONTAINS(text.data, line, "");
-    buf_done(&text);
 }
 
 struct update {

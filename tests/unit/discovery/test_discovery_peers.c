@@ -13,11 +13,10 @@ static struct object_id id_of(const char *name)
 
 static void put_slice(struct peer_set *s, const char *name, const char *text)
 {
-    struct test_object t;
+    SCOPED(test_object) t;
     struct object_id id = id_of(name);
     test_object_read(&t, text, kube_endpointslices.resource.rows, true);
     CHECK_INT(peer_set_put(s, &id, &t.object.slice), true, name);
-    test_object_done(&t);
 }
 
 /* endpoints: the member "endpoints" */
@@ -135,15 +134,13 @@ TEST(too_many)
     for (unsigned slice = 0; slice < 3; slice++) {
         char name[16];
         snprintf(name, sizeof(name), "s-%u", slice);
-        struct buf text;
-        buf_init(&text, 1 << 20);
+        SCOPED(buf) text = testing_buf(1 << 20);
         buf_puts(&text, "{\"endpoints\":[");
         for (unsigned i = 0; i < 400; i++) {
             buf_printf(&text, "%s{\"hostname\":\"m-%04u\"}", i == 0 ? "" : ",", slice * 400 + i);
         }
         buf_puts(&text, "]}");
         put_slice(s, name, text.data);
-        buf_done(&text);
     }
     struct peers_now now;
     CHECK_INT(peer_set_now(s, &now), true, "");

@@ -62,10 +62,8 @@ static struct labels *described(struct fixture *f, struct sv line)
 
 static void check_target(struct fixture *f, size_t i, struct sv want_line, const char *row)
 {
-    struct buf got;
-    struct buf want;
-    buf_init(&got, 1 << 20);
-    buf_init(&want, 1 << 20);
+    SCOPED(buf) got = testing_buf(1 << 20);
+    SCOPED(buf) want = testing_buf(1 << 20);
     struct labels *want_labels = described(f, want_line);
     testing_labels_format(want_labels, &want);
     if (i < f->targets.n) {
@@ -73,8 +71,6 @@ static void check_target(struct fixture *f, size_t i, struct sv want_line, const
     }
     CHECK_STR(got.data, want.data, row);
     labels_unref(want_labels);
-    buf_done(&got);
-    buf_done(&want);
 }
 
 /* want: one line for each target, its labels in any order; "" for none. Out of both encodings. */
@@ -301,8 +297,7 @@ TEST(test_counts)
 
 TEST(test_too_many_targets)
 {
-    struct buf spec;
-    buf_init(&spec, 1 << 20);
+    SCOPED(buf) spec = testing_buf(1 << 20);
     buf_puts(&spec, "\"containers\":[{\"name\":\"c\",\"ports\":[");
     for (int i = 1; i <= OBJECT_TARGETS_MAX + 10; i++) {
         buf_printf(&spec, "%s{\"containerPort\":%d}", i == 1 ? "" : ",", i);
@@ -319,14 +314,12 @@ TEST(test_too_many_targets)
     teardown(&f);
     test_object_done(&pod);
     free(text);
-    buf_done(&spec);
 }
 
 /* Fills a pod with n labels or one value of n bytes. */
 static enum object_status read_big(size_t n_labels, size_t value_len)
 {
-    struct buf text;
-    buf_init(&text, 1 << 26);
+    SCOPED(buf) text = testing_buf(1 << 26);
     buf_puts(&text, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"p\",\"annotations\":{");
     for (size_t i = 0; i < n_labels; i++) {
         buf_printf(&text, "\"a%zu\":\"x\",", i);
@@ -352,7 +345,6 @@ static enum object_status read_big(size_t n_labels, size_t value_len)
     free(usual);
     teardown(&f);
     test_object_done(&pod);
-    buf_done(&text);
     return status;
 }
 
@@ -384,7 +376,7 @@ TEST(test_identify)
         {"{}", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct test_object t;
+        SCOPED(test_object) t;
         parse(&t, cases[i].text, false);
         struct object_id id;
         bool ok = object_identify(&t.object, "Pod", true, &id);
@@ -397,6 +389,5 @@ TEST(test_identify)
                                                      : "other");
             CHECK_STR(got, cases[i].want, cases[i].text);
         }
-        test_object_done(&t);
     }
 }

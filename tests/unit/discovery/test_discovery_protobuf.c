@@ -33,8 +33,8 @@ static struct buf read_data(const char *name, const char *ending)
 
 static void print_targets(kube_read *read, const struct kube_object *object, struct buf *out)
 {
-    struct intern *in = intern_new();
-    struct labels_builder *builder = labels_builder_new(in);
+    SCOPED(intern) *in = intern_new();
+    SCOPED(labels_builder) *builder = labels_builder_new(in);
     struct object_targets targets = {.keep_shared = true};
     CHECK_INT(read(object, builder, &targets), OBJECT_OK, "");
     buf_printf(out, "%zu targets, %zu bad addresses, %zu bad ports\n", targets.n, targets.bad_ip,
@@ -44,8 +44,6 @@ static void print_targets(kube_read *read, const struct kube_object *object, str
         buf_putc(out, '\n');
     }
     object_targets_done(&targets);
-    labels_builder_free(builder);
-    intern_free(in);
 }
 
 /* An object that Kubernetes has written in either encoding has the same targets. */
@@ -65,16 +63,14 @@ TEST(same_targets)
         {"ingress", &kube_ingresses, "3 targets, 0 bad addresses, 0 bad ports\n"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf json = read_data(rows[i].name, ".json");
-        struct buf bytes = read_data(rows[i].name, ".pb");
-        struct buf want;
-        struct buf got;
+        SCOPED(buf) json = read_data(rows[i].name, ".json");
+        SCOPED(buf) bytes = read_data(rows[i].name, ".pb");
         struct test_object t;
         struct proto_object object;
         struct kube_object read = {.kind = SV("")};
-        struct arena *arena = schema_arena_new();
-        buf_init(&want, 1 << 20);
-        buf_init(&got, 1 << 20);
+        SCOPED(arena) *arena = schema_arena_new();
+        SCOPED(buf) want = testing_buf(1 << 20);
+        SCOPED(buf) got = testing_buf(1 << 20);
         test_object_read(&t, json.data, rows[i].role->resource.rows, false);
         CHECK_INT(proto_object_open(view(&bytes), &object), true, rows[i].name);
         CHECK_INT(sv_eq_str(object.kind, rows[i].role->resource.kind), true, rows[i].name);
@@ -90,11 +86,6 @@ TEST(same_targets)
         uint64_t content = schema_hash(rows[i].role->resource.rows, &t.object);
         CHECK_INT(schema_hash(rows[i].role->resource.rows, &read), content, rows[i].name);
         test_object_done(&t);
-        arena_free(arena);
-        buf_done(&json);
-        buf_done(&bytes);
-        buf_done(&want);
-        buf_done(&got);
     }
 }
 
@@ -102,14 +93,13 @@ TEST(same_status)
 {
     static const char *const endings[] = {".json", ".pb"};
     for (int i = 0; i < 2; i++) {
-        struct buf body = read_data("status", endings[i]);
+        SCOPED(buf) body = read_data("status", endings[i]);
         struct api_status status;
         api_status_parse(view(&body), i == 1, &status);
         CHECK_INT(status.present && status.too_large_version && !status.expired, true, endings[i]);
         CHECK_INT(status.code, 504, endings[i]);
         CHECK_INT(status.retry_after_ms, 3000, endings[i]);
         CHECK_STR(status.message, "Too large resource version: 9, current: 8", endings[i]);
-        buf_done(&body);
     }
     struct api_status status;
     api_status_parse(SV("<html>"), true, &status);
@@ -187,8 +177,7 @@ static void feed(struct proto_stream *s, struct buf *out, enum proto_stream_form
 static void check_stream(enum proto_stream_form form, struct sv in, const char *want,
                          const char *row)
 {
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     struct proto_stream *s = new_stream(&out);
     assert_non_null(s);
     for (size_t piece = 1; piece <= in.n + 1; piece++) {
@@ -196,14 +185,13 @@ static void check_stream(enum proto_stream_form form, struct sv in, const char *
         CHECK_STR(out.data, want, row);
     }
     proto_stream_free(s);
-    buf_done(&out);
 }
 
 TEST(kubernetes_list_and_event)
 {
-    struct buf list = read_data("podlist", ".pb");
-    struct buf event = read_data("pod", ".frame");
-    struct buf pod = read_data("pod", ".pb");
+    SCOPED(buf) list = read_data("podlist", ".pb");
+    SCOPED(buf) event = read_data("pod", ".frame");
+    SCOPED(buf) pod = read_data("pod", ".pb");
     struct proto_object object;
     char want[200];
     assert_true(proto_object_open(view(&pod), &object));
@@ -213,8 +201,7 @@ TEST(kubernetes_list_and_event)
     snprintf(want, sizeof(want), "E MODIFIED Pod %zu\ncomplete", object.message.n);
     check_stream(PROTO_STREAM_EVENTS, view(&event), want, "event");
     /* Wherever it is cut, it is not complete. */
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     struct proto_stream *s = new_stream(&out);
     for (size_t n = 1; n < event.len; n++) {
         feed(s, &out, PROTO_STREAM_EVENTS, (struct sv){event.data, n}, n);
@@ -226,10 +213,6 @@ TEST(kubernetes_list_and_event)
         CHECK_INT(sv_ends_with(view(&out), SV("unfinished")), true, "cut list");
     }
     proto_stream_free(s);
-    buf_done(&out);
-    buf_done(&list);
-    buf_done(&event);
-    buf_done(&pod);
 }
 
 /* A list of items in protobuf; extra fields that a later version might add are skipped. */
@@ -282,23 +265,18 @@ TEST(damaged_lists)
 
 static void put_pod_event(struct buf *out, const char *type, size_t filler)
 {
-    struct buf message;
-    struct buf object;
-    buf_init(&message, 1 << 20);
-    buf_init(&object, 1 << 20);
+    SCOPED(buf) message = testing_buf(1 << 20);
+    SCOPED(buf) object = testing_buf(1 << 20);
     for (size_t i = 0; i < filler; i++) {
         proto_put_bytes(&message, 9, SV(""));
     }
     proto_put_envelope(&object, "Pod", view(&message));
     proto_put_event(out, type, view(&object));
-    buf_done(&message);
-    buf_done(&object);
 }
 
 TEST(damaged_events)
 {
-    struct buf in;
-    buf_init(&in, 1 << 20);
+    SCOPED(buf) in = testing_buf(1 << 20);
     put_pod_event(&in, "ADDED", 1);
     put_pod_event(&in, "ADDED", OBJECT_MAX);             /* too large */
     buf_append(&in, "\0\0\0\0", 4);                      /* an empty frame */
@@ -312,17 +290,15 @@ TEST(damaged_events)
     buf_puts(&in, "{\"type\":\"ADDED\"}\n");
     check_stream(PROTO_STREAM_EVENTS, view(&in),
                  "an event of the watch has 2065855609 bytes, at most 9600 can be", "JSON");
-    buf_done(&in);
 }
 
 /* Held bytes are the only memory that a stream needs. */
 static void stream_without_memory(bool *ret_complete)
 {
-    struct buf out;
     bool armed = failing_malloc_pause();
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     buf_reserve(&out, 1000);
-    struct buf in = read_data("pod", ".frame");
+    SCOPED(buf) in = read_data("pod", ".frame");
     failing_malloc_resume(armed);
     struct proto_stream *s = new_stream(&out);
     if (s != NULL) {
@@ -336,8 +312,6 @@ static void stream_without_memory(bool *ret_complete)
     }
     proto_stream_free(s);
     armed = failing_malloc_pause();
-    buf_done(&in);
-    buf_done(&out);
     failing_malloc_resume(armed);
 }
 
@@ -391,18 +365,14 @@ TEST(damaged_objects)
         CHECK_INT(read_pod(rows[i].in, &pod), rows[i].want, rows[i].row);
     }
     /* A byte on the wire may not become a hundred in memory without end. */
-    struct buf many;
-    buf_init(&many, 1 << 24);
+    SCOPED(buf) many = testing_buf(1 << 24);
     for (size_t i = 0; i <= SCHEMA_BYTES_MAX / sizeof(struct kube_container); i++) {
         buf_append(&many, "\x12\x00", 2);
     }
-    struct buf spec;
     struct kube_object pod;
-    buf_init(&spec, 1 << 24);
+    SCOPED(buf) spec = testing_buf(1 << 24);
     proto_put_bytes(&spec, 2, view(&many));
     CHECK_INT(read_pod(view(&spec), &pod), SKIP_TOO_LARGE, "a million containers");
-    buf_done(&many);
-    buf_done(&spec);
 }
 
 /* A member that a heartbeat changes does not belong to the content of an object; one that is read
@@ -459,9 +429,8 @@ TEST(contents)
 TEST(invalid_utf8)
 {
     struct kube_object pod = {.kind = SV("")};
-    struct arena *arena = schema_arena_new();
+    SCOPED(arena) *arena = schema_arena_new();
     CHECK_INT(schema_read_wire(kube_pods.resource.rows, SV("\x0a\x05\x0a\x03x\xffy"), arena, &pod),
               SKIP_NONE, "");
     CHECK_INT(sv_eq_str(pod.metadata.name, "x\xef\xbf\xbdy"), true, "");
-    arena_free(arena);
 }

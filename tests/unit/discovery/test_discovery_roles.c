@@ -268,7 +268,7 @@ static void new_join(struct fixture *f, const struct kube_role *role, bool node,
 static void put(struct fixture *f, const struct kube_role *role, const char *text,
                 enum store_result want)
 {
-    struct test_object t;
+    SCOPED(test_object) t;
     struct object_id id;
     parse(&t, role, text, true);
     assert_true(object_identify(&t.object, role->resource.kind, true, &id));
@@ -276,7 +276,6 @@ static void put(struct fixture *f, const struct kube_role *role, const char *tex
     f->targets.content = f->content;
     CHECK_INT(join_put(f->join, 0, &id, &f->targets), want, text);
     object_targets_clear(&f->targets);
-    test_object_done(&t);
 }
 
 /* A fact with one label. */
@@ -292,7 +291,7 @@ static void put_fact(struct fixture *f, enum join_kind kind, const char *namespa
 
 static void put_pod_fact(struct fixture *f, const char *text)
 {
-    struct test_object t;
+    SCOPED(test_object) t;
     struct object_id id;
     parse(&t, &kube_pods, text, true);
     assert_true(object_identify(&t.object, "Pod", true, &id));
@@ -302,7 +301,6 @@ static void put_pod_fact(struct fixture *f, const char *text)
     assert_int_not_equal(join_fact_put(f->join, 9, &id, &fact), STORE_NO_MEMORY);
     f->targets.without_ip = false;
     object_targets_clear(&f->targets);
-    test_object_done(&t);
 }
 
 static void check_reported(struct fixture *f, const char *want, const char *row)

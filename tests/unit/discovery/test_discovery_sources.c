@@ -5,16 +5,14 @@
 
 static void check_text(struct sources *s, const char *want)
 {
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    SCOPED(buf) text = testing_buf(1 << 16);
     sources_missing(s, &text);
     CHECK_STR(text.data, want, "missing");
-    buf_done(&text);
 }
 
 TEST(sources_that_cannot_be_read)
 {
-    struct metrics *metrics = metrics_new();
+    SCOPED(metrics) *metrics = metrics_new();
     struct sources *s = sources_new(metrics);
     check_text(s, "");
     sources_set(s, "pods", "kubernetes/0", SOURCE_WAITS, "pods not read yet");
@@ -44,7 +42,6 @@ TEST(sources_that_cannot_be_read)
     CHECK_INT(testing_metric(metrics, "profpull_discovery_up{job=\"\",source=\"secrets\"}"),
               TESTING_NO_METRIC, "gone");
     sources_free(s);
-    metrics_free(metrics);
 }
 
 TEST(many_are_not_all_named)
@@ -55,11 +52,9 @@ TEST(many_are_not_all_named)
         snprintf(name, sizeof(name), "file/%d", i);
         sources_set(s, "web", name, SOURCE_FAILS, name);
     }
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    SCOPED(buf) text = testing_buf(1 << 16);
     sources_missing(s, &text);
     CHECK_CONTAINS(text.data, "job \"web\": file/15; and 3 more", "the first ones");
-    buf_done(&text);
     sources_free(s);
 }
 
@@ -81,15 +76,13 @@ static void scenario(bool *ret_complete)
     sources_set(s, "web", "http/0", SOURCE_WAITS, "not read yet");
     sources_set(s, "web", "http/0", SOURCE_WORKS, "");
     bool armed = failing_malloc_pause();
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    SCOPED(buf) text = testing_buf(1 << 16);
     sources_each(s, note, &text);
     bool known = strcmp(text.data, "web http/0 up \n") == 0;
     assert_true(known || failing_malloc_failed());
     assert_true(known || text.len == 0 ||
                 strcmp(text.data, "web http/0 pending not read yet\n") == 0 ||
                 strcmp(text.data, "web http/0 pending \n") == 0);
-    buf_done(&text);
     failing_malloc_resume(armed);
     sources_free(s);
     *ret_complete = known;

@@ -335,23 +335,19 @@ TEST(test_too_large)
         {"no end in sight", JSON_STREAM_RUNAWAY * (OBJECT_MAX + 1), "broken"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf in;
-        buf_init(&in, 1 << 16);
+        SCOPED(buf) in = testing_buf(1 << 16);
         add_object(&in, cases[i].size);
         buf_puts(&in, "\n{}");
         check_all_ways(cases[i].name, JSON_STREAM_OBJECTS, (struct sv){in.data, in.len},
                        cases[i].want);
-        buf_done(&in);
     }
 }
 
 /* The limit counts the received bytes, not the kept ones. */
 TEST(test_exact_size)
 {
-    struct buf in;
-    struct buf want;
-    buf_init(&in, 1 << 16);
-    buf_init(&want, 1 << 16);
+    SCOPED(buf) in = testing_buf(1 << 16);
+    SCOPED(buf) want = testing_buf(1 << 16);
     add_object(&in, OBJECT_MAX);
     buf_printf(&want, "O %s\ncomplete", in.data);
     check_all_ways("exactly the limit", JSON_STREAM_OBJECTS, (struct sv){in.data, in.len},
@@ -362,16 +358,13 @@ TEST(test_exact_size)
     buf_puts(&in, "}},{}]}");
     check_all_ways("left out and too large", JSON_STREAM_LIST, (struct sv){in.data, in.len},
                    "S large\nO {}\ncomplete");
-    buf_done(&in);
-    buf_done(&want);
 }
 
 TEST(test_very_deep)
 {
     struct record r;
     struct json_stream *s = new_stream(&r, NULL);
-    struct buf in;
-    buf_init(&in, 1 << 16);
+    SCOPED(buf) in = testing_buf(1 << 16);
     buf_puts(&in, "{\"items\":[{\"a\":");
     /* More than the bitmap of objects holds, less than the limit of bytes. */
     for (int i = 0; i < 80; i++) {
@@ -384,7 +377,6 @@ TEST(test_very_deep)
     feed(s, &r, JSON_STREAM_LIST, (struct sv){in.data, in.len}, 3, 0);
     CHECK_STR(r.text.data, "S deep\nO {\"b\":1}\ncomplete", "");
     json_stream_free(s);
-    buf_done(&in);
     buf_done(&r.text);
 }
 

@@ -631,8 +631,7 @@ TEST(test_long_strings)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sim s;
         setup_sized(&s, "", 2 * WATCH_CONTINUE_MAX);
-        struct buf body;
-        buf_init(&body, 1 << 20);
+        SCOPED(buf) body = testing_buf(1 << 20);
         buf_printf(&body, "{\"metadata\":{\"resourceVersion\":\"10\",\"%s\":\"", cases[i].member);
         for (size_t n = 0; n < cases[i].len; n++) {
             buf_putc(&body, '9');
@@ -644,7 +643,6 @@ TEST(test_long_strings)
             CHECK_CONTAINS(s.err.msg, "too long", cases[i].member);
             check_out(&s, "begin ", cases[i].member);
         }
-        buf_done(&body);
         teardown(&s);
     }
 }

@@ -45,29 +45,24 @@ TEST(test_authorization)
          {.auth = HTTP_AUTH_HEADER, .credentials = "abc", .headers = own, .n_headers = 1},
          "Own thing"},
     };
-    struct fixture f;
-    struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         fixture_get(&f, &call, s, &rows[i].settings);
         check_result(&call, HTTP_DONE, rows[i].name);
         check_authorization(s, rows[i].want, rows[i].name);
-        call_clear(&call);
     }
     CHECK_INT(atomic_load(&s->accepted), 1, "credentials belong to requests, not connections");
-    fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_userinfo_in_url)
 {
     struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials = "abc"};
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
     struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     (void)snprintf(url, sizeof(url), "http://user:s3c%%72et@127.0.0.1:%u/x", s->port);
     fixture_do(&f, &call, &(struct http_request){.url = url});
     check_result(&call, HTTP_DONE, "");
@@ -84,8 +79,6 @@ TEST(test_userinfo_in_url)
     fixture_do(&f, &call, &(struct http_request){.url = "http://user:s3cret@ h/"});
     check_result(&call, HTTP_ERR_CONFIG, "");
     assert_null(strstr(call.error, "s3c"));
-    call_clear(&call);
-    fixture_done(&f);
 }
 
 /* ---- credentials in files -------------------------------------------------------------------- */
@@ -116,7 +109,7 @@ TEST(test_credentials_in_files)
     struct call call = {0};
     struct secret secret;
     struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     secret_init(&secret, "one\r\n");
     struct http_settings bearer = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
     struct http_settings basic = {
@@ -160,7 +153,7 @@ TEST(test_bad_credential_files)
         struct fixture f;
         struct call call = {0};
         struct secret secret;
-        fixture_init(&f, 1);
+        f = fixture_new(1);
         secret_init(&secret, rows[i].text);
         struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
         fixture_get(&f, &call, s, &settings);
@@ -199,7 +192,7 @@ TEST(test_refused_token_is_read_again)
     struct call call = {0};
     struct secret secret;
     struct server *s = server_new(want_new, NULL);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     secret_init(&secret, "old");
     struct http_settings settings = {.auth = HTTP_AUTH_HEADER, .credentials_file = secret.path};
     fixture_get(&f, &call, s, &settings);
@@ -231,7 +224,7 @@ TEST(test_signature)
     char date[64];
     char want[128];
     struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     secret_init(&secret, "token\n");
     struct http_settings settings = {.auth = HTTP_AUTH_S3,
                                      .username = "AKID",
@@ -285,21 +278,16 @@ TEST(test_no_credentials_elsewhere)
 {
     struct http_settings settings = {
         .auth = HTTP_AUTH_BASIC, .username = "u", .password = "s3cret", .follow_redirects = true};
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *other = server_new(hello, NULL);
+    SCOPED(server) *other = server_new(hello, NULL);
     (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/", other->port);
-    struct server *s = server_new(redirect_to_arg, url);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(redirect_to_arg, url);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_get(&f, &call, s, &settings);
     check_result(&call, HTTP_ERR_REDIRECT, "");
     CHECK_INT(atomic_load(&s->requests), 1, "");
     CHECK_INT(atomic_load(&other->accepted), 0, "it was not even contacted");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
-    server_free(other);
 }
 
 /* ---- proxies --------------------------------------------------------------------------------- */
@@ -341,10 +329,10 @@ TEST(test_proxies)
     struct fixture f;
     char proxy_url[URL_SIZE];
     struct server *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     (void)snprintf(proxy_url, sizeof(proxy_url), "http://127.0.0.1:%u", proxy->port);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         struct http_settings settings = {.proxy_url = rows[i].proxy_url ? proxy_url : NULL,
                                          .no_proxy = rows[i].no_proxy,
                                          .proxy_from_environment = rows[i].from_environment};
@@ -360,7 +348,6 @@ TEST(test_proxies)
         clear_environment();
         check_result(&call, HTTP_DONE, rows[i].name);
         CHECK_INT(atomic_load(&proxy->requests) - before, rows[i].want_proxy, rows[i].name);
-        call_clear(&call);
     }
     assert_true(server_saw_text(proxy, "GET http://127.0.0.1:"));
     fixture_done(&f);
@@ -372,12 +359,12 @@ TEST(test_proxies)
 TEST(test_proxy_away)
 {
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char proxy_url[URL_SIZE];
     char port[32];
     struct server *s = server_new(hello, NULL), *proxy = server_new(hello, NULL);
     struct http_settings settings = {.proxy_url = proxy_url};
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     (void)snprintf(proxy_url, sizeof(proxy_url), "http://u:s3cret@127.0.0.1:%u", proxy->port);
     (void)snprintf(port, sizeof(port), "port %u", proxy->port);
     server_free(proxy); /* the port no longer listens */
@@ -387,7 +374,6 @@ TEST(test_proxy_away)
     CHECK_CONTAINS(call.error, port, "");
     assert_null(strstr(call.error, "s3cret"));
     CHECK_INT(atomic_load(&s->requests), 0, "");
-    call_clear(&call);
     fixture_done(&f);
     server_free(s);
 }
@@ -403,11 +389,10 @@ static void refuse_tunnel(struct server_conn *c)
 TEST(test_no_credentials_for_the_proxy)
 {
     static const struct http_header headers[] = {{"X-Secret", "s3cret"}};
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char proxy_url[URL_SIZE], text[64];
-    struct server *proxy = server_new(refuse_tunnel, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *proxy = server_new(refuse_tunnel, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     (void)snprintf(proxy_url, sizeof(proxy_url), "http://pu:pp@127.0.0.1:%u", proxy->port);
     struct http_settings settings = {.auth = HTTP_AUTH_HEADER,
                                      .credentials = "s3cret",
@@ -424,9 +409,6 @@ TEST(test_no_credentials_for_the_proxy)
     assert_false(server_saw_text(proxy, "s3cret"));
     CHECK_STR(server_saw(proxy, "Proxy-Authorization", text, sizeof(text)),
               "Basic cHU6cHA=", "pu:pp");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(proxy);
 }
 
 int main(void)

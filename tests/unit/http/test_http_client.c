@@ -20,11 +20,10 @@ static void hello(struct server_conn *c)
 
 TEST(test_get)
 {
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char text[URL_SIZE];
-    struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_do(&f, &call, &(struct http_request){.url = server_url(s, "/a/b?c=d", text)});
     check_result(&call, HTTP_DONE, "");
     CHECK_INT(call.status, 200, "");
@@ -43,9 +42,6 @@ TEST(test_get)
               "");
     CHECK_INT(fixture_metric(&f, "profpull_http_in_flight{client=\"test\"}"), 0, "");
     CHECK_INT(f.client->in_flight, 0, "");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_headers_of_request_win)
@@ -54,11 +50,10 @@ TEST(test_headers_of_request_win)
     static const struct http_header own[] = {
         {"x-two", "request"}, {"X-Empty", ""}, {"Accept-Encoding", "gzip"}, {"Host", "other:1"}};
     struct http_settings settings = {.headers = common, .n_headers = 2};
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char text[URL_SIZE];
-    struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_do(&f, &call,
                &(struct http_request){.url = server_url(s, "/", text),
                                       .settings = &settings,
@@ -71,9 +66,6 @@ TEST(test_headers_of_request_win)
     CHECK_STR(server_saw(s, "Accept-Encoding", text, sizeof(text)), "gzip", "");
     assert_true(server_saw_text(s, "\r\nX-Empty:\r\n"));
     assert_false(server_saw_text(s, "X-Two: settings"));
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_bad_requests)
@@ -99,18 +91,15 @@ TEST(test_bad_requests)
         {"header", {.url = "http://h/", .headers = bad_header, .n_headers = 1}, "header X: "},
         {"name", {.url = "http://h/", .headers = bad_name, .n_headers = 1}, "header (with control"},
     };
-    struct fixture f;
-    fixture_init(&f, 4);
+    SCOPED(fixture) f = fixture_new(4);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         fixture_do(&f, &call, &rows[i].request); /* asserts that on_done is called later */
         check_result(&call, HTTP_ERR_CONFIG, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
         CHECK_INT(call.status, 0, rows[i].name);
         CHECK_INT(call.sent_ns, 0, rows[i].name);
-        call_clear(&call);
     }
-    fixture_done(&f);
 }
 
 static void answer_head(struct server_conn *c)
@@ -122,20 +111,16 @@ static void answer_head(struct server_conn *c)
 
 TEST(test_head)
 {
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(answer_head, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(answer_head, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     struct http_request r = {.method = "HEAD", .url = server_url(s, "/", url), .max_body = 10};
     fixture_do(&f, &call, &r);
     check_result(&call, HTTP_DONE, "the length is not that of a body");
     assert_true(server_saw_text(s, "HEAD / HTTP/1.1"));
     fixture_do(&f, &call, &r);
     CHECK_INT(call.reused, true, "nothing was left on the connection");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- bodies that we send --------------------------------------------------------------------- */
@@ -183,10 +168,10 @@ TEST(test_scattered_body)
         len += parts[i].len;
     }
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char text[URL_SIZE];
     struct server *s = server_new(take_upload, up);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     for (size_t i = 0; i < 4; i++) {
         struct http_request r = {.method = methods[i % 2],
                                  .url = server_url(s, "/up", text),
@@ -207,7 +192,6 @@ TEST(test_scattered_body)
                   i / 2 ? "multipart/form-data" : "", methods[i % 2]);
     }
     CHECK_INT(atomic_load(&s->accepted), 1, "one connection for all");
-    call_clear(&call);
     fixture_done(&f);
     server_free(s);
     free(up);
@@ -222,10 +206,10 @@ TEST(test_empty_body)
     struct upload *up = calloc(1, sizeof(*up));
     assert_non_null(up);
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char text[URL_SIZE];
     struct server *s = server_new(take_upload, up);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     for (size_t i = 0; i < 4; i++) {
         up->len = 99;
         fixture_do(&f, &call,
@@ -237,7 +221,6 @@ TEST(test_empty_body)
         CHECK_INT(up->len, 0, methods[i % 2]);
         CHECK_STR(server_saw(s, "Content-Length", text, sizeof(text)), "0", methods[i % 2]);
     }
-    call_clear(&call);
     fixture_done(&f);
     server_free(s);
     free(up);
@@ -255,13 +238,13 @@ static void refuse_early(struct server_conn *c)
 TEST(test_early_answer_counts)
 {
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
     char *big = calloc(1, (size_t)16 * 1024 * 1024);
     assert_non_null(big);
     struct http_part part = {big, (size_t)16 * 1024 * 1024};
     struct server *s = server_new(refuse_early, NULL);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     for (int i = 0; i < 20; i++) {
         fixture_do(&f, &call,
                    &(struct http_request){.method = i % 2 ? "POST" : "PUT",
@@ -271,7 +254,6 @@ TEST(test_early_answer_counts)
         check_result(&call, HTTP_DONE, i % 2 ? "POST" : "PUT");
         CHECK_INT(call.status, 413, "");
     }
-    call_clear(&call);
     fixture_done(&f);
     server_free(s);
     free(big);
@@ -281,10 +263,9 @@ TEST(test_early_answer_counts)
 
 TEST(test_connections_are_reused)
 {
-    struct fixture f;
-    struct call call = {0};
-    struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 8);
+    SCOPED(call) call = {0};
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(8);
     for (int i = 0; i < 10; i++) {
         fixture_get(&f, &call, s, NULL);
         check_result(&call, HTTP_DONE, "");
@@ -296,9 +277,6 @@ TEST(test_connections_are_reused)
     CHECK_INT(
         fixture_metric(&f, "profpull_http_connections_total{client=\"test\",kind=\"reused\"}"), 9,
         "");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 #define HOSTS 12
@@ -334,7 +312,7 @@ TEST(test_limits_of_connections_are_for_all_shards_together)
         struct fixture f;
         struct err err = ERR_INIT;
         struct server *hosts[HOSTS];
-        fixture_init(&f, 1);
+        f = fixture_new(1);
         http_client_free(f.client);
         f.client =
             http_client_new(&(struct http_client_options){.loop = f.loop,
@@ -369,7 +347,7 @@ TEST(test_more_connections_get_more_shards)
     struct fixture f;
     struct err err = ERR_INIT;
     struct server *hosts[HOSTS];
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     http_client_free(f.client);
     f.client = http_client_new(
         &(struct http_client_options){
@@ -409,13 +387,12 @@ static void close_on_second(struct server_conn *c)
 TEST(test_request_on_dead_connection_is_repeated)
 {
     static const struct http_part parts[] = {{"ab", 2}, {"cde", 3}};
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(close_on_second, NULL);
+    SCOPED(server) *s = server_new(close_on_second, NULL);
     struct http_request get = {.url = server_url(s, "/", url)};
     struct http_request post = {.method = "POST", .url = url, .body = parts, .n_body = 2};
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     for (unsigned i = 0; i < 8; i++) {
         fixture_do(&f, &call, i % 2 ? &post : &get);
         check_result(&call, HTTP_DONE, i % 2 ? "POST" : "GET");
@@ -424,9 +401,6 @@ TEST(test_request_on_dead_connection_is_repeated)
     }
     CHECK_INT(atomic_load(&s->accepted), 8, "");
     CHECK_INT(atomic_load(&s->requests), 15, "seven of them came twice");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* Works on the second request for a while, and closes the connection without an answer. */
@@ -445,21 +419,17 @@ static void close_late_on_second(struct server_conn *c)
  * a CPU profile that the target's WriteTimeout forbids would be taken twice. */
 TEST(test_late_cut_is_not_repeated)
 {
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(close_late_on_second, NULL);
+    SCOPED(server) *s = server_new(close_late_on_second, NULL);
     struct http_request get = {.url = server_url(s, "/", url)};
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_do(&f, &call, &get);
     check_result(&call, HTTP_DONE, "first");
     fixture_do(&f, &call, &get);
     check_result(&call, HTTP_ERR_CUT, "second");
     CHECK_CONTAINS(call.error, "the connection broke before a response", "");
     CHECK_INT(atomic_load(&s->requests), 2, "not a third time");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- many at once ---------------------------------------------------------------------------- */
@@ -494,11 +464,10 @@ static void wait_for_all(struct server_conn *c)
 TEST(test_many_in_parallel)
 {
     struct gate gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .open = PTHREAD_COND_INITIALIZER};
-    struct fixture f;
     struct call *calls = calloc(PARALLEL, sizeof(*calls));
     assert_non_null(calls);
-    struct server *s = server_new(wait_for_all, &gate);
-    fixture_init(&f, 16);
+    SCOPED(server) *s = server_new(wait_for_all, &gate);
+    SCOPED(fixture) f = fixture_new(16);
     for (unsigned i = 0; i < PARALLEL; i++) {
         char url[URL_SIZE]; /* many hosts, so that all shards are used */
         (void)snprintf(url, sizeof(url), "http://127.0.%u.%u:%u/", i / 250, i % 250 + 1, s->port);
@@ -514,8 +483,6 @@ TEST(test_many_in_parallel)
     CHECK_INT(f.client->in_flight, 0, "");
     assert_true(f.client->n_idle <= HTTP_EASY_SPARE + 1);
     free(calls);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -570,22 +537,17 @@ static void append_field(void *arg, struct sv name, struct sv value)
 
 TEST(test_fields)
 {
-    struct fixture f;
-    struct server *s = server_new(stream_lines, NULL);
-    struct buf text;
-    struct call call = {.then_arg = &text};
+    SCOPED(server) *s = server_new(stream_lines, NULL);
+    SCOPED(buf) text;
+    SCOPED(call) call = {.then_arg = &text};
     char url[URL_SIZE];
     buf_init(&text, 1024);
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_do(&f, &call,
                &(struct http_request){
                    .url = server_url(s, "/", url), .max_body = 1000, .on_field = append_field});
     check_result(&call, HTTP_DONE, "fields");
     assert_string_equal(text.data, "Content-Type=a/b;Transfer-Encoding=chunked;X-Trailer=1;");
-    call_clear(&call);
-    buf_done(&text);
-    fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_streams)
@@ -600,13 +562,12 @@ TEST(test_streams)
         {"stopped at the head", {.refuse_head = true}, HTTP_ERR_ABORTED},
         {"whole again", {0}, HTTP_DONE},
     };
-    struct fixture f;
     char url[URL_SIZE];
-    struct server *s = server_new(stream_lines, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(stream_lines, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stream st = rows[i].stream;
-        struct call call = {.then_arg = &st};
+        SCOPED(call) call = {.then_arg = &st};
         fixture_do(&f, &call,
                    &(struct http_request){.url = server_url(s, "/", url),
                                           .max_body = 1,
@@ -620,10 +581,7 @@ TEST(test_streams)
         if (rows[i].result == HTTP_DONE) {
             CHECK_INT(st.bytes, 500, rows[i].name);
         }
-        call_clear(&call);
     }
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- cancelling and starting from callbacks
@@ -674,11 +632,10 @@ static int client_socket(const struct server *s)
 /* A watch makes TCP detect a dead peer: after 15 s without data, within 30 s. */
 TEST(test_dead_peer_options)
 {
-    struct fixture f;
-    struct call call = {0}, waiting = {0};
+    SCOPED(call) call = {0}, waiting = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(answer_or_wait, NULL);
-    fixture_init_libcurl(&f, 1);
+    SCOPED(server) *s = server_new(answer_or_wait, NULL);
+    SCOPED(fixture) f = fixture_new_libcurl(1);
     fixture_get(&f, &call, s, NULL);
     int fd = client_socket(s);
     CHECK_INT(socket_option(fd, SOL_SOCKET, SO_KEEPALIVE), 0, "not asked for");
@@ -696,9 +653,6 @@ TEST(test_dead_peer_options)
     CHECK_INT(socket_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 5, "");
     CHECK_INT(socket_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 30000, "");
     cancel_call(&waiting);
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 struct pair {
@@ -737,14 +691,13 @@ static bool act_on_head(void *arg, long status, const char *content_type)
 TEST(test_cancel_and_start_from_callbacks)
 {
     static const char *const rows[] = {"on_head", "on_data", "on_done"};
-    struct server *s = server_new(answer_or_wait, NULL);
+    SCOPED(server) *s = server_new(answer_or_wait, NULL);
     for (size_t i = 0; i < 6; i++) {
         /* In one shard and in many: libcurl must not be entered from its own callbacks. */
-        struct fixture f;
         char wait_url[URL_SIZE], url[URL_SIZE], bad_url[] = "nonsense";
         struct call waiting = {0}, next = {0}, call = {0};
         struct pair pair = {.other = &waiting, .next = &next, .url = url};
-        fixture_init(&f, i < 3 ? 1 : 16);
+        SCOPED(fixture) f = fixture_new(i < 3 ? 1 : 16);
         if (i == 4) {
             pair.url = bad_url;
         }
@@ -767,18 +720,15 @@ TEST(test_cancel_and_start_from_callbacks)
         CHECK_INT(f.client->in_flight, 0, rows[i % 3]);
         call_clear(&call);
         call_clear(&next);
-        fixture_done(&f);
     }
-    server_free(s);
 }
 
 /* Two transfers end in the same turn, and the first one cancels the second before its on_done. */
 TEST(test_cancel_of_an_ended_one)
 {
-    struct fixture f;
-    struct call first = {0}, second = {0};
+    SCOPED(call) first = {0}, second = {0};
     struct pair pair = {.other = &second};
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     first.then = act;
     first.then_arg = &pair;
     fixture_start(&f, &first, &(struct http_request){.url = "bad"});
@@ -787,17 +737,14 @@ TEST(test_cancel_of_an_ended_one)
     CHECK_INT(first.done, 1, "");
     CHECK_INT(second.done, 0, "");
     CHECK_INT(f.client->in_flight, 0, "");
-    call_clear(&first);
-    fixture_done(&f);
 }
 
 TEST(test_cancel_at_once)
 {
-    struct fixture f;
     struct call call = {0}, other = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(answer_or_wait, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(answer_or_wait, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_start(&f, &call, &(struct http_request){.url = server_url(s, "/", url)});
     cancel_call(&call);
     fixture_start(&f, &call, &(struct http_request){.url = "bad"});
@@ -806,8 +753,6 @@ TEST(test_cancel_at_once)
     check_result(&other, HTTP_DONE, "the neighbour");
     CHECK_INT(call.done, 0, "");
     call_clear(&other);
-    fixture_done(&f);
-    server_free(s);
 }
 
 struct retry {
@@ -844,11 +789,10 @@ static void count_turn(void *arg)
 /* A transfer that fails at once and is started again by its on_done does not block others. */
 TEST(test_failing_at_once_does_not_stop_the_loop)
 {
-    struct fixture f;
     struct call call = {0};
     struct turns turns = {0};
     struct retry retry = {.left = 50};
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     turns.timer = loop_timer_new(f.loop, count_turn, &turns);
     assert_non_null(turns.timer);
     loop_timer_at(turns.timer, 0);
@@ -861,7 +805,6 @@ TEST(test_failing_at_once_does_not_stop_the_loop)
     loop_timer_free(turns.timer);
     call_clear(&call);
     call_clear(&retry.again);
-    fixture_done(&f);
 }
 
 static void refuse_new(struct call *call)
@@ -872,11 +815,10 @@ static void refuse_new(struct call *call)
 
 TEST(test_free_aborts)
 {
-    struct fixture f;
     struct call calls[3] = {{0}};
     char url[URL_SIZE];
-    struct server *s = server_new(answer_or_wait, NULL);
-    fixture_init(&f, 4);
+    SCOPED(server) *s = server_new(answer_or_wait, NULL);
+    SCOPED(fixture) f = fixture_new(4);
     for (size_t i = 0; i < 3; i++) {
         calls[i].then = i < 2 ? refuse_new : NULL;
         fixture_start(&f, &calls[i],
@@ -892,8 +834,6 @@ TEST(test_free_aborts)
         CHECK_INT(calls[i].done, 1, "");
         call_clear(&calls[i]);
     }
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- what may go wrong with the machine ------------------------------------------------------ */
@@ -901,10 +841,9 @@ TEST(test_free_aborts)
 TEST(test_no_descriptors_left)
 {
     struct rlimit limit, low;
-    struct fixture f;
-    struct call call = {0};
-    struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 2);
+    SCOPED(call) call = {0};
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(2);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     int next = fcntl(0, F_DUPFD_CLOEXEC, 3); /* the lowest free number */
     assert_true(next > 0);
@@ -919,9 +858,6 @@ TEST(test_no_descriptors_left)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_DONE, "afterwards");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 static const char *refuse_loopback(const char *ip)
@@ -939,11 +875,10 @@ static const char *refuse_none(const char *ip)
  * that was kept. */
 TEST(test_refused_address)
 {
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     for (int kept = 0; kept < 2; kept++) {
         struct http_request r = {.url = server_url(s, "/x", url),
                                  .refuses_address = refuse_loopback};
@@ -955,18 +890,14 @@ TEST(test_refused_address)
         check_result(&call, HTTP_DONE, "allowed");
     }
     CHECK_INT(atomic_load(&s->requests), 2, "requests that were sent");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_rebuild_of_a_shard)
 {
-    struct fixture f;
-    struct call call = {0}, waiting = {0};
+    SCOPED(call) call = {0}, waiting = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(answer_or_wait, NULL);
-    fixture_init_libcurl(&f, 1);
+    SCOPED(server) *s = server_new(answer_or_wait, NULL);
+    SCOPED(fixture) f = fixture_new_libcurl(1);
     fixture_start(&f, &waiting, &(struct http_request){.url = server_url(s, "/wait", url)});
     loop_run_once(f.loop);
     testing_log_expect(f.log, "an HTTP client was rebuilt");
@@ -977,10 +908,7 @@ TEST(test_rebuild_of_a_shard)
     CHECK_CONTAINS(waiting.error, "the transfer was lost", "");
     check_result(&call, HTTP_DONE, "");
     CHECK_INT(fixture_metric(&f, "profpull_http_rebuilds_total{client=\"test\"}"), 1, "");
-    call_clear(&call);
     call_clear(&waiting);
-    fixture_done(&f);
-    server_free(s);
 }
 
 int main(void)

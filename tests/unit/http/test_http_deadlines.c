@@ -30,7 +30,7 @@ TEST(test_every_silent_peer_times_out)
     char url[URL_SIZE];
     assert_non_null(calls);
     silent_init(&s);
-    fixture_init(&f, 8);
+    f = fixture_new(8);
     for (size_t i = 0; i < SILENT; i++) {
         fixture_start(&f, &calls[i],
                       &(struct http_request){.url = server_url(&s, "/", url),
@@ -86,11 +86,10 @@ TEST(test_no_progress)
         {"stops in the body", send_half, "nothing more of the response within 60ms", true},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
+        SCOPED(call) call = {0};
         char url[URL_SIZE];
-        struct server *s = server_new(rows[i].handler, NULL);
-        fixture_init(&f, 1);
+        SCOPED(server) *s = server_new(rows[i].handler, NULL);
+        SCOPED(fixture) f = fixture_new(1);
         fixture_start(&f, &call,
                       &(struct http_request){.url = server_url(s, "/", url),
                                              .timeout_ms = HOUR_MS,
@@ -104,20 +103,16 @@ TEST(test_no_progress)
         fixture_wait(&f);
         check_result(&call, HTTP_ERR_TIMEOUT, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        call_clear(&call);
-        fixture_done(&f);
-        server_free(s);
     }
 }
 
 /* The limit counts from the last byte and not from the request. */
 TEST(test_bytes_are_progress)
 {
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(send_half, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(send_half, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_start(&f, &call,
                   &(struct http_request){.url = server_url(s, "/", url),
                                          .progress_timeout_ms = HOUR_MS,
@@ -132,9 +127,6 @@ TEST(test_bytes_are_progress)
     fixture_wait(&f);
     check_result(&call, HTTP_ERR_TIMEOUT, "");
     CHECK_INT(call.status, 200, "");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- waiting for a token --------------------------------------------------------------------- */
@@ -178,14 +170,14 @@ TEST(test_deadline_while_waiting_for_a_token)
 {
     struct fixture f;
     struct gate gate = {.asked = 0};
-    struct call first = {.then = open_gate, .then_arg = &gate.open}, second = {0};
+    SCOPED(call) first = {.then = open_gate, .then_arg = &gate.open}, second = {0};
     char url[URL_SIZE], token_url[URL_SIZE];
     struct server *tokens = server_new(issue_late, &gate), *s = server_new(serve, NULL);
     struct http_oauth2 oauth2 = {.client_id = "me",
                                  .client_secret = "s3cret",
                                  .token_url = server_url(tokens, "/token", token_url)};
     struct http_settings settings = {.auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2};
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     fixture_start(&f, &first,
                   &(struct http_request){
                       .url = server_url(s, "/", url), .settings = &settings, .timeout_ms = 60});
@@ -195,7 +187,6 @@ TEST(test_deadline_while_waiting_for_a_token)
     CHECK_CONTAINS(first.error, "no connection within 60ms", "");
     check_result(&second, HTTP_DONE, "");
     CHECK_INT(atomic_load(&gate.asked), 1, "one fetch for both");
-    call_clear(&first);
     call_clear(&second);
     fixture_done(&f);
     server_free(s);
@@ -237,7 +228,7 @@ TEST(test_watchdog_ends_one_in_libcurl)
     struct server s;
     char url[URL_SIZE];
     silent_init(&s);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     start_lost(&f, &call, server_url(&s, "/", url), NULL);
     check_watchdog(&f, &call, "in libcurl");
     fixture_done(&f);
@@ -251,7 +242,7 @@ TEST(test_watchdog_ends_one_that_is_pending)
     struct server s;
     char url[URL_SIZE];
     silent_init(&s);
-    fixture_init_libcurl(&f, 1);
+    f = fixture_new_libcurl(1);
     f.client->shards[0].busy = true;
     struct http_transfer *t = start_lost(&f, &call, server_url(&s, "/", url), NULL);
     f.client->shards[0].busy = false;
@@ -268,7 +259,7 @@ TEST(test_watchdog_frees_a_cancelled_one)
     struct server s;
     char url[URL_SIZE];
     silent_init(&s);
-    fixture_init_libcurl(&f, 1);
+    f = fixture_new_libcurl(1);
     struct http_transfer *t = start_lost(&f, &call, server_url(&s, "/", url), NULL);
     int64_t deadline_ns = t->start_ns + HOUR_NS;
     f.client->shards[0].busy = true;
@@ -293,7 +284,7 @@ TEST(test_watchdog_ends_one_that_waits_for_its_token)
     struct http_oauth2 oauth2 = {.client_id = "me", .client_secret = "s3cret", .token_url = url};
     struct http_settings settings = {.auth = HTTP_AUTH_OAUTH2, .oauth2 = &oauth2};
     silent_init(&s);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     (void)server_url(&s, "/", url);
     start_lost(&f, &call, url, &settings);
     assert_true(call.transfer->needs_token);
@@ -312,7 +303,7 @@ TEST(test_overdue_ones_are_counted_by_the_timer_too)
     struct server s;
     char url[URL_SIZE];
     silent_init(&s);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     fixture_start(&f, &call,
                   &(struct http_request){.url = server_url(&s, "/", url), .timeout_ms = 60});
     /* The loop seems to have been held meanwhile. */

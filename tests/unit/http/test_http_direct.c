@@ -48,19 +48,16 @@ TEST(test_which_requests)
         {.name = "a host of one's own", .settings = {.headers = &host_header, .n_headers = 1}},
         {.name = "a header about framing", .request = {.headers = &framing_header, .n_headers = 1}},
     };
-    struct fixture f;
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         struct http_request r = rows[i].request;
         r.url = rows[i].url != NULL ? rows[i].url : "http://127.0.0.1:1/";
         r.settings = &rows[i].settings;
         fixture_start(&f, &call, &r);
         CHECK_INT(call.transfer->easy == NULL, rows[i].direct, rows[i].name);
         fixture_wait(&f);
-        call_clear(&call);
     }
-    fixture_done(&f);
 }
 
 TEST(test_addresses)
@@ -105,7 +102,7 @@ TEST(test_names)
     static const char *const names[] = {"one.test", "two.test"};
     struct fixture f = {0};
     struct err err = ERR_INIT;
-    struct server *s = server_new(hello, NULL);
+    SCOPED(server) *s = server_new(hello, NULL);
     f.loop = loop_new(&err);
     f.log = testing_log_new();
     f.metrics = metrics_new();
@@ -113,18 +110,16 @@ TEST(test_names)
         &(struct http_client_options){.loop = f.loop, .name = "test", .lookup = look_up}, &err);
     assert_non_null(f.client);
     for (size_t i = 0; i < 4; i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         char url[URL_SIZE];
         (void)snprintf(url, sizeof(url), "http://%s:%u/", names[i % 2], s->port);
         fixture_do(&f, &call, &(struct http_request){.url = url});
         check_result(&call, HTTP_DONE, names[i % 2]);
         CHECK_INT(call.reused, i >= 2, names[i % 2]);
-        call_clear(&call);
     }
     CHECK_INT(atomic_load(&s->accepted), 2, "one connection each");
     CHECK_INT(f.client->n_idle, 1, "handles of libcurl");
     fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -195,27 +190,24 @@ TEST(test_requests_are_those_of_libcurl)
         {.path = "/", .settings = {.auth = HTTP_AUTH_BASIC, .username = "u"}},
         {.path = "/", .settings = {.auth = HTTP_AUTH_HEADER, .credentials = "t"}},
     };
-    struct server *s = server_new(hello_once, NULL);
+    SCOPED(server) *s = server_new(hello_once, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char seen[2][4096];
         for (int with = 0; with < 2; with++) {
-            struct fixture f;
-            struct call call = {0};
+            SCOPED(fixture) f;
+            SCOPED(call) call = {0};
             char url[URL_SIZE];
             struct http_request r = rows[i].request;
             r.url = server_url(s, rows[i].path, url);
             r.settings = &rows[i].settings;
-            (with ? fixture_init_libcurl : fixture_init)(&f, 1);
+            f = (with ? fixture_new_libcurl : fixture_new)(1);
             fixture_do(&f, &call, &r);
             check_result(&call, HTTP_DONE, rows[i].path);
             CHECK_INT(f.client->n_idle, with, "handles of libcurl");
             get_lines(s, seen[with], sizeof(seen[with]));
-            call_clear(&call);
-            fixture_done(&f);
         }
         CHECK_STR(seen[0], seen[1], rows[i].path);
     }
-    server_free(s);
 }
 
 static void check_body(struct server_conn *c)
@@ -238,7 +230,7 @@ TEST(test_large_scattered_body)
 {
     enum { PARTS = 64 };
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     struct http_part parts[PARTS];
     bool same = false;
     char url[URL_SIZE];
@@ -252,13 +244,12 @@ TEST(test_large_scattered_body)
         parts[i] = (struct http_part){body + pair, i % 2 ? BIG / (PARTS / 2) : 0};
     }
     struct server *s = server_new(check_body, &same);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     fixture_do(
         &f, &call,
         &(struct http_request){
             .method = "POST", .url = server_url(s, "/", url), .body = parts, .n_body = PARTS});
     check_result(&call, HTTP_DONE, "");
-    call_clear(&call);
     fixture_done(&f);
     server_free(s);
     assert_true(same);
@@ -309,20 +300,16 @@ TEST(test_answers_before_the_body)
     assert_non_null(body);
     struct http_part part = {body, BIG};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
+        SCOPED(call) call = {0};
         char url[URL_SIZE];
-        struct server *s = server_new(rows[i].handler, rows[i].answer);
-        fixture_init(&f, 1);
+        SCOPED(server) *s = server_new(rows[i].handler, rows[i].answer);
+        SCOPED(fixture) f = fixture_new(1);
         fixture_do(
             &f, &call,
             &(struct http_request){
                 .method = "POST", .url = server_url(s, "/", url), .body = &part, .n_body = 1});
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_INT(call.status, rows[i].status, rows[i].name);
-        call_clear(&call);
-        fixture_done(&f);
-        server_free(s);
     }
     free(body);
 }
@@ -340,10 +327,9 @@ static void run_until_closed(struct fixture *f)
 
 TEST(test_too_old_ones_are_closed)
 {
-    struct fixture f;
-    struct call call = {0};
-    struct server *s = server_new(hello, NULL);
-    fixture_init(&f, 1);
+    SCOPED(call) call = {0};
+    SCOPED(server) *s = server_new(hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_get(&f, &call, s, NULL);
     int64_t now_ns = clock_mono_ns();
     direct_prune(f.client->direct, now_ns);
@@ -353,9 +339,6 @@ TEST(test_too_old_ones_are_closed)
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_DONE, "");
     CHECK_INT(call.reused, false, "");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 static void say_more(struct server_conn *c)
@@ -389,19 +372,15 @@ TEST(test_bad_ones_are_closed)
         {"HTTP/1.0", say_more, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
-        struct server *s = server_new(rows[i].handler, rows[i].answer);
-        fixture_init(&f, 1);
+        SCOPED(call) call = {0};
+        SCOPED(server) *s = server_new(rows[i].handler, rows[i].answer);
+        SCOPED(fixture) f = fixture_new(1);
         fixture_get(&f, &call, s, NULL);
         check_result(&call, HTTP_DONE, rows[i].name);
         run_until_closed(&f);
         fixture_get(&f, &call, s, NULL);
         check_result(&call, HTTP_DONE, rows[i].name);
         CHECK_INT(call.reused, false, rows[i].name);
-        call_clear(&call);
-        fixture_done(&f);
-        server_free(s);
     }
 }
 

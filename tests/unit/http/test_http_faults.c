@@ -57,11 +57,10 @@ TEST(test_broken_responses)
          "99999999\r\n\r\n" OK_HEAD "Content-Length: 2\r\n\r\nab",
          HTTP_DONE, 200, ""},
     };
-    struct fixture f;
-    struct server *s = server_new(send_script, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(send_script, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         server_set_arg(s, rows[i].script);
         fixture_get(&f, &call, s, NULL);
         check_result(&call, rows[i].result, rows[i].name);
@@ -72,10 +71,7 @@ TEST(test_broken_responses)
         } else {
             CHECK_CONTAINS(call.error, "GET http://127.0.0.1:", rows[i].name);
         }
-        call_clear(&call);
     }
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- headers without end --------------------------------------------------------------------- */
@@ -128,14 +124,13 @@ TEST(test_header_floods)
     };
     struct fixture f;
     struct server *s = server_new(send_flood, NULL);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         server_set_arg(s, &rows[i].flood);
         fixture_get(&f, &call, s, NULL);
         check_result(&call, HTTP_ERR_PROTOCOL, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        call_clear(&call);
     }
     fixture_done(&f);
     server_free(s);
@@ -157,15 +152,11 @@ static void send_99_headers(struct server_conn *c)
 
 TEST(test_many_headers_are_fine)
 {
-    struct fixture f;
-    struct call call = {0};
-    struct server *s = server_new(send_99_headers, NULL);
-    fixture_init(&f, 1);
+    SCOPED(call) call = {0};
+    SCOPED(server) *s = server_new(send_99_headers, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_DONE, "");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- bodies over the limit ------------------------------------------------------------------- */
@@ -192,11 +183,10 @@ TEST(test_body_limits)
          HTTP_ERR_TOO_LARGE, "it", "got one of 8 bytes"},
         {"no body", "HTTP/1.1 204 No\r\n\r\n", 1, HTTP_DONE, "", ""},
     };
-    struct fixture f;
-    struct server *s = server_new(send_script, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(send_script, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         char url[URL_SIZE];
         server_set_arg(s, rows[i].script);
         fixture_do(&f, &call,
@@ -205,13 +195,10 @@ TEST(test_body_limits)
         CHECK_STR(call.body, rows[i].body, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
         assert_true(call.status != 0);
-        call_clear(&call);
     }
     CHECK_INT(
         fixture_metric(&f, "profpull_http_requests_total{client=\"test\",result=\"too_large\"}"), 4,
         "");
-    fixture_done(&f);
-    server_free(s);
 }
 
 static void send_without_end(struct server_conn *c)
@@ -244,7 +231,7 @@ TEST(test_bodies_together)
     char url[URL_SIZE];
     long most = 0;
     struct server *s = server_new(send_without_end, NULL);
-    fixture_init(&f, 2);
+    f = fixture_new(2);
     f.client->bodies_max_bytes = 300000;
     for (size_t i = 0; i < 3; i++) {
         calls[i].then = check_bytes;
@@ -299,11 +286,10 @@ static void hold(struct fixture *f, long bytes)
 /* A few large bodies must not fail the small ones of all others. */
 TEST(test_large_bodies_leave_room)
 {
-    struct fixture f;
     struct call calls[4] = {{0}};
     char url[URL_SIZE];
-    struct server *s = server_new(send_some, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(send_some, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     f.client->bodies_max_bytes = 400000;
     fixture_start(&f, &calls[0], &(struct http_request){.url = server_url(s, "/130000", url)});
     hold(&f, 131072);
@@ -325,22 +311,16 @@ TEST(test_large_bodies_leave_room)
     for (size_t i = 0; i < 4; i++) {
         call_clear(&calls[i]);
     }
-    fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_body_without_end)
 {
-    struct fixture f;
-    struct call call = {0};
-    struct server *s = server_new(send_without_end, NULL);
-    fixture_init(&f, 1);
+    SCOPED(call) call = {0};
+    SCOPED(server) *s = server_new(send_without_end, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_ERR_TOO_LARGE, "");
     CHECK_INT(call.body_len, 1024 * 1024, "what came up to the limit");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* ---- silence --------------------------------------------------------------------------------- */
@@ -379,19 +359,15 @@ TEST(test_deadlines)
         {"drips", drip, "expected the whole response within 60ms"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
+        SCOPED(call) call = {0};
         char url[URL_SIZE];
-        struct server *s = server_new(rows[i].handler, NULL);
-        fixture_init(&f, 1);
+        SCOPED(server) *s = server_new(rows[i].handler, NULL);
+        SCOPED(fixture) f = fixture_new(1);
         fixture_do(&f, &call,
                    &(struct http_request){.url = server_url(s, "/", url), .timeout_ms = 60});
         check_result(&call, HTTP_ERR_TIMEOUT, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
         assert_true(call.end_ns - call.start_ns >= 60 * NS_PER_MS);
-        call_clear(&call);
-        fixture_done(&f);
-        server_free(s);
     }
 }
 
@@ -411,7 +387,6 @@ TEST(test_connect_timeout)
     };
     struct server s = {0};
     int waiting[4];
-    struct fixture f;
     char url[URL_SIZE];
     s.fd = server_listen(&s.port);
     assert_int_equal(listen(s.fd, 0), 0);
@@ -422,9 +397,9 @@ TEST(test_connect_timeout)
         waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         (void)connect(waiting[i], (struct sockaddr *)&a, sizeof(a));
     }
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         fixture_do(&f, &call,
                    &(struct http_request){.url = server_url(&s, "/", url),
                                           .timeout_ms = rows[i].timeout_ms,
@@ -432,23 +407,20 @@ TEST(test_connect_timeout)
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
         CHECK_INT(call.sent_ns, 0, rows[i].name);
-        call_clear(&call);
     }
     for (size_t i = 0; i < 4; i++) {
         close(waiting[i]);
     }
     close(s.fd);
-    fixture_done(&f);
 }
 
 TEST(test_refused_and_unknown)
 {
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE], want[URL_SIZE + 64];
     struct server s = {0};
     close(server_listen(&s.port)); /* a port that does not listen */
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_do(&f, &call, &(struct http_request){.url = server_url(&s, "/debug/pprof/heap", url)});
     check_result(&call, HTTP_ERR_CONNECT, "");
     (void)snprintf(want, sizeof(want), "GET %s: connection refused", url);
@@ -460,8 +432,6 @@ TEST(test_refused_and_unknown)
     fixture_do(&f, &call, &(struct http_request){.url = "http://no..host/"});
     check_result(&call, HTTP_ERR_RESOLVE, "");
     CHECK_CONTAINS(call.error, "GET http://no..host/: Could not resolve host", "");
-    call_clear(&call);
-    fixture_done(&f);
 }
 
 /* ---- redirects ------------------------------------------------------------------------------- */
@@ -538,11 +508,10 @@ TEST(test_redirects)
         {"nonsense", "GET", true, 302, "http://[", HTTP_ERR_REDIRECT, "", "http://[",
          "not followed"},
     };
-    struct fixture f;
-    struct server *s = server_new(redirect, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(redirect, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         struct http_settings settings = {.follow_redirects = rows[i].follow};
         char url[URL_SIZE], target[URL_SIZE], location[URL_SIZE];
         put_port(rows[i].target, s->port, target);
@@ -560,10 +529,7 @@ TEST(test_redirects)
         CHECK_STR(call.location, location, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
         assert_null(strstr(call.error, "secret"));
-        call_clear(&call);
     }
-    fixture_done(&f);
-    server_free(s);
 }
 
 static bool count_head(void *arg, long status, const char *content_type)
@@ -590,10 +556,10 @@ TEST(test_redirect_bodies_and_heads)
     struct redirects r = {"/end", 302};
     struct http_settings settings = {.follow_redirects = true};
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
     struct server *s = server_new(redirect, &r), *big = server_new(big_redirect, NULL);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     fixture_do(&f, &call,
                &(struct http_request){
                    .url = server_url(s, "/", url), .settings = &settings, .on_head = count_head});
@@ -604,7 +570,6 @@ TEST(test_redirect_bodies_and_heads)
     fixture_do(&f, &call,
                &(struct http_request){.url = server_url(big, "/", url), .settings = &settings});
     check_result(&call, HTTP_ERR_TOO_LARGE, "a redirect with a body without end");
-    call_clear(&call);
     fixture_done(&f);
     server_free(s);
     server_free(big);
@@ -615,17 +580,13 @@ TEST(test_redirect_bodies_and_heads)
 TEST(test_retry_after)
 {
     const char *script = "HTTP/1.1 429 Slow Down\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno";
-    struct fixture f;
-    struct call call = {0};
-    struct server *s = server_new(send_script, script);
-    fixture_init(&f, 1);
+    SCOPED(call) call = {0};
+    SCOPED(server) *s = server_new(send_script, script);
+    SCOPED(fixture) f = fixture_new(1);
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_DONE, "");
     CHECK_INT(call.status, 429, "");
     CHECK_INT(call.retry_after_ms, 7000, "");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 static bool keep_data(void *arg, const char *data, size_t len)
@@ -652,7 +613,7 @@ TEST(test_late_responses)
     for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
         struct http_transfer *t = calloc(1, sizeof(*t));
         const char *bytes = rows[i / 2].bytes;
-        struct buf got;
+        SCOPED(buf) got;
         assert_non_null(t);
         t->request.max_body = 100;
         t->request.on_data = i % 2 == 0 ? NULL : keep_data;
@@ -664,7 +625,6 @@ TEST(test_late_responses)
         CHECK_STR(t->content_type, rows[i / 2].type, bytes);
         CHECK_STR(i % 2 == 0 ? t->body.data : got.data, rows[i / 2].body, bytes);
         buf_done(&t->body);
-        buf_done(&got);
         free(t);
     }
 }

@@ -46,11 +46,10 @@ struct row {
 
 static void check_rows(const struct row *rows, size_t n)
 {
-    struct fixture f;
-    struct server *s = server_new(send_script, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(send_script, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < n; i++) {
-        struct call call = {0};
+        SCOPED(call) call = {0};
         char url[URL_SIZE];
         server_set_arg(s, &rows[i].script);
         fixture_do(&f, &call,
@@ -58,10 +57,7 @@ static void check_rows(const struct row *rows, size_t n)
                                           .max_body = (size_t)16 * 1024 * 1024});
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_CONTAINS(call.error, rows[i].error, rows[i].name);
-        call_clear(&call);
     }
-    fixture_done(&f);
-    server_free(s);
 }
 
 #define WIRE "expected at most as many bytes of framing as of content and 262144 more, got "

@@ -54,6 +54,7 @@ static void pair_done(struct pair *p)
     close(p->busy);
     server_free(p->server);
 }
+SCOPED_VALUE(pair, pair_done)
 
 static int64_t cpu_ms(void)
 {
@@ -84,7 +85,7 @@ static struct guard *new_guard(void)
 
 TEST(test_the_busiest_connection_is_cut)
 {
-    struct pair p;
+    SCOPED(pair) p;
     pair_init(&p);
     struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p.quiet}, {.fd = p.busy}};
@@ -96,7 +97,6 @@ TEST(test_the_busiest_connection_is_cut)
     guard_enter(g, none, 1);
     CHECK_INT(guard_leave(g), -1, "the next call");
     guard_free(g);
-    pair_done(&p);
 }
 
 static void use_cpu(int64_t ms)
@@ -110,7 +110,7 @@ static void use_cpu(int64_t ms)
 /* libcurl may take seconds for what the kernel holds. */
 TEST(test_what_the_kernel_holds_is_discarded)
 {
-    struct pair p;
+    SCOPED(pair) p;
     char byte;
     int waiting = 0;
     pair_init(&p);
@@ -128,13 +128,12 @@ TEST(test_what_the_kernel_holds_is_discarded)
     CHECK_INT(guard_leave(g), p.busy, "");
     assert_true(recv(p.busy, &byte, 1, MSG_DONTWAIT) <= 0);
     guard_free(g);
-    pair_done(&p);
 }
 
 /* Another connection is not to blame for what the call does with the bytes that it has read. */
 TEST(test_quiet_connections_are_not_cut_after_a_busy_one)
 {
-    struct pair p;
+    SCOPED(pair) p;
     pair_init(&p);
     struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p.quiet}, {.fd = p.busy}};
@@ -144,13 +143,12 @@ TEST(test_quiet_connections_are_not_cut_after_a_busy_one)
     CHECK_INT(guard_leave(g), p.busy, "");
     CHECK_INT(send(p.quiet, "x", 1, MSG_NOSIGNAL), 1, "the other one is whole");
     guard_free(g);
-    pair_done(&p);
 }
 
 /* Calls that follow each other, and waiting, are no reason. */
 TEST(test_short_calls_and_waiting_are_not_cut)
 {
-    struct pair p;
+    SCOPED(pair) p;
     pair_init(&p);
     struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p.busy}};
@@ -163,13 +161,12 @@ TEST(test_short_calls_and_waiting_are_not_cut)
     usleep((GUARD_CPU_MS + 3 * GUARD_LOOK_MS) * 1000);
     CHECK_INT(guard_leave(g), -1, "waiting");
     guard_free(g);
-    pair_done(&p);
 }
 
 /* The number of a closed socket may be another's. */
 TEST(test_closed_sockets_are_not_cut)
 {
-    struct pair p;
+    SCOPED(pair) p;
     pair_init(&p);
     struct guard *g = new_guard();
     const struct guard_socket sockets[] = {{.fd = p.busy}};
@@ -181,7 +178,6 @@ TEST(test_closed_sockets_are_not_cut)
     guard_enter(NULL, sockets, 1);
     guard_forget(NULL, 1);
     CHECK_INT(guard_leave(NULL), -1, "no guard");
-    pair_done(&p);
 }
 
 /* ---- offenders ------------------------------------------------------------------------------- */
@@ -196,12 +192,12 @@ static void serve(struct server_conn *c)
 TEST(test_offenders_are_not_asked)
 {
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
     struct url parts;
     struct err err = ERR_INIT;
     struct server *s = server_new(serve, NULL), *other = server_new(serve, NULL);
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     assert_true(url_parse(server_url(s, "/", url), &parts, &err));
     offenders_add(f.client->offenders, url_origin_hash(&parts), clock_mono_ms());
     fixture_get(&f, &call, s, NULL);
@@ -217,7 +213,6 @@ TEST(test_offenders_are_not_asked)
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_DONE, "over");
     url_done(&parts);
-    call_clear(&call);
     fixture_done(&f);
     server_free(s);
     server_free(other);

@@ -202,8 +202,8 @@ TEST(test_no_response_is_lost)
     const char *given = getenv("HTTP2_RUNS");
     struct run r = {.left = given != NULL ? (unsigned)strtoul(given, NULL, 10) : 2000};
     unsigned all = r.left;
-    struct server *s = server_new(serve, NULL);
-    fixture_init(&r.f, 1);
+    SCOPED(server) *s = server_new(serve, NULL);
+    r.f = fixture_new(1);
     (void)server_url(s, "/", r.url);
     for (int i = 0; i < IN_FLIGHT; i++) {
         start_one(&r);
@@ -219,7 +219,6 @@ TEST(test_no_response_is_lost)
     CHECK_INT(r.results[HTTP_ERR_TIMEOUT], 0, "lost responses");
     CHECK_INT(r.results[HTTP_DONE] > all / 2, true, "most are answered");
     fixture_done(&r.f);
-    server_free(s);
 }
 
 int main(void)

@@ -95,7 +95,7 @@ static int this_machine(const char *host, char **ret_addresses)
 static void run_twice(const struct http_request *r, bool *ret_complete)
 {
     struct err err = ERR_INIT;
-    struct loop *l = loop_new(&err);
+    SCOPED(loop) *l = loop_new(&err);
     if (l == NULL) {
         assert_true(failing_malloc_failed());
         return;
@@ -118,7 +118,6 @@ static void run_twice(const struct http_request *r, bool *ret_complete)
     } else {
         CHECK_INT(err.kind == ERR_MEMORY || err.kind == ERR_SYSTEM, true, "http_client_new");
     }
-    loop_free(l);
 }
 
 /* The deadlines, which nothing else here reaches, are for such a handle: it does not send its

@@ -73,7 +73,7 @@ struct rig {
 static void rig_init(struct rig *r, const char *want)
 {
     *r = (struct rig){.issuer = {.refuse = 0}};
-    fixture_init(&r->f, 1);
+    r->f = fixture_new(1);
     r->tokens = server_new(issue, &r->issuer);
     r->server = server_new(guarded, want);
     r->oauth2 = (struct http_oauth2){.client_id = "me:1",
@@ -88,6 +88,7 @@ static void rig_done(struct rig *r)
     server_free(r->server);
     server_free(r->tokens);
 }
+SCOPED_VALUE(rig, rig_done)
 
 static void get(struct rig *r, struct call *call)
 {
@@ -99,8 +100,8 @@ TEST(test_fetched_once)
 {
     static const char *const scopes[] = {"a", "b:c"};
     static const struct http_header params[] = {{"audience", "x y"}};
-    struct rig r;
-    struct call call = {0};
+    SCOPED(rig) r;
+    SCOPED(call) call = {0};
     rig_init(&r, "Bearer t1");
     r.oauth2.scopes = scopes;
     r.oauth2.n_scopes = 2;
@@ -115,14 +116,12 @@ TEST(test_fetched_once)
     CHECK_STR(r.issuer.form, "grant_type=client_credentials&scope=a%20b%3Ac&audience=x%20y", "");
     /* me%3A1:s3cret%2F%2B */
     CHECK_STR(r.issuer.authorization, "Basic bWUlM0ExOnMzY3JldCUyRiUyQg==", "");
-    call_clear(&call);
-    rig_done(&r);
 }
 
 /* Transfers that need the token at the same time wait for one fetch. */
 TEST(test_shared_fetch)
 {
-    struct rig r;
+    SCOPED(rig) r;
     struct call calls[8] = {{0}};
     char url[URL_SIZE];
     rig_init(&r, "Bearer t1");
@@ -142,14 +141,13 @@ TEST(test_shared_fetch)
         call_clear(&calls[i]);
     }
     CHECK_INT(r.f.client->in_flight, 0, "");
-    rig_done(&r);
 }
 
 /* A server that wants the credentials in the form gets them there, the next time immediately. */
 TEST(test_credentials_in_form)
 {
-    struct rig r;
-    struct call call = {0};
+    SCOPED(rig) r;
+    SCOPED(call) call = {0};
     rig_init(&r, NULL);
     r.issuer.refuse = 1;
     get(&r, &call);
@@ -158,15 +156,13 @@ TEST(test_credentials_in_form)
     CHECK_STR(r.issuer.authorization, "", "");
     CHECK_STR(r.issuer.form,
               "grant_type=client_credentials&client_id=me%3A1&client_secret=s3cret%2F%2B", "");
-    call_clear(&call);
-    rig_done(&r);
 }
 
 /* Without a token, all transfers that need it fail with the reason, and not each one asks again. */
 TEST(test_refused_client)
 {
-    struct rig r;
-    struct call call = {0};
+    SCOPED(rig) r;
+    SCOPED(call) call = {0};
     rig_init(&r, NULL);
     r.issuer.refuse = 100;
     for (int i = 0; i < 3; i++) {
@@ -176,8 +172,6 @@ TEST(test_refused_client)
     }
     CHECK_INT(atomic_load(&r.issuer.asked), 2, "one fetch, both ways");
     CHECK_INT(atomic_load(&r.server->requests), 0, "nothing went out without a token");
-    call_clear(&call);
-    rig_done(&r);
 }
 
 TEST(test_bad_answers)
@@ -185,49 +179,43 @@ TEST(test_bad_answers)
     static const char *const answers[] = {
         "", "null", "[]", "{}", "{\"access_token\":1}", "{\"access_token\":\"\"}", "<html>"};
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        struct rig r;
-        struct call call = {0};
+        SCOPED(rig) r;
+        SCOPED(call) call = {0};
         rig_init(&r, NULL);
         r.issuer.answer = answers[i];
         get(&r, &call);
         CHECK_INT(call.result, HTTP_ERR_CONFIG, answers[i]);
         CHECK_CONTAINS(call.error, "answered HTTP 200", answers[i]);
-        call_clear(&call);
-        rig_done(&r);
     }
 }
 
 /* A token with a line break would inject a header. */
 TEST(test_token_of_two_lines)
 {
-    struct rig r;
-    struct call call = {0};
+    SCOPED(rig) r;
+    SCOPED(call) call = {0};
     rig_init(&r, NULL);
     r.issuer.answer = "{\"access_token\":\"a\\r\\nX-Evil: 1\"}";
     get(&r, &call);
     CHECK_INT(call.result, HTTP_ERR_CONFIG, "");
     CHECK_INT(atomic_load(&r.server->requests), 0, "");
-    call_clear(&call);
-    rig_done(&r);
 }
 
 TEST(test_no_token_server)
 {
-    struct rig r;
-    struct call call = {0};
+    SCOPED(rig) r;
+    SCOPED(call) call = {0};
     rig_init(&r, NULL);
     r.oauth2.token_url = "http://127.0.0.1:1/token";
     get(&r, &call);
     CHECK_INT(call.result, HTTP_ERR_CONNECT, "");
     CHECK_CONTAINS(call.error, "oauth2: POST http://127.0.0.1:1/token", "");
-    call_clear(&call);
-    rig_done(&r);
 }
 
 TEST(test_secret_file)
 {
     struct rig r;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char *dir = testing_mkdtemp();
     char path[512];
     (void)snprintf(path, sizeof(path), "%s/secret", dir);
@@ -244,7 +232,6 @@ TEST(test_secret_file)
     get(&r, &call);
     CHECK_INT(call.status, 200, call.error);
     CHECK_STR(r.issuer.authorization, "Basic bWUlM0ExOm9mJTIwZmlsZQ==", "me%3A1:of%20file");
-    call_clear(&call);
     rig_done(&r);
     testing_rmdir(dir);
     free(dir);
@@ -255,8 +242,8 @@ TEST(test_secret_file)
  */
 TEST(test_expiry)
 {
-    struct rig r;
-    struct call call = {0};
+    SCOPED(rig) r;
+    SCOPED(call) call = {0};
     rig_init(&r, NULL);
     r.issuer.expires = ",\"expires_in\":0.001";
     get(&r, &call);
@@ -267,15 +254,13 @@ TEST(test_expiry)
     get(&r, &call);
     CHECK_INT(call.status, 200, call.error);
     CHECK_INT(atomic_load(&r.issuer.asked), 2, "");
-    call_clear(&call);
-    rig_done(&r);
 }
 
 /* Freeing the client ends waiting transfers like all others. */
 TEST(test_client_freed)
 {
     struct rig r;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
     rig_init(&r, NULL);
     fixture_start(
@@ -284,7 +269,6 @@ TEST(test_client_freed)
     rig_done(&r);
     CHECK_INT(call.done, 1, "");
     CHECK_INT(call.result, HTTP_ERR_ABORTED, "");
-    call_clear(&call);
 }
 
 int main(void)

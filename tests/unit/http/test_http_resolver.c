@@ -146,7 +146,7 @@ TEST(test_one_lookup_for_all)
     struct fixture f;
     struct call calls[N] = {{0}};
     char url[URL_SIZE];
-    struct server *s = server_new(serve, NULL);
+    SCOPED(server) *s = server_new(serve, NULL);
     client_init(&f);
     for (size_t i = 0; i < N; i++) {
         fixture_start(&f, &calls[i], &(struct http_request){.url = name_url(s, "a.test", url)});
@@ -161,15 +161,14 @@ TEST(test_one_lookup_for_all)
     CHECK_INT(fixture_metric(&f, WAITING), 0, "");
     CHECK_INT(fixture_metric(&f, "profpull_dns_hosts{client=\"test\"}"), 1, "");
     fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_addresses_are_not_looked_up)
 {
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(serve, NULL);
+    SCOPED(server) *s = server_new(serve, NULL);
     client_init(&f);
     get_name(&f, &call, s, "127.0.0.1");
     check_result(&call, HTTP_DONE, "");
@@ -181,16 +180,14 @@ TEST(test_addresses_are_not_looked_up)
     fixture_do(&f, &call, &(struct http_request){.url = name_url(s, "A.test.", url)});
     check_result(&call, HTTP_DONE, "with a dot at the end");
     CHECK_STR(dns.last, "a.test.", "");
-    call_clear(&call);
     fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_names_that_fail)
 {
     struct fixture f;
-    struct call call = {0};
-    struct server *s = server_new(serve, NULL);
+    SCOPED(call) call = {0};
+    SCOPED(server) *s = server_new(serve, NULL);
     client_init(&f);
     get_name(&f, &call, s, "gone.test");
     check_result(&call, HTTP_ERR_RESOLVE, "");
@@ -203,9 +200,7 @@ TEST(test_names_that_fail)
     check_result(&call, HTTP_ERR_RESOLVE, "");
     CHECK_INT(fixture_metric(&f, LOOKUPS("not_found")), 1, "");
     CHECK_INT(fixture_metric(&f, LOOKUPS("failed")), 1, "");
-    call_clear(&call);
     fixture_done(&f);
-    server_free(s);
 }
 
 /* More than a thousand hosts whose name server does not answer: each request ends at its deadline,
@@ -275,9 +270,9 @@ TEST(test_cancel_while_waiting)
 TEST(test_proxies)
 {
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char proxy[URL_SIZE], url[URL_SIZE];
-    struct server *s = server_new(serve, NULL);
+    SCOPED(server) *s = server_new(serve, NULL);
     struct http_settings settings = {.proxy_url = proxy, .no_proxy = "direct.test, 10.0.0.0/8"};
     client_init(&f);
     (void)snprintf(proxy, sizeof(proxy), "http://u:p@Proxy.test:%u", s->port);
@@ -291,9 +286,7 @@ TEST(test_proxies)
     check_result(&call, HTTP_DONE, "");
     CHECK_STR(dns.last, "x.direct.test", "");
     CHECK_INT(dns_asked(), 2, "");
-    call_clear(&call);
     fixture_done(&f);
-    server_free(s);
 }
 
 TEST(test_exceptions_of_proxies)
@@ -368,6 +361,7 @@ static void rig_done(struct rig *r)
     resolver_free(r->resolver);
     loop_free(r->loop);
 }
+SCOPED_VALUE(rig, rig_done)
 
 /* Asks so many milliseconds from now; waits for the lookup if it has to. */
 static enum resolver_answer ask_in(struct rig *r, const char *host, int64_t ms)
@@ -398,7 +392,7 @@ static void settle(struct rig *r, unsigned asked)
 
 TEST(test_addresses_are_kept_while_they_are_renewed)
 {
-    struct rig r;
+    SCOPED(rig) r;
     rig_init(&r);
     CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
     CHECK_STR(r.addresses, "[::ffff:127.0.0.9],127.0.0.1", "");
@@ -407,12 +401,11 @@ TEST(test_addresses_are_kept_while_they_are_renewed)
     CHECK_INT(ask_in(&r, "a", RESOLVER_FRESH_MS), RESOLVER_FOUND, "at once");
     settle(&r, 2);
     CHECK_INT(dns_asked(), 3, "looked up again, and what settle() asks");
-    rig_done(&r);
 }
 
 TEST(test_a_failure_keeps_old_addresses)
 {
-    struct rig r;
+    SCOPED(rig) r;
     rig_init(&r);
     CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
     dns_set(true, EAI_AGAIN);
@@ -431,7 +424,6 @@ TEST(test_a_failure_keeps_old_addresses)
     dns_set(true, 0);
     CHECK_INT(ask_in(&r, "a", RESOLVER_FAILED_MS), RESOLVER_WAIT, "");
     CHECK_STR(r.addresses, "[::ffff:127.0.0.9],127.0.0.1", "");
-    rig_done(&r);
 }
 
 /* Names whose last lookup failed never hold all threads. */
@@ -470,13 +462,12 @@ TEST(test_dead_names_leave_threads_to_others)
 
 TEST(test_unused_names_are_forgotten)
 {
-    struct rig r;
+    SCOPED(rig) r;
     rig_init(&r);
     CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "");
     CHECK_INT(ask_in(&r, "b", RESOLVER_UNUSED_MS), RESOLVER_WAIT, "");
     CHECK_INT(ask_in(&r, "a", 0), RESOLVER_WAIT, "looked up again");
     CHECK_INT(dns_asked(), 3, "");
-    rig_done(&r);
 }
 
 TEST(test_getaddrinfo)

@@ -71,12 +71,11 @@ static void turn(struct fixture *f, struct guest *g, unsigned questions)
  * read, and other transfers go on. */
 TEST(test_waits_at_its_head)
 {
-    struct fixture f;
     struct guest waits = {.granted = 0};
     struct guest reads = {.granted = BODY};
     char url[URL_SIZE];
-    struct server *s = server_new(answer_with_length, NULL);
-    fixture_init(&f, 2);
+    SCOPED(server) *s = server_new(answer_with_length, NULL);
+    SCOPED(fixture) f = fixture_new(2);
     start_guest(&f, &waits, server_url(s, "/", url));
     turn(&f, &waits, 1);
     CHECK_INT(waits.asked, BODY, "its Content-Length");
@@ -97,18 +96,15 @@ TEST(test_waits_at_its_head)
     CHECK_INT(f.client->n_starved, 0, "");
     call_clear(&waits.call);
     call_clear(&reads.call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* A body without a length asks again whenever it outgrows what it got. */
 TEST(test_grows)
 {
-    struct fixture f;
     struct guest g = {.granted = 100000};
     char url[URL_SIZE];
-    struct server *s = server_new(answer_without_length, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(answer_without_length, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     start_guest(&f, &g, server_url(s, "/", url));
     turn(&f, &g, 1);
     CHECK_INT(g.first, 1, "a byte");
@@ -127,21 +123,18 @@ TEST(test_grows)
     check_result(&g.call, HTTP_DONE, "");
     CHECK_INT(g.call.body_len, BODY, "");
     call_clear(&g.call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* A body that can never be granted ends at its head. A transfer that is cancelled or times out
  * gives everything back. */
 TEST(test_ends_while_it_waits)
 {
-    struct fixture f;
     struct guest never = {.granted = HTTP_ROOM_NEVER};
     struct guest late = {.granted = 0};
     struct guest gone = {.granted = 0};
     char url[URL_SIZE];
-    struct server *s = server_new(answer_with_length, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(answer_with_length, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     start_guest(&f, &never, server_url(s, "/", url));
     fixture_wait(&f);
     check_result(&never.call, HTTP_ERR_NO_ROOM, "never");
@@ -159,8 +152,6 @@ TEST(test_ends_while_it_waits)
     CHECK_INT(f.client->in_flight, 0, "");
     call_clear(&never.call);
     call_clear(&late.call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 static void refuse(struct server_conn *c)
@@ -173,19 +164,16 @@ static void refuse(struct server_conn *c)
 /* An error page asks for nothing. */
 TEST(test_error_pages)
 {
-    struct fixture f;
     struct guest g = {.granted = 0};
     char url[URL_SIZE];
-    struct server *s = server_new(refuse, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(refuse, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     start_guest(&f, &g, server_url(s, "/", url));
     fixture_wait(&f);
     check_result(&g.call, HTTP_DONE, "");
     CHECK_STR(g.call.body, "hello", "");
     CHECK_INT(g.questions, 0, "");
     call_clear(&g.call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 int main(void)

@@ -383,7 +383,7 @@ static void try_row(const struct row *row, enum way way, SSL_CTX *tls, char *bod
     char metric[128];
     peer_to_await = &t.peer;
     t.server = server_new(serve, &t.peer);
-    (way == WAY_DIRECT ? fixture_init : fixture_init_libcurl)(&t.f, 1);
+    t.f = (way == WAY_DIRECT ? fixture_new : fixture_new_libcurl)(1);
     post(&t, 1, &call);
     check_call(&t, 1, &call, row->first_result, row->first_status);
     atomic_store(&t.peer.answered, true);

@@ -163,11 +163,10 @@ static void get(struct fixture *f, const struct server *s, struct call *call)
 TEST(test_responses)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
+        SCOPED(call) call = {0};
         struct peer peer = {.row = &rows[i]};
-        struct server *s = server_new(serve, &peer);
-        fixture_init(&f, 1);
+        SCOPED(server) *s = server_new(serve, &peer);
+        SCOPED(fixture) f = fixture_new(1);
         get(&f, s, &call);
         check_result(&call, HTTP_DONE, rows[i].name);
         CHECK_STR(call.body, "ok", rows[i].name);
@@ -180,9 +179,6 @@ TEST(test_responses)
         CHECK_STR(call.body, "ok", rows[i].name);
         CHECK_INT(call.reused, rows[i].reused, rows[i].name);
         CHECK_INT(atomic_load(&peer.heads) >= 2, true, rows[i].name);
-        call_clear(&call);
-        fixture_done(&f);
-        server_free(s);
     }
 }
 
@@ -221,9 +217,9 @@ TEST(test_early_acceptance)
         struct fixture f;
         char url[URL_SIZE];
         struct peer peer = {.row = &early[i]};
-        struct server *s = server_new(serve, &peer);
+        SCOPED(server) *s = server_new(serve, &peer);
         struct early e = {.f = &f};
-        fixture_init(&f, 1);
+        f = fixture_new(1);
         assert_non_null(http_start(f.client, &(struct http_request){.method = "POST",
                                                                     .url = server_url(s, "/", url),
                                                                     .http2_only = true,
@@ -239,7 +235,6 @@ TEST(test_early_acceptance)
         CHECK_INT(e.early || e.ended, true, early[i].name);
         CHECK_INT(e.took_ms < LONG_MS, true, early[i].name);
         fixture_done(&f);
-        server_free(s);
     }
     free(body);
 }

@@ -225,10 +225,9 @@ TEST(test_verification)
         {"TLS 1.3", "address", {.tls = {.ca_pem = ca, .min_version = HTTP_TLS_1_3}}, HTTP_DONE, ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
+        SCOPED(call) call = {0};
         struct tls_server s;
-        fixture_init(&f, 1);
+        SCOPED(fixture) f = fixture_new(1);
         tls_server_start(&s, rows[i].cert, NULL);
         tls_get(&f, &call, &s, &rows[i].settings);
         check_result(&call, rows[i].result, rows[i].name);
@@ -236,9 +235,7 @@ TEST(test_verification)
         if (rows[i].result == HTTP_DONE) {
             CHECK_INT(call.status, 200, rows[i].name);
         }
-        call_clear(&call);
         tls_server_stop(&s);
-        fixture_done(&f);
     }
     free(ca);
     free(other);
@@ -258,18 +255,15 @@ TEST(test_versions)
         {"1.2 is too old", "-tls1_2", HTTP_TLS_1_3, HTTP_ERR_TLS},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
+        SCOPED(call) call = {0};
         struct tls_server s;
         struct http_settings settings = {
             .tls = {.insecure_skip_verify = true, .min_version = rows[i].min}};
-        fixture_init(&f, 1);
+        SCOPED(fixture) f = fixture_new(1);
         tls_server_start(&s, "address", (const char *const[]){rows[i].option, NULL});
         tls_get(&f, &call, &s, &settings);
         check_result(&call, rows[i].result, rows[i].name);
-        call_clear(&call);
         tls_server_stop(&s);
-        fixture_done(&f);
     }
 }
 
@@ -298,19 +292,16 @@ TEST(test_client_certificate)
         {"no key file", {.tls = {.cert_pem = cert, .key_file = "/none"}}, HTTP_ERR_CONFIG},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
-        struct call call = {0};
+        SCOPED(call) call = {0};
         struct tls_server s;
         struct http_settings settings = rows[i].settings;
         settings.tls.ca_pem = ca;
-        fixture_init(&f, 1);
+        SCOPED(fixture) f = fixture_new(1);
         tls_server_start(&s, "address", options);
         tls_get(&f, &call, &s, &settings);
         check_result(&call, rows[i].result, rows[i].name);
         assert_null(strstr(call.error, "PRIVATE"));
-        call_clear(&call);
         tls_server_stop(&s);
-        fixture_done(&f);
     }
     free(ca);
     free(cert);
@@ -325,9 +316,9 @@ TEST(test_ca_rotation)
     char file[256];
     struct http_settings settings = {.tls.ca_file = in_dir("rotating.pem", file)};
     struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     struct tls_server s;
-    fixture_init(&f, 1);
+    f = fixture_new(1);
     tls_server_start(&s, "address", NULL);
     testing_write_file(dir, "rotating.pem", other);
     tls_get(&f, &call, &s, &settings);
@@ -342,7 +333,6 @@ TEST(test_ca_rotation)
     testing_log_expect(f.log, "cannot re-read a file, keeping its old content");
     tls_get(&f, &call, &s, &settings);
     check_result(&call, HTTP_DONE, "");
-    call_clear(&call);
     tls_server_stop(&s);
     fixture_done(&f);
     free(ca);
@@ -357,17 +347,13 @@ static void say_hello(struct server_conn *c)
 
 TEST(test_server_without_tls)
 {
-    struct fixture f;
-    struct call call = {0};
+    SCOPED(call) call = {0};
     char url[URL_SIZE];
-    struct server *s = server_new(say_hello, NULL);
-    fixture_init(&f, 1);
+    SCOPED(server) *s = server_new(say_hello, NULL);
+    SCOPED(fixture) f = fixture_new(1);
     (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/", s->port);
     fixture_do(&f, &call, &(struct http_request){.url = url});
     check_result(&call, HTTP_ERR_TLS, "");
-    call_clear(&call);
-    fixture_done(&f);
-    server_free(s);
 }
 
 /* The Host header has the name of the URL, whatever name the certificate has. */
@@ -383,8 +369,7 @@ TEST(test_host_beside_server_name)
         {"https://[::1]:8443/x", "Host: [::1]:8443", "::[::1]:8443"},
     };
     struct http_settings settings = {.tls.server_name = "name.example"};
-    struct fixture f;
-    fixture_init(&f, 1);
+    SCOPED(fixture) f = fixture_new(1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct call call = {0};
         fixture_start(&f, &call, &(struct http_request){.url = rows[i].url, .settings = &settings});
@@ -403,7 +388,6 @@ TEST(test_host_beside_server_name)
     assert_null(call.transfer->connect_to);
     http_cancel(call.transfer);
     f.waiting--;
-    fixture_done(&f);
 }
 
 int main(void)

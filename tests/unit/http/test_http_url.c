@@ -64,12 +64,10 @@ TEST(test_join)
         {"http://[::1]:4040", "/ingest", "", "http://[::1]:4040/ingest"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf out;
-        buf_init(&out, 4096);
+        SCOPED(buf) out = testing_buf(4096);
         assert_true(
             url_join(sv_from(rows[i].base), sv_from(rows[i].path), sv_from(rows[i].query), &out));
         CHECK_STR(out.data, rows[i].want, rows[i].base);
-        buf_done(&out);
     }
 }
 
@@ -97,9 +95,8 @@ TEST(test_directory_of_a_file_url)
         {"file:///a%00", NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf out;
         struct err err = ERR_INIT;
-        buf_init(&out, 4096);
+        SCOPED(buf) out = testing_buf(4096);
         bool ok = url_to_directory(sv_from(rows[i].url), &out, &err);
         CHECK_INT(ok, rows[i].want != NULL, rows[i].url);
         if (ok) {
@@ -107,7 +104,6 @@ TEST(test_directory_of_a_file_url)
         } else {
             CHECK_CONTAINS(err.msg, "file:///var/lib/profiles", rows[i].url);
         }
-        buf_done(&out);
     }
 }
 

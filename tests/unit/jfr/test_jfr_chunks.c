@@ -24,13 +24,12 @@ TEST(integers_and_strings)
 {
     for (unsigned encoding = 3; encoding <= 5; encoding++) {
         for (int fixed = 0; fixed <= 1; fixed++) {
-            struct recording r;
+            SCOPED(recording) r;
             char row[40];
             recording_init_as(&r, fixed != 0, encoding);
             put_chunk(&r, 0);
             snprintf(row, sizeof(row), "strings %u, fixed %d", encoding, fixed);
             recording_expect(&r, &options, ONE_SAMPLE, row);
-            recording_done(&r);
         }
     }
 }
@@ -38,7 +37,7 @@ TEST(integers_and_strings)
 /* The same stack in two chunks is one sample, though its numbers differ. */
 TEST(chunks_add_up)
 {
-    struct recording r;
+    SCOPED(recording) r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
     char *text;
@@ -58,13 +57,12 @@ TEST(chunks_add_up)
     CHECK_INT(facts.start_ns, r.start_ns - r.duration_ns, "");
     CHECK_INT(facts.end_ns, r.start_ns + r.duration_ns, "");
     free(text);
-    recording_done(&r);
 }
 
 /* Each chunk has a tick rate and a period of its own. */
 TEST(chunks_with_other_rates)
 {
-    struct recording r;
+    SCOPED(recording) r;
     const struct jfr_options settings = {.seed = 1};
     recording_init(&r, 2000000000);
     recording_setting(&r, CLASS_EXECUTION_SAMPLE, "period", "20 ms");
@@ -84,12 +82,11 @@ TEST(chunks_with_other_rates)
                      "block contentions:count delay:nanoseconds (block:count 0)\n"
                      "a/B.run:10 1 200\n",
                      "");
-    recording_done(&r);
 }
 
 TEST(several_checkpoints)
 {
-    struct recording r;
+    SCOPED(recording) r;
     recording_init(&r, 1000000000);
     recording_method(&r, 1, "a/B", "run");
     recording_method(&r, 9, "older", "loses");
@@ -104,24 +101,22 @@ TEST(several_checkpoints)
                      "process_cpu cpu:nanoseconds (cpu:nanoseconds 10000000)\n"
                      "a/B.run:10;a/Main.main:20;newer.wins:30 10000000\n",
                      "");
-    recording_done(&r);
 }
 
 TEST(raw_heads_in_a_pool)
 {
-    struct recording r;
+    SCOPED(recording) r;
     recording_init(&r, 1000000000);
     r.raw_head = true;
     put_chunk(&r, 0);
     recording_expect(&r, &options, ONE_SAMPLE, "");
-    recording_done(&r);
 }
 
 /* The name of a class may be a text, and a text may be a constant. */
 TEST(texts_of_other_kinds)
 {
     struct recording_class classes[RECORDING_CLASSES];
-    struct recording r;
+    SCOPED(recording) r;
     memcpy(classes, recording_classes, sizeof(classes));
     recording_init(&r, 1000000000);
     recording_method(&r, 1, "unused", "run");
@@ -157,12 +152,11 @@ TEST(texts_of_other_kinds)
                      "process_cpu cpu:nanoseconds (cpu:nanoseconds 10000000)\n"
                      "a/Text.pooled:7 10000000\n",
                      "");
-    recording_done(&r);
 }
 
 TEST(types_are_counted)
 {
-    struct recording r;
+    SCOPED(recording) r;
     struct err err = ERR_INIT;
     struct jfr_type type;
     const struct jfr_options counting = {.sample_rate = 100, .seed = 1, .count_types = true};
@@ -182,12 +176,11 @@ TEST(types_are_counted)
     CHECK_INT(type.events, 1, "");
     assert_false(jfr_reader_type(reader, 2, &type));
     jfr_reader_free(reader);
-    recording_done(&r);
 }
 
 TEST(whole_conversion)
 {
-    struct recording r;
+    SCOPED(recording) r;
     struct err err = ERR_INIT;
     struct jfr_result result;
     struct scratch *s = scratch_new();
@@ -206,5 +199,4 @@ TEST(whole_conversion)
     assert_true(gzip_is((struct sv){result.made[0].data, result.made[0].size}));
     jfr_result_done(&result);
     scratch_free(s);
-    recording_done(&r);
 }

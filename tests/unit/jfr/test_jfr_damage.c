@@ -32,7 +32,7 @@ static bool read_copy(struct sv v, char **ret_text, struct err *err)
 
 TEST(every_prefix)
 {
-    struct recording r;
+    SCOPED(recording) r;
     recording_init(&r, 1000000000);
     put_chunk(&r);
     size_t first = r.out.len;
@@ -52,14 +52,13 @@ TEST(every_prefix)
         }
         free(text);
     }
-    recording_done(&r);
 }
 
 /* A byte of each chunk at a time gets other values: nothing is read past its end. */
 TEST(every_byte)
 {
     static const unsigned char values[] = {0, 1, 0x7f, 0x80, 0xff};
-    struct recording r;
+    SCOPED(recording) r;
     recording_init(&r, 1000000000);
     put_chunk(&r);
     for (size_t i = 0; i < r.out.len; i++) {
@@ -74,7 +73,6 @@ TEST(every_byte)
         }
         r.out.data[i] = before;
     }
-    recording_done(&r);
 }
 
 TEST(bad_heads)
@@ -102,7 +100,7 @@ TEST(bad_heads)
         {56, UINT64_MAX, 8, "a chunk with -1 ticks per second: expected at least 1"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct recording r;
+        SCOPED(recording) r;
         struct err err = ERR_INIT;
         char *text;
         recording_init(&r, 1000000000);
@@ -113,32 +111,28 @@ TEST(bad_heads)
         CHECK_CONTAINS(err.msg, cases[i].error, cases[i].error);
         CHECK_STR(text, "", cases[i].error);
         free(text);
-        recording_done(&r);
     }
 }
 
 /* Puts an event of a type with these bytes into a good chunk. */
 static void expect_damage(unsigned type, const char *bytes, size_t n, const char *error)
 {
-    struct recording r;
+    SCOPED(recording) r;
     struct err err = ERR_INIT;
-    struct buf content;
     char *text;
     recording_init(&r, 1000000000);
     recording_method(&r, 1, "a/B", "run");
     recording_stack(&r, 1, false, (const uint64_t[]){1, 10}, 1);
     EVENT(&r, CLASS_EXECUTION_SAMPLE, 1, 1, STATE_RUNNABLE_ID, 0, 0, 0);
-    buf_init(&content, 4096);
+    SCOPED(buf) content = testing_buf(4096);
     buf_append(&content, bytes, n);
     recording_put_event(&r, type, &content);
-    buf_done(&content);
     EVENT(&r, CLASS_EXECUTION_SAMPLE, 1, 1, STATE_RUNNABLE_ID, 0, 0, 0);
     recording_end_chunk(&r);
     assert_false(read_copy(recording_bytes(&r), &text, &err));
     CHECK_CONTAINS(err.msg, error, error);
     CHECK_STR(text, GOOD, "the sample before is kept");
     free(text);
-    recording_done(&r);
 }
 
 TEST(bad_events)
@@ -160,7 +154,7 @@ TEST(bad_sizes)
         {"\x81\x80\x80", "at offset 68: an event that is smaller than its size"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct recording r;
+        SCOPED(recording) r;
         struct err err = ERR_INIT;
         char *text;
         recording_init(&r, 1000000000);
@@ -171,7 +165,6 @@ TEST(bad_sizes)
         assert_true(strstr(err.msg, cases[i].error) != NULL ||
                     strstr(err.msg, "expected a checkpoint") != NULL);
         free(text);
-        recording_done(&r);
     }
 }
 
@@ -179,7 +172,7 @@ TEST(bad_sizes)
 static void expect_of_class(const struct recording_class *class, const char *error)
 {
     struct recording_class classes[RECORDING_CLASSES + 1];
-    struct recording r;
+    SCOPED(recording) r;
     struct err err = ERR_INIT;
     char *text;
     memcpy(classes, recording_classes, sizeof(recording_classes));
@@ -195,7 +188,6 @@ static void expect_of_class(const struct recording_class *class, const char *err
     CHECK_CONTAINS(err.msg, error, error);
     CHECK_INT(ok, error[0] == '\0', error);
     free(text);
-    recording_done(&r);
 }
 
 TEST(hostile_classes)
@@ -227,7 +219,7 @@ TEST(classes_that_multiply)
 {
     struct recording_class classes[RECORDING_CLASSES + 10];
     static const char *const names[] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9"};
-    struct recording r;
+    SCOPED(recording) r;
     struct err err = ERR_INIT;
     char *text;
     memcpy(classes, recording_classes, sizeof(recording_classes));
@@ -244,7 +236,6 @@ TEST(classes_that_multiply)
     assert_false(read_copy(recording_bytes(&r), &text, &err));
     CHECK_CONTAINS(err.msg, "a class that is not defined, or contains itself", "");
     free(text);
-    recording_done(&r);
 }
 
 /* Writes two checkpoints; the first one says that the one before it is `before` (0: none). Returns
@@ -287,7 +278,7 @@ TEST(circles_of_checkpoints)
 
 TEST(limits)
 {
-    struct recording r;
+    SCOPED(recording) r;
     struct err err = ERR_INIT;
     char *text;
     struct jfr_options small = options;
@@ -298,12 +289,11 @@ TEST(limits)
     CHECK_INT(err.kind, ERR_LIMIT, "");
     CHECK_CONTAINS(err.msg, "chunk 1 at byte 0: takes more than 4096 bytes to work in", "");
     free(text);
-    recording_done(&r);
 }
 
 TEST(damaged_conversions)
 {
-    struct recording r;
+    SCOPED(recording) r;
     struct err err = ERR_INIT;
     struct jfr_result result;
     struct scratch *s = scratch_new();
@@ -329,7 +319,6 @@ TEST(damaged_conversions)
     assert_false(jfr_convert(&in, &result, &err));
     jfr_result_done(&result);
     scratch_free(s);
-    recording_done(&r);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

@@ -76,7 +76,7 @@ TEST(wall_clock_samples)
 
 TEST(cpu_time_samples)
 {
-    struct recording r;
+    SCOPED(recording) r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
     char *text;
@@ -93,7 +93,6 @@ TEST(cpu_time_samples)
     CHECK_INT(facts.failed, 1, "");
     CHECK_INT(facts.samples, 2, "");
     free(text);
-    recording_done(&r);
 }
 
 TEST(allocations)
@@ -158,7 +157,7 @@ TEST(sums_do_not_overflow)
 
 TEST(stacks_and_methods_that_are_not_there)
 {
-    struct recording r;
+    SCOPED(recording) r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
     char *text;
@@ -179,7 +178,6 @@ TEST(stacks_and_methods_that_are_not_there)
     CHECK_INT(facts.truncated, 1, "");
     CHECK_INT(facts.events, 4, "");
     free(text);
-    recording_done(&r);
 }
 
 TEST(periods_of_settings)

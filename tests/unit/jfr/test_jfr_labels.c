@@ -7,12 +7,10 @@
 /* Appends an entry of map 1 (contexts; bytes are labels) or 2 (strings). */
 static void entry(struct buf *out, unsigned map, uint64_t key, const void *bytes, size_t n)
 {
-    struct buf b;
-    buf_init(&b, 4096);
+    SCOPED(buf) b = testing_buf(4096);
     wire_put_number(&b, 1, key);
     wire_put_bytes(&b, 2, bytes, n);
     wire_put_bytes(out, map, b.data, b.len);
-    buf_done(&b);
 }
 
 static void string(struct buf *out, uint64_t key, const char *text)
@@ -23,18 +21,14 @@ static void string(struct buf *out, uint64_t key, const char *text)
 /* pairs: numbers of name and value. */
 static void context(struct buf *out, uint64_t key, const uint64_t *pairs, size_t n)
 {
-    struct buf b;
-    buf_init(&b, 4096);
+    SCOPED(buf) b = testing_buf(4096);
     for (size_t i = 0; i < n; i++) {
-        struct buf pair;
-        buf_init(&pair, 64);
+        SCOPED(buf) pair = testing_buf(64);
         wire_put_number(&pair, 1, pairs[2 * i]);
         wire_put_number(&pair, 2, pairs[2 * i + 1]);
         wire_put_bytes(&b, 1, pair.data, pair.len);
-        buf_done(&pair);
     }
     entry(out, 1, key, b.data, b.len);
-    buf_done(&b);
 }
 
 static void make_snapshot(struct buf *out)
@@ -66,8 +60,8 @@ static void make_recording(struct recording *r)
 
 TEST(with_labels)
 {
-    struct recording r;
-    struct buf snapshot;
+    SCOPED(recording) r;
+    SCOPED(buf) snapshot;
     struct sv packed;
     struct scratch *s = scratch_new();
     static const char want[] = "process_cpu cpu:nanoseconds (cpu:nanoseconds 10000000)\n"
@@ -88,14 +82,12 @@ TEST(with_labels)
     options.labels = packed;
     recording_expect(&r, &options, want, "gzip");
     scratch_free(s);
-    buf_done(&snapshot);
-    recording_done(&r);
 }
 
 /* Without the part, contexts and names of spans mean nothing; ids of spans do. */
 TEST(without_labels)
 {
-    struct recording r;
+    SCOPED(recording) r;
     const struct jfr_options options = {.sample_rate = 100, .seed = 1};
     make_recording(&r);
     recording_expect(&r, &options,
@@ -106,12 +98,11 @@ TEST(without_labels)
                      "mutex contentions:count delay:nanoseconds (mutex:count 0)\n"
                      "A.f:5 1 7\n",
                      "");
-    recording_done(&r);
 }
 
 TEST(damaged_labels)
 {
-    struct buf snapshot;
+    SCOPED(buf) snapshot;
     make_snapshot(&snapshot);
     size_t failed = 0;
     for (size_t n = 1; n < snapshot.len; n++) {
@@ -131,5 +122,4 @@ TEST(damaged_labels)
     const struct jfr_options options = {.labels = SV("\x1f\x8b\x08 nothing")};
     assert_null(jfr_reader_new(&options, &err));
     CHECK_CONTAINS(err.msg, "labels: ", "");
-    buf_done(&snapshot);
 }

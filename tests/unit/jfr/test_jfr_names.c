@@ -50,12 +50,10 @@ TEST(names)
         {"", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out;
         const char *symbol = cases[i].symbol;
-        buf_init(&out, 1024);
+        SCOPED(buf) out = testing_buf(1024);
         jfr_name_put(sv_from(symbol), &out);
         CHECK_STR(out.data, cases[i].want != NULL ? cases[i].want : symbol, symbol);
-        buf_done(&out);
     }
 }
 
@@ -93,16 +91,14 @@ TEST(texts)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct jfr_string s;
-        struct buf out;
         struct jfr_cursor c = {.p = (const unsigned char *)cases[i].bytes};
         c.end = c.p + cases[i].n;
-        buf_init(&out, 1024);
+        SCOPED(buf) out = testing_buf(1024);
         jfr_string(&c, &s);
         assert_null(c.problem);
         assert_ptr_equal(c.p, c.end);
         jfr_string_put(&s, &out);
         CHECK_STR(out.data, cases[i].want, cases[i].row);
-        buf_done(&out);
     }
 }
 

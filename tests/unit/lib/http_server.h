@@ -288,6 +288,7 @@ static inline void server_free(struct server *s)
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
+SCOPED_POINTER(server, server_free)
 
 /* "http://127.0.0.1:<port><path>" in a buffer of the caller. */
 #define URL_SIZE 256
@@ -382,31 +383,33 @@ static inline int run_both_ways(CMFixtureFunction set_up, CMFixtureFunction tear
     return failed + testing_run("libcurl alone", set_up, tear_down);
 }
 
-static inline void fixture_init(struct fixture *f, unsigned shards)
+static inline struct fixture fixture_new(unsigned shards)
 {
     struct err err = ERR_INIT;
-    *f = (struct fixture){.loop = loop_new(&err)};
-    assert_non_null(f->loop);
-    f->log = testing_log_new();
-    f->metrics = metrics_new();
-    f->client = http_client_new(&(struct http_client_options){.loop = f->loop,
-                                                              .log = testing_log(f->log),
-                                                              .metrics = f->metrics,
-                                                              .name = "test",
-                                                              .shards = shards,
-                                                              .only_libcurl = only_libcurl},
-                                &err);
+    struct fixture f = {.loop = loop_new(&err)};
+    assert_non_null(f.loop);
+    f.log = testing_log_new();
+    f.metrics = metrics_new();
+    f.client = http_client_new(&(struct http_client_options){.loop = f.loop,
+                                                             .log = testing_log(f.log),
+                                                             .metrics = f.metrics,
+                                                             .name = "test",
+                                                             .shards = shards,
+                                                             .only_libcurl = only_libcurl},
+                               &err);
     CHECK_STR(err.msg, "", "http_client_new");
-    assert_non_null(f->client);
+    assert_non_null(f.client);
+    return f;
 }
 
-/* For what only libcurl does. */
-static inline void fixture_init_libcurl(struct fixture *f, unsigned shards)
+/* Returns a fixture for what only libcurl does. */
+static inline struct fixture fixture_new_libcurl(unsigned shards)
 {
     bool only = only_libcurl;
     only_libcurl = true;
-    fixture_init(f, shards);
+    struct fixture f = fixture_new(shards);
     only_libcurl = only;
+    return f;
 }
 
 static inline void fixture_done(struct fixture *f)
@@ -416,6 +419,7 @@ static inline void fixture_done(struct fixture *f)
     metrics_free(f->metrics);
     testing_log_done(f->log);
 }
+SCOPED_VALUE(fixture, fixture_done)
 
 /* Starts a request whose on_done, arg and (if 0) max_body are filled in here. */
 static inline void fixture_start(struct fixture *f, struct call *call, const struct http_request *r)
@@ -446,6 +450,7 @@ static inline void call_clear(struct call *call)
     free(call->body);
     *call = (struct call){0};
 }
+SCOPED_VALUE(call, call_clear)
 
 /* One request from start to end, into a cleared call. */
 static inline void fixture_do(struct fixture *f, struct call *call, const struct http_request *r)

@@ -183,5 +183,6 @@ static inline void test_object_done(struct test_object *t)
     json_decref(t->json);
     buf_done(&t->wire);
 }
+SCOPED_VALUE(test_object, test_object_done)
 
 #endif

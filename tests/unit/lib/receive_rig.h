@@ -93,6 +93,7 @@ static inline void receive_rig_done(struct receive_rig *g)
     intern_free(g->intern);
     testing_log_done(g->log);
 }
+SCOPED_VALUE(receive_rig, receive_rig_done)
 
 /* A CPU profile of this time; the caller frees it. */
 static inline struct buf receive_rig_profile(int64_t time_ns)

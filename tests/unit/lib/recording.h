@@ -297,6 +297,7 @@ static inline void recording_done(struct recording *r)
         buf_done(&r->pools[i]);
     }
 }
+SCOPED_VALUE(recording, recording_done)
 
 static inline struct sv recording_bytes(const struct recording *r)
 {

@@ -56,6 +56,7 @@ static inline void store_rig_done(struct store_rig *r)
     testing_rmdir(r->directory);
     free(r->directory);
 }
+SCOPED_VALUE(store_rig, store_rig_done)
 
 static inline uint64_t store_rig_metric(struct store_rig *r, const char *text)
 {

@@ -19,10 +19,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/labels.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/metrics.h"
 #include "base/str.h"
 
@@ -52,6 +54,40 @@
 /* Runs all cases of the program; "group" is for the log. The functions run once, before the first
  * case and after the last one; both may be NULL. Returns how many failed. */
 int testing_run(const char *group, CMFixtureFunction set_up, CMFixtureFunction tear_down);
+
+/* Declares a variable that is freed at the end of its block:
+ *
+ *     SCOPED(buf) text = testing_buf(100);
+ *
+ * The variables of a block are freed in the reverse order of their declarations. A failed assertion
+ * leaves them as they are: the program ends soon after. SCOPED_VALUE() and SCOPED_POINTER() name
+ * the function that frees a struct, or what a pointer to it points to. */
+#define SCOPED(type) __attribute__((cleanup(type##_leave))) struct type
+#define SCOPED_VALUE(type, end)                                                                    \
+    static inline void type##_leave(struct type *value)                                            \
+    {                                                                                              \
+        end(value);                                                                                \
+    }
+#define SCOPED_POINTER(type, end)                                                                  \
+    static inline void type##_leave(struct type **pointer)                                         \
+    {                                                                                              \
+        (void)end(*pointer);                                                                       \
+    }
+SCOPED_VALUE(buf, buf_done)
+SCOPED_VALUE(err, err_clear)
+SCOPED_POINTER(arena, arena_free)
+SCOPED_POINTER(intern, intern_free)
+SCOPED_POINTER(labels_builder, labels_builder_free)
+SCOPED_POINTER(loop, loop_free)
+SCOPED_POINTER(metrics, metrics_free)
+
+/* Returns an empty buffer for up to max bytes. */
+static inline struct buf testing_buf(size_t max)
+{
+    struct buf b;
+    buf_init(&b, max);
+    return b;
+}
 
 /* Compare, and on a difference print both values and which row of a table it was ("" for none). */
 void check_str_(const char *got, const char *want, const char *row, const char *file, int line);

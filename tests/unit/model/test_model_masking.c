@@ -67,11 +67,9 @@ TEST(urls)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (int all = 0; all < 2; all++) {
-            struct buf out;
-            buf_init(&out, 4096);
+            SCOPED(buf) out = testing_buf(4096);
             assert_true(mask_url(sv_from(rows[i].url), all == 1, &out));
             CHECK_STR(out.data, all == 1 ? rows[i].all : rows[i].want, rows[i].url);
-            buf_done(&out);
         }
     }
 }
@@ -84,14 +82,13 @@ TEST(labels)
         "__param_gc",  "1",          "__param_token",
         "s3cret",      "token",      "a label of the pod",
     };
-    struct intern *intern = intern_new();
-    struct labels_builder *b = labels_builder_new(intern);
+    SCOPED(intern) *intern = intern_new();
+    SCOPED(labels_builder) *b = labels_builder_new(intern);
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i += 2) {
         labels_builder_set_str(b, pairs[i], pairs[i + 1]);
     }
     struct labels *l = labels_builder_build(b);
-    struct buf out;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     assert_true(mask_labels_json(l, false, &out));
     CHECK_STR(out.data,
               "{\"__address__\":\"h:1\","
@@ -103,10 +100,7 @@ TEST(labels)
     assert_true(mask_labels_json(l, true, &out));
     assert_null(strstr(out.data, "s3cret"));
     CHECK_CONTAINS(out.data, "\"__param_gc\":\"<secret>\"", "all");
-    buf_done(&out);
     labels_unref(l);
-    labels_builder_free(b);
-    intern_free(intern);
 }
 
 TEST(echoes)

@@ -9,7 +9,7 @@ TEST(owns_its_parts)
 {
     size_t strings;
     size_t bytes;
-    struct intern *in = intern_new();
+    SCOPED(intern) *in = intern_new();
     struct labels *labels = testing_labels(in, "__name__", "memory", NULL);
     struct profile *p = profile_new(labels, strdup("12345"), 5);
     assert_non_null(p);
@@ -27,7 +27,6 @@ TEST(owns_its_parts)
     intern_stats(in, &strings, &bytes);
     CHECK_INT(strings, 0, "the labels went with it");
     assert_null(profile_unref(NULL));
-    intern_free(in);
 }
 
 TEST(may_be_empty)
@@ -43,7 +42,7 @@ TEST(long_labels_count)
 {
     static char text[180 * 1024];
     memset(text, 'x', sizeof(text) - 1);
-    struct intern *in = intern_new();
+    SCOPED(intern) *in = intern_new();
     struct labels *few = testing_labels(in, "__name__", "memory", "pod", "a", NULL);
     struct labels *many = testing_labels(in, "__name__", "memory", "pod", text, NULL);
     struct profile *p = profile_new(few, calloc(1, 100), 100);
@@ -53,5 +52,4 @@ TEST(long_labels_count)
     assert_true(profile_cost(p) > sizeof(text));
     CHECK_INT(profile_cost(p), profile_cost_of(100, labels_bytes(many)), "on disk");
     profile_unref(p);
-    intern_free(in);
 }

@@ -117,7 +117,6 @@ TEST_WITH(the_record_is_bounded, setup, teardown)
 {
     struct fixture *f = *state;
     bool more = true;
-    struct buf page;
     for (int i = 0; i < DROPPED_MAX; i++) {
         note(f, 0, i < 7 ? "pod/a" : "pod/b", 10, NULL);
     }
@@ -139,11 +138,10 @@ TEST_WITH(the_record_is_bounded, setup, teardown)
     dropped_forget(f->dropped, 1, "pod/d");
     note(f, 1, "pod/d", DROPPED_BYTES_MAX / 2 - 100, NULL);
     assert_int_equal(count(f, 1, &more), 1);
-    buf_init(&page, (size_t)1 << 20);
+    SCOPED(buf) page = testing_buf((size_t)1 << 20);
     assert_true(metrics_render(f->metrics, &page));
     assert_non_null(strstr(page.data, "profpull_dropped_targets_unshown_total{job=\"a\"} 2\n"));
     assert_non_null(strstr(page.data, "profpull_dropped_targets_unshown_total{job=\"b\"} 1\n"));
-    buf_done(&page);
 }
 
 static void note_target(struct fixture *f, const char *source, const char *address)
@@ -185,7 +183,6 @@ TEST_WITH(targets_are_known_as_discovered, setup, teardown)
 {
     struct fixture *f = *state;
     char address[32];
-    struct buf page;
     note_target(f, "static/0", "10.0.0.1:80");
     note_target(f, "static/0", "10.0.0.2:80");
     note_target(f, "pod/a", "10.0.0.1:80");
@@ -210,10 +207,9 @@ TEST_WITH(targets_are_known_as_discovered, setup, teardown)
     assert_false(knows(f, "a", "pod/b", address));
     note(f, 0, "pod/c", 10, NULL);
     assert_int_equal(count(f, 0, NULL), 1);
-    buf_init(&page, (size_t)1 << 20);
+    SCOPED(buf) page = testing_buf((size_t)1 << 20);
     assert_true(metrics_render(f->metrics, &page));
     assert_null(strstr(page.data, "profpull_dropped_targets_unshown_total{job=\"a\"}"));
-    buf_done(&page);
 }
 
 TEST_WITH(each_rule_is_traced, setup, teardown)
@@ -233,13 +229,11 @@ TEST_WITH(each_rule_is_traced, setup, teardown)
     assert_int_equal(t.verdict.outcome, RELABEL_DROPPED);
     assert_int_equal(t.n, 3);
     for (size_t i = 0; i < t.n; i++) {
-        struct buf text;
-        buf_init(&text, 1024);
+        SCOPED(buf) text = testing_buf(1024);
         labels_format_json(t.steps[i].labels, &text);
         assert_string_equal(text.data, after[i]);
         assert_int_equal(t.steps[i].rule, i + 1);
         assert_int_equal(t.steps[i].outcome, i == 2 ? RELABEL_DROPPED : RELABEL_KEPT);
-        buf_done(&text);
     }
     rule_trace_done(&t);
     labels_unref(labels);
@@ -253,13 +247,11 @@ TEST(test_secrets_of_labels)
         {SV("__meta_url"), SV("http://x/list?token=s3cret&a=<b>")},
         {SV("pod"), SV("a")},
     };
-    struct buf out;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     for (size_t i = 0; i < 3; i++) {
         html_label(&out, labels[i], false);
     }
     assert_string_equal(out.data, "<span>__param_token=&lt;secret&gt;</span>"
                                   "<span>__meta_url=http://x/list?token=&lt;secret&gt;&amp;a=&lt;"
                                   "b&gt;</span><span>pod=a</span>");
-    buf_done(&out);
 }

@@ -11,8 +11,7 @@
 
 TEST(text_is_escaped)
 {
-    struct buf out;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     html_text(&out, SV("<a href=\"x\">'&\0"));
     assert_string_equal(out.data, "&lt;a href=&quot;x&quot;&gt;&#39;&amp;\xef\xbf\xbd");
     buf_clear(&out);
@@ -21,7 +20,6 @@ TEST(text_is_escaped)
     buf_clear(&out);
     html_label(&out, (struct label){SV("__param_token"), SV("geheim")}, false);
     assert_string_equal(out.data, "<span>__param_token=&lt;secret&gt;</span>");
-    buf_done(&out);
 }
 
 static uint32_t child(struct tree *t, uint32_t parent, struct sv name)
@@ -50,8 +48,7 @@ TEST(names_of_functions_stay_text)
     struct flamegraph g;
     assert_true(tree_flamegraph(t, 0, arena, &g, NULL));
     struct view v = {.profile_type = {.sample_unit = SV("count")}};
-    struct buf out;
-    buf_init(&out, (size_t)1 << 20);
+    SCOPED(buf) out = testing_buf((size_t)1 << 20);
     v1_put_flamegraph(&v, &g, &out);
     assert_null(strchr(out.data, '<'));
     assert_non_null(strstr(out.data, "\"total\":7"));
@@ -61,7 +58,6 @@ TEST(names_of_functions_stay_text)
     assert_null(strstr(out.data, "<script"));
     assert_non_null(strstr(out.data, "&lt;script&gt;"));
     assert_non_null(strstr(out.data, "main.work: 4, 57.1 %, self 4"));
-    buf_done(&out);
     arena_free(arena);
     tree_free(t);
 }
@@ -76,11 +72,9 @@ TEST(the_largest_sums_are_drawn)
     tree_add(left, child(left, 0, SV("a")), INT64_MAX);
     tree_add(right, child(right, 0, SV("a")), INT64_MAX);
     assert_true(tree_diff(left, right, 0, arena, &g, NULL));
-    struct buf out;
-    buf_init(&out, (size_t)1 << 20);
+    SCOPED(buf) out = testing_buf((size_t)1 << 20);
     svg_flamegraph(&out, &g, true, SV("count"));
     assert_non_null(strstr(out.data, "<title>a: "));
-    buf_done(&out);
     arena_free(arena);
     tree_free(left);
     tree_free(right);
@@ -100,11 +94,9 @@ TEST(values_are_read_by_people)
         {-2048, "bytes", "-2 KiB"},    {5, "<unknown>", "5"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf out;
-        buf_init(&out, 64);
+        SCOPED(buf) out = testing_buf(64);
         value_put(&out, rows[i].value, sv_from(rows[i].unit));
         assert_string_equal(out.data, rows[i].text);
-        buf_done(&out);
     }
 }
 

@@ -226,8 +226,7 @@ static void put_long(struct buf *b, uint64_t v, size_t extra)
 /* A profile of one sample with these packed ids and values, and so many types. */
 static void put_packed(struct buf *b, size_t types, const struct buf *ids, const struct buf *values)
 {
-    struct buf sample;
-    buf_init(&sample, 100000);
+    SCOPED(buf) sample = testing_buf(100000);
     for (size_t i = 0; i < types; i++) {
         buf_append(b, BYTES(TYPE));
     }
@@ -235,7 +234,6 @@ static void put_packed(struct buf *b, size_t types, const struct buf *ids, const
     put_msg(&sample, SAMPLE_VALUE, values->data, values->len);
     put_sub(b, PROFILE_SAMPLE, &sample);
     buf_append(b, BYTES(STRINGS));
-    buf_done(&sample);
 }
 
 static bool is_good(const struct buf *b)
@@ -262,12 +260,9 @@ TEST(packed_numbers_of_any_length)
 {
     uint64_t random = 1;
     for (size_t round = 0; round < 20000; round++) {
-        struct buf ids;
-        struct buf values;
-        struct buf b;
-        buf_init(&ids, 100000);
-        buf_init(&values, 100000);
-        buf_init(&b, 100000);
+        SCOPED(buf) ids = testing_buf(100000);
+        SCOPED(buf) values = testing_buf(100000);
+        SCOPED(buf) b = testing_buf(100000);
         bool good = true;
         size_t types = 1 + round % 20;
         for (size_t i = 0; i < 1 + round % 23; i++) {
@@ -285,9 +280,6 @@ TEST(packed_numbers_of_any_length)
         victim->data[victim->len - 1] |= (char)(cut ? 0x80 : 0);
         put_packed(&b, random % 13 == 0 ? types + 1 : types, &ids, &values);
         assert_int_equal(is_good(&b), good && !cut && random % 13 != 0);
-        buf_done(&ids);
-        buf_done(&values);
-        buf_done(&b);
     }
 }
 
@@ -312,10 +304,8 @@ TEST(entries_are_counted)
 TEST(ids_of_any_kind_are_found)
 {
     for (uint64_t step = 1; step < 1000000000; step = step * 7 + 1) {
-        struct buf b;
-        struct buf m;
-        buf_init(&b, 100000);
-        buf_init(&m, 100000);
+        SCOPED(buf) b = testing_buf(100000);
+        SCOPED(buf) m = testing_buf(100000);
         buf_append(&b, BYTES(TYPE STRINGS));
         for (uint64_t i = 1; i <= 100; i++) {
             put_num(&m, FUNCTION_ID, i * step);
@@ -338,8 +328,6 @@ TEST(ids_of_any_kind_are_found)
         assert_false(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, 101 * step, &place));
         assert_false(pprof_ids_find(&x.entries[PROFILE_FUNCTION].ids, UINT64_MAX, &place));
         scratch_free(scratch);
-        buf_done(&b);
-        buf_done(&m);
     }
 }
 

@@ -9,6 +9,8 @@
 #include "pprof/wire.h"
 #include "tests/unit/lib/pprof_writer.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 #define HEAP "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes"
 #define LOCKS "contentions/count delay/nanoseconds"
 #define BYTES(s) s, sizeof(s) - 1
@@ -32,6 +34,7 @@ static void series_done(struct series *s)
     delta_state_unref(s->baseline);
     buf_done(&s->text);
 }
+SCOPED_VALUE(series, series_done)
 
 static void put_values(struct buf *b, const struct wire_field *f)
 {
@@ -90,7 +93,7 @@ static void print(struct sv zipped, struct buf *b)
     struct pprof_summary summary;
     struct pprof_index x;
     struct wire_field f = {.number = 0};
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     assert_non_null(scratch);
     assert_true(gzip_inflate(scratch, zipped, 10000000, 0, &v, &err));
     assert_true(pprof_check(v, &summary, &err));
@@ -102,7 +105,6 @@ static void print(struct sv zipped, struct buf *b)
         }
     }
     buf_printf(b, "duration %lld\n", (long long)summary.duration_ns);
-    scratch_free(scratch);
 }
 
 static enum delta_result step_bytes(struct series *s, struct sv body)
@@ -137,9 +139,9 @@ static void step_(struct series *s, const struct pprof_spec *spec, const struct 
 {
     char row[32];
     snprintf(row, sizeof(row), "line %d", line);
-    struct buf plain = pprof_make(spec, rows, n);
+    SCOPED(buf) plain = pprof_make(spec, rows, n);
     struct sv body = {plain.data, plain.len};
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     assert_non_null(scratch);
     if (line % 2 == 0) {
         assert_true(gzip_deflate(scratch, body, &body));
@@ -148,8 +150,6 @@ static void step_(struct series *s, const struct pprof_spec *spec, const struct 
     CHECK_STR(s->text.len == 0 ? "" : s->text.data, text, row);
     delta_output_done(&s->out);
     buf_done(&s->text);
-    buf_done(&plain);
-    scratch_free(scratch);
 }
 #define STEP(s, spec, want, text, ...)                                                             \
     step_((s), &(spec), ROWS(__VA_ARGS__), (want), (text), __LINE__)
@@ -160,7 +160,7 @@ static void step_(struct series *s, const struct pprof_spec *spec, const struct 
  * the newer profile, the duration the difference. */
 TEST(heap_counters_and_gauges)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
     STEP(&s, spec, DELTA_FIRST, "a;m; 0 0 5 50\nduration 0\n", {"a@1 m@2", NULL, {10, 100, 5, 50}},
          {"b@3 m@2", NULL, {7, 70, 0, 0}});
@@ -169,21 +169,19 @@ TEST(heap_counters_and_gauges)
          "a;m; 2 20 4 40\nb;m; 0 0 1 10\nc;m; 9 90 0 0\nduration 5960465000\n",
          {"a@1 m@2", NULL, {12, 120, 4, 40}}, {"b@3 m@2", NULL, {7, 70, 1, 10}},
          {"c@4 m@2", NULL, {9, 90, 0, 0}});
-    series_done(&s);
 }
 
 /* Profiles with nothing but counters: nothing is written at first, nor when nothing happens. (`make
  * delta-diff` compares with google/pprof.) */
 TEST(locks_have_only_counters)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a m", NULL, {3, 300}}, {"b m", NULL, {1, 10}});
     spec.time_nanos += 1144928000;
     STEP(&s, spec, DELTA_MADE, "b;m; 1 5\nduration 1144928000\n", {"a m", NULL, {3, 300}},
          {"b m", NULL, {2, 15}});
     STEP(&s, spec, DELTA_MADE, "", {"b m", NULL, {2, 15}}, {"a m", NULL, {3, 300}});
-    series_done(&s);
 }
 
 /* The last delta without gzip, in memory of the scratch; a profile that is good as a whole. */
@@ -202,11 +200,11 @@ static struct sv checked_output(const struct series *s, struct scratch *scratch,
 /* Entries that no sample needs are removed, so a profile that did not change shrinks. */
 TEST(unused_entries_are_removed)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
     const struct pprof_row rows[] = {{"rarely@1 seldom@2", "kind=rare", {10, 100, 0, 0}},
                                      {"a@3 m@4", "kind=often", {10, 100, 1, 1}}};
-    struct buf plain = pprof_make(&spec, rows, 2);
+    SCOPED(buf) plain = pprof_make(&spec, rows, 2);
     struct sv body = {plain.data, plain.len};
     assert_int_equal(step_bytes(&s, body), DELTA_FIRST);
     delta_output_done(&s.out);
@@ -226,21 +224,19 @@ TEST(unused_entries_are_removed)
     assert_non_null(memmem(out.p, out.n, "inuse_space", 11));
     scratch_free(scratch);
     delta_output_done(&s.out);
-    series_done(&s);
-    buf_done(&plain);
 }
 
 /* The head of a profile stays, however large it is, with the strings that it needs. */
 TEST(head_stays)
 {
     for (size_t comments = 0; comments <= 100; comments += 5) {
-        struct series s = {.baseline = NULL};
+        SCOPED(series) s = {.baseline = NULL};
         struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .duration_nanos = 5};
         const struct pprof_row rows[] = {{"a m", NULL, {1, 2}}, {"unused", "why=because", {1, 1}}};
         struct pprof_row later[] = {rows[0], rows[1]};
         later[0].values[0] = 3;
-        struct buf first = pprof_make(&spec, rows, 2);
-        struct buf second = pprof_make(&spec, later, 2);
+        SCOPED(buf) first = pprof_make(&spec, rows, 2);
+        SCOPED(buf) second = pprof_make(&spec, later, 2);
         for (size_t i = 0; i < comments; i++) {
             put_num(&second, PROFILE_COMMENT, i % 2);
             put_msg(&second, 99, "unknown", 7);
@@ -262,32 +258,26 @@ TEST(head_stays)
         assert_non_null(memmem(out.p, out.n, "contentions", 11));
         scratch_free(scratch);
         delta_output_done(&s.out);
-        buf_done(&first);
-        buf_done(&second);
-        series_done(&s);
     }
 }
 
 /* Names of any length come out as they went in, used or not. */
 TEST(names_of_any_length)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct buf b[2];
-    struct buf name;
     struct sv out;
     struct pprof_index x;
     enum { NAMES = 400 };
-    buf_init(&name, 10000);
+    SCOPED(buf) name = testing_buf(10000);
     for (size_t k = 0; k < 2; k++) {
         buf_init(&b[k], 1000000);
         buf_append(&b[k], BYTES("\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x0b"
                                 "contentions\x32\x05"
                                 "count"));
         for (size_t i = 1; i <= NAMES; i++) {
-            struct buf m;
-            struct buf part;
-            buf_init(&m, 1000);
-            buf_init(&part, 1000);
+            SCOPED(buf) m = testing_buf(1000);
+            SCOPED(buf) part = testing_buf(1000);
             put_num(&m, FUNCTION_ID, i);
             put_num(&m, FUNCTION_NAME, i + 2);
             put_sub(&b[k], PROFILE_FUNCTION, &m);
@@ -300,10 +290,8 @@ TEST(names_of_any_length)
             put_varint(&part, 1 + k * (i % 3));
             put_sub(&m, SAMPLE_VALUE, &part);
             put_sub(&b[k], PROFILE_SAMPLE, &m);
-            buf_done(&part);
             buf_putc(&name, (char)('a' + i % 26));
             put_msg(&b[k], PROFILE_STRING, name.data, name.len);
-            buf_done(&m);
         }
         buf_clear(&name);
     }
@@ -325,16 +313,14 @@ TEST(names_of_any_length)
     }
     scratch_free(scratch);
     delta_output_done(&s.out);
-    buf_done(&name);
     buf_done(&b[0]);
     buf_done(&b[1]);
-    series_done(&s);
 }
 
 /* Ids and the order of labels do not matter; labels, the order of frames and the file do. */
 TEST(what_a_stack_is)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .mapping_start = 4096};
     STEP(&s, spec, DELTA_FIRST, "", {"a@1 m@2", "k=v,n=7,n=8bytes", {3, 300}});
     spec.first_id = 1000;
@@ -347,13 +333,12 @@ TEST(what_a_stack_is)
          {"a@1 m@2", "k=w,n=7,n=8bytes", {1, 1}}, {"a@1 m@2", "k=v,k=v,n=7,n=8bytes", {1, 1}},
          {"a@1 a@1 m@2", "k=v,n=7,n=8bytes", {0, 0}}, {"a@1 m@3", "k=v,n=7,n=8bytes", {1, 1}},
          {"a@1 m@2", "k=v,n=7,n=8bytes", {3, 301}});
-    series_done(&s);
 }
 
 /* The same program mapped elsewhere: its stacks are the same ones. */
 TEST(mapped_elsewhere)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0, .mapping_start = 4096};
     STEP(&s, spec, DELTA_FIRST, "", {"a@1 m@2", NULL, {3, 300}});
     spec.mapping_start = 81920;
@@ -362,14 +347,13 @@ TEST(mapped_elsewhere)
     STEP(&s, spec, DELTA_REBASED, "", {"a@1 m@2", NULL, {4, 302}});
     spec.mapping_start = 4096;
     STEP(&s, spec, DELTA_MADE, "a;m; 0 1\nduration 0\n", {"a@1 m@2", NULL, {4, 303}});
-    series_done(&s);
 }
 
 /* A build id may be an index, which is not 0, to an empty string: the mapping has the name of its
  * file then. */
 TEST(an_empty_build_id_is_none)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {
         .types = LOCKS, .time_nanos = T0, .mapping_start = 4096, .empty_build_id = true};
     STEP(&s, spec, DELTA_FIRST, "", {"a@1 m@2", NULL, {3, 300}});
@@ -382,24 +366,22 @@ TEST(an_empty_build_id_is_none)
     spec.empty_build_id = false;
     spec.no_build_id = true;
     STEP(&s, spec, DELTA_MADE, "a;m; 1 1\nduration 0\n", {"a@1 m@2", NULL, {7, 304}});
-    series_done(&s);
 }
 
 /* Frames without address are distinguished by their functions. */
 TEST(no_addresses)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a m", NULL, {3, 300}}, {"b m", NULL, {30, 3000}});
     STEP(&s, spec, DELTA_MADE, "b;m; 1 2\na;m; 3 4\nduration 0\n", {"b m", NULL, {31, 3002}},
          {"a m", NULL, {6, 304}});
-    series_done(&s);
 }
 
 /* Columns, system names and first lines of functions are part of a frame without address. */
 TEST(no_addresses_but_columns)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a:1 m:9", NULL, {3, 300}}, {"a:2 m:9", NULL, {1, 1}});
     STEP(&s, spec, DELTA_MADE, "a;m; 1 1\na;m; 2 2\na;m; 5 5\nduration 0\n",
@@ -408,7 +390,6 @@ TEST(no_addresses_but_columns)
     STEP(&s, spec, DELTA_REBASED, "", {"a:1 m:9", NULL, {4, 301}});
     spec.start_line = 5;
     STEP(&s, spec, DELTA_REBASED, "", {"a:1 m:9", NULL, {4, 301}});
-    series_done(&s);
 }
 
 /* A profile of locks of two functions, with a sample or a location of these bytes in it. */
@@ -434,14 +415,13 @@ static void put_locks(struct buf *b, const char *field, size_t n)
 static void check_label(const struct series *s, const char *row)
 {
     struct err err = ERR_INIT;
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct sv plain;
     assert_non_null(scratch);
     assert_true(
         gzip_inflate(scratch, (struct sv){s->out.data, s->out.size}, 10000, 0, &plain, &err));
     CHECK_INT(memmem(plain.p, plain.n, "\x08\x07\x10\x08", 4) != NULL, true, row);
     CHECK_INT(memmem(plain.p, plain.n, "\x32\x01k\x32\x01v", 6) != NULL, true, row);
-    scratch_free(scratch);
 }
 
 /* The order of a sample's fields does not matter, nor whether its numbers are packed. */
@@ -475,10 +455,10 @@ TEST(samples_written_in_any_way)
                "\x10\x08")},
     };
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        struct series s = {.baseline = NULL};
+        SCOPED(series) s = {.baseline = NULL};
         struct pprof_spec spec = {.types = LOCKS, .packed = true, .file = ""};
         STEP(&s, spec, DELTA_FIRST, "", {"f1 f2", "k=v", {2, 20}});
-        struct buf b;
+        SCOPED(buf) b;
         char *field = malloc(ways[i].n + sizeof(LOCATIONS_12) - 1);
         assert_non_null(field);
         memcpy(mempcpy(field, ways[i].bytes, ways[i].n), LOCATIONS_12, sizeof(LOCATIONS_12) - 1);
@@ -488,17 +468,15 @@ TEST(samples_written_in_any_way)
         CHECK_STR(s.text.data, "f1;f2; 3 30\nduration 0\n", ways[i].name);
         check_label(&s, ways[i].name);
         delta_output_done(&s.out);
-        buf_done(&b);
         free(field);
-        series_done(&s);
     }
 }
 
 /* A number that occurs twice counts as it stands last: the row of the first one is not needed. */
 TEST(last_number_counts)
 {
-    struct series s = {.baseline = NULL};
-    struct buf b;
+    SCOPED(series) s = {.baseline = NULL};
+    SCOPED(buf) b;
     put_locks(&b, BYTES("\x12\x07\x0a\x01\x01\x12\x02\x05\x32"
                         "\x22\x0c\x08\x01\x10\x01\x10\x02\x22\x04\x08\x01\x08\x02"));
     assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_FIRST);
@@ -520,29 +498,26 @@ TEST(last_number_counts)
     }
     scratch_free(scratch);
     delta_output_done(&s.out);
-    buf_done(&b);
-    series_done(&s);
 }
 
 /* Samples of one stack with the same labels are added up. */
 TEST(samples_of_one_stack_become_one)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "a; 0 0 3 30\nduration 0\n", {"a", NULL, {1, 10, 1, 10}},
          {"b", NULL, {1, 1, 0, 0}}, {"a", NULL, {2, 20, 2, 20}});
     STEP(&s, spec, DELTA_MADE, "a; 1 10 6 60\nduration 0\n", {"a", NULL, {4, 40, 6, 60}},
          {"b", NULL, {1, 1, 0, 0}});
-    series_done(&s);
 }
 
 /* The same where nothing follows the label of the last sample. */
 TEST(a_sample_at_the_end)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     const struct pprof_row rows[] = {{"a m", "bytes=64", {1, 10, 2, 20}}};
-    struct buf plain = pprof_make(&spec, rows, 1);
+    SCOPED(buf) plain = pprof_make(&spec, rows, 1);
     struct wire_reader r = wire_reader_of((struct sv){plain.data, plain.len});
     struct wire_field f = {.number = 0};
     while (f.number != PROFILE_SAMPLE) {
@@ -560,8 +535,6 @@ TEST(a_sample_at_the_end)
     CHECK_STR(s.text.data, "a;m; 0 0 4 40\nduration 0\n", "");
     free(body);
     delta_output_done(&s.out);
-    series_done(&s);
-    buf_done(&plain);
 }
 
 /* Labels that are texts are noticed, whichever sample has them. */
@@ -575,17 +548,15 @@ TEST(texts_are_noticed)
                  {{"bytes=64", "k=v"}, true},
                  {{"bytes=64,k=v", NULL}, true}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct series s = {.baseline = NULL};
+        SCOPED(series) s = {.baseline = NULL};
         struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
         const struct pprof_row rows[] = {{"a m", cases[i].labels[0], {1, 10, 1, 10}},
                                          {"b m", cases[i].labels[1], {2, 20, 0, 0}}};
-        struct buf plain = pprof_make(&spec, rows, 2);
+        SCOPED(buf) plain = pprof_make(&spec, rows, 2);
         assert_int_equal(step_bytes(&s, (struct sv){plain.data, plain.len}), DELTA_FIRST);
         CHECK_INT(s.out.has_texts, cases[i].has_texts, "");
         delta_output_done(&s.out);
         buf_done(&s.text);
-        buf_done(&plain);
-        series_done(&s);
     }
 }
 
@@ -601,11 +572,10 @@ TEST(raw_or_gzip)
     struct scratch *work = scratch_new();
     assert_true(zip != NULL && work != NULL);
     for (int how = 0; how < 12; how++) {
-        struct series s = {.baseline = NULL, .scratch = how % 2 == 0 ? work : NULL};
+        SCOPED(series) s = {.baseline = NULL, .scratch = how % 2 == 0 ? work : NULL};
         for (size_t i = 0; i < 2; i++) {
             struct sv body = {plain[i].data, plain[i].len};
-            struct buf both;
-            buf_init(&both, 100000);
+            SCOPED(buf) both = testing_buf(100000);
             size_t cut = how % 3 == 2 ? body.n / 3 : body.n;
             for (size_t at = 0; at < body.n; at += cut, cut = body.n - cut) {
                 struct sv part = {body.p + at, cut};
@@ -619,10 +589,8 @@ TEST(raw_or_gzip)
             assert_true(gzip_is((struct sv){s.out.data, s.out.size}));
             delta_output_done(&s.out);
             buf_done(&s.text);
-            buf_done(&both);
             scratch_reset(zip);
         }
-        series_done(&s);
     }
     scratch_free(zip);
     scratch_free(work);
@@ -643,11 +611,10 @@ TEST(compression)
         snprintf(frames[i], sizeof(frames[i]), "f%zu g%zu main", i, i * 7 % 60);
         rows[i] = (struct pprof_row){frames[i], NULL, {0, 0, 1, (int64_t)i}};
     }
-    struct buf body = pprof_make(&spec, rows, 60);
-    struct buf plain;
-    buf_init(&plain, 100000);
-    struct scratch *scratch = scratch_new();
-    struct scratch *zip = scratch_new();
+    SCOPED(buf) body = pprof_make(&spec, rows, 60);
+    SCOPED(buf) plain = testing_buf(100000);
+    SCOPED(scratch) *scratch = scratch_new();
+    SCOPED(scratch) *zip = scratch_new();
     assert_true(scratch != NULL && zip != NULL);
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < 3; i++) {
@@ -669,19 +636,14 @@ TEST(compression)
         delta_output_done(&out);
         scratch_reset(scratch);
     }
-    buf_done(&plain);
-    scratch_free(zip);
-    scratch_free(scratch);
-    buf_done(&body);
 }
 
 TEST(not_utf8)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"caf\xe9 m", NULL, {1, 1}});
     STEP(&s, spec, DELTA_MADE, "caf\xef\xbf\xbd;m; 2 2\nduration 0\n", {"caf\xe9 m", NULL, {3, 3}});
-    series_done(&s);
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -705,7 +667,7 @@ TEST(bad_in_between)
             "count"),
          DELTA_BAD_PPROF},
     };
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {3, 300}});
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -716,13 +678,12 @@ TEST(bad_in_between)
     }
     spec.time_nanos += 30;
     STEP(&s, spec, DELTA_MADE, "a; 2 20\nduration 30\n", {"a", NULL, {5, 320}});
-    series_done(&s);
 }
 
 /* A delta that could not be passed on is part of the next one. */
 TEST(lost_on_the_way)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {3, 300}});
     s.keep_baseline = true;
@@ -731,7 +692,6 @@ TEST(lost_on_the_way)
     s.keep_baseline = false;
     spec.time_nanos += 10;
     STEP(&s, spec, DELTA_MADE, "a; 2 2\nduration 20\n", {"a", NULL, {5, 302}});
-    series_done(&s);
 }
 
 TEST(bad_values)
@@ -749,20 +709,18 @@ TEST(bad_values)
          ": the values of its stack are too large"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct series s = {.baseline = NULL};
+        SCOPED(series) s = {.baseline = NULL};
         struct pprof_spec spec = {.types = HEAP};
-        struct buf plain = pprof_make(&spec, cases[i].rows, 2);
+        SCOPED(buf) plain = pprof_make(&spec, cases[i].rows, 2);
         assert_int_equal(step_bytes(&s, (struct sv){plain.data, plain.len}), DELTA_BAD_PPROF);
         CHECK_CONTAINS(s.err.msg, cases[i].message, "");
-        series_done(&s);
-        buf_done(&plain);
     }
 }
 
 /* Totals beyond 64 bits are handled. */
 TEST(large_values)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {INT64_MAX - 1, 5}},
          {"b", NULL, {INT64_MAX - 1, 5}}, {"c", NULL, {INT64_MAX - 1, 5}});
@@ -770,14 +728,12 @@ TEST(large_values)
          {"b", NULL, {INT64_MAX - 1, 5}}, {"c", NULL, {INT64_MAX - 1, 5}});
     STEP(&s, spec, DELTA_REBASED, "", {"a", NULL, {INT64_MAX, 5}}, {"b", NULL, {0, 5}},
          {"c", NULL, {INT64_MAX - 1, 5}});
-    series_done(&s);
 }
 
 TEST(too_many_entries_are_refused)
 {
-    struct series s = {.baseline = NULL};
-    struct buf b;
-    buf_init(&b, 100000000);
+    SCOPED(series) s = {.baseline = NULL};
+    SCOPED(buf) b = testing_buf(100000000);
     for (int i = 0; i < 65; i++) {
         put_msg(&b, 1, "", 0);
     }
@@ -792,8 +748,6 @@ TEST(too_many_entries_are_refused)
     }
     assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_TOO_LARGE);
     CHECK_STR(s.err.msg, "500001 samples; a delta is made of at most 500000", "");
-    buf_done(&b);
-    series_done(&s);
 }
 
 /* ---- restarts -------------------------------------------------------------------------------- */
@@ -801,7 +755,7 @@ TEST(too_many_entries_are_refused)
 /* If anything fell, it is another process: gauges only, nothing negative. */
 TEST(restarted_process)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0, .mapping_start = 4096};
     STEP(&s, spec, DELTA_FIRST, "", {"a@1", NULL, {10, 100, 0, 0}}, {"b@2", NULL, {9, 9, 0, 0}});
     /* One stack fell, though the total rose. */
@@ -819,13 +773,12 @@ TEST(restarted_process)
     /* Nothing at all any more. */
     STEP(&s, spec, DELTA_REBASED, "", {"c@7", NULL, {0, 0, 0, 0}});
     STEP(&s, spec, DELTA_MADE, "c; 3 3 0 0\nduration 3\n", {"c@7", NULL, {3, 3, 0, 0}});
-    series_done(&s);
 }
 
 /* A stack that is missing for a while is remembered, but not for ever. */
 TEST(missing_stacks_are_remembered)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     int64_t n = 1000;
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {n, n}}, {"rare", NULL, {1, 1}});
@@ -843,7 +796,6 @@ TEST(missing_stacks_are_remembered)
         STEP(&s, spec, DELTA_MADE, "a; 100 100\nduration 0\n", {"a", NULL, {n, n}});
     }
     CHECK_INT(s.baseline->n, 1, "forgotten");
-    series_done(&s);
 }
 
 /* ---- columns --------------------------------------------------------------------------------- */
@@ -851,7 +803,7 @@ TEST(missing_stacks_are_remembered)
 /* Any number of counters and gauges in any order. */
 TEST(many_columns)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {
         .types = "inuse_space/bytes delay/nanoseconds alloc_space/bytes x/count "
                  "contentions/count alloc_objects/count inuse_objects/count alloc_space/count"};
@@ -860,13 +812,12 @@ TEST(many_columns)
     STEP(&s, spec, DELTA_MADE, "a; 10 18 27 40 45 54 70 80\nduration 0\n",
          {"a", NULL, {10, 20, 30, 40, 50, 60, 70, 80}});
     CHECK_INT(s.baseline->columns, 4, "");
-    series_done(&s);
 }
 
 /* Other counters than before, or the same in another order: a new start. */
 TEST(other_columns)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {1, 2}});
     spec.types = "delay/nanoseconds contentions/count";
@@ -874,12 +825,11 @@ TEST(other_columns)
     STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 0\n", {"a", NULL, {4, 5}});
     spec.types = "delay/nanoseconds";
     STEP(&s, spec, DELTA_REBASED, "", {"a", NULL, {5}});
-    series_done(&s);
 }
 
 TEST(unknown_columns)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = "objects/count space/bytes"};
     STEP(&s, spec, DELTA_PASSED, "", {"a", NULL, {1, 2}});
     assert_null(s.baseline);
@@ -892,13 +842,12 @@ TEST(unknown_columns)
     /* If there are known counters, only they count. */
     spec.types = "delay/nanoseconds x/count";
     STEP(&s, spec, DELTA_REBASED, "a; 0 2\nduration 0\n", {"a", NULL, {1, 2}});
-    series_done(&s);
 }
 
 /* The clock of the target went back, or there is none: the duration stays as it came. */
 TEST(odd_clocks)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = LOCKS, .time_nanos = 100, .duration_nanos = 7};
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {1, 1}});
     spec.time_nanos = 90;
@@ -910,7 +859,6 @@ TEST(odd_clocks)
     STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 7\n", {"a", NULL, {5, 5}});
     spec.time_nanos = 98;
     STEP(&s, spec, DELTA_MADE, "a; 1 1\nduration 3\n", {"a", NULL, {6, 6}});
-    series_done(&s);
 }
 
 /* ---- the baseline ---------------------------------------------------------------------------- */
@@ -955,7 +903,7 @@ TEST(values_of_any_width)
     for (unsigned j = 4; j < COLUMNS; j++) {
         bits[j] = INT64_MAX >> (8 * (COLUMNS - 1 - j));
     }
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     struct delta_state *s = delta_state_new(scratch, STACKS, bits, COLUMNS);
     assert_non_null(s);
     CHECK_INT(s->row, 0 + 1 + 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8, "");
@@ -971,13 +919,12 @@ TEST(values_of_any_width)
         }
     }
     delta_state_unref(s);
-    scratch_free(scratch);
 }
 
 /* A stack that is missing for a while keeps its counts, which may be large. */
 TEST(large_counts_of_a_missing_stack)
 {
-    struct series s = {.baseline = NULL};
+    SCOPED(series) s = {.baseline = NULL};
     struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     const int64_t half = INT64_C(1) << 61;
     STEP(&s, spec, DELTA_FIRST, "", {"a", NULL, {3, 300, 0, 0}}, {"b", NULL, {1, half, 0, 0}},
@@ -986,7 +933,6 @@ TEST(large_counts_of_a_missing_stack)
          {"a", NULL, {3, 300, 0, 0}}, {"c", NULL, {2, 2 * half + 9, 0, 0}});
     STEP(&s, spec, DELTA_MADE, "b; 1 5 0 0\nduration 0\n", {"b", NULL, {2, half + 5, 0, 0}},
          {"a", NULL, {3, 300, 0, 0}}, {"c", NULL, {2, 2 * half + 9, 0, 0}});
-    series_done(&s);
 }
 
 /* Rows of stacks in some order: the counters of stack i are at + i and ten times that, in one
@@ -1047,15 +993,14 @@ TEST(stacks_in_any_order)
         {"in one again", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 15, false},
     };
     for (size_t variant = 0; variant < 4; variant++) {
-        struct series s = {.baseline = NULL};
+        SCOPED(series) s = {.baseline = NULL};
         struct pprof_spec spec = {
             .types = LOCKS, .packed = variant % 2 != 0, .first_id = variant / 2 * 1000};
         for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
             char names[24][8];
             struct pprof_row rows[48];
-            struct buf text;
             size_t n = rows_of(&orders[i], (int64_t)i + 2, names, rows);
-            buf_init(&text, 10000);
+            SCOPED(buf) text = testing_buf(10000);
             buf_clear(&text);
             if (i > 0) {
                 expect(&orders[i], &orders[i - 1], (int64_t)i + 2, &text);
@@ -1063,9 +1008,7 @@ TEST(stacks_in_any_order)
             step_(&s, &spec, rows, n, i > 0 ? DELTA_MADE : DELTA_FIRST,
                   text.len > 0 ? text.data : "", (int)i);
             CHECK_INT(s.baseline->n, orders[i].n, orders[i].what);
-            buf_done(&text);
         }
-        series_done(&s);
     }
 }
 
@@ -1074,7 +1017,7 @@ TEST(packed_numbers)
 {
     const int64_t large = INT64_MAX / 4;
     for (size_t first_id = 1; first_id < UINT64_C(1) << 60; first_id *= 100) {
-        struct series s = {.baseline = NULL};
+        SCOPED(series) s = {.baseline = NULL};
         struct pprof_spec spec = {.types = HEAP, .packed = true, .first_id = first_id};
         STEP(&s, spec, DELTA_FIRST,
              "a;b;a; 0 0 -1 300\na;a;b; 0 0 70000 9223372036854775807\n"
@@ -1086,6 +1029,5 @@ TEST(packed_numbers)
              "duration 0\n",
              {"a b a", NULL, {128, 10000000, 0, 0}}, {"a a b", NULL, {128, 1 << 21, 0, 0}},
              {"a a a", NULL, {5, 3 * large, 0, 0}});
-        series_done(&s);
     }
 }

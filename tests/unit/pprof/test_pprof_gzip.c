@@ -6,6 +6,8 @@
 
 #include "pprof/gzip.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 struct zipped {
     char *data; /* from malloc(), of its size: a sanitizer sees a read past the end */
     size_t n;
@@ -74,7 +76,7 @@ static char any_byte(size_t i)
  * stored. */
 static void check_packed(struct sv plain, char *room, const char *row)
 {
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     struct sv packed;
     struct sv out;
     struct err err = ERR_INIT;
@@ -89,7 +91,6 @@ static void check_packed(struct sv plain, char *room, const char *row)
     assert_true(start.end && start.problem == NULL);
     CHECK_INT(start.plain.n, plain.n, row);
     assert_memory_equal(room, plain.p, plain.n);
-    scratch_free(s);
 }
 
 /* Sizes around those of blocks and vectors. What is compressed ends where memory ends, since the
@@ -128,7 +129,7 @@ TEST(contents_and_sizes)
 TEST(no_memory_to_compress)
 {
     for (size_t max = 0; max < (size_t)300 * 1024; max += (size_t)10 * 1024) {
-        struct scratch *s = scratch_new();
+        SCOPED(scratch) *s = scratch_new();
         struct sv packed;
         assert_non_null(s);
         scratch_limit(s, max);
@@ -136,7 +137,6 @@ TEST(no_memory_to_compress)
             assert_true(scratch_is_over(s));
             CHECK_INT(packed.n, 0, "size");
         }
-        scratch_free(s);
     }
     struct sv none;
     assert_false(gzip_deflate(NULL, SV("hello"), &none));
@@ -147,13 +147,12 @@ static void check_inflate(struct sv body, size_t max, enum err_kind want, const 
 {
     struct sv out;
     struct err err = ERR_INIT;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     assert_non_null(s);
     CHECK_INT(gzip_inflate(s, body, max, 0, &out, &err), want == ERR_NONE, row);
     CHECK_INT(err.kind, want, row);
     CHECK_STR(err.msg, message, row);
     assert_true(want == ERR_NONE || out.n == 0);
-    scratch_free(s);
 }
 
 TEST(damaged_cut_or_too_large)
@@ -181,9 +180,8 @@ TEST(members_follow_each_other)
 {
     struct zipped a = zip("abc", 3);
     struct zipped b = zip("defg", 4);
-    struct buf both;
     struct err err = ERR_INIT;
-    buf_init(&both, 1000);
+    SCOPED(buf) both = testing_buf(1000);
     buf_append(&both, a.data, a.n);
     buf_append(&both, b.data, b.n);
     struct sv out;
@@ -201,7 +199,6 @@ TEST(members_follow_each_other)
                   "garbage at the end");
     free(a.data);
     free(b.data);
-    buf_done(&both);
 }
 
 /* A body may inflate to a hundred times its size; a small one to more. */
@@ -225,7 +222,7 @@ TEST(bomb_is_refused)
 /* A body that is plain already comes out as it is. */
 TEST(plain_bodies)
 {
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     struct zipped z = zip("hello", 5);
     struct sv out;
     struct err err = ERR_INIT;
@@ -236,5 +233,4 @@ TEST(plain_bodies)
     assert_false(gzip_plain(s, (struct sv){z.data, z.n}, 4, 0, &out, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "kind");
     free(z.data);
-    scratch_free(s);
 }

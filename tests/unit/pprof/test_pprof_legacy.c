@@ -61,8 +61,7 @@ static void dump_sample(struct dump *d, struct sv message)
 {
     struct wire_reader r = wire_reader_of(message);
     struct wire_field f;
-    struct buf stack;
-    buf_init(&stack, 4096);
+    SCOPED(buf) stack = testing_buf(4096);
     while (wire_next(&r, &f)) {
         struct wire_numbers n = wire_numbers_of(&f);
         uint64_t v;
@@ -77,7 +76,6 @@ static void dump_sample(struct dump *d, struct sv message)
         }
     }
     buf_printf(&d->text, "@%s\n", stack.data);
-    buf_done(&stack);
 }
 
 static void dump_rest(struct dump *d, const struct wire_field *f)
@@ -234,9 +232,8 @@ TEST(cpu_samples)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (size_t form = 0; form < 4; form++) {
-            struct buf b = cpu(rows[i].words, form < 2 ? 4 : 8, form % 2 == 1, rows[i].maps);
+            SCOPED(buf) b = cpu(rows[i].words, form < 2 ? 4 : 8, form % 2 == 1, rows[i].maps);
             check_made(view(&b), rows[i].want, rows[i].row);
-            buf_done(&b);
         }
     }
 }
@@ -267,9 +264,8 @@ TEST(mappings_of_a_process)
          "map 400000-401001+0 /bin/\xef\xbf\xbd\nmap ffffffffff600000"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf b = cpu(words, 8, false, rows[i].maps);
+        SCOPED(buf) b = cpu(words, 8, false, rows[i].maps);
         check_made(view(&b), rows[i].want, rows[i].maps);
-        buf_done(&b);
     }
 }
 
@@ -293,9 +289,8 @@ TEST(bad_cpu)
         {"none of the old formats", {0, 3, 0, 10000, END}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf b = cpu(rows[i].words, 8, false, "");
+        SCOPED(buf) b = cpu(rows[i].words, 8, false, "");
         check_bad(view(&b), LEGACY_BAD, rows[i].message);
-        buf_done(&b);
     }
 }
 
@@ -304,11 +299,10 @@ TEST(cut_anywhere)
 {
     static const uint64_t words[] = {HEADER, 1, 2, 0x401000, 0x402000, TRAILER, END};
     for (size_t size = 4; size <= 8; size += 4) {
-        struct buf b = cpu(words, size, false, "");
+        SCOPED(buf) b = cpu(words, size, false, "");
         for (size_t n = 0; n < b.len; n++) {
             check_bad((struct sv){b.data, n}, LEGACY_BAD, "");
         }
-        buf_done(&b);
     }
 }
 
@@ -344,12 +338,11 @@ TEST(old_profiles_in_gzip)
 {
     static const uint64_t words[] = {HEADER, 1, 1, 0x401000, TRAILER, END};
     struct scratch *s = scratch_new();
-    struct buf b = cpu(words, 8, false, MAPS);
+    SCOPED(buf) b = cpu(words, 8, false, MAPS);
     struct sv z;
     assert_true(gzip_deflate(s, view(&b), &z));
     check_made(z, "1 10000000 @ 401000/1\n" MAPS_DUMP, "gzip");
     check_bad((struct sv){z.p, z.n - 1}, LEGACY_BAD_GZIP, "damaged or cut gzip");
-    buf_done(&b);
     scratch_free(s);
 }
 

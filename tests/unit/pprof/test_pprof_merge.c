@@ -12,6 +12,8 @@
 #include "pprof/merge.h"
 #include "tests/unit/lib/pprof_writer.h"
 
+SCOPED_POINTER(merge, merge_free)
+
 #define MIB ((size_t)1024 * 1024)
 #define HEAP "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes"
 #define LOCKS "contentions/count delay/nanoseconds"
@@ -42,16 +44,14 @@ static struct buf result(struct merge *m)
 {
     struct err err = ERR_INIT;
     struct scratch *s = scratch_new();
-    struct buf zipped;
     struct buf plain;
     struct sv inflated;
-    buf_init(&zipped, 16 * MIB);
+    SCOPED(buf) zipped = testing_buf(16 * MIB);
     buf_init(&plain, 16 * MIB);
     assert_true(merge_write(m, &zipped, &err));
     assert_true(
         gzip_inflate(s, (struct sv){zipped.data, zipped.len}, 16 * MIB, 0, &inflated, &err));
     buf_append(&plain, inflated.p, inflated.n);
-    buf_done(&zipped);
     scratch_free(s);
     return plain;
 }
@@ -60,23 +60,20 @@ static struct buf result(struct merge *m)
 static void refuse(struct merge *m, struct sv body, enum err_kind kind, const char *text)
 {
     struct err err = ERR_INIT;
-    struct buf before = result(m);
+    SCOPED(buf) before = result(m);
     assert_false(merge_add(m, body, &err));
     CHECK_STR(err.msg, text, "");
     CHECK_INT(err.kind, kind, text);
-    struct buf after = result(m);
+    SCOPED(buf) after = result(m);
     CHECK_INT(after.len, before.len, text);
     assert_memory_equal(after.data, before.data, before.len);
-    buf_done(&before);
-    buf_done(&after);
 }
 
 static void refuse_profile(struct merge *m, const struct pprof_spec *spec, const char *text)
 {
     const struct pprof_row row = {"a", NULL, {1, 2, 3, 4}};
-    struct buf body = pprof_make(spec, &row, 1);
+    SCOPED(buf) body = pprof_make(spec, &row, 1);
     refuse(m, (struct sv){body.data, body.len}, ERR_INPUT, text);
-    buf_done(&body);
 }
 
 /* Ends the merge, whose result must be what this profile becomes alone. */
@@ -84,12 +81,10 @@ static void expect(struct merge *m, struct buf want, const char *what)
 {
     struct merge *alone = open_merge(&sums);
     add(alone, want);
-    struct buf wanted = result(alone);
-    struct buf got = result(m);
+    SCOPED(buf) wanted = result(alone);
+    SCOPED(buf) got = result(m);
     CHECK_INT(got.len, wanted.len, what);
     assert_memory_equal(got.data, wanted.data, wanted.len);
-    buf_done(&wanted);
-    buf_done(&got);
     merge_free(alone);
     merge_free(m);
 }
@@ -128,17 +123,14 @@ TEST(bytes_are_those_of_google_pprof)
         {{"columns1", "columns2"}, "columns12"}, /* locations that differ in one column */
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct merge *m = open_merge(&sums);
+        SCOPED(merge) *m = open_merge(&sums);
         for (size_t k = 0; rows[i].names[k] != NULL; k++) {
             add(m, file_of(rows[i].names[k]));
         }
-        struct buf got = result(m);
-        struct buf want = file_of(rows[i].merged);
+        SCOPED(buf) got = result(m);
+        SCOPED(buf) want = file_of(rows[i].merged);
         CHECK_INT(got.len, want.len, rows[i].merged);
         assert_memory_equal(got.data, want.data, want.len);
-        buf_done(&got);
-        buf_done(&want);
-        merge_free(m);
     }
 }
 
@@ -277,8 +269,7 @@ TEST(a_window_of_nothing_is_empty)
 {
     struct merge *m = open_merge(&window);
     struct err err = ERR_INIT;
-    struct buf out;
-    buf_init(&out, MIB);
+    SCOPED(buf) out = testing_buf(MIB);
     const struct pprof_spec spec = {.types = HEAP, .time_nanos = T0};
     add(m, PROFILE(spec, {"a", NULL, {0, 0, 5, 50}}));
     add(m, PROFILE(spec, {"a", NULL, {0, 0, 0, 0}}));
@@ -286,7 +277,6 @@ TEST(a_window_of_nothing_is_empty)
     CHECK_INT(out.len, 0, "");
     add(m, PROFILE(spec, {"a", NULL, {1, 2, 0, 0}}));
     expect(m, PROFILE(spec, {"a", NULL, {1, 2, 0, 0}}), "and goes on");
-    buf_done(&out);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -333,21 +323,17 @@ TEST(nothing_to_write)
 {
     struct merge *m = open_merge(&sums);
     struct err err = ERR_INIT;
-    struct buf out;
-    buf_init(&out, 1000);
+    SCOPED(buf) out = testing_buf(1000);
     assert_false(merge_write(m, &out, &err));
     CHECK_STR(err.msg, "no profile to merge", "");
     CHECK_INT(out.len, 0, "");
     const struct pprof_spec spec = {.types = LOCKS, .time_nanos = T0};
     add(m, PROFILE(spec, {"a", NULL, {1, 2}}));
-    struct buf small;
-    buf_init(&small, 10);
+    SCOPED(buf) small = testing_buf(10);
     assert_false(merge_write(m, &small, &err));
     CHECK_STR(err.msg, "larger than 10 bytes", "");
     CHECK_INT(err.kind, ERR_LIMIT, "");
-    buf_done(&small);
     assert_true(merge_write(m, &out, &err));
-    buf_done(&out);
     merge_free(m);
     merge_free(NULL);
 }
@@ -369,44 +355,39 @@ static struct buf unique(int from, int n)
 
 TEST(many_profiles_take_the_memory_of_their_stacks)
 {
-    struct merge *m = open_merge(&sums);
+    SCOPED(merge) *m = open_merge(&sums);
     size_t bytes = 0;
     for (int i = 0; i < 3000; i++) {
         add(m, unique(0, 32));
         bytes = i == 0 ? merge_bytes(m) : bytes;
         CHECK_INT(merge_bytes(m), bytes, "");
     }
-    merge_free(m);
 }
 
 TEST(a_profile_beyond_the_limit_is_refused)
 {
     const struct merge_options o = {.bytes_max = 20000};
-    struct merge *m = open_merge(&o);
+    SCOPED(merge) *m = open_merge(&o);
     struct err err = ERR_INIT;
     int n = 0;
     for (bool ok = true; ok && n < 100; n++) {
-        struct buf body = unique(1000 * n, 32);
+        SCOPED(buf) body = unique(1000 * n, 32);
         ok = merge_add(m, (struct sv){body.data, body.len}, &err);
         if (!ok) {
             refuse(m, (struct sv){body.data, body.len}, ERR_LIMIT,
                    "takes more than 20000 bytes to work in");
         }
-        buf_done(&body);
     }
     CHECK_STR(err.msg, "takes more than 20000 bytes to work in", "");
     assert_in_range(n, 2, 20);
     assert_true(merge_bytes(m) < o.bytes_max + 2000);
     /* A profile with the same stacks still fits. */
     add(m, unique(0, 32));
-    struct buf large;
-    buf_init(&large, MIB);
+    SCOPED(buf) large = testing_buf(MIB);
     for (int i = 0; i < 20001; i++) {
         buf_putc(&large, 0);
     }
     refuse(m, (struct sv){large.data, large.len}, ERR_LIMIT, "larger than 20000 bytes");
-    buf_done(&large);
-    merge_free(m);
 }
 
 /* So is one that takes more than the scratch may have; the merge stays as it was. */
@@ -424,8 +405,7 @@ TEST(the_scratch_has_a_limit)
     CHECK_INT(err.kind, ERR_LIMIT, err.msg);
     CHECK_STR(err.msg, "needs more than 2000 bytes to work in", "");
     CHECK_INT(merge_bytes(m), bytes, "as it was");
-    struct buf out;
-    buf_init(&out, MIB);
+    SCOPED(buf) out = testing_buf(MIB);
     scratch_limit(scratch, 100);
     assert_false(merge_write(m, &out, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "");
@@ -433,7 +413,6 @@ TEST(the_scratch_has_a_limit)
     add(m, body);
     err_clear(&err);
     assert_true(merge_write(m, &out, &err));
-    buf_done(&out);
     merge_free(m);
     scratch_free(scratch);
 }
@@ -441,10 +420,9 @@ TEST(the_scratch_has_a_limit)
 TEST(many_entries_are_refused)
 {
     const struct merge_options o = {.bytes_max = 64 * MIB};
-    struct merge *m = open_merge(&o);
+    SCOPED(merge) *m = open_merge(&o);
     struct err err = ERR_INIT;
-    struct buf b;
-    buf_init(&b, 64 * MIB);
+    SCOPED(buf) b = testing_buf(64 * MIB);
     put_msg(&b, 1, "", 0);
     put_msg(&b, 6, "", 0);
     for (int i = 0; i <= 500000; i++) {
@@ -452,21 +430,16 @@ TEST(many_entries_are_refused)
     }
     assert_false(merge_add(m, (struct sv){b.data, b.len}, &err));
     CHECK_STR(err.msg, "500001 samples; a merge is made of at most 500000", "");
-    buf_done(&b);
-    merge_free(m);
 }
 
 /* Ids in any order, thousands of labels in one sample, lines without end: time in proportion. */
 TEST(large_messages_are_taken)
 {
-    struct merge *m = open_merge(&(struct merge_options){.bytes_max = 64 * MIB});
+    SCOPED(merge) *m = open_merge(&(struct merge_options){.bytes_max = 64 * MIB});
     struct err err = ERR_INIT;
-    struct buf b;
-    struct buf sample;
-    struct buf location;
-    buf_init(&b, 16 * MIB);
-    buf_init(&sample, 16 * MIB);
-    buf_init(&location, 16 * MIB);
+    SCOPED(buf) b = testing_buf(16 * MIB);
+    SCOPED(buf) sample = testing_buf(16 * MIB);
+    SCOPED(buf) location = testing_buf(16 * MIB);
     put_msg(&b, 1, "", 0);
     put_msg(&b, 6, "", 0);
     put_msg(&b, 5, "\x08\x01", 2);
@@ -486,8 +459,4 @@ TEST(large_messages_are_taken)
     }
     buf_clear(&b);
     assert_true(merge_write(m, &b, &err));
-    buf_done(&b);
-    buf_done(&sample);
-    buf_done(&location);
-    merge_free(m);
 }

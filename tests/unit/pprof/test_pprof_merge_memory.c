@@ -43,14 +43,13 @@ static bool merge_all(struct merge *m, struct buf *out)
     bool complete = true;
     for (int64_t i = 0; i < PROFILES; i++) {
         struct err err = ERR_INIT;
-        struct buf body = profile(i + 1);
+        SCOPED(buf) body = profile(i + 1);
         if (!merge_add(m, (struct sv){body.data, body.len}, &err)) {
             CHECK_STR(err.msg, "out of memory", "");
             CHECK_INT(err.kind, ERR_MEMORY, "");
             complete = false;
             assert_true(merge_add(m, (struct sv){body.data, body.len}, &err));
         }
-        buf_done(&body);
     }
     return write_out(m, out) && complete;
 }
@@ -66,8 +65,7 @@ static void merging(bool *complete)
         CHECK_STR(err.msg, "out of memory", "");
         return;
     }
-    struct buf out;
-    buf_init(&out, (size_t)1024 * 1024);
+    SCOPED(buf) out = testing_buf((size_t)1024 * 1024);
     *complete = merge_all(m, &out);
     bool armed = failing_malloc_pause();
     if (expected.len == 0) {
@@ -77,7 +75,6 @@ static void merging(bool *complete)
     CHECK_INT(out.len, expected.len, "");
     assert_memory_equal(out.data, expected.data, out.len);
     failing_malloc_resume(armed);
-    buf_done(&out);
     merge_free(m);
 }
 

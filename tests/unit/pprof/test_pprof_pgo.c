@@ -10,9 +10,8 @@
 static struct buf make(const char *type, const char *unit, bool sample, uint64_t start_line)
 {
     struct buf out;
-    struct buf m;
     buf_init(&out, PROFILE_MAX);
-    buf_init(&m, PROFILE_MAX);
+    SCOPED(buf) m = testing_buf(PROFILE_MAX);
     put_num(&m, 1, 1);
     put_num(&m, 2, 2);
     put_sub(&out, 1, &m);
@@ -30,7 +29,6 @@ static struct buf make(const char *type, const char *unit, bool sample, uint64_t
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
         put_msg(&out, 6, strings[i], strlen(strings[i]));
     }
-    buf_done(&m);
     assert_true(buf_ok(&out));
     return out;
 }
@@ -56,13 +54,12 @@ TEST(only_what_the_compiler_takes_passes)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         size_t samples = 99;
-        struct buf body = make(cases[i].type, cases[i].unit, cases[i].sample, cases[i].start_line);
+        SCOPED(buf) body = make(cases[i].type, cases[i].unit, cases[i].sample, cases[i].start_line);
         bool ok = pgo_check(scratch, (struct sv){body.data, body.len}, PROFILE_MAX, &samples, &err);
         CHECK_INT(ok, cases[i].problem[0] == '\0', cases[i].problem);
         CHECK_CONTAINS(err.msg, cases[i].problem, cases[i].problem);
         CHECK_INT(samples, cases[i].sample, cases[i].problem);
         CHECK_INT(err.kind, ok ? ERR_NONE : ERR_INPUT, cases[i].problem);
-        buf_done(&body);
     }
     scratch_free(scratch);
 }

@@ -81,12 +81,11 @@ static void put_label(struct sv plain, struct sv message, struct buf *out)
 /* Checks the labels of the samples, ";" after each. */
 static void check_labels(struct result *r, const char *want)
 {
-    struct buf out;
     struct sv plain;
     struct scratch *s = scratch_new();
     assert_non_null(r->got.data);
     assert_true(gzip_plain(s, (struct sv){r->got.data, r->got.size}, MAX, 0, &plain, NULL));
-    buf_init(&out, MAX);
+    SCOPED(buf) out = testing_buf(MAX);
     struct wire_reader reader = wire_reader_of(plain);
     struct wire_field f = {.number = 0};
     while (wire_next(&reader, &f)) {
@@ -102,7 +101,6 @@ static void check_labels(struct result *r, const char *want)
         }
     }
     CHECK_STR(out.data, want, "labels");
-    buf_done(&out);
     scratch_free(s);
 }
 
@@ -127,7 +125,7 @@ TEST(test_nothing_to_do)
     assert_null(r.got.data);
     done(&r);
     /* The bytes that were inflated for this check remain for others. */
-    struct buf plain = profile_of(rows, 3);
+    SCOPED(buf) plain = profile_of(rows, 3);
     struct scratch *s = scratch_new();
     char *gzip;
     size_t size;
@@ -137,7 +135,6 @@ TEST(test_nothing_to_do)
     assert_null(r.got.data);
     CHECK_INT(r.got.plain.n, plain.len, "");
     assert_memory_equal(r.got.plain.p, plain.data, plain.len);
-    buf_done(&plain);
     free(gzip);
     done(&r);
 }

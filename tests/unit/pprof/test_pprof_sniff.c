@@ -260,8 +260,7 @@ TEST(summary_of_a_whole_profile)
 /* The period after so many bytes of a field that nobody reads, in a gzip or plain. */
 static struct bytes late_period(size_t filler, bool zip)
 {
-    struct buf b;
-    buf_init(&b, filler + 100);
+    SCOPED(buf) b = testing_buf(filler + 100);
     char *zeros = calloc(1, filler);
     wire_put_bytes(&b, 100, zeros, filler);
     wire_put_number(&b, PROFILE_PERIOD, 77);
@@ -272,7 +271,6 @@ static struct bytes late_period(size_t filler, bool zip)
         return plain;
     }
     struct bytes z = gzip(b.data, b.len);
-    buf_done(&b);
     return z;
 }
 

@@ -69,13 +69,11 @@ static void check_output(struct labels_builder *b, const json_t *output, const c
 {
     struct labels *labels = labels_builder_build(b);
     assert_non_null(labels);
-    struct buf text;
-    buf_init(&text, 1 << 20);
+    SCOPED(buf) text = testing_buf(1 << 20);
     assert_true(labels_format_json(labels, &text));
     char *want = json_dumps(output, JSON_COMPACT | JSON_SORT_KEYS);
     CHECK_STR(text.data, want, id);
     free(want);
-    buf_done(&text);
     labels_unref(labels);
 }
 

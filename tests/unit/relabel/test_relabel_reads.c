@@ -5,6 +5,9 @@
 #include "relabel/relabel.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(relabel, relabel_free)
+SCOPED_POINTER(relabel_scratch, relabel_scratch_free)
+
 #define NAMES(...)                                                                                 \
     {                                                                                              \
         .at = (const char *const[]){__VA_ARGS__},                                                  \
@@ -66,28 +69,24 @@ static const struct reads_case cases[] = {
 
 TEST(test_reads)
 {
-    struct relabel_scratch *s = relabel_scratch_new();
+    SCOPED(relabel_scratch) *s = relabel_scratch_new();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         /* The last of two, so that all are looked at. */
         const struct config_rule list[] = {
             {.source_labels = NAMES("other"), .target_label = "other2"}, cases[i].rule};
-        struct relabel *r = relabel_new(&(struct config_rules){.at = list, .n = 2}, &err);
+        SCOPED(relabel) *r = relabel_new(&(struct config_rules){.at = list, .n = 2}, &err);
         CHECK_STR(err.msg, "", cases[i].name);
         CHECK_INT(relabel_reads(r, s, sv_from(cases[i].label)), cases[i].reads, cases[i].name);
-        relabel_free(r);
     }
-    relabel_scratch_free(s);
 }
 
 TEST(test_no_rules)
 {
     struct err err = ERR_INIT;
-    struct relabel_scratch *s = relabel_scratch_new();
-    struct relabel *r = relabel_new(&(struct config_rules){0}, &err);
+    SCOPED(relabel_scratch) *s = relabel_scratch_new();
+    SCOPED(relabel) *r = relabel_new(&(struct config_rules){0}, &err);
     assert_false(relabel_reads(r, s, SV("a")));
-    relabel_free(r);
-    relabel_scratch_free(s);
 }
 
 /* ---- rules by chance ------------------------------------------------------------------------- */
@@ -154,13 +153,11 @@ TEST(test_unread_labels_do_not_matter)
 {
     struct rng rng;
     rng_seed(&rng, 7);
-    struct intern *in = intern_new();
-    struct labels_builder *b = labels_builder_new(in);
-    struct relabel_scratch *s = relabel_scratch_new();
-    struct buf whole;
-    struct buf part;
-    buf_init(&whole, 1 << 16);
-    buf_init(&part, 1 << 16);
+    SCOPED(intern) *in = intern_new();
+    SCOPED(labels_builder) *b = labels_builder_new(in);
+    SCOPED(relabel_scratch) *s = relabel_scratch_new();
+    SCOPED(buf) whole = testing_buf(1 << 16);
+    SCOPED(buf) part = testing_buf(1 << 16);
     size_t left_out = 0;
     for (size_t round = 0; round < ROUNDS; round++) {
         const char *sources[RULES][2];
@@ -170,7 +167,7 @@ TEST(test_unread_labels_do_not_matter)
             list[i] = random_rule(&rng, sources[i]);
         }
         struct err err = ERR_INIT;
-        struct relabel *r = relabel_new(&(struct config_rules){.at = list, .n = n}, &err);
+        SCOPED(relabel) *r = relabel_new(&(struct config_rules){.at = list, .n = n}, &err);
         CHECK_STR(err.msg, "", "");
         const char *chosen[sizeof(names) / sizeof(names[0])];
         labels_builder_reset(b, NULL);
@@ -190,12 +187,6 @@ TEST(test_unread_labels_do_not_matter)
         }
         describe(r, s, b, &part);
         CHECK_STR(part.data, whole.data, "");
-        relabel_free(r);
     }
     assert_true(left_out > ROUNDS);
-    buf_done(&whole);
-    buf_done(&part);
-    relabel_scratch_free(s);
-    labels_builder_free(b);
-    intern_free(in);
 }

@@ -6,6 +6,8 @@
 #include "relabel/rule.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(relabel, relabel_free)
+
 /* ---- validation ------------------------------------------------------------------------------ */
 
 #define ONE_SOURCE                                                                                 \
@@ -151,9 +153,8 @@ TEST(good_and_bad_rules)
         CHECK_INT(ok, v->message == NULL, v->name);
         /* Compiling judges the same. */
         struct err again = ERR_INIT;
-        struct relabel *r = relabel_new(&(struct config_rules){&v->rule, 1}, &again);
+        SCOPED(relabel) *r = relabel_new(&(struct config_rules){&v->rule, 1}, &again);
         CHECK_INT(r != NULL, ok, v->name);
-        relabel_free(r);
     }
 }
 
@@ -258,9 +259,8 @@ TEST_WITH(disabled_rules_have_no_effect, set_up, tear_down)
         {.target_label = "t", .replacement = "x", .disabled = true},
         {.target_label = "u", .replacement = "y"},
     };
-    struct buf text;
-    struct relabel *r = compile(rules, 3);
-    buf_init(&text, 1000);
+    SCOPED(relabel) *r = compile(rules, 3);
+    SCOPED(buf) text = testing_buf(1000);
     CHECK_INT(relabel_count(r), 3, "");
     labels_builder_set_str(f->b, "a", "b");
     struct relabel_verdict v = relabel_apply(r, f->s, f->b, NULL, NULL);
@@ -269,8 +269,6 @@ TEST_WITH(disabled_rules_have_no_effect, set_up, tear_down)
     CHECK_STR(labels_builder_get(f->b, SV("u")).p, "y", "");
     assert_true(relabel_describe(r, 2, &text));
     CHECK_STR(text.data, "replace replacement=\"x\" -> t (disabled)", "");
-    buf_done(&text);
-    relabel_free(r);
 }
 
 /* Regexes that a backtracking matcher gives up on decide as in Go: the first text does not match,
@@ -304,7 +302,7 @@ TEST_WITH(backtracking_regexes, set_up, tear_down)
                 rules[0].source_labels = (struct config_strings){source, 1};
             }
             rules[0].target_label = rows[i].action == ACTION_REPLACE ? "t" : NULL;
-            struct relabel *r = compile(rules, 2);
+            SCOPED(relabel) *r = compile(rules, 2);
             labels_builder_reset(f->b, NULL);
             labels_builder_set_str(f->b, rows[i].on_names ? texts[j] : "v", texts[j]);
             struct relabel_verdict v = relabel_apply(r, f->s, f->b, NULL, NULL);
@@ -312,7 +310,6 @@ TEST_WITH(backtracking_regexes, set_up, tear_down)
             CHECK_INT(v.outcome, want, name);
             CHECK_STR(v.err.msg, "", name);
             CHECK_INT(labels_builder_get(f->b, SV("after")).n, want == RELABEL_KEPT ? 1 : 0, name);
-            relabel_free(r);
         }
     }
 }
@@ -321,7 +318,7 @@ TEST_WITH(label_limit, set_up, tear_down)
 {
     struct fixture *f = *state;
     const struct config_rule rule = {.action = ACTION_LABELMAP, .replacement = "copy_$1"};
-    struct relabel *r = compile(&rule, 1);
+    SCOPED(relabel) *r = compile(&rule, 1);
     for (int i = 0; i < (int)LABELS_MAX - 10; i++) {
         char name[16];
         snprintf(name, sizeof(name), "l%d", i);
@@ -331,7 +328,6 @@ TEST_WITH(label_limit, set_up, tear_down)
     CHECK_INT(v.outcome, RELABEL_FAILED, "");
     CHECK_INT(v.err.kind, ERR_LIMIT, "");
     CHECK_CONTAINS(v.err.msg, "more than 1024 labels", "");
-    relabel_free(r);
 }
 
 /* Expansions and joined values have a ceiling of their own. */
@@ -383,7 +379,7 @@ TEST_WITH(invalid_utf8, set_up, tear_down)
         {.action = ACTION_UPPERCASE, .source_labels = {source, 1}, .target_label = "upper"},
         {.action = ACTION_LABELMAP, .regex = "n(.)", .replacement = "mapped_$1"},
     };
-    struct relabel *r = compile(rules, 4);
+    SCOPED(relabel) *r = compile(rules, 4);
     labels_builder_set_str(f->b, "a", "x\xffy");
     labels_builder_set_str(f->b, "n\xfe", "v");
     struct relabel_verdict v = relabel_apply(r, f->s, f->b, NULL, NULL);
@@ -392,7 +388,6 @@ TEST_WITH(invalid_utf8, set_up, tear_down)
     CHECK_STR(labels_builder_get(f->b, SV("all")).p, "x\xef\xbf\xbdy", "");
     CHECK_STR(labels_builder_get(f->b, SV("upper")).p, "X\xef\xbf\xbdY", "");
     CHECK_STR(labels_builder_get(f->b, SV("mapped_\xef\xbf\xbd")).p, "v", "");
-    relabel_free(r);
 }
 
 /* Prometheus would set a label without a name; there is no such thing. */
@@ -400,12 +395,11 @@ TEST_WITH(labelmap_to_nothing, set_up, tear_down)
 {
     struct fixture *f = *state;
     const struct config_rule rule = {.action = ACTION_LABELMAP, .regex = "a", .replacement = "$9"};
-    struct relabel *r = compile(&rule, 1);
+    SCOPED(relabel) *r = compile(&rule, 1);
     labels_builder_set_str(f->b, "a", "b");
     struct relabel_verdict v = relabel_apply(r, f->s, f->b, NULL, NULL);
     CHECK_INT(v.outcome, RELABEL_KEPT, "");
     CHECK_INT(labels_builder_count(f->b), 1, "");
-    relabel_free(r);
 }
 
 /* ---- explain and describe -------------------------------------------------------------------- */
@@ -433,14 +427,13 @@ TEST_WITH(explain, set_up, tear_down)
         {.action = ACTION_DROP, .source_labels = {source, 1}, .regex = "1"},
         {.target_label = "never", .replacement = "1"},
     };
-    struct relabel *r = compile(rules, 4);
+    SCOPED(relabel) *r = compile(rules, 4);
     labels_builder_set_str(f->b, "a", "x");
     struct seen s = {""};
     struct relabel_verdict v = relabel_apply(r, f->s, f->b, note, &s);
     CHECK_INT(v.outcome, RELABEL_DROPPED, "");
     CHECK_INT(v.rule, 3, "");
     CHECK_STR(s.text, "1:0:2 2:0:1 3:1:1 ", "");
-    relabel_free(r);
 }
 
 TEST(rules_are_described)
@@ -463,9 +456,8 @@ TEST(rules_are_described)
         "labeldrop regex=\"__meta_.*\"",
         "keepequal source_labels=[a] -> b",
     };
-    struct relabel *r = compile(rules, 5);
-    struct buf text;
-    buf_init(&text, 1000);
+    SCOPED(relabel) *r = compile(rules, 5);
+    SCOPED(buf) text = testing_buf(1000);
     for (size_t i = 0; i < 5; i++) {
         buf_clear(&text);
         assert_true(relabel_describe(r, i + 1, &text));
@@ -473,8 +465,6 @@ TEST(rules_are_described)
     }
     assert_false(relabel_describe(r, 0, &text));
     assert_false(relabel_describe(r, 6, &text));
-    buf_done(&text);
-    relabel_free(r);
 }
 
 /* ---- a long chain ---------------------------------------------------------------------------- */
@@ -558,7 +548,7 @@ TEST_WITH(pod_chain, set_up, tear_down)
     };
     /* The address hashes to 1. */
     for (int shard = 0; shard < 2; shard++) {
-        struct relabel *r = pod_rules(shard == 0 ? "^0$" : "^1$");
+        SCOPED(relabel) *r = pod_rules(shard == 0 ? "^0$" : "^1$");
         labels_builder_reset(f->b, NULL);
         for (size_t i = 0; i < sizeof(in) / sizeof(in[0]); i++) {
             labels_builder_set_str(f->b, in[i][0], in[i][1]);
@@ -569,7 +559,6 @@ TEST_WITH(pod_chain, set_up, tear_down)
         for (size_t i = 0; shard == 1 && i < sizeof(out) / sizeof(out[0]); i++) {
             CHECK_STR(labels_builder_get(f->b, sv_from(out[i][0])).p, out[i][1], out[i][0]);
         }
-        relabel_free(r);
     }
 }
 
@@ -606,7 +595,7 @@ TEST_WITH(threads, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct worker workers[THREADS];
-    struct relabel *r = pod_rules("^1$");
+    SCOPED(relabel) *r = pod_rules("^1$");
     for (size_t i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.rules = r, .in = f->in};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -615,5 +604,4 @@ TEST_WITH(threads, set_up, tear_down)
         assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
         CHECK_INT(workers[i].good, 200, "");
     }
-    relabel_free(r);
 }

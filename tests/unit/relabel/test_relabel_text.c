@@ -8,6 +8,9 @@
 #include "relabel/relabel.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(regex_scratch, regex_scratch_free)
+SCOPED_POINTER(regex, regex_free)
+
 /* ---- templates ------------------------------------------------------------------------------- */
 
 struct expansion_row {
@@ -64,16 +67,15 @@ static const struct expansion_row expansions[] = {
 
 TEST(expansion_of_references)
 {
-    struct regex_scratch *s = regex_scratch_new();
-    struct buf out;
-    buf_init(&out, 1000);
+    SCOPED(regex_scratch) *s = regex_scratch_new();
+    SCOPED(buf) out = testing_buf(1000);
     for (size_t i = 0; i < sizeof(expansions) / sizeof(expansions[0]); i++) {
         const struct expansion_row *row = &expansions[i];
         struct err err = ERR_INIT;
-        struct regex *re = regex_new(sv_from(row->regex), 0, &err);
+        SCOPED(regex) *re = regex_new(sv_from(row->regex), 0, &err);
         CHECK_STR(err.msg, "", row->regex);
         CHECK_INT(regex_match(re, s, sv_from(row->subject), &err), REGEX_MATCH, row->regex);
-        struct arena *arena = arena_new(10000);
+        SCOPED(arena) *arena = arena_new(10000);
         struct expansion t;
         assert_true(expansion_init(&t, arena, sv_from(row->text), re));
         buf_clear(&out);
@@ -86,30 +88,21 @@ TEST(expansion_of_references)
         } else {
             assert_true(strchr(row->text, '$') != NULL);
         }
-        arena_free(arena);
-        regex_free(re);
     }
-    buf_done(&out);
-    regex_scratch_free(s);
 }
 
 TEST(expansion_ceiling)
 {
     struct err err = ERR_INIT;
-    struct regex *re = regex_new(SV("(.*)"), 0, &err);
-    struct regex_scratch *s = regex_scratch_new();
+    SCOPED(regex) *re = regex_new(SV("(.*)"), 0, &err);
+    SCOPED(regex_scratch) *s = regex_scratch_new();
     CHECK_INT(regex_match(re, s, SV("0123456789"), &err), REGEX_MATCH, "");
-    struct arena *arena = arena_new(10000);
+    SCOPED(arena) *arena = arena_new(10000);
     struct expansion t;
     assert_true(expansion_init(&t, arena, SV("$1$1"), re));
-    struct buf out;
-    buf_init(&out, 15);
+    SCOPED(buf) out = testing_buf(15);
     assert_false(expansion_write(&t, s, SV("0123456789"), &out));
     assert_true(buf_too_big(&out));
-    buf_done(&out);
-    arena_free(arena);
-    regex_scratch_free(s);
-    regex_free(re);
 }
 
 /* ---- hashmod --------------------------------------------------------------------------------- */
@@ -201,8 +194,7 @@ TEST(letter_case)
         {"𐐀𐐨𞤀", "𐐨𐐨𞤢", "𐐀𐐀𞤀"},
         {"日本 1", "日本 1", "日本 1"},
     };
-    struct buf out;
-    buf_init(&out, 1000);
+    SCOPED(buf) out = testing_buf(1000);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         buf_clear(&out);
         buf_puts(&out, "");
@@ -213,7 +205,6 @@ TEST(letter_case)
         assert_true(append_in_case(sv_from(rows[i].text), true, &out));
         CHECK_STR(out.data, rows[i].upper, rows[i].text);
     }
-    buf_done(&out);
 }
 
 /* Sums over all runes, as Go's unicode package gives them: one wrong entry changes a sum. */
@@ -262,12 +253,11 @@ TEST(class_names)
         char pattern[80];
         snprintf(pattern, sizeof(pattern), "\\p{%s}", unicode_classes[i].key);
         struct err err = ERR_INIT;
-        struct regex *re = regex_new(sv_from(pattern), 0, &err);
+        SCOPED(regex) *re = regex_new(sv_from(pattern), 0, &err);
         if (re == NULL) {
             CHECK_CONTAINS(err.msg, "does not know that Unicode class", pattern);
             unknown++;
         }
-        regex_free(re);
     }
     assert_true(unknown <= 2); /* Kawi and Nag Mundari came with Unicode 15 */
 }
@@ -321,10 +311,9 @@ TEST(fast_or_not)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
-        struct regex *re = regex_new(sv_from(rows[i].regex), 0, &err);
+        SCOPED(regex) *re = regex_new(sv_from(rows[i].regex), 0, &err);
         CHECK_STR(err.msg, "", rows[i].regex);
         CHECK_INT(regex_is_fast(re), rows[i].fast, rows[i].regex);
-        regex_free(re);
     }
 }
 
@@ -341,11 +330,11 @@ TEST(fast_is_right)
     };
     static const char *const alphabet[] = {"a", "b", "\n", "é"};
     struct regex_scratch *fast_scratch = regex_scratch_new();
-    struct regex_scratch *slow_scratch = regex_scratch_new();
+    SCOPED(regex_scratch) *slow_scratch = regex_scratch_new();
     for (size_t i = 0; i < sizeof(regexes) / sizeof(regexes[0]); i++) {
         struct err err = ERR_INIT;
         struct regex *fast = regex_new(sv_from(regexes[i]), 0, &err);
-        struct regex *slow = regex_new(sv_from(regexes[i]), REGEX_NO_FAST, &err);
+        SCOPED(regex) *slow = regex_new(sv_from(regexes[i]), REGEX_NO_FAST, &err);
         CHECK_STR(err.msg, "", regexes[i]);
         CHECK_INT(regex_is_fast(fast), true, regexes[i]);
         CHECK_INT(regex_is_fast(slow), false, regexes[i]);
@@ -367,10 +356,8 @@ TEST(fast_is_right)
             }
         }
         regex_free(fast);
-        regex_free(slow);
     }
     regex_scratch_free(fast_scratch);
-    regex_scratch_free(slow_scratch);
 }
 
 TEST(too_long)
@@ -391,7 +378,7 @@ TEST(too_long)
 TEST(too_large_for_pcre2)
 {
     struct err err = ERR_INIT;
-    struct regex_scratch *s = regex_scratch_new();
+    SCOPED(regex_scratch) *s = regex_scratch_new();
     struct regex *re =
         regex_new(SV("(?:[a-c][d-f]|[g-i][k-l]|mn|op|qr|st|uv|wx|yz){1000}"), 0, &err);
     assert_non_null(re);
@@ -402,8 +389,7 @@ TEST(too_large_for_pcre2)
     CHECK_INT(regex_match(re, s, (struct sv){text, sizeof(text)}, &err), REGEX_MATCH, "");
     CHECK_INT(regex_match(re, s, (struct sv){text, 1998}, &err), REGEX_NO_MATCH, "");
     regex_free(re);
-    struct buf nested;
-    buf_init(&nested, 10000);
+    SCOPED(buf) nested = testing_buf(10000);
     for (size_t i = 0; i < 600; i++) {
         buf_puts(&nested, "(?:");
     }
@@ -415,9 +401,7 @@ TEST(too_large_for_pcre2)
     assert_non_null(re);
     CHECK_INT(regex_match(re, s, SV("a"), &err), REGEX_MATCH, "");
     CHECK_INT(regex_match(re, s, SV("aa"), &err), REGEX_NO_MATCH, "");
-    buf_done(&nested);
     regex_free(re);
-    regex_scratch_free(s);
 }
 
 /* Counted repetitions can ask for more memory than any rule is worth. */
@@ -471,13 +455,12 @@ TEST(hostile_texts)
         memcpy(text + LENGTH, rows[i].end, n);
         for (unsigned flags = 0; flags <= REGEX_NO_JIT; flags += REGEX_NO_JIT) {
             struct err err = ERR_INIT;
-            struct regex *re = regex_new(sv_from(rows[i].regex), flags, &err);
+            SCOPED(regex) *re = regex_new(sv_from(rows[i].regex), flags, &err);
             CHECK_INT(regex_match(re, s, (struct sv){text, LENGTH + n}, &err), rows[i].want,
                       rows[i].regex);
             CHECK_STR(err.msg, "", rows[i].regex);
             CHECK_INT(regex_match(re, s, (struct sv){text + LENGTH - 40, 40 + n}, &err),
                       rows[i].want, rows[i].regex);
-            regex_free(re);
         }
     }
     regex_scratch_free(s);
@@ -539,14 +522,12 @@ TEST(many_groups)
     for (size_t i = 0; i < 1000; i++) {
         memcpy(text + 4 * i, "(a)?", 5);
     }
-    struct regex_scratch *s = regex_scratch_new();
+    SCOPED(regex_scratch) *s = regex_scratch_new();
     struct err err = ERR_INIT;
-    struct regex *re = regex_new(sv_from(text), 0, &err);
+    SCOPED(regex) *re = regex_new(sv_from(text), 0, &err);
     CHECK_STR(err.msg, "", "");
     CHECK_INT(regex_groups(re), 1001, "");
     CHECK_INT(regex_match(re, s, SV("aa"), &err), REGEX_MATCH, "");
     CHECK_INT(regex_group(s, 2).end, 2, "");
     assert_true(regex_group(s, 1000).start == REGEX_UNSET);
-    regex_free(re);
-    regex_scratch_free(s);
 }

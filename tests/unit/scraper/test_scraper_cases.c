@@ -163,8 +163,7 @@ TEST_WITH(updates_while_one_hangs, setup, teardown)
 static void answer_as(struct world *w, struct http_transfer *t, const char *content_type,
                       const void *body, size_t n)
 {
-    struct buf buf;
-    buf_init(&buf, 4096);
+    SCOPED(buf) buf = testing_buf(4096);
     buf_append(&buf, body, n);
     const struct http_response r = {
         .result = HTTP_DONE,
@@ -179,7 +178,6 @@ static void answer_as(struct world *w, struct http_transfer *t, const char *cont
     };
     t->live = false;
     t->on_done(t->arg, &r);
-    buf_done(&buf);
 }
 
 /* Accepted bodies. The bytes count, not the Content-Type, which may be any or missing (Alloy

@@ -228,8 +228,7 @@ static struct http_transfer *next_start(struct world *w)
 
 static void answer(struct world *w, struct http_transfer *t, const void *data, size_t n)
 {
-    struct buf body;
-    buf_init(&body, (size_t)128 * 1024 * 1024);
+    SCOPED(buf) body = testing_buf((size_t)128 * 1024 * 1024);
     buf_append(&body, data, n);
     struct http_response r = {.result = HTTP_DONE,
                               .status = 200,
@@ -242,7 +241,6 @@ static void answer(struct world *w, struct http_transfer *t, const void *data, s
                               .end_ns = w->now_ns};
     t->live = false;
     t->on_done(t->arg, &r);
-    buf_done(&body);
 }
 
 /* Waits for the next request and answers it with counters and gauges of one stack. */
@@ -250,11 +248,10 @@ static void scrape(struct world *w, int64_t allocated, int64_t in_use)
 {
     struct pprof_spec spec = {.types = HEAP, .time_nanos = w->now_ns};
     const struct pprof_row row = {"a m", NULL, {allocated, in_use}};
-    struct buf body = pprof_make(&spec, &row, 1);
+    SCOPED(buf) body = pprof_make(&spec, &row, 1);
     struct http_transfer *t = next_start(w);
     turn(w, 100);
     answer(w, t, body.data, body.len);
-    buf_done(&body);
 }
 
 /* The values of the only sample of the last profile. */
@@ -385,13 +382,11 @@ TEST_WITH(first_not_taken, setup, teardown)
 
 static void scrape_old(struct world *w, int allocated)
 {
-    struct buf body;
-    buf_init(&body, 1000);
+    SCOPED(buf) body = testing_buf(1000);
     buf_printf(&body, OLD_HEAP, allocated);
     struct http_transfer *t = next_start(w);
     turn(w, 100);
     answer(w, t, body.data, body.len);
-    buf_done(&body);
 }
 
 /* A profile in an older format is converted on a worker, and the delta is computed from the result.
@@ -569,7 +564,7 @@ TEST_WITH(passed, setup, teardown)
     struct world *w = *state;
     struct pprof_spec spec = {.types = "objects/count"};
     const struct pprof_row row = {"a", NULL, {5}};
-    struct buf body = pprof_make(&spec, &row, 1);
+    SCOPED(buf) body = pprof_make(&spec, &row, 1);
     set(w, "1", "h:1");
     answer(w, next_start(w), body.data, body.len);
     work(w);
@@ -579,7 +574,6 @@ TEST_WITH(passed, setup, teardown)
     assert_false(w->profile->is_delta);
     assert_false(w->profile->no_sample_texts); /* nobody has looked */
     CHECK_INT(RESULT(w, "passed"), 1, "");
-    buf_done(&body);
 }
 
 /* The baseline survives a change of labels and the removal of the target for a while. */
@@ -702,7 +696,7 @@ TEST_WITH(not_cumulative, setup, teardown)
     w->types[0].delta = DELTA_OFF;
     struct pprof_spec spec = {.types = "alloc_space/bytes goroutine/count"};
     const struct pprof_row row = {"a", NULL, {5, 6}};
-    struct buf body = pprof_make(&spec, &row, 1);
+    SCOPED(buf) body = pprof_make(&spec, &row, 1);
     set(w, "1", "h:1");
     for (size_t i = 1; i <= 3; i++) {
         answer(w, next_start(w), body.data, body.len);
@@ -713,7 +707,6 @@ TEST_WITH(not_cumulative, setup, teardown)
         assert_true(labels_get(w->profile->labels, SV("__delta__")).n == 0);
     }
     CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "");
-    buf_done(&body);
 }
 
 /* After a reload the job may be another one, with other labels: address, path and type identify the
@@ -824,7 +817,7 @@ TEST_WITH(made_by_the_target, setup, teardown)
     w->types[1].enabled = true;
     struct pprof_spec spec = {.types = "contentions/count delay/nanoseconds"};
     const struct pprof_row row = {"a", NULL, {5, 6}};
-    struct buf body = pprof_make(&spec, &row, 1);
+    SCOPED(buf) body = pprof_make(&spec, &row, 1);
     set(w, "1", "h:1");
     struct http_transfer *t = next_start(w);
     CHECK_STR(t->url, "http://h:1/mutex?seconds=14", "");
@@ -835,5 +828,4 @@ TEST_WITH(made_by_the_target, setup, teardown)
     CHECK_INT(w->profile->size, body.len, "");
     CHECK_STR(labels_get(w->profile->labels, SV("__delta__")).p, "false", "");
     assert_true(w->profile->is_delta);
-    buf_done(&body);
 }

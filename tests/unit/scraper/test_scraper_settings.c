@@ -50,15 +50,13 @@ static void describe(const struct target *t, char *out, size_t size)
 {
     size_t n = 0;
     for (size_t i = 0; i < target_scrape_count(t); i++) {
-        struct buf url;
-        buf_init(&url, 20000);
+        SCOPED(buf) url = testing_buf(20000);
         assert_true(target_scrape_url(t, i, &url));
         int wrote =
             snprintf(out + n, size - n, "%s%s %lld/%lld", i == 0 ? "" : "\n", url.data,
                      (long long)target_interval_ms(t, i), (long long)target_timeout_ms(t, i));
         assert_true(wrote > 0 && (size_t)wrote < size - n);
         n += (size_t)wrote;
-        buf_done(&url);
     }
 }
 
@@ -445,15 +443,13 @@ TEST_WITH(series, setup, teardown)
              NULL, &err);
     assert_non_null(t);
     struct labels *l = target_series(t, 0, f->b);
-    struct buf text;
-    buf_init(&text, 4096);
+    SCOPED(buf) text = testing_buf(4096);
     testing_labels_format(l, &text);
     CHECK_STR(text.data,
               "{__address__=\"10.1.2.3:6060\", __name__=\"memory\", __profile_path__=\"/own\", "
               "__scheme__=\"http\", app=\"x\", instance=\"10.1.2.3:6060\", "
               "service_name=\"unspecified\"}",
               "series");
-    buf_done(&text);
     labels_unref(l);
     target_unref(t);
 }

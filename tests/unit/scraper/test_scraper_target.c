@@ -96,11 +96,9 @@ static void check_urls(struct target *t, const char *const *want, size_t n)
 {
     CHECK_INT(target_scrape_count(t), n, "count");
     for (size_t i = 0; i < n; i++) {
-        struct buf url;
-        buf_init(&url, 4096);
+        SCOPED(buf) url = testing_buf(4096);
         assert_true(target_scrape_url(t, i, &url));
         CHECK_STR(url.data, want[i], want[i]);
-        buf_done(&url);
     }
 }
 #define CHECK_URLS(t, ...)                                                                         \
@@ -461,11 +459,9 @@ TEST_WITH(series_labels, setup, teardown)
     };
     for (size_t i = 0; i < 2; i++) {
         struct labels *series = target_series(t, i, f->b);
-        struct buf text;
-        buf_init(&text, 4096);
+        SCOPED(buf) text = testing_buf(4096);
         testing_labels_format(series, &text);
         CHECK_STR(text.data, want[i], "series");
-        buf_done(&text);
         labels_unref(series);
     }
     target_unref(t);

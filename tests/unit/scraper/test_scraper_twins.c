@@ -331,9 +331,8 @@ static void answer_count(struct world *w, struct http_transfer *t)
     struct pprof_spec spec = {.types = "alloc_objects/count inuse_objects/count",
                               .time_nanos = w->now_ns};
     const struct pprof_row row = {"a m", NULL, {w->now_ns / NS_PER_MS, 1}};
-    struct buf body = pprof_make(&spec, &row, 1);
+    SCOPED(buf) body = pprof_make(&spec, &row, 1);
     answer(w, t, HTTP_DONE, 200, body.data, body.len);
-    buf_done(&body);
 }
 
 static int64_t count_of(const struct profile *p)

@@ -114,13 +114,11 @@ static int teardown(void **state)
 static void ask(int fd, const char *more, const char *want)
 {
     char text[512];
-    struct buf out;
-    buf_init(&out, REPLY_MAX);
+    SCOPED(buf) out = testing_buf(REPLY_MAX);
     buf_puts(&out, "");
     (void)snprintf(text, sizeof(text), "GET /now HTTP/1.1\r\nHost: h\r\n%s\r\n", more);
     client_send(fd, text);
     client_read_to(fd, want, &out);
-    buf_done(&out);
 }
 
 static void change(struct world *w, const struct server_options *next)
@@ -168,8 +166,7 @@ TEST_WITH(test_work_keeps_its_options, setup, teardown)
 {
     struct world *w = *state;
     struct server_options o = options_of(w, "version one", &w->first);
-    struct buf out;
-    buf_init(&out, REPLY_MAX);
+    SCOPED(buf) out = testing_buf(REPLY_MAX);
     buf_puts(&out, "");
     start(w, &o);
     int slow = client_dial(w->server);
@@ -187,7 +184,6 @@ TEST_WITH(test_work_keeps_its_options, setup, teardown)
     wait_for(&w->first, 1);
     close(slow);
     close(fd);
-    buf_done(&out);
 }
 
 TEST_WITH(test_errors_change_nothing, setup, teardown)

@@ -30,6 +30,7 @@ static void rig_done(struct rig *rig)
     buf_done(&rig->x.headers);
     buf_done(&rig->x.reply);
 }
+SCOPED_VALUE(rig, rig_done)
 
 /* The caller frees. */
 static struct sv pack(struct sv plain)
@@ -60,20 +61,17 @@ TEST(codings_of_a_request)
     };
     struct sv packed = pack(SV("hello"));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct rig rig;
-        struct buf buf;
+        SCOPED(rig) rig;
         struct sv body;
         struct err err = ERR_INIT;
         rig_init(&rig, rows[i].headers, rows[i].packed ? packed : SV("hello"));
-        buf_init(&buf, 5);
+        SCOPED(buf) buf = testing_buf(5);
         bool ok = exchange_inflate(&rig.x, &buf, &body, &err);
         CHECK_INT(err.kind, rows[i].kind, rows[i].headers);
         CHECK_INT(ok, rows[i].kind == ERR_NONE, rows[i].headers);
         if (ok) {
             assert_true(sv_eq(body, SV("hello")));
         }
-        buf_done(&buf);
-        rig_done(&rig);
     }
     free((void *)(uintptr_t)packed.p);
 }
@@ -87,16 +85,13 @@ TEST(bombs)
     struct sv packed = pack((struct sv){zeros, size});
     static const size_t ceilings[] = {1000, (size_t)128 << 20};
     for (size_t i = 0; i < 2; i++) {
-        struct rig rig;
-        struct buf buf;
+        SCOPED(rig) rig;
         struct sv body;
         struct err err = ERR_INIT;
         rig_init(&rig, "Content-Encoding: gzip\r\n", packed);
-        buf_init(&buf, ceilings[i]);
+        SCOPED(buf) buf = testing_buf(ceilings[i]);
         assert_false(exchange_inflate(&rig.x, &buf, &body, &err));
         CHECK_INT(err.kind, ERR_LIMIT, err.msg);
-        buf_done(&buf);
-        rig_done(&rig);
     }
     free((void *)(uintptr_t)packed.p);
     free(zeros);
@@ -122,7 +117,7 @@ TEST(codings_of_an_answer)
         {"Accept-Encoding: ,,;,gzip\r\n", 5000, true},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct rig rig;
+        SCOPED(rig) rig;
         rig_init(&rig, rows[i].headers, SV(""));
         for (size_t n = 0; n < rows[i].size; n++) {
             buf_putc(&rig.x.reply, 'x');
@@ -133,7 +128,6 @@ TEST(codings_of_an_answer)
         CHECK_INT(rig.x.reply.len < rows[i].size, rows[i].packed, rows[i].headers);
         CHECK_INT(gzip_claim((struct sv){rig.x.reply.data, rig.x.reply.len}), rows[i].size,
                   rows[i].headers);
-        rig_done(&rig);
     }
 }
 

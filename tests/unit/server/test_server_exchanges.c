@@ -247,8 +247,7 @@ TEST_WITH(requests_that_are_refused, setup, teardown)
 TEST_WITH(chunks_with_little_in_them, setup, teardown)
 {
     struct fixture *f = *state;
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     buf_puts(&text, "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < 100; i++) {
@@ -259,29 +258,25 @@ TEST_WITH(chunks_with_little_in_them, setup, teardown)
     client_read_all(fd, &text);
     CHECK_CONTAINS(text.data, "HTTP/1.1 400", "");
     close(fd);
-    buf_done(&text);
 }
 
 TEST_WITH(a_client_that_awaits_continue, setup, teardown)
 {
     struct fixture *f = *state;
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     client_send(fd, "POST /echo HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n");
     client_read_to(fd, "HTTP/1.1 100 Continue\r\n\r\n", &text);
     client_send(fd, "hi");
     client_read_to(fd, "body=hi", &text);
     close(fd);
-    buf_done(&text);
 }
 
 /* Whole, in pieces, and two at once. */
 TEST_WITH(several_requests_of_a_connection, setup, teardown)
 {
     struct fixture *f = *state;
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     client_send(fd, "POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nfirst");
     client_read_to(fd, "body=first", &text);
@@ -300,7 +295,6 @@ TEST_WITH(several_requests_of_a_connection, setup, teardown)
     assert_true(strstr(text.data, "\r\n\r\nok\n") < strstr(text.data, "body=fifth"));
     CHECK_INT(testing_metric(f->metrics, "profpull_admin_requests_total"), 5, "");
     close(fd);
-    buf_done(&text);
 }
 
 TEST_WITH(silence_between_requests, setup, teardown)
@@ -308,15 +302,13 @@ TEST_WITH(silence_between_requests, setup, teardown)
     struct fixture *f = *state;
     f->options.idle_timeout_ms = 200;
     restart(f);
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     client_send(fd, "GET /-/ready HTTP/1.1\r\n\r\n");
     client_read_all(fd, &text);
     CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
     wait_for_metric(f, "profpull_admin_connections_ended_total{reason=\"idle\"}", 1);
     close(fd);
-    buf_done(&text);
 }
 
 /* ---- bodies that cost ------------------------------------------------------------------------ */
@@ -326,8 +318,7 @@ TEST_WITH(a_body_in_drips, setup, teardown)
     struct fixture *f = *state;
     f->options.request_timeout_ms = 300;
     restart(f);
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     client_send(fd, "POST /echo HTTP/1.1\r\nContent-Length: 1000\r\n\r\n");
     for (int i = 0; i < 999 && send(fd, "x", 1, MSG_NOSIGNAL) == 1; i++) {
@@ -336,7 +327,6 @@ TEST_WITH(a_body_in_drips, setup, teardown)
     client_read_all(fd, &text);
     wait_for_metric(f, "profpull_admin_requests_refused_total{reason=\"slow_body\"}", 1);
     close(fd);
-    buf_done(&text);
 }
 
 TEST_WITH(more_bodies_than_there_is_room_for, setup, teardown)
@@ -352,22 +342,18 @@ TEST_WITH(more_bodies_than_there_is_room_for, setup, teardown)
     char *answer = NULL;
     for (int i = 0; answer == NULL || strstr(answer, "HTTP/1.1 503") == NULL; i++) {
         assert_true(i < 1000); /* the first one's bytes may not have come yet */
-        struct buf request;
-        buf_init(&request, REPLY_MAX);
+        SCOPED(buf) request = testing_buf(REPLY_MAX);
         buf_printf(&request, "POST /echo HTTP/1.1\r\n" CLOSE "Content-Length: 1000\r\n\r\n%s",
                    part);
         free(answer);
         answer = client_ask(f->server, request.data);
-        buf_done(&request);
     }
     CHECK_CONTAINS(answer, "Retry-After: 1\r\n", "");
     free(answer);
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     client_send(first, "y");
     client_read_to(first, "xxxy", &text);
     close(first);
-    buf_done(&text);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -375,8 +361,7 @@ TEST_WITH(more_bodies_than_there_is_room_for, setup, teardown)
 TEST_WITH(the_line_before_the_threads, setup, teardown)
 {
     struct fixture *f = *state;
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int working = client_dial(f->server);
     client_send(working, "GET /wait HTTP/1.1\r\n" CLOSE "\r\n");
     sem_wait(&f->started);
@@ -401,7 +386,6 @@ TEST_WITH(the_line_before_the_threads, setup, teardown)
               "");
     close(working);
     close(waiting);
-    buf_done(&text);
 }
 
 TEST_WITH(a_client_that_hangs_up, setup, teardown)
@@ -420,8 +404,7 @@ TEST_WITH(a_client_that_hangs_up, setup, teardown)
 TEST_WITH(a_client_that_has_said_all, setup, teardown)
 {
     struct fixture *f = *state;
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     int waiting = client_dial(f->server);
     client_send(fd, "GET /wait HTTP/1.1\r\n\r\n");
@@ -439,7 +422,6 @@ TEST_WITH(a_client_that_has_said_all, setup, teardown)
     CHECK_CONTAINS(text.data, "HTTP/1.1 499", "the handler was not called");
     close(fd);
     close(waiting);
-    buf_done(&text);
 }
 
 TEST_WITH(no_time_is_left, setup, teardown)
@@ -447,8 +429,7 @@ TEST_WITH(no_time_is_left, setup, teardown)
     struct fixture *f = *state;
     f->options.query.timeout_ms = 1;
     restart(f);
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int working = client_dial(f->server);
     int waiting = -1;
     /* The first one may itself come too late for its 1 ms. */
@@ -477,7 +458,6 @@ TEST_WITH(no_time_is_left, setup, teardown)
     CHECK_CONTAINS(text.data, "{\"code\":\"unavailable\",\"message\":\"no time was left", "");
     close(working);
     close(waiting);
-    buf_done(&text);
 }
 
 /* The server stops although a handler runs and a request waits for its turn. */

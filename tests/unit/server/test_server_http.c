@@ -354,8 +354,7 @@ TEST_WITH(headers_over_the_limit, setup, teardown)
 {
     struct fixture *f = *state;
     int fd = dial(f);
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     buf_puts(&text, "GET /metrics HTTP/1.1\r\nHost: x\r\n");
     for (int i = 0; i < 5000; i++) {
         buf_printf(&text, "X-%d: y\r\n", i);
@@ -367,7 +366,6 @@ TEST_WITH(headers_over_the_limit, setup, teardown)
     read_all(fd, &text);
     CHECK_CONTAINS(text.data, "HTTP/1.1 431 ", "");
     close(fd);
-    buf_done(&text);
     char *answer = ask(f, "GET", "/-/healthy");
     CHECK_CONTAINS(answer, "HTTP/1.1 200", "afterwards");
     free(answer);
@@ -447,12 +445,10 @@ TEST_WITH(the_greediest_address_makes_room, setup, teardown)
     for (unsigned i = 0; i < 10; i++) {
         CHECK_INT(read(greedy[i], &byte, 1), 0, "the oldest ones are closed");
         static const char request[] = "GET /-/ready HTTP/1.1\r\n\r\n";
-        struct buf text;
-        buf_init(&text, REPLY_MAX);
+        SCOPED(buf) text = testing_buf(REPLY_MAX);
         assert_int_equal(write(others[i], request, sizeof(request) - 1), sizeof(request) - 1);
         read_all(others[i], &text);
         CHECK_CONTAINS(text.data, "HTTP/1.1 200", "the others are still served");
-        buf_done(&text);
         close(others[i]);
     }
     for (unsigned i = 0; i < CONNECTIONS; i++) {
@@ -555,8 +551,7 @@ TEST_WITH(the_last_descriptor, setup, teardown)
 {
     struct fixture *f = *state;
     static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct rlimit before = leave_one_descriptor();
     connect_to(f, fd);
@@ -567,7 +562,6 @@ TEST_WITH(the_last_descriptor, setup, teardown)
     CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
     CHECK_INT(ended(f, "crowded"), 0, "");
     close(fd);
-    buf_done(&text);
 }
 
 /* With no connection to end, it is accepted once there are descriptors again. */
@@ -575,8 +569,7 @@ TEST_WITH(no_descriptor_for_a_while, setup, teardown)
 {
     struct fixture *f = *state;
     static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     struct rlimit before = leave_one_descriptor();
     int fd = dial(f);
     assert_int_equal(write(fd, request, sizeof(request) - 1), sizeof(request) - 1);
@@ -586,7 +579,6 @@ TEST_WITH(no_descriptor_for_a_while, setup, teardown)
     read_all(fd, &text);
     CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
     close(fd);
-    buf_done(&text);
 }
 
 /* ---- requests in other forms ----------------------------------------------------------------- */
@@ -615,15 +607,13 @@ TEST_WITH(forms_of_requests, setup, teardown)
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int fd = dial(f);
-        struct buf text;
-        buf_init(&text, REPLY_MAX);
+        SCOPED(buf) text = testing_buf(REPLY_MAX);
         assert_int_equal(write(fd, rows[i].request, strlen(rows[i].request)),
                          strlen(rows[i].request));
         read_all(fd, &text);
         CHECK_CONTAINS(text.data, rows[i].status, rows[i].request);
         CHECK_CONTAINS(text.data, rows[i].part, rows[i].request);
         close(fd);
-        buf_done(&text);
     }
 }
 
@@ -633,8 +623,7 @@ TEST_WITH(a_request_in_pieces, setup, teardown)
     struct fixture *f = *state;
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
     int fd = dial(f);
-    struct buf text;
-    buf_init(&text, REPLY_MAX);
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
     for (size_t i = 0; i + 1 < sizeof(request); i++) {
         assert_int_equal(write(fd, request + i, 1), 1);
         usleep(500);
@@ -643,7 +632,6 @@ TEST_WITH(a_request_in_pieces, setup, teardown)
     read_all(fd, &text);
     CHECK_CONTAINS(text.data, "profpull_admin_requests_total 1", "");
     close(fd);
-    buf_done(&text);
 }
 
 /* ":0" and ":PORT" mean every address of the machine. */

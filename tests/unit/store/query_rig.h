@@ -67,6 +67,7 @@ static inline void query_rig_done(struct query_rig *r)
     arena_free(r->q.arena);
     store_rig_done(&r->store);
 }
+SCOPED_VALUE(query_rig, query_rig_done)
 
 /* Sets the range and the selector of the next query. */
 static inline void query_rig_range(struct query_rig *r, const char *selector, int64_t start_ms,

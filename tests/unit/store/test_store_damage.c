@@ -61,7 +61,7 @@ static void check_rest(struct store_rig *r)
 
 TEST(test_a_text_file_is_foreign)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     put_two(&r);
     testing_write_file(r.directory, "20261122T000000Z-1h.db",
@@ -71,7 +71,6 @@ TEST(test_a_text_file_is_foreign)
     store_rig_reopen(&r);
     assert_int_equal(faults(&r, "foreign"), 1);
     check_rest(&r);
-    store_rig_done(&r);
 }
 
 static void run_sql(const char *path, const char *sql)
@@ -99,7 +98,7 @@ TEST(test_other_databases_and_versions)
         {"DELETE FROM state", "damaged", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct store_rig r;
+        SCOPED(store_rig) r;
         char path[512];
         store_rig_init(&r);
         put_two(&r);
@@ -112,13 +111,12 @@ TEST(test_other_databases_and_versions)
         store_rig_reopen(&r);
         CHECK_INT(faults(&r, cases[i].reason), 1, cases[i].sql);
         check_rest(&r);
-        store_rig_done(&r);
     }
 }
 
 TEST(test_a_cut_file)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     char path[512];
     struct stat st;
     store_rig_init(&r);
@@ -131,7 +129,6 @@ TEST(test_a_cut_file)
     free(rig_scan(&r, RIG_BODIES, NULL, 0, 3600, NULL));
     assert_int_equal(faults(&r, "damaged"), 1);
     check_rest(&r);
-    store_rig_done(&r);
 }
 
 static bool damage_on_body(void *arg, const struct store_body *b)
@@ -145,7 +142,7 @@ static bool damage_on_body(void *arg, const struct store_body *b)
  * stays readable, and no point has a wrong value. */
 TEST(test_flipped_bits)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     char path[512];
     struct stat st;
     size_t noticed = 0;
@@ -190,7 +187,6 @@ TEST(test_flipped_bits)
     assert_true(noticed > 0);
     free(good);
     free(want);
-    store_rig_done(&r);
 }
 
 static size_t lines_of(struct store_rig *r, enum rig_scan kind)
@@ -209,7 +205,7 @@ static size_t lines_of(struct store_rig *r, enum rig_scan kind)
 TEST(test_a_changed_profile_counts_nowhere)
 {
     for (int merged = 0; merged < 2; merged++) {
-        struct store_rig r;
+        SCOPED(store_rig) r;
         char path[512];
         store_rig_init(&r);
         put_two(&r);
@@ -237,14 +233,13 @@ TEST(test_a_changed_profile_counts_nowhere)
             assert_int_equal(lines_of(&r, RIG_POINTS), bodies + 1);
             assert_int_equal(lines_of(&r, RIG_BODIES), bodies + 1);
         }
-        store_rig_done(&r);
     }
 }
 
 /* A merge finds it, too, without any query for stacks. */
 TEST(test_a_merge_finds_a_changed_profile)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     char path[512];
     store_rig_init(&r);
     put_two(&r);
@@ -257,12 +252,11 @@ TEST(test_a_merge_finds_a_changed_profile)
     assert_int_equal(lines_of(&r, RIG_POINTS), 20);
     store_maintain(r.store, RIG_T0 + 2 * RIG_HOUR);
     assert_int_equal(lines_of(&r, RIG_POINTS), 19);
-    store_rig_done(&r);
 }
 
 TEST(test_a_removed_file_is_missed)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     char path[512];
     store_rig_init(&r);
     rig_put(&r, "__name__=cpu,service_name=s", RIG_T0, "x/count", rows, 1, NULL);
@@ -278,17 +272,16 @@ TEST(test_a_removed_file_is_missed)
     store_rig_reopen(&r);
     assert_int_equal(store_rig_metric(&r, "profpull_store_lost_profiles_total{endpoint=\"local\"}"),
                      0);
-    store_rig_done(&r);
 }
 
 /* A file that may not grow stands for a full disk. */
 TEST(test_a_full_disk_takes_nothing_and_then_all)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct rlimit old;
     struct label l[RIG_LABELS_MAX];
     struct pprof_spec spec = {.types = "x/count", .time_nanos = 1};
-    struct buf b = pprof_make(&spec, rows, 2);
+    SCOPED(buf) b = pprof_make(&spec, rows, 2);
     char *text = calloc(200000, 1);
     put_msg(&b, 6, text, 200000);
     free(text);
@@ -315,21 +308,19 @@ TEST(test_a_full_disk_takes_nothing_and_then_all)
     rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 7200, "service_name", "s 0 1\n");
     assert_true(store_put(r.store, puts, 3));
     rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 7200, "service_name", "s 0 1\ns 1 1\ns 2 1\ns 3 1\n");
-    buf_done(&b);
-    store_rig_done(&r);
 }
 
 /* A file that may not grow by a byte stands for a disk that has become read-only: nothing is
  * written and the system does not say that it is full. The file is used again when it may be. */
 TEST(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct rlimit old;
     struct stat st;
     struct label l[RIG_LABELS_MAX];
     char path[512];
     struct pprof_spec spec = {.types = "x/count", .time_nanos = 1};
-    struct buf b = pprof_make(&spec, rows, 2);
+    SCOPED(buf) b = pprof_make(&spec, rows, 2);
     store_rig_init(&r);
     rig_put(&r, "__name__=cpu,service_name=s", RIG_T0, "x/count", rows, 1, NULL);
     struct store_put put = {.labels = l,
@@ -352,8 +343,6 @@ TEST(test_a_disk_that_refuses_to_write_is_not_the_fault_of_the_file)
     rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 7200, "service_name", "s 0 1\ns 1 1\n");
     assert_int_equal(r.store->n_files, 1);
     assert_int_equal(faults(&r, "unreadable"), 0);
-    buf_done(&b);
-    store_rig_done(&r);
 }
 
 /* ---- a file that is being made ----------------------------------------------------------------
@@ -387,7 +376,7 @@ static void *open_until_made(void *arg)
 /* A query may open a file at the moment when its first profile comes. */
 TEST(test_a_file_that_is_being_made_is_ours)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     for (int i = 0; i < 100; i++) {
         struct opening o = {.misjudged = 0};
@@ -406,5 +395,4 @@ TEST(test_a_file_that_is_being_made_is_ours)
         assert_int_equal(o.misjudged, 0);
         db_close(&db);
     }
-    store_rig_done(&r);
 }

@@ -4,14 +4,12 @@
 static void check_dot(const char *stacks, int64_t nodes, const char *unit, const char *want)
 {
     struct err err = ERR_INIT;
-    struct buf out;
     struct tree *t = tree_of(stacks);
-    buf_init(&out, TREE_TEST_MAX);
+    SCOPED(buf) out = testing_buf(TREE_TEST_MAX);
     if (!tree_dot(t, nodes, SV("cpu"), sv_from(unit), &out, &err)) {
         fail_msg("%s: %s", stacks, err.msg);
     }
     CHECK_STR(out.data, want, stacks);
-    buf_done(&out);
     tree_free(t);
 }
 
@@ -72,11 +70,9 @@ TEST(names_are_quoted)
 TEST(a_graph_is_bounded)
 {
     struct err err = ERR_INIT;
-    struct buf out;
     struct tree *t = tree_of("a;b;c 6");
-    buf_init(&out, 100);
+    SCOPED(buf) out = testing_buf(100);
     assert_false(tree_dot(t, 0, SV("cpu"), SV("count"), &out, &err));
     assert_int_equal(err.kind, ERR_LIMIT);
-    buf_done(&out);
     tree_free(t);
 }

@@ -85,7 +85,7 @@ TEST(test_a_file_that_can_only_be_read)
     static const char *const cases[] = {"", "-wal"};
     bool root = geteuid() == 0;
     for (size_t i = 0; i < 2; i++) {
-        struct store_rig r;
+        SCOPED(store_rig) r;
         char path[512];
         store_rig_init(&r);
         put_some(&r, 0, 3);
@@ -112,7 +112,6 @@ TEST(test_a_file_that_can_only_be_read)
         if (root) {
             assert_int_equal(seteuid(0), 0);
         }
-        store_rig_done(&r);
     }
 }
 
@@ -121,7 +120,7 @@ TEST(test_a_link_that_leads_nowhere)
     static const char *const cases[] = {"ln -s /nowhere/at/all " FIRST, "ln -s missing " FIRST,
                                         "mkdir " FIRST, "mkfifo " FIRST};
     for (size_t i = 0; i < 4; i++) {
-        struct store_rig r;
+        SCOPED(store_rig) r;
         char path[512];
         struct stat st;
         store_rig_init(&r);
@@ -136,14 +135,13 @@ TEST(test_a_link_that_leads_nowhere)
         check_counts(&r, 6);
         path_of(&r, "missing", path);
         assert_int_not_equal(stat(path, &st), 0);
-        store_rig_done(&r);
     }
 }
 
 /* A file that cannot be read now, for example because the disk is full, is read later. */
 TEST(test_an_unreadable_file_is_tried_again)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     put_some(&r, 0, 3);
     r.store = store_close(r.store);
@@ -155,7 +153,6 @@ TEST(test_an_unreadable_file_is_tried_again)
     run_shell(&r, "mv there here");
     store_maintain(r.store, RIG_T0);
     check_counts(&r, 5);
-    store_rig_done(&r);
 }
 
 /* ---- logs ------------------------------------------------------------------------------------ */
@@ -163,7 +160,7 @@ TEST(test_an_unreadable_file_is_tried_again)
 /* A process that was killed has stored 30 profiles, of which the last 20 are in the log alone. */
 static void make_killed(struct store_rig *r)
 {
-    struct store_rig running;
+    SCOPED(store_rig) running;
     char command[2048];
     store_rig_init(&running);
     store_rig_init(r);
@@ -173,7 +170,6 @@ static void make_killed(struct store_rig *r)
     put_some(&running, 10, 20);
     (void)snprintf(command, sizeof(command), "cp %s/*.db* %s", running.directory, r->directory);
     assert_int_equal(system(command), 0);
-    store_rig_done(&running);
 }
 
 TEST(test_what_a_log_has_lost_is_named)
@@ -199,7 +195,7 @@ TEST(test_what_a_log_has_lost_is_named)
          10, 0, NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct store_rig r;
+        SCOPED(store_rig) r;
         make_killed(&r);
         run_shell(&r, cases[i].damage);
         if (cases[i].log != NULL) {
@@ -224,13 +220,12 @@ TEST(test_what_a_log_has_lost_is_named)
             CHECK_INT(lost(&r), 0, cases[i].damage);
             CHECK_INT(profiles(&r), left + 3, cases[i].damage);
         }
-        store_rig_done(&r);
     }
 }
 
 TEST(test_files_that_retention_removes_are_not_lost)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     r.options.max_age_ms = RIG_HOUR / NS_PER_MS;
     store_rig_reopen(&r);
@@ -241,13 +236,12 @@ TEST(test_files_that_retention_removes_are_not_lost)
     store_rig_reopen(&r);
     assert_int_equal(lost(&r), 0);
     assert_int_equal(profiles(&r), 3);
-    store_rig_done(&r);
 }
 
 /* The log is open still, so that nothing is lost. */
 TEST(test_a_log_that_is_removed_while_it_is_open)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     put_some(&r, 0, 10);
     run_shell(&r, "rm *-wal");
@@ -257,14 +251,13 @@ TEST(test_a_log_that_is_removed_while_it_is_open)
     store_rig_reopen(&r);
     check_counts(&r, 20);
     assert_int_equal(lost(&r), 0);
-    store_rig_done(&r);
 }
 
 /* ---- the same profiles in two files ---------------------------------------------------------- */
 
 TEST(test_a_repeated_import_counts_once)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     r.options.max_bytes = 1; /* a stretch has a further file for each half of a MiB */
     store_rig_reopen(&r);
@@ -285,7 +278,6 @@ TEST(test_a_repeated_import_counts_once)
         rig_put_large(&r, LABELS, RIG_T0 + i * RIG_SECOND, 30000);
     }
     check_counts(&r, 50);
-    store_rig_done(&r);
 }
 
 TEST(test_a_copied_file_counts_once)
@@ -300,7 +292,7 @@ TEST(test_a_copied_file_counts_once)
         {"mv old.db 20261122T000000Z-1h.7.db", "copy"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct store_rig r;
+        SCOPED(store_rig) r;
         store_rig_init(&r);
         put_some(&r, 0, 5);
         store_rig_reopen(&r);
@@ -318,15 +310,14 @@ TEST(test_a_copied_file_counts_once)
         put_some(&r, 10, 5);
         put_some(&r, 3600, 5);
         check_counts(&r, 20);
-        store_rig_done(&r);
     }
 }
 
 /* Files of a stretch that have different profiles are no copies, even if they begin alike. */
 TEST(test_files_of_one_time_are_no_copies)
 {
-    struct store_rig r;
-    struct store_rig other;
+    SCOPED(store_rig) r;
+    SCOPED(store_rig) other;
     char command[2048];
     store_rig_init(&r);
     store_rig_init(&other);
@@ -342,6 +333,4 @@ TEST(test_files_of_one_time_are_no_copies)
     store_rig_reopen(&r);
     assert_int_equal(faults(&r, "copy"), 0);
     assert_int_equal(profiles(&r), 6);
-    store_rig_done(&other);
-    store_rig_done(&r);
 }

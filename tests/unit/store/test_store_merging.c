@@ -100,7 +100,7 @@ TEST(test_merging_pauses_for_its_share_of_a_core)
 
 TEST(test_merging_keeps_points_totals_and_ids)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats stats;
     char first[STORE_ID_LENGTH + 1];
     char second[STORE_ID_LENGTH + 1];
@@ -133,12 +133,11 @@ TEST(test_merging_keeps_points_totals_and_ids)
     rig_check(&r, RIG_BODIES, "{pod=\"a\",k=\"x\",__type__=\"cpu\"}", 0, 200, NULL,
               "0..300 1 part bytes\n");
     free(points);
-    store_rig_done(&r);
 }
 
 TEST(test_a_file_gets_smaller_by_merging)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats before;
     struct store_stats after;
     enum { N = 60, SIZE = 20000 };
@@ -147,14 +146,13 @@ TEST(test_a_file_gets_smaller_by_merging)
         struct pprof_spec spec = {.types = "cpu/nanoseconds",
                                   .time_nanos = RIG_T0 + i * RIG_SECOND};
         const struct pprof_row rows[] = {{"a main", "", {1}}};
-        struct buf b = pprof_make(&spec, rows, 1);
+        SCOPED(buf) b = pprof_make(&spec, rows, 1);
         char *text = calloc(SIZE, 1); /* a string that nothing refers to */
         put_msg(&b, 6, text, SIZE);
         free(text);
         assert_int_equal(rig_put_bytes(&r, "__name__=cpu,service_name=s", RIG_T0 + i * RIG_SECOND,
                                        (struct sv){b.data, b.len}, PROFILE_PPROF, NULL),
                          STORE_TAKEN);
-        buf_done(&b);
     }
     store_rig_reopen(&r);
     store_stats(r.store, &before);
@@ -164,12 +162,11 @@ TEST(test_a_file_gets_smaller_by_merging)
     assert_true(before.bytes > (uint64_t)N * SIZE);
     assert_true(after.bytes < (uint64_t)N * SIZE / 4);
     assert_int_equal(after.profiles, N);
-    store_rig_done(&r);
 }
 
 TEST(test_late_profiles_are_merged_by_a_later_pass)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     const struct pprof_row rows[] = {{"a main", "", {1, 1}}};
     rig_merging(&r);
     for (int64_t pass = 0; pass < 2; pass++) {
@@ -181,12 +178,11 @@ TEST(test_late_profiles_are_merged_by_a_later_pass)
         assert_int_equal(total(&r, 0, 3600).bodies, pass + 1);
     }
     assert_int_equal(total(&r, 0, 3600).sums[0], 6);
-    store_rig_done(&r);
 }
 
 TEST(test_negative_samples_and_other_types_are_not_merged)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     const struct pprof_row good[] = {{"a", "", {1, 1}}};
     const struct pprof_row negative[] = {{"a", "", {-1, 5}}, {"b", "", {2, 2}}};
     rig_merging(&r);
@@ -198,7 +194,6 @@ TEST(test_negative_samples_and_other_types_are_not_merged)
     struct totals t = total(&r, 0, 3600);
     assert_int_equal(t.bodies, 3);
     assert_int_equal(t.sums[0], 5);
-    store_rig_done(&r);
 }
 
 static bool merging_on_scan(void *arg, const struct store_body *b)
@@ -212,14 +207,13 @@ static bool merging_on_scan(void *arg, const struct store_body *b)
 
 TEST(test_a_scan_keeps_its_file_from_being_merged)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     const struct pprof_row rows[] = {{"a main", "", {1}}};
     rig_merging(&r);
     rig_put(&r, "__name__=cpu", RIG_T0, "x/count", rows, 1, NULL);
     struct store_scan scan = {.range = {RIG_T0, RIG_T0, NULL}};
     assert_true(store_each_body(r.store, &scan, merging_on_scan, &r, NULL));
     assert_int_equal(r.store->files[0]->scans, 0);
-    store_rig_done(&r);
 }
 
 /* Two of a series for a merge, and one alone: a pass over them ends with singles left. */
@@ -237,7 +231,7 @@ static void put_three(struct store_rig *r, int64_t at)
 /* Profiles that come after a pass are merged, also if they are as many as the pass has left. */
 TEST(test_what_comes_after_a_pass_is_merged_though_it_left_some)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     rig_merging(&r);
     put_three(&r, 0);
     store_maintain(r.store, LATER);
@@ -246,14 +240,13 @@ TEST(test_what_comes_after_a_pass_is_merged_though_it_left_some)
     put_three(&r, 400);
     store_maintain(r.store, LATER);
     assert_int_equal(total(&r, 0, 3600).bodies, 4);
-    store_rig_done(&r);
 }
 
 /* The file may not grow while it is merged: nothing is merged, nothing is lost, and the next round
  * merges. */
 TEST(test_a_pass_that_fails_is_tried_again)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct rlimit old;
     struct rlimit low;
     rig_merging(&r);
@@ -272,7 +265,6 @@ TEST(test_a_pass_that_fails_is_tried_again)
     store_maintain(r.store, LATER);
     assert_int_equal(total(&r, 0, 3600).bodies, 2);
     assert_int_equal(total(&r, 0, 3600).sums[0], 3);
-    store_rig_done(&r);
 }
 
 /* ---- retention ------------------------------------------------------------------------------- */
@@ -287,7 +279,7 @@ static void put_days(struct store_rig *r, int64_t n)
 
 TEST(test_files_are_removed_by_age)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats stats;
     store_rig_init(&r);
     r.options.max_age_ms = 2 * DAY / NS_PER_MS;
@@ -304,13 +296,12 @@ TEST(test_files_are_removed_by_age)
     store_rig_reopen(&r);
     store_stats(r.store, &stats);
     assert_int_equal(stats.files, 3);
-    store_rig_done(&r);
 }
 
 /* Limits of an open store change. */
 TEST(test_limits_change)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats stats;
     store_rig_init(&r);
     put_days(&r, 5);
@@ -320,12 +311,11 @@ TEST(test_limits_change)
     store_maintain(r.store, RIG_T0 + 4 * DAY + RIG_HOUR / 2);
     store_stats(r.store, &stats);
     assert_int_equal(stats.files, 3);
-    store_rig_done(&r);
 }
 
 TEST(test_files_are_removed_by_bytes)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats stats;
     store_rig_init(&r);
     put_days(&r, 4);
@@ -343,12 +333,11 @@ TEST(test_files_are_removed_by_bytes)
     store_maintain(r.store, RIG_T0 + 5 * DAY);
     store_stats(r.store, &stats);
     assert_int_equal(stats.files, 1);
-    store_rig_done(&r);
 }
 
 TEST(test_a_large_stretch_gets_further_files)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats stats;
     store_rig_init(&r);
     r.options.max_bytes = 8; /* each file is large that has half a MiB */
@@ -360,5 +349,4 @@ TEST(test_a_large_stretch_gets_further_files)
     assert_int_equal(stats.files, 3);
     CHECK_STR(r.store->files[2]->text, "20261122T000000Z-1h.3.db", "");
     rig_check(&r, RIG_POINTS, NULL, 0, 3600, "service_name", "s 0 1\ns 1 1\ns 2 1\n");
-    store_rig_done(&r);
 }

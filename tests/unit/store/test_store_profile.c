@@ -12,21 +12,19 @@ static void check_profile(struct query_rig *r, const struct query_profile_option
 {
     struct err err = ERR_INIT;
     char text[QUERY_TEXT_MAX] = "";
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     if (!query_profile(&r->q, &r->range, &r->type, o, &out, &err)) {
         (void)snprintf(text, sizeof(text), "%s", err.msg);
     } else if (out.len > 0) {
         query_text_profile((struct sv){out.data, out.len}, text);
     }
     CHECK_STR(text, want, row);
-    buf_done(&out);
 }
 
 TEST(test_one_service)
 {
     static const struct query_profile_options all;
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     check_profile(&r, &all,
@@ -38,14 +36,13 @@ TEST(test_one_service)
                   "");
     query_rig_range(&r, "{service_name=\"none\"}", QUERY_S, QUERY_E);
     check_profile(&r, &all, "", "nothing");
-    query_rig_done(&r);
 }
 
 /* Without lines the address stays, with its mapping; the label that makes a series is left out. */
 TEST(test_frames_without_names_keep_their_address)
 {
     static const struct query_profile_options all;
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, "{service_name=\"vecdemo3\"}", QUERY_S, QUERY_E);
     check_profile(&r, &all,
@@ -56,14 +53,13 @@ TEST(test_frames_without_names_keep_their_address)
     query_rig_range(&r, "{thread=\"worker\"}", QUERY_S, QUERY_E);
     check_profile(&r, &all, HEAD "1 mappings\nmain.work:24 main.work:24 main.main:7 20000000\n",
                   "the samples of a series");
-    query_rig_done(&r);
 }
 
 TEST(test_another_sample_type)
 {
     static const struct query_profile_options all;
     struct err err = ERR_INIT;
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, "{pod=\"a\"}", QUERY_S, QUERY_E);
     assert_true(profile_type_parse(SV("process_cpu:samples:count:cpu:nanoseconds"), &r.type, &err));
@@ -74,14 +70,13 @@ TEST(test_another_sample_type)
                   "main.main:7 1\n"
                   "runtime.mallocgc:9 main.work:23 main.main:7 1\n",
                   "");
-    query_rig_done(&r);
 }
 
 TEST(test_pgo)
 {
     const struct query_profile_options o = {
         .go_pgo = true, .keep_locations = 2, .aggregate_callees = true};
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     /* Only the leaf loses its line. Pyroscope's answer depends on what else came in a profile. */
@@ -92,14 +87,13 @@ TEST(test_pgo)
                        "main.main:0 10000000\n"
                        "runtime.mallocgc:0 main.work:23 10000000\n",
                   "");
-    query_rig_done(&r);
 }
 
 TEST(test_call_site)
 {
     const struct sv site[] = {SV("main.main"), SV("main.work"), SV("main.hash")};
     struct query_profile_options o = {.stacks = {.call_site = site, .n_call_site = 2}};
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     check_profile(&r, &o,
@@ -110,13 +104,12 @@ TEST(test_call_site)
     o.stacks.n_call_site = 3;
     check_profile(&r, &o, HEAD "1 mappings\nmain.hash:31<main.work:22 main.main:7 50000000\n",
                   "three, within a location");
-    query_rig_done(&r);
 }
 
 TEST(test_small_frames_are_folded)
 {
     struct query_profile_options o = {.max_nodes = 2};
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     check_profile(&r, &o,
@@ -141,13 +134,12 @@ TEST(test_small_frames_are_folded)
                        "main.main:7 10000000\n"
                        "runtime.mallocgc:9 main.work:23 main.main:7 10000000\n",
                   "100");
-    query_rig_done(&r);
 }
 
 TEST(test_limits)
 {
     static const struct query_profile_options all;
-    struct query_rig r;
+    SCOPED(query_rig) r;
     struct err err = ERR_INIT;
     struct buf out;
     query_rig_init(&r);
@@ -163,22 +155,20 @@ TEST(test_limits)
     CHECK_STR(err.msg, "a profile of more than 100 bytes", "");
     CHECK_INT(err.kind, ERR_LIMIT, "the result");
     buf_done(&out);
-    query_rig_done(&r);
 }
 
 /* ---- as google/pprof merges ------------------------------------------------------------------ */
 
 TEST(test_merged_is_google_pprofs)
 {
-    struct query_rig r;
+    SCOPED(query_rig) r;
     struct err err = ERR_INIT;
-    struct buf out;
-    struct buf want = stored_file("merged123");
+    SCOPED(buf) want = stored_file("merged123");
     struct scratch *scratch = scratch_new();
     struct sv plain;
     size_t n;
     query_rig_init(&r);
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     const struct store_range range = {QUERY_S * NS_PER_MS, QUERY_E * NS_PER_MS, NULL};
     assert_true(query_merged(&r.q, &(struct store_scan){.range = range}, &out, &n, &err));
     CHECK_INT(n, 3, "");
@@ -197,8 +187,5 @@ TEST(test_merged_is_google_pprofs)
     assert_false(query_merged(&r.q, &(struct store_scan){.range = range}, &out, &n, &err));
     CHECK_CONTAINS(err.msg, "profile ", "");
     CHECK_INT(err.kind, ERR_INPUT, "of other types");
-    buf_done(&out);
-    buf_done(&want);
     scratch_free(scratch);
-    query_rig_done(&r);
 }

@@ -13,19 +13,17 @@ static const struct query_stacks all;
 
 static void check_strings(const struct query_strings *s, const char *want, const char *row)
 {
-    struct buf b;
-    buf_init(&b, QUERY_TEXT_MAX);
+    SCOPED(buf) b = testing_buf(QUERY_TEXT_MAX);
     for (size_t i = 0; i < s->n; i++) {
         buf_printf(&b, "%s%.*s", i > 0 ? " " : "", SV_ARG(s->at[i]));
     }
     CHECK_STR(b.data, want, row);
-    buf_done(&b);
 }
 
 TEST(test_label_names)
 {
     struct err err = ERR_INIT;
-    struct query_rig r;
+    SCOPED(query_rig) r;
     struct query_strings names;
     query_rig_init(&r);
     assert_true(query_label_names(&r.q, &r.range, &names, &err));
@@ -36,7 +34,6 @@ TEST(test_label_names)
     query_rig_range(&r, "{service_name='none'}", QUERY_S, QUERY_E);
     assert_true(query_label_names(&r.q, &r.range, &names, &err));
     check_strings(&names, "", "none");
-    query_rig_done(&r);
 }
 
 TEST(test_label_values)
@@ -55,7 +52,7 @@ TEST(test_label_values)
         {"__profile_type__", NULL, QUERY_CPU " process_cpu:samples:count:cpu:nanoseconds"},
     };
     struct err err = ERR_INIT;
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct query_strings values;
@@ -63,26 +60,23 @@ TEST(test_label_values)
         assert_true(query_label_values(&r.q, &r.range, sv_from(cases[i].name), &values, &err));
         check_strings(&values, cases[i].want, cases[i].name);
     }
-    query_rig_done(&r);
 }
 
 static void check_series(struct query_rig *r, const struct sv *names, size_t n, const char *want)
 {
     struct err err = ERR_INIT;
     struct query_label_sets sets;
-    struct buf b;
-    buf_init(&b, QUERY_TEXT_MAX);
+    SCOPED(buf) b = testing_buf(QUERY_TEXT_MAX);
     assert_true(query_series(&r->q, &r->range, names, n, &sets, &err));
     for (size_t i = 0; i < sets.n; i++) {
         query_text_labels(&b, &sets.at[i]);
     }
     CHECK_STR(b.data, want, "");
-    buf_done(&b);
 }
 
 TEST(test_series)
 {
-    struct query_rig r;
+    SCOPED(query_rig) r;
     const struct sv start_page[] = {SV("service_name"), SV("__profile_type__")};
     const struct sv pod[] = {SV("pod")};
     const struct sv thread[] = {SV("thread")};
@@ -105,7 +99,6 @@ TEST(test_series)
                  "__unit__=nanoseconds,pod=a,service_name=vecdemo}");
     query_rig_range(&r, "{pod=\"none\"}", QUERY_S, QUERY_E);
     check_series(&r, pod, 1, "");
-    query_rig_done(&r);
 }
 
 /* ---- profile types --------------------------------------------------------------------------- */
@@ -172,7 +165,7 @@ static void check_tree(struct query_rig *r, const struct query_stacks *which, co
 TEST(test_trees)
 {
     struct err err = ERR_INIT;
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     check_tree(&r, &all,
@@ -197,12 +190,11 @@ TEST(test_trees)
     assert_true(profile_type_parse(SV("nope:nope:nope:nope:nope"), &r.type, &err));
     query_rig_range(&r, NULL, QUERY_S, QUERY_E);
     check_tree(&r, &all, NOTHING, "no such type");
-    query_rig_done(&r);
 }
 
 TEST(test_both_ends_count)
 {
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, NULL, QUERY_T0, QUERY_T0);
     check_tree(&r, &all, P1_ALONE, "at the start");
@@ -214,12 +206,11 @@ TEST(test_both_ends_count)
     check_tree(&r, &all, NOTHING, "1970");
     query_rig_range(&r, "{pod=\"a\"}", INT64_MIN, INT64_MAX);
     check_tree(&r, &all, P1_ALONE, "all times");
-    query_rig_done(&r);
 }
 
 TEST(test_listed_profiles)
 {
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     const struct sv ids[] = {sv_from(r.ids[0]), SV("00000000-0000-4000-8000-000000000000"),
                              sv_from(r.ids[0]), SV("no id")};
@@ -236,13 +227,12 @@ TEST(test_listed_profiles)
                "total main.main main.work | [0 20000000 0 0] [0 20000000 0 1] [0 20000000 0 2] "
                "[0 20000000 20000000 2] | total 20000000 self 20000000",
                "a part of one");
-    query_rig_done(&r);
 }
 
 TEST(test_ends)
 {
     struct err err = ERR_INIT;
-    struct query_rig r;
+    SCOPED(query_rig) r;
     atomic_bool cancelled = true;
     struct query_strings names;
     struct query_time_series_list list;
@@ -268,7 +258,6 @@ TEST(test_ends)
     err_clear(&err);
     assert_null(query_tree(&r.q, &r.range, &r.type, &all, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "memory");
-    query_rig_done(&r);
 }
 
 /* ---- timelines ------------------------------------------------------------------------------- */
@@ -278,8 +267,7 @@ static void check_timeline(struct query_rig *r, const struct query_steps *o,
 {
     struct err err = ERR_INIT;
     struct query_time_series_list list;
-    struct buf b;
-    buf_init(&b, QUERY_TEXT_MAX);
+    SCOPED(buf) b = testing_buf(QUERY_TEXT_MAX);
     if (!query_time_series(&r->q, &r->range, &r->type, o, which, &list, &err)) {
         buf_puts(&b, err.msg);
     }
@@ -298,7 +286,6 @@ static void check_timeline(struct query_rig *r, const struct query_steps *o,
         buf_putc(&b, '\n');
     }
     CHECK_STR(b.data, want, row);
-    buf_done(&b);
 }
 
 TEST(test_timelines)
@@ -360,7 +347,7 @@ TEST(test_timelines)
          "__period_unit__=nanoseconds,__profile_type__=" QUERY_CPU ",__service_name__=vecdemo,"
          "__type__=cpu,__unit__=nanoseconds,service_name=vecdemo})\n"},
     };
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_T0 + cases[i].start,
@@ -370,7 +357,6 @@ TEST(test_timelines)
     query_rig_range(&r, "{service_name=\"vecdemo\"}", INT64_MIN, INT64_MAX);
     const struct query_steps o = {.step_s = 3600};
     check_timeline(&r, &o, &all, "{} +1800000:1.1e+08\n", "all times");
-    query_rig_done(&r);
 }
 
 TEST(test_timeline_of_a_call_site)
@@ -379,7 +365,7 @@ TEST(test_timeline_of_a_call_site)
     const struct sv pod[] = {SV("pod")};
     const struct sv thread[] = {SV("thread")};
     const struct query_stacks which = {.call_site = site, .n_call_site = 2};
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     const struct query_steps steps = {.step_s = 15, .group_by = pod, .n_group_by = 1};
     check_timeline(&r, &steps, &which,
@@ -389,7 +375,6 @@ TEST(test_timeline_of_a_call_site)
     check_timeline(&r, &by_thread, &which, "{thread=worker} +30000:2e+07\n", "by thread");
     check_timeline(&r, &by_thread, &all, "{} +30000:5e+07\n{thread=worker} +30000:2e+07\n",
                    "without a call site");
-    query_rig_done(&r);
 }
 
 /* ---- heatmaps -------------------------------------------------------------------------------- */
@@ -399,8 +384,7 @@ static void check_counted(struct query_rig *r, const struct query_steps *o,
 {
     struct err err = ERR_INIT;
     struct query_heatmap map;
-    struct buf b;
-    buf_init(&b, QUERY_TEXT_MAX);
+    SCOPED(buf) b = testing_buf(QUERY_TEXT_MAX);
     if (!query_heatmap(&r->q, &r->range, &r->type, o, counted, &map, &err)) {
         buf_puts(&b, err.msg);
     }
@@ -426,7 +410,6 @@ static void check_counted(struct query_rig *r, const struct query_steps *o,
         buf_putc(&b, '\n');
     }
     CHECK_STR(b.data, want, row);
-    buf_done(&b);
 }
 
 static void check_heatmap(struct query_rig *r, const struct query_steps *o, const char *want,
@@ -465,7 +448,7 @@ TEST(test_the_pieces_of_a_profile_are_one_profile)
     const struct sv thread[] = {SV("thread")};
     const struct sv site[] = {SV("b")};
     const struct query_stacks at_b = {.call_site = site, .n_call_site = 1};
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     put_split(&r);
     struct query_steps o = {.step_s = 60, .exemplars = QUERY_WITH_EXEMPLARS};
@@ -491,13 +474,12 @@ TEST(test_the_pieces_of_a_profile_are_one_profile)
                    "__service_name__=split,__type__=cpu,__unit__=nanoseconds,service_name=split})"
                    "\n",
                    "exemplars");
-    query_rig_done(&r);
 }
 
 TEST(test_heatmaps_of_spans)
 {
     const struct sv thread[] = {SV("thread")};
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     put_split(&r);
     struct query_steps o = {.step_s = 60, .exemplars = QUERY_WITH_EXEMPLARS};
@@ -517,13 +499,12 @@ TEST(test_heatmaps_of_spans)
     check_counted(&r, &o, QUERY_SPANS, "{thread=x} +0 9:10:1 +60000 19:11:2\n", "x");
     query_rig_range(&r, "{pod=\"c\"}", QUERY_S, QUERY_E);
     check_counted(&r, &o, QUERY_SPANS, "", "profiles without spans");
-    query_rig_done(&r);
 }
 
 TEST(test_heatmaps)
 {
     const struct sv pod[] = {SV("pod")};
-    struct query_rig r;
+    SCOPED(query_rig) r;
     query_rig_init(&r);
     query_rig_range(&r, "{service_name=\"vecdemo\"}", QUERY_S, QUERY_E);
     struct query_steps o = {.step_s = 15};
@@ -545,14 +526,13 @@ TEST(test_heatmaps)
     check_heatmap(&r, &o, "", "nothing");
     o.step_s = 0;
     check_heatmap(&r, &o, "step must be >= 1ms", "no step");
-    query_rig_done(&r);
 }
 
 /* ---- profiles without stacks ----------------------------------------------------------------- */
 
 TEST(test_recordings_have_no_stacks)
 {
-    struct query_rig r;
+    SCOPED(query_rig) r;
     char jfr[JFR_CHUNK_HEADER_SIZE] = JFR_MAGIC;
     query_rig_init(&r);
     rig_put_bytes(&r.store, "__name__=process_cpu,service_name=java", QUERY_T0 * NS_PER_MS,
@@ -560,14 +540,13 @@ TEST(test_recordings_have_no_stacks)
     query_rig_range(&r, "{service_name=\"java\"}", QUERY_S, QUERY_E);
     check_tree(&r, &all, NOTHING, "");
     CHECK_INT(atomic_load(&r.damaged), 0, "");
-    query_rig_done(&r);
 }
 
 /* A store of an earlier version has recordings: the first start makes profiles of them. */
 TEST(test_stored_recordings_are_converted)
 {
-    struct query_rig r;
-    struct recording java;
+    SCOPED(query_rig) r;
+    SCOPED(recording) java;
     char path[4096];
     query_rig_init(&r);
     recording_init(&java, 1000000000);
@@ -597,15 +576,13 @@ TEST(test_stored_recordings_are_converted)
                    "[0 10000000 10000000 2] | total 10000000 self 10000000",
                    i == 0 ? "converted" : "and once only");
     }
-    recording_done(&java);
-    query_rig_done(&r);
 }
 
 /* Two locations have the same id, which is not seen when the profile is stored. */
 TEST(test_a_profile_that_cannot_be_read_costs_itself_alone)
 {
-    struct query_rig r;
-    struct buf b = stored_file("p1");
+    SCOPED(query_rig) r;
+    SCOPED(buf) b = stored_file("p1");
     char *second = memmem(b.data, b.len, "\x22\x15\x08\x02", 4);
     assert_non_null(second);
     second[3] = 1;
@@ -615,6 +592,4 @@ TEST(test_a_profile_that_cannot_be_read_costs_itself_alone)
     query_rig_range(&r, "{pod=\"a\"}", QUERY_S, QUERY_E);
     check_tree(&r, &all, P1_ALONE, "");
     CHECK_INT(atomic_load(&r.damaged), 1, "");
-    buf_done(&b);
-    query_rig_done(&r);
 }

@@ -93,7 +93,7 @@ TEST(test_retention_leaves_what_fits)
         {16 * MIB, 600, 300, 0},
     };
     for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
-        struct store_rig r;
+        SCOPED(store_rig) r;
         store_rig_init(&r);
         r.options.max_bytes = loads[i].max_bytes;
         store_rig_reopen(&r);
@@ -102,7 +102,6 @@ TEST(test_retention_leaves_what_fits)
         (void)snprintf(text, sizeof(text), "load %zu", i);
         CHECK_INT(profiles(&r), n, text);
         assert_true(size_of(&r, "") < loads[i].max_bytes);
-        store_rig_done(&r);
     }
 }
 
@@ -110,7 +109,7 @@ TEST(test_retention_leaves_what_fits)
 TEST(test_retention_leaves_most_of_what_it_may)
 {
     const struct load load = {8 * MIB, 600, 300, 10000};
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     r.options.max_bytes = load.max_bytes;
     store_rig_reopen(&r);
@@ -119,14 +118,13 @@ TEST(test_retention_leaves_most_of_what_it_may)
     assert_true(left < n);
     assert_in_range(size_of(&r, ".db"), load.max_bytes * 3 / 4, load.max_bytes);
     assert_true(left > load.max_bytes / 2 / 16384);
-    store_rig_done(&r);
 }
 
 /* ---- logs ------------------------------------------------------------------------------------ */
 
 TEST(test_a_log_has_a_limit_and_is_emptied)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     uint64_t largest = 0;
     store_rig_init(&r);
     r.options.max_bytes = 64 * MIB;
@@ -142,14 +140,13 @@ TEST(test_a_log_has_a_limit_and_is_emptied)
     store_maintain(r.store, RIG_T0);
     assert_int_equal(size_of(&r, "-wal"), 0);
     assert_in_range(size_of(&r, ".db"), 1, 200 * 6 * 1024);
-    store_rig_done(&r);
 }
 
 /* A process that was killed leaves a log, and the next one empties it though nothing is written. */
 TEST(test_the_log_of_an_earlier_process_is_emptied)
 {
-    struct store_rig r;
-    struct store_rig copy;
+    SCOPED(store_rig) r;
+    SCOPED(store_rig) copy;
     store_rig_init(&r);
     store_rig_init(&copy);
     for (int64_t i = 0; i < 20; i++) {
@@ -165,8 +162,6 @@ TEST(test_the_log_of_an_earlier_process_is_emptied)
     assert_int_equal(profiles(&copy), 20);
     store_maintain(copy.store, RIG_T0);
     assert_int_equal(size_of(&copy, "-wal"), 0);
-    store_rig_done(&copy);
-    store_rig_done(&r);
 }
 
 /* ---- a full disk ----------------------------------------------------------------------------- */
@@ -220,7 +215,7 @@ static int64_t fill(struct store_rig *r, int64_t from)
 TEST(test_a_store_fills_a_small_disk_and_recovers)
 {
     struct store_rig r;
-    struct buf b = rig_large(3000);
+    SCOPED(buf) b = rig_large(3000);
     init_on_disk(&r, "size=16m");
     int64_t first = fill(&r, 0);
     assert_true(first > 2000);
@@ -235,7 +230,6 @@ TEST(test_a_store_fills_a_small_disk_and_recovers)
     put_one(&r, RIG_HOUR, (struct sv){b.data, b.len});
     store_maintain(r.store, RIG_T0 + RIG_HOUR);
     assert_true(fill(&r, 2 * RIG_HOUR / RIG_SECOND) > 1000);
-    buf_done(&b);
     done_on_disk(&r);
 }
 

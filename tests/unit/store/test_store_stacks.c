@@ -68,11 +68,10 @@ static void expect(struct rig *r, const char *want, const char *row)
     char text[TEXT_MAX];
     struct err err = ERR_INIT;
     struct flamegraph fg;
-    struct arena *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     assert_true(tree_flamegraph(r->tree, 0, arena, &fg, &err));
     flamegraph_text(&fg, 4, text, TEXT_MAX);
     CHECK_STR(text, want, row);
-    arena_free(arena);
 }
 
 TEST(test_profiles)
@@ -107,7 +106,7 @@ TEST(test_a_merged_profile_is_the_same)
     struct rig r = open_rig(&all);
     struct err err = ERR_INIT;
     struct flamegraph fg;
-    struct arena *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     CHECK_INT(add_file(&r, "p1", 1) + add_file(&r, "p2", 1) + add_file(&r, "p3", 1), 180000000, "");
     assert_true(tree_flamegraph(r.tree, 0, arena, &fg, &err));
     flamegraph_text(&fg, 4, one, TEXT_MAX);
@@ -116,7 +115,6 @@ TEST(test_a_merged_profile_is_the_same)
     CHECK_INT(add_file(&r, "merged123", 1), 180000000, "");
     expect(&r, one, "");
     close_rig(&r);
-    arena_free(arena);
 }
 
 TEST(test_call_site)
@@ -227,7 +225,7 @@ TEST(test_samples_of_a_series)
         int64_t sum;
     } cases[] = {{0, 1, 17}, {0, 2, 21}, {1, 1, 4}, {2, 1, 40}, {3, 1, 0}, {0, 4, 61}};
     const struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds"};
-    struct buf b = pprof_make(&spec, rows, 7);
+    SCOPED(buf) b = pprof_make(&spec, rows, 7);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct store_series *list[4];
         struct stored s;
@@ -244,7 +242,6 @@ TEST(test_samples_of_a_series)
         CHECK_INT(add(&r, &s.body, 1), cases[i].sum, "");
         close_rig(&r);
     }
-    buf_done(&b);
 }
 
 static void refuse(const struct store_body *body, size_t column, enum err_kind kind,
@@ -263,7 +260,7 @@ static void refuse(const struct store_body *body, size_t column, enum err_kind k
 TEST(test_refused)
 {
     struct stored s;
-    struct buf b = stored_file("p1");
+    SCOPED(buf) b = stored_file("p1");
     stored_init(&s, (struct sv){b.data, b.len}, 1);
     refuse(&s.body, 2, ERR_INPUT, "no sample type 2 among 2");
     s.body.data.n--;
@@ -272,7 +269,6 @@ TEST(test_refused)
     refuse(&s.body, 1, ERR_INPUT, "");
     s.body.format = PROFILE_JFR;
     refuse(&s.body, 1, ERR_INPUT, "not pprof: its stacks cannot be read");
-    buf_done(&b);
 }
 
 TEST(test_limits)
@@ -280,7 +276,7 @@ TEST(test_limits)
     struct err err = ERR_INIT;
     struct stored s;
     int64_t sum;
-    struct buf b = stored_file("p1");
+    SCOPED(buf) b = stored_file("p1");
     stored_init(&s, (struct sv){b.data, b.len}, 1);
     struct tree *t = tree_new(TREE_TEST_MAX, &err);
     struct stacks *small = stacks_new(t, &all, 100, &err);
@@ -298,18 +294,16 @@ TEST(test_limits)
         (void)snprintf(frames, sizeof(frames), "f%d main", i);
         const struct pprof_row row = {frames, NULL, {1, 1}};
         const struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds"};
-        struct buf one = pprof_make(&spec, &row, 1);
+        SCOPED(buf) one = pprof_make(&spec, &row, 1);
         s.body.data = (struct sv){one.data, one.len};
         err_clear(&err);
         ok = stacks_add(stacks, &s.body, 1, &sum, &err);
-        buf_done(&one);
     }
     assert_false(ok);
     CHECK_STR(err.msg, "takes more than 2000 bytes to work in", "");
     CHECK_INT(err.kind, ERR_LIMIT, "");
     stacks_free(stacks);
     tree_free(t);
-    buf_done(&b);
 }
 
 /* ---- stacks that Go's runtime cut off -------------------------------------------------------- */
@@ -327,23 +321,21 @@ static void put_roots(struct rig *r, struct buf *out)
 {
     struct err err = ERR_INIT;
     struct flamegraph fg;
-    struct arena *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     assert_true(tree_flamegraph(r->tree, 0, arena, &fg, &err));
     buf_printf(out, "%zu:", tree_size(r->tree) - 1);
     for (size_t i = 0; fg.n_levels > 1 && i < fg.levels[1].n; i += 4) {
         struct sv name = fg.names[fg.levels[1].at[i + 3]];
         buf_printf(out, " %.*s %lld", SV_ARG(name), (long long)fg.levels[1].at[i + 1]);
     }
-    arena_free(arena);
 }
 
 static void check_roots(const struct query_stacks *which, struct sv data, const struct label *label,
                         const char *want, const char *row)
 {
     struct stored s;
-    struct buf out;
     struct rig r = open_rig(which);
-    buf_init(&out, TEXT_MAX);
+    SCOPED(buf) out = testing_buf(TEXT_MAX);
     stored_init(&s, data, 1);
     s.body.labels = label;
     s.body.n_labels = label != NULL;
@@ -351,7 +343,6 @@ static void check_roots(const struct query_stacks *which, struct sv data, const 
     put_roots(&r, &out);
     CHECK_STR(out.data, want, row);
     close_rig(&r);
-    buf_done(&out);
 }
 
 static const struct query_stacks as_recorded = {.as_recorded = true};
@@ -425,11 +416,10 @@ TEST(test_cut_stacks_are_those_of_pyroscope)
         {"cpu", "318: f10 2574 f11 3249", "377: f10 2574 f11 2610 g1 639"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf b = stored_file_of("cut_stacks", cases[i].file);
+        SCOPED(buf) b = stored_file_of("cut_stacks", cases[i].file);
         struct sv data = {b.data, b.len};
         check_roots(&all, data, NULL, cases[i].repaired, cases[i].file);
         check_roots(&as_recorded, data, NULL, cases[i].recorded, cases[i].file);
-        buf_done(&b);
     }
 }
 

@@ -9,7 +9,7 @@ static const struct pprof_row two_stacks[] = {{"a main", "", {1, 10}}, {"b main"
 
 TEST(test_series_have_the_computed_labels)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     rig_put(&r, "__delta__=false,__name__=process_cpu,__type__=bogus,pod=a,service_name=cart",
             RIG_T0, CPU, two_stacks, 2, NULL);
@@ -20,22 +20,20 @@ TEST(test_series_have_the_computed_labels)
               "__service_name__=cart,__type__=cpu,__unit__=nanoseconds,pod=a,service_name=cart\n");
     rig_check(&r, RIG_SERIES, "{__type__=\"cpu\"}", 0, 3600, "__type__", "cpu\n");
     rig_check(&r, RIG_SERIES, "{service_name=\"other\"}", 0, 3600, NULL, "");
-    store_rig_done(&r);
 }
 
 TEST(test_a_profile_without_service_is_of_an_unknown_one)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     rig_put(&r, "__name__=process_cpu", RIG_T0, "cpu/nanoseconds", two_stacks, 1, NULL);
     rig_check(&r, RIG_SERIES, "{service_name=\"unknown_service\"}", 0, 1, "__service_name__",
               "unknown_service\n");
-    store_rig_done(&r);
 }
 
 TEST(test_both_ends_of_a_range_are_inclusive)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     for (int64_t i = 0; i < 4; i++) {
         rig_put(&r, "__name__=cpu,service_name=s", RIG_T0 + i * 15 * RIG_SECOND, "cpu/nanoseconds",
@@ -45,7 +43,6 @@ TEST(test_both_ends_of_a_range_are_inclusive)
     rig_check(&r, RIG_POINTS, NULL, 16, 29, "service_name", "");
     rig_check(&r, RIG_SERIES, NULL, 16, 29, "service_name", "");
     rig_check(&r, RIG_BODIES, NULL, 15, 30, NULL, "15..30 1 whole bytes\n30..45 1 whole bytes\n");
-    store_rig_done(&r);
 }
 
 /* Puts a profile with a time of its own into a window, both in seconds after RIG_T0. */
@@ -55,7 +52,7 @@ static void put_timed(struct store_rig *r, int64_t time_s, int64_t from_s, int64
     struct label l[RIG_LABELS_MAX];
     struct pprof_spec spec = {.types = "cpu/nanoseconds",
                               .time_nanos = time_s == 0 ? 0 : RIG_T0 + time_s * RIG_SECOND};
-    struct buf b = pprof_make(&spec, two_stacks, 2);
+    SCOPED(buf) b = pprof_make(&spec, two_stacks, 2);
     struct store_put put = {.labels = l,
                             .n_labels = rig_labels("__name__=cpu,service_name=s", l),
                             .data = {b.data, b.len},
@@ -63,13 +60,12 @@ static void put_timed(struct store_rig *r, int64_t time_s, int64_t from_s, int64
                             .until_ns = RIG_T0 + until_s * RIG_SECOND};
     assert_true(store_put(r->store, &put, 1));
     memcpy(id, put.id, STORE_ID_LENGTH + 1);
-    buf_done(&b);
 }
 
 /* A gauge and the first delta of a target have the same window, but times of their own. */
 TEST(test_a_profile_counts_at_the_time_inside_it)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     char id[STORE_ID_LENGTH + 1];
     store_rig_init(&r);
     put_timed(&r, 10001, 10000, 10001, id);
@@ -81,12 +77,11 @@ TEST(test_a_profile_counts_at_the_time_inside_it)
               "10030..10031 1 whole bytes\n");
     store_rig_reopen(&r);
     rig_check(&r, RIG_POINTS, NULL, 10002, 10016, "service_name", "s 10016 3\n");
-    store_rig_done(&r);
 }
 
 TEST(test_a_time_far_from_the_window_is_ignored)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats stats;
     char id[STORE_ID_LENGTH + 1];
     store_rig_init(&r);
@@ -99,14 +94,13 @@ TEST(test_a_time_far_from_the_window_is_ignored)
     store_stats(r.store, &stats);
     assert_true(stats.oldest_ns == RIG_T0 + 6400 * RIG_SECOND);
     assert_true(stats.newest_ns == RIG_T0 + 10615 * RIG_SECOND);
-    store_rig_done(&r);
 }
 
 /* The times of stored profiles stay. A put that is repeated finds its profile at the beginning of
  * the window too, where earlier versions stored it. */
 TEST(test_a_profile_that_was_stored_at_its_beginning_is_not_kept_twice)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     char first[STORE_ID_LENGTH + 1];
     char second[STORE_ID_LENGTH + 1];
     store_rig_init(&r);
@@ -114,7 +108,6 @@ TEST(test_a_profile_that_was_stored_at_its_beginning_is_not_kept_twice)
     put_timed(&r, 1000, 0, 1000, second);
     CHECK_STR(second, first, "");
     rig_check(&r, RIG_POINTS, NULL, 0, 2000, "service_name", "s 0 3\n");
-    store_rig_done(&r);
 }
 
 TEST(test_string_labels_of_samples_make_series)
@@ -124,7 +117,7 @@ TEST(test_string_labels_of_samples_make_series)
         {"c", "k=x,trace_id=t1", {4}}, {"d", "", {8}},
         {"e", "pod=other", {16}},      {"f", "profile_id=p", {32}},
     };
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     rig_put(&r, "__name__=cpu,pod=mine,service_name=s", RIG_T0, "cpu/nanoseconds", rows, 6, NULL);
     rig_check(&r, RIG_POINTS, "{k=\"\"}", 0, 1, "pod", "mine 0 56\n");
@@ -132,18 +125,16 @@ TEST(test_string_labels_of_samples_make_series)
     rig_check(&r, RIG_POINTS, "{k=\"y\"}", 0, 1, "k", "y 0 2\n");
     rig_check(&r, RIG_BODIES, "{k=\"y\"}", 0, 1, NULL, "0..15 1 part bytes\n");
     rig_check(&r, RIG_BODIES, "{service_name=\"s\"}", 0, 1, NULL, "0..15 3 whole bytes\n");
-    store_rig_done(&r);
 }
 
 TEST(test_negative_samples_and_zero_sums_count_nowhere)
 {
     static const struct pprof_row rows[] = {{"a", "", {5, 0}}, {"b", "", {7, -1}}};
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     rig_put(&r, "__name__=memory,service_name=s", RIG_T0, "x/count y/bytes", rows, 2, NULL);
     rig_check(&r, RIG_POINTS, NULL, 0, 1, "__type__", "x 0 5\n");
     rig_check(&r, RIG_SERIES, NULL, 0, 1, "__type__", "x\n");
-    store_rig_done(&r);
 }
 
 static bool store_test_on_body(void *arg, const struct store_body *b)
@@ -154,13 +145,12 @@ static bool store_test_on_body(void *arg, const struct store_body *b)
 
 TEST(test_a_profile_is_found_by_its_id)
 {
-    struct store_rig r;
-    struct buf out;
+    SCOPED(store_rig) r;
     char id[STORE_ID_LENGTH + 1];
     char want[STORE_ID_LENGTH + 32];
     bool found;
     store_rig_init(&r);
-    buf_init(&out, 1000);
+    SCOPED(buf) out = testing_buf(1000);
     rig_put(&r, "__name__=cpu,service_name=s", RIG_T0 + 123456789, "cpu/nanoseconds", two_stacks, 2,
             id);
     store_rig_reopen(&r);
@@ -173,13 +163,11 @@ TEST(test_a_profile_is_found_by_its_id)
     assert_false(found);
     assert_true(store_get(r.store, SV("no id"), &found, store_test_on_body, &out, NULL));
     assert_false(found);
-    buf_done(&out);
-    store_rig_done(&r);
 }
 
 TEST(test_a_stretch_is_a_file)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats stats;
     struct stat st;
     char path[4096];
@@ -200,17 +188,16 @@ TEST(test_a_stretch_is_a_file)
     assert_int_equal(stat(path, &st), 0);
     rig_check(&r, RIG_POINTS, NULL, 0, 6 * 3600, "service_name",
               "s 0 3\ns 1 3\ns 3600 3\ns 7200 3\ns 10800 3\ns 14400 3\ns 18000 3\n");
-    store_rig_done(&r);
 }
 
 TEST(test_a_batch_of_many_stretches_is_taken)
 {
     enum { N = 20 };
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct label l[RIG_LABELS_MAX];
     struct store_put puts[N];
     struct pprof_spec spec = {.types = "cpu/nanoseconds", .time_nanos = 1};
-    struct buf b = pprof_make(&spec, two_stacks, 2);
+    SCOPED(buf) b = pprof_make(&spec, two_stacks, 2);
     size_t n = rig_labels("__name__=cpu,service_name=s", l);
     store_rig_init(&r);
     for (int64_t i = 0; i < N; i++) {
@@ -228,13 +215,11 @@ TEST(test_a_batch_of_many_stretches_is_taken)
     assert_int_equal(store_rig_metric(&r, "profpull_store_puts_total{endpoint=\"local\","
                                           "result=\"taken\"}"),
                      N - 1);
-    buf_done(&b);
-    store_rig_done(&r);
 }
 
 TEST(test_the_same_profile_is_kept_once)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_stats stats;
     char first[STORE_ID_LENGTH + 1];
     char second[STORE_ID_LENGTH + 1];
@@ -246,17 +231,17 @@ TEST(test_the_same_profile_is_kept_once)
     assert_string_not_equal(second, first);
     store_stats(r.store, &stats);
     assert_int_equal(stats.profiles, 2);
-    store_rig_done(&r);
 }
 
 /* A salt keeps equal profiles apart; each is found by its hash, for a second of its start. */
 TEST(test_a_salt_keeps_equal_profiles_apart)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct err err = ERR_INIT;
     struct store_stats stats;
-    struct buf b = pprof_make(
-        &(struct pprof_spec){.types = "cpu/nanoseconds", .time_nanos = RIG_T0}, two_stacks, 2);
+    SCOPED(buf)
+    b = pprof_make(&(struct pprof_spec){.types = "cpu/nanoseconds", .time_nanos = RIG_T0},
+                   two_stacks, 2);
     struct label l[RIG_LABELS_MAX];
     size_t n = rig_labels("__name__=cpu,service_name=s", l);
     struct store_put puts[4];
@@ -285,13 +270,11 @@ TEST(test_a_salt_keeps_equal_profiles_apart)
         assert_true(store_find(r.store, 0, hash, &found, id, &err) && !found);
         assert_true(store_find(r.store, second, hash + 1, &found, id, &err) && !found);
     }
-    buf_done(&b);
-    store_rig_done(&r);
 }
 
 TEST(test_what_is_no_profile_is_refused)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_put put;
     store_rig_init(&r);
     assert_int_equal(rig_put_bytes(&r, "__name__=cpu", RIG_T0, SV("garbage"), PROFILE_PPROF, &put),
@@ -300,30 +283,26 @@ TEST(test_what_is_no_profile_is_refused)
     assert_int_equal(rig_put_bytes(&r, "__name__=cpu", -1, SV("garbage"), PROFILE_PPROF, &put),
                      STORE_REFUSED);
     CHECK_STR(put.problem, "its time is not between 1970 and 2262", "");
-    store_rig_done(&r);
 }
 
 TEST(test_a_recording_is_kept_but_has_no_series)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct store_put put;
-    struct buf out;
     bool found;
     store_rig_init(&r);
-    buf_init(&out, 1000);
+    SCOPED(buf) out = testing_buf(1000);
     assert_int_equal(
         rig_put_bytes(&r, "__name__=jfr", RIG_T0, SV("FLR\0recording"), PROFILE_JFR, &put),
         STORE_TAKEN);
     assert_true(store_get(r.store, sv_from(put.id), &found, store_test_on_body, &out, NULL));
     assert_true(found);
     rig_check(&r, RIG_SERIES, NULL, 0, 1, NULL, "");
-    buf_done(&out);
-    store_rig_done(&r);
 }
 
 TEST(test_a_second_process_learns_who_has_the_lock)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct err err = ERR_INIT;
     char pid[64];
     store_rig_init(&r);
@@ -331,14 +310,13 @@ TEST(test_a_second_process_learns_who_has_the_lock)
     snprintf(pid, sizeof(pid), "another process (%ld) writes to the directory", (long)getpid());
     CHECK_CONTAINS(err.msg, pid, "");
     CHECK_CONTAINS(err.msg, "/lock", "");
-    store_rig_done(&r);
 }
 
 /* The directory itself is locked, too: a lock that somebody removes is made again with the next
  * profile, and until then no other process starts. */
 TEST(test_a_removed_lock_still_keeps_others_out)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct err err = ERR_INIT;
     struct stat st;
     char path[4096];
@@ -352,7 +330,6 @@ TEST(test_a_removed_lock_still_keeps_others_out)
     err_clear(&err);
     assert_null(store_open(&r.options, &err));
     CHECK_CONTAINS(err.msg, "/lock", "");
-    store_rig_done(&r);
 }
 
 TEST(test_names_of_files)
@@ -382,7 +359,7 @@ TEST(test_names_of_files)
 
 TEST(test_lists_are_limited_from_the_newest_on)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct rig_text t;
     store_rig_init(&r);
     for (int64_t i = 0; i < 5; i++) {
@@ -395,7 +372,6 @@ TEST(test_lists_are_limited_from_the_newest_on)
     assert_true(store_each_body(r.store, &scan, rig_on_body, &t, NULL));
     CHECK_STR(t.out.data, "7200..7215 1 whole -\n5400..5415 1 whole -\n3600..3615 1 whole -\n", "");
     buf_done(&t.out);
-    store_rig_done(&r);
 }
 
 /* A profile is visited once, even if it belongs to several series. */
@@ -409,7 +385,7 @@ TEST(test_profiles_come_by_series_on_request)
         {false, "0..15 2 whole -\n100..115 2 whole -\n200..215 2 whole -\n300..315 2 whole -\n"},
         {true, "0..15 2 whole -\n200..215 2 whole -\n100..115 2 whole -\n300..315 2 whole -\n"},
     };
-    struct store_rig r;
+    SCOPED(store_rig) r;
     store_rig_init(&r);
     for (int64_t i = 0; i < 4; i++) {
         rig_put(&r, i % 2 == 0 ? "__name__=cpu,pod=a" : "__name__=cpu,pod=b",
@@ -424,5 +400,4 @@ TEST(test_profiles_come_by_series_on_request)
         CHECK_STR(t.out.data, cases[i].want, "");
         buf_done(&t.out);
     }
-    store_rig_done(&r);
 }

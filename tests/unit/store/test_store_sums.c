@@ -37,7 +37,7 @@ static void make_rows(struct rng *rng, struct pprof_row *rows, size_t n, char te
 
 TEST(test_sums_are_those_of_the_samples)
 {
-    struct store_rig r;
+    SCOPED(store_rig) r;
     struct rng rng;
     rng_seed(&rng, 20261122);
     store_rig_init(&r);
@@ -63,5 +63,4 @@ TEST(test_sums_are_those_of_the_samples)
             }
         }
     }
-    store_rig_done(&r);
 }

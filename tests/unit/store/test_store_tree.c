@@ -4,6 +4,8 @@
 
 #include "tests/unit/lib/tree_text.h"
 
+SCOPED_POINTER(tree, tree_free)
+
 #define TEXT_MAX 4096
 
 #define P1                                                                                         \
@@ -18,14 +20,12 @@ static void draw(const char *text, int64_t max_nodes, char out[TEXT_MAX])
 {
     struct err err = ERR_INIT;
     struct flamegraph fg;
-    struct arena *arena = arena_new(TREE_TEST_MAX);
-    struct tree *t = tree_of(text);
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(tree) *t = tree_of(text);
     if (!tree_flamegraph(t, max_nodes, arena, &fg, &err)) {
         fail_msg("%s", err.msg);
     }
     flamegraph_text(&fg, 4, out, TEXT_MAX);
-    tree_free(t);
-    arena_free(arena);
 }
 
 TEST(test_flamegraphs)
@@ -117,7 +117,7 @@ static void diff(const char *left, const char *right, int64_t max_nodes, char ou
 {
     struct err err = ERR_INIT;
     struct flamegraph fg;
-    struct arena *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     struct tree *a = tree_of(left);
     struct tree *b = tree_of(right);
     if (!tree_diff(a, b, max_nodes, arena, &fg, &err)) {
@@ -126,7 +126,6 @@ static void diff(const char *left, const char *right, int64_t max_nodes, char ou
     tree_free(a);
     tree_free(b);
     flamegraph_text(&fg, 7, out, TEXT_MAX);
-    arena_free(arena);
 }
 
 TEST(test_diffs)
@@ -169,9 +168,9 @@ TEST(test_negative_values)
 {
     struct err err = ERR_INIT;
     struct flamegraph fg;
-    struct arena *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     struct tree *good = tree_of(P1);
-    struct tree *bad = tree_of("a -1\nb 3\n");
+    SCOPED(tree) *bad = tree_of("a -1\nb 3\n");
     assert_false(tree_diff(good, bad, 0, arena, &fg, &err));
     CHECK_STR(err.msg, "right tree require only positive values", "");
     CHECK_INT(err.kind, ERR_INPUT, "");
@@ -181,8 +180,6 @@ TEST(test_negative_values)
     draw("a -1\nb 3\n", 0, text);
     CHECK_STR(text, "total b | [0 2 0 0] [-1 3 3 1] | total 2 self 3", "");
     tree_free(good);
-    tree_free(bad);
-    arena_free(arena);
 }
 
 /* ---- tree bytes ------------------------------------------------------------------------------ */
@@ -190,16 +187,13 @@ TEST(test_negative_values)
 static void bytes(const char *stacks, int64_t max_nodes, char out[TEXT_MAX])
 {
     struct err err = ERR_INIT;
-    struct buf b;
-    buf_init(&b, TEXT_MAX / 2);
-    struct tree *t = tree_of(stacks);
+    SCOPED(buf) b = testing_buf(TEXT_MAX / 2);
+    SCOPED(tree) *t = tree_of(stacks);
     assert_true(tree_bytes(t, max_nodes, &b, &err));
     out[0] = '\0';
     for (size_t i = 0; i < b.len; i++) {
         (void)snprintf(out + 2 * i, 3, "%02x", (unsigned char)b.data[i]);
     }
-    buf_done(&b);
-    tree_free(t);
 }
 
 TEST(test_bytes)
@@ -234,14 +228,11 @@ TEST(test_bytes)
 TEST(test_bytes_have_a_limit)
 {
     struct err err = ERR_INIT;
-    struct buf b;
-    buf_init(&b, 8);
-    struct tree *t = tree_of(P1);
+    SCOPED(buf) b = testing_buf(8);
+    SCOPED(tree) *t = tree_of(P1);
     assert_false(tree_bytes(t, 0, &b, &err));
     CHECK_STR(err.msg, "a tree of more than 8 bytes", "");
     CHECK_INT(err.kind, ERR_LIMIT, "");
-    buf_done(&b);
-    tree_free(t);
 }
 
 /* ---- functions, sums, limits ----------------------------------------------------------------- */
@@ -249,8 +240,8 @@ TEST(test_bytes_have_a_limit)
 TEST(test_functions)
 {
     struct err err = ERR_INIT;
-    struct arena *arena = arena_new(TREE_TEST_MAX);
-    struct tree *t = tree_of("r;r;x 1\nr;x 2\nz 4\nr;y;r 8\nz;a 4\nu 0\n");
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(tree) *t = tree_of("r;r;x 1\nr;x 2\nz 4\nr;y;r 8\nz;a 4\nu 0\n");
     struct tree_function *at;
     size_t n;
     assert_true(tree_functions(t, arena, &at, &n, &err));
@@ -265,13 +256,11 @@ TEST(test_functions)
         CHECK_INT(at[i].self, want[i].self, want[i].name);
         CHECK_INT(at[i].total, want[i].total, want[i].name);
     }
-    tree_free(t);
-    arena_free(arena);
 }
 
 TEST(test_walking)
 {
-    struct tree *t = tree_of("a;b 1\na 2\n");
+    SCOPED(tree) *t = tree_of("a;b 1\na 2\n");
     tree_sum(t);
     CHECK_INT(tree_size(t), 3, "");
     CHECK_INT(tree_total(t), 3, "");
@@ -281,7 +270,6 @@ TEST(test_walking)
     CHECK_INT(tree_node(t, 1).total, 3, "a");
     assert_true(sv_eq_str(tree_node(t, 2).name, "b"));
     CHECK_INT(tree_node(t, 2).parent, 1, "b");
-    tree_free(t);
 }
 
 TEST(test_limit)
@@ -333,7 +321,7 @@ TEST(test_deep)
         assert_true(tree_child(t, node, name, &node, &err));
     }
     tree_add(t, node, 1);
-    struct arena *arena = arena_new(TREE_TEST_MAX);
+    SCOPED(arena) *arena = arena_new(TREE_TEST_MAX);
     struct flamegraph fg;
     assert_true(tree_flamegraph(t, 0, arena, &fg, &err));
     CHECK_INT(fg.n_levels, DEPTH + 1, "");
@@ -344,5 +332,4 @@ TEST(test_deep)
     assert_true(tree_functions(t, arena, &at, &n, &err));
     CHECK_INT(at[0].total, 1, "");
     tree_free(t);
-    arena_free(arena);
 }

@@ -9,6 +9,8 @@
 #include "symbols/profile.h"
 #include "tests/unit/lib/pprof_writer.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 #define PROFILE_MAX ((size_t)1 << 20)
 
 /* A view of a literal, as an initialiser. */
@@ -73,8 +75,7 @@ static void put_tables(const struct spec *s, struct buf *out, struct buf *m)
 
 static void put_locations(const struct spec *s, struct buf *out, struct buf *m)
 {
-    struct buf line;
-    buf_init(&line, 100);
+    SCOPED(buf) line = testing_buf(100);
     for (size_t i = 0; i < s->n_locations; i++) {
         const struct loc *l = &s->locations[i];
         put_num(m, 1, i + 1);
@@ -87,15 +88,13 @@ static void put_locations(const struct spec *s, struct buf *out, struct buf *m)
         put_num(m, 5, 1); /* is_folded, which stays */
         put_sub(out, 4, m);
     }
-    buf_done(&line);
 }
 
 static struct buf make(const struct spec *s)
 {
     struct buf out;
-    struct buf m;
     buf_init(&out, PROFILE_MAX);
-    buf_init(&m, PROFILE_MAX);
+    SCOPED(buf) m = testing_buf(PROFILE_MAX);
     put_num(&m, 1, STR_TYPE);
     put_num(&m, 2, STR_UNIT);
     put_sub(&out, 1, &m);
@@ -111,7 +110,6 @@ static struct buf make(const struct spec *s)
         put_tables(s, &out, &m);
         put_locations(s, &out, &m);
     }
-    buf_done(&m);
     assert_true(buf_ok(&out));
     return out;
 }
@@ -139,7 +137,7 @@ static void print_profile(struct sv plain, struct buf *text)
     struct pprof_summary summary;
     struct pprof_index x;
     struct err err = ERR_INIT;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     if (!pprof_check(plain, &summary, &err) || !pprof_index(&x, s, plain, &summary, 1, &err)) {
         fail_msg("%s", err.msg);
     }
@@ -162,7 +160,6 @@ static void print_profile(struct sv plain, struct buf *text)
         buf_printf(text, "mapping %llu%llu%llu%llu\n", (unsigned long long)v[7],
                    (unsigned long long)v[8], (unsigned long long)v[9], (unsigned long long)v[10]);
     }
-    scratch_free(s);
 }
 
 /* ---- naming ---------------------------------------------------------------------------------- */
@@ -260,12 +257,10 @@ TEST(names_are_added)
                                .n_names = 3,
                                .first_function = i % 2 == 0 ? 1 : 1000000,
                                .late = i % 2 != 0};
-        struct buf text;
-        struct buf profile = make(&s);
+        SCOPED(buf) text;
+        SCOPED(buf) profile = make(&s);
         name_profile((struct sv){profile.data, profile.len}, true, &text, NULL);
         CHECK_STR(text.data, cases[i / 2].want, cases[i / 2].name);
-        buf_done(&text);
-        buf_done(&profile);
     }
 }
 
@@ -275,9 +270,9 @@ TEST(unknown_names_are_replaced_later)
     static const struct loc locations[] = {{0x400010, 1, {0}}, {0x7f8000, 2, {0}}, {0x77, 0, {0}}};
     const struct spec s = {.locations = locations, .n_locations = 3, .first_function = 1};
     struct buf text;
-    struct buf first;
+    SCOPED(buf) first;
     struct buf second;
-    struct buf profile = make(&s);
+    SCOPED(buf) profile = make(&s);
     name_profile((struct sv){profile.data, profile.len}, false, &text, &first);
     CHECK_STR(text.data,
               "400010 [app!0x2010||:0>0]\n7f8000 [libc.so.6!0x8000||:0>0]\n77 [[unknown]||:0>0]\n"
@@ -295,8 +290,6 @@ TEST(unknown_names_are_replaced_later)
                        "mapping 1111\nmapping 0000\nmapping 0000\n",
               "later");
     buf_done(&text);
-    buf_done(&first);
-    buf_done(&profile);
 }
 
 TEST(profiles_with_names_need_nothing)
@@ -310,23 +303,21 @@ TEST(profiles_with_names_need_nothing)
                            .first_function = 1};
     struct symbol_profile p;
     struct err err = ERR_INIT;
-    struct scratch *scratch = scratch_new();
-    struct buf profile = make(&s);
+    SCOPED(scratch) *scratch = scratch_new();
+    SCOPED(buf) profile = make(&s);
     assert_true(symbol_profile_read(&p, scratch, (struct sv){profile.data, profile.len}, &err));
     assert_int_equal(p.n_locations, 0);
     assert_false(symbol_profile_changes(&p));
     assert_int_equal(symbol_profile_glance((struct sv){profile.data, profile.len}),
                      SYMBOL_GLANCE_NAMED);
-    buf_done(&profile);
-    scratch_free(scratch);
 }
 
 TEST(a_glance_reads_the_beginning)
 {
     static const struct loc locations[] = {{0x400010, 1, {0}}};
     const struct spec s = {.locations = locations, .n_locations = 1, .first_function = 1};
-    struct scratch *scratch = scratch_new();
-    struct buf profile = make(&s);
+    SCOPED(scratch) *scratch = scratch_new();
+    SCOPED(buf) profile = make(&s);
     struct sv plain = {profile.data, profile.len};
     struct sv packed = {"", 0};
     char *data;
@@ -337,8 +328,6 @@ TEST(a_glance_reads_the_beginning)
     assert_int_equal(symbol_profile_glance((struct sv){plain.p, 8}), SYMBOL_GLANCE_UNSURE);
     assert_int_equal(symbol_profile_glance(SV("")), SYMBOL_GLANCE_UNSURE);
     free(data);
-    buf_done(&profile);
-    scratch_free(scratch);
 }
 
 TEST(damaged_profiles_are_refused)
@@ -352,8 +341,8 @@ TEST(damaged_profiles_are_refused)
                               .first_function = UINT64_MAX};
     struct symbol_profile p;
     struct err err = ERR_INIT;
-    struct scratch *scratch = scratch_new();
-    struct buf profile = make(&full);
+    SCOPED(scratch) *scratch = scratch_new();
+    SCOPED(buf) profile = make(&full);
     assert_false(symbol_profile_read(&p, scratch, (struct sv){profile.data, profile.len}, &err));
     CHECK_STR(err.msg, "no id is left for another function", "");
     err_clear(&err);
@@ -362,8 +351,6 @@ TEST(damaged_profiles_are_refused)
     err_clear(&err);
     assert_false(symbol_profile_read(&p, scratch, SV("\x20\x05"), &err));
     CHECK_STR(err.msg, "field 4 at byte 0 is no message", "");
-    buf_done(&profile);
-    scratch_free(scratch);
 }
 
 TEST(memory_and_buffers_have_limits)
@@ -372,19 +359,15 @@ TEST(memory_and_buffers_have_limits)
     const struct spec s = {.locations = locations, .n_locations = 2, .first_function = 1};
     struct symbol_profile p;
     struct err err = ERR_INIT;
-    struct buf out;
-    struct scratch *scratch = scratch_new();
-    struct buf profile = make(&s);
+    SCOPED(scratch) *scratch = scratch_new();
+    SCOPED(buf) profile = make(&s);
     struct sv plain = {profile.data, profile.len};
     assert_true(symbol_profile_read(&p, scratch, plain, &err));
-    buf_init(&out, plain.n + 4);
+    SCOPED(buf) out = testing_buf(plain.n + 4);
     assert_false(symbol_profile_write(&p, &out, &err));
     assert_int_equal(err.kind, ERR_LIMIT);
-    buf_done(&out);
     err_clear(&err);
     scratch_reset(scratch);
     assert_false(symbol_profile_read(&p, NULL, plain, &err));
     assert_int_equal(err.kind, ERR_MEMORY);
-    buf_done(&profile);
-    scratch_free(scratch);
 }

@@ -25,11 +25,9 @@ TEST(urls_are_derived_as_by_pprof)
         {"", ""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out;
-        buf_init(&out, 1000);
+        SCOPED(buf) out = testing_buf(1000);
         bool ok = symbol_service_url(sv_from(cases[i].profile), &out);
         CHECK_STR(ok ? out.data : "", cases[i].want, cases[i].profile);
-        buf_done(&out);
     }
 }
 
@@ -53,14 +51,12 @@ TEST(addresses_are_joined)
 {
     static const uint64_t addresses[] = {0x4d4b50, 0x7f12ab, UINT64_MAX};
     static uint64_t many[SYMBOL_SERVICE_ADDRESSES_MAX + 5];
-    struct buf out;
-    buf_init(&out, (size_t)1 << 20);
+    SCOPED(buf) out = testing_buf((size_t)1 << 20);
     assert_true(symbol_service_put_addresses(addresses, 3, &out));
     CHECK_STR(out.data, "0x4d4b50+0x7f12ab+0xffffffffffffffff", "");
     buf_clear(&out);
     assert_true(symbol_service_put_addresses(many, SYMBOL_SERVICE_ADDRESSES_MAX + 5, &out));
     assert_int_equal(out.len, SYMBOL_SERVICE_ADDRESSES_MAX * 4 - 1); /* "0x0+", no "+" at the end */
-    buf_done(&out);
 }
 
 TEST(answers_are_read_line_by_line)
@@ -77,25 +73,22 @@ TEST(answers_are_read_line_by_line)
                                  "0x11112222333344445\ttoo large\n"
                                  "\n"
                                  "0x14 net/http.(*conn).serve";
-    struct buf text;
     struct sv rest = SV(answer);
     struct sv name;
     uint64_t address;
-    buf_init(&text, 10000);
+    SCOPED(buf) text = testing_buf(10000);
     while (symbol_service_next(&rest, &address, &name)) {
         buf_printf(&text, "%llx %.*s\n", (unsigned long long)address, SV_ARG(name));
     }
     CHECK_STR(text.data, "4d4b50 main\n4d4b51 brpc::Server::Start\n14 net/http.(*conn).serve\n",
               "");
-    buf_done(&text);
 }
 
 TEST(long_names_are_cut)
 {
-    struct buf answer;
     struct sv name;
     uint64_t address;
-    buf_init(&answer, 100000);
+    SCOPED(buf) answer = testing_buf(100000);
     buf_puts(&answer, "0x1\t");
     for (size_t i = 0; i < SYMBOL_SERVICE_NAME_MAX; i++) {
         buf_puts(&answer, "\xc3\xa4"); /* two bytes of UTF-8 */
@@ -104,7 +97,6 @@ TEST(long_names_are_cut)
     assert_true(symbol_service_next(&rest, &address, &name));
     assert_int_equal(name.n, SYMBOL_SERVICE_NAME_MAX);
     assert_int_equal(rest.n, 0);
-    buf_done(&answer);
 }
 
 TEST(parameters_are_dropped)

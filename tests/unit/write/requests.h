@@ -11,6 +11,8 @@
 #include "write/protocols/table.h"
 #include "write/request.h"
 
+SCOPED_VALUE(series, series_done)
+
 /* 2026-11-21T03:00:00Z */
 #define WALL_S INT64_C(1795230000)
 

@@ -9,6 +9,8 @@
 #include "write/queue/backoff.h"
 #include "write/queue/send_queue.h"
 
+SCOPED_POINTER(send_queue, send_queue_free)
+
 #define HOUR_MS INT64_C(3600000)
 #define COST ((size_t)2048) /* of the profiles of make() */
 

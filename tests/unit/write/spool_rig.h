@@ -269,6 +269,7 @@ static inline void rig_done(struct rig *r)
         testing_log_done(r->log);
     r->log = NULL;
 }
+SCOPED_VALUE(rig, rig_done)
 
 /* A profile number n of so many bytes, each containing the number. NULL if out of memory. */
 static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size)

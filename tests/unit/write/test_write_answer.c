@@ -511,8 +511,7 @@ TEST(test_scopes)
 /* The labels stand first; what the server has to say comes after them. */
 TEST(test_text_shows_the_reason)
 {
-    struct buf body;
-    buf_init(&body, ANSWER_BODY_MAX);
+    SCOPED(buf) body = testing_buf(ANSWER_BODY_MAX);
     buf_puts(&body, "{\"code\":\"unknown\",\"message\":\"pushing IngestInput-pprof failed "
                     "invalid_argument: profile with labels '{__name__=\\\"memory\\\"");
     for (int i = 0; i < 30; i++) {
@@ -527,7 +526,6 @@ TEST(test_text_shows_the_reason)
               "'{...}' is outside of ingestion window (profile timestamp: 2023)",
               "");
     CHECK_INT(a.fault, ANSWER_FAULT_TOO_OLD, "");
-    buf_done(&body);
 }
 
 TEST(test_text_keeps_head_and_tail)

@@ -248,11 +248,9 @@ static void wait_in_flight(struct world *w, uint64_t n)
 
 static void check_metric(struct world *w, const char *line)
 {
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     assert_true(metrics_render(w->metrics, &out));
     CHECK_CONTAINS(out.data, line, "metrics");
-    buf_done(&out);
 }
 
 /* ---- which ones go together ------------------------------------------------------------------ */

@@ -366,11 +366,9 @@ TEST_WITH(test_removed_sends_what_it_has, setup, teardown)
     CHECK_INT(requests(r, 0), 3, "");
     CHECK_CONTAINS(testing_log_text(r->log), "endpoint=one accepted=4 sent=3 dropped_removed=1",
                    "");
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     metrics_render(r->metrics, &out);
     assert_null(strstr(out.data, "profpull_write_sent_profiles_total{endpoint=\"one\"}"));
-    buf_done(&out);
     /* Nobody has that slot now. */
     struct labels *labels = testing_labels(r->in, "__name__", "memory", NULL);
     assert_false(writer_put(r->writer, profile_new(labels, strdup("x"), 1), 1));

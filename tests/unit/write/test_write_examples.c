@@ -57,12 +57,11 @@ static void render(const struct example *e, struct buf *out)
 
 static void check_request(struct example *e, const char *id, const char *want)
 {
-    struct buf got;
+    SCOPED(buf) got;
     build(e);
     CHECK_INT(e->sent.status, REQUEST_OK, id);
     render(e, &got);
     CHECK_STR(got.data, want, id);
-    buf_done(&got);
 }
 
 static size_t body_size(const struct example *e)
@@ -146,8 +145,7 @@ TEST(test_sample_type_configs)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct example e = ingest_of(rows[i].type, "http://p");
-        struct buf want;
-        buf_init(&want, 1 << 16);
+        SCOPED(buf) want = testing_buf(1 << 16);
         buf_printf(
             &want,
             "POST http://p/ingest?name=shop.cart&from=1795230000&until=1795230010"
@@ -159,7 +157,6 @@ TEST(test_sample_type_configs)
             /* around a profile of 130 bytes: 631 */
             CHECK_INT(body_size(&e) - e.size, 631 - 130, "memory");
         }
-        buf_done(&want);
         release(&e.sent);
     }
 }

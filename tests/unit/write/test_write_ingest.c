@@ -53,11 +53,9 @@ TEST_WITH(test_names, setup, teardown)
         struct series s;
         struct labels *l;
         build(&s, cases[i].labels, 6, &l);
-        struct buf out;
-        buf_init(&out, 1 << 16);
+        SCOPED(buf) out = testing_buf(1 << 16);
         assert_true(ingest_name(&s, &out));
         CHECK_STR(out.data, cases[i].want, cases[i].name);
-        buf_done(&out);
         series_done(&s);
         labels_unref(l);
     }
@@ -69,11 +67,9 @@ TEST_WITH(test_repaired_value_is_counted, setup, teardown)
     struct series s;
     struct labels *l;
     build(&s, pairs, 3, &l);
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_name(&s, &out));
     CHECK_INT(s.changes[SERIES_REPAIRED], 1, "one label");
-    buf_done(&out);
     series_done(&s);
     labels_unref(l);
 }
@@ -88,8 +84,7 @@ TEST_WITH(test_query, setup, teardown)
     struct series s;
     struct labels *l;
     build(&s, pairs, 5, &l);
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_query(&s, T1 * NS_PER_S + 999999999, T2 * NS_PER_S, &go_facts, &out));
     CHECK_STR(out.data,
               "name=shop.cart%7Benv%3Dprod%2Cinstance%3D10.1.2.3%3A6060%2Cpod%3Dcart-7f%7D"
@@ -97,7 +92,6 @@ TEST_WITH(test_query, setup, teardown)
               "&aggregationType=sum",
               "form");
     assert_null(strstr(out.data, "format"));
-    buf_done(&out);
     series_done(&s);
     labels_unref(l);
 }
@@ -109,11 +103,9 @@ TEST_WITH(test_plus_and_space_are_encoded, setup, teardown)
     struct series s;
     struct labels *l;
     build(&s, pairs, 2, &l);
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, &go_facts, &out));
     CHECK_CONTAINS(out.data, "name=s%7Bv%3Da%2Bb%20c%26d%3De%25f%23g%0A%E4%B8%AD%7D&from=", "");
-    buf_done(&out);
     series_done(&s);
     labels_unref(l);
 }
@@ -138,11 +130,9 @@ TEST_WITH(test_times_have_ten_digits, setup, teardown)
         struct series s;
         struct labels *l;
         build(&s, pairs, 1, &l);
-        struct buf out;
-        buf_init(&out, 1 << 16);
+        SCOPED(buf) out = testing_buf(1 << 16);
         assert_true(ingest_query(&s, cases[i].from_ns, cases[i].until_ns, &go_facts, &out));
         CHECK_CONTAINS(out.data, cases[i].want, cases[i].name);
-        buf_done(&out);
         series_done(&s);
         labels_unref(l);
     }
@@ -154,22 +144,18 @@ TEST_WITH(test_goroutines_are_averaged, setup, teardown)
     struct series s;
     struct labels *l;
     build(&s, pairs, 2, &l);
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, &go_facts, &out));
     CHECK_CONTAINS(out.data, "&aggregationType=average", "");
-    buf_done(&out);
     series_done(&s);
     labels_unref(l);
 }
 
 static size_t encoded_size(const char *name, size_t n)
 {
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
     assert_true(url_encode((struct sv){.p = name, .n = n}, &out));
     size_t size = out.len;
-    buf_done(&out);
     return size;
 }
 
@@ -178,7 +164,7 @@ TEST_WITH(test_long_name_drops_labels, setup, teardown)
 {
     char value[1001] = "";
     memset(value, 'v', 1000);
-    struct labels_builder *b = labels_builder_new(table);
+    SCOPED(labels_builder) *b = labels_builder_new(table);
     labels_builder_reset(b, NULL);
     for (int i = 0; i < 20; i++) {
         char name[16];
@@ -190,18 +176,15 @@ TEST_WITH(test_long_name_drops_labels, setup, teardown)
     struct labels *l = labels_builder_build(b);
     struct series s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_ingest.labels));
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_name(&s, &out));
     CHECK_CONTAINS(out.data, "pod=", "worth more than the rest");
     CHECK_CONTAINS(out.data, "l01=", "");
     assert_null(strstr(out.data, "l02="));
     assert_true(encoded_size(out.data, out.len) <= INGEST_NAME_MAX);
     CHECK_INT(s.changes[SERIES_SURPLUS], 18, "");
-    buf_done(&out);
     series_done(&s);
     labels_unref(l);
-    labels_builder_free(b);
 }
 
 /* Exactly up to the limit: no label is dropped that would have fitted. */
@@ -212,7 +195,7 @@ TEST_WITH(test_name_limit_is_exact, setup, teardown)
     for (size_t length = 100; length < 400; length++) {
         char value[400] = "";
         memset(value, length % 2 ? '/' : 'v', length);
-        struct labels_builder *b = labels_builder_new(table);
+        SCOPED(labels_builder) *b = labels_builder_new(table);
         labels_builder_reset(b, NULL);
         for (int i = 0; i < 20; i++) {
             char name[16];
@@ -223,8 +206,7 @@ TEST_WITH(test_name_limit_is_exact, setup, teardown)
         struct labels *l = labels_builder_build(b);
         struct series s;
         assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_ingest.labels));
-        struct buf out;
-        buf_init(&out, 1 << 16);
+        SCOPED(buf) out = testing_buf(1 << 16);
         assert_true(ingest_name(&s, &out));
         size_t size = encoded_size(out.data, out.len);
         size_t one_more = 3 + 3 + 3 + encoded_size(value, length);
@@ -232,10 +214,8 @@ TEST_WITH(test_name_limit_is_exact, setup, teardown)
         if (s.changes[SERIES_SURPLUS] > 0) {
             assert_true(size + one_more > INGEST_NAME_MAX);
         }
-        buf_done(&out);
         series_done(&s);
         labels_unref(l);
-        labels_builder_free(b);
     }
 }
 
@@ -247,11 +227,9 @@ TEST_WITH(test_long_service_name, setup, teardown)
     struct series s;
     struct labels *l;
     build(&s, pairs, 2, &l);
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_name(&s, &out));
     CHECK_INT(out.len, INGEST_APP_MAX + strlen("{a=b}"), "");
-    buf_done(&out);
     series_done(&s);
     labels_unref(l);
 }
@@ -260,10 +238,8 @@ TEST_WITH(test_long_service_name, setup, teardown)
 
 TEST(test_body_e1)
 {
-    struct buf head;
-    struct buf tail;
-    buf_init(&head, 4096);
-    buf_init(&tail, 4096);
+    SCOPED(buf) head = testing_buf(4096);
+    SCOPED(buf) tail = testing_buf(4096);
     assert_true(ingest_body("pprofpull7f3a9c", PROFILE_PPROF, SV(""), &head, &tail));
     CHECK_STR(head.data,
               "--pprofpull7f3a9c\r\n"
@@ -274,21 +250,16 @@ TEST(test_body_e1)
     CHECK_STR(tail.data, "\r\n--pprofpull7f3a9c--\r\n", "");
     CHECK_INT(head.len, 135, "");
     CHECK_INT(head.len + 130 + tail.len, 288, "");
-    buf_done(&head);
-    buf_done(&tail);
 }
 
 TEST(test_body_e3)
 {
-    struct buf json;
-    buf_init(&json, 4096);
+    SCOPED(buf) json = testing_buf(4096);
     assert_true(sample_types_builtin(SV("memory"), &json));
     struct sv config = {.p = json.data, .n = json.len};
     CHECK_INT(config.n, 185, "");
-    struct buf head;
-    struct buf tail;
-    buf_init(&head, 4096);
-    buf_init(&tail, 4096);
+    SCOPED(buf) head = testing_buf(4096);
+    SCOPED(buf) tail = testing_buf(4096);
     assert_true(ingest_body("pprofpull7f3a9c", PROFILE_PPROF, config, &head, &tail));
     CHECK_INT(head.len + 130 + tail.len, 631, "");
     CHECK_CONTAINS(tail.data,
@@ -300,9 +271,6 @@ TEST(test_body_e3)
                    "{\"alloc_objects\":",
                    "");
     CHECK_CONTAINS(tail.data, "}}\r\n--pprofpull7f3a9c--\r\n", "");
-    buf_done(&json);
-    buf_done(&head);
-    buf_done(&tail);
 }
 
 TEST(test_boundary)

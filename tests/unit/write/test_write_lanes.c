@@ -50,7 +50,7 @@ static const struct answer *refuse_bad_tenant(const struct send_item *it)
 
 TEST_WITH(test_a_limited_tenant_rests_alone, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(4, 1 << 24);
+    SCOPED(send_queue) *e = new_endpoint(4, 1 << 24);
     for (int round = 0; round < 8; round++) {
         for (int i = 0; i < 40; i++) {
             char name[16];
@@ -67,13 +67,12 @@ TEST_WITH(test_a_limited_tenant_rests_alone, setup, teardown)
     CHECK_INT(s.lanes.tenants, 40, "");
     CHECK_INT(s.lanes.failing, 1, "");
     CHECK_INT(send_queue_wake_ms(e), 60000, "Retry-After of the first one");
-    send_queue_free(e);
 }
 
 /* In turns, whoever has how many; first in, first out for each. */
 TEST_WITH(test_tenants_take_turns, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put_of(e, "a", 1, 4, 0);
     put_of(e, "b", 11, 12, 0);
     put_of(e, NULL, 21, 21, 0);
@@ -81,7 +80,6 @@ TEST_WITH(test_tenants_take_turns, setup, teardown)
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
         done(e, take(e, 0, want[i]), &sent, 0);
     }
-    send_queue_free(e);
 }
 
 /* The tenant is what the request will say. */
@@ -107,7 +105,7 @@ TEST_WITH(test_tenant_of_the_request, setup, teardown)
 /* Beyond so many tenants at a time, further ones share a backoff, and say so. */
 TEST_WITH(test_too_many_tenants, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 24);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 24);
     for (int i = 0; i < LANES_MAX + 10; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "t%d", i);
@@ -132,7 +130,6 @@ TEST_WITH(test_too_many_tenants, setup, teardown)
     CHECK_INT(send_queue_status(e).shared, 10, "no more");
     CHECK_INT(send_queue_status(e).lanes.tenants, LANES_MAX, "");
     CHECK_INT(send_queue_status(e).lanes.failing, 1, "");
-    send_queue_free(e);
 }
 
 /* A tenant whose part of the server is down stops the endpoint once, and then only itself. */
@@ -143,7 +140,7 @@ static const struct answer *fail_bad_tenant(const struct send_item *it)
 
 TEST_WITH(test_outage_of_one_tenant, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 24);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 24);
     int64_t now = 0;
     int64_t rested = 0;
     for (int round = 0; round < 100; round++) {
@@ -154,7 +151,6 @@ TEST_WITH(test_outage_of_one_tenant, setup, teardown)
     }
     CHECK_INT(ledger(e).sent, 100, "all of the others");
     assert_true(rested <= 10);
-    send_queue_free(e);
 }
 
 /* If all of them are down, that is the endpoint: one request every few seconds. */
@@ -166,7 +162,7 @@ static const struct answer *fail_all(const struct send_item *it)
 
 TEST_WITH(test_outage_of_all_tenants, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 24);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 24);
     put_of(e, "a", 1, 50, 0);
     put_of(e, "b", 51, 100, 0);
     int64_t now = 0;
@@ -177,7 +173,6 @@ TEST_WITH(test_outage_of_all_tenants, setup, teardown)
     assert_true(attempts <= 30);
     put_of(e, "c", 101, 101, now);
     CHECK_INT(send_queue_wake_ms(e) - now <= SEND_QUEUE_PROBE_MS, true, "looked for soon");
-    send_queue_free(e);
 }
 
 /* ---- one profile ----------------------------------------------------------------------------- */
@@ -190,7 +185,7 @@ static const struct answer *refuse_fifth(const struct send_item *it)
 /* A fifth is refused with doubt: the others arrive at once, and these are given up in the end. */
 TEST_WITH(test_a_fifth_is_doubtful, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(4, 1 << 24);
+    SCOPED(send_queue) *e = new_endpoint(4, 1 << 24);
     int64_t now = 0;
     for (int round = 0; round < 20; round++) {
         put(e, 100 * round, 100 * round + 39, now);
@@ -202,12 +197,11 @@ TEST_WITH(test_a_fifth_is_doubtful, setup, teardown)
     run(e, &now, now + 60000, refuse_fifth);
     CHECK_INT(ledger(e).sent, 32 * 20, "");
     CHECK_INT(ledger(e).dropped[DROP_RETRIES], 8 * 20, "");
-    send_queue_free(e);
 }
 
 TEST_WITH(test_doubt_waits_alone, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 3, 0);
     struct answer asked = doubtful;
     asked.delay_ms = 20000;
@@ -222,13 +216,12 @@ TEST_WITH(test_doubt_waits_alone, setup, teardown)
     assert_null(send_queue_take(e, 19999));
     done(e, take(e, 20000, 1), &sent, 20000);
     CHECK_INT(send_queue_status(e).waiting, 0, "");
-    send_queue_free(e);
 }
 
 /* One that waits is dropped for age or room like all others. */
 TEST_WITH(test_waiting_ones_are_queued, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 3 * COST);
+    SCOPED(send_queue) *e = new_endpoint(1, 3 * COST);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &doubtful, 0);
     put(e, 4, 4, 10);
@@ -238,7 +231,6 @@ TEST_WITH(test_waiting_ones_are_queued, setup, teardown)
     assert_null(send_queue_take(e, HOUR_MS + 10));
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], l.queued, "");
     CHECK_INT(send_queue_status(e).waiting, 0, "");
-    send_queue_free(e);
 }
 
 static const struct answer *refuse_all(const struct send_item *it)
@@ -251,7 +243,7 @@ static const struct answer *refuse_all(const struct send_item *it)
  * loses none of them but the first few. */
 TEST_WITH(test_refuses_everything, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(4, 1 << 24);
+    SCOPED(send_queue) *e = new_endpoint(4, 1 << 24);
     put(e, 1, 1000, 0);
     int64_t now = 0;
     run(e, &now, 30 * 60000, refuse_all);
@@ -263,7 +255,6 @@ TEST_WITH(test_refuses_everything, setup, teardown)
     struct send_item *it = send_queue_take(e, now + SEND_QUEUE_PROBE_MS);
     assert_non_null(it);
     CHECK_INT(done(e, it, &sent, now + SEND_QUEUE_PROBE_MS).tenant_recovered, true, "");
-    send_queue_free(e);
 }
 
 static const struct answer *fail_first(const struct send_item *it)
@@ -274,7 +265,7 @@ static const struct answer *fail_first(const struct send_item *it)
 /* One that always makes the server look dead stops it once. */
 TEST_WITH(test_poison_with_the_words_of_an_outage, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 24);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 24);
     int64_t now = 0;
     int64_t rested = 0;
     for (int i = 0; i < 200; i++) {
@@ -284,13 +275,12 @@ TEST_WITH(test_poison_with_the_words_of_an_outage, setup, teardown)
     }
     CHECK_INT(ledger(e).sent, 199, "");
     assert_true(rested <= 5); /* until another one has passed */
-    send_queue_free(e);
 }
 
 /* A refusal proves nothing about an endpoint that fails, for better or worse. */
 TEST_WITH(test_doubt_as_the_answer_to_a_probe, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &unavailable, 0);
     struct send_result r = done(e, take(e, 5000, 2), &doubtful, 5000);
@@ -300,7 +290,6 @@ TEST_WITH(test_doubt_as_the_answer_to_a_probe, setup, teardown)
     r = done(e, take(e, 11000, 3), &limited, 11000);
     CHECK_INT(r.recovered, true, "who limits is there");
     CHECK_INT(r.scope, ANSWER_OF_TENANT, "");
-    send_queue_free(e);
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -309,7 +298,7 @@ TEST_WITH(test_doubt_as_the_answer_to_a_probe, setup, teardown)
  * sent at once. */
 static void rest_beside(int n, int each, bool deltas)
 {
-    struct send_queue *e = new_endpoint(1, 100 * COST);
+    SCOPED(send_queue) *e = new_endpoint(1, 100 * COST);
     char name[16];
     for (int i = 0; i < n; i++) {
         (void)snprintf(name, sizeof(name), "bad%d", i);
@@ -330,7 +319,6 @@ static void rest_beside(int n, int each, bool deltas)
     }
     CHECK_INT(ledger(e).sent, 300, "the good ones lose nothing");
     assert_true(ledger(e).queued_bytes >= 80 * COST); /* the others have what is left */
-    send_queue_free(e);
 }
 
 /* Profiles that a tenant cannot send take the room of nobody else. */
@@ -353,7 +341,7 @@ static const struct answer *refuse_fifth_for_ever(const struct send_item *it)
 /* Nor do profiles that are refused again and again. */
 TEST_WITH(test_suspects_make_room_first, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(4, 100 * COST);
+    SCOPED(send_queue) *e = new_endpoint(4, 100 * COST);
     int64_t now = 0;
     for (int round = 0; round < 200; round++) {
         put(e, 100 * round, 100 * round + 39, now);
@@ -366,13 +354,12 @@ TEST_WITH(test_suspects_make_room_first, setup, teardown)
     assert_true(l.dropped[DROP_QUEUE_FULL] > 0);
     CHECK_INT(l.dropped[DROP_QUEUE_FULL], dropped_sum(&l), "");
     CHECK_INT(l.dropped[DROP_QUEUE_FULL] + l.queued, 8 * 200, "");
-    send_queue_free(e);
 }
 
 /* They are sent when nothing else is there, and not by all at once. */
 TEST_WITH(test_suspects_come_last, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(8, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(8, 1 << 20);
     put(e, 1, 7, 0);
     struct send_item *all[8];
     for (int i = 0; i < 7; i++) {
@@ -393,14 +380,13 @@ TEST_WITH(test_suspects_come_last, setup, teardown)
     }
     assert_non_null(all[0] = send_queue_take(e, 2000));
     done(e, all[0], &sent, 2000);
-    send_queue_free(e);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
 TEST_WITH(test_drain_keeps_its_pauses, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(4, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(4, 1 << 20);
     put_of(e, "a", 1, 2, 0);
     put_of(e, "b", 11, 11, 0);
     done(e, take(e, 0, 1), &for_a_minute, 0);
@@ -414,13 +400,12 @@ TEST_WITH(test_drain_keeps_its_pauses, setup, teardown)
     CHECK_INT(send_queue_rests_until(e, 30001), false, "");
     done(e, take(e, 30000, 11), &sent, 30000);
     done(e, take(e, 60000, 2), &sent, 60000);
-    send_queue_free(e);
 }
 
 /* Rests of our own are short, but not shorter than between any two tries. */
 TEST_WITH(test_drain_shortens_rests, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
     int64_t now = 0;
     for (int k = 1; k <= 8; k++) {
@@ -437,7 +422,6 @@ TEST_WITH(test_drain_shortens_rests, setup, teardown)
     assert_non_null(it);
     int64_t wait = done(e, it, &limited, now).wait_ms;
     assert_true(wait >= SEND_QUEUE_DRAIN_REST_MS / 2 && wait <= SEND_QUEUE_DRAIN_REST_MS);
-    send_queue_free(e);
 }
 
 /* Nothing is given up for a doubtful answer in the last seconds, and nobody is hammered. */
@@ -449,7 +433,7 @@ TEST_WITH(test_drain_counts_no_doubts, setup, teardown)
                                       .tries = ANSWER_FEW_TRIES};
     const struct answer *const all[] = {&few, &doubtful, &limited};
     for (size_t i = 0; i < 3; i++) {
-        struct send_queue *e = new_endpoint(4, 1 << 20);
+        SCOPED(send_queue) *e = new_endpoint(4, 1 << 20);
         put(e, 1, 50, 0);
         send_queue_drain(e, 0);
         int64_t now = 0;
@@ -467,7 +451,6 @@ TEST_WITH(test_drain_counts_no_doubts, setup, teardown)
         CHECK_INT(dropped_sum(&l), 0, "");
         CHECK_INT(l.queued, 50, "");
         assert_true(attempts < 40);
-        send_queue_free(e);
     }
 }
 
@@ -476,7 +459,7 @@ TEST_WITH(test_drain_counts_no_doubts, setup, teardown)
 /* The next one is found without a walk over those that rest. */
 TEST_WITH(test_long_queue_of_a_resting_tenant, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, UINT64_C(1) << 32);
+    SCOPED(send_queue) *e = new_endpoint(1, UINT64_C(1) << 32);
     int n = 100000;
     put_of(e, "slow", 0, 0, 0);
     done(e, take(e, 0, 0), &for_a_minute, 0);
@@ -490,7 +473,6 @@ TEST_WITH(test_long_queue_of_a_resting_tenant, setup, teardown)
         send_queue_done(e, it, &sent, 0);
     }
     CHECK_INT(ledger(e).sent, n, "");
-    send_queue_free(e);
 }
 
 /* ---- everything at once ---------------------------------------------------------------------- */
@@ -512,7 +494,7 @@ static struct answer any_answer(struct rng *rng)
 static void walk(uint64_t seed)
 {
     struct rng rng;
-    struct send_queue *e = new_endpoint(4, 40 * COST);
+    SCOPED(send_queue) *e = new_endpoint(4, 40 * COST);
     struct send_item *flying[4];
     size_t n = 0;
     int64_t now = 0;
@@ -563,7 +545,6 @@ static void walk(uint64_t seed)
     CHECK_INT(ledger(e).queued, 0, "");
     CHECK_INT(send_queue_status(e).waiting, 0, "");
     CHECK_INT(send_queue_status(e).failures, 0, "");
-    send_queue_free(e);
 }
 
 TEST_WITH(test_random_walk, setup, teardown)

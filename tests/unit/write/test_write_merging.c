@@ -8,6 +8,8 @@
 
 #include "write/queue/merger.h"
 
+SCOPED_POINTER(send_queue, send_queue_free)
+
 #define HOUR_MS INT64_C(3600000)
 #define TICK_MS INT64_C(15000)
 
@@ -32,7 +34,7 @@ static struct send_queue *new_queue(uint64_t max_bytes)
 /* An outage of twenty rounds in a queue with room for about three. */
 TEST_WITH(sums_are_exact, setup, teardown)
 {
-    struct send_queue *q = new_queue((uint64_t)3 * SERIES * 1500);
+    SCOPED(send_queue) *q = new_queue((uint64_t)3 * SERIES * 1500);
     int64_t now = 0;
     size_t jobs = 0;
     for (int round = 1; round <= 20; round++) {
@@ -72,26 +74,24 @@ TEST_WITH(sums_are_exact, setup, teardown)
         CHECK_INT(sum[i], 10 * 210 + 20 * i, "the sum of a series");
         CHECK_INT(from[i], 20 * TICK_MS * NS_PER_MS, "up to the last one");
     }
-    send_queue_free(q);
 }
 
 /* Without pressure, nothing is merged. */
 TEST_WITH(calm, setup, teardown)
 {
-    struct send_queue *q = new_queue(1 << 20);
+    SCOPED(send_queue) *q = new_queue(1 << 20);
     for (int i = 0; i < 10; i++) {
         send_queue_put(q, make_delta(1, 1, 1, 1, i), i);
     }
     CHECK_INT(merging_is_due(q, 10), false, "");
     CHECK_INT(merge_round(q, 10), 0, "");
     CHECK_INT(balance(q).queued, 10, "");
-    send_queue_free(q);
 }
 
 /* Old profiles become part of younger ones, and stay in the queue as long as those do. */
 TEST_WITH(old_ones_are_merged, setup, teardown)
 {
-    struct send_queue *q = new_queue(1 << 20);
+    SCOPED(send_queue) *q = new_queue(1 << 20);
     send_queue_put(q, make_delta(1, 1, 5, 1, 0), 0);
     send_queue_put(q, make_delta(2, 1, 7, 1, 0), 0);
     send_queue_put(q, make_delta(1, 1, 6, 2, HOUR_MS / 2), HOUR_MS / 2);
@@ -105,13 +105,12 @@ TEST_WITH(old_ones_are_merged, setup, teardown)
     CHECK_INT(sums_of(send_item_profile(it)).counter, 11, "");
     CHECK_INT(balance(q).dropped[DROP_EXPIRED], 1, "nothing could be done for the other");
     send_queue_done(q, it, &all_well, now);
-    send_queue_free(q);
 }
 
 /* While a job is under way, its parts are neither sent nor lost, and the others are sent. */
 TEST_WITH(under_way, setup, teardown)
 {
-    struct send_queue *q = new_queue((uint64_t)6 * 1200);
+    SCOPED(send_queue) *q = new_queue((uint64_t)6 * 1200);
     for (int i = 0; i < 5; i++) {
         send_queue_put(q, make_delta(i / 4, 0, 1, 1, i), i);
     }
@@ -133,7 +132,6 @@ TEST_WITH(under_way, setup, teardown)
     send_queue_done(q, it, &all_well, 5);
     CHECK_INT(balance(q).queued_bytes, 0, "");
     free(plan);
-    send_queue_free(q);
 }
 
 /* Puts series 1 with these bytes as its parts and merges until nothing more happens. */
@@ -175,7 +173,7 @@ TEST_WITH(damaged_part, setup, teardown)
     }
     spoil(parts[0]);
     spoil(parts[3]);
-    struct send_queue *q = merge_parts(parts, 6);
+    SCOPED(send_queue) *q = merge_parts(parts, 6);
     struct write_ledger l = balance(q);
     CHECK_INT(l.queued, 4, "0, 1 with 2, 3, 4 with 5");
     CHECK_INT(l.merged, 2, "");
@@ -188,7 +186,6 @@ TEST_WITH(damaged_part, setup, teardown)
         send_queue_done(q, it, &all_well, 100);
     }
     CHECK_INT(sum, 2 + 4 + 16 + 32, "");
-    send_queue_free(q);
 }
 
 /* A program that was upgraded may count something else: each kind is merged for itself. */
@@ -198,7 +195,7 @@ TEST_WITH(other_types, setup, teardown)
     for (int i = 0; i < 6; i++) {
         parts[i] = i < 3 ? make_delta(1, 0, 1, 1, i) : of_other_types(10, i);
     }
-    struct send_queue *q = merge_parts(parts, 6);
+    SCOPED(send_queue) *q = merge_parts(parts, 6);
     struct write_ledger l = balance(q);
     CHECK_INT(l.queued, 2, "");
     struct send_item *it = send_queue_take(q, 100);
@@ -207,7 +204,6 @@ TEST_WITH(other_types, setup, teardown)
     it = send_queue_take(q, 100);
     CHECK_INT(sums_of(send_item_profile(it)).counter, 30, "");
     send_queue_done(q, it, &all_well, 100);
-    send_queue_free(q);
 }
 
 /* A profile that a server has doubted may be the one that it fails on. */
@@ -215,7 +211,7 @@ TEST_WITH(doubted_part, setup, teardown)
 {
     static const struct answer doubtful = {
         .class = ANSWER_RETRY_DOUBTFUL, .answered = true, .tries = 5};
-    struct send_queue *q = new_queue((uint64_t)4 * 1200);
+    SCOPED(send_queue) *q = new_queue((uint64_t)4 * 1200);
     send_queue_put(q, make_delta(1, 1, 1, 1, 0), 0);
     send_queue_done(q, send_queue_take(q, 0), &doubtful, 0);
     for (int i = 1; i < 4; i++) {
@@ -223,7 +219,6 @@ TEST_WITH(doubted_part, setup, teardown)
     }
     CHECK_INT(merge_round(q, 4), 1, "");
     CHECK_INT(balance(q).queued, 2, "it waits alone");
-    send_queue_free(q);
 }
 
 /* Values that cancel out leave nothing to send. */
@@ -233,18 +228,17 @@ TEST_WITH(nothing_left, setup, teardown)
     for (int i = 0; i < 4; i++) {
         parts[i] = make_delta(1, i, 0, i < 3, i);
     }
-    struct send_queue *q = merge_parts(parts, 4);
+    SCOPED(send_queue) *q = merge_parts(parts, 4);
     struct write_ledger l = balance(q);
     CHECK_INT(l.queued, 0, "");
     CHECK_INT(l.merged, 4, "");
     CHECK_INT(l.queued_bytes, 0, "");
-    send_queue_free(q);
 }
 
 /* At the end no job is begun. */
 TEST_WITH(closed, setup, teardown)
 {
-    struct send_queue *q = new_queue((uint64_t)4 * 1200);
+    SCOPED(send_queue) *q = new_queue((uint64_t)4 * 1200);
     for (int i = 0; i < 4; i++) {
         send_queue_put(q, make_delta(1, 1, 1, 1, i), i);
     }
@@ -255,7 +249,6 @@ TEST_WITH(closed, setup, teardown)
     CHECK_INT(send_queue_put(q, make_delta(1, 1, 1, 1, 5), 5), SEND_LOST, "");
     CHECK_INT(balance(q).dropped[DROP_SHUTDOWN], 1, "");
     send_queue_drop_unsafe(q, DROP_SHUTDOWN);
-    send_queue_free(q);
 }
 
 /* ---- thinning -------------------------------------------------------------------------------- */
@@ -263,7 +256,7 @@ TEST_WITH(closed, setup, teardown)
 /* The profiles that are left of a long outage, and their distances. */
 TEST_WITH(thinned_evenly, setup, teardown)
 {
-    struct send_queue *q = new_queue((uint64_t)20 * 2048);
+    SCOPED(send_queue) *q = new_queue((uint64_t)20 * 2048);
     for (int i = 0; i < 200; i++) {
         int series = i % 2;
         CHECK_INT(send_queue_put(q, make_gauge(series, i, 1024), i) == SEND_REFUSED, false, "");
@@ -295,13 +288,12 @@ TEST_WITH(thinned_evenly, setup, teardown)
         CHECK_INT(send_queue_put(q, make_gauge(0, i, 1024), i), SEND_TAKEN, "");
     }
     CHECK_INT(balance(q).queued, 10, "");
-    send_queue_free(q);
 }
 
 /* Deltas push out the others, and never each other: what has no room is refused. */
 TEST_WITH(deltas_come_first, setup, teardown)
 {
-    struct send_queue *q = new_queue((uint64_t)8 * 2048);
+    SCOPED(send_queue) *q = new_queue((uint64_t)8 * 2048);
     for (int i = 0; i < 8; i++) {
         CHECK_INT(send_queue_put(q, make_gauge(i, i, 1024), i), SEND_TAKEN, "");
     }
@@ -325,7 +317,6 @@ TEST_WITH(deltas_come_first, setup, teardown)
     CHECK_INT(balance(q).accepted, l.accepted + 1, "");
     CHECK_INT(send_queue_put(q, make_gauge(1, 200, 4096), 200), SEND_LOST, "");
     CHECK_INT(balance(q).queued, taken, "none of them made way");
-    send_queue_free(q);
 }
 
 /* ---- everything at once ---------------------------------------------------------------------- */
@@ -366,7 +357,7 @@ static void put_something(struct send_queue *q, struct model *m, struct rng *rng
 
 static void walk(uint64_t seed)
 {
-    struct send_queue *q = new_queue(20000);
+    SCOPED(send_queue) *q = new_queue(20000);
     struct model m = {0};
     struct rng rng;
     struct merge_job *job = NULL;
@@ -413,7 +404,6 @@ static void walk(uint64_t seed)
         CHECK_INT(m.arrived[i] + m.waiting[i], m.grown[i], "the sum of a series");
     }
     assert_true(balance(q).merged > 0 && balance(q).refused > 0);
-    send_queue_free(q);
 }
 
 TEST_WITH(random_walk, setup, teardown)
@@ -443,7 +433,7 @@ static void *produce(void *arg)
 TEST_WITH(threads, setup, teardown)
 {
     struct send_queue *q = new_queue(60000);
-    struct send_queue *other = new_queue(60000);
+    SCOPED(send_queue) *other = new_queue(60000);
     struct err err = ERR_INIT;
     atomic_uint merged = 0;
     struct merger *m = merger_new(0, count_merged, &merged, &err);
@@ -474,5 +464,4 @@ TEST_WITH(threads, setup, teardown)
     CHECK_INT(sum, 2000, "");
     CHECK_INT(balance(q).queued, 0, "");
     send_queue_free(q);
-    send_queue_free(other);
 }

@@ -38,12 +38,10 @@ static bool add(struct made *m, struct profile *p)
 
 static void finish(struct made *m)
 {
-    struct buf out;
-    buf_init(&out, 1 << 26);
+    SCOPED(buf) out = testing_buf(1 << 26);
     assert_true(otlp_encoder_write(m->encoder, &out, &m->err));
     m->request = otlp__export_request__unpack(NULL, out.len, (const uint8_t *)out.data);
     assert_non_null(m->request);
-    buf_done(&out);
 }
 
 static void done(struct made *m)
@@ -82,15 +80,13 @@ static struct sv sv_of(ProtobufCBinaryData b)
 /* "key=value key=value" */
 static void check_pairs(Otlp__KeyValue *const *pairs, size_t n, const char *want)
 {
-    struct buf out;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     for (size_t i = 0; i < n; i++) {
         buf_printf(&out, "%s%.*s=%.*s", i > 0 ? " " : "", SV_ARG(sv_of(pairs[i]->key)),
                    SV_ARG(sv_of(pairs[i]->value->string_value)));
     }
     buf_putc(&out, '\0');
     CHECK_STR(out.data, want, "attributes");
-    buf_done(&out);
 }
 
 static const struct otlp_options defaults = {.attributes = &no_pairs, .work_max = 1 << 24};
@@ -207,7 +203,7 @@ static void check_window(bool is_delta, int64_t time_nanos, uint64_t from, uint6
         .types = "alloc_space/bytes", .time_nanos = time_nanos, .duration_nanos = 7};
     const struct pair pairs[] = {{"service_name", "shop"}, {"__name__", "memory"}};
     struct made m;
-    struct buf body = pprof_make(&spec, rows, 1);
+    SCOPED(buf) body = pprof_make(&spec, rows, 1);
     struct profile *p = profile_of(labels_of(pairs, 2), body.data, body.len);
     p->is_delta = is_delta;
     begin(&m, &defaults);
@@ -216,7 +212,6 @@ static void check_window(bool is_delta, int64_t time_nanos, uint64_t from, uint6
     CHECK_INT(profile_at(&m, 0, 0)->time_unix_nano, from, "time");
     CHECK_INT(profile_at(&m, 0, 0)->duration_nano, duration, "duration");
     done(&m);
-    buf_done(&body);
 }
 
 /* A delta's window is the agent's; others have their own times, as far as they do. */

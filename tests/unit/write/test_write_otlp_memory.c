@@ -20,11 +20,9 @@
 /* Appends a profile of n stacks that no profile with another seed has. */
 static void fill(struct buf *out, size_t seed, size_t n)
 {
-    struct buf m;
-    struct buf line;
     char name[64];
-    buf_init(&m, 1024);
-    buf_init(&line, 1024);
+    SCOPED(buf) m = testing_buf(1024);
+    SCOPED(buf) line = testing_buf(1024);
     put_num(&m, 1, 1);
     put_num(&m, 2, 2);
     put_sub(out, 1, &m); /* sample_type */
@@ -49,18 +47,15 @@ static void fill(struct buf *out, size_t seed, size_t n)
         put_msg(out, 6, name, (size_t)len);
     }
     assert_true(buf_ok(out));
-    buf_done(&m);
-    buf_done(&line);
 }
 
 /* A profile whose inflated size is just below a limit, in gzip. */
 static struct profile *profile_below(size_t limit, size_t seed)
 {
-    struct buf plain;
     char *packed = NULL;
     size_t size = 0;
     static const struct pair labels[] = {{"__name__", "memory"}, {"service_name", "s"}};
-    buf_init(&plain, 64 * MIB);
+    SCOPED(buf) plain = testing_buf(64 * MIB);
     size_t n = limit / (2 * (size_t)STACK_BYTES);
     fill(&plain, seed, n);
     n = (size_t)((double)n * ((double)limit / (double)plain.len) * 0.99);
@@ -70,7 +65,6 @@ static struct profile *profile_below(size_t limit, size_t seed)
     struct scratch *s = scratch_new();
     assert_true(gzip_pack(s, (struct sv){plain.data, plain.len}, &packed, &size));
     scratch_free(s);
-    buf_done(&plain);
     struct profile *p = profile_of(labels_of(labels, 2), packed, size);
     free(packed);
     return p;

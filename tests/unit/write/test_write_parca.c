@@ -141,13 +141,11 @@ TEST(test_ids_and_period_type)
     assert_int_equal(values, 1);
 
     /* The bytes that are sent are read as one profile, with a period type. */
-    struct buf whole;
-    buf_init(&whole, 1 << 16);
+    SCOPED(buf) whole = testing_buf(1 << 16);
     buf_append(&whole, r.data, r.size);
     buf_append(&whole, r.suffix.p, r.suffix.n);
     plain = inflated(s, (struct sv){whole.data, whole.len});
     assert_true(sv_ends_with(plain, (struct sv){"\x5a\x00", 2}));
-    buf_done(&whole);
     free(r.data);
     scratch_free(s);
 }
@@ -195,7 +193,7 @@ TEST(test_labels_without_key)
         struct scratch *s = scratch_new();
         struct err err = ERR_INIT;
         struct parca_repair r;
-        struct buf body = with_keyless_labels(odd_ids != 0);
+        SCOPED(buf) body = with_keyless_labels(odd_ids != 0);
         assert_true(buf_ok(&body));
         assert_true(parca_repair((struct sv){body.data, body.len}, &r, &err));
         assert_non_null(r.data);
@@ -220,7 +218,6 @@ TEST(test_labels_without_key)
         CHECK_INT(labels, 1, "the label with a key stays");
         CHECK_INT(keyless, 0, "");
         free(r.data);
-        buf_done(&body);
         scratch_free(s);
     }
 }

@@ -19,30 +19,23 @@ static void put_hex(struct buf *out, const void *data, size_t n)
 /* The whole request: prefix, profile, suffix. */
 static void encode(struct labels *l, struct sv profile, struct buf *out)
 {
-    struct series s;
+    SCOPED(series) s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
-    struct buf prefix;
-    struct buf suffix;
-    buf_init(&prefix, 1 << 20);
-    buf_init(&suffix, 1 << 20);
+    SCOPED(buf) prefix = testing_buf(1 << 20);
+    SCOPED(buf) suffix = testing_buf(1 << 20);
     assert_true(push_encode(&s, profile.n, ID, &prefix, &suffix));
     buf_append(out, prefix.data, prefix.len);
     buf_append(out, profile.p, profile.n);
     buf_append(out, suffix.data, suffix.len);
     assert_true(buf_ok(out));
-    buf_done(&prefix);
-    buf_done(&suffix);
-    series_done(&s);
 }
 
 TEST_WITH(test_request_of_two_labels, setup, teardown)
 {
     struct labels *l =
         testing_labels(table, "__name__", "process_cpu", "service_name", "demo", NULL);
-    struct buf out;
-    struct buf hex;
-    buf_init(&out, 1 << 20);
-    buf_init(&hex, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
+    SCOPED(buf) hex = testing_buf(1 << 20);
     encode(l, (struct sv){.p = "\x1f\x8b\x08\x00", .n = 4}, &out);
     put_hex(&hex, out.data, out.len);
     CHECK_STR(hex.data,
@@ -50,8 +43,6 @@ TEST_WITH(test_request_of_two_labels, setup, teardown)
               "65120464656d6f122c0a041f8b0800" ID_HEX,
               "");
     CHECK_INT(out.len, 95, "");
-    buf_done(&out);
-    buf_done(&hex);
     labels_unref(l);
 }
 
@@ -61,10 +52,8 @@ TEST_WITH(test_request_of_four_labels, setup, teardown)
     CHECK_INT(cpu.n, 130, "");
     struct labels *l = testing_labels(table, "__name__", "memory", "service_name", "shop.cart",
                                       "instance", "10.1.2.3:6060", "__delta__", "false", NULL);
-    struct buf out;
-    struct buf hex;
-    buf_init(&out, 1 << 20);
-    buf_init(&hex, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
+    SCOPED(buf) hex = testing_buf(1 << 20);
     encode(l, (struct sv){.p = cpu.data, .n = cpu.n}, &out);
     put_hex(&hex, out.data, out.len);
     static const char head[] =
@@ -75,8 +64,6 @@ TEST_WITH(test_request_of_four_labels, setup, teardown)
     CHECK_INT(strncmp(hex.data, head, strlen(head)), 0, hex.data);
     CHECK_INT(strncmp(hex.data + strlen(head), cpu_hex, strlen(cpu_hex)), 0, hex.data);
     CHECK_STR(hex.data + strlen(head) + strlen(cpu_hex), ID_HEX, "");
-    buf_done(&out);
-    buf_done(&hex);
     labels_unref(l);
 }
 
@@ -89,10 +76,8 @@ TEST_WITH(test_large_varints, setup, teardown)
     memset(value, 'v', 200);
     struct labels *l =
         testing_labels(table, "__name__", "block", "service_name", "s", "a", value, NULL);
-    struct buf out;
-    struct buf hex;
-    buf_init(&out, 1 << 20);
-    buf_init(&hex, 1 << 20);
+    SCOPED(buf) out = testing_buf(1 << 20);
+    SCOPED(buf) hex = testing_buf(1 << 20);
     encode(l, (struct sv){.p = profile, .n = sizeof(profile)}, &out);
     CHECK_INT(out.len, 20297, "");
     put_hex(&hex, out.data, 30);
@@ -100,8 +85,6 @@ TEST_WITH(test_large_varints, setup, teardown)
     buf_clear(&hex);
     put_hex(&hex, out.data + 259 - 27, 27);
     CHECK_STR(hex.data, "0a110a0c736572766963655f6e616d6512017312ca9c010aa09c01", "");
-    buf_done(&out);
-    buf_done(&hex);
     labels_unref(l);
 }
 
@@ -154,22 +137,19 @@ TEST_WITH(test_round_trip, setup, teardown)
     for (size_t i = 0; i < n * n; i++) {
         struct sv value = {.p = bytes, .n = lengths[i / n] <= 2048 ? lengths[i / n] : 2048};
         struct sv profile = {.p = bytes, .n = lengths[i % n]};
-        struct labels_builder *b = labels_builder_new(table);
+        SCOPED(labels_builder) *b = labels_builder_new(table);
         labels_builder_reset(b, NULL);
         labels_builder_set(b, SV("v"), value);
         labels_builder_set_str(b, "__name__", "memory");
         labels_builder_set_str(b, "service_name", "s");
         struct labels *l = labels_builder_build(b);
-        struct buf out;
-        buf_init(&out, 1 << 23);
+        SCOPED(buf) out = testing_buf(1 << 23);
         encode(l, profile, &out);
         struct series s;
         assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
         check_request((struct sv){.p = out.data, .n = out.len}, &s, profile);
         series_done(&s);
-        buf_done(&out);
         labels_unref(l);
-        labels_builder_free(b);
     }
 }
 
@@ -179,9 +159,8 @@ TEST_WITH(test_too_large, setup, teardown)
     struct series s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     struct buf prefix;
-    struct buf suffix;
     buf_init(&prefix, 1 << 20);
-    buf_init(&suffix, 1 << 20);
+    SCOPED(buf) suffix = testing_buf(1 << 20);
     assert_true(push_encode(&s, PUSH_PROFILE_MAX, ID, &prefix, &suffix));
     assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, ID, &prefix, &suffix));
     buf_done(&prefix);
@@ -189,7 +168,6 @@ TEST_WITH(test_too_large, setup, teardown)
     assert_false(push_encode(&s, 1, ID, &prefix, &suffix));
     series_done(&s);
     buf_done(&prefix);
-    buf_done(&suffix);
     labels_unref(l);
 }
 

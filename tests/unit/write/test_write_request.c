@@ -19,13 +19,11 @@ static struct config_endpoint endpoint_of(const struct protocol *protocol, const
 /* "Name: value\n" for each, in order. */
 static void check_headers(const struct request *r, const char *want, const char *row)
 {
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    SCOPED(buf) text = testing_buf(1 << 16);
     for (size_t i = 0; i < r->n_headers; i++) {
         buf_printf(&text, "%s: %s\n", r->headers[i].name, r->headers[i].value);
     }
     CHECK_STR(text.data, want, row);
-    buf_done(&text);
 }
 
 TEST_WITH(test_push, setup, teardown)

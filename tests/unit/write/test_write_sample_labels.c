@@ -34,7 +34,7 @@ TEST_WITH(who_looks, setup, teardown)
         {"bad name=7", false, true, false, false},  {"bad name=7", true, true, true, true},
         {"bad name=7", false, false, true, true},   {"good=v", false, true, true, false},
     };
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct sample_labels *labels = sample_labels_new(m, "main");
     assert_non_null(labels);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -53,7 +53,6 @@ TEST_WITH(who_looks, setup, teardown)
         profile_unref(p);
     }
     sample_labels_free(labels);
-    metrics_free(m);
 }
 
 /* The record of a series decides whether its next profile is checked. */
@@ -78,7 +77,7 @@ TEST_WITH(who_passes, setup, teardown)
         {"c", "bytes=7", false, false, true, false, false},
         {"c", "bytes=7", false, true, false, false, false},
     };
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     struct sample_labels *labels = sample_labels_new(m, "main");
     assert_non_null(labels);
     const struct config_endpoint e = {
@@ -98,7 +97,6 @@ TEST_WITH(who_passes, setup, teardown)
         profile_unref(p);
     }
     sample_labels_free(labels);
-    metrics_free(m);
 }
 
 /* The operator's rules hold for each profile, even for servers that take everything. */
@@ -111,7 +109,7 @@ TEST_WITH(who_never_passes, setup, teardown)
         {.protocol = &protocol_push.config, .sample_names_max = 6, .sample_names_given = true},
         {.protocol = &protocol_ingest.config, .sample_names_max = 6},
     };
-    struct metrics *m = metrics_new();
+    SCOPED(metrics) *m = metrics_new();
     for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++) {
         char row[32];
         snprintf(row, sizeof(row), "case %zu", i);
@@ -130,7 +128,6 @@ TEST_WITH(who_never_passes, setup, teardown)
         }
         sample_labels_free(labels);
     }
-    metrics_free(m);
 }
 
 /* A series that is seen now and then is remembered whatever comes by; others are forgotten. */

@@ -70,9 +70,8 @@ TEST(test_types_of_each_profile)
         struct pprof_value_type types[8];
         struct sv rest = sv_from(rows[i].types);
         struct sv word;
-        struct buf out;
         size_t n = 0;
-        buf_init(&out, 4096);
+        SCOPED(buf) out = testing_buf(4096);
         while (pprof_word(&rest, ' ', &word)) {
             assert_true(sv_cut(word, '/', &types[n].type_text, &types[n].unit_text));
             n++;
@@ -80,7 +79,6 @@ TEST(test_types_of_each_profile)
         CHECK_INT(sample_types_config(sv_from(rows[i].name), types, n, &out), rows[i].stored,
                   rows[i].types);
         CHECK_STR(out.data != NULL ? out.data : "", rows[i].want, rows[i].types);
-        buf_done(&out);
     }
 }
 
@@ -89,14 +87,12 @@ TEST(test_too_long_for_a_name)
     char text[SAMPLE_TYPE_MAX + 2];
     memset(text, 'a', sizeof(text));
     struct pprof_value_type type = {.type_text = {text, SAMPLE_TYPE_MAX}};
-    struct buf out;
-    buf_init(&out, 4096);
+    SCOPED(buf) out = testing_buf(4096);
     CHECK_INT(sample_types_config(SV("x"), &type, 1, &out), 1, "as long as it may be");
     type.type_text.n++;
     CHECK_INT(sample_types_config(SV("x"), &type, 1, &out), 0, "longer");
     type.type_text = (struct sv){"a\0b", 3};
     CHECK_INT(sample_types_config(SV("x"), &type, 1, &out), 0, "with a NUL");
-    buf_done(&out);
 }
 
 /* A profile that is not looked at is described as Go's of that name. */
@@ -116,13 +112,11 @@ TEST(test_types_by_name_alone)
         {"", NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf out;
-        buf_init(&out, 4096);
+        SCOPED(buf) out = testing_buf(4096);
         CHECK_INT(sample_types_builtin(sv_from(rows[i].name), &out), rows[i].want != NULL,
                   rows[i].name);
         CHECK_STR(out.data != NULL ? out.data : "", rows[i].want != NULL ? rows[i].want : "",
                   rows[i].name);
-        buf_done(&out);
     }
 }
 
@@ -149,7 +143,7 @@ TEST(test_request_of_another_runtime)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct pprof_spec spec = {.types = rows[i].types, .file = "/app/server.js"};
-        struct buf plain = pprof_make(&spec, one_row, 1);
+        SCOPED(buf) plain = pprof_make(&spec, one_row, 1);
         struct scratch *scratch = scratch_new();
         struct sv packed;
         assert_true(gzip_deflate(scratch, (struct sv){plain.data, plain.len}, &packed));
@@ -164,7 +158,6 @@ TEST(test_request_of_another_runtime)
         CHECK_CONTAINS(s.request.url.data, "&spyName=nodespy&", rows[i].name);
         release(&s);
         scratch_free(scratch);
-        buf_done(&plain);
     }
 }
 
@@ -236,12 +229,11 @@ TEST(test_languages)
         char want[64];
         (void)snprintf(want, sizeof(want), "&spyName=%s&", rows[i].spy);
         struct pprof_spec spec = {.types = "samples/count", .file = rows[i].file};
-        struct buf plain = pprof_make(&spec, one_row, 1);
+        SCOPED(buf) plain = pprof_make(&spec, one_row, 1);
         struct sent s;
         send(&s, DEEPFLOW, "process_cpu", plain.data, plain.len);
         CHECK_CONTAINS(s.request.url.data, want, rows[i].file);
         release(&s);
-        buf_done(&plain);
     }
 }
 

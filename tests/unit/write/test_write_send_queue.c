@@ -9,7 +9,7 @@
 
 TEST_WITH(test_first_in_first_out, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(2, 1 << 20);
     put(e, 1, 4, 0);
     struct send_item *one = take(e, 0, 1);
     struct send_item *two = take(e, 0, 2);
@@ -26,7 +26,6 @@ TEST_WITH(test_first_in_first_out, setup, teardown)
     CHECK_INT(l.sent, 4, "");
     CHECK_INT(l.queued_bytes, 0, "");
     CHECK_INT(send_queue_wake_ms(e), INT64_MAX, "nothing to wait for");
-    send_queue_free(e);
 }
 
 /* How many there are in all that were dropped for room. */
@@ -37,7 +36,7 @@ static uint64_t lost(const struct write_ledger *l)
 
 TEST_WITH(test_crowded_while_profiles_wait_for_a_slot, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(2, 1 << 20);
     CHECK_INT(send_queue_is_crowded(e, 0), false, "empty");
     put(e, 1, 3, 0);
     CHECK_INT(send_queue_is_crowded(e, 0), false, "nothing has been taken yet");
@@ -50,12 +49,11 @@ TEST_WITH(test_crowded_while_profiles_wait_for_a_slot, setup, teardown)
     CHECK_INT(send_queue_is_crowded(e, 0), false, "all slots are taken, but nothing waits");
     done(e, two, &sent, 0);
     done(e, three, &sent, 0);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_crowded_after_an_outage, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     int64_t now = done(e, take(e, 0, 1), &unavailable, 0).wait_ms;
     CHECK_INT(send_queue_is_crowded(e, 0), false, "the endpoint rests");
@@ -70,24 +68,22 @@ TEST_WITH(test_crowded_after_an_outage, setup, teardown)
     CHECK_INT(send_queue_is_crowded(e, now + BACKOFF_PACE_MS), false, "or before the next step");
     done(e, first, &sent, now);
     done(e, send_queue_take(e, now), &sent, now);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_full_queue_stays_full, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 3 * COST);
+    SCOPED(send_queue) *e = new_endpoint(1, 3 * COST);
     put(e, 1, 50, 0);
     struct write_ledger l = ledger(e);
     assert_true(l.queued <= 3);
     CHECK_INT(lost(&l), 50 - l.queued, "");
     CHECK_INT(l.queued_bytes, l.queued * COST, "");
-    send_queue_free(e);
 }
 
 /* Age counts, not the place in the queue: a profile that waits for its second attempt is older. */
 TEST_WITH(test_oldest_is_by_age, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 4 * COST);
+    SCOPED(send_queue) *e = new_endpoint(1, 4 * COST);
     send_queue_put(e, make(1, 1), 1);
     send_queue_put(e, make(2, 2), 2);
     done(e, take(e, 2, 1), &unavailable, 2); /* 2, 1 */
@@ -100,12 +96,11 @@ TEST_WITH(test_oldest_is_by_age, setup, teardown)
     done(e, take(e, now, 2), &sent, now);
     done(e, take(e, now, 3), &sent, now);
     done(e, take(e, now, 4), &sent, now);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_in_flight_counts, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 3 * COST);
+    SCOPED(send_queue) *e = new_endpoint(2, 3 * COST);
     put(e, 1, 3, 0);
     struct send_item *one = take(e, 0, 1);
     struct send_item *two = take(e, 0, 2);
@@ -119,13 +114,12 @@ TEST_WITH(test_in_flight_counts, setup, teardown)
     done(e, one, &refused, 0);
     done(e, two, &refused, 0);
     CHECK_INT(ledger(e).queued_bytes, (2 + l.queued) * COST, "");
-    send_queue_free(e);
 }
 
 /* A note of the sender about a profile is there at its next attempt. */
 TEST_WITH(test_note_stays, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 3 * COST);
+    SCOPED(send_queue) *e = new_endpoint(2, 3 * COST);
     put(e, 1, 1, 0);
     struct send_item *it = take(e, 0, 1);
     CHECK_INT(send_item_note(it), 0, "");
@@ -135,35 +129,32 @@ TEST_WITH(test_note_stays, setup, teardown)
     CHECK_INT(send_item_attempt(it), 2, "");
     CHECK_INT(send_item_note(it), 7, "");
     done(e, it, &sent, HOUR_MS / 2);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_larger_than_the_queue, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 3 * COST);
+    SCOPED(send_queue) *e = new_endpoint(1, 3 * COST);
     put(e, 1, 2, 0);
     send_queue_put(e, make_sized(3, 0, 3 * COST), 0);
     CHECK_INT(ledger(e).dropped[DROP_QUEUE_FULL], 1, "");
     CHECK_INT(ledger(e).queued, 2, "the others stay");
-    send_queue_free(e);
 }
 
 TEST_WITH(test_large_one_drops_several, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 4 * COST);
+    SCOPED(send_queue) *e = new_endpoint(1, 4 * COST);
     put(e, 1, 4, 0);
     send_queue_put(e, make_sized(5, 0, 2 * COST), 0); /* costs a little over two of them */
     struct write_ledger l = ledger(e);
     assert_true(l.queued >= 1 && l.queued <= 2);
     CHECK_INT(lost(&l), 5 - l.queued, "");
-    send_queue_free(e);
 }
 
 /* ---- age ------------------------------------------------------------------------------------- */
 
 TEST_WITH(test_expiry, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     send_queue_put(e, make(0, 50), 50);
     send_queue_put(e, make(1, 100), 100);
     send_queue_put(e, make(2, 200), 200);
@@ -177,31 +168,28 @@ TEST_WITH(test_expiry, setup, teardown)
     done(e, slow, &sent, 100 + HOUR_MS);
     assert_null(send_queue_take(e, 200 + HOUR_MS)); /* with a slot as well */
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 2, "");
-    send_queue_free(e);
 }
 
 TEST_WITH(test_expiry_behind_the_head, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     send_queue_put(e, make(1, 100), 100);
     send_queue_put(e, make(2, 200), 200);
     done(e, take(e, 200, 1), &unavailable, 200); /* 2, 1 */
     struct send_item *it = take(e, 100 + HOUR_MS, 2);
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
     done(e, it, &sent, 150 + HOUR_MS);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_expired_on_return, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     send_queue_put(e, make(1, 0), 0);
     struct send_item *it = take(e, HOUR_MS - 1, 1);
     done(e, it, &refused, HOUR_MS + 10);
     assert_true(send_queue_wake_ms(e) <= HOUR_MS + 10);
     assert_null(send_queue_take(e, HOUR_MS + 10));
     CHECK_INT(ledger(e).dropped[DROP_EXPIRED], 1, "");
-    send_queue_free(e);
 }
 
 /* ---- backoff --------------------------------------------------------------------------------- */
@@ -209,7 +197,7 @@ TEST_WITH(test_expired_on_return, setup, teardown)
 /* A server that is out of order is looked for often, one that asks for peace is left in peace. */
 static void check_growth(const struct answer *a, int64_t cap)
 {
-    struct send_queue *e = new_endpoint(16, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(16, 1 << 20);
     send_queue_put(e, make(1, 0), 0);
     int64_t now = 0;
     for (unsigned k = 1; k <= 15 && (a->tries == 0 || k < a->tries); k++) {
@@ -227,7 +215,6 @@ static void check_growth(const struct answer *a, int64_t cap)
                   row);
         now += r.wait_ms;
     }
-    send_queue_free(e);
 }
 
 TEST_WITH(test_backoff_grows_and_is_capped, setup, teardown)
@@ -249,12 +236,11 @@ TEST_WITH(test_jitter_depends_on_the_seed, setup, teardown)
                                          .concurrency = 1,
                                          .min_backoff_ms = 60000,
                                          .max_backoff_ms = 60000};
-        struct send_queue *e = send_queue_new(&config, seed);
+        SCOPED(send_queue) *e = send_queue_new(&config, seed);
         send_queue_put(e, make(1, 0), 0);
         waits[seed] = done(e, take(e, 0, 1), &refused, 0).wait_ms;
         assert_true(waits[seed] >= 30000 && waits[seed] <= 60000);
         different += seed > 0 && waits[seed] != waits[0];
-        send_queue_free(e);
     }
     assert_true(different > 0);
 }
@@ -268,12 +254,11 @@ TEST_WITH(test_jitter_at_the_cap, setup, teardown)
                                          .concurrency = 1,
                                          .min_backoff_ms = 59999,
                                          .max_backoff_ms = 60000};
-        struct send_queue *e = send_queue_new(&config, seed);
+        SCOPED(send_queue) *e = send_queue_new(&config, seed);
         send_queue_put(e, make(1, 0), 0);
         int64_t wait = done(e, take(e, 0, 1), &refused, 0).wait_ms;
         assert_true(wait >= 30000 && wait <= 60000);
         low += wait < 59000;
-        send_queue_free(e);
     }
     assert_true(low > 0);
 }
@@ -295,7 +280,7 @@ static unsigned in_flight_at(struct send_queue *e, int64_t now)
 /* The backlog of an outage must not overload the server at once. */
 TEST_WITH(test_pace_behind_an_outage, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(16, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(16, 1 << 20);
     put(e, 1, 200, 0);
     CHECK_INT(in_flight_at(e, 0), 16, "no outage: all at once");
     done(e, send_queue_take(e, 0), &refused, 0);
@@ -315,12 +300,11 @@ TEST_WITH(test_pace_behind_an_outage, setup, teardown)
     CHECK_INT(in_flight_at(e, now + 60000), 1, "after each outage");
     send_queue_drain(e, now + 60000);
     CHECK_INT(in_flight_at(e, now + 60000), 1, "at the end as well");
-    send_queue_free(e);
 }
 
 TEST_WITH(test_one_probe_then_all, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(4, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(4, 1 << 20);
     put(e, 1, 8, 0);
     done(e, take(e, 0, 1), &refused, 0);
     int64_t now = 5000;
@@ -343,13 +327,12 @@ TEST_WITH(test_one_probe_then_all, setup, teardown)
     for (int i = 0; i < 4; i++) {
         done(e, all[i], &sent, now);
     }
-    send_queue_free(e);
 }
 
 /* Sixteen that fail together are one failure of the endpoint. */
 TEST_WITH(test_failures_together_count_once, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(4, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(4, 1 << 20);
     put(e, 1, 4, 0);
     struct send_item *all[4];
     for (int i = 0; i < 4; i++) {
@@ -359,12 +342,11 @@ TEST_WITH(test_failures_together_count_once, setup, teardown)
         CHECK_INT(done(e, all[i], &refused, i).failures, 1, "");
     }
     assert_true(send_queue_wake_ms(e) <= 1000);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_late_success_does_not_end_the_rest, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     struct send_item *one = take(e, 0, 1);
     struct send_item *two = take(e, 0, 2);
@@ -376,12 +358,11 @@ TEST_WITH(test_late_success_does_not_end_the_rest, setup, teardown)
     CHECK_INT(r.failures, 1, "");
     assert_null(send_queue_take(e, 29999));
     done(e, take(e, 30000, 3), &sent, 30000);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_late_failure_does_not_start_a_rest, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     struct send_item *slow = take(e, 0, 1);
     struct send_item *two = take(e, 0, 2);
@@ -395,13 +376,12 @@ TEST_WITH(test_late_failure_does_not_start_a_rest, setup, teardown)
     /* Nor is its delay kept for later. */
     assert_true(done(e, take(e, 10000, 1), &refused, 10000).wait_ms <= 1000);
     done(e, take(e, 11000, 1), &sent, 11000);
-    send_queue_free(e);
 }
 
 /* A request that ends late does not make room for a second probe. */
 TEST_WITH(test_late_one_beside_the_probe, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(3, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(3, 1 << 20);
     put(e, 1, 5, 0);
     struct send_item *late = take(e, 0, 1);
     done(e, take(e, 0, 2), &unavailable, 0);
@@ -410,12 +390,11 @@ TEST_WITH(test_late_one_beside_the_probe, setup, teardown)
     assert_null(send_queue_take(e, 2002));
     CHECK_INT(done(e, probe, &sent, 2003).recovered, true, "");
     done(e, take(e, 2003, 4), &sent, 2003);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_server_delay, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
     struct answer asked = unavailable;
     asked.delay_ms = 120000;
@@ -423,12 +402,11 @@ TEST_WITH(test_server_delay, setup, teardown)
     /* Shorter than the backoff: the backoff counts. */
     asked.delay_ms = 1;
     assert_true(done(e, take(e, 120000, 1), &asked, 120000).wait_ms >= 1000);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_rejection_shows_that_it_lives, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(2, 1 << 20);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &refused, 0);
     struct send_result r = done(e, take(e, 5000, 1), &rejected, 5000);
@@ -437,14 +415,13 @@ TEST_WITH(test_rejection_shows_that_it_lives, setup, teardown)
     CHECK_INT(r.recovered, true, "");
     CHECK_INT(ledger(e).dropped[DROP_REJECTED], 1, "");
     done(e, take(e, 5000, 2), &sent, 5000);
-    send_queue_free(e);
 }
 
 /* ---- which profile is next ------------------------------------------------------------------- */
 
 TEST_WITH(test_unanswered_keep_their_order, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(3, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(3, 1 << 20);
     put(e, 1, 5, 0);
     struct send_item *all[3];
     for (int i = 0; i < 3; i++) {
@@ -457,25 +434,23 @@ TEST_WITH(test_unanswered_keep_their_order, setup, teardown)
     for (int i = 1; i <= 5; i++) {
         done(e, take(e, now, i), &sent, now);
     }
-    send_queue_free(e);
 }
 
 TEST_WITH(test_answered_goes_to_the_end, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 3, 0);
     done(e, take(e, 0, 1), &unavailable, 0);
     int64_t now = 5000;
     done(e, take(e, now, 2), &sent, now);
     done(e, take(e, now, 3), &sent, now);
     done(e, take(e, now, 1), &sent, now);
-    send_queue_free(e);
 }
 
 /* A profile that only ever times out must not stop the others. */
 TEST_WITH(test_unanswered_for_ever_goes_to_the_end, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
     int64_t now = 0;
     for (int i = 0; i < SEND_QUEUE_UNANSWERED_MAX; i++) {
@@ -483,13 +458,12 @@ TEST_WITH(test_unanswered_for_ever_goes_to_the_end, setup, teardown)
     }
     done(e, take(e, now, 2), &sent, now);
     done(e, take(e, now, 1), &sent, now);
-    send_queue_free(e);
 }
 
 /* Tried a bounded number of times, and then dropped and counted. */
 TEST_WITH(test_doubtful_has_an_end, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
     int64_t now = 0;
     /* Attempts without an answer say nothing about the profile. */
@@ -504,13 +478,12 @@ TEST_WITH(test_doubtful_has_an_end, setup, teardown)
     }
     CHECK_INT(r.reason, DROP_RETRIES, "");
     CHECK_INT(ledger(e).dropped[DROP_RETRIES], 1, "");
-    send_queue_free(e);
 }
 
 /* max_attempts ends any failure, also one that is the endpoint's. */
 TEST_WITH(test_attempts_have_an_end, setup, teardown)
 {
-    struct send_queue *e = new_endpoint_with(1, 1 << 20, 3);
+    SCOPED(send_queue) *e = new_endpoint_with(1, 1 << 20, 3);
     put(e, 1, 1, 0);
     int64_t now = 0;
     struct send_result r = {0};
@@ -521,13 +494,12 @@ TEST_WITH(test_attempts_have_an_end, setup, teardown)
     }
     CHECK_INT(r.reason, DROP_RETRIES, "");
     CHECK_INT(ledger(e).dropped[DROP_RETRIES], 1, "");
-    send_queue_free(e);
 }
 
 /* One profile that the server stumbles over, among good ones: all others arrive. */
 TEST_WITH(test_poison, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(2, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(2, 1 << 20);
     put(e, 0, 50, 0);
     int64_t now = 0;
     for (int step = 0; step < 1000 && ledger(e).queued > 0; step++) {
@@ -540,14 +512,13 @@ TEST_WITH(test_poison, setup, teardown)
     }
     CHECK_INT(ledger(e).sent, 50, "");
     CHECK_INT(ledger(e).dropped[DROP_RETRIES], 1, "");
-    send_queue_free(e);
 }
 
 /* ---- given up, closed, drained --------------------------------------------------------------- */
 
 TEST_WITH(test_drop_of_a_taken_one, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 2, 0);
     send_queue_drop(e, take(e, 0, 1), DROP_LABELS);
     CHECK_INT(ledger(e).dropped[DROP_LABELS], 1, "");
@@ -556,12 +527,11 @@ TEST_WITH(test_drop_of_a_taken_one, setup, teardown)
     send_queue_drop(e, take(e, 5000, 2), DROP_MEMORY);
     put(e, 3, 3, 5000);
     done(e, take(e, 5000, 3), &sent, 5000);
-    send_queue_free(e);
 }
 
 TEST_WITH(test_close, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 1, 0);
     send_queue_close(e);
     put(e, 2, 2, 0);
@@ -569,19 +539,17 @@ TEST_WITH(test_close, setup, teardown)
     CHECK_INT(l.accepted, 2, "");
     CHECK_INT(l.queued, 1, "");
     CHECK_INT(l.dropped[DROP_SHUTDOWN], 1, "");
-    send_queue_free(e);
 }
 
 TEST_WITH(test_drop_queued, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(1, 1 << 20);
+    SCOPED(send_queue) *e = new_endpoint(1, 1 << 20);
     put(e, 1, 5, 0);
     struct send_item *it = take(e, 0, 1);
     send_queue_drop_unsafe(e, DROP_SHUTDOWN);
     CHECK_INT(ledger(e).dropped[DROP_SHUTDOWN], 4, "");
     CHECK_INT(ledger(e).in_flight, 1, "");
     done(e, it, &sent, 0);
-    send_queue_free(e);
 }
 
 /* Random operations: the books balance after each, and no bound is ever passed. */
@@ -590,7 +558,7 @@ TEST_WITH(test_random_walk, setup, teardown)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct rng rng;
         rng_seed(&rng, seed);
-        struct send_queue *e = new_endpoint(4, 20 * COST);
+        SCOPED(send_queue) *e = new_endpoint(4, 20 * COST);
         struct send_item *flying[4];
         size_t n_flying = 0;
         int64_t now = 0;
@@ -622,7 +590,6 @@ TEST_WITH(test_random_walk, setup, teardown)
         struct write_ledger l = ledger(e);
         CHECK_INT(l.queued_bytes, 0, "");
         CHECK_INT(send_queue_status(e).in_flight_bytes, 0, "");
-        send_queue_free(e);
     }
 }
 
@@ -646,7 +613,7 @@ static void *produce(void *arg)
 
 TEST_WITH(test_threads, setup, teardown)
 {
-    struct send_queue *e = new_endpoint(8, 50 * COST);
+    SCOPED(send_queue) *e = new_endpoint(8, 50 * COST);
     struct producer producers[2] = {{e, 0}, {e, PER_THREAD}};
     pthread_t threads[2];
     for (size_t i = 0; i < 2; i++) {
@@ -666,5 +633,4 @@ TEST_WITH(test_threads, setup, teardown)
     struct write_ledger l = ledger(e);
     CHECK_INT(l.accepted, 2 * PER_THREAD, "");
     CHECK_INT(l.sent + dropped_sum(&l), 2 * PER_THREAD, "");
-    send_queue_free(e);
 }

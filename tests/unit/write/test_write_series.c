@@ -8,14 +8,12 @@
 /* "a=b c=d" */
 static void check_series(const struct series *s, const char *want, const char *row)
 {
-    struct buf text;
-    buf_init(&text, 1 << 20);
+    SCOPED(buf) text = testing_buf(1 << 20);
     for (size_t i = 0; i < s->n; i++) {
         buf_printf(&text, "%s%.*s=%.*s", i > 0 ? " " : "", SV_ARG(s->at[i].name),
                    SV_ARG(s->at[i].value));
     }
     CHECK_STR(text.data, want, row);
-    buf_done(&text);
 }
 
 static void build(struct series *s, struct labels *l, const struct config_pairs *external,

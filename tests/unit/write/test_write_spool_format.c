@@ -189,13 +189,12 @@ TEST(searching)
 
 TEST(label_sets)
 {
-    struct intern *in = intern_new();
-    struct labels_builder *b = labels_builder_new(in);
+    SCOPED(intern) *in = intern_new();
+    SCOPED(labels_builder) *b = labels_builder_new(in);
     struct labels *l =
         testing_labels(in, "__name__", "memory", "a", "\xff\n\"", "service_name", "x/y", NULL);
-    struct buf out;
     bool memory;
-    buf_init(&out, 1 << 16);
+    SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(spool_labels_encode(l, &out));
     struct labels *got = spool_labels_parse((uint8_t *)out.data, out.len, b, &memory);
     assert_non_null(got);
@@ -223,9 +222,6 @@ TEST(label_sets)
     }
     CHECK_INT(whole, 3, "prefixes that are label sets");
     labels_unref(l);
-    buf_done(&out);
-    labels_builder_free(b);
-    intern_free(in);
 }
 
 TEST(acknowledgements)
@@ -293,10 +289,8 @@ TEST(directories)
         {".hidden", "%2Ehidden"}, {"a.b-c_9", "a.b-c_9"}, {"\xc3\xbc%", "%C3%BC%25"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct buf out;
-        buf_init(&out, 256);
+        SCOPED(buf) out = testing_buf(256);
         assert_true(spool_directory_name(cases[i][0], &out));
         CHECK_STR(out.data, cases[i][1], cases[i][0]);
-        buf_done(&out);
     }
 }

@@ -315,7 +315,7 @@ TEST(receipts)
 /* Several profiles share a receipt; a wait that is cancelled posts nothing. */
 TEST(receipts_of_several_profiles)
 {
-    struct loop *loop = loop_new(NULL);
+    SCOPED(loop) *loop = loop_new(NULL);
     struct waiter w = {.task.run = on_settled, .receipt = receipt_new()};
     for (int i = 0; i < 3; i++) {
         receipt_add(w.receipt);
@@ -337,5 +337,4 @@ TEST(receipts_of_several_profiles)
     loop_run_once(loop);
     assert_false(w.settled);
     receipt_unref(w.receipt);
-    loop_free(loop);
 }

@@ -53,7 +53,7 @@ TEST(threads)
     uint64_t dropped = 0;
     unsigned sent = 0;
     for (unsigned life = 0; life < LIVES; life++) {
-        struct rig r;
+        SCOPED(rig) r;
         pthread_t putter;
         rig_init(&r, dir);
         r.fsync_ms = life % 2 == 0 ? 1 : CONFIG_FSYNC_ALWAYS;
@@ -73,7 +73,6 @@ TEST(threads)
         for (size_t i = 0; i < WRITE_DROPS; i++) {
             dropped += l.dropped[i];
         }
-        rig_done(&r);
     }
     CHECK_INT(sent + dropped, LIVES * PROFILES, "each was sent or counted");
     testing_rmdir(dir);

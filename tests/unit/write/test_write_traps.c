@@ -92,23 +92,17 @@ TEST(test_lengths)
     struct series s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        struct buf prefix;
-        struct buf suffix;
-        buf_init(&prefix, 4096);
-        buf_init(&suffix, 4096);
+        SCOPED(buf) prefix = testing_buf(4096);
+        SCOPED(buf) suffix = testing_buf(4096);
         assert_true(push_encode(&s, sizes[i], "id", &prefix, &suffix));
         /* The outermost length is that of all that follows it. */
         struct sv rest = {.p = prefix.data, .n = prefix.len};
         unsigned number;
         size_t length = next_tag(&rest, &number);
         CHECK_INT(length, rest.n + sizes[i] + suffix.len, "");
-        buf_done(&prefix);
-        buf_done(&suffix);
     }
-    struct buf b;
-    buf_init(&b, 4096);
+    SCOPED(buf) b = testing_buf(4096);
     assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, "id", &b, &b));
-    buf_done(&b);
     series_done(&s);
     labels_unref(l);
 }

@@ -149,8 +149,7 @@ static int judge(struct server *s, const struct buf *in, size_t head, size_t siz
 
 static bool answer(struct server *s, int fd, int status)
 {
-    struct buf out;
-    buf_init(&out, 1 << 26);
+    SCOPED(buf) out = testing_buf(1 << 26);
     if (status == 200) {
         buf_puts(&out, "HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\n"
                        "Content-Length: 0\r\n\r\n");
@@ -161,7 +160,6 @@ static bool answer(struct server *s, int fd, int status)
                    status, s->extra, strlen(s->body), s->body);
     }
     bool ok = buf_ok(&out) && send_text(fd, out.data, out.len);
-    buf_done(&out);
     pthread_mutex_lock(&s->lock);
     s->unread += !ok;
     pthread_cond_broadcast(&s->changed);
@@ -174,14 +172,12 @@ static void *serve(void *arg)
     struct connection *c = arg;
     bool more = true;
     while (more) {
-        struct buf in;
         size_t head;
         size_t size;
-        buf_init(&in, 1 << 26);
+        SCOPED(buf) in = testing_buf(1 << 26);
         more = read_request(c->fd, &in, &head, &size);
         int status = more ? judge(c->server, &in, head, size) : 0;
         more = more && status != 0 && answer(c->server, c->fd, status);
-        buf_done(&in);
     }
     shutdown(c->fd, SHUT_RDWR);
     free(c);

@@ -308,10 +308,8 @@ static void scenario(bool *ret_complete)
     if (w != NULL) {
         *ret_complete = use(w, loop, in, &seen);
         /* Collected even if memory is short; what is printed is whole or refused. */
-        struct buf out;
-        buf_init(&out, 1 << 20);
+        SCOPED(buf) out = testing_buf(1 << 20);
         (void)metrics_render(metrics, &out);
-        buf_done(&out);
     } else {
         assert_true(failing_malloc_failed());
         CHECK_CONTAINS(err.msg, "out of memory", "a clean error");
