@@ -52,7 +52,7 @@ bool agent_thread_healthy(const struct agent_thread *t, struct err *err)
 {
     int64_t age_ms = clock_mono_ms() - atomic_load(&t->beat_ms);
     if (age_ms > HEARTBEAT_STUCK_MS) {
-        return err_set(err, ERR_SYSTEM, "the %s thread has not turned for %.1f s", t->name,
+        return err_set(err, ERR_SYSTEM, "the %s thread has not run its loop for %.1f s", t->name,
                        (double)age_ms / 1000.0);
     }
     return true;
@@ -62,7 +62,7 @@ bool agent_workers_healthy(const struct worker_pool *workers, int64_t now_ms, st
 {
     int64_t busy_ms = worker_pool_busy_ms(workers, now_ms);
     if (busy_ms > WORKER_STUCK_MS) {
-        return err_set(err, ERR_SYSTEM, "a worker has been at one job for %.1f s",
+        return err_set(err, ERR_SYSTEM, "a worker has been busy with one job for %.1f s",
                        (double)busy_ms / 1000.0);
     }
     return true;

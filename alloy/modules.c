@@ -252,7 +252,7 @@ void alloy_collect_import(struct alloy_load *l, struct alloy_module *m, const st
         }
     } else if (is(s, "import.http") || is(s, "import.git")) {
         config_tell(l->warnings, s->place, path,
-                    "is not supported: what uses its components is left out");
+                    "is not supported: components that use it are left out");
         /* This entry makes names in the namespace count as foreign. */
         add_declare(l, m, NULL, alloy_text(l, "%.*s", SV_ARG(s->label)), NULL);
     } else {
@@ -572,8 +572,8 @@ const struct alloy_value *alloy_foreach(struct alloy_load *l, struct alloy_node 
     }
     if (array->open) {
         return fail(l, n->stmt->place, n->path,
-                    "foreach over discovered targets is not supported: what they are changes "
-                    "while running");
+                    "foreach over discovered targets is not supported: the targets change "
+                    "while profpull runs");
     }
     struct alloy_module **last = &n->inside;
     for (size_t i = 0; i < array->n_members && !l->ev.exhausted; i++) {

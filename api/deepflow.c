@@ -199,7 +199,7 @@ static void deepflow_tracing(struct exchange *x)
     if (root == NULL || !read_question(root, &q, &filter, &debug, &err)) {
         fail(x, STATUS_BAD, "INVALID_POST_DATA", &err);
     } else if (x->options->served->store == NULL) {
-        (void)err_set(&err, ERR_SYSTEM, "profiles are not kept here: no destination is a store");
+        (void)err_set(&err, ERR_SYSTEM, "no profiles are stored here: no destination is a store");
         fail_query(x, &err);
     } else if ((q.filter = tag_filter_parse(filter, &err)) == NULL) {
         fail(x, STATUS_INTERNAL, "FAIL", &err);

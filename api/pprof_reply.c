@@ -30,7 +30,7 @@ int query_error_status(const struct err *err)
 bool exchange_is_over(const struct exchange *x, struct err *err)
 {
     if (x->cancelled != NULL && atomic_load_explicit(x->cancelled, memory_order_relaxed)) {
-        (void)err_set(err, ERR_TIMEOUT, "the client is gone");
+        (void)err_set(err, ERR_TIMEOUT, "the client has closed the connection");
         return true;
     }
     if (x->deadline_ms != 0 && clock_mono_ms() >= x->deadline_ms) {

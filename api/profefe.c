@@ -404,7 +404,7 @@ static void profefe_nothing(struct exchange *x)
 static void with_arena(struct exchange *x, void (*reply)(struct exchange *x, struct arena *arena))
 {
     if (x->options->served->store == NULL) {
-        profefe_fail(x, STATUS_NOT_FOUND, "profiles are not kept here: no destination is a store");
+        profefe_fail(x, STATUS_NOT_FOUND, "no profiles are stored here: no destination is a store");
         return;
     }
     struct arena *arena = arena_new(x->bytes_max / 2);

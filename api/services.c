@@ -17,7 +17,7 @@
 static bool settings_of(struct connect_call *call, struct settings **ret, struct err *err)
 {
     *ret = call->exchange->options->served->settings;
-    return *ret != NULL || err_set(err, ERR_REFUSED, "no settings are kept here");
+    return *ret != NULL || err_set(err, ERR_REFUSED, "no settings are stored here");
 }
 
 static bool get_settings(struct connect_call *call, const void *request, struct err *err)

@@ -136,7 +136,7 @@ static bool take_quoted(struct parser *p, enum token_kind kind)
             unescape(p, out, &n);
         }
     }
-    return err_set(p->err, ERR_INPUT, "tag_filter: column %zu: no end of what %c begins",
+    return err_set(p->err, ERR_INPUT, "tag_filter: column %zu: the text that %c begins has no end",
                    p->token.column, quote);
 }
 

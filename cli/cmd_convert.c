@@ -197,7 +197,8 @@ const struct command cmd_convert = {
     .usage = "convert [--strict] [--diff TARGETS] FILE\n"
              "convert --helm-values [--strict] FILE",
     .description =
-        "Prints the YAML that says the same as FILE: a configuration of Grafana Alloy "
+        "Prints a configuration in YAML that does the same as FILE: a configuration of Grafana "
+        "Alloy "
         "(*.alloy) or a directory of such files, or the YAML of Parca, of the Pyroscope "
         "agent or Prometheus-style scrape_configs (*.yaml, *.yml, *.json). Comments name "
         "what is left out, and what means something else. `profpull run --config FILE` "

@@ -53,9 +53,10 @@ const struct command cmd_jfr = {
     .name = "jfr",
     .summary = "show what is in a recording of Java's Flight Recorder",
     .usage = "jfr [OPTIONS] FILE",
-    .description = "Reads a recording (gzip or plain) and prints its chunks, its events, the "
-                   "profiles that profpull makes of it, and what had to be left out. - is standard "
-                   "input. A recording may be of any size: one chunk at a time is in memory.",
+    .description =
+        "Reads a recording (gzip or plain) and prints its chunks, its events, the "
+        "profiles that profpull makes of it, and the events that had to be left out. - is standard "
+        "input. A recording may be of any size: one chunk at a time is in memory.",
     .exit_codes = "Exit code: 0 done; 1 FILE cannot be read, or is damaged (what was good before "
                   "is printed); 2 usage.",
     COMMAND_FLAGS(flags, jfr_args),

@@ -358,8 +358,8 @@ static const struct flag flags[] = {
     FLAG(TEXT, "write.url", 0, run_args, config.write_url, "URL",
          "push here (Pyroscope): makes or replaces the endpoint \"main\""),
     FLAG(TEXT, "sharding.service", 0, run_args, config.service, "NAME",
-         "share the targets with the other endpoints of this Service, as sharding: {mode: "
-         "kubernetes} does; for files of Grafana Alloy, which cannot say it"),
+         "share the targets with the other endpoints of this Service, like sharding: {mode: "
+         "kubernetes} in YAML; for files of Grafana Alloy, which have no such setting"),
     FLAG(TEXT, "listen", 0, run_args, config.listen, "ADDR",
          "admin server, instead of server.listen; \"\" for none"),
     FLAG(DURATION, "drain-timeout", 0, run_args, drain_ms, "DUR",
@@ -367,8 +367,8 @@ static const struct flag flags[] = {
          "signal "
          "ends at once"),
     FLAG(CHOICE, "sandbox", 0, run_args, sandbox, "MODE",
-         "gives up files, ports and system calls that the process does not need (default on); "
-         "`required` is an error where the kernel cannot do all of it",
+         "give up files, ports and system calls that the process does not need (default on); "
+         "with `required`, profpull does not start where the kernel cannot do all of it",
          .choice = confinement_mode_name),
     FLAG(DURATION, "for", 0, run_args, for_ms, "DUR",
          "end by itself after this time, as after a signal; 0 for never"),

@@ -176,7 +176,7 @@ static int run_spool(const void *args, char *const *operands, size_t n)
 
 const struct command cmd_spool = {
     .name = "spool",
-    .summary = "show what waits on disk, or whether it is damaged",
+    .summary = "list the profiles that wait on disk, or check them for damage",
     .usage = "spool list DIR\n"
              "spool verify DIR",
     .description =

@@ -217,8 +217,8 @@ static bool is_offender(const struct http_transfer *t, struct err *err)
         offenders_left_ms(t->client->offenders, url_origin_hash(&t->url), clock_mono_ms());
     format_duration_ms(left_ms, left, sizeof(left));
     if (left_ms > 0) {
-        err_set(err, ERR_LIMIT, "not asked for another %s: its last answer has held all others",
-                left);
+        err_set(err, ERR_LIMIT,
+                "not asked for another %s: its last response held up all other requests", left);
     }
     return left_ms > 0;
 }

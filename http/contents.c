@@ -169,7 +169,7 @@ struct http_file *http_contents_copy(struct http_contents *c, const char *name,
     }
     const struct content *content = lock(c, name);
     if (content == NULL) {
-        err_set(err, ERR_INPUT, "nobody reads it");
+        err_set(err, ERR_INPUT, "this object is not among those that are read");
     } else if (content->text == NULL) {
         *ret_version = content->version;
         *err = content->why;

@@ -67,7 +67,7 @@ static bool check_certificate(struct sv body, size_t number, struct err *err)
     if (memory) {
         return err_memory(err);
     }
-    return ok || err_set(err, ERR_INPUT, "certificate %zu is not a whole one", number);
+    return ok || err_set(err, ERR_INPUT, "certificate %zu is incomplete or damaged", number);
 }
 
 bool pem_check_certificates(struct sv text, struct err *err)

@@ -123,7 +123,7 @@ bool view_read(struct view *v, const struct exchange *x, struct err *err)
                        .as_recorded = ask_as_recorded(x->request)};
     if (x->options->served->store == NULL) {
         return err_set(err, ERR_REFUSED,
-                       "no profiles are kept here: there is no destination with "
+                       "no profiles are stored here: there is no destination with "
                        "protocol store");
     }
     v->arena = arena_new(x->bytes_max);

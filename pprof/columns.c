@@ -57,7 +57,7 @@ bool pprof_small_enough(const size_t *n, const char *what, struct err *err)
     };
     for (size_t k = 0; k < sizeof(limits) / sizeof(limits[0]); k++) {
         if (limits[k].n > limits[k].max) {
-            return err_set(err, ERR_LIMIT, "%zu %s; a %s is made of at most %zu", limits[k].n,
+            return err_set(err, ERR_LIMIT, "%zu %s: more than a %s may have (%zu)", limits[k].n,
                            limits[k].what, what, limits[k].max);
         }
     }

@@ -239,7 +239,8 @@ static inline bool read_sample(struct reading *s, struct sv message)
     for (size_t i = 0; i < s->columns->n; i++) {
         int64_t counter = s->values[s->columns->at[i]];
         if (counter < 0) {
-            return err_set(s->err, ERR_INPUT, "sample at byte %zu: a counter of %lld",
+            return err_set(s->err, ERR_INPUT,
+                           "sample at byte %zu: expected a counter of 0 or more, got %lld",
                            (size_t)(message.p - s->x->plain.p), (long long)counter);
         }
     }

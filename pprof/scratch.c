@@ -104,7 +104,7 @@ bool scratch_is_over(const struct scratch *s)
 void scratch_explain(const struct scratch *s, struct err *err)
 {
     if (err->kind == ERR_MEMORY && scratch_is_over(s)) {
-        err_set(err, ERR_LIMIT, "needs more than %zu bytes to work in", s->max);
+        err_set(err, ERR_LIMIT, "needs more than %zu bytes of working memory", s->max);
     }
 }
 

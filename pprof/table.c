@@ -17,7 +17,7 @@ void *budget_grow(struct budget *b, void *p, size_t *cap, size_t n, size_t size,
     want = want < ELEMENTS_FIRST ? ELEMENTS_FIRST : want;
     size_t max = b->max < UINT32_MAX ? b->max : UINT32_MAX;
     if (want > max / size || (want - *cap) * size > max - b->used) {
-        err_set(err, ERR_LIMIT, "takes more than %zu bytes to work in", max);
+        err_set(err, ERR_LIMIT, "needs more than %zu bytes of working memory", max);
         return NULL;
     }
     void *grown = realloc(p, want * size);

@@ -164,7 +164,7 @@ static void log_no_room(struct engine *e)
     uint32_t suppressed;
     if (log_enabled(e->options.log, LOG_WARN) &&
         log_limit_allow(&e->deltas.room_limit, engine_now_ms(e), ROOM_PERIOD_MS, 1, &suppressed)) {
-        log_warn(e->options.log, "no room for the baseline of a delta: only gauges are passed on",
+        log_warn(e->options.log, "no memory for the baseline of a delta: only gauges are passed on",
                  LOG_INT("delta_state_max_bytes", e->deltas.max_bytes),
                  LOG_INT("suppressed", suppressed));
     }

@@ -287,7 +287,7 @@ static void end_drain(struct engine *e)
     }
     e->drain.on_drained = NULL;
     if (slots_used(&e->slots) > 0) {
-        log_warn(e->options.log, "scrapes cancelled: their answers did not come in time",
+        log_warn(e->options.log, "scrapes cancelled: their responses did not arrive in time",
                  LOG_INT("cancelled", slots_used(&e->slots)));
         engine_stop(e);
     }

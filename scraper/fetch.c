@@ -202,8 +202,8 @@ void fetch_give_up(struct engine *e, struct room_guest *guest)
     f->sent_ns = f->start_ns = f->begun_ms * NS_PER_MS;
     f->end_ns = e->io.mono_ns(e->io.arg);
     err_set(&err, ERR_LIMIT,
-            "no room for the rest of a body that is larger than the last one: all bodies that are "
-            "being received may take %zu bytes",
+            "no memory for the rest of a body that is larger than the one before: all bodies that "
+            "are being received may take %zu bytes",
             e->room.max);
     finish(f, REASON_NO_ROOM, &err);
 }
@@ -318,8 +318,8 @@ static enum reason waited_in_vain(const struct fetch *f, struct err *err)
         return REASON_BUSY;
     }
     err_set(err, ERR_LIMIT,
-            "the response waited in vain for memory: all bodies that are being received may take "
-            "%zu bytes",
+            "the response waited for memory until its deadline: all bodies that are being received "
+            "may take %zu bytes",
             r->max);
     return REASON_NO_ROOM;
 }
@@ -736,7 +736,7 @@ static void convert_body(struct fetch *f, char *data, size_t size)
     enum reason reason;
     struct err err = ERR_INIT;
     if (e->io.submit == NULL) {
-        err_set(&err, ERR_LIMIT, "an old format of pprof, and nobody to convert it");
+        err_set(&err, ERR_LIMIT, "an old format of pprof, and there is no worker to convert it");
         free(data);
         finish(f, REASON_BAD_LEGACY, &err);
         return;

@@ -109,7 +109,7 @@ static bool has_credentials(struct server *s, struct connection *c, const struct
     enum access result = access_check(access, s->setup->files, r, &err);
     if (result == ACCESS_UNKNOWN) {
         log_error(s->setup->options.log,
-                  "a client was refused for lack of the credentials to compare",
+                  "a client was refused: the credentials to compare with cannot be read",
                   LOG_STR("error", err.msg));
         metric_inc(s->refused[REFUSED_AUTH]);
         reply_error(c, route->errors, STATUS_UNAVAILABLE, SV(""),

@@ -439,7 +439,7 @@ bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err 
     *db = (struct db){.still = true};
     *ret_empty = false;
     if (has_log(path)) {
-        return err_set(err, ERR_SYSTEM, "what its log has cannot be read");
+        return err_set(err, ERR_SYSTEM, "its write-ahead log cannot be read");
     }
     buf_init(&uri, URI_MAX);
     buf_puts(&uri, "file:");

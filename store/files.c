@@ -309,7 +309,7 @@ static bool read_state(struct store *s, struct store_file *f, struct db *db, str
     bool ok = db_data_bytes(db, &data_bytes, err);
     if (ok && !take_state(s, f, st, data_bytes)) {
         db->fault = DB_MISPLACED;
-        ok = err_set(err, ERR_INPUT, "its profiles are of another time than its name");
+        ok = err_set(err, ERR_INPUT, "its profiles are of another time than its name says");
     }
     sqlite3_reset(st);
     return ok;

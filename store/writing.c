@@ -182,7 +182,7 @@ static bool open_database(struct store *s, struct writing *w, struct err *err)
     bool empty;
     struct stat st;
     if (!store_file_check(s, f)) {
-        return err_set(err, ERR_INPUT, "it has a fault");
+        return err_set(err, ERR_INPUT, "it is damaged");
     }
     if (!check_rights(s, f, err)) {
         return false;
@@ -195,7 +195,7 @@ static bool open_database(struct store *s, struct writing *w, struct err *err)
         return false;
     }
     if (db_is_read_only(&w->db)) {
-        err_set(err, ERR_SYSTEM, "it can be read only");
+        err_set(err, ERR_SYSTEM, "it is open for reading only");
         if (faccessat(AT_FDCWD, f->path, W_OK, AT_EACCESS) == 0) {
             store_file_unwritable(s, f, err->msg);
         }

@@ -49,7 +49,7 @@ static bool unreadable(enum symbols_failure *ret, struct err *err)
         return fail(ret, SYMBOLS_MEMORY);
     }
     err_set(err, ERR_INPUT, "expected an ELF file of a program or library: %s",
-            code == 0 ? "it is none" : dwfl_errmsg(code));
+            code == 0 ? "it is not one" : dwfl_errmsg(code));
     return fail(ret, SYMBOLS_UNREADABLE);
 }
 

@@ -114,9 +114,10 @@ static void note_refused(struct batcher *b, const struct batch *t, struct answer
     if (a->refused >= t->exchange.request.n_messages && a->refused > 0) {
         a->class = ANSWER_REJECTED;
     } else if (log_limit_allow(&b->refused_limit, now_ms, LOG_PERIOD_MS, 1, &more)) {
-        log_warn(d->options->log, "a server took a request in part", LOG_STR("endpoint", d->name),
-                 LOG_STR("err", a->text), LOG_INT("refused", a->refused),
-                 LOG_INT("of", t->exchange.request.n_messages), LOG_INT("more", more));
+        log_warn(d->options->log, "a server accepted a request in part",
+                 LOG_STR("endpoint", d->name), LOG_STR("err", a->text),
+                 LOG_INT("refused", a->refused), LOG_INT("of", t->exchange.request.n_messages),
+                 LOG_INT("more", more));
     }
 }
 

@@ -236,7 +236,7 @@ static void dismiss(struct destination *d, int64_t now_ms, int64_t deadline_ms)
 {
     send_queue_remove(d->queue, now_ms);
     atomic_store(&d->leave_ms, deadline_ms);
-    log_info(d->options->log, "endpoint removed: what it has queued is sent first",
+    log_info(d->options->log, "endpoint removed: its queued profiles are sent first",
              LOG_STR("endpoint", d->name),
              LOG_INT("queued", send_queue_status(d->queue).ledger.queued),
              LOG_FLOAT("seconds", (double)(deadline_ms - now_ms) / (double)MS_PER_S));

@@ -85,8 +85,10 @@ static void log_state(struct sharding *s)
                                              LOG_STR("self", s->self), LOG_END});
         break;
     case MEMBERS_WAITING:
-        log_info(log, "sharding: waiting for the others to let go",
-                 LOG_INT("handover_ms", s->config->handover_ms));
+        log_info(
+            log,
+            "sharding: waiting for the other replicas to stop scraping the targets that move here",
+            LOG_INT("handover_ms", s->config->handover_ms));
         break;
     case MEMBERS_ACTIVE:
         log_info(log, "sharding: taking the share of this replica", LOG_STR("self", s->self));

@@ -135,7 +135,7 @@ const char *import_type(const struct import_args *args, const struct import_summ
     }
     const char *type = summary->type != NULL ? summary->type : import_type_of_name(summary, path);
     if (type == NULL) {
-        err_set(err, ERR_INPUT, "its type cannot be told from its samples (%s): say --type",
+        err_set(err, ERR_INPUT, "its samples (%s) do not show its type: set --type",
                 summary->types);
     }
     return type;

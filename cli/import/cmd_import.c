@@ -138,11 +138,11 @@ static const struct flag flags[] = {
 
 const struct command cmd_import = {
     .name = "import",
-    .summary = "push profiles that lie in files",
+    .summary = "push profiles from files",
     .usage = "import --url URL [--protocol P] --name APP [OPTIONS] FILE|DIR|-...\n"
              "import --config FILE [--endpoint NAME] --name APP [OPTIONS] FILE|DIR|-...",
-    .description = "Pushes profiles that lie in files, pprof (gzip or plain) or JFR, to any kind "
-                   "of endpoint. Directories are searched for whatever is a profile by its "
+    .description = "Pushes profiles from files, pprof (gzip or plain) or JFR, to any kind "
+                   "of endpoint. Directories are searched for files that are profiles by their "
                    "content; - is standard input.",
     .exit_codes = "Exit code: 0 all were accepted; 1 a file is bad or the endpoint is described "
                   "wrongly; 2 usage; 3 at least one was not accepted.",

@@ -198,7 +198,7 @@ static const struct flag flags[] = {
 
 const struct command cmd_status = {
     .name = "status",
-    .summary = "how a running profpull is: targets, failures, destinations",
+    .summary = "show the state of a running profpull: targets, failures, destinations",
     .usage = "status [--url http://127.0.0.1:4041] [--watch [--interval 2s]] [--json] [OPTIONS]\n"
              "status --cluster [-n NAMESPACE] [OPTIONS]\n"
              "status deploy/NAMESPACE/NAME [OPTIONS]",

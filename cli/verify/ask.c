@@ -166,7 +166,7 @@ static void query_server(struct probe *probe)
     };
     if (q.base_url == NULL) {
         verify_finish(probe, true,
-                      "a DeepFlow agent says so to everything: --deepflow-querier "
+                      "a DeepFlow agent accepts everything: --deepflow-querier "
                       "http://SERVER:20416 asks the server",
                       "accepted; not read back");
         return;

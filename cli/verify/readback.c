@@ -106,7 +106,7 @@ enum readback_verdict readback_check(const struct readback *how, long status, st
     if (status == 429 || status >= 500) {
         return READBACK_NOT_YET;
     }
-    err_set(err, ERR_REFUSED, "the question was answered with HTTP %ld", status);
+    err_set(err, ERR_REFUSED, "reading back: HTTP %ld", status);
     return READBACK_IMPOSSIBLE;
 }
 

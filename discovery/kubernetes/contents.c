@@ -166,7 +166,7 @@ static bool take(const struct object *o, const struct http_response *response, s
     }
     json_t *json = json_loadb(response->body->data, response->body->len, 0, NULL);
     bool ok = json_is_object(json) ? put_values(o, json_object_get(json, "data"), err)
-                                   : err_set(err, ERR_INPUT, "the answer is no object");
+                                   : err_set(err, ERR_INPUT, "the response is not a JSON object");
     json_decref(json);
     return ok;
 }

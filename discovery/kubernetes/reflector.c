@@ -176,7 +176,7 @@ static void reflector_on_slow(void *arg)
 {
     const struct reflector *r = arg;
     log_warn(r->env->log,
-             "kubernetes: the streamed list has not come to its end yet; targets stay as they are",
+             "kubernetes: the streamed list is not complete yet; targets stay as they are",
              LOG_RESOURCE(r), LOG_SERVER(r), LOG_NAMESPACE(r),
              LOG_INT("waited_s", WATCH_STREAM_SLOW_MS / MS_PER_S));
 }

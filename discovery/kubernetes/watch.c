@@ -438,7 +438,7 @@ static enum watch_result check_end(struct watch *w, const struct watch_outcome *
         char limit[32];
         format_duration_ms(progress_limit_ms(w, WATCH_STREAM_PROGRESS_MS), limit, sizeof(limit));
         err_set(err, ERR_NETWORK,
-                "the streamed list has made no progress for %s, and its end has not come", limit);
+                "the streamed list has made no progress for %s and is not complete", limit);
         return WATCH_UNSUPPORTED;
     }
     if (w->problem.present || (o->status != 200 && o->status != 0)) {

@@ -153,7 +153,8 @@ size_t tree_bytes_used(const struct tree *t)
 bool tree_room(const struct tree *t, size_t bytes, struct err *err)
 {
     if (bytes > t->budget.max - t->budget.used) {
-        return err_set(err, ERR_LIMIT, "takes more than %zu bytes to work in", t->budget.max);
+        return err_set(err, ERR_LIMIT, "needs more than %zu bytes of working memory",
+                       t->budget.max);
     }
     return true;
 }

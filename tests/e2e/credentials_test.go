@@ -166,7 +166,7 @@ func TestStreamStalls(t *testing.T) {
 	w.cluster.StallStreams(true)
 	w.cluster.WatchFaults.Set(nil)
 	w.wait("the warning", func() string {
-		if strings.Contains(w.stderr.String(), "the streamed list has not come to its end yet") {
+		if strings.Contains(w.stderr.String(), "the streamed list is not complete yet") {
 			return ""
 		}
 		return "none"

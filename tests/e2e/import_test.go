@@ -343,7 +343,7 @@ func TestImportTypeAndTime(t *testing.T) {
 	dir := t.TempDir()
 	contention := fakepprof.Make("contention", fakepprof.Options{})
 	file := writeFile(t, dir, "unclear.pb", contention)
-	expectCall(t, exitInput, "1 bad file", "say --type", "import", "--url", s.URL(), "--name", "app", file)
+	expectCall(t, exitInput, "1 bad file", "set --type", "import", "--url", s.URL(), "--name", "app", file)
 	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app",
 		writeFile(t, dir, "mutex-1.pb", contention))
 	expectCall(t, exitDone, "sent 1 ", "", "import", "--url", s.URL(), "--name", "app", "--type", "block", file)

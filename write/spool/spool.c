@@ -68,7 +68,7 @@ static void say_damage(struct spool *s, int64_t now_ms)
         !log_limit_allow(&s->read_limit, now_ms, LOG_PERIOD_MS, LINES, &suppressed)) {
         return;
     }
-    log_warn(s->options.log, "damage in the spool, skipped",
+    log_warn(s->options.log, "damaged places of the spool were skipped",
              LOG_STR("endpoint", s->options.config->name),
              LOG_INT("places", c->damaged - s->said_damaged), LOG_INT("bytes", c->damaged_bytes));
     s->said_damaged = c->damaged;
@@ -88,7 +88,7 @@ static void say_skipped(struct spool *s, int64_t now_ms)
     }
     if (more) {
         spool_name_format(name, c->skipped_segment, false);
-        log_warn(s->options.log, "files in the spool are left alone",
+        log_warn(s->options.log, "files in the spool are ignored",
                  LOG_STR("endpoint", s->options.config->name),
                  LOG_INT("newer", c->skipped[SPOOL_SKIP_NEWER]),
                  LOG_INT("foreign", c->skipped[SPOOL_SKIP_FOREIGN]),

@@ -49,7 +49,7 @@ TEST(a_worker_that_is_stuck)
     assert_int_equal(read(started[0], &c, 1), 1);
     assert_true(agent_workers_healthy(pool, clock_mono_ms(), &err));
     assert_false(agent_workers_healthy(pool, clock_mono_ms() + hour_ms, &err));
-    CHECK_CONTAINS(err.msg, "a worker has been at one job for 3600", "");
+    CHECK_CONTAINS(err.msg, "a worker has been busy with one job for 3600", "");
     assert_int_equal(write(end[1], &c, 1), 1);
     loop_run(loop);
     err_clear(&err);

@@ -331,9 +331,9 @@ TEST(modules)
         {"import.string \"ns\" {\n content = `import.http \"lib\" { url = \"http://x\" }`\n}\n"
          "ns.lib \"a\" { }\n" W S(H),
          "error 4:1 ns.lib: no such component\n"
-         "warning 1:1 import.http.lib: is not supported: what uses its components is left out\n"},
+         "warning 1:1 import.http.lib: is not supported: components that use it are left out\n"},
         {"import.http \"lib\" {\n url = \"http://x\"\n}\nlib.pull \"b\" { }\n" W S(H),
-         "warning 1:1 import.http.lib: is not supported: what uses its components is left out\n"
+         "warning 1:1 import.http.lib: is not supported: components that use it are left out\n"
          "warning 4:1 lib.pull.b: comes from an import that is not supported; left out\n"},
         {"foreach \"f\" {\n collection = 1\n var = [2]\n template { }\n}\n" W S(H),
          "error 2:15 foreach.f.collection: expected a list, got a number\n"

@@ -506,7 +506,7 @@ TEST_WITH(without_a_store_nothing_is_there, setup, teardown)
     options.served.store = NULL;
     SCOPED(rig_answer) a = rig_ask(&options, "GET /api/0/services HTTP/1.1\r\n", SV(""));
     CHECK_INT(a.status, 404, "");
-    CHECK_CONTAINS(a.body, "profiles are not kept here", "");
+    CHECK_CONTAINS(a.body, "no profiles are stored here", "");
 }
 
 /* ---- parameters ------------------------------------------------------------------------------ */

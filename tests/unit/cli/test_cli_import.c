@@ -98,7 +98,8 @@ TEST(type_by_flag_content_or_name)
     struct import_summary summary = {.types = "contentions/count delay/nanoseconds"};
     struct err err = ERR_INIT;
     assert_null(import_type(&args, &summary, "x.pb", &err));
-    CHECK_CONTAINS(err.msg, "(contentions/count delay/nanoseconds): say --type", "");
+    CHECK_CONTAINS(err.msg,
+                   "(contentions/count delay/nanoseconds) do not show its type: set --type", "");
     CHECK_STR(import_type(&args, &summary, "mutex.pb", &err), "mutex", "name");
     summary.type = "block";
     CHECK_STR(import_type(&args, &summary, "mutex.pb", &err), "block", "content before name");

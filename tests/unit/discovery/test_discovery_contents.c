@@ -194,8 +194,8 @@ TEST(answers_that_are_no_object)
         const char *answer;
         const char *error;
     } cases[] = {
-        {ANSWER("200 OK", "[]"), "Secret n/s: the answer is no object"},
-        {ANSWER("200 OK", "{"), "Secret n/s: the answer is no object"},
+        {ANSWER("200 OK", "[]"), "Secret n/s: the response is not a JSON object"},
+        {ANSWER("200 OK", "{"), "Secret n/s: the response is not a JSON object"},
         {ANSWER("200 OK", "{}"), "Secret n/s: it has no key \"two\""},
         {ANSWER("200 OK", "{\"data\":{\"two\":\"\",\"one\":\"YQ==\"}}"),
          "Secret n/s: it has no text under the key \"two\""},

@@ -211,11 +211,14 @@ TEST(test_pem)
         {GOOD_PEM "-----BEGIN CERTIFICATE", "PEM block 2 is cut off"},
         {"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERT", "PEM block 1 is cut off"},
         {"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END PRIVATE KEY-----\n", "is cut off"},
-        {"-----BEGIN CERTIFICATE-----\nMAMC\n-----END CERTIFICATE-----\n", "not a whole one"},
-        {"-----BEGIN CERTIFICATE-----\nMAMCAQEA\n-----END CERTIFICATE-----\n", "not a whole one"},
-        {"-----BEGIN CERTIFICATE-----\n\n-----END CERTIFICATE-----\n", "not a whole one"},
-        {"-----BEGIN CERTIFICATE-----\nMAMC!QE=\n-----END CERTIFICATE-----\n", "not a whole one"},
-        {"-----BEGIN CERTIFICATE-----\nMP////8=\n-----END CERTIFICATE-----\n", "not a whole one"},
+        {"-----BEGIN CERTIFICATE-----\nMAMC\n-----END CERTIFICATE-----\n", "incomplete or damaged"},
+        {"-----BEGIN CERTIFICATE-----\nMAMCAQEA\n-----END CERTIFICATE-----\n",
+         "incomplete or damaged"},
+        {"-----BEGIN CERTIFICATE-----\n\n-----END CERTIFICATE-----\n", "incomplete or damaged"},
+        {"-----BEGIN CERTIFICATE-----\nMAMC!QE=\n-----END CERTIFICATE-----\n",
+         "incomplete or damaged"},
+        {"-----BEGIN CERTIFICATE-----\nMP////8=\n-----END CERTIFICATE-----\n",
+         "incomplete or damaged"},
     };
     for (size_t i = 0; i < sizeof(certs) / sizeof(certs[0]); i++) {
         struct err err = ERR_INIT;
@@ -318,7 +321,7 @@ TEST(test_content_is_taken_as_a_file)
     f.files = http_files_new(testing_log(f.log), f.failures, contents);
     assert_true(contents != NULL && f.files != NULL);
     (void)snprintf(f.path, sizeof(f.path), "kubernetes:secret/n/s/k");
-    check_file(&f, NULL, "nobody reads it", "not added");
+    check_file(&f, NULL, "this object is not among those that are read", "not added");
     assert_true(http_contents_add(contents, f.path, &err));
     f.now_ms += HTTP_FILE_CHECK_MS;
     check_file(&f, NULL, "not read yet", "added");

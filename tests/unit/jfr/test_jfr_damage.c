@@ -287,7 +287,7 @@ TEST(limits)
     put_chunk(&r);
     assert_false(recording_read(recording_bytes(&r), &small, NULL, &text, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "");
-    CHECK_CONTAINS(err.msg, "chunk 1 at byte 0: takes more than 4096 bytes to work in", "");
+    CHECK_CONTAINS(err.msg, "chunk 1 at byte 0: needs more than 4096 bytes of working memory", "");
     free(text);
 }
 

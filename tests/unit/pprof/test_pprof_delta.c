@@ -739,7 +739,7 @@ TEST(too_many_entries_are_refused)
     }
     put_msg(&b, 6, "", 0);
     assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_TOO_LARGE);
-    CHECK_STR(s.err.msg, "65 sample types; a delta is made of at most 64", "");
+    CHECK_STR(s.err.msg, "65 sample types: more than a delta may have (64)", "");
     buf_clear(&b);
     put_msg(&b, 1, "", 0);
     put_msg(&b, 6, "", 0);
@@ -747,7 +747,7 @@ TEST(too_many_entries_are_refused)
         put_msg(&b, 2, "\x10\x01", 2);
     }
     assert_int_equal(step_bytes(&s, (struct sv){b.data, b.len}), DELTA_TOO_LARGE);
-    CHECK_STR(s.err.msg, "500001 samples; a delta is made of at most 500000", "");
+    CHECK_STR(s.err.msg, "500001 samples: more than a delta may have (500000)", "");
 }
 
 /* ---- restarts -------------------------------------------------------------------------------- */

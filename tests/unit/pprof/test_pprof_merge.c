@@ -375,10 +375,10 @@ TEST(a_profile_beyond_the_limit_is_refused)
         ok = merge_add(m, (struct sv){body.data, body.len}, &err);
         if (!ok) {
             refuse(m, (struct sv){body.data, body.len}, ERR_LIMIT,
-                   "takes more than 20000 bytes to work in");
+                   "needs more than 20000 bytes of working memory");
         }
     }
-    CHECK_STR(err.msg, "takes more than 20000 bytes to work in", "");
+    CHECK_STR(err.msg, "needs more than 20000 bytes of working memory", "");
     assert_in_range(n, 2, 20);
     assert_true(merge_bytes(m) < o.bytes_max + 2000);
     /* A profile with the same stacks still fits. */
@@ -403,7 +403,7 @@ TEST(the_scratch_has_a_limit)
     struct err err = ERR_INIT;
     assert_false(merge_add(m, (struct sv){body.data, body.len}, &err));
     CHECK_INT(err.kind, ERR_LIMIT, err.msg);
-    CHECK_STR(err.msg, "needs more than 2000 bytes to work in", "");
+    CHECK_STR(err.msg, "needs more than 2000 bytes of working memory", "");
     CHECK_INT(merge_bytes(m), bytes, "as it was");
     SCOPED(buf) out = testing_buf(MIB);
     scratch_limit(scratch, 100);
@@ -429,7 +429,7 @@ TEST(many_entries_are_refused)
         put_msg(&b, 2, "\x10\x01", 2);
     }
     assert_false(merge_add(m, (struct sv){b.data, b.len}, &err));
-    CHECK_STR(err.msg, "500001 samples; a merge is made of at most 500000", "");
+    CHECK_STR(err.msg, "500001 samples: more than a merge may have (500000)", "");
 }
 
 /* Ids in any order, thousands of labels in one sample, lines without end: time in proportion. */

@@ -159,7 +159,7 @@ TEST(a_ceiling)
     err_memory(&err);
     scratch_explain(s, &err);
     CHECK_INT(err.kind, ERR_LIMIT, "");
-    CHECK_STR(err.msg, "needs more than 1000000 bytes to work in", "");
+    CHECK_STR(err.msg, "needs more than 1000000 bytes of working memory", "");
     scratch_reset(s);
     assert_false(scratch_is_over(s));
     assert_false(scratch_charge(s, 1000001));

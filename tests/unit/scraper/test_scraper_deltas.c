@@ -644,7 +644,7 @@ TEST_WITH(gone_meanwhile, setup, teardown)
 TEST_WITH(no_room, setup, teardown)
 {
     struct world *w = *state;
-    testing_log_expect(w->log, "no room for the baseline");
+    testing_log_expect(w->log, "no memory for the baseline");
     set(w, "1", "h:1");
     w->e->deltas.max_bytes = 100;
     for (int i = 1; i <= 3; i++) {
@@ -795,7 +795,7 @@ TEST_WITH(restless_stacks, setup, teardown)
 {
     struct world *w = *state;
     size_t most;
-    testing_log_expect(w->log, "no room for the baseline");
+    testing_log_expect(w->log, "no memory for the baseline");
     an_hour(w, DELTAS_STATE_DEFAULT, &most);
     /* One counter: at most 8 + 8 + 1 bytes for a stack. */
     assert_true(most <= (DELTA_AGE_MAX + 1) * (HOUR_STACKS + 1) * 17 + 1024);

@@ -157,7 +157,7 @@ TEST(more_than_was_guessed)
     CHECK_STR(w.order, "bac", "small first");
     CHECK_INT(w.n_failed, 1, "");
     CHECK_INT(w.err.kind, ERR_LIMIT, "");
-    CHECK_CONTAINS(w.err.msg, "needs more than 12582912 bytes to work in", "");
+    CHECK_CONTAINS(w.err.msg, "needs more than 12582912 bytes of working memory", "");
     CHECK_CONTAINS(w.err.msg, "global.memory_limit", "");
     CHECK_INT(metric(&w, "profpull_work_repeated_total"), 2, "");
     CHECK_INT(metric(&w, "profpull_work_refused_total{share=\"work\"}"), 1, "");

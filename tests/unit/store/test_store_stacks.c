@@ -300,7 +300,7 @@ TEST(test_limits)
         ok = stacks_add(stacks, &s.body, 1, &sum, &err);
     }
     assert_false(ok);
-    CHECK_STR(err.msg, "takes more than 2000 bytes to work in", "");
+    CHECK_STR(err.msg, "needs more than 2000 bytes of working memory", "");
     CHECK_INT(err.kind, ERR_LIMIT, "");
     stacks_free(stacks);
     tree_free(t);

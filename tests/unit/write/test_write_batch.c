@@ -348,7 +348,7 @@ TEST(test_partly_taken)
 {
     struct world w = {.script.left_out = 3};
     start(&w);
-    testing_log_expect(w.log, "a server took a request in part");
+    testing_log_expect(w.log, "a server accepted a request in part");
     testing_log_expect(w.log, "profile given up");
     put(&w, 1, "a", NULL);
     wait_until(&w.script.held, 1, "held");

@@ -343,10 +343,10 @@ TEST(every_damage)
         write_file(&f);
         assert_true(rig_open_all(&r, NULL));
         if (d->places > 0) {
-            testing_log_expect(r.log, "damage in the spool");
+            testing_log_expect(r.log, "damaged places of the spool");
         }
         if (d->foreign + d->newer > 0) {
-            testing_log_expect(r.log, "files in the spool are left alone");
+            testing_log_expect(r.log, "files in the spool are ignored");
         }
         rig_settle(&r);
         if (d->newer > 0) {
@@ -461,7 +461,7 @@ TEST(moved_records)
     write_file(&f);
     for (unsigned left = 3; left > 0; left--) {
         assert_true(rig_open_all(&r, NULL));
-        testing_log_expect(r.log, "damage in the spool");
+        testing_log_expect(r.log, "damaged places of the spool");
         rig_settle(&r);
         CHECK_INT(send_queue_status(r.e).ledger.replayed, left, "");
         CHECK_INT(rig_send(&r, 1, seen, PROFILES), 1, "");
@@ -498,7 +498,7 @@ TEST(foreign_files)
     assert_int_equal(mkfifoat(at, "0000000000000008.seg", 0600), 0);
     assert_int_equal(mkdirat(at, "0000000000000009.seg", 0700), 0);
     assert_true(rig_open_all(&r, NULL));
-    testing_log_expect(r.log, "files in the spool are left alone");
+    testing_log_expect(r.log, "files in the spool are ignored");
     rig_settle(&r);
     CHECK_INT(spool_status(r.s).counts.skipped[SPOOL_SKIP_FOREIGN], 6, "");
     CHECK_INT(rig_send(&r, 99, seen, PROFILES), PROFILES, "");
@@ -559,7 +559,7 @@ TEST(unreadable_segment)
     r.faults.fail_at = 7;
     assert_true(rig_open_all(&r, NULL));
     testing_log_expect(r.log, "spool cannot be read");
-    testing_log_expect(r.log, "damage in the spool");
+    testing_log_expect(r.log, "damaged places of the spool");
     for (int i = 0; i < 20; i++) {
         rig_pass(&r, 1000);
     }
