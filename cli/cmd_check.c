@@ -62,7 +62,85 @@ static void print_summary(const struct config *config)
     printf("%s: the configuration is good\n", config->file);
 }
 
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+#define JSON_MAX ((size_t)64 * 1024 * 1024)
+
+static void put_messages(const char *key, const struct config_errors *list, struct buf *out)
+{
+    json_key(key, out);
+    buf_putc(out, '[');
+    for (size_t i = 0; i < config_errors_count(list); i++) {
+        const struct config_error *m = config_errors_at(list, i);
+        buf_puts(out, i == 0 ? "{" : ",{");
+        json_member("file", sv_from(m->pos.file), out);
+        buf_printf(out, ",\"line\":%d,\"column\":%d", m->pos.line, m->pos.column);
+        json_member("path", sv_from(m->path), out);
+        json_member("message", sv_from(m->message), out);
+        buf_putc(out, '}');
+    }
+    buf_putc(out, ']');
+}
+
+static void put_contents(const struct config *config, struct buf *out)
+{
+    buf_puts(out, ",\"jobs\":[");
+    for (size_t i = 0; i < config->n_jobs; i++) {
+        const struct config_job *job = &config->jobs[i];
+        const char *comma = "";
+        buf_puts(out, i == 0 ? "{" : ",{");
+        json_member("name", sv_from(job->name), out);
+        buf_puts(out, ",\"types\":[");
+        for (size_t k = 0; k < job->n_types; k++) {
+            if (job->types[k].enabled) {
+                buf_puts(out, comma);
+                json_quote(sv_from(job->types[k].key), out);
+                comma = ",";
+            }
+        }
+        buf_puts(out, "]}");
+    }
+    buf_puts(out, "],\"endpoints\":[");
+    for (size_t i = 0; i < config->n_endpoints; i++) {
+        buf_puts(out, i == 0 ? "{" : ",{");
+        json_member("name", sv_from(config->endpoints[i].name), out);
+        json_member("protocol", sv_from(config->endpoints[i].protocol->name), out);
+        buf_putc(out, '}');
+    }
+    buf_putc(out, ']');
+}
+
+/* Prints the result as JSON. Warnings are no error, unless
+ * --strict is given. */
+static int check_json(const struct cmd_config_flags *flags)
+{
+    struct config_errors *errors = config_errors_new();
+    struct config_errors *warnings = config_errors_new();
+    struct buf out;
+    buf_init(&out, JSON_MAX);
+    struct config *config =
+        errors == NULL || warnings == NULL ? NULL : cmd_reload_config(flags, errors, warnings);
+    bool good = config != NULL && !(flags->strict && config_errors_count(warnings) > 0);
+    buf_printf(&out, "{\"good\":%s", good ? "true" : "false");
+    if (errors != NULL && warnings != NULL) {
+        put_messages("errors", errors, &out);
+        put_messages("warnings", warnings, &out);
+    }
+    if (config != NULL) {
+        put_contents(config, &out);
+    }
+    buf_puts(&out, "}\n");
+    config_unref(config);
+    config_errors_free(errors);
+    config_errors_free(warnings);
+    int code = cmd_print(buf_ok(&out), &out, stdout);
+    return code == EXIT_DONE && !good ? EXIT_INPUT : code;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
 struct check_args {
+    bool json;
     struct cmd_config_flags config;
     bool dump;
     bool print_default;
@@ -90,6 +168,9 @@ static int run_check(const void *arg, char *const *operands, size_t n)
         return cmd_usage_error("check", "--config FILE, or --write.url URL alone, is needed");
     }
     which.notes = true;
+    if (args->json) {
+        return check_json(&which);
+    }
     struct config *config = cmd_load_config(&which);
     if (config == NULL) {
         return EXIT_INPUT;
@@ -111,6 +192,8 @@ static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', check_args, config.file, "FILE",
          "the configuration, - for standard input (or give FILE as the only argument); or "
          "PROFPULL_CONFIG"),
+    FLAG(BOOL, "json", 0, check_args, json, NULL,
+         "print errors, warnings, jobs and endpoints as JSON"),
     FLAG(BOOL, "dump", 0, check_args, dump, NULL,
          "print the normalised configuration instead of a summary"),
     FLAG(BOOL, "print-default", 0, check_args, print_default, NULL,
@@ -126,7 +209,7 @@ static const struct flag flags[] = {
 const struct command cmd_check = {
     .name = "check",
     .summary = "read a configuration and report every mistake in it",
-    .usage = "check --config FILE [--dump] [--strict]\n"
+    .usage = "check --config FILE [--dump | --json] [--strict]\n"
              "check --print-default",
     .description = "Reads a configuration and reports every mistake in it as "
                    "file:line:column: key: message. Nothing is contacted. What is allowed but "

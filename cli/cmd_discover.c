@@ -241,13 +241,31 @@ static void look_up(struct discover *d)
     labels_unref(found.labels);
 }
 
+/* Prints the report about pods, in words or as JSON. Frees the text. */
+static int print_report(const struct discover *d, bool ok, struct buf *text)
+{
+    FILE *to = d->args->pod != NULL ? stdout : stderr;
+    struct buf out;
+    if (!ok || !d->args->json || d->args->pod == NULL) {
+        return cmd_print(ok, text, to);
+    }
+    buf_init(&out, 8UL * LINE_MAX_BYTES);
+    buf_putc(&out, '{');
+    json_member("pod", sv_from(d->args->pod), &out);
+    buf_printf(&out, ",\"found\":%s,\"scraped\":%s", explain_found(d->words) ? "true" : "false",
+               explain_scraped(d->words) ? "true" : "false");
+    json_member("explanation", sv_trim((struct sv){text->data, text->len}), &out);
+    buf_puts(&out, "}\n");
+    buf_done(text);
+    return cmd_print(buf_ok(&out), &out, to);
+}
+
 /* Prints the words of --explain. Returns the exit code. */
 static int print_words(struct discover *d)
 {
     struct buf text;
     buf_init(&text, SIZE_MAX);
-    int code =
-        cmd_print(explain_report(d->words, &text), &text, d->args->pod != NULL ? stdout : stderr);
+    int code = print_report(d, explain_report(d->words, &text), &text);
     bool missed = d->args->only_pod && !explain_scraped(d->words);
     return code == EXIT_DONE && missed ? EXIT_PEER : code;
 }

@@ -86,6 +86,8 @@ static const struct flag flags[] = {
     FLAG(TEXT, "namespace", 'n', explain_args, namespace, "NAME",
          "the namespace of the pod; by default that of the context"),
     CLUSTER_FLAGS(explain_args, discover.cluster),
+    FLAG(BOOL, "json", 0, explain_args, discover.json, NULL,
+         "print JSON: whether the pod was found and is scraped, and the explanation"),
     FLAG(DURATION, "timeout", 0, explain_args, discover.timeout_ms, "DUR",
          "give up when the cluster has not answered by then"),
 };

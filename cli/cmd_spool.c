@@ -9,8 +9,13 @@
 #include "model/masking.h"
 #include "write/spool/show.h"
 
+struct spool_args {
+    bool json;
+};
+
 struct view {
     bool list;
+    bool json;
     const char *endpoint; /* the name of the endpoint's directory; "." for DIR itself */
     unsigned spools;
     bool failed;
@@ -76,11 +81,28 @@ static void print_problem(const struct view *v, const struct spool_seen *s)
 static void spool_on_seen(void *arg, const struct spool_seen *s)
 {
     struct view *v = arg;
-    if (v->list && !s->done) {
+    if ((v->list && !s->done) || (!v->list && v->json && s->what != SPOOL_FINDING_RECORD)) {
         print_line(v, s);
     } else if (!v->list && s->what != SPOOL_FINDING_RECORD) {
         print_problem(v, s);
     }
+}
+
+static void print_summary_json(const struct view *v, const struct spool_shown *s)
+{
+    struct buf out;
+    buf_init(&out, (size_t)1 << 20);
+    buf_putc(&out, '{');
+    json_member("spool", sv_from(v->endpoint), &out);
+    buf_printf(&out,
+               ",\"segments\":%llu,\"bytes\":%llu,\"waiting\":%llu,\"waiting_bytes\":%llu,"
+               "\"done\":%llu,\"damaged\":%llu,\"skipped_files\":%llu,\"in_use\":%s}\n",
+               (unsigned long long)s->segments, (unsigned long long)s->bytes,
+               (unsigned long long)(s->records - s->done), (unsigned long long)s->waiting_bytes,
+               (unsigned long long)s->done, (unsigned long long)s->bad,
+               (unsigned long long)s->skipped, s->live ? "true" : "false");
+    fputs(buf_ok(&out) ? out.data : "", stdout);
+    buf_done(&out);
 }
 
 static void print_summary(const struct view *v, const struct spool_shown *s)
@@ -113,7 +135,7 @@ static bool show(struct view *v, struct intern *intern, const char *directory, c
     v->spools++;
     v->failed = v->failed || shown.bad > 0 || shown.skipped_segments > 0;
     if (!v->list) {
-        print_summary(v, &shown);
+        (v->json ? print_summary_json : print_summary)(v, &shown);
     }
     return true;
 }
@@ -147,15 +169,15 @@ static const char *spool_subject(size_t i)
     return i < sizeof(subjects) / sizeof(subjects[0]) ? subjects[i] : NULL;
 }
 
-static int run_spool(const void *args, char *const *operands, size_t n)
+static int run_spool(const void *arg, char *const *operands, size_t n)
 {
-    (void)args;
+    const struct spool_args *args = arg;
     if (n != 2) {
         return cmd_usage_error("spool", "\"list\" or \"verify\" and a directory are needed");
     }
     const char *what = operands[0];
     const char *directory = operands[1];
-    struct view v = {.list = strcmp(what, "list") == 0};
+    struct view v = {.list = strcmp(what, "list") == 0, .json = args->json};
     if (!v.list && strcmp(what, "verify") != 0) {
         return cmd_usage_error("spool", "expected \"list\" or \"verify\", got \"%s\"", what);
     }
@@ -174,11 +196,16 @@ static int run_spool(const void *args, char *const *operands, size_t n)
     return v.failed ? EXIT_INPUT : EXIT_DONE;
 }
 
+static const struct flag flags[] = {
+    FLAG(BOOL, "json", 0, spool_args, json, NULL,
+         "verify prints a line of JSON for each problem, then one for each spool"),
+};
+
 const struct command cmd_spool = {
     .name = "spool",
     .summary = "list the profiles that wait on disk, or check them for damage",
     .usage = "spool list DIR\n"
-             "spool verify DIR",
+             "spool verify DIR [--json]",
     .description =
         "Shows what a spool holds (queue.spool_directory). DIR is that directory or the one of an "
         "endpoint in it. Nothing is changed, and it may be in use.\n"
@@ -187,6 +214,7 @@ const struct command cmd_spool = {
         "  verify   reads all that waits, compares the check sums, and says what is wrong",
     .exit_codes =
         "Exit code: 0 all in order, 1 damage, or a segment that is unreadable or skipped, 2 usage.",
+    COMMAND_FLAGS(flags, spool_args),
     .operands_max = SIZE_MAX,
     .subject = spool_subject,
     .run = run_spool,

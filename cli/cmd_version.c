@@ -12,13 +12,33 @@
 
 #include "cli/cmd.h"
 
-static int run_version(const void *args, char *const *operands, size_t n)
+struct version_args {
+    bool json;
+};
+
+static int print_json(const char *pcre2)
 {
-    (void)args;
+    json_t *root = json_pack(
+        "{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s}}", "version", PROFPULL_VERSION, "libraries",
+        "libcurl", curl_version_info(CURLVERSION_NOW)->version, "libevent", event_get_version(),
+        "pcre2", pcre2, "zlib", zlibVersion(), "libdeflate", LIBDEFLATE_VERSION_STRING, "jansson",
+        jansson_version_str(), "libyaml", yaml_get_version_string());
+    bool ok = root != NULL && json_dumpf(root, stdout, JSON_INDENT(2)) == 0;
+    json_decref(root);
+    puts("");
+    return ok ? EXIT_DONE : EXIT_INPUT;
+}
+
+static int run_version(const void *arg, char *const *operands, size_t n)
+{
+    const struct version_args *args = arg;
     (void)operands;
     (void)n;
     char pcre2[64];
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
+    if (args->json) {
+        return print_json(pcre2);
+    }
     printf("profpull %s\n", PROFPULL_VERSION);
     printf("libcurl %s, libevent %s, PCRE2 %s, zlib %s, libdeflate %s, ISA-L %d.%d.%d, jansson %s, "
            "libyaml %s\n",
@@ -28,11 +48,16 @@ static int run_version(const void *args, char *const *operands, size_t n)
     return EXIT_DONE;
 }
 
+static const struct flag flags[] = {
+    FLAG(BOOL, "json", 0, version_args, json, NULL, "print JSON"),
+};
+
 const struct command cmd_version = {
     .name = "version",
     .summary = "print the version",
-    .usage = "version",
+    .usage = "version [--json]",
     .description = "Prints the version, and on a second line those of the libraries in it.",
     .exit_codes = "Exit code: 0 done, 2 usage.",
+    COMMAND_FLAGS(flags, version_args),
     .run = run_version,
 };

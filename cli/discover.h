@@ -9,6 +9,7 @@ struct discover_args {
     struct cmd_config_flags config;
     struct cluster_flags cluster;
     bool explain;
+    bool json;       /* with `pod`: the report as JSON */
     const char *pod; /* NULL: all pods */
     /* Reads nothing but the pod, if `pod` is NAMESPACE/NAME, and makes it an error if the pod is
      * not scraped. */

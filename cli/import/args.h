@@ -31,6 +31,7 @@ struct import_args {
     int64_t retry_ms;
     bool dry_run;
     bool quiet;
+    bool json;
 };
 
 /* Returns the first problem of the command line as a whole; "" if there is none. The text is

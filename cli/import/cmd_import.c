@@ -31,10 +31,31 @@ static void summarise(const struct import_args *args, const struct one_endpoint 
     printf("%s\n", t->gave_up ? "; gave up, the rest was not read" : "");
 }
 
+static void summarise_json(const struct import_args *args, const struct one_endpoint *to,
+                           const struct import_totals *t)
+{
+    struct buf out;
+    buf_init(&out, (size_t)1 << 20);
+    buf_putc(&out, '{');
+    json_member("url", sv_from(to->endpoint.url), &out);
+    json_member("protocol", sv_from(to->endpoint.protocol->name), &out);
+    buf_printf(&out,
+               ",\"sent\":%llu,\"sent_bytes\":%llu,\"refused\":%llu,\"bad_files\":%llu,"
+               "\"skipped_files\":%llu,\"gave_up\":%s,\"dry_run\":%s}\n",
+               (unsigned long long)t->sent, (unsigned long long)t->sent_bytes,
+               (unsigned long long)t->refused, (unsigned long long)t->bad,
+               (unsigned long long)t->skipped, t->gave_up ? "true" : "false",
+               args->dry_run ? "true" : "false");
+    fputs(buf_ok(&out) ? out.data : "", stdout);
+    buf_done(&out);
+}
+
 static int conclude(const struct import_args *args, const struct one_endpoint *to,
                     const struct import_totals *t)
 {
-    if (!args->quiet) {
+    if (args->json) {
+        summarise_json(args, to, t);
+    } else if (!args->quiet) {
         summarise(args, to, t);
     }
     int code = t->bad > 0 ? EXIT_INPUT : EXIT_DONE;
@@ -133,6 +154,7 @@ static const struct flag flags[] = {
          .max = CMD_BODY_MAX),
     FLAG(BOOL, "dry-run", 0, import_args, dry_run, NULL,
          "say what would be sent, and send nothing"),
+    FLAG(BOOL, "json", 0, import_args, json, NULL, "print the summary as JSON"),
     FLAG(BOOL, "quiet", 'q', import_args, quiet, NULL, "no progress and no summary"),
 };
 

@@ -45,6 +45,8 @@ static const struct flag flags[] = {
          "how long a profile may take to be found; four times as long if the tenant of a Pyroscope "
          "was empty",
          .min = 1),
+    FLAG(BOOL, "json", 0, verify_args, options.json, NULL,
+         "print a line of JSON for each endpoint"),
     FLAG(TEXT, "deepflow-querier", 0, verify_args, options.deepflow_querier, "URL",
          "the querier of the DeepFlow server (http://SERVER:20416)"),
 };

@@ -4,6 +4,22 @@
 
 #include "cli/verify/private.h"
 
+static void print_json(const struct probe *probe)
+{
+    const struct config_endpoint *e = &probe->to.endpoint;
+    struct buf out;
+    buf_init(&out, (size_t)1 << 20);
+    buf_printf(&out, "{\"works\":%s", probe->works ? "true" : "false");
+    json_member("name", sv_from(e->name), &out);
+    json_member("protocol", sv_from(e->protocol->name), &out);
+    json_member("url", sv_from(e->url), &out);
+    json_member("result", sv_from(probe->text), &out);
+    json_member("advice", sv_from(probe->advice), &out);
+    fprintf(stdout, "%s}\n", buf_ok(&out) ? out.data : "");
+    buf_done(&out);
+    fflush(stdout);
+}
+
 static void print_probe(const struct probe *probe)
 {
     const struct config_endpoint *e = &probe->to.endpoint;
@@ -18,7 +34,7 @@ static void print_probe(const struct probe *probe)
 void verify_print(struct verify *v)
 {
     while (v->printed < v->n_probes && v->probes[v->printed].done) {
-        print_probe(&v->probes[v->printed++]);
+        (v->options->json ? print_json : print_probe)(&v->probes[v->printed++]);
     }
     if (v->printed == v->n_probes && v->searches == 0) {
         loop_stop(v->loop);

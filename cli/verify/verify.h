@@ -18,6 +18,7 @@ struct verify_options {
     const char *only;             /* name of the only endpoint to check; NULL: all */
     const char *deepflow_querier; /* URL of DeepFlow's server; NULL: DeepFlow is not queried */
     int64_t timeout_ms;
+    bool json; /* a line of JSON for each endpoint */
 };
 
 /* Prints a line for each endpoint on stdout, in the order of the configuration. False only if

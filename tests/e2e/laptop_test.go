@@ -143,6 +143,8 @@ func TestExplainCommand(t *testing.T) {
 	}
 	l.call(exitPeer, []string{"Pod shop/cart-2 is not scraped: it exists and has no IP address yet, its phase is Pending (Unschedulable: 0/3 nodes are available)"},
 		"explain", "pod/shop/cart-2")
+	l.call(exitDone, []string{`{"pod":"shop/cart-1","found":true,"scraped":true,"explanation":"Pod shop/cart-1 is scraped`}, "explain", "--json", "pod/shop/cart-1")
+	l.call(exitPeer, []string{`"scraped":false`}, "explain", "--json", "pod/shop/quiet")
 	l.call(exitPeer, []string{"Pod shop/quiet is not scraped", "Add profiles.grafana.com/cpu.scrape"}, "explain", "pod/shop/quiet")
 	l.call(exitPeer, []string{"No pod that is watched has the name shop/nobody. There is none: `kubectl get pods -n shop`"}, "explain", "pod/shop/nobody")
 	for i, query := range l.cluster.Stats().Queries {

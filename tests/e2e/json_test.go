@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fact runs a command and returns the last line, or all, of what it prints as JSON.
+func fact(t *testing.T, code int, args ...string) map[string]any {
+	t.Helper()
+	r := call(t, "", args...)
+	var got map[string]any
+	text := strings.TrimSpace(r.stdout)
+	if !strings.HasPrefix(text, "{\n") { // lines of JSON
+		text = text[strings.LastIndex(text, "\n")+1:]
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil || r.code != code {
+		t.Fatalf("%q: %v, exit code %d, expected %d\n%s%s", args, err, r.code, code, r.stdout, r.stderr)
+	}
+	return got
+}
+
+// Every command that prints facts prints them as JSON, too.
+func TestFactsAsJSON(t *testing.T) {
+	t.Parallel()
+	if v := fact(t, exitDone, "version", "--json"); v["version"] != "0.2.0" || v["libraries"].(map[string]any)["libcurl"] == "" {
+		t.Errorf("version: %v", v)
+	}
+	dir := t.TempDir()
+	good := writeConfig(t, "write: [{name: kept, url: \"file://"+dir+"/out\"}]\nscrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:1\"]}]}]\n")
+	c := fact(t, exitDone, "check", "--json", good)
+	if c["good"] != true || len(c["errors"].([]any)) != 0 || c["jobs"].([]any)[0].(map[string]any)["name"] != "a" ||
+		c["endpoints"].([]any)[0].(map[string]any)["protocol"] != "file" {
+		t.Errorf("check: %v", c)
+	}
+	bad := writeConfig(t, "write: [{url: \"http://x\"}]\nscrape_configs: [{job_name: a, nonsense: 1}]\n")
+	c = fact(t, exitInput, "check", "--json", bad)
+	first := c["errors"].([]any)[0].(map[string]any)
+	if c["good"] != false || first["line"] != 2.0 || first["path"] != "scrape_configs[0].nonsense" {
+		t.Errorf("check: %v", c)
+	}
+	warned := writeConfig(t, "write: [{url: \"http://x\"}]\nscrape_configs: [{job_name: a}]\n")
+	if c = fact(t, exitDone, "check", "--json", warned); len(c["warnings"].([]any)) != 1 {
+		t.Errorf("check: %v", c)
+	}
+	fact(t, exitInput, "check", "--json", "--strict", warned)
+	if v := fact(t, exitDone, "verify", "--json", "--config", good); v["works"] != true || v["name"] != "kept" || v["protocol"] != "file" {
+		t.Errorf("verify: %v", v)
+	}
+	i := fact(t, exitDone, "import", "--json", "--url", "file://"+dir+"/in", "--name", "cart", "--type", "cpu", cartProfile(t))
+	if i["sent"] != 1.0 || i["protocol"] != "file" || i["dry_run"] != false {
+		t.Errorf("import: %v", i)
+	}
+	if list, err := filepath.Glob(dir + "/in/*/*"); err != nil || len(list) == 0 {
+		if list, _ = filepath.Glob(dir + "/in/*"); len(list) == 0 {
+			t.Errorf("nothing was imported: %v", err)
+		}
+	}
+	spooling := writeConfig(t, "write: [{name: down, url: \"http://127.0.0.1:9\", queue: {spool_directory: \""+dir+"/spool\"}}]\nscrape_configs: [{job_name: a, static_configs: []}]\n")
+	if r := call(t, "", "run", "--config", spooling, "--listen", "127.0.0.1:0", "--for", "10ms"); r.code != exitDone {
+		t.Fatalf("%+v", r)
+	}
+	if s := fact(t, exitDone, "spool", "verify", "--json", dir+"/spool"); s["spool"] != "down" || s["waiting"] != 0.0 || s["damaged"] != 0.0 {
+		t.Errorf("spool: %v", s)
+	}
+}
