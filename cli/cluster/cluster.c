@@ -26,6 +26,19 @@ static bool of_pod(struct arena *arena, struct cluster_access *ret, struct err *
     return kube_access_find(&own, &(struct kube_env){.get = NULL}, arena, &ret->access, err);
 }
 
+/* Returns true for an API server on this machine, such as that of kind: no proxy leads to it. */
+static bool is_here(const char *server)
+{
+    static const char *const hosts[] = {"127.", "localhost", "[::1]"};
+    const char *host = strstr(server, "://");
+    for (size_t i = 0; host != NULL && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        if (strncmp(host + 3, hosts[i], strlen(hosts[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool of_kubeconfig(const struct kubeconfig *k, struct arena *arena,
                           struct cluster_access *ret, struct err *err)
 {
@@ -35,6 +48,8 @@ static bool of_kubeconfig(const struct kubeconfig *k, struct arena *arena,
     if (ret->access.namespace == NULL) {
         ret->access.namespace = "default";
     }
+    /* kubectl uses these proxies as well. The agent does not: nobody looks at its environment. */
+    ret->access.http.proxy_from_environment = k->http.proxy_url == NULL && !is_here(k->server);
     ret->name = arena_printf(arena, "context \"%s\" of %s", k->context, k->file);
     return ret->name != NULL || err_memory(err);
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"profpull.test/e2e/fakes/kube"
+	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/target"
 )
 
@@ -36,7 +37,8 @@ func newLaptop(t *testing.T) *laptop {
 		t.Fatal(err)
 	}
 	clusters := all["clusters"].([]any)
-	clusters = append(clusters, map[string]any{"name": "gone", "cluster": map[string]any{"server": "https://127.0.0.1:1"}})
+	clusters = append(clusters, map[string]any{"name": "gone", "cluster": map[string]any{"server": "https://127.0.0.1:1"}},
+		map[string]any{"name": "far", "cluster": map[string]any{"server": "https://192.0.2.1:6443"}})
 	users := append(all["users"].([]any), map[string]any{"name": "late", "user": map[string]any{"token": "expired-hunter3"}},
 		map[string]any{"name": "plugin", "user": map[string]any{"exec": map[string]any{
 			"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "IfAvailable", "command": "sh",
@@ -44,7 +46,7 @@ func newLaptop(t *testing.T) *laptop {
 		}}})
 	l.write("clusters", map[string]any{"clusters": clusters, "users": users})
 	var contexts []any
-	for _, c := range [][3]string{{"test", "fake", "tester"}, {"late", "fake", "late"}, {"away", "gone", "tester"}, {"plugin", "fake", "plugin"}} {
+	for _, c := range [][3]string{{"test", "fake", "tester"}, {"late", "fake", "late"}, {"away", "gone", "tester"}, {"far", "far", "tester"}, {"plugin", "fake", "plugin"}} {
 		contexts = append(contexts, map[string]any{"name": c[0],
 			"context": map[string]any{"cluster": c[1], "user": c[2], "namespace": "shop"}})
 	}
@@ -114,6 +116,26 @@ func TestKubeconfigOfALaptop(t *testing.T) {
 	l.call(exitPeer, []string{`context "plugin" of ` + contexts, "401", "Log in again with the tool"}, "discover", "--context", "plugin")
 	l.env = append(env, "PLUGIN_EXIT=3", "PLUGIN_SAYS=log in first")
 	l.call(exitPeer, []string{`context "plugin" of ` + contexts, "exec plugin sh: it ended with status 3: log in first"}, "discover", "--context", "plugin")
+
+	// A proxy in the environment is used, but not for a cluster on this machine.
+	asked := make(chan string, 100)
+	proxy, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.Host
+		w.WriteHeader(http.StatusBadGateway)
+	}), nil)
+	must(t, err)
+	t.Cleanup(proxy.Down)
+	l.env = append(env, "HTTPS_PROXY="+proxy.URL())
+	l.call(exitDone, found, "discover")
+	l.call(exitPeer, []string{`context "far" of ` + contexts, "the API server does not answer"}, "discover", "--context", "far")
+	select {
+	case got := <-asked:
+		if got != "CONNECT 192.0.2.1:6443" {
+			t.Errorf("the proxy was asked for %s", got)
+		}
+	default:
+		t.Error("the proxy was not asked")
+	}
 
 	l.env = []string{"KUBECONFIG=", "HOME=" + l.dir}
 	l.call(exitInput, []string{filepath.Join(l.dir, ".kube/config"), "KUBERNETES_SERVICE_HOST", "--kubeconfig FILE"}, "discover")
@@ -341,8 +363,13 @@ func (l *laptop) open(tg *target.Target) {
 		must(l.t, err)
 		return resp.StatusCode, resp.Header.Get("Content-Type"), string(body)
 	}
-	if code, kind, body := get("/targets", ""); code != 200 || !strings.HasPrefix(kind, "text/html") || !strings.Contains(body, tg.Addr()) {
-		l.t.Errorf("/targets: %d %s\n%.300s", code, kind, body)
+	code, kind, page := get("/targets", "")
+	if code != 200 || !strings.HasPrefix(kind, "text/html") || !strings.Contains(page, tg.Addr()) {
+		l.t.Errorf("/targets: %d %s\n%.300s", code, kind, page)
+	}
+	// A real API server puts the path of the pod in front of absolute links, so pages have relative ones only.
+	if strings.Contains(page, `href="/`) || strings.Contains(page, `src="/`) || strings.Contains(page, `action="/`) {
+		l.t.Errorf("the page has absolute links:\n%.500s", page)
 	}
 	if code, kind, body := get("/api/v1/targets?job=nothing", ""); code != 200 || !strings.HasPrefix(kind, "application/json") || strings.Contains(body, tg.Addr()) {
 		l.t.Errorf("/api/v1/targets with a query: %d %s\n%.300s", code, kind, body)
