@@ -180,9 +180,9 @@ static void compress_in_name(const struct program *p, const char *name, uint32_t
                              uint64_t size)
 {
     Elf64_Shdr *s = section(p, name);
-    Elf64_Chdr *head = (Elf64_Chdr *)(void *)(p->bytes + s->sh_offset);
+    const Elf64_Chdr head = {.ch_type = type, .ch_size = size, .ch_addralign = 1};
     s->sh_flags |= SHF_COMPRESSED;
-    *head = (Elf64_Chdr){.ch_type = type, .ch_size = size, .ch_addralign = 1};
+    memcpy(p->bytes + s->sh_offset, &head, sizeof(head));
 }
 
 TEST(sections_that_cannot_be_inflated_leave_the_symbol_table)
