@@ -56,20 +56,28 @@ static uint64_t start_of(const GElf_Phdr *h, const struct symbol_mapping *m)
 }
 
 /* Finds the segment of code that a mapping is of, in a file whose segments have lost their places:
- * the smallest one that is as large as the mapping, whose end is that of a page. */
+ * the smallest one that is as large as the mapping, whose end is that of a page. A file with one
+ * segment of code leaves no choice: the limit of a mapping may be unknown. */
 static const GElf_Phdr *segment_of(const struct segments *s, const struct symbol_mapping *m)
 {
     const GElf_Phdr *found = NULL;
+    const GElf_Phdr *only = NULL;
+    size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const GElf_Phdr *h = &s->at[i];
+        if (!is_code(h)) {
+            continue;
+        }
         uint64_t align = h->p_align > 1 ? h->p_align : 1;
         uint64_t size = h->p_vaddr - start_of(h, m) + h->p_memsz;
-        if (is_code(h) && size <= UINT64_MAX - align && m->limit - m->start <= size + align - 1 &&
+        only = h;
+        n++;
+        if (size <= UINT64_MAX - align && m->limit - m->start <= size + align - 1 &&
             (found == NULL || h->p_memsz < found->p_memsz)) {
             found = h;
         }
     }
-    return found;
+    return found == NULL && n == 1 ? only : found;
 }
 
 bool segments_find(const struct segments *s, const struct symbol_mapping *m, uint64_t address,

@@ -158,6 +158,7 @@ static bool ask_some(struct debug_job *j, size_t *from, uint64_t *addresses, siz
     }
     if (!symbols_helper_ask(j->naming->options.helper, &q, &frames, &failure, &err)) {
         err_wrap(&err, "%s", symbols_failure_name(failure));
+        metric_inc(j->naming->failures[failure]);
         j->failure = err;
         return false;
     }

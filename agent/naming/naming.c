@@ -66,6 +66,18 @@ static void make_metrics(struct naming *n, struct metrics *m)
                                   "Bytes of symbols.cache.directory.");
 }
 
+/* Makes the counters of the process that reads debug information. */
+static void make_reader_metrics(struct naming *n, struct metrics *m)
+{
+    struct metric *family = metrics_family(
+        m, METRIC_COUNTER, "profpull_symbols_failures_total",
+        "Questions that the process that reads debug information did not answer, by reason.",
+        "reason", NULL);
+    for (enum symbols_failure f = SYMBOLS_OK + 1; f < SYMBOLS_FAILURES; f++) {
+        n->failures[f] = metric_cell_of(family, symbols_failure_name(f));
+    }
+}
+
 static bool make_parts(struct naming *n, struct err *err)
 {
     const struct symbols_settings *s = &n->options.config->symbols;
@@ -112,6 +124,7 @@ struct naming *naming_new(const struct naming_options *options, struct err *err)
     TAILQ_INIT(&n->flying);
     TAILQ_INIT(&n->jobs);
     make_metrics(n, options->metrics);
+    make_reader_metrics(n, options->metrics);
     return make_parts(n, err) ? n : naming_free(n);
 }
 

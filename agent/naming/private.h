@@ -11,6 +11,7 @@
 #include "base/worker.h"
 #include "http/http.h"
 #include "symbols/depot.h"
+#include "symbols/failure.h"
 #include "symbols/names.h"
 #include "symbols/process.h"
 
@@ -108,6 +109,7 @@ struct naming {
     struct metric_cell *services_cells[ENDS];
     struct metric_cell *downloads[ENDS];
     struct metric_cell *files_cells[ENDS];
+    struct metric_cell *failures[SYMBOLS_FAILURES]; /* by enum symbols_failure; the first is NULL */
     struct metric_cell *refused;
     struct metric_cell *bytes_cell;
     struct metric_cell *asks_cell;
