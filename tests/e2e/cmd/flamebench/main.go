@@ -31,40 +31,53 @@ func text(b []byte, field int, data []byte) []byte {
 	return append(varint(varint(b, uint64(field)<<3|2), uint64(len(data))), data...)
 }
 
-// head is the part of the profile that does not depend on its samples.
+// Each function has this many locations: places where it calls others.
+const places = 3
+
+// head is the part of the profile that does not depend on its samples: what Go writes of locations and functions.
 func head() (b []byte) {
-	b = text(b, 1, number(number(nil, 1, 1), 2, 2)) // sample type: cpu, nanoseconds
-	for i := uint64(1); i <= functions; i++ {
-		b = text(b, 4, text(number(nil, 1, i), 4, number(number(nil, 1, i), 2, i))) // location with one line
-		b = text(b, 5, number(number(nil, 1, i), 2, i+2))
+	b = text(b, 1, number(number(nil, 1, 1), 2, 2)) // sample type: samples, count
+	b = text(b, 1, number(number(nil, 1, 3), 2, 4)) // and cpu, nanoseconds
+	b = text(b, 3, number(number(number(nil, 1, 1), 2, 0x400000), 3, 0x1400000))
+	for i := uint64(0); i < functions*places; i++ {
+		line := number(number(nil, 1, i/places+1), 2, 10+i%900)
+		b = text(b, 4, text(number(number(number(nil, 1, i+1), 2, 1), 3, 0x400000+i*97), 4, line))
 	}
-	b = text(b, 6, nil)
-	b = text(b, 6, []byte("cpu"))
-	b = text(b, 6, []byte("nanoseconds"))
+	for i := uint64(1); i <= functions; i++ {
+		b = text(b, 5, number(number(number(number(number(nil, 1, i), 2, 5+i), 3, 5+i), 4, 6+functions+i%200), 5, i%800))
+	}
+	for _, s := range []string{"", "samples", "count", "cpu", "nanoseconds", "app"} {
+		b = text(b, 6, []byte(s))
+	}
 	for i := 1; i <= functions; i++ {
 		b = text(b, 6, []byte(fmt.Sprintf("shop.example/team%d/service%d.(*Handler%d).Process%d", i%7, i%41, i%200, i)))
+	}
+	for i := 0; i < 200; i++ {
+		b = text(b, 6, []byte(fmt.Sprintf("/src/shop.example/team%d/service%d/handler%d.go", i%7, i%41, i)))
 	}
 	return b
 }
 
-// sample is one stack: a walk through a graph in which a function calls the same one five times of six, and three others otherwise.
+// sample is one stack: a walk through a graph in which a function calls the same one five times of six, and three others
+// otherwise.
 func sample(r *rand.Rand) []byte {
 	depth := 10 + r.Intn(50)
 	stack := make([]uint64, depth)
 	at := uint64(r.Intn(3))
 	for i := range stack {
-		stack[depth-1-i] = at + 1
 		step := uint64(0)
 		if r.Intn(6) == 0 {
 			step = uint64(1 + r.Intn(3))
 		}
+		stack[depth-1-i] = at*places + step%places + 1
 		at = (at*7 + step + 3) % functions
 	}
 	var ids []byte
 	for _, id := range stack {
 		ids = varint(ids, id)
 	}
-	return text(text(nil, 1, ids), 2, varint(nil, uint64(1+r.Intn(40))*10_000_000))
+	n := uint64(1 + r.Intn(40))
+	return text(text(nil, 1, ids), 2, varint(varint(nil, n), n*10_000_000))
 }
 
 func pack(plain []byte) []byte {
