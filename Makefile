@@ -24,7 +24,7 @@ endif
 
 # The libraries, as pkg-config names them.
 PACKAGES := libcurl jansson yaml-0.1 zlib libdeflate libisal libpcre2-8 libevent libevent_openssl openssl libmd \
-            sqlite3 libprotobuf-c libcrypt libseccomp libdw libelf
+            sqlite3 libprotobuf-c libcrypt libseccomp libdw libelf libnghttp2
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 

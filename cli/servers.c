@@ -128,6 +128,8 @@ static struct server_options options_of(struct servers *s, const struct config *
         .sets = p->sets,
         .max_connections = at->max_connections,
         .max_connections_per_address = at->max_connections_per_address,
+        .max_streams = at->max_streams,
+        .max_streams_per_connection = at->max_streams_per_connection,
         .request_timeout_ms = at->request_timeout_ms,
         .answer_timeout_ms = at->answer_timeout_ms,
         .idle_timeout_ms = at->idle_timeout_ms,

@@ -428,6 +428,8 @@ struct config_server {
     const char *listen; /* host:port; "": no address of its own */
     unsigned max_connections;
     unsigned max_connections_per_address;
+    unsigned max_streams; /* requests over HTTP/2 at the same time, of all connections */
+    unsigned max_streams_per_connection;
     int64_t request_timeout_ms;
     int64_t answer_timeout_ms;
     int64_t idle_timeout_ms;

@@ -54,11 +54,15 @@ const struct schema schema_access =
 
 /* ---- the three servers ----------------------------------------------------------------------- */
 
-#define CONNECTION_ROWS(range, all, of_one)                                                        \
+#define CONNECTION_ROWS(range, all, of_one, streams)                                               \
     ROW(config_server, "max_connections", max_connections, &kind_unsigned, .arg = &(range),        \
         .initial.number = (all)),                                                                  \
         ROW(config_server, "max_connections_per_address", max_connections_per_address,             \
             &kind_unsigned, .arg = &(range), .initial.number = (of_one)),                          \
+        ROW(config_server, "max_streams", max_streams, &kind_unsigned, .arg = &range_many,         \
+            .initial.number = (streams)),                                                          \
+        ROW(config_server, "max_streams_per_connection", max_streams_per_connection,               \
+            &kind_unsigned, .arg = &range_many, .initial.number = 100),                            \
         ROW(config_server, "request_timeout", request_timeout_ms, &kind_duration,                  \
             .arg = &range_timeout, .initial.ms = 10 * MS_PER_S),                                   \
         ROW(config_server, "answer_timeout", answer_timeout_ms, &kind_duration,                    \
@@ -70,7 +74,7 @@ const struct schema schema_access =
 static const struct field server_rows[] = {
     ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen,
         .initial.text = "127.0.0.1:4041"),
-    CONNECTION_ROWS(range_connections, 64, 16),
+    CONNECTION_ROWS(range_connections, 64, 16, 256),
 };
 const struct schema schema_server = SCHEMA(server_rows, sizeof(struct config_server));
 
@@ -91,7 +95,7 @@ const struct schema schema_server = SCHEMA(server_rows, sizeof(struct config_ser
 static const struct field query_rows[] = {
     ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen, .initial.text = ""),
     ROW(config_server, "path_prefix", path_prefix, &kind_text, .arg = &text_path_prefix),
-    CONNECTION_ROWS(range_many, 256, 64),
+    CONNECTION_ROWS(range_many, 256, 64, 1024),
     WORK_ROWS(64, UINT64_C(4) << 20),
 };
 const struct schema schema_query = SCHEMA(query_rows, sizeof(struct config_server));
@@ -99,7 +103,7 @@ const struct schema schema_query = SCHEMA(query_rows, sizeof(struct config_serve
 static const struct field receive_server_rows[] = {
     ROW(config_server, "listen", listen, &kind_text, .arg = &text_listen, .initial.text = ""),
     ROW(config_server, "allow_unauthenticated", allow_unauthenticated, &kind_bool),
-    CONNECTION_ROWS(range_many, 1024, 256),
+    CONNECTION_ROWS(range_many, 1024, 256, 2048),
     WORK_ROWS(1024, UINT64_C(64) << 20),
 };
 const struct schema schema_receive_server =

@@ -52,9 +52,8 @@ struct web_config {
     struct config *memory; /* owns the memory of all members */
     struct web_tls tls;
     const char *headers[WEB_HEADERS]; /* NULL: none */
-    /* read because files have the key; it has no effect: there is no HTTP/2 */
-    bool http2;
-    struct config_pairs users; /* names and bcrypt hashes; if empty, no user is asked for */
+    bool http2;                       /* clients may choose HTTP/2 in TLS */
+    struct config_pairs users;        /* names and bcrypt hashes; if empty, no user is asked for */
 };
 
 /* Names of files are relative to the directory of `name`. The error has the file, the line and the

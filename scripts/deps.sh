@@ -14,7 +14,7 @@ set -eu
 
 build="gcc libc6-dev make pkg-config libcurl4-openssl-dev libjansson-dev libyaml-dev
   zlib1g-dev libdeflate-dev libisal-dev libpcre2-dev libevent-dev libssl-dev
-  libmd-dev libcrypt-dev libseccomp-dev libsqlite3-dev libprotobuf-c-dev protobuf-c-compiler
+  libmd-dev libcrypt-dev libseccomp-dev libnghttp2-dev libsqlite3-dev libprotobuf-c-dev protobuf-c-compiler
   libdw-dev libiberty-dev"
 run="$build golang-go ca-certificates"
 test="$run libcmocka-dev openssl g++ elfutils binutils xz-utils"

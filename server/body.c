@@ -32,6 +32,12 @@ void body_init(struct body *b, const struct request *r, size_t max)
     buf_init(&b->content, max);
 }
 
+void body_init_open(struct body *b, size_t max)
+{
+    *b = (struct body){.left = UINT64_MAX, .at = AT_LENGTH};
+    buf_init(&b->content, max);
+}
+
 void body_done(struct body *b)
 {
     buf_done(&b->content);

@@ -32,6 +32,9 @@ struct body {
 
 /* Begins to read the body of a request. max: the most bytes of content. */
 void body_init(struct body *b, const struct request *r, size_t max);
+/* Begins to read a body that ends when its sender says so, as a stream of HTTP/2 does: body_take()
+ * never returns BODY_WHOLE. */
+void body_init_open(struct body *b, size_t max);
 void body_done(struct body *b);
 /* Takes the bytes that belong to the body from the front of the data, and sets *ret_used to their
  * number. Do not call it again after a result other than BODY_MORE. */

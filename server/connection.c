@@ -15,45 +15,15 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "server/body.h"
+#include "server/connection_private.h"
+#include "server/http2.h"
+#include "server/http2_stream.h"
+#include "server/tls.h"
 
 /* After the last response, the connection still reads for this long what the client sends. Closing
  * a socket with unread bytes would reset the connection, and the client could lose the end of the
  * response. */
 #define LINGER_MS 2000
-/* Limit of one page of a source. */
-#define PAGE_MAX ((size_t)64 * 1024 * 1024)
-
-enum state {
-    IDLE,      /* waits for the next request */
-    HEAD,      /* reads the head */
-    BODY,      /* reads the body */
-    HELD,      /* waits until another thread has made the response */
-    ANSWERING, /* sends the response */
-    LINGERING, /* has sent the last response, and reads what the client still sends */
-};
-
-struct connection {
-    const struct connection_options *o;
-    struct bufferevent *bev; /* NULL: the connection has ended while it was held */
-    enum state state;
-    int64_t deadline_ms;
-    size_t looked_at; /* bytes of an incomplete head that were searched for its end */
-    char *head;       /* the head of the request, followed by its decoded texts */
-    struct request request;
-    const void *data;    /* data of the caller for this request */
-    struct place *place; /* the server's place for this connection */
-    struct body body;
-    uint64_t counted;                /* bytes of this body that are counted in o->bodies */
-    int64_t body_ms;                 /* the time at which the body began */
-    bool reads_on;                   /* another request may follow this one */
-    bool eof;                        /* the client has closed its side */
-    SSL *session;                    /* the TLS session of bev; NULL without TLS */
-    bool shaking;                    /* the TLS handshake is not finished */
-    atomic_bool hung_up;             /* the client has hung up while the connection was held */
-    struct connection_source source; /* next is NULL if there is no further page */
-};
-
 const char *connection_status_text(int status)
 {
     static const struct {
@@ -130,17 +100,21 @@ static void connection_on_sent(const void *data, size_t n, void *arg)
     free(arg);
 }
 
-static bool has_body(const struct connection *c, int status)
+bool connection_has_body(const struct connection *c, int status)
 {
     return c->request.method != REQUEST_HEAD && status != 204 && status != 304;
 }
 
 void connection_answer(struct connection *c, const struct connection_answer *a)
 {
+    if (c->stream != NULL) {
+        http2_stream_answer(c->stream, a);
+        return;
+    }
     size_t n = 0;
     char *body = a->body != NULL ? buf_take(a->body, &n) : NULL;
     put_head(c, a, (int64_t)n);
-    if (!has_body(c, a->status) || n == 0) {
+    if (!connection_has_body(c, a->status) || n == 0) {
         free(body);
     } else if (evbuffer_add_reference(bufferevent_get_output(c->bev), body, n, connection_on_sent,
                                       body) != 0) {
@@ -152,13 +126,17 @@ void connection_answer(struct connection *c, const struct connection_answer *a)
 
 void connection_reply(struct connection *c, int status, const char *type, struct sv body)
 {
+    if (c->stream != NULL) {
+        http2_stream_reply(c->stream, status, type, body);
+        return;
+    }
     put_head(c, &(struct connection_answer){.status = status, .type = type}, (int64_t)body.n);
-    if (has_body(c, status)) {
+    if (connection_has_body(c, status)) {
         evbuffer_add(bufferevent_get_output(c->bev), body.p, body.n);
     }
 }
 
-static void end_source(struct connection *c)
+void connection_end_source(struct connection *c)
 {
     if (c->source.next != NULL) {
         c->source.done(c->source.arg);
@@ -172,7 +150,7 @@ static bool put_page(struct connection *c)
     struct evbuffer *out = bufferevent_get_output(c->bev);
     bool chunked = !c->request.is_http_10;
     struct buf page;
-    buf_init(&page, PAGE_MAX);
+    buf_init(&page, CONNECTION_PAGE_MAX);
     bool more = c->source.next(c->source.arg, &page);
     bool ok = buf_ok(&page);
     if (ok && page.len > 0) {
@@ -183,22 +161,26 @@ static bool put_page(struct connection *c)
     buf_done(&page);
     if (ok && !more) {
         ok = !chunked || evbuffer_add(out, "0\r\n\r\n", 5) == 0;
-        end_source(c);
+        connection_end_source(c);
     }
     return ok;
 }
 
 void connection_stream(struct connection *c, const char *type, struct connection_source source)
 {
+    if (c->stream != NULL) {
+        http2_stream_pages(c->stream, type, source);
+        return;
+    }
     c->source = source;
     put_head(c, &(struct connection_answer){.status = 200, .type = type}, -1);
     if (c->request.method == REQUEST_HEAD) {
-        end_source(c);
+        connection_end_source(c);
     }
 }
 
 /* Answers that the request is refused. The rest of the request is not read. */
-static void refuse(struct connection *c, enum connection_refusal why, int status)
+void connection_refuse(struct connection *c, enum connection_refusal why, int status)
 {
     c->reads_on = false;
     c->o->on_refusal(c->o->arg, c, c->head == NULL ? NULL : &c->request, why, status);
@@ -206,16 +188,16 @@ static void refuse(struct connection *c, enum connection_refusal why, int status
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void forget_body(struct connection *c)
+void connection_forget_body(struct connection *c)
 {
     c->o->bodies->now -= c->counted;
     c->counted = 0;
     body_done(&c->body);
 }
 
-static void forget_request(struct connection *c)
+void connection_forget_request(struct connection *c)
 {
-    forget_body(c);
+    connection_forget_body(c);
     free(c->head);
     c->head = NULL;
     c->request = (struct request){.method = REQUEST_GET};
@@ -245,7 +227,7 @@ const void *connection_data(const struct connection *c)
 
 /* Counts the bytes of the body that have arrived. Returns false if all bodies together have reached
  * their limit. */
-static bool count_body(struct connection *c)
+bool connection_count_body(struct connection *c)
 {
     uint64_t n = c->body.content.len;
     c->o->bodies->now += n - c->counted;
@@ -254,7 +236,7 @@ static bool count_body(struct connection *c)
     return c->o->bodies->now <= c->o->bodies->max;
 }
 
-static void finish_body(struct connection *c, enum body_state state)
+void connection_finish_body(struct connection *c, enum body_state state)
 {
     static const struct {
         enum connection_refusal why;
@@ -268,8 +250,8 @@ static void finish_body(struct connection *c, enum body_state state)
         c->reads_on = c->request.keeps_alive && !c->eof;
         c->o->on_body(c->o->arg, c, &c->request);
     } else {
-        forget_body(c);
-        refuse(c, rows[state].why, rows[state].status);
+        connection_forget_body(c);
+        connection_refuse(c, rows[state].why, rows[state].status);
     }
 }
 
@@ -285,19 +267,23 @@ static void read_body(struct connection *c)
                              : body_take(&c->body, (struct sv){.p = data, .n = n}, &used);
         evbuffer_drain(in, used);
     }
-    if (!count_body(c)) {
+    if (!connection_count_body(c)) {
         state = BODY_NO_MEMORY;
     }
     if (state != BODY_MORE) {
-        finish_body(c, state);
+        connection_finish_body(c, state);
     }
 }
 
 void connection_read_body(struct connection *c, size_t max)
 {
     const struct request *r = &c->request;
+    if (c->stream != NULL) {
+        http2_stream_read_body(c->stream, max);
+        return;
+    }
     if (!r->is_chunked && r->body_length > max) {
-        refuse(c, REFUSED_LARGE_BODY, 413);
+        connection_refuse(c, REFUSED_LARGE_BODY, 413);
         return;
     }
     c->state = BODY;
@@ -305,7 +291,7 @@ void connection_read_body(struct connection *c, size_t max)
     c->deadline_ms = c->body_ms + c->o->request_ms;
     body_init(&c->body, r, max);
     if (!r->is_chunked && r->body_length == 0) {
-        finish_body(c, BODY_WHOLE);
+        connection_finish_body(c, BODY_WHOLE);
         return;
     }
     if (r->awaits_continue && evbuffer_get_length(bufferevent_get_input(c->bev)) == 0) {
@@ -322,8 +308,11 @@ void connection_hold(struct connection *c)
 
 bool connection_resume(struct connection *c)
 {
+    if (c->stream != NULL) {
+        return http2_stream_resume(c->stream);
+    }
     if (c->bev == NULL) {
-        forget_request(c);
+        connection_forget_request(c);
         free(c);
         return false;
     }
@@ -341,15 +330,16 @@ static void take_head(struct connection *c, size_t length)
     /* The allocation holds the head, and as many bytes for the texts decoded from it. */
     c->head = malloc(2 * length);
     c->reads_on = false;
+    c->begun = true;
     if (c->head == NULL) {
-        refuse(c, REFUSED_NO_ROOM, 503);
+        connection_refuse(c, REFUSED_NO_ROOM, 503);
         return;
     }
     evbuffer_remove(bufferevent_get_input(c->bev), c->head, length);
     int status =
         request_parse((struct sv){.p = c->head, .n = length}, c->head + length, &c->request);
     if (status != 0) {
-        refuse(c, REFUSED_MALFORMED, status);
+        connection_refuse(c, REFUSED_MALFORMED, status);
         return;
     }
     /* The bytes of a body that is not read would be taken for the next request. */
@@ -357,27 +347,6 @@ static void take_head(struct connection *c, size_t length)
         c->request.keeps_alive && !c->eof && !c->request.is_chunked && c->request.body_length == 0;
     c->o->on_request(c->o->arg, c, &c->request);
 }
-
-static void read_head(struct connection *c)
-{
-    struct evbuffer *in = bufferevent_get_input(c->bev);
-    size_t n = evbuffer_get_length(in);
-    if (c->state == IDLE && n > 0) {
-        c->state = HEAD;
-        c->deadline_ms = clock_mono_ms() + c->o->request_ms;
-    }
-    const char *data = (const char *)evbuffer_pullup(in, -1);
-    size_t length =
-        data == NULL ? 0 : request_head_length((struct sv){.p = data, .n = n}, c->looked_at);
-    c->looked_at = n;
-    if (length > REQUEST_HEAD_MAX || (length == 0 && n >= REQUEST_HEAD_MAX)) {
-        refuse(c, REFUSED_MALFORMED, 431);
-    } else if (length > 0) {
-        take_head(c, length);
-    }
-}
-
-/* ---- events ---------------------------------------------------------------------------------- */
 
 static void linger(struct connection *c)
 {
@@ -392,6 +361,98 @@ static void linger(struct connection *c)
     shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 }
 
+/* ---- HTTP/2 ---------------------------------------------------------------------------------- */
+
+/* Moves what is to be sent to the output of the socket. The end of the connection is noticed when
+ * that has been sent, or by the timer. */
+static void connection_on_frames(void *arg)
+{
+    struct connection *c = arg;
+    http2_write(c->http2, bufferevent_get_output(c->bev));
+}
+
+/* Ends a connection of HTTP/2 when nothing is left to be read or sent. */
+static void end_streams(struct connection *c)
+{
+    if (http2_is_done(c->http2) && evbuffer_get_length(bufferevent_get_output(c->bev)) == 0) {
+        c->why = http2_why(c->http2);
+        linger(c);
+    }
+}
+
+static void read_frames(struct connection *c)
+{
+    struct evbuffer *in = bufferevent_get_input(c->bev);
+    size_t n = evbuffer_get_length(in);
+    const char *data = n == 0 ? NULL : (const char *)evbuffer_pullup(in, -1);
+    if (data != NULL) {
+        http2_read(c->http2, (struct sv){.p = data, .n = n});
+    }
+    evbuffer_drain(in, n);
+    http2_write(c->http2, bufferevent_get_output(c->bev));
+    end_streams(c);
+}
+
+/* Begins HTTP/2. Returns false if memory is short. */
+static bool begin_streams(struct connection *c)
+{
+    c->http2 = http2_new(c, connection_on_frames, c);
+    if (c->http2 == NULL) {
+        return false;
+    }
+    c->state = STREAMING;
+    c->begun = true;
+    /* Output is made while the client reads, so that much of a response does not wait here. */
+    bufferevent_setwatermark(c->bev, EV_WRITE, HTTP2_OUTPUT_MAX / 2, 0);
+    return true;
+}
+
+enum preface { PREFACE_NONE, PREFACE_PART, PREFACE_WHOLE };
+
+/* Looks for the preface of HTTP/2 (RFC 9113, 3.4) at the start of a connection. With TLS, ALPN
+ * alone decides. */
+static enum preface preface_of(const struct connection *c, struct sv data)
+{
+    struct sv magic = http2_preface();
+    if (c->begun || c->session != NULL || data.n == 0) {
+        return PREFACE_NONE;
+    }
+    if (data.n < magic.n) {
+        magic.n = data.n;
+        return sv_starts_with(data, magic) ? PREFACE_PART : PREFACE_NONE;
+    }
+    return sv_starts_with(data, magic) ? PREFACE_WHOLE : PREFACE_NONE;
+}
+
+static void read_head(struct connection *c)
+{
+    struct evbuffer *in = bufferevent_get_input(c->bev);
+    size_t n = evbuffer_get_length(in);
+    if (c->state == IDLE && n > 0) {
+        c->state = HEAD;
+        c->deadline_ms = clock_mono_ms() + c->o->request_ms;
+    }
+    const char *data = (const char *)evbuffer_pullup(in, -1);
+    enum preface preface =
+        data == NULL ? PREFACE_NONE : preface_of(c, (struct sv){.p = data, .n = n});
+    if (preface == PREFACE_WHOLE && begin_streams(c)) {
+        read_frames(c);
+    }
+    if (preface != PREFACE_NONE) {
+        return;
+    }
+    size_t length =
+        data == NULL ? 0 : request_head_length((struct sv){.p = data, .n = n}, c->looked_at);
+    c->looked_at = n;
+    if (length > REQUEST_HEAD_MAX || (length == 0 && n >= REQUEST_HEAD_MAX)) {
+        connection_refuse(c, REFUSED_MALFORMED, 431);
+    } else if (length > 0) {
+        take_head(c, length);
+    }
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
 /* Bytes that arrive after a request (pipelining) stay in the input buffer until its response is
  * sent, as far as there is room; bytes after the last request are discarded. */
 static void connection_on_read(struct bufferevent *bev, void *arg)
@@ -402,6 +463,8 @@ static void connection_on_read(struct bufferevent *bev, void *arg)
         read_head(c);
     } else if (c->state == BODY) {
         read_body(c);
+    } else if (c->state == STREAMING) {
+        read_frames(c);
     }
     if (c->state == LINGERING || (c->state == ANSWERING && !c->reads_on)) {
         evbuffer_drain(in, evbuffer_get_length(in));
@@ -416,7 +479,7 @@ static void go_on(struct connection *c)
         linger(c);
         return;
     }
-    forget_request(c);
+    connection_forget_request(c);
     c->state = IDLE;
     c->deadline_ms = clock_mono_ms() + c->o->idle_ms;
     connection_on_read(c->bev, c);
@@ -431,6 +494,10 @@ static void connection_on_write(struct bufferevent *bev, void *arg)
     struct connection *c = arg;
     struct evbuffer *out = bufferevent_get_output(bev);
     bool ok = true;
+    if (c->state == STREAMING) {
+        http2_write(c->http2, out);
+        end_streams(c);
+    }
     if (c->state != ANSWERING) {
         return;
     }
@@ -454,6 +521,9 @@ static void connection_on_event(struct bufferevent *bev, short what, void *arg)
     bool waits = c->state == ANSWERING || c->state == HELD;
     if ((what & BEV_EVENT_CONNECTED) != 0) {
         c->shaking = false;
+        if (tls_chose_http2(c->session) && !begin_streams(c)) {
+            connection_end(c, CONNECTION_DONE);
+        }
         return;
     }
     ERR_clear_error();
@@ -462,7 +532,7 @@ static void connection_on_event(struct bufferevent *bev, short what, void *arg)
         bufferevent_disable(bev, EV_READ);
         atomic_store(&c->hung_up, c->state == HELD);
     } else {
-        connection_end(c, c->shaking ? CONNECTION_TLS : CONNECTION_DONE);
+        connection_end(c, c->shaking ? CONNECTION_TLS : c->why);
     }
 }
 
@@ -487,6 +557,16 @@ static struct bufferevent *open_events(const struct connection_options *o, int f
     return bev;
 }
 
+void connection_init(struct connection *c, const struct connection_options *o)
+{
+    c->o = o;
+    c->state = HEAD;
+    c->deadline_ms = clock_mono_ms() + o->request_ms;
+    c->why = CONNECTION_DONE;
+    buf_init(&c->body.content, 0);
+    atomic_init(&c->hung_up, false);
+}
+
 struct connection *connection_new(const struct connection_options *o, int fd, SSL *session)
 {
     struct bufferevent *bev = open_events(o, fd, session);
@@ -502,12 +582,8 @@ struct connection *connection_new(const struct connection_options *o, int fd, SS
     /* Each response is written at once, and its last packet must not wait for the client's
      * acknowledgement (Nagle's algorithm). */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    c->o = o;
+    connection_init(c, o);
     c->bev = bev;
-    c->state = HEAD;
-    c->deadline_ms = clock_mono_ms() + o->request_ms;
-    buf_init(&c->body.content, 0);
-    atomic_init(&c->hung_up, false);
     bufferevent_setcb(bev, connection_on_read, connection_on_write, connection_on_event, c);
     bufferevent_setwatermark(bev, EV_READ, 0, 2 * REQUEST_HEAD_MAX);
     bufferevent_enable(bev, EV_READ | EV_WRITE);
@@ -519,13 +595,14 @@ struct connection *connection_free(struct connection *c)
     if (c == NULL) {
         return NULL;
     }
-    end_source(c);
+    connection_end_source(c);
+    c->http2 = http2_free(c->http2);
     bufferevent_free(c->bev);
     c->bev = NULL;
     if (c->state == HELD) {
         atomic_store(&c->hung_up, true);
     } else {
-        forget_request(c);
+        connection_forget_request(c);
         free(c);
     }
     return NULL;
@@ -547,20 +624,34 @@ void connection_end(struct connection *c, enum connection_end why)
     connection_free(c);
 }
 
+/* Checks the time limits of the streams, and ends the connection when all is said. */
+static void check_streams(struct connection *c, int64_t now_ms)
+{
+    http2_check_time(c->http2, now_ms);
+    http2_write(c->http2, bufferevent_get_output(c->bev));
+    if (http2_is_stuck(c->http2, now_ms)) {
+        connection_end(c, http2_why(c->http2));
+    } else {
+        end_streams(c);
+    }
+}
+
 void connection_check_time(struct connection *c, int64_t now_ms)
 {
     static const enum connection_end ends[] = {
-        [IDLE] = CONNECTION_IDLE,        [HEAD] = CONNECTION_SLOW_REQUEST,
-        [HELD] = CONNECTION_SLOW_ANSWER, [ANSWERING] = CONNECTION_SLOW_ANSWER,
-        [LINGERING] = CONNECTION_DONE,
+        [IDLE] = CONNECTION_IDLE,
+        [HEAD] = CONNECTION_SLOW_REQUEST,
+        [HELD] = CONNECTION_SLOW_ANSWER,
+        [ANSWERING] = CONNECTION_SLOW_ANSWER,
     };
-    if (now_ms < c->deadline_ms) {
+    if (c->state == STREAMING) {
+        check_streams(c, now_ms);
+    } else if (now_ms < c->deadline_ms) {
         return;
-    }
-    if (c->state == BODY) {
-        forget_body(c);
-        refuse(c, REFUSED_SLOW_BODY, 408);
+    } else if (c->state == BODY) {
+        connection_forget_body(c);
+        connection_refuse(c, REFUSED_SLOW_BODY, 408);
     } else {
-        connection_end(c, ends[c->state]);
+        connection_end(c, c->state == LINGERING ? c->why : ends[c->state]);
     }
 }

@@ -2,9 +2,13 @@
  * next one. Each step has a time limit, however the bytes are split: the head, the body (by its
  * size), the response, and the time between two requests. Belongs to the loop of the server.
  *
- * Requests are answered in order: the bytes after a request are not read as a request until its
- * response is sent. The connection ends after a response if the client asks for that, or if the
- * request was not read completely.
+ * With HTTP/1, requests are answered in order: the bytes after a request are not read as a request
+ * until its response is sent. The connection ends after a response if the client asks for that, or
+ * if the request was not read completely.
+ *
+ * HTTP/2 begins with the preface of the client, or with ALPN in TLS (http2.h). Then each stream is
+ * a connection of its own to the functions for requests and answers below, and the time limits
+ * apply to each stream.
  */
 #ifndef PROFPULL_SERVER_CONNECTION_H
 #define PROFPULL_SERVER_CONNECTION_H
@@ -33,6 +37,9 @@ enum connection_end {
     CONNECTION_CROWDED, /* ended to make room for a new connection, because all places were taken */
     /* ended to make room for a new connection of the same address, which had too many */
     CONNECTION_SAME_ADDRESS,
+    CONNECTION_PROTOCOL, /* the client broke the rules of HTTP/2 */
+    CONNECTION_FLOOD,    /* the client sent too many frames of HTTP/2 that ask for nothing */
+    CONNECTION_RESETS,   /* the client gave up too many of its streams */
     CONNECTION_ENDS,
 };
 
@@ -53,6 +60,24 @@ struct connection_bodies {
     uint64_t max;
 };
 
+/* How a stream of HTTP/2 ended. */
+enum connection_stream_end {
+    STREAM_DONE,        /* the response is sent */
+    STREAM_RESET,       /* the client gave it up */
+    STREAM_REFUSED,     /* there were too many streams, or too many unread responses */
+    STREAM_SLOW_ANSWER, /* the client did not read the response in time */
+    STREAM_MALFORMED,   /* the client broke the rules of HTTP/2 */
+    STREAM_CUT,         /* the connection ended */
+    STREAM_ENDS,
+};
+
+/* Counts the streams of HTTP/2 that all connections have. */
+struct connection_streams {
+    unsigned now;
+    unsigned max;        /* of all connections together */
+    unsigned max_of_one; /* of one connection */
+};
+
 /* Bytes a second that a body must have on average after request_ms; a slower body is refused. */
 #define CONNECTION_BODY_RATE 65536
 
@@ -62,6 +87,7 @@ struct connection_options {
     int64_t answer_ms;  /* time for sending a response, from its start */
     int64_t idle_ms;    /* time until the next request begins */
     struct connection_bodies *bodies;
+    struct connection_streams *streams;
     struct sv headers; /* headers of every response, "Name: value\r\n" each */
     /* Called when the head of a request is complete. It must answer or call connection_read_body().
      */
@@ -76,6 +102,8 @@ struct connection_options {
     /* Called when the connection ends. The connection is freed afterwards; one that is held is
      * freed when it is resumed. */
     void (*on_end)(void *arg, struct connection *c, enum connection_end why);
+    /* Called when a stream of HTTP/2 ends. */
+    void (*on_stream_end)(void *arg, enum connection_stream_end how);
     void *arg;
 };
 
@@ -121,6 +149,8 @@ struct connection_answer {
     const char *type;  /* NULL: no Content-Type */
     struct sv headers; /* further headers, "Name: value\r\n" each */
     struct buf *body;  /* its storage is taken over; NULL: no body */
+    /* Headers after the body, "name: value\r\n" each. Only HTTP/2 sends them. */
+    struct sv trailers;
 };
 void connection_answer(struct connection *c, const struct connection_answer *a);
 /* Answers with a copy of a body. */

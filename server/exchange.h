@@ -39,6 +39,7 @@ struct exchange {
     const char *content_type; /* NULL: no such header */
     struct buf headers;       /* further headers, "Name: value\r\n" each */
     struct buf reply;
+    struct buf trailers; /* headers after the body, likewise; HTTP/1 does not send them */
 
     /* A reference to a receipt, or NULL. A response with a status below 300 is sent when the
      * receipt is settled, after the handler has returned. No thread waits meanwhile. */

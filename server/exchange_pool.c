@@ -69,8 +69,9 @@ static void exchange_pool_on_run(struct work *w)
         return;
     }
     j->route->work(x);
-    if (!buf_ok(&x->reply) || !buf_ok(&x->headers)) {
-        bool large = buf_too_big(&x->reply) || buf_too_big(&x->headers);
+    if (!buf_ok(&x->reply) || !buf_ok(&x->headers) || !buf_ok(&x->trailers)) {
+        bool large =
+            buf_too_big(&x->reply) || buf_too_big(&x->headers) || buf_too_big(&x->trailers);
         fail(j, STATUS_INTERNAL, large ? "the answer is too large" : "out of memory");
     }
 }
@@ -87,6 +88,7 @@ static void answer(struct job *j)
                                          .type = x->content_type,
                                          .headers = {x->headers.data, x->headers.len},
                                          .body = &x->reply,
+                                         .trailers = {x->trailers.data, x->trailers.len},
                                      });
 }
 
@@ -103,6 +105,7 @@ static void finish(struct job *j)
     receipt_unref(j->exchange.receipt);
     buf_done(&j->exchange.headers);
     buf_done(&j->exchange.reply);
+    buf_done(&j->exchange.trailers);
     setup_unref(j->setup);
     free(j);
 }
@@ -213,6 +216,7 @@ bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const s
     };
     buf_init(&j->exchange.headers, HEADERS_MAX);
     buf_init(&j->exchange.reply, REPLY_MAX);
+    buf_init(&j->exchange.trailers, HEADERS_MAX);
     connection_hold(c);
     p->n++;
     metric_gauge_add(p->requests, 1);

@@ -39,6 +39,7 @@ struct server {
     struct places *places;
     uint16_t port;
     struct connection_bodies bodies;
+    struct connection_streams streams;
     struct passwords *passwords; /* NULL without a web configuration file */
     struct exchange_pool *query; /* NULL if no set of routes needs it; `receive` likewise */
     struct exchange_pool *receive;
@@ -47,6 +48,7 @@ struct server {
     struct metric_cell *file_failures;
     struct metric_cell *ended[CONNECTION_ENDS];
     struct metric_cell *refused[CONNECTION_REFUSALS];
+    struct metric_cell *streams_ended[STREAM_ENDS];
 };
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -286,6 +288,12 @@ static void server_on_end(void *arg, struct connection *c, enum connection_end w
     metric_set(s->open, (int64_t)places_count(s->places));
 }
 
+static void server_on_stream_end(void *arg, enum connection_stream_end how)
+{
+    const struct server *s = arg;
+    metric_inc(s->streams_ended[how]);
+}
+
 static struct in6_addr address_of(const struct sockaddr *from)
 {
     struct in6_addr address = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
@@ -472,6 +480,8 @@ static void take_limits(struct server *s)
 {
     const struct server_options *o = &s->setup->options;
     s->bodies.max = o->bodies_max_bytes;
+    s->streams.max = o->max_streams;
+    s->streams.max_of_one = o->max_streams_per_connection;
     s->connections.request_ms = o->request_timeout_ms;
     s->connections.answer_ms = o->answer_timeout_ms;
     s->connections.idle_ms = o->idle_timeout_ms;
@@ -486,10 +496,12 @@ static bool set_up(struct server *s, struct err *err)
     s->connections = (struct connection_options){
         .base = loop_event_base(s->loop),
         .bodies = &s->bodies,
+        .streams = &s->streams,
         .on_request = server_on_request,
         .on_body = server_on_body,
         .on_refusal = server_on_refusal,
         .on_end = server_on_end,
+        .on_stream_end = server_on_stream_end,
         .arg = s,
     };
     take_limits(s);
@@ -534,8 +546,12 @@ static bool set_up(struct server *s, struct err *err)
              .help = "Files with credentials or certificates that " what                           \
                      " has read again and rejected.",                                              \
              .type = METRIC_COUNTER},                                                              \
+            {.name = "profpull_" who "_http2_streams_total",                                       \
+             .help = "Requests over HTTP/2 to " what " that ended, by how.",                       \
+             .type = METRIC_COUNTER,                                                               \
+             .labels = {"result"}},                                                                \
     }
-enum { REQUESTS, CONNECTIONS, ENDED, REFUSED, FILE_FAILURES, N_FAMILIES };
+enum { REQUESTS, CONNECTIONS, ENDED, REFUSED, FILE_FAILURES, STREAMS, N_FAMILIES };
 
 static const struct metric_desc *families_of(const char *name)
 {
@@ -555,11 +571,19 @@ static void make_metrics(struct server *s, const struct server_options *options)
         [CONNECTION_SLOW_ANSWER] = "slow_answer",
         [CONNECTION_CROWDED] = "crowded",
         [CONNECTION_SAME_ADDRESS] = "same_address",
+        [CONNECTION_PROTOCOL] = "protocol",
+        [CONNECTION_FLOOD] = "flood",
+        [CONNECTION_RESETS] = "resets",
     };
     static const char *const refusals[CONNECTION_REFUSALS] = {
         [REFUSED_MALFORMED] = "malformed", [REFUSED_LARGE_BODY] = "large_body",
         [REFUSED_SLOW_BODY] = "slow_body", [REFUSED_NO_ROOM] = "no_room",
         [REFUSED_BUSY] = "busy",           [REFUSED_AUTH] = "credentials",
+    };
+    static const char *const results[STREAM_ENDS] = {
+        [STREAM_DONE] = "done",           [STREAM_RESET] = "reset",
+        [STREAM_REFUSED] = "refused",     [STREAM_SLOW_ANSWER] = "slow_answer",
+        [STREAM_MALFORMED] = "malformed", [STREAM_CUT] = "cut",
     };
     struct metrics *m = options->metrics;
     const struct metric_desc *families = families_of(options->name);
@@ -573,6 +597,10 @@ static void make_metrics(struct server *s, const struct server_options *options)
     family = metrics_register(m, &families[REFUSED]);
     for (size_t i = 0; i < CONNECTION_REFUSALS; i++) {
         s->refused[i] = metric_cell_of(family, refusals[i]);
+    }
+    family = metrics_register(m, &families[STREAMS]);
+    for (size_t i = 0; i < STREAM_ENDS; i++) {
+        s->streams_ended[i] = metric_cell_of(family, results[i]);
     }
 }
 

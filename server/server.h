@@ -51,6 +51,7 @@ struct server_tls {
     /* Further TLS settings of a web configuration file, which also says whether clients need a
      * certificate; NULL: there is no such file. */
     const struct web_tls *web;
+    bool no_http2;    /* ALPN does not offer HTTP/2 */
     unsigned version; /* version of the web configuration file; a new version means new settings */
 };
 
@@ -64,6 +65,9 @@ struct server_options {
     unsigned sets;      /* the sets of routes that it serves */
     unsigned max_connections;
     unsigned max_connections_per_address;
+    /* Streams of HTTP/2: of all connections together, and of one. */
+    unsigned max_streams;
+    unsigned max_streams_per_connection;
     int64_t request_timeout_ms; /* time for the head of a request, from its first byte */
     int64_t answer_timeout_ms;  /* time for sending a complete response */
     int64_t idle_timeout_ms;    /* time until the next request begins */

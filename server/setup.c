@@ -11,6 +11,7 @@ static void take_web(struct server_setup *s)
                                          .key_file = tls->key_file,
                                          .client_ca_file = tls->client_ca_file,
                                          .web = tls,
+                                         .no_http2 = !web_settings(s->web)->http2,
                                          .version = web_version(s->web)};
 }
 

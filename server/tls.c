@@ -100,6 +100,23 @@ static bool use_client_cas(SSL_CTX *context, const struct http_file *text)
     return ok;
 }
 
+/* Chooses the first protocol of ours that the client offers, HTTP/2 before HTTP/1.1. If it offers
+ * neither, the connection goes on with HTTP/1.1, as without ALPN. */
+static int tls_on_alpn(SSL *session, const unsigned char **ret, unsigned char *ret_n,
+                       const unsigned char *offered, unsigned n, void *arg)
+{
+    static const unsigned char ours[] = "\x02h2\x08http/1.1";
+    unsigned char *chosen = NULL;
+    (void)session;
+    (void)arg;
+    if (SSL_select_next_proto(&chosen, ret_n, ours, sizeof(ours) - 1, offered, n) !=
+        OPENSSL_NPN_NEGOTIATED) {
+        return SSL_TLSEXT_ERR_NOACK;
+    }
+    *ret = chosen;
+    return SSL_TLSEXT_ERR_OK;
+}
+
 static SSL_CTX *make_context(const struct server_tls *o, struct http_file *const *parts,
                              struct err *err)
 {
@@ -112,6 +129,9 @@ static SSL_CTX *make_context(const struct server_tls *o, struct http_file *const
         SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
         SSL_CTX_set_session_id_context(context, name, sizeof(name) - 1);
         SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    }
+    if (ok && !o->no_http2) {
+        SSL_CTX_set_alpn_select_cb(context, tls_on_alpn, NULL);
     }
     ok = ok && (o->web == NULL || web_tls_apply(context, o->web, err)) &&
          (use_certificates(context, parts[CERT]) || fail(err, o->cert_file)) &&
@@ -200,6 +220,16 @@ bool tls_lets_in(const SSL *session, const struct server_tls *options)
     return options->client_ca_file == NULL ||
            (session != NULL && SSL_get0_peer_certificate(session) != NULL &&
             SSL_get_verify_result(session) == X509_V_OK);
+}
+
+bool tls_chose_http2(const SSL *session)
+{
+    const unsigned char *name = NULL;
+    unsigned n = 0;
+    if (session != NULL) {
+        SSL_get0_alpn_selected(session, &name, &n);
+    }
+    return sv_eq((struct sv){.p = (const char *)name, .n = n}, SV("h2"));
 }
 
 struct tls *tls_new(const struct server_tls *options, struct http_files *files, struct log *log,

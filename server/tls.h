@@ -27,4 +27,8 @@ SSL *tls_session(struct tls *t, const struct server_tls *options);
  * what they require. */
 bool tls_lets_in(const SSL *session, const struct server_tls *options);
 
+/* Returns true if client and server have agreed on HTTP/2 by ALPN (RFC 7301). session may be NULL.
+ */
+bool tls_chose_http2(const SSL *session);
+
 #endif
