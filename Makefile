@@ -279,7 +279,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
+.PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-rpc bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool
@@ -376,6 +376,9 @@ bench-store: $(BUILD)/tests/store-bench ## profiles a second into the store on o
 
 bench-query: $(BUILD)/tests/query-bench ## how long queries take over an hour of 100 services
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-query.sh
+
+bench-rpc: $(BUILD)/tests/query-server ## what a query costs over Connect, gRPC and gRPC-web
+	BUILD=$(abspath $(BUILD)) ./scripts/bench-rpc.sh
 
 bench-faults: $(BUILD)/profpull ## what faults of the outside cost: silent targets, an outage, little memory, many reloads
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-faults.sh

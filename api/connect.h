@@ -1,10 +1,9 @@
-/* The Connect protocol (connectrpc.com), unary calls over HTTP/1.1: the request is one message as
- * protobuf or JSON in a POST, the response is another one, and errors are JSON with the status of
- * their code.
+/* Unary calls of the services of the APIs, in the protocols Connect (connectrpc.com), gRPC and
+ * gRPC-web: one message as protobuf or JSON in a POST, another one in the response.
  *
  * A service is a table of methods. A method is called on the thread of its exchange, with a request
  * that was read and checked against its message type, and makes its response in the arena of the
- * call. gRPC is not supported: its content types get 415, like every unknown one.
+ * call. It does not see the protocol: api/rpc.h has the differences. Other content types get 415.
  */
 #ifndef PROFPULL_API_CONNECT_H
 #define PROFPULL_API_CONNECT_H
@@ -67,7 +66,10 @@ void connect_serve(struct exchange *x, const struct connect_method *methods, siz
 bool connect_fail(struct connect_call *call, enum connect_code code, struct err *err,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Answers with an error of Connect: the status of the code, and JSON. */
+/* Answers with an error in the protocol of the request: for Connect, and for requests of other
+ * APIs, the status of the code and JSON; otherwise the status of gRPC. */
 void connect_reply_error(struct exchange *x, enum connect_code code, const struct err *err);
+/* Returns the number that gRPC has for a code. */
+unsigned connect_code_number(enum connect_code code);
 
 #endif

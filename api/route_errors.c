@@ -1,40 +1,60 @@
 #include "api/route_errors.h"
 
-/* Returns Connect's code for the status of an error that the server itself answers. */
-static const char *connect_code(int status)
+#include "api/connect.h"
+#include "api/rpc.h"
+
+/* The code of Connect for the status of an error that the server itself answers. */
+struct code {
+    int status;
+    enum connect_code code;
+    const char *name;
+};
+
+static const struct code *code_of(int status)
 {
-    static const struct {
-        int status;
-        const char *code;
-    } rows[] = {
-        {400, "invalid_argument"},   {401, "unauthenticated"},    {408, "deadline_exceeded"},
-        {413, "resource_exhausted"}, {429, "resource_exhausted"}, {499, "canceled"},
-        {500, "internal"},           {503, "unavailable"},
+    static const struct code rows[] = {
+        {400, CONNECT_INVALID_ARGUMENT, "invalid_argument"},
+        {401, CONNECT_UNAUTHENTICATED, "unauthenticated"},
+        {408, CONNECT_DEADLINE_EXCEEDED, "deadline_exceeded"},
+        {413, CONNECT_RESOURCE_EXHAUSTED, "resource_exhausted"},
+        {429, CONNECT_RESOURCE_EXHAUSTED, "resource_exhausted"},
+        {499, CONNECT_CANCELED, "canceled"},
+        {500, CONNECT_INTERNAL, "internal"},
+        {503, CONNECT_UNAVAILABLE, "unavailable"},
+        {0, CONNECT_UNKNOWN, "unknown"},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].status == status) {
-            return rows[i].code;
-        }
+    size_t i = 0;
+    while (rows[i].status != status && rows[i].status != 0) {
+        i++;
     }
-    return "unknown";
+    return &rows[i];
 }
 
-const char *connect_route_error(int status, const char *message, struct buf *body)
+void connect_route_error(struct route_error *e)
 {
-    if (status == STATUS_METHOD) {
-        return NULL; /* the servers of Connect send no body with this status */
+    const struct code *code = code_of(e->status);
+    const char *echo = NULL;
+    const struct rpc_type *type = e->request == NULL ? NULL : rpc_type_of(e->request, &echo);
+    if (e->status == STATUS_METHOD) {
+        return; /* the servers of Connect send no body with this status */
     }
-    buf_puts(body, "{");
-    json_member("code", sv_from(connect_code(status)), body);
-    json_member("message", sv_from(message), body);
-    buf_puts(body, "}");
-    return "application/json";
+    if (type != NULL && type->protocol != RPC_CONNECT) {
+        e->status = STATUS_OK;
+        e->type = echo;
+        rpc_fail(type, connect_code_number(code->code), sv_from(e->message), &e->headers, &e->body);
+        return;
+    }
+    e->type = "application/json";
+    buf_puts(&e->body, "{");
+    json_member("code", sv_from(code->name), &e->body);
+    json_member("message", sv_from(e->message), &e->body);
+    buf_puts(&e->body, "}");
 }
 
-const char *profefe_route_error(int status, const char *message, struct buf *body)
+void profefe_route_error(struct route_error *e)
 {
-    buf_printf(body, "{\"code\":%d", status);
-    json_member("error", sv_from(message), body);
-    buf_puts(body, "}\n");
-    return "application/json";
+    e->type = "application/json";
+    buf_printf(&e->body, "{\"code\":%d", e->status);
+    json_member("error", sv_from(e->message), &e->body);
+    buf_puts(&e->body, "}\n");
 }

@@ -5,6 +5,7 @@
 
 #include "api/control.h"
 #include "api/deepflow.h"
+#include "api/health.h"
 #include "api/pgo.h"
 #include "api/process.h"
 #include "api/profefe.h"
@@ -17,6 +18,7 @@
 #define API_TABLES  \
     process_routes, \
     control_routes, \
+    health_routes, \
     receive_routes, \
     querier_routes, \
     render_routes,  \

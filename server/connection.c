@@ -210,6 +210,11 @@ struct sv connection_body(const struct connection *c)
     return (struct sv){.p = c->body.content.data, .n = c->body.content.len};
 }
 
+const struct request *connection_request(const struct connection *c)
+{
+    return c->head == NULL ? NULL : &c->request;
+}
+
 void connection_set_data(struct connection *c, const void *data)
 {
     c->data = data;

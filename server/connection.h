@@ -127,6 +127,8 @@ void connection_check_time(struct connection *c, int64_t now_ms);
  * is read. */
 void connection_read_body(struct connection *c, size_t max);
 struct sv connection_body(const struct connection *c);
+/* Returns the present request; NULL if its head could not be read. */
+const struct request *connection_request(const struct connection *c);
 /* Returns the TLS session of a connection; NULL without TLS. */
 const SSL *connection_tls(const struct connection *c);
 /* Sets and returns data that the caller keeps with the request; NULL before it is set. */

@@ -21,23 +21,29 @@ static bool inflate(struct sv body, struct buf *buf, struct err *err)
     return ok;
 }
 
-bool exchange_inflate(const struct exchange *x, struct buf *buf, struct sv *ret_body,
-                      struct err *err)
+bool exchange_decode(const char *header, struct sv coding, struct sv body, struct buf *buf,
+                     struct sv *ret_body, struct err *err)
 {
-    struct sv coding = request_header(x->request, "Content-Encoding");
-    *ret_body = x->body;
+    *ret_body = body;
     if (coding.n == 0 || sv_eq_nocase(coding, "identity")) {
         return true;
     }
     if (!sv_eq_nocase(coding, "gzip") && !sv_eq_nocase(coding, "x-gzip")) {
-        return err_set(err, ERR_REFUSED, "unknown Content-Encoding \"%.*s\", expected gzip",
+        return err_set(err, ERR_REFUSED, "unknown %s \"%.*s\", expected gzip", header,
                        coding.n < 64 ? (int)coding.n : 64, coding.p);
     }
-    if (!inflate(x->body, buf, err)) {
+    if (!inflate(body, buf, err)) {
         return false;
     }
     *ret_body = (struct sv){.p = buf->data, .n = buf->len};
     return true;
+}
+
+bool exchange_inflate(const struct exchange *x, struct buf *buf, struct sv *ret_body,
+                      struct err *err)
+{
+    return exchange_decode("Content-Encoding", request_header(x->request, "Content-Encoding"),
+                           x->body, buf, ret_body, err);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */

@@ -41,7 +41,9 @@ struct exchange {
     struct buf reply;
     struct buf trailers; /* headers after the body, likewise; HTTP/1 does not send them */
 
-    /* A reference to a receipt, or NULL. A response with a status below 300 is sent when the
+    bool fails; /* the response reports a failure, as one with a status from 300 does */
+
+    /* A reference to a receipt, or NULL. A response that reports no failure is sent when the
      * receipt is settled, after the handler has returned. No thread waits meanwhile. */
     struct receipt *receipt;
     /* Called at the end of the wait, on the loop of the server. If the wait has failed, it must
@@ -55,6 +57,10 @@ struct exchange {
  * encoding). */
 bool exchange_inflate(const struct exchange *x, struct buf *buf, struct sv *ret_body,
                       struct err *err);
+/* Decodes a body whose coding is the value of a header, named for the error; otherwise as
+ * exchange_inflate(). */
+bool exchange_decode(const char *header, struct sv coding, struct sv body, struct buf *buf,
+                     struct sv *ret_body, struct err *err);
 /* Compresses the response if the client accepts gzip and the response is large enough. */
 void exchange_deflate(struct exchange *x);
 /* Sets the status and a body of text. */

@@ -131,6 +131,7 @@ static void end_wait(struct job *j, enum exchange_wait result)
     TAILQ_REMOVE(&j->pool->waiting, j, link);
     if (result != EXCHANGE_SETTLED) {
         buf_clear(&x->headers);
+        buf_clear(&x->trailers);
     }
     x->settle(x, result);
     finish(j);
@@ -179,7 +180,7 @@ static void exchange_pool_on_done(struct work *w)
 {
     struct job *j = job_of(w);
     const struct exchange *x = &j->exchange;
-    bool succeeds = j->status == 0 && x->status < STATUS_REDIRECTION;
+    bool succeeds = j->status == 0 && x->status < STATUS_REDIRECTION && !x->fails;
     if (succeeds && x->receipt != NULL && !j->pool->stopped) {
         begin_wait(j);
     } else {
@@ -189,14 +190,16 @@ static void exchange_pool_on_done(struct work *w)
 
 /* ---- submitting ------------------------------------------------------------------------------ */
 
-bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
-                          const struct request *r, struct server_setup *setup)
+/* Makes the job of a request. NULL if out of memory. */
+static struct job *make_job(struct exchange_pool *p, struct connection *c,
+                            const struct route *route, const struct request *r,
+                            struct server_setup *setup)
 {
     const struct server_options *o = &setup->options;
     const struct server_work *work = route->set == ROUTE_RECEIVE ? &o->receive : &o->query;
-    struct job *j = p->n < p->o.threads + work->waiting_max ? calloc(1, sizeof(*j)) : NULL;
+    struct job *j = calloc(1, sizeof(*j));
     if (j == NULL) {
-        return false;
+        return NULL;
     }
     j->work = (struct work){
         .home = p->o.loop, .run = exchange_pool_on_run, .done = exchange_pool_on_done};
@@ -217,10 +220,28 @@ bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const s
     buf_init(&j->exchange.headers, HEADERS_MAX);
     buf_init(&j->exchange.reply, REPLY_MAX);
     buf_init(&j->exchange.trailers, HEADERS_MAX);
-    connection_hold(c);
     p->n++;
     metric_gauge_add(p->requests, 1);
-    worker_submit(p->workers, &j->work);
+    return j;
+}
+
+bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
+                          const struct request *r, struct server_setup *setup)
+{
+    const struct server_options *o = &setup->options;
+    const struct server_work *work = route->set == ROUTE_RECEIVE ? &o->receive : &o->query;
+    bool has_room = route->is_quick || p->n < p->o.threads + work->waiting_max;
+    struct job *j = has_room ? make_job(p, c, route, r, setup) : NULL;
+    if (j == NULL) {
+        return false;
+    }
+    connection_hold(c);
+    if (route->is_quick) {
+        exchange_pool_on_run(&j->work);
+        finish(j);
+    } else {
+        worker_submit(p->workers, &j->work);
+    }
     return true;
 }
 

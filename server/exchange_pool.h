@@ -34,8 +34,8 @@ void exchange_pool_stop(struct exchange_pool *p);
 /* Frees the pool, after the loop has been freed. Accepts NULL, returns NULL. */
 struct exchange_pool *exchange_pool_free(struct exchange_pool *p);
 /* Holds the connection, whose body is complete, and has the route's handler answer it with the
- * current setup of the server. If the queue is full or memory is short, returns false and changes
- * nothing. */
+ * current setup of the server; a quick one at once. If the queue is full or memory is short,
+ * returns false and changes nothing. */
 bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
                           const struct request *r, struct server_setup *setup);
 

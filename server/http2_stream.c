@@ -85,6 +85,16 @@ static void forget_answer(struct http2_stream *s)
     s->answer_sent = 0;
 }
 
+/* Forgets content that came before its request was let in, and opens the window of the connection
+ * for others. */
+static void forget_early(struct http2_stream *s)
+{
+    if (s->link != NULL && s->early.len > 0) {
+        nghttp2_session_consume_connection(s->link->session, s->early.len);
+    }
+    buf_done(&s->early);
+}
+
 static void leave_link(struct http2_stream *s)
 {
     TAILQ_REMOVE(&s->link->streams, s, next);
@@ -98,7 +108,7 @@ static void free_stream(struct http2_stream *s)
     connection_forget_request(&s->connection);
     forget_head(s);
     forget_answer(s);
-    buf_done(&s->early);
+    forget_early(s);
     buf_done(&s->trailers);
     s->connection.o->streams->now--;
     if (s->link != NULL) {
@@ -252,14 +262,17 @@ void http2_stream_read_body(struct http2_stream *s, size_t max)
 {
     struct connection *c = &s->connection;
     const struct request *r = &c->request;
-    struct buf early = s->early;
-    buf_init(&s->early, (size_t)HTTP2_STREAM_WINDOW);
-    if (r->body_length > max || !buf_ok(&early)) {
-        connection_refuse(c, buf_ok(&early) ? REFUSED_LARGE_BODY : REFUSED_NO_ROOM,
-                          buf_ok(&early) ? 413 : 503);
-        buf_done(&early);
+    struct http2_link *link = s->link;
+    if (r->body_length > max) {
+        connection_refuse(c, REFUSED_LARGE_BODY, 413);
         return;
     }
+    if (!buf_ok(&s->early)) {
+        connection_refuse(c, REFUSED_NO_ROOM, 503);
+        return;
+    }
+    struct buf early = s->early;
+    buf_init(&s->early, (size_t)HTTP2_STREAM_WINDOW);
     c->state = BODY;
     c->body_ms = clock_mono_ms();
     body_init_open(&c->body, max);
@@ -271,6 +284,10 @@ void http2_stream_read_body(struct http2_stream *s, size_t max)
     }
     take_body(s, (struct sv){.p = early.data, .n = early.len});
     buf_done(&early);
+    /* The client may wait for room in the windows. The stream may be gone by now. */
+    if (!link->busy) {
+        link->on_output(link->arg);
+    }
 }
 
 /* ---- the response ---------------------------------------------------------------------------- */
@@ -390,6 +407,7 @@ static void respond(struct http2_stream *s, const struct connection_answer *a, i
     }
     buf_done(&lines);
     connection_forget_body(c);
+    forget_early(s);
     push_output(s);
 }
 

@@ -20,17 +20,22 @@ void reply_plain(struct connection *c, int status, const char *text)
 void reply_error(struct connection *c, route_error_writer *errors, int status, struct sv headers,
                  const char *message)
 {
-    struct buf body;
-    const char *type = "text/plain; charset=utf-8";
-    buf_init(&body, ERROR_MAX);
+    struct route_error e = {.request = connection_request(c), .message = message, .status = status};
+    buf_init(&e.headers, ERROR_MAX);
+    buf_init(&e.body, ERROR_MAX);
+    buf_append(&e.headers, headers.p, headers.n);
     if (errors != NULL) {
-        type = errors(status, message, &body);
+        errors(&e);
     } else {
-        buf_printf(&body, "%s\n", message);
+        e.type = "text/plain; charset=utf-8";
+        buf_printf(&e.body, "%s\n", message);
     }
-    connection_answer(c, &(struct connection_answer){
-                             .status = status, .type = type, .headers = headers, .body = &body});
-    buf_done(&body);
+    connection_answer(c, &(struct connection_answer){.status = e.status,
+                                                     .type = e.type,
+                                                     .headers = {e.headers.data, e.headers.len},
+                                                     .body = &e.body});
+    buf_done(&e.headers);
+    buf_done(&e.body);
 }
 
 void reply_bad_query(struct connection *c, const char *message)

@@ -27,10 +27,19 @@ typedef void route_handler(struct connection *c, const struct request *r,
                            const struct server_options *options);
 typedef void route_work(struct exchange *x);
 
-/* Writes the body of an error that the server itself answers, such as a wrong method, missing
- * credentials, a body that is too large, or too many requests. Returns its content type; NULL for a
- * response without a body. */
-typedef const char *route_error_writer(int status, const char *message, struct buf *body);
+/* An error that the server itself answers, such as a wrong method, missing credentials, a body that
+ * is too large, or too many requests. */
+struct route_error {
+    const struct request *request; /* NULL if its head could not be read */
+    const char *message;
+    /* The response, which the writer completes. */
+    int status;
+    const char *type;   /* NULL: a response without a body */
+    struct buf headers; /* "Name: value\r\n" each */
+    struct buf body;
+};
+/* Writes an error in the format of an API. */
+typedef void route_error_writer(struct route_error *e);
 
 /* Value for `methods` of a route. */
 #define ROUTE_GET (1U << REQUEST_GET | 1U << REQUEST_HEAD)
@@ -49,6 +58,9 @@ struct route {
     /* The parameters of the query, ended by NULL. A request with another parameter gets 400, so
      * that a misspelt filter is not ignored. NULL: the handler checks them. */
     const char *const *params;
+    /* `work` runs on the thread of the server, so that it waits for no others: it must not block.
+     */
+    bool is_quick;
     route_handler *handle; /* exactly one of `handle` and `work` is set */
     route_work *work;
     const char *about; /* HTML, for the page of links; NULL: not listed */

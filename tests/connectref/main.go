@@ -1,18 +1,28 @@
 // Command connectref asks our query APIs with connect-go and the messages that Pyroscope publishes:
-// each call in protobuf and in JSON, with and without compression. All answers of a call have to be
-// the same message, or the same error, and some of what is in them is known.
+// each call over Connect, gRPC and gRPC-web, over HTTP/1.1 and HTTP/2, without and with TLS, in
+// protobuf and in JSON, with and without compression. All answers of a call have to be the same
+// message, or the same error, and some of what is in them is known.
 package main
 
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"flag"
 	"fmt"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	capabilitiesv1 "github.com/grafana/pyroscope/api/gen/proto/go/capabilities/v1"
@@ -37,18 +47,63 @@ const (
 	end   = int64(1795307460000)
 )
 
-// The forms in which each call is made.
-var forms = []struct {
+// A form in which each call is made.
+type form struct {
 	name    string
+	client  *http.Client
 	options []connect.ClientOption
-}{
-	{"protobuf", nil},
-	{"JSON", []connect.ClientOption{connect.WithProtoJSON()}},
-	{"protobuf, gzip", []connect.ClientOption{connect.WithSendGzip()}},
-	{"JSON, gzip", []connect.ClientOption{connect.WithProtoJSON(), connect.WithSendGzip()}},
+}
+
+// forms is filled in by makeForms.
+var forms []form
+
+// makeForms lists the forms for a server without TLS (roots nil), or with it.
+func makeForms(roots *x509.CertPool) {
+	transport := func(http2 bool) *http.Client {
+		t := &http.Transport{Protocols: new(http.Protocols)}
+		if roots != nil {
+			t.TLSClientConfig = &tls.Config{RootCAs: roots}
+		}
+		t.Protocols.SetHTTP1(!http2)
+		t.Protocols.SetHTTP2(http2)
+		t.Protocols.SetUnencryptedHTTP2(http2)
+		return &http.Client{Transport: t}
+	}
+	http1, http2 := transport(false), transport(true)
+	forms = nil
+	for _, protocol := range []struct {
+		name    string
+		client  *http.Client
+		options []connect.ClientOption
+	}{
+		{"Connect", http1, nil},
+		{"Connect, HTTP/2", http2, nil},
+		{"gRPC", http2, []connect.ClientOption{connect.WithGRPC()}},
+		{"gRPC-web", http1, []connect.ClientOption{connect.WithGRPCWeb()}},
+		{"gRPC-web, HTTP/2", http2, []connect.ClientOption{connect.WithGRPCWeb()}},
+	} {
+		for _, codec := range []struct {
+			name    string
+			options []connect.ClientOption
+		}{
+			{"protobuf", nil},
+			{"JSON", []connect.ClientOption{connect.WithProtoJSON()}},
+			{"protobuf, gzip", []connect.ClientOption{connect.WithSendGzip()}},
+			{"JSON, gzip", []connect.ClientOption{connect.WithProtoJSON(), connect.WithSendGzip()}},
+		} {
+			name := protocol.name + ", " + codec.name
+			if roots != nil {
+				name += ", TLS"
+			}
+			forms = append(forms, form{name, protocol.client, append(append([]connect.ClientOption{}, protocol.options...), codec.options...)})
+		}
+	}
 }
 
 var passed, failed int
+
+// onlyCodes: where a service is not there at all, the clients themselves word the error.
+var onlyCodes bool
 
 func report(name string, problem string) {
 	if problem == "" {
@@ -76,6 +131,9 @@ func ask[C, Q, A any, M message[A]](name string, clients []C,
 		response, err := call(client, context.Background(), connect.NewRequest(request))
 		if err != nil {
 			text = fmt.Sprintf("error %s: %s", connect.CodeOf(err), err)
+			if onlyCodes {
+				text = fmt.Sprintf("error %s", connect.CodeOf(err))
+			}
 		} else {
 			answer = response.Msg
 			text = prototext.MarshalOptions{}.Format(answer)
@@ -100,7 +158,7 @@ func ask[C, Q, A any, M message[A]](name string, clients []C,
 func clientsOf[C any](url string, make func(connect.HTTPClient, string, ...connect.ClientOption) C) []C {
 	var clients []C
 	for _, form := range forms {
-		clients = append(clients, make(http.DefaultClient, url, form.options...))
+		clients = append(clients, make(form.client, url, form.options...))
 	}
 	return clients
 }
@@ -176,17 +234,58 @@ func askServices(url string) {
 		&capabilitiesv1.GetFeatureFlagsRequest{}, "v2StorageLayer")
 	ask("version", clientsOf(url, versionv1connect.NewVersionClient), versionv1connect.VersionClient.Version, &versionv1.VersionRequest{}, "QuerierAPI:1")
 	ask("no GitHub", clientsOf(url, vcsv1connect.NewVCSServiceClient), vcsv1connect.VCSServiceClient.GithubApp, &vcsv1.GithubAppRequest{}, "error unimplemented")
+	onlyCodes = true
 	ask("no rules", clientsOf(url, settingsv1connect.NewRecordingRulesServiceClient), settingsv1connect.RecordingRulesServiceClient.ListRecordingRules,
 		&settingsv1.ListRecordingRulesRequest{}, "error unimplemented")
+	onlyCodes = false
 }
 
-func run(server, profiles string) error {
+// certificate writes a certificate for 127.0.0.1 and its key, and returns the roots that trust it.
+func certificate(certFile, keyFile string) (*x509.CertPool, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	if err := os.WriteFile(certFile, text, 0o600); err != nil {
+		return nil, err
+	}
+	return roots, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw}), 0o600)
+}
+
+func run(server, profiles string, withTLS bool) error {
 	directory, err := os.MkdirTemp("", "connectref")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(directory)
-	args := []string{directory}
+	var args []string
+	var roots *x509.CertPool
+	scheme := "http"
+	if withTLS {
+		certFile, keyFile := filepath.Join(directory, "cert"), filepath.Join(directory, "key")
+		if roots, err = certificate(certFile, keyFile); err != nil {
+			return err
+		}
+		scheme = "https"
+		args = append(args, "-tls", certFile, keyFile)
+	}
+	makeForms(roots)
+	args = append(args, filepath.Join(directory, "store"))
 	for _, name := range []string{"p1.pb", "p2.pb", "p3.pb"} {
 		args = append(args, filepath.Join(profiles, name))
 	}
@@ -205,7 +304,7 @@ func run(server, profiles string) error {
 	}
 	port, err := bufio.NewReader(stdout).ReadString('\n')
 	if err == nil {
-		url := "http://127.0.0.1:" + strings.TrimSpace(port)
+		url := scheme + "://127.0.0.1:" + strings.TrimSpace(port)
 		askQuerier(url)
 		askServices(url)
 	}
@@ -220,9 +319,11 @@ func main() {
 	server := flag.String("server", "", "the program that serves the profiles")
 	profiles := flag.String("profiles", "", "the directory of p1.pb, p2.pb and p3.pb")
 	flag.Parse()
-	if err := run(*server, *profiles); err != nil {
-		fmt.Printf("connect-diff: %s\n", err)
-		os.Exit(1)
+	for _, withTLS := range []bool{false, true} {
+		if err := run(*server, *profiles, withTLS); err != nil {
+			fmt.Printf("connect-diff: %s\n", err)
+			os.Exit(1)
+		}
 	}
 	fmt.Printf("connect-diff: %d passed, %d failed\n", passed, failed)
 	if failed > 0 {

@@ -1,12 +1,13 @@
 /* Serves Pyroscope's query APIs over the profiles that are named: for clients of other makers.
  *
- *     query-server DIRECTORY FILE...
+ *     query-server [-tls CERT KEY] DIRECTORY FILE...
  *
  * The i-th file is of the service vecdemo and of pod a, b, c, ..., 15 seconds after the one before
  * it, the first one of 2026-11-22T00:30:00Z. Prints the port, and ends with its input.
  */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "api/served.h"
@@ -49,7 +50,8 @@ static bool put_file(struct store *s, const char *path, int i, struct err *err)
     return ok;
 }
 
-static bool serve(struct store *s, struct metrics *metrics, struct err *err)
+static bool serve(struct store *s, struct metrics *metrics, const struct server_tls *tls,
+                  struct err *err)
 {
     char byte;
     struct settings *settings = settings_new(NULL, NULL);
@@ -61,6 +63,9 @@ static bool serve(struct store *s, struct metrics *metrics, struct err *err)
         .sets = ROUTE_QUERY,
         .max_connections = 64,
         .max_connections_per_address = 64,
+        .max_streams = 256,
+        .max_streams_per_connection = 100,
+        .tls = *tls,
         .request_timeout_ms = 20000,
         .answer_timeout_ms = 20000,
         .idle_timeout_ms = 60000,
@@ -90,8 +95,14 @@ static bool serve(struct store *s, struct metrics *metrics, struct err *err)
 int main(int argc, char **argv)
 {
     struct err err = ERR_INIT;
+    struct server_tls tls = {.cert_file = NULL};
+    if (argc > 3 && strcmp(argv[1], "-tls") == 0) {
+        tls = (struct server_tls){.cert_file = argv[2], .key_file = argv[3]};
+        argc -= 3;
+        argv += 3;
+    }
     if (argc < 2) {
-        (void)fprintf(stderr, "usage: query-server DIRECTORY FILE...\n");
+        (void)fprintf(stderr, "usage: query-server [-tls CERT KEY] DIRECTORY FILE...\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
@@ -103,7 +114,7 @@ int main(int argc, char **argv)
     for (int i = 0; ok && i < argc - 2; i++) {
         ok = put_file(s, argv[i + 2], i, &err);
     }
-    ok = ok && serve(s, metrics, &err);
+    ok = ok && serve(s, metrics, &tls, &err);
     if (!ok) {
         (void)fprintf(stderr, "query-server: %s\n", err.msg);
     }

@@ -22,6 +22,7 @@ struct rig_process {
     struct metrics *metrics;
     struct log *log;
     struct served served;
+    bool http2; /* the requests come over HTTP/2 */
 };
 
 struct rig_answer {
@@ -30,6 +31,7 @@ struct rig_answer {
     char *headers;
     char *body;
     size_t n;
+    char *trailers;
 };
 
 static inline void rig_answer_done(struct rig_answer *a)
@@ -37,6 +39,7 @@ static inline void rig_answer_done(struct rig_answer *a)
     free(a->type);
     free(a->headers);
     free(a->body);
+    free(a->trailers);
 }
 SCOPED_VALUE(rig_answer, rig_answer_done)
 
@@ -50,6 +53,7 @@ static inline struct rig_answer rig_ask_within(const struct rig_process *process
     const atomic_bool gone = cancelled;
     int n = snprintf(text, sizeof(text), "%s\r\n", head);
     assert_int_equal(request_parse((struct sv){text, (size_t)n}, decoded, &r), 0);
+    r.is_http_2 = process->http2;
     static const struct route *const routes[] = {page_routes, API_TABLES, NULL};
     static const char *const prefixes[] = {API_PREFIXES, NULL};
     const struct server_options options = {.sets = process->sets,
@@ -69,13 +73,16 @@ static inline struct rig_answer rig_ask_within(const struct rig_process *process
                              .status = 200};
         buf_init(&x.headers, 4096);
         buf_init(&x.reply, bytes_max);
+        buf_init(&x.trailers, 4096);
         match.route->work(&x);
         answer.status = x.status;
         answer.type = strdup(x.content_type == NULL ? "" : x.content_type);
         answer.headers = strdup(x.headers.data);
         answer.n = x.reply.len;
         answer.body = buf_take(&x.reply, NULL);
+        answer.trailers = strdup(x.trailers.data);
         buf_done(&x.headers);
+        buf_done(&x.trailers);
     } else if (match.other != NULL) {
         answer.status = STATUS_METHOD;
     }
