@@ -85,9 +85,7 @@ static void look(struct held *h)
     bool all = h->released || !naming_is_asking(h->options.naming);
     int64_t now = clock_mono_ms();
     bool waits = false;
-    struct waiting *w;
-    TAILQ_FOREACH(w, &h->list, link)
-    {
+    for (struct waiting *w = TAILQ_FIRST(&h->list); w != NULL; w = TAILQ_NEXT(w, link)) {
         if (!w->running && (all || now >= w->until_ms)) {
             start(h, w);
         }
