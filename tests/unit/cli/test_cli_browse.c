@@ -33,7 +33,7 @@ static void check_selected(struct browse *b, const char *want, const char *keys)
     buf_done(&out);
 }
 
-static void keys_move(void **state)
+TEST(keys_move)
 {
     static const struct {
         const char *keys;
@@ -71,7 +71,6 @@ static void keys_move(void **state)
     };
     static const struct terminal terminal = {.tty = true, .width = 60, .height = 12};
     static const struct flame_options options = {.title = "t", .unit = ""};
-    (void)state;
     struct tree *t = tree_of(stacks);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
@@ -84,12 +83,11 @@ static void keys_move(void **state)
     tree_free(t);
 }
 
-static void keys_quit(void **state)
+TEST(keys_quit)
 {
     static const struct terminal terminal = {.tty = true, .width = 60, .height = 12};
     static const struct flame_options options = {.title = "t", .unit = ""};
     struct err err = ERR_INIT;
-    (void)state;
     struct tree *t = tree_of(stacks);
     struct browse *b = browse_new(t, &options, &terminal, &err);
     browse_types(b, "/q\r", true);
@@ -98,7 +96,7 @@ static void keys_quit(void **state)
     tree_free(t);
 }
 
-static void pictures(void **state)
+TEST(pictures)
 {
     static const struct {
         struct terminal terminal;
@@ -113,7 +111,6 @@ static void pictures(void **state)
          "browse-colours.txt"},
     };
     static const struct flame_options options = {.title = "cart, cpu", .unit = "count"};
-    (void)state;
     struct tree *t = tree_of(stacks);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
@@ -131,12 +128,11 @@ static void pictures(void **state)
 }
 
 /* A box that is too narrow after a change of the size is no longer selected. */
-static void sizes_change(void **state)
+TEST(sizes_change)
 {
     static const struct terminal terminal = {.width = 1000, .height = 12};
     static const struct flame_options options = {.title = "t", .unit = ""};
     struct err err = ERR_INIT;
-    (void)state;
     struct tree *t = tree_of("main;a 1000\nmain;z 2\n");
     struct browse *b = browse_new(t, &options, &terminal, &err);
     browse_types(b, "jjl", true);
@@ -147,7 +143,7 @@ static void sizes_change(void **state)
     tree_free(t);
 }
 
-static void keys_are_decoded(void **state)
+TEST(keys_are_decoded)
 {
     static const struct {
         const char *bytes;
@@ -177,7 +173,6 @@ static void keys_are_decoded(void **state)
         {"\xff", true, 1, KEY_UNKNOWN, 0},
         {"\033[0000000000000000000A", true, 17, KEY_UNKNOWN, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct key key;
         size_t n = key_decode(sv_from(cases[i].bytes), cases[i].more, &key);
@@ -189,14 +184,4 @@ static void keys_are_decoded(void **state)
             CHECK_INT(key.rune, cases[i].rune, cases[i].bytes);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_move),        cmocka_unit_test(keys_quit),
-        cmocka_unit_test(pictures),         cmocka_unit_test(sizes_change),
-        cmocka_unit_test(keys_are_decoded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

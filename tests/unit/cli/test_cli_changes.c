@@ -16,14 +16,13 @@ static const char before[] = "main;json;grow 10\nmain;json;shrink 40\nmain;gone 
 static const char after[] = "main;json;grow 70\nmain;json;shrink 15\nmain;new 25\nmain 30\n"
                             "main;\033[31mred 10\n";
 
-static void functions_that_changed(void **state)
+TEST(functions_that_changed)
 {
     static const struct {
         bool normalize;
         size_t limit;
         const char *golden;
     } cases[] = {{false, 0, "diff.txt"}, {true, 1, "diff-normalized.txt"}};
-    (void)state;
     struct tree *base = tree_of(before);
     SCOPED(tree) *now = tree_of(after);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -70,21 +69,19 @@ static void peek_golden(const char *pattern, const char *golden)
     json_decref(root);
 }
 
-static void callers_and_callees(void **state)
+TEST(callers_and_callees)
 {
-    (void)state;
     peek_golden("parse", "peek.txt"); /* a function has this name: only that one */
     peek_golden("pars.$", "peek-regex.txt");
 }
 
-static void functions_that_do_not_exist(void **state)
+TEST(functions_that_do_not_exist)
 {
     static const struct {
         const char *pattern;
         const char *problem;
     } cases[] = {{"nope", "no function of the profile matches \"nope\""},
                  {"(", "\"(\" is no regex: "}};
-    (void)state;
     SCOPED(tree) *t = tree_of(calls);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
@@ -96,11 +93,10 @@ static void functions_that_do_not_exist(void **state)
     }
 }
 
-static void top_as_json(void **state)
+TEST(top_as_json)
 {
     struct err err = ERR_INIT;
     SCOPED(tree) *t = tree_of("a;b 5\na 3\n");
-    (void)state;
     SCOPED(buf) out = testing_buf(BYTES_MAX);
     assert_true(top_json(t, "bytes", 1, &out, &err));
     CHECK_STR(
@@ -108,15 +104,4 @@ static void top_as_json(void **state)
         "{\"unit\":\"bytes\",\"total\":8,\"count\":2,\"functions\":[{\"name\":\"b\",\"self\":5,"
         "\"total\":5}]}\n",
         "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_that_changed),
-        cmocka_unit_test(callers_and_callees),
-        cmocka_unit_test(functions_that_do_not_exist),
-        cmocka_unit_test(top_as_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

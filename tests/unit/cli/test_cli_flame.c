@@ -30,7 +30,7 @@ static void print_golden(const char *folded, const struct terminal *terminal, co
     check_golden(&out, golden);
 }
 
-static void golden_files(void **state)
+TEST(golden_files)
 {
     static const struct {
         struct terminal terminal;
@@ -47,7 +47,6 @@ static void golden_files(void **state)
         {{.width = 60, .utf8 = true, .colours = COLOURS_256}, "json", 0, "colours-256.txt"},
         {{.width = 60, .utf8 = true, .colours = COLOURS_TRUE}, "json", 0, "colours-true.txt"},
     };
-    (void)state;
     locale_t locale = terminal_text_begin();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         print_golden(stacks, &cases[i].terminal, cases[i].search, cases[i].depth, cases[i].golden);
@@ -55,14 +54,13 @@ static void golden_files(void **state)
     terminal_text_end(locale);
 }
 
-static void deeper_levels_are_counted(void **state)
+TEST(deeper_levels_are_counted)
 {
     static const char narrow[] = "a;b 99\na;b;c 1\n";
     const struct terminal terminal = {.width = 20};
     const struct flame_options options = {.title = "t", .unit = "bytes"};
     struct err err = ERR_INIT;
     SCOPED(tree) *t = tree_of(narrow);
-    (void)state;
     SCOPED(buf) out = testing_buf(4096);
     assert_true(flame_print(t, &options, &terminal, &out, &err));
     CHECK_CONTAINS(out.data, "1 deeper levels are narrower than a column: use a larger --width\n",
@@ -70,11 +68,10 @@ static void deeper_levels_are_counted(void **state)
 }
 
 /* Every box lies within its caller's, boxes of a level do not overlap, and widths are shares. */
-static void boxes_are_nested(void **state)
+TEST(boxes_are_nested)
 {
     struct err err = ERR_INIT;
     SCOPED(tree) *t = tree_of(stacks);
-    (void)state;
     for (size_t columns = 1; columns < 300; columns += 7) {
         struct chart c;
         const struct chart_options options = {.columns = columns};
@@ -98,13 +95,12 @@ static void boxes_are_nested(void **state)
     }
 }
 
-static void chart_of_a_part(void **state)
+TEST(chart_of_a_part)
 {
     struct err err = ERR_INIT;
     struct chart c;
     SCOPED(tree) *t = tree_of(stacks);
     SCOPED(arena) *arena = arena_new((size_t)1024 * 1024);
-    (void)state;
     /* Node 1 is main.main, the first function that was added. */
     const struct chart_options options = {.root = 1, .columns = 65, .search = SV("JSON")};
     assert_true(chart_make(t, &options, arena, &c, &err));
@@ -118,7 +114,7 @@ static void chart_of_a_part(void **state)
 }
 
 /* No control character of a name reaches the terminal. */
-static void control_characters(void **state)
+TEST(control_characters)
 {
     static const struct {
         const char *name;
@@ -147,7 +143,6 @@ static void control_characters(void **state)
         {"\xe2\x80\xa8", "\xef\xbf\xbd", "?"},                          /* line separator */
         {"\xe6\x97\xa5\xe6\x9c\xac", "\xe6\x97\xa5\xe6\x9c\xac", "??"}, /* two columns each */
     };
-    (void)state;
     locale_t locale = terminal_text_begin();
     assert_true(locale != (locale_t)0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -161,9 +156,8 @@ static void control_characters(void **state)
     terminal_text_end(locale);
 }
 
-static void text_is_cut_at_columns(void **state)
+TEST(text_is_cut_at_columns)
 {
-    (void)state;
     locale_t locale = terminal_text_begin();
     SCOPED(buf) out = testing_buf(4096);
     CHECK_INT(terminal_put(SV("abcdef"), 4, false, &out), 4, "");
@@ -181,7 +175,7 @@ static void text_is_cut_at_columns(void **state)
     terminal_text_end(locale);
 }
 
-static void packages_and_short_names(void **state)
+TEST(packages_and_short_names)
 {
     static const struct {
         const char *name;
@@ -201,7 +195,6 @@ static void packages_and_short_names(void **state)
         {".", "", ".", "."},
         {"/", "/", "", ""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sv name = sv_from(cases[i].name);
         struct sv package = colour_package(name);
@@ -247,7 +240,7 @@ static const char *nothing(const char *name)
     return NULL;
 }
 
-static void environment(void **state)
+TEST(environment)
 {
     static const struct {
         const char *name;
@@ -259,7 +252,6 @@ static void environment(void **state)
         {"xterm in C", xterm, COLOURS_NONE, false},    {"256", xterm_256, COLOURS_256, true},
         {"truecolor", truecolor, COLOURS_TRUE, false}, {"NO_COLOR", no_color, COLOURS_NONE, false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK_INT(terminal_colours_of(cases[i].get), cases[i].colours, cases[i].name);
         CHECK_INT(terminal_utf8_of(cases[i].get), cases[i].utf8, cases[i].name);
@@ -273,11 +265,10 @@ static void environment(void **state)
     CHECK_INT(t.colours, COLOURS_TRUE, "true");
 }
 
-static void json(void **state)
+TEST(json)
 {
     struct err err = ERR_INIT;
     SCOPED(tree) *t = tree_of("a;b 1\na;c;d 2\na 3\n\"e\" 4\n");
-    (void)state;
     SCOPED(buf) out = testing_buf(4096);
     assert_true(flame_json(t, "bytes", &out, &err));
     CHECK_STR(
@@ -288,20 +279,4 @@ static void json(void **state)
         "{\"name\":\"d\",\"self\":2,\"total\":2}]}]},{\"name\":\"\\\"e\\\"\",\"self\":4,"
         "\"total\":4}]}}\n",
         "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_files),
-        cmocka_unit_test(deeper_levels_are_counted),
-        cmocka_unit_test(boxes_are_nested),
-        cmocka_unit_test(chart_of_a_part),
-        cmocka_unit_test(control_characters),
-        cmocka_unit_test(text_is_cut_at_columns),
-        cmocka_unit_test(packages_and_short_names),
-        cmocka_unit_test(environment),
-        cmocka_unit_test(json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

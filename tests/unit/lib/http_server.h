@@ -6,9 +6,10 @@
  *         while (server_read_request(c))
  *             server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
  *     }
- *     struct server *s = server_new(hello, NULL);
- *     struct fixture f; fixture_init(&f, 1);
- *     struct call call; fixture_start(&f, &call, &(struct http_request){...});
+ *     SCOPED(server) *s = server_new(hello, NULL);
+ *     SCOPED(fixture) f = fixture_new(1);
+ *     SCOPED(call) call = {0};
+ *     fixture_start(&f, &call, &(struct http_request){...});
  *     fixture_wait(&f);
  *
  * The handlers run on threads of their own with blocking sockets; they must not use CHECK_* (cmocka
