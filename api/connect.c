@@ -239,20 +239,32 @@ static bool write_reply(struct connect_call *call, const struct connect_method *
            err_set(err, ERR_LIMIT, "answer too large for the memory limit of a query");
 }
 
+/* Calls the method with a message. */
+static bool call_method(struct connect_call *call, const struct connect_method *method,
+                        const struct rpc_type *type, struct sv message, struct err *err)
+{
+    if (method->input != NULL) {
+        const ProtobufCMessage *request = read_message(call, type, method->input, message, err);
+        return request != NULL && method->call(call, request, err);
+    }
+    if (type->json) {
+        return connect_fail(call, CONNECT_UNIMPLEMENTED, err, "expected a message in protobuf");
+    }
+    return method->call(call, &message, err);
+}
+
 static bool answer(struct connect_call *call, const struct connect_method *method,
                    const struct rpc_type *type, struct buf *plain, struct buf *out, struct err *err)
 {
-    struct sv body;
+    struct sv message;
     struct buf text;
     buf_init(&text, call->exchange->body.n + 1);
-    const ProtobufCMessage *request = NULL;
-    if ((type->protocol != RPC_CONNECT || read_version(call->exchange->request, err)) &&
-        read_timeout(call, type, err) && read_body(call, type, &text, plain, &body, err)) {
-        request = read_message(call, type, method->input, body, err);
-    }
+    bool ok = (type->protocol != RPC_CONNECT || read_version(call->exchange->request, err)) &&
+              read_timeout(call, type, err) && read_body(call, type, &text, plain, &message, err) &&
+              call_method(call, method, type, message, err) &&
+              write_reply(call, method, type, out, err);
     buf_done(&text);
-    return request != NULL && method->call(call, request, err) &&
-           write_reply(call, method, type, out, err);
+    return ok;
 }
 
 static void count(const struct exchange *x, const struct connect_method *method, const char *code)

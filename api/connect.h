@@ -51,6 +51,7 @@ struct connect_call {
 
 struct connect_method {
     const char *path; /* "/querier.v1.QuerierService/LabelNames" */
+    /* NULL: the method takes the bytes of a message in protobuf: its request is a struct sv */
     const ProtobufCMessageDescriptor *input;
     /* type of a response in bytes; may be NULL for other methods */
     const ProtobufCMessageDescriptor *output;

@@ -3,7 +3,6 @@
 #include "api/connect.h"
 #include "api/proto/push.pb-c.h"
 #include "api/receive/reply.h"
-#include "api/rpc.h"
 #include "api/served.h"
 #include "base/clock.h"
 
@@ -95,28 +94,13 @@ static bool push_call(struct connect_call *call, const void *request, struct err
     return worst < RECEIVE_BAD_REQUEST;
 }
 
-/* Replaces the response if a destination has not stored the profiles. */
-static void settle(struct exchange *x, enum exchange_wait result)
-{
-    const char *echo = NULL;
-    const struct rpc_type *type = rpc_type_of(x->request, &echo);
-    const char *message = NULL;
-    struct err err = ERR_INIT;
-    if (type == NULL || type->protocol == RPC_CONNECT) {
-        receive_settle(x, result);
-    } else if (receive_end_wait(x, result, &message)) {
-        err_set(&err, ERR_REFUSED, "%s", message);
-        connect_reply_error(x, CONNECT_UNAVAILABLE, &err);
-    }
-}
-
 void push_work(struct exchange *x)
 {
     static const struct connect_method methods[] = {
         {RECEIVE_PUSH_PATH, &api__push_request__descriptor, &api__push_response__descriptor,
          push_call},
     };
-    if (!receive_begin_wait(x, settle)) {
+    if (!receive_begin_wait(x, receive_settle)) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_REFUSED, "out of memory");
         connect_reply_error(x, CONNECT_UNAVAILABLE, &err);

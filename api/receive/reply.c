@@ -1,5 +1,7 @@
 #include "api/receive/reply.h"
 
+#include "api/connect.h"
+#include "api/rpc.h"
 #include "api/served.h"
 #include "base/str.h"
 
@@ -50,7 +52,16 @@ bool receive_end_wait(struct exchange *x, enum exchange_wait result, const char 
 void receive_settle(struct exchange *x, enum exchange_wait result)
 {
     const char *message;
-    if (receive_end_wait(x, result, &message)) {
+    const char *echo = NULL;
+    const struct rpc_type *type = rpc_type_of(x->request, &echo);
+    struct err err = ERR_INIT;
+    if (!receive_end_wait(x, result, &message)) {
+        return;
+    }
+    if (type == NULL || type->protocol == RPC_CONNECT) {
         receive_reply_error(x, STATUS_UNAVAILABLE, "unavailable", message);
+    } else {
+        err_set(&err, ERR_REFUSED, "%s", message);
+        connect_reply_error(x, CONNECT_UNAVAILABLE, &err);
     }
 }

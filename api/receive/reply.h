@@ -24,7 +24,7 @@ bool receive_begin_wait(struct exchange *x,
 /* For use in `settle` functions: counts the result of the wait. Returns true if the response has to
  * be replaced by 503 with this message. */
 bool receive_end_wait(struct exchange *x, enum exchange_wait result, const char **ret_message);
-/* The `settle` function of APIs that answer with receive_reply_error(). */
+/* The `settle` function of APIs that answer with receive_reply_error(), and of calls. */
 void receive_settle(struct exchange *x, enum exchange_wait result);
 /* Returns the limit of an inflated body, in bytes. */
 size_t receive_body_max(const struct exchange *x);

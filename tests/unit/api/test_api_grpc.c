@@ -367,3 +367,51 @@ TEST_WITH(the_health_of_services, set_up, tear_down)
     CHECK_CONTAINS(a.headers, "grpc-status: 12\r\n", "");
     rig_answer_done(&a);
 }
+
+static bool reverse(struct connect_call *c, const void *request, struct err *err)
+{
+    const struct sv *message = request;
+    (void)err;
+    for (size_t i = message->n; i > 0; i--) {
+        buf_putc(&c->reply_bytes, message->p[i - 1]);
+    }
+    return true;
+}
+
+/* A method that reads its message itself gets the bytes of it, over each protocol. */
+TEST_WITH(methods_may_take_bytes, set_up, tear_down)
+{
+    const struct connect_method methods[] = {{"/x.X/Reverse", NULL, NULL, reverse}};
+    const struct {
+        const char *type;
+        struct sv body, reply;
+        const char *headers;
+    } rows[] = {
+        {"application/grpc", SV("\0\0\0\0\3abc"), SV("\0\0\0\0\3cba"), ""},
+        {"application/proto", SV("abc"), SV("cba"), ""},
+        {"application/grpc+json", SV("\0\0\0\0\2{}"), SV(""), "grpc-status: 12\r\n"},
+    };
+    struct fixture *f = *state;
+    const struct server_options options = {.metrics = f->process.metrics};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char head[256];
+        char decoded[256];
+        struct request r;
+        int n = snprintf(head, sizeof(head),
+                         "POST /x.X/Reverse HTTP/1.1\r\nContent-Type: %s\r\n\r\n", rows[i].type);
+        assert_int_equal(request_parse((struct sv){head, (size_t)n}, decoded, &r), 0);
+        r.is_http_2 = true;
+        struct exchange x = {
+            .request = &r, .options = &options, .body = rows[i].body, .bytes_max = 1 << 20};
+        buf_init(&x.headers, 4096);
+        buf_init(&x.trailers, 4096);
+        buf_init(&x.reply, 1 << 20);
+        connect_serve(&x, methods, 1, 1 << 20);
+        CHECK_INT(x.reply.len, rows[i].reply.n, rows[i].type);
+        assert_memory_equal(x.reply.data, rows[i].reply.p, rows[i].reply.n);
+        CHECK_CONTAINS(x.headers.data, rows[i].headers, rows[i].type);
+        buf_done(&x.headers);
+        buf_done(&x.trailers);
+        buf_done(&x.reply);
+    }
+}
