@@ -114,7 +114,7 @@ check_layers() {
   allow pprof base
   allow jfr base pprof
   allow symbols base http pprof
-  allow model base http pprof
+  allow model base http pprof regex
   allow config base http pprof symbols model
   allow alloy base http pprof symbols model config
   for room in $stages; do

@@ -31,7 +31,7 @@
 #include "base/metrics.h"
 #include "base/str.h"
 #include "model/profile.h"
-#include "store/selector.h"
+#include "model/selector.h"
 
 struct store;
 

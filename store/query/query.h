@@ -18,8 +18,8 @@
 #include "base/err.h"
 #include "base/labels.h"
 #include "base/str.h"
+#include "model/selector.h"
 #include "store/query/tree.h"
-#include "store/selector.h"
 #include "store/store.h"
 
 /* The store that a query reads, and the limits of the query. */

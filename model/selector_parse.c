@@ -3,7 +3,7 @@
 #include "base/ascii.h"
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "store/selector.h"
+#include "model/selector.h"
 
 struct parser {
     struct sv in;

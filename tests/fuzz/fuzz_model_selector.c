@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/selector.h"
+#include "model/selector.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \

@@ -1,4 +1,4 @@
-#include "store/selector.h"
+#include "model/selector.h"
 
 #include <stdlib.h>
 #include <string.h>

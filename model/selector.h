@@ -8,8 +8,8 @@
  * Regexes are Go's, anchored at both ends. A missing label equals "". Immutable; a selector is used
  * by one thread at a time (it has the scratch of its regexes).
  */
-#ifndef PROFPULL_STORE_SELECTOR_H
-#define PROFPULL_STORE_SELECTOR_H
+#ifndef PROFPULL_MODEL_SELECTOR_H
+#define PROFPULL_MODEL_SELECTOR_H
 
 #include <stdbool.h>
 #include <stddef.h>
