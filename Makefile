@@ -53,7 +53,7 @@ ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -liberty -lm
 
 # The rooms, in link order: each may use those after it.
-ROOMS := cli pages api server agent store write scraper relabel discovery alloy config model jfr symbols pprof http regex base
+ROOMS := cli pages api server agent record store write scraper relabel discovery alloy config model jfr symbols pprof http regex base
 # The rooms that the tests of a room are linked with; UNDER is what all stages use.
 UNDER := config model jfr symbols pprof http regex base
 DEPS_base      := base
@@ -70,8 +70,9 @@ DEPS_discovery := discovery $(UNDER)
 DEPS_scraper   := scraper $(UNDER)
 DEPS_write     := write $(UNDER)
 DEPS_store     := store $(UNDER)
+DEPS_record    := record $(UNDER)
 # Its tests load an Alloy file, too, which the agent itself does not know.
-DEPS_agent     := agent store write scraper relabel discovery alloy $(UNDER)
+DEPS_agent     := agent record store write scraper relabel discovery alloy $(UNDER)
 # Its tests ask for pages and APIs, which the server itself does not know.
 DEPS_server    := pages api server $(DEPS_agent)
 DEPS_api       := $(DEPS_server)

@@ -13,6 +13,7 @@
 #include "base/worker.h"
 #include "config/change.h"
 #include "http/lookup.h"
+#include "record/record.h"
 #include "write/conditions.h"
 
 #define IN_FLIGHT_MAX 24576
@@ -30,6 +31,10 @@
 #define WRITER_GAP_MS 10
 /* The part of the time of a drain that is kept for sending: this, or a quarter if that is less. */
 #define DRAIN_SENDING_MS (2 * MS_PER_S)
+
+/* Recorded metrics take one part in this many of the memory of deltas: the bodies that wait, and
+ * the memory to work in. */
+#define RECORD_MEMORY_PART 2
 
 static const char *const thread_names[THREADS] = {"discovery", "network", "writer", "symbols"};
 
@@ -227,6 +232,27 @@ static bool make_naming(struct app *app, struct err *err)
     return app->naming != NULL;
 }
 
+/* Makes recorded metrics, which may use a part of the memory of deltas. */
+static bool make_record(struct app *app, struct err *err)
+{
+    const struct record_options options = {
+        .log = app->log,
+        .metrics = app->metrics,
+        .pending_max = (size_t)app->config->memory.pending / RECORD_MEMORY_PART,
+        .work_max = (size_t)app->config->memory.work / RECORD_MEMORY_PART,
+    };
+    app->record = record_new(&options);
+    if (app->record == NULL) {
+        return err_memory(err);
+    }
+    struct record_change *rules = record_prepare(app->record, &app->config->record, err);
+    if (rules == NULL) {
+        return false;
+    }
+    record_commit(app->record, rules);
+    return true;
+}
+
 static bool make_recordings(struct app *app, struct err *err)
 {
     const struct recordings_options options = {
@@ -250,6 +276,7 @@ static bool make_receive(struct app *app, struct err *err)
         .config = &app->first->receive,
         .intern = app->intern,
         .writer = app->writer,
+        .record = app->record,
         .log = app->log,
         .metrics = app->metrics,
         .recordings = app->recordings,
@@ -275,6 +302,7 @@ static bool make_scraper(struct app *app, struct err *err)
         .log = app->log,
         .metrics = app->metrics,
         .writer = app->writer,
+        .record = app->record,
         .recordings = app->recordings,
         .workers = app->workers,
         .loop = app->threads[THREAD_NETWORK].loop,
@@ -375,9 +403,9 @@ struct app *app_new(const struct config *config, struct symbols_helper *helper, 
     app->config = config_ref(config);
     app->first = config_ref(config);
     app->helper = helper;
-    if (!make_base(app, err) || !make_writer(app, err) || !make_naming(app, err) ||
-        !make_recordings(app, err) || !make_receive(app, err) || !make_scraper(app, err) ||
-        !make_sharding(app, err) || !make_discovery(app, err)) {
+    if (!make_base(app, err) || !make_writer(app, err) || !make_record(app, err) ||
+        !make_naming(app, err) || !make_recordings(app, err) || !make_receive(app, err) ||
+        !make_scraper(app, err) || !make_sharding(app, err) || !make_discovery(app, err)) {
         return app_free(app);
     }
     return app;
@@ -440,6 +468,11 @@ struct sources *app_sources(struct app *app)
 struct conditions *app_conditions(struct app *app)
 {
     return app->conditions;
+}
+
+struct record *app_record(struct app *app)
+{
+    return app->record;
 }
 
 bool app_sharding(const struct app *app, struct sharding_counts *ret)
@@ -549,6 +582,7 @@ struct app *app_free(struct app *app)
     scraped_free(app->scraped);
     receive_free(app->receive);
     enrich_free(app->enrich);
+    record_free(app->record);
     writer_free(app->writer);
     conditions_free(app->conditions);
     stores_free(app->stores);

@@ -21,6 +21,7 @@
 struct app;
 struct conditions;
 struct dropped;
+struct record;
 struct sharding_counts;
 struct sources;
 struct store;
@@ -59,6 +60,7 @@ struct receive *app_receive(struct app *app);
 struct dropped *app_dropped(struct app *app);
 struct sources *app_sources(struct app *app);
 struct conditions *app_conditions(struct app *app);
+struct record *app_record(struct app *app);
 /* Returns the store of an endpoint, or the first store if endpoint is NULL; NULL if there is none.
  */
 struct store *app_store(struct app *app, const char *endpoint);

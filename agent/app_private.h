@@ -35,6 +35,7 @@ struct app {
     struct conditions *conditions; /* the conditions of the writer's destinations */
     struct symbols_helper *helper; /* of the caller; NULL: no debug information is read */
     struct naming *naming;         /* adds names to addresses */
+    struct record *record;         /* recorded metrics */
     struct recordings *recordings; /* turns recordings of Java into profiles */
     struct scraped *scraped; /* passes the profiles of targets on; belongs to the network thread */
     struct enrich *enrich;   /* adds labels of targets to pushed profiles, for `receive` */

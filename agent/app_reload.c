@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "config/change.h"
+#include "record/record.h"
 
 /* A function that a thread's loop runs while another thread waits. */
 struct call {
@@ -65,6 +66,7 @@ struct reload {
     struct pipeline_change *pipeline;
     struct scraped_change *scraped;
     struct receive_setup *receive;
+    struct record_change *record;
     struct writer_change *writer;
     struct discovery_change *discovery;
     bool servers; /* the servers are prepared */
@@ -117,6 +119,10 @@ static bool prepare(struct reload *r)
     if (r->receive == NULL) {
         return false;
     }
+    r->record = record_prepare(app->record, &r->next->record, r->err);
+    if (r->record == NULL) {
+        return false;
+    }
     r->writer = writer_prepare(app->writer, r->next, r->err);
     if (r->writer == NULL) {
         return false;
@@ -138,6 +144,7 @@ static void discard(struct reload *r)
     pipeline_discard(r->pipeline);
     scraped_discard(r->scraped);
     receive_discard(r->receive);
+    record_discard(r->record);
     writer_cancel(r->writer);
     if (r->servers && r->app->servers.discard != NULL) {
         r->app->servers.discard(r->app->servers.arg);
@@ -166,6 +173,7 @@ static void commit(struct reload *r)
     struct app *app = r->app;
     writer_commit(r->writer);
     stores_configure(app->stores, r->next);
+    record_commit(app->record, r->record);
     receive_commit(app->receive, r->receive);
     scraped_post(app->scraped, r->scraped, app->threads[THREAD_NETWORK].loop);
     call_on(app->threads[THREAD_DISCOVERY].loop, app_on_commit, r);

@@ -55,6 +55,18 @@ static enum delivery_result put_ways(const struct delivery *d, const struct prof
     return result;
 }
 
+/* Hands a profile that the rules of its job have kept to its destinations. */
+static enum delivery_result put_kept(const struct delivery *d, struct profile *profile,
+                                     uint64_t forward_to, int64_t now_ms)
+{
+    enum delivery_result result = put_ways(d, profile, &forward_to, now_ms);
+    if (forward_to == 0) {
+        profile_unref(profile);
+        return result;
+    }
+    return better(result, hand_over(d, profile, PROFILE_KEPT, forward_to));
+}
+
 enum delivery_result delivery_put(const struct delivery *d, struct profile *profile,
                                   uint64_t forward_to, int64_t now_ms)
 {
@@ -62,10 +74,10 @@ enum delivery_result delivery_put(const struct delivery *d, struct profile *prof
     if (verdict != PROFILE_KEPT) {
         return hand_over(d, profile, verdict, forward_to);
     }
-    enum delivery_result result = put_ways(d, profile, &forward_to, now_ms);
-    if (forward_to == 0) {
-        profile_unref(profile);
-        return result;
+    struct record_item *item = d->record != NULL ? record_begin(d->record, profile) : NULL;
+    enum delivery_result result = put_kept(d, profile, forward_to, now_ms);
+    if (item != NULL) {
+        record_end(d->record, item, result == DELIVERY_TAKEN);
     }
-    return better(result, hand_over(d, profile, verdict, forward_to));
+    return result;
 }

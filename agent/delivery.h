@@ -11,6 +11,7 @@
 #include "agent/profile_rules.h"
 #include "config/config.h"
 #include "model/profile.h"
+#include "record/record.h"
 #include "write/write.h"
 
 /* The parts that a delivery uses. All of them outlive the deliveries. */
@@ -18,6 +19,7 @@ struct delivery {
     const struct config_job *jobs; /* profile.job is an index in them */
     struct profile_rules *rules;   /* the rules of these jobs */
     struct writer *writer;
+    struct record *record; /* counts the profiles that a destination has accepted; may be NULL */
 };
 
 enum delivery_result {

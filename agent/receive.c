@@ -132,6 +132,7 @@ static struct receive_setup *setup_new(const struct receive_options *o, const st
         .jobs = &config->job,
         .rules = profile_rules_new(&config->job, 1, o->intern, o->log, o->metrics, err),
         .writer = o->writer,
+        .record = o->record,
     };
     return s->delivery.rules != NULL ? s : receive_discard(s);
 }

@@ -78,6 +78,7 @@ struct receive_options {
     const struct config_receive *config;
     struct intern *intern;
     struct writer *writer;
+    struct record *record; /* recorded metrics; may be NULL */
     struct enrich *enrich; /* NULL: profiles get no labels of targets */
     struct log *log;
     struct metrics *metrics;

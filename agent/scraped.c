@@ -73,6 +73,7 @@ struct scraped_change *scraped_prepare(struct scraped *s, const struct config *n
         .rules = profile_rules_new(c->jobs, n, s->options.intern, s->options.log,
                                    s->options.metrics, err),
         .writer = s->options.writer,
+        .record = s->options.record,
     };
     return c->delivery.rules != NULL ? c : scraped_discard(c);
 }

@@ -22,6 +22,7 @@ struct scraped_options {
     struct log *log;
     struct metrics *metrics;
     struct writer *writer;
+    struct record *record; /* recorded metrics; may be NULL */
     /* For recordings: */
     struct recordings *recordings;
     struct worker_pool *workers;

@@ -17,6 +17,7 @@ struct conditions;
 struct config;
 struct dropped;
 struct receive;
+struct record;
 struct settings;
 struct sharding_counts;
 struct sources;
@@ -31,6 +32,7 @@ struct served {
     struct store *store;     /* NULL: profiles are not stored */
     /* settings of Pyroscope's apps (api/settings.h); NULL: none are kept */
     struct settings *settings;
+    struct record *record;         /* recorded metrics; NULL: none are counted */
     struct receive *receiver;      /* takes pushed profiles; NULL: the server has no such routes */
     struct sources *sources;       /* the sources of targets; NULL: none are shown */
     struct conditions *conditions; /* the conditions of destinations; NULL: unknown */

@@ -11,6 +11,7 @@
 #include "api/profefe.h"
 #include "api/querier.h"
 #include "api/receive/receive_routes.h"
+#include "api/recorded.h"
 #include "api/render.h"
 #include "api/services.h"
 
@@ -19,6 +20,7 @@
     process_routes, \
     control_routes, \
     health_routes, \
+    recorded_routes, \
     receive_routes, \
     querier_routes, \
     render_routes,  \

@@ -99,6 +99,7 @@ static struct served *served_new(struct servers *s, const struct config *config)
             .dropped = app_dropped(app),
             .store = store_of(app, config),
             .settings = s->settings,
+            .record = app_record(app),
             .receiver = app_receive(app),
             .sources = app_sources(app),
             .conditions = app_conditions(app),

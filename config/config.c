@@ -141,6 +141,7 @@ static const struct field root_rows[] = {
     ROW(config, "server", server, &kind_mapping, .arg = &schema_server),
     ROW(config, "query", query, &kind_mapping, .arg = &schema_query),
     ROW(config, "receive", receive, &kind_mapping, .arg = &schema_receive, .optional = true),
+    ROW(config, "record", record, &kind_mapping, .arg = &schema_record, .optional = true),
     PART("log", &kind_mapping, .arg = &schema_log),
     ROW(config, "sharding", sharding, &kind_mapping, .arg = &schema_sharding, .when = has_sharding),
     ROW(config, "symbols", symbols, &kind_mapping, .arg = &schema_symbols, .when = has_symbols),

@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "config/protocol.h"
 #include "http/http.h"
+#include "model/record_rule.h"
 #include "symbols/settings.h"
 
 /* A position in a file; line and column count from 1, line 0 means "built in". */
@@ -491,6 +492,30 @@ bool config_server_shares(const struct config_server *s, const struct config_ser
 /* Returns true if the server asks for neither credentials nor a certificate. */
 bool config_server_is_open(const struct config_server *s);
 
+/* Recorded metrics: the most rules together with those of the API, the most series of a rule, and
+ * the time after which a gauge without profiles goes away. */
+#define CONFIG_RECORD_RULES_DEFAULT 100
+#define CONFIG_RECORD_SERIES_DEFAULT 1000
+#define CONFIG_RECORD_STALE_MS ((int64_t)5 * 60 * 1000)
+
+struct config_record_rule {
+    struct config_pos pos;
+    const char *metric_name;
+    struct config_strings matchers;
+    struct config_strings group_by;
+    struct config_pairs external_labels;
+    const char *function;
+    struct record_rule rule; /* the same, checked, with its id */
+};
+
+struct config_record {
+    unsigned max_rules;
+    unsigned max_series;
+    int64_t stale_ms;
+    const struct config_record_rule *rules;
+    size_t n_rules;
+};
+
 struct config {
     const char *file; /* name given at load, for messages */
     struct {
@@ -509,6 +534,7 @@ struct config {
     struct config_server query;  /* the APIs that answer queries; without an address, on the admin
                                     server's */
     struct config_receive receive;
+    struct config_record record; /* recorded metrics */
     struct {
         enum log_level level;
         enum log_format format;

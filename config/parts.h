@@ -80,6 +80,7 @@ extern const struct schema schema_sharding;     /* struct config_sharding (shard
 /* Sets up sharding through the Service that the command line names; does nothing if it names none
  * (sharding.c). */
 void apply_sharding_service(struct reader *r, struct config *c);
+extern const struct schema schema_record;          /* struct config_record (record.c) */
 extern const struct schema schema_symbols;         /* struct symbols_settings (symbols.c) */
 extern const struct schema schema_symbols_sources; /* struct symbols_sources (symbols.c) */
 extern const struct schema schema_receive;         /* struct config_receive (receive.c) */

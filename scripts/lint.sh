@@ -5,7 +5,7 @@ set -u
 make=${MAKE:-make}
 build=${BUILD:-build}
 failed=0
-rooms="base regex http pprof jfr symbols model config alloy relabel discovery scraper write store agent server api pages cli"
+rooms="base regex http pprof jfr symbols model config alloy relabel discovery scraper record write store agent server api pages cli"
 for room in $rooms; do
   [ -d "$room" ] || { echo "lint: there is no $room/" && exit 1; }
 done
@@ -99,7 +99,7 @@ check_banned() {
 check_layers() {
   bad=0
   under="base regex http pprof jfr symbols model config"
-  stages="discovery relabel scraper write store"
+  stages="discovery relabel scraper record write store"
   allow() { # allow ROOM ALLOWED...
     room=$1
     allowed=$(printf '%s' "$*" | tr ' ' '|')

@@ -58,7 +58,7 @@ static const struct schema *nested(const struct schema *s, const char *key)
     return find(s, key)->arg;
 }
 
-#define SECTIONS 17
+#define SECTIONS 18
 static void list_sections(struct section sections[SECTIONS])
 {
     const struct section all[SECTIONS] = {
@@ -78,6 +78,7 @@ static void list_sections(struct section sections[SECTIONS])
         {"## `sharding`", &schema_sharding},
         {"## `receive`", &schema_receive},
         {"## `symbols`", &schema_symbols},
+        {"## `record`", &schema_record},
         {"## HTTP client keys", &schema_http},
     };
     memcpy(sections, all, sizeof(all));

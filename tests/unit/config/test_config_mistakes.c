@@ -989,6 +989,30 @@ TEST(servers_and_whom_they_let_in)
          "f:3:24: receive.forward_to[0]: no endpoint in write has the name \"nobody\"\n"},
         {ROOT("receive: {forward_to: []}\n"),
          "f:3:23: receive.forward_to: expected at least one endpoint, got none\n"},
+        {ROOT("record: {rules: [{metric_name: profiles_recorded_x, matchers: "
+              "['{__profile_type__=\"a:b:c::\"}']}]}\n"),
+         ""},
+        {ROOT(
+             "record: {rules: [{metric_name: x, matchers: ['{__profile_type__=\"a:b:c::\"}']}]}\n"),
+         "f:3:18: record.rules[0]: metric_name: expected a name that begins with "
+         "profiles_recorded_, got \"x\"\n"},
+        {ROOT("record: {rules: [{metric_name: profiles_recorded_x, matchers: ['{a=\"b\"}']}]}\n"),
+         "f:3:18: record.rules[0]: matchers: expected one that requires a profile type, such as "
+         "{__profile_type__=\"process_cpu:cpu:nanoseconds:cpu:nanoseconds\"}\n"},
+        {ROOT("record: {rules: [{metric_name: profiles_recorded_x}]}\n"),
+         "f:3:18: record.rules[0]: missing required key \"matchers\"\n"},
+        {ROOT(
+             "record: {max_rules: 1, rules: [{metric_name: profiles_recorded_x, matchers: "
+             "&m ['{__profile_type__=\"a:b:c::\"}']}, {metric_name: profiles_recorded_y, matchers: "
+             "*m}]}\n"),
+         "f:3:31: record.rules: 2 rules; max_rules is 1\n"},
+        {ROOT("record: {rules: [{metric_name: profiles_recorded_x, matchers: &m "
+              "['{__profile_type__=\"a:b:c::\"}']}, {metric_name: profiles_recorded_x, matchers: "
+              "*m}]}\n"),
+         "f:3:101: record.rules[1]: the same rule as rules[0]\n"},
+        {ROOT("record: {stale_after: 0s}\n"),
+         "f:3:23: record.stale_after: expected a duration from "
+         "1s to 1d, got \"0s\"\n"},
         {ROOT("receive: {max_agee: 1h}\n"),
          "f:3:11: receive.max_agee: unknown key; did you mean \"max_age\"?\n"},
         {ROOT("receive: {enrich: {static_configs: [{targets: [a]}]}}\n"),
