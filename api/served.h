@@ -18,6 +18,7 @@ struct config;
 struct dropped;
 struct receive;
 struct record;
+struct recording_rules;
 struct settings;
 struct sharding_counts;
 struct sources;
@@ -32,7 +33,9 @@ struct served {
     struct store *store;     /* NULL: profiles are not stored */
     /* settings of Pyroscope's apps (api/settings.h); NULL: none are kept */
     struct settings *settings;
-    struct record *record;         /* recorded metrics; NULL: none are counted */
+    struct record *record; /* recorded metrics; NULL: none are counted */
+    /* rules of the API of recording rules (api/recording_rules.h); NULL: none are kept */
+    struct recording_rules *recording_rules;
     struct receive *receiver;      /* takes pushed profiles; NULL: the server has no such routes */
     struct sources *sources;       /* the sources of targets; NULL: none are shown */
     struct conditions *conditions; /* the conditions of destinations; NULL: unknown */

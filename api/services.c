@@ -103,8 +103,8 @@ static bool feature_flags(struct connect_call *call, const void *request, struct
         bool enabled;
         const char *description;
     } flags[] = {
-        {"pyroscopeRuler", false, "Recording rules: metrics made of profiles."},
-        {"pyroscopeRulerFunctions", false, "Recording rules for single functions."},
+        {"pyroscopeRuler", true, "Recording rules: metrics made of profiles."},
+        {"pyroscopeRulerFunctions", true, "Recording rules for single functions."},
         {"utf8LabelNames", false, "Label names of any characters without the client asking."},
         {"v2StorageLayer", true, "Queries read one store."},
     };

@@ -1,56 +1,19 @@
 #include "api/settings.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "api/kept_file.h"
 #include "api/protojson.h"
-#include "base/files.h"
 
 struct settings {
     pthread_mutex_t lock;
     struct buf json; /* an Api__GetSettingsResponse; the file has the same content */
-    char *path;      /* NULL: settings are kept in memory only */
-    char *temporary;
+    struct kept_file file;
     struct log *log;
     bool loaded; /* the file was read, or there is none */
 };
-
-/* ---- the file -------------------------------------------------------------------------------- */
-
-static bool read_file(struct settings *s, struct err *err)
-{
-    char piece[4096];
-    ssize_t n = 0;
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return errno == ENOENT || err_sys(err, "open %s", s->path);
-    }
-    while ((n = read(fd, piece, sizeof(piece))) > 0 && buf_append(&s->json, piece, (size_t)n)) {
-    }
-    bool ok = n == 0 || err_sys(err, "read %s", s->path);
-    if (!buf_ok(&s->json)) {
-        ok = err_set(err, ERR_LIMIT, "%s is larger than %zu bytes", s->path, SETTINGS_BYTES_MAX);
-    }
-    close(fd);
-    return ok;
-}
-
-static bool write_file(const struct settings *s, const struct buf *json, struct err *err)
-{
-    int fd = open(s->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return err_sys(err, "open %s", s->temporary);
-    }
-    bool ok = (write_all(fd, json->data, json->len) && fsync(fd) == 0) ||
-              err_sys(err, "write %s", s->temporary);
-    ok = (close(fd) == 0 || err_sys(err, "close %s", s->temporary)) && ok;
-    return ok && (rename(s->temporary, s->path) == 0 || err_sys(err, "rename to %s", s->path));
-}
 
 /* ---- the object ------------------------------------------------------------------------------ */
 
@@ -66,9 +29,10 @@ static void load(struct settings *s, struct log *log)
 {
     struct err err = ERR_INIT;
     struct arena *arena = arena_new(16 * SETTINGS_BYTES_MAX);
-    if (arena == NULL || !read_file(s, &err) || parse(s, arena, &err) == NULL) {
+    if (arena == NULL || !kept_file_read(&s->file, &s->json, &err) ||
+        parse(s, arena, &err) == NULL) {
         log_warn(log, "settings are not read, and the next change replaces them",
-                 LOG_STR("file", s->path), LOG_ERR(&err));
+                 LOG_STR("file", s->file.path), LOG_ERR(&err));
         buf_clear(&s->json);
     }
     arena_free(arena);
@@ -93,21 +57,9 @@ struct settings *settings_new(const char *directory, struct log *log)
     }
     (void)pthread_mutex_init(&s->lock, NULL);
     buf_init(&s->json, SETTINGS_BYTES_MAX);
-    s->loaded = true;
-    if (directory == NULL) {
-        return s;
-    }
-    if (asprintf(&s->path, "%s/" SETTINGS_FILE, directory) < 0) {
-        s->path = NULL;
-        return settings_free(s);
-    }
-    if (asprintf(&s->temporary, "%s.new", s->path) < 0) {
-        s->temporary = NULL;
-        return settings_free(s);
-    }
     s->log = log;
-    s->loaded = false;
-    return s;
+    s->loaded = directory == NULL;
+    return kept_file_init(&s->file, directory, SETTINGS_FILE) ? s : settings_free(s);
 }
 
 struct settings *settings_free(struct settings *s)
@@ -117,8 +69,7 @@ struct settings *settings_free(struct settings *s)
     }
     (void)pthread_mutex_destroy(&s->lock);
     buf_done(&s->json);
-    free(s->path);
-    free(s->temporary);
+    kept_file_done(&s->file);
     free(s);
     return NULL;
 }
@@ -140,7 +91,7 @@ static bool keep(struct settings *s, const Api__GetSettingsResponse *all, struct
     buf_init(&json, SETTINGS_BYTES_MAX);
     bool ok = protojson_write(&all->base, &json) ||
               err_set(err, ERR_LIMIT, "settings of more than %zu bytes", SETTINGS_BYTES_MAX);
-    ok = ok && (s->path == NULL || write_file(s, &json, err));
+    ok = ok && kept_file_write(&s->file, &json, err);
     if (ok) {
         buf_done(&s->json);
         s->json = json;

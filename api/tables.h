@@ -12,6 +12,7 @@
 #include "api/querier.h"
 #include "api/receive/receive_routes.h"
 #include "api/recorded.h"
+#include "api/recording_rules.h"
 #include "api/render.h"
 #include "api/services.h"
 
@@ -21,6 +22,7 @@
     control_routes, \
     health_routes, \
     recorded_routes, \
+    recording_routes, \
     receive_routes, \
     querier_routes, \
     render_routes,  \

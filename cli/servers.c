@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/recording_rules.h"
 #include "api/served.h"
 #include "api/settings.h"
 #include "api/tables.h"
@@ -99,6 +100,7 @@ static struct served *served_new(struct servers *s, const struct config *config)
             .dropped = app_dropped(app),
             .store = store_of(app, config),
             .settings = s->settings,
+            .recording_rules = s->recording_rules,
             .record = app_record(app),
             .receiver = app_receive(app),
             .sources = app_sources(app),
@@ -284,7 +286,12 @@ bool servers_start(struct servers *s, struct app *app, struct reload *reload,
     s->reload = reload;
     s->started_ms = clock_mono_ms();
     const struct store *store = store_of(app, config);
-    s->settings = settings_new(store == NULL ? NULL : store_directory(store), app_log(app));
+    const char *directory = store == NULL ? NULL : store_directory(store);
+    s->settings = settings_new(directory, app_log(app));
+    s->recording_rules = recording_rules_new(directory, app_record(app), app_log(app), err);
+    if (s->recording_rules == NULL) {
+        return false;
+    }
     make_plans(config, plans);
     for (size_t i = 0; i < SERVERS_MAX; i++) {
         if (!start(s, config, &plans[i], err)) {
@@ -301,4 +308,5 @@ void servers_stop(struct servers *s)
         server_stop(s->at[--s->n]);
     }
     s->settings = settings_free(s->settings);
+    s->recording_rules = recording_rules_free(s->recording_rules);
 }

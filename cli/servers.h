@@ -19,6 +19,7 @@ struct servers {
     size_t n;
     struct server_setup *next[SERVERS_MAX]; /* prepared setups, while the configuration changes */
     struct settings *settings;
+    struct recording_rules *recording_rules;
     int64_t started_ms; /* monotonic time of the start */
     struct app *app;
     struct reload *reload;

@@ -18,13 +18,15 @@
 /* The label that says which rule a series belongs to. */
 #define RECORD_ID_LABEL "profiles_rule_id"
 #define RECORD_TYPE_LABEL "__profile_type__"
+/* The length of the ids that are made here, and the longest that is accepted. */
 #define RECORD_ID_LENGTH 10
+#define RECORD_ID_MAX 64
 /* Limits of one rule: bytes of each text, and the number of matchers and of labels of each kind. */
 #define RECORD_TEXT_MAX 4096
 #define RECORD_LIST_MAX 64
 
 struct record_rule {
-    char id[RECORD_ID_LENGTH + 1]; /* "" until record_rule_name() or the caller sets it */
+    char id[RECORD_ID_MAX + 1]; /* "" until record_rule_name() or the caller sets it */
     const char *metric_name;
     const char *const *matchers; /* selectors; all must hold */
     size_t n_matchers;

@@ -37,7 +37,7 @@ struct rule {
     struct arena *arena; /* memory for everything immutable */
     const char *key;     /* equal for rules that count the same into the same series */
     size_t key_size;
-    char id[RECORD_ID_LENGTH + 1];
+    char id[RECORD_ID_MAX + 1];
     const char *family; /* name of the metric with its unit, without "_total" */
     const char *help;
     struct record_type type;

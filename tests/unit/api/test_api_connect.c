@@ -408,7 +408,7 @@ TEST_WITH(what_is_not_there_is_refused_as_apps_expect, set_up, tear_down)
         {"/adhocprofiles.v1.AdHocProfileService/Upload", 501, "unimplemented"},
         {"/adhocprofiles.v1.AdHocProfileService/Get", 404, "not_found"},
         {"/adhocprofiles.v1.AdHocProfileService/Diff", 501, "unimplemented"},
-        {"/settings.v1.RecordingRulesService/ListRecordingRules", 0, ""},
+        {"/settings.v1.RecordingRulesService/ListRecordingRules", 503, "no recording rules"},
         {"/tenant.v1.TenantService/GetTenant", 0, ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -422,7 +422,9 @@ TEST_WITH(feature_flags_name_what_there_is, set_up, tear_down)
     struct rig_answer a =
         rig_call(&f->options, "/capabilities.v1.FeatureFlagsService/GetFeatureFlags", "{}");
     CHECK_INT(a.status, 200, a.body);
-    CHECK_CONTAINS(a.body, "{\"featureFlags\":[{\"name\":\"pyroscopeRuler\",\"description\":", "");
+    CHECK_CONTAINS(
+        a.body,
+        "{\"featureFlags\":[{\"name\":\"pyroscopeRuler\",\"enabled\":true,\"description\":", "");
     CHECK_CONTAINS(a.body, "{\"name\":\"v2StorageLayer\",\"enabled\":true,", "");
     rig_answer_done(&a);
 }
