@@ -430,6 +430,10 @@ release: ## debs, tarballs, SBOMs, image and checksums of both architectures (ro
 image: ## the image of both architectures as an OCI layout, without a container engine (root)
 	BUILD=$(abspath $(BUILD)) ./scripts/release.sh image
 
+.PHONY: mcp-check
+mcp-check: $(BUILD)/profpull ## try the server for assistants with the official Go SDK (modules from the proxy)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/mcp-check.sh
+
 image-check: ## try that image: content, chroot, a scrape (root)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/image-check.sh
 

@@ -6,6 +6,7 @@
 #include "api/control.h"
 #include "api/deepflow.h"
 #include "api/health.h"
+#include "api/mcp/mcp.h"
 #include "api/pgo.h"
 #include "api/process.h"
 #include "api/profefe.h"
@@ -23,6 +24,7 @@
     health_routes, \
     recorded_routes, \
     recording_routes, \
+    mcp_routes, \
     receive_routes, \
     querier_routes, \
     render_routes,  \

@@ -37,6 +37,7 @@ extern const struct command cmd_flame;
 extern const struct command cmd_open;
 extern const struct command cmd_pgo;
 extern const struct command cmd_jfr;
+extern const struct command cmd_mcp;
 extern const struct command cmd_spool;
 extern const struct command cmd_convert;
 extern const struct command cmd_reload;

@@ -124,7 +124,8 @@ static void remote_on_done(void *arg, const struct http_response *response)
     loop_stop(r->loop);
 }
 
-static size_t fill_headers(const struct remote *r, struct http_header headers[2])
+static size_t fill_headers(const struct remote *r,
+                           struct http_header headers[2 + REMOTE_HEADERS_MAX])
 {
     size_t n = 0;
     const char *tenant = r->to.endpoint.tenant_id;
@@ -134,6 +135,9 @@ static size_t fill_headers(const struct remote *r, struct http_header headers[2]
     if (tenant != NULL && tenant[0] != '\0') {
         headers[n++] = (struct http_header){"X-Scope-OrgID", tenant};
     }
+    for (size_t i = 0; i < r->request->n_headers && i < REMOTE_HEADERS_MAX; i++) {
+        headers[n++] = r->request->headers[i];
+    }
     return n;
 }
 
@@ -142,7 +146,7 @@ static bool run_request(struct remote *r, const char *url)
     const struct remote_request *q = r->request;
     bool post = q->content_type != NULL;
     struct call call = {.remote = r, .url = url};
-    struct http_header headers[2];
+    struct http_header headers[2 + REMOTE_HEADERS_MAX];
     struct http_part part = {.data = q->body.p, .len = q->body.n};
     struct http_request request = {
         .method = post ? "POST" : "GET",

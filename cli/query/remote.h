@@ -16,8 +16,10 @@
 
 /* Limit of a response in bytes. */
 #define REMOTE_BODY_MAX ((size_t)512 * 1024 * 1024)
+#define REMOTE_HEADERS_MAX 4
 
 struct remote;
+struct http_header;
 struct json_t;
 
 /* Makes the object. The flags must outlive it. */
@@ -32,6 +34,9 @@ struct remote_request {
     struct sv query;          /* encoded; may be empty */
     const char *content_type; /* NULL: the request is a GET, otherwise a POST of the body */
     struct sv body;
+    /* Further headers, at most REMOTE_HEADERS_MAX. */
+    const struct http_header *headers;
+    size_t n_headers;
     long *ret_status;    /* not NULL: gets the status, and the body of any status is returned */
     bool nothing_is_404; /* statuses 404 and 204 mean that nothing was found */
 };
