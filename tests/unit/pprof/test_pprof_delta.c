@@ -700,7 +700,8 @@ TEST(bad_values)
         struct pprof_row rows[2];
         const char *message;
     } cases[] = {
-        {{{"a", NULL, {-1, 0, 0, 0}}, {"b", NULL, {1, 1, 1, 1}}}, ": a counter of -1"},
+        {{{"a", NULL, {-1, 0, 0, 0}}, {"b", NULL, {1, 1, 1, 1}}},
+         ": expected a counter of 0 or more, got -1"},
         {{{"a", NULL, {INT64_MAX, 0, 0, 0}}, {"a", NULL, {1, 1, 1, 1}}},
          ": the values of its stack are too large"},
         {{{"a", NULL, {1, 1, INT64_MAX, 0}}, {"a", NULL, {1, 1, 1, 1}}},
