@@ -121,7 +121,7 @@ $(BUILD)/gen/%_css.inc: pages/assets/%.css
 $(BUILD)/obj/pages/assets.o: $(ASSETS_INC)
 
 # Messages of protobuf: protoc-c makes C of them. What it makes is not ours to lint.
-PROTO   := $(wildcard api/proto/*.proto write/protocols/proto/*.proto)
+PROTO   := $(wildcard api/proto/*.proto pprof/proto/*.proto)
 PROTO_C := $(PROTO:%.proto=$(BUILD)/gen/%.pb-c.c)
 PROTO_H := $(PROTO_C:.c=.h)
 PROTO_O := $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/%.o)
@@ -133,9 +133,15 @@ $(PROTO_O): $(BUILD)/obj/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@$(if $(V),:,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -w -MMD -MP -c -o $@ $<
 $(BUILD)/lib/api.a: $(filter $(BUILD)/obj/api/%,$(PROTO_O))
-$(BUILD)/lib/write.a: $(filter $(BUILD)/obj/write/%,$(PROTO_O))
+$(BUILD)/lib/pprof.a: $(filter $(BUILD)/obj/pprof/%,$(PROTO_O))
+# The numbers of OTLP's fields as constants: OTLP_SAMPLE_VALUES for `values` of the message Sample.
+OTLP_FIELDS := $(BUILD)/gen/pprof/proto/otlp_fields.h
+$(OTLP_FIELDS): pprof/proto/otlp.proto scripts/proto-fields.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f scripts/proto-fields.awk $< > $@
+PROTO_H += $(OTLP_FIELDS)
 # Whatever may include them.
-$(OBJ_write) $(OBJ_api) $(OBJ_pages) $(OBJ_server) $(OBJ_cli) \
+$(OBJ_pprof) $(OBJ_write) $(OBJ_api) $(OBJ_pages) $(OBJ_server) $(OBJ_cli) \
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/*/*.c tests/unit/*/*.c)): | $(PROTO_H)
 
 # Everything is rebuilt when the compiler or its options change.

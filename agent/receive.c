@@ -29,7 +29,7 @@
 
 static const char *const protocol_names[RECEIVE_PROTOCOLS] = {
     [RECEIVE_PUSH] = "push",       [RECEIVE_INGEST] = "ingest", [RECEIVE_DEEPFLOW] = "deepflow",
-    [RECEIVE_PROFEFE] = "profefe", [RECEIVE_PPROF] = "pprof",
+    [RECEIVE_PROFEFE] = "profefe", [RECEIVE_PPROF] = "pprof",   [RECEIVE_OTLP] = "otlp",
 };
 
 static const char *const result_names[RECEIVE_RESULTS] = {
@@ -43,6 +43,12 @@ static const char *const result_names[RECEIVE_RESULTS] = {
 
 static const char *const extra_names[RECEIVE_EXTRAS] = {
     [RECEIVE_EXTRA_JFR_LABELS] = "jfr_labels",
+};
+
+static const char *const samples_names[RECEIVE_SAMPLES] = {
+    [RECEIVE_SAMPLES_READ] = "read",
+    [RECEIVE_SAMPLES_OLD] = "old_numbers",
+    [RECEIVE_SAMPLES_EMPTY] = "without_value",
 };
 
 static const char *const wait_names[RECEIVE_WAITS] = {
@@ -69,6 +75,7 @@ struct receive {
     struct metric_cell *bytes[RECEIVE_PROTOCOLS];
     struct metric_cell *extras[RECEIVE_EXTRAS];
     struct metric_cell *waits[RECEIVE_WAITS];
+    struct metric_cell *samples[RECEIVE_SAMPLES];
 };
 
 const char *receive_result_name(enum receive_result result)
@@ -77,6 +84,16 @@ const char *receive_result_name(enum receive_result result)
 }
 
 /* ---- making and freeing ---------------------------------------------------------------------- */
+
+static void register_samples(struct receive *r, struct metrics *m)
+{
+    struct metric *samples =
+        metrics_family(m, METRIC_COUNTER, "profpull_receive_otlp_samples_total",
+                       "Samples of OTLP requests, by how they were read.", "result", NULL);
+    for (size_t i = 0; i < RECEIVE_SAMPLES; i++) {
+        r->samples[i] = metric_cell_of(samples, samples_names[i]);
+    }
+}
 
 static void register_metrics(struct receive *r, struct metrics *m)
 {
@@ -105,6 +122,7 @@ static void register_metrics(struct receive *r, struct metrics *m)
     for (size_t i = 0; i < RECEIVE_EXTRAS; i++) {
         r->extras[i] = metric_cell_of(extras, extra_names[i]);
     }
+    register_samples(r, m);
 }
 
 struct receive_setup *receive_discard(struct receive_setup *s)
@@ -249,6 +267,19 @@ bool receive_waits(struct receive *r)
 void receive_count_extra(struct receive *r, enum receive_extra extra)
 {
     metric_inc(r->extras[extra]);
+}
+
+void receive_count_samples(struct receive *r, enum receive_samples kind, uint64_t n)
+{
+    metric_add(r->samples[kind], n);
+}
+
+size_t receive_profile_max(struct receive *r)
+{
+    struct receive_setup *s = setup_ref(r);
+    size_t max = (size_t)s->config->max_profile_size;
+    receive_discard(s);
+    return max;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

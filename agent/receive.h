@@ -35,6 +35,7 @@ enum receive_protocol {
     RECEIVE_DEEPFLOW,
     RECEIVE_PROFEFE,
     RECEIVE_PPROF,
+    RECEIVE_OTLP,
     RECEIVE_PROTOCOLS, /* count */
 };
 
@@ -61,6 +62,14 @@ const char *receive_result_name(enum receive_result result);
 enum receive_extra {
     RECEIVE_EXTRA_JFR_LABELS, /* the label contexts of a recording */
     RECEIVE_EXTRAS,           /* count */
+};
+
+/* The samples of OTLP requests: label of a metric. */
+enum receive_samples {
+    RECEIVE_SAMPLES_READ,
+    RECEIVE_SAMPLES_OLD,   /* read with the field numbers of an old version */
+    RECEIVE_SAMPLES_EMPTY, /* left out, because they have neither a value nor a time */
+    RECEIVE_SAMPLES,       /* count */
 };
 
 /* The end of a request whose sender waits until its profiles are on disk (receive.acknowledge):
@@ -149,6 +158,9 @@ enum receive_result receive_put(struct receive *r, struct receive_item *item,
 void receive_count(struct receive *r, enum receive_protocol protocol, enum receive_result result,
                    size_t bytes, const struct err *err);
 void receive_count_extra(struct receive *r, enum receive_extra extra);
+void receive_count_samples(struct receive *r, enum receive_samples kind, uint64_t n);
+/* Returns max_profile_size, in bytes. */
+size_t receive_profile_max(struct receive *r);
 /* Returns true if senders are answered when every destination has their profiles on disk. */
 bool receive_waits(struct receive *r);
 /* Counts a request that waited for the disk, and logs it if it is refused. Call it once for each

@@ -104,6 +104,7 @@ static bool full(struct err *err)
 struct reader {
     struct arena *arena;
     struct err *err;
+    enum protojson_bytes (*bytes_of)(const ProtobufCFieldDescriptor *); /* NULL: base64 */
 };
 
 static bool read_message(struct reader *r, const json_t *json, ProtobufCMessage *m);
@@ -289,12 +290,44 @@ static bool read_nested(struct reader *r, const ProtobufCFieldDescriptor *f, con
     return *ret == NULL ? full(r->err) : read_message(r, json, *ret);
 }
 
+static bool read_text(struct reader *r, struct sv text, ProtobufCBinaryData *ret)
+{
+    ret->data = (uint8_t *)arena_strndup(r->arena, text.p, text.n);
+    ret->len = text.n;
+    return true;
+}
+
+/* Decodes hexadecimal digits in either case. */
+static bool read_hex(struct reader *r, struct sv text, ProtobufCBinaryData *ret)
+{
+    ret->data = arena_alloc(r->arena, text.n / 2 + 1);
+    ret->len = text.n / 2;
+    for (size_t i = 0; ret->data != NULL && i < text.n; i++) {
+        char c = (char)tolower((unsigned char)text.p[i]);
+        if (!isxdigit((unsigned char)c)) {
+            return false;
+        }
+        int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+        ret->data[i / 2] = (uint8_t)(ret->data[i / 2] << 4 | digit);
+    }
+    return text.n % 2 == 0;
+}
+
 static bool read_bytes(struct reader *r, const ProtobufCFieldDescriptor *f, const json_t *json,
                        ProtobufCBinaryData *ret)
 {
-    if (!json_is_string(json) ||
-        !read_base64(r, (struct sv){json_string_value(json), json_string_length(json)}, ret)) {
-        return invalid(r, f, "base64");
+    static const struct {
+        bool (*read)(struct reader *r, struct sv text, ProtobufCBinaryData *ret);
+        const char *expected;
+    } forms[] = {
+        [PROTOJSON_BASE64] = {read_base64, "base64"},
+        [PROTOJSON_TEXT] = {read_text, "a string"},
+        [PROTOJSON_HEX] = {read_hex, "hexadecimal digits"},
+    };
+    enum protojson_bytes form = r->bytes_of != NULL ? r->bytes_of(f) : PROTOJSON_BASE64;
+    struct sv text = {json_string_value(json), json_string_length(json)};
+    if (!json_is_string(json) || !forms[form].read(r, text, ret)) {
+        return invalid(r, f, forms[form].expected);
     }
     return ret->data != NULL || full(r->err);
 }
@@ -405,6 +438,10 @@ static bool read_message(struct reader *r, const json_t *json, ProtobufCMessage 
                 : !read_value(r, f, value, (char *)m + f->offset)) {
             return false;
         }
+        if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0) {
+            /* The quantifier of a oneof is the number of the field that is set. */
+            memcpy((char *)m + f->quantifier_offset, &f->id, sizeof(f->id));
+        }
     }
     return true;
 }
@@ -433,7 +470,15 @@ static bool has_many_values(struct sv json)
 ProtobufCMessage *protojson_read(struct sv json, const ProtobufCMessageDescriptor *d,
                                  struct arena *arena, struct err *err)
 {
-    struct reader r = {arena, err};
+    return protojson_read_as(json, d, arena, NULL, err);
+}
+
+ProtobufCMessage *
+protojson_read_as(struct sv json, const ProtobufCMessageDescriptor *d, struct arena *arena,
+                  enum protojson_bytes (*bytes_of)(const ProtobufCFieldDescriptor *),
+                  struct err *err)
+{
+    struct reader r = {arena, err, bytes_of};
     json_error_t problem;
     if (has_many_values(json)) {
         err_set(err, ERR_LIMIT, "more than %d values", PROTOJSON_VALUES_MAX);

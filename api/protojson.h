@@ -5,7 +5,8 @@
  * strings, bytes in base64, enums by name, and members with their default value left out. When JSON
  * is read, names may also be those of the .proto file, numbers may be strings and strings numbers,
  * and null stands for the default. Unknown members are ignored, and an unknown name of an enum is
- * 0. Messages must not have maps, oneofs, or fields with presence. Pure; any thread.
+ * 0. Messages must not have maps or fields with presence; those with a oneof can only be read.
+ * Pure; any thread.
  */
 #ifndef PROFPULL_API_PROTOJSON_H
 #define PROFPULL_API_PROTOJSON_H
@@ -28,6 +29,14 @@ ProtobufCMessage *protojson_read(struct sv json, const ProtobufCMessageDescripto
                                  struct arena *arena, struct err *err);
 ProtobufCMessage *protojson_read_bytes(struct sv bytes, const ProtobufCMessageDescriptor *d,
                                        struct arena *arena, struct err *err);
+
+/* The form that bytes have in JSON. */
+enum protojson_bytes { PROTOJSON_BASE64, PROTOJSON_TEXT, PROTOJSON_HEX };
+/* Reads JSON in which some fields of bytes have another form than base64: bytes_of says which. */
+ProtobufCMessage *
+protojson_read_as(struct sv json, const ProtobufCMessageDescriptor *d, struct arena *arena,
+                  enum protojson_bytes (*bytes_of)(const ProtobufCFieldDescriptor *),
+                  struct err *err);
 
 /* Append a message, as JSON or as bytes. In JSON, invalid UTF-8 in strings is repaired; a message
  * that is written as bytes must not have invalid strings. False at the limit of out or out of

@@ -1,6 +1,7 @@
 #include "api/receive/receive_routes.h"
 
 #include "api/receive/ingest.h"
+#include "api/receive/otlp_http.h"
 #include "api/receive/pprof_post.h"
 #include "api/receive/profefe_post.h"
 #include "api/receive/push.h"
@@ -16,5 +17,7 @@ const struct route receive_routes[] = {
     {"/api/0/profiles", .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .errors = profefe_route_error,
      .work = profefe_post_work},
     {"/v1/pprof", .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .work = pprof_post_work},
+    {RECEIVE_OTLP_PATH, .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .errors = otlp_route_error,
+     .work = otlp_http_work},
     {.path = NULL},
 };

@@ -107,6 +107,48 @@ func TestRelayKeepsBytesAndLabels(t *testing.T) {
 	}
 }
 
+// Profiles that profpull sends as OTLP, a message for each type, are whole again at the other end: with
+// their names, all values and the labels that became attributes.
+func TestRelayOfOtlp(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	p, base := relay(t, "", fmt.Sprintf("{name: main, url: %q}", s.URL()))
+	r := call(t, "", "import", "--url", base, "--protocol", "otlp", "--name", "shop.cart", "--label", "pod=cart-7f",
+		"--label", "team=blue", realFiles(t))
+	if r.code != exitDone || !strings.Contains(r.stdout, "sent 6 profiles") {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	want := realProfiles(t)
+	got := map[string]bool{}
+	for _, p := range waitProfiles(t, s, len(want), nil) {
+		sent, err := fakepprof.ParseGzip(want[p.Name()])
+		if err != nil {
+			t.Fatalf("%s was not sent: %v", p.Name(), err)
+		}
+		if fmt.Sprint(p.Profile.Sums()) != fmt.Sprint(sent.Sums()) {
+			t.Errorf("%s: %v, expected %v", p.Name(), p.Profile.Sums(), sent.Sums())
+		}
+		got[p.Name()] = true
+		labels := fmt.Sprint(p.Labels)
+		wantLabels := fmt.Sprint(map[string]string{"__name__": p.Name(), "__delta__": "false", "service_name": "shop.cart",
+			"k8s.pod.name": "cart-7f", "team": "blue"})
+		if labels != wantLabels {
+			t.Errorf("%s: %s, expected %s", p.Name(), labels, wantLabels)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("types %v, expected %d", got, len(want))
+	}
+	noneRefused(t, s)
+	m := p.metrics()
+	if n := m.sum("profpull_receive_profiles_total", "result", "accepted", "protocol", "otlp"); n != 6 {
+		t.Errorf("%v accepted", n)
+	}
+	if text := m.ledger("main").balance(); text != "" {
+		t.Error(text)
+	}
+}
+
 // A scraped profile that goes through a relay arrives as one that goes there directly.
 func TestRelayOfScrapes(t *testing.T) {
 	t.Parallel()

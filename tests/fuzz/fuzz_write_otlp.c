@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "pprof/proto/otlp.pb-c.h"
 #include "write/protocols/otlp.h"
-#include "write/protocols/proto/otlp.pb-c.h"
 
 #define WORK_MAX ((size_t)1 << 22)
 

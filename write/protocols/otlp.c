@@ -8,8 +8,8 @@
 
 #include "base/str.h"
 #include "pprof/gzip.h"
+#include "pprof/proto/otlp.pb-c.h"
 #include "write/protocols/otlp_dictionary.h"
-#include "write/protocols/proto/otlp.pb-c.h"
 #include "write/protocols/table.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* The protocol `otlp`: profiles as requests of OpenTelemetry's profiles signal over HTTP, many of
  * them in one.
  *
- * The messages are those of write/protocols/proto/otlp.proto, made of pprof as the Collector's
+ * The messages are those of pprof/proto/otlp.proto, made of pprof as the Collector's
  * translator makes them: a message Profile for each sample type, all with the same stacks; one
  * dictionary for the request. A profile is one ResourceProfiles, because each has its own labels.
  * Pure functions and an encoder with one owner; any thread.

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "pprof/proto/otlp.pb-c.h"
 #include "pprof/put.h"
-#include "write/protocols/proto/otlp.pb-c.h"
 
 /* Bytes of a number of the table of locations, encoded. */
 #define FRAME_BYTES_MAX 5

@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "pprof/columns.h"
 #include "pprof/gzip.h"
+#include "pprof/proto/otlp.pb-c.h"
 #include "pprof/put.h"
 #include "write/protocols/otlp.h"
 #include "write/protocols/otlp_dictionary.h"
-#include "write/protocols/proto/otlp.pb-c.h"
 
 /* Comments of a profile that become attributes; further ones are left out. */
 #define COMMENTS_MAX 64

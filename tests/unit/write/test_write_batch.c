@@ -3,10 +3,10 @@
 #include "tests/unit/lib/http_server.h"
 
 #include "base/loop.h"
+#include "pprof/proto/otlp.pb-c.h"
 #include "tests/unit/write/requests.h"
 #include "write/batch.h"
 #include "write/protocols/otlp.h"
-#include "write/protocols/proto/otlp.pb-c.h"
 #include "write/write.h"
 
 #define PATIENCE_S 60

@@ -4,9 +4,9 @@
 #include "tests/unit/write/requests.h"
 
 #include "pprof/gzip.h"
+#include "pprof/proto/otlp.pb-c.h"
 #include "write/answer.h"
 #include "write/protocols/otlp.h"
-#include "write/protocols/proto/otlp.pb-c.h"
 
 static const struct config_pairs no_pairs = {.at = NULL, .n = 0};
 

@@ -1,0 +1,88 @@
+/* OTLP requests: the first byte chooses JSON or protobuf. Every profile that is made is a good one,
+ * its labels have different names, and each message is answered for once. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/receive/otlp_http.h"
+#include "pprof/check.h"
+#include "pprof/index.h"
+#include "pprof/otlp/otlp.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define REQUIRE(condition)                                                                         \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static void check_profile(const struct otlp_profile *p, struct scratch *scratch)
+{
+    struct err err = ERR_INIT;
+    struct pprof_summary summary;
+    struct pprof_index index;
+    scratch_reset(scratch);
+    REQUIRE(pprof_check(p->pprof, &summary, &err));
+    REQUIRE(pprof_index(&index, scratch, p->pprof, &summary, 1, &err));
+    REQUIRE(p->n_labels > 0 && p->n_labels <= OTLP_LABELS_MAX + 4);
+    for (size_t i = 0; i < p->n_labels; i++) {
+        REQUIRE(p->labels[i].name.n > 0 && p->labels[i].value.n > 0);
+        for (size_t k = 0; k < i; k++) {
+            REQUIRE(!sv_eq(p->labels[i].name, p->labels[k].name));
+        }
+    }
+}
+
+static void read_message(struct sv message)
+{
+    static const struct otlp_limits limits = {.profile_max = 1 << 18, .total_max = 1 << 20};
+    struct err err = ERR_INIT;
+    struct otlp_reader *r = otlp_reader_new(message, &limits, &err);
+    struct scratch *scratch = scratch_new();
+    size_t messages = 0;
+    size_t group = 0;
+    enum otlp_step step = OTLP_STEP_END;
+    REQUIRE((r == NULL) == (err.kind != ERR_NONE));
+    do {
+        struct otlp_profile p;
+        struct err one = ERR_INIT;
+        step = r == NULL ? OTLP_STEP_END : otlp_reader_next(r, &p, &one);
+        REQUIRE((step == OTLP_STEP_BAD) == (one.kind != ERR_NONE));
+        if (step != OTLP_STEP_END) {
+            messages += p.group != group ? p.n_messages : 0;
+            group = p.group;
+        }
+        if (step == OTLP_STEP_PROFILE) {
+            check_profile(&p, scratch);
+        }
+    } while (step != OTLP_STEP_END);
+    REQUIRE(r == NULL || messages == otlp_reader_facts(r)->messages);
+    scratch_free(scratch);
+    otlp_reader_free(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct err err = ERR_INIT;
+    if (size == 0) {
+        return 0;
+    }
+    struct sv body = {(const char *)data + 1, size - 1};
+    if (data[0] != 'j') {
+        read_message(body);
+        return 0;
+    }
+    struct arena *arena = arena_new((size_t)16 << 20);
+    struct sv message;
+    REQUIRE(arena != NULL);
+    if (otlp_json_to_message(body, arena, &message, &err)) {
+        read_message(message);
+    } else {
+        REQUIRE(err.kind != ERR_NONE);
+    }
+    arena_free(arena);
+    return 0;
+}
