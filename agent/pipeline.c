@@ -474,16 +474,17 @@ static bool hand_over(struct pipeline *p, const struct target_group *group, cons
 static void enrich_group(struct pipeline *p, const struct target_group *group)
 {
     const struct pipeline_job *at = &p->jobs[group->job];
-    struct labels **all = calloc(group->n_targets + 1, sizeof(struct labels *));
+    struct enrich_target *all = calloc(group->n_targets + 1, sizeof(*all));
     size_t n = 0;
     for (size_t i = 0; all != NULL && i < group->n_targets; i++) {
         struct err err = ERR_INIT;
         struct pipeline_verdict verdict = {.group = group, .job = at->job};
         labels_builder_reset(p->builder, group->targets[i]);
         if (run_rules(p, &verdict, &err)) {
-            all[n] = labels_builder_build(p->builder);
-            count(p, group->job, all[n] != NULL ? "kept" : "failed");
-            n += all[n] != NULL;
+            struct labels *labels = labels_builder_build(p->builder);
+            count(p, group->job, labels != NULL ? "kept" : "failed");
+            all[n] = (struct enrich_target){group->targets[i], labels};
+            n += labels != NULL;
         } else if (err.kind != ERR_NONE) {
             log_refused(p, group, &err);
         }
@@ -494,7 +495,7 @@ static void enrich_group(struct pipeline *p, const struct target_group *group)
         log_error(p->options.log, "out of memory: group ignored", LOG_STR("source", group->source));
     }
     for (size_t i = 0; i < n; i++) {
-        labels_unref(all[i]);
+        labels_unref(all[i].labels);
     }
     free(all);
 }

@@ -462,7 +462,7 @@ enum config_acknowledge {
 
 /* Labels of discovered targets for pushed profiles. */
 struct config_enrich {
-    const char *target_label; /* NULL: profiles get no labels of targets */
+    const char *target_label; /* NULL: targets are found by what OpenTelemetry names only */
     /* the label of a profile that is compared with target_label of the targets */
     const char *profile_label;
     /* the labels to copy; if empty, all that do not begin with "__" */
@@ -471,6 +471,12 @@ struct config_enrich {
      * configuration is a copy of it with `enriches` set. */
     struct config_job job;
 };
+
+/* Returns true if profiles get labels of targets. */
+static inline bool config_enriches(const struct config_enrich *e)
+{
+    return e->target_label != NULL || e->job.n_sources > 0;
+}
 
 /* Profiles that others push to us. */
 struct config_receive {

@@ -18,15 +18,19 @@ static const struct range range_ahead = {0, (uint64_t)(24 * HOUR_MS)};
 
 static bool has_enrich(const void *record)
 {
-    return ((const struct config_receive *)record)->enrich.target_label != NULL;
+    return config_enriches(&((const struct config_receive *)record)->enrich);
 }
 
-/* Checks `enrich`. If profiles_match_label is not given, it is the label of the targets. */
+/* Checks `enrich`. If profiles_match_label is not given, it is the label of the targets. Without
+ * either, profiles are matched by the ids that discovery finds (agent/enrich.h). */
 static void check_enrich(struct reader *r, const struct place *at, bool clean, void *out)
 {
     struct config_enrich *e = out;
     if (e->profile_label == NULL) {
         e->profile_label = e->target_label;
+    } else if (clean && e->target_label == NULL) {
+        struct place key = place_of_key(at, "profiles_match_label");
+        reader_error(r, &key, "expected the key target_match_label beside it");
     }
     if (clean && e->job.n_sources == 0 && !yaml_is_null(at->node)) {
         reader_error(r, at, "expected a source of targets, such as kubernetes_sd_configs");
@@ -34,8 +38,7 @@ static void check_enrich(struct reader *r, const struct place *at, bool clean, v
 }
 
 static const struct field enrich_rows[] = {
-    ROW(config_enrich, "target_match_label", target_label, &kind_text, .arg = &text_label_name,
-        .required = true),
+    ROW(config_enrich, "target_match_label", target_label, &kind_text, .arg = &text_label_name),
     ROW(config_enrich, "profiles_match_label", profile_label, &kind_text, .arg = &text_label_name),
     ROW(config_enrich, "labels_to_copy", labels, &kind_strings, .arg = &text_label_name),
     ROW(config_enrich, NULL, job, &kind_mapping, .arg = &schema_sources),
@@ -119,7 +122,7 @@ void read_receive(struct reader *r, const struct place *root, struct config *c)
 void append_enrich_job(struct reader *r, struct config *c)
 {
     struct config_enrich *e = &c->receive.enrich;
-    if (e->target_label == NULL || r->partial) {
+    if (!config_enriches(e) || r->partial) {
         return;
     }
     struct config_job *all = reader_alloc(r, c->n_jobs + 1, sizeof(*all));

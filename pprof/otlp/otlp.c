@@ -25,6 +25,8 @@ struct otlp_reader *otlp_reader_new(struct sv message, const struct otlp_limits 
     r->limits = *limits;
     r->budget.max = OTLP_WORK_MAX;
     r->resources = wire_reader_of(message);
+    r->scopes = wire_reader_of(SV(""));
+    r->profiles = wire_reader_of(SV(""));
     merge_table_init(&r->parts, rng_next(&rng));
     buf_init(&r->out, limits->profile_max);
     r->texts = arena_new(TEXTS_MAX);

@@ -134,3 +134,62 @@ pyroscope.write "out" {
 		p.stop()
 	}
 }
+
+// An eBPF profiler knows the container and the node of its samples, not their names: discovery does.
+func TestOtlpIsEnriched(t *testing.T) {
+	t.Parallel()
+	s := startPyroscope(t, pyroscope.Options{})
+	cluster, kubeconfig := newKube(t, kube.Options{})
+	cluster.Put(kube.Pod{Name: "cart", UID: "u-1", IP: "10.1.2.3", Labels: map[string]string{"team": "red"},
+		Containers: []kube.Container{{Name: "main", Ports: []kube.Port{{Name: "http", Number: 1}}}}})
+	listen := loop.Host() + ":4318"
+	run(t, fmt.Sprintf(`
+receive:
+  listen: %q
+  max_age: 0s
+  enrich:
+    kubernetes_sd_configs: [{role: pod, kubeconfig_file: %q}]
+    relabel_configs:
+    - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
+    - {source_labels: [__meta_kubernetes_pod_label_team], target_label: team}
+    - {action: labeldrop, regex: __meta_.*}
+scrape_configs: []
+write: [{url: %q}]
+`, listen, kubeconfig, s.URL()))
+	request := func(attributes string) string {
+		return fmt.Sprintf(`{"resourceProfiles": [{"resource": {"attributes": [%s]}, "scopeProfiles": [{"profiles": [
+			{"sampleType": {"typeStrindex": 1, "unitStrindex": 2}, "samples": [{"values": ["1"]}],
+			"timeUnixNano": "1795307400000000000"}]}]}], "dictionary": {"stringTable": ["", "cpu", "nanoseconds"]}}`, attributes)
+	}
+	attribute := func(key, value string) string {
+		return fmt.Sprintf(`{"key": %q, "value": {"stringValue": %q}}`, key, value)
+	}
+	for _, c := range []struct{ attributes, labels string }{
+		{attribute("container.id", "main"), "container.id:main pod:cart service_name:unknown_service team:red"},
+		{attribute("k8s.pod.uid", "u-1"), "k8s.pod.uid:u-1 pod:cart service_name:unknown_service team:red"},
+		// The pods of a node are not what runs on the host.
+		{attribute("host.name", "node-1"), "host.name:node-1 service_name:unknown_service"},
+	} {
+		c := c
+		wait(t, "the labels "+c.labels, func() string {
+			n := len(s.Profiles())
+			if status, text := post(t, "http://"+listen+"/v1development/profiles", "application/json",
+				[]byte(request(c.attributes))); status != 200 {
+				t.Fatalf("%d %s", status, text)
+			}
+			got := ""
+			wait(t, "the profile", func() string {
+				all := s.Profiles()
+				if len(all) == n {
+					return "nothing came"
+				}
+				got = fmt.Sprint(all[len(all)-1].Labels)
+				return ""
+			})
+			if want := "map[__delta__:false __name__:process_cpu __otel__:true " + c.labels + "]"; got != want {
+				return got
+			}
+			return ""
+		})
+	}
+}

@@ -24,21 +24,22 @@ static struct labels *make(const char *first, ...)
     return l;
 }
 
-/* Replaces the targets of a source by these, NULL-terminated, whose references it takes. */
+/* Replaces the targets of a source by these, NULL-terminated, whose references it takes. The rules
+ * have not changed their labels. */
 static void set_group(struct enrich *e, const struct config_enrich *settings, const char *source,
                       struct labels *first, ...)
 {
-    struct labels *all[8];
+    struct enrich_target all[8];
     size_t n = 0;
     va_list ap;
     va_start(ap, first);
     for (struct labels *l = first; l != NULL; l = va_arg(ap, struct labels *)) {
-        all[n++] = l;
+        all[n++] = (struct enrich_target){l, l};
     }
     va_end(ap);
     assert_true(enrich_set_group(e, settings, 4, source, all, n));
     for (size_t i = 0; i < n; i++) {
-        labels_unref(all[i]);
+        labels_unref(all[i].labels);
     }
 }
 
@@ -102,8 +103,53 @@ TEST(groups_come_and_go)
     enrich_free(e);
 }
 
+/* Profiles with the ids of OpenTelemetry find what was discovered, even if rules have dropped it.
+ */
+TEST(ids_that_were_discovered)
+{
+    struct enrich *e = enrich_new(metrics);
+    const struct config_enrich s = {.job = {.n_sources = 1}};
+    const struct enrich_target targets[] = {
+        {make("__meta_kubernetes_namespace", "shop", "__meta_kubernetes_pod_uid", "u1",
+              "__meta_kubernetes_node_name", "n1", "__meta_kubernetes_pod_container_id",
+              "containerd://c1", NULL),
+         make("pod", "cart", "container", "main", NULL)},
+        {make("__meta_kubernetes_namespace", "shop", "__meta_kubernetes_pod_uid", "u1",
+              "__meta_kubernetes_node_name", "n1", "__meta_kubernetes_pod_container_id", "c2",
+              NULL),
+         make("pod", "cart", "container", "side", NULL)},
+        {make("__meta_kubernetes_node_name", "n1", NULL), make("zone", "z", "pod", "none", NULL)},
+    };
+    assert_true(enrich_set_group(e, &s, 9, "a", targets, 3));
+    check(e, &s, make("container.id", "c1", "k8s.pod.uid", "u1", NULL),
+          "container=main container.id=c1 k8s.pod.uid=u1 pod=cart", "the container");
+    check(e, &s, make("container.id", "c2", NULL), "container=side container.id=c2 pod=cart",
+          "an id without a runtime");
+    check(e, &s, make("container.id", "c9", "k8s.pod.uid", "u1", NULL),
+          "container=side container.id=c9 k8s.pod.uid=u1 pod=cart", "the pod, by its last target");
+    check(e, &s, make("host.name", "n1", NULL), "host.name=n1 pod=none zone=z",
+          "the node, not one of its pods");
+    check(e, &s, make("host.name", "n1", "k8s.pod.uid", "u1", NULL),
+          "container=side host.name=n1 k8s.pod.uid=u1 pod=cart zone=z", "the pod, then the node");
+    check(e, &s, make("k8s.pod.uid", "u2", NULL), "k8s.pod.uid=u2", "an unknown pod");
+    CHECK_INT(testing_metric(metrics, "profpull_receive_enrich_targets"), 3, "");
+    assert_true(enrich_set_group(e, &s, 9, "a", NULL, 0));
+    CHECK_INT(testing_metric(metrics, "profpull_receive_enrich_targets"), 0, "");
+    for (size_t i = 0; i < 3; i++) {
+        labels_unref(targets[i].discovered);
+        labels_unref(targets[i].labels);
+    }
+    enrich_free(e);
+}
+
 TEST(labels_that_are_needed)
 {
+    static const char *const ids[] = {"__meta_kubernetes_pod_uid",
+                                      "__meta_kubernetes_pod_container_id",
+                                      "__meta_kubernetes_node_name", "__meta_kubernetes_namespace"};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        assert_true(enrich_wants(&(struct config_enrich){.target_label = NULL}, sv_from(ids[i])));
+    }
     const char *names[] = {"__meta_a"};
     const struct config_enrich s = {
         .target_label = "__meta_ip", .profile_label = "ip", .labels = {names, 1}};
@@ -118,9 +164,13 @@ static void set_a_group(bool *ret_complete)
     static const struct config_enrich s = {.target_label = "host", .profile_label = "host"};
     bool armed = failing_malloc_pause();
     struct enrich *e = enrich_new(metrics);
-    struct labels *targets[] = {make("host", "a", "n", "1", NULL),
-                                make("host", "a", "n", "2", NULL),
-                                make("host", "b", "n", "3", NULL)};
+    struct enrich_target targets[3];
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const numbers[] = {"1", "2", "3"};
+        targets[i].labels = make("host", i < 2 ? "a" : "b", "n", numbers[i],
+                                 "__meta_kubernetes_pod_uid", "u", NULL);
+        targets[i].discovered = targets[i].labels;
+    }
     failing_malloc_resume(armed);
     *ret_complete = enrich_set_group(e, &s, 9, "x", targets, 3);
     armed = failing_malloc_pause();
@@ -128,7 +178,7 @@ static void set_a_group(bool *ret_complete)
     assert_true(enrich_set_group(e, &s, 9, "x", targets, 3));
     check(e, &s, make("host", "b", NULL), "host=b n=3", "again");
     for (size_t i = 0; i < 3; i++) {
-        labels_unref(targets[i]);
+        labels_unref(targets[i].labels);
     }
     enrich_free(e);
     failing_malloc_resume(armed);

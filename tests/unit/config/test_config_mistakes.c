@@ -1015,8 +1015,9 @@ TEST(servers_and_whom_they_let_in)
          "1s to 1d, got \"0s\"\n"},
         {ROOT("receive: {max_agee: 1h}\n"),
          "f:3:11: receive.max_agee: unknown key; did you mean \"max_age\"?\n"},
-        {ROOT("receive: {enrich: {static_configs: [{targets: [a]}]}}\n"),
-         "f:3:19: receive.enrich: missing required key \"target_match_label\"\n"},
+        {ROOT("receive: {enrich: {profiles_match_label: a, static_configs: [{targets: [a]}]}}\n"),
+         "f:3:42: receive.enrich.profiles_match_label: expected the key target_match_label beside "
+         "it\n"},
         {ROOT("receive: {enrich: {target_match_label: a}}\n"),
          "f:3:19: receive.enrich: expected a source of targets, such as kubernetes_sd_configs\n"},
         {ROOT("receive: {enrich: {target_match_label: a, file_sd_configs: [{files: [a.txt]}], "
