@@ -446,10 +446,8 @@ static bool read_message(struct reader *r, const json_t *json, ProtobufCMessage 
     return true;
 }
 
-/* Returns true if a text may have more values than are allowed: a value is the whole text, or
- * begins after one of [{,: . Checked before the text is parsed, because a value takes far more
- * memory than its text. */
-static bool has_many_values(struct sv json)
+/* A value is the whole text, or begins after one of [{,: . */
+bool protojson_fits(struct sv json)
 {
     size_t n = 0;
     bool in_string = false;
@@ -464,7 +462,7 @@ static bool has_many_values(struct sv json)
             n += c == '[' || c == '{' || c == ',' || c == ':';
         }
     }
-    return n > PROTOJSON_VALUES_MAX;
+    return n <= PROTOJSON_VALUES_MAX;
 }
 
 ProtobufCMessage *protojson_read(struct sv json, const ProtobufCMessageDescriptor *d,
@@ -480,7 +478,7 @@ protojson_read_as(struct sv json, const ProtobufCMessageDescriptor *d, struct ar
 {
     struct reader r = {arena, err, bytes_of};
     json_error_t problem;
-    if (has_many_values(json)) {
+    if (!protojson_fits(json)) {
         err_set(err, ERR_LIMIT, "more than %d values", PROTOJSON_VALUES_MAX);
         return NULL;
     }

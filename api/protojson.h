@@ -22,6 +22,10 @@
 /* Limit of the values (and keys) of a JSON text. */
 #define PROTOJSON_VALUES_MAX 500000
 
+/* Returns true if a JSON text has at most PROTOJSON_VALUES_MAX values. To be checked before a text
+ * is parsed, because a value takes far more memory than its text. */
+bool protojson_fits(struct sv json);
+
 /* Read a message with its strings into the arena, from JSON or from bytes. NULL with ERR_INPUT if
  * the text or the bytes are not such a message; ERR_LIMIT at the limit of the arena or out of
  * memory. */

@@ -7,8 +7,10 @@
 #include "api/receive/folded.h"
 #include "api/receive/ingest_name.h"
 #include "api/receive/multipart.h"
+#include "api/receive/prefix_trees.h"
 #include "api/receive/profile_name.h"
 #include "api/receive/reply.h"
+#include "api/receive/speedscope.h"
 #include "api/served.h"
 #include "base/clock.h"
 #include "pprof/sniff.h"
@@ -16,12 +18,22 @@
 #define SAMPLE_RATE_DEFAULT 100
 #define NAME_MAX_BYTES ((size_t)1024)
 /* Number of labels that are added to those in the name. */
-#define LABELS_ADDED 5
+#define LABELS_ADDED 6
+/* The label with the name of a profile of speedscope. */
+#define PROFILE_NAME "profile_name"
 /* `__name__` of a recording, which holds profiles of several types. */
 #define JFR_NAME "jfr"
 
 /* The format of a body. */
-enum form { FORM_PPROF, FORM_JFR, FORM_GROUPS, FORM_LINES, FORM_UNSUPPORTED };
+enum form {
+    FORM_PPROF,
+    FORM_JFR,
+    FORM_GROUPS, /* stacks, as are those that follow */
+    FORM_LINES,
+    FORM_TRIE,
+    FORM_TREE,
+    FORM_SPEEDSCOPE,
+};
 
 struct ingest {
     struct exchange *x;
@@ -33,6 +45,7 @@ struct ingest {
     struct sv profile;  /* the body, or the part of it that has the profile */
     struct sv config;   /* the content of the part sample_type_config */
     struct sv contexts; /* the content of the part labels, which belongs to a recording */
+    struct sv title;    /* the name of a profile of speedscope */
     int64_t from_ns;
     int64_t until_ns;
     struct label labels[INGEST_PAIRS_MAX + LABELS_ADDED];
@@ -50,17 +63,22 @@ static void finish(struct ingest *in, enum receive_result result, int status, co
     }
 }
 
-/* Answers that a profile is refused: 422 for a binary profile, 400 for text, 503 if another try may
- * succeed. */
+/* Returns true if the body has stacks, from which a profile is made. */
+static bool is_stacks(const struct ingest *in)
+{
+    return in->form >= FORM_GROUPS;
+}
+
+/* Answers that a profile is refused: 422 for a binary profile, 400 for stacks, 503 if another try
+ * may succeed. */
 static void refuse(struct ingest *in, enum receive_result result, const char *where,
                    struct err *err)
 {
-    bool text = in->form == FORM_GROUPS || in->form == FORM_LINES;
     if (receive_is_transient(result)) {
         finish(in, result, STATUS_UNAVAILABLE, "unavailable", err);
         return;
     }
-    if (text) {
+    if (is_stacks(in)) {
         finish(in, result, STATUS_BAD_REQUEST, "invalid_argument", err);
         return;
     }
@@ -107,8 +125,8 @@ static enum form form_of(const struct ingest *in, struct sv content_type)
         const char *format;
         enum form form;
     } formats[] = {
-        {"pprof", FORM_PPROF},      {"jfr", FORM_JFR},          {"lines", FORM_LINES},
-        {"trie", FORM_UNSUPPORTED}, {"tree", FORM_UNSUPPORTED}, {"speedscope", FORM_UNSUPPORTED},
+        {"pprof", FORM_PPROF},   {"jfr", FORM_JFR},   {"lines", FORM_LINES},
+        {"trie", FORM_TRIE},     {"tree", FORM_TREE}, {"speedscope", FORM_SPEEDSCOPE},
         {"groups", FORM_GROUPS},
     };
     struct sv format = param(in, "format");
@@ -117,8 +135,11 @@ static enum form form_of(const struct ingest *in, struct sv content_type)
             return formats[i].form;
         }
     }
-    if (sv_starts_with(content_type, SV("binary/octet-stream+"))) {
-        return FORM_UNSUPPORTED;
+    if (sv_starts_with(content_type, SV("binary/octet-stream+trie"))) {
+        return FORM_TRIE;
+    }
+    if (sv_starts_with(content_type, SV("binary/octet-stream+tree"))) {
+        return FORM_TREE;
     }
     bool pprof = multipart_is_type(content_type) || sniff_is_profile(sniff_profile(in->body, NULL));
     return pprof ? FORM_PPROF : FORM_GROUPS;
@@ -157,13 +178,6 @@ static bool take_parts(struct ingest *in, struct sv boundary, struct err *err)
     return err->kind == ERR_NONE;
 }
 
-static bool unsupported(const struct ingest *in, struct err *err)
-{
-    struct sv format = param(in, "format");
-    return err_set(err, ERR_INPUT, "the format %.*s is not supported: send pprof, jfr or text",
-                   SV_ARG(format.n > 0 && format.n < 64 ? format : SV("of this Content-Type")));
-}
-
 /* Returns true if the body is a form. Its bytes decide, because Content-Type is often wrong. */
 static bool is_form(const struct ingest *in, struct sv content_type)
 {
@@ -180,9 +194,6 @@ static bool find_profile(struct ingest *in, struct err *err)
     type = type.p == NULL ? (struct sv){"", 0} : type;
     in->form = form_of(in, type);
     in->profile = in->body;
-    if (in->form == FORM_UNSUPPORTED) {
-        return unsupported(in, err);
-    }
     if (!is_form(in, type)) {
         return true;
     }
@@ -203,12 +214,14 @@ static void add_label(struct ingest *in, struct sv name, struct sv value)
  * in the request. */
 static void make_labels(struct ingest *in, struct sv service, struct sv name)
 {
+    in->n_labels = 0;
     struct sv spy = param(in, "spyName");
-    bool text = in->form == FORM_GROUPS || in->form == FORM_LINES;
+    bool text = is_stacks(in);
     bool renamed = ingest_name_get(&in->name, SV(LABEL_SERVICE_NAME)).n > 0;
     for (size_t i = 0; i < in->name.n; i++) {
         struct label *l = &in->name.pairs[i];
         bool replaced = sv_eq_str(l->name, "pyroscope_spy") ||
+                        (in->title.n > 0 && sv_eq_str(l->name, PROFILE_NAME)) ||
                         (text && renamed && sv_eq_str(l->name, "app_name"));
         if (!replaced) {
             add_label(in, l->name, l->value);
@@ -218,6 +231,9 @@ static void make_labels(struct ingest *in, struct sv service, struct sv name)
         add_label(in, SV(LABEL_SERVICE_NAME), service);
     } else if (text) {
         add_label(in, SV("app_name"), service);
+    }
+    if (in->title.n > 0) {
+        add_label(in, SV(PROFILE_NAME), in->title);
     }
     add_label(in, SV("pyroscope_spy"), spy.n > 0 ? spy : SV("unknown"));
     add_label(in, SV(LABEL_NAME), name);
@@ -273,46 +289,123 @@ static void take_binary(struct ingest *in)
     buf_done(&name);
 }
 
-/* Converts text to pprof, with the time of the request. */
-static void take_text(struct ingest *in)
+/* Hands on a profile that was made of stacks. */
+static void put_stacks(struct ingest *in, const struct buf *pprof, struct sv service,
+                       const char *name)
+{
+    struct err err = ERR_INIT;
+    struct receive_item item;
+    enum receive_result result = receive_open(in->receive, in->protocol, PROFILE_PPROF,
+                                              (struct sv){pprof->data, pprof->len}, &item, &err);
+    if (result != RECEIVE_ACCEPTED) {
+        refuse(in, result, "", &err);
+    } else {
+        put(in, &item, service, sv_from(name));
+    }
+    receive_close(in->receive, &item);
+}
+
+static void refuse_stacks(struct ingest *in, const struct err *err)
+{
+    receive_count(in->receive, in->protocol, RECEIVE_BAD_PROFILE, 0, err);
+    receive_reply_error(in->x, STATUS_UNPROCESSABLE, "unknown", err->msg);
+}
+
+static bool convert(const struct ingest *in, const struct frames_options *o, struct buf *out,
+                    size_t *ret_samples, struct err *err)
+{
+    if (in->form == FORM_TRIE) {
+        return trie_convert(in->profile, o, out, ret_samples, err);
+    }
+    if (in->form == FORM_TREE) {
+        return tree_convert(in->profile, o, out, ret_samples, err);
+    }
+    const struct folded_input text = {
+        .text = in->profile, .o = *o, .counted = in->form == FORM_GROUPS};
+    return folded_convert(&text, out, ret_samples, err);
+}
+
+/* Converts stacks to pprof, with the time of the request. */
+static void take_text(struct ingest *in, const struct frames_options *o, struct sv service)
+{
+    struct err err = ERR_INIT;
+    struct buf pprof;
+    size_t samples = 0;
+    buf_init(&pprof, receive_body_max(in->x));
+    if (!convert(in, o, &pprof, &samples, &err)) {
+        refuse_stacks(in, &err);
+    } else if (samples == 0) {
+        finish(in, RECEIVE_IGNORED, STATUS_OK, "", NULL);
+    } else {
+        put_stacks(in, &pprof, service, o->type->name);
+    }
+    buf_done(&pprof);
+}
+
+/* Returns the type of a profile of speedscope. If the file has several, or bytes, the unit decides,
+ * and the service is the whole name. */
+static const struct frames_type *speedscope_type(const struct ingest *in, bool is_many,
+                                                 const char *suffix,
+                                                 const struct frames_type *named,
+                                                 struct sv *service)
+{
+    bool bytes = suffix != NULL && strcmp(suffix, "bytes") == 0 && named->is_time;
+    if (suffix == NULL || (!is_many && !bytes)) {
+        return named;
+    }
+    *service = is_many ? in->name.app : *service;
+    return frames_type_find(sv_from(suffix));
+}
+
+/* Takes one profile after another. Once one is refused, the response is its error; the others are
+ * taken nevertheless. */
+static void take_speedscope(struct ingest *in, const struct frames_options *named,
+                            struct sv service)
+{
+    struct err err = ERR_INIT;
+    struct speedscope_profile p;
+    struct speedscope *s = speedscope_new(in->profile, &err);
+    if (s == NULL) {
+        refuse_stacks(in, &err);
+    }
+    while (s != NULL && err.kind == ERR_NONE && speedscope_next(s, &p)) {
+        struct frames_options o = *named;
+        struct sv of = service;
+        struct buf pprof;
+        o.type = speedscope_type(in, speedscope_is_many(s), p.suffix, named->type, &of);
+        in->title = p.name;
+        buf_init(&pprof, receive_body_max(in->x));
+        if (!speedscope_convert(s, &o, &pprof, &p, &err)) {
+            refuse_stacks(in, &err);
+        } else if (p.samples > 0) {
+            put_stacks(in, &pprof, of, o.type->name);
+        } else {
+            finish(in, RECEIVE_IGNORED, STATUS_OK, "", NULL);
+        }
+        buf_done(&pprof);
+    }
+    speedscope_free(s);
+}
+
+static void take_stacks(struct ingest *in)
 {
     struct err err = ERR_INIT;
     struct sv service;
-    struct receive_item item;
-    struct buf pprof;
-    size_t samples = 0;
-    const struct folded_type *type = folded_type_of(in->name.app, &service);
-    if (type == NULL) {
-        err_set(&err, ERR_INPUT, "unknown type of profile after the last dot of the name %.*s",
-                in->name.app.n > 200 ? 200 : (int)in->name.app.n, in->name.app.p);
-        refuse(in, RECEIVE_BAD_REQUEST, "", &err);
-        return;
-    }
-    const struct folded_input text = {
-        .text = in->profile,
-        .type = type,
-        .counted = in->form == FORM_GROUPS,
+    const struct frames_options o = {
+        .type = frames_type_of(in->name.app, &service),
         .sample_rate = sample_rate(in),
         .time_ns = in->from_ns,
         .duration_ns = in->until_ns - in->from_ns,
     };
-    buf_init(&pprof, receive_body_max(in->x));
-    if (!folded_convert(&text, &pprof, &samples, &err)) {
-        receive_count(in->receive, in->protocol, RECEIVE_BAD_PROFILE, 0, &err);
-        receive_reply_error(in->x, STATUS_UNPROCESSABLE, "unknown", err.msg);
-    } else if (samples == 0) {
-        finish(in, RECEIVE_IGNORED, STATUS_OK, "", NULL);
+    if (o.type == NULL) {
+        err_set(&err, ERR_INPUT, "unknown type of profile after the last dot of the name %.*s",
+                in->name.app.n > 200 ? 200 : (int)in->name.app.n, in->name.app.p);
+        refuse(in, RECEIVE_BAD_REQUEST, "", &err);
+    } else if (in->form == FORM_SPEEDSCOPE) {
+        take_speedscope(in, &o, service);
     } else {
-        enum receive_result result = receive_open(in->receive, in->protocol, PROFILE_PPROF,
-                                                  (struct sv){pprof.data, pprof.len}, &item, &err);
-        if (result != RECEIVE_ACCEPTED) {
-            refuse(in, result, "", &err);
-        } else {
-            put(in, &item, service, sv_from(type->name));
-        }
-        receive_close(in->receive, &item);
+        take_text(in, &o, service);
     }
-    buf_done(&pprof);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -327,7 +420,7 @@ static void take_body(struct ingest *in)
     } else if (in->form == FORM_PPROF || in->form == FORM_JFR) {
         take_binary(in);
     } else {
-        take_text(in);
+        take_stacks(in);
     }
 }
 

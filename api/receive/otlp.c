@@ -129,7 +129,8 @@ bool otlp_export(const struct exchange *x, int64_t deadline_ms, struct sv messag
                        .ret = ret,
                        .worst = RECEIVE_ACCEPTED};
     const struct otlp_limits limits = {.profile_max = receive_profile_max(t.receive),
-                                       .total_max = OTLP_MADE_MAX};
+                                       .total_max = OTLP_MADE_MAX,
+                                       .work_max = x->bytes_max};
     *ret = (struct otlp_export){.err = ERR_INIT};
     t.reader = otlp_reader_new(message, &limits, &ret->err);
     if (t.reader == NULL) {

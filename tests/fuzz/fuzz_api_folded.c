@@ -45,11 +45,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const struct folded_input input = {
         .text = text,
-        .type = folded_type_of(sv_skip(app, 1), &service),
         .counted = app.p[0] != 'l',
-        .sample_rate = app.p[0] == 'l' ? 1 : 100,
+        .o = {.type = frames_type_of(sv_skip(app, 1), &service),
+              .sample_rate = app.p[0] == 'l' ? 1 : 100},
     };
-    if (input.type == NULL) {
+    if (input.o.type == NULL) {
         return 0;
     }
     buf_init(&out, (size_t)1 << 20);

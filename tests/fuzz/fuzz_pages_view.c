@@ -26,10 +26,8 @@ static void fill(struct store *s)
     int64_t now_ns = clock_wall_ns();
     const struct folded_input input = {
         .text = {stacks, sizeof(stacks) - 1},
-        .type = folded_type_of(SV("a.cpu"), &service),
         .counted = true,
-        .sample_rate = 100,
-        .time_ns = now_ns,
+        .o = {.type = frames_type_of(SV("a.cpu"), &service), .sample_rate = 100, .time_ns = now_ns},
     };
     buf_init(&pprof, 1 << 20);
     must(folded_convert(&input, &pprof, &samples, &err));

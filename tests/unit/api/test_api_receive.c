@@ -451,7 +451,7 @@ TEST(ingest_forms)
          "parsing IngestInput-pprof failed invalid_argument: "},
         {"/ingest?name=a&format=jfr", "--b\r\n" PART("jfr"), "\r\n--b--\r\n", 422, "unknown"},
         {"/ingest?name=a&format=speedscope", "--b\r\n" PART("profile"), "\r\n--b--\r\n", 422,
-         "the format speedscope is not supported"},
+         "expected near"},
     };
     start(&f);
     testing_log_expect(f.rig.log, "pushed profile refused");
@@ -482,6 +482,49 @@ static struct recording make_recording(void)
     EVENT(&r, CLASS_EXECUTION_SAMPLE, 1, 1, STATE_RUNNABLE_ID, 10, 0, 0);
     recording_end_chunk(&r);
     return r;
+}
+
+TEST(ingest_trees_and_speedscope)
+{
+    struct fixture f;
+#define FRAMES                                                                                     \
+    "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"shared\":{"             \
+    "\"frames\":[{\"name\":\"a\"}]},\"profiles\":["
+#define SAMPLED(name, unit)                                                                        \
+    "{\"type\":\"sampled\",\"name\":\"" name "\",\"unit\":\"" unit                                 \
+    "\",\"samples\":[[0]],\"weights\":[1]}"
+    const struct {
+        const char *target;
+        const char *headers;
+        struct sv body;
+        int status;
+        uint64_t accepted; /* so far */
+    } rows[] = {
+        {"/ingest?name=a.cpu&format=trie", "", SV("\0\0\1\4main\3\0"), 200, 1},
+        {"/ingest?name=a.cpu", "Content-Type: binary/octet-stream+tree\r\n", SV("\0\0\1\4main\3\0"),
+         200, 2},
+        {"/ingest?name=a.cpu&format=tree", "", SV("\0\0\0"), 200, 2}, /* no stack: ignored */
+        {"/ingest?name=a.strange&format=tree", "", SV("\0\0\1\4main\3\0"), 400, 2},
+        {"/ingest?name=a%7Bprofile_name=x%7D&format=speedscope", "",
+         SV(FRAMES SAMPLED("one", "seconds") "]}"), 200, 3},
+        /* Two profiles of one request, each with a label of its own. */
+        {"/ingest?name=a.b&format=speedscope", "",
+         SV(FRAMES SAMPLED("one", "seconds") "," SAMPLED("two", "bytes") "]}"), 400, 3},
+        {"/ingest?name=a&format=speedscope", "",
+         SV(FRAMES SAMPLED("one", "seconds") "," SAMPLED("two", "bytes") "]}"), 200, 5},
+        {"/ingest?name=a&format=speedscope", "", SV("{}"), 422, 5},
+    };
+#undef FRAMES
+#undef SAMPLED
+    start(&f);
+    testing_log_expect(f.rig.log, "pushed profile refused");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct got a = ask(&f, "POST", rows[i].target, rows[i].headers, rows[i].body);
+        CHECK_INT(a.status, rows[i].status, rows[i].target);
+        CHECK_INT(count(&f, "ingest", "accepted"), rows[i].accepted, rows[i].target);
+        got_done(&a);
+    }
+    stop(&f);
 }
 
 TEST(ingest_jfr_and_text)

@@ -252,12 +252,11 @@ TEST(folded)
         size_t samples = 0;
         SCOPED(buf) out = testing_buf(1 << 20);
         SCOPED(buf) got = testing_buf(4096);
-        const struct folded_type *type = folded_type_of(sv_from(cases[i].app), &service);
-        const struct folded_input in = {.text = sv_from(cases[i].text),
-                                        .type = type,
-                                        .counted = cases[i].counted,
-                                        .sample_rate = cases[i].rate,
-                                        .time_ns = 5};
+        const struct frames_type *type = frames_type_of(sv_from(cases[i].app), &service);
+        const struct folded_input in = {
+            .text = sv_from(cases[i].text),
+            .counted = cases[i].counted,
+            .o = {.type = type, .sample_rate = cases[i].rate, .time_ns = 5}};
         if (type == NULL) {
             buf_puts(&got, "no type");
         } else if (!folded_convert(&in, &out, &samples, &err)) {
@@ -284,10 +283,10 @@ TEST(folded_bytes)
     static const unsigned char sample[] = {0x12, 0x09, 0x08, 0x02, 0x08, 0x01,
                                            0x10, 0x80, 0x87, 0xa7, 0x0e};
     SCOPED(buf) out = testing_buf(1 << 20);
-    const struct folded_input in = {.text = SV("main;work 3\n"),
-                                    .type = folded_type_of(SV("a"), &service),
-                                    .counted = true,
-                                    .sample_rate = 100};
+    const struct folded_input in = {
+        .text = SV("main;work 3\n"),
+        .counted = true,
+        .o = {.type = frames_type_of(SV("a"), &service), .sample_rate = 100}};
     assert_true(folded_convert(&in, &out, &samples, &err));
     /* Locations work (2) and main (1), 3 samples of 10 ms. */
     assert_memory_equal(out.data, sample, sizeof(sample));
@@ -301,9 +300,9 @@ TEST(folded_limits)
     size_t samples;
     buf_init(&out, 1000);
     SCOPED(buf) text = testing_buf(16 << 20);
-    struct folded_input in = {
-        .type = folded_type_of(SV("a"), &service), .counted = false, .sample_rate = 100};
-    for (int i = 0; i < FOLDED_DEPTH_MAX; i++) {
+    struct folded_input in = {.counted = false,
+                              .o = {.type = frames_type_of(SV("a"), &service), .sample_rate = 100}};
+    for (int i = 0; i < FRAMES_DEPTH_MAX; i++) {
         buf_puts(&text, "a;");
     }
     buf_puts(&text, "a");
@@ -319,7 +318,7 @@ TEST(folded_limits)
     assert_false(folded_convert(&in, &out, &samples, &err));
     CHECK_STR(err.msg, "more than 500000 lines", "");
     buf_clear(&text);
-    for (int i = 0; i <= FOLDED_FUNCTIONS_MAX; i++) {
+    for (int i = 0; i <= FRAMES_FUNCTIONS_MAX; i++) {
         buf_printf(&text, i % 1000 == 999 ? "%x\n" : "%x;", (unsigned)i);
     }
     err_clear(&err);
@@ -327,7 +326,7 @@ TEST(folded_limits)
     buf_init(&out, 64 << 20);
     in.text = (struct sv){text.data, text.len};
     assert_false(folded_convert(&in, &out, &samples, &err));
-    CHECK_STR(err.msg, "more than 500000 different functions", "");
+    CHECK_STR(err.msg, "line 501: more than 500000 different functions", "");
     buf_done(&out);
     buf_init(&out, 100);
     err_clear(&err);
