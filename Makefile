@@ -249,6 +249,12 @@ $(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,s
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# What the APIs that receive profiles cost.
+$(BUILD)/tests/receive-bench: $(BUILD)/obj/tests/tools/receive_bench.o $(call libs,server)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # What reading a profile costs beside protobuf-c.
 $(BUILD)/obj/tests/tools/protobuf_tool.o: | $(PROTO_H)
 $(BUILD)/tests/protobuf-tool: $(BUILD)/obj/tests/tools/protobuf_tool.o $(call libs,server)
@@ -289,7 +295,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-rpc bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -377,6 +383,10 @@ bench-write: $(BUILD)/tests/write-bench ## profiles a second through the writer 
 
 bench-otlp: $(BUILD)/tests/write-bench ## profiles a second as OTLP on one core
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-otlp.sh
+
+.PHONY: bench-receive
+bench-receive: $(BUILD)/tests/receive-bench ## profiles a second through the APIs that receive them, on one core
+	BUILD=$(abspath $(BUILD)) ./scripts/bench-receive.sh
 
 bench-store: $(BUILD)/tests/store-bench ## profiles a second into the store on one core, and merging
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-store.sh

@@ -426,6 +426,20 @@ enum receive_result receive_open(struct receive *r, enum receive_protocol protoc
     return ok ? RECEIVE_ACCEPTED : result_of(err);
 }
 
+enum receive_result receive_open_made(struct receive *r, enum receive_protocol protocol,
+                                      struct sv data, const struct pprof_summary *summary,
+                                      struct receive_item *ret, struct err *err)
+{
+    *ret = (struct receive_item){.setup = setup_ref(r),
+                                 .protocol = protocol,
+                                 .format = PROFILE_PPROF,
+                                 .data = data,
+                                 .summary = *summary};
+    return pprof_small_enough(summary->n, "profile", err) && check_types(summary, err)
+               ? RECEIVE_ACCEPTED
+               : result_of(err);
+}
+
 void receive_close(struct receive *r, struct receive_item *item)
 {
     if (item->scratch != NULL) {

@@ -129,6 +129,12 @@ struct receive_item {
 enum receive_result receive_open(struct receive *r, enum receive_protocol protocol,
                                  enum profile_format format, struct sv data,
                                  struct receive_item *ret, struct err *err);
+/* Takes a profile that our own code has made, from a format that is not pprof: its bytes are not
+ * checked again, only its types and its size. summary: with the texts of its types, which live as
+ * long as data. Otherwise like receive_open(). */
+enum receive_result receive_open_made(struct receive *r, enum receive_protocol protocol,
+                                      struct sv data, const struct pprof_summary *summary,
+                                      struct receive_item *ret, struct err *err);
 /* Closes an item; to be called after receive_open(), whatever that returned. */
 void receive_close(struct receive *r, struct receive_item *item);
 

@@ -13,7 +13,8 @@ static bool inflate(struct sv body, struct buf *buf, struct err *err)
 {
     struct scratch *s = scratch_new();
     struct sv plain = SV("");
-    bool ok = s != NULL ? gzip_inflate(s, body, buf->max, 0, &plain, err) : err_memory(err);
+    bool ok = s != NULL ? gzip_inflate(s, body, buf->max, gzip_claim(body), &plain, err)
+                        : err_memory(err);
     if (ok && !buf_append(buf, plain.p, plain.n)) {
         ok = err_memory(err);
     }

@@ -54,7 +54,7 @@ static void take_profile(struct taking *t, const struct otlp_profile *p)
     struct err err = ERR_INIT;
     struct receive_item item;
     enum receive_result result =
-        receive_open(t->receive, RECEIVE_OTLP, PROFILE_PPROF, p->pprof, &item, &err);
+        receive_open_made(t->receive, RECEIVE_OTLP, p->pprof, &p->summary, &item, &err);
     if (result == RECEIVE_ACCEPTED) {
         const struct receive_facts facts = {
             .labels = p->labels, .n_labels = p->n_labels, .receipt = t->x->receipt};

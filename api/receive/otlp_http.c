@@ -219,7 +219,7 @@ static void take(struct exchange *x, struct sv message)
 static void take_json(struct exchange *x, struct sv body)
 {
     struct err err = ERR_INIT;
-    struct sv message;
+    struct sv message = SV("");
     struct arena *arena = arena_new(x->bytes_max);
     if (arena == NULL) {
         err_memory(&err);

@@ -18,7 +18,7 @@ struct reader {
     struct open_node *open;
     size_t n_open;
     size_t cap_open;
-    /* Of a trie: the text of the stack, and the bytes of all stacks so far. */
+    /* For a trie: the text of the stack, and the bytes of all stacks so far. */
     char *key;
     size_t key_len;
     size_t cap_key;
@@ -113,6 +113,9 @@ static bool read_tree_node(struct reader *r, bool is_root)
 /* Appends a piece to the key. */
 static bool add_piece(struct reader *r, struct sv piece)
 {
+    if (piece.n == 0 || piece.p == NULL) {
+        return true;
+    }
     if (piece.n > TRIE_STACK_MAX - r->key_len) {
         return err_set(r->err, ERR_LIMIT, "a stack of more than %zu bytes", TRIE_STACK_MAX);
     }
@@ -125,9 +128,7 @@ static bool add_piece(struct reader *r, struct sv piece)
         r->key = bigger;
         r->cap_key = cap;
     }
-    if (piece.n > 0 && r->key != NULL) {
-        memcpy(r->key + r->key_len, piece.p, piece.n);
-    }
+    memcpy(r->key + r->key_len, piece.p, piece.n);
     r->key_len += piece.n;
     return true;
 }

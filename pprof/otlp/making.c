@@ -1,36 +1,11 @@
 #include <string.h>
 
-#include "pprof/otlp/private.h"
+#include "pprof/otlp/making.h"
 #include "pprof/put.h"
 
-/* The bits of a mapping: facts about the locations in it. */
-enum {
-    MAPPING_NAMED = 1,    /* a location has a function, as have the next ones */
-    MAPPING_FILES = 2,    /* with a file */
-    MAPPING_LINES = 4,    /* with a line */
-    MAPPING_INLINED = 8,  /* a location has several functions */
-    MAPPING_UNNAMED = 16, /* a location has none */
-};
-/* The fields of pprof that pprof/wire.h does not name. */
-enum {
-    MAPPING_HAS_FUNCTIONS = 7,
-    MAPPING_HAS_FILENAMES = 8,
-    MAPPING_HAS_LINES = 9,
-    MAPPING_HAS_INLINES = 10,
-    LOCATION_IS_FOLDED = 5,
-};
 /* A trace id has 16 bytes, a span id 8. */
 #define TRACE_BYTES 16
 #define SPAN_BYTES 8
-
-struct making {
-    struct otlp_reader *r;
-    uint32_t part;
-    int64_t factor;     /* of all values */
-    uint32_t trace_key; /* numbers of strings; 0: not there yet */
-    uint32_t span_key;
-    struct err *err;
-};
 
 /* ---- numbers of entries ---------------------------------------------------------------------- */
 
@@ -46,7 +21,7 @@ static bool use(struct making *m, struct otlp_table *t, uint32_t index, uint32_t
 }
 
 /* Finds the number of an entry, which gets the next one if it has none. */
-static inline bool number_of(struct making *m, unsigned table, uint64_t index, uint32_t *ret)
+bool making_number(struct making *m, unsigned table, uint64_t index, uint32_t *ret)
 {
     struct otlp_table *t = &m->r->tables[table];
     struct sv ignored;
@@ -78,7 +53,7 @@ static void forget(struct otlp_reader *r)
 /* ---- strings --------------------------------------------------------------------------------- */
 
 /* Adds a string; equal ones may be there already. */
-static bool add_string(struct making *m, struct sv text, uint32_t *ret)
+bool making_add(struct making *m, struct sv text, uint32_t *ret)
 {
     struct otlp_reader *r = m->r;
     if (!OTLP_GROW(r, r->strings, r->cap_strings, r->n_strings + 1, m->err)) {
@@ -90,7 +65,7 @@ static bool add_string(struct making *m, struct sv text, uint32_t *ret)
 }
 
 /* Finds the number of a string of the dictionary; 0 for "". */
-static bool string_of(struct making *m, uint64_t index, uint32_t *ret)
+bool making_string(struct making *m, uint64_t index, uint32_t *ret)
 {
     struct otlp_table *t = &m->r->tables[OTLP_DICTIONARY_STRING_TABLE];
     struct sv text;
@@ -101,14 +76,14 @@ static bool string_of(struct making *m, uint64_t index, uint32_t *ret)
     *ret = 0;
     return otlp_entry(m->r, OTLP_DICTIONARY_STRING_TABLE, index, &text, m->err) &&
            (index == 0 || text.n == 0 ||
-            (add_string(m, text, ret) && use(m, t, (uint32_t)index, *ret)));
+            (making_add(m, text, ret) && use(m, t, (uint32_t)index, *ret)));
 }
 
 /* Adds a string that the arena keeps. */
 static bool add_text(struct making *m, const char *text, size_t n, uint32_t *ret)
 {
     char *copy = arena_strndup(m->r->texts, text, n);
-    return copy != NULL ? add_string(m, (struct sv){copy, n}, ret)
+    return copy != NULL ? making_add(m, (struct sv){copy, n}, ret)
                         : err_set(m->err, ERR_LIMIT, "too many texts of samples");
 }
 
@@ -135,7 +110,7 @@ static bool label_of(struct making *m, uint32_t index, struct label_fields *ret,
     if (a->value.kind == OTLP_VALUE_NUMBER) {
         ret->number = a->value.number;
         *ret_any = ret->number != 0 || a->unit != 0;
-        return string_of(m, a->key, &ret->key) && string_of(m, a->unit, &ret->unit);
+        return making_string(m, a->key, &ret->key) && making_string(m, a->unit, &ret->unit);
     }
     if (a->value.kind != OTLP_VALUE_TEXT || a->value.text.n == 0) {
         return true;
@@ -143,12 +118,12 @@ static bool label_of(struct making *m, uint32_t index, struct label_fields *ret,
     *ret_any = true;
     if (t->local[index] == 0) {
         uint32_t number;
-        if (!add_string(m, a->value.text, &number) || !use(m, t, index, number)) {
+        if (!making_add(m, a->value.text, &number) || !use(m, t, index, number)) {
             return false;
         }
     }
     ret->text = t->local[index];
-    return string_of(m, a->key, &ret->key);
+    return making_string(m, a->key, &ret->key);
 }
 
 static bool add_hex(struct making *m, struct sv id, uint32_t *ret)
@@ -195,8 +170,8 @@ static bool add_link(struct making *m, uint32_t index, struct sv trace, struct s
     struct otlp_table *t = &m->r->tables[OTLP_DICTIONARY_LINK_TABLE];
     uint32_t first = 0;
     uint32_t second = 0;
-    if (m->trace_key == 0 && (!add_string(m, SV("trace_id"), &m->trace_key) ||
-                              !add_string(m, SV("span_id"), &m->span_key))) {
+    if (m->trace_key == 0 && (!making_add(m, SV("trace_id"), &m->trace_key) ||
+                              !making_add(m, SV("span_id"), &m->span_key))) {
         return false;
     }
     return t->local[index] != 0 ||
@@ -228,7 +203,7 @@ static bool labels_of_link(struct making *m, uint32_t index, struct label_fields
     return true;
 }
 
-static unsigned char *put_number(unsigned char *at, uint64_t field, uint64_t value)
+unsigned char *making_put(unsigned char *at, uint64_t field, uint64_t value)
 {
     if (value == 0) {
         return at;
@@ -243,10 +218,10 @@ static unsigned char *put_number(unsigned char *at, uint64_t field, uint64_t val
 static unsigned char *put_label(unsigned char *at, const struct label_fields *l)
 {
     unsigned char label[4 * WIRE_HEAD_MAX];
-    unsigned char *end = put_number(label, LABEL_KEY, l->key);
-    end = put_number(end, LABEL_STR, l->text);
-    end = put_number(end, LABEL_NUM, (uint64_t)l->number);
-    end = put_number(end, LABEL_NUM_UNIT, l->unit);
+    unsigned char *end = making_put(label, LABEL_KEY, l->key);
+    end = making_put(end, LABEL_STR, l->text);
+    end = making_put(end, LABEL_NUM, (uint64_t)l->number);
+    end = making_put(end, LABEL_NUM_UNIT, l->unit);
     size_t n = (size_t)(end - label);
     at += wire_encode_head(SAMPLE_LABEL, n, at);
     memcpy(at, label, n);
@@ -255,38 +230,71 @@ static unsigned char *put_label(unsigned char *at, const struct label_fields *l)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
+/* Puts a number; nearly all numbers of locations are below 16384. */
+static inline unsigned char *put_short(unsigned char *at, uint32_t number)
+{
+    if (number < 0x80) {
+        at[0] = (unsigned char)number;
+        return at + 1;
+    }
+    if (number < 0x4000) {
+        at[0] = (unsigned char)(number | 0x80);
+        at[1] = (unsigned char)(number >> 7);
+        return at + 2;
+    }
+    return at + wire_encode(number, at);
+}
+
+/* Puts the numbers of the locations in a field of a stack. *n: frames so far. NULL with err. */
+static unsigned char *put_frames(struct making *m, const struct wire_field *f, unsigned char *at,
+                                 size_t *n)
+{
+    const struct otlp_table *t = &m->r->tables[OTLP_DICTIONARY_LOCATION_TABLE];
+    const uint32_t *local = t->local;
+    struct wire_numbers numbers = wire_numbers_of(f);
+    uint64_t index;
+    while (wire_numbers_next(&numbers, &index)) {
+        uint32_t number = index < t->n ? local[index] : 0;
+        if (number == 0 && !making_number(m, OTLP_DICTIONARY_LOCATION_TABLE, index, &number)) {
+            return NULL;
+        }
+        if (++*n > OTLP_DEPTH_MAX) {
+            err_set(m->err, ERR_LIMIT, "a stack has more than %d frames", OTLP_DEPTH_MAX);
+            return NULL;
+        }
+        /* 0: index 0 of an empty table. */
+        at = number == 0 ? at : put_short(at, number);
+    }
+    return at;
+}
+
 /* Puts the locations of a stack, which begin with the leaf in both formats. NULL with err. */
 static unsigned char *put_stack(struct making *m, struct sv stack, unsigned char *at)
 {
+    /* The head is put in front of the numbers when their size is known: it has two bytes for fewer
+     * than 128 bytes of numbers, as most stacks have. */
+    enum { SHORT_HEAD = 2 };
+    unsigned char head[WIRE_HEAD_MAX];
     struct wire_reader in = wire_reader_of(stack);
     struct wire_field f = {.number = 0};
-    size_t n = 0;
-    /* The numbers of locations, which most stacks have fewer than 128 of, follow a head of up to
-     * WIRE_HEAD_MAX bytes: the head is put in front of them when their size is known. */
-    unsigned char *first = at + WIRE_HEAD_MAX;
+    size_t frames = 0;
+    unsigned char *first = at + SHORT_HEAD;
     unsigned char *end = first;
-    while (wire_next(&in, &f)) {
-        struct wire_numbers numbers = wire_numbers_of(&f);
-        uint64_t index;
-        uint32_t number;
-        while (f.number == OTLP_STACK_LOCATION_INDICES && wire_numbers_next(&numbers, &index)) {
-            if (!number_of(m, OTLP_DICTIONARY_LOCATION_TABLE, index, &number)) {
-                return NULL;
-            }
-            if (++n > OTLP_DEPTH_MAX) {
-                err_set(m->err, ERR_LIMIT, "a stack has more than %d frames", OTLP_DEPTH_MAX);
-                return NULL;
-            }
-            end += number == 0 ? 0 : wire_encode(number, end);
+    while (end != NULL && wire_next(&in, &f)) {
+        if (f.number == OTLP_STACK_LOCATION_INDICES) {
+            end = put_frames(m, &f, end, &frames);
         }
     }
-    if (end == first) {
-        return at;
+    if (end == NULL || end == first) {
+        return end == NULL ? NULL : at;
     }
     size_t size = (size_t)(end - first);
-    at += wire_encode_head(SAMPLE_LOCATION_ID, size, at);
-    memmove(at, first, size);
-    return at + size;
+    size_t n = wire_encode_head(SAMPLE_LOCATION_ID, size, head);
+    if (n != SHORT_HEAD) {
+        memmove(at + n, first, size);
+    }
+    memcpy(at, head, n);
+    return at + n + size;
 }
 
 /* Puts the values of a sample. NULL with err if one of them needs more than 64 bits. */
@@ -313,6 +321,11 @@ static unsigned char *put_labels(struct making *m, const struct otlp_sample *s, 
     struct label_fields l[2];
     size_t n;
     bool any;
+    if (s->n_attributes > OTLP_SAMPLE_LABELS_MAX) {
+        err_set(m->err, ERR_INPUT, "%u attributes, limit %d", s->n_attributes,
+                OTLP_SAMPLE_LABELS_MAX);
+        return NULL;
+    }
     for (uint32_t i = 0; i < s->n_attributes; i++) {
         if (!label_of(m, m->r->samples.attributes[s->attributes + i], l, &any)) {
             return NULL;
@@ -350,11 +363,12 @@ static bool put_sample(struct making *m, size_t i)
         return err_wrap(m->err, "sample %zu", i);
     }
     wire_put_bytes(&r->out, PROFILE_SAMPLE, r->sample, (size_t)(at - r->sample));
+    m->n_samples++;
     return true;
 }
 
 /* Returns true if the buffer has taken everything so far. */
-static bool has_room(struct making *m)
+bool making_has_room(struct making *m)
 {
     const struct buf *out = &m->r->out;
     return buf_ok(out) || (buf_too_big(out) ? err_set(m->err, ERR_LIMIT,
@@ -367,237 +381,11 @@ static bool put_samples(struct making *m)
 {
     const struct otlp_samples *s = &m->r->samples;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->at[i].part == m->part && (!put_sample(m, i) || !has_room(m))) {
+        if (s->at[i].part == m->part && (!put_sample(m, i) || !making_has_room(m))) {
             return false;
         }
     }
     return true;
-}
-
-/* ---- locations, functions, mappings ---------------------------------------------------------- */
-
-/* Reads the numbers of the attributes of a message, and returns the one with this key. NULL if
- * there is none, or with err. */
-static const struct otlp_attribute *find_attribute(struct making *m, struct sv message,
-                                                   uint64_t field, const char *key)
-{
-    struct wire_reader at = wire_reader_of(message);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&at, &f)) {
-        struct wire_numbers numbers = wire_numbers_of(&f);
-        uint64_t index;
-        while (f.number == field && wire_numbers_next(&numbers, &index)) {
-            const struct otlp_attribute *a;
-            if (!otlp_read_attribute(m->r, index, &a, m->err)) {
-                return NULL;
-            }
-            if (sv_eq_str(a->key_text, key)) {
-                return a;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* Appends a line of a location, and notes what it has. A line without a function is left out. */
-static bool put_line(struct making *m, struct sv message, struct buf *out, unsigned *facts)
-{
-    unsigned char line[4 * WIRE_HEAD_MAX];
-    uint64_t v[OTLP_LINE_COLUMN + 1] = {0};
-    uint64_t function[OTLP_FUNCTION_FILENAME_STRINDEX + 1] = {0};
-    uint32_t number;
-    struct sv entry;
-    wire_read_numbers(message, v, OTLP_LINE_COLUMN + 1);
-    if (v[OTLP_LINE_FUNCTION_INDEX] == 0) {
-        return true;
-    }
-    if (!number_of(m, OTLP_DICTIONARY_FUNCTION_TABLE, v[OTLP_LINE_FUNCTION_INDEX], &number) ||
-        !otlp_entry(m->r, OTLP_DICTIONARY_FUNCTION_TABLE, v[OTLP_LINE_FUNCTION_INDEX], &entry,
-                    m->err)) {
-        return false;
-    }
-    wire_read_numbers(entry, function, OTLP_FUNCTION_FILENAME_STRINDEX + 1);
-    *facts |= (*facts & MAPPING_NAMED) != 0 ? MAPPING_INLINED : MAPPING_NAMED;
-    *facts |= function[OTLP_FUNCTION_FILENAME_STRINDEX] != 0 ? MAPPING_FILES : 0U;
-    *facts |= v[OTLP_LINE_LINE] != 0 ? MAPPING_LINES : 0U;
-    unsigned char *at = put_number(line, LINE_FUNCTION_ID, number);
-    at = put_number(at, LINE_LINE, v[OTLP_LINE_LINE]);
-    at = put_number(at, LINE_COLUMN, v[OTLP_LINE_COLUMN]);
-    wire_put_bytes(out, LOCATION_LINE, line, (size_t)(at - line));
-    return true;
-}
-
-static bool put_lines(struct making *m, struct sv location, struct buf *out, unsigned *facts)
-{
-    struct wire_reader in = wire_reader_of(location);
-    struct wire_field f = {.number = 0};
-    while (wire_next(&in, &f)) {
-        if (f.number == OTLP_LOCATION_LINES && f.type == WIRE_BYTES &&
-            !put_line(m, f.bytes, out, facts)) {
-            return false;
-        }
-    }
-    return otlp_is_whole(m->r, &in, m->err);
-}
-
-/* Adds the facts of a location to those of its mapping. */
-static bool note_mapping(struct making *m, uint32_t mapping, unsigned facts)
-{
-    struct otlp_reader *r = m->r;
-    size_t known = r->n_mappings;
-    if (!OTLP_GROW(r, r->mappings, r->cap_mappings, (size_t)mapping + 1, m->err)) {
-        return false;
-    }
-    if (mapping >= known) {
-        memset(r->mappings + known, 0, mapping + 1 - known);
-        r->n_mappings = (size_t)mapping + 1;
-    }
-    r->mappings[mapping] |= (uint8_t)(facts == 0 ? MAPPING_UNNAMED : facts);
-    return true;
-}
-
-static bool put_location(struct making *m, uint32_t id, struct sv entry, struct buf *part)
-{
-    uint64_t v[OTLP_LOCATION_ADDRESS + 1] = {0};
-    unsigned char head[4 * WIRE_HEAD_MAX];
-    unsigned facts = 0;
-    uint32_t mapping = 0;
-    wire_read_numbers(entry, v, OTLP_LOCATION_ADDRESS + 1);
-    if (v[OTLP_LOCATION_MAPPING_INDEX] != 0 &&
-        !number_of(m, OTLP_DICTIONARY_MAPPING_TABLE, v[OTLP_LOCATION_MAPPING_INDEX], &mapping)) {
-        return false;
-    }
-    const struct otlp_attribute *folded =
-        find_attribute(m, entry, OTLP_LOCATION_ATTRIBUTE_INDICES, "pprof.location.is_folded");
-    if (m->err->kind != ERR_NONE) {
-        return false;
-    }
-    buf_clear(part);
-    if (!put_lines(m, entry, part, &facts) || !note_mapping(m, mapping, facts)) {
-        return false;
-    }
-    unsigned char *at = put_number(head, LOCATION_ID, id);
-    at = put_number(at, LOCATION_MAPPING_ID, mapping);
-    at = put_number(at, LOCATION_ADDRESS, v[OTLP_LOCATION_ADDRESS]);
-    at = put_number(at, LOCATION_IS_FOLDED,
-                    folded != NULL && folded->value.kind == OTLP_VALUE_BOOL &&
-                        folded->value.number != 0);
-    size_t n = (size_t)(at - head);
-    wire_put_head(&m->r->out, PROFILE_LOCATION, n + part->len);
-    buf_append(&m->r->out, head, n);
-    buf_append(&m->r->out, part->data, part->len);
-    return buf_ok(part) || err_set(m->err, ERR_LIMIT, "a location is too large");
-}
-
-static bool put_function(struct making *m, uint32_t id, struct sv entry, struct buf *part)
-{
-    uint64_t v[OTLP_FUNCTION_START_LINE + 1] = {0};
-    unsigned char message[5 * WIRE_HEAD_MAX];
-    uint32_t name;
-    uint32_t system_name;
-    uint32_t file;
-    (void)part;
-    wire_read_numbers(entry, v, OTLP_FUNCTION_START_LINE + 1);
-    if (!string_of(m, v[OTLP_FUNCTION_NAME_STRINDEX], &name) ||
-        !string_of(m, v[OTLP_FUNCTION_SYSTEM_NAME_STRINDEX], &system_name) ||
-        !string_of(m, v[OTLP_FUNCTION_FILENAME_STRINDEX], &file)) {
-        return false;
-    }
-    unsigned char *at = put_number(message, FUNCTION_ID, id);
-    at = put_number(at, FUNCTION_NAME, name);
-    at = put_number(at, FUNCTION_SYSTEM_NAME, system_name);
-    at = put_number(at, FUNCTION_FILENAME, file);
-    at = put_number(at, FUNCTION_START_LINE, v[OTLP_FUNCTION_START_LINE]);
-    wire_put_bytes(&m->r->out, PROFILE_FUNCTION, message, (size_t)(at - message));
-    return true;
-}
-
-/* Finds the build id of a mapping: GNU's, else Go's, else the hash that the eBPF profiler makes of
- * a file. */
-static bool build_id_of(struct making *m, struct sv entry, uint32_t *ret)
-{
-    static const char *const keys[] = {"process.executable.build_id.gnu",
-                                       "process.executable.build_id.go",
-                                       "process.executable.build_id.htlhash"};
-    *ret = 0;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        const struct otlp_attribute *a =
-            find_attribute(m, entry, OTLP_MAPPING_ATTRIBUTE_INDICES, keys[i]);
-        if (a != NULL && a->value.kind == OTLP_VALUE_TEXT && a->value.text.n > 0) {
-            return add_string(m, a->value.text, ret);
-        }
-    }
-    return m->err->kind == ERR_NONE;
-}
-
-/* Puts what pprof knows about the symbols of a mapping: as the sender says, as profpull and the
- * Collector do, else by the locations. If one of them has no function, the mapping counts as not
- * symbolised, because servers drop the addresses of one that is. */
-static unsigned char *put_flags(struct making *m, struct sv entry, unsigned facts,
-                                unsigned char *at)
-{
-    static const struct {
-        uint64_t field;
-        unsigned fact;
-        const char *key;
-    } rows[] = {
-        {MAPPING_HAS_FUNCTIONS, MAPPING_NAMED, "pprof.mapping.has_functions"},
-        {MAPPING_HAS_FILENAMES, MAPPING_FILES, "pprof.mapping.has_filenames"},
-        {MAPPING_HAS_LINES, MAPPING_LINES, "pprof.mapping.has_line_numbers"},
-        {MAPPING_HAS_INLINES, MAPPING_INLINED, "pprof.mapping.has_inline_frames"},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct otlp_attribute *a =
-            find_attribute(m, entry, OTLP_MAPPING_ATTRIBUTE_INDICES, rows[i].key);
-        bool is_set = (facts & MAPPING_UNNAMED) == 0 && (facts & rows[i].fact) != 0;
-        if (a != NULL && a->value.kind == OTLP_VALUE_BOOL) {
-            is_set = a->value.number != 0;
-        }
-        at = put_number(at, rows[i].field, is_set);
-    }
-    return at;
-}
-
-static bool put_mapping(struct making *m, uint32_t id, struct sv entry, struct buf *part)
-{
-    uint64_t v[OTLP_MAPPING_FILENAME_STRINDEX + 1] = {0};
-    unsigned char message[10 * WIRE_HEAD_MAX];
-    uint32_t file;
-    uint32_t build_id;
-    (void)part;
-    wire_read_numbers(entry, v, OTLP_MAPPING_FILENAME_STRINDEX + 1);
-    if (!string_of(m, v[OTLP_MAPPING_FILENAME_STRINDEX], &file) ||
-        !build_id_of(m, entry, &build_id)) {
-        return false;
-    }
-    unsigned char *at = put_number(message, MAPPING_ID, id);
-    at = put_number(at, MAPPING_START, v[OTLP_MAPPING_MEMORY_START]);
-    at = put_number(at, MAPPING_LIMIT, v[OTLP_MAPPING_MEMORY_LIMIT]);
-    at = put_number(at, MAPPING_OFFSET, v[OTLP_MAPPING_FILE_OFFSET]);
-    at = put_number(at, MAPPING_FILENAME, file);
-    at = put_number(at, MAPPING_BUILD_ID, build_id);
-    at = put_flags(m, entry, m->r->mappings[id], at);
-    wire_put_bytes(&m->r->out, PROFILE_MAPPING, message, (size_t)(at - message));
-    return m->err->kind == ERR_NONE;
-}
-
-/* Puts the entries of a table that have numbers. Entries of the tables after it may get theirs
- * meanwhile. */
-static bool put_entries(struct making *m, unsigned table,
-                        bool (*put)(struct making *m, uint32_t id, struct sv entry,
-                                    struct buf *part))
-{
-    const struct otlp_table *t = &m->r->tables[table];
-    struct buf part;
-    bool ok = true;
-    buf_init(&part, m->r->limits.profile_max);
-    for (size_t i = 0; ok && i < t->n_used; i++) {
-        struct sv entry;
-        ok = otlp_entry(m->r, table, t->used[i], &entry, m->err) &&
-             put(m, (uint32_t)i + 1, entry, &part) && has_room(m);
-    }
-    buf_done(&part);
-    return ok;
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
@@ -605,8 +393,8 @@ static bool put_entries(struct making *m, unsigned table,
 static void put_value_type(struct making *m, uint64_t field, uint32_t type, uint32_t unit)
 {
     unsigned char message[2 * WIRE_HEAD_MAX];
-    unsigned char *at = put_number(message, VALUE_TYPE_TYPE, type);
-    at = put_number(at, VALUE_TYPE_UNIT, unit);
+    unsigned char *at = making_put(message, VALUE_TYPE_TYPE, type);
+    at = making_put(at, VALUE_TYPE_UNIT, unit);
     wire_put_bytes(&m->r->out, field, message, (size_t)(at - message));
 }
 
@@ -618,11 +406,12 @@ static bool put_types(struct making *m)
         const struct otlp_head *h = &r->heads[i];
         uint32_t type;
         uint32_t unit;
-        if (!string_of(m, times ? h->period_type : h->type, &type) ||
-            !string_of(m, times ? h->period_unit : h->unit, &unit)) {
+        if (!making_string(m, times ? h->period_type : h->type, &type) ||
+            !making_string(m, times ? h->period_unit : h->unit, &unit)) {
             return false;
         }
         put_value_type(m, PROFILE_SAMPLE_TYPE, type, unit);
+        m->types[i] = (struct pprof_value_type){.type = type, .unit = unit};
     }
     return true;
 }
@@ -639,7 +428,7 @@ static bool put_head(struct making *m)
     const struct otlp_head *h = &m->r->heads[0];
     uint32_t type;
     uint32_t unit;
-    if (!string_of(m, h->period_type, &type) || !string_of(m, h->period_unit, &unit)) {
+    if (!making_string(m, h->period_type, &type) || !making_string(m, h->period_unit, &unit)) {
         return false;
     }
     if (type != 0 || unit != 0) {
@@ -669,7 +458,7 @@ static bool put_attribute(struct making *m, const struct otlp_attribute *a)
         uint32_t number;
         if (rows[i].is_prefix ? sv_starts_with(a->key_text, sv_from(rows[i].key))
                               : sv_eq_str(a->key_text, rows[i].key)) {
-            if (!add_string(m, a->value.text, &number)) {
+            if (!making_add(m, a->value.text, &number)) {
                 return false;
             }
             wire_put_number(&m->r->out, rows[i].field, number);
@@ -703,20 +492,51 @@ static void put_strings(struct making *m)
     }
 }
 
-bool otlp_make(struct otlp_reader *r, uint32_t part, struct err *err)
+/* Fills in the summary that pprof_check() would. */
+static void summarise(const struct making *m, struct pprof_summary *ret)
+{
+    static const struct {
+        uint64_t field;
+        unsigned table;
+    } rows[] = {{PROFILE_LOCATION, OTLP_DICTIONARY_LOCATION_TABLE},
+                {PROFILE_FUNCTION, OTLP_DICTIONARY_FUNCTION_TABLE},
+                {PROFILE_MAPPING, OTLP_DICTIONARY_MAPPING_TABLE}};
+    const struct otlp_reader *r = m->r;
+    const struct otlp_head *h = &r->heads[0];
+    *ret = (struct pprof_summary){
+        .time_ns = h->time_ns < INT64_MAX ? (int64_t)h->time_ns : INT64_MAX,
+        .duration_ns = h->duration_ns < INT64_MAX ? (int64_t)h->duration_ns : INT64_MAX,
+        .period = h->period,
+        .plain_size = r->out.len,
+        .whole = true,
+    };
+    ret->n[PROFILE_SAMPLE_TYPE] = r->n_types;
+    ret->n[PROFILE_SAMPLE] = m->n_samples;
+    ret->n[PROFILE_STRING] = r->n_strings;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ret->n[rows[i].field] = r->tables[rows[i].table].n_used;
+    }
+    for (size_t i = 0; i < r->n_types; i++) {
+        ret->types[i] = m->types[i];
+        ret->types[i].type_text = r->strings[m->types[i].type];
+        ret->types[i].unit_text = r->strings[m->types[i].unit];
+    }
+}
+
+bool otlp_make(struct otlp_reader *r, uint32_t part, struct pprof_summary *ret, struct err *err)
 {
     struct making m = {.r = r, .part = part, .err = err};
     uint32_t none;
     m.factor = otlp_counts_are_time(r) ? r->heads[0].period : 1;
     forget(r);
     r->n_mappings = 0;
-    if (!add_string(&m, SV(""), &none) || !put_types(&m) || !put_samples(&m) ||
-        !put_entries(&m, OTLP_DICTIONARY_LOCATION_TABLE, put_location) ||
-        !put_entries(&m, OTLP_DICTIONARY_FUNCTION_TABLE, put_function) ||
-        !put_entries(&m, OTLP_DICTIONARY_MAPPING_TABLE, put_mapping) || !put_head(&m) ||
-        !put_attributes(&m)) {
+    /* A request with one profile has about the size of this profile. */
+    buf_reserve(&r->out, r->message.n);
+    if (!making_add(&m, SV(""), &none) || !put_types(&m) || !put_samples(&m) ||
+        !making_tables(&m) || !put_head(&m) || !put_attributes(&m)) {
         return false;
     }
     put_strings(&m);
-    return has_room(&m);
+    summarise(&m, ret);
+    return making_has_room(&m);
 }

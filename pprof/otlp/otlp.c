@@ -251,7 +251,8 @@ static bool make_part(struct otlp_reader *r, struct otlp_profile *ret, struct er
     if (r->samples.any_splits) {
         key = merge_table_get(&r->parts, part, &n);
     }
-    if (!otlp_part_labels(r, key, n / sizeof(uint32_t), err) || !otlp_make(r, part, err)) {
+    if (!otlp_part_labels(r, key, n / sizeof(uint32_t), err) ||
+        !otlp_make(r, part, &ret->summary, err)) {
         return false;
     }
     r->made += r->out.len;

@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "base/labels.h"
 #include "base/str.h"
+#include "pprof/summary.h"
 
 /* The limits of a request. An agent on a large node sends some 100,000 entries of tables. */
 #define OTLP_ENTRIES_MAX 2000000 /* of all tables of the dictionary */
@@ -33,6 +34,7 @@
 #define OTLP_PARTS_MAX 10000               /* profiles that it is split into */
 #define OTLP_DEPTH_MAX 65536               /* frames of a stack */
 #define OTLP_LABELS_MAX 1024               /* labels of a profile that is made */
+#define OTLP_SAMPLE_LABELS_MAX 100         /* attributes of a sample, as at a Pyroscope */
 
 struct otlp_limits {
     size_t profile_max; /* bytes of a profile that is made */
@@ -63,6 +65,7 @@ const struct otlp_facts *otlp_reader_facts(const struct otlp_reader *r);
 
 struct otlp_profile {
     struct sv pprof; /* not compressed */
+    struct pprof_summary summary;
     /* `__name__`, `service_name`, `__delta__`, `__otel__` and the attributes; no name twice. The
      * caller may sort them. */
     struct label *labels;

@@ -1,5 +1,5 @@
 /* Shared by the files of pprof/otlp, and by nobody else: tables.c reads requests, attributes.c
- * makes labels, making.c writes pprof, otlp.c goes through the messages. */
+ * makes labels, making.c and entries.c write pprof, otlp.c goes through the messages. */
 #ifndef PROFPULL_PPROF_OTLP_PRIVATE_H
 #define PROFPULL_PPROF_OTLP_PRIVATE_H
 
@@ -28,6 +28,7 @@ struct otlp_table {
     struct otlp_span *at;
     uint32_t *local; /* the number of an entry in the profile; 0: it has none yet */
     size_t n;
+    size_t cap;
     uint32_t *used; /* the entries that have numbers, in the order of these */
     size_t n_used;
     size_t cap_used;
@@ -98,6 +99,7 @@ struct otlp_reader {
     struct otlp_limits limits;
     struct otlp_facts facts;
     struct budget budget;                  /* of all arrays */
+    size_t n_entries;                      /* of all tables */
     struct otlp_table tables[OTLP_TABLES]; /* by the field of the dictionary */
     struct otlp_attribute *attributes;
     /* The place in the request. */
@@ -130,7 +132,7 @@ struct otlp_reader {
     size_t cap_strings;
     unsigned char *sample; /* bytes of a sample */
     size_t cap_sample;
-    uint8_t *mappings; /* bits of making.c, by the number of a mapping; 0: of no mapping */
+    uint8_t *mappings; /* bits of entries.c, by the number of a mapping; 0: of no mapping */
     size_t n_mappings;
     size_t cap_mappings;
     size_t made; /* bytes of all profiles so far */
@@ -140,7 +142,8 @@ struct otlp_reader {
 
 /* Makes room for n elements in an array of the reader. False with err. */
 #define OTLP_GROW(r, array, cap, n, err)                                                           \
-    otlp_grow(r, (void **)&(array), &(cap), n, sizeof(*(array)), err)
+    (__builtin_expect((n)-1 < (cap), 1) ||                                                         \
+     otlp_grow(r, (void **)&(array), &(cap), n, sizeof(*(array)), err))
 bool otlp_grow(struct otlp_reader *r, void **array, size_t *cap, size_t n, size_t size,
                struct err *err);
 /* Reads the tables, and counts the messages. */
@@ -174,6 +177,6 @@ bool otlp_counts_are_time(struct otlp_reader *r);
 /* ---- making.c -------------------------------------------------------------------------------- */
 
 /* Makes the profile of a part in r->out. */
-bool otlp_make(struct otlp_reader *r, uint32_t part, struct err *err);
+bool otlp_make(struct otlp_reader *r, uint32_t part, struct pprof_summary *ret, struct err *err);
 
 #endif

@@ -137,8 +137,8 @@ static struct otlp_table *table_of(struct otlp_reader *r, const struct wire_fiel
                : NULL;
 }
 
-/* Counts the entries of a dictionary, or notes their places if the tables were made. */
-static bool scan_dictionary(struct otlp_reader *r, struct sv dictionary, bool note, struct err *err)
+/* Notes the places of the entries of a dictionary. */
+static bool read_dictionary(struct otlp_reader *r, struct sv dictionary, struct err *err)
 {
     struct wire_reader at = wire_reader_of(dictionary);
     struct wire_field f = {.number = 0};
@@ -147,32 +147,29 @@ static bool scan_dictionary(struct otlp_reader *r, struct sv dictionary, bool no
         if (t == NULL) {
             continue;
         }
-        if (note) {
-            t->at[t->n] = (struct otlp_span){.at = (uint32_t)(f.bytes.p - r->message.p),
-                                             .n = (uint32_t)f.bytes.n};
+        if (r->n_entries++ == OTLP_ENTRIES_MAX) {
+            return err_set(err, ERR_LIMIT, "the dictionary has more than %d entries",
+                           OTLP_ENTRIES_MAX);
         }
-        t->n++;
+        if (!OTLP_GROW(r, t->at, t->cap, t->n + 1, err)) {
+            return false;
+        }
+        t->at[t->n++] = (struct otlp_span){.at = (uint32_t)(f.bytes.p - r->message.p),
+                                           .n = (uint32_t)f.bytes.n};
     }
     return otlp_is_whole(r, &at, err);
 }
 
-static bool make_tables(struct otlp_reader *r, struct err *err)
+/* Makes the tables of numbers; no entry has one yet. */
+static bool make_numbers(struct otlp_reader *r, struct err *err)
 {
-    size_t total = 0;
     for (size_t i = 1; i < OTLP_TABLES; i++) {
         struct otlp_table *t = &r->tables[i];
-        size_t caps[2] = {0, 0};
-        total += t->n;
-        if (total > OTLP_ENTRIES_MAX) {
-            return err_set(err, ERR_LIMIT, "the dictionary has more than %d entries",
-                           OTLP_ENTRIES_MAX);
-        }
-        if (!OTLP_GROW(r, t->at, caps[0], t->n, err) ||
-            !OTLP_GROW(r, t->local, caps[1], t->n, err)) {
+        size_t cap = 0;
+        if (!otlp_grow(r, (void **)&t->local, &cap, t->n, sizeof(*t->local), err)) {
             return false;
         }
-        memset(t->local, 0, caps[1] * sizeof(*t->local));
-        t->n = 0;
+        memset(t->local, 0, cap * sizeof(*t->local));
     }
     return true;
 }
@@ -180,23 +177,24 @@ static bool make_tables(struct otlp_reader *r, struct err *err)
 static bool make_attributes(struct otlp_reader *r, struct err *err)
 {
     size_t cap = 0;
-    if (!OTLP_GROW(r, r->attributes, cap, r->tables[OTLP_DICTIONARY_ATTRIBUTE_TABLE].n, err)) {
+    if (!otlp_grow(r, (void **)&r->attributes, &cap, r->tables[OTLP_DICTIONARY_ATTRIBUTE_TABLE].n,
+                   sizeof(*r->attributes), err)) {
         return false;
     }
     memset(r->attributes, 0, cap * sizeof(*r->attributes));
     return true;
 }
 
-/* Goes through the dictionary, which is one message, or several that count as one. *ret_any: there
- * is one. */
-static bool scan_dictionaries(struct otlp_reader *r, bool note, bool *ret_any, struct err *err)
+/* Reads the dictionary, which is one message, or several that count as one. *ret_any: there is one.
+ */
+static bool read_dictionaries(struct otlp_reader *r, bool *ret_any, struct err *err)
 {
     struct wire_reader at = wire_reader_of(r->message);
     struct sv dictionary;
     *ret_any = false;
     while (next_message(r, &at, OTLP_EXPORT_REQUEST_DICTIONARY, &dictionary, err)) {
         *ret_any = true;
-        if (!scan_dictionary(r, dictionary, note, err)) {
+        if (!read_dictionary(r, dictionary, err)) {
             return false;
         }
     }
@@ -217,14 +215,14 @@ bool otlp_read_request(struct otlp_reader *r, struct err *err)
             return false;
         }
     }
-    if (err->kind != ERR_NONE || !scan_dictionaries(r, false, &any, err)) {
+    if (err->kind != ERR_NONE || !read_dictionaries(r, &any, err)) {
         return false;
     }
     if (r->facts.messages > 0 && !any) {
         return err_set(err, ERR_INPUT, "missing profile metadata dictionary");
     }
     r->facts.old_numbers = numbering == NUMBERING_OLD;
-    return make_tables(r, err) && scan_dictionaries(r, true, &any, err) && make_attributes(r, err);
+    return make_numbers(r, err) && make_attributes(r, err);
 }
 
 /* ---- profiles -------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/receive/otlp_http.h"
 #include "pprof/check.h"
@@ -27,6 +28,14 @@ static void check_profile(const struct otlp_profile *p, struct scratch *scratch)
     scratch_reset(scratch);
     REQUIRE(pprof_check(p->pprof, &summary, &err));
     REQUIRE(pprof_index(&index, scratch, p->pprof, &summary, 1, &err));
+    /* The profile is not checked again where it is received: what it says about itself is true. */
+    REQUIRE(memcmp(summary.n, p->summary.n, sizeof(summary.n[0]) * (PROFILE_STRING + 1)) == 0);
+    REQUIRE(summary.time_ns == p->summary.time_ns && summary.period == p->summary.period);
+    REQUIRE(summary.duration_ns == p->summary.duration_ns);
+    pprof_summary_name_types(p->pprof, &summary);
+    for (size_t i = 0; i < summary.n[PROFILE_SAMPLE_TYPE]; i++) {
+        REQUIRE(sv_eq(summary.types[i].type_text, p->summary.types[i].type_text));
+    }
     REQUIRE(p->n_labels > 0 && p->n_labels <= OTLP_LABELS_MAX + 4);
     for (size_t i = 0; i < p->n_labels; i++) {
         REQUIRE(p->labels[i].name.n > 0 && p->labels[i].value.n > 0);

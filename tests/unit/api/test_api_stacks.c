@@ -178,7 +178,7 @@ static void samples_have_weights(void **state)
                "n - cpu:nanoseconds (10000000)\nc:0 30000000\n");
     check_file(FILE_OF(SAMPLED("n", "bytes", "[2]", "3")), "x.alloc_space",
                "n bytes alloc_space:bytes (0)\nc:0 3\n");
-    /* Those with the same name and unit become one. */
+    /* Profiles with the same name and unit become one. */
     check_file(FILE_OF(SAMPLED("n", "seconds", "[0]", "1") "," SAMPLED(
                    "m", "seconds", "[1]", "2") "," SAMPLED("n", "seconds", "[2]", "3")),
                "x.wall",
