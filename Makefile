@@ -336,6 +336,9 @@ flame-pictures: $(BUILD)/profpull ## the pictures of terminals in docs, drawn ag
 .PHONY: bench-symbols
 bench-symbols: $(BUILD)/tests/symbols-tool ## what names of native code cost: a cold debug file of 200 MB
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-symbols.sh
+.PHONY: check-sdks
+check-sdks: $(BUILD)/profpull ## SDKs of others push, and the store has what they sent (needs a Go proxy; node and npm for some)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-sdks.sh
 .PHONY: connect-diff
 connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh

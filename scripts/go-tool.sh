@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# Builds the Go programs of tests/ for the scripts that run them. Sourced by those; sets root, build and
+# Builds the Go programs of tests/, and fetches modules of npm, for the scripts that run them. Sourced by those; sets root, build and
 # go. BUILD (build) and GO (go) say where the programs are and what builds them.
 
 root=$(cd "$(dirname "$0")" && while [ ! -e VERSION ]; do cd ..; done && pwd)
@@ -32,5 +32,21 @@ module_tool() {
     fi
     cat "$build/$1.log"
     exit 1
+  fi
+}
+
+# npm_modules DIRECTORY MODULE...: installs modules of npm there. Fails, with the reason on standard output,
+# if they cannot be had.
+npm_modules() {
+  modules_dir=$1
+  shift
+  if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
+    echo "node or npm is missing"
+    return 1
+  fi
+  mkdir -p "$modules_dir"
+  if ! (cd "$modules_dir" && npm install --no-audit --no-fund --no-save "$@") >"$modules_dir.log" 2>&1; then
+    echo "npm cannot install $* ($(tail -n 1 "$modules_dir.log"))"
+    return 1
   fi
 }

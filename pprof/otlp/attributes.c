@@ -358,6 +358,11 @@ bool otlp_counts_are_time(struct otlp_reader *r)
         !is_type(r, h->period_type, h->period_unit, "cpu", "nanoseconds")) {
         return false;
     }
+    struct err ignored = ERR_INIT;
+    /* A sender that names the type, as profpull does, sends counts that were counts. */
+    if (given_name(r, &ignored).n > 0) {
+        return false;
+    }
     if (r->scope_cpu == OTLP_CPU_UNKNOWN && !has_cpu_time(r)) {
         r->scope_cpu = OTLP_CPU_NONE;
     }

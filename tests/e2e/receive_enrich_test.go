@@ -146,7 +146,6 @@ func TestOtlpIsEnriched(t *testing.T) {
 	run(t, fmt.Sprintf(`
 receive:
   listen: %q
-  max_age: 0s
   enrich:
     kubernetes_sd_configs: [{role: pod, kubeconfig_file: %q}]
     relabel_configs:
@@ -158,8 +157,7 @@ write: [{url: %q}]
 `, listen, kubeconfig, s.URL()))
 	request := func(attributes string) string {
 		return fmt.Sprintf(`{"resourceProfiles": [{"resource": {"attributes": [%s]}, "scopeProfiles": [{"profiles": [
-			{"sampleType": {"typeStrindex": 1, "unitStrindex": 2}, "samples": [{"values": ["1"]}],
-			"timeUnixNano": "1795307400000000000"}]}]}], "dictionary": {"stringTable": ["", "cpu", "nanoseconds"]}}`, attributes)
+			{"sampleType": {"typeStrindex": 1, "unitStrindex": 2}, "samples": [{"values": ["1"]}]}]}]}], "dictionary": {"stringTable": ["", "cpu", "nanoseconds"]}}`, attributes)
 	}
 	attribute := func(key, value string) string {
 		return fmt.Sprintf(`{"key": %q, "value": {"stringValue": %q}}`, key, value)
@@ -186,7 +184,7 @@ write: [{url: %q}]
 				got = fmt.Sprint(all[len(all)-1].Labels)
 				return ""
 			})
-			if want := "map[__delta__:false __name__:process_cpu __otel__:true " + c.labels + "]"; got != want {
+			if want := "map[__delta__:false __name__:process_cpu " + c.labels + "]"; got != want {
 				return got
 			}
 			return ""

@@ -157,6 +157,10 @@ static void types_get_the_names_of_scraped_profiles(void **state)
     check(REQUEST(CART, "\"attributes\":[" TEXT("pprof.profile.name", "godeltaprof_mutex") "]",
                   PROFILE("16", "4", "0", "0", "0", ONE)),
           OF_CART("godeltaprof_mutex") " contentions:count (: 0)\nwork:9;main:3 3\n");
+    /* Its counts stay counts: they were counts in the profile that it sent. */
+    check(REQUEST(CART, "\"attributes\":[" TEXT("pprof.profile.name", "process_cpu") "]",
+                  PROFILE("3", "4", "1", "2", "10", ONE)),
+          OF_CART("process_cpu") " samples:count (cpu:nanoseconds 10)\nwork:9;main:3 3\n");
     check(REQUEST(CART, "", PROFILE("0", "0", "0", "0", "0", ONE)),
           "1 bad: the profile has no sample type\n");
 }
