@@ -23,8 +23,8 @@ struct otlp_reader *otlp_reader_new(struct sv message, const struct otlp_limits 
     rng_seed_random(&rng);
     r->message = message;
     r->limits = *limits;
-    bool less = limits->work_max > 0 && limits->work_max < OTLP_WORK_MAX;
-    r->budget.max = less ? limits->work_max : OTLP_WORK_MAX;
+    bool less = limits->work_max > 0 && limits->work_max < OTLP_READ_WORK_MAX;
+    r->budget.max = less ? limits->work_max : OTLP_READ_WORK_MAX;
     r->resources = wire_reader_of(message);
     r->scopes = wire_reader_of(SV(""));
     r->profiles = wire_reader_of(SV(""));

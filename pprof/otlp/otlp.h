@@ -25,7 +25,7 @@
 
 /* The limits of a request. An agent on a large node sends some 100,000 entries of tables. */
 #define OTLP_ENTRIES_MAX 2000000 /* of all tables of the dictionary */
-#define OTLP_WORK_MAX                                                                              \
+#define OTLP_READ_WORK_MAX                                                                         \
     ((size_t)192 * 1024 * 1024) /* bytes of memory for tables and samples                          \
                                  */
 /* The limits of a message Profile. */
@@ -39,7 +39,7 @@
 struct otlp_limits {
     size_t profile_max; /* bytes of a profile that is made */
     size_t total_max;   /* bytes of all profiles that are made of one request, together */
-    size_t work_max;    /* bytes of memory, OTLP_WORK_MAX at most; 0: this */
+    size_t work_max;    /* bytes of memory, OTLP_READ_WORK_MAX at most; 0: this */
 };
 
 struct otlp_reader;

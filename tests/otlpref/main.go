@@ -1,5 +1,6 @@
 // Command otlpref reads OTLP requests of ours with the messages that OpenTelemetry publishes, and
-// compares each sample, value, label, line and mapping with what google/pprof reads in the profile.
+// compares each sample, value, label, line and mapping with what google/pprof reads in the profile. Then it
+// encodes the messages again, and compares the profiles that profpull reads in them with the first ones.
 package main
 
 import (
@@ -128,6 +129,88 @@ func check(tool, dir string, paths []string) {
 		}
 		report(path, err)
 	}
+	checkBack(tool, dir, &request, paths)
+}
+
+// checkBack lets profpull read a request that Go has encoded: what it makes of the request has to be the
+// profiles of which the request was made.
+func checkBack(tool, dir string, request *collector.ExportProfilesServiceRequest, paths []string) {
+	data, err := proto.Marshal(request)
+	if err != nil {
+		panic(err)
+	}
+	in, prefix := filepath.Join(dir, "encoded"), filepath.Join(dir, "back-")
+	if err := os.WriteFile(in, data, 0o600); err != nil {
+		panic(err)
+	}
+	if text, err := exec.Command(tool, "-read", in, prefix).CombinedOutput(); err != nil {
+		report(paths[0], fmt.Errorf("back: %v: %s", err, text))
+		return
+	}
+	n := 0
+	for _, path := range paths {
+		want, err := read(path)
+		if err == nil && len(want.Sample) > 0 {
+			var got *profile.Profile
+			if got, err = read(fmt.Sprint(prefix, n)); err == nil {
+				err = compareBack(want, got)
+			}
+			n++
+		}
+		if err != nil {
+			err = fmt.Errorf("back: %w", err)
+		}
+		report(path, err)
+	}
+}
+
+func compareBack(want, got *profile.Profile) error {
+	types := func(p *profile.Profile) (out []string) {
+		for _, t := range append(p.SampleType, p.PeriodType) {
+			if t != nil {
+				out = append(out, t.Type+"/"+t.Unit)
+			}
+		}
+		return out
+	}
+	time := want.TimeNanos
+	if time <= 0 {
+		time = 1795230000 * 1e9
+	}
+	for _, c := range []struct {
+		what      string
+		got, want any
+	}{
+		{"types", types(got), types(want)},
+		{"period", got.Period, want.Period},
+		{"time", got.TimeNanos, time},
+		{"duration", got.DurationNanos, max(want.DurationNanos, 0)},
+		{"texts", got.DropFrames + got.KeepFrames + got.DocURL, want.DropFrames + want.KeepFrames + want.DocURL},
+		{"comments", fmt.Sprint(got.Comments), fmt.Sprint(want.Comments)},
+		{"samples", len(got.Sample), len(want.Sample)},
+	} {
+		if err := differ(c.what, c.got, c.want); err != nil {
+			return err
+		}
+	}
+	for i, s := range got.Sample {
+		w := want.Sample[i]
+		if err := differ("values", s.Value, w.Value); err != nil {
+			return err
+		}
+		if err := differ("labels", wantLabels(s), wantLabels(w)); err != nil {
+			return err
+		}
+		if err := differ("frames", len(s.Location), len(w.Location)); err != nil {
+			return err
+		}
+		for k, l := range s.Location {
+			if err := differ("location", wantLocation(l), wantLocation(w.Location[k])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkZeros looks for entries that are there twice, and for entry 0 of each table.

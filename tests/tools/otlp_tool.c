@@ -2,6 +2,8 @@
  *
  *   otlp-tool OUT PROFILE...   writes the request, not compressed; service_name is the file's name
  *   otlp-tool -b N PROFILE...  makes it N times; prints the time for each profile
+ *   otlp-tool -read IN PREFIX  writes the profiles that a request becomes when it is received, not
+ *                              compressed: PREFIX0, PREFIX1, ...
  *
  * Exit status 1 when a profile is bad or does not fit.
  */
@@ -11,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "pprof/otlp/otlp.h"
 #include "tests/tools/read_file.h"
 #include "write/protocols/otlp.h"
 
@@ -99,13 +102,54 @@ static bool bench(struct profile **profiles, size_t n, size_t rounds, struct buf
     return true;
 }
 
+static bool write_file(const char *path, struct sv bytes)
+{
+    FILE *f = fopen(path, "wb");
+    return f != NULL && fwrite(bytes.p, 1, bytes.n, f) == bytes.n && fclose(f) == 0;
+}
+
+/* Writes the profiles of a request. Returns false if one of them is bad. */
+static bool read_request(const char *in, const char *prefix)
+{
+    static const struct otlp_limits no_limits = {.profile_max = OTLP_PROFILE_MAX,
+                                                 .total_max = SIZE_MAX};
+    struct err err = ERR_INIT;
+    struct buf body;
+    enum otlp_step step = OTLP_STEP_END;
+    if (!read_file(in, &body)) {
+        return false;
+    }
+    struct otlp_reader *r = otlp_reader_new((struct sv){body.data, body.len}, &no_limits, &err);
+    bool ok = r != NULL;
+    for (unsigned n = 0; ok; n += step == OTLP_STEP_PROFILE) {
+        char path[4096];
+        struct otlp_profile p;
+        step = otlp_reader_next(r, &p, &err);
+        if (step == OTLP_STEP_END) {
+            break;
+        }
+        (void)snprintf(path, sizeof(path), "%s%u", prefix, n);
+        ok = step != OTLP_STEP_BAD && (step != OTLP_STEP_PROFILE || write_file(path, p.pprof));
+    }
+    if (!ok) {
+        (void)fprintf(stderr, "%s\n", err.msg);
+    }
+    otlp_reader_free(r);
+    buf_done(&body);
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 4 && strcmp(argv[1], "-read") == 0) {
+        return read_request(argv[2], argv[3]) ? 0 : 1;
+    }
     struct intern *table = intern_new();
     bool is_bench = argc > 3 && strcmp(argv[1], "-b") == 0;
     int first = is_bench ? 3 : 2;
     if (argc <= first || table == NULL) {
-        (void)fprintf(stderr, "usage: otlp-tool OUT PROFILE... | -b N PROFILE...\n");
+        (void)fprintf(stderr,
+                      "usage: otlp-tool OUT PROFILE... | -b N PROFILE... | -read IN PREFIX\n");
         return 2;
     }
     size_t n = (size_t)(argc - first);
@@ -119,8 +163,7 @@ int main(int argc, char **argv)
     if (ok && is_bench) {
         ok = bench(profiles, n, strtoul(argv[2], NULL, 10), &out);
     } else if (ok && encode(profiles, n, &out)) {
-        FILE *f = fopen(argv[1], "wb");
-        ok = f != NULL && fwrite(out.data, 1, out.len, f) == out.len && fclose(f) == 0;
+        ok = write_file(argv[1], (struct sv){out.data, out.len});
     } else {
         ok = false;
     }
