@@ -167,13 +167,26 @@ bool otlp_put_response(const struct otlp_export *e, struct buf *out)
     return ok;
 }
 
-bool otlp_export_call(struct connect_call *call, struct sv message, struct err *err)
+static bool export_call(struct connect_call *call, const void *request, struct err *err)
 {
+    const struct sv *message = request;
     struct otlp_export e;
-    if (!otlp_export(call->exchange, call->deadline_ms, message, &e)) {
+    if (!otlp_export(call->exchange, call->deadline_ms, *message, &e)) {
         call->code = e.code;
         *err = e.err;
         return false;
     }
     return otlp_put_response(&e, &call->reply_bytes) || err_memory(err);
+}
+
+void otlp_method_work(struct exchange *x)
+{
+    static const struct connect_method methods[] = {{RECEIVE_OTLP_METHOD, .call = export_call}};
+    if (!receive_begin_wait(x, receive_settle)) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_REFUSED, "out of memory");
+        connect_reply_error(x, CONNECT_UNAVAILABLE, &err);
+        return;
+    }
+    connect_serve(x, methods, 1, receive_body_max(x));
 }

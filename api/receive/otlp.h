@@ -35,8 +35,11 @@ bool otlp_export(const struct exchange *x, int64_t deadline_ms, struct sv messag
 /* Appends the response of a success, ExportProfilesServiceResponse. False if out of memory. */
 bool otlp_put_response(const struct otlp_export *e, struct buf *out);
 
-/* The method ProfilesService/Export for transports that handle the call of a service: appends the
- * response to call->reply_bytes. Returns false with call->code and err. */
-bool otlp_export_call(struct connect_call *call, struct sv message, struct err *err);
+#define RECEIVE_OTLP_METHOD                                                                        \
+    "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+
+/* Serves the method ProfilesService/Export: over gRPC, which exporters speak by default, gRPC-web
+ * and Connect, in protobuf only. */
+void otlp_method_work(struct exchange *x);
 
 #endif

@@ -1,6 +1,7 @@
 #include "api/receive/receive_routes.h"
 
 #include "api/receive/ingest.h"
+#include "api/receive/otlp.h"
 #include "api/receive/otlp_http.h"
 #include "api/receive/pprof_post.h"
 #include "api/receive/profefe_post.h"
@@ -19,5 +20,7 @@ const struct route receive_routes[] = {
     {"/v1/pprof", .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .work = pprof_post_work},
     {RECEIVE_OTLP_PATH, .set = ROUTE_RECEIVE, .methods = ROUTE_POST, .errors = otlp_route_error,
      .work = otlp_http_work},
+    {RECEIVE_OTLP_METHOD, .set = ROUTE_RECEIVE, .methods = ROUTE_POST,
+     .errors = connect_route_error, .work = otlp_method_work},
     {.path = NULL},
 };
