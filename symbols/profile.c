@@ -175,6 +175,13 @@ static bool read_line(const struct reading *g, struct sv message, struct symbol_
     return id_map_find(&g->nameless, v[LINE_FUNCTION_ID]) == 0;
 }
 
+/* Returns true if an address can be one of code. Go writes the last address there is for a thread
+ * whose creator is unknown: 0, minus the 1 that it takes from return addresses. */
+static bool is_place(uint64_t address)
+{
+    return address != 0 && address != UINT64_MAX;
+}
+
 /* Reads a location. Returns true if it lacks names. */
 static bool read_location(const struct reading *g, struct sv message, struct symbol_location *ret,
                           uint64_t *ret_mapping)
@@ -193,7 +200,7 @@ static bool read_location(const struct reading *g, struct sv message, struct sym
             *ret_mapping = f.value;
         }
     }
-    return ret->address != 0 && r.problem == NULL;
+    return is_place(ret->address) && r.problem == NULL;
 }
 
 static bool add_location(struct reading *g, size_t field_at, struct sv message, struct err *err)

@@ -294,12 +294,12 @@ TEST(unknown_names_are_replaced_later)
 
 TEST(profiles_with_names_need_nothing)
 {
-    static const struct loc locations[] = {{0x400010, 1, {1}}, {0, 1, {2}}};
-    static const char *const names[] = {"one", "two!0xZ"};
+    static const struct loc locations[] = {{0x400010, 1, {1}}, {0, 1, {2}}, {UINT64_MAX, 0, {3}}};
+    static const char *const names[] = {"one", "two!0xZ", ""};
     const struct spec s = {.locations = locations,
-                           .n_locations = 2,
+                           .n_locations = 3,
                            .names = names,
-                           .n_names = 2,
+                           .n_names = 3,
                            .first_function = 1};
     struct symbol_profile p;
     struct err err = ERR_INIT;
