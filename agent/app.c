@@ -36,6 +36,10 @@
  * the memory to work in. */
 #define RECORD_MEMORY_PART 2
 
+/* How long the profiles of one query may wait for names together. Debug information of an ordinary
+ * program is read in less; later queries have the names in any case. */
+#define STORED_NAMES_WAIT_MS (3 * MS_PER_S)
+
 static const char *const thread_names[THREADS] = {"discovery", "network", "writer", "symbols"};
 
 /* ---- callbacks of the stages ----------------------------------------------------------------- */
@@ -153,6 +157,18 @@ static bool app_rewrite_names(void *arg, struct target *target, size_t entry,
     return naming_rewrite(app->naming, &source, scratch, plain, out, ret_awaits);
 }
 
+static bool app_names_stored(void *arg)
+{
+    const struct app *app = arg;
+    return naming_names_stored(app->naming);
+}
+
+static bool app_name_stored(void *arg, struct sv plain, int64_t until_ms, struct buf *out)
+{
+    struct app *app = arg;
+    return naming_stored(app->naming, plain, until_ms, out);
+}
+
 /* ---- building -------------------------------------------------------------------------------- */
 
 static bool start_memory_checks(struct app *app, struct err *err)
@@ -209,7 +225,11 @@ static bool make_writer(struct app *app, struct err *err)
         .contents = app->contents,
         .open_sink = stores_open_sink,
     };
-    app->stores = options.open_arg = stores_new(app->log, app->metrics);
+    app->store_names = (struct store_names){.wanted = app_names_stored,
+                                            .name = app_name_stored,
+                                            .arg = app,
+                                            .wait_ms = STORED_NAMES_WAIT_MS};
+    app->stores = options.open_arg = stores_new(app->log, app->metrics, &app->store_names);
     app->conditions = options.conditions = conditions_new();
     if (app->stores == NULL || app->conditions == NULL) {
         return err_memory(err);

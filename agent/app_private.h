@@ -15,6 +15,7 @@
 #include "agent/thread.h"
 #include "discovery/discovery.h"
 #include "http/contents.h"
+#include "store/store.h"
 
 enum { THREAD_DISCOVERY, THREAD_NETWORK, THREAD_WRITER, THREAD_SYMBOLS, THREADS };
 
@@ -31,6 +32,7 @@ struct app {
     unsigned n_workers;
     struct agent_thread threads[THREADS];
     struct stores *stores;
+    struct store_names store_names; /* adds names to profiles that queries read */
     struct writer *writer;
     struct conditions *conditions; /* the conditions of the writer's destinations */
     struct symbols_helper *helper; /* of the caller; NULL: no debug information is read */

@@ -22,17 +22,19 @@ struct kept {
 struct stores {
     struct log *log;
     struct metrics *metrics;
+    const struct store_names *names;
     pthread_mutex_t lock; /* guards the rest */
     struct kept at[CONFIG_ENDPOINTS_MAX];
     size_t n;
 };
 
-struct stores *stores_new(struct log *log, struct metrics *metrics)
+struct stores *stores_new(struct log *log, struct metrics *metrics, const struct store_names *names)
 {
     struct stores *s = calloc(1, sizeof(*s));
     if (s != NULL) {
         s->log = log;
         s->metrics = metrics;
+        s->names = names;
         pthread_mutex_init(&s->lock, NULL);
     }
     return s;
@@ -172,7 +174,8 @@ static struct store_options options_of(const struct stores *s, const struct conf
                                   .merge_cpu = e->store_merge_cpu,
                                   .sync = e->store_sync,
                                   .log = s->log,
-                                  .metrics = s->metrics};
+                                  .metrics = s->metrics,
+                                  .names = s->names};
 }
 
 /* Returns the store in a directory; NULL if it has not been opened. Under the lock. */

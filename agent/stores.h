@@ -14,10 +14,13 @@
 
 struct stores;
 struct store;
+struct store_names;
 struct sink;
 
-/* Returns an object without stores; NULL if out of memory. log and metrics may be NULL. */
-struct stores *stores_new(struct log *log, struct metrics *metrics);
+/* Returns an object without stores; NULL if out of memory. All arguments may be NULL. names must
+ * live as long as the stores (store/store.h). */
+struct stores *stores_new(struct log *log, struct metrics *metrics,
+                          const struct store_names *names);
 /* Closes all stores. Call it after the writers that deliver into them and the queries have ended.
  * Accepts NULL, returns NULL. */
 struct stores *stores_free(struct stores *s);

@@ -1,12 +1,15 @@
 #include "api/profefe_merge.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/ask.h"
 #include "api/pprof_reply.h"
 #include "api/profefe_params.h"
 #include "api/served.h"
+#include "pprof/gzip.h"
 #include "pprof/merge.h"
+#include "store/query/named.h"
 
 #define PPROF_TYPE "application/octet-stream"
 
@@ -37,9 +40,10 @@ bool profefe_merge_range(struct exchange *x, const struct store_range *range, si
 
 struct one {
     struct exchange *x;
-    struct merge *merge; /* NULL: the response is the bytes of the profile */
-    struct sv id;        /* the id that is asked for */
-    struct buf *merged;  /* ids of the merged profiles that were added already */
+    struct merge *merge;     /* NULL: the response is the bytes of the profile */
+    struct sv id;            /* the id that is asked for */
+    struct buf *merged;      /* ids of the merged profiles that were added already */
+    struct scratch *scratch; /* for the names of one profile */
     struct err *err;
     bool ok;
 };
@@ -56,15 +60,32 @@ static bool is_new(struct one *o, const char *id)
     return !known;
 }
 
+/* Appends a profile to the response: as it is stored, or packed again if it got names. */
+static bool put_one(struct one *o, const struct store_body *body)
+{
+    struct sv data = named_data(body, o->scratch);
+    char *packed = NULL;
+    size_t size;
+    if (data.p != body->data.p && gzip_pack(o->scratch, data, &packed, &size)) {
+        data = (struct sv){packed, size};
+    } else {
+        data = body->data;
+    }
+    bool ok = buf_append(&o->x->reply, data.p, data.n) ||
+              err_set(o->err, ERR_LIMIT, "the profile is larger than query.max_bytes");
+    free(packed);
+    return ok;
+}
+
 static bool profefe_on_found(void *arg, const struct store_body *body)
 {
     struct one *o = arg;
     if (o->merge != NULL) {
-        o->ok = !is_new(o, body->id) || merge_add(o->merge, body->data, o->err);
+        o->ok = !is_new(o, body->id) || merge_add(o->merge, named_data(body, o->scratch), o->err);
     } else {
-        o->ok = buf_append(&o->x->reply, body->data.p, body->data.n) ||
-                err_set(o->err, ERR_LIMIT, "the profile is larger than query.max_bytes");
+        o->ok = put_one(o, body);
     }
+    scratch_reset(o->scratch);
     return true;
 }
 
@@ -91,10 +112,21 @@ static bool get(struct one *o, struct sv id, bool *ret_found)
     return store_get(store, id, ret_found, profefe_on_found, o, o->err) && o->ok;
 }
 
+static struct scratch *new_scratch(const struct exchange *x)
+{
+    struct scratch *s = scratch_new();
+    if (s != NULL) {
+        scratch_limit(s, x->bytes_max / 2);
+    }
+    return s;
+}
+
 bool profefe_get(struct exchange *x, struct sv id, bool *ret_found, struct err *err)
 {
-    struct one o = {.x = x, .err = err};
-    return finish(x, get(&o, id, ret_found), err);
+    struct one o = {.x = x, .err = err, .scratch = new_scratch(x)};
+    bool ok = o.scratch != NULL ? get(&o, id, ret_found) : err_memory(err);
+    scratch_free(o.scratch);
+    return finish(x, ok, err);
 }
 
 static struct merge *new_merge(const struct exchange *x, struct err *err)
@@ -106,8 +138,12 @@ static struct merge *new_merge(const struct exchange *x, struct err *err)
 bool profefe_merge_ids(struct exchange *x, struct sv ids, bool *ret_found, struct err *err)
 {
     struct buf merged;
-    struct one o = {.x = x, .merge = new_merge(x, err), .merged = &merged, .err = err};
-    bool ok = o.merge != NULL;
+    struct one o = {.x = x,
+                    .merge = new_merge(x, err),
+                    .merged = &merged,
+                    .scratch = new_scratch(x),
+                    .err = err};
+    bool ok = o.merge != NULL && (o.scratch != NULL || err_memory(err));
     bool more = true;
     *ret_found = true;
     buf_init(&merged, REQUEST_HEAD_MAX);
@@ -120,6 +156,7 @@ bool profefe_merge_ids(struct exchange *x, struct sv ids, bool *ret_found, struc
         ok = merge_write(o.merge, &x->reply, err);
     }
     merge_free(o.merge);
+    scratch_free(o.scratch);
     buf_done(&merged);
     return finish(x, ok, err);
 }

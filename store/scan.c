@@ -306,6 +306,7 @@ struct bodies_job {
     bool (*visit)(void *arg, const struct store_body *body);
     void *arg;
     size_t visited;
+    int64_t names_until_ms; /* see struct store_body; 0: no names are wanted */
     /* The members below describe the file that is being visited. */
     struct found *found;
     size_t n_found;
@@ -574,6 +575,8 @@ static bool visit_body(struct scan *c, struct bodies_job *job, struct body_row *
         body.until_ns = r->until_ns;
         body.labels = job->set.labels;
         body.n_labels = job->set.n_labels;
+        body.names = job->names_until_ms != 0 ? c->store->options.names : NULL;
+        body.names_until_ms = job->names_until_ms;
         c->stopped = !job->visit(job->arg, &body);
         job->visited++;
     }
@@ -621,12 +624,23 @@ static void job_done(struct bodies_job *job)
     arena_free(job->arena);
 }
 
+/* Returns the time until which the profiles of a scan that begins now may wait for names; 0: no
+ * names are wanted. */
+static int64_t names_until_ms(const struct store *s)
+{
+    const struct store_names *names = s->options.names;
+    return names != NULL && names->wanted(names->arg) ? clock_mono_ms() + names->wait_ms : 0;
+}
+
 bool store_each_body(struct store *s, const struct store_scan *scan,
                      bool (*visit)(void *arg, const struct store_body *body), void *arg,
                      struct err *err)
 {
-    struct bodies_job job = {
-        .scan = scan, .visit = visit, .arg = arg, .arena = arena_new(STORE_BLOB_MAX * 4)};
+    struct bodies_job job = {.scan = scan,
+                             .visit = visit,
+                             .arg = arg,
+                             .arena = arena_new(STORE_BLOB_MAX * 4),
+                             .names_until_ms = names_until_ms(s)};
     struct scan c = {.store = s, .range = &scan->range, .visit_file = bodies_of_file, .job = &job};
     bool ok = job.arena != NULL ? scan_run(&c, scan->newest_first, err) : err_memory(err);
     job_done(&job);
@@ -665,7 +679,8 @@ static bool get_from_file(struct scan *c, struct err *err)
 bool store_get(struct store *s, struct sv id, bool *ret_found,
                bool (*visit)(void *arg, const struct store_body *body), void *arg, struct err *err)
 {
-    struct get_job get = {.bodies = {.visit = visit, .arg = arg}};
+    struct get_job get = {
+        .bodies = {.visit = visit, .arg = arg, .names_until_ms = names_until_ms(s)}};
     *ret_found = false;
     if (!store_id_parse(id, &get.time_ms, &get.hash, &get.profile)) {
         return true;

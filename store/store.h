@@ -34,6 +34,19 @@
 #include "model/selector.h"
 
 struct store;
+struct buf;
+
+/* Adds names to stored profiles whose addresses have none, when they are read. */
+struct store_names {
+    /* Returns true if names may be found at all. */
+    bool (*wanted)(void *arg);
+    /* Appends a plain profile with names to out, which is empty. It may wait for names until
+     * until_ms (monotonic). Returns false if nothing is to be changed. Any thread that reads the
+     * store. */
+    bool (*name)(void *arg, struct sv plain, int64_t until_ms, struct buf *out);
+    void *arg;
+    int64_t wait_ms; /* how long all profiles of one scan may wait for names together */
+};
 
 struct store_options {
     const char *name;      /* the name of the destination, for the log and metrics */
@@ -46,6 +59,8 @@ struct store_options {
     bool sync;             /* each commit is synced to disk before store_put() returns */
     struct log *log;
     struct metrics *metrics; /* may be NULL */
+    /* NULL: profiles are read as they were put. Must live as long as the store. */
+    const struct store_names *names;
 };
 
 /* Opens or creates the directory and locks it, because only one process may write. Damaged files
@@ -169,6 +184,10 @@ struct store_body {
     /* True if, for each column among the series, all sets of string labels of its samples matched:
      * then samples need not be distinguished. */
     bool whole;
+    /* Adds names to the data, which has the bytes as they were put: see store/query/named.h. NULL:
+     * no names are wanted. */
+    const struct store_names *names;
+    int64_t names_until_ms; /* for names->name() */
 };
 /* Visits each profile of the range that has a matching series once, in order of time unless
  * by_series is set. Without with_data, data is empty, and no bytes are read from the disk.

@@ -333,3 +333,32 @@ enum symbol_glance symbol_profile_glance(struct sv body)
     }
     return n > 0 ? SYMBOL_GLANCE_NAMED : SYMBOL_GLANCE_UNSURE;
 }
+
+/* ---- a quick pass ---------------------------------------------------------------------------- */
+
+/* Returns true if a function has no name. */
+static bool is_nameless(struct sv function)
+{
+    struct wire_reader r = wire_reader_of(function);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        if (f.number == FUNCTION_NAME && f.type == WIRE_VARINT) {
+            return f.value == 0;
+        }
+    }
+    return true;
+}
+
+bool symbol_profile_may_lack(struct sv plain)
+{
+    struct wire_reader r = wire_reader_of(plain);
+    struct wire_field f = {.number = 0};
+    while (wire_next(&r, &f)) {
+        if (f.type == WIRE_BYTES && ((f.number == PROFILE_LOCATION && !has_line(f.bytes)) ||
+                                     (f.number == PROFILE_FUNCTION && is_nameless(f.bytes)) ||
+                                     (f.number == PROFILE_STRING && is_unknown_name(f.bytes)))) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -84,6 +84,10 @@ enum symbol_glance {
  */
 enum symbol_glance symbol_profile_glance(struct sv body);
 
+/* Returns true if a location of a plain profile may lack names. It reads the profile once and makes
+ * no tables: a small part of the work of symbol_profile_read(). */
+bool symbol_profile_may_lack(struct sv plain);
+
 /* Finds the locations that lack names in a plain profile, which must live as long as p. Returns
  * false with an error if the profile is damaged, has 4 GiB or more, or if out of memory. */
 bool symbol_profile_read(struct symbol_profile *p, struct scratch *scratch, struct sv plain,

@@ -12,6 +12,11 @@
 /* The largest profile with names. */
 #define NAMED_MAX ((size_t)64 * 1024 * 1024)
 #define INFLATED_MAX ((size_t)32 * 1024 * 1024)
+/* The working memory for the names of one stored profile. */
+#define STORED_WORK_MAX ((size_t)64 * 1024 * 1024)
+/* A query that waits for names tries again after this time, also if other questions are left. */
+#define STORED_LOOK_MS 250
+#define STORED_SLEEP_MS 5
 /* The slots for series; a power of two. */
 #define SKIPS ((size_t)1 << 14)
 /* The profiles of a series with all names that pass between two that are inspected. */
@@ -37,6 +42,11 @@ static void make_metrics(struct naming *n, struct metrics *m)
                          "Profiles with addresses that lacked names, by how many got one.",
                          "result", NULL),
           profiles, 3, n->profiles);
+    cells(metrics_family(m, METRIC_COUNTER, "profpull_symbols_stored_total",
+                         "Stored profiles with addresses that lacked names when a query read them, "
+                         "by how many got one.",
+                         "result", NULL),
+          profiles, 3, n->stored);
     cells(metrics_family(m, METRIC_COUNTER, "profpull_symbols_locations_total",
                          "Addresses that lacked names, by whether the name was known when the "
                          "profile passed.",
@@ -405,15 +415,25 @@ static void ask_for(const struct lookup *l, const bool *missing, size_t n_missin
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static void count_named(struct naming *n, const struct symbol_profile *p)
+/* The locations of a profile that lacked names. */
+struct named_count {
+    size_t named; /* of them, those that have one now */
+    size_t all;
+};
+
+static struct named_count count_names(const struct symbol_profile *p)
 {
-    size_t named = 0;
+    struct named_count c = {.all = p->n_locations};
     for (size_t i = 0; i < p->n_locations; i++) {
-        named += p->locations[i].n_lines > 0;
+        c.named += p->locations[i].n_lines > 0;
     }
-    metric_add(n->locations[0], named);
-    metric_add(n->locations[1], p->n_locations - named);
-    metric_inc(n->profiles[named == p->n_locations ? 0 : named > 0 ? 1 : 2]);
+    return c;
+}
+
+/* Counts a profile in one of three cells: all got names, some did, or none. */
+static void count_profile(struct metric_cell *const cells[3], struct named_count c)
+{
+    metric_inc(cells[c.named == c.all ? 0 : c.named > 0 ? 1 : 2]);
 }
 
 /* Returns the number of the process of a profile; 1 if it is not known. */
@@ -470,12 +490,16 @@ bool naming_is_asking(const struct naming *n)
     return atomic_load(&n->asks) > 0;
 }
 
-bool naming_rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
-                    struct sv plain, struct buf *out, uint64_t *ret_awaits)
+/* Does what naming_rewrite() does, but counts nothing. *ret_count is valid if its `all` is not 0.
+ */
+static bool rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
+                    struct sv plain, struct buf *out, uint64_t *ret_awaits,
+                    struct named_count *ret_count)
 {
     struct symbol_profile p;
     struct lookup l = {.naming = n, .source = source, .profile = &p};
     *ret_awaits = 0;
+    *ret_count = (struct named_count){.all = 0};
     if (!symbol_profile_read(&p, scratch, plain, NULL)) {
         return false;
     }
@@ -486,11 +510,24 @@ bool naming_rewrite(struct naming *n, const struct naming_source *source, struct
     if (!find_names(&l, scratch)) {
         return false;
     }
-    count_named(n, &p);
+    *ret_count = count_names(&p);
     *ret_awaits = lacks_names(&l) ? l.process : 0;
     /* The tables are referenced until the names are written. */
     bool ok = symbol_profile_changes(&p) && symbol_profile_write(&p, out, NULL);
     free_binaries(l.binaries, p.n_mappings + 1);
+    return ok;
+}
+
+bool naming_rewrite(struct naming *n, const struct naming_source *source, struct scratch *scratch,
+                    struct sv plain, struct buf *out, uint64_t *ret_awaits)
+{
+    struct named_count c;
+    bool ok = rewrite(n, source, scratch, plain, out, ret_awaits, &c);
+    if (c.all > 0) {
+        metric_add(n->locations[0], c.named);
+        metric_add(n->locations[1], c.all - c.named);
+        count_profile(n->profiles, c);
+    }
     return ok;
 }
 
@@ -512,5 +549,48 @@ bool naming_body(struct naming *n, const struct naming_source *source, struct sc
         scratch_reset(own);
     }
     scratch_pool_give(n->scratches, own);
+    return ok;
+}
+
+/* ---- stored profiles ------------------------------------------------------------------------- */
+
+bool naming_names_stored(const struct naming *n)
+{
+    return n->options.helper != NULL && has_debug_sources(&n->options.config->symbols.sources);
+}
+
+/* Waits until all questions are answered, but at most STORED_LOOK_MS. Returns false at until_ms. */
+static bool wait_for_names(const struct naming *n, int64_t until_ms)
+{
+    int64_t now = clock_mono_ms();
+    int64_t end = now + STORED_LOOK_MS < until_ms ? now + STORED_LOOK_MS : until_ms;
+    bool waited = now < end;
+    while (now < end && naming_is_asking(n)) {
+        clock_sleep_until_ns(clock_mono_ns() + STORED_SLEEP_MS * NS_PER_MS);
+        now = clock_mono_ms();
+    }
+    return waited;
+}
+
+bool naming_stored(struct naming *n, struct sv plain, int64_t until_ms, struct buf *out)
+{
+    const struct config *config = n->options.config;
+    const struct naming_source source = {.sources = &config->symbols.sources, .owner = config};
+    struct named_count c;
+    uint64_t awaits;
+    bool ok;
+    do {
+        struct scratch *s = scratch_pool_take(n->scratches, STORED_WORK_MAX);
+        if (s == NULL) {
+            return false;
+        }
+        buf_clear(out);
+        ok = rewrite(n, &source, s, plain, out, &awaits, &c);
+        scratch_reset(s);
+        scratch_pool_give(n->scratches, s);
+    } while (awaits != 0 && wait_for_names(n, until_ms));
+    if (c.all > 0) {
+        count_profile(n->stored, c);
+    }
     return ok;
 }

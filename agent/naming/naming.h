@@ -66,6 +66,13 @@ bool naming_rewrite(struct naming *n, const struct naming_source *source, struct
  * gzip, from malloc(). */
 bool naming_body(struct naming *n, const struct naming_source *source, struct scratch *scratch,
                  struct sv body, char **ret, size_t *ret_size, uint64_t *ret_awaits);
+/* Returns true if naming_stored() may find names: debug information has sources in the section
+ * `symbols`. Any thread. */
+bool naming_names_stored(const struct naming *n);
+/* Appends a stored plain profile with the names that debug information gives, by the sources of
+ * the section `symbols`. Waits until until_ms (monotonic) for names that are asked for, so only
+ * threads of queries may call it. Returns false if nothing is to be changed. */
+bool naming_stored(struct naming *n, struct sv plain, int64_t until_ms, struct buf *out);
 /* Returns true if a question waits or is under way. Any thread. */
 bool naming_is_asking(const struct naming *n);
 

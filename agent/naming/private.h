@@ -104,6 +104,7 @@ struct naming {
     bool closing;
     struct log_limit limit;
     struct metric_cell *profiles[3]; /* named, partly named, not */
+    struct metric_cell *stored[3];   /* the same of profiles that queries read */
     struct metric_cell *locations[2];
     struct metric_cell *found[ORIGINS];
     struct metric_cell *services_cells[ENDS];

@@ -549,7 +549,7 @@ static bool make_writer(struct import *im, struct err *err)
     e->queue_max_bytes = UINT64_C(1) << 40;
     e->max_age_ms = 0;
     e->retry_on_429 = true;
-    im->stores = stores_new(NULL, NULL);
+    im->stores = stores_new(NULL, NULL, NULL);
     if (im->stores == NULL) {
         return err_memory(err);
     }

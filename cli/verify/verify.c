@@ -246,7 +246,7 @@ static bool init(struct verify *v, struct err *err)
     }
     v->intern = intern_new();
     v->deadline = loop_timer_new(v->loop, verify_on_deadline, v);
-    v->stores = stores_new(NULL, NULL);
+    v->stores = stores_new(NULL, NULL, NULL);
     if (v->intern == NULL || v->deadline == NULL || v->stores == NULL) {
         return err_memory(err);
     }

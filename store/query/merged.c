@@ -1,10 +1,12 @@
 /* Merges the profiles of a range in the way of google/pprof. */
 #include "pprof/merge.h"
+#include "store/query/named.h"
 #include "store/query/query_private.h"
 
 struct merging {
     const struct query *q;
     struct merge *merge;
+    struct scratch *names; /* for one profile with names */
     size_t n;
     struct err err;
 };
@@ -18,7 +20,9 @@ static bool merged_on_body(void *arg, const struct store_body *body)
     if (!query_alive(m->q, &m->err)) {
         return false;
     }
-    if (!merge_add(m->merge, body->data, &m->err)) {
+    bool ok = merge_add(m->merge, named_data(body, m->names), &m->err);
+    scratch_reset(m->names);
+    if (!ok) {
         return err_wrap(&m->err, "profile %s", body->id);
     }
     m->n++;
@@ -29,14 +33,18 @@ bool query_merged(const struct query *q, const struct store_scan *scan, struct b
                   size_t *ret_n, struct err *err)
 {
     struct scratch *scratch = scratch_new();
-    if (scratch == NULL) {
+    struct scratch *names = scratch_new();
+    if (scratch == NULL || names == NULL) {
+        scratch_free(scratch);
+        scratch_free(names);
         return err_memory(err);
     }
     scratch_limit(scratch, q->bytes_max / 2);
+    scratch_limit(names, q->bytes_max / 4);
     const struct merge_options o = {.bytes_max = q->bytes_max / 2, .scratch = scratch};
     struct store_scan with_data = *scan;
     with_data.with_data = true;
-    struct merging m = {.q = q, .merge = merge_new(&o, err)};
+    struct merging m = {.q = q, .merge = merge_new(&o, err), .names = names};
     bool ok = m.merge != NULL;
     if (ok) {
         ok = store_each_body(q->store, &with_data, merged_on_body, &m, err);
@@ -45,5 +53,6 @@ bool query_merged(const struct query *q, const struct store_scan *scan, struct b
     }
     merge_free(m.merge);
     scratch_free(scratch);
+    scratch_free(names);
     return ok;
 }

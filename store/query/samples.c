@@ -5,6 +5,7 @@
 #include "pprof/columns.h"
 #include "pprof/gzip.h"
 #include "store/parts.h"
+#include "store/query/named.h"
 
 /* ---- which parts ----------------------------------------------------------------------------- */
 
@@ -53,16 +54,16 @@ bool samples_open(struct samples *s, struct scratch *scratch, const struct store
                   size_t column, const struct query_stacks *which, uint64_t seed, struct err *err)
 {
     struct pprof_summary summary;
-    struct sv plain;
+    struct sv plain = SV("");
     *s = (struct samples){.column = column, .which = which};
     if (body->format != PROFILE_PPROF) {
         return err_set(err, ERR_INPUT, "not pprof: its stacks cannot be read");
     }
-    bool ok =
-        gzip_plain(scratch, body->data, SCRATCH_BUF_MAX, gzip_claim(body->data), &plain, err) &&
-        pprof_check(plain, &summary, err) && pprof_small_enough(summary.n, "query", err) &&
-        pprof_index(&s->x, scratch, plain, &summary, seed, err) &&
-        (body->whole || read_parts(s, scratch, plain, body, err));
+    bool ok = gzip_plain(scratch, body->data, SCRATCH_BUF_MAX, gzip_claim(body->data), &plain, err);
+    plain = ok ? named_plain(body, scratch, plain) : plain;
+    ok = ok && pprof_check(plain, &summary, err) && pprof_small_enough(summary.n, "query", err) &&
+         pprof_index(&s->x, scratch, plain, &summary, seed, err) &&
+         (body->whole || read_parts(s, scratch, plain, body, err));
     if (ok && column >= summary.n[PROFILE_SAMPLE_TYPE]) {
         ok = err_set(err, ERR_INPUT, "no sample type %zu among %zu", column,
                      summary.n[PROFILE_SAMPLE_TYPE]);

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"profpull.test/e2e/fakes/loop"
 	"profpull.test/e2e/fakes/pprof"
@@ -478,6 +480,94 @@ func TestSymbolDirectory(t *testing.T) {
 	native.check(t, frames(t, got.Raw))
 	if p.metrics().sum("profpull_symbols_found_total", "source", "debug") < 10 {
 		t.Error("names are not counted")
+	}
+	p.stop()
+}
+
+// buildIDs makes a directory with the program's debug information, in the layout of gdb.
+func (p *nativeProgram) buildIDs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	at := filepath.Join(dir, ".build-id", p.buildID[:2])
+	must(t, os.MkdirAll(at, 0o755))
+	raw, err := os.ReadFile(p.debug)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(at, p.buildID[2:]+".debug"), raw, 0o600))
+	return dir
+}
+
+const nativeType = "process_cpu:cpu:nanoseconds::"
+
+// stackNames is the flame graph of all native profiles in the store, as text.
+func (p *program) stackNames() string {
+	p.t.Helper()
+	status, text := p.get("/pyroscope/render?format=json&from=now-1h&until=" + fmt.Sprint(time.Now().Add(time.Hour).UnixMilli()) +
+		"&query=" + url.QueryEscape(nativeType+"{}"))
+	if status != http.StatusOK {
+		p.t.Fatal(status, text)
+	}
+	return text
+}
+
+// mergedNames is the merged profile of the store, by `profpull query` and by profefe's API, without the
+// locations' ids.
+func (p *program) mergedNames() map[string][]byte {
+	p.t.Helper()
+	file := filepath.Join(p.t.TempDir(), "merged.pb.gz")
+	expectCall(p.t, exitDone, "merged.pb.gz: ", "", "query", "merge", "--url", p.admin, "--service", "shop/cpp", "--type", nativeType, "-o", file)
+	raw, err := os.ReadFile(file)
+	must(p.t, err)
+	status, body := p.get("/api/0/profiles/merge?service=shop/cpp&type=cpu&from=" + time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05") +
+		"&to=" + time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05"))
+	if status != http.StatusOK {
+		p.t.Fatal(status, body)
+	}
+	return map[string][]byte{"query merge": raw, "profefe": []byte(body)}
+}
+
+// Profiles that were stored without names get them when they are queried, once the configuration says
+// where the debug information is. The stored profiles stay as they are.
+func TestStoredProfilesGetNames(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := buildNative(t)
+	dir := t.TempDir()
+	write := "write:\n  - {name: local, url: \"store://" + dir + "/store\"}\n"
+	p := run(t, strings.Split(debugConfig(native.serve(t), "http://127.0.0.1:1", ""), "write:")[0]+write)
+	p.wait("two stored profiles", func() string {
+		if n := p.metrics().sum("profpull_store_profiles"); n < 2 {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	if text := p.stackNames(); !strings.Contains(text, "app!0x") || strings.Contains(text, "Cart") {
+		t.Fatal(text)
+	}
+	p.stop()
+
+	for round := 0; round < 2; round++ { // a query changes nothing for the next start
+		p = run(t, "scrape_configs: []\n"+write+"symbols: {directories: ["+native.buildIDs(t)+"]}\n")
+		if text := p.stackNames(); strings.Contains(text, "app!0x") || !strings.Contains(text, "shop::Cart<int>::add") ||
+			!strings.Contains(text, "twice") {
+			t.Error(text)
+		}
+		for name, raw := range p.mergedNames() {
+			if top := pprofTop(t, raw); strings.Contains(top, "!0x") || !strings.Contains(top, "shop::Cart<int>::add") ||
+				!strings.Contains(top, "twice (inline)") {
+				t.Errorf("%s: %s", name, top)
+			}
+		}
+		m := p.metrics()
+		if m.sum("profpull_symbols_stored_total", "result", "named") < 4 || m.sum("profpull_symbols_found_total", "source", "debug") < 10 ||
+			m.sum("profpull_symbols_profiles_total") != 0 {
+			t.Error("names are not counted")
+		}
+		p.stop()
+	}
+
+	p = run(t, "scrape_configs: []\n"+write)
+	if text := p.stackNames(); !strings.Contains(text, "app!0x") {
+		t.Error("the stored profiles were changed:", text)
 	}
 	p.stop()
 }

@@ -21,7 +21,7 @@ static int setup(void **state)
     static struct place p;
     p = (struct place){.log = testing_log_new(), .dir = testing_mkdtemp()};
     (void)snprintf(p.url, sizeof(p.url), "store://%s/kept", p.dir);
-    p.stores = stores_new(testing_log(p.log), NULL);
+    p.stores = stores_new(testing_log(p.log), NULL, NULL);
     p.endpoint = (struct config_endpoint){.name = "one",
                                           .url = p.url,
                                           .protocol = &protocol_store.config,

@@ -312,6 +312,38 @@ TEST(profiles_with_names_need_nothing)
                      SYMBOL_GLANCE_NAMED);
 }
 
+TEST(the_quick_pass_finds_what_may_lack_names)
+{
+    static const struct loc named[] = {{0x400010, 1, {1}}, {0x400020, 1, {1}}};
+    static const struct loc no_line[] = {{0x400010, 1, {1}}, {0x400020, 1, {0}}};
+    static const struct loc second[] = {{0x400010, 1, {1}}, {0x400020, 1, {2}}};
+    static const struct {
+        const char *name;
+        const struct loc *locations;
+        const char *names[2];
+        bool lacks;
+    } cases[] = {
+        {"all named", named, {"one", "two!0xZ"}, false},
+        {"no line", no_line, {"one", "two"}, true},
+        {"no name", second, {"one", ""}, true},
+        {"marked", second, {"one", "app!0x2010"}, true},
+        {"without a file", second, {"one", "[unknown]"}, true},
+        {"a part of a name", second, {"one", "app!0x2010::f"}, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct spec s = {.locations = cases[i].locations,
+                               .n_locations = 2,
+                               .names = cases[i].names,
+                               .n_names = 2,
+                               .first_function = 1};
+        SCOPED(buf) profile = make(&s);
+        CHECK_INT(symbol_profile_may_lack((struct sv){profile.data, profile.len}), cases[i].lacks,
+                  cases[i].name);
+    }
+    assert_false(symbol_profile_may_lack(SV("")));
+    assert_false(symbol_profile_may_lack(SV("\xff\xff")));
+}
+
 TEST(a_glance_reads_the_beginning)
 {
     static const struct loc locations[] = {{0x400010, 1, {0}}};
