@@ -11,6 +11,7 @@
 #include "base/worker.h"
 #include "cli/cmd.h"
 #include "cli/file_walk.h"
+#include "cli/import/named.h"
 #include "pprof/legacy/legacy.h"
 #include "pprof/restamp.h"
 #include "write/write.h"
@@ -52,6 +53,7 @@ struct import {
     struct one_endpoint *to;
     struct loop *loop;
     struct intern *intern;
+    struct import_names *names; /* NULL: profiles are sent as they are */
     struct worker_pool *workers;
     struct stores *stores;
     struct writer *writer; /* NULL with --dry-run */
@@ -228,7 +230,13 @@ static enum read_result read_profile(struct reading *r, const struct file_found 
     if (verdict == IMPORT_OTHER && !f->named) {
         return READ_SKIPPED;
     }
-    return verdict == IMPORT_PROFILE && plan(r, mtime_ns) && unpack(r) ? READ_PROFILE : READ_BAD;
+    if (verdict != IMPORT_PROFILE || !plan(r, mtime_ns) || !unpack(r)) {
+        return READ_BAD;
+    }
+    if (r->summary.format == PROFILE_PPROF) {
+        import_names_add(r->import->names, &r->data, &r->size);
+    }
+    return READ_PROFILE;
 }
 
 static enum read_result read_next(struct reading *r)
@@ -566,9 +574,16 @@ static bool make_writer(struct import *im, struct err *err)
 
 static bool import_init(struct import *im, struct err *err)
 {
+    struct err no_names = ERR_INIT;
+    if (!im->args->dry_run) {
+        im->names = import_names_new(im->to->owner, &no_names);
+    }
+    if (no_names.kind != ERR_NONE) {
+        fprintf(stderr, "profpull: no names are added: %s\n", no_names.msg);
+    }
     im->loop = loop_new(err);
     im->workers = im->loop == NULL ? NULL : worker_pool_new(1, err);
-    if (im->workers == NULL) {
+    if (im->workers == NULL || !import_names_open(im->names, im->loop, err)) {
         return false;
     }
     im->intern = intern_new();
@@ -593,6 +608,7 @@ static void import_done(struct import *im)
         /* Runs the completed work of the workers. */
         loop_run_once(im->loop);
     }
+    import_names_free(im->names);
     loop_timer_free(im->give_up_timer);
     file_walk_free(im->walk);
     labels_builder_free(im->builder);

@@ -572,6 +572,57 @@ func TestStoredProfilesGetNames(t *testing.T) {
 	p.stop()
 }
 
+// A pushed profile gets names as a scraped one does: here its sender waits for them.
+func TestPushedProfileGetsNames(t *testing.T) {
+	t.Parallel()
+	bin(t)
+	native := buildNative(t)
+	server := newPyroscope(t, pyroscope.Options{})
+	listen := loop.Host() + ":4040"
+	p := run(t, fmt.Sprintf("receive: {listen: %q}\nscrape_configs: []\nwrite: [{name: main, url: %q}]\nsymbols: {wait: 1m, directories: [%q]}\n",
+		listen, server.URL(), native.buildIDs(t)))
+	form, body := form(t, "profile", string(native.profile()))
+	if status, text := post(t, "http://"+listen+"/ingest?name=shop.cpp&spyName=x", form, body); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	native.check(t, frames(t, waitProfiles(t, server, 1, nil)[0].Raw))
+	if p.metrics().sum("profpull_symbols_profiles_total", "result", "named") == 0 {
+		t.Error("names are not counted")
+	}
+	p.stop()
+}
+
+// `profpull import` adds names by the section `symbols` of its configuration: the first profile has them
+// all. Without the section, profiles are sent as they are.
+func TestImportAddsNames(t *testing.T) {
+	t.Parallel()
+	native := buildNative(t)
+	fod := &debuginfod{id: native.buildID, files: map[string]string{"debuginfo": native.debug}}
+	file := filepath.Join(t.TempDir(), "cpu.pb")
+	must(t, os.WriteFile(file, native.profile(), 0o600))
+	for _, c := range []struct {
+		name, symbols string
+		named         bool
+	}{
+		{"directory", fmt.Sprintf("symbols: {directories: [%q]}\n", native.buildIDs(t)), true},
+		{"debuginfod", fmt.Sprintf("symbols: {debuginfod: [%q], cache: {directory: %q}}\n", serveDebuginfod(t, fod),
+			filepath.Join(t.TempDir(), "cache")), true},
+		{"a directory without the file", fmt.Sprintf("symbols: {directories: [%q]}\n", t.TempDir()), false},
+		{"no section", "", false},
+	} {
+		server := newPyroscope(t, pyroscope.Options{})
+		config := writeConfig(t, fmt.Sprintf("write: [{name: main, url: %q}]\n%s", server.URL(), c.symbols))
+		expectCall(t, exitDone, "sent 1 profile ", "", "import", "--config", config, "--name", "app", "--type", "process_cpu", file)
+		raw := waitProfiles(t, server, 1, nil)[0].Raw
+		if c.named {
+			native.check(t, frames(t, raw))
+		} else if plain, err := inflate(raw); err != nil || bytes.Contains(plain, []byte("Cart")) ||
+			bytes.Contains(plain, []byte("app!0x")) != (c.symbols != "") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 // debuginfod answers as Debian's does, for one build id. Files of kinds that it lacks are 404.
 type debuginfod struct {
 	files map[string]string // "debuginfo", "executable" -> file
