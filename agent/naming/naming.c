@@ -12,6 +12,9 @@
 /* The largest profile with names. */
 #define NAMED_MAX ((size_t)64 * 1024 * 1024)
 #define INFLATED_MAX ((size_t)32 * 1024 * 1024)
+/* 4 MiB: a larger body that begins with names passes as it is, since to read all of it would take
+ * its memory twice. */
+#define LARGE_BODY ((size_t)4 * 1024 * 1024)
 /* The working memory for the names of one stored profile. */
 #define STORED_WORK_MAX ((size_t)64 * 1024 * 1024)
 /* A query that waits for names tries again after this time, also if other questions are left. */
@@ -178,7 +181,9 @@ bool naming_wants(struct naming *n, const struct target *target, size_t entry, s
     uint32_t tag;
     _Atomic uint32_t *slot = skip_slot(n, target, entry, &tag);
     uint32_t value = atomic_load_explicit(slot, memory_order_relaxed);
-    (void)body;
+    if (body.n > LARGE_BODY && symbol_profile_glance(body) == SYMBOL_GLANCE_NAMED) {
+        return false;
+    }
     if ((value & ~UINT32_C(0xff)) != tag || (value & 0xff) == 0) {
         return true;
     }

@@ -275,8 +275,13 @@ write:
 	if kept, err := os.ReadFile(dir + "/settings.json"); err != nil || !strings.Contains(string(kept), "pluginSettings") {
 		t.Fatalf("settings.json: %q %v", kept, err)
 	}
-	// Features that are not there are hidden by a 404.
 	r, err = http.Post(p.admin+"/settings.v1.RecordingRulesService/ListRecordingRules", "application/json", bytes.NewReader([]byte("{}")))
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatal(r, err)
+	}
+	r.Body.Close()
+	// Features that are not there are hidden by a 404.
+	r, err = http.Post(p.admin+"/debuginfo.v1alpha1.DebuginfoService/ShouldInitiateUpload", "application/json", bytes.NewReader([]byte("{}")))
 	if err != nil || r.StatusCode != http.StatusNotFound {
 		t.Fatal(r, err)
 	}

@@ -240,7 +240,7 @@ func TestPagesWithoutScripts(t *testing.T) {
 		return ""
 	})
 	_, page := p.get("/?service=busy")
-	for _, part := range []string{`<option selected>busy</option>`, `<svg class="flame"`, `<title>main.burnCPU: `, `<td>main.burnCPU</td>`} {
+	for _, part := range []string{`<option selected>busy</option>`, `<svg class="flame"`, `<title>main.burnCPU: `, `<td class="name">main.<wbr>burnCPU</td>`} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page has no %s", part)
 		}

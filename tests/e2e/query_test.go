@@ -126,7 +126,7 @@ func cpuProfile() []byte {
 func TestQueryLists(t *testing.T) {
 	t.Parallel()
 	q := newQuerier(t, nil)
-	r := expectCall(t, exitDone, "cart\nshop/web\\u001b[31m\n", "", "query", "services", "--url", q.URL())
+	r := expectCall(t, exitDone, "cart\nshop/web\ufffd[31m\n", "", "query", "services", "--url", q.URL())
 	if strings.ContainsRune(r.stdout, 0x1b) {
 		t.Errorf("an escape reaches the terminal: %q", r.stdout)
 	}
