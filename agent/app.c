@@ -503,6 +503,11 @@ bool app_sharding(const struct app *app, struct sharding_counts *ret)
     return app->sharding != NULL;
 }
 
+void app_names(const struct app *app, struct naming_counts *ret)
+{
+    naming_count(app->naming, ret);
+}
+
 struct store *app_store(struct app *app, const char *endpoint)
 {
     return stores_get(app->stores, endpoint);

@@ -22,6 +22,7 @@ struct app;
 struct conditions;
 struct dropped;
 struct record;
+struct naming_counts;
 struct sharding_counts;
 struct sources;
 struct store;
@@ -86,6 +87,8 @@ void app_halt(struct app *app);
 struct write_ledger app_ledger(struct app *app, size_t endpoint);
 /* Copies the counts of sharing; returns false if the targets are not shared. Any thread. */
 bool app_sharding(const struct app *app, struct sharding_counts *ret);
+/* Counts the profiles that got names. Any thread. */
+void app_names(const struct app *app, struct naming_counts *ret);
 /* Logs one line for each endpoint with the number of profiles accepted, sent and dropped. */
 void app_summary(struct app *app);
 /* Frees the app, also one that is only half built. Accepts NULL, returns NULL. */

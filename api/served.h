@@ -16,6 +16,7 @@
 struct conditions;
 struct config;
 struct dropped;
+struct naming_counts;
 struct receive;
 struct record;
 struct recording_rules;
@@ -54,6 +55,8 @@ struct served {
     /* Says how targets are shared among replicas; returns false if they are not. NULL: they are
      * not. */
     bool (*sharding)(void *arg, struct sharding_counts *ret);
+    /* Counts the profiles that got names for their addresses. NULL: none get names. */
+    void (*names)(void *arg, struct naming_counts *ret);
     void *arg;
 };
 

@@ -73,7 +73,7 @@ void metric_inc(struct metric_cell *c);
 void metric_set(struct metric_cell *c, int64_t value); /* gauges */
 void metric_gauge_add(struct metric_cell *c, int64_t delta);
 void metric_observe(struct metric_cell *c, double value); /* histograms */
-uint64_t metric_value(const struct metric_cell *c);       /* counters and gauges, for tests */
+uint64_t metric_value(const struct metric_cell *c);       /* counters and gauges */
 
 /* Writes lines of one family during metrics_render(). */
 struct metrics_out;

@@ -37,6 +37,12 @@ static bool servers_on_reload(void *arg, struct buf *text)
     return reload_request(s->reload, text);
 }
 
+static void servers_on_names(void *arg, struct naming_counts *ret)
+{
+    struct servers *s = arg;
+    app_names(s->app, ret);
+}
+
 static bool servers_on_sharding(void *arg, struct sharding_counts *ret)
 {
     const struct servers *s = arg;
@@ -110,6 +116,7 @@ static struct served *served_new(struct servers *s, const struct config *config)
             .reload = servers_on_reload,
             .ledger = servers_on_ledger,
             .sharding = servers_on_sharding,
+            .names = servers_on_names,
             .arg = s,
         };
     }

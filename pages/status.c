@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/naming/naming.h"
 #include "agent/sharing/sharding.h"
 #include "api/served.h"
 #include "api/targets_json.h"
@@ -216,6 +217,21 @@ static void put_sharding(struct exchange *x, struct buf *out)
                n.members, n.index, n.own, n.others);
 }
 
+static void put_names(struct exchange *x, struct buf *out)
+{
+    struct naming_counts n;
+    json_key("symbols", out);
+    if (x->options->served->names == NULL) {
+        buf_puts(out, "null");
+        return;
+    }
+    x->options->served->names(x->options->served->arg, &n);
+    buf_printf(out,
+               "{\"named\":%" PRIu64 ",\"partly\":%" PRIu64 ",\"unnamed\":%" PRIu64
+               ",\"asks\":%" PRIu64 ",\"failures\":%" PRIu64 "}",
+               n.named, n.partly, n.unnamed, n.asks, n.failures);
+}
+
 /* Writes the resource that scrapes wait for, if it is memory or CPU. */
 static void put_bottleneck(struct exchange *x, struct buf *out)
 {
@@ -252,6 +268,7 @@ static void put_all(struct exchange *x, const struct survey *s)
     json_key("destinations", out);
     destinations_put(x);
     put_sharding(x, out);
+    put_names(x, out);
     buf_puts(out, "}\n");
 }
 

@@ -131,6 +131,16 @@ static void take_answer(struct debug_job *j, const struct symbol_frames *frames,
     }
 }
 
+/* Takes over the counters of the process that reads files. */
+static void count_reads(struct naming *n)
+{
+    struct symbols_counters c;
+    symbols_helper_counters(n->options.helper, &c);
+    metric_set(n->opened, (int64_t)c.opened);
+    metric_set(n->partial, (int64_t)c.partial);
+    metric_set(n->readers, (int64_t)c.children);
+}
+
 /* Asks for up to max addresses from *from on. Returns false after a failure. */
 static bool ask_some(struct debug_job *j, size_t *from, uint64_t *addresses, size_t *which,
                      size_t max)
@@ -156,7 +166,9 @@ static bool ask_some(struct debug_job *j, size_t *from, uint64_t *addresses, siz
     if (n == 0) {
         return true;
     }
-    if (!symbols_helper_ask(j->naming->options.helper, &q, &frames, &failure, &err)) {
+    bool ok = symbols_helper_ask(j->naming->options.helper, &q, &frames, &failure, &err);
+    count_reads(j->naming);
+    if (!ok) {
         err_wrap(&err, "%s", symbols_failure_name(failure));
         metric_inc(j->naming->failures[failure]);
         j->failure = err;

@@ -89,6 +89,13 @@ static void make_reader_metrics(struct naming *n, struct metrics *m)
     for (enum symbols_failure f = SYMBOLS_OK + 1; f < SYMBOLS_FAILURES; f++) {
         n->failures[f] = metric_cell_of(family, symbols_failure_name(f));
     }
+    n->opened = metrics_single(m, METRIC_COUNTER, "profpull_symbols_opened_total",
+                               "Files with debug information that were opened.");
+    n->partial = metrics_single(m, METRIC_COUNTER, "profpull_symbols_partial_total",
+                                "Opened files whose debug information could not be read, so that "
+                                "the symbol table gave the names.");
+    n->readers = metrics_single(m, METRIC_COUNTER, "profpull_symbols_readers_total",
+                                "Processes that were started to read debug information.");
 }
 
 static bool make_parts(struct naming *n, struct err *err)
@@ -555,6 +562,19 @@ bool naming_body(struct naming *n, const struct naming_source *source, struct sc
     }
     scratch_pool_give(n->scratches, own);
     return ok;
+}
+
+void naming_count(const struct naming *n, struct naming_counts *ret)
+{
+    *ret = (struct naming_counts){
+        .named = metric_value(n->profiles[0]) + metric_value(n->stored[0]),
+        .partly = metric_value(n->profiles[1]) + metric_value(n->stored[1]),
+        .unnamed = metric_value(n->profiles[2]) + metric_value(n->stored[2]),
+        .asks = atomic_load(&n->asks),
+    };
+    for (enum symbols_failure f = SYMBOLS_OK + 1; f < SYMBOLS_FAILURES; f++) {
+        ret->failures += metric_value(n->failures[f]);
+    }
 }
 
 /* ---- stored profiles ------------------------------------------------------------------------- */

@@ -73,6 +73,16 @@ bool naming_names_stored(const struct naming *n);
  * the section `symbols`. Waits until until_ms (monotonic) for names that are asked for, so only
  * threads of queries may call it. Returns false if nothing is to be changed. */
 bool naming_stored(struct naming *n, struct sv plain, int64_t until_ms, struct buf *out);
+/* Counts since the start, for people. */
+struct naming_counts {
+    uint64_t named; /* profiles with addresses that lacked names: all of these got one */
+    uint64_t partly;
+    uint64_t unnamed;
+    uint64_t asks;     /* questions that wait or are under way */
+    uint64_t failures; /* of the process that reads debug information */
+};
+/* Any thread. */
+void naming_count(const struct naming *n, struct naming_counts *ret);
 /* Returns true if a question waits or is under way. Any thread. */
 bool naming_is_asking(const struct naming *n);
 

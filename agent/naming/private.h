@@ -111,6 +111,9 @@ struct naming {
     struct metric_cell *downloads[ENDS];
     struct metric_cell *files_cells[ENDS];
     struct metric_cell *failures[SYMBOLS_FAILURES]; /* by enum symbols_failure; the first is NULL */
+    struct metric_cell *opened;                     /* these three are set by the thread of files */
+    struct metric_cell *partial;
+    struct metric_cell *readers;
     struct metric_cell *refused;
     struct metric_cell *bytes_cell;
     struct metric_cell *asks_cell;

@@ -331,6 +331,30 @@ static void show_sharding(struct shower *s, const json_t *sharding)
     }
 }
 
+/* Shows how many profiles got names, if any has lacked them. */
+static void show_names(struct shower *s, const json_t *names)
+{
+    int64_t named = number_of(names, "named");
+    int64_t partly = number_of(names, "partly");
+    int64_t unnamed = number_of(names, "unnamed");
+    int64_t asks = number_of(names, "asks");
+    int64_t failures = number_of(names, "failures");
+    if (named + partly + unnamed + failures == 0) {
+        return;
+    }
+    put_title(s, "Names for addresses");
+    say(s, 0, "",
+        "%" PRIi64 " profiles got all names, %" PRIi64 " some, %" PRIi64 " none; %" PRIi64
+        " questions wait",
+        named, partly, unnamed, asks);
+    if (failures > 0) {
+        say(s, 0, BAD,
+            "debug information could not be read %" PRIi64
+            " times: profpull_symbols_failures_total says why",
+            failures);
+    }
+}
+
 bool status_show(const json_t *status, const struct show_style *style, struct buf *out)
 {
     struct shower s = {.style = style, .out = out};
@@ -342,5 +366,6 @@ bool status_show(const json_t *status, const struct show_style *style, struct bu
     show_sources(&s, json_object_get(status, "sources"));
     show_destinations(&s, json_object_get(status, "destinations"));
     show_sharding(&s, json_object_get(status, "sharding"));
+    show_names(&s, json_object_get(status, "symbols"));
     return buf_ok(out);
 }

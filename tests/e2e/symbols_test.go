@@ -478,8 +478,14 @@ func TestSymbolDirectory(t *testing.T) {
 	p := run(t, debugConfig(native.serve(t), server.URL(), "{directories: ["+dir+"]}"))
 	got := waitProfiles(t, server, 1, named("process_cpu", "shop::Cart<int>::add", "twice"))[0]
 	native.check(t, frames(t, got.Raw))
-	if p.metrics().sum("profpull_symbols_found_total", "source", "debug") < 10 {
+	m := p.metrics()
+	if m.sum("profpull_symbols_found_total", "source", "debug") < 10 || m.sum("profpull_symbols_opened_total") != 1 ||
+		m.sum("profpull_symbols_readers_total") != 1 || m.sum("profpull_symbols_partial_total") != 0 {
 		t.Error("names are not counted")
+	}
+	if text := call(t, "", "status", "--url", p.admin).stdout; !strings.Contains(text, "Names for addresses\n") ||
+		strings.Contains(text, "\n0 profiles got all names") {
+		t.Error(text)
 	}
 	p.stop()
 }

@@ -106,6 +106,12 @@ TEST(what_fails)
          "main: down since 2026-01-01T00:00:00.000Z\n    http://s:1\n    0 sent, 0 dropped, 0 "
          "queued (0.0 MiB, 0% of the room), 0 in flight\n    HTTP 401\n    -> set a token\n"},
         {"sharding", "null", true, "main: up"},
+        {"symbols", "{'named':0,'partly':0,'unnamed':0,'asks':1,'failures':0}", true,
+         "of other members\n"},
+        {"symbols", "{'named':7,'partly':2,'unnamed':1,'asks':3,'failures':0}", true,
+         "\nNames for addresses\n7 profiles got all names, 2 some, 1 none; 3 questions wait\n"},
+        {"symbols", "{'unnamed':1,'failures':4}", true,
+         "debug information could not be read 4 times: profpull_symbols_failures_total"},
         {"bottleneck", "null", true, "ready\n\nJOB"},
         {"bottleneck", "{'cause':'memory','unread':3,'heldBack':40,'advice':'raise it'}", true,
          "ready\nscrapes wait: 3 responses are not read yet, 40 requests not sent yet\n    -> "

@@ -1,6 +1,7 @@
 /* /api/v1/status: how the process is, in one document. */
 #include <jansson.h>
 
+#include "agent/naming/naming.h"
 #include "agent/sharing/sharding.h"
 #include "base/clock.h"
 #include "discovery/sources.h"
@@ -20,6 +21,12 @@ static bool ready(void *arg, struct buf *text)
 {
     (void)arg;
     return buf_puts(text, "goes on without \"pods\"");
+}
+
+static void names(void *arg, struct naming_counts *ret)
+{
+    (void)arg;
+    *ret = (struct naming_counts){.named = 1, .partly = 2, .unnamed = 3, .asks = 4, .failures = 5};
 }
 
 static bool sharding(void *arg, struct sharding_counts *ret)
@@ -82,6 +89,7 @@ TEST(the_process)
         .served.ready = ready,
         .served.ledger = ledger,
         .served.sharding = sharding,
+        .served.names = names,
         .served.started_ms = clock_mono_ms(),
     };
     json_t *root = ask(&options);
@@ -112,10 +120,15 @@ TEST(the_process)
     assert_true(json_real_value(json_object_get(d, "oldestAgeSeconds")) == 0);
     const json_t *shared = json_object_get(root, "sharding");
     CHECK_INT(json_integer_value(json_object_get(shared, "index")), -1, "sharding");
+    const json_t *symbols = json_object_get(root, "symbols");
+    CHECK_INT(json_integer_value(json_object_get(symbols, "partly")), 2, "symbols");
+    CHECK_INT(json_integer_value(json_object_get(symbols, "failures")), 5, "symbols");
     json_decref(root);
+    options.served.names = NULL;
     options.served.arg = &options;
     root = ask(&options);
     assert_true(json_is_null(json_object_get(root, "sharding")));
+    assert_true(json_is_null(json_object_get(root, "symbols")));
     json_decref(root);
     conditions_free(conditions);
     sources_free(sources);
