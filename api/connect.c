@@ -297,7 +297,7 @@ static void refuse_type(struct exchange *x)
 {
     x->status = STATUS_UNSUPPORTED_MEDIA_TYPE;
     buf_printf(&x->headers, "Accept-Post: %s%s\r\n", RPC_ACCEPTED_TYPES,
-               x->request->is_http_2 ? ", " RPC_GRPC_TYPES : "");
+               x->request->is_http_10 ? "" : ", " RPC_GRPC_TYPES);
 }
 
 static void serve_method(struct exchange *x, const struct connect_method *method,

@@ -64,7 +64,7 @@ const struct rpc_type *rpc_type_of(const struct request *r, const char **ret_ech
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (sv_eq_nocase(type, types[i].media) && charset_of(params, &charset) &&
             (charset.n == 0 || sv_eq_nocase(charset, "utf-8")) &&
-            (types[i].protocol != RPC_GRPC || r->is_http_2)) {
+            (types[i].protocol != RPC_GRPC || !r->is_http_10)) {
             *ret_echo = charset.n == 0 ? types[i].media : types[i].with_charset;
             return &types[i];
         }

@@ -2,10 +2,10 @@
  * content type, in the frame around a message, in the names of headers, and in where the status of
  * a call stands; methods know nothing of it (connect.h).
  *
- * gRPC needs HTTP/2, whose trailers have the status. gRPC-web, also over HTTP/1.1, has the trailers
- * in a last frame of the body, in base64 if the client asks for text. One message goes each way.
- * Sources: https://github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md and doc/PROTOCOL-WEB.md. Pure; any
- * thread.
+ * gRPC needs trailers, which have the status: HTTP/2, or chunks of HTTP/1.1 as connect-go's clients
+ * use them. gRPC-web, also over HTTP/1.0, has the trailers in a last frame of the body, in base64
+ * if the client asks for text. One message goes each way. Sources: https://github.com/grpc/grpc,
+ * doc/PROTOCOL-HTTP2.md and doc/PROTOCOL-WEB.md. Pure; any thread.
  */
 #ifndef PROFPULL_API_RPC_H
 #define PROFPULL_API_RPC_H
@@ -28,7 +28,8 @@ struct rpc_type {
     const char *with_charset; /* content type of the response to a request with a charset */
 };
 
-/* The content types that are served over this version of HTTP, for the header Accept-Post. */
+/* The content types that are served, for the header Accept-Post; those of gRPC not over HTTP/1.0.
+ */
 #define RPC_ACCEPTED_TYPES                                                                         \
     "application/json, application/json; charset=utf-8, application/proto, "                       \
     "application/grpc-web, application/grpc-web+json, application/grpc-web+proto, "                \

@@ -67,6 +67,22 @@ const char *connection_status_text(int status)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+/* Writes the header that announces trailers: the names of their lines. */
+static void put_trailer_names(struct evbuffer *out, struct sv lines)
+{
+    const char *before = "Trailer: ";
+    struct sv line;
+    struct sv name;
+    struct sv value;
+    while (sv_cut(lines, '\n', &line, &lines)) {
+        if (sv_cut(line, ':', &name, &value)) {
+            evbuffer_add_printf(out, "%s%.*s", before, SV_ARG(name));
+            before = ", ";
+        }
+    }
+    evbuffer_add(out, "\r\n", 2);
+}
+
 /* Writes the head of a response. A length below 0 is unknown: the body follows in chunks. */
 static void put_head(struct connection *c, const struct connection_answer *a, int64_t length)
 {
@@ -87,6 +103,9 @@ static void put_head(struct connection *c, const struct connection_answer *a, in
         evbuffer_add_printf(out, "Content-Length: %lld\r\n", (long long)length);
     } else if (!c->request.is_http_10) {
         evbuffer_add_printf(out, "Transfer-Encoding: chunked\r\n");
+        if (a->trailers.n > 0) {
+            put_trailer_names(out, a->trailers);
+        }
     }
     evbuffer_add_printf(out, "\r\n");
     c->state = ANSWERING;
@@ -105,6 +124,28 @@ bool connection_has_body(const struct connection *c, int status)
     return c->request.method != REQUEST_HEAD && status != 204 && status != 304;
 }
 
+/* Writes a body, which is freed after it is sent. Returns false if out of memory. */
+static bool put_body(struct evbuffer *out, char *body, size_t n)
+{
+    if (n > 0 && evbuffer_add_reference(out, body, n, connection_on_sent, body) == 0) {
+        return true;
+    }
+    free(body);
+    return n == 0;
+}
+
+/* Writes a body as one chunk, with the trailers after the last chunk (RFC 9112, 7.1). Takes the
+ * body as put_body() does. */
+static bool put_chunks(struct evbuffer *out, char *body, size_t n, struct sv trailers)
+{
+    if (n > 0 && evbuffer_add_printf(out, "%zx\r\n", n) < 0) {
+        free(body);
+        return false;
+    }
+    return put_body(out, body, n) &&
+           evbuffer_add_printf(out, "%s0\r\n%.*s\r\n", n > 0 ? "\r\n" : "", SV_ARG(trailers)) > 0;
+}
+
 void connection_answer(struct connection *c, const struct connection_answer *a)
 {
     if (c->stream != NULL) {
@@ -113,12 +154,13 @@ void connection_answer(struct connection *c, const struct connection_answer *a)
     }
     size_t n = 0;
     char *body = a->body != NULL ? buf_take(a->body, &n) : NULL;
-    put_head(c, a, (int64_t)n);
-    if (!connection_has_body(c, a->status) || n == 0) {
+    struct evbuffer *out = bufferevent_get_output(c->bev);
+    bool has_body = connection_has_body(c, a->status);
+    bool chunked = has_body && a->trailers.n > 0 && !c->request.is_http_10;
+    put_head(c, a, chunked ? -1 : (int64_t)n);
+    if (!has_body) {
         free(body);
-    } else if (evbuffer_add_reference(bufferevent_get_output(c->bev), body, n, connection_on_sent,
-                                      body) != 0) {
-        free(body);
+    } else if (!(chunked ? put_chunks(out, body, n, a->trailers) : put_body(out, body, n))) {
         /* ending the connection shows the client that the body is incomplete */
         c->reads_on = false;
     }

@@ -151,7 +151,8 @@ struct connection_answer {
     const char *type;  /* NULL: no Content-Type */
     struct sv headers; /* further headers, "Name: value\r\n" each */
     struct buf *body;  /* its storage is taken over; NULL: no body */
-    /* Headers after the body, "name: value\r\n" each. Only HTTP/2 sends them. */
+    /* Headers after the body, "name: value\r\n" each. Over HTTP/1.1, a body that has trailers is
+     * sent in chunks. HTTP/1.0 has no chunks: its clients do not get them. */
     struct sv trailers;
 };
 void connection_answer(struct connection *c, const struct connection_answer *a);

@@ -39,7 +39,7 @@ struct exchange {
     const char *content_type; /* NULL: no such header */
     struct buf headers;       /* further headers, "Name: value\r\n" each */
     struct buf reply;
-    struct buf trailers; /* headers after the body, likewise; HTTP/1 does not send them */
+    struct buf trailers; /* headers after the body, likewise; HTTP/1.0 does not send them */
 
     bool fails; /* the response reports a failure, as one with a status from 300 does */
 

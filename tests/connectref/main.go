@@ -79,6 +79,7 @@ func makeForms(roots *x509.CertPool) {
 		{"Connect", http1, nil},
 		{"Connect, HTTP/2", http2, nil},
 		{"gRPC", http2, []connect.ClientOption{connect.WithGRPC()}},
+		{"gRPC, HTTP/1.1", http1, []connect.ClientOption{connect.WithGRPC()}},
 		{"gRPC-web", http1, []connect.ClientOption{connect.WithGRPCWeb()}},
 		{"gRPC-web, HTTP/2", http2, []connect.ClientOption{connect.WithGRPCWeb()}},
 	} {

@@ -12,10 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pyroscope"
 )
 
 // A message in the frame of gRPC.
@@ -132,16 +134,12 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// h2c with curl, which speaks HTTP/2 by prior knowledge: Connect, gRPC and gRPC-web on a plain
-// address; and gRPC-web over HTTP/1.1.
+// Connect, gRPC and gRPC-web on a plain address with curl: over h2c, HTTP/2 by prior knowledge, and
+// over HTTP/1.1, where the status of gRPC follows the last chunk. HTTP/1.0 has no chunks.
 func TestGRPCWithoutTLS(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("there is no curl")
-	}
 	listen := loop.Host() + ":4043"
 	run(t, fmt.Sprintf("query: {listen: %q}\nscrape_configs: []\nwrite: [{name: kept, url: %q}]\n", listen, "store://"+t.TempDir()))
-	dir := t.TempDir()
 	for _, c := range []struct {
 		name, version, contentType string
 		body                       []byte
@@ -150,26 +148,112 @@ func TestGRPCWithoutTLS(t *testing.T) {
 		{"Connect over h2c", "--http2-prior-knowledge", "application/json", []byte("{}"), []string{"HTTP/2 200", `{"QuerierAPI":"1"}`}},
 		{"Connect over HTTP/1.1", "--http1.1", "application/json", []byte("{}"), []string{"HTTP/1.1 200 OK", `{"QuerierAPI":"1"}`}},
 		{"gRPC over h2c", "--http2-prior-knowledge", "application/grpc+json", frame(0, []byte("{}")), []string{"HTTP/2 200", "\x00\x00\x00\x00\x12" + `{"QuerierAPI":"1"}`, "grpc-status: 0"}},
-		{"gRPC over HTTP/1.1", "--http1.1", "application/grpc+json", frame(0, []byte("{}")), []string{"HTTP/1.1 415"}},
+		{"gRPC over HTTP/1.1", "--http1.1", "application/grpc+json", frame(0, []byte("{}")), []string{"HTTP/1.1 200 OK", "Trailer: grpc-status\r\n", "\x00\x00\x00\x00\x12" + `{"QuerierAPI":"1"}`, "grpc-status: 0"}},
+		{"gRPC over HTTP/1.0", "--http1.0", "application/grpc+json", frame(0, []byte("{}")), []string{"HTTP/1.1 415"}},
 		{"gRPC-web over h2c", "--http2-prior-knowledge", "application/grpc-web+json", frame(0, []byte("{}")), []string{"HTTP/2 200", `{"QuerierAPI":"1"}` + "\x80\x00\x00\x00\x10grpc-status: 0\r\n"}},
 		{"gRPC-web over HTTP/1.1", "--http1.1", "application/grpc-web+json", frame(0, []byte("{}")), []string{"HTTP/1.1 200 OK", `{"QuerierAPI":"1"}` + "\x80\x00\x00\x00\x10grpc-status: 0\r\n"}},
 	} {
-		file := filepath.Join(dir, "body")
-		must(t, os.WriteFile(file, c.body, 0o600))
-		cmd := exec.Command("curl", "-sS", "-i", "-v", c.version, "--max-time", "60", "-H", "Content-Type: "+c.contentType,
-			"--data-binary", "@"+file, "http://"+listen+"/version.v1.Version/Version")
-		var out, log bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &log
-		if err := cmd.Run(); err != nil && strings.Contains(log.String(), "does not support") {
-			t.Skipf("curl: %s", log.String())
-		} else if err != nil {
-			t.Fatalf("%s: curl: %v %s", c.name, err, log.String())
-		}
+		out, log := curl(t, c.version, c.contentType, "http://"+listen+"/version.v1.Version/Version", c.body)
 		for _, want := range c.want {
-			if !strings.Contains(out.String(), want) && !strings.Contains(log.String(), want) {
-				t.Errorf("%s: got %q %s, expected %q in it", c.name, out.String(), log.String(), want)
+			if !strings.Contains(out, want) && !strings.Contains(log, want) {
+				t.Errorf("%s: got %q %s, expected %q in it", c.name, out, log, want)
 			}
 		}
+	}
+}
+
+// curl sends a body. The response is its head and its body; trailers stand after it or in the log.
+func curl(t *testing.T, version, contentType, url string, body []byte, header ...string) (response, log string) {
+	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("there is no curl")
+	}
+	file := writeFile(t, t.TempDir(), "body", body)
+	args := []string{"-sS", "-i", "-v", version, "--max-time", "60", "--data-binary", "@" + file, "-H", "Content-Type: " + contentType}
+	for _, h := range header {
+		args = append(args, "-H", h)
+	}
+	cmd := exec.Command("curl", append(args, url)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && strings.Contains(stderr.String(), "does not support") {
+		t.Skipf("curl: %s", stderr.String())
+	} else if err != nil {
+		t.Fatalf("curl %s %s: %v %s", version, url, err, stderr.String())
+	}
+	return stdout.String(), stderr.String()
+}
+
+// otlpMessages are the messages in which import sends the real profiles as OTLP.
+func otlpMessages(t *testing.T) [][]byte {
+	t.Helper()
+	var mu sync.Mutex
+	var all [][]byte
+	s, err := loop.Start("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
+			var in io.Reader
+			if in, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+				body, err = io.ReadAll(in)
+			}
+		}
+		if err != nil {
+			http.Error(w, err.Error(), 400)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, body)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}), nil)
+	must(t, err)
+	defer s.Down()
+	r := call(t, "", "import", "--url", s.URL(), "--protocol", "otlp", "--name", "shop.cart", "--label", "pod=cart-7f",
+		"--label", "team=blue", realFiles(t))
+	mu.Lock()
+	defer mu.Unlock()
+	if r.code != exitDone || len(all) == 0 {
+		t.Fatalf("exit code %d, %d requests\n%s%s", r.code, len(all), r.stdout, r.stderr)
+	}
+	return all
+}
+
+// Profiles that are exported over gRPC, as the eBPF profiler and the Collector do, arrive with their
+// names, all values and the labels that became attributes.
+func TestOtlpOverGRPC(t *testing.T) {
+	t.Parallel()
+	messages := otlpMessages(t)
+	const method = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+	for _, c := range []struct {
+		name, version, contentType, status string
+		packed                             bool
+	}{
+		{"h2c", "--http2-prior-knowledge", "application/grpc", "HTTP/2 200", false},
+		{"h2c, gzip", "--http2-prior-knowledge", "application/grpc+proto", "HTTP/2 200", true},
+		{"HTTP/1.1", "--http1.1", "application/grpc", "HTTP/1.1 200 OK", false},
+	} {
+		c := c
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := startPyroscope(t, pyroscope.Options{})
+			p, base := relay(t, "", fmt.Sprintf("{name: main, url: %q}", s.URL()))
+			for _, message := range messages {
+				body, header := frame(0, message), []string{"TE: trailers"}
+				if c.packed {
+					body, header = frame(1, gzipped(message)), append(header, "grpc-encoding: gzip")
+				}
+				out, log := curl(t, c.version, c.contentType, base+method, body, header...)
+				if !strings.HasPrefix(out, c.status) || !strings.Contains(out, "\r\n\r\n\x00\x00\x00\x00\x00") ||
+					!strings.Contains(out+log, "grpc-status: 0") {
+					t.Fatalf("got %q %s", out, log)
+				}
+			}
+			expectRealProfiles(t, p, s)
+			// Bytes that are no message are refused, and do not end the service.
+			if out, log := curl(t, c.version, c.contentType, base+method, frame(0, []byte("\xff"))); !strings.Contains(out, "grpc-status: 3\r\n") {
+				t.Errorf("no message: got %q %s", out, log)
+			}
+		})
 	}
 }
 

@@ -118,6 +118,12 @@ func TestRelayOfOtlp(t *testing.T) {
 	if r.code != exitDone || !strings.Contains(r.stdout, "sent 6 profiles") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
+	expectRealProfiles(t, p, s)
+}
+
+// expectRealProfiles waits until the server has what import has sent as OTLP through a relay.
+func expectRealProfiles(t *testing.T, p *program, s *pyroscope.Server) {
+	t.Helper()
 	want := realProfiles(t)
 	got := map[string]bool{}
 	for _, p := range waitProfiles(t, s, len(want), nil) {

@@ -84,7 +84,6 @@ static void check_message(struct sv sent)
         int n =
             snprintf(head, sizeof(head), "POST /x HTTP/1.1\r\nContent-Type: %s\r\n\r\n", media[i]);
         must(request_parse((struct sv){head, (size_t)n}, decoded, &r) == 0);
-        r.is_http_2 = true;
         const struct rpc_type *type = rpc_type_of(&r, &echo);
         must(type != NULL && strcmp(echo, media[i]) == 0);
         struct exchange x = {.request = &r};

@@ -22,7 +22,6 @@ struct rig_process {
     struct metrics *metrics;
     struct log *log;
     struct served served;
-    bool http2; /* the requests come over HTTP/2 */
 };
 
 struct rig_answer {
@@ -53,7 +52,6 @@ static inline struct rig_answer rig_ask_within(const struct rig_process *process
     const atomic_bool gone = cancelled;
     int n = snprintf(text, sizeof(text), "%s\r\n", head);
     assert_int_equal(request_parse((struct sv){text, (size_t)n}, decoded, &r), 0);
-    r.is_http_2 = process->http2;
     static const struct route *const routes[] = {page_routes, API_TABLES, NULL};
     static const char *const prefixes[] = {API_PREFIXES, NULL};
     const struct server_options options = {.sets = process->sets,

@@ -57,10 +57,23 @@ static void answer_far_too_much(struct exchange *x)
     }
 }
 
+/* Answers with trailers, and with as many bytes as the parameter n says. */
+static void trail(struct exchange *x)
+{
+    uint64_t n = 0;
+    (void)parse_u64(request_param(x->request, "n"), 100, &n);
+    buf_printf(&x->reply, "%.*s", (int)n, "0123456789abcdefghij");
+    buf_puts(&x->headers, "X-Echo: yes\r\n");
+    buf_puts(&x->trailers, "grpc-status: 0\r\ngrpc-message: a:b\r\n");
+    x->content_type = "t/x";
+    x->status = request_param(x->request, "empty").p == NULL ? 200 : 204;
+}
+
 static const struct route routes[] = {
     {"/echo", .set = ROUTE_QUERY, .methods = ROUTE_ANY, .work = echo},
     {"/below/", .is_prefix = true, .set = ROUTE_QUERY, .work = echo},
     {"/pyroscope/render", .set = ROUTE_QUERY, .work = echo},
+    {"/trail", .set = ROUTE_QUERY, .work = trail},
     {"/wait", .set = ROUTE_QUERY, .work = wait_for_test},
     {"/much", .set = ROUTE_QUERY, .work = answer_far_too_much},
     {"/x.Connect/Much", .set = ROUTE_QUERY, .methods = ROUTE_POST, .errors = connect_route_error,
@@ -191,6 +204,44 @@ TEST_WITH(requests_and_their_answers, setup, teardown)
         char *answer = client_ask(f->server, rows[i].request);
         CHECK_CONTAINS(answer, rows[i].status, rows[i].request);
         CHECK_CONTAINS(answer, rows[i].part, rows[i].request);
+        free(answer);
+    }
+}
+
+/* Trailers need chunks; a response without trailers has a length. */
+TEST_WITH(trailers_follow_the_last_chunk, setup, teardown)
+{
+#define HEAD(status)                                                                               \
+    "HTTP/1.1 " status "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
+#define CHUNKED                                                                                    \
+    "Content-Type: t/x\r\nX-Echo: yes\r\nTransfer-Encoding: chunked\r\n"                           \
+    "Trailer: grpc-status, grpc-message\r\n\r\n"
+#define TRAILERS "0\r\ngrpc-status: 0\r\ngrpc-message: a:b\r\n\r\n"
+#define LENGTH(n) "Content-Type: t/x\r\nX-Echo: yes\r\n" CLOSE "Content-Length: " n "\r\n\r\n"
+    static const char end[] = "GET /echo HTTP/1.1\r\n" CLOSE "\r\n";
+    static const char end_answer[] =
+        HEAD("200 OK") "Content-Type: text/x-echo\r\nX-Echo: yes\r\n" CLOSE
+                       "Content-Length: 24\r\n\r\nGET /echo q= type= body=";
+    static const struct {
+        const char *request, *answer;
+        bool keeps_alive;
+    } rows[] = {
+        {"GET /trail?n=17 HTTP/1.1\r\n\r\n",
+         HEAD("200 OK") CHUNKED "11\r\n0123456789abcdefg\r\n" TRAILERS, true},
+        {"GET /trail?n=0 HTTP/1.1\r\n\r\n", HEAD("200 OK") CHUNKED TRAILERS, true},
+        {"GET /trail?n=2 HTTP/1.0\r\n\r\n", HEAD("200 OK") LENGTH("2") "01", false},
+        {"HEAD /trail?n=2 HTTP/1.1\r\n" CLOSE "\r\n", HEAD("200 OK") LENGTH("2"), false},
+        {"GET /trail?n=0&empty=1 HTTP/1.1\r\n" CLOSE "\r\n", HEAD("204 No Content") LENGTH("0"),
+         false},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        SCOPED(buf) request = testing_buf(REPLY_MAX);
+        SCOPED(buf) want = testing_buf(REPLY_MAX);
+        buf_printf(&request, "%s%s", rows[i].request, rows[i].keeps_alive ? end : "");
+        buf_printf(&want, "%s%s", rows[i].answer, rows[i].keeps_alive ? end_answer : "");
+        char *answer = client_ask(f->server, request.data);
+        CHECK_STR(answer, want.data, rows[i].request);
         free(answer);
     }
 }
