@@ -452,6 +452,113 @@ static void a_full_queue_is_503(void **state)
     receive_rig_done(&g);
 }
 
+/* ---- gRPC ------------------------------------------------------------------------------------ */
+
+/* Calls Export with a message of JSON, as protobuf in a frame if the protocol has frames. */
+static struct rig_answer export_json(const struct receive_rig *g, const char *type,
+                                     const char *json)
+{
+    char head[256];
+    struct err err = ERR_INIT;
+    struct sv message;
+    SCOPED(buf) body = testing_buf(1 << 20);
+    struct arena *arena = arena_new(ARENA_MAX);
+    const struct rig_process process = {.sets = ROUTE_RECEIVE,
+                                        .metrics = g->metrics,
+                                        .log = testing_log(g->log),
+                                        .served = {.receiver = g->receive, .version = "1"}};
+    assert_true(otlp_json_to_message(sv_from(json), arena, &message, &err));
+    if (strncmp(type, "application/grpc", 16) == 0) {
+        const char frame[] = {0, 0, 0, (char)(message.n >> 8), (char)message.n};
+        buf_append(&body, frame, sizeof(frame));
+    }
+    buf_append(&body, message.p, message.n);
+    (void)snprintf(head, sizeof(head),
+                   "POST " RECEIVE_OTLP_METHOD " HTTP/1.1\r\nContent-Type: %s\r\n", type);
+    struct rig_answer a = rig_ask(&process, head, (struct sv){body.data, body.len});
+    arena_free(arena);
+    return a;
+}
+
+static void an_export_over_each_protocol(void **state)
+{
+    (void)state;
+    const char *json = REQUEST(CART, "", CPU(ONE));
+    const struct {
+        const char *type;
+        struct sv reply;
+        const char *trailers;
+    } rows[] = {
+        {"application/grpc", SV("\0\0\0\0\0"), "grpc-status: 0\r\n"},
+        {"application/grpc+proto", SV("\0\0\0\0\0"), "grpc-status: 0\r\n"},
+        {"application/grpc-web+proto", SV("\0\0\0\0\0\x80\0\0\0\x10grpc-status: 0\r\n"), ""},
+        {"application/proto", SV(""), ""},
+    };
+    struct receive_rig g;
+    receive_rig_start(&g, "{max_age: 0s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig_answer a = export_json(&g, rows[i].type, json);
+        CHECK_INT(a.status, 200, rows[i].type);
+        CHECK_STR(a.type, rows[i].type, rows[i].type);
+        CHECK_STR(a.trailers, rows[i].trailers, rows[i].type);
+        CHECK_INT(a.n, rows[i].reply.n, rows[i].type);
+        assert_memory_equal(a.body, rows[i].reply.p, rows[i].reply.n);
+        CHECK_INT(writer_ledger(g.writer, 0).accepted, i + 1, rows[i].type);
+        rig_answer_done(&a);
+    }
+    receive_rig_done(&g);
+}
+
+/* The rest is kept, and the sender learns how much was refused, as over HTTP. */
+static void an_export_that_succeeds_in_part(void **state)
+{
+    (void)state;
+    static const char want[] = "\0\0\0\0\x3c\x0a\x3a\x08\x01\x12\x36"
+                               "sample 0: stack 9 does not exist: the dictionary has 3";
+    const char *json = REQUEST(CART, "", CPU("{\"stackIndex\":9,\"values\":[1]}") "," CPU(ONE));
+    struct receive_rig g;
+    receive_rig_start(&g, "{max_age: 0s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
+    testing_log_expect(g.log, "pushed profile refused");
+    struct rig_answer a = export_json(&g, "application/grpc", json);
+    CHECK_STR(a.trailers, "grpc-status: 0\r\n", json);
+    CHECK_INT(a.n, sizeof(want) - 1, json);
+    assert_memory_equal(a.body, want, sizeof(want) - 1);
+    CHECK_INT(writer_ledger(g.writer, 0).accepted, 1, json);
+    rig_answer_done(&a);
+    receive_rig_done(&g);
+}
+
+/* Exporters try again after 14 (unavailable), and drop the request after 3 (invalid_argument). */
+static void exports_that_fail(void **state)
+{
+    (void)state;
+    const char *json = REQUEST(CART, "", CPU(ONE));
+    struct receive_rig g;
+    receive_rig_start(&g, "{max_age: 0s}",
+                      "[{name: a, url: \"http://127.0.0.1:1\", queue: {max_bytes: 64KiB}}]");
+    testing_log_expect(g.log, "pushed profile refused");
+    struct rig_answer a = export_json(&g, "application/grpc",
+                                      REQUEST(CART, "", CPU("{\"stackIndex\":9,\"values\":[1]}")));
+    CHECK_CONTAINS(a.headers, "grpc-status: 3\r\ngrpc-message: sample 0: stack 9 does not exist",
+                   "");
+    CHECK_INT(a.n, 0, "no message");
+    CHECK_INT(writer_ledger(g.writer, 0).accepted, 0, "");
+    rig_answer_done(&a);
+    /* The messages of gRPC are read as protobuf only. */
+    a = export_json(&g, "application/grpc+json", json);
+    CHECK_CONTAINS(a.headers, "grpc-status: 12\r\n", "");
+    CHECK_INT(writer_ledger(g.writer, 0).accepted, 0, "");
+    for (size_t i = 0; i < 1000 && strstr(a.headers, "grpc-status: 14\r\n") == NULL; i++) {
+        rig_answer_done(&a);
+        a = export_json(&g, "application/grpc", json);
+        CHECK_INT(a.status, 200, "");
+    }
+    CHECK_CONTAINS(a.headers,
+                   "grpc-status: 14\r\ngrpc-message: the queues of all destinations are full", "");
+    rig_answer_done(&a);
+    receive_rig_done(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +574,9 @@ int main(void)
         cmocka_unit_test(a_partial_success_counts_the_rest),
         cmocka_unit_test(nothing_good_is_400),
         cmocka_unit_test(a_full_queue_is_503),
+        cmocka_unit_test(an_export_over_each_protocol),
+        cmocka_unit_test(an_export_that_succeeds_in_part),
+        cmocka_unit_test(exports_that_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
