@@ -159,14 +159,20 @@ static bool app_rewrite_names(void *arg, struct target *target, size_t entry,
 
 static bool app_names_stored(void *arg)
 {
-    const struct app *app = arg;
-    return naming_names_stored(app->naming);
+    struct app *app = arg;
+    struct config *config = app_config(app);
+    bool wanted = naming_names_stored(app->naming, config);
+    config_unref(config);
+    return wanted;
 }
 
 static bool app_name_stored(void *arg, struct sv plain, int64_t until_ms, struct buf *out)
 {
     struct app *app = arg;
-    return naming_stored(app->naming, plain, until_ms, out);
+    struct config *config = app_config(app);
+    bool named = naming_stored(app->naming, config, plain, until_ms, out);
+    config_unref(config);
+    return named;
 }
 
 /* ---- building -------------------------------------------------------------------------------- */

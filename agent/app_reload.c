@@ -198,8 +198,7 @@ static bool same_symbols(const struct symbols_settings *a, const struct symbols_
     return str_same(a->cache_directory, b->cache_directory) &&
            a->cache_max_bytes == b->cache_max_bytes && a->names_max_bytes == b->names_max_bytes &&
            a->max_file_size == b->max_file_size && a->max_memory == b->max_memory &&
-           a->timeout_ms == b->timeout_ms && a->sources.given == b->sources.given &&
-           http_settings_equal(&a->http, &b->http);
+           a->timeout_ms == b->timeout_ms && http_settings_equal(&a->http, &b->http);
 }
 
 /* Warns of keys whose values are decided at the start. */

@@ -218,39 +218,47 @@ static const char *file_of(const struct run_args *args)
 
 /* The parts of a running process. They are started in an order whose reverse stops them. */
 struct run {
-    struct symbols_helper *helper; /* reads debug information; NULL: nothing needs it */
+    struct symbols_helper *helper; /* reads debug information; NULL: it cannot be started */
+    struct err no_helper;          /* the reason */
     struct confinement confinement;
     struct app *app;
     struct reload *reload;
     struct servers servers;
 };
 
-/* Starts the process that reads debug information, unless nothing is set about names: it cannot be
- * started later, from within the sandbox. */
-static void start_helper(struct run *run, const struct run_args *args, const struct config *config,
-                         struct err *err)
+/* Starts the process that reads debug information. It has a copy of the memory of this moment, so
+ * it is started before the configuration with its secrets is read; and it cannot be started later,
+ * from within the sandbox, when a reload adds a section `symbols`. Returns NULL with an error. */
+static struct symbols_helper *start_helper(const struct run_args *args, struct err *err)
 {
-    const struct symbols_settings *s = &config->symbols;
-    bool needed = s->sources.given;
-    for (size_t i = 0; i < config->n_jobs; i++) {
-        needed = needed || config->jobs[i].symbols.given;
-    }
+    const struct symbols_helper_options options = {
+        .max_memory = SYMBOLS_MEMORY_DEFAULT,
+        .max_file = SYMBOLS_FILE_DEFAULT,
+        .timeout_ms = SYMBOLS_TIMEOUT_DEFAULT_MS,
+        .sandbox = strcmp(args->sandbox, "off") != 0,
+    };
+    return symbols_helper_start(&options, err);
+}
+
+/* Gives that process the limits of the configuration. */
+static void limit_helper(struct symbols_helper *helper, const struct run_args *args,
+                         const struct symbols_settings *s)
+{
     const struct symbols_helper_options options = {
         .max_memory = s->max_memory,
         .max_file = s->max_file_size,
         .timeout_ms = (unsigned)s->timeout_ms,
         .sandbox = strcmp(args->sandbox, "off") != 0,
     };
-    if (needed) {
-        run->helper = symbols_helper_start(&options, err);
+    if (helper != NULL) {
+        symbols_helper_limit(helper, &options);
     }
 }
 
 static bool start(struct run *run, const struct run_args *args, const struct config *config,
                   struct err *err)
 {
-    struct err no_helper = ERR_INIT;
-    start_helper(run, args, config, &no_helper);
+    limit_helper(run->helper, args, &config->symbols);
     if (!confinement_enter(&run->confinement, confinement_mode_named(args->sandbox), config, err)) {
         return false;
     }
@@ -259,8 +267,8 @@ static bool start(struct run *run, const struct run_args *args, const struct con
         return false;
     }
     confinement_report(&run->confinement, app_log(run->app), app_metrics(run->app));
-    if (no_helper.kind != ERR_NONE) {
-        log_warn(app_log(run->app), "debug information is not read", LOG_ERR(&no_helper));
+    if (run->no_helper.kind != ERR_NONE) {
+        log_warn(app_log(run->app), "debug information is not read", LOG_ERR(&run->no_helper));
     }
     struct reload_options options = {
         .app = run->app,
@@ -285,27 +293,26 @@ static void stop(struct run *run)
     servers_stop(&run->servers);
     reload_free(run->reload);
     app_free(run->app);
-    symbols_helper_stop(run->helper);
     confinement_done(&run->confinement);
 }
 
-static int run_config(const struct run_args *args, const struct config *config, int signal_fd)
+static int run_config(struct run *run, const struct run_args *args, const struct config *config,
+                      int signal_fd)
 {
     struct err err = ERR_INIT;
-    struct run run = {.app = NULL};
     int code = EXIT_DONE;
-    if (start(&run, args, config, &err)) {
-        say_start(run.app, args, config);
+    if (start(run, args, config, &err)) {
+        say_start(run->app, args, config);
         if (args->targets.n > 0) {
-            say_address(&run.servers, config);
+            say_address(&run->servers, config);
         }
-        serve(run.app, run.reload, signal_fd, args->for_ms);
-        reload_close(run.reload);
-        drain(run.app, signal_fd, args->drain_ms);
+        serve(run->app, run->reload, signal_fd, args->for_ms);
+        reload_close(run->reload);
+        drain(run->app, signal_fd, args->drain_ms);
     } else {
         code = cmd_fail(EXIT_INPUT, &err);
     }
-    stop(&run);
+    stop(run);
     return code;
 }
 
@@ -332,12 +339,15 @@ static int run_command(const void *arg, char *const *operands, size_t n)
     }
     /* This comes first: a SIGHUP must not end the process while it reads its configuration. */
     int signal_fd = open_signals();
+    struct run run = {.no_helper = ERR_INIT};
+    run.helper = start_helper(args, &run.no_helper);
     struct config *config = load(args);
     int code = EXIT_INPUT;
     if (config != NULL) {
         memory_tune_allocator();
-        code = run_config(args, config, signal_fd);
+        code = run_config(&run, args, config, signal_fd);
     }
+    symbols_helper_stop(run.helper);
     config_unref(config);
     close(signal_fd);
     return code;

@@ -579,9 +579,9 @@ void naming_count(const struct naming *n, struct naming_counts *ret)
 
 /* ---- stored profiles ------------------------------------------------------------------------- */
 
-bool naming_names_stored(const struct naming *n)
+bool naming_names_stored(const struct naming *n, const struct config *config)
 {
-    return n->options.helper != NULL && has_debug_sources(&n->options.config->symbols.sources);
+    return n->options.helper != NULL && has_debug_sources(&config->symbols.sources);
 }
 
 /* Waits until all questions are answered, but at most STORED_LOOK_MS. Returns false at until_ms. */
@@ -597,9 +597,9 @@ static bool wait_for_names(const struct naming *n, int64_t until_ms)
     return waited;
 }
 
-bool naming_stored(struct naming *n, struct sv plain, int64_t until_ms, struct buf *out)
+bool naming_stored(struct naming *n, const struct config *config, struct sv plain, int64_t until_ms,
+                   struct buf *out)
 {
-    const struct config *config = n->options.config;
     const struct naming_source source = {.sources = &config->symbols.sources, .owner = config};
     struct named_count c;
     uint64_t awaits;

@@ -66,13 +66,14 @@ bool naming_rewrite(struct naming *n, const struct naming_source *source, struct
  * gzip, from malloc(). */
 bool naming_body(struct naming *n, const struct naming_source *source, struct scratch *scratch,
                  struct sv body, char **ret, size_t *ret_size, uint64_t *ret_awaits);
-/* Returns true if naming_stored() may find names: debug information has sources in the section
- * `symbols`. Any thread. */
-bool naming_names_stored(const struct naming *n);
+/* Returns true if naming_stored() may find names: the section `symbols` of the configuration has
+ * sources of debug information. Any thread. */
+bool naming_names_stored(const struct naming *n, const struct config *config);
 /* Appends a stored plain profile with the names that debug information gives, by the sources of
  * the section `symbols`. Waits until until_ms (monotonic) for names that are asked for, so only
  * threads of queries may call it. Returns false if nothing is to be changed. */
-bool naming_stored(struct naming *n, struct sv plain, int64_t until_ms, struct buf *out);
+bool naming_stored(struct naming *n, const struct config *config, struct sv plain, int64_t until_ms,
+                   struct buf *out);
 /* Counts since the start, for people. */
 struct naming_counts {
     uint64_t named; /* profiles with addresses that lacked names: all of these got one */

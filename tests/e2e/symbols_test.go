@@ -575,6 +575,16 @@ func TestStoredProfilesGetNames(t *testing.T) {
 	if text := p.stackNames(); !strings.Contains(text, "app!0x") {
 		t.Error("the stored profiles were changed:", text)
 	}
+	// A section that a reload adds works, also in the sandbox: the directory of the configuration is open.
+	near := filepath.Join(filepath.Dir(p.config), "debug")
+	must(t, os.Rename(native.buildIDs(t), near))
+	replaceFile(t, p.config, "scrape_configs: []\n"+write+"symbols: {directories: ["+near+"]}\n")
+	if status, text := p.reload(); status != http.StatusOK || strings.Contains(text, "restart") {
+		t.Error(status, text)
+	}
+	if text := p.stackNames(); strings.Contains(text, "app!0x") || !strings.Contains(text, "shop::Cart<int>::add") {
+		t.Error("after the reload:", text)
+	}
 	p.stop()
 }
 
