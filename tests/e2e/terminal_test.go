@@ -164,6 +164,9 @@ func TestFlameRestoresTheTerminal(t *testing.T) {
 			if ossignal.Ignored(signal) {
 				t.Skip("the tests run under nohup: the program inherits that it ignores this signal")
 			}
+			if signal == syscall.SIGSEGV && instrumented(t) {
+				t.Skip("sanitizers catch this signal")
+			}
 			x, before := browse(t)
 			if signal == syscall.SIGINT {
 				x.types("\003") // Ctrl-C

@@ -301,8 +301,7 @@ static void bad_indices_cost_their_message_only(void **state)
         "1 bad: sample 0: attribute 6 does not exist: the dictionary has 6\n"
         "1 bad: sample 0: link 7 does not exist: the dictionary has 2\n"
         "1 bad: string 77 does not exist: the dictionary has 17\n" OF_CART(
-            "process_cpu") " cpu:nanoseconds (cpu:nanoseconds 1)\nwork:9;main:3 3\n" +
-            0);
+            "process_cpu") " cpu:nanoseconds (cpu:nanoseconds 1)\nwork:9;main:3 3\n");
 }
 
 static void large_profiles_are_refused(void **state)

@@ -101,13 +101,18 @@ TEST(test_a_file_that_can_only_be_read)
         } else {
             assert_int_equal(chmod(path, 0444), 0);
         }
-        testing_log_expect(r.log, "cannot be written");
+        /* SQLite gives an empty log that is our own its permissions again. */
+        bool is_mended = !root && i == 1;
+        if (!is_mended) {
+            testing_log_expect(r.log, "cannot be written");
+        }
         store_rig_reopen(&r);
         put_some(&r, 10, 2);
         put_some(&r, 3600, 2);
         check_counts(&r, 7);
-        assert_int_equal(faults(&r, "unwritable"), 1);
-        CHECK_STR(r.store->files[1]->text, "20261122T000000Z-1h.2.db", "");
+        assert_int_equal(faults(&r, "unwritable"), is_mended ? 0 : 1);
+        CHECK_STR(r.store->files[1]->text,
+                  is_mended ? "20261122T010000Z-1h.db" : "20261122T000000Z-1h.2.db", "");
         r.store = store_close(r.store);
         if (root) {
             assert_int_equal(seteuid(0), 0);
