@@ -73,7 +73,7 @@ bool pods_is_pod(const struct pods_name *name)
     return name->kind->selector == NULL;
 }
 
-static bool is_name(struct sv v)
+bool pods_is_object_name(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
         char c = v.p[i];
@@ -105,7 +105,8 @@ bool pods_parse(const char *text, struct pods_name *ret, struct err *err)
                        "deployment, statefulset, daemonset, replicaset, job or service",
                        text);
     }
-    bool ok = is_name(ret->name) && (ret->namespace.n == 0 || is_name(ret->namespace));
+    bool ok = pods_is_object_name(ret->name) &&
+              (ret->namespace.n == 0 || pods_is_object_name(ret->namespace));
     return ok || err_set(err, ERR_INPUT,
                          "\"%s\": expected the names of objects of Kubernetes (lower case letters, "
                          "digits, \"-\" and \".\")",

@@ -19,6 +19,8 @@ struct pods_name {
     struct sv name;
 };
 
+/* Returns true if an object or a namespace of Kubernetes may have this name. */
+bool pods_is_object_name(struct sv name);
 /* Returns true if the text begins with a kind that is known and a slash. */
 bool pods_is_name(const char *text);
 /* Parses KIND/NAME or KIND/NAMESPACE/NAME; views of the text. The error says what is expected. */

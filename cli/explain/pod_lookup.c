@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/ascii.h"
 #include "cli/cluster/pods.h"
 #include "discovery/kubernetes/roles.h"
 
@@ -24,21 +23,10 @@ const struct config_source *pod_source_next(const struct config *config,
     return NULL;
 }
 
-static bool is_name(struct sv v)
-{
-    for (size_t i = 0; i < v.n; i++) {
-        char c = v.p[i];
-        if (!ascii_is_lower(c) && !ascii_is_digit(c) && c != '-' && c != '.') {
-            return false;
-        }
-    }
-    return v.n > 0 && v.n <= PODS_NAME_MAX;
-}
-
 bool pod_name_split(const char *pod, struct sv *ret_namespace, struct sv *ret_name)
 {
     return pod != NULL && sv_cut(sv_from(pod), '/', ret_namespace, ret_name) &&
-           is_name(*ret_namespace) && is_name(*ret_name);
+           pods_is_object_name(*ret_namespace) && pods_is_object_name(*ret_name);
 }
 
 /* ---- asking for the pod ---------------------------------------------------------------------- */
