@@ -182,11 +182,5 @@ static bool export_call(struct connect_call *call, const void *request, struct e
 void otlp_method_work(struct exchange *x)
 {
     static const struct connect_method methods[] = {{RECEIVE_OTLP_METHOD, .call = export_call}};
-    if (!receive_begin_wait(x, receive_settle)) {
-        struct err err = ERR_INIT;
-        err_set(&err, ERR_REFUSED, "out of memory");
-        connect_reply_error(x, CONNECT_UNAVAILABLE, &err);
-        return;
-    }
-    connect_serve(x, methods, 1, receive_body_max(x));
+    receive_serve_call(x, methods);
 }

@@ -100,11 +100,5 @@ void push_work(struct exchange *x)
         {RECEIVE_PUSH_PATH, &api__push_request__descriptor, &api__push_response__descriptor,
          push_call},
     };
-    if (!receive_begin_wait(x, receive_settle)) {
-        struct err err = ERR_INIT;
-        err_set(&err, ERR_REFUSED, "out of memory");
-        connect_reply_error(x, CONNECT_UNAVAILABLE, &err);
-        return;
-    }
-    connect_serve(x, methods, 1, receive_body_max(x));
+    receive_serve_call(x, methods);
 }

@@ -65,3 +65,14 @@ void receive_settle(struct exchange *x, enum exchange_wait result)
         connect_reply_error(x, CONNECT_UNAVAILABLE, &err);
     }
 }
+
+void receive_serve_call(struct exchange *x, const struct connect_method *method)
+{
+    if (!receive_begin_wait(x, receive_settle)) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_REFUSED, "out of memory");
+        connect_reply_error(x, CONNECT_UNAVAILABLE, &err);
+        return;
+    }
+    connect_serve(x, method, 1, receive_body_max(x));
+}

@@ -7,6 +7,8 @@
 #include "server/exchange.h"
 #include "server/routes.h"
 
+struct connect_method;
+
 #define STATUS_BAD_REQUEST 400
 #define STATUS_TOO_LARGE 413
 #define STATUS_UNSUPPORTED_TYPE 415
@@ -28,5 +30,8 @@ bool receive_end_wait(struct exchange *x, enum exchange_wait result, const char 
 void receive_settle(struct exchange *x, enum exchange_wait result);
 /* Returns the limit of an inflated body, in bytes. */
 size_t receive_body_max(const struct exchange *x);
+/* Serves a method of Connect and gRPC that receives profiles: waits for the disk if the
+ * configuration says so, and answers "unavailable" if out of memory. */
+void receive_serve_call(struct exchange *x, const struct connect_method *method);
 
 #endif
