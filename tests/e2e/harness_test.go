@@ -49,8 +49,9 @@ func must(t testing.TB, err error) {
 }
 
 // patience is how long a test waits for what should come at once. It is not a measure of anything.
+// An instrumented program may need several times as long.
 func patience() time.Duration {
-	if os.Getenv("PROFPULL_VALGRIND") == "1" {
+	if isInstrumented() {
 		return 3 * time.Minute
 	}
 	return time.Minute
@@ -493,11 +494,26 @@ func (p *program) rss() int64 {
 
 // instrumented builds have other sizes and speeds.
 func instrumented(t *testing.T) bool {
-	if os.Getenv("PROFPULL_VALGRIND") == "1" {
-		return true
-	}
-	text, err := os.ReadFile(bin(t))
-	return err == nil && (bytes.Contains(text, []byte("__asan_init")) || bytes.Contains(text, []byte("__tsan_init")))
+	bin(t)
+	return isInstrumented()
+}
+
+var instrumentation struct {
+	once  sync.Once
+	found bool
+}
+
+// isInstrumented reads the program once.
+func isInstrumented() bool {
+	instrumentation.once.Do(func() {
+		if os.Getenv("PROFPULL_VALGRIND") == "1" {
+			instrumentation.found = true
+			return
+		}
+		text, err := os.ReadFile(os.Getenv("PROFPULL_BIN"))
+		instrumentation.found = err == nil && (bytes.Contains(text, []byte("__asan_init")) || bytes.Contains(text, []byte("__tsan_init")))
+	})
+	return instrumentation.found
 }
 
 // ---- fakes --------------------------------------------------------------------------------------
