@@ -433,14 +433,13 @@ static bool has_log(const char *path)
     return n < 0 || (size_t)n >= sizeof(name) || (stat(name, &st) == 0 && st.st_size > 0);
 }
 
-bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err)
+/* Opens a database that does not change, in a file system of SQLite's (NULL: that of the system).
+ */
+static bool open_immutable(struct db *db, const char *path, const char *vfs, bool *ret_empty,
+                           struct err *err)
 {
     struct buf uri;
-    *db = (struct db){.still = true};
     *ret_empty = false;
-    if (has_log(path)) {
-        return err_set(err, ERR_SYSTEM, "its write-ahead log cannot be read");
-    }
     buf_init(&uri, URI_MAX);
     buf_puts(&uri, "file:");
     put_escaped(&uri, path);
@@ -448,7 +447,7 @@ bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err 
     int rc =
         buf_ok(&uri)
             ? sqlite3_open_v2(uri.data, &db->handle,
-                              SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL)
+                              SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, vfs)
             : SQLITE_NOMEM;
     buf_done(&uri);
     bool ok = rc == SQLITE_OK ? set_up(db, false, ret_empty, err) : fail(db, rc, err);
@@ -456,6 +455,21 @@ bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err 
         db_close(db);
     }
     return ok;
+}
+
+bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err)
+{
+    *db = (struct db){.still = true};
+    *ret_empty = false;
+    return has_log(path) ? err_set(err, ERR_SYSTEM, "its write-ahead log cannot be read")
+                         : open_immutable(db, path, NULL, ret_empty, err);
+}
+
+bool db_open_remote(struct db *db, const char *vfs, const char *name, bool *ret_empty,
+                    struct err *err)
+{
+    *db = (struct db){.remote = true};
+    return open_immutable(db, name, vfs, ret_empty, err);
 }
 
 bool db_is_read_only(const struct db *db)

@@ -80,6 +80,7 @@ struct db {
     sqlite3 *handle; /* NULL: closed */
     enum db_fault fault;
     bool still;     /* opened by db_open_still() */
+    bool remote;    /* opened by db_open_remote() */
     bool read_only; /* a statement has failed because the file cannot be written */
     bool full;      /* a statement has failed because the disk is full */
     bool syncs;     /* see db_sync_commits() */
@@ -95,6 +96,10 @@ bool db_open(struct db *db, const char *path, bool make, bool *ret_empty, struct
  * index because the directory or the disk cannot be written. False if the file has a log, since its
  * commits would be missing. *ret_empty is as in db_open(). */
 bool db_open_still(struct db *db, const char *path, bool *ret_empty, struct err *err);
+/* Opens a database that is an object of an archive: `name` in a file system of SQLite's
+ * (store/archive/vfs.h). It never changes. *ret_empty is as in db_open(). */
+bool db_open_remote(struct db *db, const char *vfs, const char *name, bool *ret_empty,
+                    struct err *err);
 void db_close(struct db *db); /* does nothing if it is closed already */
 /* Returns true if SQLite has opened the file for reading only, because it cannot be written. */
 bool db_is_read_only(const struct db *db);

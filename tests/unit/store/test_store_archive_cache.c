@@ -1,0 +1,421 @@
+/* The cache of blocks of remote objects, and SQLite on top of it. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/archive/vfs.h"
+#include "tests/unit/lib/store_rig.h"
+
+#define BLOCK ((uint64_t)ARCHIVE_BLOCK_BYTES)
+
+/* An object in memory, which counts what it is asked for. */
+struct object {
+    struct archive_source source;
+    unsigned char *bytes;
+    atomic_uint requests;
+    _Atomic uint64_t last_n;
+    enum archive_read result;
+};
+
+static enum archive_read on_fetch(void *arg, uint64_t offset, size_t n, void *into, struct err *err)
+{
+    struct object *o = arg;
+    o->requests++;
+    o->last_n = n;
+    if (o->result != ARCHIVE_READ) {
+        err_set(err, ERR_SYSTEM, "the bucket does not answer");
+        return o->result;
+    }
+    assert_true(offset + n <= o->source.size);
+    memcpy(into, o->bytes + offset, n);
+    return ARCHIVE_READ;
+}
+
+static void object_init(struct object *o, uint64_t id, uint64_t size)
+{
+    *o = (struct object){.source = {.id = {id, 1}, .size = size, .fetch = on_fetch, .arg = o},
+                         .bytes = malloc((size_t)size)};
+    assert_non_null(o->bytes);
+    for (uint64_t i = 0; i < size; i++) {
+        o->bytes[i] = (unsigned char)(i * 31 + i / 251 + id);
+    }
+}
+
+static void object_done(struct object *o)
+{
+    free(o->bytes);
+}
+SCOPED_VALUE(object, object_done)
+
+static struct archive_cache *cache_of(const char *directory, uint64_t max_bytes)
+{
+    struct err err = ERR_INIT;
+    struct archive_cache_options o = {.directory = directory, .max_bytes = max_bytes};
+    struct archive_cache *c = archive_cache_new(&o, &err);
+    CHECK_STR(err.msg, "", "archive_cache_new");
+    assert_non_null(c);
+    return c;
+}
+
+static void check_read(struct archive_cache *c, struct archive_reader *r, struct object *o,
+                       uint64_t offset, size_t n)
+{
+    struct err err = ERR_INIT;
+    unsigned char *got = malloc(n + 1);
+    assert_non_null(got);
+    assert_int_equal(archive_cache_read(c, r, offset, n, got, &err), ARCHIVE_READ);
+    assert_memory_equal(got, o->bytes + offset, n);
+    free(got);
+}
+
+TEST(blocks_are_fetched_once)
+{
+    SCOPED(object) o;
+    object_init(&o, 1, 3 * BLOCK + 100);
+    struct archive_cache *c = cache_of(NULL, 100 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    check_read(c, &r, &o, 10, 100);
+    check_read(c, &r, &o, 0, 1000);
+    assert_int_equal(o.requests, 1);
+    assert_int_equal(o.last_n, BLOCK);
+    /* A read over a boundary needs the next block, too; the last one is short. */
+    check_read(c, &r, &o, BLOCK - 50, 100);
+    assert_int_equal(o.requests, 2);
+    check_read(c, &r, &o, 3 * BLOCK, 100);
+    check_read(c, &r, &o, 0, 3 * BLOCK + 100);
+    struct archive_cache_stats stats;
+    archive_cache_stats(c, &stats);
+    assert_int_equal(stats.memory, 3 * BLOCK + 100);
+    assert_int_equal(stats.misses, 4);
+    assert_true(stats.hits > 0);
+    archive_cache_free(c);
+}
+
+TEST(a_reader_that_goes_on_asks_for_more)
+{
+    SCOPED(object) o;
+    object_init(&o, 1, 40 * BLOCK);
+    struct archive_cache *c = cache_of(NULL, 100 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    for (uint64_t i = 0; i < 40; i++) {
+        check_read(c, &r, &o, i * BLOCK + 7, 1000);
+    }
+    /* 1 + 2 + 4 + 8 + 16 + 9 blocks */
+    assert_int_equal(o.requests, 6);
+    assert_int_equal(o.last_n, 9 * BLOCK);
+    archive_cache_free(c);
+}
+
+TEST(memory_is_bounded)
+{
+    SCOPED(object) o;
+    object_init(&o, 1, 40 * BLOCK);
+    struct archive_cache *c = cache_of(NULL, 4 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    for (uint64_t i = 40; i-- > 0;) {
+        check_read(c, &r, &o, i * BLOCK, 10);
+        struct archive_cache_stats stats;
+        archive_cache_stats(c, &stats);
+        assert_true(stats.memory <= 4 * BLOCK);
+    }
+    /* The blocks that were used last are still there. */
+    unsigned before = o.requests;
+    check_read(c, &r, &o, 0, 10);
+    check_read(c, &r, &o, 3 * BLOCK, 10);
+    assert_int_equal(o.requests, before);
+    check_read(c, &r, &o, 30 * BLOCK, 10);
+    assert_int_equal(o.requests, before + 1);
+    archive_cache_free(c);
+}
+
+TEST(failures_are_not_kept)
+{
+    SCOPED(object) o;
+    object_init(&o, 1, BLOCK);
+    struct archive_cache *c = cache_of(NULL, 4 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    static const enum archive_read results[] = {ARCHIVE_GONE, ARCHIVE_CHANGED, ARCHIVE_FAILED};
+    for (size_t i = 0; i < 3; i++) {
+        struct err err = ERR_INIT;
+        char byte;
+        o.result = results[i];
+        assert_int_equal(archive_cache_read(c, &r, 0, 1, &byte, &err), results[i]);
+        CHECK_STR(err.msg, "the bucket does not answer", "err");
+    }
+    o.result = ARCHIVE_READ;
+    check_read(c, &r, &o, 0, 100);
+    assert_int_equal(o.requests, 4);
+    archive_cache_free(c);
+}
+
+static size_t files_in(const char *directory)
+{
+    size_t n = 0;
+    DIR *d = opendir(directory);
+    assert_non_null(d);
+    const struct dirent *e;
+    while ((e = readdir(d)) != NULL) {
+        n += e->d_name[0] != '.';
+    }
+    closedir(d);
+    return n;
+}
+
+TEST(blocks_on_disk_outlive_the_process)
+{
+    SCOPED(object) o;
+    char *directory = testing_mkdtemp();
+    object_init(&o, 1, 10 * BLOCK);
+    struct archive_cache *c = cache_of(directory, 100 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    check_read(c, &r, &o, 0, 10 * BLOCK);
+    archive_cache_free(c);
+    assert_int_equal(files_in(directory), 10);
+    unsigned before = o.requests;
+    /* Another version of the object shares none of them. */
+    c = cache_of(directory, 100 * BLOCK);
+    r = (struct archive_reader){.source = &o.source};
+    check_read(c, &r, &o, 0, 10 * BLOCK);
+    assert_int_equal(o.requests, before);
+    o.source.id[1]++;
+    check_read(c, &r, &o, 0, 10);
+    assert_int_equal(o.requests, before + 1);
+    archive_cache_free(c);
+    testing_rmdir(directory);
+    free(directory);
+}
+
+TEST(the_disk_is_bounded_and_foreign_files_stay)
+{
+    SCOPED(object) o;
+    char *directory = testing_mkdtemp();
+    char path[4096];
+    object_init(&o, 1, 20 * BLOCK);
+    (void)snprintf(path, sizeof(path), "%s/notes.txt", directory);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("not a block", f);
+    fclose(f);
+    (void)snprintf(path, sizeof(path), "%s/writing-12-3", directory);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+    struct archive_cache *c = cache_of(directory, 5 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    check_read(c, &r, &o, 0, 20 * BLOCK);
+    struct archive_cache_stats stats;
+    archive_cache_stats(c, &stats);
+    assert_true(stats.disk <= 5 * BLOCK);
+    assert_true(stats.disk > 3 * BLOCK);
+    assert_int_equal(files_in(directory), 4 + 1);
+    archive_cache_free(c);
+    testing_rmdir(directory);
+    free(directory);
+}
+
+TEST(a_damaged_block_is_fetched_again)
+{
+    SCOPED(object) o;
+    char *directory = testing_mkdtemp();
+    char path[4096];
+    object_init(&o, 1, BLOCK);
+    struct archive_cache *c = cache_of(directory, 5 * BLOCK);
+    struct archive_reader r = {.source = &o.source};
+    check_read(c, &r, &o, 0, 10);
+    archive_cache_free(c);
+    (void)snprintf(path, sizeof(path), "%s/00000000000000010000000000000001.0", directory);
+    int fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "?", 1, 1234), 1);
+    close(fd);
+    c = cache_of(directory, 5 * BLOCK);
+    check_read(c, &r, &o, 0, BLOCK);
+    assert_int_equal(o.requests, 2);
+    struct archive_cache_stats stats;
+    archive_cache_stats(c, &stats);
+    assert_int_equal(stats.disk_fails, 1);
+    archive_cache_free(c);
+    /* The fetched block has replaced the damaged file. */
+    c = cache_of(directory, 5 * BLOCK);
+    check_read(c, &r, &o, 0, BLOCK);
+    assert_int_equal(o.requests, 2);
+    archive_cache_free(c);
+    testing_rmdir(directory);
+    free(directory);
+}
+
+struct shared {
+    struct archive_cache *cache;
+    struct object *object;
+};
+
+static void *read_all(void *arg)
+{
+    struct shared *s = arg;
+    struct archive_reader r = {.source = &s->object->source};
+    for (uint64_t i = 0; i < 20; i++) {
+        check_read(s->cache, &r, s->object, i * BLOCK, 5000);
+    }
+    return NULL;
+}
+
+TEST(threads_share_requests)
+{
+    SCOPED(object) o;
+    pthread_t threads[4];
+    object_init(&o, 1, 20 * BLOCK);
+    struct shared s = {cache_of(NULL, 100 * BLOCK), &o};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, read_all, &s), 0);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    struct archive_cache_stats stats;
+    archive_cache_stats(s.cache, &stats);
+    assert_int_equal(stats.misses, 20);
+    archive_cache_free(s.cache);
+}
+
+/* ---- SQLite ---------------------------------------------------------------------------------- */
+
+#define LAST 100 /* the row of the last profile that load_file() puts */
+
+struct remote {
+    struct object object;
+    enum archive_read why;
+    unsigned failures;
+};
+
+static const struct archive_source *on_find(void *arg, const char *name)
+{
+    struct remote *r = arg;
+    return strcmp(name, "w/x%1?.db") == 0 ? &r->object.source : NULL;
+}
+
+static void on_failed(void *arg, const char *name, enum archive_read why, const struct err *err)
+{
+    struct remote *r = arg;
+    CHECK_STR(name, "w/x%1?.db", "name");
+    CHECK_STR(err->msg, "the bucket does not answer", "err");
+    r->why = why;
+    r->failures++;
+}
+
+/* Makes a merged file of the store, and reads it into memory. */
+static void load_file(struct remote *r)
+{
+    static const struct pprof_row row = {"a main", "", {1}};
+    SCOPED(store_rig) rig;
+    char path[4096];
+    struct stat st;
+    store_rig_init(&rig);
+    for (int i = 0; i < 50; i++) {
+        rig_put(&rig, "__name__=cpu,service_name=a", RIG_T0 + i * RIG_SECOND, "cpu/ns", &row, 1,
+                NULL);
+    }
+    for (int i = 0; i < 50; i++) {
+        rig_put_large(&rig, "__name__=cpu,service_name=b", RIG_T0 + i * RIG_SECOND, 30000);
+    }
+    rig.store = store_close(rig.store);
+    (void)snprintf(path, sizeof(path), "%s/20261122T000000Z-1h.db", rig.directory);
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    object_init(&r->object, 1, (uint64_t)st.st_size);
+    assert_int_equal(read(fd, r->object.bytes, (size_t)st.st_size), st.st_size);
+    close(fd);
+}
+
+static struct archive_vfs *vfs_of(struct archive_cache *c, struct remote *r)
+{
+    struct err err = ERR_INIT;
+    struct archive_vfs_options o = {.cache = c, .find = on_find, .failed = on_failed, .arg = r};
+    struct archive_vfs *v = archive_vfs_new(&o, &err);
+    assert_non_null(v);
+    return v;
+}
+
+TEST(sqlite_reads_an_object)
+{
+    struct remote r = {.why = ARCHIVE_READ};
+    struct err err = ERR_INIT;
+    struct db db;
+    bool empty = false;
+    load_file(&r);
+    struct archive_cache *c = cache_of(NULL, 100 * BLOCK);
+    struct archive_vfs *v = vfs_of(c, &r);
+    assert_false(db_open_remote(&db, archive_vfs_name(v), "w/y.db", &empty, &err));
+    err = (struct err){0};
+    assert_true(db_open_remote(&db, archive_vfs_name(v), "w/x%1?.db", &empty, &err));
+    assert_false(empty);
+    sqlite3_stmt *st = db_statement(&db, SQL_STATE, &err);
+    assert_int_equal(db_step(&db, st, &err), 1);
+    assert_int_equal(sqlite3_column_int64(st, 0), 100);
+    sqlite3_reset(st);
+    /* Opening and the state need the first blocks only. */
+    assert_true(r.object.requests <= 2);
+    assert_true(db_is_read_only(&db));
+    st = db_row_of(&db, SQL_BODY, LAST, "", &err);
+    assert_non_null(st);
+    assert_true(db_blob(st, 0).n > 20000);
+    db_close(&db);
+    archive_vfs_free(v);
+    archive_cache_free(c);
+    object_done(&r.object);
+}
+
+TEST(sqlite_reports_a_bucket_that_fails)
+{
+    struct remote r = {.why = ARCHIVE_READ};
+    struct err err = ERR_INIT;
+    struct db db;
+    bool empty = false;
+    load_file(&r);
+    struct archive_cache *c = cache_of(NULL, 100 * BLOCK);
+    struct archive_vfs *v = vfs_of(c, &r);
+    r.object.result = ARCHIVE_GONE;
+    assert_false(db_open_remote(&db, archive_vfs_name(v), "w/x%1?.db", &empty, &err));
+    assert_int_equal(r.why, ARCHIVE_GONE);
+    assert_int_equal(db.fault, DB_UNREADABLE);
+    r.object.result = ARCHIVE_READ;
+    assert_true(db_open_remote(&db, archive_vfs_name(v), "w/x%1?.db", &empty, &err));
+    r.object.result = ARCHIVE_FAILED;
+    r.failures = 0;
+    assert_null(db_row_of(&db, SQL_BODY, LAST, "", &err));
+    assert_int_equal(r.failures, 1);
+    assert_int_equal(r.why, ARCHIVE_FAILED);
+    assert_int_equal(db.fault, DB_UNREADABLE);
+    /* The connection goes on when the bucket answers again. */
+    db.fault = DB_FINE;
+    r.object.result = ARCHIVE_READ;
+    assert_non_null(db_row_of(&db, SQL_BODY, LAST, "", &err));
+    db_close(&db);
+    archive_vfs_free(v);
+    archive_cache_free(c);
+    object_done(&r.object);
+}
+
+TEST(a_truncated_object_is_damaged)
+{
+    struct remote r = {.why = ARCHIVE_READ};
+    struct err err = ERR_INIT;
+    struct db db;
+    bool empty = false;
+    load_file(&r);
+    r.object.source.size = 100000;
+    struct archive_cache *c = cache_of(NULL, 100 * BLOCK);
+    struct archive_vfs *v = vfs_of(c, &r);
+    if (db_open_remote(&db, archive_vfs_name(v), "w/x%1?.db", &empty, &err)) {
+        assert_null(db_row_of(&db, SQL_BODY, LAST, "missing", &err));
+        db_close(&db);
+    }
+    assert_int_equal(db.fault, DB_DAMAGED);
+    assert_int_equal(r.failures, 0);
+    archive_vfs_free(v);
+    archive_cache_free(c);
+    object_done(&r.object);
+}
