@@ -45,6 +45,7 @@ struct row {
     int64_t id;
     uint64_t columns;
     int64_t set_id;
+    uint64_t set_hash;
     struct set set;
     const struct label *sample;
     size_t n_sample;
@@ -175,6 +176,7 @@ static struct store_series *new_series(struct catalogue *c, const struct row *r,
         return NULL;
     }
     *s = (struct store_series){.id = map_count(c->series) + 1,
+                               .set = r->set_hash,
                                .labels = copy_labels(c->arena, l->at, l->n, &ok),
                                .n_labels = l->n,
                                .n_sample_labels = r->n_sample,
@@ -312,6 +314,8 @@ static bool read_row(struct catalogue *c, struct db *db, sqlite3_stmt *st, struc
     r->id = sqlite3_column_int64(st, 0);
     r->columns = (uint64_t)sqlite3_column_int64(st, 1);
     r->set_id = sqlite3_column_int64(st, 4);
+    struct sv set = db_blob(st, 3);
+    r->set_hash = hash_bytes(set.p, set.n, 0);
     return (blob_read_labels(db_blob(st, 2), c->row_arena, &r->sample, &r->n_sample) &&
             blob_read_set(db_blob(st, 3), c->row_arena, &r->set)) ||
            db_damaged(db, "the labels of a series", err);

@@ -80,6 +80,11 @@ static const char *const statements[DB_STATEMENTS] = {
     [SQL_SET] = "SELECT data FROM sets WHERE id = ?1",
     [SQL_POINTS] = "SELECT time, hash, profile, sums FROM points WHERE series = ?1 AND "
                    "(time, hash) > (?2, ?3) AND time <= ?4 ORDER BY time, hash LIMIT ?5",
+    /* The same, with the end of the window: a left join keeps the order of the loops. */
+    [SQL_TIMED_POINTS] =
+        "SELECT p.time, p.hash, p.profile, p.sums, r.until FROM points p LEFT JOIN profiles r ON "
+        "r.id = p.profile WHERE p.series = ?1 AND (p.time, p.hash) > (?2, ?3) AND p.time <= ?4 "
+        "ORDER BY p.time, p.hash LIMIT ?5",
     [SQL_PROFILE] = "SELECT set_id, time, until, hash, format, merge, series FROM profiles "
                     "WHERE id = ?1",
     [SQL_FIND_PROFILE] = "SELECT id, time FROM profiles WHERE hash = ?1 AND time BETWEEN ?2 AND ?3",

@@ -57,6 +57,7 @@ enum db_statement {
     SQL_ALL_SERIES,
     SQL_SET,
     SQL_POINTS,
+    SQL_TIMED_POINTS,
     SQL_PROFILE,
     SQL_FIND_PROFILE,
     SQL_BODY,

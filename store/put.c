@@ -19,6 +19,8 @@
  * file. Pyroscope accepts profiles within the same bounds around its own clock. */
 #define EARLY_NS (3600 * NS_PER_S)
 #define LATE_NS (600 * NS_PER_S)
+/* The longest window of a profile of CPU time that is believed. */
+#define WINDOW_MAX_NS (24 * 3600 * NS_PER_S)
 
 /* A profile while it is put. */
 struct putting {
@@ -150,6 +152,20 @@ static bool add_series(struct putting *p, const struct part *part, int64_t *ret,
     return note_columns(p, known, columns, err);
 }
 
+/* Returns the end of the window of a profile. A profile of CPU time begins at the time inside it,
+ * by the clock of its program, so it ends after its duration: with an end by another clock, the
+ * difference would not be the time that it covers. Deltas, however, have the time of their end. */
+static int64_t until_of(const struct putting *p)
+{
+    const struct pprof_summary *s = &p->parts.summary;
+    bool measured =
+        s->time_ns == p->time_ns && s->duration_ns > 0 && s->duration_ns < WINDOW_MAX_NS;
+    if (measured && sv_eq(s->period_type.type_text, SV("cpu"))) {
+        return p->time_ns + s->duration_ns;
+    }
+    return p->put->until_ns > p->time_ns ? p->put->until_ns : p->time_ns;
+}
+
 static bool add_profile(struct putting *p, struct err *err)
 {
     struct db *db = &p->w->db;
@@ -163,7 +179,7 @@ static bool add_profile(struct putting *p, struct err *err)
     bool mergeable = put->format == PROFILE_PPROF && !p->parts.negative;
     sqlite3_bind_int64(st, 1, p->set);
     sqlite3_bind_int64(st, 2, p->time_ns);
-    sqlite3_bind_int64(st, 3, put->until_ns > p->time_ns ? put->until_ns : p->time_ns);
+    sqlite3_bind_int64(st, 3, until_of(p));
     sqlite3_bind_int64(st, 4, (int64_t)p->hash);
     sqlite3_bind_int64(st, 5, put->format);
     sqlite3_bind_int64(st, 6, (int64_t)put->data.n);
@@ -297,6 +313,25 @@ static int64_t time_of(const struct store_put *put, const struct pprof_summary *
     return believed ? s->time_ns : put->from_ns;
 }
 
+/* Gives a profile without samples a part, so that it has a point: a program that did nothing for
+ * ten seconds was profiled for ten seconds. */
+static bool add_empty_part(struct putting *p, struct err *err)
+{
+    struct parts *parts = &p->parts;
+    size_t columns = parts->summary.n[PROFILE_SAMPLE_TYPE];
+    if (columns == 0) {
+        return true;
+    }
+    parts->at = scratch_zeroed(p->store->scratch, 1, sizeof(parts->at[0]));
+    int64_t *sums = scratch_zeroed(p->store->scratch, columns + 1, sizeof(sums[0]));
+    if (parts->at == NULL || sums == NULL) {
+        return err_memory(err);
+    }
+    parts->at[0].sums = sums;
+    parts->n = 1;
+    return true;
+}
+
 /* Inflates and checks the profile, and reads its sums. An error means that the profile is at fault.
  */
 static bool read_profile(struct putting *p, struct err *err)
@@ -312,6 +347,9 @@ static bool read_profile(struct putting *p, struct err *err)
           !err_set(err, ERR_LIMIT, "has more than %zu bytes", INFLATED_MAX)) ||
          !parts_read(p->store->scratch, plain, put->labels, put->n_labels, false, &p->parts,
                      err))) {
+        return false;
+    }
+    if (put->format == PROFILE_PPROF && p->parts.n == 0 && !add_empty_part(p, err)) {
         return false;
     }
     p->time_ns = time_of(put, &p->parts.summary);

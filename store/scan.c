@@ -90,6 +90,7 @@ static bool scan_run(struct scan *c, bool backwards, struct err *err)
 
 struct raw_point {
     int64_t time_ns;
+    int64_t until_ns; /* 0 unless the range is with_windows */
     uint64_t hash;
     int64_t profile;
     int64_t sums[SUMMARY_TYPES_MAX];
@@ -111,6 +112,7 @@ static bool read_point(struct scan *c, int64_t row, sqlite3_stmt *st, struct raw
     p->time_ns = sqlite3_column_int64(st, 0);
     p->hash = (uint64_t)sqlite3_column_int64(st, 1);
     p->profile = sqlite3_column_int64(st, 2);
+    p->until_ns = c->range->with_windows ? sqlite3_column_int64(st, 4) : 0;
     uint64_t of[] = {(uint64_t)row, (uint64_t)p->time_ns, p->hash, (uint64_t)p->profile};
     if (!blob_read_sums(db_blob(st, 3), of, 4, p->sums, &p->n_sums)) {
         return db_damaged(c->db, "the sums of a profile", err);
@@ -124,7 +126,8 @@ static bool read_point(struct scan *c, int64_t row, sqlite3_stmt *st, struct raw
 /* Reads the next points. At the end, p->n is 0. */
 static bool next_piece(struct scan *c, struct piece *p, struct err *err)
 {
-    sqlite3_stmt *st = db_statement(c->db, SQL_POINTS, err);
+    sqlite3_stmt *st =
+        db_statement(c->db, c->range->with_windows ? SQL_TIMED_POINTS : SQL_POINTS, err);
     if (st == NULL) {
         return false;
     }
@@ -181,11 +184,12 @@ static bool visit_points(struct scan *c, const struct piece *p, const struct sto
         const struct raw_point *raw = &p->at[i];
         struct store_point point = {.series = series,
                                     .time_ns = raw->time_ns,
+                                    .until_ns = raw->until_ns,
                                     .value = value_of(raw, series->column),
                                     .id = id,
                                     .shared = row->shared,
                                     .file = c->file_number};
-        if (point.value == 0) {
+        if (raw->n_sums == 0 || (point.value == 0 && !c->range->with_zeros)) {
             continue;
         }
         store_id_format(raw->time_ns, raw->hash, raw->profile, id);
@@ -221,12 +225,16 @@ bool store_each_point(struct store *s, const struct store_range *range,
 /* ---- series ---------------------------------------------------------------------------------- */
 
 struct series_job {
+    /* One of the two. */
     bool (*visit)(void *arg, const struct store_series *series);
+    bool (*visit_start)(void *arg, const struct store_series *series, int64_t time_ns);
     void *arg;
     struct map *seen; /* ids of the series that were visited */
 };
 
-static bool has_point(struct scan *c, struct piece *p, size_t column, bool *ret, struct err *err)
+/* Finds the first point of a column that is not 0, and its time. */
+static bool has_point(struct scan *c, struct piece *p, size_t column, bool *ret, int64_t *ret_ns,
+                      struct err *err)
 {
     do {
         if (!next_piece(c, p, err)) {
@@ -234,6 +242,7 @@ static bool has_point(struct scan *c, struct piece *p, size_t column, bool *ret,
         }
         for (size_t i = 0; i < p->n && !*ret; i++) {
             *ret = value_of(&p->at[i], column) != 0;
+            *ret_ns = p->at[i].time_ns;
         }
     } while (!*ret && p->n == POINTS_PIECE);
     return true;
@@ -249,14 +258,16 @@ static bool is_within(const struct scan *c)
     return within;
 }
 
-static bool visit_series(struct scan *c, const struct store_series *series, struct err *err)
+static bool visit_series(struct scan *c, const struct store_series *series, int64_t time_ns,
+                         struct err *err)
 {
     struct series_job *job = c->job;
     struct sv key = {(const char *)&series->id, sizeof(series->id)};
     if (!map_put(job->seen, key, (void *)(uintptr_t)1, NULL)) {
         return err_memory(err);
     }
-    c->stopped = !job->visit(job->arg, series);
+    c->stopped = job->visit != NULL ? !job->visit(job->arg, series)
+                                    : !job->visit_start(job->arg, series, time_ns);
     return true;
 }
 
@@ -264,20 +275,31 @@ static bool series_of_file(struct scan *c, struct err *err)
 {
     struct series_job *job = c->job;
     struct piece p;
-    bool within = is_within(c);
+    bool within = job->visit != NULL && is_within(c);
     bool ok = piece_init(&p, err);
     for (size_t i = 0; ok && i < c->catalogue.n_matches && !c->stopped; i++) {
         const struct catalogue_match *m = &c->catalogue.matches[i];
         struct sv key = {(const char *)&m->series->id, sizeof(m->series->id)};
         bool found = within;
+        int64_t time_ns = 0;
         if (map_get(job->seen, key) != NULL) {
             continue;
         }
         piece_start(c, &p, m->row);
-        ok = found || has_point(c, &p, m->series->column, &found, err);
-        ok = ok && (!found || visit_series(c, m->series, err));
+        ok = found || has_point(c, &p, m->series->column, &found, &time_ns, err);
+        ok = ok && (!found || visit_series(c, m->series, time_ns, err));
     }
     free(p.at);
+    return ok;
+}
+
+static bool scan_series(struct store *s, const struct store_range *range, struct series_job *job,
+                        struct err *err)
+{
+    struct scan c = {.store = s, .range = range, .visit_file = series_of_file, .job = job};
+    job->seen = map_new();
+    bool ok = job->seen != NULL ? scan_run(&c, false, err) : err_memory(err);
+    map_free(job->seen, NULL);
     return ok;
 }
 
@@ -285,11 +307,16 @@ bool store_each_series(struct store *s, const struct store_range *range,
                        bool (*visit)(void *arg, const struct store_series *series), void *arg,
                        struct err *err)
 {
-    struct series_job job = {visit, arg, map_new()};
-    struct scan c = {.store = s, .range = range, .visit_file = series_of_file, .job = &job};
-    bool ok = job.seen != NULL ? scan_run(&c, false, err) : err_memory(err);
-    map_free(job.seen, NULL);
-    return ok;
+    struct series_job job = {.visit = visit, .arg = arg};
+    return scan_series(s, range, &job, err);
+}
+
+bool store_each_start(struct store *s, const struct store_range *range,
+                      bool (*visit)(void *arg, const struct store_series *series, int64_t time_ns),
+                      void *arg, struct err *err)
+{
+    struct series_job job = {.visit_start = visit, .arg = arg};
+    return scan_series(s, range, &job, err);
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */

@@ -125,6 +125,9 @@ bool store_put(struct store *s, struct store_put *profiles, size_t n);
  * count towards it. */
 struct store_series {
     uint64_t id; /* the same for a series in all files of a scan */
+    /* Equal for all series of the profiles that have the same labels and sample types, in all files
+     * and scans. */
+    uint64_t set;
     /* All labels in byte order of names: those of the profile, those of its samples (if both have a
      * name, the profile's label counts), and the computed `__name__`, `__type__`, `__unit__`,
      * `__period_type__`, `__period_unit__`, `__profile_type__` and `__service_name__`. */
@@ -140,6 +143,10 @@ struct store_range {
     int64_t from_ns;
     int64_t until_ns;
     const struct selector *selector; /* NULL: all series */
+    /* Points of the value 0 are visited as well. A profile without samples has one in the series
+     * without labels of samples, if there is such a series. */
+    bool with_zeros;
+    bool with_windows; /* points say when their windows end; costs a look-up for each */
 };
 
 /* A callback of a scan returns false to end the scan. Its arguments are valid until it returns. */
@@ -151,10 +158,18 @@ bool store_each_series(struct store *s, const struct store_range *range,
                        bool (*visit)(void *arg, const struct store_series *series), void *arg,
                        struct err *err);
 
+/* Visits each series once that has a point in the range, with the time of its first one there. */
+bool store_each_start(struct store *s, const struct store_range *range,
+                      bool (*visit)(void *arg, const struct store_series *series, int64_t time_ns),
+                      void *arg, struct err *err);
+
 /* One profile of a series, without its bytes. */
 struct store_point {
     const struct store_series *series; /* the same pointer for all points of a series in one scan */
     int64_t time_ns;
+    /* The end of the window of the profile if the range is with_windows, and 0 otherwise. A profile
+     * of CPU time ends at its time and its duration; any other one at the end it was put with. */
+    int64_t until_ns;
     int64_t value; /* the sum of its sample type over the samples of the series */
     const char *id;
     /* True if other matching series may have points of the same profile, because its samples have
@@ -162,9 +177,9 @@ struct store_point {
     bool shared;
     uint64_t file; /* number of the file within the scan, from 1 */
 };
-/* Visits every profile of the range: file by file in order of time, and within a file by series,
- * then by time. So the points of one series come in order of time, but points of other series come
- * between them. */
+/* Visits every profile of the range, except those of the value 0 unless the range is with_zeros:
+ * file by file in order of time, and within a file by series, then by time. So the points of one
+ * series come in order of time, but points of other series come between them. */
 bool store_each_point(struct store *s, const struct store_range *range,
                       bool (*visit)(void *arg, const struct store_point *point), void *arg,
                       struct err *err);

@@ -174,7 +174,8 @@ static void bench_read(struct bench *b)
     struct err err = ERR_INIT;
     struct selector *s =
         selector_parse(SV("{service_name=\"service-001\",__name__=\"type0\"}"), &err);
-    struct store_scan scan = {.range = {0, INT64_MAX, s}, .with_data = true};
+    struct store_scan scan = {.range = {.from_ns = 0, .until_ns = INT64_MAX, .selector = s},
+                              .with_data = true};
     struct visited v = {0};
     double wall = now();
     (void)store_each_body(b->store, &scan, bench_on_body, &v, &err);

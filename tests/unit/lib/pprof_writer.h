@@ -50,8 +50,9 @@ struct pprof_row {
 };
 
 struct pprof_spec {
-    const char *types; /* "alloc_objects/count inuse_space/bytes" */
-    const char *file;  /* the source of all functions; NULL: "file.c" */
+    const char *types;       /* "alloc_objects/count inuse_space/bytes" */
+    const char *period_type; /* "cpu/nanoseconds"; NULL: none */
+    const char *file;        /* the source of all functions; NULL: "file.c" */
     int64_t time_nanos;
     int64_t duration_nanos;
     uint64_t first_id;      /* of locations and functions; 0 = 1 */
@@ -250,6 +251,12 @@ static inline struct buf pprof_make(const struct pprof_spec *spec, const struct 
             put_num(&k.m, 6, pprof_text(&k, SV("b")));
         }
         put_sub(&k.out, 3, &k.m);
+    }
+    if (spec->period_type != NULL) {
+        assert_true(sv_cut(sv_from(spec->period_type), '/', &type, &unit));
+        put_num(&k.m, 1, pprof_text(&k, type));
+        put_num(&k.m, 2, pprof_text(&k, unit));
+        put_sub(&k.out, 11, &k.m);
     }
     for (size_t i = 0; i < n; i++) {
         pprof_sample(&k, &rows[i], columns);

@@ -202,7 +202,9 @@ static inline char *rig_scan(struct store_rig *r, enum rig_scan kind, const char
     struct err err = ERR_INIT;
     struct rig_text t;
     struct selector *s = selector != NULL ? selector_parse(sv_from(selector), &err) : NULL;
-    struct store_scan scan = {.range = {RIG_T0 + from * RIG_SECOND, RIG_T0 + until * RIG_SECOND, s},
+    struct store_scan scan = {.range = {.from_ns = RIG_T0 + from * RIG_SECOND,
+                                        .until_ns = RIG_T0 + until * RIG_SECOND,
+                                        .selector = s},
                               .with_data = true};
     rig_text_init(&t, only);
     bool ok = kind == RIG_SERIES ? store_each_series(r->store, &scan.range, rig_on_series, &t, &err)

@@ -166,8 +166,9 @@ TEST(test_flipped_bits)
         char flipped = (char)(good[at] ^ (1 << at % 8));
         write_at(path, at, &flipped, 1);
         store_rig_reopen(&r);
-        struct store_scan scan = {.range = {RIG_T0, RIG_T0 + 2 * RIG_HOUR, NULL},
-                                  .with_data = true};
+        struct store_scan scan = {
+            .range = {.from_ns = RIG_T0, .until_ns = RIG_T0 + 2 * RIG_HOUR, .selector = NULL},
+            .with_data = true};
         rig_text_init(&t, "service_name");
         bool ok = store_each_point(r.store, &scan.range, rig_on_point, &t, &err) &&
                   store_each_body(r.store, &scan, damage_on_body, &bodies, &err);

@@ -41,9 +41,10 @@ static struct totals total(struct store_rig *r, int64_t from, int64_t until)
 {
     struct totals t = {.bodies = 0};
     struct err err = ERR_INIT;
-    struct store_scan scan = {
-        .range = {RIG_T0 + from * RIG_SECOND, RIG_T0 + until * RIG_SECOND, NULL},
-        .with_data = true};
+    struct store_scan scan = {.range = {.from_ns = RIG_T0 + from * RIG_SECOND,
+                                        .until_ns = RIG_T0 + until * RIG_SECOND,
+                                        .selector = NULL},
+                              .with_data = true};
     bool ok = store_each_body(r->store, &scan, merging_on_body, &t, &err);
     CHECK_STR(err.msg, "", "");
     assert_true(ok);
@@ -211,7 +212,7 @@ TEST(test_a_scan_keeps_its_file_from_being_merged)
     const struct pprof_row rows[] = {{"a main", "", {1}}};
     rig_merging(&r);
     rig_put(&r, "__name__=cpu", RIG_T0, "x/count", rows, 1, NULL);
-    struct store_scan scan = {.range = {RIG_T0, RIG_T0, NULL}};
+    struct store_scan scan = {.range = {.from_ns = RIG_T0, .until_ns = RIG_T0, .selector = NULL}};
     assert_true(store_each_body(r.store, &scan, merging_on_scan, &r, NULL));
     assert_int_equal(r.store->files[0]->scans, 0);
 }

@@ -169,14 +169,15 @@ TEST(test_merged_is_google_pprofs)
     size_t n;
     query_rig_init(&r);
     SCOPED(buf) out = testing_buf(1 << 20);
-    const struct store_range range = {QUERY_S * NS_PER_MS, QUERY_E * NS_PER_MS, NULL};
+    const struct store_range range = {
+        .from_ns = QUERY_S * NS_PER_MS, .until_ns = QUERY_E * NS_PER_MS, .selector = NULL};
     assert_true(query_merged(&r.q, &(struct store_scan){.range = range}, &out, &n, &err));
     CHECK_INT(n, 3, "");
     assert_true(gzip_inflate(scratch, (struct sv){out.data, out.len}, 1 << 20, 0, &plain, &err));
     CHECK_INT(plain.n, want.len, "");
     assert_memory_equal(plain.p, want.data, plain.n);
 
-    const struct store_range before = {0, 1, NULL};
+    const struct store_range before = {.from_ns = 0, .until_ns = 1, .selector = NULL};
     buf_clear(&out);
     assert_true(query_merged(&r.q, &(struct store_scan){.range = before}, &out, &n, &err));
     CHECK_INT(n + out.len, 0, "nothing");

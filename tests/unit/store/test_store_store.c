@@ -367,7 +367,9 @@ TEST(test_lists_are_limited_from_the_newest_on)
                 two_stacks, 2, NULL);
     }
     struct store_scan scan = {
-        .range = {RIG_T0, RIG_T0 + 9 * RIG_HOUR, NULL}, .newest_first = true, .limit = 3};
+        .range = {.from_ns = RIG_T0, .until_ns = RIG_T0 + 9 * RIG_HOUR, .selector = NULL},
+        .newest_first = true,
+        .limit = 3};
     rig_text_init(&t, NULL);
     assert_true(store_each_body(r.store, &scan, rig_on_body, &t, NULL));
     CHECK_STR(t.out.data, "7200..7215 1 whole -\n5400..5415 1 whole -\n3600..3615 1 whole -\n", "");
@@ -393,8 +395,9 @@ TEST(test_profiles_come_by_series_on_request)
     }
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct rig_text t;
-        struct store_scan scan = {.range = {RIG_T0, RIG_T0 + RIG_HOUR, NULL},
-                                  .by_series = cases[i].by_series};
+        struct store_scan scan = {
+            .range = {.from_ns = RIG_T0, .until_ns = RIG_T0 + RIG_HOUR, .selector = NULL},
+            .by_series = cases[i].by_series};
         rig_text_init(&t, NULL);
         assert_true(store_each_body(r.store, &scan, rig_on_body, &t, NULL));
         CHECK_STR(t.out.data, cases[i].want, "");

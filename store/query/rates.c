@@ -1,0 +1,419 @@
+#include "store/query/rates.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "model/record_rule.h"
+#include "store/query/query_private.h"
+
+/* Number of points between two checks of the deadline. */
+#define POINTS_A_LOOK 4096
+/* How long before the range profiles are read, so that its first step has one before it. */
+#define LOOKBACK_MS (INT64_C(2) * 60 * 1000)
+/* Windows that are shorter on average say nothing: earlier versions stored deltas so. */
+#define WINDOW_MIN_NS (NS_PER_S / 10)
+#define NONE ((double)NAN)
+
+/* The profiles of an instance in a step. */
+struct step {
+    double sum;
+    int64_t window_ns;
+    int64_t last_ns; /* the time of the last one */
+    uint64_t n;
+};
+
+struct instance {
+    uint32_t group;
+    uint32_t kind;
+    int64_t first_ns;
+    struct step steps[];
+};
+
+struct instance_key {
+    uint64_t set;
+    uint64_t kind;
+};
+
+struct rates {
+    const struct query *q;
+    const struct query_rate_options *o;
+    int64_t start_ms; /* of the first step, which is before the range */
+    size_t before;    /* number of steps before the range */
+    size_t n_steps;   /* all of them */
+    struct budget budget;
+    struct table keys; /* struct instance_key; the numbers are those of `at` */
+    struct instance **at;
+    size_t cap;
+    struct table groups;             /* names of services */
+    struct table seen;               /* struct seen_key: profiles whose other series were visited */
+    const struct store_series *last; /* the series of the last point, and its instance */
+    struct instance *last_instance;
+    uint32_t last_number;
+    size_t left_out;
+    size_t visited;
+    struct err err;
+};
+
+struct seen_key {
+    int64_t time_ns;
+    uint64_t instance;
+};
+
+enum query_measure query_measure_of(const struct profile_type *type)
+{
+    static const char *const deltas[] = {"contentions", "delay"};
+    const struct record_type t = {.name = type->name, .type = type->sample_type};
+    if (!record_type_is_counter(&t)) {
+        return MEASURE_LEVEL;
+    }
+    bool is_delta = sv_starts_with(type->sample_type, SV("alloc_")) ||
+                    sv_in(type->sample_type, deltas, sizeof(deltas) / sizeof(deltas[0]));
+    return is_delta ? MEASURE_GROWTH : MEASURE_WINDOW;
+}
+
+/* ---- instances ------------------------------------------------------------------------------- */
+
+static struct sv label_of(const struct store_series *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_labels; i++) {
+        if (sv_eq_str(s->labels[i].name, name)) {
+            return s->labels[i].value;
+        }
+    }
+    return SV("");
+}
+
+/* Returns the number of the kind of a series; n_kinds if it is of none. */
+static size_t kind_of(const struct rates *r, const struct store_series *s)
+{
+    struct sv type = label_of(s, "__type__");
+    struct sv unit = label_of(s, "__unit__");
+    size_t i = 0;
+    while (i < r->o->n_kinds &&
+           (!sv_eq(r->o->kinds[i].type, type) || !sv_eq(r->o->kinds[i].unit, unit))) {
+        i++;
+    }
+    return i;
+}
+
+static bool new_instance(struct rates *r, const struct store_series *s, size_t kind, uint32_t i)
+{
+    struct sv service = r->o->by_service ? label_of(s, LABEL_SERVICE_NAME) : SV("");
+    size_t size = sizeof(struct instance) + r->n_steps * sizeof(struct step);
+    struct instance **at =
+        budget_grow(&r->budget, r->at, &r->cap, (size_t)i + 1, sizeof(struct instance *), &r->err);
+    if (at == NULL) {
+        return false;
+    }
+    r->at = at;
+    at[i] = NULL;
+    if (size > r->budget.max - r->budget.used) {
+        return query_no_room(&r->err);
+    }
+    uint32_t group;
+    if (!merge_table_add(&r->groups, &r->budget, service.p, service.n, service.n, &group,
+                         &r->err)) {
+        return false;
+    }
+    at[i] = calloc(1, size);
+    if (at[i] == NULL) {
+        return err_memory(&r->err);
+    }
+    r->budget.used += size;
+    at[i]->group = group;
+    at[i]->kind = (uint32_t)kind;
+    at[i]->first_ns = INT64_MAX;
+    return true;
+}
+
+/* Finds or makes the instance of a series. r->last_instance is NULL if there is none. */
+static bool find_instance(struct rates *r, const struct store_series *s)
+{
+    size_t kind = kind_of(r, s);
+    const struct instance_key key = {s->set, kind};
+    size_t before = r->keys.n;
+    r->last = s;
+    r->last_instance = NULL;
+    if (kind == r->o->n_kinds) {
+        return true;
+    }
+    if (!merge_table_add(&r->keys, &r->budget, &key, sizeof(key), sizeof(key), &r->last_number,
+                         &r->err)) {
+        return false;
+    }
+    if (r->keys.n > QUERY_RATE_INSTANCES_MAX) {
+        merge_table_truncate(&r->keys, before);
+        r->left_out++;
+        return true;
+    }
+    if (r->keys.n > before && !new_instance(r, s, kind, r->last_number)) {
+        merge_table_truncate(&r->keys, before);
+        return false;
+    }
+    r->last_instance = r->at[r->last_number];
+    return true;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Sets *ret to true if no other series of the profile has been visited. */
+static bool is_first_piece(struct rates *r, const struct store_point *p, bool *ret)
+{
+    const struct seen_key key = {p->time_ns, r->last_number};
+    size_t before = r->seen.n;
+    uint32_t i;
+    *ret = !p->shared;
+    if (*ret) {
+        return true;
+    }
+    bool ok = merge_table_add(&r->seen, &r->budget, &key, sizeof(key), sizeof(key), &i, &r->err);
+    *ret = r->seen.n > before;
+    return ok;
+}
+
+static bool rates_on_point(void *arg, const struct store_point *p)
+{
+    struct rates *r = arg;
+    bool first;
+    if (r->visited++ % POINTS_A_LOOK == 0 && !query_alive(r->q, &r->err)) {
+        return false;
+    }
+    if (p->series != r->last && !find_instance(r, p->series)) {
+        return false;
+    }
+    struct instance *in = r->last_instance;
+    int64_t since_ms = p->time_ns / NS_PER_MS - r->start_ms;
+    if (in == NULL || since_ms < 0) {
+        return true;
+    }
+    if (!is_first_piece(r, p, &first)) {
+        return false;
+    }
+    size_t i = (size_t)(since_ms / r->o->step_ms);
+    struct step *step = &in->steps[i < r->n_steps ? i : r->n_steps - 1];
+    step->sum += (double)p->value;
+    if (first) {
+        step->n++;
+        step->window_ns += p->until_ns > p->time_ns ? p->until_ns - p->time_ns : 0;
+        step->last_ns = p->time_ns > step->last_ns ? p->time_ns : step->last_ns;
+        in->first_ns = p->time_ns < in->first_ns ? p->time_ns : in->first_ns;
+    }
+    return true;
+}
+
+/* Adds a matcher for the types of the kinds that are measured in windows, or of the others. Sets
+ * *ret_any to false if there are none. The types are words, which need no escapes. */
+static bool select_types(const struct rates *r, bool windows, struct selector *s, bool *ret_any,
+                         struct err *err)
+{
+    struct buf types;
+    buf_init(&types, SELECTOR_BYTES_MAX);
+    size_t n = 0;
+    for (size_t i = 0; i < r->o->n_kinds; i++) {
+        const struct query_rate_kind *k = &r->o->kinds[i];
+        if ((k->measure == MEASURE_WINDOW) == windows) {
+            buf_printf(&types, "%s%.*s", n++ > 0 ? "|" : "", SV_ARG(k->type));
+        }
+    }
+    struct sv text = {types.data, types.len};
+    bool ok =
+        n == 0 || selector_add(s, SV("__type__"), n == 1 ? MATCH_EQUAL : MATCH_REGEX, text, err);
+    *ret_any = n > 0;
+    buf_done(&types);
+    return ok;
+}
+
+/* Windows cost a look-up for each point, so only the kinds that need them are read with them. */
+static bool read_points(struct rates *r, const struct query_range *range, bool windows,
+                        struct err *err)
+{
+    struct query_scope scope;
+    bool any = false;
+    struct selector *selector =
+        range->selector != NULL ? selector_copy(range->selector, err) : selector_new(err);
+    const struct query_range longer = {
+        .start_ms = r->start_ms, .end_ms = range->end_ms, .selector = selector};
+    bool ok = selector != NULL && select_types(r, windows, selector, &any, err);
+    if (ok && any && (ok = query_scope_init(&scope, &longer, NULL, err))) {
+        scope.range.with_zeros = true;
+        scope.range.with_windows = windows;
+        r->last = NULL; /* series of another scan may have the same address */
+        ok = store_each_point(r->q->store, &scope.range, rates_on_point, r, err);
+        ok = query_ended(ok, &r->err, err);
+        query_scope_done(&scope);
+    }
+    selector_free(selector);
+    return ok;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Returns the rate of a step by the time since the profile before it, whose time is before_ns (0:
+ * there is none, so the first profile of the step only says where the time begins). */
+static double growth(const struct instance *in, const struct step *s, int64_t before_ns)
+{
+    if (before_ns > 0) {
+        return s->last_ns > before_ns ? s->sum * (double)NS_PER_S / (double)(s->last_ns - before_ns)
+                                      : NONE;
+    }
+    if (s->n < 2 || s->last_ns <= in->first_ns) {
+        return NONE;
+    }
+    double covered = (double)(s->last_ns - in->first_ns) * (double)s->n / (double)(s->n - 1);
+    return s->sum * (double)NS_PER_S / covered;
+}
+
+static double value_of(const struct instance *in, const struct step *s, enum query_measure measure,
+                       int64_t before_ns)
+{
+    if (s->n == 0) {
+        return NONE;
+    }
+    if (measure == MEASURE_LEVEL) {
+        return s->sum / (double)s->n;
+    }
+    if (measure == MEASURE_WINDOW && s->window_ns / (int64_t)s->n >= WINDOW_MIN_NS) {
+        return s->sum * (double)NS_PER_S / (double)s->window_ns;
+    }
+    return growth(in, s, before_ns);
+}
+
+/* Fills steps without a profile. gap: the greatest distance of two steps with profiles, by which
+ * the last value reaches to the end of the range, where profiles are still to come. */
+static void fill(const struct rates *r, double *v)
+{
+    size_t most = (size_t)(RATES_HOLE_MS / r->o->step_ms) + 1;
+    size_t last = r->n_steps;
+    size_t gap = 1;
+    for (size_t i = 0; i < r->n_steps; i++) {
+        if (isnan(v[i])) {
+            continue;
+        }
+        if (last < r->n_steps && i - last <= most) {
+            gap = i - last > gap ? i - last : gap;
+            for (size_t k = last + 1; k < i; k++) {
+                v[k] = v[last];
+            }
+        }
+        last = i;
+    }
+    if (last < r->n_steps && r->n_steps - 1 - last <= gap) {
+        for (size_t k = last + 1; k < r->n_steps; k++) {
+            v[k] = v[last];
+        }
+    }
+}
+
+/* Adds the values of an instance to those of its group. */
+static bool add_instance(const struct rates *r, const struct instance *in, double *scratch,
+                         struct query_rate_group *group, struct err *err)
+{
+    size_t n = r->n_steps - r->before;
+    double **values = &group->values[in->kind];
+    int64_t before_ns = 0;
+    for (size_t i = 0; i < r->n_steps; i++) {
+        const struct step *s = &in->steps[i];
+        scratch[i] = value_of(in, s, r->o->kinds[in->kind].measure, before_ns);
+        before_ns = s->n > 0 ? s->last_ns : before_ns;
+    }
+    fill(r, scratch);
+    if (*values == NULL) {
+        *values = arena_array(r->q->arena, n, sizeof(**values));
+        for (size_t i = 0; *values != NULL && i < n; i++) {
+            (*values)[i] = NONE;
+        }
+    }
+    if (*values == NULL) {
+        return query_no_room(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double v = scratch[r->before + i];
+        if (!isnan(v)) {
+            (*values)[i] = isnan((*values)[i]) ? v : (*values)[i] + v;
+        }
+    }
+    return true;
+}
+
+static bool write_groups(const struct rates *r, struct query_rates *ret, struct err *err)
+{
+    struct arena *arena = r->q->arena;
+    *ret = (struct query_rates){.start_ms = r->start_ms + (int64_t)r->before * r->o->step_ms,
+                                .step_ms = r->o->step_ms,
+                                .n_steps = r->n_steps - r->before,
+                                .n = r->groups.n,
+                                .left_out = r->left_out};
+    double *scratch = arena_array(arena, r->n_steps, sizeof(*scratch));
+    ret->at = arena_array(arena, ret->n + 1, sizeof(*ret->at));
+    if (scratch == NULL || ret->at == NULL) {
+        return query_no_room(err);
+    }
+    for (uint32_t i = 0; i < ret->n; i++) {
+        size_t size;
+        const char *name = merge_table_get(&r->groups, i, &size);
+        ret->at[i] = (struct query_rate_group){.service = {arena_strndup(arena, name, size), size}};
+        if (ret->at[i].service.p == NULL) {
+            return query_no_room(err);
+        }
+    }
+    for (size_t i = 0; i < r->keys.n; i++) {
+        if (!add_instance(r, r->at[i], scratch, &ret->at[r->at[i]->group], err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool init(struct rates *r, const struct query_range *range, struct err *err)
+{
+    int64_t step_ms = r->o->step_ms;
+    int64_t length_ms = range->end_ms > range->start_ms ? range->end_ms - range->start_ms : 1;
+    int64_t steps = (length_ms + step_ms - 1) / step_ms;
+    if (steps > QUERY_RATE_STEPS_MAX) {
+        return err_set(err, ERR_INPUT, "expected at most %d steps, got %" PRId64,
+                       QUERY_RATE_STEPS_MAX, steps);
+    }
+    int64_t before = (LOOKBACK_MS + step_ms - 1) / step_ms;
+    int64_t fits = range->start_ms / step_ms;
+    r->before = (size_t)(before < fits ? before : fits);
+    r->start_ms = range->start_ms - (int64_t)r->before * step_ms;
+    r->n_steps = r->before + (size_t)steps;
+    return true;
+}
+
+bool query_rates(const struct query *q, const struct query_range *range,
+                 const struct query_rate_options *o, struct query_rates *ret, struct err *err)
+{
+    struct rates r = {.q = q, .o = o, .budget.max = q->bytes_max / 2};
+    if (!init(&r, range, err)) {
+        return false;
+    }
+    merge_table_init(&r.keys, query_seed());
+    merge_table_init(&r.groups, query_seed());
+    merge_table_init(&r.seen, query_seed());
+    bool ok = read_points(&r, range, true, err) && read_points(&r, range, false, err) &&
+              write_groups(&r, ret, err);
+    for (size_t i = 0; i < r.keys.n; i++) {
+        free(r.at[i]);
+    }
+    free(r.at);
+    merge_table_done(&r.keys);
+    merge_table_done(&r.groups);
+    merge_table_done(&r.seen);
+    return ok;
+}
+
+double query_rate_mean(const double *values, size_t n)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; values != NULL && i < n; i++) {
+        if (!isnan(values[i])) {
+            sum += values[i];
+            count++;
+        }
+    }
+    return count > 0 ? sum / (double)count : NONE;
+}
