@@ -14,6 +14,10 @@
 #include "config/config.h"
 #include "write/protocol.h"
 
+SCOPED_POINTER(config, config_unref)
+SCOPED_POINTER(testing_log, testing_log_done)
+SCOPED_VALUE(confinement, confinement_done)
+
 #define EXPECT(ok)                                                                                 \
     do {                                                                                           \
         if (!(ok)) {                                                                               \
@@ -102,8 +106,8 @@ static bool is_on(const struct confinement *c)
 
 static void child_of_directories(void)
 {
-    struct config *config = load(JOB, ENDPOINT, "");
-    struct confinement c;
+    SCOPED(config) *config = load(JOB, ENDPOINT, "");
+    SCOPED(confinement) c;
     EXPECT(confinement_enter(&c, CONFINEMENT_ON, config, NULL));
     EXPECT(exists("out/deep") && exists("spool"));
     char path[4096];
@@ -114,8 +118,6 @@ static void child_of_directories(void)
     (void)snprintf(path, sizeof(path), "%s/token", directory);
     EXPECT(!is_on(&c) || (open(path, O_RDONLY) < 0 && errno == EACCES));
     EXPECT(access("/etc/passwd", R_OK) != 0 || open("/etc/passwd", O_RDONLY) >= 0);
-    confinement_done(&c);
-    config_unref(config);
 }
 
 TEST_WITH(what_is_written_to_is_made_first, setup, teardown)
@@ -137,9 +139,9 @@ static void check_next(const struct confinement *c, struct config *next, const c
 
 static void child_of_changes(void)
 {
-    struct config *config =
+    SCOPED(config) *config =
         load("bearer_token_file: \"@/secrets/a\", " JOB, ENDPOINT, "server: {listen: \"h:1\"}");
-    struct confinement c;
+    SCOPED(confinement) c;
     EXPECT(mkdir("secrets", 0700) == 0);
     EXPECT(confinement_enter(&c, CONFINEMENT_ON, config, NULL));
     const char *server = "server: {listen: \"h:1\"}";
@@ -157,8 +159,6 @@ static void child_of_changes(void)
                     "server: {listen: \"h:1\", tls: {cert_file: \"@/c\", "
                     "key_file: \"@/k\"}}"),
                "reading ");
-    confinement_done(&c);
-    config_unref(config);
 }
 
 TEST_WITH(a_later_configuration_keeps_to_it, setup, teardown)
@@ -186,7 +186,7 @@ static void child_of_imports(void)
                    directory);
     testing_write_file("main", "c.alloy", text);
     (void)snprintf(main_file, sizeof(main_file), "%s/main/c.alloy", directory);
-    struct config *config = config_load(main_file, &options, errors);
+    SCOPED(config) *config = config_load(main_file, &options, errors);
     EXPECT(config != NULL && config->imports.n == 1);
     struct confinement c;
     EXPECT(confinement_enter(&c, CONFINEMENT_ON, config, NULL));
@@ -196,7 +196,6 @@ static void child_of_imports(void)
     EXPECT(!is_on(&c) || (open("token", O_RDONLY) < 0 && errno == EACCES));
     confinement_done(&c);
     config_errors_free(errors);
-    config_unref(config);
 }
 
 TEST_WITH(what_is_imported_stays_readable, setup, teardown)
@@ -208,10 +207,10 @@ TEST_WITH(what_is_imported_stays_readable, setup, teardown)
 
 static void child_of_off(void)
 {
-    struct config *config = load(JOB, ENDPOINT, "");
+    SCOPED(config) *config = load(JOB, ENDPOINT, "");
     struct confinement c;
-    struct testing_log *log = testing_log_new();
-    struct metrics *metrics = metrics_new();
+    SCOPED(testing_log) *log = testing_log_new();
+    SCOPED(metrics) *metrics = metrics_new();
     EXPECT(confinement_enter(&c, CONFINEMENT_OFF, config, NULL));
     confinement_report(&c, testing_log(log), metrics);
     EXPECT(strstr(testing_log_text(log), "no_new_privs=off seccomp=off landlock=off") != NULL);
@@ -219,9 +218,6 @@ static void child_of_off(void)
     EXPECT(!exists("out"));
     check_next(&c, load(JOB, "url: \"file://@/other\"", ""), NULL);
     confinement_done(&c);
-    metrics_free(metrics);
-    testing_log_done(log);
-    config_unref(config);
 }
 
 TEST_WITH(it_can_be_off, setup, teardown)
@@ -231,8 +227,8 @@ TEST_WITH(it_can_be_off, setup, teardown)
 
 static void child_of_required(void)
 {
-    struct config *config = load(JOB, ENDPOINT, "");
-    struct testing_log *log = testing_log_new(); /* the sandbox refuses memfd_create() */
+    SCOPED(config) *config = load(JOB, ENDPOINT, "");
+    SCOPED(testing_log) *log = testing_log_new(); /* the sandbox refuses memfd_create() */
     struct confinement c;
     struct err err = ERR_INIT;
     bool ok = confinement_enter(&c, CONFINEMENT_REQUIRED, config, &err);
@@ -242,14 +238,11 @@ static void child_of_required(void)
     }
     EXPECT(ok == all);
     EXPECT(ok || strstr(err.msg, "--sandbox=required: ") == err.msg);
-    struct metrics *metrics = metrics_new();
+    SCOPED(metrics) *metrics = metrics_new();
     confinement_report(&c, testing_log(log), metrics);
     EXPECT(testing_metric(metrics, "profpull_sandbox{part=\"landlock\"}") == is_on(&c));
     EXPECT(is_on(&c) == (strstr(testing_log_text(log), "landlock=\"version ") != NULL));
     confinement_done(&c);
-    metrics_free(metrics);
-    testing_log_done(log);
-    config_unref(config);
 }
 
 TEST_WITH(it_can_be_required, setup, teardown)

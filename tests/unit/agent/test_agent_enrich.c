@@ -6,6 +6,8 @@
 #include "agent/enrich.h"
 #include "tests/unit/lib/failing_malloc.h"
 
+SCOPED_POINTER(enrich, enrich_free)
+
 static struct intern *table;
 static struct metrics *metrics;
 
@@ -63,7 +65,7 @@ static void check(struct enrich *e, const struct config_enrich *settings, struct
 
 TEST(labels_of_the_target_that_matches)
 {
-    struct enrich *e = enrich_new(metrics);
+    SCOPED(enrich) *e = enrich_new(metrics);
     const struct config_enrich all = {.target_label = "host", .profile_label = "client"};
     set_group(e, &all, "a", make("host", "h1", "team", "x", "__meta_zone", "z", "empty", "", NULL),
               make("host", "h2", "team", "y", NULL), make("team", "none", NULL), NULL);
@@ -78,12 +80,11 @@ TEST(labels_of_the_target_that_matches)
     check(e, &some, make("client", "h1", NULL), "__meta_zone=z client=h1", "only these");
     const struct config_enrich none = {.target_label = NULL};
     check(e, &none, make("client", "h1", NULL), "client=h1", "switched off");
-    enrich_free(e);
 }
 
 TEST(groups_come_and_go)
 {
-    struct enrich *e = enrich_new(metrics);
+    SCOPED(enrich) *e = enrich_new(metrics);
     const struct config_enrich s = {.target_label = "host", .profile_label = "host"};
     set_group(e, &s, "a", make("host", "h", "n", "1", NULL), make("host", "h", "n", "2", NULL),
               NULL);
@@ -100,14 +101,13 @@ TEST(groups_come_and_go)
               make("host", "3", "n", "3", NULL), make("host", "4", "n", "4", NULL), NULL);
     check(e, &s, make("host", "3", NULL), "host=3 n=3", "");
     check(e, &s, make("host", "4", NULL), "host=4", "too many");
-    enrich_free(e);
 }
 
 /* Profiles with the ids of OpenTelemetry find what was discovered, even if rules have dropped it.
  */
 TEST(ids_that_were_discovered)
 {
-    struct enrich *e = enrich_new(metrics);
+    SCOPED(enrich) *e = enrich_new(metrics);
     const struct config_enrich s = {.job = {.n_sources = 1}};
     const struct enrich_target targets[] = {
         {make("__meta_kubernetes_namespace", "shop", "__meta_kubernetes_pod_uid", "u1",
@@ -139,7 +139,6 @@ TEST(ids_that_were_discovered)
         labels_unref(targets[i].discovered);
         labels_unref(targets[i].labels);
     }
-    enrich_free(e);
 }
 
 TEST(labels_that_are_needed)

@@ -7,6 +7,8 @@
 #include "relabel/relabel.h"
 #include "tests/unit/lib/valid_config.h"
 
+SCOPED_POINTER(profile, profile_unref)
+
 struct fixture {
     struct testing_log *log;
     struct intern *intern;
@@ -81,7 +83,7 @@ static struct profile *make(struct fixture *f, uint32_t job, const char *pod)
 /* The resulting labels, or "dropped" or "failed". */
 static void check(struct fixture *f, uint32_t job, const char *pod, const char *want)
 {
-    struct profile *p = make(f, job, pod);
+    SCOPED(profile) *p = make(f, job, pod);
     SCOPED(buf) text = testing_buf(4096);
     enum profile_verdict verdict = profile_rules_apply(f->rules, p, 1000);
     if (verdict == PROFILE_KEPT) {
@@ -90,7 +92,6 @@ static void check(struct fixture *f, uint32_t job, const char *pod, const char *
         buf_puts(&text, verdict == PROFILE_DROPPED ? "dropped" : "failed");
     }
     CHECK_STR(text.data, want, pod);
-    profile_unref(p);
 }
 
 static void check_count(struct fixture *f, const char *job, const char *outcome, uint64_t want)
@@ -180,11 +181,10 @@ TEST_WITH(delta_by_rule, setup, teardown)
     struct fixture *f = *state;
     start(f, "  - {target_label: __delta__, replacement: 'false'}\n");
     struct labels *l = testing_labels(f->intern, "__name__", "own", NULL);
-    struct profile *p = profile_new(l, strdup("x"), 1);
+    SCOPED(profile) *p = profile_new(l, strdup("x"), 1);
     p->job = 1;
     CHECK_INT(profile_rules_apply(f->rules, p, 0), PROFILE_KEPT, "");
     CHECK_STR(labels_get(p->labels, SV("__delta__")).p, "false", "delta");
-    profile_unref(p);
 }
 
 /* A result that is not used any more is evicted within ten minutes, however few profiles arrive. */
@@ -225,10 +225,9 @@ TEST_WITH(long_labels_are_not_all_remembered, setup, teardown)
     for (unsigned i = 0; i < 100; i++) {
         snprintf(pod, 8, "%06u", i);
         pod[6] = 'x';
-        struct profile *p = make(f, 1, pod);
+        SCOPED(profile) *p = make(f, 1, pod);
         CHECK_INT(profile_rules_apply(f->rules, p, 1000), PROFILE_KEPT, "");
         CHECK_STR(labels_get(p->labels, SV("a")).p, "b", "the rules run in any case");
-        profile_unref(p);
     }
     intern_stats(f->intern, &strings, &bytes);
     assert_true(bytes > 1024 * 1024);

@@ -12,6 +12,8 @@
 #include "tests/unit/lib/receive_rig.h"
 #include "tests/unit/lib/recording.h"
 
+SCOPED_POINTER(profile, profile_unref)
+
 /* Two destinations that cannot read recordings, one that can, and one that could. */
 #define WRITE                                                                                      \
     "[{name: push, url: \"http://127.0.0.1:1\"}, {name: other, url: \"http://127.0.0.1:1\"}, "     \
@@ -66,7 +68,7 @@ TEST(profiles_of_a_recording)
     struct recording_hints hints = {.own_times = true};
     struct err err = ERR_INIT;
     receive_rig_start(&g, "{}", WRITE);
-    struct profile *base = make_profile(g.intern, SV("not read"));
+    SCOPED(profile) *base = make_profile(g.intern, SV("not read"));
     assert_true(recordings_convert(g.recordings, base, recording_bytes(&r), &hints, &made, &err));
     CHECK_INT(made.n, 2, "");
     check_labels(made.at[0], "{__delta__=\"false\", __name__=\"process_cpu\", "
@@ -88,7 +90,6 @@ TEST(profiles_of_a_recording)
     }
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_total{result=\"converted\"}"), 2, "");
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_profiles_total"), 4, "");
-    profile_unref(base);
 }
 
 TEST(damaged_recordings)
@@ -100,7 +101,7 @@ TEST(damaged_recordings)
     struct err err = ERR_INIT;
     receive_rig_start(&g, "{}", WRITE);
     testing_log_expect(g.log, "recording cannot be read completely");
-    struct profile *base = make_profile(g.intern, SV("x"));
+    SCOPED(profile) *base = make_profile(g.intern, SV("x"));
     assert_false(recordings_convert(g.recordings, base, SV("FLR"), &hints, &made, &err));
     CHECK_INT(made.n, 0, "");
     CHECK_INT(err.kind, ERR_INPUT, "");
@@ -114,7 +115,6 @@ TEST(damaged_recordings)
     }
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_total{result=\"failed\"}"), 1, "");
     CHECK_INT(testing_metric(g.metrics, "profpull_recordings_total{result=\"damaged\"}"), 1, "");
-    profile_unref(base);
 }
 
 static struct receive_rig memory_rig;
@@ -126,7 +126,7 @@ static void conversion(bool *ret_complete)
     struct recording_profiles made;
     const struct recording_hints hints = {.sample_rate = 100};
     bool armed = failing_malloc_pause();
-    struct profile *base = make_profile(memory_rig.intern, SV("x"));
+    SCOPED(profile) *base = make_profile(memory_rig.intern, SV("x"));
     failing_malloc_resume(armed);
     *ret_complete = recordings_convert(memory_rig.recordings, base,
                                        recording_bytes(&memory_recording), &hints, &made, &err);
@@ -135,7 +135,6 @@ static void conversion(bool *ret_complete)
     for (size_t i = 0; i < made.n; i++) {
         profile_unref(made.at[i]);
     }
-    profile_unref(base);
 }
 
 TEST(without_memory)

@@ -5,6 +5,8 @@
 #include "relabel/relabel.h"
 #include "tests/unit/lib/protocols.h"
 
+SCOPED_POINTER(relabel, relabel_free)
+
 static const char *lookup(void *arg, const char *name)
 {
     return strcmp(name, "PROFPULL_VERSION_LABEL") == 0 ? arg : NULL;
@@ -87,18 +89,16 @@ static const struct pod pods[] = {
 
 TEST(version_is_the_first_source_that_exists)
 {
-    struct relabel *rules = builtin_rules(NULL);
+    SCOPED(relabel) *rules = builtin_rules(NULL);
     for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
         check_pod(rules, &pods[i], pods[i].want);
     }
-    relabel_free(rules);
 }
 
 TEST(version_can_be_switched_off)
 {
-    struct relabel *rules = builtin_rules("false");
+    SCOPED(relabel) *rules = builtin_rules("false");
     for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
         check_pod(rules, &pods[i], pods[i].own);
     }
-    relabel_free(rules);
 }

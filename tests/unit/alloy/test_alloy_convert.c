@@ -270,7 +270,7 @@ TEST(an_empty_directory)
 {
     struct lists l = new_lists();
     struct config_options options = make_options(&l);
-    char *directory = testing_mkdtemp();
+    SCOPED_DIRECTORY char *directory = testing_mkdtemp();
     SCOPED(buf) text = testing_buf(TEXT_MAX);
     testing_write_file(directory, "x.yaml", "");
     assert_null(config_load(directory, &options, l.errors));
@@ -280,6 +280,4 @@ TEST(an_empty_directory)
                    ".alloy, got a directory with 0\n",
                    "");
     free_lists(&l);
-    testing_rmdir(directory);
-    free(directory);
 }

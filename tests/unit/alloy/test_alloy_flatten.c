@@ -114,6 +114,7 @@ static void done(struct run *run)
     config_errors_free(run->messages.notes);
     arena_free(run->arena);
 }
+SCOPED_VALUE(run, done)
 
 static char *read_file(const char *name, const char *ending)
 {
@@ -131,12 +132,12 @@ static char *read_file(const char *name, const char *ending)
 
 static void check_file(const char *name)
 {
-    struct run run;
+    SCOPED(run) run;
     struct yaml_place place;
     struct err err = ERR_INIT;
     const struct yaml_node *expected;
     char *alloy = read_file(name, ".alloy");
-    char *yaml = read_file(name, ".yaml");
+    SCOPED_MEMORY char *yaml = read_file(name, ".yaml");
     SCOPED(buf) got = testing_buf(TEXT_MAX);
     SCOPED(buf) want = testing_buf(TEXT_MAX);
     run_text(&run, alloy);
@@ -152,8 +153,6 @@ static void check_file(const char *name)
         fail_msg("%s\n--- got:\n%s\n--- want:\n%s", name, got.data, want.data);
     }
     free(alloy);
-    free(yaml);
-    done(&run);
 }
 
 TEST(files_become_jobs_and_endpoints)
@@ -192,7 +191,7 @@ struct message_case {
 static void check_messages(const struct message_case *cases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct run run;
+        SCOPED(run) run;
         SCOPED(buf) got = testing_buf(TEXT_MAX);
         run_text(&run, cases[i].text);
         show_messages(run.messages.errors, "error", &got);
@@ -201,7 +200,6 @@ static void check_messages(const struct message_case *cases, size_t n)
         if (strcmp(got.data != NULL ? got.data : "", cases[i].want) != 0) {
             fail_msg("%s\n--- got:\n%s\n--- want:\n%s", cases[i].text, got.data, cases[i].want);
         }
-        done(&run);
     }
 }
 
@@ -367,13 +365,12 @@ TEST(files_of_a_directory_are_one)
         {"b.alloy", {b, sizeof(b) - 1}},
     };
     struct config_texts sources = {.at = at, .n = 2, .directory = "/"};
-    struct run run = {.arena = arena_new(ARENA_MAX), .messages = {.errors = config_errors_new()}};
+    SCOPED(run) run = {.arena = arena_new(ARENA_MAX), .messages = {.errors = config_errors_new()}};
     run.root = alloy_read(&sources, &options, run.arena, &run.messages);
     assert_int_equal(config_errors_count(run.messages.errors), 1);
     assert_string_equal(config_errors_at(run.messages.errors, 0)->message,
                         "nothing in this file is scraped: there is no pyroscope.scrape that sends "
                         "anywhere");
-    done(&run);
 }
 
 /* The files of an imported directory know what the others declare and import; whoever imports the
@@ -382,13 +379,13 @@ TEST(an_imported_directory_is_one_scope)
 {
     static const char *const uses[] = {"one", "two", "inner.three"};
     static const char *const errors[] = {NULL, NULL, "no such component"};
-    char *directory = testing_mkdtemp();
+    SCOPED_DIRECTORY char *directory = testing_mkdtemp();
     testing_write_file(directory, "a.alloy", "declare \"one\" {\n two \"x\" { }\n}\n");
     testing_write_file(directory, "b.alloy",
                        "declare \"two\" {\n inner.three \"x\" { }\n}\nimport.string \"inner\" {\n "
                        "content = `declare \"three\" { }`\n}\n");
     for (size_t i = 0; i < 3; i++) {
-        struct run run;
+        SCOPED(run) run;
         SCOPED(buf) text = testing_buf(TEXT_MAX);
         buf_printf(&text, "import.file \"lib\" {\n filename = \"%s\"\n}\nlib.%s \"i\" { }\n%s",
                    directory, uses[i], W S(H));
@@ -397,10 +394,7 @@ TEST(an_imported_directory_is_one_scope)
                       ? config_errors_at(run.messages.errors, 0)->message
                       : NULL,
                   errors[i], uses[i]);
-        done(&run);
     }
-    testing_rmdir(directory);
-    free(directory);
 }
 
 /* The depth is bounded, and no import comes twice on the way down. */
@@ -541,7 +535,7 @@ TEST(secrets_of_kubernetes)
 
 TEST(doubling_lists_stay_small)
 {
-    struct run run;
+    SCOPED(run) run;
     SCOPED(buf) text = testing_buf(TEXT_MAX);
     buf_puts(&text, K W "discovery.relabel \"r0\" { targets = discovery.kubernetes.k.targets }\n");
     for (int i = 1; i < 60; i++) {
@@ -554,7 +548,6 @@ TEST(doubling_lists_stay_small)
     run_text(&run, text.data);
     assert_int_equal(config_errors_count(run.messages.errors), 0);
     assert_int_equal(yaml_get(run.root, "scrape_configs")->n_items, 1);
-    done(&run);
 }
 
 TEST(limits_are_errors)

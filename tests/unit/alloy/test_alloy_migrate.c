@@ -11,6 +11,8 @@
 #include "config/migrate.h"
 #include "tests/unit/lib/protocols.h"
 
+SCOPED_POINTER(config_errors, config_errors_free)
+
 #define DIRECTORY "tests/unit/data/migrate/"
 #define TEXT_MAX ((size_t)1024 * 1024)
 
@@ -32,7 +34,7 @@ static bool convert(const char *path, const char *(*get)(void *, const char *), 
 {
     struct config_errors *errors = config_errors_new();
     struct config_errors *warnings = config_errors_new();
-    struct config_errors *notes = config_errors_new();
+    SCOPED(config_errors) *notes = config_errors_new();
     static const struct config_language *const languages[] = {&alloy_language, NULL};
     const struct config_options options = {.env = get,
                                            .languages = languages,
@@ -43,19 +45,17 @@ static bool convert(const char *path, const char *(*get)(void *, const char *), 
     config_errors_format(errors, out);
     config_errors_free(errors);
     config_errors_free(warnings);
-    config_errors_free(notes);
     return ok;
 }
 
 static struct config *load(struct sv text)
 {
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     const struct config_options options = {.env = env, .protocols = testing_protocols};
     struct config *c = config_parse("converted", text, &options, errors);
     SCOPED(buf) got = testing_buf(TEXT_MAX);
     config_errors_format(errors, &got);
     CHECK_STR(got.data, "", text.p);
-    config_errors_free(errors);
     return c;
 }
 

@@ -137,11 +137,10 @@ struct parse_case {
 static void check(const struct parse_case *cases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        char *got = parse(sv_from(cases[i].text));
+        SCOPED_MEMORY char *got = parse(sv_from(cases[i].text));
         if (strcmp(got, cases[i].want) != 0) {
             fail_msg("%s\n  got:  %s\n  want: %s", cases[i].text, got, cases[i].want);
         }
-        free(got);
     }
 }
 
@@ -305,13 +304,12 @@ TEST(limits_are_errors)
         {"", "\"", 1000000, "", "expected a name"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char *text = repeat(cases[i].before, cases[i].unit, cases[i].n, cases[i].after);
-        char *got = parse(sv_from(text));
+        SCOPED_MEMORY char *text =
+            repeat(cases[i].before, cases[i].unit, cases[i].n, cases[i].after);
+        SCOPED_MEMORY char *got = parse(sv_from(text));
         if (strstr(got, cases[i].want) == NULL) {
             fail_msg("%zu: got %s, want %s", i, got, cases[i].want);
         }
-        free(got);
-        free(text);
     }
     /* Just within them. */
     char *text = repeat("a = ", "(", 63, "1");
@@ -325,9 +323,8 @@ TEST(limits_are_errors)
 
 TEST(a_nul_is_refused)
 {
-    char *got = parse(SV("a = 1\0\nb = 2"));
+    SCOPED_MEMORY char *got = parse(SV("a = 1\0\nb = 2"));
     assert_string_equal(got, "a = 1; b = 2! 1:6 unexpected character U+0000");
-    free(got);
 }
 
 TEST(texts_of_expressions_are_kept)

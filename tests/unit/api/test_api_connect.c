@@ -347,7 +347,7 @@ TEST_WITH(a_setting_without_a_time_is_of_now, set_up, tear_down)
 TEST_WITH(settings_outlive_the_process_in_a_directory, set_up, tear_down)
 {
     struct fixture *f = *state;
-    char *dir = testing_mkdtemp();
+    SCOPED_MEMORY char *dir = testing_mkdtemp();
     settings_free(f->options.served.settings);
     f->options.served.settings = settings_new(dir, testing_log(f->log));
     check_call(f, SET_SETTING, "{\"setting\":{\"name\":\"x\",\"value\":\"y\",\"modifiedAt\":7}}",
@@ -360,21 +360,18 @@ TEST_WITH(settings_outlive_the_process_in_a_directory, set_up, tear_down)
     check_call(f, SET_SETTING, "{\"setting\":{\"name\":\"x\",\"value\":\"lost\"}}", 500,
                "{\"code\":\"internal\"");
     check_call(f, GET_SETTINGS, "{}", 200, "\"y\"");
-    free(dir);
 }
 
 TEST_WITH(a_damaged_file_of_settings_is_logged, set_up, tear_down)
 {
     struct fixture *f = *state;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     testing_write_file(dir, SETTINGS_FILE, "{\"settings\":[");
     testing_log_expect(f->log, "settings are not read");
     settings_free(f->options.served.settings);
     f->options.served.settings = settings_new(dir, testing_log(f->log));
     check_call(f, GET_SETTINGS, "{}", 200, "{}");
     check_call(f, SET_SETTING, "{\"setting\":{\"name\":\"x\"}}", 200, "x");
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST_WITH(settings_have_a_limit, set_up, tear_down)

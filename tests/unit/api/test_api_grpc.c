@@ -95,13 +95,12 @@ TEST_WITH(a_call_of_each_protocol, set_up, tear_down)
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct rig_answer a = call(f, VERSION, rows[i].type, "", rows[i].request);
+        SCOPED(rig_answer) a = call(f, VERSION, rows[i].type, "", rows[i].request);
         CHECK_INT(a.status, 200, rows[i].type);
         CHECK_STR(a.type, rows[i].type, rows[i].type);
         CHECK_STR(a.trailers, rows[i].trailers, rows[i].type);
         CHECK_INT(a.n, rows[i].reply.n, rows[i].type);
         assert_memory_equal(a.body, rows[i].reply.p, rows[i].reply.n);
-        rig_answer_done(&a);
     }
     assert_int_equal(testing_metric(f->process.metrics,
                                     "profpull_connect_calls_total{method=\"version.v1."
@@ -177,13 +176,12 @@ TEST_WITH(failures_have_a_status_in_the_head, set_up, tear_down)
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct rig_answer a = call(f, rows[i].path, GRPC, rows[i].lines, rows[i].body);
+        SCOPED(rig_answer) a = call(f, rows[i].path, GRPC, rows[i].lines, rows[i].body);
         CHECK_INT(a.status, 200, rows[i].name);
         CHECK_STR(a.type, GRPC, rows[i].name);
         CHECK_CONTAINS(a.headers, rows[i].status, rows[i].name);
         CHECK_INT(a.n, 0, rows[i].name);
         CHECK_STR(a.trailers, "", rows[i].name);
-        rig_answer_done(&a);
     }
 }
 
@@ -230,7 +228,7 @@ TEST_WITH(codes_and_texts_are_those_of_connect, set_up, tear_down)
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf frame;
+        SCOPED(buf) frame;
         char want[64];
         char json[64];
         buf_init(&frame, 1000);
@@ -252,17 +250,15 @@ TEST_WITH(codes_and_texts_are_those_of_connect, set_up, tear_down)
         }
         rig_answer_done(&connect);
         rig_answer_done(&grpc);
-        buf_done(&frame);
     }
 }
 
 TEST(messages_are_percent_encoded)
 {
-    struct buf out;
+    SCOPED(buf) out;
     buf_init(&out, 1000);
     rpc_put_message(&out, SV("100% of \"x\"\n\xc3\xa4\x7f~"));
     CHECK_STR(out.data, "100%25 of \"x\"%0A%C3%A4%7F~", "");
-    buf_done(&out);
 }
 
 /* ---- compression and time -------------------------------------------------------------------- */
@@ -272,7 +268,7 @@ TEST_WITH(messages_may_be_compressed_both_ways, set_up, tear_down)
     struct fixture *f = *state;
     char value[5000];
     struct buf json;
-    struct buf frame;
+    SCOPED(buf) frame;
     struct sv packed;
     struct scratch *s = scratch_new();
     memset(value, 'v', sizeof(value));
@@ -304,7 +300,6 @@ TEST_WITH(messages_may_be_compressed_both_ways, set_up, tear_down)
     rig_answer_done(&a);
     scratch_free(s);
     buf_done(&json);
-    buf_done(&frame);
 }
 
 TEST(timeouts)

@@ -28,8 +28,8 @@ static void put(struct world *w, const char *labels, const struct pprof_row *row
 {
     struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds",
                               .time_nanos = (T0_S + at_s) * NS_PER_S};
-    struct buf made = pprof_make(&spec, rows, n);
-    struct buf typed;
+    SCOPED(buf) made = pprof_make(&spec, rows, n);
+    SCOPED(buf) typed;
     buf_init(&typed, 1 << 20);
     buf_append(&typed, made.data, made.len);
     /* period_type cpu/nanoseconds: these are the third and fourth string of pprof_make(). */
@@ -37,8 +37,6 @@ static void put(struct world *w, const char *labels, const struct pprof_row *row
     CHECK_INT(rig_put_bytes(&w->rig, labels, (T0_S + at_s) * NS_PER_S,
                             (struct sv){typed.data, typed.len}, PROFILE_PPROF, NULL),
               STORE_TAKEN, labels);
-    buf_done(&typed);
-    buf_done(&made);
 }
 
 /* A hundred services, each with a profile in the first and in the second five minutes. In one of
@@ -98,10 +96,9 @@ static struct rig_answer send_with(const struct world *w, const char *headers, c
 static void check(const struct world *w, const char *headers, const char *body, int status,
                   const char *part)
 {
-    struct rig_answer a = send_with(w, headers, body);
+    SCOPED(rig_answer) a = send_with(w, headers, body);
     CHECK_INT(a.status, status, body);
     CHECK_CONTAINS(a.body, part, body);
-    rig_answer_done(&a);
 }
 
 /* Calls a tool as an older client does; returns its text, which the caller frees. */
@@ -112,7 +109,7 @@ static char *call(const struct world *w, const char *name, const char *args, boo
                    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":"
                    "\"%s\",\"arguments\":{%s}}}",
                    name, args);
-    struct rig_answer a = send_with(w, "", body);
+    SCOPED(rig_answer) a = send_with(w, "", body);
     CHECK_INT(a.status, 200, body);
     json_t *root = json_loadb(a.body, a.n, 0, NULL);
     const json_t *result = json_object_get(root, "result");
@@ -124,16 +121,14 @@ static char *call(const struct world *w, const char *name, const char *args, boo
     CHECK_INT(json_is_true(json_object_get(result, "isError")), is_error, text);
     char *copy = strdup(text);
     json_decref(root);
-    rig_answer_done(&a);
     return copy;
 }
 
 static void check_tool(const struct world *w, const char *name, const char *args, bool is_error,
                        const char *part)
 {
-    char *text = call(w, name, args, is_error);
+    SCOPED_MEMORY char *text = call(w, name, args, is_error);
     CHECK_CONTAINS(text, part, args);
-    free(text);
 }
 
 /* ---- the protocol ---------------------------------------------------------------------------- */
@@ -264,9 +259,8 @@ TEST_WITH(pages_of_other_sites_may_not_ask, setup, teardown)
         char head[256];
         (void)snprintf(head, sizeof(head), "POST /mcp HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\n",
                        rows[i].host, rows[i].origin);
-        struct rig_answer a = rig_ask(&w->options, head, SV(RPC("1", "ping", "")));
+        SCOPED(rig_answer) a = rig_ask(&w->options, head, SV(RPC("1", "ping", "")));
         CHECK_INT(a.status, rows[i].status, head);
-        rig_answer_done(&a);
     }
 }
 
@@ -274,7 +268,7 @@ TEST_WITH(descriptions_are_json_and_name_all_arguments, setup, teardown)
 {
     const struct tool *t;
     for (size_t i = 0; (t = tool_at(i)) != NULL; i++) {
-        struct buf out;
+        SCOPED(buf) out;
         buf_init(&out, 1 << 20);
         tool_describe(t, &out);
         json_t *root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
@@ -291,7 +285,6 @@ TEST_WITH(descriptions_are_json_and_name_all_arguments, setup, teardown)
         assert_true(
             json_is_true(json_object_get(json_object_get(root, "annotations"), "readOnlyHint")));
         json_decref(root);
-        buf_done(&out);
     }
 }
 

@@ -109,17 +109,15 @@ static void print_all(struct sv message, const struct otlp_limits *limits, struc
 static void check_within(const struct otlp_limits *limits, const char *json, const char *want)
 {
     struct err err = ERR_INIT;
-    struct arena *arena = arena_new(ARENA_MAX);
+    SCOPED(arena) *arena = arena_new(ARENA_MAX);
     struct sv message;
-    struct buf out;
+    SCOPED(buf) out;
     buf_init(&out, 1 << 20);
     bool ok = otlp_json_to_message(sv_from(json), arena, &message, &err);
     CHECK_STR(err.msg, "", json);
     assert_true(ok);
     print_all(message, limits, &out);
     CHECK_STR(out.data, want, json);
-    buf_done(&out);
-    arena_free(arena);
 }
 
 static void check(const char *json, const char *want)
@@ -321,7 +319,7 @@ static void large_profiles_are_refused(void **state)
 static void attributes_have_a_limit(void **state)
 {
     (void)state;
-    struct buf json;
+    SCOPED(buf) json;
     buf_init(&json, 1 << 20);
     buf_puts(&json, "{\"resourceProfiles\":[{\"resource\":{\"attributes\":[" CART);
     for (size_t i = 0; i < OTLP_LABELS_MAX; i++) {
@@ -329,7 +327,6 @@ static void attributes_have_a_limit(void **state)
     }
     buf_puts(&json, "]},\"scopeProfiles\":[{\"profiles\":[" CPU(ONE) "]}]}]," DICTIONARY "}");
     check(json.data, "1 bad: more than 1024 attributes\n");
-    buf_done(&json);
 }
 
 static void json_that_is_wrong(void **state)
@@ -351,10 +348,9 @@ static void json_that_is_wrong(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
         struct sv message;
-        struct arena *arena = arena_new(ARENA_MAX);
+        SCOPED(arena) *arena = arena_new(ARENA_MAX);
         assert_false(otlp_json_to_message(sv_from(rows[i].json), arena, &message, &err));
         CHECK_STR(err.msg, rows[i].error, rows[i].json);
-        arena_free(arena);
     }
     check("{\"unknown\":{\"a\":[1]},\"resourceProfiles\":null}", "");
 }
@@ -375,7 +371,7 @@ static struct rig_answer post(const struct receive_rig *g, const char *type, str
 static void a_partial_success_counts_the_rest(void **state)
 {
     (void)state;
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_age: 0s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(g.log, "pushed profile refused");
     const char *json = REQUEST(CART, "", CPU("{\"stackIndex\":9,\"values\":[1]}") "," CPU(ONE));
@@ -405,14 +401,13 @@ static void a_partial_success_counts_the_rest(void **state)
               2, json);
     CHECK_INT(testing_metric(g.metrics, "profpull_receive_otlp_samples_total{result=\"read\"}"), 4,
               json);
-    receive_rig_done(&g);
 }
 
 /* Nothing was good: an error, after which the sender does not try again. */
 static void nothing_good_is_400(void **state)
 {
     (void)state;
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_age: 1s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(g.log, "pushed profile refused");
     const char *json = REQUEST(CART, "", CPU(ONE));
@@ -426,14 +421,13 @@ static void nothing_good_is_400(void **state)
     CHECK_INT(a.status, 400, "");
     CHECK_CONTAINS(a.body, "{\"code\":3,\"message\":\"Failed to parse JSON request: 1:1: ", "");
     rig_answer_done(&a);
-    receive_rig_done(&g);
 }
 
 /* No room: the sender is asked to try again. */
 static void a_full_queue_is_503(void **state)
 {
     (void)state;
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     const char *json = REQUEST(CART, "", CPU(ONE));
     receive_rig_start(&g, "{max_age: 0s}",
                       "[{name: a, url: \"http://127.0.0.1:1\", queue: {max_bytes: 64KiB}}]");
@@ -448,7 +442,6 @@ static void a_full_queue_is_503(void **state)
     CHECK_CONTAINS(a.body, "{\"code\":14,\"message\":\"the queues of all destinations are full",
                    "");
     rig_answer_done(&a);
-    receive_rig_done(&g);
 }
 
 /* ---- gRPC ------------------------------------------------------------------------------------ */
@@ -461,7 +454,7 @@ static struct rig_answer export_json(const struct receive_rig *g, const char *ty
     struct err err = ERR_INIT;
     struct sv message;
     SCOPED(buf) body = testing_buf(1 << 20);
-    struct arena *arena = arena_new(ARENA_MAX);
+    SCOPED(arena) *arena = arena_new(ARENA_MAX);
     const struct rig_process process = {.sets = ROUTE_RECEIVE,
                                         .metrics = g->metrics,
                                         .log = testing_log(g->log),
@@ -475,7 +468,6 @@ static struct rig_answer export_json(const struct receive_rig *g, const char *ty
     (void)snprintf(head, sizeof(head),
                    "POST " RECEIVE_OTLP_METHOD " HTTP/1.1\r\nContent-Type: %s\r\n", type);
     struct rig_answer a = rig_ask(&process, head, (struct sv){body.data, body.len});
-    arena_free(arena);
     return a;
 }
 
@@ -493,19 +485,17 @@ static void an_export_over_each_protocol(void **state)
         {"application/grpc-web+proto", SV("\0\0\0\0\0\x80\0\0\0\x10grpc-status: 0\r\n"), ""},
         {"application/proto", SV(""), ""},
     };
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_age: 0s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct rig_answer a = export_json(&g, rows[i].type, json);
+        SCOPED(rig_answer) a = export_json(&g, rows[i].type, json);
         CHECK_INT(a.status, 200, rows[i].type);
         CHECK_STR(a.type, rows[i].type, rows[i].type);
         CHECK_STR(a.trailers, rows[i].trailers, rows[i].type);
         CHECK_INT(a.n, rows[i].reply.n, rows[i].type);
         assert_memory_equal(a.body, rows[i].reply.p, rows[i].reply.n);
         CHECK_INT(writer_ledger(g.writer, 0).accepted, i + 1, rows[i].type);
-        rig_answer_done(&a);
     }
-    receive_rig_done(&g);
 }
 
 /* The rest is kept, and the sender learns how much was refused, as over HTTP. */
@@ -515,16 +505,14 @@ static void an_export_that_succeeds_in_part(void **state)
     static const char want[] = "\0\0\0\0\x3c\x0a\x3a\x08\x01\x12\x36"
                                "sample 0: stack 9 does not exist: the dictionary has 3";
     const char *json = REQUEST(CART, "", CPU("{\"stackIndex\":9,\"values\":[1]}") "," CPU(ONE));
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_age: 0s}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(g.log, "pushed profile refused");
-    struct rig_answer a = export_json(&g, "application/grpc", json);
+    SCOPED(rig_answer) a = export_json(&g, "application/grpc", json);
     CHECK_STR(a.trailers, "grpc-status: 0\r\n", json);
     CHECK_INT(a.n, sizeof(want) - 1, json);
     assert_memory_equal(a.body, want, sizeof(want) - 1);
     CHECK_INT(writer_ledger(g.writer, 0).accepted, 1, json);
-    rig_answer_done(&a);
-    receive_rig_done(&g);
 }
 
 /* Exporters try again after 14 (unavailable), and drop the request after 3 (invalid_argument). */
@@ -532,7 +520,7 @@ static void exports_that_fail(void **state)
 {
     (void)state;
     const char *json = REQUEST(CART, "", CPU(ONE));
-    struct receive_rig g;
+    SCOPED(receive_rig) g;
     receive_rig_start(&g, "{max_age: 0s}",
                       "[{name: a, url: \"http://127.0.0.1:1\", queue: {max_bytes: 64KiB}}]");
     testing_log_expect(g.log, "pushed profile refused");
@@ -555,7 +543,6 @@ static void exports_that_fail(void **state)
     CHECK_CONTAINS(a.headers,
                    "grpc-status: 14\r\ngrpc-message: the queues of all destinations are full", "");
     rig_answer_done(&a);
-    receive_rig_done(&g);
 }
 
 int main(void)

@@ -332,13 +332,12 @@ TEST_WITH(recorded_exchanges, set_up, tear_down)
         on_purpose += json_object_get(exchange, "why") != NULL;
         if (!same_answer(&a, exchange)) {
             json_t *want = json_object_get(exchange, "answer");
-            char *text = want == NULL ? NULL : json_dumps(want, JSON_ENCODE_ANY);
+            SCOPED_MEMORY char *text = want == NULL ? NULL : json_dumps(want, JSON_ENCODE_ANY);
             differ++;
             print_error("%s: got %d %s, wanted %lld %s%s%s\n", name, a.status, a.body,
                         json_integer_value(json_object_get(exchange, "status")),
                         text == NULL ? "" : text, text_of(exchange, "text"),
                         text_of(exchange, "hex"));
-            free(text);
         }
         rig_answer_done(&a);
         json_decref(exchange);

@@ -66,6 +66,7 @@ static void stop(struct fixture *f)
     server_stop(f->server);
     receive_rig_done(&f->rig);
 }
+SCOPED_VALUE(fixture, stop)
 
 struct got {
     int status;
@@ -233,9 +234,9 @@ static char *read_exchanges(void)
  * what it says instead, and for its reason. */
 TEST(recorded_exchanges)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     struct totals totals = {0, 0};
-    char *text = read_exchanges();
+    SCOPED_MEMORY char *text = read_exchanges();
     struct sv rest = sv_from(text);
     struct sv line;
     start(&f);
@@ -262,8 +263,6 @@ TEST(recorded_exchanges)
     }
     CHECK_INT(totals.same, 50, "equal answers");
     CHECK_INT(totals.other, 35, "deliberate differences");
-    free(text);
-    stop(&f);
 }
 
 /* ---- push ------------------------------------------------------------------------------------ */
@@ -293,7 +292,7 @@ static void put_series(struct buf *out, const char *labels, const struct buf *pr
 
 TEST(push_keeps_the_good_ones)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     SCOPED(buf) good = receive_rig_profile(clock_wall_ns());
     SCOPED(buf) old = receive_rig_profile(clock_wall_ns() - 3 * 3600 * NS_PER_S);
     start_with(&f, "{max_age: 1h}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
@@ -302,7 +301,7 @@ TEST(push_keeps_the_good_ones)
     put_series(&request, "__name__=process_cpu service_name=a", &old);
     put_series(&request, "__name__=process_cpu service_name=b", &good);
     put_series(&request, "service_name=c", &good);
-    struct got a = ask(&f, "POST", PUSH, PROTO, (struct sv){request.data, request.len});
+    SCOPED(got) a = ask(&f, "POST", PUSH, PROTO, (struct sv){request.data, request.len});
     CHECK_INT(a.status, 400, "");
     /* The first error. */
     CHECK_CONTAINS(a.body,
@@ -314,13 +313,11 @@ TEST(push_keeps_the_good_ones)
     CHECK_INT(count(&f, "push", "bad_time"), 1, "");
     CHECK_INT(count(&f, "push", "bad_labels"), 1, "");
     CHECK_INT(writer_ledger(f.rig.writer, 0).accepted, 1, "");
-    got_done(&a);
-    stop(&f);
 }
 
 TEST(a_full_queue_is_503)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     struct sv raw = {profile.data, profile.len};
     start_with(&f, "{}", "[{name: a, url: \"http://127.0.0.1:1\", queue: {max_bytes: 1KiB}}]");
@@ -339,7 +336,6 @@ TEST(a_full_queue_is_503)
     CHECK_INT(a.status, 503, "profefe");
     CHECK_CONTAINS(a.body, "{\"code\":503,\"error\":\"the queues of all", "profefe");
     got_done(&a);
-    stop(&f);
 }
 
 /* Mistakes in the query of profefe's POST are shown as profefe quotes them. */
@@ -359,7 +355,7 @@ TEST(profefe_queries_that_are_refused)
         {"/api/0/profiles?type=heap", "bad request: missing \\\"service\\\""},
         {"/api/0/profiles?service=a", "bad request: unknown profile type"},
     };
-    struct fixture f;
+    SCOPED(fixture) f;
     SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     start_with(&f, "{}", "[{name: a, url: \"http://127.0.0.1:1\"}]");
     testing_log_expect(f.rig.log, "pushed profile refused");
@@ -375,11 +371,9 @@ TEST(profefe_queries_that_are_refused)
     for (int i = 0; i < 257; i++) {
         buf_printf(&many, "a%d,", i);
     }
-    struct got a = ask(&f, "POST", many.data, "", (struct sv){profile.data, profile.len});
+    SCOPED(got) a = ask(&f, "POST", many.data, "", (struct sv){profile.data, profile.len});
     CHECK_INT(a.status, 400, "labels");
     CHECK_CONTAINS(a.body, "bad request: more than 256 labels", "labels");
-    got_done(&a);
-    stop(&f);
 }
 
 TEST(push_speaks_connect)
@@ -398,7 +392,7 @@ TEST(push_speaks_connect)
         {"", 415, "Accept-Post: "},
         {"Content-Type: application/proto; charset=utf-8\r\n", 200, ""},
     };
-    struct fixture f;
+    SCOPED(fixture) f;
     SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     start(&f);
     SCOPED(buf) request = testing_buf(BODY_MAX);
@@ -415,7 +409,6 @@ TEST(push_speaks_connect)
     CHECK_CONTAINS(a.text, "Allow: POST", "GET");
     got_done(&a);
     CHECK_INT(count(&f, "push", "accepted"), 1, "");
-    stop(&f);
 }
 
 /* ---- ingest ---------------------------------------------------------------------------------- */
@@ -425,7 +418,7 @@ TEST(push_speaks_connect)
 
 TEST(ingest_forms)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     static const struct {
         const char *target;
@@ -469,7 +462,6 @@ TEST(ingest_forms)
     }
     CHECK_INT(count(&f, "ingest", "accepted"), 4, "");
     CHECK_INT(count(&f, "deepflow", "accepted"), 1, "");
-    stop(&f);
 }
 
 /* A recording of one sample, of 10 ms if a hundred are taken in a second, with the context 10. */
@@ -486,7 +478,7 @@ static struct recording make_recording(void)
 
 TEST(ingest_trees_and_speedscope)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
 #define FRAMES                                                                                     \
     "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"shared\":{"             \
     "\"frames\":[{\"name\":\"a\"}]},\"profiles\":["
@@ -519,17 +511,15 @@ TEST(ingest_trees_and_speedscope)
     start(&f);
     testing_log_expect(f.rig.log, "pushed profile refused");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct got a = ask(&f, "POST", rows[i].target, rows[i].headers, rows[i].body);
+        SCOPED(got) a = ask(&f, "POST", rows[i].target, rows[i].headers, rows[i].body);
         CHECK_INT(a.status, rows[i].status, rows[i].target);
         CHECK_INT(count(&f, "ingest", "accepted"), rows[i].accepted, rows[i].target);
-        got_done(&a);
     }
-    stop(&f);
 }
 
 TEST(ingest_jfr_and_text)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     struct recording r = make_recording();
     struct sv chunk = recording_bytes(&r);
     start(&f);
@@ -573,12 +563,11 @@ TEST(ingest_jfr_and_text)
     CHECK_INT(a.status, 200, "text");
     got_done(&a);
     CHECK_INT(count(&f, "ingest", "accepted"), 3, "");
-    stop(&f);
 }
 
 TEST(plain_pprof)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     SCOPED(buf) profile = receive_rig_profile(clock_wall_ns());
     struct sv raw = {profile.data, profile.len};
     static const struct {
@@ -606,13 +595,12 @@ TEST(plain_pprof)
     got_done(&a);
     CHECK_INT(count(&f, "pprof", "accepted"), 3, "");
     CHECK_INT(count(&f, "pprof", "dropped"), 1, "");
-    stop(&f);
 }
 
 /* An inflated body has the memory of the request as its limit. */
 TEST(bombs)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     struct scratch *scratch = scratch_new();
     struct sv packed;
     size_t size = (size_t)64 << 20;
@@ -649,5 +637,4 @@ TEST(bombs)
     got_done(&a);
     free(zeros);
     scratch_free(scratch);
-    stop(&f);
 }

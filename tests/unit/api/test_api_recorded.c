@@ -25,7 +25,7 @@ TEST(formats_follow_accept)
         {"application/openmetrics-text;q=0", TEXT},
         {"application/openmetrics-text ; q=0.2 , text/html;q=1", OPEN},
     };
-    struct metrics *metrics = metrics_new();
+    SCOPED(metrics) *metrics = metrics_new();
     const struct record_options o = {.metrics = metrics};
     struct rig_process process = {.sets = ROUTE_ADMIN, .metrics = metrics};
     process.served.record = record_new(&o);
@@ -36,12 +36,10 @@ TEST(formats_follow_accept)
                        cases[i].accept != NULL ? "Accept: " : "",
                        cases[i].accept != NULL ? cases[i].accept : "",
                        cases[i].accept != NULL ? "\r\n" : "");
-        struct rig_answer a = rig_ask(&process, head, SV(""));
+        SCOPED(rig_answer) a = rig_ask(&process, head, SV(""));
         CHECK_INT(a.status, 200, head);
         CHECK_STR(a.type, cases[i].want, head);
         CHECK_STR(a.body, strcmp(cases[i].want, OPEN) == 0 ? "# EOF\n" : "", head);
-        rig_answer_done(&a);
     }
     record_free(process.served.record);
-    metrics_free(metrics);
 }

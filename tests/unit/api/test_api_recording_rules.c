@@ -84,10 +84,9 @@ static int teardown(void **state)
 static void check(struct fixture *f, const char *path, const char *json, int status,
                   const char *part)
 {
-    struct rig_answer a = rig_call(&f->process, path, json);
+    SCOPED(rig_answer) a = rig_call(&f->process, path, json);
     CHECK_INT(a.status, status, a.body);
     CHECK_CONTAINS(a.body, part, json);
-    rig_answer_done(&a);
 }
 
 static uint64_t rules_in_force(struct fixture *f)
@@ -126,7 +125,7 @@ TEST_WITH(rules_are_created_changed_and_deleted, setup, teardown)
 TEST_WITH(a_rule_without_an_id_gets_one, setup, teardown)
 {
     struct fixture *f = *state;
-    struct rig_answer a = rig_call(&f->process, UPSERT, RULE(""));
+    SCOPED(rig_answer) a = rig_call(&f->process, UPSERT, RULE(""));
     char id[RECORD_ID_LENGTH + 1] = "";
     char request[64];
     CHECK_INT(a.status, 200, a.body);
@@ -135,7 +134,6 @@ TEST_WITH(a_rule_without_an_id_gets_one, setup, teardown)
     memcpy(id, at + 6, RECORD_ID_LENGTH);
     (void)snprintf(request, sizeof(request), "{\"id\":\"%s\"}", id);
     check(f, GET, request, 200, "profiles_recorded_x");
-    rig_answer_done(&a);
 }
 
 TEST_WITH(provisioned_rules_cannot_be_changed, setup, teardown)

@@ -42,7 +42,7 @@ static void check_tree(bool is_trie, const struct buf *in, const char *app, cons
 {
     struct err err = ERR_INIT;
     struct buf pprof;
-    struct buf got;
+    SCOPED(buf) got;
     struct frames_options o = options_of(app);
     size_t samples = 0;
     buf_init(&pprof, 1 << 20);
@@ -55,13 +55,12 @@ static void check_tree(bool is_trie, const struct buf *in, const char *app, cons
     }
     CHECK_STR(got.data, want, app);
     buf_done(&pprof);
-    buf_done(&got);
 }
 
 static void pieces_of_a_trie_are_stacks(void **state)
 {
     (void)state;
-    struct buf in;
+    SCOPED(buf) in;
     buf_init(&in, 1024);
     node(&in, "", 0, 1);
     node(&in, "main;", 0, 2);
@@ -77,13 +76,12 @@ static void pieces_of_a_trie_are_stacks(void **state)
                "idle:0;main:0 5\n");
     in.len--; /* the number of children of the last node */
     check_tree(true, &in, "a", "byte 34: the tree is cut");
-    buf_done(&in);
 }
 
 static void nodes_of_a_tree_are_frames(void **state)
 {
     (void)state;
-    struct buf in;
+    SCOPED(buf) in;
     buf_init(&in, 1024);
     node(&in, "", 7, 2); /* a value of the root belongs to no stack */
     node(&in, "main", 1, 2);
@@ -102,14 +100,13 @@ static void nodes_of_a_tree_are_frames(void **state)
     check_tree(false, &in, "a", "byte 1: the tree is cut");
     buf_clear(&in);
     check_tree(false, &in, "a", "byte 0: the tree is cut");
-    buf_done(&in);
 }
 
 /* The stacks of a small trie may be large together, and its nodes deep in each other. */
 static void trees_have_limits(void **state)
 {
     (void)state;
-    struct buf in;
+    SCOPED(buf) in;
     buf_init(&in, 8 << 20);
     char piece[1001];
     memset(piece, 'x', 1000);
@@ -129,7 +126,6 @@ static void trees_have_limits(void **state)
         node(&in, "", 0, 1);
     }
     check_tree(true, &in, "a", "more than 65536 nodes in each other");
-    buf_done(&in);
 }
 
 /* ---- speedscope ------------------------------------------------------------------------------ */
@@ -155,13 +151,12 @@ static void check_file(const char *json, const char *app, const char *want)
     struct speedscope *s = speedscope_new(sv_from(json), &err);
     buf_init(&got, 1 << 20);
     while (s != NULL && err.kind == ERR_NONE && speedscope_next(s, &p)) {
-        struct buf pprof;
+        SCOPED(buf) pprof;
         buf_init(&pprof, 1 << 20);
         if (speedscope_convert(s, &o, &pprof, &p, &err)) {
             buf_printf(&got, "%.*s %s ", SV_ARG(p.name), p.suffix == NULL ? "-" : p.suffix);
             print(&pprof, &got);
         }
-        buf_done(&pprof);
     }
     buf_puts(&got, err.msg);
     CHECK_STR(got.data, want, json);

@@ -6,6 +6,8 @@
 #include "api/tag_filter.h"
 #include "tests/unit/lib/failing_malloc.h"
 
+SCOPED_POINTER(tag_filter, tag_filter_free)
+
 /* The tags of one profile. */
 static struct sv value_of(void *arg, struct sv tag)
 {
@@ -103,12 +105,11 @@ TEST(conditions_match)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         bool matches = false;
-        struct tag_filter *f = tag_filter_parse(sv_from(cases[i].text), &err);
+        SCOPED(tag_filter) *f = tag_filter_parse(sv_from(cases[i].text), &err);
         if (f == NULL || !tag_filter_matches(f, value_of, NULL, &matches, &err) ||
             matches != cases[i].matches) {
             fail_msg("%s: %s%s", cases[i].text, err.msg, matches ? "matches" : "does not match");
         }
-        tag_filter_free(f);
     }
 }
 
@@ -219,11 +220,10 @@ static void filter_all(bool *ret_complete)
 {
     struct err err = ERR_INIT;
     bool matches = false;
-    struct tag_filter *f =
+    SCOPED(tag_filter) *f =
         tag_filter_parse(SV("pod LIKE 'c*' AND pod REGEXP 'c.*-[0-9]f' OR x IN (1, '2')"), &err);
     *ret_complete = f != NULL && tag_filter_matches(f, value_of, NULL, &matches, &err) && matches;
     assert_true(*ret_complete || err.kind != ERR_NONE);
-    tag_filter_free(f);
 }
 
 TEST(memory_may_run_out)

@@ -92,7 +92,7 @@ TEST(printf_stops_at_the_ceiling)
 
 TEST(survives_huge_numbers)
 {
-    struct buf b;
+    SCOPED(buf) b;
     buf_init(&b, SIZE_MAX);
     assert_true(buf_puts(&b, "x"));
     /* Longer than any memory: the ceiling refuses it, and the source is not read. */
@@ -104,7 +104,6 @@ TEST(survives_huge_numbers)
     check_invariants(&b);
     assert_false(buf_putc(&b, 'x'));
     check_invariants(&b);
-    buf_done(&b);
 }
 
 TEST(reserves)

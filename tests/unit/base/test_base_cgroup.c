@@ -124,15 +124,13 @@ TEST(limits)
     cpu_set_t set;
     assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *root = testing_mkdtemp();
+        SCOPED_DIRECTORY char *root = testing_mkdtemp();
         for (const struct file *f = rows[i].files; f->path != NULL; f++) {
             put(root, f);
         }
         CHECK_INT(cgroup_memory(root), rows[i].memory, rows[i].name);
         unsigned cpus = rows[i].cpus != 0 ? rows[i].cpus : (unsigned)CPU_COUNT(&set);
         CHECK_INT(cgroup_cpus(root), cpus, rows[i].name);
-        testing_rmdir(root);
-        free(root);
     }
 }
 
@@ -146,13 +144,11 @@ TEST(quota_is_rounded_up)
     };
     cpu_set_t set;
     assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
-    char *root = testing_mkdtemp();
+    SCOPED_DIRECTORY char *root = testing_mkdtemp();
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         put(root, &files[i]);
     }
     CHECK_INT(cgroup_cpus(root), CPU_COUNT(&set) < 2 ? 1 : 2, "");
-    testing_rmdir(root);
-    free(root);
 }
 
 /* Whatever this machine is. */

@@ -45,7 +45,7 @@ TEST(signs_of_a_container)
         {"another file", no_variable, "run/other", false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *root = testing_mkdtemp();
+        SCOPED_DIRECTORY char *root = testing_mkdtemp();
         char run[4096];
         (void)snprintf(run, sizeof(run), "%s/run", root);
         assert_int_equal(mkdir(run, 0700), 0);
@@ -53,7 +53,5 @@ TEST(signs_of_a_container)
             testing_write_file(root, rows[i].file, "");
         }
         CHECK_INT(container_is_around(root, rows[i].env), rows[i].is_around, rows[i].name);
-        testing_rmdir(root);
-        free(root);
     }
 }

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+SCOPED_POINTER(labels, labels_unref)
+
 struct fixture {
     struct intern *in;
     struct labels_builder *b;
@@ -102,18 +104,16 @@ TEST_WITH(starts_from_a_base, setup, teardown)
     labels_builder_set_str(f->b, "b", "two");
     labels_builder_del(f->b, SV("c"));
     labels_builder_set_str(f->b, "d", "4");
-    struct labels *l = labels_builder_build(f->b);
+    SCOPED(labels) *l = labels_builder_build(f->b);
     check_labels(l, "{a=\"1\", b=\"two\", d=\"4\"}");
     check_labels(base, "{a=\"1\", b=\"2\", c=\"3\"}");
     labels_unref(base); /* the builder keeps what it needs */
     CHECK_STR(labels_builder_get(f->b, SV("a")).p, "1", "");
-    struct labels *again = labels_builder_build(f->b);
+    SCOPED(labels) *again = labels_builder_build(f->b);
     assert_true(labels_equal(l, again));
     labels_builder_reset(f->b, l);
     labels_builder_reset(f->b, NULL);
     CHECK_INT(labels_builder_count(f->b), 0, "");
-    labels_unref(again);
-    labels_unref(l);
 }
 
 static void check_order(const struct labels_builder *b, const char *want)
@@ -132,7 +132,7 @@ static void check_order(const struct labels_builder *b, const char *want)
 TEST_WITH(keeps_the_order_of_setting, setup, teardown)
 {
     struct fixture *f = *state;
-    struct labels *base = testing_labels(f->in, "a", "1", "b", "2", "c", "3", "d", "4", NULL);
+    SCOPED(labels) *base = testing_labels(f->in, "a", "1", "b", "2", "c", "3", "d", "4", NULL);
     labels_builder_reset(f->b, base);
     labels_builder_set_str(f->b, "e", "5");
     labels_builder_set_str(f->b, "b", "two");
@@ -153,7 +153,6 @@ TEST_WITH(keeps_the_order_of_setting, setup, teardown)
     check_order(f->b, "a=1 aa=7 b=two c=3 d=4 e=5 z=10 ");
     labels_builder_reset(f->b, base);
     check_order(f->b, "a=1 b=2 c=3 d=4 ");
-    labels_unref(base);
 }
 
 TEST_WITH(takes_a_base_of_another_table, setup, teardown)
@@ -162,7 +161,7 @@ TEST_WITH(takes_a_base_of_another_table, setup, teardown)
     struct intern *other = intern_new();
     struct labels *base = testing_labels(other, "a", "1", "b", "2", NULL);
     labels_builder_reset(f->b, base);
-    struct labels *l = labels_builder_build(f->b);
+    SCOPED(labels) *l = labels_builder_build(f->b);
     assert_true(l != base);
     assert_true(labels_equal(l, base));
     assert_true(labels_equal(base, l));
@@ -171,7 +170,6 @@ TEST_WITH(takes_a_base_of_another_table, setup, teardown)
     labels_unref(base);
     intern_free(other);
     check_labels(l, "{a=\"1\", b=\"2\"}");
-    labels_unref(l);
 }
 
 /* Rules read a label, change it, and still use the old value. */
@@ -209,7 +207,7 @@ TEST_WITH(stops_at_the_label_limit, setup, teardown)
         labels_builder_set_str(f->b, name, "v");
     }
     assert_true(labels_builder_ok(f->b));
-    struct labels *full = labels_builder_build(f->b);
+    SCOPED(labels) *full = labels_builder_build(f->b);
     CHECK_INT(labels_count(full), LABELS_MAX, "");
     labels_builder_set_str(f->b, "label_7", "changes still fit");
     assert_true(labels_builder_ok(f->b));
@@ -228,20 +226,19 @@ TEST_WITH(stops_at_the_label_limit, setup, teardown)
     assert_true(labels_builder_ok(f->b));
     assert_false(labels_builder_over(f->b));
     CHECK_INT(labels_builder_count(f->b), LABELS_MAX, "");
-    labels_unref(full);
 }
 
 TEST_WITH(stops_at_the_byte_limit, setup, teardown)
 {
     struct fixture *f = *state;
     size_t half = LABELS_BYTES_MAX / 2 - 1;
-    char *text = malloc(LABELS_BYTES_MAX + 1);
+    SCOPED_MEMORY char *text = malloc(LABELS_BYTES_MAX + 1);
     assert_non_null(text);
     memset(text, 'x', LABELS_BYTES_MAX + 1);
     labels_builder_set(f->b, SV("a"), (struct sv){.p = text, .n = half});
     labels_builder_set(f->b, SV("b"), (struct sv){.p = text, .n = half});
     assert_true(labels_builder_ok(f->b));
-    struct labels *l = labels_builder_build(f->b);
+    SCOPED(labels) *l = labels_builder_build(f->b);
     CHECK_INT(labels_get(l, SV("b")).n, half, "exactly the limit");
     labels_builder_set(f->b, SV("b"), (struct sv){.p = text, .n = half + 1});
     assert_false(labels_builder_ok(f->b));
@@ -270,8 +267,6 @@ TEST_WITH(stops_at_the_byte_limit, setup, teardown)
         changes++;
     }
     assert_in_range(changes, 5, 20);
-    labels_unref(l);
-    free(text);
 }
 
 TEST_WITH(hash_is_by_content, setup, teardown)
@@ -279,7 +274,7 @@ TEST_WITH(hash_is_by_content, setup, teardown)
     struct fixture *f = *state;
     struct labels *a = testing_labels(f->in, "x", "1", "y", "2", NULL);
     struct labels *b = testing_labels(f->in, "y", "2", "x", "1", NULL);
-    struct labels *empty = testing_labels(f->in, NULL, NULL);
+    SCOPED(labels) *empty = testing_labels(f->in, NULL, NULL);
     assert_true(labels_equal(a, b));
     assert_true(labels_hash(a) == labels_hash(b));
     assert_true(labels_mark(a) == labels_mark(b));
@@ -292,17 +287,15 @@ TEST_WITH(hash_is_by_content, setup, teardown)
         {"x", "12", "y", "2"}, {"x", "1", "y2", "2"}, {"x", "1", NULL, NULL},
     };
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        struct labels *c =
+        SCOPED(labels) *c =
             testing_labels(f->in, others[i][0], others[i][1], others[i][2], others[i][3], NULL);
         assert_false(labels_equal(a, c));
         assert_true(labels_hash(a) != labels_hash(c));
         assert_true(labels_mark(a) != labels_mark(c));
-        labels_unref(c);
     }
     assert_false(labels_equal(a, empty));
     labels_unref(a);
     labels_unref(b);
-    labels_unref(empty);
 }
 
 TEST_WITH(formats_json, setup, teardown)
@@ -324,7 +317,7 @@ TEST_WITH(formats_json, setup, teardown)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buf text;
         char want[200];
-        struct labels *l = testing_labels(f->in, "k", cases[i].value, "z", "1", NULL);
+        SCOPED(labels) *l = testing_labels(f->in, "k", cases[i].value, "z", "1", NULL);
         buf_init(&text, 1000);
         (void)snprintf(want, sizeof(want), "{\"k\":%s,\"z\":\"1\"}", cases[i].json);
         assert_true(labels_format_json(l, &text));
@@ -333,7 +326,6 @@ TEST_WITH(formats_json, setup, teardown)
         buf_init(&text, 5);
         assert_false(labels_format_json(l, &text));
         buf_done(&text);
-        labels_unref(l);
     }
 }
 
@@ -387,9 +379,8 @@ TEST_WITH(table_grows_and_shrinks, setup, teardown)
         char value[32];
         (void)snprintf(value, sizeof(value), "value-%d", i);
         CHECK_STR(labels_get(sets[i], SV("name")).p, value, "");
-        struct labels *again = testing_labels(f->in, "name", value, NULL);
+        SCOPED(labels) *again = testing_labels(f->in, "name", value, NULL);
         assert_true(labels_equal(again, sets[i]));
-        labels_unref(again);
     }
     for (int i = 0; i < N; i++) {
         labels_unref(sets[i]);
@@ -473,7 +464,7 @@ static void *work(void *arg)
     struct worker *w = arg;
     struct shared *s = w->shared;
     struct rng rng;
-    struct labels_builder *b = labels_builder_new(s->in);
+    SCOPED(labels_builder) *b = labels_builder_new(s->in);
     rng_seed(&rng, w->seed);
     for (int round = 0; b != NULL && round < ROUNDS; round++) {
         labels_builder_reset(b, NULL);
@@ -485,9 +476,9 @@ static void *work(void *arg)
             labels_builder_set_str(b, name, value);
         }
         struct labels *l = labels_builder_build(b);
-        struct labels *extra = labels_ref(l);
+        SCOPED(labels) *extra = labels_ref(l);
         size_t slot = (size_t)rng_range(&rng, 0, SLOTS);
-        struct labels *old = atomic_exchange(&s->slots[slot], l);
+        SCOPED(labels) *old = atomic_exchange(&s->slots[slot], l);
         if (!is_sound(extra) || (old != NULL && !is_sound(old))) {
             atomic_fetch_add(&s->wrong, 1);
         }
@@ -496,10 +487,7 @@ static void *work(void *arg)
             labels_builder_set_str(b, "name9", "name9-value");
             labels_unref(labels_builder_build(b));
         }
-        labels_unref(old);
-        labels_unref(extra);
     }
-    labels_builder_free(b);
     return NULL;
 }
 

@@ -10,6 +10,8 @@
 
 #include "base/log.h"
 
+SCOPED_POINTER(log, log_free)
+
 #define T0 INT64_C(1795231414123000000)
 #define HEAD "ts=2026-11-21T03:23:34.123Z level=info msg="
 #define JSON_HEAD "{\"ts\":\"2026-11-21T03:23:34.123Z\",\"level\":\"info\",\"msg\":"
@@ -249,7 +251,7 @@ TEST(obeys_the_level)
     char text[LOG_LINE_MAX];
     struct seen seen = {0};
     assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-    struct log *log = log_new(fds[1], LOG_INFO, LOG_LOGFMT);
+    SCOPED(log) *log = log_new(fds[1], LOG_INFO, LOG_LOGFMT);
     log_set_observer(log, observe, &seen);
 
     assert_false(log_enabled(log, LOG_DEBUG));
@@ -285,7 +287,6 @@ TEST(obeys_the_level)
     CHECK_INT(seen.count, 2, "");
     close(fds[0]);
     close(fds[1]);
-    log_free(log);
 }
 
 TEST(swallows_without_a_log)
@@ -294,9 +295,8 @@ TEST(swallows_without_a_log)
     assert_false(log_enabled(NULL, LOG_ERROR));
     assert_null(log_free(NULL));
     /* The line of a log without a reader is lost, and nothing else happens. */
-    struct log *log = log_new(-1, LOG_DEBUG, LOG_LOGFMT);
+    SCOPED(log) *log = log_new(-1, LOG_DEBUG, LOG_LOGFMT);
     log_error(log, "x");
-    log_free(log);
 }
 
 #define THREADS 4

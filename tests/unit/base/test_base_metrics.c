@@ -235,7 +235,7 @@ TEST(endless_values_share_a_cell)
 {
     SCOPED(metrics) *m = metrics_new();
     struct metric *s = metrics_register(m, &scrapes);
-    char *text = malloc(20001);
+    SCOPED_MEMORY char *text = malloc(20001);
     assert_non_null(text);
     memset(text, 'x', 20000);
     text[20000] = '\0';
@@ -243,7 +243,6 @@ TEST(endless_values_share_a_cell)
     check_page(m, "# HELP profpull_scrapes_total Scrapes by job and result.\n"
                   "# TYPE profpull_scrapes_total counter\n"
                   "profpull_scrapes_total{job=\"other\",result=\"other\"} 1\n");
-    free(text);
 }
 
 static void collect(struct metrics_out *o, void *arg)

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SCOPED_POINTER(testing_log, testing_log_done)
+
 static void equal_strings(void **state)
 {
     (void)state;
@@ -65,43 +67,39 @@ static void nothing_contained(void **state)
 static void quiet_log(void **state)
 {
     (void)state;
-    struct testing_log *t = testing_log_new();
+    SCOPED(testing_log) *t = testing_log_new();
     log_info(testing_log(t), "hello", LOG_INT("n", 1));
     log_debug(testing_log(t), "detail");
     CHECK_CONTAINS(testing_log_text(t), "msg=hello n=1\n", "");
     CHECK_CONTAINS(testing_log_text(t), "msg=detail\n", "");
-    testing_log_done(t);
 }
 
 static void unexpected_warning(void **state)
 {
     (void)state;
-    struct testing_log *t = testing_log_new();
+    SCOPED(testing_log) *t = testing_log_new();
     testing_log_expect(t, "that one");
     log_warn(testing_log(t), "that one");
     log_warn(testing_log(t), "another");
-    testing_log_done(t);
 }
 
 static void expected_warning(void **state)
 {
     (void)state;
-    struct testing_log *t = testing_log_new();
+    SCOPED(testing_log) *t = testing_log_new();
     testing_log_expect(t, "that one");
     testing_log_expect(t, "other");
     log_warn(testing_log(t), "it is that one");
     log_error(testing_log(t), "another");
     log_error(testing_log(t), "another");
-    testing_log_done(t);
 }
 
 static void missing_warning(void **state)
 {
     (void)state;
-    struct testing_log *t = testing_log_new();
+    SCOPED(testing_log) *t = testing_log_new();
     testing_log_expect(t, "that one");
     log_info(testing_log(t), "that one"); /* not loud enough */
-    testing_log_done(t);
 }
 
 /* Runs one test silently, as a program of its own. True if it passed. */
@@ -152,7 +150,7 @@ TEST(directories_come_and_go)
 {
     struct stat st;
     char sub[300];
-    char *dir = testing_mkdtemp();
+    SCOPED_MEMORY char *dir = testing_mkdtemp();
     assert_int_equal(stat(dir, &st), 0);
     assert_true(S_ISDIR(st.st_mode));
     testing_write_file(dir, "a.txt", "hello");
@@ -164,5 +162,4 @@ TEST(directories_come_and_go)
     CHECK_INT(st.st_size, 5, "");
     testing_rmdir(dir);
     assert_int_equal(stat(dir, &st), -1);
-    free(dir);
 }

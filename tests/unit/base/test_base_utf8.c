@@ -108,7 +108,8 @@ TEST(every_rune_survives_encoding)
 TEST(a_bad_byte_anywhere)
 {
     for (size_t n = 0; n <= 40; n++) {
-        char *text = malloc(n + 1); /* of its size: a sanitizer sees a read past the end */
+        SCOPED_MEMORY char *text =
+            malloc(n + 1); /* of its size: a sanitizer sees a read past the end */
         assert_non_null(text);
         memset(text, 'a', n + 1);
         assert_true(utf8_valid((struct sv){text, n}));
@@ -122,7 +123,6 @@ TEST(a_bad_byte_anywhere)
             CHECK_INT(utf8_valid((struct sv){text, n}), true, "two bytes");
             memset(text + i, 'a', 2);
         }
-        free(text);
     }
 }
 

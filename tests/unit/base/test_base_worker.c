@@ -79,6 +79,7 @@ static void batch_free(struct batch *b)
     loop_free(b->home);
     free(b);
 }
+SCOPED_POINTER(batch, batch_free)
 
 static struct worker_pool *new_pool(unsigned n)
 {
@@ -106,7 +107,7 @@ TEST(test_items_come_home)
         unsigned threads;
     } rows[] = {{"one thread for each CPU", 0}, {"three threads", 3}};
     for (size_t i = 0; i < 2; i++) {
-        struct batch *b = batch_new();
+        SCOPED(batch) *b = batch_new();
         struct worker_pool *p = new_pool(rows[i].threads);
         for (size_t k = 0; k < ITEMS; k++) {
             worker_submit(p, &b->jobs[k].work);
@@ -114,13 +115,12 @@ TEST(test_items_come_home)
         loop_run(b->home);
         check_batch(b, rows[i].name);
         assert_null(worker_pool_free(p));
-        batch_free(b);
     }
 }
 
 TEST(test_one_worker_keeps_the_order)
 {
-    struct batch *b = batch_new();
+    SCOPED(batch) *b = batch_new();
     struct worker_pool *p = new_pool(1);
     for (size_t k = 0; k < ITEMS; k++) {
         worker_submit(p, &b->jobs[k].work);
@@ -129,7 +129,6 @@ TEST(test_one_worker_keeps_the_order)
     check_batch(b, "one worker");
     CHECK_INT(b->out_of_order, 0, "order of submission");
     worker_pool_free(p);
-    batch_free(b);
 }
 
 TEST(test_free_finishes_what_was_submitted)

@@ -5,6 +5,9 @@
 #include "cli/flame/browse.h"
 #include "tests/unit/cli/trees.h"
 
+SCOPED_POINTER(browse, browse_free)
+SCOPED_POINTER(tree, tree_free)
+
 static const char stacks[] =
     "main;cart;json 40\nmain;cart;gzip 20\nmain;idle 10\ngc;drain;scan 30\n";
 
@@ -26,11 +29,10 @@ static void browse_types(struct browse *b, const char *bytes, bool goes_on)
 static void check_selected(struct browse *b, const char *want, const char *keys)
 {
     struct err err = ERR_INIT;
-    struct buf out;
+    SCOPED(buf) out;
     buf_init(&out, 65536);
     assert_true(browse_draw(b, &out, &err));
     CHECK_CONTAINS(out.data, want, keys);
-    buf_done(&out);
 }
 
 TEST(keys_move)
@@ -71,16 +73,14 @@ TEST(keys_move)
     };
     static const struct terminal terminal = {.tty = true, .width = 60, .height = 12};
     static const struct flame_options options = {.title = "t", .unit = ""};
-    struct tree *t = tree_of(stacks);
+    SCOPED(tree) *t = tree_of(stacks);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
-        struct browse *b = browse_new(t, &options, &terminal, &err);
+        SCOPED(browse) *b = browse_new(t, &options, &terminal, &err);
         browse_types(b, cases[i].keys, true);
         check_selected(b, cases[i].title, cases[i].keys);
         check_selected(b, cases[i].selected, cases[i].keys);
-        browse_free(b);
     }
-    tree_free(t);
 }
 
 TEST(keys_quit)
@@ -88,12 +88,10 @@ TEST(keys_quit)
     static const struct terminal terminal = {.tty = true, .width = 60, .height = 12};
     static const struct flame_options options = {.title = "t", .unit = ""};
     struct err err = ERR_INIT;
-    struct tree *t = tree_of(stacks);
-    struct browse *b = browse_new(t, &options, &terminal, &err);
+    SCOPED(tree) *t = tree_of(stacks);
+    SCOPED(browse) *b = browse_new(t, &options, &terminal, &err);
     browse_types(b, "/q\r", true);
     browse_types(b, "q", false);
-    browse_free(b);
-    tree_free(t);
 }
 
 TEST(pictures)
@@ -111,20 +109,18 @@ TEST(pictures)
          "browse-colours.txt"},
     };
     static const struct flame_options options = {.title = "cart, cpu", .unit = "count"};
-    struct tree *t = tree_of(stacks);
+    SCOPED(tree) *t = tree_of(stacks);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         struct buf out;
-        struct browse *b = browse_new(t, &options, &cases[i].terminal, &err);
+        SCOPED(browse) *b = browse_new(t, &options, &cases[i].terminal, &err);
         browse_types(b, cases[i].keys, true);
         buf_init(&out, 65536);
         assert_true(browse_draw(b, &out, &err));
         buf_putc(&out, '\n');
         check_golden(&out, cases[i].golden);
         buf_done(&out);
-        browse_free(b);
     }
-    tree_free(t);
 }
 
 /* A box that is too narrow after a change of the size is no longer selected. */
@@ -133,14 +129,12 @@ TEST(sizes_change)
     static const struct terminal terminal = {.width = 1000, .height = 12};
     static const struct flame_options options = {.title = "t", .unit = ""};
     struct err err = ERR_INIT;
-    struct tree *t = tree_of("main;a 1000\nmain;z 2\n");
-    struct browse *b = browse_new(t, &options, &terminal, &err);
+    SCOPED(tree) *t = tree_of("main;a 1000\nmain;z 2\n");
+    SCOPED(browse) *b = browse_new(t, &options, &terminal, &err);
     browse_types(b, "jjl", true);
     check_selected(b, "  z\r", "wide");
     browse_resize(b, 0, 0);
     check_selected(b, "|>total 100.0%", "narrow");
-    browse_free(b);
-    tree_free(t);
 }
 
 TEST(keys_are_decoded)

@@ -60,16 +60,14 @@ TEST(values_are_mapped)
         {"ingress: {enabled: false, hosts: [h]}", NULL, "note"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *report;
-        char *values = convert(rows[i].text, &report);
+        SCOPED_MEMORY char *report;
+        SCOPED_MEMORY char *values = convert(rows[i].text, &report);
         if (rows[i].values == NULL) {
             assert_null(strstr(values, ": "));
         } else {
             CHECK_CONTAINS(values, rows[i].values, rows[i].text);
         }
         CHECK_CONTAINS(report, rows[i].report, rows[i].text);
-        free(values);
-        free(report);
     }
 }
 
@@ -88,7 +86,7 @@ TEST(other_texts_are_refused_with_their_place)
 
 TEST(every_row_is_documented)
 {
-    struct buf docs;
+    SCOPED(buf) docs;
     struct err err = ERR_INIT;
     const struct helm_row *row;
     buf_init(&docs, CONFIG_FILE_MAX + 1);
@@ -101,5 +99,4 @@ TEST(every_row_is_documented)
             fail_msg("docs/migrating.md has no row%s", want);
         }
     }
-    buf_done(&docs);
 }

@@ -186,7 +186,7 @@ TEST(endpoint_from_flags)
 
 TEST(walk_over_files_and_directories)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char sub[512];
     char pipe_name[512];
     char missing[512];
@@ -227,8 +227,6 @@ TEST(walk_over_files_and_directories)
     CHECK_STR(data.data, "cc", "");
     assert_true(mtime > 1000 * S);
     buf_done(&data);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(advice_by_status_and_result)

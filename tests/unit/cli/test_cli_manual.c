@@ -95,13 +95,12 @@ TEST(completions_have_subjects_and_names_of_types)
     static const char *const parts[] = {"services types top flame diff peek merge", "list verify",
                                         "debug info warn error", "cpu process_cpu heap"};
     for (size_t i = 0; completion_shell(i) != NULL; i++) {
-        struct buf script;
+        SCOPED(buf) script;
         buf_init(&script, TEXT_MAX);
         assert_true(completion_script(completion_shell(i), &script));
         for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++) {
             CHECK_CONTAINS(script.data, parts[k], completion_shell(i));
         }
-        buf_done(&script);
     }
 }
 

@@ -7,6 +7,8 @@
 #include "cli/run_targets.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(config, config_unref)
+
 TEST(targets_make_a_configuration)
 {
     struct flag_list targets = {.at = {"127.0.0.1:6060", "\"c${x}\"=[::1]:6061"}, .n = 2};
@@ -14,7 +16,7 @@ TEST(targets_make_a_configuration)
     SCOPED(buf) text = testing_buf((size_t)1 << 20);
     assert_true(run_targets_config(&targets, "/var/lib/a \"b\" ${HOME}", &text, &err));
     struct cmd_config_flags flags = {.file = "--target", .text = {text.data, text.len}};
-    struct config *config = cmd_load_config(&flags);
+    SCOPED(config) *config = cmd_load_config(&flags);
     assert_non_null(config);
     assert_int_equal(config->n_jobs, 1);
     SCOPED(buf) dump = testing_buf((size_t)1 << 20);
@@ -23,20 +25,18 @@ TEST(targets_make_a_configuration)
     assert_non_null(strstr(dump.data, "c$${x}"));
     assert_non_null(strstr(dump.data, "listen: \"127.0.0.1:4041\""));
     assert_string_equal(config->endpoints[0].url, "store:///var/lib/a \"b\" ${HOME}");
-    config_unref(config);
 }
 
 TEST(a_directory_is_below_the_working_one)
 {
     struct flag_list targets = {.at = {"h:1"}, .n = 1};
     struct err err = ERR_INIT;
-    char *here = getcwd(NULL, 0);
+    SCOPED_MEMORY char *here = getcwd(NULL, 0);
     assert_non_null(here);
     SCOPED(buf) text = testing_buf((size_t)1 << 20);
     assert_true(run_targets_config(&targets, "data", &text, &err));
     assert_non_null(strstr(text.data, here));
     assert_non_null(strstr(text.data, "/data\""));
-    free(here);
 }
 
 TEST(wrong_targets_are_named)
@@ -71,15 +71,13 @@ TEST(a_directory_is_a_path)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct flag_list targets = {.at = {"h:1"}, .n = 1};
-        struct buf text;
+        SCOPED(buf) text;
         struct err err = ERR_INIT;
         buf_init(&text, (size_t)1 << 20);
         assert_true(run_targets_config(&targets, rows[i].data, &text, &err));
         struct cmd_config_flags flags = {.file = "--target", .text = {text.data, text.len}};
-        struct config *config = cmd_load_config(&flags);
+        SCOPED(config) *config = cmd_load_config(&flags);
         assert_non_null(config);
         CHECK_STR(config->endpoints[0].url, rows[i].url, rows[i].data);
-        config_unref(config);
-        buf_done(&text);
     }
 }

@@ -17,14 +17,13 @@
 /* The text has single quotes for double ones. */
 static json_t *load(const char *text)
 {
-    char *copy = strdup(text);
+    SCOPED_MEMORY char *copy = strdup(text);
     assert_non_null(copy);
     for (char *c = copy; *c != '\0'; c++) {
         *c = *c == '\'' ? '"' : *c;
     }
     json_t *root = json_loads(copy, 0, NULL);
     assert_non_null(root);
-    free(copy);
     return root;
 }
 

@@ -8,6 +8,8 @@
 #include "pprof/restamp.h"
 #include "tests/unit/lib/pprof_writer.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 #define T0 INT64_C(1795230000000000000)
 
 /* Makes a profile from sample types and period as "type/unit ..."; functions are only strings. */
@@ -120,7 +122,7 @@ TEST(type_by_file_name)
 
 TEST(files_that_are_not_profiles)
 {
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     SCOPED(buf) b;
     struct sv packed;
     make(&b, "samples/count cpu/nanoseconds", "", "main");
@@ -150,7 +152,6 @@ TEST(files_that_are_not_profiles)
     CHECK_INT(import_summary_read(packed, &summary, NULL), IMPORT_PROFILE, "whole");
     struct sv old = SV("heap profile: 1: 2 [3: 4] @ heapprofile\n1: 2 [3: 4] @ 0x10\n");
     CHECK_INT(import_summary_read(old, &summary, NULL), IMPORT_OLD, "to be converted");
-    scratch_free(scratch);
 }
 
 static void put_be64(char *at, uint64_t v)
@@ -201,7 +202,7 @@ TEST(times_of_recordings)
 /* The old time is gone, and gzip stays gzip. */
 TEST(changing_the_time)
 {
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     SCOPED(buf) b;
     make(&b, "samples/count cpu/nanoseconds", "cpu/nanoseconds", "main");
     put_num(&b, 9, (uint64_t)T0);
@@ -211,7 +212,7 @@ TEST(changing_the_time)
     assert_true(gzip_deflate(scratch, plain, &packed));
     for (int gzip = 0; gzip < 2; gzip++) {
         for (int64_t duration = -1; duration < 1; duration++) {
-            char *data = NULL;
+            SCOPED_MEMORY char *data = NULL;
             size_t size = 0;
             struct import_summary summary;
             struct err err = ERR_INIT;
@@ -224,7 +225,6 @@ TEST(changing_the_time)
             CHECK_INT(summary.time_ns, T0 - 5, "time");
             CHECK_INT(summary.duration_ns, duration < 0 ? 7000 : 0, "duration");
             CHECK_STR(summary.types, "samples/count cpu/nanoseconds", "types");
-            free(data);
         }
     }
     struct err err = ERR_INIT;
@@ -232,5 +232,4 @@ TEST(changing_the_time)
     size_t size = 0;
     assert_false(pprof_restamp(SV("nothing of the kind"), T0, -1, &data, &size, &err));
     assert_null(data);
-    scratch_free(scratch);
 }

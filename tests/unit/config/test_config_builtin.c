@@ -4,6 +4,8 @@
 #include "config/config.h"
 #include "tests/unit/lib/protocols.h"
 
+SCOPED_POINTER(config, config_unref)
+
 struct variable {
     const char *name;
     const char *value;
@@ -43,7 +45,7 @@ static const struct config_kubernetes *source_of(const struct config *c)
 /* No file: only the built-in text counts, and --write.url replaces its endpoint. */
 TEST(without_a_file_the_built_in_configuration_is_used)
 {
-    struct config *c = load(NULL, NULL, "http://p:1", "");
+    SCOPED(config) *c = load(NULL, NULL, "http://p:1", "");
     assert_non_null(c);
     CHECK_STR(c->file, CONFIG_BUILTIN_NAME, "");
     CHECK_STR(c->jobs[0].name, "annotated-pods", "");
@@ -59,15 +61,14 @@ TEST(without_a_file_the_built_in_configuration_is_used)
     for (size_t i = 0; i < c->jobs[0].n_types; i++) {
         CHECK_INT(c->jobs[0].types[i].enabled, false, c->jobs[0].types[i].key);
     }
-    config_unref(c);
 }
 
 /* A file without scrape_configs has the built-in jobs, with its own globals and endpoints. */
 TEST(files_without_jobs_get_the_built_in_ones)
 {
-    struct config *c = load("global: {scrape_interval: 1m}\n"
-                            "write: [{name: mine, url: \"http://x\"}]\n",
-                            NULL, NULL, "");
+    SCOPED(config) *c = load("global: {scrape_interval: 1m}\n"
+                             "write: [{name: mine, url: \"http://x\"}]\n",
+                             NULL, NULL, "");
     assert_non_null(c);
     CHECK_STR(c->file, "f", "");
     CHECK_STR(c->jobs[0].name, "annotated-pods", "");
@@ -76,7 +77,6 @@ TEST(files_without_jobs_get_the_built_in_ones)
     assert_int_equal(c->n_endpoints, 1);
     CHECK_STR(c->endpoints[0].name, "mine", "");
     assert_int_equal(c->jobs[0].forward_to, 1);
-    config_unref(c);
 }
 
 /* The built-in jobs need a cluster. Outside of one, a file without scrape_configs that receives
@@ -101,7 +101,7 @@ TEST(outside_of_a_cluster_other_work_needs_no_jobs)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config *outside = load(cases[i].text, NULL, NULL, "");
         struct config *unset = load(cases[i].text, &empty, NULL, "");
-        struct config *inside = load(cases[i].text, &pod, NULL, "");
+        SCOPED(config) *inside = load(cases[i].text, &pod, NULL, "");
         CHECK_INT(outside->n_jobs, cases[i].works_alone ? 0 : 1, cases[i].text);
         CHECK_INT(outside->lacks_cluster, cases[i].works_alone, cases[i].text);
         CHECK_INT(unset->n_jobs, outside->n_jobs, cases[i].text);
@@ -109,19 +109,17 @@ TEST(outside_of_a_cluster_other_work_needs_no_jobs)
         CHECK_INT(inside->lacks_cluster, false, cases[i].text);
         config_unref(outside);
         config_unref(unset);
-        config_unref(inside);
     }
 }
 
 /* A file with scrape_configs has no other jobs. */
 TEST(jobs_in_the_file_replace_the_built_in_ones)
 {
-    struct config *c =
+    SCOPED(config) *c =
         load("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n", NULL, NULL, "");
     assert_non_null(c);
     assert_int_equal(c->n_jobs, 1);
     CHECK_STR(c->jobs[0].name, "a", "");
-    config_unref(c);
 }
 
 TEST(variables_of_the_built_in_configuration)
@@ -169,11 +167,10 @@ TEST(the_text_is_a_file)
     SCOPED(buf) second = testing_buf(1 << 20);
     struct sv v = config_builtin();
     buf_append(&text, v.p, v.n);
-    struct config *copy = load(text.data, NULL, NULL, "");
+    SCOPED(config) *copy = load(text.data, NULL, NULL, "");
     assert_non_null(built_in);
     assert_non_null(copy);
     assert_true(config_dump(built_in, &first) && config_dump(copy, &second));
     CHECK_STR(first.data, second.data, "");
     config_unref(built_in);
-    config_unref(copy);
 }

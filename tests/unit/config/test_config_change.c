@@ -5,6 +5,8 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
+SCOPED_POINTER(config, config_unref)
+
 static const struct config_options options = {.protocols = testing_protocols};
 
 static struct config *parse(const char *text)
@@ -31,7 +33,7 @@ static const struct config_job *job_named(const struct config *c, const char *na
 
 TEST(test_first_slots_are_indices)
 {
-    struct config *c = parse(base_text);
+    SCOPED(config) *c = parse(base_text);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(c->jobs[i].slot, i);
         assert_int_equal(c->endpoints[i].slot, i);
@@ -42,15 +44,14 @@ TEST(test_first_slots_are_indices)
     assert_null(config_endpoint_at(c, 3));
     assert_int_equal(config_job_slots(c), 3);
     assert_int_equal(config_endpoint_bits(c), 7);
-    config_unref(c);
 }
 
 TEST(test_names_keep_their_slots)
 {
     struct err err = ERR_INIT;
-    struct config *now = parse(base_text);
+    SCOPED(config) *now = parse(base_text);
     /* "one" and "a" are gone, "four" and "d" are new, the rest is in another order. */
-    struct config *next =
+    SCOPED(config) *next =
         parse("write:\n" ENDPOINT("four") ENDPOINT("three") ENDPOINT("two") "scrape_configs:\n" JOB(
             "d", ", forward_to: [{name: four, profile_relabel_configs: [{regex: x, action: "
                  "labeldrop}]}]") JOB("c", "") JOB("b", ", forward_to: [three]"));
@@ -70,7 +71,7 @@ TEST(test_names_keep_their_slots)
     assert_int_equal(config_job_slots(next), 4);
 
     /* Slot 0 is free by now, of endpoints unless its destination is still there. */
-    struct config *third = parse("write:\n" ENDPOINT("five") ENDPOINT(
+    SCOPED(config) *third = parse("write:\n" ENDPOINT("five") ENDPOINT(
         "three") "scrape_configs:\n" JOB("e", "") JOB("c", ""));
     assert_true(config_assign_slots(third, next, 1, &err));
     assert_int_equal(third->endpoints[0].slot, 4);
@@ -78,9 +79,6 @@ TEST(test_names_keep_their_slots)
     assert_int_equal(job_named(third, "e")->slot, 0);
     assert_int_equal(job_named(third, "c")->slot, 2);
     assert_int_equal(job_named(third, "e")->forward_to, 1 << 4 | 1 << 2);
-    config_unref(third);
-    config_unref(next);
-    config_unref(now);
 }
 
 /* Profiles that have been queued or written stay with their endpoint. */
@@ -108,27 +106,23 @@ TEST(test_another_place_is_another_endpoint)
             snprintf(text[k], sizeof(text[k]), "write: [{name: e, %s}]\nscrape_configs:\n%s",
                      settings[k], JOB("a", ""));
         }
-        struct config *now = parse(text[0]);
-        struct config *next = parse(text[1]);
+        SCOPED(config) *now = parse(text[0]);
+        SCOPED(config) *next = parse(text[1]);
         assert_true(config_assign_slots(next, now, 0, &err));
         assert_int_equal(next->endpoints[0].slot, cases[i].stays ? 0 : 1);
         assert_int_equal(next->jobs[0].forward_to, cases[i].stays ? 1 : 2);
-        config_unref(next);
-        config_unref(now);
     }
 }
 
 TEST(test_slots_run_out)
 {
     struct err err = ERR_INIT;
-    struct config *now = parse("write:\n" ENDPOINT("one") "scrape_configs:\n" JOB("a", ""));
-    struct config *next = parse("write:\n" ENDPOINT("two") "scrape_configs:\n" JOB("a", ""));
+    SCOPED(config) *now = parse("write:\n" ENDPOINT("one") "scrape_configs:\n" JOB("a", ""));
+    SCOPED(config) *next = parse("write:\n" ENDPOINT("two") "scrape_configs:\n" JOB("a", ""));
     assert_false(config_assign_slots(next, now, ~UINT64_C(1), &err));
     assert_string_equal(err.msg, "endpoint \"two\": the endpoints of the former configuration and "
                                  "those of this one are more than 64; wait until the former ones "
                                  "have sent what they have, or restart");
-    config_unref(next);
-    config_unref(now);
 }
 
 /* ---- what has changed ------------------------------------------------------------------------ */
@@ -173,9 +167,9 @@ TEST(test_changes_are_seen)
         {.word = "h:1", .by = "h:3", .job = true, .source = true},
         {.word = "cluster: c1", .by = "cluster: c2", .endpoint = true, .global = true},
     };
-    struct config *now = parse(rich_text);
+    SCOPED(config) *now = parse(rich_text);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config *next = parse_with(cases[i].word, cases[i].by);
+        SCOPED(config) *next = parse_with(cases[i].word, cases[i].by);
         const struct config_job *a = &now->jobs[0];
         const struct config_job *b = &next->jobs[0];
         bool any = cases[i].job || cases[i].endpoint || cases[i].global;
@@ -189,9 +183,7 @@ TEST(test_changes_are_seen)
             assert_int_equal(config_same_part(now, next, (enum config_part)part),
                              part != CONFIG_PART_GLOBAL || !cases[i].global);
         }
-        config_unref(next);
     }
-    config_unref(now);
 }
 
 TEST(test_parts)
@@ -206,27 +198,25 @@ TEST(test_parts)
         {CONFIG_PART_LOG, "log: {level: debug}\n"},
         {CONFIG_PART_SHARDING, "sharding: {mode: static, replicas: 2, index: 1}\n"},
     };
-    struct config *now = parse(base_text);
+    SCOPED(config) *now = parse(base_text);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[2048];
         snprintf(text, sizeof(text), "%s%s", cases[i].text, base_text);
-        struct config *next = parse(text);
+        SCOPED(config) *next = parse(text);
         assert_false(config_same(now, next));
         for (unsigned part = 0; part < CONFIG_PARTS; part++) {
             assert_int_equal(config_same_part(now, next, (enum config_part)part),
                              part != cases[i].part);
         }
-        config_unref(next);
     }
-    config_unref(now);
 }
 
 /* The order of jobs and endpoints in the file, and the slots that follow from it, are no change. */
 TEST(test_slots_are_no_change)
 {
     struct err err = ERR_INIT;
-    struct config *now = parse(base_text);
-    struct config *next =
+    SCOPED(config) *now = parse(base_text);
+    SCOPED(config) *next =
         parse("write:\n" ENDPOINT("two") ENDPOINT("one") ENDPOINT("three") "scrape_configs:\n" JOB(
             "b", ", forward_to: [two]") JOB("c", ", forward_to: [three, one]"));
     assert_true(config_assign_slots(next, now, 0, &err));
@@ -234,22 +224,16 @@ TEST(test_slots_are_no_change)
         const struct config_job *job = &next->jobs[i];
         assert_true(config_same_job(now, config_job_at(now, job->slot), next, job));
     }
-    config_unref(next);
-    config_unref(now);
 }
 
 TEST(test_hash)
 {
-    struct config *now = parse(rich_text);
-    struct config *same = parse_with("write:", "# a comment\nwrite:");
-    struct config *secret = parse_with("pw1", "pw2");
-    struct config *other = parse_with("r1", "r2");
+    SCOPED(config) *now = parse(rich_text);
+    SCOPED(config) *same = parse_with("write:", "# a comment\nwrite:");
+    SCOPED(config) *secret = parse_with("pw1", "pw2");
+    SCOPED(config) *other = parse_with("r1", "r2");
     assert_int_not_equal(config_hash(now), 0);
     assert_int_equal(config_hash(now), config_hash(same));
     assert_int_equal(config_hash(now), config_hash(secret));
     assert_int_not_equal(config_hash(now), config_hash(other));
-    config_unref(other);
-    config_unref(secret);
-    config_unref(same);
-    config_unref(now);
 }

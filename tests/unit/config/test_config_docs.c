@@ -278,7 +278,7 @@ TEST(built_in_types_are_described_as_they_are)
 TEST(every_built_in_type_can_be_asked_for_by_annotation)
 {
     const struct sv text = config_builtin();
-    char *copy = strndup(text.p, text.n);
+    SCOPED_MEMORY char *copy = strndup(text.p, text.n);
     assert_non_null(copy);
     for (size_t i = 0; i < CONFIG_BUILTIN_TYPES; i++) {
         char line[128];
@@ -286,7 +286,6 @@ TEST(every_built_in_type_can_be_asked_for_by_annotation)
                        config_builtin_type(i)->annotation);
         CHECK_CONTAINS(copy, line, config_builtin_type(i)->type.key);
     }
-    free(copy);
 }
 
 /* ---- recipes --------------------------------------------------------------------------------- */

@@ -7,6 +7,9 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
+SCOPED_POINTER(config, config_unref)
+SCOPED_POINTER(config_errors, config_errors_free)
+
 static const char *env(void *arg, const char *name)
 {
     (void)arg;
@@ -17,11 +20,10 @@ static const char *env(void *arg, const char *name)
 static char *dump(const char *text)
 {
     struct config_options o = {.env = env, .protocols = testing_protocols};
-    struct config *c = valid_config("f", text, &o);
+    SCOPED(config) *c = valid_config("f", text, &o);
     struct buf b;
     buf_init(&b, 1 << 20);
     assert_true(config_dump(c, &b));
-    config_unref(c);
     return buf_take(&b, NULL);
 }
 
@@ -119,12 +121,11 @@ static const char minimal_dump[] = "global:\n"
 
 TEST(a_minimal_configuration_is_dumped_with_all_defaults)
 {
-    char *got = dump("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n");
+    SCOPED_MEMORY char *got =
+        dump("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://x\"}]\n");
     CHECK_STR(got, minimal_dump, "");
-    char *again = dump(got);
+    SCOPED_MEMORY char *again = dump(got);
     CHECK_STR(again, got, "");
-    free(again);
-    free(got);
 }
 
 /* Everything that the minimal one lacks, and texts that are hard to write. */
@@ -216,7 +217,7 @@ static const char full[] =
 
 TEST(every_key_is_dumped_and_no_secret)
 {
-    char *got = dump(full);
+    SCOPED_MEMORY char *got = dump(full);
     assert_null(strstr(got, "hunter2"));
     static const char *const parts[] = {
         "  scrape_interval: 1m30s\n"
@@ -413,21 +414,19 @@ TEST(every_key_is_dumped_and_no_secret)
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         CHECK_CONTAINS(got, parts[i], "");
     }
-    char *again = dump(got);
+    SCOPED_MEMORY char *again = dump(got);
     CHECK_STR(again, got, "the dump of the dump");
-    free(again);
-    free(got);
 }
 
 /* The values are the same too, not only the text of their dump. */
 TEST(a_dump_loads_to_the_same_values)
 {
-    char *first = dump(full);
-    struct config_errors *errors = config_errors_new();
+    SCOPED_MEMORY char *first = dump(full);
+    SCOPED(config_errors) *errors = config_errors_new();
     struct config_options options = {.env = env, .protocols = testing_protocols};
     struct config *a = config_parse("f", sv_from(full), &options, errors);
     options.env = NULL;
-    struct config *b = config_parse("f", sv_from(first), &options, errors);
+    SCOPED(config) *b = config_parse("f", sv_from(first), &options, errors);
     assert_non_null(a);
     assert_non_null(b);
     CHECK_STR(b->jobs[0].name, a->jobs[0].name, "");
@@ -438,41 +437,36 @@ TEST(a_dump_loads_to_the_same_values)
     CHECK_STR(b->global.external_labels.at[1].value, "a\"b\\c\n\t", "");
     CHECK_STR(b->jobs[0].relabel.at[0].regex, "(${x}.*)$${y}", "");
     config_unref(a);
-    config_unref(b);
-    config_errors_free(errors);
-    free(first);
 }
 
 /* Without the key, the dump would get the built-in jobs where there is a cluster. */
 TEST(an_empty_list_of_jobs_is_dumped)
 {
-    char *got = dump("scrape_configs: []\nwrite: [{url: \"store:///d\"}]\n");
+    SCOPED_MEMORY char *got = dump("scrape_configs: []\nwrite: [{url: \"store:///d\"}]\n");
     CHECK_CONTAINS(got, "\nscrape_configs: []\n", "");
-    free(got);
 }
 
 /* The job that discovers targets for receive.enrich is shown there, and is no other job. */
 TEST(the_job_of_enrich_is_a_part_of_receive)
 {
-    char *got = dump("receive:\n  listen: '127.0.0.1:1'\n  enrich: {target_match_label: a, "
-                     "static_configs: [{targets: [h]}]}\n"
-                     "scrape_configs: [{job_name: j}]\nwrite: [{url: \"http://x\"}]\n");
+    SCOPED_MEMORY char *got =
+        dump("receive:\n  listen: '127.0.0.1:1'\n  enrich: {target_match_label: a, "
+             "static_configs: [{targets: [h]}]}\n"
+             "scrape_configs: [{job_name: j}]\nwrite: [{url: \"http://x\"}]\n");
     CHECK_CONTAINS(got,
                    "  enrich:\n    target_match_label: \"a\"\n"
                    "    profiles_match_label: \"a\"\n",
                    "");
     assert_null(strstr(got, "receive.enrich"));
-    char *again = dump(got);
+    SCOPED_MEMORY char *again = dump(got);
     CHECK_STR(again, got, "the dump of the dump");
-    free(again);
-    free(got);
 }
 
 TEST(a_full_buffer_fails_the_dump)
 {
-    struct config_errors *errors = config_errors_new();
+    SCOPED(config_errors) *errors = config_errors_new();
     struct config_options options = {.protocols = testing_protocols};
-    struct config *c =
+    SCOPED(config) *c =
         config_parse("f", SV("scrape_configs: [{job_name: a}]\nwrite: [{url: \"http://u\"}]\n"),
                      &options, errors);
     assert_non_null(c);
@@ -480,6 +474,4 @@ TEST(a_full_buffer_fails_the_dump)
         SCOPED(buf) b = testing_buf(max);
         assert_false(config_dump(c, &b));
     }
-    config_unref(c);
-    config_errors_free(errors);
 }

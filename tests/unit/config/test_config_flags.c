@@ -5,6 +5,8 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
+SCOPED_POINTER(config, config_unref)
+
 static const struct config_options options = {.protocols = testing_protocols};
 
 static struct config *parse(const char *text)
@@ -44,7 +46,7 @@ TEST(flags_give_the_same_endpoint_as_a_file)
     struct err err = ERR_INIT;
     SCOPED(buf) want;
     SCOPED(buf) got;
-    struct config *c = config_endpoint_from_flags(&flags, &options, &err);
+    SCOPED(config) *c = config_endpoint_from_flags(&flags, &options, &err);
     CHECK_STR(err.msg, "", "");
     assert_non_null(c);
     assert_int_equal(c->n_endpoints, 1);
@@ -53,7 +55,6 @@ TEST(flags_give_the_same_endpoint_as_a_file)
     dump_endpoint(c, &got);
     CHECK_STR(got.data, want.data, "");
     config_unref(file);
-    config_unref(c);
 }
 
 TEST(nothing_in_a_flag_is_expanded)
@@ -61,11 +62,10 @@ TEST(nothing_in_a_flag_is_expanded)
     const struct config_endpoint_flags flags = {
         .name = "n", .url = "http://h", .username = "${HOME} $${x} \"\n", .password_file = "${A}"};
     struct err err = ERR_INIT;
-    struct config *c = config_endpoint_from_flags(&flags, &options, &err);
+    SCOPED(config) *c = config_endpoint_from_flags(&flags, &options, &err);
     assert_non_null(c);
     CHECK_STR(c->endpoints[0].http.username, flags.username, "");
     CHECK_STR(c->endpoints[0].http.password_file, flags.password_file, "");
-    config_unref(c);
 }
 
 TEST(mistakes_have_the_messages_of_a_file)

@@ -293,10 +293,10 @@ TEST(exec_plugin_gets_its_cluster)
 
 TEST(files_are_loaded_by_name)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     char want[1024];
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     struct kubeconfig k;
     struct err err = ERR_INIT;
     testing_write_file(dir, "config", full);
@@ -312,9 +312,6 @@ TEST(files_are_loaded_by_name)
     err_clear(&err);
     assert_false(kubeconfig_load(dir, NULL, a, &k, &err));
     CHECK_CONTAINS(err.msg, "is a directory", "");
-    arena_free(a);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(no_memory_at_any_size)
@@ -380,7 +377,7 @@ TEST(base64_there_and_back)
 
 TEST(paths_are_those_of_kubectl)
 {
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     struct kubeconfig_paths paths;
     struct err err = ERR_INIT;
     assert_true(kubeconfig_paths(":/a:b::/c:", "/home/u", a, &paths, &err));
@@ -402,7 +399,6 @@ TEST(paths_are_those_of_kubectl)
     }
     assert_false(kubeconfig_paths(many, NULL, a, &paths, &err));
     CHECK_STR(err.msg, "KUBECONFIG: expected at most 32 files", "");
-    arena_free(a);
 }
 
 /* The first file has the contexts and one user, the second one the rest, and a context and a user
@@ -452,6 +448,7 @@ static void several_done(struct several *s)
     testing_rmdir(s->dir);
     free(s->dir);
 }
+SCOPED_VALUE(several, several_done)
 
 static bool several_load(struct several *s, const char *context)
 {
@@ -461,7 +458,7 @@ static bool several_load(struct several *s, const char *context)
 
 TEST(first_file_wins)
 {
-    struct several s;
+    SCOPED(several) s;
     several_setup(&s);
     if (!several_load(&s, NULL)) {
         fail_msg("%s", s.err.msg);
@@ -479,12 +476,11 @@ TEST(first_file_wins)
     CHECK_STR(s.k.http.credentials_file, token, "the user is that of the first file");
     assert_null(s.k.http.credentials);
     CHECK_STR(s.k.http.tls.ca_file, ca, "relative to its own file");
-    several_done(&s);
 }
 
 TEST(several_files_fail_with_all_names)
 {
-    struct several s;
+    SCOPED(several) s;
     several_setup(&s);
     assert_false(several_load(&s, "prd"));
     assert_non_null(strstr(s.err.msg, s.paths.names));
@@ -501,5 +497,4 @@ TEST(several_files_fail_with_all_names)
     s.paths.n = 1;
     assert_true(several_load(&s, NULL));
     assert_false(s.found);
-    several_done(&s);
 }

@@ -165,7 +165,7 @@ static void check_text(struct sv text, const char *file, struct counts *counts)
 /* Every file; some hold several documents. */
 static void check_file(const char *file, struct counts *counts)
 {
-    char *text = read_file(file);
+    SCOPED_MEMORY char *text = read_file(file);
     char *start = text;
     char *end;
     while ((end = strstr(start, "\n---\n")) != NULL) {
@@ -173,7 +173,6 @@ static void check_file(const char *file, struct counts *counts)
         start = end + 5;
     }
     check_text(sv_from(start), file, counts);
-    free(text);
 }
 
 TEST(documents_are_what_they_should_be)
@@ -203,7 +202,7 @@ TEST(least_privilege)
         struct yaml_place place;
         struct err err = ERR_INIT;
         const struct yaml_node *root = NULL;
-        char *text = read_file(files[i]);
+        SCOPED_MEMORY char *text = read_file(files[i]);
         *strstr(text, "\n---\n") = '\0';
         assert_true(yaml_parse(sv_from(text), arena, &root, &place, &err));
         const struct yaml_node *rules = at(root, "rules");
@@ -212,6 +211,5 @@ TEST(least_privilege)
         CHECK_STR(text_of(at(rules, "0/resources/0")), "pods", files[i]);
         CHECK_INT(at(rules, "0/apiGroups")->n_items, 1, files[i]);
         CHECK_STR(text_of(at(rules, "0/apiGroups/0")), "", files[i]);
-        free(text);
     }
 }

@@ -48,11 +48,10 @@ static bool load_failing(const char *what, size_t n, const char *whole)
         assert_non_null(config_errors_at(errors, i)->pos.file);
     }
     if (c != NULL) { /* nothing is missing in it */
-        struct buf b;
+        SCOPED(buf) b;
         buf_init(&b, 1 << 20);
         assert_true(config_dump(c, &b));
         CHECK_STR(b.data, whole, "");
-        buf_done(&b);
     }
     config_unref(c);
     config_errors_free(errors);

@@ -11,6 +11,8 @@
 #include "tests/unit/lib/protocols.h"
 #include "tests/unit/lib/valid_config.h"
 
+SCOPED_POINTER(config, config_unref)
+
 SCOPED_POINTER(config_errors, config_errors_free)
 
 static const char *env(void *arg, const char *name)
@@ -55,7 +57,7 @@ static const struct config_type *type(const struct config_job *j, const char *ke
 
 TEST(missing_keys_have_defaults)
 {
-    struct config *c = parse(MINIMAL);
+    SCOPED(config) *c = parse(MINIMAL);
     CHECK_STR(c->file, "dir/f.yaml", "");
     CHECK_INT(c->global.scrape_interval_ms, 15000, "");
     CHECK_INT(c->global.scrape_timeout_ms, 10000, "");
@@ -102,7 +104,6 @@ TEST(missing_keys_have_defaults)
     assert_true(e->retry_on_429);
     CHECK_INT(e->queue_max_bytes, 128 << 20, "");
     CHECK_INT(e->concurrency, 16, "");
-    config_unref(c);
 }
 
 /* Names, paths and the types that are enabled, as in Grafana Alloy. */
@@ -161,7 +162,7 @@ TEST(built_in_types)
          .delta = DELTA_AUTO},
         {.key = "threadcreate", .name = "threadcreate", .path = "/debug/pprof/threadcreate"},
     };
-    struct config *c = parse(MINIMAL);
+    SCOPED(config) *c = parse(MINIMAL);
     CHECK_INT(c->jobs[0].n_types, sizeof(want) / sizeof(want[0]), "");
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
         const struct config_type *got = &c->jobs[0].types[i];
@@ -178,7 +179,6 @@ TEST(built_in_types)
         CHECK_INT(got->timeout_ms, 10000, want[i].key);
         CHECK_INT(got->params.n, 0, want[i].key);
     }
-    config_unref(c);
 }
 
 /* The seconds given, or one less than the interval has. Alloy differs: it refuses an interval of
@@ -210,25 +210,23 @@ TEST(seconds_are_given_or_follow_the_interval)
         char text[512];
         snprintf(text, sizeof(text),
                  "write: [{url: \"http://x\"}]\nscrape_configs:\n- job_name: a\n%s", cases[i].job);
-        struct config *c = parse(text);
+        SCOPED(config) *c = parse(text);
         CHECK_INT(type(&c->jobs[0], "process_cpu")->seconds, cases[i].want, cases[i].job);
-        config_unref(c);
     }
 }
 
 TEST(sampling_of_targets)
 {
-    struct config *c = parse("write: [{url: \"http://x\"}]\nscrape_configs:\n"
-                             "- {job_name: a, sampling: {percent: 10}}\n"
-                             "- {job_name: b, sampling: {max_per_service: 3}}\n"
-                             "- {job_name: c, sampling: {percent: 50, max_per_service: 7}}\n"
-                             "- {job_name: d, sampling: {}}\n");
+    SCOPED(config) *c = parse("write: [{url: \"http://x\"}]\nscrape_configs:\n"
+                              "- {job_name: a, sampling: {percent: 10}}\n"
+                              "- {job_name: b, sampling: {max_per_service: 3}}\n"
+                              "- {job_name: c, sampling: {percent: 50, max_per_service: 7}}\n"
+                              "- {job_name: d, sampling: {}}\n");
     static const unsigned want[4][2] = {{10, 0}, {100, 3}, {50, 7}, {100, 0}};
     for (size_t i = 0; i < 4; i++) {
         CHECK_INT(c->jobs[i].sample_percent, want[i][0], c->jobs[i].name);
         CHECK_INT(c->jobs[i].sample_max, want[i][1], c->jobs[i].name);
     }
-    config_unref(c);
 }
 
 /* "a=1 b=2" */
@@ -243,24 +241,23 @@ static void check_pairs(const struct config_pairs *pairs, const char *want)
 
 TEST(params_of_types_override_those_of_jobs)
 {
-    struct config *c = parse("write: [{url: \"http://x\"}]\n"
-                             "scrape_configs:\n"
-                             "- job_name: a\n"
-                             "  params: {debug: [1, 2], gc: 1, none: []}\n"
-                             "  profiles:\n"
-                             "    memory: {params: {debug: 0, x: ''}}\n"
-                             "    block: {params: {}}\n");
+    SCOPED(config) *c = parse("write: [{url: \"http://x\"}]\n"
+                              "scrape_configs:\n"
+                              "- job_name: a\n"
+                              "  params: {debug: [1, 2], gc: 1, none: []}\n"
+                              "  profiles:\n"
+                              "    memory: {params: {debug: 0, x: ''}}\n"
+                              "    block: {params: {}}\n");
     const struct config_job *j = &c->jobs[0];
     check_pairs(&j->params, "debug=1 debug=2 gc=1");
     check_pairs(&type(j, "memory")->params, "gc=1 debug=0 x=");
     check_pairs(&type(j, "block")->params, "debug=1 debug=2 gc=1");
     check_pairs(&type(j, "process_cpu")->params, "debug=1 debug=2 gc=1");
-    config_unref(c);
 }
 
 TEST(deltas_of_types)
 {
-    struct config *c =
+    SCOPED(config) *c =
         parse("global: {delta_state_max_bytes: 8MiB, bodies_max_bytes: 9MiB}\n"
               "write: [{url: \"http://x\"}]\n"
               "scrape_configs:\n"
@@ -286,12 +283,11 @@ TEST(deltas_of_types)
     assert_true(t->sampling);
     assert_true(t->is_delta);
     CHECK_INT(type(j, "locks")->seconds, 20, "");
-    config_unref(c);
 }
 
 TEST(custom_types)
 {
-    struct config *c =
+    SCOPED(config) *c =
         parse("write: [{url: \"http://x\"}]\n"
               "scrape_configs:\n"
               "- job_name: a\n"
@@ -320,20 +316,19 @@ TEST(custom_types)
     t = type(j, "allocs");
     CHECK_INT(t->seconds, 5, "");
     CHECK_INT(t->interval_ms, 60000, "");
-    config_unref(c);
 }
 
 TEST(formats_of_types)
 {
-    struct config *c = parse("write: [{url: \"http://x\", name: a},\n"
-                             "        {url: \"http://x\", name: b, protocol: ingest}]\n"
-                             "scrape_configs:\n"
-                             "- job_name: a\n"
-                             "  profiles:\n"
-                             "    process_cpu: {seconds: 5s}\n"
-                             "    custom:\n"
-                             "    - {name: jfr, path: /jfr, format: jfr, sampling: true}\n"
-                             "    - {name: other, path: /o, format: pprof}\n");
+    SCOPED(config) *c = parse("write: [{url: \"http://x\", name: a},\n"
+                              "        {url: \"http://x\", name: b, protocol: ingest}]\n"
+                              "scrape_configs:\n"
+                              "- job_name: a\n"
+                              "  profiles:\n"
+                              "    process_cpu: {seconds: 5s}\n"
+                              "    custom:\n"
+                              "    - {name: jfr, path: /jfr, format: jfr, sampling: true}\n"
+                              "    - {name: other, path: /o, format: pprof}\n");
     const struct config_job *j = &c->jobs[0];
     CHECK_INT(type(j, "jfr")->format, FORMAT_JFR, "");
     CHECK_INT(type(j, "jfr")->delta, DELTA_OFF, "");
@@ -341,29 +336,27 @@ TEST(formats_of_types)
     assert_false(type(j, "jfr")->seconds_given);
     CHECK_INT(type(j, "other")->format, FORMAT_PPROF, "");
     assert_true(type(j, "process_cpu")->seconds_given);
-    config_unref(c);
 }
 
 /* An endpoint has the global limits except those that it sets itself. */
 TEST(label_limits)
 {
-    struct config *c = parse("global: {label_limits: {max_names: 40, max_value_length: 100}}\n"
-                             "write: [{url: \"http://x\", name: a},\n"
-                             "        {url: \"http://x\", name: b,\n"
-                             "         label_limits: {max_names: 5, max_name_length: 65536}}]\n"
-                             "scrape_configs: [{job_name: a}]\n");
+    SCOPED(config) *c = parse("global: {label_limits: {max_names: 40, max_value_length: 100}}\n"
+                              "write: [{url: \"http://x\", name: a},\n"
+                              "        {url: \"http://x\", name: b,\n"
+                              "         label_limits: {max_names: 5, max_name_length: 65536}}]\n"
+                              "scrape_configs: [{job_name: a}]\n");
     CHECK_INT(c->endpoints[0].label_limits.max_names, 40, "");
     CHECK_INT(c->endpoints[0].label_limits.max_name_length, 1024, "");
     CHECK_INT(c->endpoints[0].label_limits.max_value_length, 100, "");
     CHECK_INT(c->endpoints[1].label_limits.max_names, 5, "");
     CHECK_INT(c->endpoints[1].label_limits.max_name_length, 65536, "");
     CHECK_INT(c->endpoints[1].label_limits.max_value_length, 100, "");
-    config_unref(c);
 }
 
 TEST(every_key_of_a_job)
 {
-    struct config *c = parse(
+    SCOPED(config) *c = parse(
         "global: {scrape_interval: 30s, scrape_timeout: 5s, external_labels: {cluster: prod, n: "
         "1}}\n"
         "server: {listen: \"[::1]:0\"}\n"
@@ -450,7 +443,6 @@ TEST(every_key_of_a_job)
     assert_null(r->target_label);
     assert_null(r->replacement);
     assert_false(r->has_modulus);
-    config_unref(c);
 }
 
 /* The one rule of a job. */
@@ -481,7 +473,7 @@ TEST(nulls_in_a_rule)
          NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct config *c = parse_rule(rows[i].rule);
+        SCOPED(config) *c = parse_rule(rows[i].rule);
         const struct config_rule *r = &c->jobs[0].relabel.at[0];
         assert_true(str_same(r->separator, rows[i].separator));
         assert_true(str_same(r->regex, rows[i].regex));
@@ -489,7 +481,6 @@ TEST(nulls_in_a_rule)
         assert_true(str_same(r->replacement, rows[i].replacement));
         assert_false(r->has_modulus);
         CHECK_INT(r->has_source_labels, r->source_labels.n > 0, rows[i].rule);
-        config_unref(c);
     }
     struct config *c = parse_rule("action: labeldrop, regex: a, source_labels: []");
     assert_true(c->jobs[0].relabel.at[0].has_source_labels); /* the check refuses it */
@@ -521,36 +512,35 @@ TEST(spellings_of_whole_numbers)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char rule[200];
         snprintf(rule, sizeof(rule), "action: hashmod, target_label: x, modulus: %s", rows[i].text);
-        struct config *c = parse_rule(rule);
+        SCOPED(config) *c = parse_rule(rule);
         CHECK_INT(c->jobs[0].relabel.at[0].modulus, rows[i].value, rows[i].text);
-        config_unref(c);
     }
 }
 
 TEST(every_key_of_an_endpoint)
 {
-    struct config *c = parse("scrape_configs: [{job_name: a}]\n"
-                             "write:\n"
-                             "- url: https://x/base\n"
-                             "  protocol: ingest\n"
-                             "  tenant_id: team-a\n"
-                             "  headers: {X-One: 1, X-Two: two}\n"
-                             "  remote_timeout: 3s\n"
-                             "  retry: {min_backoff: 1s, max_backoff: 1m, max_age: 1h, on_429: "
-                             "false}\n"
-                             "  queue: {max_bytes: 1GiB}\n"
-                             "  concurrency: 256\n"
-                             "  basic_auth: {username: u, password_file: secret/p}\n"
-                             "  tls_config: {ca: CA, cert_file: /c, key_file: k, server_name: s,\n"
-                             "    insecure_skip_verify: true, min_version: TLS13}\n"
-                             "  proxy_url: http://u:p@proxy:3128\n"
-                             "  no_proxy: a,b\n"
-                             "  follow_redirects: false\n"
-                             "  enable_http2: false\n"
-                             "  http_headers:\n"
-                             "    A: plain\n"
-                             "    B: {values: [b1, b2], secrets: [b3]}\n"
-                             "    C: [c1]\n");
+    SCOPED(config) *c = parse("scrape_configs: [{job_name: a}]\n"
+                              "write:\n"
+                              "- url: https://x/base\n"
+                              "  protocol: ingest\n"
+                              "  tenant_id: team-a\n"
+                              "  headers: {X-One: 1, X-Two: two}\n"
+                              "  remote_timeout: 3s\n"
+                              "  retry: {min_backoff: 1s, max_backoff: 1m, max_age: 1h, on_429: "
+                              "false}\n"
+                              "  queue: {max_bytes: 1GiB}\n"
+                              "  concurrency: 256\n"
+                              "  basic_auth: {username: u, password_file: secret/p}\n"
+                              "  tls_config: {ca: CA, cert_file: /c, key_file: k, server_name: s,\n"
+                              "    insecure_skip_verify: true, min_version: TLS13}\n"
+                              "  proxy_url: http://u:p@proxy:3128\n"
+                              "  no_proxy: a,b\n"
+                              "  follow_redirects: false\n"
+                              "  enable_http2: false\n"
+                              "  http_headers:\n"
+                              "    A: plain\n"
+                              "    B: {values: [b1, b2], secrets: [b3]}\n"
+                              "    C: [c1]\n");
     const struct config_endpoint *e = &c->endpoints[0];
     CHECK_STR(e->url, "https://x/base", "");
     CHECK_STR(e->protocol->name, "ingest", "");
@@ -585,7 +575,6 @@ TEST(every_key_of_an_endpoint)
         CHECK_STR(h->headers[i].name, headers[i][0], "");
         CHECK_STR(h->headers[i].value, headers[i][1], "");
     }
-    config_unref(c);
 }
 
 TEST(ways_to_authorize)
@@ -606,13 +595,12 @@ TEST(ways_to_authorize)
         snprintf(text, sizeof(text),
                  "write: [{url: \"http://x\"}]\nscrape_configs:\n- job_name: a\n  %s\n",
                  cases[i].keys);
-        struct config *c = parse(text);
+        SCOPED(config) *c = parse(text);
         const struct http_settings *h = &c->jobs[0].http;
         CHECK_INT(h->auth, HTTP_AUTH_HEADER, cases[i].keys);
         CHECK_STR(h->auth_type, cases[i].type, cases[i].keys);
         CHECK_STR(h->credentials, cases[i].credentials, cases[i].keys);
         CHECK_STR(h->credentials_file, cases[i].file, cases[i].keys);
-        config_unref(c);
     }
 }
 
@@ -640,9 +628,8 @@ TEST(environment_variables_are_filled_in)
         char text[256];
         snprintf(text, sizeof(text), "%sglobal:\n  external_labels:\n    a: %s\n", MINIMAL,
                  cases[i].value);
-        struct config *c = parse(text);
+        SCOPED(config) *c = parse(text);
         CHECK_STR(c->global.external_labels.at[0].value, cases[i].want, cases[i].value);
-        config_unref(c);
     }
     struct config *c = parse("scrape_configs:\n- job_name: a\n  scrape_timeout: ${TEN}\n"
                              "  allow_foreign_address: \"${YES}\"\n  target_limit: '${PORT}'\n"
@@ -673,17 +660,17 @@ TEST(real_environment)
 
 TEST(anchors_and_merge_keys)
 {
-    struct config *c = parse("write: [{url: \"http://x\"}]\n"
-                             "scrape_configs:\n"
-                             "- &base\n"
-                             "  job_name: a\n"
-                             "  scrape_interval: 60s\n"
-                             "  relabel_configs: &rules\n"
-                             "  - {action: keep, source_labels: [x]}\n"
-                             "- <<: *base\n"
-                             "  job_name: b\n"
-                             "  scrape_timeout: 1s\n"
-                             "- {job_name: c, relabel_configs: *rules}\n");
+    SCOPED(config) *c = parse("write: [{url: \"http://x\"}]\n"
+                              "scrape_configs:\n"
+                              "- &base\n"
+                              "  job_name: a\n"
+                              "  scrape_interval: 60s\n"
+                              "  relabel_configs: &rules\n"
+                              "  - {action: keep, source_labels: [x]}\n"
+                              "- <<: *base\n"
+                              "  job_name: b\n"
+                              "  scrape_timeout: 1s\n"
+                              "- {job_name: c, relabel_configs: *rules}\n");
     CHECK_INT(c->n_jobs, 3, "");
     CHECK_STR(c->jobs[1].name, "b", "");
     CHECK_INT(c->jobs[1].interval_ms, 60000, "");
@@ -691,7 +678,6 @@ TEST(anchors_and_merge_keys)
     CHECK_INT(c->jobs[1].relabel.n, 1, "");
     CHECK_INT(c->jobs[2].interval_ms, 15000, "");
     CHECK_INT(c->jobs[2].relabel.n, 1, "");
-    config_unref(c);
 }
 
 TEST(command_line)
@@ -713,7 +699,7 @@ TEST(command_line)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[512];
         snprintf(text, sizeof(text), "scrape_configs: [{job_name: a}]\n%s", cases[i].text);
-        struct config *c = parse_as(
+        SCOPED(config) *c = parse_as(
             "f", text, (struct config_options){.write_url = cases[i].url, .listen = "1.2.3.4:5"});
         CHECK_STR(c->server.listen, "1.2.3.4:5", "");
         SCOPED(buf) b = testing_buf(4096);
@@ -723,7 +709,6 @@ TEST(command_line)
         }
         CHECK_STR(b.data, cases[i].want, cases[i].text);
         CHECK_INT(c->jobs[0].forward_to, c->n_endpoints == 1 ? 1 : 3, cases[i].text);
-        config_unref(c);
     }
 }
 
@@ -742,9 +727,8 @@ TEST(the_admin_server_listens_where_it_should)
         {MINIMAL, {.in_container = true, .listen = "h:2"}, "h:2"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct config *c = parse_as("f", cases[i].text, cases[i].options);
+        SCOPED(config) *c = parse_as("f", cases[i].text, cases[i].options);
         CHECK_STR(c->server.listen, cases[i].want, cases[i].text);
-        config_unref(c);
     }
 }
 
@@ -800,9 +784,8 @@ TEST(listen_addresses)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(config_errors) *errors = config_errors_new();
         struct config_options o = {.listen = cases[i].listen};
-        struct config *c = config_parse("f", sv_from(MINIMAL), &o, errors);
+        SCOPED(config) *c = config_parse("f", sv_from(MINIMAL), &o, errors);
         CHECK_INT(c != NULL, cases[i].good, cases[i].listen);
-        config_unref(c);
     }
 }
 
@@ -865,7 +848,7 @@ static void check_load_error(const char *path, const char *want)
 
 TEST(files_are_loaded_by_name)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     testing_write_file(dir, "good.yaml", MINIMAL "log: {level: warn}\n");
     snprintf(path, sizeof(path), "%s/good.yaml", dir);
@@ -895,8 +878,6 @@ TEST(files_are_loaded_by_name)
     }
     check_load_error(path, "cannot open the file: Permission denied");
     assert_int_equal(seteuid(uid), 0);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(rule_files)
@@ -918,14 +899,14 @@ TEST(rule_files)
         {"", -1, "expected a list of rules or a mapping with the key relabel_configs, got null"},
         {"- {action: kepe}\n", -1, "[0].action: expected \"replace\""},
     };
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     snprintf(path, sizeof(path), "%s/rules.yaml", dir);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         testing_write_file(dir, "rules.yaml", cases[i].text);
         SCOPED(config_errors) *errors = config_errors_new();
         struct config_rules rules = {.n = 99};
-        struct config *c = config_load_rules(path, NULL, errors, &rules);
+        SCOPED(config) *c = config_load_rules(path, NULL, errors, &rules);
         CHECK_INT(c == NULL, cases[i].n < 0, cases[i].text);
         CHECK_INT(rules.n, cases[i].n < 0 ? 99 : cases[i].n, cases[i].text);
         if (c == NULL) {
@@ -933,10 +914,7 @@ TEST(rule_files)
             config_errors_format(errors, &b);
             CHECK_CONTAINS(b.data, cases[i].error, cases[i].text);
         }
-        config_unref(c);
     }
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(rule_limit)
@@ -981,8 +959,7 @@ TEST(names_of_types)
 
 TEST(pyroscope_means_push)
 {
-    struct config *c = parse("write: [{url: \"http://x\", protocol: pyroscope}]\n"
-                             "scrape_configs: [{job_name: a}]\n");
+    SCOPED(config) *c = parse("write: [{url: \"http://x\", protocol: pyroscope}]\n"
+                              "scrape_configs: [{job_name: a}]\n");
     CHECK_STR(c->endpoints[0].protocol->name, "push", "");
-    config_unref(c);
 }

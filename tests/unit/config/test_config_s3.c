@@ -5,6 +5,8 @@
 #include "config/file_names.h"
 #include "tests/unit/lib/protocols.h"
 
+SCOPED_POINTER(config, config_unref)
+
 SCOPED_POINTER(config_errors, config_errors_free)
 
 #define KEYS "access_key_id: A, secret_access_key: hunter2"
@@ -37,14 +39,13 @@ TEST(objects_go_below_bucket_and_prefix)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(config_errors) *errors = config_errors_new();
-        struct config *c = config_parse("f", sv_from(rows[i].text), &options, errors);
+        SCOPED(config) *c = config_parse("f", sv_from(rows[i].text), &options, errors);
         CHECK_INT(config_errors_count(errors), 0, rows[i].text);
         assert_non_null(c);
         const struct config_endpoint *e = &c->endpoints[0];
         CHECK_STR(e->s3_url, rows[i].url, rows[i].text);
         CHECK_STR(e->protocol->name, "s3", rows[i].text);
         assert_true(e->http.auth == HTTP_AUTH_S3 && !config_endpoint_is_directory(e));
-        config_unref(c);
     }
 }
 
@@ -168,7 +169,7 @@ static void note_file(void *arg, const struct file_name *name)
 TEST(files_of_keys_are_known)
 {
     SCOPED(config_errors) *errors = config_errors_new();
-    struct config *c = config_parse(
+    SCOPED(config) *c = config_parse(
         "f",
         SV(BUCKET("s3://bucket", "region: r, access_key_id_file: /a, secret_access_key_file: /b, "
                                  "session_token_file: /c")),
@@ -179,5 +180,4 @@ TEST(files_of_keys_are_known)
                          &got);
     CHECK_STR(got.data, "access_key_id_file=/a secret_access_key_file=/b session_token_file=/c ",
               "");
-    config_unref(c);
 }

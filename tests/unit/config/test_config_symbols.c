@@ -4,6 +4,9 @@
 #include "config/change.h"
 #include "tests/unit/lib/valid_config.h"
 
+SCOPED_POINTER(config, config_unref)
+SCOPED_POINTER(config_errors, config_errors_free)
+
 #define WRITE "write: [{url: \"http://x\"}]\n"
 #define ONE_JOB "scrape_configs: [{job_name: a}]\n" WRITE
 #define TWO_JOBS                                                                                   \
@@ -19,19 +22,18 @@ static void join(const struct symbols_list *list, struct buf *out)
 
 static void check_sources(const struct symbols_sources *s, const char *want, const char *row)
 {
-    struct buf text;
+    SCOPED(buf) text;
     buf_init(&text, 10000);
     buf_printf(&text, "%u %lld ", s->target, (long long)s->wait_ms);
     join(&s->debuginfod, &text);
     buf_puts(&text, "| ");
     join(&s->directories, &text);
     CHECK_STR(text.data, want, row);
-    buf_done(&text);
 }
 
 TEST(everything_has_a_default)
 {
-    struct config *c = valid_config("f", ONE_JOB, NULL);
+    SCOPED(config) *c = valid_config("f", ONE_JOB, NULL);
     check_sources(&c->symbols.sources, "0 0 | ", "global");
     check_sources(&c->jobs[0].symbols, "0 0 | ", "job");
     assert_null(c->symbols.cache_directory);
@@ -40,12 +42,11 @@ TEST(everything_has_a_default)
     assert_int_equal(c->symbols.max_file_size, 512 << 20);
     assert_int_equal(c->symbols.max_memory, 1 << 30);
     assert_int_equal(c->symbols.timeout_ms, 60000);
-    config_unref(c);
 }
 
 TEST(a_job_overrides_what_it_names)
 {
-    struct config *c = valid_config(
+    SCOPED(config) *c = valid_config(
         "f",
         TWO_JOBS "symbols: {debuginfod: [\"http://d:1\", \"http://e/x\"], directories: "
                  "[/usr/lib/debug], wait: 1s, " CACHE "}\n",
@@ -55,7 +56,6 @@ TEST(a_job_overrides_what_it_names)
     check_sources(&c->jobs[1].symbols, "1 5000 http://d:1 http://e/x | /usr/lib/debug ", "b");
     check_sources(&c->receive.job.symbols, "0 1000 http://d:1 http://e/x | /usr/lib/debug ",
                   "receive");
-    config_unref(c);
 }
 
 /* A dump has only what the file sets, and means the same. */
@@ -63,8 +63,8 @@ TEST(a_dump_means_the_same)
 {
     static const char text[] = TWO_JOBS
         "symbols: {target: off, debuginfod: [\"http://d\"], bearer_token: secret, " CACHE "}\n";
-    struct config *c = valid_config("f", text, NULL);
-    struct config *plain = valid_config("f", ONE_JOB, NULL);
+    SCOPED(config) *c = valid_config("f", text, NULL);
+    SCOPED(config) *plain = valid_config("f", ONE_JOB, NULL);
     struct buf dump;
     buf_init(&dump, 1 << 20);
     assert_true(config_dump(plain, &dump));
@@ -74,26 +74,22 @@ TEST(a_dump_means_the_same)
     CHECK_CONTAINS(dump.data, "\n  symbols:\n    target: off\n", "job");
     CHECK_CONTAINS(dump.data, "\nsymbols:\n  target: off\n", "global");
     assert_null(strstr(dump.data, "secret\""));
-    struct config *again = valid_config("f", dump.data, NULL);
+    SCOPED(config) *again = valid_config("f", dump.data, NULL);
     check_sources(&again->jobs[0].symbols, "1 0 http://d | ", "again");
     check_sources(&again->jobs[1].symbols, "1 5000 http://d | ", "again");
     buf_done(&dump);
-    config_unref(again);
-    config_unref(plain);
-    config_unref(c);
 }
 
 /* A job follows a change of the section, so its targets must get the new settings. */
 TEST(a_change_of_the_section_changes_its_jobs)
 {
     struct config *one = valid_config("f", ONE_JOB "symbols: {wait: 1s}\n", NULL);
-    struct config *other = valid_config("f", ONE_JOB "symbols: {wait: 2s}\n", NULL);
+    SCOPED(config) *other = valid_config("f", ONE_JOB "symbols: {wait: 2s}\n", NULL);
     assert_false(config_same_job(one, &one->jobs[0], other, &other->jobs[0]));
     assert_true(config_same_job(one, &one->jobs[0], one, &one->jobs[0]));
     assert_false(config_same_part(one, other, CONFIG_PART_SYMBOLS));
     assert_false(config_same(one, other));
     config_unref(one);
-    config_unref(other);
 }
 
 TEST(mistakes_are_reported)
@@ -120,21 +116,20 @@ TEST(mistakes_are_reported)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[1024];
         struct buf errors;
-        struct config_errors *list = config_errors_new();
+        SCOPED(config_errors) *list = config_errors_new();
         buf_init(&errors, 10000);
         snprintf(text, sizeof(text), ONE_JOB "%s", cases[i].text);
         config_unref(config_parse("f", sv_from(text), NULL, list));
         config_errors_format(list, &errors);
         CHECK_STR(errors.data, cases[i].want, cases[i].text);
         buf_done(&errors);
-        config_errors_free(list);
     }
 }
 
 TEST(a_job_with_debuginfod_needs_the_cache)
 {
-    struct config_errors *list = config_errors_new();
-    struct buf errors;
+    SCOPED(config_errors) *list = config_errors_new();
+    SCOPED(buf) errors;
     buf_init(&errors, 10000);
     config_unref(config_parse("f",
                               SV("scrape_configs:\n- job_name: a\n  symbols: {debuginfod: "
@@ -145,6 +140,4 @@ TEST(a_job_with_debuginfod_needs_the_cache)
               "f:3:12: scrape_configs[0].symbols: debuginfod needs the key \"cache.directory\" of "
               "the section symbols\n",
               "");
-    buf_done(&errors);
-    config_errors_free(list);
 }

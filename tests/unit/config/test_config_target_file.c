@@ -93,7 +93,7 @@ TEST(too_large_lists_are_refused)
 
 TEST(only_regular_files_are_read)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[4096];
     struct err err = ERR_INIT;
     SCOPED(buf) out = testing_buf(CONFIG_FILE_MAX + 1);
@@ -112,6 +112,4 @@ TEST(only_regular_files_are_read)
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_false(target_file_read(path, &out, &err));
     CHECK_STR(err.msg, "is not a regular file", "a pipe");
-    testing_rmdir(dir);
-    free(dir);
 }

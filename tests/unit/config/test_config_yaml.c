@@ -176,16 +176,14 @@ TEST(syntax_errors_have_positions)
 TEST(large_texts_are_refused)
 {
     size_t n = CONFIG_FILE_MAX + 1;
-    char *text = malloc(n);
+    SCOPED_MEMORY char *text = malloc(n);
     assert_non_null(text);
     memset(text, '#', n);
     check_failure(text, n, 0, 0, "larger than 4194304 bytes");
-    struct arena *a = arena_new(1 << 20);
+    SCOPED(arena) *a = arena_new(1 << 20);
     const struct yaml_node *root = NULL;
     struct yaml_place place;
     assert_true(yaml_parse((struct sv){text, n - 1}, a, &root, &place, NULL));
-    arena_free(a);
-    free(text);
 }
 
 TEST(deep_texts_are_refused)
@@ -200,11 +198,10 @@ TEST(deep_texts_are_refused)
     check_failure(text, CONFIG_DEPTH_MAX + 1, 1, CONFIG_DEPTH_MAX + 1, "nested deeper than 64");
     /* Libyaml itself would take this: 200,000 levels. */
     size_t n = 200000;
-    char *deep = malloc(n);
+    SCOPED_MEMORY char *deep = malloc(n);
     assert_non_null(deep);
     memset(deep, '[', n);
     check_failure(deep, n, 1, CONFIG_DEPTH_MAX + 1, "nested deeper than 64 levels");
-    free(deep);
 }
 
 /* Depth counts through aliases: each line is four levels deeper than the one before. */

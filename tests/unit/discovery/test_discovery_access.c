@@ -50,6 +50,7 @@ static void teardown(struct fixture *f)
     testing_rmdir(f->dir);
     free(f->dir);
 }
+SCOPED_VALUE(fixture, teardown)
 
 static bool find(struct fixture *f, const struct config_kubernetes *config)
 {
@@ -70,7 +71,7 @@ static void remove_file(struct fixture *f, const char *name)
 
 TEST(test_in_cluster)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f);
     assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
     CHECK_STR(f.access.server, "https://10.96.0.1:443", "");
@@ -81,7 +82,6 @@ TEST(test_in_cluster)
     assert_null(f.access.http.credentials);
     assert_false(f.access.http.tls.insecure_skip_verify);
     assert_false(f.access.http.follow_redirects);
-    teardown(&f);
 }
 
 TEST(test_server_address)
@@ -102,7 +102,7 @@ TEST(test_server_address)
         {"10.96.0.1", "65536", "expected a port of 1-65535, got \"65536\""},
         {"10.96.0.1", "tcp://10.96.0.1:443", "expected a port"},
     };
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         f.env.host = cases[i].host;
@@ -115,12 +115,11 @@ TEST(test_server_address)
             CHECK_CONTAINS(f.err.msg, cases[i].want, "");
         }
     }
-    teardown(&f);
 }
 
 TEST(test_missing_files)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f);
     remove_file(&f, "namespace");
     assert_true(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
@@ -134,12 +133,11 @@ TEST(test_missing_files)
     remove_file(&f, "token");
     assert_false(find(&f, &(struct config_kubernetes){.role = ROLE_POD}));
     CHECK_CONTAINS(f.err.msg, "/token: No such file", "");
-    teardown(&f);
 }
 
 TEST(test_explicit)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f);
     f.env.host = NULL;
     struct config_kubernetes config = {
@@ -151,12 +149,11 @@ TEST(test_explicit)
     CHECK_STR(f.access.server, "http://127.0.0.1:8001", "no slash at the end");
     CHECK_STR(f.access.http.username, "u", "");
     assert_null(f.access.namespace);
-    teardown(&f);
 }
 
 TEST(test_kubeconfig)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f);
     testing_write_file(f.dir, "config",
                        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -173,7 +170,6 @@ TEST(test_kubeconfig)
     snprintf(path, sizeof(path), "%s/nowhere", f.dir);
     assert_false(find(&f, &config));
     CHECK_CONTAINS(f.err.msg, "/nowhere", "");
-    teardown(&f);
 }
 
 TEST(test_same_server)
@@ -234,7 +230,7 @@ TEST(test_static)
 TEST(test_static_too_large)
 {
     SCOPED(intern) *in = intern_new();
-    char *value = calloc(1, LABELS_BYTES_MAX + 1);
+    SCOPED_MEMORY char *value = calloc(1, LABELS_BYTES_MAX + 1);
     assert_non_null(value);
     memset(value, 'v', LABELS_BYTES_MAX);
     const char *targets[] = {"127.0.0.1:6060"};
@@ -246,5 +242,4 @@ TEST(test_static_too_large)
     CHECK_INT(err.kind, ERR_LIMIT, "");
     CHECK_CONTAINS(err.msg, "target \"127.0.0.1:6060\"", "");
     CHECK_INT(group.n, 0, "");
-    free(value);
 }

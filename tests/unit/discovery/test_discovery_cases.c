@@ -167,6 +167,7 @@ static void teardown(struct world *w)
     testing_log_done(w->log);
     buf_done(&w->reported);
 }
+SCOPED_VALUE(world, teardown)
 
 /* The reflector of a resource, in the namespace w->in if there are several. */
 static struct reflector *slot(struct world *w, const struct kube_resource *resource)
@@ -186,19 +187,17 @@ static struct reflector *slot(struct world *w, const struct kube_resource *resou
 static enum store_result feed(struct world *w, const struct kube_resource *resource, bool deleted,
                               const char *text)
 {
-    char *copy = strdup(text);
+    SCOPED_MEMORY char *copy = strdup(text);
     assert_non_null(copy);
     for (char *p = copy; *p != '\0'; p++) {
         *p = *p == '\'' ? '"' : *p;
     }
-    struct test_object object;
+    SCOPED(test_object) object;
     test_object_read(&object, copy, resource->rows, true);
     struct object_id id;
     assert_true(object_identify(&object.object, resource->kind, resource->namespaced, &id));
     struct reflector_listener *l = slot(w, resource)->listener;
     enum store_result result = l->object(l->arg, &id, deleted ? NULL : &object.object);
-    test_object_done(&object);
-    free(copy);
     return result;
 }
 
@@ -263,7 +262,7 @@ TEST(test_namespaces)
                                            .attach_node = true,
                                            .own_namespace = cases[i].own,
                                            .namespaces = {names, cases[i].n}};
-        struct world w;
+        SCOPED(world) w;
         setup(&w, &config);
         SCOPED(buf) got = testing_buf(1 << 16);
         for (int pods = 1; pods >= 0; pods--) {
@@ -274,7 +273,6 @@ TEST(test_namespaces)
             }
         }
         CHECK_STR(got.data, cases[i].want, "");
-        teardown(&w);
     }
 }
 
@@ -282,7 +280,7 @@ TEST(test_namespaces)
 TEST(test_pod_goes)
 {
     struct config_kubernetes config = {.role = ROLE_POD};
-    struct world w;
+    SCOPED(world) w;
     setup(&w, &config);
     list(&w, &kube_pods.resource, POD_ON("n"));
     check_reported(&w, "pod/default/p: 10.0.0.1:80\n", "");
@@ -295,7 +293,6 @@ TEST(test_pod_goes)
          "'status':{}}");
     check_reported(&w, "pod/default/p: 10.0.0.1:80\npod/default/p:\n", "");
     CHECK_INT(kubernetes_counts(w.k).reported, 0, "");
-    teardown(&w);
 }
 
 /* A pod has the labels of its node, which change with the node; without the node it has no targets.
@@ -303,7 +300,7 @@ TEST(test_pod_goes)
 TEST(test_node_of_pod)
 {
     struct config_kubernetes config = {.role = ROLE_POD, .attach_node = true};
-    struct world w;
+    SCOPED(world) w;
     setup(&w, &config);
     w.show = "__meta_kubernetes_node_";
     list(&w, &kube_pods.resource, POD_ON("testnode"));
@@ -314,7 +311,6 @@ TEST(test_node_of_pod)
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("testnode", "v2") "\n", "");
     feed(&w, &kube_node_metadata, true, NODE("testnode", "v2"));
     check_reported(&w, "pod/default/p:\n", "not known any more");
-    teardown(&w);
 }
 
 /* A selector for nodes applies to the request for nodes; pods on other nodes have no targets. */
@@ -323,7 +319,7 @@ TEST(test_node_selector)
     struct config_selector selector = {.role = ROLE_NODE, .label = "node-type=worker"};
     struct config_kubernetes config = {
         .role = ROLE_POD, .attach_node = true, .selectors = &selector, .n_selectors = 1};
-    struct world w;
+    SCOPED(world) w;
     setup(&w, &config);
     CHECK_STR(slot(&w, &kube_node_metadata)->selectors, "labelSelector=node-type%3Dworker", "");
     CHECK_STR(slot(&w, &kube_pods.resource)->selectors, "", "");
@@ -333,14 +329,13 @@ TEST(test_node_selector)
     check_reported(&w, "pod/default/p: 10.0.0.1:80" NODE_LABELS("good", "worker") "\n", "");
     feed(&w, &kube_pods.resource, false, POD_ON("filtered"));
     check_reported(&w, "pod/default/p:\n", "");
-    teardown(&w);
 }
 
 /* A pod has the labels and annotations of its namespace, which change with the namespace. */
 TEST(test_namespace_of_pod)
 {
     struct config_kubernetes config = {.role = ROLE_POD, .attach_namespace = true};
-    struct world w;
+    SCOPED(world) w;
     setup(&w, &config);
     w.show = "__meta_kubernetes_namespace_";
 #define NAMESPACE(tier)                                                                            \
@@ -356,7 +351,6 @@ TEST(test_namespace_of_pod)
     check_reported(&w, WITH("frontend"), "");
     feed(&w, &kube_namespaces, false, NAMESPACE("backend"));
     check_reported(&w, WITH("backend"), "");
-    teardown(&w);
 }
 
 /* ---- namespaces that cannot be read ---------------------------------------------------------- */
@@ -414,7 +408,7 @@ TEST(test_namespaces_do_not_wait)
                                            .attach_namespace = cases[i].namespace,
                                            .namespaces = {names, 2}};
         char want[64];
-        struct world w;
+        SCOPED(world) w;
         setup(&w, &config);
         if (cases[i].node) {
             list(&w, &kube_node_metadata, NODE("n", "v"));
@@ -434,7 +428,6 @@ TEST(test_namespaces_do_not_wait)
         list_namespace(&w, cases[i].role, "a");
         snprintf(want, sizeof(want), "%s/a/x: 10.0.0.1:80\n", cases[i].name);
         check_reported(&w, want, "allowed later");
-        teardown(&w);
     }
 }
 
@@ -446,7 +439,7 @@ TEST(test_no_memory_for_all)
     size_t n = 0;
     for (; failed; n++) {
         struct config_kubernetes config = {.role = ROLE_ENDPOINTS};
-        struct world w;
+        SCOPED(world) w;
         setup(&w, &config);
         list(&w, &kube_services.resource, NULL);
         list(&w, &kube_endpoints.resource, ENDPOINTS_IN("a"));
@@ -456,7 +449,6 @@ TEST(test_no_memory_for_all)
         failed = failing_malloc_stop();
         feed(&w, &kube_pods.resource, false, POD_IN("b"));
         check_reported(&w, "endpoints/a/x: 10.0.0.1:80\n", failed ? "after a failure" : "without");
-        teardown(&w);
     }
     assert_in_range(n, 2, 1000);
 }
@@ -486,7 +478,7 @@ TEST(test_namespace_of_reference)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE,
                                            .namespaces = {names, cases[i].n_names}};
-        struct world w;
+        SCOPED(world) w;
         setup(&w, &config);
         w.show = "__";
         for (size_t k = 0; k < 2; k++) {
@@ -500,7 +492,6 @@ TEST(test_namespace_of_reference)
         CHECK_INT(joined, cases[i].want[0] != '\0', cases[i].slice);
         assert_null(strstr(w.reported.data, "ref_namespace"));
         CHECK_CONTAINS(w.reported.data, "endpointslice/a/s: 10.0.0.1:80", cases[i].slice);
-        teardown(&w);
     }
 }
 
@@ -540,7 +531,7 @@ TEST(test_too_many_labels)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
-        struct world w;
+        SCOPED(world) w;
         setup(&w, &config);
         testing_log_expect(w.log, "too many labels and annotations");
         list(&w, &kube_services.resource, NULL);
@@ -570,7 +561,6 @@ TEST(test_too_many_labels)
         feed(&w, &kube_pods.resource, false, big);
         check_reported(&w, "endpointslice/a/s: 10.0.0.1:80 10.0.0.2:80\n", "fewer");
         free(big);
-        teardown(&w);
     }
 }
 
@@ -579,21 +569,19 @@ TEST(test_too_many_labels_of_pod)
 {
     for (int attach = 0; attach < 2; attach++) {
         struct config_kubernetes config = {.role = ROLE_POD, .attach_node = attach == 1};
-        struct world w;
+        SCOPED(world) w;
         setup(&w, &config);
         testing_log_expect(w.log, "too many labels and annotations");
         if (attach == 1) {
             list(&w, &kube_node_metadata, NODE("n", "v"));
         }
-        char *big = big_pod("big", 600);
+        SCOPED_MEMORY char *big = big_pod("big", 600);
         list_begin(&w, &kube_pods.resource);
         feed(&w, &kube_pods.resource, false, POD_IN("a"));
         feed(&w, &kube_pods.resource, false, big);
         list_end(&w, &kube_pods.resource);
         check_reported(&w, "pod/a/x: 10.0.0.1:80\n", "");
         CHECK_CONTAINS(testing_log_text(w.log), "kind=Pod name=a/big source=pod", "");
-        free(big);
-        teardown(&w);
     }
 }
 
@@ -641,7 +629,7 @@ TEST(test_dual_stack)
         char service[512];
         snprintf(service, sizeof(service), SERVICE("x", "%s"), cases[i].spec);
         struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
-        struct world w;
+        SCOPED(world) w;
         setup_slices(&w, &config, service);
         bool v4 = strstr(w.reported.data, "endpointslice/default/s-IPv4: 10.0.0.1:80\n") != NULL;
         bool v6 = strstr(w.reported.data, "endpointslice/default/s-IPv6: [fd00::1]:80\n") != NULL;
@@ -650,7 +638,6 @@ TEST(test_dual_stack)
             strstr(w.reported.data, "endpointslice/default/s-FQDN: web.example:80\n") != NULL;
         CHECK_INT(v6, cases[i].v6, cases[i].spec);
         CHECK_INT(names, cases[i].names, cases[i].spec);
-        teardown(&w);
     }
 }
 
@@ -658,7 +645,7 @@ TEST(test_dual_stack)
 TEST(test_service_changes)
 {
     struct config_kubernetes config = {.role = ROLE_ENDPOINTSLICE};
-    struct world w;
+    SCOPED(world) w;
     setup_slices(&w, &config, SERVICE("old", ""));
     buf_clear(&w.reported);
     w.show = "__meta_kubernetes_service_label_";
@@ -671,7 +658,6 @@ TEST(test_service_changes)
                    "endpointslice/default/s-IPv6: [fd00::1]:80 "
                    "__meta_kubernetes_service_label_app=new\n",
                    "");
-    teardown(&w);
 }
 
 /* ---- many ------------------------------------------------------------------------------------ */
@@ -702,7 +688,7 @@ static void list_pods(struct world *w, int from, int to)
 TEST(test_many_vanish)
 {
     struct config_kubernetes config = {.role = ROLE_POD};
-    struct world w;
+    SCOPED(world) w;
     setup(&w, &config);
     list_pods(&w, 0, 10000);
     CHECK_INT(w.n_reported, 10000, "");
@@ -718,14 +704,13 @@ TEST(test_many_vanish)
     CHECK_INT(w.n_reported, 7000, "");
     CHECK_INT(w.n_gone, 7000, "");
     CHECK_INT(kubernetes_counts(w.k).reported, 3000, "");
-    teardown(&w);
 }
 
 /* Updates that change no label, such as heartbeats, are not reported. */
 TEST(test_heartbeats)
 {
     struct config_kubernetes config = {.role = ROLE_POD};
-    struct world w;
+    SCOPED(world) w;
     setup(&w, &config);
     list_pods(&w, 0, 500);
     w.n_reported = 0;
@@ -735,7 +720,6 @@ TEST(test_heartbeats)
         CHECK_INT(feed(&w, &kube_pods.resource, false, text), STORE_UNCHANGED, "");
     }
     CHECK_INT(w.n_reported, 0, "");
-    teardown(&w);
 }
 
 /* ---- pods of other replicas ------------------------------------------------------------------ */
@@ -758,7 +742,7 @@ static void check_shares(struct world *w, size_t reported, size_t foreign, size_
 TEST(test_shares)
 {
     struct config_kubernetes config = {.role = ROLE_POD};
-    struct world w;
+    SCOPED(world) w;
     struct discovery_sharing sharing = {
         .key = sharing_key, .is_assigned = sharing_is_assigned, .arg = &w};
     setup_shared(&w, &config, &sharing);
@@ -804,7 +788,6 @@ TEST(test_shares)
     feed(&w, &kube_pods.resource, false, SHARED_POD("b", ""));
     check_reported(&w, "pod/ns/b:\n", "the one that was reported is removed");
     check_shares(&w, 0, 0, 0, "all gone");
-    teardown(&w);
 }
 
 /* Where the owner does not follow from the pod alone, everything is reported. */

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 
+SCOPED_VALUE(world, teardown)
+
 /* Continues until the groups since then have the text. */
 static void run_on(struct world *w, const char *until)
 {
@@ -49,7 +51,7 @@ static void change(struct world *w, const struct config *values, const bool *kep
 
 TEST(test_lists)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w, NULL, 0);
     static const char *const one[] = {"127.0.0.1:1"};
     static const char *const two[] = {"127.0.0.1:2"};
@@ -79,7 +81,6 @@ TEST(test_lists)
     change(&w, &(struct config){.jobs = after, .n_jobs = 0}, NULL);
     CHECK_STR(w.groups.data, "0 static/0 @-\n3 static/0 @-\n1 static/0 @-\n--\n", "");
     check_metric(&w, "profpull_discovery_groups{kind=\"static\"} 0\n", "");
-    teardown(&w);
 }
 
 /* Two jobs share a watch. One gets other rules: the pods are listed again, for it only, and what
@@ -97,7 +98,7 @@ TEST(test_watches)
          .keep_open = true,
          .body = EVENT("MODIFIED", POD("b", "10.0.0.3"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 4);
     struct config_source source = {
         .kind = SOURCE_KUBERNETES,
@@ -127,7 +128,6 @@ TEST(test_watches)
     change(&w, &(struct config){.jobs = jobs, .n_jobs = 1}, kept);
     CHECK_STR(w.groups.data, "1 pod/ns/b @-\n--\n", "");
     check_metric(&w, "profpull_discovery_groups{kind=\"kubernetes\"} 1\n", "");
-    teardown(&w);
 }
 
 /* A change that cannot be made, or that is not wanted, leaves everything as it was. */
@@ -137,7 +137,7 @@ TEST(test_all_or_nothing)
         {.part = "resourceVersion=0", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
         {.part = "watch=1", .status = 200, .keep_open = true, .body = ""},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 2);
     struct err err = ERR_INIT;
     static const char *const one[] = {"127.0.0.1:1"};
@@ -168,7 +168,6 @@ TEST(test_all_or_nothing)
     loop_run_once(w.loop);
     assert_int_equal(w.groups.len, groups);
     assert_int_equal(w.requests.len, requests);
-    teardown(&w);
 }
 
 /* The targets of a URL stay until its new list has been read. */
@@ -177,7 +176,7 @@ TEST(test_url_that_fails)
     struct rule rules[] = {
         {.part = "/first", .status = 500, .body = ""},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 1);
     testing_log_expect(w.log, "http_sd");
     static const char *const one[] = {"127.0.0.1:1"};
@@ -191,5 +190,4 @@ TEST(test_url_that_fails)
     change(&w, &(struct config){.jobs = &after, .n_jobs = 1}, NULL);
     run_until_asked(&w, "/first");
     CHECK_STR(w.groups.data, "--\n", "");
-    teardown(&w);
 }

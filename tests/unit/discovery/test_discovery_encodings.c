@@ -1,12 +1,14 @@
 /* Which encoding a watch asks for, and what it does with the answer. */
 #include "tests/unit/discovery/watch_sim.h"
 
+SCOPED_VALUE(sim, teardown)
+
 #define PROTOBUF "application/vnd.kubernetes.protobuf"
 
 /* Protobuf is asked for, and JSON is accepted. */
 TEST(test_accept)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     CHECK_STR(s.accept, PROTOBUF ", application/json", "list");
@@ -14,7 +16,6 @@ TEST(test_accept)
     STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "11")));
     CHECK_STR(s.accept, PROTOBUF ", application/json", "watch");
     check_out(&s, "A:c ", "");
-    teardown(&s);
 }
 
 /* A server that refuses protobuf is asked for JSON at once, where the list was. */
@@ -46,7 +47,7 @@ TEST(test_wrong_content_type)
     static const char *const types[] = {"", "application/json", "text/plain", PROTOBUF,
                                         PROTOBUF ";stream=watch"};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        struct sim s;
+        SCOPED(sim) s;
         setup(&s, "");
         STEP(&s, .status = 200, .body = LIST("10", POD("a", "1")), .content_type = types[i]);
         CHECK_INT(s.result, WATCH_DONE, types[i]);
@@ -56,7 +57,6 @@ TEST(test_wrong_content_type)
         CHECK_INT(s.result, WATCH_DONE, types[i]);
         CHECK_STR(s.accept, PROTOBUF ", application/json", types[i]);
         check_out(&s, "begin L:a end A:c ", types[i]);
-        teardown(&s);
     }
 }
 
@@ -76,7 +76,7 @@ TEST(test_protobuf_is_tried_again)
 {
     for (size_t i = 0; i < sizeof(bad_bodies) / sizeof(bad_bodies[0]); i++) {
         const struct bad *bad = &bad_bodies[i];
-        struct sim s;
+        SCOPED(sim) s;
         setup(&s, "");
         STEP(&s, .status = 200, .body = bad->body, .content_type = bad->type);
         CHECK_INT(s.result, WATCH_NO_PROTOBUF, bad->body);
@@ -94,14 +94,13 @@ TEST(test_protobuf_is_tried_again)
         STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("d", "12")));
         CHECK_STR(s.accept, PROTOBUF ", application/json", "after a while");
         check_out(&s, "A:c A:d ", bad->body);
-        teardown(&s);
     }
 }
 
 /* A server that never learns is asked for protobuf more and more rarely. */
 TEST(test_protobuf_is_tried_more_rarely)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     STEP(&s, .status = 406);
     STEP(&s, .status = 200, .body = LIST("10", POD("a", "1")));
@@ -117,7 +116,6 @@ TEST(test_protobuf_is_tried_more_rarely)
         CHECK_STR(s.accept, PROTOBUF ", application/json", "");
         CHECK_INT(s.result, WATCH_NO_PROTOBUF, "");
     }
-    teardown(&s);
 }
 
 #define PARTIAL(name, version)                                                                     \

@@ -12,6 +12,8 @@
 #include "discovery/kubernetes/credentials.h"
 #include "discovery/kubernetes/exec_plugin.h"
 
+SCOPED_POINTER(exec_login, exec_login_unref)
+
 /* A test that takes longer has failed. */
 #define PATIENCE_MS 20000
 #define V1 "client.authentication.k8s.io/v1"
@@ -181,6 +183,7 @@ static void teardown(struct world *w)
     testing_rmdir(w->dir);
     free(w->dir);
 }
+SCOPED_VALUE(world, teardown)
 
 static void run_loop(struct world *w)
 {
@@ -250,7 +253,7 @@ TEST(test_process)
     sigaddset(&term, SIGTERM);
     assert_int_equal(pthread_sigmask(SIG_BLOCK, &term, &before), 0);
     void (*old)(int) = signal(SIGPIPE, SIG_IGN);
-    struct world w;
+    SCOPED(world) w;
     setup(&w);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         start(&w, cases[i].script, cases[i].timeout_ms);
@@ -266,12 +269,11 @@ TEST(test_process)
     }
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
     (void)signal(SIGPIPE, old);
-    teardown(&w);
 }
 
 TEST(test_process_cannot_start)
 {
-    struct world w;
+    SCOPED(world) w;
     if (getenv("PROFPULL_VALGRIND") != NULL) {
         skip(); /* scripts/valgrind.sh: its posix_spawn() does not say that the program is missing
                  */
@@ -286,17 +288,15 @@ TEST(test_process_cannot_start)
     argv[0] = w.dir;
     assert_null(child_start(&options, &error));
     CHECK_INT(error, EACCES, "");
-    teardown(&w);
 }
 
 TEST(test_process_is_freed)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w);
     start(&w, "echo started; sleep 1000", PATIENCE_MS);
     assert_null(child_free(w.process));
     assert_null(child_free(NULL));
-    teardown(&w);
 }
 
 /* ---- plugins --------------------------------------------------------------------------------- */
@@ -358,6 +358,7 @@ static void plugin_teardown(struct plugin_world *w)
     free((void *)(uintptr_t)w->env[0]);
     teardown(&w->base);
 }
+SCOPED_VALUE(plugin_world, plugin_teardown)
 
 static void check_runs(struct plugin_world *w, long ok, long failed)
 {
@@ -382,14 +383,13 @@ static struct exec_login *ask(struct plugin_world *w, struct err *err)
 static void check_token(struct plugin_world *w, const char *want, const char *row)
 {
     struct err err = ERR_INIT;
-    struct exec_login *login = ask(w, &err);
+    SCOPED(exec_login) *login = ask(w, &err);
     CHECK_STR(err.msg, "", row);
     assert_non_null(login);
     const struct http_settings *s = exec_login_settings(login);
     CHECK_STR(s->credentials, want, row);
     CHECK_INT(s->auth, HTTP_AUTH_HEADER, row);
     CHECK_STR(s->tls.ca_pem, "CA", "what is not credentials stays");
-    exec_login_unref(login);
 }
 
 /* Prints "run-N" as the token at run N, followed by $1 in the status. */
@@ -400,7 +400,7 @@ static void check_token(struct plugin_world *w, const char *want, const char *ro
 /* Credentials are kept until they are refused; a refusal leads to one new run. */
 TEST(test_refused)
 {
-    struct plugin_world w;
+    SCOPED(plugin_world) w;
     plugin_setup(&w, COUNTING(""));
     struct err err = ERR_INIT;
     struct exec_login *first = ask(&w, &err);
@@ -414,7 +414,6 @@ TEST(test_refused)
     CHECK_STR(exec_login_settings(first)->credentials, "run-1", "good for its request still");
     exec_login_unref(first);
     check_runs(&w, 2, 0);
-    plugin_teardown(&w);
 }
 
 TEST(test_expired)
@@ -439,7 +438,7 @@ TEST(test_expired)
 /* Several reflectors that need credentials at the same time wait for one run. */
 TEST(test_one_run_for_all)
 {
-    struct plugin_world w;
+    SCOPED(plugin_world) w;
     plugin_setup(&w, COUNTING(""));
     struct exec_login *login = NULL;
     struct exec_waiter waiters[3];
@@ -452,18 +451,17 @@ TEST(test_one_run_for_all)
     run_loop(&w.base);
     CHECK_INT(w.woken, 3, "");
     check_token(&w, "run-1", "");
-    plugin_teardown(&w);
 }
 
 TEST(test_client_certificate)
 {
-    struct plugin_world w;
+    SCOPED(plugin_world) w;
     plugin_setup(&w, "cat <<'X'\n" OUTPUT("{\"clientCertificateData\":\"" CERT
                                           "\",\"clientKeyData\":\"" KEY "\"}") "\nX\n");
     w.settings.tls.cert_file = "/old.crt";
     w.settings.tls.key_file = "/old.key";
     struct err err = ERR_INIT;
-    struct exec_login *login = ask(&w, &err);
+    SCOPED(exec_login) *login = ask(&w, &err);
     assert_non_null(login);
     const struct http_settings *s = exec_login_settings(login);
     CHECK_INT(s->auth, HTTP_AUTH_NONE, "");
@@ -471,8 +469,6 @@ TEST(test_client_certificate)
     CHECK_CONTAINS(s->tls.key_pem, "PRIVATE KEY", "");
     assert_null(s->tls.cert_file);
     assert_null(s->tls.key_file);
-    exec_login_unref(login);
-    plugin_teardown(&w);
 }
 
 /* A plugin that fails is quoted, without secrets, and not run again at once. */
@@ -488,7 +484,7 @@ TEST(test_failures)
         {"echo hunter2", "exec plugin sh: expected an ExecCredential in JSON on stdout"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct plugin_world w;
+        SCOPED(plugin_world) w;
         plugin_setup(&w, cases[i].script);
         struct err err = ERR_INIT;
         assert_null(ask(&w, &err));
@@ -498,7 +494,6 @@ TEST(test_failures)
         CHECK_INT(exec_plugin_get(w.plugin, &login, &err), EXEC_FAILED, "");
         CHECK_STR(err.msg, cases[i].want, "the same to everybody");
         check_runs(&w, 0, 1);
-        plugin_teardown(&w);
     }
 }
 
@@ -507,7 +502,7 @@ TEST(test_not_installed)
     if (getenv("PROFPULL_VALGRIND") != NULL) {
         skip(); /* as above */
     }
-    struct plugin_world w;
+    SCOPED(plugin_world) w;
     plugin_setup(&w, "");
     w.argv[0] = "/nonexistent/aws";
     struct err err = ERR_INIT;
@@ -515,20 +510,18 @@ TEST(test_not_installed)
     CHECK_CONTAINS(err.msg, "exec plugin /nonexistent/aws: cannot be run: No such file", "");
     CHECK_CONTAINS(err.msg, ": install it with brew install x", "the hint, in one line");
     check_runs(&w, 0, 1);
-    plugin_teardown(&w);
 }
 
 /* A plugin sees our environment, overridden by that of the kubeconfig, and the request. */
 TEST(test_environment)
 {
-    struct plugin_world w;
+    SCOPED(plugin_world) w;
     plugin_setup(&w, "test -n \"$PATH\" || exit 1; test \"$HOME\" = changed || exit 2; "
                      "echo \"$KUBERNETES_EXEC_INFO\" >&2; exit 3");
     w.env[1] = "HOME=changed";
     struct err err = ERR_INIT;
     assert_null(ask(&w, &err));
     CHECK_STR(err.msg, "exec plugin sh: it ended with status 3: {\"spec\":1}", "");
-    plugin_teardown(&w);
 }
 
 TEST(test_freed_while_it_runs)

@@ -2,6 +2,8 @@
  * of the server are tested in test_discovery_watch.c. */
 #include "tests/unit/discovery/discovery_world.h"
 
+SCOPED_VALUE(world, teardown)
+
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 /* A configuration with one job, which must live as long as discovery. */
@@ -37,7 +39,7 @@ TEST(test_pages_and_watch)
              EVENT("BOOKMARK", POD("x", "")) EVENT("STRANGE", "{}") EVENT("ADDED", "{}")
                  EVENT("DELETED", POD("b", "fd00::2"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 3);
     testing_log_expect(w.log, "unknown type");
     struct config_selector selector = {
@@ -78,7 +80,6 @@ TEST(test_pages_and_watch)
     check_metric(&w, "profpull_discovery_objects_skipped_total{reason=\"wrong_kind\"} 1\n", "");
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"ok\"} 2\n", "");
     assert_null(strstr(testing_log_text(w.log), "t0ken"));
-    teardown(&w);
 }
 
 /* A streamed list: its objects are reported as they come, and those that it does not name are
@@ -95,7 +96,7 @@ TEST(test_streamed)
          .keep_open = true,
          .body = EVENT("ADDED", POD("b", "10.0.0.2")) END EVENT("ADDED", POD("c", "10.0.0.3"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 2);
     struct pods pods;
     run_pods(&w, &pods, "pod/ns/c");
@@ -112,7 +113,6 @@ TEST(test_streamed)
     CHECK_STR(w.requests.data, STREAMED "0\n" STREAMED "10\n", "");
     check_metric(&w, "profpull_discovery_requests_total{verb=\"watch\",result=\"expired\"} 1\n",
                  "");
-    teardown(&w);
 }
 
 /* Only the named namespaces are read, each once. */
@@ -124,7 +124,7 @@ TEST(test_namespaces)
          .body = LIST("", POD("a", "10.0.0.1"))},
         {.part = "/namespaces/shop/pods?limit", .status = 200, .body = LIST("", "")},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 2);
     const char *names[] = {"ns", "shop", "ns"};
     struct config_source source = {
@@ -140,7 +140,6 @@ TEST(test_namespaces)
         lists++;
     }
     CHECK_INT(lists, 2, "a namespace that is named twice is watched once");
-    teardown(&w);
 }
 
 /* A pod that vanished while there was no watch is removed once, by the new list. */
@@ -158,7 +157,7 @@ TEST(test_relist)
          .body = LIST("", POD("b", "10.0.0.2"))},
         {.part = "watch=1", .status = 200, .keep_open = true, .body = ""},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 4);
     struct pods pods;
     run_pods(&w, &pods, "pod/ns/a @-");
@@ -170,7 +169,6 @@ TEST(test_relist)
               "the other one is not touched");
     check_metric(&w, "profpull_discovery_relists_total{reason=\"expired\"} 1\n", "");
     CHECK_CONTAINS(testing_log_text(w.log), "listing again", "");
-    teardown(&w);
 }
 
 /* A missing permission is one event and one log line, with verb, resource and namespace. */
@@ -183,7 +181,7 @@ TEST(test_forbidden)
                  "\"pods is forbidden: User cannot list resource\"}"},
         {.part = "limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 2);
     testing_log_expect(w.log, "not allowed to list pods in the namespace: apply a Role there "
                               "with the verbs list and watch on pods, and bind it");
@@ -214,7 +212,6 @@ TEST(test_forbidden)
                    "\n",
                    "");
     check_metric(&w, "profpull_discovery_unread_lists{reason=\"refused\"} 0\n", "");
-    teardown(&w);
 }
 
 /* One of several namespaces is forbidden, the server has never heard of another, and a third does
@@ -244,7 +241,7 @@ TEST(test_missing_namespaces)
         AT_ONCE("c/pods", EMPTY("PodList")),
         AT_ONCE("c/services", EMPTY("ServiceList")),
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, sizeof(rules) / sizeof(rules[0]));
     testing_log_expect(w.log, "not allowed to list endpointslices");
     testing_log_expect(w.log, "does not answer as it should");
@@ -271,7 +268,6 @@ TEST(test_missing_namespaces)
     check_metric(&w, "profpull_discovery_unread_lists{reason=\"pending\"} 0\n", "");
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"not_found\"} 1\n",
                  "");
-    teardown(&w);
 }
 
 /* The answer to a request for pods is a list of nodes: nothing is removed because of it, and it is
@@ -293,7 +289,7 @@ TEST(test_other_kinds)
          .status = 200,
          .body = LIST("", POD("b", "10.0.0.2"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 4);
     testing_log_expect(w.log, "does not answer as it should");
     struct pods pods;
@@ -308,7 +304,6 @@ TEST(test_other_kinds)
                    "expected the kind \\\"PodList\\\", got \\\"NodeList\\\"", "");
     check_metric(&w, "profpull_discovery_objects_skipped_total{reason=\"wrong_kind\"} 2\n", "");
     check_metric(&w, "profpull_discovery_events_total{event=\"bookmark\"} 0\n", "");
-    teardown(&w);
 }
 
 /* A watch may stay open for minutes: that it works is logged when it starts to, not when it ends.
@@ -323,7 +318,7 @@ TEST(test_found_again)
          .keep_open = true,
          .body = EVENT("DELETED", POD("a", "10.0.0.1"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 3);
     testing_log_expect(w.log, "does not answer as it should");
     struct pods pods;
@@ -334,7 +329,6 @@ TEST(test_found_again)
     CHECK_CONTAINS(text, "the server answered 500: etcd is away", "");
     CHECK_CONTAINS(text, "the API server answers again", "");
     check_metric(&w, "profpull_discovery_requests_total{verb=\"watch\",result=\"failed\"} 1\n", "");
-    teardown(&w);
 }
 
 /* Jobs that need the same objects share a watch; in a job with several sources, each has a prefix.
@@ -347,7 +341,7 @@ TEST(test_sharing)
     };
     struct world w;
     setup(&w, rules, 2);
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char text[512];
     snprintf(text, sizeof(text),
              "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -388,13 +382,11 @@ TEST(test_sharing)
     check_metric(&w, "profpull_discovery_groups{kind=\"kubernetes\"} 3\n", "");
     check_metric(&w, "profpull_discovery_groups{kind=\"static\"} 1\n", "");
     teardown(&w);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(test_static_only)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w, NULL, 0);
     const char *addresses[] = {"127.0.0.1:6060", "[::1]:6060"};
     struct config_source source = {.kind = SOURCE_STATIC, .fixed = {.targets = {addresses, 2}}};
@@ -402,24 +394,22 @@ TEST(test_static_only)
     struct config config = {.jobs = &job, .n_jobs = 1};
     run(&w, &config, "synced");
     CHECK_STR(w.groups.data, "0 static/0 127.0.0.1:6060 [::1]:6060 @-\nsynced\n", "");
-    teardown(&w);
 }
 
 TEST(test_no_jobs)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w, NULL, 0);
     struct config config = {0};
     run(&w, &config, "synced");
     CHECK_STR(w.groups.data, "synced\n", "");
-    teardown(&w);
 }
 
 /* Readiness does not wait for lists that cannot be read, but says which those are. */
 TEST(test_lists_that_fail)
 {
     struct rule rules[] = {{.part = "/targets", .status = 500, .body = "oops"}};
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 1);
     testing_log_expect(w.log, "http_sd: no list of targets");
     testing_log_expect(w.log, "file_sd: the file cannot be used");
@@ -441,12 +431,11 @@ TEST(test_lists_that_fail)
     CHECK_CONTAINS(w.missing.data, want, "both");
     check_metric(&w, "profpull_discovery_up{job=\"lists\",source=\"http/0\"} 0\n", "");
     CHECK_CONTAINS(testing_log_text(w.log), "job=lists file=/nonexistent/targets.json", "the log");
-    teardown(&w);
 }
 
 TEST(test_errors_name_the_place)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w, NULL, 0);
     struct config_source source = {
         .pos = {.file = "profpull.yaml", .line = 7, .column = 9},
@@ -473,5 +462,4 @@ TEST(test_errors_name_the_place)
     config_unref(options.config);
     /* For the check in the teardown. */
     start(&w, &(struct config){0});
-    teardown(&w);
 }

@@ -7,6 +7,8 @@
 #include "discovery/kubernetes/store.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(label_filter, label_filter_free)
+
 struct question {
     size_t asked;
     const char *wanted[8];
@@ -44,18 +46,17 @@ TEST(test_asks_once)
 TEST(test_metadata_only)
 {
     struct question q = {.wanted = {"a"}};
-    struct label_filter *w = label_filter_new(
+    SCOPED(label_filter) *w = label_filter_new(
         &(struct label_filter_options){.wants_label = asks, .arg = &q, .metadata_only = true});
     assert_true(label_filter_passes(w, SV("b")));
     assert_false(label_filter_passes_metadata(w, SV("b")));
-    label_filter_free(w);
 }
 
 /* Names come from pods: the number of remembered ones is limited. */
 TEST(test_many_names)
 {
     struct question q = {.wanted = {"name-5"}};
-    struct label_filter *w =
+    SCOPED(label_filter) *w =
         label_filter_new(&(struct label_filter_options){.wants_label = asks, .arg = &q});
     char name[32];
     for (int round = 0; round < 2; round++) {
@@ -65,7 +66,6 @@ TEST(test_many_names)
         }
     }
     assert_int_equal(q.asked, LABEL_FILTER_NAMES_MAX + 20);
-    label_filter_free(w);
 }
 
 #define POD(annotations, ready)                                                                    \

@@ -9,6 +9,8 @@
 #include "discovery/lists/http.h"
 #include "discovery/lists/listing.h"
 
+SCOPED_POINTER(file_sd, file_sd_free)
+
 /* A test that takes longer has failed. */
 #define PATIENCE_MS 20000
 
@@ -72,6 +74,7 @@ static void teardown(struct world *w)
     free(w->dir);
     buf_done(&w->reported);
 }
+SCOPED_VALUE(world, teardown)
 
 /* Waits for a change. */
 static void wait_for(struct world *w, const char *until)
@@ -112,7 +115,7 @@ static void on_update(void *arg, const char *source, struct labels *const *targe
 /* A list reports changes only, keeps its targets while it is broken, and logs changes of state. */
 TEST(listings)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w);
     testing_log_expect(w.log, "it broke");
     static const struct listing_messages messages = {"url", "it broke", "it is good"};
@@ -161,7 +164,6 @@ TEST(listings)
         CHECK_INT(err.kind != ERR_NONE, rows[i].want == REFRESH_FAILED && rows[i].text != NULL,
                   err.msg);
     }
-    teardown(&w);
 }
 
 /* The last state, as text. */
@@ -208,7 +210,7 @@ static void remove_file(struct world *w, const char *name)
 /* The refresh interval is a day: changes are only seen because the directory is watched. */
 TEST(files)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w);
     char wild[4096];
     char named[4096];
@@ -221,7 +223,7 @@ TEST(files)
     testing_write_file(w.dir, "t1.yaml", "- targets: [a:1]\n");
     testing_write_file(w.dir, "other.yaml", "- targets: [z:1]\n");
     testing_log_expect(w.log, "cannot be used");
-    struct file_sd *f = start_files(&w, &config);
+    SCOPED(file_sd) *f = start_files(&w, &config);
     CHECK_STR(w.reported.data, "t1.yaml a:1\n", "once, though two patterns name it");
     CHECK_CONTAINS(testing_log_text(w.log), "named.json", "what is not there is said");
     CHECK_CONTAINS(w.state, "down /", "the source does not work");
@@ -254,13 +256,11 @@ TEST(files)
     CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 1, "");
     check_metric(&w, "profpull_discovery_refreshes_total{kind=\"file\",result=\"changed\"} 5\n");
     CHECK_CONTAINS(testing_log_text(w.log), "good again", "");
-    file_sd_free(f);
-    teardown(&w);
 }
 
 TEST(lost_directory)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w);
     char sub[4096];
     char moved[4096];
@@ -272,7 +272,7 @@ TEST(lost_directory)
     /* inotify does not report a new directory: the refresh finds it. */
     struct config_file_sd config = {.files = {names, 1}, .refresh_ms = 50};
     testing_log_expect(w.log, "targets of this pattern stay");
-    struct file_sd *f = start_files(&w, &config);
+    SCOPED(file_sd) *f = start_files(&w, &config);
     assert_int_equal(mkdir(sub, 0700), 0);
     testing_write_file(sub, "a.yml", "- targets: [a:1]\n");
     wait_for(&w, "a.yml a:1\n");
@@ -286,14 +286,12 @@ TEST(lost_directory)
     assert_int_equal(rename(moved, sub), 0);
     testing_write_file(sub, "a.yml", "- targets: [a:2]\n");
     wait_for(&w, "a.yml a:2\n");
-    file_sd_free(f);
-    teardown(&w);
 }
 
 /* Files beyond the limit of a source are logged once, counted, and not read. */
 TEST(too_many_files)
 {
-    struct world w;
+    SCOPED(world) w;
     setup(&w);
     char wild[4096];
     snprintf(wild, sizeof(wild), "%s/*", w.dir);
@@ -306,7 +304,7 @@ TEST(too_many_files)
         testing_write_file(w.dir, name, i < FILE_SD_FILES_MAX - 1 ? "[]" : "- targets: [a:1]\n");
     }
     testing_log_expect(w.log, "too many files");
-    struct file_sd *f = start_files(&w, &config);
+    SCOPED(file_sd) *f = start_files(&w, &config);
     CHECK_CONTAINS(w.reported.data, "09999 a:1\n", "the last that is read");
     assert_null(strstr(w.reported.data, "10000"));
     CHECK_INT(metric_value(w.counters.groups[GROUPS_FILE]), 1, "");
@@ -315,8 +313,6 @@ TEST(too_many_files)
     assert_non_null(said);
     assert_null(strstr(said + 1, "too many files"));
     CHECK_CONTAINS(said, "limit=10000", "");
-    file_sd_free(f);
-    teardown(&w);
 }
 
 TEST(content_types)

@@ -6,6 +6,8 @@
 #include "discovery/kubernetes/peers.h"
 #include "discovery/kubernetes/roles.h"
 
+SCOPED_POINTER(peer_set, peer_set_free)
+
 static struct object_id id_of(const char *name)
 {
     return (struct object_id){.namespace = SV("mon"), .name = sv_from(name)};
@@ -81,10 +83,9 @@ TEST(members)
         {"nameless", "[{\"addresses\":[]},{\"addresses\":[5]},{},7,null,\"x\"]", ""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct peer_set *s = new_set();
+        SCOPED(peer_set) *s = new_set();
         put(s, "s", cases[i].endpoints);
         check_now(s, cases[i].want, cases[i].row);
-        peer_set_free(s);
     }
 }
 
@@ -92,15 +93,14 @@ TEST(members)
 TEST(unknown_self)
 {
     static const struct peer_set_options options = {.self = "other", .self_ip = ""};
-    struct peer_set *s = peer_set_new(&options);
+    SCOPED(peer_set) *s = peer_set_new(&options);
     put(s, "s", "[{\"addresses\":[\"\",\"10.0.0.1\"]},{\"addresses\":[\"10.0.0.1\"]}]");
     check_now(s, "10.0.0.1", "");
-    peer_set_free(s);
 }
 
 TEST(slices)
 {
-    struct peer_set *s = new_set();
+    SCOPED(peer_set) *s = new_set();
     struct object_id a = id_of("a");
     struct object_id b = id_of("b");
     check_now(s, "", "nothing yet");
@@ -124,13 +124,12 @@ TEST(slices)
     check_now(s, "p-2", "");
     peer_set_remove(s, &a);
     check_now(s, "p-2", "");
-    peer_set_free(s);
 }
 
 /* More endpoints than the limit: every replica ignores the same ones. */
 TEST(too_many)
 {
-    struct peer_set *s = new_set();
+    SCOPED(peer_set) *s = new_set();
     for (unsigned slice = 0; slice < 3; slice++) {
         char name[16];
         snprintf(name, sizeof(name), "s-%u", slice);
@@ -147,5 +146,4 @@ TEST(too_many)
     CHECK_INT(now.n, PEERS_MAX, "");
     CHECK_INT(now.ignored, 200, "");
     CHECK_INT(sv_eq_str(now.names[999], "m-0999"), true, "the last one in order of names");
-    peer_set_free(s);
 }

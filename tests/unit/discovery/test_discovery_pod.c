@@ -28,6 +28,7 @@ static void teardown(struct fixture *f)
     labels_builder_free(f->builder);
     intern_free(f->intern);
 }
+SCOPED_VALUE(fixture, teardown)
 
 static void parse(struct test_object *t, const char *text, bool protobuf)
 {
@@ -37,7 +38,7 @@ static void parse(struct test_object *t, const char *text, bool protobuf)
 /* The label set of a line such as "K_namespace=x K_pod_name=y a=b". */
 static struct labels *described(struct fixture *f, struct sv line)
 {
-    struct labels_builder *b = labels_builder_new(f->intern);
+    SCOPED(labels_builder) *b = labels_builder_new(f->intern);
     assert_non_null(b);
     labels_builder_reset(b, NULL);
     while (line.n > 0) {
@@ -56,7 +57,6 @@ static struct labels *described(struct fixture *f, struct sv line)
     }
     struct labels *l = labels_builder_build(b);
     assert_non_null(l);
-    labels_builder_free(b);
     return l;
 }
 
@@ -77,8 +77,8 @@ static void check_target(struct fixture *f, size_t i, struct sv want_line, const
 static void check_pod(const char *row, const char *text, const char *want)
 {
     for (int protobuf = 0; protobuf <= 1; protobuf++) {
-        struct fixture f;
-        struct test_object pod;
+        SCOPED(fixture) f;
+        SCOPED(test_object) pod;
         setup(&f);
         parse(&pod, text, protobuf == 1);
         CHECK_INT(kube_pods.read(&pod.object, f.builder, &f.targets), OBJECT_OK, row);
@@ -90,8 +90,6 @@ static void check_pod(const char *row, const char *text, const char *want)
             check_target(&f, n++, line, row);
         }
         CHECK_INT(f.targets.n, n, row);
-        test_object_done(&pod);
-        teardown(&f);
     }
 }
 
@@ -262,15 +260,14 @@ TEST(test_facts)
          WITH_IP, PLAIN "\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char *text = make_pod(cases[i].metadata, cases[i].spec, cases[i].status);
+        SCOPED_MEMORY char *text = make_pod(cases[i].metadata, cases[i].spec, cases[i].status);
         check_pod(cases[i].name, text, cases[i].want);
-        free(text);
     }
 }
 
 TEST(test_counts)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f);
     char *text = make_pod("", ONE_PORT, "\"podIP\":\"example.com\"");
     struct test_object pod;
@@ -292,7 +289,6 @@ TEST(test_counts)
     CHECK_STR(f.targets.ip, "10.0.0.1", "");
     test_object_done(&pod);
     free(text);
-    teardown(&f);
 }
 
 TEST(test_too_many_targets)
@@ -303,17 +299,14 @@ TEST(test_too_many_targets)
         buf_printf(&spec, "%s{\"containerPort\":%d}", i == 1 ? "" : ",", i);
     }
     buf_puts(&spec, "]},{\"name\":\"d\"}]");
-    char *text = make_pod("", spec.data, WITH_IP);
-    struct test_object pod;
+    SCOPED_MEMORY char *text = make_pod("", spec.data, WITH_IP);
+    SCOPED(test_object) pod;
     parse(&pod, text, true);
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f);
     CHECK_INT(kube_pods.read(&pod.object, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.n, OBJECT_TARGETS_MAX, "");
     CHECK_INT(f.targets.too_many_targets, 11, "");
-    teardown(&f);
-    test_object_done(&pod);
-    free(text);
 }
 
 /* Fills a pod with n labels or one value of n bytes. */
@@ -329,22 +322,18 @@ static enum object_status read_big(size_t n_labels, size_t value_len)
         buf_putc(&text, 'v');
     }
     buf_puts(&text, "\"}},\"spec\":{" ONE_PORT "},\"status\":{" WITH_IP "}}");
-    struct test_object pod;
+    SCOPED(test_object) pod;
     parse(&pod, text.data, true);
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f);
     enum object_status status = kube_pods.read(&pod.object, f.builder, &f.targets);
     CHECK_INT(f.targets.n, status == OBJECT_OK ? 1 : 0, "all or nothing");
     /* The builder is usable again. */
-    char *usual = make_pod("", ONE_PORT, WITH_IP);
-    struct test_object small;
+    SCOPED_MEMORY char *usual = make_pod("", ONE_PORT, WITH_IP);
+    SCOPED(test_object) small;
     parse(&small, usual, true);
     CHECK_INT(kube_pods.read(&small.object, f.builder, &f.targets), OBJECT_OK, "");
     CHECK_INT(f.targets.n, 1, "");
-    test_object_done(&small);
-    free(usual);
-    teardown(&f);
-    test_object_done(&pod);
     return status;
 }
 

@@ -10,6 +10,8 @@
 #include "discovery/kubernetes/roles.h"
 #include "tests/unit/lib/failing_malloc.h"
 
+SCOPED_POINTER(proto_stream, proto_stream_free)
+
 #define DIRECTORY "tests/unit/data/kubernetes/"
 #define OBJECT_MAX ((size_t)1200)
 
@@ -160,12 +162,11 @@ static void feed(struct proto_stream *s, struct buf *out, enum proto_stream_form
     for (size_t i = 0; i < in.n && ok; i += piece) {
         size_t n = in.n - i < piece ? in.n - i : piece;
         /* An exact copy, so that a sanitizer sees a read past the piece. */
-        char *copy = malloc(n);
+        SCOPED_MEMORY char *copy = malloc(n);
         assert_non_null(copy);
         memcpy(copy, in.p + i, n);
         ok = proto_stream_feed(s, copy, n, &err);
         assert_int_equal(ok, err.kind == ERR_NONE);
-        free(copy);
     }
     buf_printf(out, "%s%s", ok ? "" : err.msg,
                ok && proto_stream_complete(s) ? "complete"
@@ -178,13 +179,12 @@ static void check_stream(enum proto_stream_form form, struct sv in, const char *
                          const char *row)
 {
     SCOPED(buf) out = testing_buf(1 << 20);
-    struct proto_stream *s = new_stream(&out);
+    SCOPED(proto_stream) *s = new_stream(&out);
     assert_non_null(s);
     for (size_t piece = 1; piece <= in.n + 1; piece++) {
         feed(s, &out, form, in, piece);
         CHECK_STR(out.data, want, row);
     }
-    proto_stream_free(s);
 }
 
 TEST(kubernetes_list_and_event)
@@ -202,7 +202,7 @@ TEST(kubernetes_list_and_event)
     check_stream(PROTO_STREAM_EVENTS, view(&event), want, "event");
     /* Wherever it is cut, it is not complete. */
     SCOPED(buf) out = testing_buf(1 << 20);
-    struct proto_stream *s = new_stream(&out);
+    SCOPED(proto_stream) *s = new_stream(&out);
     for (size_t n = 1; n < event.len; n++) {
         feed(s, &out, PROTO_STREAM_EVENTS, (struct sv){event.data, n}, n);
         CHECK_STR(out.data, "unfinished", "cut event");
@@ -212,7 +212,6 @@ TEST(kubernetes_list_and_event)
         feed(s, &out, PROTO_STREAM_LIST, (struct sv){list.data, n}, n);
         CHECK_INT(sv_ends_with(view(&out), SV("unfinished")), true, "cut list");
     }
-    proto_stream_free(s);
 }
 
 /* A list of items in protobuf; extra fields that a later version might add are skipped. */
@@ -326,21 +325,19 @@ TEST(out_of_memory)
 /* JSON with ' for ". */
 static void read_quoted(struct test_object *t, const char *text, const struct schema_row *rows)
 {
-    char *copy = strdup(text);
+    SCOPED_MEMORY char *copy = strdup(text);
     assert_non_null(copy);
     for (char *p = copy; *p != '\0'; p++) {
         *p = *p == '\'' ? '"' : *p;
     }
     test_object_read(t, copy, rows, true);
-    free(copy);
 }
 
 static enum discovery_skip read_pod(struct sv message, struct kube_object *ret)
 {
-    struct arena *arena = schema_arena_new();
+    SCOPED(arena) *arena = schema_arena_new();
     *ret = (struct kube_object){.kind = SV("")};
     enum discovery_skip skip = schema_read_wire(kube_pods.resource.rows, message, arena, ret);
-    arena_free(arena);
     return skip;
 }
 

@@ -7,6 +7,8 @@
 #include "discovery/kubernetes/join.h"
 #include "discovery/kubernetes/roles.h"
 
+SCOPED_POINTER(labels, labels_unref)
+
 struct fixture {
     struct intern *intern;
     struct labels_builder *builder;
@@ -59,26 +61,26 @@ static void teardown(struct fixture *f)
     intern_free(f->intern);
     buf_done(&f->reported);
 }
+SCOPED_VALUE(fixture, teardown)
 
 /* JSON with ' for ". */
 static void parse(struct test_object *t, const struct kube_role *role, const char *text,
                   bool protobuf)
 {
-    char *copy = strdup(text);
+    SCOPED_MEMORY char *copy = strdup(text);
     assert_non_null(copy);
     for (char *p = copy; *p != '\0'; p++) {
         *p = *p == '\'' ? '"' : *p;
     }
     test_object_read(t, copy, role->resource.rows, protobuf);
-    free(copy);
 }
 
 /* Out of both encodings. */
 static void check(const struct kube_role *role, const char *text, const char *want, const char *row)
 {
     for (int protobuf = 0; protobuf <= 1; protobuf++) {
-        struct fixture f;
-        struct test_object t;
+        SCOPED(fixture) f;
+        SCOPED(test_object) t;
         setup(&f);
         parse(&t, role, text, protobuf == 1);
         CHECK_INT(role->read(&t.object, f.builder, &f.targets), OBJECT_OK, row);
@@ -86,8 +88,6 @@ static void check(const struct kube_role *role, const char *text, const char *wa
             print_labels(f.targets.at[i], &f.reported);
         }
         CHECK_STR(f.reported.data, want, row);
-        test_object_done(&t);
-        teardown(&f);
     }
 }
 
@@ -282,11 +282,10 @@ static void put(struct fixture *f, const struct kube_role *role, const char *tex
 static void put_fact(struct fixture *f, enum join_kind kind, const char *namespace,
                      const char *name, const char *value, char family)
 {
-    struct labels *l = testing_labels(f->intern, "from", value, (char *)NULL);
+    SCOPED(labels) *l = testing_labels(f->intern, "from", value, (char *)NULL);
     struct object_id id = {sv_from(namespace), sv_from(name), 0};
     struct join_fact fact = {.kind = kind, .labels = l, .family = family};
     assert_int_not_equal(join_fact_put(f->join, 1 + (unsigned)kind, &id, &fact), STORE_NO_MEMORY);
-    labels_unref(l);
 }
 
 static void put_pod_fact(struct fixture *f, const char *text)
@@ -319,7 +318,7 @@ static void check_reported(struct fixture *f, const char *want, const char *row)
 /* Pods have the current labels of their node; a pod of an unknown node has no target. */
 TEST(nodes_of_pods)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     new_join(&f, &kube_pods, true, false, false);
     f.ip = "10.0.0.1";
     put(&f, &kube_pods, POD("a", "one"), STORE_CHANGED);
@@ -350,13 +349,12 @@ TEST(nodes_of_pods)
     join_list_end(f.join, 0);
     check_reported(&f, "n/b:\n" POD_LABELS("b", "one") " from=x\nn/a:\n", "moved, and gone");
     CHECK_INT(join_count(f.join), 1, "");
-    teardown(&f);
 }
 
 /* Pods have the current labels of their namespace. */
 TEST(namespaces_of_pods)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     new_join(&f, &kube_pods, false, true, false);
     f.ip = "10.0.0.1";
     assert_true(join_ready(f.join, 0));
@@ -368,7 +366,6 @@ TEST(namespaces_of_pods)
     check_reported(&f, "n/a:\n" POD_LABELS("a", "one") " from=x\n", "");
     put(&f, &kube_pods, POD("a", "one"), STORE_UNCHANGED);
     check_reported(&f, "", "the same pod");
-    teardown(&f);
 }
 
 #define SLICE(type, ip)                                                                            \
@@ -406,7 +403,7 @@ TEST(namespaces_of_pods)
  * no targets. */
 TEST(slices)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     new_join(&f, &kube_endpointslices, false, false, true);
     assert_true(join_ready(f.join, 0));
     put(&f, &kube_endpointslices, SLICE("IPv4", "4.3.2.1"), STORE_CHANGED);
@@ -439,7 +436,6 @@ TEST(slices)
     check_reported(&f, "default/s:\n", "the slice of the secondary family");
     put_fact(&f, JOIN_SERVICE, "default", "svc", "y", 0);
     check_reported(&f, JOINED(" from=y"), "single stack");
-    teardown(&f);
 }
 
 #define ENDPOINTS                                                                                  \
@@ -450,7 +446,7 @@ TEST(slices)
 /* The sidecar wins; the protocol is that of the endpoint. */
 TEST(endpoints_join)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     new_join(&f, &kube_endpoints, true, false, true);
     put_pod_fact(&f, "{'kind':'Pod','metadata':{'namespace':'n','name':'p'},'spec':{'containers':["
                      "{'name':'c','ports':[{'containerPort':80,'protocol':'TCP'}]}],"
@@ -469,7 +465,6 @@ TEST(endpoints_join)
                    "K_pod_container_port_number=80 K_pod_container_port_protocol=UDP "
                    "K_pod_ip=1.2.3.4 K_pod_name=p K_pod_ready=unknown from=node\n",
                    "");
-    teardown(&f);
 }
 
 /* A target that refers to a node, and names another one: of a slice the reference decides, of
@@ -496,14 +491,13 @@ TEST(referred_nodes)
          " from=named\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct fixture f;
+        SCOPED(fixture) f;
         new_join(&f, cases[i].role, true, false, true);
         put_fact(&f, JOIN_NODE, "", "named", "named", 0);
         put_fact(&f, JOIN_NODE, "", "referred", "referred", 0);
         put(&f, cases[i].role, cases[i].text, STORE_CHANGED);
         assert_true(join_ready(f.join, 0));
         CHECK_CONTAINS(f.reported.data, cases[i].want, cases[i].text);
-        teardown(&f);
     }
 }
 
@@ -541,7 +535,7 @@ TEST(pod_without_address)
 /* Many pods of one namespace: removing them leaks no link (sanitizers check). */
 TEST(many)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     new_join(&f, &kube_pods, false, true, false);
     f.join = join_free(f.join);
     f.join = join_new(&(struct join_options){.labels = &kube_pods.join,
@@ -552,7 +546,7 @@ TEST(many)
                                              .on_change = on_change,
                                              .arg = &f});
     assert_true(join_ready(f.join, 0));
-    struct labels *l = testing_labels(f.intern, "a", "b", (char *)NULL);
+    SCOPED(labels) *l = testing_labels(f.intern, "a", "b", (char *)NULL);
     struct object_targets t = {.at = &l, .n = 1, .shared = l};
     char name[16];
     for (int i = 0; i < 60; i++) {
@@ -574,20 +568,18 @@ TEST(many)
         reported++;
     }
     CHECK_INT(reported, 25, "the remaining ones, once each");
-    labels_unref(l);
-    teardown(&f);
 }
 
 /* A primary, a fact of a content that is known need not be read again, and a list that has it keeps
  * it. */
 TEST(contents)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     new_join(&f, &kube_pods, true, false, false);
     f.ip = "10.0.0.1";
     struct object_id pod = {SV("n"), SV("a"), 0};
     struct object_id node = {SV(""), SV("one"), 0};
-    struct labels *l = testing_labels(f.intern, "from", "x", (char *)NULL);
+    SCOPED(labels) *l = testing_labels(f.intern, "from", "x", (char *)NULL);
     struct join_fact fact = {.kind = JOIN_NODE, .labels = l, .content = 8};
     CHECK_INT(join_fact_has(f.join, 1, JOIN_NODE, &node, 8), false, "not put yet");
     CHECK_INT(join_has(f.join, 0, &pod, 7), false, "not put yet");
@@ -609,6 +601,4 @@ TEST(contents)
     CHECK_INT(join_fact_remove(f.join, JOIN_NODE, &node), STORE_CHANGED, "");
     CHECK_INT(join_fact_has(f.join, 1, JOIN_NODE, &node, 8), false, "it is gone");
     check_reported(&f, "n/a:\n", "and with it the pod");
-    labels_unref(l);
-    teardown(&f);
 }

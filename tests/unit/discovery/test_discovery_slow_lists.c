@@ -1,6 +1,8 @@
 /* Lists that take long, come in pieces, or are compressed. */
 #include "tests/unit/discovery/discovery_world.h"
 
+SCOPED_VALUE(world, teardown)
+
 static void discover(struct world *w, const char *until)
 {
     struct config_source source = {
@@ -21,7 +23,7 @@ TEST(test_dripping_list)
                             .status = 200,
                             .drip_ms = 75,
                             .body = LIST("", POD("a", "10.0.0.1") "," POD("b", "10.0.0.2"))}};
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 1);
     w.list_progress_ms = 1500; /* 60 parts at 75 ms are 4.5 s */
     discover(&w, "synced");
@@ -31,7 +33,6 @@ TEST(test_dripping_list)
               "synced\n",
               "");
     check_metric(&w, "profpull_discovery_requests_total{verb=\"list\",result=\"ok\"} 1\n", "");
-    teardown(&w);
 }
 
 /* One that comes to a halt is given up. What does not come in one piece is asked for in pages: of
@@ -52,7 +53,7 @@ TEST(test_list_in_pieces)
         {.part = "watch=1", .status = 410, .body = "{\"kind\":\"Status\",\"code\":410}"},
         {.part = "resourceVersionMatch", .status = 200, .body = LIST("", POD("b", "10.0.0.2"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, sizeof(rules) / sizeof(rules[0]));
     testing_log_expect(w.log, "does not answer as it should");
     w.list_progress_ms = 1500;
@@ -66,7 +67,6 @@ TEST(test_list_in_pieces)
               "/api/v1/pods?resourceVersion=10&resourceVersionMatch=NotOlderThan\n",
               "");
     CHECK_CONTAINS(testing_log_text(w.log), "the list broke off: ", "");
-    teardown(&w);
 }
 
 /* Lists are asked for as gzip, watches are not: a proxy might hold their events back. */
@@ -81,7 +81,7 @@ TEST(test_gzip)
          .keep_open = true,
          .body = EVENT("DELETED", POD("a", "10.0.0.1"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 3);
     discover(&w, "pod/ns/a @-");
     CHECK_STR(w.groups.data,
@@ -91,5 +91,4 @@ TEST(test_gzip)
               "0 pod/ns/a @-\n",
               "");
     CHECK_INT(w.gzipped, 2, "the two pages");
-    teardown(&w);
 }

@@ -3,6 +3,8 @@
 #include "tests/unit/lib/failing_malloc.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(sources, sources_free)
+
 static void check_text(struct sources *s, const char *want)
 {
     SCOPED(buf) text = testing_buf(1 << 16);
@@ -13,7 +15,7 @@ static void check_text(struct sources *s, const char *want)
 TEST(sources_that_cannot_be_read)
 {
     SCOPED(metrics) *metrics = metrics_new();
-    struct sources *s = sources_new(metrics);
+    SCOPED(sources) *s = sources_new(metrics);
     check_text(s, "");
     sources_set(s, "pods", "kubernetes/0", SOURCE_WAITS, "pods not read yet");
     sources_set(s, "pods", "kubernetes/1", SOURCE_WAITS, "pods not read yet");
@@ -41,12 +43,11 @@ TEST(sources_that_cannot_be_read)
               "up again");
     CHECK_INT(testing_metric(metrics, "profpull_discovery_up{job=\"\",source=\"secrets\"}"),
               TESTING_NO_METRIC, "gone");
-    sources_free(s);
 }
 
 TEST(many_are_not_all_named)
 {
-    struct sources *s = sources_new(NULL);
+    SCOPED(sources) *s = sources_new(NULL);
     for (int i = 0; i < SOURCES_SHOWN + 3; i++) {
         char name[32];
         snprintf(name, sizeof(name), "file/%d", i);
@@ -55,7 +56,6 @@ TEST(many_are_not_all_named)
     SCOPED(buf) text = testing_buf(1 << 16);
     sources_missing(s, &text);
     CHECK_CONTAINS(text.data, "job \"web\": file/15; and 3 more", "the first ones");
-    sources_free(s);
 }
 
 static void note(void *arg, const struct source_status *status)

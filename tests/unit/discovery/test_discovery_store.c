@@ -46,6 +46,7 @@ static void teardown(struct fixture *f)
     buf_done(&f->out);
     intern_free(f->intern);
 }
+SCOPED_VALUE(fixture, teardown)
 
 static struct object_id make_id(const char *name, const char *uid)
 {
@@ -89,7 +90,7 @@ static void check_out(struct fixture *f, const char *want, const char *row)
 
 TEST(test_changes)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 100);
     CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "new");
     check_out(&f, "ns/a=p@10.0.0.1 ", "new");
@@ -107,7 +108,6 @@ TEST(test_changes)
     CHECK_INT(put(&f, "a", "1", "", NULL), STORE_UNCHANGED, "still none");
     check_out(&f, "", "still none");
     CHECK_INT(store_counts(f.store).reported, 0, "");
-    teardown(&f);
 }
 
 static bool has(struct fixture *f, const char *name, uint64_t content)
@@ -120,7 +120,7 @@ static bool has(struct fixture *f, const char *name, uint64_t content)
  */
 TEST(test_contents)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 100);
     CHECK_INT(put(&f, "a", "1", "p", "10.0.0.1"), STORE_CHANGED, "");
     CHECK_INT(has(&f, "a", 0), false, "its content is not known");
@@ -143,13 +143,12 @@ TEST(test_contents)
     CHECK_INT(has(&f, "a", 7), true, "");
     CHECK_INT(put(&f, "a", "1", "", NULL), STORE_CHANGED, "no targets any more");
     CHECK_INT(has(&f, "a", 7), false, "");
-    teardown(&f);
 }
 
 /* An object that is deleted, or has lost its targets, is reported once, without targets. */
 TEST(test_removals)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 100);
     CHECK_INT(drop(&f, "a", "1"), STORE_UNCHANGED, "unknown");
     put(&f, "a", "2", "p", "10.0.0.1");
@@ -164,12 +163,11 @@ TEST(test_removals)
     CHECK_INT(put(&f, "a", "4", "p", "10.0.0.1"), STORE_UNCHANGED, "");
     CHECK_INT(drop(&f, "a", "3"), STORE_UNCHANGED, "the uid that was seen last counts");
     CHECK_INT(drop(&f, "a", ""), STORE_CHANGED, "without uid the name decides");
-    teardown(&f);
 }
 
 TEST(test_list_replaces)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 100);
     store_list_begin(f.store);
     put(&f, "a", "1", "p", "10.0.0.1");
@@ -190,12 +188,11 @@ TEST(test_list_replaces)
     store_list_begin(f.store);
     store_list_end(f.store);
     CHECK_INT(store_counts(f.store).reported, 0, "an empty list");
-    teardown(&f);
 }
 
 TEST(test_full)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 2);
     put(&f, "a", "1", "p", "10.0.0.1");
     put(&f, "b", "2", "q", "10.0.0.2");
@@ -206,12 +203,11 @@ TEST(test_full)
     drop(&f, "b", "2");
     CHECK_INT(put(&f, "c", "3", "r", "10.0.0.3"), STORE_CHANGED, "there is room again");
     check_out(&f, "ns/a=P@10.0.0.1 ns/b:gone ns/c=r@10.0.0.3 ", "");
-    teardown(&f);
 }
 
 TEST(test_many)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 10000);
     char name[16];
     store_list_begin(f.store);
@@ -234,12 +230,11 @@ TEST(test_many)
         gone++;
     }
     CHECK_INT(gone, 5000 - 1667, "each once");
-    teardown(&f);
 }
 
 TEST(test_longest_names)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 10);
     char namespace[OBJECT_NAMESPACE_MAX + 1];
     char name[OBJECT_NAME_MAX + 1];
@@ -253,7 +248,6 @@ TEST(test_longest_names)
     CHECK_INT(f.out.len, OBJECT_NAMESPACE_MAX + 1 + OBJECT_NAME_MAX + strlen("=1@10.0.0.1 "), "");
     CHECK_INT(store_remove(f.store, &id), STORE_CHANGED, "");
     labels_unref(at[0]);
-    teardown(&f);
 }
 
 static bool claims(void *arg, uint64_t key)
@@ -285,7 +279,7 @@ static void check_counts(const struct fixture *f, size_t reported, size_t foreig
 /* Foreign objects are known but not reported until they are put as ours. */
 TEST(test_foreign)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 100);
     CHECK_INT(leave(&f, "a", 3), STORE_UNCHANGED, "new");
     CHECK_INT(leave(&f, "a", 3), STORE_UNCHANGED, "a heartbeat");
@@ -318,13 +312,12 @@ TEST(test_foreign)
     CHECK_INT(drop(&f, "a", "1"), STORE_UNCHANGED, "itself");
     check_out(&f, "", "it was not reported");
     check_counts(&f, 0, 0, 0, "itself");
-    teardown(&f);
 }
 
 /* Lists remove foreign objects, too; objects without a key are ours, whoever the members are. */
 TEST(test_foreign_and_lists)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     setup(&f, 3);
     put(&f, "keyless", "1", "p", "10.0.0.9");
     leave(&f, "a", 1);
@@ -349,5 +342,4 @@ TEST(test_foreign_and_lists)
     CHECK_INT(put(&f, "b", "1", "", NULL), STORE_UNCHANGED, "it has become ours without targets");
     check_counts(&f, 0, 0, 0, "");
     check_out(&f, "", "");
-    teardown(&f);
 }

@@ -27,10 +27,9 @@ struct record {
 
 static void record_json(struct record *r, const char *mark, const json_t *json)
 {
-    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    SCOPED_MEMORY char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     assert_non_null(text);
     buf_printf(&r->text, "%s %s\n", mark, text);
-    free(text);
 }
 
 static void on_object(void *arg, const json_t *json)

@@ -1,6 +1,8 @@
 /* Lists that the server streams as the beginning of a watch. */
 #include "tests/unit/discovery/watch_sim.h"
 
+SCOPED_VALUE(sim, teardown)
+
 #define STREAM_QUERY                                                                               \
     "watch=1&allowWatchBookmarks=true&timeoutSeconds=T&sendInitialEvents=true"                     \
     "&resourceVersionMatch=NotOlderThan"
@@ -25,7 +27,7 @@ static void stream_two(struct sim *s)
 /* The first list accepts any version, comes as events, and its request continues as the watch. */
 TEST(test_streamed)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     STEP(&s, .status = 200, .lasted_ms = 300000,
          .body = EVENT("ADDED", POD("a", "7")) EVENT("BOOKMARK", POD("", "5"))
@@ -39,13 +41,12 @@ TEST(test_streamed)
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("12"), "goes on as any watch");
     CHECK_INT(s.waited, 0, "");
-    teardown(&s);
 }
 
 /* Changes during the list are accepted as they come. */
 TEST(test_changes_within)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     STEP(&s, .status = 200, .lasted_ms = 5000,
          .body = EVENT("ADDED", POD("a", "7")) EVENT("ADDED", POD("b", "3"))
@@ -53,13 +54,12 @@ TEST(test_changes_within)
     check_out(&s, "begin L:a L:b L:a D:b bookmark end ", "");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
-    teardown(&s);
 }
 
 /* A relist is streamed, too: no older than the last version, then the latest. */
 TEST(test_relist_is_streamed)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     stream_two(&s);
     STEP(&s, .status = 410);
@@ -71,7 +71,6 @@ TEST(test_relist_is_streamed)
     check_out(&s, "relist:expired begin relist:too_large begin L:c bookmark end ", "");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("21"), "");
-    teardown(&s);
 }
 
 /* 400, 403 and 422 to a streamed list lead to a list in pages at once, and from then on. */
@@ -79,7 +78,7 @@ TEST(test_refused)
 {
     static const long statuses[] = {400, 403, 422};
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-        struct sim s;
+        SCOPED(sim) s;
         begin_streaming(&s);
         STEP(&s, .status = statuses[i], .body = STATUS("422", "Invalid", "no sendInitialEvents"));
         CHECK_INT(s.result, WATCH_UNSUPPORTED, "");
@@ -91,14 +90,13 @@ TEST(test_refused)
         begin(&s);
         CHECK_STR(s.query.data, RELIST_QUERY("10"), "remembered");
         check_out(&s, "begin begin L:a end relist:expired begin ", "");
-        teardown(&s);
     }
 }
 
 /* 403 to the stream and to the list is a missing permission, not a lack of streams. */
 TEST(test_forbidden)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     for (int i = 0; i < 3; i++) {
         STEP(&s, .status = 403);
@@ -110,7 +108,6 @@ TEST(test_forbidden)
     buf_clear(&s.out);
     stream_two(&s);
     assert_in_range(s.waited, 4 * WATCH_BACKOFF_MIN_MS, 8 * WATCH_BACKOFF_MIN_MS);
-    teardown(&s);
 }
 
 /* Without the end of the list nothing is removed; after 10 s this is reported, and after 60 s the
@@ -127,7 +124,7 @@ TEST(test_stalled)
         {"no answer at all, as from a proxy that holds it back", 0, NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct sim s;
+        SCOPED(sim) s;
         begin_streaming(&s);
         stream_two(&s);
         STEP(&s, .status = 410);
@@ -158,7 +155,6 @@ TEST(test_stalled)
         CHECK_STR(s.query.data, RELIST_QUERY("10"), cases[i].name);
         CHECK_INT(s.waited, 0, "");
         check_out(&s, "begin L:b end ", cases[i].name);
-        teardown(&s);
     }
 }
 
@@ -166,7 +162,7 @@ TEST(test_stalled)
  * know of streamed lists sends them for ever. */
 TEST(test_slow_list)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     begin(&s);
     watch_head(s.w, 200, "application/json");
@@ -194,13 +190,12 @@ TEST(test_slow_list)
     STEP(&s, .status = 200, .body = LIST("30", POD("b", "1")));
     CHECK_STR(s.query.data, "limit=500&resourceVersion=0", "");
     check_out(&s, "begin L:b end ", "");
-    teardown(&s);
 }
 
 /* Neither a complete list nor a list in pages is checked for a stall. */
 TEST(test_no_tick)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     begin(&s);
     watch_head(s.w, 200, "application/json");
@@ -212,7 +207,6 @@ TEST(test_no_tick)
     answer(&s, (struct answer){.status = 200, .lasted_ms = 600000});
     begin(&s);
     CHECK_INT(watch_tick_at(s.w) == INT64_MAX, true, "");
-    teardown(&s);
 }
 
 /* A stream that breaks off before the end of the list removes nothing, and that list, but not the
@@ -234,7 +228,7 @@ TEST(test_broken_off)
         {"500", 500, "", HTTP_DONE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct sim s;
+        SCOPED(sim) s;
         begin_streaming(&s);
         stream_two(&s);
         STEP(&s, .status = 410);
@@ -250,27 +244,25 @@ TEST(test_broken_off)
         STEP(&s, .status = 410);
         begin(&s);
         CHECK_STR(s.query.data, STREAM_QUERY "&resourceVersion=30", "the next one is streamed");
-        teardown(&s);
     }
 }
 
 /* An unreachable or throttling server is asked for the stream again. */
 TEST(test_away)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     STEP(&s, .result = HTTP_ERR_CONNECT);
     CHECK_INT(s.result, WATCH_UNREACHABLE, "");
     begin(&s);
     CHECK_STR(s.query.data, STREAM_QUERY "&resourceVersion=0", "");
     assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
-    teardown(&s);
 }
 
 /* A server that cannot stream any version is asked for pages. */
 TEST(test_never_fresh)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     STEP(&s, .status = 504, .body = TOO_LARGE);
     STEP(&s, .status = 504, .body = TOO_LARGE);
@@ -278,13 +270,12 @@ TEST(test_never_fresh)
     begin(&s);
     CHECK_STR(s.query.data, "limit=500", "in pages");
     assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
-    teardown(&s);
 }
 
 /* Nothing is lost when memory runs out within a streamed list: the list does not end. */
 TEST(test_no_memory)
 {
-    struct sim s;
+    SCOPED(sim) s;
     begin_streaming(&s);
     s.no_memory = true;
     STEP(&s, .status = 200, .body = EVENT("ADDED", POD("heavy", "1")) END("10"));
@@ -292,7 +283,6 @@ TEST(test_no_memory)
     CHECK_STR(s.err.msg, "out of memory", "");
     check_out(&s, "begin ", "");
     CHECK_INT(s.synced, false, "");
-    teardown(&s);
 }
 
 int main(void)

@@ -1,11 +1,13 @@
 /* The list-and-watch state machine against a scripted server: no socket, no clock. */
 #include "tests/unit/discovery/watch_sim.h"
 
+SCOPED_VALUE(sim, teardown)
+
 /* ---- normal operation ------------------------------------------------------------------------ */
 
 TEST(test_list_then_watch)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     CHECK_INT(s.synced, false, "");
     list_two(&s);
@@ -26,23 +28,21 @@ TEST(test_list_then_watch)
     CHECK_INT(s.waited, 0, "a clean end is no failure");
     CHECK_STR(s.query.data, WATCH_QUERY("13"), "goes on from the last event");
     CHECK_INT(s.result, WATCH_DONE, "a quiet watch is one, too");
-    teardown(&s);
 }
 
 TEST(test_selectors)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "labelSelector=a%3Db");
     list_two(&s);
     CHECK_STR(s.query.data, "labelSelector=a%3Db&limit=500&resourceVersion=0", "");
     begin(&s);
     CHECK_STR(s.query.data, "labelSelector=a%3Db&" WATCH_QUERY("10"), "");
-    teardown(&s);
 }
 
 TEST(test_versions_are_opaque)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = LIST("zz/9&x=1", ""));
     STEP(&s, .status = 200, .lasted_ms = 5000,
@@ -50,12 +50,11 @@ TEST(test_versions_are_opaque)
     CHECK_STR(s.query.data, WATCH_QUERY("zz%2F9%26x%3D1"), "encoded");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("A"), "the last, not the largest");
-    teardown(&s);
 }
 
 TEST(test_versions_not_believed)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     STEP(&s, .status = 200, .lasted_ms = 5000,
@@ -65,12 +64,11 @@ TEST(test_versions_not_believed)
     check_out(&s, "A:c A:d A:e A:? ", "");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
-    teardown(&s);
 }
 
 TEST(test_pages)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t=1", POD("a", "1")));
     check_out(&s, "begin L:a ", "nothing is removed by a part");
@@ -82,13 +80,12 @@ TEST(test_pages)
     check_out(&s, "L:b L:c end ", "");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("10"), "from the first page's version nothing is missed");
-    teardown(&s);
 }
 
 /* A watch that has only received bookmarks resumes from the last one and replays nothing. */
 TEST(test_bookmarks)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     STEP(&s, .status = 200, .lasted_ms = 600000, .result = HTTP_ERR_CUT,
@@ -97,7 +94,6 @@ TEST(test_bookmarks)
     CHECK_INT(s.result, WATCH_DONE, "");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("30"), "resumes from the bookmark");
-    teardown(&s);
 }
 
 /* ---- the server is unreachable --------------------------------------------------------------- */
@@ -106,7 +102,7 @@ TEST(test_bookmarks)
  * from its version without a list. */
 TEST(test_refused_connections)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     int64_t from = s.now;
@@ -127,24 +123,22 @@ TEST(test_refused_connections)
     STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "11")));
     CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
     check_out(&s, "A:c ", "no list was made");
-    teardown(&s);
 }
 
 TEST(test_backoff_grows_to_its_cap)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     for (int i = 0; i < 40; i++) {
         STEP(&s, .result = HTTP_ERR_CONNECT);
     }
     assert_in_range(s.waited, WATCH_BACKOFF_MAX_MS, 2 * WATCH_BACKOFF_MAX_MS - 1);
     CHECK_STR(s.query.data, "limit=500&resourceVersion=0", "the first list is still to be made");
-    teardown(&s);
 }
 
 TEST(test_backoff_is_forgotten)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     for (int i = 0; i < 6; i++) {
@@ -158,14 +152,13 @@ TEST(test_backoff_is_forgotten)
     STEP(&s, .result = HTTP_ERR_CONNECT);
     begin(&s);
     assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS - 1);
-    teardown(&s);
 }
 
 /* A watch that is cut within an object drops the half and continues from the last complete event,
  * without a list. */
 TEST(test_cut_in_an_object)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     STEP(&s, .status = 200, .lasted_ms = 5000, .result = HTTP_ERR_CUT,
@@ -175,14 +168,13 @@ TEST(test_cut_in_an_object)
     STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("d", "12")));
     CHECK_STR(s.query.data, WATCH_QUERY("11"), "no list");
     check_out(&s, "A:d ", "");
-    teardown(&s);
 }
 
 /* Watches that end after 0.1 s count as errors, so that there is less than one request per second.
  */
 TEST(test_short_watches)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     int64_t from = s.now;
@@ -200,13 +192,12 @@ TEST(test_short_watches)
         requests++;
     }
     assert_in_range(requests, 4, 20);
-    teardown(&s);
 }
 
 /* Short watches with events are fine, but at most one per second. */
 TEST(test_short_watches_with_events)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     for (int i = 0; i < 10; i++) {
@@ -214,7 +205,6 @@ TEST(test_short_watches_with_events)
         CHECK_INT(s.result, WATCH_DONE, "");
         CHECK_INT(s.waited, i == 0 ? 0 : WATCH_SHORT_MS - 1, "");
     }
-    teardown(&s);
 }
 
 /* ---- the server refuses ---------------------------------------------------------------------- */
@@ -223,7 +213,7 @@ TEST(test_short_watches_with_events)
  * list. */
 TEST(test_throttled)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     for (int i = 0; i < 12; i++) {
@@ -240,12 +230,11 @@ TEST(test_throttled)
     STEP(&s, .status = 429, .retry_after_ms = INT64_C(1000000000));
     begin(&s);
     CHECK_INT(s.waited, WATCH_RETRY_AFTER_MAX_MS, "nonsense is capped");
-    teardown(&s);
 }
 
 TEST(test_throttled_page)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
     STEP(&s, .status = 429, .retry_after_ms = 7000);
@@ -256,13 +245,12 @@ TEST(test_throttled_page)
     STEP(&s, .status = 200, .body = LIST("10", POD("b", "1")));
     CHECK_STR(s.query.data, "limit=500&continue=t1", "the page is asked for again");
     check_out(&s, "begin L:a L:b L:b end ", "");
-    teardown(&s);
 }
 
 /* A page that the server will not send makes the list start over. */
 TEST(test_page_refused)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
     STEP(&s, .status = 400, .body = STATUS("400", "BadRequest", "continue key is not valid"));
@@ -270,13 +258,12 @@ TEST(test_page_refused)
     CHECK_STR(s.query.data, "limit=500", "");
     assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
     check_out(&s, "begin L:a relist:page_expired begin L:b end ", "");
-    teardown(&s);
 }
 
 /* 403 and 401 remove nothing, and are retried ever more slowly. */
 TEST(test_forbidden)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     STEP(&s, .status = 403, .body = STATUS("403", "Forbidden", "pods is forbidden"));
@@ -288,13 +275,12 @@ TEST(test_forbidden)
     begin(&s);
     assert_in_range(s.waited, 2 * WATCH_BACKOFF_MIN_MS, 4 * WATCH_BACKOFF_MIN_MS - 1);
     check_out(&s, "", "nothing is removed");
-    teardown(&s);
 }
 
 /* Consecutive answers that are no watch lead to a new list: the version may be the reason. */
 TEST(test_watch_keeps_failing)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     for (int i = 0; i < WATCH_FAILURES_MAX; i++) {
@@ -305,13 +291,12 @@ TEST(test_watch_keeps_failing)
     begin(&s);
     CHECK_STR(s.query.data, RELIST_QUERY("10"), "no older than what was seen");
     assert_in_range(s.waited, 12800, 25600);
-    teardown(&s);
 }
 
 /* Failures that are not consecutive lead to no list. */
 TEST(test_watch_fails_now_and_then)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     for (int i = 0; i < 3 * WATCH_FAILURES_MAX; i++) {
@@ -321,7 +306,6 @@ TEST(test_watch_fails_now_and_then)
         }
     }
     check_out(&s, "", "");
-    teardown(&s);
 }
 
 /* ---- expired --------------------------------------------------------------------------------- */
@@ -340,7 +324,7 @@ TEST(test_expired)
         {"an event without a code", 200, EVENT("ERROR", "{\"reason\":\"Expired\"}")},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct sim s;
+        SCOPED(sim) s;
         setup(&s, "");
         list_two(&s);
         STEP(&s, .status = cases[i].status, .body = cases[i].body, .lasted_ms = 10);
@@ -353,14 +337,13 @@ TEST(test_expired)
         begin(&s);
         CHECK_STR(s.query.data, WATCH_QUERY("90"), cases[i].name);
         CHECK_INT(s.waited, 0, cases[i].name);
-        teardown(&s);
     }
 }
 
 /* A list that is refused with 410 as well is followed by one of the latest version, at once. */
 TEST(test_expired_twice)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     STEP(&s, .status = 410);
@@ -373,13 +356,12 @@ TEST(test_expired_twice)
     STEP(&s, .status = 410);
     CHECK_STR(s.query.data, "limit=500", "");
     assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 4 * WATCH_BACKOFF_MIN_MS);
-    teardown(&s);
 }
 
 /* Each list expires at once: the first relist is immediate, the next ones are not. */
 TEST(test_expired_loop)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     int64_t from = s.now;
@@ -390,13 +372,12 @@ TEST(test_expired_loop)
         lists++;
     }
     assert_in_range(lists, 3, 12);
-    teardown(&s);
 }
 
 /* 410 on a later page leads to one list without pages; the pages read before remove nothing. */
 TEST(test_expired_page)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     STEP(&s, .status = 200, .body = PAGE("10", "t1", POD("a", "1")));
     STEP(&s, .status = 200, .body = PAGE("10", "t2", POD("b", "1")));
@@ -412,14 +393,13 @@ TEST(test_expired_page)
     STEP(&s, .status = 410);
     begin(&s);
     CHECK_STR(s.query.data, "limit=500", "the next list is in pages again");
-    teardown(&s);
 }
 
 /* A watch waits for a server that lags; a list that it refuses becomes a consistent read, so that
  * nothing older than the last version is ever listed. */
 TEST(test_too_large_version)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     STEP(&s, .status = 504, .body = TOO_LARGE);
@@ -439,12 +419,11 @@ TEST(test_too_large_version)
          .body = "{\"code\":504,\"message\":\"Too large resource version: 12, current: 9\"}");
     CHECK_STR(s.query.data, WATCH_QUERY("12"), "");
     check_out(&s, "begin L:a end ", "the old servers' form is known, too");
-    teardown(&s);
 }
 
 TEST(test_error_events)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     STEP(&s, .status = 200, .lasted_ms = 5000,
@@ -460,14 +439,13 @@ TEST(test_error_events)
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("11"), "");
     assert_in_range(s.waited, 9000, 9000);
-    teardown(&s);
 }
 
 /* ---- malformed answers ----------------------------------------------------------------------- */
 
 TEST(test_bad_events)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     list_two(&s);
     char filler[OBJECT_MAX + 1];
@@ -487,7 +465,6 @@ TEST(test_bad_events)
     check_out(&s, "skip0 A:f ", "");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("16"), "");
-    teardown(&s);
 }
 
 /* Answers with status 200 that are no list remove nothing, and no watch follows. */
@@ -505,7 +482,7 @@ TEST(test_bad_lists)
         "[]",
     };
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-        struct sim s;
+        SCOPED(sim) s;
         setup(&s, "");
         STEP(&s, .status = 200, .body = bodies[i]);
         CHECK_INT(s.result, WATCH_FAILED, bodies[i]);
@@ -513,7 +490,6 @@ TEST(test_bad_lists)
         begin(&s);
         CHECK_INT(s.is_watch, false, bodies[i]);
         assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
-        teardown(&s);
     }
 }
 
@@ -566,20 +542,19 @@ TEST(test_list_in_pieces)
 /* A server that does not understand a limit with a version is asked for the latest one. */
 TEST(test_pieces_not_understood)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     STEP(&s, .status = 504);
     STEP(&s, .status = 400);
     CHECK_STR(s.query.data, "limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan", "");
     begin(&s);
     CHECK_STR(s.query.data, "limit=500", "");
-    teardown(&s);
 }
 
 /* An answer that never ends is given up; what inflates is counted as inflated (http/http.h). */
 TEST(test_endless_list)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup_limited(&s, "", OBJECT_MAX, 100);
     STEP(&s, .status = 422);
     STEP(&s, .status = 200,
@@ -595,14 +570,13 @@ TEST(test_endless_list)
     STEP(&s, .status = 200, .lasted_ms = 5000,
          .body = EVENT("ADDED", POD("d", "11")) EVENT("ADDED", POD("e", "12")));
     CHECK_INT(s.result, WATCH_DONE, "a watch may go on for ever");
-    teardown(&s);
 }
 
 TEST(test_long_error_text)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
-    char *text = calloc(1, 100001);
+    SCOPED_MEMORY char *text = calloc(1, 100001);
     assert_non_null(text);
     memset(text, 'e', 100000);
     STEP(&s, .status = 500, .body = text);
@@ -610,8 +584,6 @@ TEST(test_long_error_text)
     assert_in_range(strlen(s.err.msg), 100, ERR_MSG_MAX);
     STEP(&s, .status = 200, .body = LIST("1", ""));
     CHECK_INT(s.result, WATCH_DONE, "");
-    free(text);
-    teardown(&s);
 }
 
 /* A version or a continue token may be long, within limits. A page whose token is rejected does not
@@ -629,7 +601,7 @@ TEST(test_long_strings)
         {"continue", WATCH_CONTINUE_MAX, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct sim s;
+        SCOPED(sim) s;
         setup_sized(&s, "", 2 * WATCH_CONTINUE_MAX);
         SCOPED(buf) body = testing_buf(1 << 20);
         buf_printf(&body, "{\"metadata\":{\"resourceVersion\":\"10\",\"%s\":\"", cases[i].member);
@@ -643,14 +615,13 @@ TEST(test_long_strings)
             CHECK_CONTAINS(s.err.msg, "too long", cases[i].member);
             check_out(&s, "begin ", cases[i].member);
         }
-        teardown(&s);
     }
 }
 
 /* Nothing is lost when memory runs out for a while: the server sends the object again. */
 TEST(test_no_memory)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     s.no_memory = true;
     STEP(&s, .status = 200, .body = LIST("10", POD("a", "1") "," POD("heavy", "1")));
@@ -668,13 +639,12 @@ TEST(test_no_memory)
     check_out(&s, "A:c ", "");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("11"), "from before the object that was not taken");
-    teardown(&s);
 }
 
 /* A requested relist: no older than the last version, and the watch continues from it. */
 TEST(test_requested_relist)
 {
-    struct sim s;
+    SCOPED(sim) s;
     setup(&s, "");
     CHECK_INT(watch_relist(s.w), false, "the first list comes anyway");
     list_two(&s);
@@ -695,7 +665,6 @@ TEST(test_requested_relist)
     CHECK_STR(s.query.data, "resourceVersion=11&resourceVersionMatch=NotOlderThan", "tried again");
     begin(&s);
     CHECK_STR(s.query.data, WATCH_QUERY("20"), "");
-    teardown(&s);
 }
 
 int main(void)

@@ -133,7 +133,7 @@ TEST(test_credentials_in_files)
 
 TEST(test_bad_credential_files)
 {
-    char *huge = malloc(HTTP_SECRET_FILE_MAX + 2);
+    SCOPED_MEMORY char *huge = malloc(HTTP_SECRET_FILE_MAX + 2);
     assert_non_null(huge);
     memset(huge, 'x', HTTP_SECRET_FILE_MAX + 1);
     huge[HTTP_SECRET_FILE_MAX + 1] = '\0';
@@ -148,7 +148,7 @@ TEST(test_bad_credential_files)
         {"too large", huge, "expected at most 65536 bytes"},
         {"two lines", "s3cret\r\nEvil: 1", "expected one line of text"},
     };
-    struct server *s = server_new(hello, NULL);
+    SCOPED(server) *s = server_new(hello, NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fixture f;
         struct call call = {0};
@@ -169,8 +169,6 @@ TEST(test_bad_credential_files)
         testing_rmdir(secret.dir);
         free(secret.dir);
     }
-    server_free(s);
-    free(huge);
 }
 
 /* Accepts only the token "new". */

@@ -240,10 +240,10 @@ TEST(test_early_answer_counts)
     struct fixture f;
     SCOPED(call) call = {0};
     char url[URL_SIZE];
-    char *big = calloc(1, (size_t)16 * 1024 * 1024);
+    SCOPED_MEMORY char *big = calloc(1, (size_t)16 * 1024 * 1024);
     assert_non_null(big);
     struct http_part part = {big, (size_t)16 * 1024 * 1024};
-    struct server *s = server_new(refuse_early, NULL);
+    SCOPED(server) *s = server_new(refuse_early, NULL);
     f = fixture_new(1);
     for (int i = 0; i < 20; i++) {
         fixture_do(&f, &call,
@@ -255,8 +255,6 @@ TEST(test_early_answer_counts)
         CHECK_INT(call.status, 413, "");
     }
     fixture_done(&f);
-    server_free(s);
-    free(big);
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -284,7 +282,7 @@ TEST(test_connections_are_reused)
 /* Requests to each of the hosts in turn, twice; returns how many connections were made. */
 static unsigned ask_all_twice(struct fixture *f, struct server *const hosts[HOSTS])
 {
-    struct call call = {0};
+    SCOPED(call) call = {0};
     unsigned accepted = 0;
     for (int i = 0; i < 2 * HOSTS; i++) {
         fixture_get(f, &call, hosts[i % HOSTS], NULL);
@@ -293,7 +291,6 @@ static unsigned ask_all_twice(struct fixture *f, struct server *const hosts[HOST
     for (int i = 0; i < HOSTS; i++) {
         accepted += atomic_load(&hosts[i]->accepted);
     }
-    call_clear(&call);
     return accepted;
 }
 

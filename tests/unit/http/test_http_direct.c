@@ -213,7 +213,7 @@ TEST(test_requests_are_those_of_libcurl)
 static void check_body(struct server_conn *c)
 {
     bool *same = server_arg(c);
-    char *body = malloc(BIG);
+    SCOPED_MEMORY char *body = malloc(BIG);
     assert_non_null(body);
     if (server_read_request(c) && server_read_body(c, body, BIG)) {
         *same = true;
@@ -222,7 +222,6 @@ static void check_body(struct server_conn *c)
         }
         server_send(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
     }
-    free(body);
 }
 
 /* More than a socket takes at once, in more parts than are sent at once, some of them empty. */
@@ -234,7 +233,7 @@ TEST(test_large_scattered_body)
     struct http_part parts[PARTS];
     bool same = false;
     char url[URL_SIZE];
-    char *body = malloc(BIG);
+    SCOPED_MEMORY char *body = malloc(BIG);
     assert_non_null(body);
     for (size_t i = 0; i < BIG; i++) {
         body[i] = (char)(i % 251);
@@ -253,7 +252,6 @@ TEST(test_large_scattered_body)
     fixture_done(&f);
     server_free(s);
     assert_true(same);
-    free(body);
 }
 
 /* ---- answers before the body was sent -------------------------------------------------------- */
@@ -261,14 +259,13 @@ TEST(test_large_scattered_body)
 static void answer_first(struct server_conn *c)
 {
     const char *answer = server_arg(c);
-    char *body = malloc(BIG);
+    SCOPED_MEMORY char *body = malloc(BIG);
     assert_non_null(body);
     if (server_read_request(c)) {
         server_send(c, answer);
         usleep(20000); /* the client has it before the rest of the body */
         (void)server_read_body(c, body, BIG);
     }
-    free(body);
 }
 
 static void answer_and_reset(struct server_conn *c)
@@ -296,7 +293,7 @@ TEST(test_answers_before_the_body)
         {"refused, then read", answer_first, REFUSED, HTTP_DONE, 429},
         {"refused and not read", answer_and_reset, REFUSED, HTTP_DONE, 429},
     };
-    char *body = calloc(1, BIG);
+    SCOPED_MEMORY char *body = calloc(1, BIG);
     assert_non_null(body);
     struct http_part part = {body, BIG};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -311,7 +308,6 @@ TEST(test_answers_before_the_body)
         check_result(&call, rows[i].result, rows[i].name);
         CHECK_INT(call.status, rows[i].status, rows[i].name);
     }
-    free(body);
 }
 
 /* ---- kept connections ------------------------------------------------------------------------ */

@@ -216,7 +216,7 @@ TEST(test_secret_file)
 {
     struct rig r;
     SCOPED(call) call = {0};
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     (void)snprintf(path, sizeof(path), "%s/secret", dir);
     rig_init(&r, NULL);
@@ -233,8 +233,6 @@ TEST(test_secret_file)
     CHECK_INT(call.status, 200, call.error);
     CHECK_STR(r.issuer.authorization, "Basic bWUlM0ExOm9mJTIwZmlsZQ==", "me%3A1:of%20file");
     rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* A token that has expired is fetched again: a life of one millisecond ends before the next

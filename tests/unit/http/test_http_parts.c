@@ -10,6 +10,9 @@
 #include "http/pem.h"
 #include "http/private.h"
 
+SCOPED_POINTER(http_contents, http_contents_free)
+SCOPED_POINTER(http_file, http_file_unref)
+
 /* ---- Retry-After ----------------------------------------------------------------------------- */
 
 TEST(test_retry_after)
@@ -103,6 +106,7 @@ static void files_done(struct files *f)
     free(f->dir);
     testing_log_done(f->log);
 }
+SCOPED_VALUE(files, files_done)
 
 /* Reads at this time and compares; want NULL: expects an error with this part. */
 static void check_file(struct files *f, const char *want, const char *error, const char *row)
@@ -132,7 +136,7 @@ static void replace(struct files *f, const char *text)
 
 TEST(test_file_is_read_again)
 {
-    struct files f;
+    SCOPED(files) f;
     files_init(&f);
     testing_write_file(f.dir, "secret", "one\n");
     check_file(&f, "one\n", "", "first");
@@ -145,22 +149,19 @@ TEST(test_file_is_read_again)
     http_files_forget(f.files, f.path);
     check_file(&f, "tri\n", "", "forgotten: at once");
     http_files_forget(f.files, "/no/such/file");
-    files_done(&f);
 }
 
 TEST(test_file_content_outlives_a_change)
 {
-    struct files f;
+    SCOPED(files) f;
     files_init(&f);
     testing_write_file(f.dir, "secret", "one");
-    struct http_file *held = http_files_get(f.files, f.path, &short_text, f.now_ms, NULL);
+    SCOPED(http_file) *held = http_files_get(f.files, f.path, &short_text, f.now_ms, NULL);
     assert_non_null(held);
     replace(&f, "two");
     f.now_ms += HTTP_FILE_CHECK_MS;
     check_file(&f, "two", "", "");
     CHECK_STR(held->data, "one", "a reference keeps the content");
-    http_file_unref(held);
-    files_done(&f);
 }
 
 /* A certificate by its form: base64 of a DER sequence of five bytes. */
@@ -170,17 +171,16 @@ static void check_ca(struct files *f, const char *want, long failures, const cha
 {
     struct err err = ERR_INIT;
     f->now_ms += HTTP_FILE_CHECK_MS;
-    struct http_file *file = http_files_get(f->files, f->path, &certificates, f->now_ms, &err);
+    SCOPED(http_file) *file = http_files_get(f->files, f->path, &certificates, f->now_ms, &err);
     CHECK_STR(file ? file->data : err.msg, want, row);
     CHECK_INT(metric_value(f->failures), failures, row);
-    http_file_unref(file);
 }
 
 /* A CA file that becomes bad PEM is counted and the old content kept; a good one is used again.
  */
 TEST(test_ca_file_goes_bad)
 {
-    struct files f;
+    SCOPED(files) f;
     files_init(&f);
     testing_log_expect(f.log, "keeping its old content");
     replace(&f, GOOD_PEM);
@@ -193,7 +193,6 @@ TEST(test_ca_file_goes_bad)
     check_ca(&f, GOOD_PEM GOOD_PEM, 1, "the new one");
     replace(&f, "junk");
     check_ca(&f, GOOD_PEM GOOD_PEM, 2, "no PEM at all");
-    files_done(&f);
 }
 
 TEST(test_pem)
@@ -252,7 +251,7 @@ TEST(test_bad_files)
     };
     assert_int_equal(sizeof(hundred_and_one) - 1, 101);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct files f;
+        SCOPED(files) f;
         files_init(&f);
         if (rows[i].text != NULL) {
             testing_write_file(f.dir, "secret", rows[i].text);
@@ -279,13 +278,12 @@ TEST(test_bad_files)
         assert_null(strstr(text, "s3cret"));
         const char *first = strstr(text, "cannot re-read");
         assert_true(first && !strstr(first + 1, "cannot re-read"));
-        files_done(&f);
     }
 }
 
 TEST(test_no_regular_file)
 {
-    struct files f;
+    SCOPED(files) f;
     files_init(&f);
     assert_int_equal(mkdir(f.path, 0700), 0);
     check_file(&f, NULL, "expected a regular file", "directory");
@@ -293,19 +291,17 @@ TEST(test_no_regular_file)
     assert_int_equal(mkfifo(f.path, 0600), 0);
     f.now_ms += HTTP_FILE_CHECK_MS;
     check_file(&f, NULL, "expected a regular file", "FIFO (opening it must not wait)");
-    files_done(&f);
 }
 
 TEST(test_file_with_zero_byte)
 {
-    struct files f;
+    SCOPED(files) f;
     files_init(&f);
     FILE *file = fopen(f.path, "we");
     assert_non_null(file);
     assert_int_equal(fwrite("s3cret\0x", 1, 8, file), 8);
     assert_int_equal(fclose(file), 0);
     check_file(&f, NULL, "found a zero byte", "");
-    files_done(&f);
 }
 
 /* A content that is no file: the last one that was put, and until then the reason why there is
@@ -316,7 +312,7 @@ TEST(test_content_is_taken_as_a_file)
     struct err err = ERR_INIT;
     uint64_t version;
     files_init(&f);
-    struct http_contents *contents = http_contents_new();
+    SCOPED(http_contents) *contents = http_contents_new();
     http_files_free(f.files);
     f.files = http_files_new(testing_log(f.log), f.failures, contents);
     assert_true(contents != NULL && f.files != NULL);
@@ -344,14 +340,13 @@ TEST(test_content_is_taken_as_a_file)
     assert_true(http_contents_put(contents, f.path, SV("two"), &err));
     CHECK_INT(http_contents_version(contents, f.path), version, "the same content");
     files_done(&f);
-    http_contents_free(contents);
 }
 
 TEST(test_content_that_is_too_large)
 {
     struct err err = ERR_INIT;
-    struct http_contents *contents = http_contents_new();
-    char *text = calloc(1, HTTP_CONTENT_MAX + 1);
+    SCOPED(http_contents) *contents = http_contents_new();
+    SCOPED_MEMORY char *text = calloc(1, HTTP_CONTENT_MAX + 1);
     assert_true(contents != NULL && text != NULL);
     assert_true(http_contents_add(contents, "kubernetes:x", &err));
     assert_true(
@@ -359,16 +354,13 @@ TEST(test_content_that_is_too_large)
     assert_false(
         http_contents_put(contents, "kubernetes:x", (struct sv){text, HTTP_CONTENT_MAX + 1}, &err));
     CHECK_STR(err.msg, "expected at most 1048576 bytes, got 1048577", "");
-    free(text);
-    http_contents_free(contents);
 }
 
 TEST(test_content_without_a_reader)
 {
-    struct files f;
+    SCOPED(files) f;
     files_init(&f);
     (void)snprintf(f.path, sizeof(f.path), "kubernetes:secret/n/s/k");
     check_file(&f, NULL, "only `profpull run` and `profpull discover` read what is in Kubernetes",
                "no file");
-    files_done(&f);
 }

@@ -77,10 +77,9 @@ static bool read_frame(struct server_conn *c, unsigned char head[FRAME_HEAD])
         return false;
     }
     size_t n = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
-    char *junk = malloc(max);
+    SCOPED_MEMORY char *junk = malloc(max);
     assert_true(junk != NULL && n <= max);
     bool ok = server_read_body(c, junk, n);
-    free(junk);
     return ok;
 }
 
@@ -210,7 +209,7 @@ TEST(test_early_acceptance)
         {.name = "and an end of the stream",
          .early = BYTES(ANSWER("\1", "ok") FRAME("\4", RST_STREAM, "\0", "\1") "\0\0\0\0")},
     };
-    char *body = calloc(1, BIG);
+    SCOPED_MEMORY char *body = calloc(1, BIG);
     assert_non_null(body);
     struct http_part part = {body, BIG};
     for (size_t i = 0; i < 2; i++) {
@@ -236,7 +235,6 @@ TEST(test_early_acceptance)
         CHECK_INT(e.took_ms < LONG_MS, true, early[i].name);
         fixture_done(&f);
     }
-    free(body);
 }
 
 int main(void)

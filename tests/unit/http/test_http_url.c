@@ -202,12 +202,11 @@ TEST(test_url_resolve)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool same = false;
-        char *got = url_resolve("http://h:1/a/b?q=1", rows[i].location, &same);
+        SCOPED_MEMORY char *got = url_resolve("http://h:1/a/b?q=1", rows[i].location, &same);
         /* "javascript:x" may also be read as a path of the same host: never another host. */
         if (rows[i].want != NULL || got == NULL || !same) {
             CHECK_STR(got, rows[i].want, rows[i].location);
         }
-        free(got);
     }
 }
 

@@ -40,7 +40,7 @@ TEST(chunks_add_up)
     SCOPED(recording) r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
-    char *text;
+    SCOPED_MEMORY char *text;
     recording_init(&r, 1000000000);
     r.major = 1;
     put_chunk(&r, 0);
@@ -56,7 +56,6 @@ TEST(chunks_add_up)
     CHECK_INT(facts.chunks, 2, "");
     CHECK_INT(facts.start_ns, r.start_ns - r.duration_ns, "");
     CHECK_INT(facts.end_ns, r.start_ns + r.duration_ns, "");
-    free(text);
 }
 
 /* Each chunk has a tick rate and a period of its own. */

@@ -3,6 +3,8 @@
 
 #include "tests/unit/lib/failing_malloc.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 static const struct jfr_options options = {.sample_rate = 100, .seed = 1, .count_types = true};
 
 #define GOOD                                                                                       \
@@ -22,11 +24,10 @@ static void put_chunk(struct recording *r)
 /* Reads a copy of its own size, so that a sanitizer sees a read past its end. */
 static bool read_copy(struct sv v, char **ret_text, struct err *err)
 {
-    char *copy = malloc(v.n == 0 ? 1 : v.n);
+    SCOPED_MEMORY char *copy = malloc(v.n == 0 ? 1 : v.n);
     assert_non_null(copy);
     memcpy(copy, v.p, v.n);
     bool ok = recording_read((struct sv){copy, v.n}, &options, NULL, ret_text, err);
-    free(copy);
     return ok;
 }
 
@@ -40,7 +41,7 @@ TEST(every_prefix)
     put_chunk(&r);
     for (size_t n = 0; n < r.out.len; n++) {
         struct err err = ERR_INIT;
-        char *text;
+        SCOPED_MEMORY char *text;
         char row[40];
         snprintf(row, sizeof(row), "%zu bytes", n);
         bool ok = read_copy((struct sv){r.out.data, n}, &text, &err);
@@ -50,7 +51,6 @@ TEST(every_prefix)
         if (!ok) {
             CHECK_CONTAINS(err.msg, n < first ? "chunk 1 at byte 0: " : "chunk 2 at byte ", row);
         }
-        free(text);
     }
 }
 
@@ -65,11 +65,10 @@ TEST(every_byte)
         char before = r.out.data[i];
         for (size_t k = 0; k < sizeof(values); k++) {
             struct err err = ERR_INIT;
-            char *text;
+            SCOPED_MEMORY char *text;
             r.out.data[i] = (char)values[k];
             bool ok = read_copy(recording_bytes(&r), &text, &err);
             assert_true(ok == (err.kind == ERR_NONE));
-            free(text);
         }
         r.out.data[i] = before;
     }
@@ -102,7 +101,7 @@ TEST(bad_heads)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(recording) r;
         struct err err = ERR_INIT;
-        char *text;
+        SCOPED_MEMORY char *text;
         recording_init(&r, 1000000000);
         EVENT(&r, CLASS_OTHER, 1, 2, recording_text(&r, "first"));
         put_chunk(&r);
@@ -110,7 +109,6 @@ TEST(bad_heads)
         assert_false(read_copy(recording_bytes(&r), &text, &err));
         CHECK_CONTAINS(err.msg, cases[i].error, cases[i].error);
         CHECK_STR(text, "", cases[i].error);
-        free(text);
     }
 }
 
@@ -119,7 +117,7 @@ static void expect_damage(unsigned type, const char *bytes, size_t n, const char
 {
     SCOPED(recording) r;
     struct err err = ERR_INIT;
-    char *text;
+    SCOPED_MEMORY char *text;
     recording_init(&r, 1000000000);
     recording_method(&r, 1, "a/B", "run");
     recording_stack(&r, 1, false, (const uint64_t[]){1, 10}, 1);
@@ -132,7 +130,6 @@ static void expect_damage(unsigned type, const char *bytes, size_t n, const char
     assert_false(read_copy(recording_bytes(&r), &text, &err));
     CHECK_CONTAINS(err.msg, error, error);
     CHECK_STR(text, GOOD, "the sample before is kept");
-    free(text);
 }
 
 TEST(bad_events)
@@ -156,7 +153,7 @@ TEST(bad_sizes)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(recording) r;
         struct err err = ERR_INIT;
-        char *text;
+        SCOPED_MEMORY char *text;
         recording_init(&r, 1000000000);
         put_chunk(&r);
         memcpy(r.out.data + JFR_HEAD_SIZE, cases[i].bytes, 3);
@@ -164,7 +161,6 @@ TEST(bad_sizes)
         assert_false(read_copy(recording_bytes(&r), &text, &err));
         assert_true(strstr(err.msg, cases[i].error) != NULL ||
                     strstr(err.msg, "expected a checkpoint") != NULL);
-        free(text);
     }
 }
 
@@ -174,7 +170,7 @@ static void expect_of_class(const struct recording_class *class, const char *err
     struct recording_class classes[RECORDING_CLASSES + 1];
     SCOPED(recording) r;
     struct err err = ERR_INIT;
-    char *text;
+    SCOPED_MEMORY char *text;
     memcpy(classes, recording_classes, sizeof(recording_classes));
     classes[RECORDING_CLASSES] = *class;
     recording_init(&r, 1000000000);
@@ -187,7 +183,6 @@ static void expect_of_class(const struct recording_class *class, const char *err
     bool ok = read_copy(recording_bytes(&r), &text, &err);
     CHECK_CONTAINS(err.msg, error, error);
     CHECK_INT(ok, error[0] == '\0', error);
-    free(text);
 }
 
 TEST(hostile_classes)
@@ -221,7 +216,7 @@ TEST(classes_that_multiply)
     static const char *const names[] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9"};
     SCOPED(recording) r;
     struct err err = ERR_INIT;
-    char *text;
+    SCOPED_MEMORY char *text;
     memcpy(classes, recording_classes, sizeof(recording_classes));
     for (unsigned i = 0; i < 10; i++) {
         struct recording_class *c = &classes[RECORDING_CLASSES + i];
@@ -235,7 +230,6 @@ TEST(classes_that_multiply)
     recording_end_chunk_with(&r, classes, RECORDING_CLASSES + 10);
     assert_false(read_copy(recording_bytes(&r), &text, &err));
     CHECK_CONTAINS(err.msg, "a class that is not defined, or contains itself", "");
-    free(text);
 }
 
 /* Writes two checkpoints; the first one says that the one before it is `before` (0: none). Returns
@@ -280,7 +274,7 @@ TEST(limits)
 {
     SCOPED(recording) r;
     struct err err = ERR_INIT;
-    char *text;
+    SCOPED_MEMORY char *text;
     struct jfr_options small = options;
     small.memory_max = 4096;
     recording_init(&r, 1000000000);
@@ -288,7 +282,6 @@ TEST(limits)
     assert_false(recording_read(recording_bytes(&r), &small, NULL, &text, &err));
     CHECK_INT(err.kind, ERR_LIMIT, "");
     CHECK_CONTAINS(err.msg, "chunk 1 at byte 0: needs more than 4096 bytes of working memory", "");
-    free(text);
 }
 
 TEST(damaged_conversions)
@@ -296,7 +289,7 @@ TEST(damaged_conversions)
     SCOPED(recording) r;
     struct err err = ERR_INIT;
     struct jfr_result result;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     recording_init(&r, 1000000000);
     put_chunk(&r);
     size_t first = r.out.len;
@@ -318,7 +311,6 @@ TEST(damaged_conversions)
     err_clear(&err);
     assert_false(jfr_convert(&in, &result, &err));
     jfr_result_done(&result);
-    scratch_free(s);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -329,14 +321,13 @@ static void convert(bool *ret_complete)
 {
     struct err err = ERR_INIT;
     struct jfr_result result;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     const struct jfr_input in = {
         .body = recording_bytes(&scenario_recording), .options = options, .scratch = s};
     bool ok = jfr_convert(&in, &result, &err);
     assert_true(ok || err.kind == ERR_MEMORY);
     *ret_complete = ok && !result.damaged && result.n == 1;
     jfr_result_done(&result);
-    scratch_free(s);
 }
 
 TEST(failing_allocations)

@@ -79,7 +79,7 @@ TEST(cpu_time_samples)
     SCOPED(recording) r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
-    char *text;
+    SCOPED_MEMORY char *text;
     start(&r, 2000000000);
     EVENT(&r, CLASS_CPU_TIME_SAMPLE, 1, 1, 5, 0, 40000000);
     EVENT(&r, CLASS_CPU_TIME_SAMPLE, 1, 1, 5, 0, 20000001);
@@ -92,7 +92,6 @@ TEST(cpu_time_samples)
               "ticks of 0.5 ns, whatever the rate");
     CHECK_INT(facts.failed, 1, "");
     CHECK_INT(facts.samples, 2, "");
-    free(text);
 }
 
 TEST(allocations)
@@ -160,7 +159,7 @@ TEST(stacks_and_methods_that_are_not_there)
     SCOPED(recording) r;
     struct jfr_facts facts;
     struct err err = ERR_INIT;
-    char *text;
+    SCOPED_MEMORY char *text;
     start(&r, 1000000000);
     recording_stack(&r, 3, true, (const uint64_t[]){99, 1, 2, 4294967295}, 2);
     EVENT(&r, CLASS_EXECUTION_SAMPLE, 1, 3, STATE_RUNNABLE_ID, 0, 0, 0);
@@ -177,7 +176,6 @@ TEST(stacks_and_methods_that_are_not_there)
     CHECK_INT(facts.no_stack, 1, "");
     CHECK_INT(facts.truncated, 1, "");
     CHECK_INT(facts.events, 4, "");
-    free(text);
 }
 
 TEST(periods_of_settings)

@@ -107,7 +107,7 @@ TEST(damaged_labels)
     size_t failed = 0;
     for (size_t n = 1; n < snapshot.len; n++) {
         struct err err = ERR_INIT;
-        char *copy = malloc(n);
+        SCOPED_MEMORY char *copy = malloc(n);
         assert_non_null(copy);
         memcpy(copy, snapshot.data, n);
         const struct jfr_options options = {.labels = {copy, n}};
@@ -115,7 +115,6 @@ TEST(damaged_labels)
         assert_true((r == NULL) == (err.kind == ERR_INPUT));
         failed += r == NULL;
         jfr_reader_free(r);
-        free(copy);
     }
     assert_true(failed > snapshot.len / 2);
     struct err err = ERR_INIT;

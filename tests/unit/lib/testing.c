@@ -223,6 +223,17 @@ void testing_rmdir(const char *path)
     assert_int_equal(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
+void testing_directory_leave(char **path)
+{
+    testing_rmdir(*path);
+    free(*path);
+}
+
+void testing_memory_leave(void *pointer)
+{
+    free(*(void **)pointer);
+}
+
 void testing_write_file(const char *dir, const char *name, const char *text)
 {
     char *path = NULL;

@@ -81,6 +81,16 @@ SCOPED_POINTER(labels_builder, labels_builder_free)
 SCOPED_POINTER(loop, loop_free)
 SCOPED_POINTER(metrics, metrics_free)
 
+/* The same for memory of malloc(), and for a directory of testing_mkdtemp():
+ *
+ *     SCOPED_MEMORY char *text = strdup("x");
+ *     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+ */
+#define SCOPED_MEMORY __attribute__((cleanup(testing_memory_leave)))
+#define SCOPED_DIRECTORY __attribute__((cleanup(testing_directory_leave)))
+void testing_memory_leave(void *pointer);
+void testing_directory_leave(char **path);
+
 /* Returns an empty buffer for up to max bytes. */
 static inline struct buf testing_buf(size_t max)
 {

@@ -5,6 +5,8 @@
 
 #include "model/profile.h"
 
+SCOPED_POINTER(profile, profile_unref)
+
 TEST(owns_its_parts)
 {
     size_t strings;
@@ -31,10 +33,9 @@ TEST(owns_its_parts)
 
 TEST(may_be_empty)
 {
-    struct profile *p = profile_new(NULL, NULL, 0);
+    SCOPED(profile) *p = profile_new(NULL, NULL, 0);
     assert_non_null(p);
     assert_true(profile_cost(p) > 0);
-    profile_unref(p);
 }
 
 /* A queue that is full of profiles with long labels must not hold many times its limit. */
@@ -45,11 +46,10 @@ TEST(long_labels_count)
     SCOPED(intern) *in = intern_new();
     struct labels *few = testing_labels(in, "__name__", "memory", "pod", "a", NULL);
     struct labels *many = testing_labels(in, "__name__", "memory", "pod", text, NULL);
-    struct profile *p = profile_new(few, calloc(1, 100), 100);
+    SCOPED(profile) *p = profile_new(few, calloc(1, 100), 100);
     size_t usual = profile_cost(p);
     CHECK_INT(usual, profile_cost_of(100, 0), "ordinary labels are in the constant");
     profile_set_labels(p, many);
     assert_true(profile_cost(p) > sizeof(text));
     CHECK_INT(profile_cost(p), profile_cost_of(100, labels_bytes(many)), "on disk");
-    profile_unref(p);
 }

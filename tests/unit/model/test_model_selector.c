@@ -6,6 +6,8 @@
 
 #include "model/selector.h"
 
+SCOPED_POINTER(selector, selector_free)
+
 #define TEXT(literal)                                                                              \
     {                                                                                              \
         (literal), sizeof(literal) - 1                                                             \
@@ -33,12 +35,11 @@ static const struct label broken[] = {L("pod", "a\xff")};
 static bool matches_text(const char *text, const struct label *labels, size_t n)
 {
     struct err err = ERR_INIT;
-    struct selector *s = selector_parse(sv_from(text), &err);
+    SCOPED(selector) *s = selector_parse(sv_from(text), &err);
     if (s == NULL) {
         fail_msg("%s: %s", text, err.msg);
     }
     bool ok = selector_matches(s, labels, n);
-    selector_free(s);
     return ok;
 }
 
@@ -189,7 +190,7 @@ TEST(test_limits)
 TEST(test_added_matchers_hold_as_well)
 {
     struct err err = ERR_INIT;
-    struct selector *s = selector_new(&err);
+    SCOPED(selector) *s = selector_new(&err);
     assert_true(selector_matches(s, first, 4));
     assert_true(selector_add_parsed(s, SV("{service_name=~'vec.*'}"), &err));
     assert_true(selector_matches(s, second, 4));
@@ -198,18 +199,16 @@ TEST(test_added_matchers_hold_as_well)
     assert_false(selector_matches(s, second, 4));
     assert_true(selector_add(s, SV("pod"), MATCH_NOT_REGEX, SV("a"), &err));
     assert_false(selector_matches(s, first, 4));
-    selector_free(s);
 }
 
 TEST(test_equal)
 {
     struct err err = ERR_INIT;
-    struct selector *s = selector_parse(SV("{pod=~'a',pod='a',pod='b',x!='y',empty=''}"), &err);
+    SCOPED(selector) *s = selector_parse(SV("{pod=~'a',pod='a',pod='b',x!='y',empty=''}"), &err);
     assert_non_null(s);
     assert_non_null(selector_equal(s, "pod"));
     assert_true(sv_eq_str(*selector_equal(s, "pod"), "a"));
     assert_null(selector_equal(s, "x"));
     /* A missing label equals "": an index does not have it. */
     assert_null(selector_equal(s, "empty"));
-    selector_free(s);
 }

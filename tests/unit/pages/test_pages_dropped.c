@@ -9,6 +9,8 @@
 #include "pages/html.h"
 #include "tests/unit/lib/valid_config.h"
 
+SCOPED_POINTER(labels, labels_unref)
+
 struct fixture {
     struct intern *intern;
     struct metrics *metrics;
@@ -55,12 +57,12 @@ static void note(struct fixture *f, size_t job, const char *source, size_t bytes
                  const struct err *err)
 {
     const struct target_group group = {.job = job, .source = source};
-    char *value = calloc(1, bytes + 1);
+    SCOPED_MEMORY char *value = calloc(1, bytes + 1);
     assert_non_null(value);
     memset(value, 'v', bytes);
     labels_builder_reset(f->b, NULL);
     labels_builder_set_str(f->b, "x", value);
-    struct labels *labels = labels_builder_build(f->b);
+    SCOPED(labels) *labels = labels_builder_build(f->b);
     const struct pipeline_verdict verdict = {
         .group = &group,
         .job = &f->config->jobs[group.job],
@@ -70,8 +72,6 @@ static void note(struct fixture *f, size_t job, const char *source, size_t bytes
         .err = err,
     };
     dropped_note(f->dropped, &verdict);
-    labels_unref(labels);
-    free(value);
 }
 
 static size_t count(struct fixture *f, size_t job, bool *ret_more)
@@ -150,7 +150,7 @@ static void note_target(struct fixture *f, const char *source, const char *addre
     struct err err = ERR_INIT;
     labels_builder_reset(f->b, NULL);
     labels_builder_set_str(f->b, LABEL_ADDRESS, address);
-    struct labels *labels = labels_builder_build(f->b);
+    SCOPED(labels) *labels = labels_builder_build(f->b);
     struct target *target = target_new(f->config, 0, f->b, NULL, &err);
     CHECK_STR(err.msg, "", "target");
     const struct pipeline_verdict verdict = {.group = &group,
@@ -159,7 +159,6 @@ static void note_target(struct fixture *f, const char *source, const char *addre
                                              .target = target};
     dropped_note(f->dropped, &verdict);
     target_unref(target);
-    labels_unref(labels);
 }
 
 static bool knows(struct fixture *f, const char *job, const char *source, const char *address)
@@ -224,7 +223,7 @@ TEST_WITH(each_rule_is_traced, setup, teardown)
     struct err err = ERR_INIT;
     labels_builder_reset(f->b, NULL);
     labels_builder_set_str(f->b, "x", "bad");
-    struct labels *labels = labels_builder_build(f->b);
+    SCOPED(labels) *labels = labels_builder_build(f->b);
     assert_true(rule_trace_run(&t, &f->config->jobs[0].relabel, labels, &err));
     assert_int_equal(t.verdict.outcome, RELABEL_DROPPED);
     assert_int_equal(t.n, 3);
@@ -236,7 +235,6 @@ TEST_WITH(each_rule_is_traced, setup, teardown)
         assert_int_equal(t.steps[i].outcome, i == 2 ? RELABEL_DROPPED : RELABEL_KEPT);
     }
     rule_trace_done(&t);
-    labels_unref(labels);
 }
 
 /* A page shows of a label what the JSON shows: no secret parameter, of the URL of a list either. */

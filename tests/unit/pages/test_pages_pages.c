@@ -7,6 +7,8 @@
 #include "pages/value.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(tree, tree_free)
+
 #define HOSTILE "</script><script>alert('1')</script>\"&"
 
 TEST(text_is_escaped)
@@ -43,8 +45,8 @@ static struct tree *hostile_tree(void)
 
 TEST(names_of_functions_stay_text)
 {
-    struct tree *t = hostile_tree();
-    struct arena *arena = arena_new((size_t)1 << 20);
+    SCOPED(tree) *t = hostile_tree();
+    SCOPED(arena) *arena = arena_new((size_t)1 << 20);
     struct flamegraph g;
     assert_true(tree_flamegraph(t, 0, arena, &g, NULL));
     struct view v = {.profile_type = {.sample_unit = SV("count")}};
@@ -58,15 +60,13 @@ TEST(names_of_functions_stay_text)
     assert_null(strstr(out.data, "<script"));
     assert_non_null(strstr(out.data, "&lt;script&gt;"));
     assert_non_null(strstr(out.data, "main.work: 4, 57.1 %, self 4"));
-    arena_free(arena);
-    tree_free(t);
 }
 
 /* Sums that have reached the limits are drawn somewhere, without overflows. */
 TEST(the_largest_sums_are_drawn)
 {
     struct tree *left = tree_new((size_t)1 << 20, NULL);
-    struct tree *right = tree_new((size_t)1 << 20, NULL);
+    SCOPED(tree) *right = tree_new((size_t)1 << 20, NULL);
     struct arena *arena = arena_new((size_t)1 << 20);
     struct flamegraph g;
     tree_add(left, child(left, 0, SV("a")), INT64_MAX);
@@ -77,7 +77,6 @@ TEST(the_largest_sums_are_drawn)
     assert_non_null(strstr(out.data, "<title>a: "));
     arena_free(arena);
     tree_free(left);
-    tree_free(right);
 }
 
 TEST(values_are_read_by_people)
@@ -115,10 +114,9 @@ TEST(names_break_between_words)
         {"", ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buf out;
+        SCOPED(buf) out;
         buf_init(&out, 4096);
         html_name(&out, sv_from(rows[i].name));
         CHECK_STR(out.data, rows[i].html, rows[i].name);
-        buf_done(&out);
     }
 }

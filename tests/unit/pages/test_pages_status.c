@@ -44,7 +44,7 @@ static struct write_ledger ledger(void *arg, size_t endpoint)
 
 static json_t *ask(const struct rig_process *options)
 {
-    struct rig_answer a = rig_ask(options, "GET /api/v1/status HTTP/1.1\r\n", SV(""));
+    SCOPED(rig_answer) a = rig_ask(options, "GET /api/v1/status HTTP/1.1\r\n", SV(""));
     CHECK_INT(a.status, 200, a.body);
     CHECK_STR(a.type, "application/json", "");
     json_error_t error;
@@ -52,7 +52,6 @@ static json_t *ask(const struct rig_process *options)
     if (root == NULL) {
         fail_msg("not JSON at %d: %s\n%s", error.position, error.text, a.body);
     }
-    rig_answer_done(&a);
     return root;
 }
 

@@ -172,12 +172,11 @@ static const struct {
 static void same_in_one_walk_(const char *name, const char *bytes, size_t n)
 {
     for (size_t i = 0; i <= n; i++) {
-        char *part = malloc(i > 0 ? i : 1); /* its end is the end of the memory */
+        SCOPED_MEMORY char *part = malloc(i > 0 ? i : 1); /* its end is the end of the memory */
         assert_non_null(part);
         memcpy(part, bytes, i);
         const char *difference = frame_difference((struct sv){part, i});
         CHECK_STR(difference == NULL ? "" : difference, "", name);
-        free(part);
     }
 }
 
@@ -197,7 +196,7 @@ TEST(every_start_is_checked)
 {
     static const char whole[] = TYPE SAMPLE LOCATION FUNCTION STRINGS "\x48\x01\x50\x02";
     for (size_t n = 0; n < sizeof(whole) - 1; n++) {
-        char *part = malloc(n + 1); /* its end is the end of the memory */
+        SCOPED_MEMORY char *part = malloc(n + 1); /* its end is the end of the memory */
         assert_non_null(part);
         memcpy(part, whole, n);
         struct pprof_summary summary;
@@ -207,7 +206,6 @@ TEST(every_start_is_checked)
         } else {
             assert_true(err.msg[0] != '\0');
         }
-        free(part);
     }
 }
 

@@ -9,6 +9,8 @@
 #include "pprof/wire.h"
 #include "tests/unit/lib/pprof_writer.h"
 
+SCOPED_POINTER(delta_state, delta_state_unref)
+
 SCOPED_POINTER(scratch, scratch_free)
 
 #define HEAP "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes"
@@ -459,7 +461,7 @@ TEST(samples_written_in_any_way)
         struct pprof_spec spec = {.types = LOCKS, .packed = true, .file = ""};
         STEP(&s, spec, DELTA_FIRST, "", {"f1 f2", "k=v", {2, 20}});
         SCOPED(buf) b;
-        char *field = malloc(ways[i].n + sizeof(LOCATIONS_12) - 1);
+        SCOPED_MEMORY char *field = malloc(ways[i].n + sizeof(LOCATIONS_12) - 1);
         assert_non_null(field);
         memcpy(mempcpy(field, ways[i].bytes, ways[i].n), LOCATIONS_12, sizeof(LOCATIONS_12) - 1);
         put_locks(&b, field, ways[i].n + sizeof(LOCATIONS_12) - 1);
@@ -468,7 +470,6 @@ TEST(samples_written_in_any_way)
         CHECK_STR(s.text.data, "f1;f2; 3 30\nduration 0\n", ways[i].name);
         check_label(&s, ways[i].name);
         delta_output_done(&s.out);
-        free(field);
     }
 }
 
@@ -889,10 +890,9 @@ TEST(size_of_baseline)
 {
     const size_t widths[] = {1 + 1, 2 + 2, 2 + 2, 3 + 3};
     for (size_t i = 0, n = 100; n <= 100000; n *= 10, i++) {
-        struct delta_state *s = baseline_of(n);
+        SCOPED(delta_state) *s = baseline_of(n);
         size_t columns = 2 * sizeof(struct delta_column);
         CHECK_INT(s->bytes, sizeof(*s) + columns + (9 + widths[i]) * n + 8, "");
-        delta_state_unref(s);
     }
 }
 
@@ -905,7 +905,7 @@ TEST(values_of_any_width)
         bits[j] = INT64_MAX >> (8 * (COLUMNS - 1 - j));
     }
     SCOPED(scratch) *scratch = scratch_new();
-    struct delta_state *s = delta_state_new(scratch, STACKS, bits, COLUMNS);
+    SCOPED(delta_state) *s = delta_state_new(scratch, STACKS, bits, COLUMNS);
     assert_non_null(s);
     CHECK_INT(s->row, 0 + 1 + 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8, "");
     const uint64_t none[COLUMNS] = {0};
@@ -919,7 +919,6 @@ TEST(values_of_any_width)
             CHECK_INT(delta_state_value(s, i, j), i == 1 ? 0 : bits[j], "");
         }
     }
-    delta_state_unref(s);
 }
 
 /* A stack that is missing for a while keeps its counts, which may be large. */

@@ -16,17 +16,16 @@ struct zipped {
 static struct zipped zip(const char *text, size_t n)
 {
     struct zipped z;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     assert_non_null(s);
     assert_true(gzip_pack(s, (struct sv){text, n}, &z.data, &z.n));
-    scratch_free(s);
     return z;
 }
 
 TEST(there_and_back)
 {
     size_t n = 3000000;
-    char *text = malloc(n);
+    SCOPED_MEMORY char *text = malloc(n);
     assert_non_null(text);
     uint32_t x = 1;
     for (size_t i = 0; i < n; i++) {
@@ -51,7 +50,6 @@ TEST(there_and_back)
         scratch_free(s);
         free(zipped.data);
     }
-    free(text);
 }
 
 /* Returns byte i of the contents of a row. */
@@ -205,7 +203,7 @@ TEST(members_follow_each_other)
 TEST(bomb_is_refused)
 {
     size_t n = 16 * 1024 * 1024;
-    char *zeros = calloc(1, n);
+    SCOPED_MEMORY char *zeros = calloc(1, n);
     assert_non_null(zeros);
     struct zipped z = zip(zeros, n);
     assert_true(z.n * GZIP_RATIO_MAX < n);
@@ -216,7 +214,6 @@ TEST(bomb_is_refused)
     z = zip(zeros, GZIP_SMALL);
     check_inflate((struct sv){z.data, z.n}, 64 * 1024 * 1024, ERR_NONE, "", "small");
     free(z.data);
-    free(zeros);
 }
 
 /* A body that is plain already comes out as it is. */

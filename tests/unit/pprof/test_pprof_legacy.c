@@ -10,6 +10,8 @@
 #include "pprof/sniff.h"
 #include "pprof/wire.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 #define WORDS_MAX 64
 #define LOCATIONS_MAX 64
 #define MAPS                                                                                       \
@@ -100,7 +102,7 @@ static void dump_rest(struct dump *d, const struct wire_field *f)
 
 static void check_output(const struct legacy_output *out, const char *want, const char *row)
 {
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     struct err err = ERR_INIT;
     struct sv plain;
     struct pprof_summary summary;
@@ -122,13 +124,12 @@ static void check_output(const struct legacy_output *out, const char *want, cons
     }
     CHECK_CONTAINS(d.text.data, want, row);
     buf_done(&d.text);
-    scratch_free(s);
 }
 
 /* An exact copy, so that a sanitizer sees a read past the end. */
 static enum legacy_result convert(struct sv body, struct legacy_output *out, struct err *err)
 {
-    char *copy = malloc(body.n == 0 ? 1 : body.n);
+    SCOPED_MEMORY char *copy = malloc(body.n == 0 ? 1 : body.n);
     assert_non_null(copy);
     memcpy(copy, body.p, body.n);
     struct legacy_input in = {
@@ -136,7 +137,6 @@ static enum legacy_result convert(struct sv body, struct legacy_output *out, str
     in.scratch = scratch_new();
     enum legacy_result r = legacy_convert(&in, out, err);
     scratch_free(in.scratch);
-    free(copy);
     return r;
 }
 
@@ -337,13 +337,12 @@ TEST(too_much)
 TEST(old_profiles_in_gzip)
 {
     static const uint64_t words[] = {HEADER, 1, 1, 0x401000, TRAILER, END};
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     SCOPED(buf) b = cpu(words, 8, false, MAPS);
     struct sv z;
     assert_true(gzip_deflate(s, view(&b), &z));
     check_made(z, "1 10000000 @ 401000/1\n" MAPS_DUMP, "gzip");
     check_bad((struct sv){z.p, z.n - 1}, LEGACY_BAD_GZIP, "damaged or cut gzip");
-    scratch_free(s);
 }
 
 /* ---- heap ------------------------------------------------------------------------------------ */

@@ -12,6 +12,8 @@
 #include "pprof/merge.h"
 #include "tests/unit/lib/pprof_writer.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 SCOPED_POINTER(merge, merge_free)
 
 #define MIB ((size_t)1024 * 1024)
@@ -43,7 +45,7 @@ static void add(struct merge *m, struct buf body)
 static struct buf result(struct merge *m)
 {
     struct err err = ERR_INIT;
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     struct buf plain;
     struct sv inflated;
     SCOPED(buf) zipped = testing_buf(16 * MIB);
@@ -52,7 +54,6 @@ static struct buf result(struct merge *m)
     assert_true(
         gzip_inflate(s, (struct sv){zipped.data, zipped.len}, 16 * MIB, 0, &inflated, &err));
     buf_append(&plain, inflated.p, inflated.n);
-    scratch_free(s);
     return plain;
 }
 
@@ -393,9 +394,9 @@ TEST(a_profile_beyond_the_limit_is_refused)
 /* So is one that takes more than the scratch may have; the merge stays as it was. */
 TEST(the_scratch_has_a_limit)
 {
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     const struct merge_options o = {.bytes_max = MIB, .scratch = scratch};
-    struct merge *m = open_merge(&o);
+    SCOPED(merge) *m = open_merge(&o);
     add(m, unique(0, 2));
     size_t bytes = merge_bytes(m);
     scratch_limit(scratch, 2000);
@@ -413,8 +414,6 @@ TEST(the_scratch_has_a_limit)
     add(m, body);
     err_clear(&err);
     assert_true(merge_write(m, &out, &err));
-    merge_free(m);
-    scratch_free(scratch);
 }
 
 TEST(many_entries_are_refused)

@@ -4,6 +4,8 @@
 #include "pprof/pgo.h"
 #include "tests/unit/lib/pprof_writer.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 #define PROFILE_MAX ((size_t)64 * 1024)
 
 /* A profile with one sample type, perhaps a sample, and a function. */
@@ -50,7 +52,7 @@ TEST(only_what_the_compiler_takes_passes)
          "expected samples/count or cpu/nanoseconds, got inuse_space/bytes"},
         {"cpu", "count", true, 5, "got cpu/count"},
     };
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;
         size_t samples = 99;
@@ -61,18 +63,16 @@ TEST(only_what_the_compiler_takes_passes)
         CHECK_INT(samples, cases[i].sample, cases[i].problem);
         CHECK_INT(err.kind, ok ? ERR_NONE : ERR_INPUT, cases[i].problem);
     }
-    scratch_free(scratch);
 }
 
 TEST(what_is_no_profile_is_an_error)
 {
     struct err err = ERR_INIT;
-    struct scratch *scratch = scratch_new();
+    SCOPED(scratch) *scratch = scratch_new();
     assert_false(pgo_check(scratch, SV("hello"), PROFILE_MAX, NULL, &err));
     assert_int_equal(err.kind, ERR_INPUT);
     assert_false(pgo_check(scratch,
                            SV("\x1f\x8b"
                               "broken"),
                            PROFILE_MAX, NULL, &err));
-    scratch_free(scratch);
 }

@@ -51,6 +51,7 @@ static void done(struct result *r)
     free(r->got.data);
     scratch_free(r->scratch);
 }
+SCOPED_VALUE(result, done)
 
 static struct sv string_at(struct sv plain, uint64_t i)
 {
@@ -148,7 +149,7 @@ TEST(test_changes)
         {"g", "a-b=p,a_b=q", {8}},
         {"g", NULL, {16}},
     };
-    struct result r;
+    SCOPED(result) r;
     apply(&r, profile_of(rows, 5), &all_rules);
     assert_true(r.ok);
     check_labels(&r, " k=v; k=v new=w; a_b=long-lon n=7; a_b=p;;");
@@ -157,7 +158,6 @@ TEST(test_changes)
     CHECK_INT(r.got.changes[SAMPLE_LABEL_REPAIRED], 3, "repaired: two names, one value");
     CHECK_INT(r.got.changes[SAMPLE_LABEL_COLLISION], 1, "collisions");
     CHECK_INT(r.got.changes[SAMPLE_LABEL_SURPLUS], 0, "surplus");
-    done(&r);
 }
 
 /* Where only texts matter, a profile whose labels are numbers is not rewritten. */
@@ -229,11 +229,10 @@ TEST(test_damaged)
 {
     static const struct pprof_row rows[] = {{"f", "drop=x", {1}}};
     struct buf body = profile_of(rows, 1);
-    struct result r;
+    SCOPED(result) r;
     body.len--;
     apply(&r, body, &all_rules);
     assert_false(r.ok);
     assert_null(r.got.data);
     CHECK_INT(r.err.kind, ERR_INPUT, r.err.msg);
-    done(&r);
 }

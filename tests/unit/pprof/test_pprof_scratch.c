@@ -6,6 +6,8 @@
 
 #include "pprof/scratch.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+
 TEST(pieces_are_apart_and_aligned)
 {
     struct scratch *s = scratch_new();
@@ -38,7 +40,7 @@ TEST(pieces_are_apart_and_aligned)
 
 TEST(piece_grows)
 {
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     assert_non_null(s);
     char *p = scratch_grow(s, NULL, 0, 10);
     assert_non_null(p);
@@ -48,13 +50,12 @@ TEST(piece_grows)
     assert_non_null(q);
     assert_memory_equal(q, "xxxxxxxxxx", 10);
     memset(q + 10, 1, 200000 - 10);
-    scratch_free(s);
 }
 
 /* After one round a scratch holds what the round needed, and does not grow with more rounds. */
 TEST(used_again)
 {
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     assert_non_null(s);
     size_t after_two = 0;
     for (int round = 0; round < 100; round++) {
@@ -68,7 +69,6 @@ TEST(used_again)
         after_two = round == 1 ? scratch_bytes(s) : after_two;
     }
     CHECK_INT(scratch_bytes(s), after_two, "no more than after two rounds");
-    scratch_free(s);
 }
 
 /* The pool hands out what came back last, and keeps only so much. */

@@ -56,7 +56,7 @@ static struct bytes join(struct bytes a, struct bytes b)
 static void check(const char *row, const void *data, size_t n, enum sniff_result want,
                   const char *message)
 {
-    char *copy = malloc(n == 0 ? 1 : n);
+    SCOPED_MEMORY char *copy = malloc(n == 0 ? 1 : n);
     assert_non_null(copy);
     if (n > 0) {
         memcpy(copy, data, n);
@@ -66,7 +66,6 @@ static void check(const char *row, const void *data, size_t n, enum sniff_result
     CHECK_INT(got, want, row);
     CHECK_CONTAINS(err.msg, message, row);
     CHECK_INT(err.kind == ERR_NONE, sniff_is_profile(want), row);
-    free(copy);
 }
 #define CHECK_TEXT_BODY(text, want, message) check(text, text, sizeof(text) - 1, (want), (message))
 

@@ -56,7 +56,7 @@ TEST(sums_are_exact)
 {
     for (int packed = 0; packed < 2; packed++) {
         const struct pprof_spec spec = {.types = HEAP, .packed = packed == 1, .first_id = 9};
-        struct buf body = pprof_make(&spec, rows, sizeof(rows) / sizeof(rows[0]));
+        SCOPED(buf) body = pprof_make(&spec, rows, sizeof(rows) / sizeof(rows[0]));
         struct counting_want wants[CASES];
         struct err err = ERR_INIT;
         for (size_t i = 0; i < CASES; i++) {
@@ -67,7 +67,6 @@ TEST(sums_are_exact)
             CHECK_INT(wants[i].found, cases[i].found, cases[i].type);
             CHECK_INT(wants[i].sum, cases[i].sum, cases[i].function);
         }
-        buf_done(&body);
     }
 }
 
@@ -84,12 +83,11 @@ TEST(many_functions_are_counted)
         many[i] = (struct pprof_row){names[i], "", {(int64_t)i + 1, 0}};
         wants[i] = want("memory:alloc_space:bytes::", names[i]);
     }
-    struct buf body = pprof_make(&(struct pprof_spec){.types = HEAP}, many, N);
+    SCOPED(buf) body = pprof_make(&(struct pprof_spec){.types = HEAP}, many, N);
     assert_true(run(&body, wants, N, &err));
     for (size_t i = 0; i < N; i++) {
         CHECK_INT(wants[i].sum, i + 1, names[i]);
     }
-    buf_done(&body);
 }
 
 /* A sum of several int64_t does not wrap around. */
@@ -99,17 +97,16 @@ TEST(sums_have_128_bits)
         {"a", "", {INT64_MAX, 1}}, {"b", "", {INT64_MAX, 1}}, {"c", "", {INT64_MAX, 1}}};
     struct counting_want w = want("memory:alloc_space:bytes::", "");
     struct err err = ERR_INIT;
-    struct buf body = pprof_make(&(struct pprof_spec){.types = HEAP}, large, 3);
+    SCOPED(buf) body = pprof_make(&(struct pprof_spec){.types = HEAP}, large, 3);
     assert_true(run(&body, &w, 1, &err));
     CHECK_INT((uint64_t)(w.sum >> 64), 1, "");
     CHECK_INT((uint64_t)w.sum, (uint64_t)INT64_MAX - 2, "");
-    buf_done(&body);
 }
 
 TEST(damaged_profiles_are_refused)
 {
     struct counting_want w = want("memory:alloc_space:bytes::", "leaf");
-    struct buf body = pprof_make(&(struct pprof_spec){.types = HEAP}, rows, 2);
+    SCOPED(buf) body = pprof_make(&(struct pprof_spec){.types = HEAP}, rows, 2);
     for (size_t n = 1; n < body.len; n++) {
         struct err err = ERR_INIT;
         struct buf part = body;
@@ -118,5 +115,4 @@ TEST(damaged_profiles_are_refused)
             assert_true(err.kind == ERR_INPUT && err.msg[0] != '\0');
         }
     }
-    buf_done(&body);
 }

@@ -124,13 +124,12 @@ static void heap(struct fixture *f, const char *service, const char *pod, int64_
 /* Expects lines on the page, or that they are not there. */
 static void check_page(struct fixture *f, const char *part, bool there)
 {
-    struct buf page;
+    SCOPED(buf) page;
     buf_init(&page, 1 << 20);
     assert_true(record_render(f->record, false, &page));
     if ((strstr(page.data, part) != NULL) != there) {
         fail_msg("%s %s:\n%s", part, there ? "is not there" : "is there", page.data);
     }
-    buf_done(&page);
 }
 
 static uint64_t result(struct fixture *f, const char *name)
@@ -364,7 +363,7 @@ TEST_WITH(labels_are_escaped, setup, teardown)
 TEST_WITH(openmetrics_names_the_unit, setup, teardown)
 {
     struct fixture *f = *state;
-    struct buf page;
+    SCOPED(buf) page;
     add(f, rule_of("profiles_recorded_locks", delay, by_service, 1));
     reload(f);
     pass(f, profile_of(f, "mutex", "delay/nanoseconds", "cart", "a", 7, 0), true);
@@ -376,5 +375,4 @@ TEST_WITH(openmetrics_names_the_unit, setup, teardown)
                    "profiles_recorded_locks_seconds_total{",
                    "");
     CHECK_CONTAINS(page.data, "service_name=\"cart\"} 0.000000007\n# EOF\n", "");
-    buf_done(&page);
 }

@@ -575,7 +575,7 @@ struct worker {
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    struct labels_builder *b = labels_builder_new(w->in);
+    SCOPED(labels_builder) *b = labels_builder_new(w->in);
     struct relabel_scratch *s = relabel_scratch_new();
     for (int i = 0; i < 200; i++) {
         labels_builder_reset(b, NULL);
@@ -587,7 +587,6 @@ static void *work(void *arg)
             v.outcome == RELABEL_KEPT && sv_eq_str(labels_builder_get(b, SV("job")), "/name");
     }
     relabel_scratch_free(s);
-    labels_builder_free(b);
     return NULL;
 }
 

@@ -115,8 +115,8 @@ static uint64_t hashmod(struct sv value)
                                      .source_labels = {(const char *const[]){"a"}, 1},
                                      .target_label = "h",
                                      .modulus = UINT64_MAX};
-    struct intern *in = intern_new();
-    struct labels_builder *b = labels_builder_new(in);
+    SCOPED(intern) *in = intern_new();
+    SCOPED(labels_builder) *b = labels_builder_new(in);
     struct relabel_scratch *s = relabel_scratch_new();
     struct relabel *r = relabel_new(&(struct config_rules){&rule, 1}, NULL);
     uint64_t hash = 0;
@@ -125,8 +125,6 @@ static uint64_t hashmod(struct sv value)
     assert_true(parse_u64(labels_builder_get(b, SV("h")), UINT64_MAX, &hash));
     relabel_free(r);
     relabel_scratch_free(s);
-    labels_builder_free(b);
-    intern_free(in);
     return hash;
 }
 

@@ -10,6 +10,8 @@
 #include "scraper/engine.h"
 #include "tests/unit/lib/pprof_writer.h"
 
+SCOPED_VALUE(delta_output, delta_output_done)
+
 #define HEAP "alloc_objects/count inuse_objects/count"
 #define INTERVAL_MS 15000
 #define WORKS_MAX 8
@@ -260,7 +262,7 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
     struct delta_input in = {.body = {w->profile->data, w->profile->size},
                              .any_counter = true,
                              .scratch = scratch_new()};
-    struct delta_output out;
+    SCOPED(delta_output) out;
     struct err err = ERR_INIT;
     assert_int_equal(delta_make(&in, &out, &err), DELTA_FIRST);
     scratch_free(in.scratch);
@@ -271,7 +273,6 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
         CHECK_INT((int64_t)delta_state_value(out.next, i, 0), allocated, row);
     }
     CHECK_INT(out.samples_out, in_use != 0, row);
-    delta_output_done(&out);
 }
 
 #define RESULT(w, r) testing_metric((w)->metrics, "profpull_delta_total{result=\"" r "\"}")
@@ -774,7 +775,7 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
         *ret_most = bytes > *ret_most ? bytes : *ret_most;
         CHECK_INT(w->n_profiles, before + 1, "");
         struct delta_input in = {.body = {w->profile->data, w->profile->size}};
-        struct delta_output out;
+        SCOPED(delta_output) out;
         struct err err = ERR_INIT;
         in.any_counter = true;
         in.scratch = scratch_new();
@@ -786,7 +787,6 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
         /* The growth of the steady stack and all new ones, or (gauges only) no counter. */
         assert_true(out.next->n == HOUR_STACKS + 1 || out.next->n == 0);
         assert_true(!made || out.next->n == HOUR_STACKS + 1);
-        delta_output_done(&out);
     }
     assert_true(scratch_pool_bytes(w->e->offloads.scratches) < SCRATCH_POOL_MAX);
 }

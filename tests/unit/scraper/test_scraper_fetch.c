@@ -13,6 +13,8 @@
 #include "scraper/scraper.h"
 #include "scraper/targets/target_private.h"
 
+SCOPED_VALUE(scrape_status, scrape_status_done)
+
 /* gzip of a minimal profile. */
 static const unsigned char GZIP[] = {
     0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0xe3, 0x62, 0xe1, 0x60,
@@ -268,13 +270,12 @@ TEST_WITH(profiles_come, setup, teardown)
 {
     struct fixture *f = *state;
     set(f, "/ok");
-    struct scrape_status st = wait_for(f, 3);
+    SCOPED(scrape_status) st = wait_for(f, 3);
     CHECK_INT(st.health, SCRAPE_UP, "health");
     CHECK_INT(st.failures, 0, "failures");
     CHECK_INT(st.last_size, sizeof(GZIP), "size");
     CHECK_STR(labels_get(st.labels, SV("__name__")).p, "x", "labels");
     assert_true(atomic_load(&f->profiles) >= 3);
-    scrape_status_done(&st);
 }
 
 static void check_failure(struct fixture *f, const char *path, const char *reason,
@@ -282,12 +283,11 @@ static void check_failure(struct fixture *f, const char *path, const char *reaso
 {
     testing_log_expect(f->log, "scrape failed");
     set(f, path);
-    struct scrape_status st = wait_for(f, 1);
+    SCOPED(scrape_status) st = wait_for(f, 1);
     CHECK_INT(st.health, SCRAPE_DOWN, path);
     CHECK_STR(reason_name(st.reason), reason, path);
     CHECK_CONTAINS(st.last_error, message, path);
     CHECK_INT(atomic_load(&f->profiles), 0, path);
-    scrape_status_done(&st);
 }
 
 TEST_WITH(not_found, setup, teardown)

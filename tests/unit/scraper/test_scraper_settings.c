@@ -5,6 +5,8 @@
 #include "scraper/targets/settings.h"
 #include "tests/unit/scraper/target_rig.h"
 
+SCOPED_POINTER(target, target_unref)
+
 #define TIMES .interval_ms = 15000, .timeout_ms = 10000
 
 enum { MEMORY, CPU, FGPROF, ODD, LONG, N_TYPES };
@@ -64,13 +66,12 @@ static void check(struct fixture *f, const char *const *labels, const char *want
 {
     char got[4096] = "";
     struct err err = ERR_INIT;
-    struct target *t = make(f, labels, NULL, &err);
+    SCOPED(target) *t = make(f, labels, NULL, &err);
     CHECK_STR(err.msg, "", labels[0]);
     assert_non_null(t);
     describe(t, got, sizeof(got));
     CHECK_STR(got, want, labels[0]);
     CHECK_INT(target_problem_count(t), 0, labels[0]);
-    target_unref(t);
 }
 
 #define MEMORY_LINE "http://10.1.2.3:80/allocs 15000/10000"
@@ -171,12 +172,11 @@ TEST_WITH(continuous_types, setup, teardown)
         check(f, labels, rows[i].want);
     }
     struct err err = ERR_INIT;
-    struct target *t = make(f, LABELS("__profile_process_cpu_seconds__", "16"), NULL, &err);
+    SCOPED(target) *t = make(f, LABELS("__profile_process_cpu_seconds__", "16"), NULL, &err);
     assert_non_null(t);
     const char *type;
     CHECK_CONTAINS(target_problem(t, 0, &type),
                    "expected whole seconds from 1 to 15 (the interval), got \"16\"", "");
-    target_unref(t);
 }
 
 /* A wrong label disables its type and is reported; the other type is scraped as usual. */
@@ -207,7 +207,7 @@ TEST_WITH(wrong_labels, setup, teardown)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char got[4096] = "";
         struct err err = ERR_INIT;
-        struct target *t = make(*state, LABELS(rows[i].name, rows[i].value), NULL, &err);
+        SCOPED(target) *t = make(*state, LABELS(rows[i].name, rows[i].value), NULL, &err);
         CHECK_STR(err.msg, "", rows[i].name);
         assert_non_null(t);
         describe(t, got, sizeof(got));
@@ -221,7 +221,6 @@ TEST_WITH(wrong_labels, setup, teardown)
             CHECK_CONTAINS(sentence, rows[i].name, rows[i].value);
         }
         CHECK_STR(type, "memory", rows[i].value);
-        target_unref(t);
     }
 }
 
@@ -246,7 +245,7 @@ TEST_WITH(wrong_labels_of_sampling_types, setup, teardown)
         const char *labels[6] = {NULL};
         memcpy(labels, rows[i].labels, sizeof(rows[i].labels));
         struct err err = ERR_INIT;
-        struct target *t = make(*state, labels, NULL, &err);
+        SCOPED(target) *t = make(*state, labels, NULL, &err);
         assert_non_null(t);
         CHECK_INT(target_scrape_count(t), 1, rows[i].want);
         CHECK_STR(target_scrape_type(t, 0)->key, "memory", rows[i].want);
@@ -254,7 +253,6 @@ TEST_WITH(wrong_labels_of_sampling_types, setup, teardown)
         CHECK_INT(target_problem_count(t), 1, rows[i].want);
         CHECK_CONTAINS(target_problem(t, 0, &type), rows[i].want, rows[i].want);
         CHECK_STR(type, "process_cpu", rows[i].want);
-        target_unref(t);
     }
 }
 
@@ -267,12 +265,11 @@ TEST_WITH(seconds_that_were_given, setup, teardown)
     check(f, LABELS("__profile_long_interval__", "1m"),
           MEMORY_LINE "\nhttp://10.1.2.3:80/long?seconds=5 60000/15000");
     struct err err = ERR_INIT;
-    struct target *t = make(f, LABELS("__profile_long_interval__", "5s"), NULL, &err);
+    SCOPED(target) *t = make(f, LABELS("__profile_long_interval__", "5s"), NULL, &err);
     const char *type;
     CHECK_INT(target_problem_count(t), 1, "too short");
     CHECK_CONTAINS(target_problem(t, 0, &type), "expected a duration from 6s to 1d, got \"5s\"",
                    "too short");
-    target_unref(t);
 }
 
 /* A type that the configuration disables may have no time to sample. */
@@ -335,10 +332,10 @@ TEST_WITH(nothing_left, setup, teardown)
 TEST_WITH(unknown_types, setup, teardown)
 {
     struct err err = ERR_INIT;
-    struct target *t = make(*state,
-                            LABELS("__profile_memroy_port__", "1", "__profile_x_enabled__", "true",
-                                   "__profile_other__", "kept"),
-                            NULL, &err);
+    SCOPED(target) *t = make(*state,
+                             LABELS("__profile_memroy_port__", "1", "__profile_x_enabled__", "true",
+                                    "__profile_other__", "kept"),
+                             NULL, &err);
     assert_non_null(t);
     const char *type;
     CHECK_INT(target_problem_count(t), 2, "problems");
@@ -350,7 +347,6 @@ TEST_WITH(unknown_types, setup, teardown)
     CHECK_STR(target_problem(t, 1, &type),
               "label __profile_x_enabled__: the job has no profile type \"x\"", "unknown");
     CHECK_INT(target_scrape_count(t), 2, "scrapes");
-    target_unref(t);
 }
 
 /* However many labels a pod has, the reported problems are bounded. */
@@ -365,11 +361,10 @@ TEST_WITH(many_unknown_types, setup, teardown)
         labels_builder_set_str(f->b, name, "x");
     }
     struct err err = ERR_INIT;
-    struct target *t = target_make(NULL, 0, &f->job, f->b, NULL, &err);
+    SCOPED(target) *t = target_make(NULL, 0, &f->job, f->b, NULL, &err);
     assert_non_null(t);
     CHECK_INT(target_problem_count(t), 8, "problems");
     CHECK_INT(target_scrape_count(t), 2, "scrapes");
-    target_unref(t);
 }
 
 /* The host of a pod is its own, whatever port and scheme its labels set. */
@@ -411,15 +406,14 @@ TEST_WITH(addresses, setup, teardown)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
-        struct target *t = make(f,
-                                LABELS("__address__", rows[i].address, "__profile_memory_port__",
-                                       rows[i].port, "__profile_memory_scheme__", rows[i].scheme),
-                                NULL, &err);
+        SCOPED(target) *t = make(f,
+                                 LABELS("__address__", rows[i].address, "__profile_memory_port__",
+                                        rows[i].port, "__profile_memory_scheme__", rows[i].scheme),
+                                 NULL, &err);
         CHECK_STR(err.msg, "", rows[i].address);
         assert_non_null(t);
         CHECK_STR(target_address(t, 0), rows[i].want, rows[i].address);
         CHECK_STR(target_process(t, 0), rows[i].process, rows[i].address);
-        target_unref(t);
     }
     struct address longest;
     char host[256];
@@ -435,7 +429,7 @@ TEST_WITH(series, setup, teardown)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
-    struct target *t =
+    SCOPED(target) *t =
         make(f,
              LABELS("__profile_memory_path__", "/own", "__profile_memory_port__", "6060",
                     "__scrape_interval__", "30s", "__scrape_timeout__", "1s", "app", "x",
@@ -451,7 +445,6 @@ TEST_WITH(series, setup, teardown)
               "service_name=\"unspecified\"}",
               "series");
     labels_unref(l);
-    target_unref(t);
 }
 
 /* A target with the name of a type gets the settings of that type. */

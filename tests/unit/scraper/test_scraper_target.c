@@ -6,6 +6,9 @@
 #include "scraper/targets/address.h"
 #include "tests/unit/scraper/target_rig.h"
 
+SCOPED_POINTER(labels, labels_unref)
+SCOPED_POINTER(target, target_unref)
+
 #define SAMPLING .sampling = true, .seconds = 14
 #define TIMES .interval_ms = 15000, .timeout_ms = 10000
 
@@ -110,7 +113,7 @@ static void check_urls(struct target *t, const char *const *want, size_t n)
 /* The default types, plain http. */
 TEST_WITH(default_urls, setup, teardown)
 {
-    struct target *t = make_ok(*state, LABELS("__address__", "localhost:9090"));
+    SCOPED(target) *t = make_ok(*state, LABELS("__address__", "localhost:9090"));
     CHECK_URLS(
         t, "http://localhost:9090/debug/pprof/allocs", "http://localhost:9090/debug/pprof/block",
         "http://localhost:9090/debug/pprof/goroutine", "http://localhost:9090/debug/pprof/mutex",
@@ -121,7 +124,6 @@ TEST_WITH(default_urls, setup, teardown)
     check_label(t, "job", "");
     CHECK_INT(target_timeout_ms(t, 0), 10000, "plain");
     CHECK_INT(target_timeout_ms(t, 4), 24000, "sampling");
-    target_unref(t);
 }
 
 /* Every type, and https. */
@@ -130,7 +132,7 @@ TEST_WITH(all_types_https, setup, teardown)
     struct fixture *f = *state;
     enable_all(f);
     f->job.scheme = "https";
-    struct target *t = make_ok(f, LABELS("__address__", "localhost:9090"));
+    SCOPED(target) *t = make_ok(f, LABELS("__address__", "localhost:9090"));
     CHECK_URLS(
         t, "https://localhost:9090/debug/pprof/allocs", "https://localhost:9090/debug/pprof/block",
         "https://localhost:9090/debug/pprof/goroutine", "https://localhost:9090/debug/pprof/mutex",
@@ -139,7 +141,6 @@ TEST_WITH(all_types_https, setup, teardown)
         "https://localhost:9090/debug/pprof/delta_heap",
         "https://localhost:9090/debug/pprof/delta_mutex",
         "https://localhost:9090/debug/pprof/delta_block", "https://localhost:9090/foo239");
-    target_unref(t);
 }
 
 /* The scheme of label and job, and the default port. */
@@ -165,10 +166,9 @@ TEST_WITH(scheme_and_port, setup, teardown)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         f->job.scheme = rows[i].job_scheme;
-        struct target *t =
+        SCOPED(target) *t =
             make_ok(f, LABELS("__address__", rows[i].address, "__scheme__", rows[i].scheme));
         CHECK_URLS(t, rows[i].url);
-        target_unref(t);
     }
 }
 
@@ -231,10 +231,9 @@ TEST_WITH(path_prefixes, setup, teardown)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         f->job.path_prefix = rows[i].job;
-        struct target *t = make_ok(f, LABELS("__address__", "h", "__profile_path_prefix__",
-                                             rows[i].label, "__profile_path__", rows[i].path));
+        SCOPED(target) *t = make_ok(f, LABELS("__address__", "h", "__profile_path_prefix__",
+                                              rows[i].label, "__profile_path__", rows[i].path));
         CHECK_URLS(t, rows[i].url);
-        target_unref(t);
     }
 }
 
@@ -273,11 +272,10 @@ TEST_WITH(seconds_only_for_sampling, setup, teardown)
     enable_only(f, "process_cpu");
     f->types[0].enabled = true;
     for (int i = 0; i < 10; i++) {
-        struct target *t = make_ok(f, LABELS("__address__", "h:1"));
+        SCOPED(target) *t = make_ok(f, LABELS("__address__", "h:1"));
         CHECK_URLS(t, "http://h:1/debug/pprof/allocs?debug=1",
                    "http://h:1/debug/pprof/profile?debug=1&seconds=14");
         check_label(t, "__param_debug", "1");
-        target_unref(t);
     }
 }
 
@@ -306,10 +304,9 @@ TEST_WITH(type_params_win, setup, teardown)
     static const struct config_pair own[] = {{"gc", "1"}};
     f->job.params = (struct config_pairs){job, 1};
     f->types[0].params = (struct config_pairs){own, 1};
-    struct target *t = make_ok(f, LABELS("__address__", "h:1"));
+    SCOPED(target) *t = make_ok(f, LABELS("__address__", "h:1"));
     CHECK_URLS(t, "http://h:1/debug/pprof/allocs?gc=1");
     check_label(t, "__param_gc", "0");
-    target_unref(t);
 }
 
 /* For types that sample, the seconds are added to the timeout. */
@@ -323,10 +320,9 @@ TEST_WITH(timeouts, setup, teardown)
         f->types[i].timeout_ms = 1000;
         f->types[i].seconds = f->types[i].sampling ? 1 : 0;
     }
-    struct target *t = make_ok(f, LABELS("__address__", "h:1"));
+    SCOPED(target) *t = make_ok(f, LABELS("__address__", "h:1"));
     CHECK_INT(target_timeout_ms(t, 0), 1000, "memory");
     CHECK_INT(target_timeout_ms(t, 1), 2000, "process_cpu");
-    target_unref(t);
 }
 
 TEST_WITH(seconds_of_a_target, setup, teardown)
@@ -384,10 +380,9 @@ TEST_WITH(service_names, setup, teardown)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *labels[16] = {"__address__", "h:1"};
         memcpy(labels + 2, rows[i].labels, sizeof(rows[i].labels));
-        struct target *t = make_ok(*state, labels);
+        SCOPED(target) *t = make_ok(*state, labels);
         check_label(t, "service_name", rows[i].want);
         check_label(t, "__meta_kubernetes_namespace", "");
-        target_unref(t);
     }
 }
 
@@ -446,7 +441,7 @@ TEST_WITH(series_labels, setup, teardown)
     struct fixture *f = *state;
     enable_only(f, "godeltaprof_memory");
     f->types[4].enabled = true;
-    struct target *t = make_ok(f, LABELS("__address__", "h:1", "pod", "web"));
+    SCOPED(target) *t = make_ok(f, LABELS("__address__", "h:1", "pod", "web"));
     CHECK_URLS(t, "http://h:1/debug/pprof/profile?seconds=14", "http://h:1/debug/pprof/delta_heap");
     check_label(t, "__name__", "");
     static const char *const want[] = {
@@ -458,13 +453,11 @@ TEST_WITH(series_labels, setup, teardown)
         "pod=\"web\", service_name=\"unspecified\"}",
     };
     for (size_t i = 0; i < 2; i++) {
-        struct labels *series = target_series(t, i, f->b);
+        SCOPED(labels) *series = target_series(t, i, f->b);
         SCOPED(buf) text = testing_buf(4096);
         testing_labels_format(series, &text);
         CHECK_STR(text.data, want[i], "series");
-        labels_unref(series);
     }
-    target_unref(t);
 }
 
 /* `instance` is the address that is scraped, unless a rule has set it. */
@@ -480,18 +473,16 @@ TEST_WITH(instance_of_a_type, setup, teardown)
     struct fixture *f = *state;
     f->types[4].enabled = true;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct target *t = make_ok(f, LABELS("__address__", "h:80", "instance", rows[i].instance,
-                                             "__profile_process_cpu_port__", "6060"));
+        SCOPED(target) *t = make_ok(f, LABELS("__address__", "h:80", "instance", rows[i].instance,
+                                              "__profile_process_cpu_port__", "6060"));
         for (size_t k = 0; k < target_scrape_count(t); k++) {
-            struct labels *series = target_series(t, k, f->b);
+            SCOPED(labels) *series = target_series(t, k, f->b);
             bool own = strcmp(target_scrape_type(t, k)->key, "process_cpu") == 0;
             const char *want = own ? rows[i].want : i == 1 ? "web-1" : "h:80";
             CHECK_STR(labels_get(series, SV("instance")).p, want, rows[i].row);
             CHECK_STR(labels_get(series, SV("__address__")).p, own ? "h:6060" : "h:80",
                       rows[i].row);
-            labels_unref(series);
         }
-        target_unref(t);
     }
 }
 
@@ -665,12 +656,11 @@ TEST_WITH(pinned_hosts, setup, teardown)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
-        struct target *t = make(f, LABELS("__address__", rows[i].address), rows[i].pinned, &err);
+        SCOPED(target) *t = make(f, LABELS("__address__", rows[i].address), rows[i].pinned, &err);
         CHECK_INT(t != NULL, rows[i].good, rows[i].address);
         if (t == NULL) {
             CHECK_CONTAINS(err.msg, "is not the pod's own (", rows[i].address);
         }
-        target_unref(t);
     }
     check_error(f, LABELS("__address__", "169.254.169.254"), "10.1.2.3",
                 "address \"169.254.169.254:80\" is not the pod's own (10.1.2.3)");
@@ -693,9 +683,8 @@ TEST_WITH(processes, setup, teardown)
         {"10.1.2.3", "10.1.2.3:80"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct target *t = make_ok(*state, LABELS("__address__", rows[i].address));
+        SCOPED(target) *t = make_ok(*state, LABELS("__address__", rows[i].address));
         CHECK_STR(target_process(t, 0), rows[i].process, rows[i].address);
-        target_unref(t);
     }
 }
 
@@ -706,7 +695,7 @@ TEST_WITH(identity, setup, teardown)
 {
     struct fixture *f = *state;
     enable_only(f, "memory");
-    struct target *a = make_ok(f, LABELS("__address__", "h:1", "foo", "bar"));
+    SCOPED(target) *a = make_ok(f, LABELS("__address__", "h:1", "foo", "bar"));
     struct target *same = make_ok(f, LABELS("__address__", "h:1", "foo", "other", "__type__", "x"));
     assert_true(target_same_scrape(a, 0, same, 0));
     CHECK_INT(target_scrape_hash(a, 0) == target_scrape_hash(same, 0), true, "hash");
@@ -719,12 +708,10 @@ TEST_WITH(identity, setup, teardown)
         LABELS("__address__", "h:1", "__name__", "other"),
     };
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        struct target *t = make_ok(f, others[i]);
+        SCOPED(target) *t = make_ok(f, others[i]);
         CHECK_INT(target_same_scrape(a, 0, t, 0), false, others[i][1]);
         CHECK_INT(target_scrape_hash(a, 0) == target_scrape_hash(t, 0), false, others[i][1]);
-        target_unref(t);
     }
-    target_unref(a);
 }
 
 /* Two types with one path are two scrapes. */
@@ -734,10 +721,9 @@ TEST_WITH(types_with_one_path, setup, teardown)
     enable_only(f, "memory");
     f->types[9].enabled = true;
     f->types[9].path = "/debug/pprof/allocs";
-    struct target *t = make_ok(f, LABELS("__address__", "h:1"));
+    SCOPED(target) *t = make_ok(f, LABELS("__address__", "h:1"));
     CHECK_URLS(t, "http://h:1/debug/pprof/allocs", "http://h:1/debug/pprof/allocs");
     assert_false(target_same_scrape(t, 0, t, 1));
-    target_unref(t);
 }
 
 TEST_WITH(no_types, setup, teardown)
@@ -781,11 +767,10 @@ TEST_WITH(reads, setup, teardown)
         CHECK_INT(target_reads(sv_from(unread[i])), false, unread[i]);
     }
     struct target *t = make_ok(f, LABELS("__address__", "h:1"));
-    struct target *u = make_ok(f, LABELS("__address__", "h:1", "__meta_kubernetes_pod_name", "p",
-                                         "__meta_kubernetes_node_name", "n"));
+    SCOPED(target) *u = make_ok(f, LABELS("__address__", "h:1", "__meta_kubernetes_pod_name", "p",
+                                          "__meta_kubernetes_node_name", "n"));
     CHECK_INT(labels_equal(target_labels(t), target_labels(u)), true, "labels");
     target_unref(t);
-    target_unref(u);
 }
 
 /* An annotation may have 250 KB; no destination takes more than 64. */

@@ -80,7 +80,7 @@ TEST(codings_of_a_request)
 TEST(bombs)
 {
     size_t size = (size_t)64 << 20;
-    char *zeros = calloc(size, 1);
+    SCOPED_MEMORY char *zeros = calloc(size, 1);
     assert_non_null(zeros);
     struct sv packed = pack((struct sv){zeros, size});
     static const size_t ceilings[] = {1000, (size_t)128 << 20};
@@ -94,7 +94,6 @@ TEST(bombs)
         CHECK_INT(err.kind, ERR_LIMIT, err.msg);
     }
     free((void *)(uintptr_t)packed.p);
-    free(zeros);
 }
 
 TEST(codings_of_an_answer)

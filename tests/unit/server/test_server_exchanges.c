@@ -201,10 +201,9 @@ TEST_WITH(requests_and_their_answers, setup, teardown)
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *answer = client_ask(f->server, rows[i].request);
+        SCOPED_MEMORY char *answer = client_ask(f->server, rows[i].request);
         CHECK_CONTAINS(answer, rows[i].status, rows[i].request);
         CHECK_CONTAINS(answer, rows[i].part, rows[i].request);
-        free(answer);
     }
 }
 
@@ -240,9 +239,8 @@ TEST_WITH(trailers_follow_the_last_chunk, setup, teardown)
         SCOPED(buf) want = testing_buf(REPLY_MAX);
         buf_printf(&request, "%s%s", rows[i].request, rows[i].keeps_alive ? end : "");
         buf_printf(&want, "%s%s", rows[i].answer, rows[i].keeps_alive ? end_answer : "");
-        char *answer = client_ask(f->server, request.data);
+        SCOPED_MEMORY char *answer = client_ask(f->server, request.data);
         CHECK_STR(answer, want.data, rows[i].request);
-        free(answer);
     }
 }
 
@@ -283,12 +281,11 @@ TEST_WITH(requests_that_are_refused, setup, teardown)
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *answer = client_ask(f->server, rows[i].request);
+        SCOPED_MEMORY char *answer = client_ask(f->server, rows[i].request);
         CHECK_CONTAINS(answer, rows[i].status, rows[i].request);
         CHECK_CONTAINS(answer, rows[i].part, rows[i].request);
         CHECK_CONTAINS(answer, "Connection: close\r\n", rows[i].request);
         assert_null(strstr(answer + 1, "HTTP/1.1"));
-        free(answer);
     }
     static const char of[] = "profpull_admin_requests_refused_total{reason=\"large_body\"}";
     CHECK_INT(testing_metric(f->metrics, of), 5, "large bodies");

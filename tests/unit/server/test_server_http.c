@@ -204,10 +204,9 @@ TEST_WITH(pages_and_statuses, setup, teardown)
         {"POST", "/api/v1/targets?helth=down", "HTTP/1.1 405", "method not allowed"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *answer = ask(*state, rows[i].method, rows[i].path);
+        SCOPED_MEMORY char *answer = ask(*state, rows[i].method, rows[i].path);
         CHECK_CONTAINS(answer, rows[i].status, rows[i].path);
         CHECK_CONTAINS(answer, rows[i].part, rows[i].path);
-        free(answer);
     }
 }
 
@@ -215,10 +214,9 @@ TEST_WITH(a_failing_probe_gives_the_reason, setup, teardown)
 {
     struct fixture *f = *state;
     atomic_store(&f->well, false);
-    char *answer = ask(f, "GET", "/-/healthy");
+    SCOPED_MEMORY char *answer = ask(f, "GET", "/-/healthy");
     CHECK_CONTAINS(answer, "HTTP/1.1 503", "");
     CHECK_CONTAINS(answer, "the network thread has not run", "");
-    free(answer);
 }
 
 static const char config_text[] = "scrape_configs:\n"
@@ -282,7 +280,7 @@ static void unchunk(char *body)
 
 static json_t *ask_targets(struct fixture *f, const char *path)
 {
-    char *answer = ask(f, "GET", path);
+    SCOPED_MEMORY char *answer = ask(f, "GET", path);
     CHECK_CONTAINS(answer, "HTTP/1.1 200", path);
     CHECK_CONTAINS(answer, "application/json", path);
     char *body = strstr(answer, "\r\n\r\n");
@@ -293,7 +291,6 @@ static json_t *ask_targets(struct fixture *f, const char *path)
     if (root == NULL) {
         fail_msg("%s: not JSON at %d: %s", path, error.position, error.text);
     }
-    free(answer);
     return root;
 }
 
@@ -366,9 +363,8 @@ TEST_WITH(headers_over_the_limit, setup, teardown)
     read_all(fd, &text);
     CHECK_CONTAINS(text.data, "HTTP/1.1 431 ", "");
     close(fd);
-    char *answer = ask(f, "GET", "/-/healthy");
+    SCOPED_MEMORY char *answer = ask(f, "GET", "/-/healthy");
     CHECK_CONTAINS(answer, "HTTP/1.1 200", "afterwards");
-    free(answer);
 }
 
 /* ---- connections that take places ------------------------------------------------------------ */
@@ -404,9 +400,8 @@ static void wait_for_metric(const struct fixture *f, const char *text, uint64_t 
 
 static void expect_healthy(const struct fixture *f, const char *when)
 {
-    char *answer = ask(f, "GET", "/-/healthy");
+    SCOPED_MEMORY char *answer = ask(f, "GET", "/-/healthy");
     CHECK_CONTAINS(answer, "HTTP/1.1 200", when);
-    free(answer);
 }
 
 /* Many clients that take all places and send no more than a part of a request. */

@@ -8,6 +8,9 @@
 #include "server/routes.h"
 #include "tests/unit/lib/http2_client.h"
 
+SCOPED_VALUE(h2_answer, h2_done)
+SCOPED_VALUE(h2_client, h2_close)
+
 #define BODY_MAX ((size_t)300000)
 #define MIB ((size_t)1 << 20)
 
@@ -199,11 +202,10 @@ TEST_WITH(requests_and_their_answers, setup, teardown)
     struct h2_client c = h2_dial(f->server, SV(""));
     for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         h2_request(&c, 2 * i + 1, rows[i].method, rows[i].path, NULL, NULL, H2_END_STREAM);
-        struct h2_answer a = h2_wait(&c, 2 * i + 1);
+        SCOPED(h2_answer) a = h2_wait(&c, 2 * i + 1);
         CHECK_INT(a.status, rows[i].status, rows[i].path);
         CHECK_CONTAINS(a.headers.data, rows[i].header, rows[i].path);
         CHECK_CONTAINS(a.body.data, rows[i].body, rows[i].path);
-        h2_done(&a);
     }
     h2_close(&c);
     wait_for_metric(f, ENDED("done"), 1);
@@ -227,7 +229,7 @@ TEST_WITH(http1_stays_on_the_same_port, setup, teardown)
 TEST_WITH(the_preface_may_come_in_pieces, setup, teardown)
 {
     struct fixture *f = *state;
-    struct h2_client c = {.fd = client_dial(f->server)};
+    SCOPED(h2_client) c = {.fd = client_dial(f->server)};
     assert_int_equal(nghttp2_hd_inflate_new(&c.inflater), 0);
     for (size_t i = 0; i < NGHTTP2_CLIENT_MAGIC_LEN; i++) {
         h2_put(&c, &NGHTTP2_CLIENT_MAGIC[i], 1);
@@ -235,16 +237,14 @@ TEST_WITH(the_preface_may_come_in_pieces, setup, teardown)
     }
     h2_frame(&c, NGHTTP2_SETTINGS, 0, 0, SV(""));
     h2_get(&c, 1, "/ok");
-    struct h2_answer a = h2_wait(&c, 1);
+    SCOPED(h2_answer) a = h2_wait(&c, 1);
     assert_int_equal(a.status, 200);
-    h2_done(&a);
-    h2_close(&c);
 }
 
 TEST_WITH(bodies_come_whole, setup, teardown)
 {
     struct fixture *f = *state;
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     static char much[16384];
     size_t pieces = BODY_MAX / sizeof(much);
     h2_request(&c, 1, "POST", "/echo", NULL, NULL, 0);
@@ -271,7 +271,6 @@ TEST_WITH(bodies_come_whole, setup, teardown)
     a = h2_wait(&c, 3);
     CHECK_CONTAINS(a.body.data, "n=5 body=hello", "");
     h2_done(&a);
-    h2_close(&c);
 }
 
 /* Reads up to the head of the next response; the caller frees. */
@@ -293,34 +292,30 @@ static char *next_head(struct h2_client *c)
 TEST_WITH(a_client_that_expects_to_be_asked_is_asked, setup, teardown)
 {
     struct fixture *f = *state;
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_request(&c, 1, "POST", "/echo", "expect", "100-continue", 0);
     char *head = next_head(&c);
     CHECK_STR(head, ":status: 100\n", "");
     free(head);
     h2_frame(&c, NGHTTP2_DATA, H2_END_STREAM, 1, SV("hello"));
-    struct h2_answer a = h2_wait(&c, 1);
+    SCOPED(h2_answer) a = h2_wait(&c, 1);
     CHECK_CONTAINS(a.body.data, "body=hello", "");
-    h2_done(&a);
-    h2_close(&c);
 }
 
 TEST_WITH(trailers_follow_the_body, setup, teardown)
 {
     struct fixture *f = *state;
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_get(&c, 1, "/trail");
-    struct h2_answer a = h2_wait(&c, 1);
+    SCOPED(h2_answer) a = h2_wait(&c, 1);
     CHECK_STR(a.body.data, "content", "");
     CHECK_STR(a.trailers.data, "grpc-status: 0\n", "");
-    h2_done(&a);
-    h2_close(&c);
 }
 
 TEST_WITH(a_stream_does_not_wait_for_another, setup, teardown)
 {
     struct fixture *f = *state;
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_get(&c, 1, "/wait");
     assert_int_equal(sem_wait(&f->started), 0);
     h2_get(&c, 3, "/ok");
@@ -331,21 +326,18 @@ TEST_WITH(a_stream_does_not_wait_for_another, setup, teardown)
     a = h2_wait(&c, 1);
     CHECK_STR(a.body.data, "waited", "");
     h2_done(&a);
-    h2_close(&c);
 }
 
 TEST_WITH(a_large_answer_goes_as_the_client_reads, setup, teardown)
 {
     struct fixture *f = *state;
     /* SETTINGS_INITIAL_WINDOW_SIZE 20 MiB, and as much for the connection. */
-    struct h2_client c = h2_dial(f->server, (struct sv){"\0\4\1\100\0\0", 6});
+    SCOPED(h2_client) c = h2_dial(f->server, (struct sv){"\0\4\1\100\0\0", 6});
     h2_frame(&c, NGHTTP2_WINDOW_UPDATE, 0, 0, (struct sv){"\1\100\0\0", 4});
     h2_get(&c, 1, "/fill?n=16777217");
-    struct h2_answer a = h2_wait(&c, 1);
+    SCOPED(h2_answer) a = h2_wait(&c, 1);
     assert_int_equal(a.status, 200);
     assert_int_equal(a.body.len, 16777217);
-    h2_done(&a);
-    h2_close(&c);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -353,7 +345,7 @@ TEST_WITH(a_large_answer_goes_as_the_client_reads, setup, teardown)
 TEST_WITH(a_body_that_is_too_large_is_refused, setup, teardown)
 {
     struct fixture *f = *state;
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     static char much[16384];
     char announced[32];
     snprintf(announced, sizeof(announced), "%zu", BODY_MAX + 1);
@@ -375,7 +367,6 @@ TEST_WITH(a_body_that_is_too_large_is_refused, setup, teardown)
     a = h2_wait(&c, 5);
     assert_int_equal(a.status, 200);
     h2_done(&a);
-    h2_close(&c);
 }
 
 TEST_WITH(all_bodies_together_have_a_limit, setup, teardown)
@@ -414,7 +405,7 @@ TEST_WITH(a_stream_too_many_is_refused, setup, teardown)
     f->options.max_streams = 3;
     restart(f);
     struct h2_client first = h2_dial(f->server, SV(""));
-    struct h2_client second = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) second = h2_dial(f->server, SV(""));
     h2_get(&first, 1, "/wait");
     assert_int_equal(sem_wait(&f->started), 0);
     h2_get(&first, 3, "/wait");
@@ -446,7 +437,6 @@ TEST_WITH(a_stream_too_many_is_refused, setup, teardown)
     assert_int_equal(a.status, 200);
     h2_done(&a);
     h2_close(&first);
-    h2_close(&second);
 }
 
 TEST_WITH(a_handler_learns_that_its_client_is_gone, setup, teardown)
@@ -471,7 +461,7 @@ TEST_WITH(a_handler_learns_that_its_client_is_gone, setup, teardown)
 TEST_WITH(unread_answers_have_a_limit, setup, teardown)
 {
     struct fixture *f = *state;
-    struct h2_client c = h2_dial(f->server, SV("")); /* the windows have 64 KiB */
+    SCOPED(h2_client) c = h2_dial(f->server, SV("")); /* the windows have 64 KiB */
     h2_get(&c, 1, "/fill?n=17000000");
     /* The first frame of the answer shows that it is there. */
     free(next_head(&c));
@@ -487,7 +477,6 @@ TEST_WITH(unread_answers_have_a_limit, setup, teardown)
     a = h2_wait(&c, 5);
     assert_int_equal(a.status, 200);
     h2_done(&a);
-    h2_close(&c);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -497,7 +486,7 @@ TEST_WITH(an_answer_that_is_not_read_is_given_up, setup, teardown)
     struct fixture *f = *state;
     f->options.answer_timeout_ms = 200;
     restart(f);
-    struct h2_client c = h2_dial(f->server, (struct sv){"\0\4\0\0\0\0", 6}); /* windows of 0 */
+    SCOPED(h2_client) c = h2_dial(f->server, (struct sv){"\0\4\0\0\0\0", 6}); /* windows of 0 */
     h2_get(&c, 1, "/ok");
     struct h2_answer a = h2_wait(&c, 1);
     assert_int_equal(a.status, 200);
@@ -505,7 +494,6 @@ TEST_WITH(an_answer_that_is_not_read_is_given_up, setup, teardown)
     assert_int_equal(a.reset, NGHTTP2_CANCEL);
     h2_done(&a);
     assert_int_equal(testing_metric(f->metrics, STREAMS("slow_answer")), 1);
-    h2_close(&c);
 }
 
 /* A client that reads nothing at all, not even that its streams are reset. */
@@ -514,11 +502,10 @@ TEST_WITH(a_connection_that_is_not_read_ends, setup, teardown)
     struct fixture *f = *state;
     f->options.answer_timeout_ms = 200;
     restart(f);
-    struct h2_client c = h2_dial(f->server, (struct sv){"\0\4\1\100\0\0", 6});
+    SCOPED(h2_client) c = h2_dial(f->server, (struct sv){"\0\4\1\100\0\0", 6});
     h2_frame(&c, NGHTTP2_WINDOW_UPDATE, 0, 0, (struct sv){"\1\100\0\0", 4});
     h2_get(&c, 1, "/fill?n=16000000");
     wait_for_metric(f, ENDED("slow_answer"), 1);
-    h2_close(&c);
 }
 
 TEST_WITH(a_body_that_comes_slowly_is_refused, setup, teardown)
@@ -526,14 +513,13 @@ TEST_WITH(a_body_that_comes_slowly_is_refused, setup, teardown)
     struct fixture *f = *state;
     f->options.request_timeout_ms = 200;
     restart(f);
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_request(&c, 1, "POST", "/echo", NULL, NULL, 0);
     h2_frame(&c, NGHTTP2_DATA, 0, 1, SV("some"));
     struct h2_answer a = h2_wait(&c, 1);
     assert_int_equal(a.status, 408);
     h2_done(&a);
     assert_int_equal(testing_metric(f->metrics, REFUSED("slow_body")), 1);
-    h2_close(&c);
 }
 
 TEST_WITH(a_head_that_comes_slowly_ends_the_connection, setup, teardown)
@@ -541,13 +527,12 @@ TEST_WITH(a_head_that_comes_slowly_ends_the_connection, setup, teardown)
     struct fixture *f = *state;
     f->options.request_timeout_ms = 200;
     restart(f);
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_frame(&c, NGHTTP2_HEADERS, H2_END_STREAM, 1, SV("\x82")); /* the rest does not come */
     struct h2_answer a = h2_wait(&c, 1);
     assert_true(a.closed);
     h2_done(&a);
     wait_for_metric(f, ENDED("slow_request"), 1);
-    h2_close(&c);
 }
 
 TEST_WITH(an_idle_connection_ends, setup, teardown)
@@ -571,11 +556,10 @@ TEST_WITH(an_idle_connection_ends, setup, teardown)
 TEST_WITH(the_server_stops_while_streams_are_held, setup, teardown)
 {
     struct fixture *f = *state;
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_get(&c, 1, "/wait");
     h2_get(&c, 3, "/wait");
     assert_int_equal(sem_wait(&f->started), 0);
     restart(f);
     assert_int_equal(atomic_load(&f->cancelled), 1);
-    h2_close(&c);
 }

@@ -8,6 +8,9 @@
 #include "server/routes.h"
 #include "tests/unit/lib/http2_client.h"
 
+SCOPED_VALUE(h2_answer, h2_done)
+SCOPED_VALUE(h2_client, h2_close)
+
 /* More frames than any budget allows. */
 #define MANY 20000
 
@@ -77,7 +80,7 @@ static int teardown(void **state)
 /* Another client is answered as ever, by a handler too. */
 static void check_neighbour(const struct fixture *f)
 {
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_get(&c, 1, "/ok");
     struct h2_answer a = h2_wait(&c, 1);
     assert_int_equal(a.status, 200);
@@ -86,7 +89,6 @@ static void check_neighbour(const struct fixture *f)
     a = h2_wait(&c, 3);
     assert_int_equal(a.status, 200);
     h2_done(&a);
-    h2_close(&c);
 }
 
 static void check_ended(const struct fixture *f, const char *reason, const char *row)
@@ -108,12 +110,11 @@ static void check_ended(const struct fixture *f, const char *reason, const char 
  * the kernel threw it away. */
 static void check_goaway(struct h2_client *c, uint32_t code, const char *row)
 {
-    struct h2_answer a = h2_wait(c, UINT32_MAX);
+    SCOPED(h2_answer) a = h2_wait(c, UINT32_MAX);
     assert_true(a.closed);
     if (a.goaway != UINT32_MAX) {
         CHECK_INT(a.goaway, code, row);
     }
-    h2_done(&a);
 }
 
 /* ---- floods ---------------------------------------------------------------------------------- */
@@ -348,14 +349,13 @@ TEST_WITH(broken_streams, setup, teardown)
         {"a line break in a value", "x-split", "a\r\nb: c"},
     };
     struct fixture *f = *state;
-    struct h2_client c = h2_dial(f->server, SV(""));
+    SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     uint32_t id = 1;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++, id += 2) {
         h2_request(&c, id, "GET", "/ok", rows[i].header, rows[i].value, H2_END_STREAM);
-        struct h2_answer a = h2_wait(&c, id);
+        SCOPED(h2_answer) a = h2_wait(&c, id);
         CHECK_INT(a.status, 0, rows[i].name);
         CHECK_INT(a.reset, NGHTTP2_PROTOCOL_ERROR, rows[i].name);
-        h2_done(&a);
     }
     /* A length that the body does not have. */
     h2_request(&c, id, "POST", "/work", "content-length", "10", 0);
@@ -370,7 +370,6 @@ TEST_WITH(broken_streams, setup, teardown)
     a = h2_wait(&c, id + 2);
     assert_int_equal(a.status, 200);
     h2_done(&a);
-    h2_close(&c);
 }
 
 TEST_WITH(rubbish_after_the_preface, setup, teardown)

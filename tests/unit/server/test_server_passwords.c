@@ -58,7 +58,7 @@ static bool check(struct rig *rig, const char *hash, struct sv password)
 TEST_WITH(right_and_wrong_ones, setup, teardown)
 {
     struct rig *rig = *state;
-    char *large = calloc(1, PASSWORD_MAX + 2);
+    SCOPED_MEMORY char *large = calloc(1, PASSWORD_MAX + 2);
     memset(large, 'a', PASSWORD_MAX + 1);
     assert_true(check(rig, HASH, SV("geheim")));
     assert_false(check(rig, HASH, SV("geheim2")));
@@ -67,7 +67,6 @@ TEST_WITH(right_and_wrong_ones, setup, teardown)
     assert_false(check(rig, HASH, sv_from(large)));
     assert_false(check(rig, NULL, SV("geheim")));
     assert_false(check(rig, "*0", SV("geheim")));
-    free(large);
 }
 
 TEST_WITH(right_ones_are_remembered, setup, teardown)

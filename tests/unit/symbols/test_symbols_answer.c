@@ -33,7 +33,7 @@ static bool decode(const struct answer_head *head, const struct buf *payload,
 TEST(frames_of_each_address_come_back)
 {
     struct answer_head head;
-    struct buf payload;
+    SCOPED(buf) payload;
     struct symbol_frames frames;
     struct err err = ERR_INIT;
     size_t n;
@@ -56,26 +56,24 @@ TEST(frames_of_each_address_come_back)
     CHECK_STR(f->file, "", "");
     symbol_frames_free(&frames);
     CHECK_INT(frames.n, 0, "freed");
-    buf_done(&payload);
 }
 
 TEST(strings_are_kept_once)
 {
     struct answer_head head;
-    struct buf payload;
+    SCOPED(buf) payload;
     write_answer(&head, &payload);
     CHECK_INT(head.strings,
               sizeof("add") + sizeof("_Z3addii") + sizeof("a.cc") + sizeof("main") + sizeof("x") +
                   sizeof(""),
               "");
-    buf_done(&payload);
 }
 
 TEST(bad_bytes_in_names_become_question_marks)
 {
     struct answer_writer w;
     struct answer_head head;
-    struct buf payload;
+    SCOPED(buf) payload;
     struct symbol_frames frames;
     struct err err = ERR_INIT;
     size_t n;
@@ -93,7 +91,6 @@ TEST(bad_bytes_in_names_become_question_marks)
     CHECK_INT(f->line, 0, "negative");
     CHECK_INT(f->start_line, 0, "negative");
     symbol_frames_free(&frames);
-    buf_done(&payload);
 }
 
 TEST(long_names_are_cut)
@@ -103,7 +100,7 @@ TEST(long_names_are_cut)
     struct buf payload;
     struct symbol_frames frames;
     size_t n;
-    char *name = malloc(2 * ANSWER_NAME_MAX + 1);
+    SCOPED_MEMORY char *name = malloc(2 * ANSWER_NAME_MAX + 1);
     assert_non_null(name);
     memset(name, 'a', 2 * ANSWER_NAME_MAX);
     name[2 * ANSWER_NAME_MAX] = '\0';
@@ -117,7 +114,6 @@ TEST(long_names_are_cut)
     symbol_frames_free(&frames);
     answer_writer_done(&w);
     buf_done(&payload);
-    free(name);
 }
 
 TEST(heads_that_fit_no_question_are_refused)
@@ -164,13 +160,12 @@ TEST(payloads_that_are_not_sound_are_refused)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct answer_head head;
-        struct buf payload;
+        SCOPED(buf) payload;
         struct symbol_frames frames;
         struct err err = ERR_INIT;
         write_answer(&head, &payload);
         set(&payload, rows[i].at, rows[i].value);
         assert_false(decode(&head, &payload, &frames, &err));
         CHECK_CONTAINS(err.msg, rows[i].error, "");
-        buf_done(&payload);
     }
 }

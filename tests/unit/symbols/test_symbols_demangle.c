@@ -14,10 +14,9 @@ struct row {
 static void check_rows(const struct row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        char *got = demangle(rows[i].mangled);
+        SCOPED_MEMORY char *got = demangle(rows[i].mangled);
         CHECK_STR(got == NULL ? "(none)" : got,
                   rows[i].readable == NULL ? "(none)" : rows[i].readable, rows[i].mangled);
-        free(got);
     }
 }
 
@@ -83,9 +82,8 @@ TEST(a_name_that_grows_without_end_is_cut)
         n += (size_t)snprintf(name + n, sizeof(name) - n, "S2_IS%c_S%c_E", digits[i], digits[i]);
     }
     (void)snprintf(name + n, sizeof(name) - n, "EvT_");
-    char *got = demangle(name);
+    SCOPED_MEMORY char *got = demangle(name);
     assert_non_null(got);
     CHECK_INT(strlen(got), DEMANGLED_MAX, "");
     CHECK_INT(strncmp(got, "f<a<int, int>, b<a<int, int>, a<int, int> >, ", 45), 0, got);
-    free(got);
 }

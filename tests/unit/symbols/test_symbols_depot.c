@@ -10,6 +10,10 @@
 #include "symbols/depot.h"
 #include "symbols/saved.h"
 
+SCOPED_POINTER(symbol_depot, symbol_depot_free)
+SCOPED_POINTER(symbol_names, symbol_names_free)
+SCOPED_POINTER(symbol_table, symbol_table_unref)
+
 #define ID_A "00112233445566778899aabbccddeeff00112233"
 #define ID_B "ff112233445566778899aabbccddeeff00112233"
 
@@ -38,9 +42,9 @@ static void check_filled(struct symbol_table *t)
 
 TEST(a_table_is_the_same_when_it_is_read_again)
 {
-    struct symbol_names *n = symbol_names_new(0);
+    SCOPED(symbol_names) *n = symbol_names_new(0);
     struct symbol_table *t = symbol_names_table(n, key_a);
-    struct symbol_table *again = symbol_names_table(n, key_b);
+    SCOPED(symbol_table) *again = symbol_names_table(n, key_b);
     struct err err = ERR_INIT;
     struct buf bytes;
     buf_init(&bytes, 1 << 20);
@@ -50,16 +54,14 @@ TEST(a_table_is_the_same_when_it_is_read_again)
     check_filled(again);
     buf_done(&bytes);
     symbol_table_unref(t);
-    symbol_table_unref(again);
-    symbol_names_free(n);
 }
 
 TEST(damaged_tables_are_refused)
 {
-    struct symbol_names *n = symbol_names_new(0);
-    struct symbol_table *t = symbol_names_table(n, key_a);
+    SCOPED(symbol_names) *n = symbol_names_new(0);
+    SCOPED(symbol_table) *t = symbol_names_table(n, key_a);
     struct err err = ERR_INIT;
-    struct buf bytes;
+    SCOPED(buf) bytes;
     buf_init(&bytes, 1 << 20);
     fill(t);
     assert_true(symbol_saved_write(t, &bytes));
@@ -71,9 +73,6 @@ TEST(damaged_tables_are_refused)
         assert_false(symbol_saved_read(t, (struct sv){bytes.data, bytes.len}, NULL));
         bytes.data[i] ^= 1;
     }
-    buf_done(&bytes);
-    symbol_table_unref(t);
-    symbol_names_free(n);
 }
 
 TEST(build_ids_are_hex)
@@ -108,10 +107,10 @@ static void put_file(struct symbol_depot *d, const char *id, const char *text, b
 
 TEST(files_are_there_once_they_are_complete)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     snprintf(path, sizeof(path), "%s/new/cache", dir);
-    struct symbol_depot *d = symbol_depot_new(path, 1 << 20);
+    SCOPED(symbol_depot) *d = symbol_depot_new(path, 1 << 20);
     assert_int_equal(symbol_depot_open(d, ID_A), -1);
     put_file(d, ID_A, "half", false);
     assert_int_equal(symbol_depot_open(d, ID_A), -1);
@@ -119,15 +118,12 @@ TEST(files_are_there_once_they_are_complete)
     int fd = symbol_depot_open(d, ID_A);
     assert_true(fd >= 0);
     close(fd);
-    symbol_depot_free(d);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(the_least_used_files_are_removed)
 {
-    char *dir = testing_mkdtemp();
-    struct symbol_depot *d = symbol_depot_new(dir, 4096);
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(symbol_depot) *d = symbol_depot_new(dir, 4096);
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     put_file(d, ID_A, "a", true);
     put_file(d, ID_B, "b", true);
@@ -143,17 +139,14 @@ TEST(the_least_used_files_are_removed)
     char path[512];
     snprintf(path, sizeof(path), "%s/somebody's", dir);
     assert_int_equal(access(path, F_OK), 0); /* files of others stay */
-    symbol_depot_free(d);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(names_are_saved_and_damaged_ones_are_removed)
 {
-    char *dir = testing_mkdtemp();
-    struct symbol_names *n = symbol_names_new(0);
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(symbol_names) *n = symbol_names_new(0);
     struct symbol_table *t = symbol_names_table(n, key_a);
-    struct symbol_table *again = symbol_names_table(n, key_b);
+    SCOPED(symbol_table) *again = symbol_names_table(n, key_b);
     struct symbol_depot *d = symbol_depot_new(dir, 1 << 20);
     struct err err = ERR_INIT;
     fill(t);
@@ -170,15 +163,11 @@ TEST(names_are_saved_and_damaged_ones_are_removed)
     assert_int_equal(err.kind, ERR_NONE); /* it is gone */
     symbol_depot_free(d);
     symbol_table_unref(t);
-    symbol_table_unref(again);
-    symbol_names_free(n);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(directories_have_the_layout_of_gdb)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     snprintf(path, sizeof(path), "%s/.build-id/00", dir);
     assert_true(make_directories(path, 0700, NULL));
@@ -193,6 +182,4 @@ TEST(directories_have_the_layout_of_gdb)
     assert_true(read(fd, text, sizeof(text) - 1) > 0);
     CHECK_STR(text, "debug file", "");
     close(fd);
-    testing_rmdir(dir);
-    free(dir);
 }

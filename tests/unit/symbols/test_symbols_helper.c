@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "tests/unit/lib/testing.h"
 
+SCOPED_POINTER(symbols_helper, symbols_helper_stop)
+
 static const struct symbols_helper_options usual = {
     .max_memory = SYMBOLS_MEMORY_DEFAULT,
     .max_file = SYMBOLS_FILE_DEFAULT,
@@ -101,20 +103,19 @@ static void check_self(struct symbols_helper *h)
 
 TEST(a_file_is_opened_once_for_its_questions)
 {
-    struct symbols_helper *h = start(&usual);
+    SCOPED(symbols_helper) *h = start(&usual);
     check_self(h);
     check_self(h);
     struct symbols_counters c = counters(h);
     CHECK_INT(c.asked, 2, "");
     CHECK_INT(c.opened, 1, "");
     CHECK_INT(c.children, 1, "");
-    symbols_helper_stop(h);
 }
 
 TEST(a_file_without_the_wanted_build_id_is_refused)
 {
     const uint64_t address = 0;
-    struct symbols_helper *h = start(&usual);
+    SCOPED(symbols_helper) *h = start(&usual);
     struct symbols_question q = {
         .fd = open_self(), .build_id = "0123abcd", .addresses = &address, .count = 1};
     struct symbol_frames frames;
@@ -127,7 +128,6 @@ TEST(a_file_without_the_wanted_build_id_is_refused)
     check_self(h);
     CHECK_INT(counters(h).failures[SYMBOLS_BUILD_ID], 1, "");
     CHECK_INT(counters(h).children, 1, "the child goes on");
-    symbols_helper_stop(h);
 }
 
 /* ---- files that are refused ------------------------------------------------------------------ */
@@ -159,7 +159,7 @@ TEST(files_that_are_no_programs_are_refused)
         const char *bytes;
         size_t n;
     } rows[] = {{"", 0}, {"text", 4}, {"\177ELF", 4}, {"\177ELF\2\1\1", 7}, {"!<arch>\n", 8}};
-    struct symbols_helper *h = start(&usual);
+    SCOPED(symbols_helper) *h = start(&usual);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
         int fd = file_with(rows[i].bytes, rows[i].n);
@@ -169,7 +169,6 @@ TEST(files_that_are_no_programs_are_refused)
     }
     CHECK_INT(counters(h).failures[SYMBOLS_UNREADABLE], 5, "");
     CHECK_INT(counters(h).children, 1, "");
-    symbols_helper_stop(h);
 }
 
 TEST(what_is_no_file_never_reaches_the_child)
@@ -191,13 +190,12 @@ TEST(a_file_above_the_limit_is_not_read)
     struct symbols_helper_options options = usual;
     struct err err = ERR_INIT;
     options.max_file = 1000;
-    struct symbols_helper *h = start(&options);
+    SCOPED(symbols_helper) *h = start(&options);
     CHECK_INT(ask_self(h, &err), SYMBOLS_TOO_LARGE, "");
     CHECK_CONTAINS(err.msg, "bytes, more than 1000", "");
     options.max_file = 0;
     symbols_helper_limit(h, &options);
     check_self(h);
-    symbols_helper_stop(h);
 }
 
 /* ---- a child that ends ----------------------------------------------------------------------- */
@@ -246,7 +244,7 @@ static void signal_child(int number)
 
 TEST(a_killed_child_costs_one_answer)
 {
-    struct symbols_helper *h = start(&usual);
+    SCOPED(symbols_helper) *h = start(&usual);
     for (int i = 0; i < 3; i++) {
         struct err err = ERR_INIT;
         check_self(h);
@@ -260,14 +258,13 @@ TEST(a_killed_child_costs_one_answer)
     struct symbols_counters c = counters(h);
     CHECK_INT(c.failures[SYMBOLS_CRASH], 3, "");
     CHECK_INT(c.children, 4, "");
-    symbols_helper_stop(h);
 }
 
 TEST(a_late_child_is_replaced)
 {
     struct symbols_helper_options options = usual;
     struct err err = ERR_INIT;
-    struct symbols_helper *h = start(&usual);
+    SCOPED(symbols_helper) *h = start(&usual);
     check_self(h);
     signal_child(SIGSTOP);
     options.timeout_ms = 50;
@@ -277,23 +274,21 @@ TEST(a_late_child_is_replaced)
     symbols_helper_limit(h, &usual);
     check_self(h);
     CHECK_INT(counters(h).children, 2, "");
-    symbols_helper_stop(h);
 }
 
 TEST(without_a_launcher_there_are_no_names)
 {
     struct err err = ERR_INIT;
-    struct symbols_helper *h = start(&usual);
+    SCOPED(symbols_helper) *h = start(&usual);
     assert_int_equal(kill(child_of(getpid()), SIGKILL), 0);
     CHECK_INT(ask_self(h, &err), SYMBOLS_START, "");
     CHECK_CONTAINS(err.msg, "restart profpull to get names again", "");
-    symbols_helper_stop(h);
 }
 
 TEST(another_limit_of_memory_needs_another_child)
 {
     struct symbols_helper_options options = usual;
-    struct symbols_helper *h = start(&usual);
+    SCOPED(symbols_helper) *h = start(&usual);
     check_self(h);
     options.max_memory *= 2;
     symbols_helper_limit(h, &options);
@@ -302,5 +297,4 @@ TEST(another_limit_of_memory_needs_another_child)
     symbols_helper_limit(h, &options);
     check_self(h);
     CHECK_INT(counters(h).children, 2, "the same limit");
-    symbols_helper_stop(h);
 }

@@ -6,6 +6,9 @@
 #include "symbols/names.h"
 #include "symbols/process.h"
 
+SCOPED_POINTER(symbol_names, symbol_names_free)
+SCOPED_POINTER(symbol_table, symbol_table_unref)
+
 #define NOW 1000
 #define AGAIN 60
 
@@ -26,8 +29,8 @@ TEST(names_are_found_and_asked_for_once)
 {
     const struct symbol_answer_frame frames[] = {{SV("inner"), SV("_Zinner"), SV("a.h"), 3, 5},
                                                  {SV("outer"), SV(""), SV("a.cc"), 0, 7}};
-    struct symbol_names *n = symbol_names_new(0);
-    struct symbol_table *t = symbol_names_table(n, key_a);
+    SCOPED(symbol_names) *n = symbol_names_new(0);
+    SCOPED(symbol_table) *t = symbol_names_table(n, key_a);
     find(t, 5, NOW, true);
     find(t, 5, NOW + AGAIN - 1, false); /* it was asked for */
     find(t, 5, NOW + AGAIN, true);
@@ -46,15 +49,13 @@ TEST(names_are_found_and_asked_for_once)
     find(t, 7, NOW + 500, true);
     symbol_table_unknown(t, 5, NOW + 500); /* a known name stays */
     assert_int_equal(find(t, 5, NOW, false).n_lines, 2);
-    symbol_table_unref(t);
-    symbol_names_free(n);
 }
 
 TEST(an_address_is_pending_until_an_answer_comes)
 {
     const struct symbol_answer_frame f = {SV("f"), SV(""), SV(""), 0, 3};
-    struct symbol_names *n = symbol_names_new(0);
-    struct symbol_table *t = symbol_names_table(n, key_a);
+    SCOPED(symbol_names) *n = symbol_names_new(0);
+    SCOPED(symbol_table) *t = symbol_names_table(n, key_a);
     struct symbol_location l = {.address = 1};
     struct symbol_question q[2] = {{.place = 1, .location = &l}, {.place = 2, .location = &l}};
     symbol_table_find(t, q, 2, NOW, AGAIN);
@@ -64,13 +65,11 @@ TEST(an_address_is_pending_until_an_answer_comes)
     symbol_table_unknown(t, 2, NOW + 500);
     symbol_table_find(t, q, 2, NOW, AGAIN);
     assert_true(!q[0].pending && !q[1].pending);
-    symbol_table_unref(t);
-    symbol_names_free(n);
 }
 
 TEST(tables_have_keys)
 {
-    struct symbol_names *n = symbol_names_new(0);
+    SCOPED(symbol_names) *n = symbol_names_new(0);
     struct symbol_table *a = symbol_names_table(n, key_a);
     struct symbol_table *b = symbol_names_table(n, key_b);
     struct symbol_table *again = symbol_names_table(n, key_a);
@@ -79,20 +78,18 @@ TEST(tables_have_keys)
     assert_int_equal(symbol_names_count(n), 2);
     symbol_names_forget(n, key_a);
     assert_int_equal(symbol_names_count(n), 1);
-    struct symbol_table *fresh = symbol_names_table(n, key_a);
+    SCOPED(symbol_table) *fresh = symbol_names_table(n, key_a);
     assert_ptr_not_equal(fresh, a);
     symbol_table_unref(a);
     symbol_table_unref(again);
     symbol_table_unref(b);
-    symbol_table_unref(fresh);
-    symbol_names_free(n);
 }
 
 /* The oldest table goes first, and pointers into it stay valid as long as it is referenced. */
 TEST(memory_is_bounded)
 {
     const size_t max = 256 * 1024;
-    struct symbol_names *n = symbol_names_new(max);
+    SCOPED(symbol_names) *n = symbol_names_new(max);
     struct symbol_table *first = symbol_names_table(n, key_a);
     const struct symbol_answer_frame one = {SV("first"), SV(""), SV(""), 0, 0};
     assert_true(symbol_table_add(first, 1, &one, 1));
@@ -113,21 +110,17 @@ TEST(memory_is_bounded)
     }
     CHECK_STR(l.lines[0].function->name.p, "first", "");
     symbol_table_unref(first);
-    struct symbol_table *again = symbol_names_table(n, key_a);
+    SCOPED(symbol_table) *again = symbol_names_table(n, key_a);
     find(again, 1, NOW, true);
-    symbol_table_unref(again);
-    symbol_names_free(n);
 }
 
 TEST(bad_utf8_is_repaired)
 {
     const struct symbol_answer_frame f = {SV("a\xff z"), SV(""), SV(""), 0, 0};
-    struct symbol_names *n = symbol_names_new(0);
-    struct symbol_table *t = symbol_names_table(n, key_a);
+    SCOPED(symbol_names) *n = symbol_names_new(0);
+    SCOPED(symbol_table) *t = symbol_names_table(n, key_a);
     assert_true(symbol_table_add(t, 1, &f, 1));
     CHECK_STR(find(t, 1, NOW, false).lines[0].function->name.p, "a\xef\xbf\xbd z", "");
-    symbol_table_unref(t);
-    symbol_names_free(n);
 }
 
 static void count_one(void *arg, uint64_t place, const struct symbol_line *lines, size_t n)
@@ -139,15 +132,13 @@ TEST(each_address_with_frames_is_listed)
 {
     const struct symbol_answer_frame f = {SV("f"), SV(""), SV(""), 0, 3};
     uint64_t sum = 0;
-    struct symbol_names *n = symbol_names_new(0);
-    struct symbol_table *t = symbol_names_table(n, key_a);
+    SCOPED(symbol_names) *n = symbol_names_new(0);
+    SCOPED(symbol_table) *t = symbol_names_table(n, key_a);
     assert_true(symbol_table_add(t, 10, &f, 1));
     assert_true(symbol_table_add(t, 20, &f, 1));
     find(t, 30, NOW, true);
     symbol_table_each(t, count_one, &sum);
     assert_int_equal(sum, 36);
-    symbol_table_unref(t);
-    symbol_names_free(n);
 }
 
 TEST(a_process_is_known_by_its_mappings)

@@ -352,14 +352,13 @@ TEST(a_glance_reads_the_beginning)
     SCOPED(buf) profile = make(&s);
     struct sv plain = {profile.data, profile.len};
     struct sv packed = {"", 0};
-    char *data;
+    SCOPED_MEMORY char *data;
     assert_true(gzip_pack(scratch, plain, &data, &packed.n));
     packed.p = data;
     assert_int_equal(symbol_profile_glance(plain), SYMBOL_GLANCE_UNNAMED);
     assert_int_equal(symbol_profile_glance(packed), SYMBOL_GLANCE_UNNAMED);
     assert_int_equal(symbol_profile_glance((struct sv){plain.p, 8}), SYMBOL_GLANCE_UNSURE);
     assert_int_equal(symbol_profile_glance(SV("")), SYMBOL_GLANCE_UNSURE);
-    free(data);
 }
 
 TEST(damaged_profiles_are_refused)

@@ -7,6 +7,8 @@
 #include "write/protocols/push.h"
 #include "write/protocols/sample_types.h"
 
+SCOPED_POINTER(labels, labels_unref)
+
 #define T1 INT64_C(1795230000)
 #define T2 INT64_C(1795230015)
 
@@ -51,13 +53,12 @@ TEST_WITH(test_names, setup, teardown)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct series s;
-        struct labels *l;
+        SCOPED(labels) * l;
         build(&s, cases[i].labels, 6, &l);
         SCOPED(buf) out = testing_buf(1 << 16);
         assert_true(ingest_name(&s, &out));
         CHECK_STR(out.data, cases[i].want, cases[i].name);
         series_done(&s);
-        labels_unref(l);
     }
 }
 
@@ -65,13 +66,12 @@ TEST_WITH(test_repaired_value_is_counted, setup, teardown)
 {
     static const struct pair pairs[] = {{"service_name", "s"}, {"v", "a,b,c}"}, {"w", "fine"}};
     struct series s;
-    struct labels *l;
+    SCOPED(labels) * l;
     build(&s, pairs, 3, &l);
     SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_name(&s, &out));
     CHECK_INT(s.changes[SERIES_REPAIRED], 1, "one label");
     series_done(&s);
-    labels_unref(l);
 }
 
 TEST_WITH(test_query, setup, teardown)
@@ -82,7 +82,7 @@ TEST_WITH(test_query, setup, teardown)
                                         {"pod", "cart-7f"},
                                         {"__name__", "process_cpu"}};
     struct series s;
-    struct labels *l;
+    SCOPED(labels) * l;
     build(&s, pairs, 5, &l);
     SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_query(&s, T1 * NS_PER_S + 999999999, T2 * NS_PER_S, &go_facts, &out));
@@ -93,7 +93,6 @@ TEST_WITH(test_query, setup, teardown)
               "form");
     assert_null(strstr(out.data, "format"));
     series_done(&s);
-    labels_unref(l);
 }
 
 TEST_WITH(test_plus_and_space_are_encoded, setup, teardown)
@@ -101,13 +100,12 @@ TEST_WITH(test_plus_and_space_are_encoded, setup, teardown)
     static const struct pair pairs[] = {{"service_name", "s"},
                                         {"v", "a+b c&d=e%f#g\n\xe4\xb8\xad"}};
     struct series s;
-    struct labels *l;
+    SCOPED(labels) * l;
     build(&s, pairs, 2, &l);
     SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, &go_facts, &out));
     CHECK_CONTAINS(out.data, "name=s%7Bv%3Da%2Bb%20c%26d%3De%25f%23g%0A%E4%B8%AD%7D&from=", "");
     series_done(&s);
-    labels_unref(l);
 }
 
 /* DeepFlow agents take ten digits as seconds, and nothing else in all versions. */
@@ -128,13 +126,12 @@ TEST_WITH(test_times_have_ten_digits, setup, teardown)
     static const struct pair pairs[] = {{"service_name", "s"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct series s;
-        struct labels *l;
+        SCOPED(labels) * l;
         build(&s, pairs, 1, &l);
         SCOPED(buf) out = testing_buf(1 << 16);
         assert_true(ingest_query(&s, cases[i].from_ns, cases[i].until_ns, &go_facts, &out));
         CHECK_CONTAINS(out.data, cases[i].want, cases[i].name);
         series_done(&s);
-        labels_unref(l);
     }
 }
 
@@ -142,13 +139,12 @@ TEST_WITH(test_goroutines_are_averaged, setup, teardown)
 {
     static const struct pair pairs[] = {{"service_name", "s"}, {"__name__", "goroutine"}};
     struct series s;
-    struct labels *l;
+    SCOPED(labels) * l;
     build(&s, pairs, 2, &l);
     SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_query(&s, T1 * NS_PER_S, T2 * NS_PER_S, &go_facts, &out));
     CHECK_CONTAINS(out.data, "&aggregationType=average", "");
     series_done(&s);
-    labels_unref(l);
 }
 
 static size_t encoded_size(const char *name, size_t n)
@@ -173,8 +169,8 @@ TEST_WITH(test_long_name_drops_labels, setup, teardown)
     }
     labels_builder_set_str(b, "pod", value);
     labels_builder_set_str(b, "service_name", "s");
-    struct labels *l = labels_builder_build(b);
-    struct series s;
+    SCOPED(labels) *l = labels_builder_build(b);
+    SCOPED(series) s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_ingest.labels));
     SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_name(&s, &out));
@@ -183,8 +179,6 @@ TEST_WITH(test_long_name_drops_labels, setup, teardown)
     assert_null(strstr(out.data, "l02="));
     assert_true(encoded_size(out.data, out.len) <= INGEST_NAME_MAX);
     CHECK_INT(s.changes[SERIES_SURPLUS], 18, "");
-    series_done(&s);
-    labels_unref(l);
 }
 
 /* Exactly up to the limit: no label is dropped that would have fitted. */
@@ -203,8 +197,8 @@ TEST_WITH(test_name_limit_is_exact, setup, teardown)
             labels_builder_set_str(b, name, value);
         }
         labels_builder_set_str(b, "service_name", service);
-        struct labels *l = labels_builder_build(b);
-        struct series s;
+        SCOPED(labels) *l = labels_builder_build(b);
+        SCOPED(series) s;
         assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_ingest.labels));
         SCOPED(buf) out = testing_buf(1 << 16);
         assert_true(ingest_name(&s, &out));
@@ -214,8 +208,6 @@ TEST_WITH(test_name_limit_is_exact, setup, teardown)
         if (s.changes[SERIES_SURPLUS] > 0) {
             assert_true(size + one_more > INGEST_NAME_MAX);
         }
-        series_done(&s);
-        labels_unref(l);
     }
 }
 
@@ -225,13 +217,12 @@ TEST_WITH(test_long_service_name, setup, teardown)
     memset(value, 's', 3000);
     const struct pair pairs[] = {{"service_name", value}, {"a", "b"}};
     struct series s;
-    struct labels *l;
+    SCOPED(labels) * l;
     build(&s, pairs, 2, &l);
     SCOPED(buf) out = testing_buf(1 << 16);
     assert_true(ingest_name(&s, &out));
     CHECK_INT(out.len, INGEST_APP_MAX + strlen("{a=b}"), "");
     series_done(&s);
-    labels_unref(l);
 }
 
 /* ---- body ------------------------------------------------------------------------------------ */

@@ -8,6 +8,8 @@
 #include "write/answer.h"
 #include "write/protocols/otlp.h"
 
+SCOPED_POINTER(profile, profile_unref)
+
 static const struct config_pairs no_pairs = {.at = NULL, .n = 0};
 
 /* ---- one request ----------------------------------------------------------------------------- */
@@ -51,6 +53,7 @@ static void done(struct made *m)
     }
     otlp_encoder_free(m->encoder);
 }
+SCOPED_VALUE(made, done)
 
 static struct profile *cpu_with(const struct pair *pairs, size_t n)
 {
@@ -95,7 +98,7 @@ static const struct otlp_options defaults = {.attributes = &no_pairs, .work_max 
 TEST_WITH(test_dictionary_is_shared, setup, teardown)
 {
     struct made one;
-    struct made two;
+    SCOPED(made) two;
     begin(&one, &defaults);
     begin(&two, &defaults);
     assert_true(add(&one, cpu()));
@@ -115,12 +118,11 @@ TEST_WITH(test_dictionary_is_shared, setup, teardown)
     CHECK_INT(b->n_link_table, 1, "links");
     CHECK_INT(b->string_table[0].len, 0, "string 0");
     done(&one);
-    done(&two);
 }
 
 TEST_WITH(test_samples_of_each_type, setup, teardown)
 {
-    struct made m;
+    SCOPED(made) m;
     begin(&m, &defaults);
     assert_true(add(&m, cpu()));
     finish(&m);
@@ -139,13 +141,12 @@ TEST_WITH(test_samples_of_each_type, setup, teardown)
     }
     assert_memory_not_equal(profile_at(&m, 0, 0)->profile_id.data,
                             profile_at(&m, 0, 1)->profile_id.data, 16);
-    done(&m);
 }
 
 /* A request that is repeated has the same ids; another series, or another time, has others. */
 TEST_WITH(test_ids, setup, teardown)
 {
-    struct made m;
+    SCOPED(made) m;
     const struct pair other[] = {{"service_name", "cart"}, {"__name__", "process_cpu"}};
     struct profile *later = cpu();
     later->from_ns++;
@@ -156,7 +157,6 @@ TEST_WITH(test_ids, setup, teardown)
     assert_memory_equal(profile_at(&m, 1, 0)->profile_id.data, first, 16);
     assert_memory_not_equal(profile_at(&m, 2, 0)->profile_id.data, first, 16);
     assert_memory_not_equal(profile_at(&m, 3, 0)->profile_id.data, first, 16);
-    done(&m);
 }
 
 /* ---- resource and scope ---------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ TEST_WITH(test_resource, setup, teardown)
                                  {"k8s.namespace.name", "x"},
                                  {"host", "a"},
                                  {"hostname", "b"}};
-    struct made m;
+    SCOPED(made) m;
     begin(&m, &o);
     assert_true(add(&m, cpu_with(pairs, sizeof(pairs) / sizeof(pairs[0]))));
     finish(&m);
@@ -191,7 +191,6 @@ TEST_WITH(test_resource, setup, teardown)
     assert_true(sv_eq_str(sv_of(scope->name), "profpull"));
     assert_true(sv_eq_str(sv_of(scope->version), PROFPULL_VERSION));
     check_pairs(scope->attributes, scope->n_attributes, "pprof.profile.name=memory");
-    done(&m);
 }
 
 /* ---- times ----------------------------------------------------------------------------------- */
@@ -202,7 +201,7 @@ static void check_window(bool is_delta, int64_t time_nanos, uint64_t from, uint6
     const struct pprof_spec spec = {
         .types = "alloc_space/bytes", .time_nanos = time_nanos, .duration_nanos = 7};
     const struct pair pairs[] = {{"service_name", "shop"}, {"__name__", "memory"}};
-    struct made m;
+    SCOPED(made) m;
     SCOPED(buf) body = pprof_make(&spec, rows, 1);
     struct profile *p = profile_of(labels_of(pairs, 2), body.data, body.len);
     p->is_delta = is_delta;
@@ -211,7 +210,6 @@ static void check_window(bool is_delta, int64_t time_nanos, uint64_t from, uint6
     finish(&m);
     CHECK_INT(profile_at(&m, 0, 0)->time_unix_nano, from, "time");
     CHECK_INT(profile_at(&m, 0, 0)->duration_nano, duration, "duration");
-    done(&m);
 }
 
 /* A delta's window is the agent's; others have their own times, as far as they do. */
@@ -232,14 +230,13 @@ TEST_WITH(test_repair, setup, teardown)
     name[0] = '\xff';
     name[1] = '\0';
     const struct pair pairs[] = {{"service_name", "shop"}, {"__name__", "process_cpu"}};
-    struct made m;
+    SCOPED(made) m;
     begin(&m, &defaults);
     assert_true(add(&m, profile_of(labels_of(pairs, 2), b.data, b.n)));
     finish(&m);
     const Otlp__Dictionary *d = m.request->dictionary;
     struct sv file = sv_of(d->string_table[d->function_table[1]->filename_strindex]);
     assert_true(sv_eq(file, SV("\xef\xbf\xbd\0in.go")));
-    done(&m);
 }
 
 /* One that is damaged leaves the request as it was. */
@@ -248,7 +245,7 @@ TEST_WITH(test_damaged, setup, teardown)
     static const char nowhere[] =
         "\x0a\x02\x08\x01\x12\x06\x0a\x01\x09\x12\x01\x07\x32\x00\x32\x01x";
     struct bytes b = from_hex(cpu_hex);
-    struct made m;
+    SCOPED(made) m;
     const struct pair pairs[] = {{"service_name", "shop"}};
     begin(&m, &defaults);
     assert_true(add(&m, cpu()));
@@ -262,14 +259,13 @@ TEST_WITH(test_damaged, setup, teardown)
     finish(&m);
     CHECK_INT(m.request->n_resource_profiles, 1, "resources");
     CHECK_INT(m.request->dictionary->n_stack_table, 2, "stacks");
-    done(&m);
 }
 
 /* A request does not grow beyond what it may be made in. */
 TEST_WITH(test_limit, setup, teardown)
 {
     const struct otlp_options o = {.attributes = &no_pairs, .work_max = 4096};
-    struct made m;
+    SCOPED(made) m;
     size_t n = 0;
     begin(&m, &o);
     while (n < 100 && add(&m, cpu())) {
@@ -279,7 +275,6 @@ TEST_WITH(test_limit, setup, teardown)
     CHECK_INT(m.err.kind, ERR_LIMIT, m.err.msg);
     finish(&m);
     CHECK_INT(m.request->n_resource_profiles, n, "resources");
-    done(&m);
 }
 
 /* ---- whole requests -------------------------------------------------------------------------- */
@@ -308,7 +303,7 @@ static void check_request(unsigned compression)
     const struct config_endpoint e = endpoint_of(compression);
     struct series s;
     struct request r;
-    struct profile *p = cpu();
+    SCOPED(profile) *p = cpu();
     assert_true(series_build(&s, p->labels, &no_external, &default_limits, &protocol_otlp.labels));
     struct request_part part = {.series = &s, .profile = p};
     assert_int_equal(request_build_many(&r, &e, &part, 1), REQUEST_OK);
@@ -331,7 +326,6 @@ static void check_request(unsigned compression)
     scratch_free(scratch);
     request_done(&r);
     series_done(&s);
-    profile_unref(p);
 }
 
 TEST_WITH(test_request, setup, teardown)
@@ -343,12 +337,11 @@ TEST_WITH(test_request, setup, teardown)
 TEST_WITH(test_weight, setup, teardown)
 {
     struct config_endpoint e = endpoint_of(OTLP_PLAIN);
-    struct profile *p = cpu();
+    SCOPED(profile) *p = cpu();
     e.otlp_original_payload = false;
     CHECK_INT(protocol_otlp.weigh(&e, p), p->size, "plain");
     e.otlp_original_payload = true;
     CHECK_INT(protocol_otlp.weigh(&e, p), 2 * p->size, "with the original");
-    profile_unref(p);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

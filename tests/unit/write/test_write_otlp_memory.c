@@ -52,7 +52,7 @@ static void fill(struct buf *out, size_t seed, size_t n)
 /* A profile whose inflated size is just below a limit, in gzip. */
 static struct profile *profile_below(size_t limit, size_t seed)
 {
-    char *packed = NULL;
+    SCOPED_MEMORY char *packed = NULL;
     size_t size = 0;
     static const struct pair labels[] = {{"__name__", "memory"}, {"service_name", "s"}};
     SCOPED(buf) plain = testing_buf(64 * MIB);
@@ -66,7 +66,6 @@ static struct profile *profile_below(size_t limit, size_t seed)
     assert_true(gzip_pack(s, (struct sv){plain.data, plain.len}, &packed, &size));
     scratch_free(s);
     struct profile *p = profile_of(labels_of(labels, 2), packed, size);
-    free(packed);
     return p;
 }
 

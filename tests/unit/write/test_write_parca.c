@@ -8,6 +8,9 @@
 #include "write/grpc.h"
 #include "write/protocols/parca.h"
 
+SCOPED_POINTER(scratch, scratch_free)
+SCOPED_VALUE(grpc_end, grpc_end_done)
+
 static struct config_endpoint endpoint(void)
 {
     return (struct config_endpoint){
@@ -118,7 +121,7 @@ static struct sv inflated(struct scratch *s, struct sv body)
 
 TEST(test_ids_and_period_type)
 {
-    struct scratch *s = scratch_new();
+    SCOPED(scratch) *s = scratch_new();
     struct err err = ERR_INIT;
     struct parca_repair r;
     assert_true(parca_repair((struct sv){odd, sizeof(odd) - 1}, &r, &err));
@@ -147,7 +150,6 @@ TEST(test_ids_and_period_type)
     plain = inflated(s, (struct sv){whole.data, whole.len});
     assert_true(sv_ends_with(plain, (struct sv){"\x5a\x00", 2}));
     free(r.data);
-    scratch_free(s);
 }
 
 /* Two samples of one location: the first has the labels "a"="b" and one without a key that is a
@@ -190,7 +192,7 @@ static void count_labels(struct sv sample, int *labels, int *keyless)
 TEST(test_labels_without_key)
 {
     for (int odd_ids = 0; odd_ids < 2; odd_ids++) {
-        struct scratch *s = scratch_new();
+        SCOPED(scratch) *s = scratch_new();
         struct err err = ERR_INIT;
         struct parca_repair r;
         SCOPED(buf) body = with_keyless_labels(odd_ids != 0);
@@ -218,7 +220,6 @@ TEST(test_labels_without_key)
         CHECK_INT(labels, 1, "the label with a key stays");
         CHECK_INT(keyless, 0, "");
         free(r.data);
-        scratch_free(s);
     }
 }
 
@@ -298,7 +299,7 @@ TEST(test_codes)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
-        struct grpc_end e;
+        SCOPED(grpc_end) e;
         struct answer a;
         grpc_end_init(&e);
         grpc_end_take(&e, SV("Grpc-Status"), sv_from(r->status));
@@ -311,14 +312,13 @@ TEST(test_codes)
         CHECK_INT(a.fault, r->fault, r->status);
         CHECK_INT(a.status, r->as, r->status);
         assert_non_null(strstr(a.text, r->text));
-        grpc_end_done(&e);
     }
 }
 
 /* A proxy speaks HTTP; an answer that broke off is none. */
 TEST(test_without_status)
 {
-    struct grpc_end e;
+    SCOPED(grpc_end) e;
     struct answer a;
     grpc_end_init(&e);
     struct answer_input in = input(&e);
@@ -350,5 +350,4 @@ TEST(test_without_status)
     answer_classify(&in, &a);
     assert_int_equal(a.class, ANSWER_RETRY);
     assert_string_equal(a.text, "HTTP 503: no upstream");
-    grpc_end_done(&e);
 }

@@ -5,6 +5,8 @@
 #include "tests/unit/write/requests.h"
 #include "write/protocols/push.h"
 
+SCOPED_POINTER(labels, labels_unref)
+
 static void put_hex(struct buf *out, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -32,7 +34,7 @@ static void encode(struct labels *l, struct sv profile, struct buf *out)
 
 TEST_WITH(test_request_of_two_labels, setup, teardown)
 {
-    struct labels *l =
+    SCOPED(labels) *l =
         testing_labels(table, "__name__", "process_cpu", "service_name", "demo", NULL);
     SCOPED(buf) out = testing_buf(1 << 20);
     SCOPED(buf) hex = testing_buf(1 << 20);
@@ -43,15 +45,14 @@ TEST_WITH(test_request_of_two_labels, setup, teardown)
               "65120464656d6f122c0a041f8b0800" ID_HEX,
               "");
     CHECK_INT(out.len, 95, "");
-    labels_unref(l);
 }
 
 TEST_WITH(test_request_of_four_labels, setup, teardown)
 {
     struct bytes cpu = from_hex(cpu_hex);
     CHECK_INT(cpu.n, 130, "");
-    struct labels *l = testing_labels(table, "__name__", "memory", "service_name", "shop.cart",
-                                      "instance", "10.1.2.3:6060", "__delta__", "false", NULL);
+    SCOPED(labels) *l = testing_labels(table, "__name__", "memory", "service_name", "shop.cart",
+                                       "instance", "10.1.2.3:6060", "__delta__", "false", NULL);
     SCOPED(buf) out = testing_buf(1 << 20);
     SCOPED(buf) hex = testing_buf(1 << 20);
     encode(l, (struct sv){.p = cpu.data, .n = cpu.n}, &out);
@@ -64,7 +65,6 @@ TEST_WITH(test_request_of_four_labels, setup, teardown)
     CHECK_INT(strncmp(hex.data, head, strlen(head)), 0, hex.data);
     CHECK_INT(strncmp(hex.data + strlen(head), cpu_hex, strlen(cpu_hex)), 0, hex.data);
     CHECK_STR(hex.data + strlen(head) + strlen(cpu_hex), ID_HEX, "");
-    labels_unref(l);
 }
 
 /* Sizes that need varints of two and three bytes at every level. */
@@ -74,7 +74,7 @@ TEST_WITH(test_large_varints, setup, teardown)
     char value[201] = "";
     memset(profile, 'x', sizeof(profile));
     memset(value, 'v', 200);
-    struct labels *l =
+    SCOPED(labels) *l =
         testing_labels(table, "__name__", "block", "service_name", "s", "a", value, NULL);
     SCOPED(buf) out = testing_buf(1 << 20);
     SCOPED(buf) hex = testing_buf(1 << 20);
@@ -85,7 +85,6 @@ TEST_WITH(test_large_varints, setup, teardown)
     buf_clear(&hex);
     put_hex(&hex, out.data + 259 - 27, 27);
     CHECK_STR(hex.data, "0a110a0c736572766963655f6e616d6512017312ca9c010aa09c01", "");
-    labels_unref(l);
 }
 
 /* ---- read back, so that more than three examples are checked --------------------------------- */
@@ -142,20 +141,18 @@ TEST_WITH(test_round_trip, setup, teardown)
         labels_builder_set(b, SV("v"), value);
         labels_builder_set_str(b, "__name__", "memory");
         labels_builder_set_str(b, "service_name", "s");
-        struct labels *l = labels_builder_build(b);
+        SCOPED(labels) *l = labels_builder_build(b);
         SCOPED(buf) out = testing_buf(1 << 23);
         encode(l, profile, &out);
-        struct series s;
+        SCOPED(series) s;
         assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
         check_request((struct sv){.p = out.data, .n = out.len}, &s, profile);
-        series_done(&s);
-        labels_unref(l);
     }
 }
 
 TEST_WITH(test_too_large, setup, teardown)
 {
-    struct labels *l = testing_labels(table, "__name__", "memory", NULL);
+    SCOPED(labels) *l = testing_labels(table, "__name__", "memory", NULL);
     struct series s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     struct buf prefix;
@@ -168,7 +165,6 @@ TEST_WITH(test_too_large, setup, teardown)
     assert_false(push_encode(&s, 1, ID, &prefix, &suffix));
     series_done(&s);
     buf_done(&prefix);
-    labels_unref(l);
 }
 
 /* The ID is a UUID that depends on the profile's bytes alone, the same everywhere and for ever. */

@@ -38,6 +38,7 @@ static void fixture_done(struct fixture *f)
     conditions_free(f->conditions);
     testing_log_done(f->log);
 }
+SCOPED_VALUE(fixture, fixture_done)
 
 static void say(struct fixture *f, enum answer_class class, enum answer_scope scope,
                 const char *tenant, const char *text)
@@ -82,7 +83,7 @@ static size_t lines(struct fixture *f, const char *part)
 /* A rate limit refuses and takes by turns, for as long as it is reached. */
 TEST_WITH(test_a_limit_is_one_line, setup, teardown)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     fixture_init(&f, "endpoint fails, retrying");
     for (int i = 0; i < 600; i++) {
         f.now += SECOND;
@@ -99,13 +100,12 @@ TEST_WITH(test_a_limit_is_one_line, setup, teardown)
     say(&f, ANSWER_SENT, ANSWER_OF_TENANT, "team-b", "");
     CHECK_INT(lines(&f, "works again"), 1, "");
     CHECK_CONTAINS(testing_log_text(f.log), "queued=3 after_s=599 failures=300 tenant=team-a", "");
-    fixture_done(&f);
 }
 
 /* Without tenants, no line speaks of any. */
 TEST_WITH(test_no_tenant, setup, teardown)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     fixture_init(&f, "endpoint fails, retrying");
     say(&f, ANSWER_RETRY, ANSWER_OF_TENANT, "", "HTTP 401: no");
     CHECK_INT(lines(&f, "endpoint fails"), 1, "");
@@ -113,13 +113,12 @@ TEST_WITH(test_no_tenant, setup, teardown)
     /* Another cause is another line. */
     say(&f, ANSWER_RETRY, ANSWER_OF_TENANT, "", "HTTP 404: no");
     CHECK_INT(lines(&f, "endpoint fails"), 2, "");
-    fixture_done(&f);
 }
 
 /* However many tenants are refused, the log stays short. */
 TEST_WITH(test_many_tenants, setup, teardown)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     fixture_init(&f, "endpoint fails, retrying");
     for (int i = 0; i < 1000; i++) {
         char name[16];
@@ -127,12 +126,11 @@ TEST_WITH(test_many_tenants, setup, teardown)
         say(&f, ANSWER_RETRY, ANSWER_OF_TENANT, name, "HTTP 429: no");
     }
     CHECK_INT(lines(&f, "endpoint fails"), REPORT_TENANTS_MAX, "");
-    fixture_done(&f);
 }
 
 TEST_WITH(test_refused_profiles, setup, teardown)
 {
-    struct fixture f;
+    SCOPED(fixture) f;
     fixture_init(&f, "profile refused, retrying");
     for (int i = 0; i < 600; i++) {
         char text[64];
@@ -145,7 +143,6 @@ TEST_WITH(test_refused_profiles, setup, teardown)
     CHECK_CONTAINS(testing_log_text(f.log), "service_name=s", "");
     CHECK_CONTAINS(testing_log_text(f.log), "more=299", "");
     CHECK_INT(lines(&f, "endpoint"), 2, "it does not fail");
-    fixture_done(&f);
 }
 
 /* The API shows of an endpoint whether it works, and the last failure with its remedy. */
@@ -154,7 +151,7 @@ TEST_WITH(test_conditions, setup, teardown)
     static const enum answer_scope scopes[] = {ANSWER_OF_ENDPOINT, ANSWER_OF_TENANT,
                                                ANSWER_OF_PROFILE};
     for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-        struct fixture f;
+        SCOPED(fixture) f;
         struct write_condition c;
         bool works = scopes[i] == ANSWER_OF_PROFILE;
         fixture_init(&f, works ? "profile refused" : "endpoint fails");
@@ -173,7 +170,6 @@ TEST_WITH(test_conditions, setup, teardown)
         assert_true(c.works && c.since_ns == 0);
         CHECK_STR(c.why, "", "after a success");
         CHECK_STR(c.advice, "", "after a success");
-        fixture_done(&f);
     }
     assert_false(conditions_get(NULL, "main", &(struct write_condition){.works = false}));
     conditions_set(NULL, "main", &(struct write_condition){.works = false});

@@ -3,6 +3,8 @@
 
 #include "tests/unit/write/requests.h"
 
+SCOPED_VALUE(sent, release)
+
 static struct profile *make(const char *type, const char *tenant, const char *data, size_t size)
 {
     struct labels *l = testing_labels(table, "service_name", "shop.cart", "__name__", type,
@@ -30,7 +32,7 @@ TEST_WITH(test_push, setup, teardown)
 {
     struct config_endpoint endpoint = endpoint_of(&protocol_push, "https://kfuse.example/profile/");
     struct profile *p = make("memory", "", "\x1f\x8b!", 3);
-    struct sent b;
+    SCOPED(sent) b;
     send_profile(&b, &endpoint, p, NULL);
     CHECK_INT(b.status, REQUEST_OK, "");
     CHECK_STR(b.request.url.data, "https://kfuse.example/profile/push.v1.PusherService/Push", "");
@@ -42,7 +44,6 @@ TEST_WITH(test_push, setup, teardown)
     assert_ptr_equal(b.request.body[1].data, p->data); /* not a copy */
     CHECK_INT(b.request.body[1].len, 3, "");
     CHECK_INT(b.request.body[2].len, 2 + 36, "the ID");
-    release(&b);
 }
 
 TEST_WITH(test_ingest, setup, teardown)
@@ -53,7 +54,7 @@ TEST_WITH(test_ingest, setup, teardown)
     static const char data[] = "\x0a\x02\x08\x01\x12\x02\x12\x00\x32\x00\x32\x0b"
                                "contentions";
     struct profile *p = make("mutex", "", data, sizeof(data) - 1);
-    struct sent b;
+    SCOPED(sent) b;
     send_profile(&b, &endpoint, p, NULL);
     CHECK_INT(b.status, REQUEST_OK, "");
     CHECK_STR(b.request.url.data,
@@ -68,7 +69,6 @@ TEST_WITH(test_ingest, setup, teardown)
     CHECK_INT(strncmp(b.request.body[0].data, want, strlen(want)), 0, "");
     CHECK_CONTAINS(b.request.body[2].data, "mutex_count", "");
     assert_ptr_equal(b.request.body[1].data, p->data);
-    release(&b);
 }
 
 /* Both Pyroscope and DeepFlow take a recording as a part of its own, when the query says so. */
@@ -109,12 +109,11 @@ TEST_WITH(test_boundary_in_the_profile, setup, teardown)
     rng_seed(&rng, 1);
     boundary_new(&first, &rng);
     struct profile *p = make("process_cpu", "", first.text, strlen(first.text));
-    struct sent b;
+    SCOPED(sent) b;
     send_profile(&b, &endpoint, p, NULL);
     assert_int_not_equal(strcmp(b.boundary.text, first.text), 0);
     CHECK_CONTAINS(b.request.content_type, b.boundary.text, "");
     CHECK_CONTAINS(b.request.body[2].data, b.boundary.text, "");
-    release(&b);
 }
 
 TEST_WITH(test_tenant, setup, teardown)
@@ -139,13 +138,12 @@ TEST_WITH(test_tenant, setup, teardown)
         endpoint.tenant_id = cases[i].endpoint;
         endpoint.headers = (struct config_pairs){.at = headers, .n = cases[i].n_headers};
         struct profile *p = make("process_cpu", cases[i].label, "x", 1);
-        struct sent b;
+        SCOPED(sent) b;
         char want[300];
         send_profile(&b, &endpoint, p, NULL);
         (void)snprintf(want, sizeof(want), "Content-Type: multipart/form-data; boundary=%s\n%s",
                        b.boundary.text, cases[i].want != NULL ? cases[i].want : "");
         check_headers(&b.request, want, cases[i].name);
-        release(&b);
     }
 }
 
@@ -158,7 +156,7 @@ TEST_WITH(test_configured_headers, setup, teardown)
     endpoint.headers = (struct config_pairs){.at = headers, .n = 3};
     endpoint.remote_timeout_ms = 0;
     struct profile *p = make("process_cpu", "", "x", 1);
-    struct sent b;
+    SCOPED(sent) b;
     send_profile(&b, &endpoint, p, NULL);
     check_headers(&b.request,
                   "Content-Type: application/proto\n"
@@ -166,7 +164,6 @@ TEST_WITH(test_configured_headers, setup, teardown)
                   "X-Test: a\n"
                   "Authorization: Bearer x\n",
                   "no deadline without a timeout");
-    release(&b);
 }
 
 TEST_WITH(test_labels_that_push_cannot_carry, setup, teardown)
@@ -189,8 +186,7 @@ TEST_WITH(test_external_labels, setup, teardown)
     struct config_endpoint endpoint = endpoint_of(&protocol_ingest, "http://p");
     endpoint.external_labels = (struct config_pairs){.at = external, .n = 1};
     struct profile *p = make("process_cpu", "", "x", 1);
-    struct sent b;
+    SCOPED(sent) b;
     send_profile(&b, &endpoint, p, NULL);
     CHECK_CONTAINS(b.request.url.data, "name=shop.cart%7Bcluster%3Dprod%7D&", "");
-    release(&b);
 }

@@ -7,6 +7,8 @@
 #include "write/answer.h"
 #include "write/protocols/s3.h"
 
+SCOPED_VALUE(sent, release)
+
 static struct config_endpoint endpoint = {.url = "s3://bucket/a=b",
                                           .protocol = &protocol_s3.config,
                                           .s3_url = "https://bucket.s3.r.amazonaws.com/a%3Db"};
@@ -39,7 +41,7 @@ static const struct pair some[] = {{"__name__", "memory"},
 
 TEST_WITH(test_object, setup, teardown)
 {
-    struct sent s;
+    SCOPED(sent) s;
     send_text(&s, some, SOME, GZIP "abc");
     CHECK_STR(s.request.method, "PUT", "");
     CHECK_STR(s.request.url.data,
@@ -57,7 +59,6 @@ TEST_WITH(test_object, setup, teardown)
               "in ASCII and without spaces");
     CHECK_INT(s.request.body[0].len + s.request.body[2].len, 0, "nothing around the profile");
     CHECK_INT(s.request.body[1].len, strlen(GZIP "abc"), "byte for byte");
-    release(&s);
 }
 
 /* The same profile has the same name each time; one that differs in content or labels another. */
@@ -72,16 +73,14 @@ TEST_WITH(test_name_follows_content_and_labels, setup, teardown)
         const char *text;
         bool same;
     } rows[] = {{some, GZIP "abc", true}, {some, GZIP "abd", false}, {others, GZIP "abc", false}};
-    struct sent first;
+    SCOPED(sent) first;
     send_text(&first, some, SOME, GZIP "abc");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct sent s;
+        SCOPED(sent) s;
         send_text(&s, rows[i].pairs, SOME, rows[i].text);
         bool same = strcmp(s.request.url.data, first.request.url.data) == 0;
         CHECK_INT(same, rows[i].same, s.request.url.data);
-        release(&s);
     }
-    release(&first);
 }
 
 /* Plain pprof is compressed, as in a file; a recording is not. */
@@ -137,7 +136,7 @@ TEST_WITH(test_note_is_limited, setup, teardown)
     release(&s);
 
     /* One that always stays may be too long by itself. */
-    char *longest = malloc(S3_NOTE_MAX + 1);
+    SCOPED_MEMORY char *longest = malloc(S3_NOTE_MAX + 1);
     assert_non_null(longest);
     memset(longest, 'v', S3_NOTE_MAX);
     longest[S3_NOTE_MAX] = '\0';
@@ -146,7 +145,6 @@ TEST_WITH(test_note_is_limited, setup, teardown)
     CHECK_STR(header(&s, "x-amz-meta-profpull"),
               "{\"from\":\"2026-11-21T03:00:00.000Z\",\"until\":\"2026-11-21T03:00:10.000Z\"}", "");
     release(&s);
-    free(longest);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -6,6 +6,9 @@
 #include "write/sample_labels.h"
 #include "write/series_marks.h"
 
+SCOPED_POINTER(profile, profile_unref)
+SCOPED_POINTER(sample_labels, sample_labels_free)
+
 static struct profile *make(const char *series, const char *label, bool no_sample_texts)
 {
     const struct pprof_spec spec = {.types = "cpu/nanoseconds"};
@@ -35,7 +38,7 @@ TEST_WITH(who_looks, setup, teardown)
         {"bad name=7", false, false, true, true},   {"good=v", false, true, true, false},
     };
     SCOPED(metrics) *m = metrics_new();
-    struct sample_labels *labels = sample_labels_new(m, "main");
+    SCOPED(sample_labels) *labels = sample_labels_new(m, "main");
     assert_non_null(labels);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char row[32];
@@ -44,15 +47,12 @@ TEST_WITH(who_looks, setup, teardown)
                                     .sample_repair = cases[i].repair,
                                     .label_limits = default_limits};
         e.sample_drop = (struct config_strings){.at = drop, .n = cases[i].drops};
-        struct profile *p = make(row, cases[i].label, cases[i].no_sample_texts);
+        SCOPED(profile) *p = make(row, cases[i].label, cases[i].no_sample_texts);
         struct sample_labels_look look;
         struct sample_labels_wish wish = {.counts = true};
-        struct profile *out = sample_labels_apply(labels, &e, p, wish, &look);
+        SCOPED(profile) *out = sample_labels_apply(labels, &e, p, wish, &look);
         CHECK_INT(out != p, cases[i].changes, row);
-        profile_unref(out);
-        profile_unref(p);
     }
-    sample_labels_free(labels);
 }
 
 /* The record of a series decides whether its next profile is checked. */
@@ -78,25 +78,22 @@ TEST_WITH(who_passes, setup, teardown)
         {"c", "bytes=7", false, true, false, false, false},
     };
     SCOPED(metrics) *m = metrics_new();
-    struct sample_labels *labels = sample_labels_new(m, "main");
+    SCOPED(sample_labels) *labels = sample_labels_new(m, "main");
     assert_non_null(labels);
     const struct config_endpoint e = {
         .protocol = &protocol_push.config, .sample_repair = true, .label_limits = default_limits};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char row[32];
         snprintf(row, sizeof(row), "case %zu", i);
-        struct profile *p = make(cases[i].series, cases[i].label, false);
+        SCOPED(profile) *p = make(cases[i].series, cases[i].label, false);
         struct sample_labels_look look;
         struct sample_labels_wish wish = {.must_look = cases[i].must_look, .counts = true};
-        struct profile *out = sample_labels_apply(labels, &e, p, wish, &look);
+        SCOPED(profile) *out = sample_labels_apply(labels, &e, p, wish, &look);
         CHECK_INT(look.skipped, cases[i].skipped, row);
         CHECK_INT(look.clean, cases[i].clean, row);
         CHECK_INT(look.labelled, cases[i].labelled, row);
         CHECK_INT(out != p, cases[i].changes, row);
-        profile_unref(out);
-        profile_unref(p);
     }
-    sample_labels_free(labels);
 }
 
 /* The operator's rules hold for each profile, even for servers that take everything. */
@@ -113,7 +110,7 @@ TEST_WITH(who_never_passes, setup, teardown)
     for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++) {
         char row[32];
         snprintf(row, sizeof(row), "case %zu", i);
-        struct sample_labels *labels = sample_labels_new(m, row);
+        SCOPED(sample_labels) *labels = sample_labels_new(m, row);
         struct config_endpoint e = endpoints[i];
         e.sample_repair = true;
         e.label_limits = default_limits;
@@ -126,7 +123,6 @@ TEST_WITH(who_never_passes, setup, teardown)
             CHECK_INT(look.skipped, false, row);
             CHECK_INT(look.clean, true, row);
         }
-        sample_labels_free(labels);
     }
 }
 

@@ -5,6 +5,8 @@
 #include "tests/unit/write/requests.h"
 #include "write/series.h"
 
+SCOPED_POINTER(labels, labels_unref)
+
 /* "a=b c=d" */
 static void check_series(const struct series *s, const char *want, const char *row)
 {
@@ -112,7 +114,7 @@ TEST_WITH(test_table, setup, teardown)
         while (external.n < 4 && cases[i].external[external.n].name != NULL) {
             external.n++;
         }
-        struct labels *l = labels_of(cases[i].labels, 8);
+        SCOPED(labels) *l = labels_of(cases[i].labels, 8);
         struct series s;
         build(&s, l, &external, &protocol_push);
         check_series(&s, cases[i].push, cases[i].name);
@@ -120,42 +122,37 @@ TEST_WITH(test_table, setup, teardown)
         build(&s, l, &external, &protocol_ingest);
         check_series(&s, cases[i].ingest, cases[i].name);
         series_done(&s);
-        labels_unref(l);
     }
 }
 
 TEST_WITH(test_file_changes_nothing, setup, teardown)
 {
-    struct labels *l = testing_labels(table, "a-b", "1", "a_b", "2", "caf\xc3\xa9", "3", "__x", "4",
-                                      "__name__", "cpu", "service_name", "s", NULL);
-    struct series s;
+    SCOPED(labels) *l = testing_labels(table, "a-b", "1", "a_b", "2", "caf\xc3\xa9", "3", "__x",
+                                       "4", "__name__", "cpu", "service_name", "s", NULL);
+    SCOPED(series) s;
     build(&s, l, &no_external, &protocol_file);
     check_series(&s, "__name__=cpu a-b=1 a_b=2 caf\xc3\xa9=3 service_name=s", "");
     for (size_t i = 0; i < SERIES_CHANGES; i++) {
         CHECK_INT(s.changes[i], 0, series_change_name((enum series_change)i));
     }
-    series_done(&s);
-    labels_unref(l);
 }
 
 /* A label "__foo__" of a sender is kept by a store, but not the tenant. */
 TEST_WITH(test_private_labels_are_kept, setup, teardown)
 {
-    struct labels *l = testing_labels(table, "__foo__", "1", "__tenant_id__", "t", "__name__",
-                                      "cpu", "service_name", "s", NULL);
-    struct series s;
+    SCOPED(labels) *l = testing_labels(table, "__foo__", "1", "__tenant_id__", "t", "__name__",
+                                       "cpu", "service_name", "s", NULL);
+    SCOPED(series) s;
     build(&s, l, &no_external, &protocol_store);
     check_series(&s, "__foo__=1 __name__=cpu service_name=s", "");
     CHECK_STR(s.tenant.p, "t", "");
-    series_done(&s);
-    labels_unref(l);
 }
 
 TEST_WITH(test_changes_are_counted, setup, teardown)
 {
-    struct labels *l = testing_labels(table, "a-b", "1", "a_b", "2", "v", "\xff", "service_name",
-                                      "s", "__tenant_id__", "no tenant", NULL);
-    struct series s;
+    SCOPED(labels) *l = testing_labels(table, "a-b", "1", "a_b", "2", "v", "\xff", "service_name",
+                                       "s", "__tenant_id__", "no tenant", NULL);
+    SCOPED(series) s;
     build(&s, l, &no_external, &protocol_push);
     CHECK_INT(s.changes[SERIES_RENAMED], 1, "");
     CHECK_INT(s.changes[SERIES_COLLISION], 1, "");
@@ -163,13 +160,11 @@ TEST_WITH(test_changes_are_counted, setup, teardown)
     CHECK_INT(s.changes[SERIES_TENANT], 1, "");
     CHECK_INT(s.changes[SERIES_SURPLUS], 0, "");
     CHECK_INT(s.tenant.n, 0, "");
-    series_done(&s);
-    labels_unref(l);
 }
 
 static struct labels *many_labels(size_t n)
 {
-    struct labels_builder *b = labels_builder_new(table);
+    SCOPED(labels_builder) *b = labels_builder_new(table);
     labels_builder_reset(b, NULL);
     for (size_t i = 0; i < n; i++) {
         char name[32];
@@ -183,7 +178,6 @@ static struct labels *many_labels(size_t n)
     labels_builder_set_str(b, "instance", "i");
     struct labels *l = labels_builder_build(b);
     assert_non_null(l);
-    labels_builder_free(b);
     return l;
 }
 
@@ -191,7 +185,7 @@ TEST_WITH(test_surplus_order, setup, teardown)
 {
     static const struct config_pair pairs[] = {{"zone", "z"}, {"cluster", "c"}};
     struct config_pairs external = {.at = pairs, .n = 2};
-    struct labels *l = many_labels(40);
+    SCOPED(labels) *l = many_labels(40);
     struct series s;
     build(&s, l, &external, &protocol_push);
     CHECK_INT(s.n, 24, "six are left to samples");
@@ -223,7 +217,6 @@ TEST_WITH(test_surplus_order, setup, teardown)
     build(&s, l, &external, &protocol_ingest);
     CHECK_INT(s.n, 20 + 3, "the three are not in the braces");
     series_done(&s);
-    labels_unref(l);
 }
 
 /* Limits of the endpoint's own, tighter and wider than a Pyroscope's. */
@@ -237,9 +230,9 @@ TEST_WITH(test_own_limits, setup, teardown)
     static char value[3000];
     memset(name, 'n', sizeof(name) - 1);
     memset(value, 'v', sizeof(value) - 1);
-    struct labels *l = testing_labels(table, "__name__", "memory", "__delta__", "false",
-                                      "service_name", "0123456789abcdefg", "pod", "p", "namespace",
-                                      "n", "app", "a", "seventeen_letters", "x", name, value, NULL);
+    SCOPED(labels) *l = testing_labels(
+        table, "__name__", "memory", "__delta__", "false", "service_name", "0123456789abcdefg",
+        "pod", "p", "namespace", "n", "app", "a", "seventeen_letters", "x", name, value, NULL);
     struct series s;
     assert_true(series_build(&s, l, &no_external, &tight, &protocol_push.labels));
     check_series(&s,
@@ -260,18 +253,15 @@ TEST_WITH(test_own_limits, setup, teardown)
     CHECK_INT(s.n, 8, "wide");
     CHECK_INT(series_get(&s, name).n, sizeof(value) - 1, "wide");
     series_done(&s);
-    labels_unref(l);
 }
 
 TEST_WITH(test_exactly_at_the_limit, setup, teardown)
 {
-    struct labels *l = many_labels(19);
-    struct series s;
+    SCOPED(labels) *l = many_labels(19);
+    SCOPED(series) s;
     build(&s, l, &no_external, &protocol_push);
     CHECK_INT(s.n, 24, "");
     CHECK_INT(s.changes[SERIES_SURPLUS], 0, "");
-    series_done(&s);
-    labels_unref(l);
 }
 
 TEST_WITH(test_long_names_and_values, setup, teardown)
@@ -287,7 +277,7 @@ TEST_WITH(test_long_names_and_values, setup, teardown)
     for (size_t i = 0; i + 3 < sizeof(value); i += 3) {
         memcpy(value + i, "\xe4\xb8\xad", 3);
     }
-    struct labels *l =
+    SCOPED(labels) *l =
         testing_labels(table, name, value, longer, "v", digits, "v", "service_name", "s", NULL);
     struct series s;
     build(&s, l, &no_external, &protocol_push);
@@ -302,7 +292,6 @@ TEST_WITH(test_long_names_and_values, setup, teardown)
     CHECK_INT(s.n, 4, "no limits in files");
     CHECK_INT(s.changes[SERIES_TRUNCATED], 0, "");
     series_done(&s);
-    labels_unref(l);
 }
 
 TEST_WITH(test_long_value_that_is_not_utf8, setup, teardown)
@@ -311,16 +300,14 @@ TEST_WITH(test_long_value_that_is_not_utf8, setup, teardown)
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         char value[10000] = "";
         memset(value, 0xff, lengths[i]);
-        struct labels *l = testing_labels(table, "v", value, "service_name", "s", NULL);
-        struct series s;
+        SCOPED(labels) *l = testing_labels(table, "v", value, "service_name", "s", NULL);
+        SCOPED(series) s;
         build(&s, l, &no_external, &protocol_push);
         struct sv v = series_get(&s, "v");
         CHECK_INT(v.n, 2046, "whole U+FFFDs");
         assert_true(utf8_valid(v));
         CHECK_INT(s.changes[SERIES_TRUNCATED], 1, "");
         CHECK_INT(s.changes[SERIES_REPAIRED], 1, "");
-        series_done(&s);
-        labels_unref(l);
     }
 }
 
@@ -338,13 +325,11 @@ TEST_WITH(test_tenant, setup, teardown)
     }
     assert_false(series_tenant_valid((struct sv){.p = "a\0b", .n = 3}));
 
-    struct labels *l = testing_labels(table, "__tenant_id__", "team-a", "service_name", "s", NULL);
-    struct series s;
+    SCOPED(labels) *l = testing_labels(table, "__tenant_id__", "team-a", "service_name", "s", NULL);
+    SCOPED(series) s;
     build(&s, l, &no_external, &protocol_push);
     CHECK_INT(sv_eq_str(s.tenant, "team-a"), true, "");
     check_series(&s, "service_name=s", "the label itself goes");
-    series_done(&s);
-    labels_unref(l);
 }
 
 TEST_WITH(test_type_and_service, setup, teardown)

@@ -29,8 +29,8 @@ static unsigned count_files(const char *dir, const char *suffix)
 /* A profile that is sent within the time until it would be written never touches the disk. */
 TEST(sent_before_written)
 {
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     struct rig r;
-    char *dir = testing_mkdtemp();
     unsigned seen[4] = {0};
     rig_init(&r, dir);
     assert_true(rig_open_all(&r, NULL));
@@ -54,14 +54,12 @@ TEST(sent_before_written)
     CHECK_INT(spool_status(r.s).counts.profiles, 0, "");
     rig_done(&r);
     CHECK_INT(count_files(dir, ".seg") + count_files(dir, ".ack"), 0, "all done: all removed");
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(fsync_always)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     rig_init(&r, dir);
     r.fsync_ms = CONFIG_FSYNC_ALWAYS;
     assert_true(rig_open_all(&r, NULL));
@@ -69,15 +67,12 @@ TEST(fsync_always)
     rig_put(&r, 1, 100);
     rig_settle(&r);
     CHECK_INT(spool_status(r.s).stored, 1, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(survives_the_process)
 {
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     struct rig r;
-    char *dir = testing_mkdtemp();
     unsigned seen[20] = {0};
     rig_init(&r, dir);
     r.concurrency = 1;
@@ -110,15 +105,13 @@ TEST(survives_the_process)
     }
     rig_done(&r);
     CHECK_INT(count_files(dir, ".seg") + count_files(dir, ".ack"), 0, "");
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* More than memory takes goes on in order, and nothing is lost. */
 TEST(memory_overflows_to_disk)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[200] = {0};
     rig_init(&r, dir);
     r.max_bytes = 240 * 1024;
@@ -142,16 +135,13 @@ TEST(memory_overflows_to_disk)
         send_queue_done(r.e, it, &answer_sent, r.now);
         seen[i]++;
     }
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Faster than the disk takes it: what is in memory is thinned out, as without a spool. */
 TEST(too_fast_for_the_disk)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     rig_init(&r, dir);
     rig_pushed = RIG_NONE_PUSHED;
     r.max_bytes = 10 * 2048;
@@ -163,16 +153,13 @@ TEST(too_fast_for_the_disk)
     assert_true(thinned >= 5 && thinned < 15);
     rig_pass(&r, 500);
     CHECK_INT(spool_status(r.s).stored, 15 - thinned, "the dropped ones are not written");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* The spool drops its oldest segment; who still has the bytes in memory loses nothing. */
 TEST(spool_is_full)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[200] = {0};
     rig_init(&r, dir);
     rig_pushed = RIG_NONE_PUSHED;
@@ -208,16 +195,13 @@ TEST(spool_is_full)
     rig_pass(&r, 500);
     CHECK_INT(spool_status(r.s).too_large, 1, "");
     CHECK_INT(rig_send(&r, 9, seen, 200), 1, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Profiles that an earlier process left are dropped and counted too, without being read. */
 TEST(full_of_the_past)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[200] = {0};
     rig_init(&r, dir);
     rig_pushed = RIG_NONE_PUSHED;
@@ -251,15 +235,12 @@ TEST(full_of_the_past)
     CHECK_INT(l.queued, 0, "");
     CHECK_INT(sent + l.dropped[DROP_SPOOL_FULL] + l.dropped[DROP_THINNED], 190, "");
     CHECK_INT(seen[189], 1, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(age_counts_on)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     rig_init(&r, dir);
     r.max_age_ms = 60000;
     assert_true(rig_open_all(&r, NULL));
@@ -279,17 +260,14 @@ TEST(age_counts_on)
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
     CHECK_INT(send_queue_status(r.e).ledger.replayed, 1, "what has expired does not come back");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Until the disk knows that a profile was sent, it holds its slot: a process that is killed sends
  * no more twice than may be in flight. */
 TEST(acknowledgement_holds_the_slot)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     rig_init(&r, dir);
     r.concurrency = 2;
     assert_true(rig_open_all(&r, NULL));
@@ -314,15 +292,12 @@ TEST(acknowledgement_holds_the_slot)
     send_queue_abandon(r.e, it);
     CHECK_BALANCE(&r);
     CHECK_INT(send_queue_status(r.e).ledger.queued, 3, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(flush_at_the_end)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     rig_init(&r, dir);
     assert_true(rig_open_all(&r, NULL));
     rig_settle(&r);
@@ -350,9 +325,6 @@ TEST(flush_at_the_end)
     send_queue_drop_unsafe(r.e, DROP_SHUTDOWN);
     CHECK_INT(send_queue_status(r.e).ledger.dropped[DROP_SHUTDOWN], 1, "");
     CHECK_INT(send_queue_status(r.e).ledger.queued, 1, "that of the first process");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* ---- one directory, two processes ------------------------------------------------------------ */
@@ -362,7 +334,7 @@ TEST(two_processes)
     struct rig a;
     struct rig b;
     struct err err = ERR_INIT;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     rig_init(&a, dir);
     rig_init(&b, dir);
     assert_true(rig_open_all(&a, NULL));
@@ -373,15 +345,13 @@ TEST(two_processes)
     assert_true(rig_open_all(&b, NULL));
     rig_done(&b);
     rig_done(&a);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(wrong_place)
 {
     struct rig r;
     struct err err = ERR_INIT;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[4096];
     testing_write_file(dir, "file", "x");
     (void)snprintf(path, sizeof(path), "%s/file", dir);
@@ -389,8 +359,6 @@ TEST(wrong_place)
     assert_false(rig_open_all(&r, &err));
     CHECK_CONTAINS(err.msg, "Not a directory", "");
     rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* ---- the disk fails and comes back ----------------------------------------------------------- */
@@ -400,8 +368,8 @@ TEST(disk_fails_and_recovers)
 {
     static const int errors[] = {ENOSPC, EIO, EROFS, EDQUOT};
     for (size_t k = 0; k < sizeof(errors) / sizeof(errors[0]); k++) {
-        struct rig r;
-        char *dir = testing_mkdtemp();
+        SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+        SCOPED(rig) r;
         unsigned seen[40] = {0};
         rig_init(&r, dir);
         assert_true(rig_open_all(&r, NULL));
@@ -438,17 +406,14 @@ TEST(disk_fails_and_recovers)
         for (unsigned i = 0; i < 20; i++) {
             CHECK_INT(seen[i], 1, "each once");
         }
-        rig_done(&r);
-        testing_rmdir(dir);
-        free(dir);
     }
 }
 
 /* At the start: nothing is there yet, and nothing can be made. */
 TEST(starts_without_a_disk)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[4] = {0};
     rig_init(&r, dir);
     r.faults.for_ever = true;
@@ -465,16 +430,13 @@ TEST(starts_without_a_disk)
     rig_pass(&r, SPOOL_RETRY_MAX_MS);
     assert_true(spool_status(r.s).up);
     CHECK_INT(spool_status(r.s).stored, 1, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Profiles that are only on disk wait until they can be read again; those in memory go on. */
 TEST(reading_fails_for_a_while)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[8] = {0};
     rig_init(&r, dir);
     assert_true(rig_open_all(&r, NULL));
@@ -494,15 +456,12 @@ TEST(reading_fails_for_a_while)
     r.now += 2 * SEND_QUEUE_LOAD_REST_MS;
     CHECK_INT(rig_send(&r, 9, seen, 8), 2, "");
     CHECK_INT(send_queue_status(r.e).ledger.sent, 3, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 TEST(directory_vanishes)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     char path[4096];
     unsigned seen[8] = {0};
     rig_init(&r, dir);
@@ -517,9 +476,6 @@ TEST(directory_vanishes)
     }
     CHECK_INT(spool_status(r.s).stored, 1, "made again");
     CHECK_INT(rig_send(&r, 9, seen, 8), 1, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Every call of the disk fails, one after the other, with a full write and with short ones. */
@@ -590,7 +546,7 @@ TEST(tenants_of_the_past)
                                           .delay_ms = 60000};
     struct rig r;
     struct send_item *it;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     rig_init(&r, dir);
     r.tenants = 4;
     r.max_bytes = 100 * 1024; /* ten of them */
@@ -629,6 +585,4 @@ TEST(tenants_of_the_past)
     }
     CHECK_INT(send_queue_status(r.e).ledger.sent, 40, "");
     rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }

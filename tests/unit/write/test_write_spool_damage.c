@@ -331,9 +331,9 @@ TEST(every_damage)
 {
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         const struct damage *d = &damages[i];
+        SCOPED_DIRECTORY char *dir = testing_mkdtemp();
         struct rig r;
         struct file f;
-        char *dir = testing_mkdtemp();
         unsigned seen[PROFILES + 1] = {0};
         rig_init(&r, dir);
         fill(&r);
@@ -367,8 +367,6 @@ TEST(every_damage)
         rig_done(&r);
         CHECK_INT(is_as_it_was(&f), d->stays, d->name);
         free(f.data);
-        testing_rmdir(dir);
-        free(dir);
     }
 }
 
@@ -392,9 +390,9 @@ TEST(damaged_acknowledgements)
         {"garbage at the end", 6, 0, 2},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        SCOPED_DIRECTORY char *dir = testing_mkdtemp();
         struct rig r;
         struct file f;
-        char *dir = testing_mkdtemp();
         unsigned seen[PROFILES] = {0};
         rig_init(&r, dir);
         fill(&r);
@@ -436,17 +434,15 @@ TEST(damaged_acknowledgements)
         }
         rig_done(&r);
         free(f.data);
-        testing_rmdir(dir);
-        free(dir);
     }
 }
 
 /* Records that are not where they were written are acknowledged like others, before and after. */
 TEST(moved_records)
 {
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     struct rig r;
     struct file f;
-    char *dir = testing_mkdtemp();
     unsigned seen[PROFILES] = {0};
     rig_init(&r, dir);
     fill(&r);
@@ -473,17 +469,15 @@ TEST(moved_records)
     assert_int_equal(access(f.path, F_OK), -1);
     rig_done(&r);
     free(f.data);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* ---- files that are not ours ----------------------------------------------------------------- */
 
 TEST(foreign_files)
 {
-    struct rig r;
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     struct stat st;
-    char *dir = testing_mkdtemp();
     char path[4096];
     unsigned seen[PROFILES] = {0};
     rig_init(&r, dir);
@@ -517,17 +511,14 @@ TEST(foreign_files)
         CHECK_INT(fstatat(at, names[i], &st, AT_SYMLINK_NOFOLLOW), 0, names[i]);
     }
     close(at);
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Killed between removing a segment and its acknowledgements. */
 TEST(lone_acknowledgements)
 {
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     struct rig r;
     struct file f;
-    char *dir = testing_mkdtemp();
     rig_init(&r, dir);
     fill(&r);
     read_file(&f, dir, "0000000000000001.seg");
@@ -541,15 +532,13 @@ TEST(lone_acknowledgements)
     CHECK_INT(spool_status(r.s).counts.skipped[SPOOL_SKIP_FOREIGN], 0, "");
     rig_done(&r);
     free(f.data);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* A segment that cannot be read is left to the next process; the next ones are read. */
 TEST(unreadable_segment)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[PROFILES] = {0};
     rig_init(&r, dir);
     fill(&r);
@@ -574,7 +563,4 @@ TEST(unreadable_segment)
     for (unsigned n = 0; n < PROFILES; n++) {
         CHECK_INT(seen[n], 1, "in the end each once");
     }
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }

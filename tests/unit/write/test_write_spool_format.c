@@ -212,13 +212,12 @@ TEST(label_sets)
     /* Cut anywhere but between two labels it is refused, and nothing is read beyond the end. */
     size_t whole = 0;
     for (size_t n = 0; n < out.len; n++) {
-        uint8_t *copy = malloc(n + 1);
+        SCOPED_MEMORY uint8_t *copy = malloc(n + 1);
         memcpy(copy, out.data, n);
         got = spool_labels_parse(copy, n, b, &memory);
         whole += got != NULL;
         assert_true(got || !memory);
         labels_unref(got);
-        free(copy);
     }
     CHECK_INT(whole, 3, "prefixes that are label sets");
     labels_unref(l);

@@ -102,8 +102,8 @@ TEST(beside_scraped_ones)
 
 TEST(with_a_full_spool)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     bool taken[MANY] = {false};
     unsigned n_taken = 0;
     rig_init(&r, dir);
@@ -144,16 +144,13 @@ TEST(with_a_full_spool)
     rig_pass(&r, 500);
     assert_false(spool_status(r.s).full);
     assert_true(push(&r, 300, 10 * 1024));
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Profiles that an earlier process left, not read yet, are not dropped for new ones. */
 TEST(full_of_unread_ones)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     bool taken[MANY] = {false};
     rig_init(&r, dir);
     rig_pushed = RIG_ALL_PUSHED;
@@ -176,16 +173,13 @@ TEST(full_of_unread_ones)
     CHECK_INT(lost(&r), 0, "");
     send_all(&r, taken);
     CHECK_INT(send_queue_status(r.e).ledger.replayed, 90, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Among scraped profiles: these make room on disk, the pushed ones do not. */
 TEST(segments_of_scraped_ones_are_dropped)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     bool pushed[MANY] = {false};
     rig_init(&r, dir);
     r.max_bytes = 300 * 1024;
@@ -220,9 +214,6 @@ TEST(segments_of_scraped_ones_are_dropped)
         CHECK_INT(seen[i], 1, "a pushed one");
     }
     assert_true(seen[299] == 1);
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* ---- receipts -------------------------------------------------------------------------------- */
@@ -269,7 +260,7 @@ TEST(receipts)
     struct rig r;
     struct waiter w[6];
     struct loop *loop = loop_new(NULL);
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     rig_init(&r, dir);
     rig_pushed = RIG_ALL_PUSHED;
     r.max_bytes = 64 * 1024;
@@ -308,8 +299,6 @@ TEST(receipts)
     }
     rig_done(&r);
     loop_free(loop);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Several profiles share a receipt; a wait that is cancelled posts nothing. */

@@ -103,9 +103,9 @@ static unsigned count_seen(const unsigned *seen, unsigned times)
  */
 TEST(second_process)
 {
-    struct rig r;
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     struct rig second;
-    char *dir = testing_mkdtemp();
     unsigned seen[N] = {0};
     struct err err = ERR_INIT;
     fill(&r, dir, 1 << 20, seen);
@@ -119,17 +119,14 @@ TEST(second_process)
     rig_pass(&r, SPOOL_CHECK_MS);
     CHECK_INT(spool_status(r.s).up, true, "");
     CHECK_INT(spool_status(r.s).counts.profiles, N - 2, "nothing was written again");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* The directory is removed and may not be made again, as in the sandbox: the log says so each
  * minute, with what to do. If it may be used after all, it is. */
 TEST(forbidden)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[N] = {0};
     fill(&r, dir, 1 << 20, seen);
     testing_log_expect(r.log, "spool fails, profiles are kept in memory only");
@@ -154,9 +151,6 @@ TEST(forbidden)
     CHECK_INT(spool_status(r.s).up, true, "");
     CHECK_INT(spool_status(r.s).forbidden, false, "");
     CHECK_INT(spool_status(r.s).counts.profiles, N - 2, "all on disk again");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* All that is in memory is on disk again soon, without anything new to write: the process may end.
@@ -175,8 +169,8 @@ TEST(in_memory)
         {"acknowledgements", ACKS, 2, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct rig r;
-        char *dir = testing_mkdtemp();
+        SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+        SCOPED(rig) r;
         unsigned seen[N] = {0};
         fill(&r, dir, 1 << 20, seen);
         if (cases[i].said) {
@@ -204,9 +198,6 @@ TEST(in_memory)
         }
         CHECK_INT(count_seen(seen, 1), N - cases[i].twice, cases[i].name);
         CHECK_INT(count_seen(seen, 2), cases[i].twice, cases[i].name);
-        rig_done(&r);
-        testing_rmdir(dir);
-        free(dir);
     }
 }
 
@@ -214,8 +205,8 @@ TEST(in_memory)
  * there; the rest is lost, and counted. */
 TEST(on_disk_only)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[N + 1] = {0};
     fill(&r, dir, 200 * 1024, seen);
     testing_log_expect(r.log, "spool fails, profiles are kept in memory only");
@@ -240,17 +231,14 @@ TEST(on_disk_only)
         sent += more;
     }
     CHECK_INT(sent, l.queued, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* The directory cannot be made again at first: profiles in memory stay there, and are written when
  * it can be. */
 TEST(disk_fails_as_well)
 {
-    struct rig r;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) r;
     unsigned seen[N] = {0};
     fill(&r, dir, 1 << 20, seen);
     testing_log_expect(r.log, "spool fails, profiles are kept in memory only");
@@ -270,9 +258,6 @@ TEST(disk_fails_as_well)
     while (rig_send(&r, N, seen, N) > 0) {
     }
     CHECK_INT(count_seen(seen, 1), N, "");
-    rig_done(&r);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Each call of the disk fails once while the spool is made again: nothing is lost. */
@@ -281,8 +266,8 @@ TEST(every_call_fails_once)
     uint64_t failed = 1;
     uint64_t runs = 0;
     for (uint64_t n = 1; failed > 0; n++, runs++) {
-        struct rig r;
-        char *dir = testing_mkdtemp();
+        SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+        SCOPED(rig) r;
         unsigned seen[N] = {0};
         fill(&r, dir, 1 << 20, seen);
         testing_log_expect(r.log, "spool");
@@ -301,9 +286,6 @@ TEST(every_call_fails_once)
         while (rig_send(&r, N, seen, N) > 0) {
         }
         CHECK_INT(count_seen(seen, 0), 0, "none is lost");
-        rig_done(&r);
-        testing_rmdir(dir);
-        free(dir);
     }
     assert_true(runs > 20);
 }

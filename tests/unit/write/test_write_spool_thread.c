@@ -48,7 +48,7 @@ static unsigned send_some(struct rig *r, unsigned most, unsigned *seen)
 
 TEST(threads)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_MEMORY char *dir = testing_mkdtemp();
     unsigned *seen = calloc(PROFILES, sizeof(*seen));
     uint64_t dropped = 0;
     unsigned sent = 0;
@@ -77,14 +77,13 @@ TEST(threads)
     CHECK_INT(sent + dropped, LIVES * PROFILES, "each was sent or counted");
     testing_rmdir(dir);
     free(seen);
-    free(dir);
 }
 
 /* A call of the disk that does not return is seen from outside, and what is put meanwhile is sent.
  */
 TEST(a_disk_that_hangs)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     unsigned *seen = calloc(PROFILES, sizeof(*seen));
     pthread_barrier_t hang;
     struct rig r;
@@ -118,15 +117,13 @@ TEST(a_disk_that_hangs)
     rig_done(&r);
     pthread_barrier_destroy(&hang);
     free(seen);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* The disk hangs when the directory is to be opened. The start goes on, profiles are sent from
  * memory, and they are written when the disk answers. */
 TEST(a_disk_that_hangs_at_the_start)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     pthread_barrier_t hang;
     struct rig r;
     pthread_barrier_init(&hang, NULL, 2);
@@ -160,16 +157,14 @@ TEST(a_disk_that_hangs_at_the_start)
     spool_stop(r.s, clock_mono_ms());
     rig_done(&r);
     pthread_barrier_destroy(&hang);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Errors that somebody has to see end the start, as long as it waits for the disk. */
 TEST(errors_of_the_start)
 {
-    char *dir = testing_mkdtemp();
-    struct rig first;
-    struct rig second;
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
+    SCOPED(rig) first;
+    SCOPED(rig) second;
     struct err err = ERR_INIT;
     rig_init(&first, dir);
     assert_true(rig_open_all(&first, NULL));
@@ -178,8 +173,4 @@ TEST(errors_of_the_start)
     assert_true(rig_open_all(&second, NULL));
     assert_false(spool_start(second.s, 600000, &err));
     CHECK_CONTAINS(err.msg, "another process uses this directory", "");
-    rig_done(&second);
-    rig_done(&first);
-    testing_rmdir(dir);
-    free(dir);
 }

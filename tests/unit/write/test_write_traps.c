@@ -20,6 +20,10 @@
 #include "write/protocols/push.h"
 #include "write/queue/send_queue.h"
 
+SCOPED_POINTER(config, config_unref)
+SCOPED_POINTER(labels, labels_unref)
+SCOPED_VALUE(sent, release)
+
 static struct labels *usual(void)
 {
     return testing_labels(table, "service_name", "a", "__name__", "memory", NULL);
@@ -71,7 +75,7 @@ TEST(test_bytes_as_they_are)
 {
     for (size_t i = 0; i < 3; i++) {
         struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
-        struct sent s;
+        SCOPED(sent) s;
         send_profile(&s, &e, profile_of(usual(), "\x1f\x8b\0\0\x08\0", 6), NULL);
         assert_ptr_equal(s.request.body[1].data, s.profile->data);
         CHECK_INT(s.request.body[1].len, 6, "");
@@ -79,7 +83,6 @@ TEST(test_bytes_as_they_are)
         assert_non_null(header(&s, "Content-Type"));
         assert_null(header(&s, "Transfer-Encoding"));
         assert_null(strstr(header(&s, "Content-Type"), "urlencoded"));
-        release(&s);
     }
 }
 
@@ -88,8 +91,8 @@ TEST(test_lengths)
 {
     static const size_t sizes[] = {
         0, 1, 127, 128, 16383, 16384, 2097151, 2097152, PUSH_PROFILE_MAX};
-    struct labels *l = usual();
-    struct series s;
+    SCOPED(labels) *l = usual();
+    SCOPED(series) s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         SCOPED(buf) prefix = testing_buf(4096);
@@ -103,8 +106,6 @@ TEST(test_lengths)
     }
     SCOPED(buf) b = testing_buf(4096);
     assert_false(push_encode(&s, PUSH_PROFILE_MAX + 1, "id", &b, &b));
-    series_done(&s);
-    labels_unref(l);
 }
 
 /* ---- time and meaning ------------------------------------------------------------------------ */
@@ -129,10 +130,10 @@ TEST(test_times)
  * reserved names go, service_name is there once, in order. */
 TEST(test_push_labels)
 {
-    struct labels *l =
+    SCOPED(labels) *l =
         testing_labels(table, "__name__", "memory", "__delta__", "false", "__period_type__", "x",
                        "__session_id__", "1", "z", "1", "instance", "i", NULL);
-    struct series s;
+    SCOPED(series) s;
     assert_true(series_build(&s, l, &no_external, &default_limits, &protocol_push.labels));
     static const char *const want[] = {"__delta__", "__name__", "instance", "service_name", "z"};
     CHECK_INT(s.n, 5, "");
@@ -140,8 +141,6 @@ TEST(test_push_labels)
         CHECK_INT(sv_eq_str(s.at[i].name, want[i]), true, want[i]);
     }
     CHECK_INT(sv_eq_str(s.service, "unknown_service"), true, "");
-    series_done(&s);
-    labels_unref(l);
 }
 
 /* A configuration that says nothing but what it must. */
@@ -161,7 +160,7 @@ TEST(test_body_does_not_trickle)
     config_unref(c);
     for (size_t i = 0; i < 3; i++) {
         struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
-        struct sent s;
+        SCOPED(sent) s;
         size_t there = 0;
         send_profile(&s, &e, profile_of(usual(), "\x1f\x8b-the-profile", 14), NULL);
         CHECK_INT(s.status, REQUEST_OK, "");
@@ -170,7 +169,6 @@ TEST(test_body_does_not_trickle)
             there += s.request.body[k].len;
         }
         assert_true(there >= 14);
-        release(&s);
     }
 }
 
@@ -182,7 +180,7 @@ TEST(test_time_in_the_profile)
     static const char data[] = "\x12\x02\x10\x01\x48\x80\xc7\xaf\xe0\x9f\x34";
     for (size_t i = 0; i < 3; i++) {
         struct config_endpoint e = {.url = "http://p", .protocol = &http_protocols[i]->config};
-        struct sent s;
+        SCOPED(sent) s;
         send_profile(&s, &e, profile_of(usual(), data, sizeof(data) - 1), NULL);
         CHECK_INT(s.status, REQUEST_OK, "");
         CHECK_INT(s.request.body[1].len, sizeof(data) - 1, "");
@@ -193,7 +191,6 @@ TEST(test_time_in_the_profile)
         if (e.protocol == &protocol_profefe.config) {
             CHECK_CONTAINS(s.request.url.data, "&created_at=2026-11-21T03%3A00%3A00", "");
         }
-        release(&s);
     }
 }
 
@@ -201,7 +198,7 @@ TEST(test_time_in_the_profile)
  * scraped only if configured, and never subtracted again. */
 TEST(test_godeltaprof)
 {
-    struct config *c = defaults();
+    SCOPED(config) *c = defaults();
     size_t found = 0;
     for (size_t i = 0; i < c->jobs[0].n_types; i++) {
         const struct config_type *t = &c->jobs[0].types[i];
@@ -215,7 +212,6 @@ TEST(test_godeltaprof)
         CHECK_INT(t->cumulative, false, t->key);
     }
     CHECK_INT(found, 3, "memory, mutex, block");
-    config_unref(c);
 }
 
 /* ---- labels ---------------------------------------------------------------------------------- */
@@ -246,7 +242,7 @@ TEST(test_ingest_says_where_from)
 {
     struct config_endpoint e = {.url = "http://d/api/v1/profile",
                                 .protocol = &protocol_ingest.config};
-    struct sent s;
+    SCOPED(sent) s;
     struct labels *l =
         testing_labels(table, "service_name", "shop.cart", "__name__", "memory", "namespace",
                        "shop", "pod", "cart-7f", "instance", "10.1.2.3:6060", "node", "n1", NULL);
@@ -256,7 +252,6 @@ TEST(test_ingest_says_where_from)
                    "/ingest?name=shop.cart%7Binstance%3D10.1.2.3%3A6060%2Cnamespace%3Dshop%2Cnode"
                    "%3Dn1%2Cpod%3Dcart-7f%7D&",
                    "");
-    release(&s);
 }
 
 /* Six of the server's 30 names are left to samples; 20 of our own for ingest, since the server adds
@@ -270,7 +265,7 @@ TEST(test_label_budget)
         pairs[i] = (struct config_pair){.name = names[i], .value = "v"};
     }
     struct config_pairs many = {.at = pairs, .n = 40};
-    struct labels *l = usual();
+    SCOPED(labels) *l = usual();
     struct series s;
     assert_true(series_build(&s, l, &many, &default_limits, &protocol_push.labels));
     CHECK_INT(s.n, 24, "push");
@@ -282,7 +277,6 @@ TEST(test_label_budget)
     }
     CHECK_INT(in_braces, 20, "ingest");
     series_done(&s);
-    labels_unref(l);
 }
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -367,10 +361,9 @@ TEST(test_refused_for_what_is_within)
                        rows[i].name);
     }
     /* And none waits so long that a window of an hour is over. */
-    struct config *c = defaults();
+    SCOPED(config) *c = defaults();
     assert_true(c->endpoints[0].max_age_ms > 0);
     assert_true(c->endpoints[0].max_age_ms < 3600 * MS_PER_S);
-    config_unref(c);
 }
 
 /* No redirect turns a POST into a GET. */

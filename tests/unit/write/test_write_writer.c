@@ -522,7 +522,7 @@ TEST_WITH(test_ingest_arrives, setup, teardown)
 TEST_WITH(test_file_arrives, setup, teardown)
 {
     struct fixture *f = *state;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     (void)snprintf(f->urls[0], sizeof(f->urls[0]), "file://%s", dir);
     f->endpoints[0].protocol = &protocol_file.config;
     start(f);
@@ -533,8 +533,6 @@ TEST_WITH(test_file_arrives, setup, teardown)
     (void)snprintf(path, sizeof(path), "%s/shop.cart/memory/%s", dir,
                    "20261121T030015.000Z_10.1.2.3-6060-5.pb.gz");
     CHECK_INT(access(path, R_OK), 0, path);
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* ---- concurrency, fan-out -------------------------------------------------------------------- */
@@ -603,7 +601,7 @@ TEST_WITH(test_failure_and_recovery, setup, teardown)
     CHECK_CONTAINS(log, "endpoint works again", "");
     const char *first = strstr(log, "endpoint fails");
     assert_null(strstr(first + 1, "endpoint fails")); /* once, not three times */
-    char *text = render(f);
+    SCOPED_MEMORY char *text = render(f);
     CHECK_CONTAINS(text, "profpull_write_requests_total{endpoint=\"main\",result=\"5xx\"} 3", "");
     CHECK_CONTAINS(text, "profpull_write_requests_total{endpoint=\"main\",result=\"2xx\"} 2", "");
     CHECK_CONTAINS(text, "profpull_write_retries_total{endpoint=\"main\"} 3", "");
@@ -618,7 +616,6 @@ TEST_WITH(test_failure_and_recovery, setup, teardown)
     CHECK_CONTAINS(text, "profpull_write_oldest_age_seconds{endpoint=\"main\"} 0", "");
     CHECK_CONTAINS(text, "profpull_write_up{endpoint=\"main\"} 1", "");
     CHECK_CONTAINS(text, "profpull_write_request_duration_seconds_count{endpoint=\"main\"} 5", "");
-    free(text);
 }
 
 static size_t count_lines(struct fixture *f, const char *part)
@@ -684,7 +681,7 @@ TEST_WITH(test_huge_error_page, setup, teardown)
 {
     struct fixture *f = *state;
     size_t size = 1 << 25; /* far more than socket buffers hold */
-    char *page = malloc(size + 1);
+    SCOPED_MEMORY char *page = malloc(size + 1);
     memset(page, 'x', size);
     page[size] = '\0';
     f->server[0].failing = 1;
@@ -707,10 +704,8 @@ TEST_WITH(test_huge_error_page, setup, teardown)
     }
     pthread_mutex_unlock(&f->server[0].lock);
     CHECK_INT(rc, 0, "the rest was not waited for");
-    char *text = render(f);
+    SCOPED_MEMORY char *text = render(f);
     CHECK_CONTAINS(text, "profpull_write_requests_total{endpoint=\"main\",result=\"4xx\"} 1", "");
-    free(text);
-    free(page);
 }
 
 TEST_WITH(test_retry_after_is_passed_on, setup, teardown)
@@ -774,10 +769,9 @@ TEST_WITH(test_label_changes_are_counted_once, setup, teardown)
     writer_put(f->writer, p, 1);
     wait_settled(f, 0, 1);
     drain(f, FAR_MS);
-    char *text = render(f);
+    SCOPED_MEMORY char *text = render(f);
     CHECK_CONTAINS(
         text, "profpull_write_label_changes_total{endpoint=\"main\",change=\"renamed\"} 1", "");
-    free(text);
 }
 
 TEST_WITH(test_queue_overflow_is_said, setup, teardown)
@@ -842,7 +836,7 @@ static int files_in(const char *path)
 TEST_WITH(test_disk_that_hangs, setup, teardown)
 {
     struct fixture *f = *state;
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     (void)snprintf(path, sizeof(path), "%s/index.jsonl", dir);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -863,8 +857,6 @@ TEST_WITH(test_disk_that_hangs, setup, teardown)
     close(reader);
     (void)snprintf(path, sizeof(path), "%s/shop.cart/memory", dir);
     CHECK_INT(files_in(path), 1, "the one that hung");
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* An end without a drain: what was queued and in flight is in the ledger as dropped, and no more.

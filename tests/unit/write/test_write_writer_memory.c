@@ -386,12 +386,10 @@ TEST_WITH(test_refused, setup, NULL)
 
 TEST_WITH(test_file, setup, NULL)
 {
-    char *dir = testing_mkdtemp();
+    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     place.protocol = &protocol_file;
     (void)snprintf(place.url, sizeof(place.url), "file://%s/p", dir);
     run("file");
-    testing_rmdir(dir);
-    free(dir);
 }
 
 /* Freed while requests or files are on their way. */
