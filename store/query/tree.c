@@ -61,7 +61,10 @@ bool tree_name(struct tree *t, struct sv name, uint32_t *ret, struct err *err)
 }
 
 /* ---- edges -----------------------------------------------------------------------------------
- * A table of its own, since finding a child is most of the work: it looks at two places in memory.
+ * A table of its own, since finding a child is most of the work.
+ *
+ * The nodes of a new stack follow each other, so a node whose number is one above that of its
+ * parent is found beside it, without the table: only the other edges have a slot.
  */
 
 static size_t slot_of(const struct tree *t, const struct tree_edge *edge)
@@ -70,11 +73,22 @@ static size_t slot_of(const struct tree *t, const struct tree_edge *edge)
     return (size_t)pprof_fold(t->seed, key, PPROF_ODD_0) & (t->n_slots - 1);
 }
 
+/* Returns true if a node was added right after its parent: such an edge has no slot. */
+static bool follows_parent(const struct tree *t, uint32_t node)
+{
+    return tree_edge_of(t, node)->parent == node - 1;
+}
+
+static bool has_slot(const struct tree *t)
+{
+    return t->n_slots / 2 > t->n_slotted;
+}
+
 /* Grows the slots, so that they are at most half full with one more edge. */
 static bool grow_slots(struct tree *t, struct err *err)
 {
     size_t cap = 0;
-    if (t->n_slots / 2 > t->n_edges) {
+    if (has_slot(t)) {
         return true;
     }
     size_t n = t->n_slots == 0 ? SLOTS_FIRST : 2 * t->n_slots;
@@ -88,6 +102,9 @@ static bool grow_slots(struct tree *t, struct err *err)
     t->slots = slots;
     t->n_slots = n;
     for (uint32_t node = 1; node <= t->n_edges; node++) {
+        if (follows_parent(t, node)) {
+            continue;
+        }
         size_t slot = slot_of(t, tree_edge_of(t, node));
         while (slots[slot] != 0) {
             slot = (slot + 1) & (n - 1);
@@ -101,6 +118,9 @@ static bool grow_slots(struct tree *t, struct err *err)
 static bool grow(struct tree *t, struct err *err)
 {
     size_t n = t->n_edges + 2;
+    if (n <= t->self_cap && n <= t->total_cap && n <= t->edges_cap && has_slot(t)) {
+        return true;
+    }
     int64_t *self = budget_grow(&t->budget, t->self, &t->self_cap, n, sizeof(*self), err);
     if (self == NULL) {
         return false;
@@ -120,11 +140,29 @@ static bool grow(struct tree *t, struct err *err)
     return grow_slots(t, err);
 }
 
+static uint32_t add_edge(struct tree *t, struct tree_edge edge)
+{
+    t->edges[t->n_edges++] = edge;
+    uint32_t node = (uint32_t)t->n_edges;
+    t->self[node] = t->total[node] = 0;
+    return node;
+}
+
 bool tree_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret, struct err *err)
 {
     const struct tree_edge edge = {parent, name};
+    /* edges[parent] leads to the node after the parent. */
+    bool is_newest = parent == t->n_edges;
+    if (!is_newest && t->edges[parent].parent == parent && t->edges[parent].name == name) {
+        *ret = parent + 1;
+        return true;
+    }
     if (!grow(t, err)) {
         return false;
+    }
+    if (is_newest) { /* it has no children yet */
+        *ret = add_edge(t, edge);
+        return true;
     }
     size_t slot = slot_of(t, &edge);
     for (; t->slots[slot] != 0; slot = (slot + 1) & (t->n_slots - 1)) {
@@ -134,9 +172,8 @@ bool tree_child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret, s
             return true;
         }
     }
-    t->edges[t->n_edges++] = edge;
-    *ret = t->slots[slot] = (uint32_t)t->n_edges;
-    t->self[*ret] = t->total[*ret] = 0;
+    *ret = t->slots[slot] = add_edge(t, edge);
+    t->n_slotted++;
     return true;
 }
 

@@ -18,8 +18,11 @@ struct tree {
     struct tree_edge *edges; /* edge i leads to node i + 1 */
     size_t n_edges;
     size_t edges_cap;
-    uint32_t *slots; /* hash table of edges: numbers of nodes, 0 where free; at most half full */
-    size_t n_slots;  /* a power of two, or 0 */
+    /* hash table of the edges to nodes that do not follow their parent: numbers of nodes, 0 where
+     * free; at most half full */
+    uint32_t *slots;
+    size_t n_slotted;
+    size_t n_slots; /* a power of two, or 0 */
     uint64_t seed;
     int64_t *self; /* the self of each node */
     int64_t *total;

@@ -308,6 +308,56 @@ TEST(test_limit)
     arena_free(arena);
 }
 
+/* Returns a number that looks random; the same for each run. */
+static uint32_t next_number(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 16;
+}
+
+/* Children are found again, be they added right after their parent, after other children of it, or
+ * after the children of others. */
+TEST(test_children_are_found_again)
+{
+    enum { EDGES = 20000, NAMES = 7 };
+    struct edge {
+        uint32_t parent;
+        uint32_t name;
+        uint32_t node;
+    } *edges = calloc(EDGES, sizeof(*edges));
+    struct err err = ERR_INIT;
+    struct tree *t = tree_new(TREE_TEST_MAX, &err);
+    uint32_t names[NAMES];
+    uint32_t seed = 1;
+    for (size_t i = 0; i < NAMES; i++) {
+        assert_true(tree_name(t, (struct sv){&"abcdefg"[i], 1}, &names[i], &err));
+    }
+    for (size_t i = 0; i < EDGES; i++) {
+        uint32_t size = (uint32_t)tree_size(t);
+        edges[i].parent = i % 3 == 0 ? size - 1 : next_number(&seed) % size;
+        edges[i].name = names[next_number(&seed) % NAMES];
+        assert_true(tree_child(t, edges[i].parent, edges[i].name, &edges[i].node, &err));
+    }
+    size_t size = tree_size(t);
+    assert_true(size > EDGES / 2 && size <= EDGES);
+    for (size_t i = 0; i < EDGES; i++) {
+        uint32_t node;
+        assert_true(tree_child(t, edges[i].parent, edges[i].name, &node, &err));
+        CHECK_INT(node, edges[i].node, "");
+        CHECK_INT(tree_node(t, node).parent, edges[i].parent, "");
+    }
+    CHECK_INT(tree_size(t), size, "nothing was added");
+    for (uint32_t i = 1; i < size; i++) {
+        uint32_t node;
+        uint32_t name;
+        assert_true(tree_name(t, tree_node(t, i).name, &name, &err) &&
+                    tree_child(t, tree_node(t, i).parent, name, &node, &err));
+        CHECK_INT(node, i, "no edge occurs twice");
+    }
+    free(edges);
+    tree_free(t);
+}
+
 /* A hundred thousand levels: nothing recurses. */
 TEST(test_deep)
 {
