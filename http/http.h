@@ -179,7 +179,7 @@ struct http_transfer;
 #define HTTP_ROOM_NEVER SIZE_MAX
 
 struct http_request {
-    const char *method; /* "GET" if NULL */
+    const char *method; /* GET, HEAD, POST, PUT or DELETE; "GET" if NULL */
     const char *url;    /* copied */
     const struct http_settings *settings;
     const struct http_header *headers; /* copied; override those of the settings by name */

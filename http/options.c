@@ -460,11 +460,13 @@ static const struct {
     const char *name;
     CURLoption option;
     CURLoption size_option; /* 0: without a body */
+    const char *custom;     /* the method, if the option means another one */
 } methods[] = {
-    [HTTP_GET] = {"GET", CURLOPT_HTTPGET, 0},
-    [HTTP_HEAD] = {"HEAD", CURLOPT_NOBODY, 0},
-    [HTTP_POST] = {"POST", CURLOPT_POST, CURLOPT_POSTFIELDSIZE_LARGE},
-    [HTTP_PUT] = {"PUT", CURLOPT_UPLOAD, CURLOPT_INFILESIZE_LARGE},
+    [HTTP_GET] = {"GET", CURLOPT_HTTPGET, 0, NULL},
+    [HTTP_HEAD] = {"HEAD", CURLOPT_NOBODY, 0, NULL},
+    [HTTP_POST] = {"POST", CURLOPT_POST, CURLOPT_POSTFIELDSIZE_LARGE, NULL},
+    [HTTP_PUT] = {"PUT", CURLOPT_UPLOAD, CURLOPT_INFILESIZE_LARGE, NULL},
+    [HTTP_DELETE] = {"DELETE", CURLOPT_HTTPGET, 0, "DELETE"},
 };
 
 const char *http_method_name(enum http_method m)
@@ -476,12 +478,12 @@ static bool choose_method(struct http_transfer *t, const struct http_request *r,
 {
     const char *name = r->method != NULL ? r->method : "GET";
     size_t m = 0;
-    while (m <= HTTP_PUT && strcmp(name, methods[m].name) != 0) {
+    while (m <= HTTP_DELETE && strcmp(name, methods[m].name) != 0) {
         m++;
     }
-    if (m > HTTP_PUT) {
-        return err_set(err, ERR_INPUT, "expected method GET, HEAD, POST or PUT, got \"%.16s\"",
-                       name);
+    if (m > HTTP_DELETE) {
+        return err_set(err, ERR_INPUT,
+                       "expected method GET, HEAD, POST, PUT or DELETE, got \"%.16s\"", name);
     }
     t->method = (enum http_method)m;
     return methods[m].size_option != 0 || r->n_body == 0 ||
@@ -491,6 +493,9 @@ static bool choose_method(struct http_transfer *t, const struct http_request *r,
 static void set_method(struct http_transfer *t)
 {
     SET(t, methods[t->method].option, 1L);
+    if (methods[t->method].custom != NULL) {
+        SET(t, CURLOPT_CUSTOMREQUEST, methods[t->method].custom);
+    }
     if (methods[t->method].size_option != 0) {
         SET(t, methods[t->method].size_option, (curl_off_t)t->body_size);
     }

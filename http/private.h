@@ -94,7 +94,7 @@
 
 /* ---- transfers ------------------------------------------------------------------------------- */
 
-enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT };
+enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT, HTTP_DELETE };
 
 /* The limits of our own that end a transfer. */
 enum http_limit {

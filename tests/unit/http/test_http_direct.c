@@ -180,6 +180,7 @@ TEST(test_requests_are_those_of_libcurl)
         {.path = "/x#fragment"},
         {.path = "/", .settings = {.headers = many, .n_headers = 6}},
         {.path = "/", .request = {.method = "HEAD"}},
+        {.path = "/", .request = {.method = "DELETE"}},
         {.path = "/", .request = {.method = "POST", .body = &part, .n_body = 1}},
         {.path = "/", .request = {.method = "PUT"}},
         {.path = "/",
