@@ -53,15 +53,16 @@ ALL_LDFLAGS = -pthread $(HARDEN_LD) $(SANITIZE) $(LDFLAGS)
 LIBS        = $(PKG_LIBS) -liberty -lm
 
 # The rooms, in link order: each may use those after it.
-ROOMS := cli pages api server agent record store write scraper relabel discovery alloy config model jfr symbols pprof http regex base
+ROOMS := cli pages api server agent record store write scraper relabel discovery alloy config model jfr symbols bucket pprof http regex base
 # The rooms that the tests of a room are linked with; UNDER is what all stages use.
-UNDER := config model jfr symbols pprof http regex base
+UNDER := config model jfr symbols bucket pprof http regex base
 DEPS_base      := base
 DEPS_regex     := regex base
 DEPS_http      := http base
 DEPS_pprof     := pprof base
 DEPS_jfr       := jfr pprof base
 DEPS_symbols   := symbols pprof http base
+DEPS_bucket    := bucket http base
 DEPS_model     := model pprof http regex base
 DEPS_config    := $(UNDER)
 DEPS_alloy     := alloy $(UNDER)

@@ -5,7 +5,7 @@ set -u
 make=${MAKE:-make}
 build=${BUILD:-build}
 failed=0
-rooms="base regex http pprof jfr symbols model config alloy relabel discovery scraper record write store agent server api pages cli"
+rooms="base regex http pprof jfr symbols bucket model config alloy relabel discovery scraper record write store agent server api pages cli"
 for room in $rooms; do
   [ -d "$room" ] || { echo "lint: there is no $room/" && exit 1; }
 done
@@ -98,7 +98,7 @@ check_banned() {
 # Dependencies point one way: each room may include itself and those that are listed for it.
 check_layers() {
   bad=0
-  under="base regex http pprof jfr symbols model config"
+  under="base regex http pprof jfr symbols bucket model config"
   stages="discovery relabel scraper record write store"
   allow() { # allow ROOM ALLOWED...
     room=$1
@@ -114,9 +114,10 @@ check_layers() {
   allow pprof base
   allow jfr base pprof
   allow symbols base http pprof
+  allow bucket base http
   allow model base http pprof regex
-  allow config base http pprof symbols model
-  allow alloy base http pprof symbols model config
+  allow config base http pprof symbols bucket model
+  allow alloy base http pprof symbols bucket model config
   for room in $stages; do
     # shellcheck disable=SC2086  # a list of rooms
     allow "$room" $under
