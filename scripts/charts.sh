@@ -3,6 +3,7 @@
 # Go modules, and checks the objects. Needs Go 1.22 and the module proxy, or the modules in Go's cache.
 #
 #   BUILD=build scripts/charts.sh
+#   PROFPULL_HELM_VALUES=DIR scripts/charts.sh   # also the files of values of other charts in DIR, through `convert`
 set -u
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -277,7 +277,11 @@ bool helm_convert(const char *name, struct sv text, struct helm_result *ret, str
     if (ok && !yaml_parse(text, arena, &root, &place, err)) {
         ok = err_wrap(err, "%s:%d:%d", name, place.line, place.column);
     }
-    if (ok && (root == NULL || root->kind != YAML_MAPPING)) {
+    /* A file of comments only means the defaults of the chart. */
+    bool none = ok && (root == NULL || yaml_is_null(root));
+    static const struct yaml_node nothing = {.kind = YAML_MAPPING};
+    root = none ? &nothing : root;
+    if (ok && root->kind != YAML_MAPPING) {
         ok = err_set(err, ERR_INPUT, "%s: expected a mapping, the values of a Helm chart", name);
     }
     if (ok) {

@@ -28,8 +28,19 @@ static void take_replicas(struct helm *h, const struct helm_row *row, const stru
     helm_workload(h)->replicas = n;
 }
 
+/* Returns true if a configuration of Alloy may be about profiles: by itself, or by a module. */
+static bool may_profile(const struct yaml_node *n)
+{
+    return n->kind == YAML_SCALAR &&
+           (strstr(n->text.p, "pyroscope.") != NULL || strstr(n->text.p, "import.") != NULL);
+}
+
 static void take_content(struct helm *h, const struct helm_row *row, const struct yaml_node *n)
 {
+    if (!may_profile(n)) {
+        helm_say(h, n, "ignored", row->path, "it has no component of Pyroscope");
+        return;
+    }
     helm_set_config(h, n);
     helm_say(h, n, "unchanged", row->path,
              strstr(n->text.p, "{{") == NULL
