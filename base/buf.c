@@ -114,6 +114,18 @@ void buf_reserve(struct buf *b, size_t n)
     }
 }
 
+char *buf_room(struct buf *b, size_t n)
+{
+    size_t more = n > b->len ? n - b->len : 0;
+    return more < b->cap - b->len || grow(b, more) ? b->data + b->len : NULL;
+}
+
+void buf_wrote(struct buf *b, size_t n)
+{
+    b->len += n;
+    b->data[b->len] = '\0';
+}
+
 bool buf_append(struct buf *b, const void *data, size_t len)
 {
     /* Nearly always there is room. A failed buffer has none, so that it fails here. */

@@ -43,6 +43,12 @@ bool buf_puts(struct buf *b, const char *s);
 bool buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
+/* Makes room for n bytes in all, and returns the place after the content. Bytes that are written
+ * there become content by buf_wrote(). Returns NULL if the buffer fails. */
+char *buf_room(struct buf *b, size_t n);
+/* Adds n bytes, which were written to the room, to the content. */
+void buf_wrote(struct buf *b, size_t n);
+
 /* Returns false if an append has failed since buf_init() or buf_clear(). */
 bool buf_ok(const struct buf *b);
 /* Returns true if the buffer failed at its ceiling and not for lack of memory. */

@@ -32,21 +32,22 @@ size_t gzip_claim(struct sv body)
 
 /* ---- whole bodies ---------------------------------------------------------------------------- */
 
-/* An output that grows up to a limit. */
+/* An output that grows up to a limit, in a scratch or in a buffer. */
 struct growing {
     struct scratch *scratch;
+    struct buf *buf; /* NULL: the scratch is used */
     char *data;
     size_t n;
     size_t cap;
     size_t limit;
+    size_t most; /* cap never exceeds it */
 };
 
 static bool grow(struct growing *g, size_t cap, struct err *err)
 {
-    if (cap > g->limit + 1) {
-        cap = g->limit + 1; /* one more byte shows that the body is too large */
-    }
-    char *data = scratch_grow(g->scratch, g->data, g->n, cap);
+    cap = cap < g->most ? cap : g->most;
+    char *data =
+        g->buf != NULL ? buf_room(g->buf, cap) : scratch_grow(g->scratch, g->data, g->n, cap);
     if (data == NULL) {
         return err_memory(err);
     }
@@ -67,7 +68,7 @@ static bool inflate_member(struct libdeflate_decompressor *d, struct sv *in, str
     for (;;) {
         r = libdeflate_gzip_decompress_ex(d, in->p, in->n, g->data + g->n, g->cap - g->n, &used,
                                           &made);
-        if (r != LIBDEFLATE_INSUFFICIENT_SPACE || g->cap > g->limit) {
+        if (r != LIBDEFLATE_INSUFFICIENT_SPACE || g->cap == g->most) {
             break;
         }
         if (!grow(g, 2 * g->cap, err)) {
@@ -90,18 +91,36 @@ static size_t limit_of(struct sv body, size_t max)
     return limit < max ? limit : max;
 }
 
+static bool inflate_all(struct growing *g, struct sv body, size_t hint, struct err *err)
+{
+    struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+    size_t cap = hint != 0 ? hint : gzip_claim(body);
+    bool ok = d != NULL ? grow(g, cap < CAP_MIN ? CAP_MIN : cap, err) : err_memory(err);
+    do {
+        ok = ok && inflate_member(d, &body, g, err);
+    } while (ok && body.n > 0);
+    libdeflate_free_decompressor(d);
+    return ok;
+}
+
 bool gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint, struct sv *ret,
                   struct err *err)
 {
     struct growing g = {.scratch = s, .limit = limit_of(body, max)};
-    struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-    size_t cap = hint != 0 ? hint : gzip_claim(body);
-    bool ok = d != NULL ? grow(&g, cap < CAP_MIN ? CAP_MIN : cap, err) : err_memory(err);
-    do {
-        ok = ok && inflate_member(d, &body, &g, err);
-    } while (ok && body.n > 0);
-    libdeflate_free_decompressor(d);
+    g.most = g.limit + 1; /* one more byte shows that the body is too large */
+    bool ok = inflate_all(&g, body, hint, err);
     *ret = ok ? (struct sv){.p = g.data, .n = g.n} : SV("");
+    return ok;
+}
+
+bool gzip_inflate_buf(struct sv body, struct buf *out, struct err *err)
+{
+    struct growing g = {.buf = out, .limit = limit_of(body, out->max)};
+    g.most = g.limit; /* a buffer has no room for more */
+    bool ok = inflate_all(&g, body, 0, err);
+    if (ok) {
+        buf_wrote(out, g.n);
+    }
     return ok;
 }
 

@@ -29,6 +29,9 @@ size_t gzip_claim(struct sv body);
  * the kind of err says why: ERR_INPUT for a damaged body, ERR_LIMIT, ERR_MEMORY. */
 bool gzip_inflate(struct scratch *s, struct sv body, size_t max, size_t hint, struct sv *ret,
                   struct err *err);
+/* Inflates a body like gzip_inflate(), into an empty buffer whose ceiling is the limit. On failure
+ * the buffer stays empty. */
+bool gzip_inflate_buf(struct sv body, struct buf *out, struct err *err);
 /* Inflates a body like gzip_inflate(). A body that is not gzip is returned as it is, whatever its
  * size. */
 bool gzip_plain(struct scratch *s, struct sv body, size_t max, size_t hint, struct sv *ret,

@@ -9,19 +9,6 @@
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-static bool inflate(struct sv body, struct buf *buf, struct err *err)
-{
-    struct scratch *s = scratch_new();
-    struct sv plain = SV("");
-    bool ok = s != NULL ? gzip_inflate(s, body, buf->max, gzip_claim(body), &plain, err)
-                        : err_memory(err);
-    if (ok && !buf_append(buf, plain.p, plain.n)) {
-        ok = err_memory(err);
-    }
-    scratch_free(s);
-    return ok;
-}
-
 bool exchange_decode(const char *header, struct sv coding, struct sv body, struct buf *buf,
                      struct sv *ret_body, struct err *err)
 {
@@ -33,7 +20,7 @@ bool exchange_decode(const char *header, struct sv coding, struct sv body, struc
         return err_set(err, ERR_REFUSED, "unknown %s \"%.*s\", expected gzip", header,
                        coding.n < 64 ? (int)coding.n : 64, coding.p);
     }
-    if (!inflate(body, buf, err)) {
+    if (!gzip_inflate_buf(body, buf, err)) {
         return false;
     }
     *ret_body = (struct sv){.p = buf->data, .n = buf->len};

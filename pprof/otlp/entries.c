@@ -42,49 +42,49 @@ static const struct otlp_attribute *find_attribute(struct making *m, struct sv m
     return NULL;
 }
 
-/* Appends a line of a location, and notes what it has. A line without a function is left out. */
-static bool put_line(struct making *m, struct sv message, struct buf *out, unsigned *facts)
+/* Puts a line of a location, and notes what it has. A line without a function is left out. Returns
+ * the place after it; NULL with err. */
+static unsigned char *put_line(struct making *m, struct sv message, unsigned char *at,
+                               unsigned *facts)
 {
-    unsigned char line[4 * WIRE_HEAD_MAX];
     uint64_t v[OTLP_LINE_COLUMN + 1] = {0};
     uint64_t function[OTLP_FUNCTION_FILENAME_STRINDEX + 1] = {0};
     uint32_t number;
     struct sv entry;
     wire_read_numbers(message, v, OTLP_LINE_COLUMN + 1);
     if (v[OTLP_LINE_FUNCTION_INDEX] == 0) {
-        return true;
+        return at;
     }
     if (!making_number(m, OTLP_DICTIONARY_FUNCTION_TABLE, v[OTLP_LINE_FUNCTION_INDEX], &number) ||
         !otlp_entry(m->r, OTLP_DICTIONARY_FUNCTION_TABLE, v[OTLP_LINE_FUNCTION_INDEX], &entry,
                     m->err)) {
-        return false;
+        return NULL;
     }
     wire_read_numbers(entry, function, OTLP_FUNCTION_FILENAME_STRINDEX + 1);
     *facts |= (*facts & MAPPING_NAMED) != 0 ? MAPPING_INLINED : MAPPING_NAMED;
     *facts |= function[OTLP_FUNCTION_FILENAME_STRINDEX] != 0 ? MAPPING_FILES : 0U;
     *facts |= v[OTLP_LINE_LINE] != 0 ? MAPPING_LINES : 0U;
-    unsigned char *at = making_put(line, LINE_FUNCTION_ID, number);
-    at = making_put(at, LINE_LINE, v[OTLP_LINE_LINE]);
-    at = making_put(at, LINE_COLUMN, v[OTLP_LINE_COLUMN]);
-    wire_put_bytes(out, LOCATION_LINE, line, (size_t)(at - line));
-    return true;
+    unsigned char *line = at + MAKING_HEAD;
+    unsigned char *end = making_put(line, LINE_FUNCTION_ID, number);
+    end = making_put(end, LINE_LINE, v[OTLP_LINE_LINE]);
+    end = making_put(end, LINE_COLUMN, v[OTLP_LINE_COLUMN]);
+    return making_close(line, end, LOCATION_LINE);
 }
 
-/* Appends the lines of a location. *ret_attributes: it has attributes. */
-static bool put_lines(struct making *m, struct sv location, struct buf *out, unsigned *facts,
-                      bool *ret_attributes)
+/* Puts the lines of a location. *ret_attributes: it has attributes. NULL with err. */
+static unsigned char *put_lines(struct making *m, struct sv location, unsigned char *at,
+                                unsigned *facts, bool *ret_attributes)
 {
     struct wire_reader in = wire_reader_of(location);
     struct wire_field f = {.number = 0};
     *ret_attributes = false;
-    while (wire_next(&in, &f)) {
+    while (at != NULL && wire_next(&in, &f)) {
         *ret_attributes = *ret_attributes || f.number == OTLP_LOCATION_ATTRIBUTE_INDICES;
-        if (f.number == OTLP_LOCATION_LINES && f.type == WIRE_BYTES &&
-            !put_line(m, f.bytes, out, facts)) {
-            return false;
+        if (f.number == OTLP_LOCATION_LINES && f.type == WIRE_BYTES) {
+            at = put_line(m, f.bytes, at, facts);
         }
     }
-    return otlp_is_whole(m->r, &in, m->err);
+    return otlp_is_whole(m->r, &in, m->err) ? at : NULL;
 }
 
 /* Adds the facts of a location to those of its mapping. */
@@ -111,10 +111,16 @@ static bool is_folded(struct making *m, struct sv location)
     return a != NULL && a->value.kind == OTLP_VALUE_BOOL && a->value.number != 0;
 }
 
-static bool put_location(struct making *m, uint32_t id, struct sv entry, struct buf *part)
+/* The most bytes of the numbers of a location, and of its head. */
+#define LOCATION_NUMBERS (5 * WIRE_HEAD_MAX)
+/* The most bytes by which a line grows: a line that is put has at least four, and only the number
+ * of its function can get longer, by four bytes. */
+#define LINE_GROWTH 2
+
+static bool put_location(struct making *m, uint32_t id, struct sv entry)
 {
+    struct otlp_reader *r = m->r;
     uint64_t v[OTLP_LOCATION_ADDRESS + 1] = {0};
-    unsigned char head[4 * WIRE_HEAD_MAX];
     unsigned facts = 0;
     uint32_t mapping = 0;
     bool attributes;
@@ -124,46 +130,45 @@ static bool put_location(struct making *m, uint32_t id, struct sv entry, struct 
                        &mapping)) {
         return false;
     }
-    buf_clear(part);
-    if (!put_lines(m, entry, part, &facts, &attributes) || !note_mapping(m, mapping, facts)) {
+    if (!OTLP_GROW(r, r->sample, r->cap_sample, LOCATION_NUMBERS + LINE_GROWTH * entry.n, m->err)) {
+        return false;
+    }
+    unsigned char *end = making_put(r->sample + MAKING_HEAD, LOCATION_ID, id);
+    end = making_put(end, LOCATION_MAPPING_ID, mapping);
+    end = making_put(end, LOCATION_ADDRESS, v[OTLP_LOCATION_ADDRESS]);
+    end = put_lines(m, entry, end, &facts, &attributes);
+    if (end == NULL || !note_mapping(m, mapping, facts)) {
         return false;
     }
     bool folded = attributes && is_folded(m, entry);
     if (m->err->kind != ERR_NONE) {
         return false;
     }
-    unsigned char *at = making_put(head, LOCATION_ID, id);
-    at = making_put(at, LOCATION_MAPPING_ID, mapping);
-    at = making_put(at, LOCATION_ADDRESS, v[OTLP_LOCATION_ADDRESS]);
-    at = making_put(at, LOCATION_IS_FOLDED, folded);
-    size_t n = (size_t)(at - head);
-    wire_put_head(&m->r->out, PROFILE_LOCATION, n + part->len);
-    buf_append(&m->r->out, head, n);
-    buf_append(&m->r->out, part->data, part->len);
-    return buf_ok(part) || err_set(m->err, ERR_LIMIT, "a location is too large");
+    end = making_put(end, LOCATION_IS_FOLDED, folded);
+    return making_append(m, end, PROFILE_LOCATION);
 }
 
-static bool put_function(struct making *m, uint32_t id, struct sv entry, struct buf *part)
+static bool put_function(struct making *m, uint32_t id, struct sv entry)
 {
     uint64_t v[OTLP_FUNCTION_START_LINE + 1] = {0};
-    unsigned char message[5 * WIRE_HEAD_MAX];
     uint32_t name;
     uint32_t system_name;
     uint32_t file;
-    (void)part;
     wire_read_numbers(entry, v, OTLP_FUNCTION_START_LINE + 1);
     if (!making_string(m, v[OTLP_FUNCTION_NAME_STRINDEX], &name) ||
         !making_string(m, v[OTLP_FUNCTION_SYSTEM_NAME_STRINDEX], &system_name) ||
         !making_string(m, v[OTLP_FUNCTION_FILENAME_STRINDEX], &file)) {
         return false;
     }
-    unsigned char *at = making_put(message, FUNCTION_ID, id);
+    if (!OTLP_GROW(m->r, m->r->sample, m->r->cap_sample, 6 * WIRE_HEAD_MAX, m->err)) {
+        return false;
+    }
+    unsigned char *at = making_put(m->r->sample + MAKING_HEAD, FUNCTION_ID, id);
     at = making_put(at, FUNCTION_NAME, name);
     at = making_put(at, FUNCTION_SYSTEM_NAME, system_name);
     at = making_put(at, FUNCTION_FILENAME, file);
     at = making_put(at, FUNCTION_START_LINE, v[OTLP_FUNCTION_START_LINE]);
-    wire_put_bytes(&m->r->out, PROFILE_FUNCTION, message, (size_t)(at - message));
-    return true;
+    return making_append(m, at, PROFILE_FUNCTION);
 }
 
 /* Finds the build id of a mapping: GNU's, else Go's, else the hash that the eBPF profiler makes of
@@ -212,45 +217,40 @@ static unsigned char *put_flags(struct making *m, struct sv entry, unsigned fact
     return at;
 }
 
-static bool put_mapping(struct making *m, uint32_t id, struct sv entry, struct buf *part)
+static bool put_mapping(struct making *m, uint32_t id, struct sv entry)
 {
     uint64_t v[OTLP_MAPPING_FILENAME_STRINDEX + 1] = {0};
-    unsigned char message[10 * WIRE_HEAD_MAX];
     uint32_t file;
     uint32_t build_id;
-    (void)part;
     wire_read_numbers(entry, v, OTLP_MAPPING_FILENAME_STRINDEX + 1);
     if (!making_string(m, v[OTLP_MAPPING_FILENAME_STRINDEX], &file) ||
         !build_id_of(m, entry, &build_id)) {
         return false;
     }
-    unsigned char *at = making_put(message, MAPPING_ID, id);
+    if (!OTLP_GROW(m->r, m->r->sample, m->r->cap_sample, 11 * WIRE_HEAD_MAX, m->err)) {
+        return false;
+    }
+    unsigned char *at = making_put(m->r->sample + MAKING_HEAD, MAPPING_ID, id);
     at = making_put(at, MAPPING_START, v[OTLP_MAPPING_MEMORY_START]);
     at = making_put(at, MAPPING_LIMIT, v[OTLP_MAPPING_MEMORY_LIMIT]);
     at = making_put(at, MAPPING_OFFSET, v[OTLP_MAPPING_FILE_OFFSET]);
     at = making_put(at, MAPPING_FILENAME, file);
     at = making_put(at, MAPPING_BUILD_ID, build_id);
     at = put_flags(m, entry, m->r->mappings[id], at);
-    wire_put_bytes(&m->r->out, PROFILE_MAPPING, message, (size_t)(at - message));
-    return m->err->kind == ERR_NONE;
+    return m->err->kind == ERR_NONE && making_append(m, at, PROFILE_MAPPING);
 }
 
 /* Puts the entries of a table that have numbers. Entries of the tables after it may get theirs
  * meanwhile. */
 static bool put_entries(struct making *m, unsigned table,
-                        bool (*put)(struct making *m, uint32_t id, struct sv entry,
-                                    struct buf *part))
+                        bool (*put)(struct making *m, uint32_t id, struct sv entry))
 {
     const struct otlp_table *t = &m->r->tables[table];
-    struct buf part;
     bool ok = true;
-    buf_init(&part, m->r->limits.profile_max);
     for (size_t i = 0; ok && i < t->n_used; i++) {
         struct sv entry;
-        ok = otlp_entry(m->r, table, t->used[i], &entry, m->err) &&
-             put(m, (uint32_t)i + 1, entry, &part) && making_has_room(m);
+        ok = otlp_entry(m->r, table, t->used[i], &entry, m->err) && put(m, (uint32_t)i + 1, entry);
     }
-    buf_done(&part);
     return ok;
 }
 

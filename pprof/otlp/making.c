@@ -212,108 +212,145 @@ unsigned char *making_put(unsigned char *at, uint64_t field, uint64_t value)
     return at + wire_encode(value, at);
 }
 
+unsigned char *making_close(unsigned char *content, unsigned char *end, uint64_t field)
+{
+    size_t size = (size_t)(end - content);
+    unsigned char *at = content - MAKING_HEAD;
+    unsigned char head[WIRE_HEAD_MAX];
+    if (size < 0x80) {
+        at[0] = (unsigned char)(field << 3 | WIRE_BYTES);
+        at[1] = (unsigned char)size;
+        return end;
+    }
+    size_t n = wire_encode_head(field, size, head);
+    memmove(at + n, content, size);
+    memcpy(at, head, n);
+    return at + n + size;
+}
+
 /* The most bytes of a label in a sample. */
 #define LABEL_BYTES_MAX (5 * WIRE_HEAD_MAX)
 
 static unsigned char *put_label(unsigned char *at, const struct label_fields *l)
 {
-    unsigned char label[4 * WIRE_HEAD_MAX];
+    unsigned char *label = at + MAKING_HEAD;
     unsigned char *end = making_put(label, LABEL_KEY, l->key);
     end = making_put(end, LABEL_STR, l->text);
     end = making_put(end, LABEL_NUM, (uint64_t)l->number);
     end = making_put(end, LABEL_NUM_UNIT, l->unit);
-    size_t n = (size_t)(end - label);
-    at += wire_encode_head(SAMPLE_LABEL, n, at);
-    memcpy(at, label, n);
-    return at + n;
+    return making_close(label, end, SAMPLE_LABEL);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Puts a number; nearly all numbers of locations are below 16384. */
-static inline unsigned char *put_short(unsigned char *at, uint32_t number)
+/* The numbers of the locations in a stack. */
+struct frames {
+    const char *p; /* in the message */
+    const char *end;
+    unsigned char *at; /* in the profile */
+    size_t n;          /* frames so far */
+};
+
+static bool too_deep(struct making *m)
 {
-    if (number < 0x80) {
-        at[0] = (unsigned char)number;
-        return at + 1;
-    }
-    if (number < 0x4000) {
-        at[0] = (unsigned char)(number | 0x80);
-        at[1] = (unsigned char)(number >> 7);
-        return at + 2;
-    }
-    return at + wire_encode(number, at);
+    return err_set(m->err, ERR_LIMIT, "a stack has more than %d frames", OTLP_DEPTH_MAX);
 }
 
-/* Puts the numbers of the locations in a field of a stack. *n: frames so far. NULL with err. */
-static unsigned char *put_frames(struct making *m, const struct wire_field *f, unsigned char *at,
-                                 size_t *n)
+/* Puts the next frame, whatever its numbers are. A bad number ends the list. */
+static bool put_any_frame(struct making *m, struct frames *f)
 {
-    const struct otlp_table *t = &m->r->tables[OTLP_DICTIONARY_LOCATION_TABLE];
-    const uint32_t *local = t->local;
-    struct wire_numbers numbers = wire_numbers_of(f);
-    uint64_t index;
-    while (wire_numbers_next(&numbers, &index)) {
-        uint32_t number = index < t->n ? local[index] : 0;
-        if (number == 0 && !making_number(m, OTLP_DICTIONARY_LOCATION_TABLE, index, &number)) {
-            return NULL;
-        }
-        if (++*n > OTLP_DEPTH_MAX) {
-            err_set(m->err, ERR_LIMIT, "a stack has more than %d frames", OTLP_DEPTH_MAX);
-            return NULL;
-        }
-        /* 0: index 0 of an empty table. */
-        at = number == 0 ? at : put_short(at, number);
+    struct wire_varint v = wire_varint(f->p, f->end);
+    uint32_t number;
+    f->p = v.next == NULL ? f->end : v.next;
+    if (v.next == NULL) {
+        return true;
     }
-    return at;
+    if (!making_number(m, OTLP_DICTIONARY_LOCATION_TABLE, v.value, &number)) {
+        return false;
+    }
+    if (++f->n > OTLP_DEPTH_MAX) {
+        return too_deep(m);
+    }
+    /* 0: index 0 of an empty table. */
+    f->at += number == 0 ? 0 : wire_encode(number, f->at);
+    return true;
+}
+
+/* Puts frames as long as their numbers have one byte or two, on both sides, and are known. Most of
+ * the time of a request is spent here, and which numbers have one byte cannot be predicted: so no
+ * jump depends on it, and two bytes are read and written always. */
+static void put_short_frames(const struct otlp_table *t, struct frames *f)
+{
+    const uint32_t *local = t->local;
+    const size_t n_local = t->n;
+    const char *p = f->p;
+    const char *end = f->end;
+    unsigned char *at = f->at;
+    size_t n = f->n;
+    while (end - p >= 2 && n < OTLP_DEPTH_MAX) {
+        uint16_t pair;
+        memcpy(&pair, p, sizeof(pair));
+        uint32_t bytes = le16toh(pair);
+        uint32_t two = bytes >> 7 & 1;
+        size_t index = (bytes & 0x7f) | (bytes >> 1 & 0x3f80 & (0 - two));
+        uint32_t number = (bytes & 0x8080) != 0x8080 && index < n_local ? local[index] : 0;
+        if (number - 1 >= 0x3fff) {
+            break;
+        }
+        uint32_t long_number = number >= 0x80;
+        pair = htole16((uint16_t)(number + (number & 0x3f80) + (long_number << 7)));
+        memcpy(at, &pair, sizeof(pair));
+        at += 1 + long_number;
+        p += 1 + two;
+        n++;
+    }
+    *f = (struct frames){.p = p, .end = end, .at = at, .n = n};
+}
+
+/* Puts the numbers of the locations in a field of a stack. False with err. */
+static bool put_frames(struct making *m, struct frames *f)
+{
+    while (f->p < f->end) {
+        put_short_frames(&m->r->tables[OTLP_DICTIONARY_LOCATION_TABLE], f);
+        if (f->p < f->end && !put_any_frame(m, f)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Puts the locations of a stack, which begin with the leaf in both formats. NULL with err. */
 static unsigned char *put_stack(struct making *m, struct sv stack, unsigned char *at)
 {
-    /* The head is put in front of the numbers when their size is known: it has two bytes for fewer
-     * than 128 bytes of numbers, as most stacks have. */
-    enum { SHORT_HEAD = 2 };
-    unsigned char head[WIRE_HEAD_MAX];
     struct wire_reader in = wire_reader_of(stack);
     struct wire_field f = {.number = 0};
-    size_t frames = 0;
-    unsigned char *first = at + SHORT_HEAD;
-    unsigned char *end = first;
-    while (end != NULL && wire_next(&in, &f)) {
-        if (f.number == OTLP_STACK_LOCATION_INDICES) {
-            end = put_frames(m, &f, end, &frames);
+    unsigned char *first = at + MAKING_HEAD;
+    struct frames frames = {.at = first};
+    while (wire_next(&in, &f)) {
+        frames.p = f.bytes.p;
+        frames.end = f.bytes.p + f.bytes.n;
+        if (f.number == OTLP_STACK_LOCATION_INDICES && !put_frames(m, &frames)) {
+            return NULL;
         }
     }
-    if (end == NULL || end == first) {
-        return end == NULL ? NULL : at;
-    }
-    size_t size = (size_t)(end - first);
-    size_t n = wire_encode_head(SAMPLE_LOCATION_ID, size, head);
-    if (n != SHORT_HEAD) {
-        memmove(at + n, first, size);
-    }
-    memcpy(at, head, n);
-    return at + n + size;
+    return frames.at == first ? at : making_close(first, frames.at, SAMPLE_LOCATION_ID);
 }
 
 /* Puts the values of a sample. NULL with err if one of them needs more than 64 bits. */
 static unsigned char *put_values(struct making *m, size_t i, unsigned char *at)
 {
     const struct otlp_samples *s = &m->r->samples;
-    unsigned char values[OTLP_TYPES_MAX * WIRE_NUMBER_MAX] = {0};
-    size_t n = 0;
+    unsigned char *values = at + MAKING_HEAD;
+    unsigned char *end = values;
     for (size_t k = 0; k < m->r->n_types; k++) {
         int64_t value;
         if (__builtin_mul_overflow(s->values[k][i], m->factor, &value)) {
             err_set(m->err, ERR_INPUT, "a value times the period needs more than 64 bits");
             return NULL;
         }
-        n += wire_encode((uint64_t)value, values + n);
+        end += wire_encode((uint64_t)value, end);
     }
-    at += wire_encode_head(SAMPLE_VALUE, n, at);
-    memcpy(at, values, n);
-    return at + n;
+    return making_close(values, end, SAMPLE_VALUE);
 }
 
 static unsigned char *put_labels(struct making *m, const struct otlp_sample *s, unsigned char *at)
@@ -341,32 +378,6 @@ static unsigned char *put_labels(struct making *m, const struct otlp_sample *s, 
     return at;
 }
 
-static bool put_sample(struct making *m, size_t i)
-{
-    struct otlp_reader *r = m->r;
-    const struct otlp_sample *s = &r->samples.at[i];
-    struct sv stack;
-    if (!otlp_entry(r, OTLP_DICTIONARY_STACK_TABLE, s->stack, &stack, m->err)) {
-        return err_wrap(m->err, "sample %zu", i);
-    }
-    /* A number takes at least one byte. */
-    size_t frames = stack.n < OTLP_DEPTH_MAX + 1 ? stack.n : OTLP_DEPTH_MAX + 1;
-    size_t most = 4 * WIRE_HEAD_MAX + 5 * frames + sizeof(int64_t) * 2 * OTLP_TYPES_MAX +
-                  ((size_t)s->n_attributes + 2) * LABEL_BYTES_MAX;
-    if (!OTLP_GROW(r, r->sample, r->cap_sample, most, m->err)) {
-        return false;
-    }
-    unsigned char *at = put_stack(m, stack, r->sample);
-    at = at == NULL ? NULL : put_values(m, i, at);
-    at = at == NULL ? NULL : put_labels(m, s, at);
-    if (at == NULL) {
-        return err_wrap(m->err, "sample %zu", i);
-    }
-    wire_put_bytes(&r->out, PROFILE_SAMPLE, r->sample, (size_t)(at - r->sample));
-    m->n_samples++;
-    return true;
-}
-
 /* Returns true if the buffer has taken everything so far. */
 bool making_has_room(struct making *m)
 {
@@ -377,11 +388,43 @@ bool making_has_room(struct making *m)
                                             : err_memory(m->err));
 }
 
+bool making_append(struct making *m, unsigned char *end, uint64_t field)
+{
+    struct otlp_reader *r = m->r;
+    end = making_close(r->sample + MAKING_HEAD, end, field);
+    return buf_append(&r->out, r->sample, (size_t)(end - r->sample)) || making_has_room(m);
+}
+
+static bool put_sample(struct making *m, size_t i)
+{
+    struct otlp_reader *r = m->r;
+    const struct otlp_sample *s = &r->samples.at[i];
+    struct sv stack;
+    if (!otlp_entry(r, OTLP_DICTIONARY_STACK_TABLE, s->stack, &stack, m->err)) {
+        return err_wrap(m->err, "sample %zu", i);
+    }
+    /* A number takes at least one byte. */
+    size_t frames = stack.n < OTLP_DEPTH_MAX + 1 ? stack.n : OTLP_DEPTH_MAX + 1;
+    size_t most = 4 * WIRE_HEAD_MAX + 5 * frames + WIRE_NUMBER_MAX * OTLP_TYPES_MAX +
+                  ((size_t)s->n_attributes + 2) * LABEL_BYTES_MAX;
+    if (!OTLP_GROW(r, r->sample, r->cap_sample, most, m->err)) {
+        return false;
+    }
+    unsigned char *at = put_stack(m, stack, r->sample + MAKING_HEAD);
+    at = at == NULL ? NULL : put_values(m, i, at);
+    at = at == NULL ? NULL : put_labels(m, s, at);
+    if (at == NULL) {
+        return err_wrap(m->err, "sample %zu", i);
+    }
+    m->n_samples++;
+    return making_append(m, at, PROFILE_SAMPLE);
+}
+
 static bool put_samples(struct making *m)
 {
     const struct otlp_samples *s = &m->r->samples;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->at[i].part == m->part && (!put_sample(m, i) || !making_has_room(m))) {
+        if (s->at[i].part == m->part && !put_sample(m, i)) {
             return false;
         }
     }

@@ -150,9 +150,21 @@ bool otlp_grow(struct otlp_reader *r, void **array, size_t *cap, size_t n, size_
 bool otlp_read_request(struct otlp_reader *r, struct err *err);
 /* Returns true if the reader has come to the end of its message; otherwise it is damaged there. */
 bool otlp_is_whole(const struct otlp_reader *r, const struct wire_reader *at, struct err *err);
+/* Private: finds no entry. Index 0 means "not set" in each table, and *ret is empty; false with err
+ * for any other. */
+bool otlp_no_entry(const struct otlp_reader *r, unsigned table, uint64_t index, struct sv *ret,
+                   struct err *err);
 /* Finds the message of an entry. False with err if the table has no such entry. */
-bool otlp_entry(const struct otlp_reader *r, unsigned table, uint64_t index, struct sv *ret,
-                struct err *err);
+static inline bool otlp_entry(const struct otlp_reader *r, unsigned table, uint64_t index,
+                              struct sv *ret, struct err *err)
+{
+    const struct otlp_table *t = &r->tables[table];
+    if (index >= t->n) {
+        return otlp_no_entry(r, table, index, ret, err);
+    }
+    *ret = (struct sv){.p = r->message.p + t->at[index].at, .n = t->at[index].n};
+    return true;
+}
 /* Reads a message Profile without its samples. */
 bool otlp_read_head(struct otlp_reader *r, struct sv message, struct otlp_head *ret,
                     struct err *err);

@@ -3,13 +3,17 @@
 
 #include "pprof/otlp/private.h"
 
+#define FIRST_ELEMENTS 512
+
 /* ---- parts that the whole reader uses -------------------------------------------------------- */
 
 bool otlp_grow(struct otlp_reader *r, void **array, size_t *cap, size_t n, size_t size,
                struct err *err)
 {
-    /* budget_grow() returns NULL for an array without elements, too. */
-    void *grown = budget_grow(&r->budget, *array, cap, n > 0 ? n : 1, size, err);
+    /* Most arrays of a profile get some hundred elements, so that an array which grows begins with
+     * that many. budget_grow() returns NULL for an array without elements. */
+    size_t least = *array == NULL && n == 1 ? FIRST_ELEMENTS : 1;
+    void *grown = budget_grow(&r->budget, *array, cap, n > least ? n : least, size, err);
     if (grown != NULL) {
         *array = grown;
     }
@@ -32,8 +36,8 @@ static bool bad_type(const struct otlp_reader *r, const struct wire_reader *at,
                    (unsigned long long)f->number, f->type);
 }
 
-bool otlp_entry(const struct otlp_reader *r, unsigned table, uint64_t index, struct sv *ret,
-                struct err *err)
+bool otlp_no_entry(const struct otlp_reader *r, unsigned table, uint64_t index, struct sv *ret,
+                   struct err *err)
 {
     static const char *const names[OTLP_TABLES] = {
         [OTLP_DICTIONARY_MAPPING_TABLE] = "mapping",
@@ -44,15 +48,9 @@ bool otlp_entry(const struct otlp_reader *r, unsigned table, uint64_t index, str
         [OTLP_DICTIONARY_ATTRIBUTE_TABLE] = "attribute",
         [OTLP_DICTIONARY_STACK_TABLE] = "stack",
     };
-    const struct otlp_table *t = &r->tables[table];
-    if (index < t->n) {
-        *ret = (struct sv){.p = r->message.p + t->at[index].at, .n = t->at[index].n};
-        return true;
-    }
     *ret = SV("");
-    /* Index 0 means "not set" in each table. */
     return index == 0 || err_set(err, ERR_INPUT, "%s %llu does not exist: the dictionary has %zu",
-                                 names[table], (unsigned long long)index, t->n);
+                                 names[table], (unsigned long long)index, r->tables[table].n);
 }
 
 /* ---- the frame of a request ------------------------------------------------------------------ */

@@ -151,6 +151,17 @@ static void check_inflate(struct sv body, size_t max, enum err_kind want, const 
     CHECK_INT(err.kind, want, row);
     CHECK_STR(err.msg, message, row);
     assert_true(want == ERR_NONE || out.n == 0);
+
+    /* A buffer gets the same, and fails alike. */
+    struct buf buf;
+    struct err again = ERR_INIT;
+    buf_init(&buf, max);
+    CHECK_INT(gzip_inflate_buf(body, &buf, &again), want == ERR_NONE, row);
+    CHECK_INT(again.kind, want, row);
+    CHECK_STR(again.msg, message, row);
+    CHECK_INT(buf.len, out.n, row);
+    assert_memory_equal(buf.data, out.p, out.n);
+    buf_done(&buf);
 }
 
 TEST(damaged_cut_or_too_large)
