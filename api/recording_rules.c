@@ -296,9 +296,12 @@ static bool rules_for(struct connect_call *call, struct recording_rules **ret, s
     return *ret != NULL || err_set(err, ERR_REFUSED, "no recording rules are kept here");
 }
 
+/* Returns the section `record` of the configuration; an empty one if there is no configuration. */
 static const struct config_record *config_of(const struct connect_call *call)
 {
-    return &call->exchange->options->served->config->record;
+    static const struct config_record none;
+    const struct config *config = call->exchange->options->served->config;
+    return config != NULL ? &config->record : &none;
 }
 
 /* Finds a rule of the configuration; NULL if there is none with this id. */
