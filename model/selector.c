@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "regex/regex.h"
 
@@ -142,6 +143,42 @@ const struct sv *selector_equal(const struct selector *s, const char *name)
         }
     }
     return NULL;
+}
+
+bool selector_at(const struct selector *s, size_t i, struct selector_matcher *ret)
+{
+    if (i >= s->n) {
+        return false;
+    }
+    const struct matcher *m = &s->matchers[i];
+    *ret = (struct selector_matcher){m->name, m->op, m->value};
+    return true;
+}
+
+/* Returns true for a name that needs no quotes. */
+static bool is_bare(struct sv name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        if (!ascii_is_word(name.p[i]) || (i == 0 && ascii_is_digit(name.p[i]))) {
+            return false;
+        }
+    }
+    return name.n > 0;
+}
+
+bool selector_put(const struct selector_matcher *m, struct buf *out)
+{
+    static const char *const ops[] = {[MATCH_EQUAL] = "=",
+                                      [MATCH_NOT_EQUAL] = "!=",
+                                      [MATCH_REGEX] = "=~",
+                                      [MATCH_NOT_REGEX] = "!~"};
+    if (is_bare(m->name)) {
+        buf_append(out, m->name.p, m->name.n);
+    } else {
+        json_quote(m->name, out);
+    }
+    buf_puts(out, ops[m->op]);
+    return json_quote(m->value, out);
 }
 
 bool selector_take(struct selector *s, const char *name, struct sv *ret)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/labels.h"
 #include "base/str.h"
@@ -44,6 +45,16 @@ bool selector_matches(const struct selector *s, const struct label *labels, size
 /* Returns the value that a label must have; callers use it for lookups. NULL if no matcher requires
  * a value, or if the value is "". */
 const struct sv *selector_equal(const struct selector *s, const char *name);
+struct selector_matcher {
+    struct sv name;
+    enum matcher_op op;
+    struct sv value;
+};
+/* Sets *ret to the i-th matcher, in order of their addition; its texts are valid as long as the
+ * selector. False if there are not that many. */
+bool selector_at(const struct selector *s, size_t i, struct selector_matcher *ret);
+/* Appends a matcher as text that selector_parse() reads within braces: `pod="cart-1"`. */
+bool selector_put(const struct selector_matcher *m, struct buf *out);
 /* Removes the first matcher that requires a value of a label, and sets *ret to the value, which is
  * valid as long as the selector. False if there is none. */
 bool selector_take(struct selector *s, const char *name, struct sv *ret);

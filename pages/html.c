@@ -33,6 +33,23 @@ void html_text(struct buf *out, struct sv text)
     }
 }
 
+void html_cut(struct buf *out, struct sv text, size_t chars)
+{
+    size_t n = 0;
+    size_t seen = 0;
+    while (n < text.n) {
+        /* The bytes of a character are never split. */
+        if (((unsigned char)text.p[n] & 0xc0U) != 0x80 && seen++ == chars) {
+            break;
+        }
+        n++;
+    }
+    html_text(out, (struct sv){text.p, n});
+    if (n < text.n) {
+        buf_puts(out, "…");
+    }
+}
+
 void html_advice(struct buf *out, struct sv advice)
 {
     if (advice.n > 0) {
@@ -99,9 +116,9 @@ void html_begin(struct exchange *x, const char *title, const char *active)
         const char *path;
         const char *text;
     } links[] = {
-        {"./", "Profiles"},          {"targets", "Targets"},
-        {"dropped", "Dropped"},      {"destinations", "Destinations"},
-        {"config", "Configuration"}, {"links", "More"},
+        {"./", "Overview"},     {"profiles", "Profiles"},         {"targets", "Targets"},
+        {"dropped", "Dropped"}, {"destinations", "Destinations"}, {"config", "Configuration"},
+        {"links", "More"},
     };
     struct buf *out = &x->reply;
     x->status = STATUS_OK;

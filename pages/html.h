@@ -14,6 +14,9 @@
 
 /* Appends a text, escaped for elements and for attributes in double quotes. */
 void html_text(struct buf *out, struct sv text);
+/* Appends the beginning of a text, escaped: at most so many characters, and "…" if there are more.
+ */
+void html_cut(struct buf *out, struct sv text, size_t chars);
 /* Appends a text as the value of a parameter of a URL. The result needs no further escaping. */
 void html_param(struct buf *out, struct sv text);
 /* Appends a label of a target. Its value is hidden if it may be a secret. */

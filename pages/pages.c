@@ -3,16 +3,13 @@
 #include "pages/assets.h"
 #include "pages/destinations.h"
 #include "pages/dropped.h"
+#include "pages/overview.h"
 #include "pages/profiles.h"
 #include "pages/status.h"
 #include "pages/targets.h"
 #include "pages/v1_profiles.h"
+#include "pages/view.h"
 
-/* The parameters that pages/view.h describes. */
-#define VIEW_PARAMS                                                                                \
-    "service", "type", "labels", "from", "until", "compare", "base_service", "base_labels",        \
-        "base_from", "base_until", "max_nodes", "repair"
-static const char *const view_params[] = {VIEW_PARAMS, NULL};
 static const char *const label_params[] = {"name", VIEW_PARAMS, NULL};
 static const char *const scrape_params[] = {"job", "type", "url", NULL};
 static const char *const dropped_params[] = {"job", NULL};
@@ -20,7 +17,12 @@ static const char *const trace_params[] = {"id", "job", "source", "address", NUL
 static const char *const no_params[] = {NULL};
 
 const struct route page_routes[] = {
-    {"/", .set = ROUTE_QUERY, .work = page_profiles, .about = "profiles: flame graphs and tables"},
+    {"/", .set = ROUTE_QUERY, .work = page_first,
+     .about = "services: CPU, memory, targets and versions"},
+    {"/profiles", .set = ROUTE_QUERY, .work = page_profiles,
+     .about = "profiles: flame graphs and tables"},
+    {"/api/v1/overview", .set = ROUTE_QUERY, .work = v1_overview, .params = overview_params,
+     .about = "services, as JSON"},
     {"/assets/", .is_prefix = true, .set = ROUTE_ADMIN, .work = page_asset},
     {"/assets/", .is_prefix = true, .set = ROUTE_QUERY, .work = page_asset},
     {"/api/v1/services", .set = ROUTE_QUERY, .work = v1_services, .params = view_params,

@@ -5,7 +5,9 @@
 
 #include "api/served.h"
 #include "pages/html.h"
+#include "pages/label_list.h"
 #include "pages/svg.h"
+#include "pages/timeline.h"
 #include "pages/v1_profiles.h"
 #include "pages/value.h"
 #include "pages/view.h"
@@ -19,6 +21,7 @@ struct drawing {
     struct tree *now;
     struct tree *base;
     struct flamegraph graph;
+    struct timeline timeline;
 };
 
 /* ---- the form -------------------------------------------------------------------------------- */
@@ -149,6 +152,7 @@ static bool put_form(struct exchange *x, const struct view *v, struct err *err)
     put_quick(out, v);
     put_base(out, v);
     buf_puts(out, "</form>\n");
+    label_list_put(v, out);
     return true;
 }
 
@@ -189,6 +193,7 @@ static bool put_static(struct exchange *x, const struct view *v, const struct dr
 {
     struct buf *out = &x->reply;
     buf_puts(out, "<section id=\"static\" class=\"panel\">\n");
+    timeline_put(&d->timeline, out);
     if (v->is_diff) {
         buf_puts(out, "<p class=\"hint\">Before → after; orange is more, blue is less.</p>");
     }
@@ -256,7 +261,7 @@ static void put_workbench(struct exchange *x, const struct view *v, const struct
                "<div class=\"functions\"><div class=\"tablebox\"><table id=\"table\"><thead>"
                "</thead><tbody></tbody></table></div><p id=\"rows\" class=\"hint\"></p>"
                "<div id=\"divider\" role=\"separator\" aria-orientation=\"vertical\" "
-               "tabindex=\"0\" aria-label=\"Width of the table\"></div></div>"
+               "tabindex=\"0\" aria-valuenow=\"0\" aria-label=\"Width of the table\"></div></div>"
                "<div class=\"flames\"><div id=\"flame\" class=\"scroll\" data-nodes=\"%" PRId64
                "\"></div><div id=\"sandwich\" hidden><div id=\"callers\" class=\"scroll\"></div>"
                "<p class=\"split\"><button id=\"unsandwich\" type=\"button\" "
@@ -275,6 +280,9 @@ static void put_workbench(struct exchange *x, const struct view *v, const struct
 
 static bool draw(const struct view *v, struct drawing *d, struct err *err)
 {
+    if (!timeline_make(v, &d->timeline, err)) {
+        return false;
+    }
     d->now = view_tree(v, &v->now, err);
     if (d->now == NULL) {
         return false;
@@ -307,6 +315,7 @@ static bool put_profiles(struct exchange *x, struct view *v, struct err *err)
                             "longer range, another type or fewer labels.</p>\n");
     } else if (ok) {
         put_empty_side(&x->reply, &d);
+        timeline_put_versions(&d.timeline, &x->reply);
         put_workbench(x, v, &d);
         ok = put_static(x, v, &d, err);
     }
@@ -323,7 +332,7 @@ static bool put_nothing(struct exchange *x, const struct view *v, struct err *er
         return false;
     }
     buf_printf(&x->reply,
-               "<div class=\"panel\" id=\"empty\"><h1>%s</h1><p>In this range "
+               "<div class=\"panel\" id=\"empty\"><h2>%s</h2><p>In this range "
                "nothing has been stored. The first profiles come one interval after the start; "
                "<a href=\"targets\">Targets</a> shows whether they are scraped, and when. "
                "<a href=\"\">Look again</a>.</p></div>\n",
@@ -335,7 +344,7 @@ static void put_no_store(struct buf *out)
 {
     buf_puts(
         out,
-        "<div class=\"panel\" id=\"empty\"><h1>Profiles are not kept here</h1><p>This profpull "
+        "<div class=\"panel\" id=\"empty\"><h2>Profiles are not kept here</h2><p>This profpull "
         "sends its profiles elsewhere. To see them on this page, keep them too:</p>"
         "<pre>write:\n  - name: local\n    url: store:///var/lib/profpull</pre>"
         "<p>What it does is on <a href=\"targets\">Targets</a> and "
@@ -346,7 +355,8 @@ void page_profiles(struct exchange *x)
 {
     struct err err = ERR_INIT;
     struct view v;
-    html_begin(x, "Profiles", "./");
+    html_begin(x, "Profiles", "profiles");
+    buf_puts(&x->reply, "<h1 class=\"unseen\">Profiles</h1>\n");
     bool ok = view_read(&v, x, &err);
     if (ok && !view_choose(&v, &err)) {
         ok = err.kind == ERR_NONE && put_nothing(x, &v, &err);

@@ -4,15 +4,13 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "pages/timeline.h"
 #include "pprof/gzip.h"
 #include "server/routes.h"
 
 #define JSON "application/json"
 #define ROWS_DEFAULT 100
 #define ROWS_MAX 100000
-/* Number of bars of a timeline; it has fewer if their step would be shorter than STEP_MIN_MS. */
-#define BARS 120
-#define STEP_MIN_MS 15000
 #define NAME_MAX_BYTES ((size_t)1 << 20)
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -246,14 +244,6 @@ void v1_top(struct exchange *x)
 
 /* ---- timeline -------------------------------------------------------------------------------- */
 
-static int64_t step_of(int64_t from_ms, int64_t until_ms)
-{
-    int64_t step_ms = (until_ms - from_ms) / BARS;
-    /* Rounds up to whole seconds, so that a bar covers exactly the time that its label says. */
-    step_ms = (step_ms + MS_PER_S - 1) / MS_PER_S * MS_PER_S;
-    return step_ms < STEP_MIN_MS ? STEP_MIN_MS : step_ms;
-}
-
 static bool put_timeline(struct exchange *x, struct view *v, struct err *err)
 {
     struct query_range range = view_range(&v->now);
@@ -263,12 +253,14 @@ static bool put_timeline(struct exchange *x, struct view *v, struct err *err)
     if (v->is_diff && v->base.until_ms > range.end_ms) {
         range.end_ms = v->base.until_ms;
     }
-    int64_t step_ms = step_of(range.start_ms, range.end_ms);
+    int64_t step_ms = timeline_step_ms(range.start_ms, range.end_ms);
     struct query_steps steps = {.step_s = (double)step_ms / (double)MS_PER_S,
                                 .aggregation = QUERY_SUM};
     struct query_stacks all = {.n_call_site = 0};
     struct query_time_series_list list;
-    if (!query_time_series(&v->query, &range, &v->profile_type, &steps, &all, &list, err)) {
+    struct timeline t;
+    if (!timeline_make(v, &t, err) ||
+        !query_time_series(&v->query, &range, &v->profile_type, &steps, &all, &list, err)) {
         return false;
     }
     struct buf *out = &x->reply;
@@ -282,7 +274,9 @@ static bool put_timeline(struct exchange *x, struct view *v, struct err *err)
         buf_printf(out, "%s[%" PRId64 ",%s]", i > 0 ? "," : "", list.at[0].points[i].time_ms,
                    value);
     }
-    buf_puts(out, "]}");
+    buf_puts(out, "]");
+    timeline_put_json(&t, out);
+    buf_puts(out, "}");
     finish(x);
     return true;
 }

@@ -15,6 +15,8 @@
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
+const char *const view_params[] = {VIEW_PARAMS, NULL};
+
 static struct sv param(const struct exchange *x, const char *name)
 {
     struct sv value = request_param(x->request, name);
@@ -23,8 +25,7 @@ static struct sv param(const struct exchange *x, const char *name)
 
 /* Reads digits, or "now" with an offset. Any other text is an error, so that a typing error does
  * not show another time. */
-static bool read_time(struct sv text, const char *name, int64_t now_ms, int64_t *ret,
-                      struct err *err)
+bool view_time(struct sv text, const char *name, int64_t now_ms, int64_t *ret, struct err *err)
 {
     if (text.n > 0 && !(text.p[0] >= '0' && text.p[0] <= '9') && !sv_starts_with(text, SV("now"))) {
         return err_set(err, ERR_INPUT,
@@ -66,11 +67,11 @@ static bool read_now(struct view *v, const struct exchange *x, int64_t now_ms, s
     s->labels = param(x, "labels");
     s->from = param(x, "from");
     s->until = param(x, "until");
-    if (!read_time(s->until, "until", now_ms, &s->until_ms, err)) {
+    if (!view_time(s->until, "until", now_ms, &s->until_ms, err)) {
         return false;
     }
     s->from_ms = s->until_ms - VIEW_RANGE_DEFAULT_MS;
-    if (s->from.n > 0 && !read_time(s->from, "from", now_ms, &s->from_ms, err)) {
+    if (s->from.n > 0 && !view_time(s->from, "from", now_ms, &s->from_ms, err)) {
         return false;
     }
     return s->from_ms <= s->until_ms || err_set(err, ERR_INPUT, "\"from\" is later than \"until\"");
@@ -93,11 +94,11 @@ static bool read_base(struct view *v, const struct exchange *x, int64_t now_ms, 
     if (s->from.n == 0) {
         return true;
     }
-    if (!read_time(s->from, "base_from", now_ms, &s->from_ms, err)) {
+    if (!view_time(s->from, "base_from", now_ms, &s->from_ms, err)) {
         return false;
     }
     s->until_ms = s->from_ms + length_ms;
-    if (s->until.n > 0 && !read_time(s->until, "base_until", now_ms, &s->until_ms, err)) {
+    if (s->until.n > 0 && !view_time(s->until, "base_until", now_ms, &s->until_ms, err)) {
         return false;
     }
     return s->from_ms <= s->until_ms ||
@@ -115,12 +116,9 @@ static bool read_nodes(struct view *v, struct sv text, struct err *err)
     return true;
 }
 
-bool view_read(struct view *v, const struct exchange *x, struct err *err)
+bool view_begin(struct view *v, const struct exchange *x, struct err *err)
 {
-    int64_t now_ms = clock_wall_ns() / NS_PER_MS;
-    *v = (struct view){.type = param(x, "type"),
-                       .is_diff = param(x, "compare").n > 0,
-                       .as_recorded = ask_as_recorded(x->request)};
+    *v = (struct view){.is_diff = false};
     if (x->options->served->store == NULL) {
         return err_set(err, ERR_REFUSED,
                        "no profiles are stored here: there is no destination with "
@@ -135,6 +133,18 @@ bool view_read(struct view *v, const struct exchange *x, struct err *err)
                               .cancelled = x->cancelled,
                               .bytes_max = x->bytes_max,
                               .arena = v->arena};
+    return true;
+}
+
+bool view_read(struct view *v, const struct exchange *x, struct err *err)
+{
+    int64_t now_ms = clock_wall_ns() / NS_PER_MS;
+    if (!view_begin(v, x, err)) {
+        return false;
+    }
+    v->type = param(x, "type");
+    v->is_diff = param(x, "compare").n > 0;
+    v->as_recorded = ask_as_recorded(x->request);
     return read_nodes(v, param(x, "max_nodes"), err) && read_now(v, x, now_ms, err) &&
            (!v->is_diff || read_base(v, x, now_ms, err)) && select_side(&v->now, err) &&
            (!v->is_diff || select_side(&v->base, err)) &&

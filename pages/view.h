@@ -48,6 +48,17 @@ struct view {
     struct arena *arena; /* owned */
 };
 
+#define VIEW_PARAMS                                                                                \
+    "service", "type", "labels", "from", "until", "compare", "base_service", "base_labels",        \
+        "base_from", "base_until", "max_nodes", "repair"
+/* The names of the parameters; ends with NULL. */
+extern const char *const view_params[];
+
+/* Begins a view without parameters: query and arena. ERR_REFUSED means that there is no store.
+ * view_done() must be called whatever the result. */
+bool view_begin(struct view *v, const struct exchange *x, struct err *err);
+/* Reads a time: digits, or "now" with an offset; "" is now. */
+bool view_time(struct sv text, const char *name, int64_t now_ms, int64_t *ret, struct err *err);
 /* Reads the parameters. ERR_INPUT names the wrong parameter; ERR_REFUSED means that there is no
  * store. view_done() must be called whatever the result. */
 bool view_read(struct view *v, const struct exchange *x, struct err *err);

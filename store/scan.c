@@ -179,7 +179,7 @@ static bool visit_points(struct scan *c, const struct piece *p, const struct sto
 {
     const struct points_job *job = c->job;
     const struct catalogue_row *row = catalogue_row(&c->catalogue, p->row);
-    char id[STORE_ID_LENGTH + 1];
+    char id[STORE_ID_LENGTH + 1] = "";
     for (size_t i = 0; i < p->n && !c->stopped; i++) {
         const struct raw_point *raw = &p->at[i];
         struct store_point point = {.series = series,
@@ -192,7 +192,9 @@ static bool visit_points(struct scan *c, const struct piece *p, const struct sto
         if (raw->n_sums == 0 || (point.value == 0 && !c->range->with_zeros)) {
             continue;
         }
-        store_id_format(raw->time_ns, raw->hash, raw->profile, id);
+        if (!c->range->without_ids) {
+            store_id_format(raw->time_ns, raw->hash, raw->profile, id);
+        }
         c->stopped = !job->visit(job->arg, &point);
     }
     return !c->stopped;

@@ -146,6 +146,7 @@ struct store_range {
     /* Points of the value 0 are visited as well. A profile without samples has one in the series
      * without labels of samples, if there is such a series. */
     bool with_zeros;
+    bool without_ids;  /* points have the id "", which saves the time of printing it */
     bool with_windows; /* points say when their windows end; costs a look-up for each */
 };
 

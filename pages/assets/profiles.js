@@ -122,6 +122,7 @@ class Page {
       const most = both.clientWidth - 200;
       const width = Math.round(Math.max(160, Math.min(most, pixels)));
       both.style.setProperty("--table", `${width}px`);
+      divider.setAttribute("aria-valuenow", String(Math.round((100 * width) / both.clientWidth)));
       localStorage.setItem("tableWidth", String(width));
     };
     const kept = Number(localStorage.getItem("tableWidth"));

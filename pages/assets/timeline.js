@@ -1,8 +1,9 @@
-// Totals over time as bars. Dragging chooses a range; arrow keys move it by half of its length.
+// Cores, bytes or objects over time as bars, and lines where a version came. Dragging chooses a range; arrow keys move it by half of its length.
 
-import {format} from "./units.js";
+import {axisEnd, formatRate} from "./units.js";
 
-const HEIGHT = 84;
+const HEIGHT = 118;
+const HEAD = 16;
 const FOOT = 18;
 
 function clock(ms, spanMs) {
@@ -86,13 +87,13 @@ export class Timeline {
     this.draw();
   }
 
-  // data: {from, until, stepMs, unit, points: [[ms, value]]}; ranges: [{from, until, kind}]
+  // data: {from, until, stepMs, rateUnit, rates: [[ms, value]], versions: [{timeMs, version}]}; ranges: [{from, until, kind}]
   show(data, ranges, hint) {
     this.data = data;
     this.ranges = ranges;
     this.hint = hint;
     this.note.textContent = hint;
-    this.most = data.points.reduce((most, p) => Math.max(most, p[1]), 0);
+    this.end = axisEnd(data.rates.reduce((most, p) => Math.max(most, p[1]), 0), data.rateUnit);
     this.draw();
   }
 
@@ -106,10 +107,10 @@ export class Timeline {
     if (this.data === null) {
       return;
     }
-    const near = this.data.points.find((p) => ms <= p[0] && ms > p[0] - this.data.stepMs);
+    const near = this.data.rates.find((p) => ms <= p[0] && ms > p[0] - this.data.stepMs);
     const at = new Date(ms).toLocaleString();
     this.note.textContent = near === undefined ? `${at} · no profile` :
-      `${at} · ${format(near[1], this.data.unit)}`;
+      `${at} · ${formatRate(near[1], this.data.rateUnit)}`;
   }
 
   draw() {
@@ -126,7 +127,7 @@ export class Timeline {
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
-    const {from, until, stepMs, points} = this.data;
+    const {from, until, stepMs, rates} = this.data;
     const x = (ms) => ((ms - from) / (until - from)) * w;
     const floor = HEIGHT - FOOT;
     for (const range of this.ranges) {
@@ -135,13 +136,15 @@ export class Timeline {
     }
     ctx.fillStyle = colour("--accent");
     const wide = Math.max(1, (stepMs / (until - from)) * w - 1);
-    for (const [ms, value] of points) {
-      const high = this.most > 0 ? (value / this.most) * (floor - 6) : 0;
+    for (const [ms, value] of rates) {
+      const high = (value / this.end) * (floor - HEAD);
       ctx.fillRect(x(ms) - wide, floor - Math.max(1, high), wide, Math.max(1, high));
     }
     ctx.fillStyle = colour("--line");
     ctx.fillRect(0, floor, w, 1);
     this.drawClock(x, colour, w);
+    this.drawAxis(colour, w, floor);
+    this.drawVersions(x, colour, w, floor);
     if (this.drag !== null) {
       const a = x(Math.min(this.drag.from, this.drag.to));
       const b = x(Math.max(this.drag.from, this.drag.to));
@@ -150,6 +153,45 @@ export class Timeline {
       ctx.fillStyle = colour(this.drag.isBase ? "--base" : "--accent");
       ctx.fillRect(a, 0, 1, floor);
       ctx.fillRect(b, 0, 1, floor);
+    }
+  }
+
+  // Lines at the end of the axis and at its half, each with its value.
+  drawAxis(colour, w, floor) {
+    const ctx = this.context;
+    ctx.font = "11px system-ui, sans-serif";
+    ctx.textBaseline = "bottom";
+    for (const part of [1, 0.5]) {
+      const y = Math.round(floor - part * (floor - HEAD));
+      const text = formatRate(this.end * part, this.data.rateUnit);
+      ctx.fillStyle = colour("--line");
+      ctx.fillRect(0, y, w, 1);
+      ctx.fillStyle = colour("--surface");
+      ctx.globalAlpha = 0.8;
+      ctx.fillRect(0, y - 14, ctx.measureText(text).width + 6, 14);
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = colour("--muted");
+      ctx.fillText(text, 2, y - 1);
+    }
+  }
+
+  // A line where the first profile of a version came, with its name if there is room.
+  drawVersions(x, colour, w, floor) {
+    const ctx = this.context;
+    ctx.font = "11px system-ui, sans-serif";
+    ctx.textBaseline = "top";
+    let free = Number.NEGATIVE_INFINITY;
+    for (const {timeMs, version} of this.data.versions) {
+      const at = Math.round(x(timeMs));
+      ctx.fillStyle = colour("--base");
+      ctx.fillRect(at, 0, 2, floor);
+      const text = version.length > 24 ? `${version.slice(0, 23)}…` : version;
+      const wide = ctx.measureText(text).width;
+      const left = Math.max(0, at + 5 + wide > w ? at - 4 - wide : at + 5);
+      if (left > free) {
+        ctx.fillText(text, left, 2);
+        free = left + wide + 8;
+      }
     }
   }
 

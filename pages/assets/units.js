@@ -29,6 +29,36 @@ export function format(value, unit) {
   return scaled(value, unit === "bytes" ? BYTES : COUNTS);
 }
 
+// Numbers of the server's rates: a value in "cores", "s/s", "bytes/s", "/s", "bytes" or "".
+export function formatRate(value, unit) {
+  if (unit === "cores" || unit === "s/s") {
+    return value > 0 && value < 0.001 ? `<0.001 ${unit}` : `${digits(value)} ${unit}`;
+  }
+  const isRate = unit.endsWith("/s");
+  const steps = unit.startsWith("bytes") ? BYTES : COUNTS;
+  const size = Math.abs(value);
+  const [factor, prefix] = steps.find(([least]) => size >= least) ?? steps[steps.length - 1];
+  const text = `${digits(value / factor)}${prefix === "" ? "" : ` ${prefix}`}`;
+  return isRate ? `${text}/s` : text;
+}
+
+function digits(number) {
+  const size = Math.abs(number);
+  return number.toFixed(size >= 100 || Number.isInteger(size) ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3);
+}
+
+// The end of an axis, as pages/rate.c has it.
+export function axisEnd(most, unit) {
+  if (!(most > 0)) {
+    return 1;
+  }
+  if (unit.startsWith("bytes")) {
+    return 2 ** Math.ceil(Math.log2(most));
+  }
+  const base = 10 ** Math.floor(Math.log10(most));
+  return base * ([1, 2, 5].find((step) => step * base >= most * (1 - 1e-9)) ?? 10);
+}
+
 export function share(part, whole) {
   const percent = whole > 0 ? (100 * part) / whole : 0;
   return `${percent.toFixed(percent >= 10 || percent === 0 ? 1 : 2)} %`;

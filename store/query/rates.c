@@ -56,6 +56,18 @@ struct rates {
     struct err err;
 };
 
+struct span {
+    double from;
+    double to;
+};
+
+/* The values of a group and a kind in each step, and the part of the step, from 0 to 1, for which
+ * some instance of it lived. */
+struct sums {
+    double *at;
+    struct span *lived;
+};
+
 struct seen_key {
     int64_t time_ns;
     uint64_t instance;
@@ -238,6 +250,7 @@ static bool read_points(struct rates *r, const struct query_range *range, bool w
     bool ok = selector != NULL && select_types(r, windows, selector, &any, err);
     if (ok && any && (ok = query_scope_init(&scope, &longer, NULL, err))) {
         scope.range.with_zeros = true;
+        scope.range.without_ids = true;
         scope.range.with_windows = windows;
         r->last = NULL; /* series of another scan may have the same address */
         ok = store_each_point(r->q->store, &scope.range, rates_on_point, r, err);
@@ -280,9 +293,25 @@ static double value_of(const struct instance *in, const struct step *s, enum que
     return growth(in, s, before_ns);
 }
 
-/* Fills steps without a profile. gap: the greatest distance of two steps with profiles, by which
- * the last value reaches to the end of the range, where profiles are still to come. */
-static void fill(const struct rates *r, double *v)
+/* Gives the first profile of an instance, which has nothing before it, the rate of the one after
+ * it.
+ */
+static void complete_first(const struct rates *r, const struct instance *in, double *v)
+{
+    size_t most = (size_t)(RATES_HOLE_MS / r->o->step_ms) + 1;
+    size_t first = 0;
+    while (first < r->n_steps && in->steps[first].n == 0) {
+        first++;
+    }
+    for (size_t i = first + 1; i < r->n_steps && i <= first + most && isnan(v[first]); i++) {
+        v[first] = v[i];
+    }
+}
+
+/* Fills steps without a profile. The greatest distance of two steps with profiles is how many steps
+ * a profile stands for, so the last value reaches as far. Returns true if it reaches to the end of
+ * the range, where profiles are still to come. */
+static bool fill(const struct rates *r, double *v)
 {
     size_t most = (size_t)(RATES_HOLE_MS / r->o->step_ms) + 1;
     size_t last = r->n_steps;
@@ -299,42 +328,101 @@ static void fill(const struct rates *r, double *v)
         }
         last = i;
     }
-    if (last < r->n_steps && r->n_steps - 1 - last <= gap) {
-        for (size_t k = last + 1; k < r->n_steps; k++) {
-            v[k] = v[last];
-        }
+    for (size_t k = last + 1; k < r->n_steps && k - last <= gap; k++) {
+        v[k] = v[last];
     }
+    return last < r->n_steps && r->n_steps - 1 - last <= gap;
 }
 
-/* Adds the values of an instance to those of its group. */
+/* Returns the life of an instance in milliseconds since the first step: from its first profile to
+ * its last one, and as long again as there was between two profiles on average. A single profile
+ * stands for its step. */
+static struct span life_of(const struct rates *r, const struct instance *in, bool is_current)
+{
+    double end_ms = (double)r->n_steps * (double)r->o->step_ms;
+    int64_t last_ns = 0;
+    uint64_t n = 0;
+    for (size_t i = 0; i < r->n_steps; i++) {
+        n += in->steps[i].n;
+        last_ns = in->steps[i].last_ns > last_ns ? in->steps[i].last_ns : last_ns;
+    }
+    double first_ms = (double)(in->first_ns / NS_PER_MS - r->start_ms);
+    double last_ms = (double)(last_ns / NS_PER_MS - r->start_ms);
+    double step_ms = (double)r->o->step_ms;
+    struct span life = {first_ms, last_ms};
+    if (n > 1) {
+        life.to += (last_ms - first_ms) / (double)(n - 1);
+    } else {
+        double step = floor(first_ms / step_ms);
+        double last = (double)(r->n_steps - 1); /* has the end of the range as well */
+        life.from = (step < last ? step : last) * step_ms;
+        life.to = life.from + step_ms;
+    }
+    life.to = is_current ? end_ms : life.to;
+    return life;
+}
+
+/* Adds the value of an instance in a step to the sum, by the part of the step for which it lived:
+ * where one instance takes the place of another, both have profiles in the same step. *lived is the
+ * part of the step for which some instance of the group lived. */
+static void add_value(const struct rates *r, size_t step, double value, const struct span *life,
+                      double *sum, struct span *lived)
+{
+    double step_ms = (double)r->o->step_ms;
+    double from = life->from / step_ms - (double)step;
+    double to = life->to / step_ms - (double)step;
+    from = from > 0 ? from : 0;
+    to = to < 1 ? to : 1;
+    if (isnan(value) || to <= from) {
+        return;
+    }
+    bool is_first = isnan(*sum);
+    *sum = (is_first ? 0 : *sum) + value * (to - from);
+    lived->from = is_first || from < lived->from ? from : lived->from;
+    lived->to = is_first || to > lived->to ? to : lived->to;
+}
+
+/* Adds the values of an instance to the sums of its group, which are made if there are none. */
 static bool add_instance(const struct rates *r, const struct instance *in, double *scratch,
-                         struct query_rate_group *group, struct err *err)
+                         struct sums *sums, struct err *err)
 {
     size_t n = r->n_steps - r->before;
-    double **values = &group->values[in->kind];
     int64_t before_ns = 0;
     for (size_t i = 0; i < r->n_steps; i++) {
         const struct step *s = &in->steps[i];
         scratch[i] = value_of(in, s, r->o->kinds[in->kind].measure, before_ns);
         before_ns = s->n > 0 ? s->last_ns : before_ns;
     }
-    fill(r, scratch);
-    if (*values == NULL) {
-        *values = arena_array(r->q->arena, n, sizeof(**values));
-        for (size_t i = 0; *values != NULL && i < n; i++) {
-            (*values)[i] = NONE;
+    complete_first(r, in, scratch);
+    bool is_current = fill(r, scratch);
+    struct span life = life_of(r, in, is_current);
+    if (sums->at == NULL) {
+        sums->at = arena_array(r->q->arena, n, sizeof(*sums->at));
+        sums->lived = arena_array(r->q->arena, n, sizeof(*sums->lived));
+        if (sums->at == NULL || sums->lived == NULL) {
+            return query_no_room(err);
         }
-    }
-    if (*values == NULL) {
-        return query_no_room(err);
+        for (size_t i = 0; i < n; i++) {
+            sums->at[i] = NONE;
+        }
     }
     for (size_t i = 0; i < n; i++) {
-        double v = scratch[r->before + i];
-        if (!isnan(v)) {
-            (*values)[i] = isnan((*values)[i]) ? v : (*values)[i] + v;
-        }
+        add_value(r, r->before + i, scratch[r->before + i], &life, &sums->at[i], &sums->lived[i]);
     }
     return true;
+}
+
+/* Sets the values of a group. A step in which its first instance began, or its last one ended,
+ * counts as far as they lived. */
+static void finish_group(const struct rates *r, const struct sums *sums,
+                         struct query_rate_group *group)
+{
+    for (size_t k = 0; k < r->o->n_kinds; k++) {
+        for (size_t i = 0; sums[k].at != NULL && i < r->n_steps - r->before; i++) {
+            sums[k].at[i] /= sums[k].lived[i].to - sums[k].lived[i].from;
+        }
+        group->values[k] = sums[k].at;
+    }
 }
 
 static bool write_groups(const struct rates *r, struct query_rates *ret, struct err *err)
@@ -345,9 +433,11 @@ static bool write_groups(const struct rates *r, struct query_rates *ret, struct 
                                 .n_steps = r->n_steps - r->before,
                                 .n = r->groups.n,
                                 .left_out = r->left_out};
+    size_t kinds = r->o->n_kinds;
     double *scratch = arena_array(arena, r->n_steps, sizeof(*scratch));
+    struct sums *sums = arena_array(arena, ret->n * kinds + 1, sizeof(*sums));
     ret->at = arena_array(arena, ret->n + 1, sizeof(*ret->at));
-    if (scratch == NULL || ret->at == NULL) {
+    if (scratch == NULL || sums == NULL || ret->at == NULL) {
         return query_no_room(err);
     }
     for (uint32_t i = 0; i < ret->n; i++) {
@@ -359,9 +449,13 @@ static bool write_groups(const struct rates *r, struct query_rates *ret, struct 
         }
     }
     for (size_t i = 0; i < r->keys.n; i++) {
-        if (!add_instance(r, r->at[i], scratch, &ret->at[r->at[i]->group], err)) {
+        const struct instance *in = r->at[i];
+        if (!add_instance(r, in, scratch, &sums[in->group * kinds + in->kind], err)) {
             return false;
         }
+    }
+    for (size_t i = 0; i < ret->n; i++) {
+        finish_group(r, &sums[i * kinds], &ret->at[i]);
     }
     return true;
 }

@@ -7,10 +7,11 @@
  *     MEASURE_GROWTH   the sum of its profiles / the time since the profile before the step
  *     MEASURE_LEVEL    the sum of its profiles / their number
  *
- * and the value of a group is the sum over its instances. A step without a profile of an instance
- * has the value of the step before if profiles follow within RATES_HOLE_MS; so an instance that is
- * scraped less often than once a step counts in each. Until an instance has two profiles, it has no
- * MEASURE_GROWTH. One thread.
+ * and the value of a group is the sum over its instances, each by the part of the step between its
+ * first profile and the end of its last one. A step without a profile of an instance has the value
+ * of the step before if profiles follow within RATES_HOLE_MS; so an instance that is scraped less
+ * often than once a step counts in each. Its last value stands for as many steps as the ones before
+ * did. The first profile of an instance has the MEASURE_GROWTH of the second one. One thread.
  */
 #ifndef PROFPULL_STORE_QUERY_RATES_H
 #define PROFPULL_STORE_QUERY_RATES_H

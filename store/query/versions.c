@@ -57,9 +57,6 @@ static bool versions_on_start(void *arg, const struct store_series *s, int64_t t
     if (f->visited++ % SERIES_A_LOOK == 0 && !query_alive(f->q, &f->err)) {
         return false;
     }
-    if (version.n == 0) {
-        return true;
-    }
     size_t before = f->pairs.n;
     int64_t *first =
         budget_grow(&f->budget, f->first_ms, &f->cap, before + 1, sizeof(*first), &f->err);

@@ -23,7 +23,8 @@ struct query_versions {
     size_t n;
     bool is_cut; /* there are more than QUERY_VERSIONS_MAX */
 };
-/* Lists the versions that have profiles in a range. */
+/* Lists the versions that have profiles in a range, and the version "" of services that have series
+ * without one. */
 bool query_versions(const struct query *q, const struct query_range *r, struct query_versions *ret,
                     struct err *err);
 

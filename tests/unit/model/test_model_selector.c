@@ -201,6 +201,29 @@ TEST(test_added_matchers_hold_as_well)
     assert_false(selector_matches(s, first, 4));
 }
 
+/* Printed matchers are read as the same ones. */
+TEST(test_printed_matchers_are_read_again)
+{
+    static const char *const rows[] = {
+        "{pod=\"a\"}",       "{pod!=\"\"}",        "{pod=~\"a.*|b\"}",
+        "{pod!~\"[0-9]+\"}", "{\"my.pod\"=\"a\"}", "{pod=\"\\\"\\\\\\u0001\\n<\303\251\"}",
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct err err = ERR_INIT;
+        struct selector_matcher m;
+        struct selector *s = selector_parse(sv_from(rows[i]), &err);
+        CHECK_STR(err.msg, "", rows[i]);
+        SCOPED(buf) out = testing_buf(1000);
+        assert_true(selector_at(s, 0, &m));
+        buf_puts(&out, "{");
+        assert_true(selector_put(&m, &out));
+        buf_puts(&out, "}");
+        CHECK_STR(out.data, rows[i], rows[i]);
+        assert_false(selector_at(s, 1, &m));
+        selector_free(s);
+    }
+}
+
 TEST(test_equal)
 {
     struct err err = ERR_INIT;

@@ -112,7 +112,7 @@ TEST(test_cores_are_time_by_time_covered)
     static const struct pprof_row quarter = {"main", "", {250, 2500000000}};
     SCOPED(rates_rig) r;
     rates_rig_init(&r);
-    for (int64_t s = 0; s < 180; s += 15) {
+    for (int64_t s = -30; s < 180; s += 15) {
         put_cpu(&r, "__name__=process_cpu,pod=a,service_name=cart", s, 0, 10000, &half, 1);
         put_cpu(&r, "__name__=process_cpu,pod=b,service_name=cart", s + 1, 8, 10000, &quarter, 1);
     }
@@ -166,17 +166,17 @@ TEST(test_allocations_are_divided_by_the_time_since_the_profile_before)
     for (int64_t s = -60; s < 180; s += 15) {
         put_heap(&r, "__name__=memory,pod=a,service_name=cart", s, 15 * 1024, 1000);
     }
-    /* Its first profile has nothing before it; then it misses a minute, which the next one covers.
-     */
+    /* Its first profile has nothing before it, so its value is not used, and comes in the middle of
+     * its step; then it misses a minute, which the next one covers. */
     put_heap(&r, "__name__=memory,pod=b,service_name=cart", 30, 999999, 500);
     put_heap(&r, "__name__=memory,pod=b,service_name=cart", 150, 120 * 100, 700);
     struct query_rates rates = ask_kinds(&r, 3, true);
-    check_values(&rates, "cart", ALLOC, "1024 1024 1124");
-    check_values(&rates, "cart", INUSE, "1500 1500 1700");
+    check_values(&rates, "cart", ALLOC, "1074 1124 1124");
+    check_values(&rates, "cart", INUSE, "1250 1500 1700");
 }
 
 /* A level is not summed over scrapes, but over instances; one that is scraped every other minute
- * counts in each, and one that has ended does not. */
+ * counts in each, and one that has ended does not count any more. */
 TEST(test_levels_are_means_of_instances)
 {
     SCOPED(rates_rig) r;
@@ -187,9 +187,26 @@ TEST(test_levels_are_means_of_instances)
     put_heap(&r, "__name__=memory,pod=b,service_name=cart", 0, 1, 50);
     put_heap(&r, "__name__=memory,pod=b,service_name=cart", 120, 1, 70);
     struct query_rates rates = ask_kinds(&r, 6, true);
-    check_values(&rates, "cart", INUSE, "1050 1050 1070 1000 1000 1000");
+    check_values(&rates, "cart", INUSE, "1050 1050 1070 1070 1000 1000");
     struct query_rates all = ask_kinds(&r, 6, false);
-    check_values(&all, "", INUSE, "1050 1050 1070 1000 1000 1000");
+    check_values(&all, "", INUSE, "1050 1050 1070 1070 1000 1000");
+}
+
+/* A pod takes the place of another in the middle of a step, in which both have profiles: there is
+ * no peak. Neither is there a gap where the first one began or the last one ended. */
+TEST(test_a_pod_that_replaces_another_makes_no_peak)
+{
+    SCOPED(rates_rig) r;
+    rates_rig_init(&r);
+    for (int64_t s = 90; s < 150; s += 10) {
+        put_heap(&r, "__name__=memory,pod=a,service_name=cart", s, 600, 1000);
+    }
+    for (int64_t s = 150; s < 210; s += 10) {
+        put_heap(&r, "__name__=memory,pod=b,service_name=cart", s, 600, 1000);
+    }
+    struct query_rates rates = ask_kinds(&r, 6, true);
+    check_values(&rates, "cart", INUSE, "- 1000 1000 1000 - -");
+    check_values(&rates, "cart", ALLOC, "- 60 60 60 - -");
 }
 
 TEST(test_services_are_groups_and_gaps_stay)
@@ -274,6 +291,6 @@ TEST(test_versions_are_dated_by_their_first_profile)
         buf_printf(&out, "%.*s %.*s %d\n", SV_ARG(v->service), SV_ARG(v->version),
                    (int)((v->first_ms - T0_MS) / MS_PER_S));
     }
-    CHECK_STR(out.data, "cart v1 0\ncart v2 3700\nweb 5f 60\nweb abc 90\n", "versions");
+    CHECK_STR(out.data, "cart v1 0\ncart v2 3700\nold  60\nweb 5f 60\nweb abc 90\n", "versions");
     assert_false(versions.is_cut);
 }
