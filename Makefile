@@ -250,6 +250,12 @@ $(BUILD)/tests/query-bench: $(BUILD)/obj/tests/tools/query_bench.o $(call libs,s
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# How often the comparison of two versions is right.
+$(BUILD)/tests/changes-bench: $(BUILD)/obj/tests/tools/changes_bench.o $(call libs,store)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # What the APIs that receive profiles cost.
 $(BUILD)/tests/receive-bench: $(BUILD)/obj/tests/tools/receive_bench.o $(call libs,server)
 	@mkdir -p $(@D)
@@ -296,7 +302,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-rpc bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/changes-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -397,6 +403,10 @@ bench-store: $(BUILD)/tests/store-bench ## profiles a second into the store on o
 
 bench-query: $(BUILD)/tests/query-bench ## how long queries take over an hour of 100 services
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-query.sh
+
+.PHONY: bench-changes
+bench-changes: $(BUILD)/tests/changes-bench ## how often the comparison of two versions is right, on programs whose truth is known
+	$(BUILD)/tests/changes-bench
 
 bench-rpc: $(BUILD)/tests/query-server ## what a query costs over Connect, gRPC and gRPC-web
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-rpc.sh

@@ -3,6 +3,7 @@
 #ifndef PROFPULL_API_TABLES_H
 #define PROFPULL_API_TABLES_H
 
+#include "api/changes.h"
 #include "api/control.h"
 #include "api/deepflow.h"
 #include "api/health.h"
@@ -31,7 +32,8 @@
     services_routes, \
     profefe_routes, \
     deepflow_routes, \
-    pgo_routes
+    pgo_routes, \
+    changes_routes
 /* clang-format on */
 
 /* Prefixes of paths that SDKs and data sources keep in their URLs. */

@@ -128,6 +128,16 @@ bool query_each_body(const struct query *q, const struct query_scope *scope,
     return query_ended(ok, &v.err, err);
 }
 
+bool query_each_head(const struct query *q, const struct query_scope *scope,
+                     bool (*visit_body)(void *arg, const struct store_body *body, struct err *err),
+                     void *arg, struct err *err)
+{
+    struct visiting v = {.q = q, .scope = scope, .visit = visit_body, .arg = arg};
+    const struct store_scan scan = {.range = scope->range};
+    bool ok = store_each_body(q->store, &scan, bodies_on_body, &v, err);
+    return query_ended(ok, &v.err, err);
+}
+
 bool query_next_column(const struct store_body *body, size_t *column)
 {
     size_t from = *column;

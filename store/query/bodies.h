@@ -13,6 +13,11 @@ bool query_each_body(const struct query *q, const struct query_scope *scope,
                      bool (*visit_body)(void *arg, const struct store_body *body, struct err *err),
                      void *arg, struct err *err);
 
+/* Visits each pprof profile of the scope once, without its bytes. */
+bool query_each_head(const struct query *q, const struct query_scope *scope,
+                     bool (*visit_body)(void *arg, const struct store_body *body, struct err *err),
+                     void *arg, struct err *err);
+
 /* Finds the next column, from *column on, that a series of the body has. False if there is none. */
 bool query_next_column(const struct store_body *body, size_t *column);
 

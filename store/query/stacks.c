@@ -34,6 +34,8 @@ struct stacks {
     uint32_t *path; /* places of the locations of the current stack, the leaf first */
     size_t path_cap;
     struct buf room; /* for a name */
+    bool wants_times;
+    struct stacks_times times;
     struct err *err;
 };
 
@@ -368,6 +370,24 @@ static bool add_sample(struct stacks *s, const struct sample *sample, int64_t *s
     return true;
 }
 
+void stacks_want_times(struct stacks *s)
+{
+    s->wants_times = true;
+}
+
+struct stacks_times stacks_times(const struct stacks *s)
+{
+    return s->times;
+}
+
+static void read_times(struct stacks *s)
+{
+    uint64_t v[PROFILE_PERIOD + 1] = {0};
+    wire_read_numbers(s->samples.x.plain, v, PROFILE_PERIOD + 1);
+    s->times =
+        (struct stacks_times){(int64_t)v[PROFILE_DURATION_NANOS], (int64_t)v[PROFILE_PERIOD]};
+}
+
 bool stacks_add(struct stacks *s, const struct store_body *body, size_t column, int64_t *ret_sum,
                 struct err *err)
 {
@@ -379,6 +399,9 @@ bool stacks_add(struct stacks *s, const struct store_body *body, size_t column, 
               read_locations(s) &&
               (s->which->as_recorded ||
                repair_find(&s->repair, &s->samples, body->labels, body->n_labels, s->scratch, err));
+    if (ok && s->wants_times) {
+        read_times(s);
+    }
     while (ok && samples_next(&s->samples, &sample)) {
         ok = add_sample(s, &sample, ret_sum);
     }

@@ -24,6 +24,15 @@ struct stacks *stacks_new(struct tree *t, const struct query_stacks *which, size
                           struct err *err);
 struct stacks *stacks_free(struct stacks *s); /* accepts NULL, returns NULL */
 
+/* The profile that was added last: duration_nanos and period, 0 if it has none. */
+struct stacks_times {
+    int64_t duration_ns;
+    int64_t period;
+};
+/* Makes stacks_add() read these numbers as well. Costs a pass over the profile. */
+void stacks_want_times(struct stacks *s);
+struct stacks_times stacks_times(const struct stacks *s);
+
 /* Adds the samples of one column of a profile that belong to its series, and sets *ret_sum to their
  * sum. False with ERR_INPUT if the profile is damaged or not pprof: then nothing was added. False
  * with ERR_LIMIT or ERR_MEMORY: then a part may have been added. */

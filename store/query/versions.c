@@ -36,15 +36,27 @@ static struct sv value_of(const struct label *labels, size_t n, const char *name
     return SV("");
 }
 
-struct sv query_version_in(const struct label *labels, size_t n)
+struct sv query_version_label(const struct label *labels, size_t n)
 {
     static const char *const names[] = {"version", "service_version", "service_git_ref",
                                         "app_kubernetes_io_version", "pod_template_hash"};
-    struct sv value = SV("");
-    for (size_t i = 0; value.n == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
-        value = value_of(labels, n, names[i]);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (value_of(labels, n, names[i]).n > 0) {
+            return sv_from(names[i]);
+        }
     }
-    return value;
+    return SV("");
+}
+
+struct sv query_version_in(const struct label *labels, size_t n)
+{
+    struct sv name = query_version_label(labels, n);
+    for (size_t i = 0; name.n > 0 && i < n; i++) {
+        if (sv_eq(labels[i].name, name)) {
+            return labels[i].value;
+        }
+    }
+    return SV("");
 }
 
 static bool versions_on_start(void *arg, const struct store_series *s, int64_t time_ns)

@@ -13,6 +13,10 @@
  * is none. */
 struct sv query_version_in(const struct label *labels, size_t n);
 
+/* Returns the name of the label that query_version_in() takes the version from; "" if there is
+ * none. */
+struct sv query_version_label(const struct label *labels, size_t n);
+
 struct query_version {
     struct sv service;
     struct sv version;
