@@ -80,8 +80,8 @@ bool changes_asked_read(struct changes_asked *a, const struct request *r, const 
     int64_t from_ms = question->ranges && question->base_from_ms < question->from_ms
                           ? question->base_from_ms
                           : question->from_ms;
-    return report_type(q, question->service, from_ms, question->until_ms,
-                       type.n > 0 ? type : SV(REPORT_TYPE_DEFAULT), &question->type, err);
+    return changes_type(q, question->service, from_ms, question->until_ms,
+                        type.n > 0 ? type : SV(REPORT_TYPE_DEFAULT), &question->type, err);
 }
 
 void changes_asked_done(struct changes_asked *a)
@@ -109,13 +109,13 @@ static bool answer(struct exchange *x, const struct query *q, const struct chang
         if (!changes_rollouts(q, question->from_ms, question->until_ms, &all, err)) {
             return false;
         }
-        report_rollouts_json(&all, a->limit, &x->reply);
+        changes_put_rollouts(&all, a->limit, &x->reply);
     } else {
         struct changes c;
-        if (!changes_make(q, question, &c, err)) {
+        if (!changes_find(q, question, &c, err)) {
             return false;
         }
-        report_json(question, &c, a->limit, &x->reply);
+        changes_put_json(question, &c, a->limit, &x->reply);
     }
     return buf_ok(&x->reply) || err_memory(err);
 }

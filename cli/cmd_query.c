@@ -5,8 +5,6 @@
 #include "cli/cmd.h"
 #include "cli/query/question.h"
 
-#define HOUR_MS (3600 * MS_PER_S)
-
 static const char *suggest_type(size_t i)
 {
     return config_type_name(i) == NULL ? NULL : config_type_name(i)->name;
@@ -53,6 +51,13 @@ static const struct flag flags[] = {
     FLAG(TEXT, "base-file", 0, query_args, base.file, "FILE", "the base is this file"),
     FLAG(BOOL, "normalize", 0, query_args, normalize, NULL,
          "diff scales the base, so that both totals are equal"),
+    FLAG(TEXT, "base-version", 0, query_args, base_version, "VERSION",
+         "the version that changes compares with; by default the one before"),
+    FLAG(TEXT, "new-version", 0, query_args, new_version, "VERSION",
+         "the version that changes is asked about; by default the last"),
+    FLAG(TEXT, "fail-above", 0, query_args, fail_above, "PERCENT",
+         "changes ends with 4 if the new version costs more than this at the same load (5%), and "
+         "with 5 if it cannot tell"),
     QUESTION_TERMINAL_FLAGS,
 };
 
@@ -64,18 +69,22 @@ const struct command cmd_query = {
              "query flame --service NAME [--type TYPE] [--search TEXT] [OPTIONS]\n"
              "query peek FUNCTION --service NAME [--type TYPE] [OPTIONS]\n"
              "query diff --service NAME --base-before 24h | --base-label NAME=VALUE [OPTIONS]\n"
+             "query changes [--service NAME] [--since 1d] [--fail-above 5%] [OPTIONS]\n"
              "query merge --service NAME --type TYPE -o FILE [OPTIONS]",
     .description =
         "Asks a server, a store or a file what it has: the names of services, the types of "
         "profiles, the functions that a service spends most in, a flame graph for the terminal, "
         "the callers and callees of functions whose name a regex matches, the functions that grew "
-        "and shrank, or all profiles of a service and type merged into one file, which go tool "
-        "pprof reads.",
+        "and shrank, what changed from one version of a service to the next, or all profiles of a "
+        "service and type merged into one file, which go tool "
+        "pprof reads. Without --since and --from, changes looks at the last day, all others at the "
+        "last hour.",
     .exit_codes = "Exit code: 0 done; 1 the server is described wrongly, or FILE cannot be read "
-                  "or written; 2 usage; 3 no answer, an error, or no profile.",
+                  "or written; 2 usage; 3 no answer, an error, or no profile; with --fail-above "
+                  "also 4 the new version costs more, 5 changes cannot tell.",
     COMMAND_FLAGS(flags, query_args),
     .defaults =
-        &(const struct query_args){.common = QUERY_COMMON_DEFAULTS(HOUR_MS),
+        &(const struct query_args){.common = QUERY_COMMON_DEFAULTS(0),
                                    .protocol = "pyroscope",
                                    .language = "Golang",
                                    .colour = "auto",

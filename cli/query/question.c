@@ -8,6 +8,9 @@
 #include "cli/query/stored.h"
 #include "cli/terminal/text.h"
 
+#define HOUR_MS (3600 * MS_PER_S)
+#define DAY_MS (24 * HOUR_MS)
+
 /* ---- the place ------------------------------------------------------------------------------- */
 
 static const struct query_source *source_at(size_t i)
@@ -121,7 +124,7 @@ static const struct {
 } subjects[] = {
     {"services", show_services, false}, {"types", show_types, false}, {"top", show_top, false},
     {"flame", show_flame, false},       {"diff", show_diff, false},   {"peek", show_peek, true},
-    {"merge", show_merge, false},
+    {"changes", show_changes, false},   {"merge", show_merge, false},
 };
 
 const char *question_subject(size_t i)
@@ -190,15 +193,16 @@ static bool fill_ask(struct question *q, struct err *err)
 int question_run(const struct query_args *args, const char *subject, const char *operand)
 {
     struct err err = ERR_INIT;
-    struct question q = {.args = args, .source = find_source(args->protocol), .operand = operand};
+    struct query_args given = *args;
+    struct question q = {.args = &given, .source = find_source(args->protocol), .operand = operand};
     size_t i = 0;
     while (question_subject(i) != NULL && strcmp(question_subject(i), subject) != 0) {
         i++;
     }
     if (question_subject(i) == NULL) {
-        return cmd_usage_error("query",
-                               "expected one of services, types, top, flame, diff, peek, merge%s%s",
-                               subject[0] == '\0' ? "" : ", got ", subject);
+        return cmd_usage_error(
+            "query", "expected one of services, types, top, flame, diff, peek, changes, merge%s%s",
+            subject[0] == '\0' ? "" : ", got ", subject);
     }
     if (subjects[i].operand != (operand != NULL)) {
         return cmd_usage_error(
@@ -207,6 +211,9 @@ int question_run(const struct query_args *args, const char *subject, const char 
     }
     if (args->file != NULL && args->store != NULL) {
         return cmd_usage_error("query", "--file and --store exclude each other");
+    }
+    if (given.common.since_ms == 0) {
+        given.common.since_ms = subjects[i].show == show_changes ? DAY_MS : HOUR_MS;
     }
     set_terminal(&q);
     if (!fill_ask(&q, &err)) {

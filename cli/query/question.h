@@ -43,6 +43,10 @@ struct query_args {
     /* query diff */
     struct query_base base;
     bool normalize;
+    /* query changes */
+    const char *base_version;
+    const char *new_version;
+    const char *fail_above; /* a percentage; NULL: the exit code does not tell */
 };
 
 struct question {
@@ -72,7 +76,7 @@ void question_title(const struct query_peer *peer, const struct query_ask *ask, 
 /* Prints a text that a subject has made, or the error. Frees the text. Returns the exit code. */
 int question_print(bool ok, struct buf *text, const struct err *err);
 
-/* Runs one subject: services, types, top, flame, diff, peek or merge. */
+/* Runs one subject: services, types, top, flame, diff, peek, changes or merge. */
 int question_run(const struct query_args *args, const char *subject, const char *operand);
 /* Returns the i-th subject; NULL past the last one. */
 const char *question_subject(size_t i);
@@ -87,6 +91,7 @@ question_show show_top;
 question_show show_flame;
 question_show show_diff;
 question_show show_peek;
+question_show show_changes;
 
 /* clang-format off: rows of a table, which `query` and `flame` share */
 #define QUESTION_PROFILE_FLAGS                                                                     \

@@ -53,7 +53,7 @@ static bool find_versions(const struct query *q, const struct changes_question *
 
 /* ---- the comparison -------------------------------------------------------------------------- */
 
-bool changes_make(const struct query *q, const struct changes_question *question,
+bool changes_find(const struct query *q, const struct changes_question *question,
                   struct changes *ret, struct err *err)
 {
     struct observations o = {.n_functions = 0};

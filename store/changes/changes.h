@@ -58,7 +58,7 @@ struct changes {
 };
 
 /* Answers a question. False with err. */
-bool changes_make(const struct query *q, const struct changes_question *question,
+bool changes_find(const struct query *q, const struct changes_question *question,
                   struct changes *ret, struct err *err);
 /* Returns one sentence about the result without the names of functions, in memory of the arena;
  * NULL if out of memory. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "http/url.h"
 
 #define NS_A_SECOND 1e9
 /* Types that an error lists. */
@@ -46,8 +47,8 @@ static int fits(struct sv id, struct sv word)
     return sv_eq(t.sample_type, word) ? 2 : sv_eq(t.name, word);
 }
 
-bool report_type(const struct query *q, struct sv service, int64_t from_ms, int64_t until_ms,
-                 struct sv text, struct profile_type *ret, struct err *err)
+bool changes_type(const struct query *q, struct sv service, int64_t from_ms, int64_t until_ms,
+                  struct sv text, struct profile_type *ret, struct err *err)
 {
     struct query_strings types = {.n = 0};
     struct selector *selector = selector_new(err);
@@ -66,7 +67,7 @@ bool report_type(const struct query *q, struct sv service, int64_t from_ms, int6
     return ok && (best > 0 ? profile_type_parse(found, ret, err) : no_type(&types, text, err));
 }
 
-struct report_unit report_unit(const struct changes *c, const struct profile_type *type)
+struct changes_unit changes_unit(const struct changes *c, const struct profile_type *type)
 {
     static const struct {
         const char *unit;
@@ -79,19 +80,19 @@ struct report_unit report_unit(const struct changes *c, const struct profile_typ
         {"count", 1, "", "/s"},
     };
     if (sv_eq_str(type->sample_type, "cpu") && sv_eq_str(type->sample_unit, "nanoseconds")) {
-        return (struct report_unit){NS_A_SECOND, "cores"};
+        return (struct changes_unit){NS_A_SECOND, "cores"};
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (sv_eq_str(type->sample_unit, rows[i].unit)) {
-            return (struct report_unit){rows[i].by, c->is_level ? rows[i].level : rows[i].rate};
+            return (struct changes_unit){rows[i].by, c->is_level ? rows[i].level : rows[i].rate};
         }
     }
-    return (struct report_unit){1, c->is_level ? "" : "/s"};
+    return (struct changes_unit){1, c->is_level ? "" : "/s"};
 }
 
 /* ---- words and links ------------------------------------------------------------------------- */
 
-const char *report_state(const struct changes *c)
+const char *changes_word(const struct changes *c)
 {
     static const char *const names[] = {[CHANGES_NO_VERSION] = "no_version",
                                         [CHANGES_ONE_VERSION] = "one_version",
@@ -105,21 +106,10 @@ const char *report_state(const struct changes *c)
     return c->verdicts.n_changed > 0 ? "changed" : "unchanged";
 }
 
-/* Appends a text as the value of a parameter. */
 static void put_param(const char *name, struct sv value, struct buf *out)
 {
-    static const char digits[] = "0123456789ABCDEF";
     buf_printf(out, "&%s=", name);
-    for (size_t i = 0; i < value.n; i++) {
-        unsigned char b = (unsigned char)value.p[i];
-        bool plain = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
-                     b == '-' || b == '_' || b == '.';
-        if (plain) {
-            buf_putc(out, (char)b);
-        } else {
-            buf_printf(out, "%%%c%c", digits[b >> 4], digits[b & 15]);
-        }
-    }
+    (void)url_encode(value, out);
 }
 
 static void put_side_params(const struct changes_side *side, const char *prefix, struct buf *out)
@@ -138,7 +128,7 @@ static void put_side_params(const struct changes_side *side, const char *prefix,
     buf_done(&labels);
 }
 
-void report_link(const struct changes_question *question, const struct changes *c, struct buf *out)
+void changes_link(const struct changes_question *question, const struct changes *c, struct buf *out)
 {
     buf_puts(out, "?compare=1");
     put_param("service", question->service, out);
@@ -223,14 +213,14 @@ static void put_functions(const struct changes *c, double by, size_t limit, stru
     buf_printf(out, "],\"leftOut\":%zu", v->n > limit ? v->n - limit : 0);
 }
 
-void report_json(const struct changes_question *question, const struct changes *c, size_t limit,
-                 struct buf *out)
+void changes_put_json(const struct changes_question *question, const struct changes *c,
+                      size_t limit, struct buf *out)
 {
-    struct report_unit unit = report_unit(c, &question->type);
+    struct changes_unit unit = changes_unit(c, &question->type);
     struct arena *arena = arena_new(SELECTOR_BYTES);
     const char *sentence = arena == NULL ? NULL : changes_sentence(c, arena);
     buf_putc(out, '{');
-    json_member("state", sv_from(report_state(c)), out);
+    json_member("state", sv_from(changes_word(c)), out);
     json_member("summary", sv_from(sentence == NULL ? "" : sentence), out);
     json_member("service", question->service, out);
     json_member("type", question->type.id, out);
@@ -241,7 +231,7 @@ void report_json(const struct changes_question *question, const struct changes *
         struct buf link;
         buf_init(&link, 4 * SELECTOR_BYTES);
         buf_putc(&link, '/');
-        report_link(question, c, &link);
+        changes_link(question, c, &link);
         json_member("flamegraph", (struct sv){link.data, link.len}, out);
         buf_done(&link);
         put_estimate("total", &c->verdicts.total, unit.by, out);
@@ -255,7 +245,7 @@ void report_json(const struct changes_question *question, const struct changes *
     arena_free(arena);
 }
 
-void report_rollouts_json(const struct changes_rollouts *all, size_t limit, struct buf *out)
+void changes_put_rollouts(const struct changes_rollouts *all, size_t limit, struct buf *out)
 {
     buf_puts(out, "{\"services\":[");
     for (size_t i = 0; i < all->n && i < limit; i++) {

@@ -11,27 +11,28 @@
 
 /* Finds the type that a user means: an id, a sample type or a name, among the types that the
  * service has in the range. ERR_INPUT names the types that exist. The result is in the arena. */
-bool report_type(const struct query *q, struct sv service, int64_t from_ms, int64_t until_ms,
-                 struct sv text, struct profile_type *ret, struct err *err);
+bool changes_type(const struct query *q, struct sv service, int64_t from_ms, int64_t until_ms,
+                  struct sv text, struct profile_type *ret, struct err *err);
 
 /* How values are shown: divided by `by`, in a unit such as "cores" or "bytes/s". */
-struct report_unit {
+struct changes_unit {
     double by;
     const char *name;
 };
-struct report_unit report_unit(const struct changes *c, const struct profile_type *type);
+struct changes_unit changes_unit(const struct changes *c, const struct profile_type *type);
 
 /* Returns a word for the result: changed, unchanged, cannot_tell, no_version, one_version or
  * no_profiles. */
-const char *report_state(const struct changes *c);
+const char *changes_word(const struct changes *c);
 /* Appends the query of the page of profiles that shows exactly the two sets as a differential flame
  * graph: "?service=...". */
-void report_link(const struct changes_question *question, const struct changes *c, struct buf *out);
+void changes_link(const struct changes_question *question, const struct changes *c,
+                  struct buf *out);
 
 /* Appends the whole result as JSON, with at most `limit` functions. */
-void report_json(const struct changes_question *question, const struct changes *c, size_t limit,
-                 struct buf *out);
+void changes_put_json(const struct changes_question *question, const struct changes *c,
+                      size_t limit, struct buf *out);
 /* Appends the list of rollouts as JSON, with at most `limit` services. */
-void report_rollouts_json(const struct changes_rollouts *all, size_t limit, struct buf *out);
+void changes_put_rollouts(const struct changes_rollouts *all, size_t limit, struct buf *out);
 
 #endif

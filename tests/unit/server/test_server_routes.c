@@ -17,6 +17,7 @@ static const char *const readers[] = {
     "/api/0/profiles/merge",
     "/api/0/services",
     "/api/0/version",
+    "/api/v1/changes",
     "/api/v1/config",
     "/api/v1/destinations",
     "/api/v1/dropped",

@@ -7,6 +7,7 @@
 #include "store/changes/report.h"
 #include "store/changes/student.h"
 #include "tests/unit/lib/changes_world.h"
+#include "tests/unit/lib/rollout.h"
 #include "tests/unit/lib/store_rig.h"
 
 #define ARENA_BYTES ((size_t)64 * 1024 * 1024)
@@ -171,56 +172,6 @@ static void asked_done(struct asked *a)
 }
 SCOPED_VALUE(asked, asked_done)
 
-#define N_FUNCTIONS 7
-
-/* Puts a profile of 10 seconds: seven functions of main, with so many samples of 10 ms each; that
- * of main.slow is given. */
-static void put_cpu(struct asked *a, const char *labels, int64_t from_ns, int64_t slow,
-                    struct rng *rng)
-{
-    static const char *const frames[N_FUNCTIONS] = {
-        "main.slow main.main",           "main.a main.main", "main.b main.main",
-        "main.c main.a main.main",       "main.d main.main", "main.e main.main",
-        "main.e main.e main.b main.main"};
-    struct pprof_row rows[N_FUNCTIONS];
-    struct pprof_spec spec = {.types = "samples/count cpu/nanoseconds",
-                              .period_type = "cpu/nanoseconds",
-                              .time_nanos = from_ns,
-                              .duration_nanos = 10 * NS_PER_S};
-    for (size_t i = 0; i < N_FUNCTIONS; i++) {
-        double mean = i == 0 ? (double)slow : 20 + 10 * (double)i;
-        int64_t n = (int64_t)world_poisson(rng, mean);
-        rows[i] = (struct pprof_row){.frames = frames[i], .values = {n, n * 10000000}};
-    }
-    struct buf b = pprof_make(&spec, rows, N_FUNCTIONS);
-    put_num(&b, 12, 10000000); /* the period */
-    struct store_put put;
-    assert_int_equal(
-        rig_put_bytes(&a->rig, labels, from_ns, (struct sv){b.data, b.len}, PROFILE_PPROF, &put),
-        STORE_TAKEN);
-    buf_done(&b);
-}
-
-/* Two versions of the service cart, three pods each, half an hour after each other, with a profile
- * a minute for twenty minutes. */
-static void put_rollout(struct asked *a, const char *service, int64_t before, int64_t after)
-{
-    struct rng rng;
-    rng_seed(&rng, 7);
-    for (int version = 0; version < 2; version++) {
-        for (int pod = 0; pod < 3; pod++) {
-            for (int m = 0; m < 20; m++) {
-                char labels[256];
-                int64_t at = RIG_T0 + (version * 30 + m) * 60 * RIG_SECOND + pod;
-                (void)snprintf(labels, sizeof(labels),
-                               "__name__=process_cpu,pod=%s-%d%d,service_name=%s,version=%d.0",
-                               service, version, pod, service, version + 1);
-                put_cpu(a, labels, at, version == 0 ? before : after, &rng);
-            }
-        }
-    }
-}
-
 static struct changes_question question_of(const char *service)
 {
     struct changes_question q = {.service = sv_from(service),
@@ -235,8 +186,8 @@ static struct changes ask(struct asked *a, const struct changes_question *q)
 {
     struct changes c;
     struct err err = ERR_INIT;
-    bool ok = changes_make(&a->q, q, &c, &err);
-    CHECK_STR(err.msg, "", "changes_make");
+    bool ok = changes_find(&a->q, q, &c, &err);
+    CHECK_STR(err.msg, "", "changes_find");
     assert_true(ok);
     return c;
 }
@@ -245,11 +196,11 @@ TEST(slow_function_of_a_rollout)
 {
     SCOPED(asked) a = {.arena = NULL};
     asked_init(&a);
-    put_rollout(&a, "cart", 40, 60);
+    rollout_put(&a.rig, "cart", 40, 60);
     struct changes_question q = question_of("cart");
     struct changes c = ask(&a, &q);
     assert_int_equal(c.state, CHANGES_COMPARED);
-    CHECK_STR(report_state(&c), "changed", "state");
+    CHECK_STR(changes_word(&c), "changed", "state");
     assert_true(sv_eq_str(c.side[SIDE_BASE].version, "1.0"));
     assert_true(sv_eq_str(c.side[SIDE_NEW].version, "2.0"));
     assert_true(sv_eq_str(c.side[SIDE_NEW].label, "version"));
@@ -276,10 +227,10 @@ TEST(rollout_without_a_change)
 {
     SCOPED(asked) a = {.arena = NULL};
     asked_init(&a);
-    put_rollout(&a, "cart", 40, 40);
+    rollout_put(&a.rig, "cart", 40, 40);
     struct changes_question q = question_of("cart");
     struct changes c = ask(&a, &q);
-    CHECK_STR(report_state(&c), "unchanged", "state");
+    CHECK_STR(changes_word(&c), "unchanged", "state");
     assert_int_equal(c.verdicts.n_changed, 0);
     assert_true(c.verdicts.n_tested > 5);
     assert_true(c.verdicts.ratio == 1);
@@ -290,22 +241,22 @@ TEST(versions_and_ranges_that_are_asked_for)
 {
     SCOPED(asked) a = {.arena = NULL};
     asked_init(&a);
-    put_rollout(&a, "cart", 40, 60);
+    rollout_put(&a.rig, "cart", 40, 60);
     struct changes_question q = question_of("cart");
     q.version[SIDE_BASE] = SV("2.0");
     q.version[SIDE_NEW] = SV("1.0");
     struct changes c = ask(&a, &q);
-    CHECK_STR(report_state(&c), "changed", "reverse");
+    CHECK_STR(changes_word(&c), "changed", "reverse");
     assert_true(c.verdicts.at[0].cost[COST_SELF].effect < 0);
     q.version[SIDE_BASE] = SV("0.9");
-    CHECK_STR(report_state(&(struct changes){.state = ask(&a, &q).state}), "no_profiles", "0.9");
+    CHECK_STR(changes_word(&(struct changes){.state = ask(&a, &q).state}), "no_profiles", "0.9");
     q = question_of("cart");
     q.ranges = true;
     q.base_from_ms = q.from_ms;
     q.base_until_ms = q.from_ms + 25 * 60 * 1000;
     q.from_ms = q.base_until_ms;
     c = ask(&a, &q);
-    CHECK_STR(report_state(&c), "changed", "ranges");
+    CHECK_STR(changes_word(&c), "changed", "ranges");
     assert_true(sv_eq_str(c.names[c.verdicts.at[0].index], "main.slow"));
     assert_int_equal(c.side[SIDE_NEW].label.n, 0);
 }
@@ -316,19 +267,20 @@ TEST(services_without_two_versions)
     struct rng rng;
     asked_init(&a);
     rng_seed(&rng, 1);
-    put_cpu(&a, "__name__=process_cpu,service_name=plain", RIG_T0, 10, &rng);
-    put_cpu(&a, "__name__=process_cpu,pod_template_hash=x,service_name=one", RIG_T0, 10, &rng);
+    rollout_put_cpu(&a.rig, "__name__=process_cpu,service_name=plain", RIG_T0, 10, &rng);
+    rollout_put_cpu(&a.rig, "__name__=process_cpu,pod_template_hash=x,service_name=one", RIG_T0, 10,
+                    &rng);
     struct changes_question q = question_of("plain");
     struct changes c = ask(&a, &q);
-    CHECK_STR(report_state(&c), "no_version", "plain");
+    CHECK_STR(changes_word(&c), "no_version", "plain");
     q = question_of("one");
     c = ask(&a, &q);
-    CHECK_STR(report_state(&c), "one_version", "one");
+    CHECK_STR(changes_word(&c), "one_version", "one");
     /* A second version with a single pod each. */
-    put_cpu(&a, "__name__=process_cpu,pod_template_hash=y,service_name=one",
-            RIG_T0 + 60 * RIG_SECOND, 90, &rng);
+    rollout_put_cpu(&a.rig, "__name__=process_cpu,pod_template_hash=y,service_name=one",
+                    RIG_T0 + 60 * RIG_SECOND, 90, &rng);
     c = ask(&a, &q);
-    CHECK_STR(report_state(&c), "cannot_tell", "one");
+    CHECK_STR(changes_word(&c), "cannot_tell", "one");
     assert_true(sv_eq_str(c.names[c.verdicts.at[0].index], "main.slow"));
     assert_non_null(strstr(changes_sentence(&c, a.arena), "Cannot tell"));
     assert_true(sv_eq_str(c.side[SIDE_NEW].label, "pod_template_hash"));
@@ -342,10 +294,11 @@ TEST(rollouts_newest_first)
     struct err err = ERR_INIT;
     asked_init(&a);
     rng_seed(&rng, 1);
-    put_rollout(&a, "cart", 40, 40);
-    put_cpu(&a, "__name__=process_cpu,service_name=one,version=1", RIG_T0, 10, &rng);
-    put_cpu(&a, "__name__=process_cpu,service_name=two,version=1", RIG_T0, 10, &rng);
-    put_cpu(&a, "__name__=process_cpu,service_name=two,version=2", RIG_T0 + RIG_HOUR, 10, &rng);
+    rollout_put(&a.rig, "cart", 40, 40);
+    rollout_put_cpu(&a.rig, "__name__=process_cpu,service_name=one,version=1", RIG_T0, 10, &rng);
+    rollout_put_cpu(&a.rig, "__name__=process_cpu,service_name=two,version=1", RIG_T0, 10, &rng);
+    rollout_put_cpu(&a.rig, "__name__=process_cpu,service_name=two,version=2", RIG_T0 + RIG_HOUR,
+                    10, &rng);
     assert_true(changes_rollouts(&a.q, RIG_T0 / NS_PER_MS, (RIG_T0 + 2 * RIG_HOUR) / NS_PER_MS,
                                  &all, &err));
     assert_int_equal(all.n, 2);
@@ -359,17 +312,17 @@ TEST(memory_and_time_are_limited)
 {
     SCOPED(asked) a = {.arena = NULL};
     asked_init(&a);
-    put_rollout(&a, "cart", 40, 60);
+    rollout_put(&a.rig, "cart", 40, 60);
     struct changes_question q = question_of("cart");
     struct changes c;
     struct err err = ERR_INIT;
     a.q.bytes_max = 4096;
-    assert_false(changes_make(&a.q, &q, &c, &err));
+    assert_false(changes_find(&a.q, &q, &c, &err));
     assert_int_equal(err.kind, ERR_LIMIT);
     a.q.bytes_max = ARENA_BYTES;
     a.q.deadline_ms = 1;
     err_clear(&err);
-    assert_false(changes_make(&a.q, &q, &c, &err));
+    assert_false(changes_find(&a.q, &q, &c, &err));
     assert_int_equal(err.kind, ERR_TIMEOUT);
 }
 
@@ -393,12 +346,12 @@ TEST(levels)
     struct changes_question q = question_of("s");
     struct err err = ERR_INIT;
     assert_true(
-        report_type(&a.q, q.service, q.from_ms, q.until_ms, SV("inuse_space"), &q.type, &err));
+        changes_type(&a.q, q.service, q.from_ms, q.until_ms, SV("inuse_space"), &q.type, &err));
     struct changes c = ask(&a, &q);
     assert_true(c.is_level);
     assert_true(fabs(c.verdicts.total.base - 1500) < 1);
     assert_true(fabs(c.verdicts.total.now - 2500) < 1);
-    CHECK_STR(report_unit(&c, &q.type).name, "bytes", "unit");
+    CHECK_STR(changes_unit(&c, &q.type).name, "bytes", "unit");
 }
 
 /* ---- the report ------------------------------------------------------------------------------ */
@@ -409,10 +362,10 @@ TEST(report)
     struct buf out;
     asked_init(&a);
     buf_init(&out, (size_t)1024 * 1024);
-    put_rollout(&a, "cart", 40, 60);
+    rollout_put(&a.rig, "cart", 40, 60);
     struct changes_question q = question_of("cart");
     struct changes c = ask(&a, &q);
-    report_json(&q, &c, 2, &out);
+    changes_put_json(&q, &c, 2, &out);
     assert_non_null(strstr(out.data, "{\"state\":\"changed\",\"summary\":\""));
     assert_non_null(strstr(out.data, "\"unit\":\"cores\",\"base\":{\"version\":\"1.0\""));
     assert_non_null(strstr(out.data, "\"functions\":[{\"name\":\"main.slow\",\"changed\":true"));
@@ -430,15 +383,15 @@ TEST(types_that_are_asked_for)
     struct err err = ERR_INIT;
     asked_init(&a);
     rng_seed(&rng, 1);
-    put_cpu(&a, "__name__=process_cpu,service_name=one", RIG_T0, 10, &rng);
+    rollout_put_cpu(&a.rig, "__name__=process_cpu,service_name=one", RIG_T0, 10, &rng);
     struct changes_question q = question_of("one");
-    assert_true(report_type(&a.q, q.service, q.from_ms, q.until_ms, SV("cpu"), &type, &err));
+    assert_true(changes_type(&a.q, q.service, q.from_ms, q.until_ms, SV("cpu"), &type, &err));
     assert_true(sv_eq_str(type.id, CPU));
-    assert_true(report_type(&a.q, q.service, q.from_ms, q.until_ms, SV("samples"), &type, &err));
-    assert_true(report_type(&a.q, q.service, q.from_ms, q.until_ms, SV(CPU), &type, &err));
-    assert_false(report_type(&a.q, q.service, q.from_ms, q.until_ms, SV("heap"), &type, &err));
+    assert_true(changes_type(&a.q, q.service, q.from_ms, q.until_ms, SV("samples"), &type, &err));
+    assert_true(changes_type(&a.q, q.service, q.from_ms, q.until_ms, SV(CPU), &type, &err));
+    assert_false(changes_type(&a.q, q.service, q.from_ms, q.until_ms, SV("heap"), &type, &err));
     assert_non_null(strstr(err.msg, "no profiles of \"heap\"; there are process_cpu:cpu"));
     err_clear(&err);
-    assert_false(report_type(&a.q, SV("none"), q.from_ms, q.until_ms, SV("cpu"), &type, &err));
+    assert_false(changes_type(&a.q, SV("none"), q.from_ms, q.until_ms, SV("cpu"), &type, &err));
     assert_non_null(strstr(err.msg, "no profiles in this time"));
 }
