@@ -57,7 +57,7 @@ static const struct flag flags[] = {
          "the version that changes is asked about; by default the last"),
     FLAG(TEXT, "fail-above", 0, query_args, fail_above, "PERCENT",
          "changes ends with 4 if the new version costs more than this at the same load (5%), and "
-         "with 5 if it cannot tell"),
+         "with 5 if there is no verdict"),
     QUESTION_TERMINAL_FLAGS,
 };
 
@@ -81,7 +81,7 @@ const struct command cmd_query = {
         "last hour.",
     .exit_codes = "Exit code: 0 done; 1 the server is described wrongly, or FILE cannot be read "
                   "or written; 2 usage; 3 no answer, an error, or no profile; with --fail-above "
-                  "also 4 the new version costs more, 5 changes cannot tell.",
+                  "also 4 the new version costs more, 5 there is no verdict.",
     COMMAND_FLAGS(flags, query_args),
     .defaults =
         &(const struct query_args){.common = QUERY_COMMON_DEFAULTS(0),

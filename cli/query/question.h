@@ -46,7 +46,7 @@ struct query_args {
     /* query changes */
     const char *base_version;
     const char *new_version;
-    const char *fail_above; /* a percentage; NULL: the exit code does not tell */
+    const char *fail_above; /* a percentage; NULL: the exit code does not say it */
 };
 
 struct question {

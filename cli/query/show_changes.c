@@ -18,7 +18,7 @@
 #define NAME_COLUMNS ((size_t)64 * 1024)
 /* Exit codes with --fail-above. */
 #define EXIT_ABOVE 4
-#define EXIT_CANNOT_TELL 5
+#define EXIT_NO_VERDICT 5
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
@@ -309,7 +309,7 @@ static int judge(const struct question *q, const json_t *root, double percent)
         return EXIT_DONE;
     }
     if (strcmp(state, "changed") != 0) {
-        return EXIT_CANNOT_TELL;
+        return EXIT_NO_VERDICT;
     }
     return 100 * (number_of(root, "ratio") - 1) > percent ? EXIT_ABOVE : EXIT_DONE;
 }

@@ -94,13 +94,13 @@ const char *changes_sentence(const struct changes *c, struct arena *arena)
     }
     if (!v->can_tell) {
         return arena_printf(arena,
-                            "Cannot tell: a verdict needs at least %d instances on each side, and "
+                            "No verdict: a verdict needs at least %d instances on each side, and "
                             "there are %zu and %zu. The functions are ranked by difference.",
                             INSTANCES_MIN, c->side[SIDE_BASE].instances,
                             c->side[SIDE_NEW].instances);
     }
     if (v->n_tested == 0) {
-        return "Cannot tell: too few samples, or no function takes enough.";
+        return "No verdict: too few samples, or no function takes enough.";
     }
     if (v->n_changed == 0) {
         return arena_printf(arena,

@@ -101,7 +101,7 @@ const char *changes_word(const struct changes *c)
         return names[c->state];
     }
     if (!c->verdicts.can_tell || c->verdicts.n_tested == 0) {
-        return "cannot_tell";
+        return "no_verdict";
     }
     return c->verdicts.n_changed > 0 ? "changed" : "unchanged";
 }

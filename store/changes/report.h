@@ -21,7 +21,7 @@ struct changes_unit {
 };
 struct changes_unit changes_unit(const struct changes *c, const struct profile_type *type);
 
-/* Returns a word for the result: changed, unchanged, cannot_tell, no_version, one_version or
+/* Returns a word for the result: changed, unchanged, no_verdict, no_version, one_version or
  * no_profiles. */
 const char *changes_word(const struct changes *c);
 /* Appends the query of the page of profiles that shows exactly the two sets as a differential flame

@@ -32,7 +32,7 @@ enum { COST_SELF, COST_TOTAL, COSTS };
 struct observations {
     size_t n[SIDES]; /* instances of each side, at most INSTANCES_MAX */
     double quantum;  /* the value that one sample stands for; 0: unknown */
-    /* Of instance i in slot s, at [i * SLOTS + s]: the value of all functions, and the time of its
+    /* For instance i in slot s, at [i * SLOTS + s]: the value of all functions, and the time of its
      * profiles in seconds (for a gauge: their number). 0: no profile. */
     double *totals;
     double *seconds;

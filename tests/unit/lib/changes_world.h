@@ -2,7 +2,7 @@
  * version, and how much.
  *
  * The program has a tree of functions of which few take most of the time. Its instances are sampled
- * a hundred times in each second of CPU. The noise is that of a service behind a load balancer:
+ * a hundred times in each second of CPU. The noise is that of a service with a load balancer:
  *
  *   load       differs between instances by 10 %, goes up and down by 20 % over the time of a side,
  *              and wanders by 10 % from minute to minute

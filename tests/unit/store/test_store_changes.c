@@ -1,4 +1,4 @@
-/* What changed between two versions: the statistics on programs whose truth is known, and the way
+/* Changes between two versions: the statistics on programs whose truth is known, and the way
  * from profiles in a store to a verdict. */
 #include "tests/unit/lib/testing.h"
 
@@ -63,8 +63,8 @@ static struct tally try_worlds(uint64_t seed, size_t n, size_t instances, double
     return t;
 }
 
-/* `make bench-changes` counts more of them. The seeds are fixed, so the counts are, too, but for
- * the last digits of exp() and log(). */
+/* `make bench-changes` counts more of them. The seeds are fixed, so the counts are, too, except
+ * for the last digits of exp() and log(). */
 TEST(same_program_is_not_flagged)
 {
     assert_in_range(try_worlds(1000, 40, 3, 1, 0).flagged, 0, 3);
@@ -280,9 +280,9 @@ TEST(services_without_two_versions)
     rollout_put_cpu(&a.rig, "__name__=process_cpu,pod_template_hash=y,service_name=one",
                     RIG_T0 + 60 * RIG_SECOND, 90, &rng);
     c = ask(&a, &q);
-    CHECK_STR(changes_word(&c), "cannot_tell", "one");
+    CHECK_STR(changes_word(&c), "no_verdict", "one");
     assert_true(sv_eq_str(c.names[c.verdicts.at[0].index], "main.slow"));
-    assert_non_null(strstr(changes_sentence(&c, a.arena), "Cannot tell"));
+    assert_non_null(strstr(changes_sentence(&c, a.arena), "No verdict"));
     assert_true(sv_eq_str(c.side[SIDE_NEW].label, "pod_template_hash"));
 }
 
