@@ -31,6 +31,18 @@ static bool choose_versions(const struct query_versions *all, const struct chang
     return base.n > 0 && now.n > 0;
 }
 
+/* Removes the version "" of profiles without one. */
+static void drop_unversioned(struct query_versions *all)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->at[i].version.n > 0) {
+            all->at[n++] = all->at[i];
+        }
+    }
+    all->n = n;
+}
+
 static bool find_versions(const struct query *q, const struct changes_question *question,
                           struct changes *ret, struct err *err)
 {
@@ -41,6 +53,7 @@ static bool find_versions(const struct query *q, const struct changes_question *
               selector_add(selector, SV(LABEL_SERVICE_NAME), MATCH_EQUAL, question->service, err) &&
               query_versions(q, &range, &all, err);
     selector_free(selector);
+    drop_unversioned(&all);
     if (ok && !choose_versions(&all, question, ret)) {
         ret->state = all.n == 0 ? CHANGES_NO_VERSION : CHANGES_ONE_VERSION;
     }
@@ -135,6 +148,7 @@ bool changes_rollouts(const struct query *q, int64_t from_ms, int64_t until_ms,
     if (!query_versions(q, &range, &all, err)) {
         return false;
     }
+    drop_unversioned(&all);
     ret->at = arena_array(q->arena, all.n + 1, sizeof(ret->at[0]));
     if (ret->at == NULL) {
         return query_no_room(err);

@@ -230,7 +230,7 @@ void changes_put_json(const struct changes_question *question, const struct chan
     if (c->state == CHANGES_COMPARED) {
         struct buf link;
         buf_init(&link, 4 * SELECTOR_BYTES);
-        buf_putc(&link, '/');
+        buf_puts(&link, CHANGES_PROFILES_PATH);
         changes_link(question, c, &link);
         json_member("flamegraph", (struct sv){link.data, link.len}, out);
         buf_done(&link);

@@ -5,6 +5,8 @@
 #include "base/buf.h"
 #include "store/changes/changes.h"
 
+/* Path of the page that shows a differential flame graph. */
+#define CHANGES_PROFILES_PATH "/profiles"
 #define REPORT_TYPE_DEFAULT "cpu"
 #define REPORT_LIMIT_DEFAULT 20
 #define REPORT_LIMIT_MAX 1000

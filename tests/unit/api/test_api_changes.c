@@ -64,7 +64,7 @@ TEST_WITH(service, setup, teardown)
     const json_t *functions = json_object_get(root, "functions");
     assert_int_equal(json_array_size(functions), 3);
     CHECK_STR(text(json_array_get(functions, 0), "name"), "main.slow", "first");
-    assert_non_null(strstr(text(root, "flamegraph"), "/?compare=1&service=cart&type="));
+    assert_non_null(strstr(text(root, "flamegraph"), "/profiles?compare=1&service=cart&type="));
     json_decref(root);
     root = get(w, "service=same&" RANGE, 200);
     CHECK_STR(text(root, "state"), "unchanged", "same");
