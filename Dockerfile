@@ -24,6 +24,8 @@ LABEL org.opencontainers.image.title="profpull" \
 ENV PATH=/usr/bin
 # What runs in it listens on all interfaces.
 ENV container=oci
+# Belongs to this user: `run --target` keeps profiles below it.
+WORKDIR /var/lib/profpull
 USER 65532:65532
 EXPOSE 4041/tcp
 STOPSIGNAL SIGTERM

@@ -335,6 +335,10 @@ check-jfr: $(BUILD)/tests/jfr-tool ## a recording of a real JDK against the JDK'
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-jfr.sh $(RECORDINGS)
 bench-jfr: $(BUILD)/profpull $(BUILD)/tests/jfr-tool ## what reading a recording of 12 MB costs, next to Pyroscope's parser
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-jfr.sh $(RECORDINGS)
+.PHONY: pyroscope-check
+pyroscope-check: $(BUILD)/profpull ## `query` against a real Pyroscope: PYROSCOPE=its program (docs/testing.md)
+	@test -x "$(PYROSCOPE)" || { echo "make: PYROSCOPE names no program of Grafana Pyroscope" >&2; exit 1; }
+	PROFPULL_PYROSCOPE=$(abspath $(PYROSCOPE)) BUILD=$(abspath $(BUILD)) ./scripts/e2e.sh -run TestRealPyroscope
 .PHONY: bench-flame flame-pictures
 bench-flame: $(BUILD)/profpull ## how long a flame graph of a profile of 1 MB takes in the terminal
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-flame.sh

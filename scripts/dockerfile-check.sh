@@ -48,4 +48,7 @@ for command in version "check --config /etc/profpull/profpull.yaml"; do
   # shellcheck disable=SC2086  # several words
   images run --isolation chroot --cap-drop all --user "$user" "$ours" -- /usr/bin/profpull $command
 done
-echo "dockerfile-check: 2 passed, 0 failed"
+# Its working directory is writable.
+images run --isolation chroot --cap-drop all --user "$user" "$ours" -- \
+  /usr/bin/profpull run --target 127.0.0.1:9 --listen "" --for 1s
+echo "dockerfile-check: 3 passed, 0 failed"

@@ -78,5 +78,6 @@ printf 'root:x:0:\nprofpull:x:65532:\n' >"$dir/etc/group"
 echo 'hosts: files dns' >"$dir/etc/nsswitch.conf"
 install -d "$dir/etc/profpull" "$dir/var/lib"
 install -d -m 1777 "$dir/tmp"
-install -d -o 65532 -g 65532 -m 750 "$dir/var/lib/profpull"
+# The working directory: any user of a cluster's choice may enter it.
+install -d -o 65532 -g 65532 -m 755 "$dir/var/lib/profpull"
 rm -rf "$work"

@@ -46,7 +46,7 @@ for pair; do
   gzip -9 -n "$layout/layer.tar"
   layer="$(blob "$layout/layer.tar.gz" $type.layer.v1.tar+gzip)}"
   cat >"$layout/config" <<END
-{"created":"$created","architecture":"$arch","os":"linux","config":{"User":"65532:65532","ExposedPorts":{"4041/tcp":{}},"Env":["PATH=/usr/bin","container=oci"],"Entrypoint":["/usr/bin/profpull"],"Cmd":["run","--config","/etc/profpull/profpull.yaml"],"WorkingDir":"/","StopSignal":"SIGTERM","Labels":$labels},"rootfs":{"type":"layers","diff_ids":["sha256:$unpacked"]},"history":[{"created":"$created","created_by":"scripts/oci.sh"}]}
+{"created":"$created","architecture":"$arch","os":"linux","config":{"User":"65532:65532","ExposedPorts":{"4041/tcp":{}},"Env":["PATH=/usr/bin","container=oci"],"Entrypoint":["/usr/bin/profpull"],"Cmd":["run","--config","/etc/profpull/profpull.yaml"],"WorkingDir":"/var/lib/profpull","StopSignal":"SIGTERM","Labels":$labels},"rootfs":{"type":"layers","diff_ids":["sha256:$unpacked"]},"history":[{"created":"$created","created_by":"scripts/oci.sh"}]}
 END
   config="$(blob "$layout/config" $type.config.v1+json)}"
   cat >"$layout/manifest" <<END

@@ -35,6 +35,11 @@ func TestFirstRun(t *testing.T) {
 	if r := runIn("--target", "127.0.0.1:1", "--data", "file/x"); r.code != exitInput || !strings.Contains(r.stderr, "--data: cannot make the directory file") {
 		t.Errorf("%+v", r)
 	}
+	contained := command(t, "run", "--for", "10ms", "--target", "127.0.0.1:1", "--data", "file/x")
+	contained.Dir, contained.Env = dir, append(os.Environ(), "container=oci")
+	if r := callCommand(t, contained, ""); r.code != exitInput || !strings.Contains(r.stderr, "Not a directory; in a container, mount a volume and name it: -v profiles:/data, --data /data") {
+		t.Errorf("%+v", r)
+	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer taken.Close()

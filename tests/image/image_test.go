@@ -65,6 +65,7 @@ type config struct {
 		Entrypoint   []string
 		Cmd          []string
 		StopSignal   string
+		WorkingDir   string
 		Labels       map[string]string
 	} `json:"config"`
 	RootFS struct {
@@ -178,7 +179,7 @@ func TestLayout(t *testing.T) {
 			t.Fatalf("no image for %s", arch)
 		}
 		c := i.config.Config
-		if c.User != "65532:65532" || c.StopSignal != "SIGTERM" || !reflect.DeepEqual(c.Entrypoint, []string{"/usr/bin/profpull"}) {
+		if c.User != "65532:65532" || c.WorkingDir != "/var/lib/profpull" || c.StopSignal != "SIGTERM" || !reflect.DeepEqual(c.Entrypoint, []string{"/usr/bin/profpull"}) {
 			t.Errorf("%s: %+v", arch, c)
 		}
 		if _, ok := c.ExposedPorts["4041/tcp"]; !ok {
@@ -417,6 +418,33 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// Without a configuration, profiles are kept in the working directory, which belongs to the image's user. Where it is read-only,
+// the message says what to mount.
+func TestFirstRun(t *testing.T) {
+	address := startExporter(t)
+	for arch, i := range readImages(t) {
+		i := i
+		t.Run(arch, func(t *testing.T) {
+			root := unpack(t, i)
+			run := func(dir string) (string, error) {
+				cmd := command(root, "run", "--target", "exporter="+address, "--listen", "", "--for", "3s")
+				cmd.Dir, cmd.Env = dir, i.config.Config.Env
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			if out, err := run(i.config.Config.WorkingDir); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if found, _ := filepath.Glob(filepath.Join(root, "var/lib/profpull/profpull-data/*.db")); len(found) == 0 {
+				t.Error("nothing in the working directory")
+			}
+			if out, err := run("/etc"); err == nil || !strings.Contains(out, "mount a volume and name it: -v profiles:/data, --data /data") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
 // Another reader of layouts takes it, where there is one.
 func TestSkopeo(t *testing.T) {
 	skopeo, err := exec.LookPath("skopeo")
@@ -440,7 +468,7 @@ func TestDockerfile(t *testing.T) {
 	quoted := func(v []string) string { b, _ := json.Marshal(v); return string(b) }
 	for arch, i := range readImages(t) {
 		c := i.config.Config
-		lines := []string{"USER " + c.User, "STOPSIGNAL " + c.StopSignal, "ENTRYPOINT " + quoted(c.Entrypoint), "CMD " + quoted(c.Cmd)}
+		lines := []string{"USER " + c.User, "WORKDIR " + c.WorkingDir, "STOPSIGNAL " + c.StopSignal, "ENTRYPOINT " + quoted(c.Entrypoint), "CMD " + quoted(c.Cmd)}
 		for port := range c.ExposedPorts {
 			lines = append(lines, "EXPOSE "+port)
 		}
