@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "alloy/alloy.h"
@@ -165,16 +166,28 @@ struct config *cmd_load_config(const struct cmd_config_flags *flags)
     return config;
 }
 
+struct config *cmd_read_config(const struct cmd_config_flags *flags, struct config_errors *errors,
+                               struct config_errors *warnings, struct config_errors *notes)
+{
+    struct config_options options = options_of(flags);
+    options.warnings = warnings;
+    options.notes = notes;
+    return config_load(flags->file, &options, errors);
+}
+
 struct config *cmd_reload_config(const struct cmd_config_flags *flags, struct config_errors *errors,
                                  struct config_errors *warnings)
 {
-    struct config_options options = options_of(flags);
     struct config_errors *notes = config_errors_new();
-    options.warnings = warnings;
-    options.notes = notes;
-    struct config *config = notes == NULL ? NULL : config_load(flags->file, &options, errors);
+    struct config *config = notes == NULL ? NULL : cmd_read_config(flags, errors, warnings, notes);
     config_errors_free(notes);
     return config;
+}
+
+const char *cmd_environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
 int cmd_usage_hint(const char *name)

@@ -69,10 +69,16 @@ struct cmd_config_flags {
  * errors, prints all of them and returns NULL. file or write_url must be set. */
 struct config *cmd_load_config(const struct cmd_config_flags *flags);
 
-/* Loads the configuration of a running process as cmd_load_config() does, and prints nothing.
- * errors and warnings belong to the caller. */
+/* Loads the configuration as cmd_load_config() does, and prints nothing. The lists belong to the
+ * caller. */
+struct config *cmd_read_config(const struct cmd_config_flags *flags, struct config_errors *errors,
+                               struct config_errors *warnings, struct config_errors *notes);
+/* The same without notes: they are of no interest when a running process loads again. */
 struct config *cmd_reload_config(const struct cmd_config_flags *flags, struct config_errors *errors,
                                  struct config_errors *warnings);
+
+/* Returns the value of a variable of the environment; NULL if it is not set, or empty. */
+const char *cmd_environment(const char *name);
 
 /* The languages of configuration files besides YAML, for struct config_options; ended by NULL. */
 extern const struct config_language *const cmd_languages[];

@@ -110,31 +110,51 @@ static void put_contents(const struct config *config, struct buf *out)
     buf_putc(out, ']');
 }
 
-/* Prints the result as JSON. Warnings are no error, unless
- * --strict is given. */
+/* What loading a configuration says. */
+struct messages {
+    struct config_errors *errors;
+    struct config_errors *warnings;
+    struct config_errors *notes;
+};
+
+static void print_json(const struct config *config, const struct messages *m, bool good,
+                       struct buf *out)
+{
+    buf_printf(out, "{\"good\":%s", good ? "true" : "false");
+    put_messages("errors", m->errors, out);
+    put_messages("warnings", m->warnings, out);
+    put_messages("notes", m->notes, out);
+    if (config != NULL) {
+        put_contents(config, out);
+    }
+    buf_puts(out, "}\n");
+}
+
+/* Prints the result as JSON. Warnings and notes are no error, unless --strict is given. */
 static int check_json(const struct cmd_config_flags *flags)
 {
-    struct config_errors *errors = config_errors_new();
-    struct config_errors *warnings = config_errors_new();
-    struct buf out;
-    buf_init(&out, JSON_MAX);
-    struct config *config =
-        errors == NULL || warnings == NULL ? NULL : cmd_reload_config(flags, errors, warnings);
-    bool good = config != NULL && !(flags->strict && config_errors_count(warnings) > 0);
-    buf_printf(&out, "{\"good\":%s", good ? "true" : "false");
-    if (errors != NULL && warnings != NULL) {
-        put_messages("errors", errors, &out);
-        put_messages("warnings", warnings, &out);
+    struct messages m = {config_errors_new(), config_errors_new(), config_errors_new()};
+    int code = EXIT_INPUT;
+    if (m.errors == NULL || m.warnings == NULL || m.notes == NULL) {
+        fputs("profpull: out of memory\n", stderr);
+    } else {
+        struct buf out;
+        buf_init(&out, JSON_MAX);
+        struct config *config = cmd_read_config(flags, m.errors, m.warnings, m.notes);
+        bool clean = config_errors_count(m.warnings) + config_errors_count(m.notes) == 0;
+        if (config != NULL) {
+            clean = secret_files_check(config) == 0 && clean;
+        }
+        bool good = config != NULL && (clean || !flags->strict);
+        print_json(config, &m, good, &out);
+        code = cmd_print(buf_ok(&out), &out, stdout);
+        code = code == EXIT_DONE && !good ? EXIT_INPUT : code;
+        config_unref(config);
     }
-    if (config != NULL) {
-        put_contents(config, &out);
-    }
-    buf_puts(&out, "}\n");
-    config_unref(config);
-    config_errors_free(errors);
-    config_errors_free(warnings);
-    int code = cmd_print(buf_ok(&out), &out, stdout);
-    return code == EXIT_DONE && !good ? EXIT_INPUT : code;
+    config_errors_free(m.errors);
+    config_errors_free(m.warnings);
+    config_errors_free(m.notes);
+    return code;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -162,7 +182,7 @@ static int run_check(const void *arg, char *const *operands, size_t n)
     if (n > 0) {
         which.file = operands[0];
     } else if (which.file == NULL && which.write_url == NULL) {
-        which.file = getenv("PROFPULL_CONFIG");
+        which.file = cmd_environment("PROFPULL_CONFIG");
     }
     if (which.file == NULL && which.write_url == NULL) {
         return cmd_usage_error("check", "--config FILE, or --write.url URL alone, is needed");
@@ -193,7 +213,7 @@ static const struct flag flags[] = {
          "the configuration, - for standard input (or give FILE as the only argument); or "
          "PROFPULL_CONFIG"),
     FLAG(BOOL, "json", 0, check_args, json, NULL,
-         "print errors, warnings, jobs and endpoints as JSON"),
+         "print errors, warnings, notes, jobs and endpoints as JSON"),
     FLAG(BOOL, "dump", 0, check_args, dump, NULL,
          "print the normalised configuration instead of a summary"),
     FLAG(BOOL, "print-default", 0, check_args, print_default, NULL,

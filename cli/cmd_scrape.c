@@ -598,6 +598,11 @@ static int run_scrape(const void *arg, char *const *operands, size_t n)
     struct scrape_args args = *(const struct scrape_args *)arg;
     struct err err = ERR_INIT;
     struct scrape s = {.args = &args};
+    /* A URL alone is scraped without a configuration. */
+    bool configured = args.job != NULL || (n > 0 && pods_is_name(operands[0]));
+    if (args.config.file == NULL && configured) {
+        args.config.file = cmd_environment("PROFPULL_CONFIG");
+    }
     int code = check_flags(&args, operands, n);
     if (code != EXIT_DONE) {
         return code;
@@ -634,7 +639,8 @@ static const char *choose_type(size_t i)
 
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', scrape_args, config.file, "FILE",
-         "with --job; for a pod, the rules that say which port and path have the profile"),
+         "with --job; for a pod, the rules that say which port and path have the profile; or "
+         "PROFPULL_CONFIG"),
     FLAG(TEXT, "job", 'j', scrape_args, job, "JOB",
          "use the credentials, TLS settings, scheme and types of this job of the configuration"),
     FLAG(CHOICE, "type", 't', scrape_args, type, "TYPE", "the profile type", .choice = choose_type),

@@ -93,13 +93,31 @@ static bool wants_progress(const struct import_args *args)
     return !args->quiet && isatty(STDERR_FILENO) == 1 && term != NULL && strcmp(term, "dumb") != 0;
 }
 
+/* Takes the destination from the environment if no flag names one. --endpoint is about one of a
+ * configuration, --protocol and credentials are about a URL. */
+static void take_environment(struct import_args *args)
+{
+    struct config_endpoint_flags *e = &args->endpoint;
+    const char *url = cmd_environment("PROFPULL_URL");
+    if (e->url != NULL || args->config.file != NULL) {
+        return;
+    }
+    if (url != NULL && args->endpoint_name == NULL) {
+        e->url = url;
+    } else {
+        args->config.file = cmd_environment("PROFPULL_CONFIG");
+    }
+}
+
 static int run_import(const void *arg, char *const *operands, size_t n)
 {
-    const struct import_args *args = arg;
+    struct import_args with_environment = *(const struct import_args *)arg;
+    const struct import_args *args = &with_environment;
     struct one_endpoint to;
     struct import_totals totals;
     struct err err = ERR_INIT;
     int code;
+    take_environment(&with_environment);
     const char *wrong = import_args_problem(args, operands, n);
     if (wrong[0] != '\0') {
         return cmd_usage_error("import", "%s", wrong);
@@ -120,11 +138,12 @@ static int run_import(const void *arg, char *const *operands, size_t n)
 
 static const struct flag flags[] = {
     FLAG(TEXT, "url", 0, import_args, endpoint.url, "URL",
-         "as in the configuration, file:///DIR included"),
+         "as in the configuration, file:///DIR included; or PROFPULL_URL"),
     FLAG(TEXT, "protocol", 0, import_args, endpoint.protocol, "P",
          "as in the configuration (push, or file for file:///DIR)"),
     FLAG(TEXT, "config", 'c', import_args, config.file, "FILE",
-         "take URL, protocol, credentials and external labels from a configuration"),
+         "take URL, protocol, credentials and external labels from a configuration; or "
+         "PROFPULL_CONFIG, without PROFPULL_URL or with --endpoint"),
     FLAG(TEXT, "endpoint", 0, import_args, endpoint_name, "NAME",
          "the endpoint of the configuration; needed if it has more than one"),
     FLAG(TEXT, "name", 0, import_args, name, "APP",

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/labels.h"
+#include "cli/query/args.h"
 #include "cli/query/source.h"
 #include "cli/query/stored.h"
 #include "store/query/query.h"
@@ -25,7 +26,9 @@ struct store *query_open_store(const char *directory, struct err *err)
     struct store *store = store_open(&options, err);
     if (store == NULL) {
         err_wrap(err, "--store");
-        err_append(err, "; to ask a profpull that is running, use --url instead of --store");
+        err_append(err,
+                   "; ask the profpull that is running with --url instead of --store: " QUERY_URL
+                   ", or the address of its server.listen");
     }
     return store;
 }

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"profpull.test/e2e/fakes/target"
 )
 
 // reload and log-level change a running process; PROFPULL_URL and host:port name it.
@@ -61,8 +63,49 @@ func TestConfigFromTheEnvironment(t *testing.T) {
 	if r := at(good, "discover"); r.code != exitDone || !strings.Contains(r.stdout, "127.0.0.1:1") {
 		t.Errorf("%+v", r)
 	}
+	// A URL of scrape needs no configuration; a job of one is found in it.
+	tg := newTarget(t, target.Options{})
+	if r := at("/none.yaml", "scrape", "http://"+tg.Addr()+"/debug/pprof/heap"); r.code != exitDone {
+		t.Errorf("%+v", r)
+	}
+	if r := at(good, "scrape", "--job", "a", "--type", "memory", "http://"+tg.Addr()); r.code != exitDone {
+		t.Errorf("%+v", r)
+	}
+	if r := at(good, "scrape", "--job", "b", "http://"+tg.Addr()); r.code != exitInput || !strings.Contains(r.stderr, `has no job "b"`) {
+		t.Errorf("%+v", r)
+	}
+	if r := at("", "scrape", "--job", "a", "http://"+tg.Addr()); r.code != exitUsage {
+		t.Errorf("%+v", r)
+	}
 	if r := at("", "verify"); r.code != exitUsage || !strings.Contains(r.stderr, "PROFPULL_CONFIG") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// import sends to PROFPULL_URL, else to the endpoint of PROFPULL_CONFIG; flags come first.
+func TestImportFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := writeConfig(t, "write: [{name: kept, url: \"file://"+dir+"/c\"}]\nscrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:1\"]}]}]\n")
+	for _, c := range []struct {
+		url, config string
+		flags       []string
+		want        string
+		code        int
+	}{
+		{"file://" + dir + "/u", config, nil, "to file://" + dir + "/u (file)", exitDone},
+		{"", config, nil, "to file://" + dir + "/c (file)", exitDone},
+		{"file://" + dir + "/u", config, []string{"--endpoint", "kept"}, "to file://" + dir + "/c (file)", exitDone},
+		{"file://" + dir + "/u", config, []string{"--url", "file://" + dir + "/f"}, "to file://" + dir + "/f (file)", exitDone},
+		{"file://" + dir + "/u", "/none.yaml", []string{"--config", config}, "to file://" + dir + "/c (file)", exitDone},
+		{"127.0.0.1:9", "", []string{"--dry-run"}, "to http://127.0.0.1:9 (push)", exitDone},
+		{"", "", nil, "either --url or --config is needed", exitUsage},
+	} {
+		cmd := command(t, append(append([]string{"import", "--name", "cart", "--type", "cpu"}, c.flags...), cartProfile(t))...)
+		cmd.Env = append(os.Environ(), "PROFPULL_URL="+c.url, "PROFPULL_CONFIG="+c.config)
+		if r := callCommand(t, cmd, ""); r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.want) {
+			t.Errorf("%+v: %+v", c, r)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ func TestFlameFromEverywhere(t *testing.T) {
 		append([]string{"query", "diff", "--url", p.admin, "--label", "version=1", "--base-label", "version=2"}, window...)...)
 	expectCall(t, exitDone, "base 0.00s, now 10.10s: +10.10s\n", "",
 		append([]string{"query", "diff", "--url", p.admin, "--base-before", "10m"}, window...)...)
-	expectCall(t, exitInput, "", "--url instead of --store", append([]string{"query", "top", "--store", directory}, window...)...)
+	expectCall(t, exitInput, "", "--url instead of --store: http://127.0.0.1:4041, or the address of its server.listen", append([]string{"query", "top", "--store", directory}, window...)...)
 	p.stop()
 	check("store", append([]string{"--store", directory, "--label", "version=1"}, window...))
 	expectCall(t, exitDone, "cart\n", "", append([]string{"query", "services", "--store", directory}, window...)...)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,6 +47,16 @@ func TestFactsAsJSON(t *testing.T) {
 		t.Errorf("check: %v", c)
 	}
 	fact(t, exitInput, "check", "--json", "--strict", warned)
+	noted := filepath.Join(dir, "noted.alloy")
+	must(t, os.WriteFile(noted, []byte("logging { }\nloki.write \"l\" { }\npyroscope.scrape \"s\" {\n  targets = [{__address__ = \"127.0.0.1:1\"}]\n"+
+		"  forward_to = [pyroscope.write.w.receiver]\n}\npyroscope.write \"w\" {\n  endpoint { url = \"http://127.0.0.1:9\" }\n}\n"), 0o600))
+	c = fact(t, exitDone, "check", "--json", noted)
+	if notes := c["notes"].([]any); len(notes) == 0 || notes[0].(map[string]any)["line"] != 1.0 && notes[0].(map[string]any)["line"] != 2.0 {
+		t.Errorf("check: %v", c)
+	}
+	if c = fact(t, exitInput, "check", "--json", "--strict", noted); c["good"] != false {
+		t.Errorf("check: %v", c)
+	}
 	if v := fact(t, exitDone, "verify", "--json", "--config", good); v["works"] != true || v["name"] != "kept" || v["protocol"] != "file" {
 		t.Errorf("verify: %v", v)
 	}
