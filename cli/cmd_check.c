@@ -110,7 +110,7 @@ static void put_contents(const struct config *config, struct buf *out)
     buf_putc(out, ']');
 }
 
-/* What loading a configuration says. */
+/* The messages that loading a configuration gives. */
 struct messages {
     struct config_errors *errors;
     struct config_errors *warnings;
