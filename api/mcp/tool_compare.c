@@ -5,6 +5,10 @@
 #include "api/mcp/stacks.h"
 #include "model/record_rule.h"
 
+/* A difference below this part of the greater value is none: ranges of "the same length" may differ
+ * by some milliseconds, and nobody mends a ten-thousandth. */
+#define DIFFERENCE_MIN 1e-4
+
 /* One of the two sets of profiles. */
 struct side {
     struct ask ask;
@@ -85,6 +89,11 @@ static int order_of(const struct side *before, size_t i, const struct side *afte
     return sv_cmp(before->functions[i].name, after->functions[k].name);
 }
 
+static bool differs(const struct difference *d)
+{
+    return fabs(d->after - d->before) > DIFFERENCE_MIN * fmax(d->before, d->after);
+}
+
 /* Joins the functions of both sides, without those that are equal. */
 static struct difference *join(struct tool_call *call, const struct side *before,
                                const struct side *after, bool totals, size_t *ret_n)
@@ -103,7 +112,7 @@ static struct difference *join(struct tool_call *call, const struct side *before
         if (order >= 0) {
             put_after(&d, &after->functions[k++], after, totals);
         }
-        if (d.before != d.after) {
+        if (differs(&d)) {
             all[n++] = d;
         }
     }
@@ -135,10 +144,11 @@ static bool print(struct tool_call *call, const struct side *before, const struc
     print_side(call, "Before", before, rate);
     print_side(call, "After ", after, rate);
     (void)tool_row(call,
-                   "%zu functions differ. Largest differences of %s%s first; the share of all "
-                   "samples in percent does not move with the load. No verdict is made whether a "
-                   "difference is more than chance.",
-                   n, totals ? "total" : "self", rate ? " per second" : "");
+                   "%zu function%s by more than 0.01%%. Largest differences of %s%s first; the "
+                   "share of all samples in percent does not move with the load. No verdict is "
+                   "made whether a difference is more than chance.",
+                   n, n == 1 ? " differs" : "s differ", totals ? "total" : "self",
+                   rate ? " per second" : "");
     for (size_t i = 0; i < n; i++) {
         const struct difference *d = &all[i];
         if (i >= call->limit) {

@@ -15,6 +15,8 @@
 #include <sys/resource.h>
 
 #include "store/query/query.h"
+#include "store/query/rates.h"
+#include "store/query/versions.h"
 #include "tests/tools/made_profile.h"
 
 #define T0_MS INT64_C(1795305600000)
@@ -158,7 +160,29 @@ static bool bench_labels(const struct query *q, const struct query_range *r, siz
     return ok;
 }
 
+/* The numbers of the overview: rates of an hour in 60 steps, and versions. */
+static bool bench_overview(const struct query *q, const struct query_range *r, size_t *ret_n,
+                           struct err *err)
+{
+    const struct query_rate_kind kinds[] = {
+        {SV("cpu"), SV("nanoseconds"), MEASURE_WINDOW},
+        {SV("alloc_space"), SV("bytes"), MEASURE_GROWTH},
+        {SV("inuse_space"), SV("bytes"), MEASURE_LEVEL},
+        {SV("goroutine"), SV("count"), MEASURE_LEVEL},
+    };
+    const struct query_rate_options o = {.kinds = kinds,
+                                         .n_kinds = sizeof(kinds) / sizeof(kinds[0]),
+                                         .step_ms = (r->end_ms - r->start_ms) / 60,
+                                         .by_service = true};
+    struct query_rates rates;
+    struct query_versions versions;
+    bool ok = query_rates(q, r, &o, &rates, err) && query_versions(q, r, &versions, err);
+    *ret_n = ok ? rates.n : 0;
+    return ok;
+}
+
 static const struct query_case cases[] = {
+    {"overview of all", NULL, bench_overview},
     {"labels of all", NULL, bench_labels},
     {"timeline of one service", "{service_name=\"service-7\"}", bench_series},
     {"timelines of all", NULL, bench_series},
