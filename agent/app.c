@@ -133,7 +133,7 @@ bool app_ready(struct app *app, struct buf *text)
     sources_missing(app->sources, &missing);
     if (missing.len > 0 || !synced) {
         buf_printf(text, "%s%s%s",
-                   synced ? "discovery goes on without what it cannot read"
+                   synced ? "discovery continues without the sources that it cannot read"
                           : "discovery has not read every source yet",
                    missing.len > 0 ? ": " : "", missing.len > 0 ? missing.data : "");
     }

@@ -331,7 +331,7 @@ void confinement_report(const struct confinement *c, struct log *log, struct met
 {
     struct metric *family = metrics_family(
         metrics, METRIC_GAUGE, "profpull_sandbox",
-        "Whether a part of the sandbox is in force: no_new_privs, seccomp, landlock.", "part",
+        "1 if this part of the sandbox is in force: no_new_privs, seccomp, landlock.", "part",
         NULL);
     struct log_field fields[SANDBOX_PARTS + 1] = {[SANDBOX_PARTS] = LOG_END};
     char version[32];
@@ -353,5 +353,5 @@ bool confinement_allows(const struct confinement *c, const struct config *next, 
     struct sandbox *wanted = sandbox_of(c, next);
     bool ok = wanted != NULL ? sandbox_covers(c->sandbox, wanted, err) : err_memory(err);
     sandbox_free(wanted);
-    return ok || err_append(err, ": the sandbox does not allow it: a restart does");
+    return ok || err_append(err, ": the sandbox does not allow it: restart profpull");
 }

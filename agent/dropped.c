@@ -32,8 +32,8 @@ struct dropped *dropped_new(size_t n_jobs, struct metrics *metrics)
     }
     pthread_mutex_init(&d->lock, NULL);
     d->unshown = metrics_family(metrics, METRIC_COUNTER, "profpull_dropped_targets_unshown_total",
-                                "Label sets that have not become targets and that the page of "
-                                "dropped targets has no place for.",
+                                "Label sets that did not become targets and are not on the page of "
+                                "dropped targets, because it is full.",
                                 "job", NULL);
     return dropped_grow(d, n_jobs) ? d : dropped_free(d);
 }
@@ -170,8 +170,7 @@ void dropped_forget(struct dropped *d, size_t job, const char *source)
 static const char *why_not(const struct pipeline_verdict *v)
 {
     if (v->set_aside) {
-        return "set aside: the rules keep it, and what it asks for is scraped under another label "
-               "set";
+        return "set aside: the rules keep it, but its scrapes run under another label set";
     }
     return v->err != NULL ? v->err->msg : NULL;
 }

@@ -70,12 +70,13 @@ static void register_shares(const struct config_memory *m, struct metrics *metri
     };
     struct metric *family = metrics_family(
         metrics, METRIC_GAUGE, "profpull_memory_share_bytes",
-        "Ceilings of the parts of the process; overhead: what has no ceiling.", "share", NULL);
+        "Memory ceilings of the parts of the process; overhead: the memory without a ceiling.",
+        "share", NULL);
     for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
         metric_set(metric_cell_of(family, shares[i].name), (int64_t)shares[i].bytes);
     }
     metric_set(metrics_single(metrics, METRIC_GAUGE, "profpull_memory_limit_bytes",
-                              "What the process is to stay below; 0 if nothing limits it."),
+                              "Memory limit of the process; 0 if nothing limits it."),
                (int64_t)m->limit);
 }
 
@@ -94,10 +95,11 @@ void memory_report(const struct config_memory *m, struct log *log, struct metric
         LOG_INT("received", m->received),   LOG_END,
     };
     if (m->sum > m->limit) {
-        log_write(log, LOG_WARN,
-                  "the configured ceilings come to more than the memory limit: the process may be "
-                  "killed",
-                  fields);
+        log_write(
+            log, LOG_WARN,
+            "the configured ceilings add up to more than the memory limit: the process may be "
+            "killed",
+            fields);
     } else {
         log_write(log, LOG_INFO, "memory is shared out", fields);
     }

@@ -123,11 +123,11 @@ struct pipeline *pipeline_new(const struct pipeline_options *options, struct err
     }
     p->options = *options;
     p->outcomes = metrics_family(options->metrics, METRIC_COUNTER, "profpull_relabel_targets_total",
-                                 "Discovered label sets by what became of them.", "job", "outcome");
+                                 "Discovered label sets by result.", "job", "outcome");
     p->problems = metrics_family(
         options->metrics, METRIC_COUNTER, "profpull_target_problems_total",
-        "Profile types that are not scraped of a target because a label of it is wrong.", "job",
-        "type");
+        "Profile types of targets that are not scraped because a label of the target is wrong.",
+        "job", "type");
     p->scratch = relabel_scratch_new();
     p->builder = labels_builder_new(options->intern);
     p->claimed = map_new();

@@ -57,7 +57,7 @@ static void register_counts(struct profile_rules *r, struct metrics *metrics)
 {
     struct metric *counts =
         metrics_family(metrics, METRIC_COUNTER, "profpull_profile_relabel_total",
-                       "Profiles by what profile_relabel_configs made of them.", "job", "outcome");
+                       "Profiles by the result of profile_relabel_configs.", "job", "outcome");
     for (size_t i = 0; i < r->n_jobs; i++) {
         for (size_t k = 0; k < OUTCOMES && r->config[i].name != NULL; k++) {
             const char *values[] = {r->config[i].name, outcome_names[k]};

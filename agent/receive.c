@@ -99,7 +99,7 @@ static void register_metrics(struct receive *r, struct metrics *m)
 {
     struct metric *profiles =
         metrics_family(m, METRIC_COUNTER, "profpull_receive_profiles_total",
-                       "Profiles that were pushed, by what became of them.", "protocol", "result");
+                       "Profiles that were pushed, by result.", "protocol", "result");
     struct metric *bytes =
         metrics_family(m, METRIC_COUNTER, "profpull_receive_bytes_total",
                        "Bytes of the pushed profiles that were accepted.", "protocol", NULL);

@@ -38,7 +38,7 @@ struct recordings *recordings_new(const struct recordings_options *options)
     pthread_mutex_init(&r->lock, NULL);
     struct metric *results = metrics_family(
         options->metrics, METRIC_COUNTER, "profpull_recordings_total",
-        "Recordings of Java for destinations that take profiles, by what became of them. damaged: "
+        "Recordings of Java for destinations that take profiles, by result. damaged: "
         "the profiles of the good part were made.",
         "result", NULL);
     for (size_t i = 0; i < RESULTS; i++) {

@@ -193,7 +193,7 @@ static struct kept *open_kept(struct stores *s, const struct store_options *o, s
 {
     if (s->n == CONFIG_ENDPOINTS_MAX) {
         err_set(err, ERR_LIMIT,
-                "%d stores have been opened since the start, and stay open: restart",
+                "%d stores have been opened since the start, and stay open: restart profpull",
                 CONFIG_ENDPOINTS_MAX);
         return NULL;
     }

@@ -54,9 +54,8 @@ bool alloy_arg_array(const struct alloy_call *call, size_t i, const struct alloy
     const struct alloy_value *v = call->args[i].value;
     *ret_array = v;
     if (v->kind == VALUE_ARRAY && v->open) {
-        (void)alloy_call_fail(call, i,
-                              "discovered targets are not supported here: what they are "
-                              "changes while running");
+        (void)alloy_call_fail(
+            call, i, "discovered targets are not supported here: they change while profpull runs");
         return false;
     }
     return v->kind == VALUE_ARRAY || alloy_arg_mismatch(call, i, "an array");

@@ -112,7 +112,7 @@ static void check_object_settings(struct alloy_load *l, const struct alloy_node 
         if (s->value == NULL && sv_eq_str(s->name, "client")) {
             (void)alloy_fail(&l->ev, s->place,
                              "client is not supported: Secrets and ConfigMaps are read with the "
-                             "rights of the own pod");
+                             "rights of profpull's pod");
         }
     }
 }

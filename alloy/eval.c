@@ -144,8 +144,8 @@ static const struct alloy_value *index_array(struct alloy_eval *ev, const struct
 {
     if (array->open) {
         return alloy_fail(ev, place,
-                          "an index of discovered targets is not supported: what it "
-                          "means changes while running");
+                          "an index of discovered targets is not supported: the targets change "
+                          "while profpull runs");
     }
     if (index->kind != VALUE_NUMBER) {
         return alloy_mismatch(ev, place, "a number as index", index);
@@ -379,8 +379,8 @@ static const struct alloy_value *equality(struct alloy_eval *ev, const struct al
 {
     if (a->open || b->open) {
         return alloy_fail(ev, e->place,
-                          "comparing discovered targets is not supported: what it "
-                          "means changes while running");
+                          "comparing discovered targets is not supported: the targets change while "
+                          "profpull runs");
     }
     return alloy_made(ev, e->place,
                       alloy_bool(ev->arena, alloy_equal(a, b) == (e->op == TOKEN_EQ)));

@@ -87,9 +87,9 @@ static const struct alloy_value *coalesce(const struct alloy_call *call)
     for (size_t i = 0; i < call->n; i++) {
         v = call->args[i].value;
         if (v->kind == VALUE_ARRAY && v->open) {
-            return alloy_call_fail(call, i,
-                                   "discovered targets are not supported here: whether "
-                                   "there are any changes while running");
+            return alloy_call_fail(
+                call, i,
+                "discovered targets are not supported here: they change while profpull runs");
         }
         if (!is_empty(v)) {
             break;

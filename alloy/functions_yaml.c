@@ -77,7 +77,7 @@ static const struct alloy_value *import_items(const struct alloy_call *call,
         if (item->duplicate_of != NULL || (mapping && item->key->kind != YAML_SCALAR)) {
             return alloy_call_fail(call, 0, "the key at %d:%d of the text %s", item->key->line,
                                    item->key->column,
-                                   item->duplicate_of != NULL ? "is there twice" : "is no text");
+                                   item->duplicate_of != NULL ? "occurs twice" : "is no text");
         }
         members[i].key = mapping ? item->key->text : SV("");
         members[i].value = import_node(call, item->value);

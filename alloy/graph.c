@@ -489,7 +489,7 @@ static const struct alloy_value *foreign(struct alloy_load *l, const struct allo
     }
     v->opaque = true;
     v->handle = n;
-    v->what = alloy_text(l, "what comes from %s, which is not supported", n->id);
+    v->what = alloy_text(l, "a value of %s, which is not supported", n->id);
     return v;
 }
 

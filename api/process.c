@@ -89,8 +89,8 @@ const struct route process_routes[] = {
               "href=\"/api/v1/targets?health=down\">?health=down</a> the failing ones"},
     /* Without credentials, because kubelets have none. */
     {"/-/healthy", .set = ROUTE_ADMIN, .is_open = true, .handle = reply_healthy,
-     .about = "whether the process works"},
+     .about = "health: the process works"},
     {"/-/ready", .set = ROUTE_ADMIN, .is_open = true, .handle = reply_ready,
-     .about = "whether discovery has been read"},
+     .about = "readiness: every source of targets has been read"},
     {.path = NULL},
 };

@@ -136,7 +136,8 @@ static bool take_quoted(struct parser *p, enum token_kind kind)
             unescape(p, out, &n);
         }
     }
-    return err_set(p->err, ERR_INPUT, "tag_filter: column %zu: the text that %c begins has no end",
+    return err_set(p->err, ERR_INPUT,
+                   "tag_filter: column %zu: the text that begins with %c is not closed",
                    p->token.column, quote);
 }
 
@@ -390,7 +391,7 @@ static struct node *parse_primary(struct parser *p)
         return parse_test(p);
     }
     if (++p->depth > TAG_FILTER_DEPTH_MAX) {
-        err_set(p->err, ERR_LIMIT, "tag_filter: more than %d parentheses within each other",
+        err_set(p->err, ERR_LIMIT, "tag_filter: parentheses nested more than %d deep",
                 TAG_FILTER_DEPTH_MAX);
         return NULL;
     }

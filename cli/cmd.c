@@ -51,7 +51,7 @@ void command_list(FILE *out)
     fputs(
         "\n"
         "`profpull COMMAND --help` says more. Exit codes: 0 done, 1 wrong input or configuration,\n"
-        "2 usage, 3 the other side failed.\n",
+        "2 usage, 3 a server, a target or a cluster failed.\n",
         out);
 }
 

@@ -217,13 +217,13 @@ static const struct flag flags[] = {
     FLAG(BOOL, "dump", 0, check_args, dump, NULL,
          "print the normalised configuration instead of a summary"),
     FLAG(BOOL, "print-default", 0, check_args, print_default, NULL,
-         "print the configuration that stands in for missing scrape_configs"),
+         "print the built-in configuration, which is used without scrape_configs"),
     FLAG(TEXT, "write.url", 0, check_args, config.write_url, "URL", "as for `profpull run`"),
     FLAG(TEXT, "listen", 0, check_args, config.listen, "ADDR", "as for `profpull run`"),
     FLAG(TEXT, "sharding.service", 0, check_args, config.service, "NAME", "as for `profpull run`"),
     FLAG(BOOL, "strict", 0, check_args, config.strict, NULL,
-         "warnings and notes are errors: what is most likely not meant, files of credentials that "
-         "cannot be read here, and what is left out or changed of a file of Grafana Alloy"),
+         "treat warnings and notes as errors: likely mistakes, files of credentials that cannot be "
+         "read here, and parts of a Grafana Alloy file that are left out or changed"),
 };
 
 const struct command cmd_check = {
@@ -232,8 +232,8 @@ const struct command cmd_check = {
     .usage = "check --config FILE [--dump | --json] [--strict]\n"
              "check --print-default",
     .description = "Reads a configuration and reports every mistake in it as "
-                   "file:line:column: key: message. Nothing is contacted. What is allowed but "
-                   "doubtful is a warning: a job that "
+                   "file:line:column: key: message. Nothing is contacted. A setting that is valid "
+                   "but doubtful is a warning: a job that "
                    "scrapes nothing, types that write the same series, an endpoint that no job "
                    "forwards to, a rule that reads a label that no source has.",
     .exit_codes = "Exit code: 0 the configuration is good, 1 it is not, 2 usage.",

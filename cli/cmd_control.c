@@ -98,7 +98,7 @@ const struct command cmd_reload = {
         "Asks the admin server of a running profpull to read its configuration file again, as "
         "SIGHUP does, and waits for the result. A wrong configuration changes nothing: all "
         "mistakes are printed, and the old one stays in force.",
-    .exit_codes = "Exit code: 0 the configuration is in force; 1 the server is described wrongly; "
+    .exit_codes = "Exit code: 0 the configuration is in force; 1 wrong options for the server; "
                   "2 usage; 3 the configuration is wrong, or no answer.",
     COMMAND_FLAGS(flags, control_args),
     .defaults = &defaults,
@@ -111,7 +111,7 @@ const struct command cmd_log_level = {
     .usage = "log-level debug|info|warn|error [--url http://127.0.0.1:4041] [OPTIONS]",
     .description = "Asks the admin server of a running profpull to change the level of its log "
                    "until it ends or reloads its configuration.",
-    .exit_codes = "Exit code: 0 done; 1 the server is described wrongly; 2 usage; 3 refused, or no "
+    .exit_codes = "Exit code: 0 done; 1 wrong options for the server; 2 usage; 3 refused, or no "
                   "answer.",
     COMMAND_FLAGS(flags, control_args),
     .defaults = &defaults,

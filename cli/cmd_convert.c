@@ -181,14 +181,14 @@ static int run_convert(const void *arg, char *const *operands, size_t n)
 
 static const struct flag flags[] = {
     FLAG(BOOL, "strict", 0, convert_args, strict, NULL,
-         "refuse a file of which something about profiles is left out or changed"),
+         "refuse a file if a part of it about profiles is left out or changed"),
     FLAG(BOOL, "helm-values", 0, convert_args, helm_values, NULL,
          "FILE has values of Alloy's Helm chart, or of one that contains it (Pyroscope's, "
-         "k8s-monitoring): print values of profpull's chart, and on standard error what runs "
-         "unchanged, what is mapped, and what is ignored and why"),
+         "k8s-monitoring): print values of profpull's chart, and on standard error which values "
+         "run unchanged, which are mapped, and which are ignored and why"),
     FLAG(TEXT, "diff", 0, convert_args, targets, "TARGETS",
-         "print no YAML, but what the Alloy file and its YAML make of the discovered targets in "
-         "this file, which is one for file_sd_configs: the scrapes that only one of them has"),
+         "print no YAML: apply the Alloy file and its YAML to the discovered targets in this file "
+         "(the format of file_sd_configs), and print the scrapes that only one of them makes"),
 };
 
 const struct command cmd_convert = {
@@ -200,8 +200,8 @@ const struct command cmd_convert = {
         "Prints a configuration in YAML that does the same as FILE: a configuration of Grafana "
         "Alloy "
         "(*.alloy) or a directory of such files, or the YAML of Parca, of the Pyroscope "
-        "agent or Prometheus-style scrape_configs (*.yaml, *.yml, *.json). Comments name "
-        "what is left out, and what means something else. `profpull run --config FILE` "
+        "agent or Prometheus-style scrape_configs (*.yaml, *.yml, *.json). Comments name the parts "
+        "that are left out, and those that mean something else. `profpull run --config FILE` "
         "takes an Alloy file as it is.",
     .exit_codes =
         "Exit code: 0 done, 1 the file has errors, or with --strict warnings, or --diff finds "

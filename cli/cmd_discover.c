@@ -279,7 +279,7 @@ static int conclude(struct discover *d)
     code = cmd_flush(code);
     if (d->sharding != NULL && d->synced && !sharding_is_member(d->sharding)) {
         fprintf(stderr,
-                "profpull: this is %s, which is no member of the Service: the targets of all "
+                "profpull: this is %s, which is not a member of the Service: the targets of all "
                 "members are shown\n",
                 sharding_self(d->sharding));
     }
@@ -396,8 +396,7 @@ static bool find_cluster(struct discover *d, struct err *err)
     const struct cluster_flags *flags = &d->args->cluster;
     if (!needs_cluster(d->config)) {
         return (flags->kubeconfig == NULL && flags->context == NULL) ||
-               err_set(err, ERR_INPUT,
-                       "--%s has no effect: no source of %s leaves open which cluster it reads",
+               err_set(err, ERR_INPUT, "--%s has no effect: every source of %s names its cluster",
                        flags->kubeconfig != NULL ? "kubeconfig" : "context", d->config->file);
     }
     if (!cluster_access_find(flags, d->arena, &d->local, err)) {
@@ -483,13 +482,13 @@ static const struct flag flags[] = {
     FLAG(TEXT, "write.url", 0, discover_args, config.write_url, "URL",
          "as for `profpull run`; nothing is written there"),
     FLAG(BOOL, "explain", 'e', discover_args, explain, NULL,
-         "print what was dropped or refused as well, with the rule and why, and on stderr how "
-         "many pods are not scraped for which reason"),
+         "also print label sets that were dropped or refused, with the rule and the reason, and on "
+         "stderr how many pods are not scraped for each reason"),
     FLAG(TEXT, "pod", 0, discover_args, pod, "POD",
-         "say in words why this pod is scraped or not, and what to change; a pattern such as "
-         "shop/cart-*, or part of a name"),
+         "say in words why this pod is scraped or not, and what to change. POD is NAMESPACE/NAME, "
+         "a pattern such as shop/cart-*, or part of a name"),
     FLAG(DURATION, "timeout", 0, discover_args, timeout_ms, "DUR",
-         "give up when a source has not answered by then"),
+         "give up after this time if a source has not answered"),
 };
 
 const struct command cmd_discover = {

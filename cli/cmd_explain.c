@@ -89,7 +89,7 @@ static const struct flag flags[] = {
     FLAG(BOOL, "json", 0, explain_args, discover.json, NULL,
          "print JSON: whether the pod was found and is scraped, and the explanation"),
     FLAG(DURATION, "timeout", 0, explain_args, discover.timeout_ms, "DUR",
-         "give up when the cluster has not answered by then"),
+         "give up after this time if the cluster has not answered"),
 };
 
 const struct command cmd_explain = {

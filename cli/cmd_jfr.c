@@ -46,7 +46,7 @@ static int run_jfr(const void *arg, char *const *operands, size_t n)
 static const struct flag flags[] = {
     FLAG(BOOL, "json", 0, jfr_args, json, NULL, "print JSON"),
     FLAG(NUMBER, "sample-rate", 0, jfr_args, sample_rate, "N",
-         "samples per second; 0: what the recording's settings say", .max = 1000000),
+         "samples per second; 0 takes the value of the recording's settings", .max = 1000000),
 };
 
 const struct command cmd_jfr = {
@@ -57,8 +57,8 @@ const struct command cmd_jfr = {
         "Reads a recording (gzip or plain) and prints its chunks, its events, the "
         "profiles that profpull makes of it, and the events that had to be left out. - is standard "
         "input. A recording may be of any size: one chunk at a time is in memory.",
-    .exit_codes = "Exit code: 0 done; 1 FILE cannot be read, or is damaged (what was good before "
-                  "is printed); 2 usage.",
+    .exit_codes = "Exit code: 0 done; 1 FILE cannot be read, or is damaged (the part before the "
+                  "damage is printed); 2 usage.",
     COMMAND_FLAGS(flags, jfr_args),
     .defaults = &(const struct jfr_args){.json = false},
     .operands_max = 1,

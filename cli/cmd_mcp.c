@@ -182,11 +182,11 @@ const struct command cmd_mcp = {
     .usage = "mcp [--url http://127.0.0.1:4041] [OPTIONS]",
     .description =
         "Serves the Model Context Protocol on standard input and output, one message a line, until "
-        "the input ends: configure it as the command of a server in your assistant. The questions "
+        "the input ends: configure it as the command of a server in your assistant. The requests "
         "go to the query API of a running profpull, which reads its store and changes nothing. An "
         "assistant that can use HTTP asks URL/mcp itself.",
-    .exit_codes = "Exit code: 0 the input has ended; 1 nobody takes the output, or the server is "
-                  "described wrongly; 2 usage; 3 the client cannot be made.",
+    .exit_codes = "Exit code: 0 the input has ended; 1 the output cannot be written, or wrong "
+                  "options for the server; 2 usage; 3 the client cannot be made.",
     COMMAND_FLAGS(flags, mcp_args),
     .defaults = &(const struct mcp_args){.server = QUERY_SERVER_DEFAULTS},
     .run = run_mcp,

@@ -145,7 +145,7 @@ static int run_open(const void *arg, char *const *operands, size_t n)
 static const struct flag flags[] = {
     FLAG(TEXT, "url", 0, open_args, url, "URL",
          "the server (default " QUERY_URL ", a profpull on this machine)", .env = "PROFPULL_URL"),
-    FLAG(BOOL, "print", 0, open_args, print, NULL, "print the URL, and start no browser"),
+    FLAG(BOOL, "print", 0, open_args, print, NULL, "print the URL without starting a browser"),
     FLAG(TEXT, "pod", 0, open_args, pod, "KIND/NAME",
          "the pod of profpull in the cluster, such as deploy/profiling/profpull"),
     AGENTS_FLAGS(open_args, agents),
@@ -158,11 +158,12 @@ const struct command cmd_open = {
              "open [SERVICE] --cluster [-n NAMESPACE] [--context NAME] [OPTIONS]",
     .description =
         "Prints the URL of the pages, of one service if it is named, and opens it with BROWSER or "
-        "xdg-open if there is a screen. With --cluster or --pod, it fetches the pages of a pod "
+        "xdg-open if there is a display. With --cluster or --pod, it fetches the pages of a pod "
         "through the API server, shows them on a free port of 127.0.0.1, and runs until Ctrl-C. "
         "It needs the permissions to list pods and to get pods/proxy.",
-    .exit_codes = "Exit code: 0 done; 1 there is no such pod, or nobody takes the output; 2 usage; "
-                  "3 the cluster refuses, or does not answer.",
+    .exit_codes =
+        "Exit code: 0 done; 1 there is no such pod, or the output cannot be written; 2 usage; "
+        "3 the cluster refuses, or does not answer.",
     COMMAND_FLAGS(flags, open_args),
     .defaults = &(const struct open_args){.url = QUERY_URL},
     .operands_max = 1,

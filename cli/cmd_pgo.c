@@ -68,7 +68,7 @@ static const struct flag flags[] = {
     QUERY_COMMON_FLAGS(pgo_args),
     FLAG(TEXT, "type", 0, pgo_args, type, "ID", "the type (default " PGO_TYPE ")"),
     FLAG(TEXT, "output", 'o', pgo_args, output, "FILE",
-         "where to write it (default default.pgo, which Go finds in the directory of the main "
+         "the file to write (default default.pgo, which Go finds in the directory of the main "
          "package); - is standard output"),
 };
 
@@ -79,9 +79,9 @@ const struct command cmd_pgo = {
     .description =
         "Asks a profpull or a Pyroscope for the CPU profiles of a service, merged, and writes what "
         "the Go compiler reads of them: the five innermost frames of each stack, with the names of "
-        "functions as they are in the binary. A time from hours to a few days fits; --label (a "
-        "version, for example) keeps other builds out.",
-    .exit_codes = "Exit code: 0 done; 1 the server is described wrongly, FILE cannot be written, "
+        "functions as they are in the binary. A time range from hours to a few days is suitable. "
+        "Use --label (a version, for example) to leave out other builds.",
+    .exit_codes = "Exit code: 0 done; 1 wrong options for the server, FILE cannot be written, "
                   "or the compiler would refuse the profile; 2 usage; 3 no answer, an error, or no "
                   "profile.",
     COMMAND_FLAGS(flags, pgo_args),

@@ -19,7 +19,7 @@ static int run_query(const void *arg, char *const *operands, size_t n)
 }
 
 static const struct flag flags[] = {
-    FLAG(CHOICE, "protocol", 0, query_args, protocol, "P", "what kind of server it is",
+    FLAG(CHOICE, "protocol", 0, query_args, protocol, "P", "the kind of server",
          .choice = question_protocol),
     QUERY_COMMON_FLAGS(query_args),
     FLAG(TEXT, "store", 0, query_args, store, "DIR",
@@ -33,28 +33,31 @@ static const struct flag flags[] = {
          "(inuse_space) or its name; for deepflow also an event (on-cpu)",
          .suggest = suggest_type),
     QUESTION_PROFILE_FLAGS,
-    FLAG(NUMBER, "limit", 'n', query_args, limit, "N", "functions that top and diff print; 0: all"),
+    FLAG(NUMBER, "limit", 'n', query_args, limit, "N",
+         "number of functions that top and diff print; 0: all"),
     FLAG(TEXT, "language", 0, query_args, language, "NAME",
          "DeepFlow's profile_language_type (default Golang)"),
     FLAG(TEXT, "output", 'o', query_args, output, "FILE",
-         "where merge writes the profile; - is standard output"),
-    FLAG(BOOL, "watch", 'w', query_args, watch, NULL, "top again and again, until Ctrl-C"),
-    FLAG(DURATION, "interval", 0, query_args, interval_ms, "DUR", "how often, with --watch",
-         .min = 100),
+         "the file into which merge writes the profile; - is standard output"),
+    FLAG(BOOL, "watch", 'w', query_args, watch, NULL, "repeat top until Ctrl-C"),
+    FLAG(DURATION, "interval", 0, query_args, interval_ms, "DUR",
+         "time between two updates, with --watch", .min = 100),
     FLAG(DURATION, "base-before", 0, query_args, base.before_ms, "DUR",
          "the base of diff is the same time range, this much earlier"),
-    FLAG(TIME, "base-from", 0, query_args, base.from_ns, "TIME", "where the base of diff begins"),
-    FLAG(TIME, "base-until", 0, query_args, base.until_ns, "TIME", "where it ends"),
+    FLAG(TIME, "base-from", 0, query_args, base.from_ns, "TIME",
+         "start of the time range of the base of diff"),
+    FLAG(TIME, "base-until", 0, query_args, base.until_ns, "TIME",
+         "end of the time range of the base of diff"),
     FLAG(PAIRS, "base-label", 0, query_args, base.labels, "NAME=VALUE",
-         "the base has this label (version=1.4) in place of the one of --label; may be repeated"),
+         "the base has this label (version=1.4) instead of that of --label; may be repeated"),
     FLAG(TEXT, "base-service", 0, query_args, base.service, "NAME", "the base is this service"),
     FLAG(TEXT, "base-file", 0, query_args, base.file, "FILE", "the base is this file"),
     FLAG(BOOL, "normalize", 0, query_args, normalize, NULL,
-         "diff scales the base, so that both totals are equal"),
+         "diff scales the base so that both totals are equal"),
     FLAG(TEXT, "base-version", 0, query_args, base_version, "VERSION",
          "the version that changes compares with; by default the one before"),
     FLAG(TEXT, "new-version", 0, query_args, new_version, "VERSION",
-         "the version that changes is asked about; by default the last"),
+         "the version whose changes are printed; by default the last"),
     FLAG(TEXT, "fail-above", 0, query_args, fail_above, "PERCENT",
          "changes ends with 4 if the new version costs more than this at the same load (5%), and "
          "with 5 if there is no verdict"),
@@ -77,9 +80,9 @@ const struct command cmd_query = {
         "the callers and callees of functions whose name a regex matches, the functions that grew "
         "and shrank, what changed from one version of a service to the next, or all profiles of a "
         "service and type merged into one file, which go tool "
-        "pprof reads. Without --since and --from, changes looks at the last day, all others at the "
-        "last hour.",
-    .exit_codes = "Exit code: 0 done; 1 the server is described wrongly, or FILE cannot be read "
+        "pprof reads. Without --since and --from, changes reads the last day, all others the last "
+        "hour.",
+    .exit_codes = "Exit code: 0 done; 1 wrong options for the server, or FILE cannot be read "
                   "or written; 2 usage; 3 no answer, an error, or no profile; with --fail-above "
                   "also 4 the new version costs more, 5 there is no verdict.",
     COMMAND_FLAGS(flags, query_args),

@@ -277,15 +277,17 @@ static int run_relabel(const void *arg, char *const *operands, size_t n)
 static const struct flag flags[] = {
     FLAG(TEXT, "rules", 'r', relabel_args, file, "FILE",
          "a YAML list of rules, or a mapping with the key relabel_configs"),
-    FLAG(BOOL, "explain", 'e', relabel_args, explain, NULL, "say on stderr what each rule did"),
+    FLAG(BOOL, "explain", 'e', relabel_args, explain, NULL,
+         "print the effect of each rule on stderr"),
 };
 
 const struct command cmd_relabel = {
     .name = "relabel",
     .summary = "run relabel rules over label sets from standard input",
     .usage = "relabel --rules FILE [--explain] < LABELS",
-    .description = "Runs relabel rules on label sets: JSON objects of strings on stdin, one result "
-                   "a line on stdout, an object or null for one that was dropped.",
+    .description =
+        "Runs relabel rules on label sets: reads JSON objects of strings from stdin, and prints "
+        "one result a line: an object, or null if a rule dropped the label set.",
     .exit_codes = "Exit code: 0 done, 1 the input or a rule is wrong, or a rule gave up; 2 usage.",
     COMMAND_FLAGS(flags, relabel_args),
     .run = run_relabel,

@@ -360,28 +360,29 @@ static const struct flag flags[] = {
          "it, annotated pods are scraped (see `profpull check --print-default` and "
          "docs/annotations.md)",
          .env = "PROFPULL_CONFIG", .env_without = "target"),
-    FLAG(LIST, "target", 0, run_args, targets, "[NAME=]HOST:PORT",
-         "no configuration: scrape this program's /debug/pprof, keep its profiles in --data, and "
-         "show them in the browser. NAME is its service. May be given several times"),
+    FLAG(
+        LIST, "target", 0, run_args, targets, "[NAME=]HOST:PORT",
+        "without a configuration: scrape this program's /debug/pprof, keep its profiles in --data, "
+        "and show them in the browser. NAME is the service of the program; may be repeated"),
     FLAG(TEXT, "data", 0, run_args, data, "DIR",
-         "where --target keeps profiles (default ./profpull-data)"),
+         "the directory in which --target keeps profiles (default ./profpull-data)"),
     FLAG(TEXT, "write.url", 0, run_args, config.write_url, "URL",
-         "push here (Pyroscope): makes or replaces the endpoint \"main\""),
+         "push to this Pyroscope: adds or replaces the endpoint \"main\""),
     FLAG(TEXT, "sharding.service", 0, run_args, config.service, "NAME",
          "share the targets with the other endpoints of this Service, like sharding: {mode: "
          "kubernetes} in YAML; for files of Grafana Alloy, which have no such setting"),
     FLAG(TEXT, "listen", 0, run_args, config.listen, "ADDR",
-         "admin server, instead of server.listen; \"\" for none"),
+         "address of the admin server, instead of server.listen; \"\" for none"),
     FLAG(DURATION, "drain-timeout", 0, run_args, drain_ms, "DUR",
          "time for scrapes in flight to end, and for queues to empty, after a signal; a second "
          "signal "
          "ends at once"),
     FLAG(CHOICE, "sandbox", 0, run_args, sandbox, "MODE",
          "give up files, ports and system calls that the process does not need (default on); "
-         "with `required`, profpull does not start where the kernel cannot do all of it",
+         "with `required`, profpull does not start if the kernel does not support all of it",
          .choice = confinement_mode_name),
     FLAG(DURATION, "for", 0, run_args, for_ms, "DUR",
-         "end by itself after this time, as after a signal; 0 for never"),
+         "end after this time, as after a signal; 0 for never"),
     FLAG(BOOL, "config.no-watch", 0, run_args, no_watch, NULL,
          "do not load the configuration again when its file changes, only after SIGHUP and POST "
          "/-/reload"),
@@ -397,8 +398,8 @@ const struct command cmd_run = {
                    "a change of the file and POST /-/reload load the configuration again: all of "
                    "it, or nothing "
                    "if there is an error in it.",
-    .exit_codes = "Exit code: 0 ended by a signal or --for, 1 the configuration is wrong or start "
-                  "failed, 2 usage.",
+    .exit_codes = "Exit code: 0 ended by a signal or --for, 1 the configuration is wrong or the "
+                  "start failed, 2 usage.",
     COMMAND_FLAGS(flags, run_args),
     .defaults = &(
         const struct run_args){.data = "profpull-data", .sandbox = "on", .drain_ms = 20 * MS_PER_S},

@@ -164,12 +164,12 @@ static const char *advice_for_reason(const struct scrape *s, enum reason reason)
 {
     switch (reason) {
     case REASON_TIMEOUT:
-        return "raise --timeout, or look why the target is slow";
+        return "raise --timeout, or find out why the target is slow";
     case REASON_TOO_LARGE:
         return "raise --max-size";
     case REASON_HTTP_401:
     case REASON_HTTP_403:
-        return s->job == NULL ? "the target does not let us in: --config FILE --job JOB sends the "
+        return s->job == NULL ? "the target refuses access: --config FILE --job JOB sends the "
                                 "credentials of a job"
                               : reason_advice(reason);
     default:
@@ -587,8 +587,8 @@ static int check_flags(const struct scrape_args *args, char *const *operands, si
         return cmd_usage_error("scrape", "--flame and --output - both want standard output");
     }
     if (args->output != NULL && output_is_stdout(args->output) && isatty(STDOUT_FILENO) == 1) {
-        return cmd_usage_error("scrape", "--output: a profile is not for a terminal: name a file, "
-                                         "or send it through a pipe");
+        return cmd_usage_error("scrape", "--output: a profile is binary and not printed on a "
+                                         "terminal: name a file, or use a pipe");
     }
     return EXIT_DONE;
 }
@@ -639,7 +639,8 @@ static const char *choose_type(size_t i)
 
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', scrape_args, config.file, "FILE",
-         "with --job; for a pod, the rules that say which port and path have the profile; or "
+         "the configuration of --job; for a pod, that of the rules that choose its port and path; "
+         "or "
          "PROFPULL_CONFIG"),
     FLAG(TEXT, "job", 'j', scrape_args, job, "JOB",
          "use the credentials, TLS settings, scheme and types of this job of the configuration"),
@@ -649,17 +650,17 @@ static const struct flag flags[] = {
     FLAG(TEXT, "port", 'p', scrape_args, port, "PORT",
          "the port of the pod, a number or a name, instead of the one that its annotations name"),
     CLUSTER_FLAGS(scrape_args, cluster),
-    FLAG(NUMBER, "seconds", 's', scrape_args, seconds, "N", "how long a sampling type samples",
+    FLAG(NUMBER, "seconds", 's', scrape_args, seconds, "N", "sampling time of types that sample",
          .min = 1, .max = SECONDS_MAX),
     FLAG(DURATION, "timeout", 0, scrape_args, timeout_ms, "DUR",
-         "for the whole request, without the seconds"),
-    FLAG(SIZE, "max-size", 0, scrape_args, max_size, "SIZE", "refuse larger bodies", .min = 1,
-         .max = CMD_BODY_MAX),
+         "time limit of the request, without the time of sampling"),
+    FLAG(SIZE, "max-size", 0, scrape_args, max_size, "SIZE", "refuse bodies above this size",
+         .min = 1, .max = CMD_BODY_MAX),
     FLAG(BOOL, "flame", 0, scrape_args, flame, NULL,
          "draw the profile as a flame graph on standard output (the description then goes to "
          "standard error)"),
     FLAG(TEXT, "output", 'o', scrape_args, output, "FILE",
-         "write the profile as it came, converted if it is in an old format; - is standard "
+         "write the profile as received, or converted if it is in an old format; - is standard "
          "output (the description then goes to standard error)"),
 };
 
@@ -671,7 +672,7 @@ const struct command cmd_scrape = {
     .description =
         "Fetches one profile now, checks it and says what it is. URL may be host:port "
         "alone; with --type the path and, for types that sample, seconds=N come from "
-        "the type. With --config and --job the target is asked as that job would ask it.\n"
+        "the type. With --config and --job the request is that of the job.\n"
         "KIND is pod, deployment, statefulset, daemonset, replicaset, job or service: a pod of it "
         "is "
         "asked through the API server of the cluster. KIND/NAME is in the namespace of --namespace "

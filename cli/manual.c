@@ -106,8 +106,8 @@ bool manual_page(struct buf *out)
     for (size_t i = 0; (c = command_at(i)) != NULL; i++) {
         put_command(out, c);
     }
-    buf_puts(out, ".SH EXIT STATUS\n0 done, 1 wrong input or configuration, 2 usage, 3 the other "
-                  "side failed.\n"
+    buf_puts(out, ".SH EXIT STATUS\n0 done, 1 wrong input or configuration, 2 usage, 3 a server, a "
+                  "target or a cluster failed.\n"
                   ".SH FILES\n.TP\n/etc/profpull/profpull.yaml\nthe configuration that the service "
                   "reads\n.TP\n/usr/share/doc/profpull\nthe documentation: configuration.md has "
                   "every key\n");

@@ -359,8 +359,8 @@ static void reload_collect(struct metrics_out *o, void *arg)
     pthread_mutex_unlock(&r->lock);
     const char *const labels[][2] = {{"hash", hash}};
     metrics_out_family(o, "profpull_config_info",
-                       "The configuration in force: a hash of what `profpull check --dump` prints, "
-                       "which has no secrets.",
+                       "The configuration in force: a hash of the output of `profpull check "
+                       "--dump`, which has no secrets.",
                        METRIC_GAUGE);
     metrics_out_sample(o, labels, 1, 1);
 }
@@ -368,14 +368,14 @@ static void reload_collect(struct metrics_out *o, void *arg)
 static bool add_metrics(struct reload *r, struct metrics *metrics)
 {
     struct metric *counts = metrics_family(metrics, METRIC_COUNTER, "profpull_config_reloads_total",
-                                           "Times that the configuration was read again, unless "
-                                           "nobody asked and nothing had changed.",
+                                           "Times that the configuration was read again; a check "
+                                           "of the file that found no change does not count.",
                                            "result", NULL);
     r->counts[RESULT_SUCCESS] = metric_cell_of(counts, "success");
     r->counts[RESULT_FAILURE] = metric_cell_of(counts, "failure");
-    r->good = metrics_single(metrics, METRIC_GAUGE, "profpull_config_last_reload_successful",
-                             "Whether the configuration is the one that was read last: 0 after an "
-                             "error in it.");
+    r->good = metrics_single(
+        metrics, METRIC_GAUGE, "profpull_config_last_reload_successful",
+        "1 if the configuration that was read last is in force; 0 after an error in it.");
     r->good_at = metrics_single(metrics, METRIC_GAUGE,
                                 "profpull_config_last_reload_success_timestamp_seconds",
                                 "When the configuration was last loaded, in seconds since 1970.");

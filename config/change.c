@@ -119,11 +119,11 @@ static bool assign_endpoints(struct config *next, const struct config *now, uint
             continue;
         }
         if (used == UINT64_MAX) {
-            return err_set(err, ERR_LIMIT,
-                           "endpoint \"%s\": the endpoints of the former configuration and those "
-                           "of this one are more than %d; wait until the former ones have sent "
-                           "what they have, or restart",
-                           e->name, CONFIG_ENDPOINTS_MAX);
+            return err_set(
+                err, ERR_LIMIT,
+                "endpoint \"%s\": expected at most %d endpoints, those of the former configuration "
+                "included; wait until the former ones have sent their queues, or restart profpull",
+                e->name, CONFIG_ENDPOINTS_MAX);
         }
         e->slot = (unsigned)__builtin_ctzll(~used);
         used |= UINT64_C(1) << e->slot;

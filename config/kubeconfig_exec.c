@@ -265,9 +265,9 @@ static bool make_info(struct loader *l, const struct yaml_node *cluster, struct 
     bool ok = !p->provide_cluster || put_cluster(l, cluster, k, &out);
     buf_puts(&out, "}}");
     if (ok && buf_too_big(&out)) {
-        ok = loader_fail(l, cluster,
-                         "the cluster is too large to be told to the exec plugin "
-                         "(provideClusterInfo)");
+        ok = loader_fail(
+            l, cluster,
+            "the cluster is too large to be passed to the exec plugin (provideClusterInfo)");
     } else if (ok) {
         p->exec.info = buf_ok(&out) ? arena_strndup(l->arena, out.data, out.len) : NULL;
         ok = p->exec.info != NULL || loader_fail_memory(l);

@@ -316,7 +316,7 @@ static void migrate_timeout(struct migration *m, const struct yaml_node *from,
     }
     put_duration(m, job, "scrape_timeout", value, timeout - interval);
     note(m, value, child_path(m, path, SV("scrape_timeout")),
-         "Parca's includes the time of sampling; this one comes on top of it");
+         "Parca's timeout includes the sampling time; here the sampling time is added to it");
 }
 
 static void migrate_job_key(struct migration *m, const struct yaml_node *from,

@@ -238,7 +238,7 @@ static bool takes_headers(struct reader *r, const struct place *at, const struct
     }
     if (e->http.n_headers > 0) {
         struct place more = place_of_key(at, "http_headers");
-        reader_error(r, &more, "a bucket takes those of headers only");
+        reader_error(r, &more, "a bucket takes headers of the key \"headers\" only");
     }
     return r->reported == before;
 }

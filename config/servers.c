@@ -172,7 +172,7 @@ static void check_receive(struct reader *r, const struct place *root, const stru
     struct place at = place_of_key(&section, "listen");
     reader_error(
         r, &at,
-        "whoever reaches this address could send profiles: expected \"basic_auth\", "
+        "anybody who reaches this address could send profiles: expected \"basic_auth\", "
         "\"authorization\", \"bearer_token_file\" or \"tls.client_ca_file\", or a loopback "
         "address such as \"127.0.0.1:4040\", or \"allow_unauthenticated: true\", got \"%s\"",
         s->listen);

@@ -99,10 +99,10 @@ static void check_key(struct reader *r, const struct place *at, const struct con
     struct place place = place_of_key(at, key);
     bool given = yaml_get(at->node, key) != NULL;
     if (given && yaml_get(at->node, "mode") == NULL) {
-        reader_error(r, &place, "means nothing without the key \"mode\" (%s)",
+        reader_error(r, &place, "has no effect without the key \"mode\" (%s)",
                      choice_name(&modes, mode));
     } else if (given && s->mode != mode && s->mode != SHARDING_NONE) {
-        reader_error(r, &place, "has no meaning with mode: %s", now);
+        reader_error(r, &place, "has no effect with mode: %s", now);
     } else if (!given && row < groups[mode].required && s->mode == mode) {
         reader_error(r, at, "mode: %s needs the key \"%s\"", now, key);
     }

@@ -32,7 +32,7 @@ static void sources_on_metrics(struct metrics_out *out, void *arg)
 {
     struct sources *s = arg;
     metrics_out_family(out, "profpull_discovery_up",
-                       "1 if a source of targets can be read: by its job and its number there.",
+                       "1 if a source of targets can be read, by job and by number within the job.",
                        METRIC_GAUGE);
     pthread_mutex_lock(&s->lock);
     struct source *v = NULL;

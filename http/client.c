@@ -218,7 +218,7 @@ static bool is_offender(const struct http_transfer *t, struct err *err)
     format_duration_ms(left_ms, left, sizeof(left));
     if (left_ms > 0) {
         err_set(err, ERR_LIMIT,
-                "not asked for another %s: its last response held up all other requests", left);
+                "no request for another %s: its last response blocked all other requests", left);
     }
     return left_ms > 0;
 }
@@ -562,12 +562,12 @@ static void register_metrics(struct http_client *c, struct metrics *m)
 {
     struct metric *requests =
         metrics_family(m, METRIC_COUNTER, "profpull_http_requests_total",
-                       "HTTP requests that ended, by how they ended.", "client", "result");
+                       "HTTP requests that ended, by result.", "client", "result");
     for (enum http_result i = 0; i < HTTP_RESULTS; i++) {
         c->requests[i] = metric_cell(requests, (const char *const[]){c->name, http_result_name(i)});
     }
-    c->in_flight_gauge = client_cell(c, m, METRIC_GAUGE, "profpull_http_in_flight",
-                                     "HTTP requests that have been started and not ended.");
+    c->in_flight_gauge =
+        client_cell(c, m, METRIC_GAUGE, "profpull_http_in_flight", "HTTP requests in flight.");
     c->body_bytes_gauge = client_cell(c, m, METRIC_GAUGE, "profpull_http_body_bytes",
                                       "Memory of the bodies of responses that are being read.");
     struct metric *connections =
@@ -587,7 +587,7 @@ static void register_metrics(struct http_client *c, struct metrics *m)
                               "Multi handles rebuilt after a libcurl error.");
     c->file_failures = client_cell(c, m, METRIC_COUNTER, "profpull_http_file_failures_total",
                                    "Files with credentials or certificates that were read again "
-                                   "and not taken; the old content stays in use.");
+                                   "and rejected; the old content stays in use.");
 }
 
 /* Makes the parts of the client besides its shards. Returns false if one of them could not be

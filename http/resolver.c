@@ -58,19 +58,19 @@ static void register_metrics(struct resolver *r, struct metrics *m, const char *
     };
     struct metric *lookups =
         metrics_family(m, METRIC_COUNTER, "profpull_dns_lookups_total",
-                       "Name lookups that ended, by how they ended.", "client", "result");
+                       "Name lookups that ended, by result.", "client", "result");
     for (enum lookup_result i = 0; i < LOOKUP_RESULTS; i++) {
         r->results[i] = metric_cell(lookups, (const char *const[]){client, words[i]});
     }
-    r->waiting = metric_cell_of(metrics_family(m, METRIC_GAUGE, "profpull_dns_lookups_waiting",
-                                               "Name lookups in line for a thread or under way.",
-                                               "client", NULL),
-                                client);
-    r->hosts = metric_cell_of(metrics_family(m, METRIC_GAUGE, "profpull_dns_hosts",
-                                             "Host names whose addresses, or the failure to find "
-                                             "them, are remembered.",
-                                             "client", NULL),
-                              client);
+    r->waiting = metric_cell_of(
+        metrics_family(m, METRIC_GAUGE, "profpull_dns_lookups_waiting",
+                       "Name lookups that wait for a thread or are in progress.", "client", NULL),
+        client);
+    r->hosts = metric_cell_of(
+        metrics_family(m, METRIC_GAUGE, "profpull_dns_hosts",
+                       "Host names in the cache, with their addresses or the failure to find them.",
+                       "client", NULL),
+        client);
 }
 
 struct resolver *resolver_new(const struct resolver_options *options)

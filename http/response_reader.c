@@ -58,20 +58,20 @@ static enum response_event take_status(struct response_reader *r, struct sv line
     if (!sv_starts_with(line, SV("HTTP/1.")) || !is_digit_at(line, 7) || line.n < 12 ||
         line.p[8] != ' ') {
         return bad(r, sv_starts_with(line, SV("HTTP/")) ? "a version other than HTTP/1"
-                                                        : "a line that is no status line");
+                                                        : "a line that is not a status line");
     }
     r->status = 0;
     for (size_t i = 9; i < 12; i++) {
         if (!is_digit_at(line, i)) {
-            return bad(r, "a status that is no number of three digits");
+            return bad(r, "a status that is not a number of three digits");
         }
         r->status = r->status * 10 + (unsigned)(line.p[i] - '0');
     }
     if (r->status < 100 || (line.n > 12 && line.p[12] != ' ')) {
-        return bad(r, "a status that is no number of three digits");
+        return bad(r, "a status that is not a number of three digits");
     }
     if (r->status == 101) {
-        return bad(r, "a change of protocol that was not asked for");
+        return bad(r, "a change of protocol that was not requested");
     }
     r->has_length = false;
     r->chunked = false;
@@ -89,7 +89,7 @@ static enum response_event take_length(struct response_reader *r, struct sv valu
         digits++;
     }
     if (digits == 0 || digits < value.n) {
-        return bad(r, "a Content-Length that is no number");
+        return bad(r, "a Content-Length that is not a number");
     }
     /* A length above INT64_MAX only says that a very long body follows, which is read until the
      * connection ends. */

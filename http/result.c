@@ -147,7 +147,7 @@ static void put_connect(const struct http_transfer *t, struct err *out)
 
 static void put_address(const struct http_transfer *t, struct err *out)
 {
-    REASON(out, "the name leads to %s", t->refused_address);
+    REASON(out, "the name resolves to %s", t->refused_address);
 }
 
 static void put_too_large(const struct http_transfer *t, struct err *out)
@@ -171,8 +171,8 @@ static void put_no_room(const struct http_transfer *t, struct err *out)
     char limit[32];
     format_size(t->client->bodies_max_bytes, limit, sizeof(limit));
     REASON(out,
-           "no room for the rest of a body of %zu bytes and more: what is being received has come "
-           "to %s in all",
+           "no room for the rest of a body of %zu bytes and more: the bodies that are being "
+           "received take %s in all",
            t->body.len, limit);
 }
 
@@ -213,7 +213,7 @@ static bool is_long_line(const struct http_transfer *t)
 static void put_protocol(const struct http_transfer *t, struct err *out)
 {
     if (t->limit == HTTP_LIMIT_HELD) {
-        REASON(out, "the connection was cut: reading from it has held all others for %d ms",
+        REASON(out, "the connection was cut: reading from it has blocked all others for %d ms",
                GUARD_CPU_MS);
     } else if (t->limit == HTTP_LIMIT_WIRE) {
         REASON(out,
@@ -226,7 +226,7 @@ static void put_protocol(const struct http_transfer *t, struct err *out)
     } else if (t->limit == HTTP_LIMIT_STRAY) {
         REASON(out, "the server sent bytes before the request was sent");
     } else if (t->limit == HTTP_LIMIT_SWITCH) {
-        REASON(out, "expected an HTTP response: a change of protocol that was not asked for");
+        REASON(out, "expected an HTTP response: a change of protocol that was not requested");
     } else if (t->limit == HTTP_LIMIT_EARLY) {
         REASON(out, "the response, with status %ld, began before the request was sent", t->status);
     } else if (t->header_lines > HTTP_HEADER_LINES_MAX) {
@@ -258,10 +258,10 @@ static const struct {
     [HTTP_ERR_REDIRECT] = {"redirect", .put = put_redirect},
     [HTTP_ERR_CUT] = {"cut", .put = put_cut},
     [HTTP_ERR_PROTOCOL] = {"protocol", .put = put_protocol},
-    [HTTP_ERR_ABORTED] = {"aborted", .text = "given up by the reader"},
-    [HTTP_ERR_DESCRIPTORS] = {"descriptors",
-                              .text =
-                                  "no file descriptor left (the limit is that of this program)"},
+    [HTTP_ERR_ABORTED] = {"aborted", .text = "cancelled by the reader"},
+    [HTTP_ERR_DESCRIPTORS] =
+        {"descriptors",
+         .text = "no file descriptor left: this process has reached its limit of open files"},
     [HTTP_ERR_ADDRESS] = {"address", .put = put_address},
     [HTTP_ERR_CONFIG] = {.name = "config"},
     [HTTP_ERR_MEMORY] = {"memory", .text = "out of memory"},

@@ -17,7 +17,7 @@ struct row {
 #define ADVICE_NO_PPROF                                                                            \
     "another page is served at this path: check the port and the path of the profile type"
 #define ADVICE_FORBIDDEN                                                                           \
-    "the target does not let us in: check basic_auth, authorization or tls_config of the job"
+    "the target refuses access: check basic_auth, authorization or tls_config of the job"
 
 /* A row with a message precedes the one for its status alone. */
 static const struct row rows[REASONS] = {
@@ -36,7 +36,7 @@ static const struct row rows[REASONS] = {
                         "check that the port speaks TLS (scheme), and tls_config: ca_file for a "
                         "private authority, server_name if the certificate is for another name"},
     [REASON_TIMEOUT] = {.name = "timeout",
-                        .advice = "raise scrape_timeout, or look why the target is slow"},
+                        .advice = "raise scrape_timeout, or find out why the target is slow"},
     [REASON_TOO_LARGE] = {.name = "too_large", .advice = "raise body_size_limit of the job"},
     [REASON_NO_ROOM] = {.name = "no_room",
                         .advice = "too little memory for the bodies of all responses: raise "
@@ -46,15 +46,16 @@ static const struct row rows[REASONS] = {
                          .advice = "only redirects to the same scheme, host and port are followed: "
                                    "set scheme or path to where it leads"},
     [REASON_CUT] = {.name = "cut"},
-    [REASON_PROTOCOL] = {.name = "protocol",
-                         .advice = "what answers there does not speak HTTP as expected: check the "
-                                   "port, and http or https"},
+    [REASON_PROTOCOL] =
+        {.name = "protocol",
+         .advice =
+             "the server there does not speak HTTP as expected: check the port, and http or https"},
     [REASON_ABORTED] = {.name = "aborted"},
     [REASON_DESCRIPTORS] = {.name = "descriptors",
                             .advice = "raise the limit of open files (LimitNOFILE, ulimit -n)"},
     [REASON_ADDRESS] = {.name = "address",
-                        .advice = "the name leads to an address that is never scraped by itself: "
-                                  "allow_special_address, if that is meant"},
+                        .advice = "the name resolves to an address that is only scraped with "
+                                  "allow_special_address: set it if this is intended"},
     [REASON_CONFIG] = {.name = "config",
                        .advice =
                            "a file with credentials or certificates of the job cannot be used"},

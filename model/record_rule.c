@@ -67,8 +67,8 @@ static bool check_label(const char *member, struct sv name, struct err *err)
     }
     if (sv_starts_with(name, SV("__"))) {
         return err_set(err, ERR_INPUT,
-                       "%s: names that begin with \"__\" are Prometheus' own: %.100s", member,
-                       name.p);
+                       "%s: names that begin with \"__\" are reserved by Prometheus: %.100s",
+                       member, name.p);
     }
     return !sv_eq_str(name, RECORD_ID_LABEL) ||
            err_set(err, ERR_INPUT, "%s: the label " RECORD_ID_LABEL " is set by profpull", member);

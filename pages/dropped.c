@@ -280,11 +280,10 @@ static bool find_target(const struct exchange *x, struct dropped_target *ret, st
     if (x->options->served->dropped == NULL ||
         !dropped_find_target(x->options->served->dropped, slot_of(x->options->served->config, job),
                              source, address, ret)) {
-        return err_set(
-            err, ERR_REFUSED,
-            "the labels that this target was discovered with are not known: it has gone, "
-            "or is not among the first %d of its job",
-            DROPPED_MAX);
+        return err_set(err, ERR_REFUSED,
+                       "the labels with which this target was discovered are not known: the target "
+                       "has gone, or is not among the first %d of its job",
+                       DROPPED_MAX);
     }
     return true;
 }

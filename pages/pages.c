@@ -33,7 +33,7 @@ const struct route page_routes[] = {
      .about = "labels of a service"},
     {"/api/v1/flamegraph", .set = ROUTE_QUERY, .work = v1_flamegraph,
      .about = "levels of a flame graph"},
-    {"/api/v1/top", .set = ROUTE_QUERY, .work = v1_top, .about = "functions by what they take"},
+    {"/api/v1/top", .set = ROUTE_QUERY, .work = v1_top, .about = "the most expensive functions"},
     {"/api/v1/timeline", .set = ROUTE_QUERY, .work = v1_timeline, .about = "totals over time"},
     {"/api/v1/pprof", .set = ROUTE_QUERY, .work = v1_pprof, .about = "a merged profile"},
     {"/targets", .set = ROUTE_ADMIN, .work = page_targets, .about = "every scrape and its state"},

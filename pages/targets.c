@@ -441,11 +441,11 @@ static bool is_wanted(const struct exchange *x, const struct scrape_status *s)
 
 static void count_now(struct exchange *x, const char *result, size_t n)
 {
-    struct metric *family = metrics_family(
-        x->options->metrics, METRIC_COUNTER, "profpull_scrapes_asked_for_total",
-        "Scrapes that were asked for by POST, by result: scheduled, or surplus to what one request "
-        "may ask for.",
-        "result", NULL);
+    struct metric *family =
+        metrics_family(x->options->metrics, METRIC_COUNTER, "profpull_scrapes_asked_for_total",
+                       "Scrapes that were requested by POST, by result: scheduled, or surplus: "
+                       "above the limit of one request.",
+                       "result", NULL);
     metric_add(metric_cell_of(family, result), n);
 }
 
@@ -485,7 +485,7 @@ void v1_scrape(struct exchange *x)
     x->content_type = "application/json";
     if (is_foreign(x)) {
         x->status = STATUS_FORBIDDEN;
-        buf_puts(&x->reply, "{\"error\":\"a page of another site must not ask for scrapes\"}\n");
+        buf_puts(&x->reply, "{\"error\":\"a page of another site may not request scrapes\"}\n");
     } else if (param(x, "job").n + param(x, "type").n + param(x, "url").n + param(x, "address").n ==
                0) {
         x->status = STATUS_BAD_REQUEST;

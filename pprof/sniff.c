@@ -189,7 +189,7 @@ static enum sniff_result check_inflated(struct sv out, bool whole, struct err *e
         return SNIFF_EMPTY;
     }
     if (out.n <= 2 && !whole) {
-        return fail_gzip(err, ERR_LIMIT, "next to nothing in its first 16 KiB");
+        return fail_gzip(err, ERR_LIMIT, "almost no data in its first 16 KiB");
     }
     if (gzip_is(out)) {
         return fail_gzip(err, ERR_INPUT, "a gzip within the gzip");

@@ -36,14 +36,14 @@ static void make_metrics(struct record *r, struct metrics *m)
     };
     struct metric *results = metrics_family(
         m, METRIC_COUNTER, "profpull_record_values_total",
-        "Sums of profiles for rules of recorded metrics, by what became of them.", "result", NULL);
+        "Sums of profiles for rules of recorded metrics, by result.", "result", NULL);
     for (size_t i = 0; i < RECORD_RESULTS; i++) {
         r->results[i] = metric_cell_of(results, names[i]);
     }
     r->rules_cell = metrics_single(m, METRIC_GAUGE, "profpull_record_rules",
                                    "Rules of recorded metrics that are in force.");
     r->series_cell = metrics_single(m, METRIC_GAUGE, "profpull_record_series",
-                                    "Series of all recorded metrics, when they were last read.");
+                                    "Series of all recorded metrics at their last read.");
     r->pending_cell = metrics_single(m, METRIC_GAUGE, "profpull_record_pending_bytes",
                                      "Profiles that wait to be counted for recorded metrics.");
 }

@@ -7,10 +7,10 @@
 
 void conversions_init(struct conversions *c, struct metrics *metrics)
 {
-    c->results = metrics_family(
-        metrics, METRIC_COUNTER, "profpull_conversions_total",
-        "Profiles in an older format of pprof (gperftools, jemalloc) by how their conversion went.",
-        "result", NULL);
+    c->results = metrics_family(metrics, METRIC_COUNTER, "profpull_conversions_total",
+                                "Profiles in an older format of pprof (gperftools, jemalloc) by "
+                                "the result of their conversion.",
+                                "result", NULL);
 }
 
 static void conversion_run(struct offload *o, struct scratch *scratch)

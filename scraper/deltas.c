@@ -21,10 +21,10 @@ bool deltas_init(struct deltas *d, struct metrics *metrics, size_t max_bytes)
         .max_bytes = max_bytes == 0 ? DELTAS_STATE_DEFAULT : max_bytes,
         .next_expiry_ms = INT64_MAX,
         .kept = map_new(),
-        .results = metrics_family(
-            metrics, METRIC_COUNTER, "profpull_delta_total",
-            "Deltas by how they went. first, rebased, no_room: only gauges were passed on.",
-            "result", NULL),
+        .results =
+            metrics_family(metrics, METRIC_COUNTER, "profpull_delta_total",
+                           "Deltas by result. first, rebased, no_room: only gauges were passed on.",
+                           "result", NULL),
         .bytes_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_delta_state_bytes",
                                      "Memory of the baselines of deltas."),
         .stacks_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_delta_state_stacks",

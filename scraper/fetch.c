@@ -471,7 +471,7 @@ static void report_success(struct engine *e, struct scrape *sc, struct scrape_ti
     if (before == SCRAPE_DOWN) {
         log_scrape(e, sc, LOG_INFO, "scrape works again", REASON_NONE, "");
     } else if (before == SCRAPE_ABSENT) {
-        log_scrape(e, sc, LOG_INFO, "profile type is there again", REASON_NONE, "");
+        log_scrape(e, sc, LOG_INFO, "profile type exists again", REASON_NONE, "");
     }
 }
 

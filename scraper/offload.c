@@ -13,20 +13,19 @@ static size_t smaller(size_t a, size_t b)
 
 static void make_metrics(struct offload_queue *q, struct metrics *metrics)
 {
-    q->pending_cell = metrics_single(
-        metrics, METRIC_GAUGE, "profpull_delta_pending_bytes",
-        "Bodies that wait for their delta or conversion to be made, or of which it is being made.");
+    q->pending_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_delta_pending_bytes",
+                                     "Bodies whose delta or conversion is queued or in progress.");
     q->work_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_work_reserved_bytes",
-                                  "Memory that deltas and conversions have reserved to work in.");
+                                  "Working memory that deltas and conversions have reserved.");
     q->waiting_cell = metrics_single(metrics, METRIC_GAUGE, "profpull_work_waiting",
-                                     "Deltas and conversions that wait for memory to work in.");
+                                     "Deltas and conversions that wait for working memory.");
     q->repeated = metrics_single(
         metrics, METRIC_COUNTER, "profpull_work_repeated_total",
-        "Deltas and conversions that needed more memory than was guessed, and ran twice.");
+        "Deltas and conversions that needed more memory than was estimated, and ran twice.");
     q->refused = metrics_family(
         metrics, METRIC_COUNTER, "profpull_work_refused_total",
-        "Bodies for which there was no memory. pending: too many wait; body: larger than all that "
-        "may wait; work: it takes more to work in than there may be.",
+        "Bodies that were refused for lack of memory. pending: too many wait; body: larger than "
+        "the limit of all that wait; work: needs more working memory than the limit.",
         "share", NULL);
 }
 

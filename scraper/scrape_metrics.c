@@ -17,8 +17,8 @@ static const double WAIT_BUCKETS[] = {.01, .1, .5, 1, 2.5, 5, 10, 30, 60};
 
 static const struct metric_desc SCRAPES = {
     .name = "profpull_scrapes_total",
-    .help = "Scrapes by how they ended; skipped: its turn came while the last one still ran, or "
-            "the program was stopped when it was due.",
+    .help = "Scrapes by result; skipped: it was due while the last one still ran, or while "
+            "profpull stopped.",
     .type = METRIC_COUNTER,
     .labels = {"job", "type", "result"},
 };
@@ -31,31 +31,32 @@ static const struct metric_desc DURATIONS = {
 };
 static const struct metric_desc SIZES = {
     .name = "profpull_scrape_size_bytes",
-    .help = "Size of the profiles as they came.",
+    .help = "Size of the profiles as received.",
     .type = METRIC_HISTOGRAM,
     .labels = {"type"},
     BUCKETS(SIZE_BUCKETS),
 };
 static const struct metric_desc LATENESS = {
     .name = "profpull_scrape_lateness_seconds",
-    .help = "How long after it was due a scrape was started.",
+    .help = "Time between the moment at which a scrape was due and its start.",
     .type = METRIC_HISTOGRAM,
     BUCKETS(LATENESS_BUCKETS),
 };
 static const struct metric_desc MEMORY_WAITS = {
     .name = "profpull_scrape_memory_wait_seconds",
-    .help = "How long scrapes waited for memory before their body was read, of those that did.",
+    .help = "Time that scrapes waited for memory before their body was read; scrapes that did not "
+            "wait are not counted.",
     .type = METRIC_HISTOGRAM,
     BUCKETS(WAIT_BUCKETS),
 };
 
 static void make_memory(struct scrape_metrics *m, struct metrics *metrics)
 {
-    struct metric *waiting = metrics_family(
-        metrics, METRIC_GAUGE, "profpull_scrapes_waiting_for_memory",
-        "Scrapes that wait because memory is short. unread: the response is there and is not read; "
-        "held_back: the request is not sent yet.",
-        "state", NULL);
+    struct metric *waiting =
+        metrics_family(metrics, METRIC_GAUGE, "profpull_scrapes_waiting_for_memory",
+                       "Scrapes that wait because memory is short. unread: the response has "
+                       "arrived and is not read; held_back: the request is not sent yet.",
+                       "state", NULL);
     m->unread = metric_cell_of(waiting, "unread");
     m->held_back = metric_cell_of(waiting, "held_back");
     m->memory_waits = metric_only(metrics_register(metrics, &MEMORY_WAITS));
@@ -76,11 +77,10 @@ bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
                                 "Scrapes that are due and wait because too many are in flight, or "
                                 "because memory is short.");
     make_memory(m, metrics);
-    struct metric *slots = metrics_family(
-        metrics, METRIC_GAUGE, "profpull_scrape_slots",
-        "Transfers that run now, by what is known of the target; slow: the last one took over 2 s, "
-        "besides sampling.",
-        "class", NULL);
+    struct metric *slots = metrics_family(metrics, METRIC_GAUGE, "profpull_scrape_slots",
+                                          "Transfers in progress, by the class of the target; "
+                                          "slow: the last one took over 2 s, without the sampling.",
+                                          "class", NULL);
     for (unsigned c = 0; c < SLOT_CLASSES; c++) {
         m->slots[c] = metric_cell_of(slots, slot_class_name((enum slot_class)c));
     }
@@ -93,14 +93,14 @@ bool scrape_metrics_init(struct scrape_metrics *m, struct metrics *metrics)
     m->targets_left_out = metric_cell_of(targets, "left_out");
     m->states = metrics_family(
         metrics, METRIC_GAUGE, "profpull_scrapes",
-        "Targets x profile types by health; absent: the path is not there, asked for rarely; "
+        "Targets x profile types by health; absent: the path does not exist, and is requested "
+        "rarely; "
         "follows: shares the scrape of another job; duplicate: set aside, since another target of "
         "the job is scraped at the same URL for the same type.",
         "job", "state");
     struct metric *refused = metrics_family(
         metrics, METRIC_COUNTER, "profpull_targets_refused_total",
-        "Targets, and scrapes of targets (duplicate, memory), that were not taken on.", "reason",
-        NULL);
+        "Targets, and scrapes of targets (duplicate, memory), that were refused.", "reason", NULL);
     m->refused_limit = metric_cell_of(refused, "limit");
     m->refused_duplicate = metric_cell_of(refused, "duplicate");
     m->refused_memory = metric_cell_of(refused, "memory");

@@ -198,7 +198,7 @@ static void scraper_run_update(struct loop_task *task)
         targets_unref(u->targets, u->n);
     } else if (!engine_set_group(s->engine, u->job, u->source, u->targets, u->n) &&
                !atomic_load(&s->stopping)) {
-        log_error(s->options.log, "out of memory: targets left as they were",
+        log_error(s->options.log, "out of memory: the targets stay as they are",
                   LOG_STR("source", u->source));
     } else {
         http_client_expect(s->http, s->engine->table.n / SCRAPES_OF_CONNECTION);

@@ -19,10 +19,11 @@ static void advise(const struct timeout_hint_input *in, int64_t limit_ms, const 
     if (fits < 1) {
         fits = 1;
     }
-    err_append(err,
-               "; something on the way allows an answer about %.1f s: set seconds of the profile "
-               "type %s (now %us) to at most %" PRId64 "s, or raise %s over %us",
-               (double)limit_ms / 1000.0, in->type, in->seconds, fits, whose, in->seconds);
+    err_append(
+        err,
+        "; a server or proxy on the way limits answers to about %.1f s: set seconds of the profile "
+        "type %s (now %us) to at most %" PRId64 "s, or raise %s over %us",
+        (double)limit_ms / 1000.0, in->type, in->seconds, fits, whose, in->seconds);
 }
 
 static enum reason of_cut(const struct timeout_hint_input *in, struct err *err)

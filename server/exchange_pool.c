@@ -252,7 +252,7 @@ static void make_metrics(struct exchange_pool *p)
     static const double buckets[] = {0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60};
     static const struct metric_desc seconds = {
         .name = "profpull_api_request_seconds",
-        .help = "Time from a whole request to an API until its answer, waiting included.",
+        .help = "Time from the end of a request to an API until its response, waiting included.",
         .type = METRIC_HISTOGRAM,
         .labels = {"api"},
         .buckets = buckets,
@@ -261,7 +261,7 @@ static void make_metrics(struct exchange_pool *p)
     struct metrics *m = p->o.metrics;
     struct metric *requests =
         metrics_family(m, METRIC_GAUGE, "profpull_api_requests_pending",
-                       "Requests to an API that wait or are worked on.", "api", NULL);
+                       "Requests to an API that wait or are in progress.", "api", NULL);
     p->requests = metric_cell_of(requests, p->o.name);
     p->seconds = metric_cell_of(metrics_register(m, &seconds), p->o.name);
 }

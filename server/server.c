@@ -535,11 +535,11 @@ static bool set_up(struct server *s, struct err *err)
              .help = "Open connections of " what ".",                                              \
              .type = METRIC_GAUGE},                                                                \
             {.name = "profpull_" who "_connections_ended_total",                                   \
-             .help = "Connections of " what " that ended, by why.",                                \
+             .help = "Connections of " what " that ended, by reason.",                             \
              .type = METRIC_COUNTER,                                                               \
              .labels = {"reason"}},                                                                \
             {.name = "profpull_" who "_requests_refused_total",                                    \
-             .help = "Requests that " what " refused before any handler saw them, by why.",        \
+             .help = "Requests that " what " refused before any handler saw them, by reason.",     \
              .type = METRIC_COUNTER,                                                               \
              .labels = {"reason"}},                                                                \
             {.name = "profpull_" who "_file_failures_total",                                       \
@@ -547,7 +547,7 @@ static bool set_up(struct server *s, struct err *err)
                      " has read again and rejected.",                                              \
              .type = METRIC_COUNTER},                                                              \
             {.name = "profpull_" who "_http2_streams_total",                                       \
-             .help = "Requests over HTTP/2 to " what " that ended, by how.",                       \
+             .help = "Requests over HTTP/2 to " what " that ended, by result.",                    \
              .type = METRIC_COUNTER,                                                               \
              .labels = {"result"}},                                                                \
     }

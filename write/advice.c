@@ -58,7 +58,7 @@ const char *advice_for(const struct config_endpoint *endpoint, enum http_result 
         return "no answer in time: a firewall that drops, or a server under load (remote_timeout)";
     case HTTP_ERR_CUT:
     case HTTP_ERR_PROTOCOL:
-        return "what answers there does not speak HTTP as expected: http or https?";
+        return "the server there does not speak HTTP as expected: http or https?";
     default:
         return "";
     }

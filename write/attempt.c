@@ -44,11 +44,11 @@ static void drop_unsendable(struct destination *d, struct send_item *it, enum re
     } causes[] = {
         [REQUEST_BAD_LABELS] = {DROP_LABELS, "it has no labels that the protocol can carry",
                                 "the label __name__ is missing"},
-        [REQUEST_BAD_FORMAT] = {DROP_FORMAT, "the protocol has no place for its format",
+        [REQUEST_BAD_FORMAT] = {DROP_FORMAT, "the protocol cannot carry its format",
                                 "the protocol cannot carry JFR"},
         [REQUEST_BAD_TYPES] = {DROP_FORMAT, "it holds no sample type that the server would store",
                                "no sample type that the server would store"},
-        [REQUEST_DAMAGED] = {DROP_FORMAT, "it is damaged, and the protocol carries what it says",
+        [REQUEST_DAMAGED] = {DROP_FORMAT, "it is damaged, and the protocol carries its contents",
                              "a damaged profile"},
         [REQUEST_TOO_LARGE] = {DROP_REJECTED, "it is larger than the protocol can carry",
                                "too large for the protocol"},

@@ -58,13 +58,13 @@ struct batcher *batcher_new(struct destination *d, struct err *err)
     b->destination = d;
     TAILQ_INIT(&b->waiting);
     TAILQ_INIT(&b->batches);
-    b->requests =
-        counter(b, "profpull_write_batches_total",
-                "Requests with several profiles, or one, of protocols that allow several.");
+    b->requests = counter(b, "profpull_write_batches_total",
+                          "Requests of protocols that allow several profiles in one request.");
     b->halved = counter(b, "profpull_write_halved_batches_total",
                         "Refused requests whose halves were sent.");
-    b->refused = counter(b, "profpull_write_partly_refused_total",
-                         "Messages of requests that a server took without them.");
+    b->refused =
+        counter(b, "profpull_write_partly_refused_total",
+                "Profiles that a server refused when it accepted the rest of the request.");
     b->thread = worker_thread_new("batch", err);
     return b->thread != NULL ? b : batcher_free(b);
 }

@@ -16,7 +16,7 @@ static const double buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 
 static const struct metric_desc duration_desc = {
     .name = "profpull_write_request_duration_seconds",
-    .help = "How long one attempt took.",
+    .help = "Duration of one attempt.",
     .type = METRIC_HISTOGRAM,
     .labels = {"endpoint"},
     .buckets = buckets,

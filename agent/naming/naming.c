@@ -59,22 +59,20 @@ static void make_metrics(struct naming *n, struct metrics *m)
                          "Addresses whose names were found, by source.", "source", NULL),
           origins, ORIGINS, n->found);
     cells(metrics_family(m, METRIC_COUNTER, "profpull_symbols_services_total",
-                         "Questions to symbol services of programs, by how they ended.", "result",
-                         NULL),
+                         "Requests to the symbol services of programs, by result.", "result", NULL),
           ends, ENDS, n->services_cells);
     cells(metrics_family(m, METRIC_COUNTER, "profpull_symbols_downloads_total",
-                         "Downloads from debuginfod servers, by how they ended.", "result", NULL),
+                         "Downloads from debuginfod servers, by result.", "result", NULL),
           ends, ENDS, n->downloads);
     cells(metrics_family(m, METRIC_COUNTER, "profpull_symbols_files_total",
-                         "Questions to files with debug information, by how they ended.", "result",
-                         NULL),
+                         "Lookups in files with debug information, by result.", "result", NULL),
           ends, ENDS, n->files_cells);
     n->refused = metrics_single(m, METRIC_COUNTER, "profpull_symbols_refused_total",
-                                "Questions that were not asked, because too many wait.");
+                                "Lookups of names that were dropped because too many wait.");
     n->bytes_cell = metrics_single(m, METRIC_GAUGE, "profpull_symbols_names_bytes",
-                                   "Names in memory, in bytes.");
+                                   "Memory of the cached names, in bytes.");
     n->asks_cell = metrics_single(m, METRIC_GAUGE, "profpull_symbols_asks",
-                                  "Questions for names that wait or are under way.");
+                                  "Lookups of names that wait or are in progress.");
     n->disk_cell = metrics_single(m, METRIC_GAUGE, "profpull_symbols_cache_bytes",
                                   "Bytes of symbols.cache.directory.");
 }
@@ -84,7 +82,7 @@ static void make_reader_metrics(struct naming *n, struct metrics *m)
 {
     struct metric *family = metrics_family(
         m, METRIC_COUNTER, "profpull_symbols_failures_total",
-        "Questions that the process that reads debug information did not answer, by reason.",
+        "Lookups that the process that reads debug information did not answer, by reason.",
         "reason", NULL);
     for (enum symbols_failure f = SYMBOLS_OK + 1; f < SYMBOLS_FAILURES; f++) {
         n->failures[f] = metric_cell_of(family, symbols_failure_name(f));

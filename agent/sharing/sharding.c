@@ -113,7 +113,7 @@ bool sharding_explain(const struct sharding *s, uint64_t key, struct buf *out)
         return buf_printf(out, "scraped by this replica (%s)", owner);
     }
     buf_printf(out, "scraped by %s (this is %s%s; members: ", owner, s->self,
-               sharding_is_member(s) ? "" : ", which is no member");
+               sharding_is_member(s) ? "" : ", which is not a member");
     put_names(s->members, out);
     return buf_puts(out, ")");
 }
@@ -198,7 +198,7 @@ static void sharding_on_members(void *arg, const struct sv *names, size_t n, siz
     struct sharding *s = arg;
     enum members_result result = members_set(s->members, names, n, self, clock_mono_ms());
     if (result == MEMBERS_NO_MEMORY) {
-        log_error(s->options.log, "sharding: out of memory: members left as they were");
+        log_error(s->options.log, "sharding: out of memory: keeping the last members");
     } else if (result == MEMBERS_CHANGED) {
         metric_inc(s->changes);
         metric_set(s->n_members, (int64_t)members_count(s->members));
@@ -206,7 +206,7 @@ static void sharding_on_members(void *arg, const struct sv *names, size_t n, siz
         log_members(s);
     } else if (n == 0 && members_count(s->members) > 0) {
         log_warn(s->options.log,
-                 "sharding: the Service has no ready endpoints any more: the last members stay",
+                 "sharding: the Service has no ready endpoints any more: keeping the last members",
                  LOG_STR("service", s->config->service));
     }
     update(s, false);
@@ -331,7 +331,7 @@ static bool find_self(struct sharding *s, struct err *err)
         }
     }
     if (gethostname(s->self, sizeof(s->self)) != 0) {
-        return err_sys(err, "sharding: the own name is not known (give sharding.pod_name)");
+        return err_sys(err, "sharding: the name of this pod is not known: set sharding.pod_name");
     }
     s->self[sizeof(s->self) - 1] = '\0';
     return true;
@@ -352,8 +352,8 @@ static void make_metrics(struct sharding *s)
                                 "Changes of the members.");
     struct metric *targets = metrics_family(
         m, METRIC_GAUGE, "profpull_sharding_targets",
-        "Targets that are known, by whether this replica scrapes them. A pod of another one counts "
-        "as one for each job: it is not looked into.",
+        "Targets that are known, by whether this replica scrapes them. A pod of another replica "
+        "counts as one target for each job, because its containers are not read.",
         "owner", NULL);
     s->owned = metric_cell_of(targets, "self");
     s->others = metric_cell_of(targets, "other");

@@ -217,7 +217,7 @@ static void serve(struct exchange *x)
     struct err err = ERR_INIT;
     if (!origin_is_ours(x->request)) {
         exchange_text(x, STATUS_FORBIDDEN, "text/plain; charset=utf-8",
-                      SV("Origin: pages of other sites may not ask\n"));
+                      SV("Origin: requests of other sites' pages are refused\n"));
         return;
     }
     buf_init(&plain, MCP_BODY_MAX);

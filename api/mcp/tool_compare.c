@@ -145,8 +145,8 @@ static bool print(struct tool_call *call, const struct side *before, const struc
     print_side(call, "After ", after, rate);
     (void)tool_row(call,
                    "%zu function%s by more than 0.01%%. Largest differences of %s%s first; the "
-                   "share of all samples in percent does not move with the load. No verdict is "
-                   "made whether a difference is more than chance.",
+                   "share of all samples in percent does not move with the load. This list does "
+                   "not say whether a difference is more than chance.",
                    n, n == 1 ? " differs" : "s differ", totals ? "total" : "self",
                    rate ? " per second" : "");
     for (size_t i = 0; i < n; i++) {

@@ -140,7 +140,7 @@ bool otlp_export(const struct exchange *x, int64_t deadline_ms, struct sv messag
     count_samples(&t);
     if (!ok) {
         ret->code = CONNECT_DEADLINE_EXCEEDED;
-        err_set(&ret->err, ERR_TIMEOUT, "not all of the profiles were taken in time");
+        err_set(&ret->err, ERR_TIMEOUT, "not all of the profiles were accepted in time");
     } else if (receive_is_transient(t.worst)) {
         ok = false;
         ret->code = CONNECT_UNAVAILABLE;

@@ -62,7 +62,7 @@ static bool read_node(struct reader *r, struct node *ret)
 static bool open_node(struct reader *r, uint64_t children, size_t before)
 {
     if (r->n_open == FRAMES_DEPTH_MAX) {
-        return err_set(r->err, ERR_LIMIT, "more than %d nodes in each other", FRAMES_DEPTH_MAX);
+        return err_set(r->err, ERR_LIMIT, "nodes nested more than %d deep", FRAMES_DEPTH_MAX);
     }
     if (r->n_open == r->cap_open) {
         size_t cap = r->cap_open == 0 ? 64 : 2 * r->cap_open;

@@ -79,7 +79,7 @@ static bool push_call(struct connect_call *call, const void *request, struct err
             struct err one = ERR_INIT;
             if (is_over(call)) {
                 return connect_fail(call, CONNECT_DEADLINE_EXCEEDED, err,
-                                    "%zu of the profiles were taken in time", n);
+                                    "%zu of the profiles were accepted in time", n);
             }
             note(take_sample(call, series, series->samples[k], &one), &one, &worst, err);
         }

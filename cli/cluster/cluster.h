@@ -29,7 +29,7 @@ struct cluster_flags {
 #define CLUSTER_FLAGS(args, at)                                                                    \
     FLAG(TEXT, "kubeconfig", 0, args, at.kubeconfig, "FILE",                                       \
          "the cluster and the credentials, as for kubectl; by default the files in KUBECONFIG, "   \
-         "or else ~/.kube/config, or else the cluster that this runs in"),                         \
+         "or else ~/.kube/config, or else the cluster in which profpull runs"),                    \
         FLAG(TEXT, "context", 0, args, at.context, "NAME",                                         \
              "a context of the kubeconfig instead of the current one")
 /* clang-format on */

@@ -18,7 +18,7 @@ struct proxy_options {
     const char *job;                /* only the rules of this job; NULL: all jobs */
     const struct config_type *type; /* the type to fetch */
     const char *port;               /* a number or a name instead of what the rules say; or NULL */
-    uint64_t seconds;               /* how long a sampling type samples */
+    uint64_t seconds;               /* sampling time of types that sample */
     size_t max_body;                /* bytes */
 };
 

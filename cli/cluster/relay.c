@@ -58,7 +58,7 @@ static void relay_work(struct exchange *x)
     struct err err = ERR_INIT;
     struct buf path;
     if (!is_local(x->request)) {
-        exchange_text(x, STATUS_MISDIRECTED, "text/plain", SV("ask for 127.0.0.1\n"));
+        exchange_text(x, STATUS_MISDIRECTED, "text/plain", SV("expected the host 127.0.0.1\n"));
         return;
     }
     buf_init(&path, TEXT_MAX);

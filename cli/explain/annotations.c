@@ -212,7 +212,7 @@ static const char *in_right_domain(const struct known *k, struct sv label)
 static void put_known(const struct known *k, struct sv label, struct sv value, struct buf *out)
 {
     if (is_switch(label) && !sv_in(label, k->read, k->n_read)) {
-        buf_puts(out, " No rule of the job looks at the annotation ");
+        buf_puts(out, " No rule of the job reads the annotation ");
         annotation_put_name(label, out);
         buf_putc(out, '.');
     } else if (is_switch(label) && is_nearly_true(value)) {

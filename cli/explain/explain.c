@@ -561,7 +561,7 @@ static void put_absent(const struct explain *e, struct buf *out)
         return;
     }
     buf_printf(out,
-               e->found.exists ? "Pod %s exists, and no job looks at it."
+               e->found.exists ? "Pod %s exists, and no job watches it."
                                : "No pod that is watched has the name %s.",
                pattern);
     if (!looks_at_pods(e->options.config)) {

@@ -169,7 +169,7 @@ static void say_values(const struct config_rule *rule, const struct rule_reader 
     buf_printf(out, ", which is \"%s\"", config_action_name(rule->action));
     for (size_t i = 0; i < rule->source_labels.n; i++) {
         const char *name = rule->source_labels.at[i];
-        buf_puts(out, i == 0 ? " and looks at " : ", ");
+        buf_puts(out, i == 0 ? " and reads " : ", ");
         put_label(sv_from(name), out);
         if (get(at_rule, name).n == 0) {
             buf_puts(out, " (missing here)");

@@ -138,14 +138,15 @@ static int run_import(const void *arg, char *const *operands, size_t n)
 
 static const struct flag flags[] = {
     FLAG(TEXT, "url", 0, import_args, endpoint.url, "URL",
-         "as in the configuration, file:///DIR included; or PROFPULL_URL"),
+         "URL of the endpoint, as in the configuration; file:///DIR writes files; or PROFPULL_URL"),
     FLAG(TEXT, "protocol", 0, import_args, endpoint.protocol, "P",
-         "as in the configuration (push, or file for file:///DIR)"),
+         "protocol of the endpoint, as in the configuration (push, or "
+         "file for file:///DIR)"),
     FLAG(TEXT, "config", 'c', import_args, config.file, "FILE",
          "take URL, protocol, credentials and external labels from a configuration; or "
          "PROFPULL_CONFIG, without PROFPULL_URL or with --endpoint"),
     FLAG(TEXT, "endpoint", 0, import_args, endpoint_name, "NAME",
-         "the endpoint of the configuration; needed if it has more than one"),
+         "name of the endpoint in the configuration; needed if it has more than one"),
     FLAG(TEXT, "name", 0, import_args, name, "APP",
          "the service that the profiles are of (service_name)"),
     FLAG(PAIRS, "label", 0, import_args, labels, "NAME=VALUE", "a further label; may be repeated"),
@@ -154,25 +155,26 @@ static const struct flag flags[] = {
          "default derived from the samples"),
     FLAG(TIME, "from", 0, import_args, from_ns, "TIME",
          "the beginning of the time covered (2026-11-21T03:23:34Z, or seconds since 1970); by "
-         "default what the profile says, else the file's date"),
+         "default the time in the profile, or else the file's date"),
     FLAG(TIME, "until", 0, import_args, until_ns, "TIME", "the end of the time covered"),
     FLAG(TEXT, "tenant", 0, import_args, endpoint.tenant, "ID", "X-Scope-OrgID"),
     FLAG(TEXT, "username", 0, import_args, endpoint.username, "USER",
-         "with --password-file: basic authentication"),
+         "user for basic authentication, with --password-file"),
     FLAG(TEXT, "password-file", 0, import_args, endpoint.password_file, "FILE",
-         "the password of --username"),
+         "file with the password of --username"),
     FLAG(TEXT, "bearer-token-file", 0, import_args, endpoint.bearer_token_file, "FILE",
-         "the token of Authorization: Bearer"),
-    FLAG(TEXT, "ca-file", 0, import_args, endpoint.ca_file, "FILE", "trust this authority"),
+         "file with the token for Authorization: Bearer"),
+    FLAG(TEXT, "ca-file", 0, import_args, endpoint.ca_file, "FILE",
+         "trust the authority whose certificate is in this file"),
     FLAG(BOOL, "insecure-skip-verify", 0, import_args, endpoint.insecure_skip_verify, NULL,
          "accept any certificate of the server"),
-    FLAG(DURATION, "timeout", 0, import_args, timeout_ms, "DUR", "for one request"),
+    FLAG(DURATION, "timeout", 0, import_args, timeout_ms, "DUR", "time limit of one request"),
     FLAG(DURATION, "retry-for", 0, import_args, retry_ms, "DUR",
-         "give up when nothing has been accepted for so long"),
-    FLAG(SIZE, "max-size", 0, import_args, max_size, "SIZE", "refuse larger files", .min = 1,
-         .max = CMD_BODY_MAX),
+         "give up when nothing has been accepted for this long"),
+    FLAG(SIZE, "max-size", 0, import_args, max_size, "SIZE", "refuse files above this size",
+         .min = 1, .max = CMD_BODY_MAX),
     FLAG(BOOL, "dry-run", 0, import_args, dry_run, NULL,
-         "say what would be sent, and send nothing"),
+         "print what would be sent, and send nothing"),
     FLAG(BOOL, "json", 0, import_args, json, NULL, "print the summary as JSON"),
     FLAG(BOOL, "quiet", 'q', import_args, quiet, NULL, "no progress and no summary"),
 };
@@ -185,8 +187,8 @@ const struct command cmd_import = {
     .description = "Pushes profiles from files, pprof (gzip or plain) or JFR, to any kind "
                    "of endpoint. Directories are searched for files that are profiles by their "
                    "content; - is standard input.",
-    .exit_codes = "Exit code: 0 all were accepted; 1 a file is bad or the endpoint is described "
-                  "wrongly; 2 usage; 3 at least one was not accepted.",
+    .exit_codes = "Exit code: 0 all were accepted; 1 a file is bad or wrong options for the "
+                  "endpoint; 2 usage; 3 at least one was not accepted.",
     COMMAND_FLAGS(flags, import_args),
     .defaults = &(const struct import_args){.endpoint.name = "import",
                                             .from_ns = IMPORT_NO_TIME,

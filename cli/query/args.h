@@ -26,15 +26,17 @@ struct query_server {
     FLAG(TEXT, "url", 0, args, at.endpoint.url, "URL",                                             \
          "the server (default " QUERY_URL ", a profpull on this machine)", .env = "PROFPULL_URL")
 #define QUERY_ACCESS_FLAGS(args, at)                                                               \
-    FLAG(DURATION, "timeout", 0, args, at.timeout_ms, "DUR", "for one request", .min = 1),         \
+    FLAG(DURATION, "timeout", 0, args, at.timeout_ms, "DUR", "time limit of one request",          \
+         .min = 1),                                                                                \
         FLAG(TEXT, "tenant", 0, args, at.endpoint.tenant, "ID", "X-Scope-OrgID"),                  \
         FLAG(TEXT, "username", 0, args, at.endpoint.username, "USER",                              \
-             "with --password-file: basic authentication"),                                        \
+             "user for basic authentication, with --password-file"),                               \
         FLAG(TEXT, "password-file", 0, args, at.endpoint.password_file, "FILE",                    \
-             "the password of --username"),                                                        \
+             "file with the password of --username"),                                              \
         FLAG(TEXT, "bearer-token-file", 0, args, at.endpoint.bearer_token_file, "FILE",            \
-             "the token of Authorization: Bearer"),                                                \
-        FLAG(TEXT, "ca-file", 0, args, at.endpoint.ca_file, "FILE", "trust this authority"),       \
+             "file with the token for Authorization: Bearer"),                                     \
+        FLAG(TEXT, "ca-file", 0, args, at.endpoint.ca_file, "FILE",                                \
+             "trust the authority whose certificate is in this file"),                             \
         FLAG(BOOL, "insecure-skip-verify", 0, args, at.endpoint.insecure_skip_verify, NULL,        \
              "accept any certificate of the server")
 /* clang-format on */
@@ -61,10 +63,12 @@ struct query_common {
         FLAG(PAIRS, "label", 0, args, common.labels, "NAME=VALUE",                                 \
              "only profiles with this label; may be repeated"),                                    \
         FLAG(DURATION, "since", 0, args, common.since_ms, "DUR",                                   \
-             "how far before --until to begin", .min = 1),                                         \
+             "length of the time range, which ends at --until", .min = 1),                         \
         FLAG(TIME, "from", 0, args, common.from_ns, "TIME",                                        \
-             "where to begin (2026-11-21T03:23:34Z, or seconds since 1970), instead of --since"),  \
-        FLAG(TIME, "until", 0, args, common.until_ns, "TIME", "where to end; by default now"),     \
+             "start of the time range (2026-11-21T03:23:34Z, or seconds since 1970), instead of "  \
+             "--since"),                                                                           \
+        FLAG(TIME, "until", 0, args, common.until_ns, "TIME",                                      \
+             "end of the time range; by default now"),                                             \
         QUERY_ACCESS_FLAGS(args, common.server)
 /* clang-format on */
 

@@ -24,7 +24,7 @@ static struct regex *compile(const char *pattern, struct err *err)
     if (!buf_ok(&text)) {
         (void)err_set(err, ERR_INPUT, "the regex has more than %d bytes", REGEX_PATTERN_MAX);
     } else if ((re = regex_new((struct sv){text.data, text.len}, 0, err)) == NULL) {
-        err_wrap(err, "\"%s\" is no regex", pattern);
+        err_wrap(err, "\"%s\" is not a regex", pattern);
     }
     buf_done(&text);
     return re;

@@ -96,10 +96,10 @@ question_show show_changes;
 /* clang-format off: rows of a table, which `query` and `flame` share */
 #define QUESTION_PROFILE_FLAGS                                                                     \
     FLAG(TEXT, "value", 0, query_args, value, "NAME",                                              \
-         "the sample type that is counted in a profile of several (alloc_space); by default that " \
+         "the sample type to count, if a profile has several (alloc_space); by default that "      \
          "of go tool pprof"),                                                                      \
         FLAG(BOOL, "as-recorded", 0, query_args, as_recorded, NULL,                                \
-             "count stacks that Go's runtime cut off as they are, without repairing them")
+             "do not repair stacks that Go's runtime has cut off")
 #define QUESTION_TERMINAL_FLAGS                                                                    \
     FLAG(BOOL, "interactive", 'i', query_args, interactive, NULL,                                  \
          "flame: move, zoom and search with keys; ? lists them"),                                  \
@@ -110,7 +110,7 @@ question_show show_changes;
              "columns of flame; 0: those of the terminal", .max = TERMINAL_WIDTH_MAX),             \
         FLAG(NUMBER, "depth", 0, query_args, depth, "N", "levels of flame; 0: all"),               \
         FLAG(TEXT, "search", 0, query_args, search, "TEXT",                                        \
-             "flame marks the functions whose name contains it, and says their share"),            \
+             "flame marks the functions whose names contain TEXT, and prints their share"),        \
         FLAG(BOOL, "json", 0, query_args, json, NULL, "print JSON")
 /* clang-format on */
 

@@ -107,8 +107,7 @@ static int ask_pod(const struct asked *asked, const json_t *pod)
         code = print_status(asked->args, status);
     } else {
         (void)err_set(&err, ERR_REFUSED,
-                      "pod %s/%s: GET %s on port %u: HTTP %ld, and no status of "
-                      "profpull",
+                      "pod %s/%s: GET %s on port %u: HTTP %ld, which is not a status of profpull",
                       pods_meta(pod, "namespace"), pods_meta(pod, "name"), PATH, agents_port(pod),
                       a.status);
         code = query_fail(&err);
@@ -188,10 +187,10 @@ static int run_status(const void *arg, char *const *operands, size_t n)
 
 static const struct flag flags[] = {
     QUERY_URL_FLAG(status_args, server),
-    FLAG(BOOL, "watch", 'w', status_args, watch, NULL, "show it again and again, until Ctrl-C"),
-    FLAG(DURATION, "interval", 0, status_args, interval_ms, "DUR", "how often, with --watch",
-         .min = 100),
-    FLAG(BOOL, "json", 0, status_args, json, NULL, "the answer of " PATH " itself"),
+    FLAG(BOOL, "watch", 'w', status_args, watch, NULL, "repeat until Ctrl-C"),
+    FLAG(DURATION, "interval", 0, status_args, interval_ms, "DUR",
+         "time between two updates, with --watch", .min = 100),
+    FLAG(BOOL, "json", 0, status_args, json, NULL, "print the response of " PATH),
     AGENTS_FLAGS(status_args, agents),
     QUERY_ACCESS_FLAGS(status_args, server),
 };
@@ -203,14 +202,14 @@ const struct command cmd_status = {
              "status --cluster [-n NAMESPACE] [OPTIONS]\n"
              "status deploy/NAMESPACE/NAME [OPTIONS]",
     .description =
-        "Asks the admin server of a running profpull and prints how it is: scrapes by job and "
+        "Asks the admin server of a running profpull and prints its state: scrapes by job and "
         "state, those that fail with their reason and what to do about it, the slowest ones, "
         "sources of targets, and destinations with their queues. With --cluster, or with the name "
         "of "
         "a workload, it asks the pods of profpull in a cluster through the API server, which needs "
         "the permissions to list pods and to get pods/proxy.",
-    .exit_codes = "Exit code: 0 all is well; 1 the server is described wrongly, or nobody takes "
-                  "the output; 2 usage; 3 something fails, or no answer.",
+    .exit_codes = "Exit code: 0 all is well; 1 wrong options for the server, or the output cannot "
+                  "be written; 2 usage; 3 something fails, or no answer.",
     COMMAND_FLAGS(flags, status_args),
     .defaults =
         &(const struct status_args){.server = QUERY_SERVER_DEFAULTS, .interval_ms = 2 * MS_PER_S},

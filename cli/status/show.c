@@ -324,7 +324,7 @@ static void show_sharding(struct shower *s, const json_t *sharding)
     if (json_is_object(sharding)) {
         put_title(s, "Sharing of targets");
         say(s, 0, "",
-            "member %" PRIi64 " of %" PRIi64 "; %" PRIi64 " targets are ours, %" PRIi64
+            "member %" PRIi64 " of %" PRIi64 "; %" PRIi64 " targets are scraped here, %" PRIi64
             " of other members",
             number_of(sharding, "index") + 1, number_of(sharding, "members"),
             number_of(sharding, "own"), number_of(sharding, "others"));

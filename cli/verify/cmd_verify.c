@@ -40,9 +40,9 @@ static int run_verify(const void *arg, char *const *operands, size_t n)
 static const struct flag flags[] = {
     FLAG(TEXT, "config", 'c', verify_args, config.file, "FILE", "the configuration",
          .env = "PROFPULL_CONFIG"),
-    FLAG(TEXT, "endpoint", 0, verify_args, options.only, "NAME", "this endpoint only"),
+    FLAG(TEXT, "endpoint", 0, verify_args, options.only, "NAME", "test this endpoint only"),
     FLAG(DURATION, "timeout", 0, verify_args, options.timeout_ms, "DUR",
-         "how long a profile may take to be found; four times as long if the tenant of a Pyroscope "
+         "time limit for a profile to be found; four times as long if the tenant of a Pyroscope "
          "was empty",
          .min = 1),
     FLAG(BOOL, "json", 0, verify_args, options.json, NULL,

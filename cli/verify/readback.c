@@ -81,7 +81,7 @@ static enum readback_verdict check_content(const struct readback *how, struct sv
     }
     json_t *root = json_loadb(body.p, body.n, 0, NULL);
     enum readback_verdict verdict = !json_is_object(root)
-                                        ? impossible(err, "what answers the question is no JSON")
+                                        ? impossible(err, "the answer to the query is not JSON")
                                     : how->holds(root) ? READBACK_FOUND
                                                        : READBACK_NOT_YET;
     json_decref(root);

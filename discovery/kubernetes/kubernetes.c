@@ -90,12 +90,12 @@ static void warn_labels(struct kubernetes *k, const char *kind, struct sv name, 
 {
     uint32_t suppressed = 0;
     if (log_limit_allow(&k->limit, clock_mono_ms(), LOG_PERIOD_MS, LOG_BURST, &suppressed)) {
-        log_warn(k->options.reflectors->env.log,
-                 "kubernetes: too many labels and annotations, the targets that would have them "
-                 "are left out",
-                 LOG_STR("kind", kind), LOG_SV("name", name), LOG_STR("source", source),
-                 LOG_INT("labels_max", LABELS_MAX), LOG_INT("bytes_max", LABELS_BYTES_MAX),
-                 LOG_INT("suppressed", suppressed));
+        log_warn(
+            k->options.reflectors->env.log,
+            "kubernetes: too many labels and annotations, leaving out the targets that have them",
+            LOG_STR("kind", kind), LOG_SV("name", name), LOG_STR("source", source),
+            LOG_INT("labels_max", LABELS_MAX), LOG_INT("bytes_max", LABELS_BYTES_MAX),
+            LOG_INT("suppressed", suppressed));
     }
 }
 
@@ -607,7 +607,8 @@ struct kubernetes *kubernetes_new(const struct kubernetes_options *options, stru
 {
     if (options->config->own_namespace && options->access.namespace == NULL) {
         err_set(err, ERR_INPUT,
-                "own_namespace: the own namespace is not known (no file \"namespace\" beside the "
+                "own_namespace: the namespace of this pod is not known (no file \"namespace\" "
+                "beside the "
                 "service account's token, or none in the kubeconfig's context)");
         return NULL;
     }

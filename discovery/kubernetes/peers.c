@@ -308,7 +308,7 @@ struct peers *peers_new(const struct peers_options *options, struct err *err)
     const char *namespace = given[0] != '\0' ? given : options->access.namespace;
     if (namespace == NULL) {
         err_set(err, ERR_INPUT,
-                "the own namespace is not known (no file \"namespace\" beside the service "
+                "the namespace of this pod is not known (no file \"namespace\" beside the service "
                 "account's token, or none in the kubeconfig's context): give sharding.namespace");
         return NULL;
     }

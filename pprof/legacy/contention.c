@@ -80,7 +80,7 @@ static bool read_stack(struct legacy_profile *p, struct sv in, struct legacy_sam
     text_take_any(&in, " \t\r");
     while (in.n > 0) {
         if (!text_take(&in, SV("0x")) || !text_take_hex(&in, false, &address)) {
-            return bad_line(number, "expected addresses behind the @", err);
+            return bad_line(number, "expected addresses after the @", err);
         }
         if (s->depth == LEGACY_DEPTH_MAX || p->n_frames == LEGACY_FRAMES_MAX) {
             return err_set(err, ERR_LIMIT, "line %zu: more than %d frames, or %d in all", number,
@@ -111,7 +111,7 @@ static bool read_sample(struct legacy_profile *p, const struct header *h, struct
 {
     struct legacy_sample s = {.first = p->n_frames};
     if (!set_values(p, h, wait, times, &s)) {
-        return bad_line(number, "numbers that cannot be", err);
+        return bad_line(number, "impossible numbers", err);
     }
     if (!read_stack(p, in, &s, number, err)) {
         return false;

@@ -123,7 +123,7 @@ static bool check_sample(const struct legacy_profile *p, size_t at, uint64_t cou
                          uint64_t left, struct err *err)
 {
     if (count > left) {
-        return err_set(err, ERR_INPUT, "a count that cannot be in the sample at byte %zu", at);
+        return err_set(err, ERR_INPUT, "an impossible count in the sample at byte %zu", at);
     }
     if (p->n_samples == LEGACY_SAMPLES_MAX || depth > LEGACY_FRAMES_MAX - p->n_frames) {
         return err_set(err, ERR_LIMIT, "more than %d samples, or %d frames in all",

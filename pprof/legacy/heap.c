@@ -208,7 +208,7 @@ static bool read_stack(struct legacy_profile *p, const struct lines *l, struct s
     take_spaces(&in);
     while (in.n > 0) {
         if (!take_address(&in, &address)) {
-            return bad_line(l, "expected addresses behind the @", err);
+            return bad_line(l, "expected addresses after the @", err);
         }
         if (s->depth == LEGACY_DEPTH_MAX) {
             return err_set(err, ERR_LIMIT, "line %zu: more than %d frames", l->number,
@@ -228,7 +228,7 @@ static bool add_sample(struct legacy_profile *p, struct legacy_sample s, int64_t
                        const struct lines *l, struct err *err)
 {
     if (!set_values(&s, numbers, p)) {
-        return bad_line(l, "numbers that cannot be", err);
+        return bad_line(l, "impossible numbers", err);
     }
     if (p->n_samples == LEGACY_SAMPLES_MAX) {
         return err_set(err, ERR_LIMIT, "more than %d samples", LEGACY_SAMPLES_MAX);

@@ -455,7 +455,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What an option changes is in the objects.
+// TestEffects checks the objects that each option of the chart changes.
 func TestEffects(t *testing.T) {
 	for _, c := range []struct{ values, want string }{
 		{"kind: StatefulSet", "--sharding.service=pp-profpull"},

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// What is rendered, as a whole: a change of a template shows what it changes. GOLDEN_UPDATE=1
-// writes the files.
+// TestGolden compares whole renderings, so that a change of a template shows its effect.
+// GOLDEN_UPDATE=1 writes the files.
 func TestGolden(t *testing.T) {
 	rendered := map[string]string{}
 	for name, values := range map[string]string{

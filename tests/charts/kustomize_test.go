@@ -72,7 +72,8 @@ var variants = map[string]string{
 	"complete":   "Deployment",
 }
 
-// As they are, in another namespace of an overlay, and with the namespace changed in the file itself.
+// TestKustomizations builds each variant as it is, in another namespace of an overlay, and with the
+// namespace changed in the file itself.
 func TestKustomizations(t *testing.T) {
 	for variant, kind := range variants {
 		variant, kind := variant, kind
@@ -153,7 +154,7 @@ func TestComponents(t *testing.T) {
 		"config": "sharded", "alloy": "sharded", "spool": "daemonset sharded",
 		"spool-sharded": ". namespaced daemonset",
 	}
-	// What the user adds for it.
+	// The files that a user adds for the component.
 	files := map[string][2]string{
 		"config": {"profpull.yaml", "write: [{name: main, url: '${PYROSCOPE_URL}'}]\n"},
 		"alloy": {"config.alloy", `pyroscope.scrape "a" {

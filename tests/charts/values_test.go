@@ -141,7 +141,8 @@ func renderAll(t *testing.T, values string) string {
 	return "# " + strings.ReplaceAll(strings.TrimSpace(values), "\n", "\n# ") + "\n" + strings.Join(objects, "---\n")
 }
 
-// What the Pod Security Standard and OpenShift refuse is seen to be refused.
+// TestSecurityChecksCanFail shows that the checks of the Pod Security Standard and of OpenShift refuse
+// the values that these refuse.
 func TestSecurityChecksCanFail(t *testing.T) {
 	for _, values := range []string{"securityContext: {privileged: true}", "podSecurityContext: {runAsNonRoot: false}", "securityContext: {capabilities: {drop: [KILL]}}",
 		"extraContainers: [{name: a, image: b}]"} {

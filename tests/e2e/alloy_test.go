@@ -543,7 +543,8 @@ pyroscope.relabel "r" {
 	}
 }
 
-// What an SDK pushes to pyroscope.receive_http passes pyroscope.relabel and arrives; the file has no scrape.
+// TestAlloyReceives pushes as an SDK does to pyroscope.receive_http: the profile passes pyroscope.relabel
+// and arrives. The file has no scrape.
 func TestAlloyReceives(t *testing.T) {
 	t.Parallel()
 	bin(t)

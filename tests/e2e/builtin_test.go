@@ -383,7 +383,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{"shop/good", []string{"is scraped by job \"annotated-pods\": process_cpu at http://10.1.2.3:9090/debug/pprof/profile?seconds=14", "container side, service_name \"cart\""}},
 		{"shop/pending", []string{"is not scraped", "rule 1 (built-in configuration:", "its phase is Pending"}},
-		{"shop/done", []string{"exists, and no job looks at it", "status.phase!=Succeeded", "is \"Succeeded\""}},
+		{"shop/done", []string{"exists, and no job watches it", "status.phase!=Succeeded", "is \"Succeeded\""}},
 		{"shop/away", []string{"Pod shop/away is not scraped: it exists and has no IP address yet"}},
 		{"shop/nobody", []string{"No pod that is watched has the name shop/nobody", "There is none: `kubectl get pods -n shop`"}},
 		{"shop/silent", []string{"no annotation of the pod asks for it", "Add profiles.grafana.com/cpu.scrape: \"true\""}},
@@ -461,7 +461,7 @@ write: [{url: "http://127.0.0.1:1"}]
 			t.Error(r.stdout)
 		}
 	})
-	// What is recommended is what the rules look at, whatever that is.
+	// Each recommended annotation is one that the rules read.
 	t.Run("rules", func(t *testing.T) {
 		keep := func(label, more string) string {
 			return writeConfig(t, `
@@ -481,7 +481,7 @@ write: [{url: "http://127.0.0.1:1"}]
 			{keep("pyroscope_io_scrape", port), "shop/silent", `Add pyroscope.io/scrape: "true" and pyroscope.io/port: "PORT"`, "profiles.grafana.com"},
 			{keep("profiles_grafana_com_memory_scrape", ""), "shop/silent", `Add profiles.grafana.com/memory.scrape: "true" to`, "cpu.scrape"},
 			{keep("example_com_profile", ""), "shop/silent", `Add example_com_profile: "true" to`, "grafana"},
-			{keep("pyroscope_io_scrape", ""), "shop/good", "No rule of the job looks at the annotation profiles.grafana.com/cpu.scrape.", "rename"},
+			{keep("pyroscope_io_scrape", ""), "shop/good", "No rule of the job reads the annotation profiles.grafana.com/cpu.scrape.", "rename"},
 			{keep("pyroscope_io_scrape", ""), "shop/typo", `Add pyroscope.io/scrape: "true"`, "rename it to profiles"},
 			{keep("profiles_grafana_com_cpu_scrape", named), "shop/good", "set the label __profile_memory_port__ by a rule", "add profiles"},
 		}
@@ -595,7 +595,7 @@ func TestManifests(t *testing.T) {
 			for _, m := range append(manifestEnv.FindAllStringSubmatch(text, -1), patchedEnv.FindAllStringSubmatch(kustomization, -1)...) {
 				vars[m[1]] = m[2]
 			}
-			// As the kubelet does: $(NAME) of what stands before.
+			// The kubelet replaces $(NAME) by a variable that was defined before.
 			expand := func(s string) string {
 				for name, value := range vars {
 					s = strings.ReplaceAll(s, "$("+name+")", value)
@@ -648,7 +648,7 @@ func TestShardedManifest(t *testing.T) {
 	}
 }
 
-// Where kubectl is installed: each variant builds, has one workload, and no name that is left over.
+// TestKustomize runs if kubectl is installed: each variant builds, has one workload, and no unused name.
 func TestKustomize(t *testing.T) {
 	t.Parallel()
 	kubectl, err := exec.LookPath("kubectl")

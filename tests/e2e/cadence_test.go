@@ -111,7 +111,7 @@ write:
 	tg.SetFault("/debug/pprof/mutex", target.None)
 	waitProfiles(t, server, 2, func(r *pyroscope.Received) bool { return r.Name() == "mutex" })
 	p.stop()
-	for text, want := range map[string]int{"scrape failed": 1, "profile type is absent": 1, "profile type is there again": 1} {
+	for text, want := range map[string]int{"scrape failed": 1, "profile type is absent": 1, "profile type exists again": 1} {
 		if n := strings.Count(p.stderr.String(), text); n != want {
 			t.Errorf("%d lines say %q, expected %d", n, text, want)
 		}

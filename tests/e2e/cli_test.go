@@ -341,9 +341,9 @@ func TestScrapeAsAJob(t *testing.T) {
 	config := writeConfig(t, fmt.Sprintf("scrape_configs:\n  - job_name: shop\n    basic_auth: {username: u, password: p}\n"+
 		"    static_configs: [{targets: [%q]}]\nwrite: [{url: \"http://x\"}]\n", address))
 	wrong := writeConfig(t, strings.Replace(readText(t, config), "password: p", "password: q", 1))
-	expectCall(t, exitPeer, "", "HTTP 401\nprofpull: the target does not let us in: --config FILE --job JOB sends the credentials of a job\n",
+	expectCall(t, exitPeer, "", "HTTP 401\nprofpull: the target refuses access: --config FILE --job JOB sends the credentials of a job\n",
 		"scrape", address, "--type", "memory")
-	expectCall(t, exitPeer, "", "HTTP 401\nprofpull: the target does not let us in: check basic_auth, authorization or tls_config of the job\n",
+	expectCall(t, exitPeer, "", "HTTP 401\nprofpull: the target refuses access: check basic_auth, authorization or tls_config of the job\n",
 		"scrape", address, "--type", "memory", "--config", wrong, "--job", "shop")
 	expectCall(t, exitDone, "alloc_space", "", "scrape", address, "--type", "memory", "--config", config, "--job", "shop")
 	expectCall(t, exitInput, "", "did you mean \"shop\"?", "scrape", address, "--type", "memory", "--config", config, "--job", "shp")
@@ -519,7 +519,7 @@ func checkExposition(t *testing.T, text string) {
 	}
 }
 
-// Whoever reads the output of a command, or does not, learns from the exit code that it is not whole.
+// TestOutputThatCannotBeWritten checks that the exit code reports an output that is not complete.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	good := writeConfig(t, "scrape_configs: [{job_name: a, static_configs: [{targets: ['127.0.0.1:1']}]}]\nwrite: [{name: main, url: 'http://127.0.0.1:1'}]\n")

@@ -97,7 +97,7 @@ func passwordsFromSecrets(t *testing.T, yaml bool) {
 		t.Errorf("%v failed reads counted", n)
 	}
 
-	// What may be read after all is used; what has waited is sent, after a pause.
+	// Once it may be read, the Secret is used: profiles that waited are sent after a pause.
 	cluster.Forbid("secrets", "other", 0)
 	if !yaml {
 		waitProfiles(t, two, 1, nil)

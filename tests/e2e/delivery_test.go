@@ -54,8 +54,9 @@ func checkArrived(t *testing.T, got []pyroscope.Received, names map[string]strin
 	}
 }
 
-// What a target sends is what a Pyroscope server gets by Push: the same bytes, once, compressed or
-// not, with job, instance, service_name and the tenant and headers of the endpoint.
+// TestPushIsByteForByte checks that a Pyroscope server gets by Push what a target sends: the same
+// bytes, once, compressed or not, with job, instance, service_name, and the tenant and headers of the
+// endpoint.
 func TestPushIsByteForByte(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{BasePath: "/profile", Multitenant: true,

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// What README shows first: `make run` says where a flame graph of a busy program is seen, and ends
-// in order.
+// TestDemo runs README's first command: `make run` prints the URL of a flame graph of a busy program,
+// and ends in order.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	binary := bin(t)

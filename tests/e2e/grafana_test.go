@@ -117,8 +117,8 @@ func bars(t *testing.T, g flamegraph) int {
 	return count
 }
 
-// What Grafana's Pyroscope data source and the Profiles Drilldown app ask for, in their order, of a
-// store that profpull itself has filled.
+// TestGrafanaDataSource sends the requests of Grafana's Pyroscope data source and the Profiles Drilldown
+// app, in their order, to a store that profpull itself has filled.
 func TestGrafanaDataSource(t *testing.T) {
 	t.Parallel()
 	// Quiet: every scrape gets the same bytes with the same time, of which the store keeps one.

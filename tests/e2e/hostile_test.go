@@ -62,7 +62,7 @@ write:
 		})
 		sent, n := peers[string(k.kind)].Sent(), failures(string(k.kind))
 		t.Logf("%s: %.1f MB sent for %.0f scrapes", k.kind, float64(sent)/1e6, n)
-		// What the client reads, and the buffers of the kernel.
+		// The limit is the bytes that the client reads, and the buffers of the kernel.
 		if limit := (n + 2) * (32 << 20); float64(sent) > limit {
 			t.Errorf("%s has sent %d bytes, expected at most %.0f", k.kind, sent, limit)
 		}
@@ -123,7 +123,7 @@ write:
 			if s.Job == "bad" && s.LastError != "" {
 				n++
 			}
-			if s.Job == "bad" && strings.Contains(s.LastError, "not asked for another ") {
+			if s.Job == "bad" && strings.Contains(s.LastError, "no request for another ") {
 				alone++
 			}
 		}

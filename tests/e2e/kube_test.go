@@ -111,7 +111,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	}
 	t.Logf("event to target: %v; to the first request (interval 1s): %v; removal: %v", added, requested, removed)
 
-	// What is gone is not asked any more, while the others are.
+	// Targets that have gone get no more requests, while the others do.
 	asked, arrived := len(second.Requests()), server.Count()
 	waitProfiles(t, server, arrived+3, nil)
 	if n := len(second.Requests()); n > asked+1 {
@@ -263,8 +263,9 @@ func TestWatchServerAway(t *testing.T) {
 	w.stop()
 }
 
-// What happened while a watch was away and is forgotten (410, as a status or as an event) is found
-// by exactly one new list: pods that went are gone, and targets that have not changed are left alone.
+// TestWatchExpired checks that changes during a pause of a watch, which the server has forgotten (410,
+// as a status or as an event), are found by exactly one new list: pods that went are gone, and targets
+// that have not changed are left alone.
 func TestWatchExpired(t *testing.T) {
 	t.Parallel()
 	for _, asStatus := range []bool{false, true} {

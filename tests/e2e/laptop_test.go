@@ -177,9 +177,9 @@ func TestExplainCommand(t *testing.T) {
 	config := func(rest string) string {
 		return writeConfig(t, "scrape_configs:\n- job_name: mine\n  kubernetes_sd_configs: [{role: pod, "+rest+"}]\nwrite: [{url: \"http://127.0.0.1\"}]\n")
 	}
-	l.call(exitPeer, []string{"exists, and no job looks at it", "watches only the namespace pay"},
+	l.call(exitPeer, []string{"exists, and no job watches it", "watches only the namespace pay"},
 		"explain", "pod/shop/cart-1", "--config", config("namespaces: {names: [pay]}"))
-	l.call(exitPeer, []string{"exists, and no job looks at it", "label selector \"app=pay\""},
+	l.call(exitPeer, []string{"exists, and no job watches it", "label selector \"app=pay\""},
 		"explain", "pod/shop/cart-1", "--config", config("selectors: [{role: pod, label: app=pay}]"))
 	l.call(exitDone, []string{"is scraped by job \"mine\""},
 		"explain", "pod/shop/cart-1", "--config", config("selectors: [{role: pod, label: app=cart, field: status.phase=Running}]"))
@@ -237,7 +237,7 @@ func TestScrapeAPod(t *testing.T) {
 	tg.SetFault("", target.HTML)
 	l.call(exitPeer, []string{"HTML"}, "scrape", "pod/cart-1", "--type", "memory")
 	tg.SetFault("", target.None)
-	// What the program itself refuses is not taken for a missing permission.
+	// A refusal by the program itself is not reported as a missing permission.
 	for _, row := range []struct{ resource, verb string }{{"pods/proxy", "get"}, {"deployments", "get"}, {"pods", "list"}} {
 		l.cluster.Forbid(row.resource, "shop", 403)
 		name := row.resource
@@ -283,7 +283,8 @@ func (l *laptop) plugin(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// As a plugin of kubectl, the program asks the cluster: for its own state and pages as well, through the API server.
+// TestKubectlPlugin runs the program as a plugin of kubectl: it reaches the cluster, its own state and
+// its pages through the API server.
 func TestKubectlPlugin(t *testing.T) {
 	t.Parallel()
 	bin(t)
@@ -315,7 +316,7 @@ func TestKubectlPlugin(t *testing.T) {
 	l.cluster.Route("profiling/profpull-1:4040", strings.TrimPrefix(p.admin, "http://"))
 	l.kubectl(exitDone, []string{"pod profiling/profpull-0\n", "\n\npod profiling/profpull-1\n"}, "status")
 	l.cluster.Route("profiling/profpull-1:4040", tg.Addr())
-	l.kubectl(exitPeer, []string{"pod profiling/profpull-1: GET /api/v1/status on port 4040: HTTP 404, and no status of profpull"}, "status")
+	l.kubectl(exitPeer, []string{"pod profiling/profpull-1: GET /api/v1/status on port 4040: HTTP 404, which is not a status of profpull"}, "status")
 	l.cluster.Delete("profiling/profpull-1")
 	l.kubectl(exitInput, []string{"no pod of profpull runs in namespace shop"}, "status", "-n", "shop")
 	l.call(exitDone, []string{"shop", "kept"}, "status", "pod/profiling/profpull-0")
@@ -325,7 +326,7 @@ func TestKubectlPlugin(t *testing.T) {
 	if !strings.Contains(r.stdout, "heap.(*Cart).step1 100.0%") || strings.Contains(r.stdout, "format:") {
 		t.Errorf("the flame graph is\n%s", r.stdout)
 	}
-	// Whoever may not list the pods of all namespaces gets those of the context's, or names one.
+	// A user who may not list the pods of all namespaces gets those of the context's, or names one.
 	l.cluster.Forbid("pods", "", 403)
 	l.kubectl(exitPeer, []string{"may not list pods in the whole cluster", "name the namespace of profpull with -n"}, "status")
 	l.cluster.Forbid("pods/proxy", "profiling", 403)

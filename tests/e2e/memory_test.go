@@ -118,8 +118,9 @@ func callRight(path, depth int) []byte {
 	return callRight(path>>1, depth-1)
 }
 
-// Where the heap profiles of a real program do not all find room at the same time, they are read one
-// after the other: none fails, each target has its turn, and the process says what they wait for.
+// TestMemoryIsShort checks that heap profiles of a real program that do not fit into memory at the same
+// time are read one after the other: none fails, each target has its turn, and the process says what
+// they wait for.
 func TestMemoryIsShort(t *testing.T) {
 	t.Parallel()
 	const targets = 24

@@ -22,8 +22,9 @@ loki.write "x" { }
 pyroscope.write "w" { endpoint { url = "http://127.0.0.1:1" } }
 `
 
-// What of an Alloy file is left out is named with its place by check, by run at the start, and in
-// comments by convert; check --strict makes all of it an error, convert --strict what concerns profiles.
+// TestWhatIsLeftOutIsNamed checks that the parts of an Alloy file that are left out are named with their
+// place by check, by run at the start, and in comments by convert. check --strict makes all of them
+// errors, convert --strict those that concern profiles.
 func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	t.Parallel()
 	file := writeNamed(t, "config.alloy", partly)

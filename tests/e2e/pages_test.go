@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 	if rows := b.text(`document.querySelector("#table tbody").innerText`); !strings.Contains(rows, "main.burnCPU") {
 		t.Errorf("the table has no main.burnCPU: %.500s", rows)
 	}
-	// What is drawn has colours.
+	// The drawing has colours.
 	if colours := b.eval(`(() => {
 		const c = profpull.flame.canvas;
 		const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
@@ -248,7 +248,7 @@ func TestPagesWithoutScripts(t *testing.T) {
 			t.Errorf("the page has no %s", part)
 		}
 	}
-	// What is chosen stays chosen if the range has none of it.
+	// A chosen type stays chosen if the range has none of it.
 	const goroutine = "goroutine:goroutine:count:goroutine:count"
 	for query, parts := range map[string][]string{
 		"service=nobody&type=" + goroutine:                                          {`<option selected>nobody</option>`, `<option value="` + goroutine + `" selected>`, "No profiles in this range"},
@@ -309,8 +309,8 @@ func TestPagesWithoutScripts(t *testing.T) {
 	}
 }
 
-// What has not become a target, with the rule that dropped it, and its labels after each rule: as a
-// page and as JSON, without secrets, and as it is now.
+// TestDroppedTargets reads the label sets that have not become targets, with the rule that dropped
+// each, and its labels after each rule: as a page and as JSON, without secrets, and in the present state.
 func TestDroppedTargets(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)

@@ -115,7 +115,7 @@ func TestParcaKeepsConnections(t *testing.T) {
 	if n := made(); n < 2 || n > 2*concurrency {
 		t.Errorf("%.0f connections", n)
 	}
-	// What was kept is gone: each profile that meets that is sent on another one.
+	// The kept connection is gone: each profile that meets this is sent on another one.
 	for _, s := range servers {
 		s.DownBetweenRequests()
 		must(t, s.Up())
@@ -163,7 +163,8 @@ func TestParcaLeavesAConnectionThatHangs(t *testing.T) {
 	}
 }
 
-// What a status of gRPC means, wherever it stands in the answer, and what the user reads.
+// TestParcaRefusals checks the meaning of each status of gRPC, wherever it stands in the answer, and the
+// message that the user reads.
 func TestParcaRefusals(t *testing.T) {
 	t.Parallel()
 	s := startParca(t, false)

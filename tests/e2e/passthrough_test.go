@@ -44,7 +44,7 @@ func serveOn(t *testing.T, handler http.HandlerFunc) string {
 func TestLargePassthrough(t *testing.T) {
 	t.Parallel()
 	bin(t)
-	// What does not compress, in a field that nobody knows: 20 MB of gzip.
+	// 20 MB of noise, which gzip cannot compress, in an unknown field.
 	noise := make([]byte, 20<<20)
 	rand.New(rand.NewSource(1)).Read(noise)
 	body := pprof.Gzip(pprof.AppendBytes(pprof.Make("cpu", pprof.Options{}), 100, noise))

@@ -119,7 +119,8 @@ func TestImportEmptyToProfefe(t *testing.T) {
 	}
 }
 
-// What profefe has stored is found in its list; what it refuses is said in its words.
+// TestVerifyProfefe checks that a stored profile is found in profefe's list, and that a refusal is
+// reported in profefe's words.
 func TestVerifyProfefe(t *testing.T) {
 	t.Parallel()
 	s, broken := startProfefe(t), startProfefe(t)

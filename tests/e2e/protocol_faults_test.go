@@ -22,11 +22,11 @@ import (
 // tested here. A row is what a new protocol needs for these tests.
 type sinkProtocol struct {
 	protocol string
-	// What its endpoints have besides the URL, and what they have for large profiles.
+	// Keys of its endpoints besides the URL, and keys for large profiles.
 	more, large string
 	together    bool // several profiles go in a request
 	start       func(t *testing.T) *destination
-	// What a server of HTTP/1.1 says, after its first line, to a profile that it takes.
+	// The answer of a server of HTTP/1.1, after its first line, to a profile that it accepts.
 	taken string
 }
 

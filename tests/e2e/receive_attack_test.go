@@ -253,8 +253,9 @@ func TestReceivedBodiesThatDrip(t *testing.T) {
 	}
 }
 
-// What one profpull scrapes and pushes to another one is kept there with the same bytes and labels, by
-// every protocol: those of a fake Pyroscope, which gets them directly, are compared with the store's.
+// TestScrapesInTheStoreOfAnother checks that a profile that one profpull scrapes and pushes to another
+// one is kept there with the same bytes and labels, by every protocol: the store's are compared with those
+// of a fake Pyroscope, which gets them directly.
 func TestScrapesInTheStoreOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, protocol, path string }{

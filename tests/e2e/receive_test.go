@@ -315,7 +315,8 @@ func pair(name, value string) []byte {
 
 // ---- outages ------------------------------------------------------------------------------------
 
-// What was pushed goes to the spool as well, and is sent by the next process if this one is killed.
+// TestReceivedProfilesAreSpooled checks that pushed profiles go to the spool as well, and are sent by the
+// next process if this one is killed.
 func TestReceivedProfilesAreSpooled(t *testing.T) {
 	t.Parallel()
 	s := startPyroscope(t, pyroscope.Options{})

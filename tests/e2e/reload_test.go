@@ -318,7 +318,8 @@ func writeVolume(t *testing.T, directory, version, name, text string) {
 	must(t, configmap.Write(directory, version, name, text))
 }
 
-// What makes the program read its configuration again, for each kind of it.
+// TestReloadOccasions checks each occasion at which the program reads its configuration again, for each
+// kind of configuration.
 func TestReloadOccasions(t *testing.T) {
 	t.Parallel()
 	bin(t)

@@ -17,8 +17,8 @@ func putObject(t *testing.T, cluster *kube.Server, resource, text string) {
 	}
 }
 
-// Of two namespaces one is forbidden: the other one has its targets and the program is ready, in every
-// role that reads namespaces. /-/ready says what is missing. When it is allowed, it joins.
+// TestForbiddenNamespace forbids one of two namespaces: the other one has its targets and the program is
+// ready, in every role that reads namespaces. /-/ready says what is missing. When it is allowed, it joins.
 func TestForbiddenNamespace(t *testing.T) {
 	t.Parallel()
 	bin(t)

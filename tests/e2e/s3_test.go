@@ -90,7 +90,8 @@ func TestS3Real(t *testing.T) {
 	}
 }
 
-// What a bucket refuses is said in the server's words and with a remedy; nothing secret is shown.
+// TestS3Refusals checks that the refusal of a bucket is reported in the server's words and with a remedy,
+// and that nothing secret is shown.
 func TestS3Refusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -103,7 +104,7 @@ func TestS3Refusals(t *testing.T) {
 		{"token", func(s *s3.Server) { s.Token = "t" }, "HTTP 400: ExpiredToken: ", "renew access_key_id"},
 		{"region", func(s *s3.Server) { s.Region = "eu-other-2" },
 			"HTTP 400: AuthorizationHeaderMalformed: The authorization header is malformed; the region 'eu-test-1' is wrong; expecting 'eu-other-2' (eu-other-2)", "set s3.region"},
-		{"bucket", func(s *s3.Server) { s.Bucket = "others" }, "HTTP 404: NoSuchBucket: ", "make it, or check url"},
+		{"bucket", func(s *s3.Server) { s.Bucket = "others" }, "HTTP 404: NoSuchBucket: ", "create it, or check url"},
 		{"rights", func(s *s3.Server) { s.ReadOnly = true }, "HTTP 403: AccessDenied: ", "s3:PutObject"},
 		{"clock", func(s *s3.Server) { s.Ahead = 20 * time.Minute }, "HTTP 403: RequestTimeTooSkewed: ", "the clocks of this machine"},
 		{"elsewhere", func(s *s3.Server) {

@@ -135,7 +135,8 @@ write:
 	}
 }
 
-// What was configured for one server never reaches another one: the program refuses to start.
+// TestWriteURLKeepsSecrets checks that credentials of one server never reach another one: the program
+// refuses to start.
 func TestWriteURLKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	var bytes atomic.Int64

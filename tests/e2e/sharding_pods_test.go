@@ -50,7 +50,7 @@ write:`, 1)
 	f.endpoints("p-0", "p-1")
 	f.start("p-0")
 	p := f.replicas["p-0"]
-	// Of either job the share is the same one.
+	// The share of both jobs is the same.
 	has := func(what string, ok func(mine int) bool) int {
 		mine := 0
 		p.wait(what, func() string {

@@ -416,7 +416,7 @@ func TestReplicasShareTargets(t *testing.T) {
 	// Without an API server all goes on as it was, and so it does when the Service has nobody left.
 	f.endpoints()
 	wait(t, "a word about the endpoints that are gone", func() string {
-		if strings.Contains(f.replicas["p-0"].stderr.String(), "the last members stay") {
+		if strings.Contains(f.replicas["p-0"].stderr.String(), "keeping the last members") {
 			return ""
 		}
 		return "nothing is said"
@@ -637,7 +637,7 @@ write: [{url: "http://127.0.0.1:1"}]
 		}
 	}
 	outside, r := discovered(t, f.config("p-9"))
-	if sum != 6 || len(outside) != 6 || !strings.Contains(r.stderr, "p-9, which is no member") {
+	if sum != 6 || len(outside) != 6 || !strings.Contains(r.stderr, "p-9, which is not a member") {
 		t.Errorf("%d and %d of 6 targets: %s", sum, len(outside), r.stderr)
 	}
 }

@@ -84,7 +84,8 @@ func TestTenantsShareScrapes(t *testing.T) {
 	}
 }
 
-// Where the settings differ, each job has its scrapes, and sampling ones take turns.
+// TestTenantsWithOtherSettings checks that each job has its own scrapes if the settings differ, and that
+// sampling scrapes take turns.
 func TestTenantsWithOtherSettings(t *testing.T) {
 	t.Parallel()
 	server := newPyroscope(t, pyroscope.Options{Multitenant: true})

@@ -190,8 +190,8 @@ static void otlp_read_taken(const struct answer_input *in, const struct reply *r
     a->refused = rejected > 0 ? (uint64_t)rejected : 0;
     if (a->refused > 0 || message.n > 0) {
         answer_copy_text(message, text, sizeof(text));
-        (void)snprintf(a->text, sizeof(a->text), "HTTP %ld, %" PRIu64 " not taken%s%s", in->status,
-                       a->refused, text[0] != '\0' ? ": " : "", text);
+        (void)snprintf(a->text, sizeof(a->text), "HTTP %ld, %" PRIu64 " not accepted%s%s",
+                       in->status, a->refused, text[0] != '\0' ? ": " : "", text);
     }
 }
 

@@ -161,7 +161,7 @@ static enum request_status s3_build(struct request *r, const struct request_inpu
 #define ADVICE_KEY                                                                                 \
     "the server does not know this access key: check s3.access_key_id and s3.endpoint"
 #define ADVICE_TOKEN                                                                               \
-    "the session token is over or belongs to another key: renew access_key_id, "                   \
+    "the session token has expired or belongs to another key: renew access_key_id, "               \
     "secret_access_key and session_token together"
 
 /* Codes of errors that last until somebody changes something are retried from time to time. */
@@ -187,7 +187,8 @@ static const struct {
     {"InvalidToken", ADVICE_TOKEN, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
     {"TokenRefreshRequired", ADVICE_TOKEN, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
     {"NoSuchBucket",
-     "there is no such bucket on this server: make it, or check url, s3.endpoint and s3.path_style",
+     "there is no such bucket on this server: create it, or check url, s3.endpoint and "
+     "s3.path_style",
      ANSWER_RETRY, ANSWER_OF_ENDPOINT},
     {"AuthorizationHeaderMalformed", ADVICE_REGION, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
     {"PermanentRedirect", ADVICE_REGION, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
@@ -301,6 +302,7 @@ const struct protocol protocol_s3 = {
     .accepts = s3_accepts,
     .knows = s3_knows,
     .read_refusal = s3_read_refusal,
-    .advice_not_found = "this server has no such bucket, or is none of S3: check url, s3.endpoint "
-                        "and s3.path_style",
+    .advice_not_found =
+        "this server has no such bucket, or is not an S3 server: check url, s3.endpoint "
+        "and s3.path_style",
 };

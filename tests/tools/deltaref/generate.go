@@ -185,8 +185,8 @@ type writing struct {
 	locations map[int]uint64
 	mappings  map[int]uint64
 	parts     [][]byte
-	// As Go's runtime writes: more than two numbers are packed, and there are no other fields. Without
-	// it, any encoding that is allowed.
+	// Write as Go's runtime does: more than two numbers are packed, and there are no other fields. If false,
+	// any valid encoding is used.
 	likeGo bool
 }
 

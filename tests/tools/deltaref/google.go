@@ -11,7 +11,7 @@ import (
 	google "github.com/google/pprof/profile"
 )
 
-// What google/pprof makes of a pair: its own merge of the newer profile with the older one, the
+// This file makes deltas with google/pprof: its own merge of the newer profile with the older one, the
 // counters of which are negated and the gauges of which are zero.
 
 func negated(before []byte) (*google.Profile, error) {

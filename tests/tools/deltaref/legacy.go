@@ -69,7 +69,7 @@ func (c *checker) compareLegacy(body []byte, out string, growth bool) error {
 		return fmt.Errorf("google/pprof reads our conversion: %v", err)
 	}
 	for _, t := range want.SampleType {
-		// What is in use is named so, whether or not there is more.
+		// Values in use have this name, whether or not there are others.
 		if (t.Type == "objects" || t.Type == "space") && !growth {
 			t.Type = "inuse_" + t.Type
 		}

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// What the program has done so far by its own account: of all its allocations, and of what waited
-// for locks and channels.
+// counts are the program's own totals: of its allocations, and of the waits for locks and channels.
 type counts struct {
 	Objects, Bytes, Mutex, Block int64
 }

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// What PCRE2 accepts and Go does not, and other texts that must be refused.
+// Regexes that PCRE2 accepts and Go does not, and other texts that must be refused.
 var refused = []string{
 	`(?=a)`, `(?!a)`, `(?<=a)`, `(?<!a)`, `\1`, `(a)\1`, `\g1`, `\k<n>`, `(?P=n)`, `(?P>n)`, `a++`, `a*+`, `a?+`,
 	`(?>a)`, `(?R)`, `(?1)`, `(?(1)a|b)`, `(?#x)`, `(?|a)`, `(?'n'a)`, `(?x)a`, `(?J)a`, `(?n)a`, `(?^)a`, `(?xx)a`,
@@ -150,7 +150,7 @@ func emitSurrogateBoundaries() {
 	emit(`x[^\x{e000}]*`, 0, "x", "xa", "x\ue000")
 }
 
-// What takes a backtracking matcher a time that doubles with each character.
+// emitBacktracking writes regexes that take a backtracking matcher a time that doubles with each character.
 func emitBacktracking() {
 	emit(`([a-z0-9]+-?)+`, 0, "prometheus-kube-state-metrics_v2", "prometheus-kube-state-metrics")
 	emit(`(\w+\.?)+:\d+`, 0, "prometheus.kube.state.metrics.monitoring.svc:", "a.b.c:80")

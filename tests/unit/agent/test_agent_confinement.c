@@ -130,7 +130,7 @@ static void check_next(const struct confinement *c, struct config *next, const c
     struct err err = ERR_INIT;
     bool ok = confinement_allows(c, next, &err);
     if (ok != (problem == NULL) || (!ok && strstr(err.msg, problem) == NULL) ||
-        (!ok && strstr(err.msg, ": the sandbox does not allow it: a restart does") == NULL)) {
+        (!ok && strstr(err.msg, ": the sandbox does not allow it: restart profpull") == NULL)) {
         fprintf(stderr, "expected \"%s\", got \"%s\"\n", problem == NULL ? "" : problem, err.msg);
         _exit(1);
     }

@@ -45,7 +45,7 @@ TEST(shares_are_said)
 TEST(too_much_is_a_warning)
 {
     report(&(struct memory_input){.limit = 200 * MIB, .baselines = 256 * MIB, .n_queues = 1},
-           "the configured ceilings come to more than the memory limit", "baselines=268435456 ");
+           "the configured ceilings add up to more than the memory limit", "baselines=268435456 ");
 }
 
 #define PAGE ((size_t)4096)

@@ -424,7 +424,7 @@ TEST(what_is_not_supported)
     static const struct message_case cases[] = {
         {K W S("[discovery.kubernetes.k.targets[0]]"),
          "error 6:44 pyroscope.scrape.s.targets: an index of discovered targets is not supported: "
-         "what it means changes while running\n"},
+         "the targets change while profpull runs\n"},
         {"discovery.docker \"d\" { }\n" W S("discovery.docker.d.targets"),
          "error 1:1 nothing in this file is scraped: discovery.docker.d is not supported\n"
          "warning 1:1 discovery.docker.d: is not supported; its targets are left out of "
@@ -439,7 +439,7 @@ TEST(what_is_not_supported)
          "\"http://h\"\n basic_auth {\n username = \"u\"\n password = "
          "remote.vault.s.data[\"pw\"]\n }\n }\n}\n" S(H),
          "error 7:13 pyroscope.write.w.endpoint[0].basic_auth.password: expected a string or a "
-         "secret, got what comes from remote.vault.s, which is not supported\n"
+         "secret, got a value of remote.vault.s, which is not supported\n"
          "note 1:1 remote.vault.s: is not supported; mount its content as a file and use "
          "local.file\n"},
     };
@@ -526,7 +526,7 @@ TEST(secrets_of_kubernetes)
         {REMOTE("namespace = \"n\"\nname = \"s\"\npoll_frequency = \"5m\"\nclient { }")
              LOGIN("bearer_token = remote.kubernetes.secret.s.data[\"t\"]"),
          "error 5:1 remote.kubernetes.secret.s: client is not supported: Secrets and ConfigMaps "
-         "are read with the rights of the own pod\n"
+         "are read with the rights of profpull's pod\n"
          "note 4:1 remote.kubernetes.secret.s: poll_frequency has no effect: it is read every "
          "minute, and soon after a server has refused it\n"},
     };

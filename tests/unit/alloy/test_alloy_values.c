@@ -218,8 +218,8 @@ TEST(operators)
         {"any", "\"a\" + \"b\"", "\"ab\""},
         {"any", "sec + \"!\"", "<a secret>"},
         {"any", "targets == []",
-         "! 1:1 comparing discovered targets is not supported: what it means changes while "
-         "running"},
+         "! 1:1 comparing discovered targets is not supported: the targets change while profpull "
+         "runs"},
     };
     CHECK(cases);
 }
@@ -238,8 +238,8 @@ TEST(fields_and_indices)
         {"any", "arr[3]", "! 1:5 index 3 is out of range of an array of 3"},
         {"any", "\"x\"[0]", "! 1:1 expected an array or an object before \"[\", got a string"},
         {"any", "targets[0]",
-         "! 1:9 an index of discovered targets is not supported: what it means changes while "
-         "running"},
+         "! 1:9 an index of discovered targets is not supported: the targets change while profpull "
+         "runs"},
         {"any", "{a = [1, {b = 2}]}.a[1].b", "2"},
     };
     CHECK(cases);
@@ -295,9 +295,8 @@ TEST(functions_of_arrays)
         {"any", "concat([1], null)", "! 1:13 array.concat: expected an array, got null"},
         {"any", "array.concat(targets, [{a = 1}])", "[<a list of targets>,{a=1}]"},
         {"any", "coalesce(targets, [])",
-         "! 1:10 coalesce: discovered targets are not supported here: whether there are any "
-         "changes "
-         "while running"},
+         "! 1:10 coalesce: discovered targets are not supported here: they change while profpull "
+         "runs"},
         {"any", "array.combine_maps([{a = 1, b = 2}, {a = 2}], [{a = 1, c = 3}], [\"a\"])",
          "[{a=1,b=2,c=3}]"},
         {"any", "array.combine_maps([{a = 1}, {a = 2}], [{a = 1, c = 3}], [\"a\"], true)",

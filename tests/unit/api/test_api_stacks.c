@@ -125,7 +125,7 @@ static void trees_have_limits(void **state)
     for (size_t i = 0; i <= FRAMES_DEPTH_MAX; i++) {
         node(&in, "", 0, 1);
     }
-    check_tree(true, &in, "a", "more than 65536 nodes in each other");
+    check_tree(true, &in, "a", "nodes nested more than 65536 deep");
 }
 
 /* ---- speedscope ------------------------------------------------------------------------------ */

@@ -81,7 +81,7 @@ TEST(functions_that_do_not_exist)
         const char *pattern;
         const char *problem;
     } cases[] = {{"nope", "no function of the profile matches \"nope\""},
-                 {"(", "\"(\" is no regex: "}};
+                 {"(", "\"(\" is not a regex: "}};
     SCOPED(tree) *t = tree_of(calls);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;

@@ -139,9 +139,9 @@ TEST(responses_of_each_server)
          ""},
         {&readback_pyroscope, 200, "{\"flamegraph\":{\"names\":[1,null]}}", READBACK_NOT_YET, ""},
         {&readback_pyroscope, 200, "{}", READBACK_NOT_YET, ""},
-        {&readback_pyroscope, 200, "<html>", READBACK_IMPOSSIBLE, "no JSON"},
-        {&readback_pyroscope, 200, "[]", READBACK_IMPOSSIBLE, "no JSON"},
-        {&readback_pyroscope, 200, "", READBACK_IMPOSSIBLE, "no JSON"},
+        {&readback_pyroscope, 200, "<html>", READBACK_IMPOSSIBLE, "not JSON"},
+        {&readback_pyroscope, 200, "[]", READBACK_IMPOSSIBLE, "not JSON"},
+        {&readback_pyroscope, 200, "", READBACK_IMPOSSIBLE, "not JSON"},
         {&readback_pyroscope, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
         {&readback_pyroscope, 401, "", READBACK_IMPOSSIBLE, "write but not read"},
         {&readback_pyroscope, 403, "", READBACK_IMPOSSIBLE, "write but not read"},
@@ -169,8 +169,8 @@ TEST(responses_of_each_server)
         {&readback_profefe, 400, "", READBACK_IMPOSSIBLE, "HTTP 400"},
         /* Collectors of 2019 send the profile itself. */
         {&readback_profefe, 200, "\x0a\x04\x08\x01\x10\x02", READBACK_FOUND, ""},
-        {&readback_profefe, 200, "<html>", READBACK_IMPOSSIBLE, "no JSON"},
-        {&readback_pyroscope, 200, "\x0a\x04\x08\x01\x10\x02", READBACK_IMPOSSIBLE, "no JSON"},
+        {&readback_profefe, 200, "<html>", READBACK_IMPOSSIBLE, "not JSON"},
+        {&readback_pyroscope, 200, "\x0a\x04\x08\x01\x10\x02", READBACK_IMPOSSIBLE, "not JSON"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err err = ERR_INIT;

@@ -64,7 +64,7 @@ TEST(all_is_well)
               "waits for 1m1s\n"
               "\n"
               "Sharing of targets\n"
-              "member 2 of 3; 10 targets are ours, 22 of other members\n",
+              "member 2 of 3; 10 targets are scraped here, 22 of other members\n",
               "");
     free(text);
     text = show(root, 100, true);

@@ -120,9 +120,10 @@ TEST(test_slots_run_out)
     SCOPED(config) *now = parse("write:\n" ENDPOINT("one") "scrape_configs:\n" JOB("a", ""));
     SCOPED(config) *next = parse("write:\n" ENDPOINT("two") "scrape_configs:\n" JOB("a", ""));
     assert_false(config_assign_slots(next, now, ~UINT64_C(1), &err));
-    assert_string_equal(err.msg, "endpoint \"two\": the endpoints of the former configuration and "
-                                 "those of this one are more than 64; wait until the former ones "
-                                 "have sent what they have, or restart");
+    assert_string_equal(err.msg,
+                        "endpoint \"two\": expected at most 64 endpoints, those of the former "
+                        "configuration included; wait until the former ones "
+                        "have sent their queues, or restart profpull");
 }
 
 /* ---- what has changed ------------------------------------------------------------------------ */

@@ -967,7 +967,7 @@ TEST(mistakes_on_the_command_line)
 TEST(servers_and_whom_they_let_in)
 {
 #define OPEN                                                                                       \
-    "whoever reaches this address could send profiles: expected \"basic_auth\", "                  \
+    "anybody who reaches this address could send profiles: expected \"basic_auth\", "              \
     "\"authorization\", \"bearer_token_file\" or \"tls.client_ca_file\", or a loopback address "   \
     "such as \"127.0.0.1:4040\", or \"allow_unauthenticated: true\", got "
 #define NO_SYNC                                                                                    \

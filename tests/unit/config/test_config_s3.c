@@ -94,7 +94,7 @@ TEST(mistakes_have_a_place)
          "f:4:12: write[0].headers: x-amz-date is a part of the signature\n"
          "f:4:12: write[0].headers: e: an empty header cannot be signed\n"},
         {BUCKET("s3://bucket", KEYS ", region: r") "  http_headers: {x-a: b}\n",
-         "f:4:17: write[0].http_headers: a bucket takes those of headers only\n"},
+         "f:4:17: write[0].http_headers: a bucket takes headers of the key \"headers\" only\n"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(config_errors) *errors = config_errors_new();

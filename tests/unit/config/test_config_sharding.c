@@ -38,11 +38,11 @@ TEST(mistakes_are_reported)
         {"sharding: {mode: kubernetes, service: profpull}\n", ""},
         {"sharding: {}\n", ""},
         {"sharding: {service: profpull, handover: 5s}\n",
-         "f:3:21: sharding.service: means nothing without the key \"mode\" (kubernetes)\n"
-         "f:3:41: sharding.handover: means nothing without the key \"mode\" (kubernetes)\n"},
+         "f:3:21: sharding.service: has no effect without the key \"mode\" (kubernetes)\n"
+         "f:3:41: sharding.handover: has no effect without the key \"mode\" (kubernetes)\n"},
         {"sharding: {replicas: 3, index: 0}\n",
-         "f:3:22: sharding.replicas: means nothing without the key \"mode\" (static)\n"
-         "f:3:32: sharding.index: means nothing without the key \"mode\" (static)\n"},
+         "f:3:22: sharding.replicas: has no effect without the key \"mode\" (static)\n"
+         "f:3:32: sharding.index: has no effect without the key \"mode\" (static)\n"},
         {"sharding: {mode: gossip}\n", "f:3:18: sharding.mode: expected \"none\", \"static\" or "
                                        "\"kubernetes\", got \"gossip\"\n"},
         {"sharding: {mode: static, index: 0}\n",
@@ -63,12 +63,12 @@ TEST(mistakes_are_reported)
         {"sharding: {mode: static, replicas: 0, index: 0}\n",
          "f:3:36: sharding.replicas: expected a whole number from 1 to 1000, got \"0\"\n"},
         {"sharding: {mode: static, replicas: 2, index: 0, service: a, handover: 5s}\n",
-         "f:3:58: sharding.service: has no meaning with mode: static\n"
-         "f:3:71: sharding.handover: has no meaning with mode: static\n"},
+         "f:3:58: sharding.service: has no effect with mode: static\n"
+         "f:3:71: sharding.handover: has no effect with mode: static\n"},
         {"sharding: {mode: kubernetes}\n",
          "f:3:11: sharding: mode: kubernetes needs the key \"service\"\n"},
         {"sharding: {mode: kubernetes, service: a, replicas: 3}\n",
-         "f:3:52: sharding.replicas: has no meaning with mode: kubernetes\n"},
+         "f:3:52: sharding.replicas: has no effect with mode: kubernetes\n"},
         {"sharding: {mode: kubernetes, service: \"a.b\"}\n",
          "f:3:39: sharding.service: expected the name of a Service, got \"a.b\"\n"},
         {"sharding: {mode: kubernetes, service: a, namespace: \"x/y\"}\n",

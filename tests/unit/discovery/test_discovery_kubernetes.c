@@ -458,7 +458,7 @@ TEST(test_errors_name_the_place)
     source.kubernetes.api_server = w.url;
     source.kubernetes.own_namespace = true;
     assert_null(discovery_new(&options, &err));
-    CHECK_CONTAINS(err.msg, "own_namespace: the own namespace is not known", "");
+    CHECK_CONTAINS(err.msg, "own_namespace: the namespace of this pod is not known", "");
     config_unref(options.config);
     /* For the check in the teardown. */
     start(&w, &(struct config){0});

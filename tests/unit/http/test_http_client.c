@@ -881,7 +881,7 @@ TEST(test_refused_address)
                                  .refuses_address = refuse_loopback};
         fixture_do(&f, &call, &r);
         check_result(&call, HTTP_ERR_ADDRESS, kept == 0 ? "a new connection" : "a kept one");
-        CHECK_CONTAINS(call.error, "the name leads to a loopback address", "error");
+        CHECK_CONTAINS(call.error, "the name resolves to a loopback address", "error");
         r.refuses_address = refuse_none;
         fixture_do(&f, &call, &r);
         check_result(&call, HTTP_DONE, "allowed");

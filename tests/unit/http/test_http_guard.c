@@ -202,8 +202,8 @@ TEST(test_offenders_are_not_asked)
     offenders_add(f.client->offenders, url_origin_hash(&parts), clock_mono_ms());
     fixture_get(&f, &call, s, NULL);
     check_result(&call, HTTP_ERR_PROTOCOL, "");
-    CHECK_CONTAINS(call.error, "not asked for another ", "");
-    CHECK_CONTAINS(call.error, "its last response held up all other requests", "");
+    CHECK_CONTAINS(call.error, "no request for another ", "");
+    CHECK_CONTAINS(call.error, "its last response blocked all other requests", "");
     CHECK_INT(atomic_load(&s->accepted), 0, "");
     fixture_get(&f, &call, other, NULL);
     check_result(&call, HTTP_DONE, "another port");

@@ -156,8 +156,8 @@ TEST(test_cut_responses)
 
 TEST(test_bad_responses)
 {
-#define NO_LINE " bad: a line that is no status line"
-#define NO_STATUS " bad: a status that is no number of three digits"
+#define NO_LINE " bad: a line that is not a status line"
+#define NO_STATUS " bad: a status that is not a number of three digits"
 #define NO_NAME "[HTTP/1.1 200 OK] bad: a header line without a name"
 #define NO_SIZE "[HTTP/1.1 200 OK][Transfer-Encoding: chunked][]"
     static const struct row rows[] = {
@@ -169,16 +169,16 @@ TEST(test_bad_responses)
         {.in = "HTTP/1.1 2000 OK\r\n", .want = NO_STATUS},
         {.in = "HTTP/1.1 099 OK\r\n", .want = NO_STATUS},
         {.in = "HTTP/1.1 101 Switching\r\n",
-         .want = " bad: a change of protocol that was not asked for"},
+         .want = " bad: a change of protocol that was not requested"},
         {.in = OK "no colon\r\n", .want = NO_NAME},
         {.in = OK ": x\r\n", .want = NO_NAME},
         {.in = OK "Content-Length : 3\r\n", .want = NO_NAME},
         {.in = OK "X: 1\r\n folded\r\n",
          .want = "[HTTP/1.1 200 OK][X: 1] bad: a header line without a name"},
         {.in = OK "Content-Length: -1\r\n",
-         .want = "[HTTP/1.1 200 OK] bad: a Content-Length that is no number"},
+         .want = "[HTTP/1.1 200 OK] bad: a Content-Length that is not a number"},
         {.in = OK "Content-Length: 1, 1\r\n",
-         .want = "[HTTP/1.1 200 OK] bad: a Content-Length that is no number"},
+         .want = "[HTTP/1.1 200 OK] bad: a Content-Length that is not a number"},
         {.in = OK "Content-Length: 1\r\nContent-Length: 2\r\n",
          .want = "[HTTP/1.1 200 OK][Content-Length: 1] bad: two different lengths"},
         {.in = OK "Transfer-Encoding: gzip, chunked\r\n",

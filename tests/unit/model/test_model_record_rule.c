@@ -67,7 +67,7 @@ static const struct rule_case cases[] = {
      {CPU},
      {"__name__"},
      {{NULL, NULL}},
-     "group_by: names that begin with \"__\" are Prometheus' own: __name__"},
+     "group_by: names that begin with \"__\" are reserved by Prometheus: __name__"},
     {NAME,
      {CPU},
      {"profiles_rule_id"},

@@ -280,8 +280,8 @@ TEST(bad_cpu)
         {"it ends within the sample at byte 40", {HEADER, 1, 4, 1, 2, 3, END}},
         {"it ends within the sample at byte 40", {HEADER, 1, UINT64_C(1) << 61, 1, 2, END}},
         {"it ends within the sample at byte 40", {HEADER, 1, END - 1, 1, 2, END}},
-        {"a count that cannot be in the sample at byte 40", {HEADER, END - 1, 1, 1, TRAILER, END}},
-        {"a count that cannot be in the sample at byte 64",
+        {"an impossible count in the sample at byte 40", {HEADER, END - 1, 1, 1, TRAILER, END}},
+        {"an impossible count in the sample at byte 64",
          {HEADER, 500000000000, 1, 1, 500000000000, 1, 1, TRAILER, END}},
         {"a period of more than an hour", {0, 3, 0, UINT64_C(1) << 60, 0, TRAILER, END}},
         {"none of the old formats", {0, 3, 0, 0, 0, TRAILER, END}},
@@ -396,11 +396,11 @@ TEST(bad_heaps)
         {HEAP " 1: 2 [3: 4] @ 0x1 main\n", "line 2: expected addresses"},
         {HEAP " 1: 2 [3: 4] @ 0x\n", "line 2: expected addresses"},
         {HEAP " 1: 2 [3: 4] @ 0x12345678123456781\n", "line 2: expected addresses"},
-        {HEAP " 0: 2 [3: 4] @ 0x1\n", "line 2: numbers that cannot be"},
+        {HEAP " 0: 2 [3: 4] @ 0x1\n", "line 2: impossible numbers"},
         {HEAP "\n 1: 2 [3: 4] @ 0x40", "line 3: the end is missing"},
         {"heap profile: 1: 9 [1: 9] @ heap_v2/9007199254740992\n"
          " 9007199254740992: 1 [0: 0] @ 0x1\n",
-         "line 2: numbers that cannot be"},
+         "line 2: impossible numbers"},
         {"heap_v2/524288\n", "line 1: expected \"t*:"},
         {JEMALLOC "@ 0x1\n", "line 3: expected \"t*:"},
         {JEMALLOC "@ 0x1\n  t0: 1: 2 [3: 4]\n", "line 4: expected \"t*:"},
@@ -448,7 +448,7 @@ TEST(bad_contention)
         {CONTENTION "3000 2 @ 0x401001 main\n", "line 3: expected addresses"},
         {CONTENTION "3000 2 @ 0x12345678123456781\n", "line 3: expected addresses"},
         {"--- contention\ncycles/second=1\n9007199254740992 1 @ 0x1\n",
-         "line 3: numbers that cannot be"},
+         "line 3: impossible numbers"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         check_bad(sv_from(rows[i].text), LEGACY_BAD, rows[i].message);

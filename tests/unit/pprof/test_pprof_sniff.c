@@ -212,7 +212,7 @@ TEST(header_fields)
     memset(named + 10, 'n', 40000);
     named[10 + 39999] = '\0';
     memcpy(named + 10 + 40000, z.p + 10, z.n - 10);
-    check("a name of 40 kB", named, 40000 + z.n, SNIFF_BAD_GZIP, "next to nothing");
+    check("a name of 40 kB", named, 40000 + z.n, SNIFF_BAD_GZIP, "almost no data");
     named[10 + 99] = '\0';
     memcpy(named + 10 + 100, z.p + 10, z.n - 10);
     check("a name of 100 bytes", named, 100 + z.n, SNIFF_PPROF_GZIP, "");

@@ -280,7 +280,7 @@ TEST_WITH(absent_types_are_asked_rarely, setup, teardown)
         answer_for(w, 1, 200);
     }
     CHECK_INT(answer_for(w, 10, 200), 10, "back in every interval");
-    CHECK_INT(count_text(testing_log_text(w->log), "profile type is there again"), 1, "said once");
+    CHECK_INT(count_text(testing_log_text(w->log), "profile type exists again"), 1, "said once");
     CHECK_INT(scrapes(w, "absent"), 0, "absent");
     CHECK_INT(scrapes(w, "up"), 1, "up");
     CHECK_INT(metric(w, "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"skipped\"}"),

@@ -207,7 +207,7 @@ TEST(timeout_hints)
           .lasted_ms = 10010,
           .last_cut_ms = 10001},
          REASON_DURATION_TOO_LONG,
-         "allows an answer about 10.0 s: set seconds of the profile type cpu (now 14s) to at most "
+         "limits answers to about 10.0 s: set seconds of the profile type cpu (now 14s) to at most "
          "9s, or raise the timeout of the server or proxy over 14s"},
         {"cut at once, always",
          {.reason = REASON_CUT, .type = "cpu", .seconds = 14, .lasted_ms = 3, .last_cut_ms = 2},
@@ -229,7 +229,7 @@ TEST(timeout_hints)
           .seconds = 14,
           .lasted_ms = 1500},
          REASON_HTTP_504,
-         "allows an answer about 1.5 s: set seconds of the profile type cpu (now 14s) to at most "
+         "limits answers to about 1.5 s: set seconds of the profile type cpu (now 14s) to at most "
          "1s, or raise the timeout of the proxy over 14s"},
         {"a proxy without a backend",
          {.reason = REASON_HTTP_504, .status = 504, .type = "cpu", .seconds = 14, .lasted_ms = 15},

@@ -360,7 +360,7 @@ TEST(test_partly_taken)
     CHECK_INT(l.sent, 5, "sent");
     CHECK_INT(atomic_load(&w.script.requests), 2, "nothing is sent again");
     check_metric(&w, "profpull_write_partly_refused_total{endpoint=\"main\"} 6");
-    CHECK_CONTAINS(testing_log_text(w.log), "err=\"HTTP 200, 3 not taken: old\" refused=3 of=10",
+    CHECK_CONTAINS(testing_log_text(w.log), "err=\"HTTP 200, 3 not accepted: old\" refused=3 of=10",
                    "");
     end(&w);
 }

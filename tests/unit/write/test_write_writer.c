@@ -973,5 +973,5 @@ TEST_WITH(test_attempts_are_told, setup, teardown)
     CHECK_INT(f->outcomes[WRITE_DROPPED], 1, "a recording by push");
     CHECK_INT(f->last.reason, DROP_FORMAT, "");
     CHECK_INT(f->last.endpoint, 0, "");
-    CHECK_STR(f->text, "the protocol has no place for its format", "");
+    CHECK_STR(f->text, "the protocol cannot carry its format", "");
 }

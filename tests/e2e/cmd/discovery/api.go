@@ -93,7 +93,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path != "/api/v1/pods":
 		http.NotFound(w, r)
 	case r.FormValue("sendInitialEvents") != "":
-		// As a server without streaming lists.
+		// A server without streaming lists answers 422.
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"sendInitialEvents: `+
 			`Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",`+

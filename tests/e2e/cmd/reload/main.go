@@ -52,7 +52,7 @@ func main() {
 	time.Sleep(2**interval + *interval/3)
 	fmt.Printf("%d targets x 5 types every %s in %d jobs; the last job changes with each good configuration\n",
 		*nTargets, *interval, jobs)
-	// What the first changes make once is not what each costs.
+	// The first changes allocate some things once, which are not the cost of each change.
 	l.run(p, 5*time.Second)
 	before := look(p)
 	p.Line("before")
@@ -141,7 +141,7 @@ type state struct {
 	cpu      float64
 }
 
-// What must not grow, or by how much.
+// The metrics that must not grow, or only by so much.
 var counted = []struct{ name, label, value, words string }{
 	{"profpull_scrapes_total", "result", "ok", "scrapes that succeeded"},
 	{"profpull_scrapes_total", "result", "failed", "scrapes that failed"},

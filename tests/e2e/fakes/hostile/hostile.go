@@ -29,7 +29,7 @@ const (
 
 const head = "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-// What comes once, and what comes again and again until the client has gone.
+// The bytes that are sent once, and those that are repeated until the client has gone.
 var scripts = map[Kind]struct{ once, again string }{
 	ChunkExtension: {head + "1;", strings.Repeat("x", 64<<10)},
 	TinyChunks:     {head, strings.Repeat("1\r\nx\r\n", 8<<10)},

@@ -34,7 +34,7 @@ func frame(kind, flags byte, stream uint32, payload string) []byte {
 // A status as HPACK has it: the name from the static table, the value as text.
 func status(code string) string { return "\x08\x03" + code }
 
-// What is sent on stream 1, once and again and again.
+// The frames that are sent on stream 1, once and repeatedly.
 var frames = map[Kind]struct{ once, again []byte }{
 	HTTP2Hints:     {nil, frame(frameHeaders, flagEnd, 1, status("103"))},
 	HTTP2EmptyData: {frame(frameHeaders, flagEnd, 1, status("200")), frame(frameData, 0, 1, "")},

@@ -22,7 +22,7 @@ type Pod struct {
 	Controller      string // name of the owning ReplicaSet
 	// Waiting is the reason why the pod is not scheduled ("Unschedulable"), and a message.
 	Waiting [2]string
-	// Of what is no pod: its resource ("services") and the object as it is.
+	// For an object that is not a pod: its resource ("services") and the object itself.
 	Resource string
 	Raw      object
 }

@@ -63,7 +63,7 @@ func (l *plainListener) Accept() (net.Conn, error) {
 	near, far := net.Pipe()
 	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	go func() {
-		// Where the server has closed its end, what it has written is still to be read.
+		// If the server has closed its end, the bytes that it has written are still to be read.
 		if _, err := io.Copy(client, plain); !errors.Is(err, io.ErrClosedPipe) {
 			_ = client.Close()
 		}

@@ -102,7 +102,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		finish(w, *s.Early, false)
 		return
 	}
-	// Where an answer ends a call before it was sent, libcurl may lose the head: proxies read first.
+	// If an answer ends a call before the request was sent, libcurl may lose the head: proxies read first.
 	first, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(first), r.Body))
 	if s.Faults.Apply(w, r) {

@@ -16,7 +16,7 @@ var Kinds = map[string][]ValueType{
 	"contention": {{"contentions", "count"}, {"delay", "nanoseconds"}},
 	"fgprof":     {{"samples", "count"}, {"time", "nanoseconds"}},
 	"threads":    {{"threadcreate", "count"}},
-	// As Node's profilers call them.
+	// The names that Node's profilers use.
 	"node wall": {{"sample", "count"}, {"wall", "nanoseconds"}},
 	"node heap": {{"objects", "count"}, {"space", "bytes"}},
 }

@@ -72,7 +72,8 @@ func TestInflate(t *testing.T) {
 	}
 }
 
-// What Make makes must be good for Go's own tool and for our parser, stamped or not.
+// TestMakeIsReadable checks that Go's own tool and our parser can read the profiles of Make, stamped
+// or not.
 func TestMakeIsReadable(t *testing.T) {
 	for kind, types := range Kinds {
 		gz := Stamp(Gzip(Make(kind, Options{Functions: 50, Duration: time.Second})), "stamp 1")

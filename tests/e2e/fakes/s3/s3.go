@@ -27,7 +27,7 @@ const (
 	maxBody     = 64 << 20
 )
 
-// What a server starts with.
+// The credentials and names with which a server starts.
 const (
 	Bucket = "profiles"
 	Region = "eu-test-1"
