@@ -109,7 +109,7 @@ func TestOtlpRefusals(t *testing.T) {
 	}
 	s.LeaveOut = func(p otlp.Profile) bool { return p.Attributes["service.name"] == "poor" }
 	cpu := realProfiles(t)["process_cpu"]
-	for _, c := range []struct{ name, says string }{{"bad", "HTTP 400: no such service"}, {"poor", "not taken: over the quota"}} {
+	for _, c := range []struct{ name, says string }{{"bad", "HTTP 400: no such service"}, {"poor", "not accepted: over the quota"}} {
 		file := writeFile(t, t.TempDir(), "p.pb.gz", cpu)
 		expectCall(t, exitPeer, "1 not accepted", c.says, "import", "--url", s.URL(), "--protocol", "otlp", "--name", c.name, file)
 	}
