@@ -116,9 +116,9 @@ void html_begin(struct exchange *x, const char *title, const char *active)
         const char *path;
         const char *text;
     } links[] = {
-        {"./", "Overview"},     {"profiles", "Profiles"},         {"targets", "Targets"},
-        {"dropped", "Dropped"}, {"destinations", "Destinations"}, {"config", "Configuration"},
-        {"links", "More"},
+        {"./", "Overview"},          {"profiles", "Profiles"}, {"changes", "Changes"},
+        {"targets", "Targets"},      {"dropped", "Dropped"},   {"destinations", "Destinations"},
+        {"config", "Configuration"}, {"links", "More"},
     };
     struct buf *out = &x->reply;
     x->status = STATUS_OK;

@@ -1,6 +1,7 @@
 #include "pages/pages.h"
 
 #include "pages/assets.h"
+#include "pages/changes.h"
 #include "pages/destinations.h"
 #include "pages/dropped.h"
 #include "pages/overview.h"
@@ -21,6 +22,8 @@ const struct route page_routes[] = {
      .about = "services: CPU, memory, targets and versions"},
     {"/profiles", .set = ROUTE_QUERY, .work = page_profiles,
      .about = "profiles: flame graphs and tables"},
+    {"/changes", .set = ROUTE_QUERY, .work = page_changes,
+     .about = "what changed from one version of a service to the next"},
     {"/api/v1/overview", .set = ROUTE_QUERY, .work = v1_overview, .params = overview_params,
      .about = "services, as JSON"},
     {"/assets/", .is_prefix = true, .set = ROUTE_ADMIN, .work = page_asset},

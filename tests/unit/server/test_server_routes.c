@@ -35,6 +35,7 @@ static const char *const readers[] = {
     "/api/v1/types",
     "/assets/",
     "/capabilities.v1.FeatureFlagsService/",
+    "/changes",
     "/config",
     "/destinations",
     "/dropped",
