@@ -43,6 +43,8 @@ static const char *const tree_names[] = {N_PROFILES, "function", "direction", "d
 static const char *const compare_names[] = {
     N_PROFILES,       "before_from",     "before_until", "version",
     "before_version", "before_selector", "by",           NULL};
+static const char *const changed_names[] = {
+    "service", "type", "from", "until", "version", "before_version", "limit", "max_bytes", NULL};
 static const char *const targets_names[] = {"health", "service", "limit", "max_bytes", NULL};
 static const char *const labels_names[] = {"name",  "service", "selector",  "from",
                                            "until", "limit",   "max_bytes", NULL};
@@ -84,6 +86,19 @@ static const struct tool tools[] = {
      "\"by\":{\"type\":\"string\",\"enum\":[\"self\",\"total\"],\"description\":\"self by "
      "default\"}",
      "", compare_names, 20, tool_compare},
+    {"what_changed", "What changed after a rollout",
+     "Lists the services whose version changed in the last day or, with a service, compares its "
+     "last two versions and names the functions that changed by more than chance explains, with "
+     "intervals. Ask this first if a service has become slower or more expensive.",
+     P_SERVICE
+     "," P_TYPE ",\"from\":{\"type\":\"string\",\"description\":\"begin of the range: now-1d "
+     "(default), 2026-01-31T12:00:00Z, or seconds since 1970\"},"
+     "\"until\":{\"type\":\"string\",\"description\":\"end of the range, now by "
+     "default\"},"
+     "\"version\":{\"type\":\"string\",\"description\":\"the new version; the last one "
+     "by default\"},\"before_version\":{\"type\":\"string\",\"description\":\"the version "
+     "to compare with; the one before by default\"}," P_BOUNDS,
+     "", changed_names, 20, tool_what_changed},
     {"targets", "Scraped targets",
      "Lists what is scraped and its state: those that fail, with the reason and what to do about "
      "it, before the others.",

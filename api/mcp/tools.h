@@ -99,6 +99,7 @@ bool tool_list_services(struct tool_call *call, struct err *err);
 bool tool_top_functions(struct tool_call *call, struct err *err);
 bool tool_call_tree(struct tool_call *call, struct err *err);
 bool tool_compare(struct tool_call *call, struct err *err);
+bool tool_what_changed(struct tool_call *call, struct err *err);
 bool tool_targets(struct tool_call *call, struct err *err);
 bool tool_labels(struct tool_call *call, struct err *err);
 

@@ -76,7 +76,7 @@ static void run(const struct row *row, size_t n, uint64_t seed)
     struct tally t = {.flagged = 0};
     struct arena *arena = arena_new(ARENA_BYTES);
     for (size_t i = 0; i < n; i++) {
-        struct world w;
+        struct changes_world w;
         struct verdicts v;
         struct err err = ERR_INIT;
         const struct world_options opt = {

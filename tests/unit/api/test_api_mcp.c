@@ -7,6 +7,7 @@
 #include "api/mcp/tools.h"
 #include "api/mcp/units.h"
 #include "tests/unit/api/exchange_rig.h"
+#include "tests/unit/lib/rollout.h"
 #include "tests/unit/lib/store_rig.h"
 
 #define T0_S INT64_C(1795307400)
@@ -351,6 +352,38 @@ TEST_WITH(functions_and_trees_are_shown, setup, teardown)
     check_tool(w, "labels",
                RANGE ",\"name\":\"version\",\"selector\":\"service_name=\\\"svc-01\\\"\"", false,
                "2 values of version:\n1\n2\n");
+}
+
+TEST_WITH(changes_of_a_rollout_are_named, setup, teardown)
+{
+#define ROLLOUT "\"from\":\"1795305600\",\"until\":\"1795312800\""
+    struct world *w = *state;
+    rollout_put(&w->rig, "cart", 40, 60);
+    char *text = call(w, "what_changed", ROLLOUT ",\"limit\":1", false);
+    CHECK_CONTAINS(text, "101 services changed their version from 2026-11-22T00:00:00Z", text);
+    CHECK_CONTAINS(text, "svc-00: 1 -> 2 since 2026-11-22T00:36:00Z\n", text);
+    CHECK_CONTAINS(text, "(100 more left out", text);
+    free(text);
+    text = call(w, "what_changed", ROLLOUT ",\"service\":\"cart\",\"limit\":2", false);
+    CHECK_CONTAINS(text, "changed by more than chance explains; at the same load, the new side",
+                   text);
+    CHECK_CONTAINS(text, "before: version 1.0, 2026-11-22T00:00:00Z to ", text);
+    const char *first = strstr(text, "\nCHANGED +");
+    assert_non_null(first);
+    assert_non_null(strstr(first, "cores: main.slow\n"));
+    CHECK_CONTAINS(text, "Page: http://127.0.0.1:4041/changes?service=cart&type=process_cpu%3A",
+                   text);
+    free(text);
+    check_tool(w, "what_changed",
+               ROLLOUT ",\"service\":\"cart\",\"version\":\"1.0\",\"before_version\":\"2.0\"",
+               false, "CHANGED -");
+    check_tool(w, "what_changed", ROLLOUT ",\"service\":\"svc-73\"", false,
+               "No verdict: a verdict needs at least 2 instances");
+    check_tool(w, "what_changed", ROLLOUT ",\"service\":\"none\"", true,
+               "the service has no profiles in this time");
+    check_tool(w, "what_changed", ROLLOUT ",\"service\":\"cart\",\"type\":\"x\"", true,
+               "no profiles of \"x\"");
+    check_tool(w, "what_changed", "\"selector\":\"x\"", true, "there is no argument \"selector\"");
 }
 
 /* Each answer says what is wrong and how to mend it. */

@@ -41,7 +41,7 @@ struct world_options {
     double noise;       /* 1: the noise of functions that is described above */
 };
 
-struct world {
+struct changes_world {
     struct observations o;
     double weight[WORLD_FUNCTIONS]; /* cost of each function itself; the sum is 1 */
     size_t parent[WORLD_FUNCTIONS];
@@ -86,7 +86,7 @@ static inline void world_wander(struct rng *r, double sd, size_t minutes, double
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static inline void world_program(struct world *w, const struct world_options *opt)
+static inline void world_program(struct changes_world *w, const struct world_options *opt)
 {
     double sum = 0;
     for (size_t f = 0; f < WORLD_FUNCTIONS; f++) {
@@ -106,7 +106,7 @@ static inline double world_spread(size_t f)
 }
 
 /* Samples one function in one instance of a side. load: cores in each minute. */
-static inline void world_sample(struct world *w, const struct world_options *opt, int side,
+static inline void world_sample(struct changes_world *w, const struct world_options *opt, int side,
                                 size_t i, size_t f, const double *load, const double *shared)
 {
     double own[WORLD_MINUTES_MAX];
@@ -127,7 +127,7 @@ static inline void world_sample(struct world *w, const struct world_options *opt
     }
 }
 
-static inline void world_side(struct world *w, const struct world_options *opt, int side)
+static inline void world_side(struct changes_world *w, const struct world_options *opt, int side)
 {
     double load[INSTANCES_MAX][WORLD_MINUTES_MAX];
     double shared[WORLD_MINUTES_MAX];
@@ -151,7 +151,7 @@ static inline void world_side(struct world *w, const struct world_options *opt, 
 }
 
 /* Adds up the totals of functions and instances. */
-static inline void world_sum(struct world *w, size_t instances)
+static inline void world_sum(struct changes_world *w, size_t instances)
 {
     size_t n = instances * SLOTS;
     for (size_t f = 0; f < WORLD_FUNCTIONS; f++) {
@@ -165,7 +165,7 @@ static inline void world_sum(struct world *w, size_t instances)
     memcpy(w->o.totals, w->o.cells[0] + n, n * sizeof(double));
 }
 
-static inline void world_done(struct world *w)
+static inline void world_done(struct changes_world *w)
 {
     for (size_t f = 0; f < w->o.n_functions; f++) {
         free(w->o.cells[f]);
@@ -175,11 +175,11 @@ static inline void world_done(struct world *w)
     free(w->o.seconds);
 }
 
-static inline void world_init(struct world *w, const struct world_options *opt)
+static inline void world_init(struct changes_world *w, const struct world_options *opt)
 {
     size_t n = (opt->instances[SIDE_BASE] + opt->instances[SIDE_NEW]) * SLOTS;
-    *w = (struct world){.o = {.n = {opt->instances[SIDE_BASE], opt->instances[SIDE_NEW]},
-                              .quantum = 1e9 / WORLD_HZ}};
+    *w = (struct changes_world){.o = {.n = {opt->instances[SIDE_BASE], opt->instances[SIDE_NEW]},
+                                      .quantum = 1e9 / WORLD_HZ}};
     rng_seed(&w->rng, opt->seed);
     w->o.totals = calloc(n, sizeof(double));
     w->o.seconds = calloc(n, sizeof(double));

@@ -39,7 +39,7 @@ static struct tally try_worlds(uint64_t seed, size_t n, size_t instances, double
     struct arena *arena = arena_new(ARENA_BYTES);
     assert_non_null(arena);
     for (size_t i = 0; i < n; i++) {
-        struct world w;
+        struct changes_world w;
         struct verdicts v;
         struct err err = ERR_INIT;
         const struct world_options opt = {.seed = seed + i,
@@ -85,7 +85,7 @@ TEST(growth_is_found_at_every_load)
  * to have changed. */
 TEST(others_do_not_fall)
 {
-    struct world w;
+    struct changes_world w;
     struct verdicts v;
     struct err err = ERR_INIT;
     const struct world_options opt = {.seed = 11,
@@ -114,7 +114,7 @@ TEST(others_do_not_fall)
 
 TEST(one_instance_allows_no_verdict)
 {
-    struct world w;
+    struct changes_world w;
     struct verdicts v;
     struct err err = ERR_INIT;
     const struct world_options opt = {.seed = 12,
