@@ -107,8 +107,8 @@ bool config_role_parse(struct sv text, enum config_role *ret_role)
 
 static void role_missing(struct reader *r, const struct place *at)
 {
-    reader_error(r, at,
-                 "role missing (one of: pod, service, endpoints, endpointslice, node, ingress)");
+    reader_error(r, at, "role missing (one of: %s)",
+                 reader_join(r, role_names + 1, CONFIG_ROLES - 1, "", ", "));
 }
 
 static void read_role(struct reader *r, const struct place *at, const void *arg, void *out)
