@@ -213,6 +213,9 @@ void store_bad_drop(struct store *s)
         size_t n_profiles;
         bool known = store_bad_of(s, files[i], &profiles, &n_profiles);
         free(profiles);
+        pthread_mutex_lock(&s->lock);
+        known = known && !files[i]->frozen;
+        pthread_mutex_unlock(&s->lock);
         if (known && n_profiles > 0) {
             drop_of_file(s, files[i]);
         }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "store/archive/index.h"
 
 #define ROW_BYTES_MAX ((size_t)16 * 1024 * 1024)
 /* The computed labels: __name__, __type__, __unit__, __period_type__, __period_unit__,
@@ -321,16 +322,42 @@ static bool read_row(struct catalogue *c, struct db *db, sqlite3_stmt *st, struc
            db_damaged(db, "the labels of a series", err);
 }
 
-bool catalogue_read(struct catalogue *c, struct db *db, struct err *err)
+/* Forgets the file that was read last. */
+static bool begin_file(struct catalogue *c, struct err *err)
 {
-    sqlite3_stmt *st = db_statement(db, SQL_ALL_SERIES, err);
-    int row = -1;
     c->n_rows = 0;
     c->n_matches = 0;
     map_free(c->sets, NULL);
     c->sets = map_new();
-    if (c->sets == NULL) {
-        return err_memory(err);
+    return c->sets != NULL || err_memory(err);
+}
+
+bool catalogue_read_index(struct catalogue *c, const struct archive_index *index, struct err *err)
+{
+    if (!begin_file(c, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < index->n_rows; i++) {
+        const struct archive_row *from = &index->rows[i];
+        struct row r = {.id = from->id, .columns = from->columns, .set_id = from->set_id};
+        arena_reset(c->row_arena);
+        if (!blob_read_labels(from->labels, c->row_arena, &r.sample, &r.n_sample) ||
+            !blob_read_set(from->set, c->row_arena, &r.set)) {
+            return err_set(err, ERR_INPUT, "damaged: the labels of a series");
+        }
+        if (!take_row(c, &r, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool catalogue_read(struct catalogue *c, struct db *db, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(db, SQL_ALL_SERIES, err);
+    int row = -1;
+    if (!begin_file(c, err)) {
+        return false;
     }
     while (st != NULL && (row = db_step(db, st, err)) == 1) {
         struct row r;

@@ -47,6 +47,9 @@ void catalogue_done(struct catalogue *c);
 /* Reads the series of a file. False with err, which is ERR_LIMIT if there are too many series;
  * db->fault says whether the file is to blame. */
 bool catalogue_read(struct catalogue *c, struct db *db, struct err *err);
+struct archive_index;
+/* Reads the series of a file from its index. The error is ERR_INPUT if the index is damaged. */
+bool catalogue_read_index(struct catalogue *c, const struct archive_index *index, struct err *err);
 /* Returns the row with a number; NULL if there is none. */
 const struct catalogue_row *catalogue_row(const struct catalogue *c, int64_t row);
 /* Returns the index of the first match of a row; the other matches of the row follow it. Returns

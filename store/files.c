@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/archive/archive.h"
 #include "store/private.h"
 
 #define EXTENSION ".db"
@@ -82,7 +83,7 @@ bool store_name_parse(struct sv text, struct store_name *ret)
     return sv_eq_str(text, again);
 }
 
-static int compare(const struct store_name *a, const struct store_name *b)
+int store_name_compare(const struct store_name *a, const struct store_name *b)
 {
     if (a->start_ms != b->start_ms) {
         return a->start_ms < b->start_ms ? -1 : 1;
@@ -104,6 +105,8 @@ struct store_file *store_file_ref(struct store_file *f)
 struct store_file *store_file_unref(struct store_file *f)
 {
     if (f != NULL && atomic_fetch_sub(&f->refs, 1) == 1) {
+        store_file_unref(f->twin);
+        archive_object_free(f->object);
         free(f->path);
         free(f);
     }
@@ -150,7 +153,7 @@ static bool add(struct store *s, struct store_file *f)
         s->files_cap = cap;
     }
     size_t at = s->n_files++;
-    for (; at > 0 && compare(&s->files[at - 1]->name, &f->name) > 0; at--) {
+    for (; at > 0 && store_name_compare(&s->files[at - 1]->name, &f->name) > 0; at--) {
         s->files[at] = s->files[at - 1];
     }
     s->files[at] = f;
@@ -252,7 +255,8 @@ void store_file_gone(struct store *s, struct store_file *f)
  * it, but a log without its database would be used for the next file of this name. */
 bool store_file_remove(struct store *s, struct store_file *f, struct err *err)
 {
-    static const char *const suffixes[] = {STORE_COUNT_SUFFIX, "-wal", "-shm", ""};
+    static const char *const suffixes[] = {STORE_COUNT_SUFFIX, "-wal", "-shm", "",
+                                           ARCHIVE_MARK_SUFFIX};
     char name[4096];
     pthread_mutex_lock(&s->lock);
     struct store_file *listed = forget(s, f);
@@ -432,10 +436,15 @@ static void remove_orphan(struct store *s, const char *entry)
         }
         return;
     }
-    if (!sv_ends_with(text, SV("-wal")) && !sv_ends_with(text, SV("-shm"))) {
+    static const char *const suffixes[] = {"-wal", "-shm", ARCHIVE_MARK_SUFFIX};
+    size_t i = 0;
+    while (i < 3 && !sv_ends_with(text, sv_from(suffixes[i]))) {
+        i++;
+    }
+    if (i == 3) {
         return;
     }
-    text.n -= 4;
+    text.n -= strlen(suffixes[i]);
     (void)snprintf(path, sizeof(path), "%s/%.*s", s->options.directory, SV_ARG(text));
     if (store_name_parse(text, &name) && access(path, F_OK) != 0 && errno == ENOENT) {
         (void)snprintf(path, sizeof(path), "%s/%s", s->options.directory, entry);
@@ -510,7 +519,8 @@ struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *
     name.start_ms = floor_to(from_ns / NS_PER_MS, name.length_ms);
     pthread_mutex_lock(&s->lock);
     struct store_file *f = newest_of(s, &name);
-    if (f != NULL && (f->fault != DB_FINE || f->unwritable || store_file_is_full(s, f))) {
+    if (f != NULL &&
+        (f->fault != DB_FINE || f->unwritable || f->frozen || store_file_is_full(s, f))) {
         name.generation = f->name.generation + 1;
         f = NULL;
     }
@@ -549,6 +559,60 @@ bool store_files_in(struct store *s, int64_t from_ns, int64_t until_ns, struct s
         }
     }
     pthread_mutex_unlock(&s->lock);
+    *ret = files;
+    *ret_n = n;
+    return files != NULL || err_memory(err);
+}
+
+/* Marks the files of the archive whose twins on this disk are read instead. Under the lock. */
+static void mark_twins(struct store *s)
+{
+    s->marks++;
+    for (size_t i = 0; i < s->n_files; i++) {
+        struct store_file *f = s->files[i];
+        if (f->twin != NULL && f->fault == DB_FINE) {
+            f->twin->mark = s->marks;
+        }
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct store_file *x = *(struct store_file *const *)a;
+    const struct store_file *y = *(struct store_file *const *)b;
+    return store_name_compare(&x->name, &y->name);
+}
+
+bool store_files_to_read(struct store *s, int64_t from_ns, int64_t until_ns,
+                         struct store_file ***ret, size_t *ret_n, struct err *err)
+{
+    if (s->archive == NULL) {
+        return store_files_in(s, from_ns, until_ns, ret, ret_n, err);
+    }
+    pthread_mutex_lock(&s->lock);
+    bool open = s->state == STORE_OPEN;
+    size_t cap = s->n_files + archive_count(s->archive);
+    struct store_file **files = open ? calloc(cap + 1, sizeof(void *)) : NULL;
+    size_t n = 0;
+    for (size_t i = 0; files != NULL && i < s->n_files; i++) {
+        struct store_file *f = s->files[i];
+        if (f->fault == DB_FINE && store_file_from_ns(f) <= until_ns &&
+            store_file_until_ns(f) >= from_ns) {
+            files[n++] = store_file_ref(f);
+        }
+    }
+    if (files != NULL) {
+        mark_twins(s);
+        archive_add_files(s->archive, from_ns, until_ns, s->marks, files, &n, cap);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!open) {
+        /* The error says why. */
+        return store_files_in(s, from_ns, until_ns, ret, ret_n, err);
+    }
+    if (n > 0) {
+        qsort((void *)files, n, sizeof(void *), by_name);
+    }
     *ret = files;
     *ret_n = n;
     return files != NULL || err_memory(err);

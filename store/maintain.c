@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "store/archive/archive.h"
 #include "store/private.h"
 
 #define ROUND_MS (30 * MS_PER_S)
@@ -45,16 +46,18 @@ void store_hurry(struct store *s)
 
 /* ---- retention ------------------------------------------------------------------------------- */
 
-enum removal { REMOVED_NONE, REMOVED_AGE, REMOVED_BYTES };
+enum removal { REMOVED_NONE, REMOVED_AGE, REMOVED_BYTES, REMOVED_UNARCHIVED };
 
 /* Returns the file to remove next, with a reference, and the reason. Files with a fault are neither
  * removed nor counted. The last file is removed for its age, too, but to keep max_bytes only if the
- * disk is full. */
+ * disk is full. With an archive, only files that the archive has are removed; if the disk is full
+ * and there is none, the oldest of the others is given up, so that new profiles find room. */
 static struct store_file *next_to_remove(struct store *s, int64_t now_ns, bool disk_is_full,
                                          enum removal *ret_why)
 {
     const int64_t max_age_ms = s->limits.max_age_ms;
     const uint64_t max_bytes = store_max_bytes(s);
+    struct store_file *first = NULL;
     struct store_file *oldest = NULL;
     uint64_t bytes = 0;
     size_t n = 0;
@@ -63,7 +66,8 @@ static struct store_file *next_to_remove(struct store *s, int64_t now_ns, bool d
     for (size_t i = 0; i < s->n_files; i++) {
         struct store_file *f = s->files[i];
         if (f->fault == DB_FINE) {
-            oldest = oldest == NULL ? f : oldest;
+            first = first == NULL ? f : first;
+            oldest = oldest == NULL && (s->archive == NULL || archive_has(f)) ? f : oldest;
             bytes += f->data_bytes;
             n++;
         }
@@ -72,7 +76,10 @@ static struct store_file *next_to_remove(struct store *s, int64_t now_ns, bool d
         store_file_until_ns(oldest) < now_ns - max_age_ms * NS_PER_MS) {
         *ret_why = REMOVED_AGE;
     } else if (n > (disk_is_full ? 0U : 1U) && max_bytes > 0 && bytes > max_bytes) {
-        *ret_why = REMOVED_BYTES;
+        *ret_why = oldest != NULL ? REMOVED_BYTES
+                   : disk_is_full ? REMOVED_UNARCHIVED
+                                  : REMOVED_NONE;
+        oldest = oldest != NULL ? oldest : first;
     }
     struct store_file *f = *ret_why != REMOVED_NONE ? store_file_ref(oldest) : NULL;
     pthread_mutex_unlock(&s->lock);
@@ -81,12 +88,17 @@ static struct store_file *next_to_remove(struct store *s, int64_t now_ns, bool d
 
 static void retire(struct store *s, int64_t now_ns, bool disk_is_full)
 {
-    static const char *const reasons[] = {[REMOVED_AGE] = "age", [REMOVED_BYTES] = "bytes"};
+    static const char *const reasons[] = {
+        [REMOVED_AGE] = "age", [REMOVED_BYTES] = "bytes", [REMOVED_UNARCHIVED] = "unarchived"};
     struct err err = ERR_INIT;
     enum removal why;
     struct store_file *f;
     while ((f = next_to_remove(s, now_ns, disk_is_full, &why)) != NULL) {
         bool ok = store_file_remove(s, f, &err);
+        if (ok && why == REMOVED_UNARCHIVED) {
+            store_lost(s, f->path, f->profiles,
+                       "the disk is full, and the archive has not taken the file");
+        }
         if (ok) {
             metric_inc(metric_cell(s->metrics.removed,
                                    (const char *const[]){s->options.name, reasons[why]}));
@@ -121,6 +133,9 @@ void store_maintain(struct store *s, int64_t now_ns)
     store_logs_copy(s);
     store_merge_files(s, now_ns);
     store_bad_drop(s);
+    if (s->archive != NULL) {
+        archive_hurry(s->archive);
+    }
     pthread_mutex_unlock(&s->maintain_lock);
 }
 
@@ -134,6 +149,7 @@ static void open_now(struct store *s)
         ok = store_list(s, &err);
     }
     if (ok) {
+        archive_read_marks(s);
         store_convert_recordings(s);
     }
     pthread_mutex_lock(&s->lock);

@@ -4,8 +4,10 @@
  * a crash leaves either the profiles or their merge. The times, sums and ids of the single profiles
  * are kept. After each merge the thread sleeps long enough to stay within its share of a core.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -504,10 +506,28 @@ static void merge_file(struct store *s, struct store_file *f, int64_t merge_ms)
 static bool is_due(struct store *s, const struct store_file *f, int64_t now_ns)
 {
     pthread_mutex_lock(&s->lock);
-    bool due =
-        !s->stopping && !f->gone && f->fault == DB_FINE && f->singles > 1 && f->singles != f->left;
+    bool due = !s->stopping && !f->gone && !f->frozen && f->fault == DB_FINE && f->singles > 1 &&
+               f->singles != f->left;
     pthread_mutex_unlock(&s->lock);
     return due && store_file_until_ns(f) < now_ns - GRACE_MS * NS_PER_MS;
+}
+
+/* Notes whether a file is complete: its stretch is over, nothing in it can be merged any more, and
+ * all of it is in the database. */
+static void note_sealed(struct store *s, struct store_file *f, int64_t now_ns)
+{
+    char name[4096];
+    struct stat st;
+    if (store_file_until_ns(f) >= now_ns - GRACE_MS * NS_PER_MS) {
+        return;
+    }
+    store_writers_close(s, f);
+    store_readers_close(s, f);
+    (void)snprintf(name, sizeof(name), "%s-wal", f->path);
+    bool has_log = stat(name, &st) == 0 && st.st_size > 0;
+    pthread_mutex_lock(&s->lock);
+    f->sealed = !has_log && (f->singles <= 1 || f->singles == f->left);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void store_merge_files(struct store *s, int64_t now_ns)
@@ -521,6 +541,9 @@ void store_merge_files(struct store *s, int64_t now_ns)
     for (size_t i = 0; i < n; i++) {
         if (is_due(s, files[i], now_ns)) {
             merge_file(s, files[i], merge_ms);
+        }
+        if (s->archive != NULL) {
+            note_sealed(s, files[i], now_ns);
         }
     }
     store_files_free(files, n);

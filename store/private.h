@@ -27,6 +27,8 @@ struct store_name {
 };
 void store_name_format(const struct store_name *name, char out[STORE_NAME_SIZE]);
 bool store_name_parse(struct sv text, struct store_name *ret);
+/* Orders names by start, length and generation. */
+int store_name_compare(const struct store_name *a, const struct store_name *b);
 
 /* One file, with a count of references. The lock of the store guards the members after the comment
  * "guarded". */
@@ -50,6 +52,14 @@ struct store_file {
      * its log file. */
     uint64_t data_bytes;
     uint64_t log_bytes;
+    bool sealed; /* the stretch is over, and all of the file is in the database and merged */
+    bool frozen; /* it must not change: late profiles go to a further file of its stretch */
+    /* Members of the archive (archive/archive.h): */
+    bool outdated;           /* older than the archive keeps */
+    char hash[33];           /* of a frozen file; "": unknown */
+    struct store_file *twin; /* a reference to the same file in the archive; NULL: not there */
+    uint64_t mark;           /* see store_files_to_read() */
+    struct archive_object *object; /* not guarded; NULL: the file is on this disk */
 };
 
 struct store_file *store_file_ref(struct store_file *f);
@@ -66,6 +76,10 @@ struct store_file *store_file_for(struct store *s, int64_t from_ns, struct err *
  * list with store_files_free(). False with err if the store is not open, or out of memory. */
 bool store_files_in(struct store *s, int64_t from_ns, int64_t until_ns, struct store_file ***ret,
                     size_t *ret_n, struct err *err);
+/* Lists the files to be read for a range as store_files_in() does, with those of the archive that
+ * are not on this disk. */
+bool store_files_to_read(struct store *s, int64_t from_ns, int64_t until_ns,
+                         struct store_file ***ret, size_t *ret_n, struct err *err);
 void store_files_free(struct store_file **files, size_t n);
 /* Finds the files, except one, whose oldest profile is not after an instant and whose newest one is
  * not before it. Returns their number; ret has references to them. */
@@ -320,6 +334,8 @@ struct store {
     pthread_mutex_t maintain_lock; /* held during a round */
     pthread_t thread;
     bool has_thread;
+    struct archive *archive; /* NULL: there is none */
+    uint64_t marks;          /* counts the lists of files to read; guarded by lock */
 };
 
 #endif

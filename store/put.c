@@ -522,6 +522,10 @@ bool store_put_opening(struct store *s, struct store_put *profiles, size_t n)
 bool store_put(struct store *s, struct store_put *profiles, size_t n)
 {
     struct err err = ERR_INIT;
+    if (s->options.read_only) {
+        err_set(&err, ERR_REFUSED, "the store is only read (read_only)");
+        return fail_all(s, profiles, n, &err);
+    }
     return store_is_open(s, &err) ? store_put_opening(s, profiles, n)
                                   : fail_all(s, profiles, n, &err);
 }

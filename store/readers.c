@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "store/archive/archive.h"
 #include "store/private.h"
 
 static struct reader_conn *take_idle(struct store *s, const struct store_file *f)
@@ -45,9 +46,30 @@ static bool is_there(struct store *s, struct store_file *f)
     return false;
 }
 
+/* Opens a file of the archive. NULL with err. */
+static struct reader_conn *open_remote(struct store_file *f, struct err *err)
+{
+    struct reader_conn *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    c->file = store_file_ref(f);
+    if (!archive_open_db(f, &c->db, err)) {
+        conn_free(c);
+        return NULL;
+    }
+    return c;
+}
+
 struct reader_conn *store_reader_take(struct store *s, struct store_file *f, bool *ret_skip,
                                       struct err *err)
 {
+    if (f->object != NULL) {
+        struct reader_conn *r = take_idle(s, f);
+        *ret_skip = false;
+        return r != NULL ? r : open_remote(f, err);
+    }
     *ret_skip = !is_there(s, f);
     struct reader_conn *c = *ret_skip ? NULL : take_idle(s, f);
     if (c != NULL || *ret_skip) {
@@ -94,7 +116,9 @@ void store_reader_give(struct store *s, struct reader_conn *c, const struct err 
         return;
     }
     if (c->db.fault != DB_FINE) {
-        store_file_fault(s, c->file, c->db.fault, err->msg);
+        if (c->file->object == NULL) {
+            store_file_fault(s, c->file, c->db.fault, err->msg);
+        }
         conn_free(c);
         return;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "store/archive/archive.h"
 #include "store/catalogue.h"
 
 #define POINTS_PIECE 512
@@ -16,8 +17,9 @@ struct scan {
     struct store *store;
     const struct store_range *range;
     struct catalogue catalogue;
-    bool stopped; /* a callback has ended the scan */
-    bool any;     /* also visit files without a series that matches */
+    struct arena *index_arena; /* for the index of a file of the archive */
+    bool stopped;              /* a callback has ended the scan */
+    bool any;                  /* also visit files without a series that matches */
     /* The members below describe the file that is being visited. */
     struct store_file *file;
     uint64_t file_number;
@@ -34,8 +36,64 @@ static int64_t range_from(const struct scan *c)
     return from > 0 ? from : 0;
 }
 
+/* Visits a file of the archive whose index has a match. */
+static bool visit_remote(struct scan *c, struct store_file *f, struct err *err)
+{
+    struct err why = ERR_INIT;
+    bool skip;
+    struct reader_conn *r = store_reader_take(c->store, f, &skip, &why);
+    if (r == NULL) {
+        partial_note(c->range->partial, "%s: %s", f->path, why.msg);
+        return why.kind != ERR_MEMORY || err_memory(err);
+    }
+    c->db = &r->db;
+    bool ok = c->visit_file(c, &why);
+    if (!ok && r->db.fault == DB_FINE) {
+        err_set(err, why.kind, "%s: %s", f->path, why.msg);
+    } else if (!ok) {
+        archive_read_failed(f, r->db.fault, &why);
+        partial_note(c->range->partial, "%s: %s", f->path, why.msg);
+        ok = true;
+    }
+    store_reader_give(c->store, r, &why);
+    return ok;
+}
+
+/* Visits a file of the archive. If it cannot be read, it is skipped, and the answer is partial. */
+static bool scan_remote(struct scan *c, struct store_file *f, struct err *err)
+{
+    struct err why = ERR_INIT;
+    struct archive_index index;
+    c->file = f;
+    c->file_number++;
+    arena_reset(c->index_arena);
+    if (!archive_read_index(f, c->index_arena, &index, &why)) {
+        partial_note(c->range->partial, "%s: %s", f->path, why.msg);
+        return why.kind != ERR_MEMORY || err_memory(err);
+    }
+    if (!catalogue_read_index(&c->catalogue, &index, &why)) {
+        if (why.kind != ERR_INPUT) {
+            return err_set(err, why.kind, "%s: %s", f->path, why.msg);
+        }
+        archive_read_failed(f, DB_DAMAGED, &why);
+        partial_note(c->range->partial, "%s: %s", f->path, why.msg);
+        return true;
+    }
+    return (c->catalogue.n_matches == 0 && !c->any) || visit_remote(c, f, err);
+}
+
+/* Returns the file of the archive that replaces one that was removed from the disk, with a
+ * reference; NULL if there is none. */
+static struct store_file *twin_of(struct store *s, const struct store_file *f)
+{
+    pthread_mutex_lock(&s->lock);
+    struct store_file *twin = f->gone && f->twin != NULL ? store_file_ref(f->twin) : NULL;
+    pthread_mutex_unlock(&s->lock);
+    return twin;
+}
+
 /* Visits a file. If the file turns out to be damaged, it is skipped, and the scan continues. */
-static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
+static bool scan_local(struct scan *c, struct store_file *f, struct err *err)
 {
     struct err why = ERR_INIT;
     bool skip;
@@ -58,20 +116,46 @@ static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
         c->bad = NULL;
     }
     store_scan_end(c->store, f);
+    struct store_file *twin = r == NULL && skip && ok ? twin_of(c->store, f) : NULL;
+    if (twin != NULL) {
+        ok = scan_remote(c, twin, err);
+        store_file_unref(twin);
+    }
     return ok;
+}
+
+static bool scan_file(struct scan *c, struct store_file *f, struct err *err)
+{
+    return f->object != NULL ? scan_remote(c, f, err) : scan_local(c, f, err);
+}
+
+/* Gets ready to read the archive. */
+static bool prepare(struct scan *c, struct store_file *const *files, size_t n, struct err *err)
+{
+    struct err why = ERR_INIT;
+    if (c->store->archive == NULL) {
+        return true;
+    }
+    if (archive_is_partial(c->store->archive, &why)) {
+        partial_note(c->range->partial, "%s", why.msg);
+    }
+    archive_prepare(c->store->archive, files, n);
+    c->index_arena = arena_new(ARCHIVE_INDEX_ARENA_MAX);
+    return c->index_arena != NULL || err_memory(err);
 }
 
 static bool scan_files(struct scan *c, bool backwards, struct err *err)
 {
     struct store_file **files;
     size_t n;
-    if (!store_files_in(c->store, range_from(c), c->range->until_ns, &files, &n, err)) {
+    if (!store_files_to_read(c->store, range_from(c), c->range->until_ns, &files, &n, err)) {
         return false;
     }
-    bool ok = true;
+    bool ok = prepare(c, files, n, err);
     for (size_t i = 0; ok && i < n && !c->stopped; i++) {
         ok = scan_file(c, files[backwards ? n - 1 - i : i], err);
     }
+    arena_free(c->index_arena);
     store_files_free(files, n);
     return ok;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/archive/archive.h"
 #include "store/private.h"
 
 /* ---- metrics --------------------------------------------------------------------------------- */
@@ -98,7 +99,18 @@ static bool start(struct store *s, const struct store_options *o, struct err *er
         return err_memory(err);
     }
     make_metrics(s);
-    if (!store_background_start(s, err) || !store_await_open(s, STORE_OPEN_MS, err)) {
+    if (o->archive != NULL) {
+        s->archive = archive_open(s, o->archive, err);
+        if (s->archive == NULL) {
+            return err_wrap(err, "archive");
+        }
+    }
+    if (o->read_only) {
+        s->state = STORE_OPEN;
+    } else if (!store_background_start(s, err) || !store_await_open(s, STORE_OPEN_MS, err)) {
+        return false;
+    }
+    if (s->archive != NULL && !o->archive->without_thread && !archive_start(s->archive, err)) {
         return false;
     }
     return o->metrics == NULL || metrics_collector(o->metrics, store_collect, s) || err_memory(err);
@@ -127,6 +139,22 @@ void store_configure(struct store *s, const struct store_options *options)
     atomic_store(&s->limits.merge_ms, options->merge_ms);
     atomic_store(&s->limits.merge_cpu, options->merge_cpu);
     atomic_store(&s->limits.sync, options->sync);
+    if (s->archive != NULL && options->archive != NULL) {
+        archive_configure(s->archive, options->archive);
+    }
+}
+
+bool store_archive_stats(struct store *s, struct archive_stats *ret)
+{
+    if (s->archive != NULL) {
+        archive_stats(s->archive, ret);
+    }
+    return s->archive != NULL;
+}
+
+bool store_is_read_only(const struct store *s)
+{
+    return s->options.read_only;
 }
 
 struct store *store_open(const struct store_options *options, struct err *err)
@@ -157,11 +185,13 @@ struct store *store_close(struct store *s)
         return NULL;
     }
     store_background_stop(s);
+    archive_stop(s->archive);
     store_writers_close(s, NULL);
     store_readers_close(s, NULL);
     store_bad_forget(s, NULL);
     free(s->bad);
     store_files_free(s->files, s->n_files);
+    archive_free(s->archive);
     scratch_free(s->scratch);
     store_leave_directory(s);
     pthread_cond_destroy(&s->changed);

@@ -29,10 +29,13 @@
 #include "base/labels.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/partial.h"
 #include "base/str.h"
 #include "model/profile.h"
 #include "model/selector.h"
 
+struct archive_options;
+struct archive_stats;
 struct store;
 struct buf;
 
@@ -57,6 +60,10 @@ struct store_options {
     int64_t merge_ms;      /* a merged profile covers this much time; 0: no merging */
     unsigned merge_cpu;    /* percent of one core that merging may take; 0: 25 */
     bool sync;             /* each commit is synced to disk before store_put() returns */
+    /* NULL: there is no archive. Only store_open() and store_configure() read it. */
+    const struct archive_options *archive;
+    /* Only the archive is read: the directory is neither created nor locked nor read. */
+    bool read_only;
     struct log *log;
     struct metrics *metrics; /* may be NULL */
     /* NULL: profiles are read as they were put. Must live as long as the store. */
@@ -148,6 +155,8 @@ struct store_range {
     bool with_zeros;
     bool without_ids;  /* points have the id "", which saves the time of printing it */
     bool with_windows; /* points say when their windows end; costs a look-up for each */
+    /* Counts the files of the archive that could not be read, and were left out; may be NULL. */
+    struct partial *partial;
 };
 
 /* A callback of a scan returns false to end the scan. Its arguments are valid until it returns. */
@@ -244,5 +253,10 @@ struct store_stats {
     int64_t newest_ns;
 };
 void store_stats(struct store *s, struct store_stats *ret);
+
+/* Describes the archive (store/archive/archive.h). False if there is none. */
+bool store_archive_stats(struct store *s, struct archive_stats *ret);
+/* Returns true if the store takes no profiles. */
+bool store_is_read_only(const struct store *s);
 
 #endif

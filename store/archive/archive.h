@@ -1,0 +1,118 @@
+/* The archive of a store: its sealed files as objects in a bucket, and those of all other writers
+ * with the same prefix.
+ *
+ * Each writer owns the objects under its own name, which never change. A sealed file of the store
+ * is uploaded first, then the small object that makes it known (index.h): a crash in between leaves
+ * nothing that anybody reads. Only then may retention remove the file from the disk. An object
+ * whose file is still on this disk is not read, so nothing counts twice.
+ *
+ * A thread of the archive uploads, lists the objects of all writers every minute, writes the
+ * heartbeat of this writer, and removes what is older than max_age. Objects of writers whose
+ * heartbeat has stopped a week ago are removed by any other writer. Ages are computed on the clock
+ * of the bucket. Objects that do not belong to an archive, or to a later version of it, are
+ * reported and left alone.
+ *
+ * Queries read objects by ranges (vfs.h) on their own threads. Any thread may call these functions.
+ */
+#ifndef PROFPULL_STORE_ARCHIVE_ARCHIVE_H
+#define PROFPULL_STORE_ARCHIVE_ARCHIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "http/contents.h"
+#include "store/archive/backend.h"
+#include "store/archive/index.h"
+
+struct archive;
+struct store;
+struct store_file;
+
+struct archive_options {
+    const struct bucket_settings *bucket; /* must live as long as the archive */
+    /* Credentials that are not in files; may be NULL. */
+    struct http_contents *contents;
+    const char *writer;          /* NULL: see archive_writer() */
+    int64_t max_age_ms;          /* objects whose stretch ended longer ago are removed; 0: never */
+    const char *cache_directory; /* NULL: the cache is in memory */
+    uint64_t cache_bytes;
+    /* For tests: a backend instead of a bucket, which is copied, and no thread. */
+    const struct archive_backend *backend;
+    bool without_thread;
+};
+
+/* Opens the archive of a store. Asks the bucket for nothing. NULL with err. */
+struct archive *archive_open(struct store *s, const struct archive_options *o, struct err *err);
+/* Starts the thread, which waits until the store is open. */
+bool archive_start(struct archive *a, struct err *err);
+/* Ends the thread and all requests. Accepts NULL. */
+void archive_stop(struct archive *a);
+/* Frees a stopped archive, after all connections were closed. Accepts NULL, returns NULL. */
+struct archive *archive_free(struct archive *a);
+/* Takes over the times and limits of other options. */
+void archive_configure(struct archive *a, const struct archive_options *o);
+/* Chooses the name of a writer: the given one, else the host's name if it ends like that of a pod
+ * of a StatefulSet ("profpull-0"), else a random one that is kept in the directory. */
+bool archive_writer(const char *given, const char *directory, char ret[64], struct err *err);
+
+/* ---- the disk -------------------------------------------------------------------------------- */
+
+/* The suffix of the mark of a file that is or was uploaded (mark.h). */
+#define ARCHIVE_MARK_SUFFIX "-archive"
+/* Reads the marks of all files of a store that was just listed: a file with a mark is frozen.
+ * Before anything is put. */
+void archive_read_marks(struct store *s);
+/* Returns true if retention may remove the file: its objects are complete. Under the lock of the
+ * store. */
+bool archive_has(const struct store_file *f);
+/* Runs one round of the thread for a wall time. Tests call it as well. */
+void archive_round(struct archive *a, int64_t now_ns);
+/* Starts the next round at once. */
+void archive_hurry(struct archive *a);
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Appends the files that overlap a range, in order of names, to a list of *n with room for all of
+ * archive_count(), with references. Files that are marked with `mark` are left out. Under the lock
+ * of the store. */
+size_t archive_count(struct archive *a);
+void archive_add_files(struct archive *a, int64_t from_ns, int64_t until_ns, uint64_t mark,
+                       struct store_file **files, size_t *n, size_t cap);
+/* Reads the indexes of those files that were not read before, several at a time, so that a scan
+ * finds them in the cache. */
+void archive_prepare(struct archive *a, struct store_file *const *files, size_t n);
+/* Reads the index of a file into memory of the arena. False with the reason in err. */
+bool archive_read_index(struct store_file *f, struct arena *arena, struct archive_index *ret,
+                        struct err *err);
+/* Opens the database of a file, whose index was read. False with the reason in err. */
+bool archive_open_db(struct store_file *f, struct db *db, struct err *err);
+/* Says why reading a database has failed: sets err to the reason that the bucket gave, if it gave
+ * one. A damaged file is counted and logged once, and not read again. */
+void archive_read_failed(struct store_file *f, enum db_fault fault, struct err *err);
+/* Says why the list of objects may be incomplete; false if it is complete. */
+bool archive_is_partial(struct archive *a, struct err *err);
+
+struct archive_object;
+void archive_object_free(struct archive_object *o);
+
+/* Numbers for status and pages. */
+struct archive_stats {
+    uint64_t files;            /* objects of all writers */
+    uint64_t bytes;            /* of these */
+    uint64_t waiting_files;    /* files that are to be uploaded */
+    uint64_t waiting_bytes;    /* of these */
+    int64_t listed_ms;         /* monotonic time of the last listing; 0: none yet */
+    bool up;                   /* the last listing has succeeded */
+    bool conflict;             /* another process writes under the same name */
+    uint64_t foreign;          /* objects that do not belong to an archive */
+    char problem[ERR_MSG_MAX]; /* the last failure; "" if the last request has succeeded */
+    char url[512];
+    char writer[64];
+};
+void archive_stats(struct archive *a, struct archive_stats *ret);
+
+#endif

@@ -1,0 +1,240 @@
+#include "store/archive/index.h"
+
+#include <string.h>
+
+#include "pprof/gzip.h"
+#include "pprof/scratch.h"
+#include "pprof/wire.h"
+#include "store/blob.h"
+
+#define STRING_(x) #x
+#define STRING(x) STRING_(x)
+#define HEAD "profpull archive index "
+#define FIRST_LINE HEAD STRING(ARCHIVE_VERSION) "\n"
+#define SUM_BYTES sizeof(uint64_t)
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void put_number(struct buf *out, uint64_t v)
+{
+    while (v >= 0x80) {
+        buf_putc(out, (char)(v | 0x80));
+        v >>= 7;
+    }
+    buf_putc(out, (char)v);
+}
+
+static void put_text(struct buf *out, struct sv v)
+{
+    put_number(out, v.n);
+    buf_append(out, v.p, v.n);
+}
+
+static bool put_state(struct db *db, struct buf *out, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(db, SQL_STATE, err);
+    int row = st != NULL ? db_step(db, st, err) : -1;
+    if (row != 1) {
+        return row == 0 && db_damaged(db, "it has no state", err);
+    }
+    for (int i = 0; i < 3; i++) {
+        put_number(out, (uint64_t)sqlite3_column_int64(st, i));
+    }
+    sqlite3_reset(st);
+    return true;
+}
+
+/* Writes the rows. A set follows the first row that has it, and is empty in the next ones: the rows
+ * of a set come one after the other as a rule. */
+static bool put_rows(struct db *db, struct buf *out, size_t *ret_n, struct err *err)
+{
+    sqlite3_stmt *st = db_statement(db, SQL_ALL_SERIES, err);
+    int row = -1;
+    int64_t last_set = 0;
+    *ret_n = 0;
+    while (st != NULL && (row = db_step(db, st, err)) == 1) {
+        int64_t set_id = sqlite3_column_int64(st, 4);
+        put_number(out, (uint64_t)sqlite3_column_int64(st, 0));
+        put_number(out, (uint64_t)sqlite3_column_int64(st, 1));
+        put_text(out, db_blob(st, 2));
+        put_number(out, (uint64_t)set_id);
+        put_text(out, set_id != last_set ? db_blob(st, 3) : SV(""));
+        last_set = set_id;
+        ++*ret_n;
+    }
+    return row == 0;
+}
+
+/* Compresses the fields, and adds the first line and the checksum. */
+static bool wrap(const struct buf *fields, struct buf *out, struct err *err)
+{
+    struct scratch *scratch = scratch_new();
+    struct sv packed = SV("");
+    bool ok = scratch != NULL &&
+              gzip_deflate(scratch, (struct sv){fields->data, fields->len}, &packed) &&
+              buf_puts(out, FIRST_LINE) && buf_append(out, packed.p, packed.n);
+    if (ok) {
+        uint64_t sum = blob_hash(packed, NULL, 0);
+        ok = buf_append(out, &sum, SUM_BYTES);
+    }
+    scratch_free(scratch);
+    return ok || err_set(err, ERR_LIMIT, "the index of the file does not fit into %zu MiB",
+                         ARCHIVE_INDEX_MAX / 1024 / 1024);
+}
+
+bool archive_index_write(struct db *db, const char *etag, uint64_t bytes, struct buf *out,
+                         struct err *err)
+{
+    struct buf rows;
+    struct buf fields;
+    size_t n = 0;
+    buf_init(&rows, ARCHIVE_INDEX_PLAIN_MAX);
+    buf_init(&fields, ARCHIVE_INDEX_PLAIN_MAX);
+    put_text(&fields, sv_from(etag));
+    put_number(&fields, bytes);
+    bool ok = put_state(db, &fields, err) && put_rows(db, &rows, &n, err);
+    if (ok) {
+        put_number(&fields, n);
+        buf_append(&fields, rows.data, rows.len);
+        ok = buf_ok(&rows) && buf_ok(&fields) ? wrap(&fields, out, err) : err_memory(err);
+    }
+    buf_done(&rows);
+    buf_done(&fields);
+    return ok;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct cursor {
+    const char *p;
+    const char *end;
+    bool ok;
+};
+
+static uint64_t take_number(struct cursor *c)
+{
+    struct wire_varint v = wire_varint(c->p, c->end);
+    c->ok = c->ok && v.next != NULL;
+    c->p = c->ok ? v.next : c->end;
+    return c->ok ? v.value : 0;
+}
+
+static struct sv take_text(struct cursor *c)
+{
+    uint64_t n = take_number(c);
+    c->ok = c->ok && n <= (uint64_t)(c->end - c->p);
+    struct sv v = c->ok ? (struct sv){c->p, (size_t)n} : SV("");
+    c->p = c->ok ? c->p + n : c->end;
+    return v;
+}
+
+static void take_row(struct cursor *c, const struct archive_row *last, struct archive_row *ret)
+{
+    ret->id = (int64_t)take_number(c);
+    ret->columns = take_number(c);
+    ret->labels = take_text(c);
+    ret->set_id = (int64_t)take_number(c);
+    ret->set = take_text(c);
+    if (ret->set.n == 0 && last != NULL && last->set_id == ret->set_id) {
+        ret->set = last->set;
+    }
+    c->ok = c->ok && ret->set.n > 0 && (last == NULL || ret->id > last->id);
+}
+
+/* Reads the fields, which must stay valid as long as the result. */
+static enum archive_verdict take_fields(struct sv plain, struct arena *arena,
+                                        struct archive_index *ret)
+{
+    struct cursor c = {plain.p, plain.p + plain.n, true};
+    *ret = (struct archive_index){.etag = take_text(&c)};
+    ret->bytes = take_number(&c);
+    ret->profiles = take_number(&c);
+    ret->oldest_ns = (int64_t)take_number(&c);
+    ret->newest_ns = (int64_t)take_number(&c);
+    uint64_t n = take_number(&c);
+    /* Each row has at least five bytes. */
+    if (!c.ok || n > plain.n / 5) {
+        return ARCHIVE_INDEX_DAMAGED;
+    }
+    struct archive_row *rows = arena_array(arena, (size_t)n + 1, sizeof(rows[0]));
+    if (rows == NULL) {
+        return ARCHIVE_INDEX_MEMORY;
+    }
+    for (size_t i = 0; i < n && c.ok; i++) {
+        take_row(&c, i > 0 ? &rows[i - 1] : NULL, &rows[i]);
+    }
+    ret->rows = rows;
+    ret->n_rows = (size_t)n;
+    return c.ok && c.p == c.end ? ARCHIVE_INDEX_FINE : ARCHIVE_INDEX_DAMAGED;
+}
+
+/* Inflates the fields into memory of the arena. */
+static bool inflate(struct sv packed, struct arena *arena, struct sv *ret, struct err *err)
+{
+    struct scratch *scratch = scratch_new();
+    struct sv plain = SV("");
+    bool ok = scratch != NULL ? gzip_inflate(scratch, packed, ARCHIVE_INDEX_PLAIN_MAX,
+                                             gzip_claim(packed), &plain, err)
+                              : err_memory(err);
+    const char *copy = ok ? arena_strndup(arena, plain.p, plain.n) : NULL;
+    *ret = (struct sv){copy, plain.n};
+    ok = ok && (copy != NULL || err_memory(err));
+    scratch_free(scratch);
+    return ok;
+}
+
+/* Checks the first line. */
+static enum archive_verdict check_version(struct sv line, struct err *err)
+{
+    uint64_t version = 0;
+    if (!sv_starts_with(line, SV(HEAD)) ||
+        !parse_u64(sv_skip(line, sizeof(HEAD) - 1), UINT32_MAX, &version) || version == 0) {
+        err_set(err, ERR_INPUT, "not an index of an archive");
+        return ARCHIVE_INDEX_DAMAGED;
+    }
+    if (version > ARCHIVE_VERSION) {
+        err_set(err, ERR_INPUT, "written by a newer version (format %llu, expected %d)",
+                (unsigned long long)version, ARCHIVE_VERSION);
+        return ARCHIVE_INDEX_NEWER;
+    }
+    return ARCHIVE_INDEX_FINE;
+}
+
+enum archive_verdict archive_index_read(struct sv bytes, struct arena *arena,
+                                        struct archive_index *ret, struct err *err)
+{
+    struct sv line;
+    struct sv packed;
+    struct sv plain;
+    uint64_t sum;
+    *ret = (struct archive_index){.n_rows = 0};
+    if (!sv_cut(bytes, '\n', &line, &packed)) {
+        err_set(err, ERR_INPUT, "not an index of an archive");
+        return ARCHIVE_INDEX_DAMAGED;
+    }
+    enum archive_verdict verdict = check_version(line, err);
+    if (verdict != ARCHIVE_INDEX_FINE) {
+        return verdict;
+    }
+    if (packed.n < SUM_BYTES) {
+        err_set(err, ERR_INPUT, "damaged: the index is cut off");
+        return ARCHIVE_INDEX_DAMAGED;
+    }
+    packed.n -= SUM_BYTES;
+    memcpy(&sum, packed.p + packed.n, SUM_BYTES);
+    if (sum != blob_hash(packed, NULL, 0)) {
+        err_set(err, ERR_INPUT, "damaged: the checksum of the index differs");
+        return ARCHIVE_INDEX_DAMAGED;
+    }
+    if (!inflate(packed, arena, &plain, err)) {
+        return err != NULL && err->kind == ERR_MEMORY ? ARCHIVE_INDEX_MEMORY
+                                                      : ARCHIVE_INDEX_DAMAGED;
+    }
+    verdict = take_fields(plain, arena, ret);
+    if (verdict == ARCHIVE_INDEX_MEMORY) {
+        err_memory(err);
+    } else if (verdict != ARCHIVE_INDEX_FINE) {
+        err_set(err, ERR_INPUT, "damaged: the fields of the index");
+    }
+    return verdict;
+}

@@ -1,0 +1,491 @@
+/* The files of an archive: the list of them, and reading their indexes and databases. */
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "store/archive/private.h"
+
+/* Threads that read indexes ahead of a scan. */
+#define PREPARE_THREADS_MAX 8
+
+/* ---- reading ranges -------------------------------------------------------------------------- */
+
+/* Returns false with the last error while the bucket is down. */
+static bool is_up(struct archive *a, struct err *err)
+{
+    pthread_mutex_lock(&a->lock);
+    bool up = clock_mono_ms() >= a->down_until_ms;
+    if (!up) {
+        err_set(err, a->down_err.kind, "%s", a->down_err.msg);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return up;
+}
+
+static enum archive_read failed(struct archive *a, enum bucket_result result, const struct err *why,
+                                struct err *err)
+{
+    metric_inc(metric_cell(a->metrics.failures, (const char *const[]){a->store->options.name,
+                                                                      bucket_result_name(result)}));
+    err_set(err, why->kind == ERR_NONE ? ERR_SYSTEM : why->kind, "%s", why->msg);
+    if (result == BUCKET_NOT_FOUND) {
+        return ARCHIVE_GONE;
+    }
+    if (result == BUCKET_CHANGED) {
+        return ARCHIVE_CHANGED;
+    }
+    pthread_mutex_lock(&a->lock);
+    a->down_until_ms = clock_mono_ms() + ARCHIVE_DOWN_MS;
+    a->down_err = *why;
+    pthread_mutex_unlock(&a->lock);
+    return ARCHIVE_FAILED;
+}
+
+static enum archive_read fetch(struct archive *a, const char *key, const char *etag,
+                               uint64_t offset, size_t n, void *into, struct err *err)
+{
+    struct bucket_range r = {
+        .offset = offset, .len = n, .into = into, .etag = *etag != '\0' ? etag : NULL};
+    struct bucket_read got = {.len = 0};
+    struct err why = ERR_INIT;
+    if (!is_up(a, err)) {
+        return ARCHIVE_FAILED;
+    }
+    enum bucket_result result =
+        a->backend.get(a->backend.arg, key, &r, archive_deadline(), &got, &why);
+    if (result != BUCKET_OK) {
+        return failed(a, result, &why, err);
+    }
+    if (got.len != n) {
+        err_set(err, ERR_INPUT, "%s/%s: it has %llu bytes, fewer than its index says",
+                a->backend.url(a->backend.arg), key, (unsigned long long)got.total);
+        return ARCHIVE_CHANGED;
+    }
+    return ARCHIVE_READ;
+}
+
+static enum archive_read archive_fetch_index(void *arg, uint64_t offset, size_t n, void *into,
+                                             struct err *err)
+{
+    struct archive_object *o = arg;
+    return fetch(o->archive, o->index_key, o->index_etag, offset, n, into, err);
+}
+
+static enum archive_read archive_fetch_data(void *arg, uint64_t offset, size_t n, void *into,
+                                            struct err *err)
+{
+    struct archive_object *o = arg;
+    return fetch(o->archive, o->data_key, o->data_etag, offset, n, into, err);
+}
+
+/* Computes an id that differs for all objects and versions. */
+static bool set_id(const struct archive *a, const char *key, const char *etag,
+                   struct archive_source *s)
+{
+    struct buf all;
+    unsigned char sum[EVP_MAX_MD_SIZE];
+    buf_init(&all, 8192);
+    buf_printf(&all, "%s\n%s\n%s\n%llu", a->backend.url(a->backend.arg), key, etag,
+               (unsigned long long)s->size);
+    bool ok = buf_ok(&all) && EVP_Digest(all.data, all.len, sum, NULL, EVP_sha256(), NULL) == 1;
+    if (ok) {
+        memcpy(s->id, sum, sizeof(s->id));
+    }
+    buf_done(&all);
+    return ok;
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+void archive_object_free(struct archive_object *o)
+{
+    if (o != NULL) {
+        free(o->index_key);
+        free(o->data_key);
+        free(o);
+    }
+}
+
+static struct archive_object *object_new(struct archive *a, const char *writer,
+                                         const struct archive_name *name, const char *index_etag,
+                                         uint64_t index_bytes)
+{
+    char key[ARCHIVE_KEY_SIZE];
+    struct archive_object *o = calloc(1, sizeof(*o));
+    if (o == NULL) {
+        return NULL;
+    }
+    o->archive = a;
+    o->name = *name;
+    (void)snprintf(o->writer, sizeof(o->writer), "%s", writer);
+    (void)snprintf(o->index_etag, sizeof(o->index_etag), "%s", index_etag);
+    archive_index_key(writer, name, key);
+    o->index_key = strdup(key);
+    archive_data_key(writer, name, key);
+    o->data_key = strdup(key);
+    o->index = (struct archive_source){.size = index_bytes, .fetch = archive_fetch_index, .arg = o};
+    o->data = (struct archive_source){.size = name->bytes, .fetch = archive_fetch_data, .arg = o};
+    if (o->index_key == NULL || o->data_key == NULL ||
+        !set_id(a, o->index_key, index_etag, &o->index)) {
+        archive_object_free(o);
+        return NULL;
+    }
+    return o;
+}
+
+struct store_file *archive_file_new(struct archive *a, const char *writer,
+                                    const struct archive_name *name, const char *index_etag,
+                                    uint64_t index_bytes, struct err *err)
+{
+    struct store_file *f = calloc(1, sizeof(*f));
+    if (f == NULL) {
+        err_memory(err);
+        return NULL;
+    }
+    atomic_init(&f->refs, 1);
+    f->name = name->stretch;
+    store_name_format(&f->name, f->text);
+    f->object = object_new(a, writer, name, index_etag, index_bytes);
+    if (f->object == NULL ||
+        asprintf(&f->path, "%s/%s", a->backend.url(a->backend.arg), f->object->data_key) < 0) {
+        archive_object_free(f->object);
+        free(f);
+        err_memory(err);
+        return NULL;
+    }
+    /* The exact times are in the index, which may not be needed. */
+    f->profiles = name->profiles;
+    f->data_bytes = name->bytes;
+    f->oldest_ns = store_file_from_ns(f);
+    f->newest_ns = store_file_until_ns(f);
+    return f;
+}
+
+/* ---- the list; all under the lock of the archive --------------------------------------------- */
+
+static int compare(const struct store_file *f, const char *writer, const struct archive_name *name)
+{
+    int order = store_name_compare(&f->name, &name->stretch);
+    order = order != 0 ? order : strcmp(f->object->writer, writer);
+    return order != 0 ? order : strcmp(f->object->name.hash, name->hash);
+}
+
+/* Returns the index of the first file that is not before a name. */
+static size_t place_of(const struct archive *a, const char *writer, const struct archive_name *name)
+{
+    size_t lo = 0;
+    size_t hi = a->n_files;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (compare(a->files[mid], writer, name) < 0) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+struct store_file *archive_list_find(struct archive *a, const char *writer,
+                                     const struct archive_name *name)
+{
+    size_t i = place_of(a, writer, name);
+    return i < a->n_files && compare(a->files[i], writer, name) == 0 ? a->files[i] : NULL;
+}
+
+static bool grow(struct archive *a)
+{
+    if (a->n_files == a->files_cap) {
+        size_t cap = a->files_cap == 0 ? 256 : 2 * a->files_cap;
+        struct store_file **files = reallocarray((void *)a->files, cap, sizeof(void *));
+        if (files == NULL) {
+            return false;
+        }
+        a->files = files;
+        a->files_cap = cap;
+    }
+    return true;
+}
+
+struct store_file *archive_list_add(struct archive *a, struct store_file *f)
+{
+    struct archive_object *o = f->object;
+    size_t at = place_of(a, o->writer, &o->name);
+    bool known = at < a->n_files && compare(a->files[at], o->writer, &o->name) == 0;
+    if (known && strcmp(a->files[at]->object->index_etag, o->index_etag) == 0) {
+        store_file_unref(f);
+        return a->files[at];
+    }
+    if ((!known && !grow(a)) || !map_put(a->by_key, sv_from(o->data_key), f, NULL)) {
+        store_file_unref(f);
+        return NULL;
+    }
+    if (known) {
+        /* Its owner has uploaded it again. */
+        store_file_unref(a->files[at]);
+    } else {
+        memmove(&a->files[at + 1], &a->files[at], (a->n_files - at) * sizeof(void *));
+        a->n_files++;
+    }
+    o->number = ++a->objects;
+    a->files[at] = f;
+    return f;
+}
+
+void archive_list_remove(struct archive *a, struct store_file *f)
+{
+    const struct archive_object *o = f->object;
+    size_t at = place_of(a, o->writer, &o->name);
+    if (at < a->n_files && a->files[at] == f) {
+        (void)map_remove(a->by_key, sv_from(o->data_key));
+        memmove(&a->files[at], &a->files[at + 1], (a->n_files - at - 1) * sizeof(void *));
+        a->n_files--;
+        store_file_unref(f);
+    }
+}
+
+size_t archive_count(struct archive *a)
+{
+    pthread_mutex_lock(&a->lock);
+    size_t n = a->n_files;
+    pthread_mutex_unlock(&a->lock);
+    return n;
+}
+
+void archive_add_files(struct archive *a, int64_t from_ns, int64_t until_ns, uint64_t mark,
+                       struct store_file **files, size_t *n, size_t cap)
+{
+    pthread_mutex_lock(&a->lock);
+    for (size_t i = 0; i < a->n_files && *n < cap; i++) {
+        struct store_file *f = a->files[i];
+        if (store_file_from_ns(f) <= until_ns && store_file_until_ns(f) >= from_ns &&
+            f->mark != mark) {
+            files[(*n)++] = store_file_ref(f);
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+/* Notes that an object cannot be used, and reports it once. */
+static void set_state(struct archive_object *o, enum object_state state, const struct err *why)
+{
+    static const char *const names[] = {[OBJECT_FINE] = "fine",
+                                        [OBJECT_GONE] = "missing",
+                                        [OBJECT_DAMAGED] = "damaged",
+                                        [OBJECT_NEWER] = "newer"};
+    struct archive *a = o->archive;
+    pthread_mutex_lock(&a->lock);
+    bool is_new = o->state == OBJECT_FINE && state != OBJECT_FINE;
+    if (is_new) {
+        o->state = state;
+    }
+    o->why = *why;
+    pthread_mutex_unlock(&a->lock);
+    if (is_new) {
+        metric_inc(metric_cell(a->metrics.faults,
+                               (const char *const[]){a->store->options.name, names[state]}));
+        log_error(a->store->options.log,
+                  state == OBJECT_GONE ? "an object of the archive is not there any more"
+                                       : "an object of the archive cannot be used, and is left "
+                                         "where it is",
+                  LOG_STR("endpoint", a->store->options.name), LOG_STR("object", o->data_key),
+                  LOG_STR("reason", names[state]), LOG_ERR(why));
+    }
+}
+
+/* Returns false with the reason if the object cannot be used. */
+static bool is_fine(struct archive_object *o, struct err *err)
+{
+    pthread_mutex_lock(&o->archive->lock);
+    bool fine = o->state == OBJECT_FINE;
+    if (!fine) {
+        err_set(err, ERR_INPUT, "%s", o->why.msg);
+    }
+    pthread_mutex_unlock(&o->archive->lock);
+    return fine;
+}
+
+const struct archive_source *archive_find_source(void *arg, const char *name)
+{
+    struct archive *a = arg;
+    pthread_mutex_lock(&a->lock);
+    const struct store_file *f = map_get(a->by_key, sv_from(name));
+    const struct archive_source *s = f != NULL && f->object->known ? &f->object->data : NULL;
+    pthread_mutex_unlock(&a->lock);
+    return s;
+}
+
+void archive_source_failed(void *arg, const char *name, enum archive_read why,
+                           const struct err *err)
+{
+    struct archive *a = arg;
+    pthread_mutex_lock(&a->lock);
+    struct store_file *f = map_get(a->by_key, sv_from(name));
+    f = f != NULL ? store_file_ref(f) : NULL;
+    pthread_mutex_unlock(&a->lock);
+    if (f != NULL) {
+        set_state(f->object, why == ARCHIVE_GONE ? OBJECT_GONE : OBJECT_FINE, err);
+        store_file_unref(f);
+    }
+}
+
+void archive_read_failed(struct store_file *f, enum db_fault fault, struct err *err)
+{
+    struct archive_object *o = f->object;
+    if (fault == DB_UNREADABLE) {
+        pthread_mutex_lock(&o->archive->lock);
+        if (o->why.kind != ERR_NONE) {
+            err_clear(err);
+            err_set(err, o->why.kind, "%s", o->why.msg);
+        }
+        pthread_mutex_unlock(&o->archive->lock);
+    } else if (fault != DB_FINE) {
+        set_state(o, fault == DB_NEWER ? OBJECT_NEWER : OBJECT_DAMAGED, err);
+    }
+}
+
+/* ---- indexes --------------------------------------------------------------------------------- */
+
+/* Checks that index and name fit, and takes over where the database is. */
+static bool take_index(struct archive_object *o, const struct archive_index *index, struct err *err)
+{
+    if (index->bytes != o->name.bytes || index->profiles != o->name.profiles ||
+        index->etag.n >= sizeof(o->data_etag)) {
+        return err_set(err, ERR_INPUT, "damaged: the index does not fit its name");
+    }
+    pthread_mutex_lock(&o->archive->lock);
+    bool ok = true;
+    if (!o->known) {
+        (void)snprintf(o->data_etag, sizeof(o->data_etag), "%.*s", SV_ARG(index->etag));
+        ok = set_id(o->archive, o->data_key, o->data_etag, &o->data) || err_memory(err);
+        o->known = ok;
+    }
+    pthread_mutex_unlock(&o->archive->lock);
+    return ok;
+}
+
+static bool read_bytes(struct archive_object *o, struct buf *out, struct err *err)
+{
+    struct archive_reader r = {.source = &o->index};
+    size_t n = (size_t)o->index.size;
+    if (o->index.size > ARCHIVE_INDEX_MAX) {
+        err_set(err, ERR_INPUT, "damaged: the index has %llu bytes, more than %zu",
+                (unsigned long long)o->index.size, ARCHIVE_INDEX_MAX);
+        set_state(o, OBJECT_DAMAGED, err);
+        return false;
+    }
+    buf_reserve(out, n + 1);
+    if (out->failed) {
+        return err_memory(err);
+    }
+    enum archive_read result = archive_cache_read(o->archive->cache, &r, 0, n, out->data, err);
+    if (result == ARCHIVE_GONE) {
+        set_state(o, OBJECT_GONE, err);
+    }
+    out->len = result == ARCHIVE_READ ? n : 0;
+    return result == ARCHIVE_READ;
+}
+
+bool archive_read_index(struct store_file *f, struct arena *arena, struct archive_index *ret,
+                        struct err *err)
+{
+    struct archive_object *o = f->object;
+    struct buf bytes;
+    if (!is_fine(o, err)) {
+        return false;
+    }
+    buf_init(&bytes, ARCHIVE_INDEX_MAX + 1);
+    bool ok = read_bytes(o, &bytes, err);
+    if (ok) {
+        enum archive_verdict verdict =
+            archive_index_read((struct sv){bytes.data, bytes.len}, arena, ret, err);
+        ok = verdict == ARCHIVE_INDEX_FINE && take_index(o, ret, err);
+        if (!ok && verdict != ARCHIVE_INDEX_MEMORY && err->kind != ERR_MEMORY) {
+            set_state(o, verdict == ARCHIVE_INDEX_NEWER ? OBJECT_NEWER : OBJECT_DAMAGED, err);
+        }
+    }
+    buf_done(&bytes);
+    return ok;
+}
+
+bool archive_open_db(struct store_file *f, struct db *db, struct err *err)
+{
+    struct archive_object *o = f->object;
+    bool empty = false;
+    if (!is_fine(o, err)) {
+        return false;
+    }
+    if (db_open_remote(db, archive_vfs_name(o->archive->vfs), o->data_key, &empty, err) && !empty) {
+        return true;
+    }
+    if (empty) {
+        db_damaged(db, "it is empty", err);
+        db_close(db);
+    }
+    archive_read_failed(f, db->fault, err);
+    return false;
+}
+
+/* ---- reading ahead --------------------------------------------------------------------------- */
+
+struct preparation {
+    struct store_file *const *files;
+    size_t n;
+    atomic_size_t next;
+};
+
+static void *archive_prepare_thread(void *arg)
+{
+    struct preparation *p = arg;
+    size_t i;
+    while ((i = atomic_fetch_add(&p->next, 1)) < p->n) {
+        struct archive_object *o = p->files[i]->object;
+        struct err err = ERR_INIT;
+        struct buf bytes;
+        buf_init(&bytes, ARCHIVE_INDEX_MAX + 1);
+        (void)(is_fine(o, &err) && read_bytes(o, &bytes, &err));
+        buf_done(&bytes);
+    }
+    return NULL;
+}
+
+/* Keeps the files whose index was never read. Returns their number. */
+static size_t unknown_of(struct store_file *const *files, size_t n, struct store_file **ret)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct archive_object *o = files[i]->object;
+        if (o != NULL) {
+            pthread_mutex_lock(&o->archive->lock);
+            if (!o->known) {
+                ret[k++] = files[i];
+            }
+            pthread_mutex_unlock(&o->archive->lock);
+        }
+    }
+    return k;
+}
+
+void archive_prepare(struct archive *a, struct store_file *const *files, size_t n)
+{
+    struct store_file **unknown = calloc(n + 1, sizeof(void *));
+    pthread_t threads[PREPARE_THREADS_MAX];
+    size_t n_threads = 0;
+    (void)a;
+    if (unknown == NULL) {
+        return;
+    }
+    struct preparation p = {.files = unknown, .n = unknown_of(files, n, unknown)};
+    while (p.n > 1 && n_threads < PREPARE_THREADS_MAX && n_threads < p.n &&
+           thread_start(&threads[n_threads], "archive-index", archive_prepare_thread, &p, NULL)) {
+        n_threads++;
+    }
+    for (size_t i = 0; i < n_threads; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    free((void *)unknown);
+}

@@ -1,0 +1,158 @@
+/* Declarations that the sources of the archive share. */
+#ifndef PROFPULL_STORE_ARCHIVE_PRIVATE_H
+#define PROFPULL_STORE_ARCHIVE_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/map.h"
+#include "store/archive/archive.h"
+#include "store/archive/cache.h"
+#include "store/archive/names.h"
+#include "store/archive/vfs.h"
+#include "store/private.h"
+
+/* How often this writer shows that it lives. */
+#define ARCHIVE_BEAT_MS (5 * 60 * MS_PER_S)
+/* How often the objects of all writers are listed: new ones, and all of them. */
+#define ARCHIVE_LIST_MS (60 * MS_PER_S)
+#define ARCHIVE_LIST_ALL_MS (60 * 60 * MS_PER_S)
+/* Pause between two rounds of removal. */
+#define ARCHIVE_EXPIRE_MS (60 * 60 * MS_PER_S)
+/* The objects of a writer whose heartbeat is older may be removed by others. */
+#define ARCHIVE_DEAD_NS (7 * 24 * 3600 * NS_PER_S)
+/* A file without an index is left over from a crash when it is this old. */
+#define ARCHIVE_LEFT_OVER_NS (3600 * NS_PER_S)
+/* Deadline of a request for a small object or a range. */
+#define ARCHIVE_REQUEST_MS (20 * MS_PER_S)
+/* After a failure that may pass, nothing is read for this long: a query of many files would
+ * otherwise wait for each of them. */
+#define ARCHIVE_DOWN_MS (5 * MS_PER_S)
+
+enum object_state {
+    OBJECT_FINE,
+    OBJECT_GONE,    /* it was removed from the bucket */
+    OBJECT_DAMAGED, /* its index or its database is damaged, or they do not fit */
+    OBJECT_NEWER,   /* a later version has written it */
+};
+
+/* A file of the archive: its index and its database in the bucket. */
+struct archive_object {
+    struct archive *archive;
+    uint64_t number; /* counts the objects that were added to the list */
+    char writer[ARCHIVE_WRITER_SIZE];
+    struct archive_name name;
+    char *index_key;
+    char *data_key;
+    char index_etag[BUCKET_ETAG_SIZE];
+    struct archive_source index;
+    /* The lock of the archive guards the members below. */
+    bool known; /* the index was read; data and data_etag do not change any more */
+    struct archive_source data;
+    char data_etag[BUCKET_ETAG_SIZE];
+    enum object_state state;
+    struct err why; /* of the state, or of the last failure */
+};
+
+struct archive_metrics {
+    struct metric *uploads;  /* by result */
+    struct metric *failures; /* by reason */
+    struct metric *removed;  /* by reason */
+    struct metric *faults;   /* by reason */
+    struct metric_cell *upload_bytes;
+};
+
+struct archive {
+    struct store *store;
+    struct archive_backend backend;
+    bool read_only;
+    char writer[ARCHIVE_WRITER_SIZE]; /* "" for a reader */
+    char id[2 * sizeof(uint64_t) + 1];
+    struct archive_cache *cache;
+    struct archive_vfs *vfs;
+    struct archive_metrics metrics;
+    _Atomic int64_t max_age_ms;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock; /* guards the members up to round_lock; taken after that of the store */
+    pthread_cond_t changed;
+    bool stopping;
+    bool hurry;
+    struct store_file **files; /* in order of names */
+    size_t n_files;
+    size_t files_cap;
+    uint64_t objects;      /* that were added so far */
+    struct map *by_key;    /* names of databases -> their files, which the list holds */
+    int64_t listed_ms;     /* monotonic time of the last listing; 0: none yet */
+    struct err list_err;   /* of the last listing; ERR_NONE if it has succeeded */
+    int64_t down_until_ms; /* nothing is read until then */
+    struct err down_err;
+    bool conflict;
+    struct err problem;     /* the last failure of the thread */
+    uint64_t waiting_files; /* to be uploaded */
+    uint64_t waiting_bytes;
+    uint64_t foreign; /* objects under the prefix that do not belong to an archive */
+    /* The members below belong to the thread, or to who calls archive_round(). */
+    pthread_mutex_t round_lock;
+    int64_t list_due_ms;
+    int64_t list_all_due_ms;
+    int64_t beat_due_ms;
+    int64_t expire_due_ms;
+    bool has_beaten;   /* this process has written the heartbeat */
+    int64_t server_ns; /* the bucket's time at mono_ns; 0: unknown */
+    int64_t server_mono_ns;
+    bool cleaned; /* left-overs were removed since the start */
+    bool reported_foreign;
+};
+
+/* ---- the thread (archive.c) ------------------------------------------------------------------ */
+
+/* Notes the result of a request of the thread: counts and, at the first of several, logs a failure.
+ * Returns true if the result is BUCKET_OK. */
+bool archive_note(struct archive *a, const char *what, enum bucket_result result,
+                  const struct err *err);
+/* Returns the time of the bucket, or `now_ns` if it is not known. */
+int64_t archive_server_ns(const struct archive *a, int64_t now_ns);
+bool archive_is_stopping(struct archive *a);
+/* Returns the instant until which a small request may take. */
+int64_t archive_deadline(void);
+
+/* ---- objects (object.c) ---------------------------------------------------------------------- */
+
+/* Makes the file of an object; NULL with err. */
+struct store_file *archive_file_new(struct archive *a, const char *writer,
+                                    const struct archive_name *name, const char *index_etag,
+                                    uint64_t index_bytes, struct err *err);
+/* Adds a file to the list, which takes over the reference, unless the same one is listed. Returns
+ * the listed file; NULL if out of memory. Under the lock of the archive. */
+struct store_file *archive_list_add(struct archive *a, struct store_file *f);
+/* Takes a file off the list. Under the lock of the archive. */
+void archive_list_remove(struct archive *a, struct store_file *f);
+/* Returns the listed file of a writer with this name, or NULL. Under the lock of the archive. */
+struct store_file *archive_list_find(struct archive *a, const char *writer,
+                                     const struct archive_name *name);
+const struct archive_source *archive_find_source(void *arg, const char *name);
+void archive_source_failed(void *arg, const char *name, enum archive_read why,
+                           const struct err *err);
+
+/* ---- listing (listing.c) --------------------------------------------------------------------- */
+
+/* Lists the objects of all writers, if that is due. False if the bucket has failed. */
+bool archive_list(struct archive *a, int64_t now_ns);
+
+/* ---- the owner (owner.c) --------------------------------------------------------------------- */
+
+/* Writes the heartbeat, if that is due, and learns the time of the bucket and whether another
+ * process uses the same name. False if the bucket has failed. */
+bool archive_beat(struct archive *a, int64_t now_ns);
+/* Removes what is too old, and what a crash has left over, if that is due. */
+void archive_expire(struct archive *a, int64_t now_ns);
+
+/* ---- uploads (upload.c) ---------------------------------------------------------------------- */
+
+/* Uploads the sealed files that the archive does not have. */
+void archive_upload(struct archive *a, int64_t now_ns);
+/* Sets the twins of the files on disk from the list, after a listing of all objects. */
+void archive_match(struct archive *a);
+
+#endif
