@@ -19,7 +19,7 @@
 /* <Error><Code>..</Code><Message>..</Message><Region>..</Region></Error>. Other elements are not
  * read, because some of them repeat the request with its credentials. */
 struct bucket_refusal {
-    char code[BUCKET_CODE_SIZE]; /* "" if the body is none */
+    char code[BUCKET_CODE_SIZE]; /* "" if the body is not an error */
     char message[BUCKET_MESSAGE_SIZE];
     char place[BUCKET_CODE_SIZE]; /* region or endpoint of the bucket; "" if the body has none */
 };

@@ -1,4 +1,4 @@
-/* From an address in a process to the virtual address in the file that was mapped. Private to
+/* Converts an address in a process to the virtual address in the file that was mapped. Private to
  * symbols/.
  */
 #ifndef PROFPULL_SYMBOLS_SEGMENTS_H

@@ -1,10 +1,9 @@
-/* Names for the addresses in profiles (symbols/): which names are known, and who is asked for the
- * others.
+/* Adds names to the addresses in profiles (symbols/), and asks for those that are missing.
  *
- * A profile gets the names that are known when it passes by. The other addresses of it are asked
- * for in the background, in this order: the scraped program itself, debug information by build id
- * (directories, then debuginfod), and stay named by their place in the file until an answer comes.
- * Each address is asked for once. A failure costs the names alone.
+ * A profile gets the names that are known when it passes. Its other addresses are looked up in the
+ * background: first at the scraped program itself, then in debug information by build id
+ * (directories, then debuginfod). Until a lookup answers, they are named by their place in the
+ * file. Each address is looked up once. A failure costs the names alone.
  *
  * naming_rewrite() and naming_body() run on any thread that may compute, such as a worker.
  * Questions to programs and servers run on a loop of their own, and files are opened and read on a
@@ -43,7 +42,7 @@ struct naming *naming_free(struct naming *n);
 
 /* The origin of a profile. */
 struct naming_source {
-    struct target *target; /* the program that was scraped; NULL: none that can be asked */
+    struct target *target; /* the scraped program; NULL: none that has a symbol service */
     size_t entry;          /* its scrape */
     /* Without a target: the number that ret_awaits had, and the job; 0: none. Names that the
      * program has given are found by it. */
@@ -53,8 +52,8 @@ struct naming_source {
     const struct config *owner;            /* NULL with a target */
 };
 
-/* Returns true if profiles of this scrape may need names. It looks at the beginning of the body;
- * series whose profiles had all names are looked at less often. The thread of the scraper. */
+/* Returns true if profiles of this scrape may need names. It checks the beginning of the body;
+ * series whose profiles had all names are checked less often. The thread of the scraper. */
 bool naming_wants(struct naming *n, const struct target *target, size_t entry, struct sv body);
 
 /* Appends a plain profile with names to out, and asks for those that are missing. *ret_awaits: 0,

@@ -45,7 +45,7 @@ struct terminal terminal_describe(terminal_variable *get);
 
 /* Returns the i-th word for --color: auto, never, 8, 256, true; NULL past the last one. */
 const char *terminal_colour_word(size_t i);
-/* Changes the colours as such a word demands; "auto" changes nothing. */
+/* Sets the colours that such a word names; "auto" changes nothing. */
 void terminal_set_colours(struct terminal *t, const char *word);
 
 #endif
