@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "http/url.h"
+#include "store/changes/watch.h"
 #include "store/store.h"
 #include "write/protocol.h"
 
@@ -26,6 +27,7 @@ struct stores {
     pthread_mutex_t lock; /* guards the rest */
     struct kept at[CONFIG_ENDPOINTS_MAX];
     size_t n;
+    struct changes_watch *watch; /* of the first store, which queries read */
 };
 
 struct stores *stores_new(struct log *log, struct metrics *metrics, const struct store_names *names)
@@ -45,6 +47,7 @@ struct stores *stores_free(struct stores *s)
     if (s == NULL) {
         return NULL;
     }
+    s->watch = changes_watch_free(s->watch);
     for (size_t i = 0; i < s->n; i++) {
         store_close(s->at[i].store);
         free(s->at[i].name);
@@ -200,6 +203,13 @@ static struct kept *open_kept(struct stores *s, const struct store_options *o, s
     struct store *store = store_open(o, err);
     if (store == NULL) {
         return NULL;
+    }
+    if (s->metrics != NULL && s->watch == NULL) {
+        s->watch = changes_watch_new(store, s->log, s->metrics, err);
+        if (s->watch == NULL) {
+            store_close(store);
+            return NULL;
+        }
     }
     s->at[s->n] = (struct kept){.store = store};
     return &s->at[s->n++];

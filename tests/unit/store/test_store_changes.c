@@ -6,6 +6,7 @@
 
 #include "store/changes/report.h"
 #include "store/changes/student.h"
+#include "store/changes/watch.h"
 #include "tests/unit/lib/changes_world.h"
 #include "tests/unit/lib/rollout.h"
 #include "tests/unit/lib/store_rig.h"
@@ -394,4 +395,47 @@ TEST(types_that_are_asked_for)
     err_clear(&err);
     assert_false(changes_type(&a.q, SV("none"), q.from_ms, q.until_ms, SV("cpu"), &type, &err));
     assert_non_null(strstr(err.msg, "no profiles in this time"));
+}
+
+/* ---- the metric ------------------------------------------------------------------------------ */
+
+static void check_metric(struct asked *a, const char *wanted, const char *unwanted)
+{
+    struct buf out;
+    buf_init(&out, (size_t)1024 * 1024);
+    assert_true(metrics_render(a->rig.metrics, &out));
+    CHECK_CONTAINS(out.data, wanted, wanted);
+    assert_null(strstr(out.data, unwanted));
+    buf_done(&out);
+}
+
+TEST(metric_of_the_last_rollout)
+{
+#define MINUTE_MS (INT64_C(60) * 1000)
+    SCOPED(asked) a = {.arena = NULL};
+    struct err err = ERR_INIT;
+    int64_t start_ms = RIG_T0 / NS_PER_MS;
+    asked_init(&a);
+    rollout_put(&a.rig, "cart", 40, 60);
+    rollout_put(&a.rig, "same", 40, 40);
+    struct changes_watch *w =
+        changes_watch_new(a.rig.store, testing_log(a.rig.log), a.rig.metrics, &err);
+    assert_non_null(w);
+    /* The new version began after 30 minutes, and is compared 5 minutes later. */
+    changes_watch_round(w, start_ms + 34 * MINUTE_MS);
+    check_metric(&a, "profpull_change_comparisons_total 0\n", "profpull_change_ratio{");
+    changes_watch_round(w, start_ms + 50 * MINUTE_MS);
+    check_metric(&a, "profpull_change_comparisons_total 2\n", "service=\"same\"");
+    check_metric(&a, "profpull_change_ratio{service=\"cart\",type=\"cpu\"} 1.0", "alloc_space");
+    /* The next comparison is due when its age has doubled. */
+    changes_watch_round(w, start_ms + 69 * MINUTE_MS);
+    check_metric(&a, "profpull_change_comparisons_total 2\n", "service=\"same\"");
+    changes_watch_round(w, start_ms + 71 * MINUTE_MS);
+    check_metric(&a, "profpull_change_comparisons_total 4\n", "service=\"same\"");
+    /* A day later, the rollout is no news. */
+    changes_watch_round(w, start_ms + 26 * 60 * MINUTE_MS);
+    check_metric(&a, "profpull_change_services_left_out 0\n", "profpull_change_ratio{");
+    metrics_free(a.rig.metrics);
+    a.rig.metrics = NULL;
+    changes_watch_free(w);
 }
