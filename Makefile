@@ -468,6 +468,10 @@ image: ## the image of both architectures as an OCI layout, without a container 
 mcp-check: $(BUILD)/profpull ## try the server for assistants with the official Go SDK (modules from the proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/mcp-check.sh
 
+.PHONY: mcp-conformance
+mcp-conformance: $(BUILD)/profpull ## try it with the official conformance suite and the inspector (npm)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/mcp-check.sh conformance
+
 image-check: ## try that image: content, chroot, a scrape (root)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/image-check.sh
 

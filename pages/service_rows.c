@@ -145,29 +145,45 @@ static bool runs(const struct query_versions *running, size_t *at, const struct 
     return false;
 }
 
-/* Sets the version of each service that runs, which may have only profiles of other types. `all` is
- * by service, then by time. */
+/* Sets the version of a service: of its versions, n in order of time, the last one that runs; the
+ * last one if none runs any more. */
+static void choose_version(struct service_row *row, const struct query_version *at, size_t n,
+                           const struct query_versions *running, size_t *next)
+{
+    struct sv before = SV("");
+    bool is_running = false;
+    for (size_t i = 0; i < n; i++) {
+        bool is_there = at[i].version.n > 0 && runs(running, next, &at[i]);
+        if (at[i].version.n > 0 && (is_there || !is_running)) {
+            row->version = at[i].version;
+            row->version_before = before;
+            row->version_ms = before.n > 0 ? at[i].first_ms : 0;
+        }
+        is_running = is_running || is_there;
+        before = at[i].version.n > 0 ? at[i].version : before;
+    }
+}
+
+/* Sets the versions of the services that have a row, and gives one to those that run and have only
+ * profiles of other types. `all` is by service, then by time. */
 static bool add_versions(struct making *m, const struct query_versions *all,
                          const struct query_versions *running, struct err *err)
 {
-    struct sv before = SV(""); /* the last version of this service */
-    size_t at = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct query_version *v = &all->at[i];
-        bool is_next = i > 0 && sv_eq(all->at[i - 1].service, v->service);
-        before = is_next ? before : SV("");
-        if (runs(running, &at, v)) {
-            struct service_row *row = row_of(m, v->service);
-            if (row == NULL) {
-                return no_room(err);
-            }
-            if (v->version.n > 0) {
-                row->version = v->version;
-                row->version_before = before;
-                row->version_ms = before.n > 0 ? v->first_ms : 0;
-            }
+    size_t next = 0;
+    for (size_t i = 0, end; i < all->n; i = end) {
+        bool is_listed = map_get(m->numbers, all->at[i].service) != NULL;
+        end = i;
+        while (end < all->n && sv_eq(all->at[end].service, all->at[i].service)) {
+            is_listed = is_listed || runs(running, &next, &all->at[end]);
+            end++;
         }
-        before = v->version.n > 0 ? v->version : before;
+        struct service_row *row = is_listed ? row_of(m, all->at[i].service) : NULL;
+        if (row == NULL && is_listed) {
+            return no_room(err);
+        }
+        if (row != NULL) {
+            choose_version(row, all->at + i, end - i, running, &next);
+        }
     }
     return true;
 }

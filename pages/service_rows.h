@@ -21,7 +21,8 @@ struct service_row {
     double means[SERVICE_KINDS]; /* NAN: none */
     size_t up;                   /* targets all of whose scrapes are up or wait */
     size_t down;                 /* targets with a scrape that fails */
-    /* The version that came last among those that run now; "" if there is none. */
+    /* The version that came last among those that run now, or among all if none runs; "" if there
+     * is none. */
     struct sv version;
     struct sv version_before; /* the one before it; "" if it has not changed */
     int64_t version_ms;       /* the time of its first profile; 0 if it has not changed */

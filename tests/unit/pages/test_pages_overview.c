@@ -66,6 +66,28 @@ TEST(numbers_are_those_of_the_profiles)
     json_decref(root);
 }
 
+/* After a rollback the old version runs, although the other one came later. Without profiles in the
+ * last ten minutes, nothing runs, and the last one that came is shown. */
+TEST(a_rolled_back_version_is_not_shown)
+{
+    SCOPED(pages_rig) r;
+    pages_rig_init(&r);
+    for (int64_t s = 0; s < 900; s += 15) {
+        bool is_new = s >= 100 && s < 200;
+        pages_put_cpu(&r, "cart", is_new ? "b" : "a", is_new ? "v2" : "v1", s, 0.5);
+    }
+    json_t *root = ask(&r, "/api/v1/overview?" QUARTER);
+    const json_t *cart = json_array_get(json_object_get(root, "services"), 0);
+    assert_string_equal(json_string_value(json_object_get(cart, "version")), "v1");
+    check_number(cart, "versionSinceMs", 0);
+    json_decref(root);
+    root = ask(&r, "/api/v1/overview?last=1h&at=1795308000");
+    cart = json_array_get(json_object_get(root, "services"), 0);
+    assert_string_equal(json_string_value(json_object_get(cart, "version")), "v2");
+    assert_string_equal(json_string_value(json_object_get(cart, "versionBefore")), "v1");
+    json_decref(root);
+}
+
 TEST(the_page_shows_them_with_units)
 {
     static const char *const wanted[] = {
