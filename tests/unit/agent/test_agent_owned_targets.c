@@ -92,9 +92,8 @@ static void check(struct world *w, const char *calls, size_t owned, size_t total
     w->calls[0] = '\0';
 }
 
-TEST_WITH(groups, setup, teardown)
+TEST_ON(struct world *w, groups)
 {
-    struct world *w = *state;
     w->ours = 1 << 0 | 1 << 2;
     put(w, 0, "pod/a", "0", true);
     check(w, "0/pod/a=h0:1;", 1, 1, "ours");
@@ -114,9 +113,8 @@ TEST_WITH(groups, setup, teardown)
     check(w, "", 0, 1, "");
 }
 
-TEST_WITH(reviews, setup, teardown)
+TEST_ON(struct world *w, reviews)
 {
-    struct world *w = *state;
     put(w, 0, "a", "0", true);
     put(w, 0, "b", "1", true);
     put(w, 1, "c", "12", true);
@@ -142,9 +140,8 @@ TEST_WITH(reviews, setup, teardown)
 }
 
 /* A hand-over that failed for lack of memory is repeated by the next review. */
-TEST_WITH(memory, setup, teardown)
+TEST_ON(struct world *w, memory)
 {
-    struct world *w = *state;
     put(w, 0, "a", "0", true);
     put(w, 0, "b", "0", true);
     w->ours = 1;

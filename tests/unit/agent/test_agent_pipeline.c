@@ -124,9 +124,8 @@ static void add_ports(struct fixture *f, const char *host, int n)
 }
 
 /* A pod with 512 ports gets as many scrapes as the limit allows, and one line in the log. */
-TEST_WITH(pod_scrape_limit, setup, teardown)
+TEST_ON(struct fixture *f, pod_scrape_limit)
 {
-    struct fixture *f = *state;
     load(f, "  pod_scrape_limit: 12\n");
     testing_log_expect(f->log, "target refused");
     add_ports(f, "10.1.2.3", 512);
@@ -152,9 +151,8 @@ TEST_WITH(pod_scrape_limit, setup, teardown)
 }
 
 /* Each host of an object with many hosts counts for itself; lists of the operator have no limit. */
-TEST_WITH(limit_of_other_objects, setup, teardown)
+TEST_ON(struct fixture *f, limit_of_other_objects)
 {
-    struct fixture *f = *state;
     load(f, "  pod_scrape_limit: 12\n");
     testing_log_expect(f->log, "target refused");
     add_ports(f, "10.1.2.3", 3);
@@ -168,9 +166,8 @@ TEST_WITH(limit_of_other_objects, setup, teardown)
 }
 
 /* By default an ordinary pod is far below the limit, and one with 512 ports is not. */
-TEST_WITH(default_limit, setup, teardown)
+TEST_ON(struct fixture *f, default_limit)
 {
-    struct fixture *f = *state;
     load(f, "");
     testing_log_expect(f->log, "target refused");
     add_ports(f, "10.1.2.3", 51);
@@ -183,7 +180,7 @@ TEST_WITH(default_limit, setup, teardown)
 }
 
 /* A pod with the address of its node is scraped unless the job says otherwise. */
-TEST_WITH(host_network, setup, teardown)
+TEST_ON(struct fixture *f, host_network)
 {
     static const struct {
         const char *row, *job, *host_ip, *error;
@@ -201,7 +198,6 @@ TEST_WITH(host_network, setup, teardown)
         {"another address", "  allow_host_network: false\n", "10.1.2.4", "", GROUP_POD},
         {"the operator's", "  allow_host_network: false\n", "10.1.2.3", "", GROUP_LISTED},
     };
-    struct fixture *f = *state;
     testing_log_expect(f->log, "target refused");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         load(f, rows[i].job);
@@ -221,9 +217,8 @@ TEST_WITH(host_network, setup, teardown)
 }
 
 /* A rule that takes the address from an annotation does not reach the metadata service. */
-TEST_WITH(address_of_an_annotation, setup, teardown)
+TEST_ON(struct fixture *f, address_of_an_annotation)
 {
-    struct fixture *f = *state;
     load(f, "  allow_foreign_address: true\n"
             "  relabel_configs:\n"
             "  - {source_labels: [__meta_kubernetes_pod_annotation_at], target_label: "

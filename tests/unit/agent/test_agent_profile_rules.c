@@ -108,18 +108,16 @@ static void check_count(struct fixture *f, const char *job, const char *outcome,
     "{__delta__=\"false\", __name__=\"memory\", __profile_path__=\"/p\", pod=\"" pod               \
     "\", service_name=\"shop\"}"
 
-TEST_WITH(without_rules, setup, teardown)
+TEST_ON(struct fixture *f, without_rules)
 {
-    struct fixture *f = *state;
     start(f, "  - {action: drop, source_labels: [pod], regex: a}\n");
     check(f, 0, "a", BEFORE("a"));
     check_count(f, "plain", "kept", 1);
     check_count(f, "ruled", "kept", 0);
 }
 
-TEST_WITH(kept_and_dropped, setup, teardown)
+TEST_ON(struct fixture *f, kept_and_dropped)
 {
-    struct fixture *f = *state;
     start(f, "  - {action: drop, source_labels: [__name__, pod], regex: memory;b}\n"
              "  - {target_label: __tenant_id__, source_labels: [pod]}\n"
              "  - {action: labeldrop, regex: service_.*}\n");
@@ -134,9 +132,8 @@ TEST_WITH(kept_and_dropped, setup, teardown)
 }
 
 /* The same labels in two jobs have separate results. */
-TEST_WITH(jobs_apart, setup, teardown)
+TEST_ON(struct fixture *f, jobs_apart)
 {
-    struct fixture *f = *state;
     start(f, "  - {action: drop, source_labels: [pod], regex: a}\n"
              "- job_name: third\n"
              "  profile_relabel_configs:\n"
@@ -147,9 +144,8 @@ TEST_WITH(jobs_apart, setup, teardown)
     }
 }
 
-TEST_WITH(name_and_delta, setup, teardown)
+TEST_ON(struct fixture *f, name_and_delta)
 {
-    struct fixture *f = *state;
     testing_log_expect(f->log, "profile dropped after profile_relabel_configs");
     start(f,
           "  - {target_label: __name__, source_labels: [pod], regex: 'name_(.*)',\n"
@@ -166,9 +162,8 @@ TEST_WITH(name_and_delta, setup, teardown)
 }
 
 /* `labelkeep` without `__name__`, a common mistake. */
-TEST_WITH(labelkeep, setup, teardown)
+TEST_ON(struct fixture *f, labelkeep)
 {
-    struct fixture *f = *state;
     testing_log_expect(f->log, "profile dropped after profile_relabel_configs");
     start(f, "  - {action: labelkeep, regex: 'pod|service_name'}\n");
     check(f, 1, "a", "failed");
@@ -176,9 +171,8 @@ TEST_WITH(labelkeep, setup, teardown)
 }
 
 /* Rules may mark a profile as a delta, if the target computes deltas. */
-TEST_WITH(delta_by_rule, setup, teardown)
+TEST_ON(struct fixture *f, delta_by_rule)
 {
-    struct fixture *f = *state;
     start(f, "  - {target_label: __delta__, replacement: 'false'}\n");
     struct labels *l = testing_labels(f->intern, "__name__", "own", NULL);
     SCOPED(profile) *p = profile_new(l, strdup("x"), 1);
@@ -188,9 +182,8 @@ TEST_WITH(delta_by_rule, setup, teardown)
 }
 
 /* A result that is not used any more is evicted within ten minutes, however few profiles arrive. */
-TEST_WITH(forgets, setup, teardown)
+TEST_ON(struct fixture *f, forgets)
 {
-    struct fixture *f = *state;
     start(f, "  - {target_label: x, replacement: y}\n");
     check(f, 1, "gone",
           "{__delta__=\"false\", __name__=\"memory\", __profile_path__=\"/p\", "
@@ -214,9 +207,8 @@ TEST_WITH(forgets, setup, teardown)
 
 /* A rule that rewrites a long label each second must not fill the memory with label sets that are
  * remembered. */
-TEST_WITH(long_labels_are_not_all_remembered, setup, teardown)
+TEST_ON(struct fixture *f, long_labels_are_not_all_remembered)
 {
-    struct fixture *f = *state;
     static char pod[512 * 1024];
     size_t strings;
     size_t bytes;

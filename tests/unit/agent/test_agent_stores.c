@@ -40,9 +40,8 @@ static int teardown(void **state)
     return 0;
 }
 
-TEST_WITH(test_comes_back, setup, teardown)
+TEST_ON(struct place *p, test_comes_back)
 {
-    struct place *p = *state;
     struct err err = ERR_INIT;
     struct sink *sink = stores_open_sink(p->stores, &p->endpoint, &err);
     struct store *store = stores_get(p->stores, "one");
@@ -61,9 +60,8 @@ TEST_WITH(test_comes_back, setup, teardown)
     sink_unref(sink);
 }
 
-TEST_WITH(test_belongs_to_one, setup, teardown)
+TEST_ON(struct place *p, test_belongs_to_one)
 {
-    struct place *p = *state;
     struct err err = ERR_INIT;
     struct sink *sink = stores_open_sink(p->stores, &p->endpoint, &err);
     assert_non_null(sink);

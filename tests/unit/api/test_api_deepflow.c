@@ -177,7 +177,7 @@ TEST_WITH(what_counts_for_an_event, setup, teardown)
     }
 }
 
-TEST_WITH(filters_by_tags, setup, teardown)
+TEST_ON(const struct world *w, filters_by_tags)
 {
     static const char only_a[] =
         "cart 0/6|cart;main 1/6|cart;main;work 0/5|cart;main;work;hash 5/5|";
@@ -205,7 +205,6 @@ TEST_WITH(filters_by_tags, setup, teardown)
         {ASK("", "cpu", ",\"tag_filter\":\"pod='c'\""),
          "native 0/5|native;main 0/5|native;main;[k]read 3/3|native;main;main 2/2|"},
     };
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         check_nodes(w, cases[i].json, cases[i].nodes);
     }
@@ -236,9 +235,8 @@ static void check_body(const struct world *w, const char *query, const char *jso
 #define SUCCESS(result) "{\"OPT_STATUS\":\"SUCCESS\",\"DESCRIPTION\":\"\",\"result\":" result
 #define NO_DEBUG ",\"debug\":null}"
 
-TEST_WITH(columns_and_lists, setup, teardown)
+TEST_ON(const struct world *w, columns_and_lists)
 {
-    const struct world *w = *state;
     check_body(w, "", ASK("native", "cpu", ""), 200,
                SUCCESS("{\"functions\":[\"native\",\"main\",\"[k]"
                        "read\"],\"function_types\":[\"P\",\"A\",\"K\"],\"function_values\":{"
@@ -265,7 +263,7 @@ TEST_WITH(columns_and_lists, setup, teardown)
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 
-TEST_WITH(mistakes, setup, teardown)
+TEST_ON(const struct world *w, mistakes)
 {
     static const struct {
         const char *json;
@@ -304,7 +302,6 @@ TEST_WITH(mistakes, setup, teardown)
         {ASK("", "cpu", ",\"tag_filter\":\"pod='x'\""), 500, "FAIL",
          "app_service count 0 is invalid"},
     };
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(rig_answer) a = ask(w, "", cases[i].json);
         json_t *root = json_loads(a.body, 0, NULL);
@@ -318,10 +315,9 @@ TEST_WITH(mistakes, setup, teardown)
     }
 }
 
-TEST_WITH(services_are_counted, setup, teardown)
+TEST_ON(struct world *w, services_are_counted)
 {
     static const struct pprof_row row = {"main", NULL, {1}};
-    struct world *w = *state;
     for (int i = 0; i < DEEPFLOW_SERVICES_MAX + 1; i++) {
         char labels[128];
         (void)snprintf(labels, sizeof(labels), "__name__=process_cpu,pod=z,service_name=s%02d", i);
@@ -337,10 +333,9 @@ TEST_WITH(services_are_counted, setup, teardown)
                "\"result\":null,\"debug\":null}");
 }
 
-TEST_WITH(queries_end_at_their_limits, setup, teardown)
+TEST_ON(const struct world *w, queries_end_at_their_limits)
 {
     static const char *const asks[] = {ASK("cart", "cpu", ""), ASK("cart", "inuse_space", "")};
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
         struct rig_answer a = rig_ask_within(&w->options, "POST " PATH " HTTP/1.1\r\n",
                                              sv_from(asks[i]), RIG_BYTES_MAX, true);

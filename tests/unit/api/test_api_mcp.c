@@ -238,7 +238,7 @@ TEST_WITH(damaged_messages_are_refused, setup, teardown)
     rig_answer_done(&a);
 }
 
-TEST_WITH(pages_of_other_sites_may_not_ask, setup, teardown)
+TEST_ON(const struct world *w, pages_of_other_sites_may_not_ask)
 {
     static const struct {
         const char *host;
@@ -255,7 +255,6 @@ TEST_WITH(pages_of_other_sites_may_not_ask, setup, teardown)
         {"127.0.0.1:4041", "null", 403},
         {"127.0.0.1:4041", "", 403},
     };
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char head[256];
         (void)snprintf(head, sizeof(head), "POST /mcp HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\n",
@@ -292,9 +291,8 @@ TEST_WITH(descriptions_are_json_and_name_all_arguments, setup, teardown)
 /* ---- tools ----------------------------------------------------------------------------------- */
 
 /* Two calls are enough: the service that has become more expensive, then the function. */
-TEST_WITH(a_slow_function_among_a_hundred_services_is_found, setup, teardown)
+TEST_ON(const struct world *w, a_slow_function_among_a_hundred_services_is_found)
 {
-    const struct world *w = *state;
     char *text = call(w, "list_services", RANGE ",\"limit\":3", false);
     char *first = strstr(text, "svc-");
     assert_non_null(first);
@@ -320,9 +318,8 @@ TEST_WITH(a_slow_function_among_a_hundred_services_is_found, setup, teardown)
                "share 39.22% -> 72.07%: main.encode\n");
 }
 
-TEST_WITH(functions_and_trees_are_shown, setup, teardown)
+TEST_ON(const struct world *w, functions_and_trees_are_shown)
 {
-    const struct world *w = *state;
     check_tool(w, "top_functions", RANGE ",\"service\":\"svc-00\"", false,
                "600 milliseconds (58.82%), 600 milliseconds (58.82%), main.parse\n400 "
                "milliseconds (39.22%), 400 milliseconds (39.22%), main.encode\n");
@@ -429,9 +426,8 @@ TEST_WITH(wrong_arguments_get_advice, setup, teardown)
     }
 }
 
-TEST_WITH(answers_are_bounded, setup, teardown)
+TEST_ON(const struct world *w, answers_are_bounded)
 {
-    const struct world *w = *state;
     char *text = call(w, "list_services", RANGE ",\"limit\":500", false);
     assert_true(strlen(text) <= TOOL_BYTES_DEFAULT);
     free(text);
@@ -442,9 +438,8 @@ TEST_WITH(answers_are_bounded, setup, teardown)
 }
 
 /* Names of functions come from the profiled programs. */
-TEST_WITH(names_are_escaped, setup, teardown)
+TEST_ON(struct world *w, names_are_escaped)
 {
-    struct world *w = *state;
     const struct pprof_row row = {"evil\n{\"isError\"}\x01\x1b[31m", NULL, {1, 5}};
     put(w, "__name__=process_cpu,service_name=evil\nservice", &row, 1, 100);
     check_tool(w, "top_functions", RANGE ",\"service\":\"evil\\nservice\"", false,

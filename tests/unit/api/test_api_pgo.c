@@ -91,7 +91,7 @@ static size_t check_profile(const struct rig_answer *a, const char *name, const 
     return samples;
 }
 
-TEST_WITH(profiles_for_the_compiler, setup, teardown)
+TEST_ON(const struct world *w, profiles_for_the_compiler)
 {
     static const struct {
         const char *path;
@@ -101,7 +101,6 @@ TEST_WITH(profiles_for_the_compiler, setup, teardown)
         {"/pgo/shop/cart?query=%7Bversion%3D%221%22%7D&" WINDOW, 3},
         {"/pgo/shop/cart?query=%7Bversion%3D%222%22%7D&" WINDOW, 2},
     };
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(rig_answer) a = get(w, cases[i].path);
         size_t samples = check_profile(&a, "default.pgo", cases[i].path);
@@ -109,16 +108,15 @@ TEST_WITH(profiles_for_the_compiler, setup, teardown)
     }
 }
 
-TEST_WITH(profiles_for_pprof, setup, teardown)
+TEST_ON(const struct world *w, profiles_for_pprof)
 {
-    const struct world *w = *state;
     struct rig_answer a =
         get(w, "/pprof?query=" TYPE "%7Bservice_name%3D%22shop%2Fcart%22%7D&" WINDOW);
     assert_int_equal(check_profile(&a, "merged.pb.gz", "pprof"), 4);
     rig_answer_done(&a);
 }
 
-TEST_WITH(errors_that_pprof_shows, setup, teardown)
+TEST_ON(const struct world *w, errors_that_pprof_shows)
 {
     static const struct {
         const char *path;
@@ -140,7 +138,6 @@ TEST_WITH(errors_that_pprof_shows, setup, teardown)
         {"/pprof?query=a%3Ab%3Ac%3Ad%3Ae%7B%7D&" WINDOW, 404,
          "no profile of this type, time and selector"},
     };
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         SCOPED(rig_answer) a = get(w, cases[i].path);
         CHECK_INT(a.status, cases[i].status, cases[i].path);
@@ -150,9 +147,8 @@ TEST_WITH(errors_that_pprof_shows, setup, teardown)
     }
 }
 
-TEST_WITH(queries_end_at_their_limits, setup, teardown)
+TEST_ON(const struct world *w, queries_end_at_their_limits)
 {
-    const struct world *w = *state;
     struct rig_answer a = rig_ask_within(&w->options, "GET /pgo/shop/cart?" WINDOW " HTTP/1.1\r\n",
                                          SV(""), RIG_BYTES_MAX, true);
     CHECK_INT(a.status, 504, "cancelled");

@@ -99,7 +99,7 @@ static void fill_ids(const struct world *w, const char *text, char *out, size_t 
 #define NOTHING "{\"code\":404,\"error\":\"nothing found\"}\n"
 #define BAD(text) "{\"code\":400,\"error\":\"bad request: " text "\"}\n"
 
-TEST_WITH(answers_in_json, setup, teardown)
+TEST_ON(const struct world *w, answers_in_json)
 {
     static const struct {
         const char *path;
@@ -153,7 +153,6 @@ TEST_WITH(answers_in_json, setup, teardown)
          LIST("{\"id\":\"$4\",\"type\":\"cpu\",\"service\":\"esc\",\"labels\":[{\"key\":\"a\","
               "\"value\":\"x\\u0001y\"}],\"created_at\":\"2026-11-22T00:30:00Z\"}")},
     };
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char want[4096];
         fill_ids(w, cases[i].body, want, sizeof(want));
@@ -165,11 +164,10 @@ TEST_WITH(answers_in_json, setup, teardown)
 }
 
 /* An unknown type, and none, mean all of them; profiles of one time come in any order. */
-TEST_WITH(lists_of_all_types, setup, teardown)
+TEST_ON(const struct world *w, lists_of_all_types)
 {
     static const char *const paths[] = {"/api/0/profiles?service=cart&type=foo" WINDOW,
                                         "/api/0/profiles?service=cart" WINDOW};
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         SCOPED(rig_answer) a = get(w, paths[i], "");
         json_t *root = json_loads(a.body, 0, NULL);
@@ -181,11 +179,10 @@ TEST_WITH(lists_of_all_types, setup, teardown)
     }
 }
 
-TEST_WITH(other_methods_are_refused, setup, teardown)
+TEST_ON(const struct world *w, other_methods_are_refused)
 {
     static const char *const heads[] = {"DELETE " CART " HTTP/1.1\r\n", "PUT " CART " HTTP/1.1\r\n",
                                         "POST /api/0/services HTTP/1.1\r\n"};
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         SCOPED(rig_answer) a = rig_ask(&w->options, heads[i], SV(""));
         /* The collector answers 200 and does nothing. */
@@ -207,9 +204,8 @@ static void check_same_profile(const struct rig_answer *a, const char *file, con
     scratch_free(scratch);
 }
 
-TEST_WITH(merged_profiles_are_those_of_pprof, setup, teardown)
+TEST_ON(const struct world *w, merged_profiles_are_those_of_pprof)
 {
-    const struct world *w = *state;
     char path[512];
     fill_ids(w, "/api/0/profiles/$2+$1", path, sizeof(path));
     struct rig_answer a = get(w, path, "");
@@ -228,9 +224,8 @@ TEST_WITH(merged_profiles_are_those_of_pprof, setup, teardown)
     rig_answer_done(&a);
 }
 
-TEST_WITH(one_profile_comes_as_it_was_put, setup, teardown)
+TEST_ON(const struct world *w, one_profile_comes_as_it_was_put)
 {
-    const struct world *w = *state;
     char path[512];
     fill_ids(w, "/api/0/profiles/$2", path, sizeof(path));
     struct rig_answer a = get(w, path, "");
@@ -244,9 +239,8 @@ TEST_WITH(one_profile_comes_as_it_was_put, setup, teardown)
 }
 
 /* The profiles of a range are merged from the newest on: all, or as many as the query says. */
-TEST_WITH(merges_of_a_range, setup, teardown)
+TEST_ON(const struct world *w, merges_of_a_range)
 {
-    const struct world *w = *state;
     char path[512];
     fill_ids(w, "/api/0/profiles/$2+$1", path, sizeof(path));
     struct rig_answer both = get(w, path, "");
@@ -295,7 +289,7 @@ static void put_posted(struct world *w, const char *labels, const char *file, in
 }
 
 /* The collector listed and merged p1 and p2, and then p1 once more. */
-TEST_WITH(equal_profiles_are_two, setup, teardown)
+TEST_ON(struct world *w, equal_profiles_are_two)
 {
     static const struct {
         const char *path;
@@ -305,7 +299,6 @@ TEST_WITH(equal_profiles_are_two, setup, teardown)
         {"/api/0/profiles?service=twice&type=cpu&limit=1" WINDOW, "b"},
         {"/api/0/profiles?service=twice&type=cpu&limit=2" WINDOW, "ab"},
     };
-    struct world *w = *state;
     char id[PROFEFE_ID_LENGTH + 1];
     put_posted(w, "__name__=process_cpu,pod=a,service_name=twice", "p1", T0, 65535, id);
     put_posted(w, "__name__=process_cpu,pod=b,service_name=twice", "p2", T0 + 15 * NS_PER_S, 1, id);
@@ -328,9 +321,8 @@ TEST_WITH(equal_profiles_are_two, setup, teardown)
     check_same_profile(&a, "merged211", "merge");
 }
 
-TEST_WITH(the_id_of_the_answer_is_known, setup, teardown)
+TEST_ON(struct world *w, the_id_of_the_answer_is_known)
 {
-    struct world *w = *state;
     char ids[3][PROFEFE_ID_LENGTH + 1];
     char path[256];
     /* Within a second, and in different files of the store. */
@@ -373,7 +365,7 @@ TEST_WITH(the_id_of_the_answer_is_known, setup, teardown)
 }
 
 /* go tool pprof shows the text of an error only with a header; others may want JSON. */
-TEST_WITH(errors_that_pprof_shows, setup, teardown)
+TEST_ON(const struct world *w, errors_that_pprof_shows)
 {
     static const struct {
         const char *path;
@@ -406,7 +398,6 @@ TEST_WITH(errors_that_pprof_shows, setup, teardown)
          "\\\"x\\r\\nSet-Cookie:1\\\"\"}\n",
          NULL},
     };
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char headers[256] = "";
         struct rig_answer a = get(w, cases[i].path, "");
@@ -427,9 +418,8 @@ TEST_WITH(errors_that_pprof_shows, setup, teardown)
     }
 }
 
-TEST_WITH(profiles_of_other_types_do_not_merge, setup, teardown)
+TEST_ON(struct world *w, profiles_of_other_types_do_not_merge)
 {
-    struct world *w = *state;
     char id[STORE_ID_LENGTH + 1];
     const struct pprof_row row = {"main", NULL, {5}};
     rig_put(&w->rig, "__name__=process_cpu,service_name=mixed", T0, "cpu/nanoseconds", &row, 1, id);
@@ -446,9 +436,8 @@ TEST_WITH(profiles_of_other_types_do_not_merge, setup, teardown)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-TEST_WITH(long_lists_are_cut, setup, teardown)
+TEST_ON(struct world *w, long_lists_are_cut)
 {
-    struct world *w = *state;
     const size_t n = PROFEFE_LIST_MAX + 2;
     const struct pprof_spec without_time = {.types = "samples/count cpu/nanoseconds"};
     const struct pprof_row row = {"main", "", {1, 1}};
@@ -481,12 +470,11 @@ TEST_WITH(long_lists_are_cut, setup, teardown)
     free(puts);
 }
 
-TEST_WITH(queries_end_at_their_limits, setup, teardown)
+TEST_ON(const struct world *w, queries_end_at_their_limits)
 {
     static const char *const paths[] = {
         CART WINDOW, "/api/0/profiles/merge?service=cart&type=cpu" WINDOW,
         "/api/0/profiles/merge?service=cart&type=cpu&limit=1" WINDOW};
-    const struct world *w = *state;
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         char head[512];
         (void)snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\n", paths[i]);
@@ -499,9 +487,8 @@ TEST_WITH(queries_end_at_their_limits, setup, teardown)
     }
 }
 
-TEST_WITH(without_a_store_nothing_is_there, setup, teardown)
+TEST_ON(struct world *w, without_a_store_nothing_is_there)
 {
-    struct world *w = *state;
     struct rig_process options = w->options;
     options.served.store = NULL;
     SCOPED(rig_answer) a = rig_ask(&options, "GET /api/0/services HTTP/1.1\r\n", SV(""));

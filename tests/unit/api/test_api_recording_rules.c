@@ -98,9 +98,8 @@ static uint64_t rules_in_force(struct fixture *f)
     "{\"metricName\":\"profiles_recorded_x\",\"matchers\":[\"" CPU                                 \
     "\"],\"groupBy\":[\"pod\"]" more "}"
 
-TEST_WITH(rules_are_created_changed_and_deleted, setup, teardown)
+TEST_ON(struct fixture *f, rules_are_created_changed_and_deleted)
 {
-    struct fixture *f = *state;
     check(f, UPSERT,
           RULE(",\"id\":\"abc\",\"externalLabels\":[{\"name\":\"a\",\"value\":\"b\"}],"
                "\"stacktraceFilter\":{\"functionName\":{\"functionName\":\"main.f\"}}"),
@@ -122,9 +121,8 @@ TEST_WITH(rules_are_created_changed_and_deleted, setup, teardown)
     check(f, DELETE, "{\"id\":\"abc\"}", 404, "{\"code\":\"not_found\"");
 }
 
-TEST_WITH(a_rule_without_an_id_gets_one, setup, teardown)
+TEST_ON(struct fixture *f, a_rule_without_an_id_gets_one)
 {
-    struct fixture *f = *state;
     SCOPED(rig_answer) a = rig_call(&f->process, UPSERT, RULE(""));
     char id[RECORD_ID_LENGTH + 1] = "";
     char request[64];
@@ -136,9 +134,8 @@ TEST_WITH(a_rule_without_an_id_gets_one, setup, teardown)
     check(f, GET, request, 200, "profiles_recorded_x");
 }
 
-TEST_WITH(provisioned_rules_cannot_be_changed, setup, teardown)
+TEST_ON(struct fixture *f, provisioned_rules_cannot_be_changed)
 {
-    struct fixture *f = *state;
     const char *id = f->config->record.rules[0].rule.id;
     char request[512];
     check(f, LIST, "{}", 200,
@@ -152,9 +149,8 @@ TEST_WITH(provisioned_rules_cannot_be_changed, setup, teardown)
     check(f, UPSERT, request, 400, "{\"code\":\"failed_precondition\"");
 }
 
-TEST_WITH(wrong_rules_are_refused, setup, teardown)
+TEST_ON(struct fixture *f, wrong_rules_are_refused)
 {
-    struct fixture *f = *state;
     static const struct {
         const char *request;
         const char *want;
@@ -180,9 +176,8 @@ TEST_WITH(wrong_rules_are_refused, setup, teardown)
     CHECK_INT(rules_in_force(f), 1, "");
 }
 
-TEST_WITH(rules_are_limited, setup, teardown)
+TEST_ON(struct fixture *f, rules_are_limited)
 {
-    struct fixture *f = *state;
     check(f, UPSERT, RULE(",\"id\":\"a\""), 200, "");
     check(f, UPSERT, RULE(",\"id\":\"b\""), 200, "");
     check(f, UPSERT, RULE(",\"id\":\"c\""), 429, "max_rules is 3");
@@ -190,9 +185,8 @@ TEST_WITH(rules_are_limited, setup, teardown)
     CHECK_INT(rules_in_force(f), 3, "");
 }
 
-TEST_WITH(rules_outlive_the_process, setup, teardown)
+TEST_ON(struct fixture *f, rules_outlive_the_process)
 {
-    struct fixture *f = *state;
     check(f, UPSERT, RULE(",\"id\":\"abc\""), 200, "");
     close_rules(f);
     open_rules(f);
@@ -205,9 +199,8 @@ TEST_WITH(rules_outlive_the_process, setup, teardown)
     open_rules(f);
 }
 
-TEST_WITH(a_file_that_cannot_be_written_changes_nothing, setup, teardown)
+TEST_ON(struct fixture *f, a_file_that_cannot_be_written_changes_nothing)
 {
-    struct fixture *f = *state;
     check(f, UPSERT, RULE(",\"id\":\"abc\""), 200, "");
     testing_rmdir(f->directory);
     check(f, DELETE, "{\"id\":\"abc\"}", 500, "{\"code\":\"internal\"");

@@ -47,9 +47,8 @@ static void check_labels(const struct labels *l, const char *want)
     CHECK_STR(text.data, want, "");
 }
 
-TEST_WITH(sorts_and_replaces, setup, teardown)
+TEST_ON(struct fixture *f, sorts_and_replaces)
 {
-    struct fixture *f = *state;
     struct labels_builder *b = f->b;
     labels_builder_set_str(b, "job", "x");
     labels_builder_set_str(b, "__address__", "h:1");
@@ -71,9 +70,8 @@ TEST_WITH(sorts_and_replaces, setup, teardown)
     assert_null(labels_unref(NULL));
 }
 
-TEST_WITH(empty_value_removes, setup, teardown)
+TEST_ON(struct fixture *f, empty_value_removes)
 {
-    struct fixture *f = *state;
     labels_builder_set_str(f->b, "a", "1");
     labels_builder_set_str(f->b, "b", "2");
     labels_builder_set_str(f->b, "c", "");
@@ -92,9 +90,8 @@ TEST_WITH(empty_value_removes, setup, teardown)
     labels_unref(l);
 }
 
-TEST_WITH(starts_from_a_base, setup, teardown)
+TEST_ON(struct fixture *f, starts_from_a_base)
 {
-    struct fixture *f = *state;
     struct labels *base = testing_labels(f->in, "a", "1", "b", "2", "c", "3", NULL);
     labels_builder_reset(f->b, base);
     struct labels *same = labels_builder_build(f->b);
@@ -129,9 +126,8 @@ static void check_order(const struct labels_builder *b, const char *want)
     CHECK_STR(text, want, "");
 }
 
-TEST_WITH(keeps_the_order_of_setting, setup, teardown)
+TEST_ON(struct fixture *f, keeps_the_order_of_setting)
 {
-    struct fixture *f = *state;
     SCOPED(labels) *base = testing_labels(f->in, "a", "1", "b", "2", "c", "3", "d", "4", NULL);
     labels_builder_reset(f->b, base);
     labels_builder_set_str(f->b, "e", "5");
@@ -155,9 +151,8 @@ TEST_WITH(keeps_the_order_of_setting, setup, teardown)
     check_order(f->b, "a=1 b=2 c=3 d=4 ");
 }
 
-TEST_WITH(takes_a_base_of_another_table, setup, teardown)
+TEST_ON(struct fixture *f, takes_a_base_of_another_table)
 {
-    struct fixture *f = *state;
     struct intern *other = intern_new();
     struct labels *base = testing_labels(other, "a", "1", "b", "2", NULL);
     labels_builder_reset(f->b, base);
@@ -173,9 +168,8 @@ TEST_WITH(takes_a_base_of_another_table, setup, teardown)
 }
 
 /* Rules read a label, change it, and still use the old value. */
-TEST_WITH(views_stay_until_reset, setup, teardown)
+TEST_ON(struct fixture *f, views_stay_until_reset)
 {
-    struct fixture *f = *state;
     struct labels *base = testing_labels(f->in, "from_base", "base value", NULL);
     labels_builder_reset(f->b, base);
     labels_unref(base);
@@ -198,9 +192,8 @@ TEST_WITH(views_stay_until_reset, setup, teardown)
     assert_true(labels_builder_ok(f->b));
 }
 
-TEST_WITH(stops_at_the_label_limit, setup, teardown)
+TEST_ON(struct fixture *f, stops_at_the_label_limit)
 {
-    struct fixture *f = *state;
     char name[32];
     for (int i = 0; i < LABELS_MAX; i++) {
         (void)snprintf(name, sizeof(name), "label_%d", i);
@@ -228,9 +221,8 @@ TEST_WITH(stops_at_the_label_limit, setup, teardown)
     CHECK_INT(labels_builder_count(f->b), LABELS_MAX, "");
 }
 
-TEST_WITH(stops_at_the_byte_limit, setup, teardown)
+TEST_ON(struct fixture *f, stops_at_the_byte_limit)
 {
-    struct fixture *f = *state;
     size_t half = LABELS_BYTES_MAX / 2 - 1;
     SCOPED_MEMORY char *text = malloc(LABELS_BYTES_MAX + 1);
     assert_non_null(text);
@@ -269,9 +261,8 @@ TEST_WITH(stops_at_the_byte_limit, setup, teardown)
     assert_in_range(changes, 5, 20);
 }
 
-TEST_WITH(hash_is_by_content, setup, teardown)
+TEST_ON(struct fixture *f, hash_is_by_content)
 {
-    struct fixture *f = *state;
     struct labels *a = testing_labels(f->in, "x", "1", "y", "2", NULL);
     struct labels *b = testing_labels(f->in, "y", "2", "x", "1", NULL);
     SCOPED(labels) *empty = testing_labels(f->in, NULL, NULL);
@@ -298,9 +289,8 @@ TEST_WITH(hash_is_by_content, setup, teardown)
     labels_unref(b);
 }
 
-TEST_WITH(formats_json, setup, teardown)
+TEST_ON(struct fixture *f, formats_json)
 {
-    struct fixture *f = *state;
     static const struct {
         const char *value;
         const char *json;
@@ -329,9 +319,8 @@ TEST_WITH(formats_json, setup, teardown)
     }
 }
 
-TEST_WITH(strings_are_shared, setup, teardown)
+TEST_ON(struct fixture *f, strings_are_shared)
 {
-    struct fixture *f = *state;
     size_t count;
     size_t one_set;
     size_t two_sets;
@@ -358,9 +347,8 @@ TEST_WITH(strings_are_shared, setup, teardown)
 }
 
 /* Enough strings to grow the table many times and to shrink it again. */
-TEST_WITH(table_grows_and_shrinks, setup, teardown)
+TEST_ON(struct fixture *f, table_grows_and_shrinks)
 {
-    struct fixture *f = *state;
     enum { N = 20000 };
     struct labels **sets = calloc(N, sizeof(struct labels *));
     size_t before;
@@ -391,9 +379,8 @@ TEST_WITH(table_grows_and_shrinks, setup, teardown)
     free(sets);
 }
 
-TEST_WITH(builder_agrees_with_a_model, setup, teardown)
+TEST_ON(struct fixture *f, builder_agrees_with_a_model)
 {
-    struct fixture *f = *state;
     enum { NAMES = 40 };
     int model[NAMES] = {0}; /* 0: absent */
     struct rng rng;
@@ -491,9 +478,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-TEST_WITH(threads_share_the_table, setup, teardown)
+TEST_ON(struct fixture *f, threads_share_the_table)
 {
-    struct fixture *f = *state;
     struct shared s = {.in = f->in};
     pthread_t threads[THREADS];
     struct worker workers[THREADS];

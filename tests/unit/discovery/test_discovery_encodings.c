@@ -1,21 +1,16 @@
 /* Which encoding a watch asks for, and what it does with the answer. */
 #include "tests/unit/discovery/watch_sim.h"
 
-SCOPED_VALUE(sim, teardown)
-
 #define PROTOBUF "application/vnd.kubernetes.protobuf"
 
 /* Protobuf is asked for, and JSON is accepted. */
-TEST(test_accept)
+TEST_SIM(listed, test_accept)
 {
-    SCOPED(sim) s;
-    setup(&s, "");
-    list_two(&s);
-    CHECK_STR(s.accept, PROTOBUF ", application/json", "list");
-    CHECK_INT(watch_is_protobuf(s.w), sim_protobuf, "");
-    STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "11")));
-    CHECK_STR(s.accept, PROTOBUF ", application/json", "watch");
-    check_out(&s, "A:c ", "");
+    CHECK_STR(s->accept, PROTOBUF ", application/json", "list");
+    CHECK_INT(watch_is_protobuf(s->w), sim_protobuf, "");
+    STEP(s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "11")));
+    CHECK_STR(s->accept, PROTOBUF ", application/json", "watch");
+    check_out(s, "A:c ", "");
 }
 
 /* A server that refuses protobuf is asked for JSON at once, where the list was. */
@@ -98,23 +93,21 @@ TEST(test_protobuf_is_tried_again)
 }
 
 /* A server that never learns is asked for protobuf more and more rarely. */
-TEST(test_protobuf_is_tried_more_rarely)
+TEST_SIM(paged, test_protobuf_is_tried_more_rarely)
 {
-    SCOPED(sim) s;
-    setup(&s, "");
-    STEP(&s, .status = 406);
-    STEP(&s, .status = 200, .body = LIST("10", POD("a", "1")));
+    STEP(s, .status = 406);
+    STEP(s, .status = 200, .body = LIST("10", POD("a", "1")));
     for (int64_t ms = WATCH_JSON_MIN_MS; ms < 4 * WATCH_JSON_MAX_MS; ms *= 2) {
         int64_t want = ms < WATCH_JSON_MAX_MS ? ms : WATCH_JSON_MAX_MS;
-        STEP(&s, .status = 200, .lasted_ms = want - 2 * WATCH_SHORT_MS,
+        STEP(s, .status = 200, .lasted_ms = want - 2 * WATCH_SHORT_MS,
              .body = EVENT("ADDED", POD("c", "11")));
-        CHECK_STR(s.accept, "application/json", "");
-        STEP(&s, .status = 200, .lasted_ms = 2 * WATCH_SHORT_MS,
+        CHECK_STR(s->accept, "application/json", "");
+        STEP(s, .status = 200, .lasted_ms = 2 * WATCH_SHORT_MS,
              .body = EVENT("ADDED", POD("c", "11")));
-        CHECK_STR(s.accept, "application/json", "");
-        STEP(&s, .status = 406);
-        CHECK_STR(s.accept, PROTOBUF ", application/json", "");
-        CHECK_INT(s.result, WATCH_NO_PROTOBUF, "");
+        CHECK_STR(s->accept, "application/json", "");
+        STEP(s, .status = 406);
+        CHECK_STR(s->accept, PROTOBUF ", application/json", "");
+        CHECK_INT(s->result, WATCH_NO_PROTOBUF, "");
     }
 }
 

@@ -1,8 +1,6 @@
 /* Lists that the server streams as the beginning of a watch. */
 #include "tests/unit/discovery/watch_sim.h"
 
-SCOPED_VALUE(sim, teardown)
-
 #define STREAM_QUERY                                                                               \
     "watch=1&allowWatchBookmarks=true&timeoutSeconds=T&sendInitialEvents=true"                     \
     "&resourceVersionMatch=NotOlderThan"
@@ -25,52 +23,46 @@ static void stream_two(struct sim *s)
 }
 
 /* The first list accepts any version, comes as events, and its request continues as the watch. */
-TEST(test_streamed)
+TEST_SIM(begin_streaming, test_streamed)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
-    STEP(&s, .status = 200, .lasted_ms = 300000,
+    STEP(s, .status = 200, .lasted_ms = 300000,
          .body = EVENT("ADDED", POD("a", "7")) EVENT("BOOKMARK", POD("", "5"))
              EVENT("ADDED", POD("b", "3")) END("10") EVENT("MODIFIED", POD("a", "11"))
                  EVENT("DELETED", POD("b", "12")));
-    CHECK_INT(s.is_watch, true, "");
-    CHECK_STR(s.query.data, STREAM_QUERY "&resourceVersion=0", "");
-    check_out(&s, "begin L:a bookmark L:b bookmark end M:a D:b ",
+    CHECK_INT(s->is_watch, true, "");
+    CHECK_STR(s->query.data, STREAM_QUERY "&resourceVersion=0", "");
+    check_out(s, "begin L:a bookmark L:b bookmark end M:a D:b ",
               "another bookmark is not the end of the list");
-    CHECK_INT(s.synced, true, "");
-    begin(&s);
-    CHECK_STR(s.query.data, WATCH_QUERY("12"), "goes on as any watch");
-    CHECK_INT(s.waited, 0, "");
+    CHECK_INT(s->synced, true, "");
+    begin(s);
+    CHECK_STR(s->query.data, WATCH_QUERY("12"), "goes on as any watch");
+    CHECK_INT(s->waited, 0, "");
 }
 
 /* Changes during the list are accepted as they come. */
-TEST(test_changes_within)
+TEST_SIM(begin_streaming, test_changes_within)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
-    STEP(&s, .status = 200, .lasted_ms = 5000,
+    STEP(s, .status = 200, .lasted_ms = 5000,
          .body = EVENT("ADDED", POD("a", "7")) EVENT("ADDED", POD("b", "3"))
              EVENT("MODIFIED", POD("a", "9")) EVENT("DELETED", POD("b", "10")) END("10"));
-    check_out(&s, "begin L:a L:b L:a D:b bookmark end ", "");
-    begin(&s);
-    CHECK_STR(s.query.data, WATCH_QUERY("10"), "");
+    check_out(s, "begin L:a L:b L:a D:b bookmark end ", "");
+    begin(s);
+    CHECK_STR(s->query.data, WATCH_QUERY("10"), "");
 }
 
 /* A relist is streamed, too: no older than the last version, then the latest. */
-TEST(test_relist_is_streamed)
+TEST_SIM(begin_streaming, test_relist_is_streamed)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
-    stream_two(&s);
-    STEP(&s, .status = 410);
-    STEP(&s, .status = 504, .body = TOO_LARGE);
-    CHECK_STR(s.query.data, STREAM_QUERY "&resourceVersion=10", "no older");
-    STEP(&s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "20")) END("21"));
-    CHECK_STR(s.query.data, STREAM_QUERY, "a consistent read");
-    CHECK_INT(s.waited, 0, "");
-    check_out(&s, "relist:expired begin relist:too_large begin L:c bookmark end ", "");
-    begin(&s);
-    CHECK_STR(s.query.data, WATCH_QUERY("21"), "");
+    stream_two(s);
+    STEP(s, .status = 410);
+    STEP(s, .status = 504, .body = TOO_LARGE);
+    CHECK_STR(s->query.data, STREAM_QUERY "&resourceVersion=10", "no older");
+    STEP(s, .status = 200, .lasted_ms = 5000, .body = EVENT("ADDED", POD("c", "20")) END("21"));
+    CHECK_STR(s->query.data, STREAM_QUERY, "a consistent read");
+    CHECK_INT(s->waited, 0, "");
+    check_out(s, "relist:expired begin relist:too_large begin L:c bookmark end ", "");
+    begin(s);
+    CHECK_STR(s->query.data, WATCH_QUERY("21"), "");
 }
 
 /* 400, 403 and 422 to a streamed list lead to a list in pages at once, and from then on. */
@@ -94,20 +86,18 @@ TEST(test_refused)
 }
 
 /* 403 to the stream and to the list is a missing permission, not a lack of streams. */
-TEST(test_forbidden)
+TEST_SIM(begin_streaming, test_forbidden)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
     for (int i = 0; i < 3; i++) {
-        STEP(&s, .status = 403);
-        CHECK_INT(s.result, WATCH_UNSUPPORTED, "");
-        STEP(&s, .status = 403, .body = STATUS("403", "Forbidden", "pods is forbidden"));
-        CHECK_INT(s.result, WATCH_FORBIDDEN, "");
-        CHECK_INT(s.waited, 0, "");
+        STEP(s, .status = 403);
+        CHECK_INT(s->result, WATCH_UNSUPPORTED, "");
+        STEP(s, .status = 403, .body = STATUS("403", "Forbidden", "pods is forbidden"));
+        CHECK_INT(s->result, WATCH_FORBIDDEN, "");
+        CHECK_INT(s->waited, 0, "");
     }
-    buf_clear(&s.out);
-    stream_two(&s);
-    assert_in_range(s.waited, 4 * WATCH_BACKOFF_MIN_MS, 8 * WATCH_BACKOFF_MIN_MS);
+    buf_clear(&s->out);
+    stream_two(s);
+    assert_in_range(s->waited, 4 * WATCH_BACKOFF_MIN_MS, 8 * WATCH_BACKOFF_MIN_MS);
 }
 
 /* Without the end of the list nothing is removed; after 10 s this is reported, and after 60 s the
@@ -160,53 +150,49 @@ TEST(test_stalled)
 
 /* A list may take long while its objects come. Other events do not count: a server that does not
  * know of streamed lists sends them for ever. */
-TEST(test_slow_list)
+TEST_SIM(begin_streaming, test_slow_list)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
-    begin(&s);
-    watch_head(s.w, 200, "application/json");
-    int64_t from = s.now;
+    begin(s);
+    watch_head(s->w, 200, "application/json");
+    int64_t from = s->now;
     static const char added[] = EVENT("ADDED", POD("a", "1"));
     static const char changed[] = EVENT("MODIFIED", POD("a", "2"));
-    for (; s.now - from < 180000; s.now += 20000) {
-        CHECK_INT(watch_tick(s.w, s.now), true, "");
-        assert_true(watch_data(s.w, s.now, added, sizeof(added) - 1));
-        CHECK_INT(watch_tick_at(s.w) > s.now, true, "");
+    for (; s->now - from < 180000; s->now += 20000) {
+        CHECK_INT(watch_tick(s->w, s->now), true, "");
+        assert_true(watch_data(s->w, s->now, added, sizeof(added) - 1));
+        CHECK_INT(watch_tick_at(s->w) > s->now, true, "");
     }
     /* Half an object is progress, too. */
-    assert_true(watch_data(s.w, s.now, added, 20));
-    int64_t last = s.now;
-    assert_true(watch_data(s.w, s.now, added + 20, sizeof(added) - 1 - 20));
-    for (; s.now - last < 60000; s.now += 20000) {
-        CHECK_INT(watch_tick(s.w, s.now), true, "");
-        assert_true(watch_data(s.w, s.now, changed, sizeof(changed) - 1));
+    assert_true(watch_data(s->w, s->now, added, 20));
+    int64_t last = s->now;
+    assert_true(watch_data(s->w, s->now, added + 20, sizeof(added) - 1 - 20));
+    for (; s->now - last < 60000; s->now += 20000) {
+        CHECK_INT(watch_tick(s->w, s->now), true, "");
+        assert_true(watch_data(s->w, s->now, changed, sizeof(changed) - 1));
     }
-    CHECK_INT(watch_tick_at(s.w), last + 60000, "");
-    CHECK_INT(watch_tick(s.w, s.now), false, "");
-    answer(&s, (struct answer){.status = 200, .result = HTTP_ERR_ABORTED});
-    CHECK_INT(s.result, WATCH_UNSUPPORTED, "");
-    buf_clear(&s.out);
-    STEP(&s, .status = 200, .body = LIST("30", POD("b", "1")));
-    CHECK_STR(s.query.data, "limit=500&resourceVersion=0", "");
-    check_out(&s, "begin L:b end ", "");
+    CHECK_INT(watch_tick_at(s->w), last + 60000, "");
+    CHECK_INT(watch_tick(s->w, s->now), false, "");
+    answer(s, (struct answer){.status = 200, .result = HTTP_ERR_ABORTED});
+    CHECK_INT(s->result, WATCH_UNSUPPORTED, "");
+    buf_clear(&s->out);
+    STEP(s, .status = 200, .body = LIST("30", POD("b", "1")));
+    CHECK_STR(s->query.data, "limit=500&resourceVersion=0", "");
+    check_out(s, "begin L:b end ", "");
 }
 
 /* Neither a complete list nor a list in pages is checked for a stall. */
-TEST(test_no_tick)
+TEST_SIM(begin_streaming, test_no_tick)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
-    begin(&s);
-    watch_head(s.w, 200, "application/json");
+    begin(s);
+    watch_head(s->w, 200, "application/json");
     static const char end[] = END("10");
-    assert_true(watch_data(s.w, s.now, end, sizeof(end) - 1));
-    CHECK_INT(watch_tick_at(s.w) == INT64_MAX, true, "");
-    CHECK_INT(watch_tick(s.w, s.now + 600000), true, "");
-    check_out(&s, "begin bookmark end ", "");
-    answer(&s, (struct answer){.status = 200, .lasted_ms = 600000});
-    begin(&s);
-    CHECK_INT(watch_tick_at(s.w) == INT64_MAX, true, "");
+    assert_true(watch_data(s->w, s->now, end, sizeof(end) - 1));
+    CHECK_INT(watch_tick_at(s->w) == INT64_MAX, true, "");
+    CHECK_INT(watch_tick(s->w, s->now + 600000), true, "");
+    check_out(s, "begin bookmark end ", "");
+    answer(s, (struct answer){.status = 200, .lasted_ms = 600000});
+    begin(s);
+    CHECK_INT(watch_tick_at(s->w) == INT64_MAX, true, "");
 }
 
 /* A stream that breaks off before the end of the list removes nothing, and that list, but not the
@@ -248,41 +234,35 @@ TEST(test_broken_off)
 }
 
 /* An unreachable or throttling server is asked for the stream again. */
-TEST(test_away)
+TEST_SIM(begin_streaming, test_away)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
-    STEP(&s, .result = HTTP_ERR_CONNECT);
-    CHECK_INT(s.result, WATCH_UNREACHABLE, "");
-    begin(&s);
-    CHECK_STR(s.query.data, STREAM_QUERY "&resourceVersion=0", "");
-    assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
+    STEP(s, .result = HTTP_ERR_CONNECT);
+    CHECK_INT(s->result, WATCH_UNREACHABLE, "");
+    begin(s);
+    CHECK_STR(s->query.data, STREAM_QUERY "&resourceVersion=0", "");
+    assert_in_range(s->waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
 }
 
 /* A server that cannot stream any version is asked for pages. */
-TEST(test_never_fresh)
+TEST_SIM(begin_streaming, test_never_fresh)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
-    STEP(&s, .status = 504, .body = TOO_LARGE);
-    STEP(&s, .status = 504, .body = TOO_LARGE);
-    CHECK_STR(s.query.data, STREAM_QUERY, "the latest");
-    begin(&s);
-    CHECK_STR(s.query.data, "limit=500", "in pages");
-    assert_in_range(s.waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
+    STEP(s, .status = 504, .body = TOO_LARGE);
+    STEP(s, .status = 504, .body = TOO_LARGE);
+    CHECK_STR(s->query.data, STREAM_QUERY, "the latest");
+    begin(s);
+    CHECK_STR(s->query.data, "limit=500", "in pages");
+    assert_in_range(s->waited, WATCH_BACKOFF_MIN_MS, 2 * WATCH_BACKOFF_MIN_MS);
 }
 
 /* Nothing is lost when memory runs out within a streamed list: the list does not end. */
-TEST(test_no_memory)
+TEST_SIM(begin_streaming, test_no_memory)
 {
-    SCOPED(sim) s;
-    begin_streaming(&s);
-    s.no_memory = true;
-    STEP(&s, .status = 200, .body = EVENT("ADDED", POD("heavy", "1")) END("10"));
-    CHECK_INT(s.result, WATCH_FAILED, "");
-    CHECK_STR(s.err.msg, "out of memory", "");
-    check_out(&s, "begin ", "");
-    CHECK_INT(s.synced, false, "");
+    s->no_memory = true;
+    STEP(s, .status = 200, .body = EVENT("ADDED", POD("heavy", "1")) END("10"));
+    CHECK_INT(s->result, WATCH_FAILED, "");
+    CHECK_STR(s->err.msg, "out of memory", "");
+    check_out(s, "begin ", "");
+    CHECK_INT(s->synced, false, "");
 }
 
 int main(void)

@@ -137,6 +137,8 @@ static inline void teardown(struct sim *s)
     buf_done(&s->out);
 }
 
+SCOPED_VALUE(sim, teardown)
+
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Waits until the next request is due and begins it; checks its random timeout, which becomes T. */
@@ -327,5 +329,29 @@ static inline void list_two(struct sim *s)
     check_out(s, "begin L:a L:b end ", "list");
     CHECK_INT(s->result, WATCH_DONE, "");
 }
+
+/* Makes a machine without selectors that reads its lists in pages. */
+static inline void paged(struct sim *s)
+{
+    setup(s, "");
+}
+
+/* The same, which has read a list of the pods a and b. */
+static inline void listed(struct sim *s)
+{
+    paged(s);
+    list_two(s);
+}
+
+/* Begins a case with the machine "s" that make() has made. */
+#define TEST_SIM(make, name)                                                                       \
+    static void name##_on(struct sim *s);                                                          \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        SCOPED(sim) sim;                                                                           \
+        make(&sim);                                                                                \
+        name##_on(&sim);                                                                           \
+    }                                                                                              \
+    static void name##_on(struct sim *s)
 
 #endif

@@ -1,9 +1,9 @@
 /* Helpers of all unit tests: cmocka with comparisons that name the row, a log that fails the test
  * on an unexpected warning, a temporary directory.
  *
- * A test file is tests/unit/<room>/test_<room>_<what>.c. It defines its cases with TEST() or
- * TEST_WITH(); main() of testing.c runs them, unless the file has one of its own. Tables of cases
- * print the index and a name through CHECK_* on failure.
+ * A test file is tests/unit/<room>/test_<room>_<what>.c. It defines its cases with TEST(),
+ * TEST_WITH() or TEST_ON(); main() of testing.c runs them, unless the file has one of its own.
+ * Tables of cases print the index and a name through CHECK_* on failure.
  */
 #ifndef PROFPULL_TESTS_TESTING_H
 #define PROFPULL_TESTS_TESTING_H
@@ -44,6 +44,21 @@
     static const struct CMUnitTest case_##name = {#name, name, set_up, tear_down, NULL};           \
     static const struct CMUnitTest *const row_##name TEST_ROW = &case_##name;                      \
     static void name(void **state __attribute__((unused)))
+/* The same for a case with a fixture, whose parameter is the state that setup() has made:
+ *
+ *     TEST_ON(struct fixture *f, empty_lists_are_equal)
+ *     {
+ *         assert_true(list_equal(f->one, f->other));
+ *     }
+ *
+ * The file defines setup() and teardown(), which cmocka calls before and after each case. */
+#define TEST_ON(parameter, name)                                                                   \
+    static void name##_on(parameter);                                                              \
+    TEST_WITH(name, setup, teardown)                                                               \
+    {                                                                                              \
+        name##_on(*state);                                                                         \
+    }                                                                                              \
+    static void name##_on(parameter)
 /* The linker makes an array of the pointers in this section, and names its begin and its end. gcc
  * would reorder variables. */
 #ifdef __clang__

@@ -86,9 +86,8 @@ static size_t count(struct fixture *f, size_t job, bool *ret_more)
     return n;
 }
 
-TEST_WITH(a_source_replaces_what_is_known_of_it, setup, teardown)
+TEST_ON(struct fixture *f, a_source_replaces_what_is_known_of_it)
 {
-    struct fixture *f = *state;
     struct dropped_target t;
     struct err err = ERR_INIT;
     note(f, 0, "pod/a", 10, NULL);
@@ -113,9 +112,8 @@ TEST_WITH(a_source_replaces_what_is_known_of_it, setup, teardown)
     dropped_target_done(&t);
 }
 
-TEST_WITH(the_record_is_bounded, setup, teardown)
+TEST_ON(struct fixture *f, the_record_is_bounded)
 {
-    struct fixture *f = *state;
     bool more = true;
     for (int i = 0; i < DROPPED_MAX; i++) {
         note(f, 0, i < 7 ? "pod/a" : "pod/b", 10, NULL);
@@ -178,9 +176,8 @@ static bool knows(struct fixture *f, const char *job, const char *source, const 
     return found;
 }
 
-TEST_WITH(targets_are_known_as_discovered, setup, teardown)
+TEST_ON(struct fixture *f, targets_are_known_as_discovered)
 {
-    struct fixture *f = *state;
     char address[32];
     note_target(f, "static/0", "10.0.0.1:80");
     note_target(f, "static/0", "10.0.0.2:80");
@@ -211,9 +208,8 @@ TEST_WITH(targets_are_known_as_discovered, setup, teardown)
     assert_null(strstr(page.data, "profpull_dropped_targets_unshown_total{job=\"a\"}"));
 }
 
-TEST_WITH(each_rule_is_traced, setup, teardown)
+TEST_ON(struct fixture *f, each_rule_is_traced)
 {
-    struct fixture *f = *state;
     static const char *const after[] = {
         "{\"x\":\"bad\",\"y\":\"bad\"}",
         "{\"y\":\"bad\"}",

@@ -142,9 +142,8 @@ static uint64_t result(struct fixture *f, const char *name)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-TEST_WITH(counters_add_up_by_group, setup, teardown)
+TEST_ON(struct fixture *f, counters_add_up_by_group)
 {
-    struct fixture *f = *state;
     heap(f, "cart", "a", 1, 1); /* there is no rule yet */
     assert_false(f->record->has_thread);
     add(f, rule_of("profiles_recorded_alloc", alloc, by_service, 1));
@@ -163,9 +162,8 @@ TEST_WITH(counters_add_up_by_group, setup, teardown)
     CHECK_INT(result(f, "counted"), 3, "");
 }
 
-TEST_WITH(gauges_are_the_sum_of_the_latest_values, setup, teardown)
+TEST_ON(struct fixture *f, gauges_are_the_sum_of_the_latest_values)
 {
-    struct fixture *f = *state;
     add(f, rule_of("profiles_recorded_heap", inuse, by_service, 1));
     reload(f);
     heap(f, "cart", "a", 0, 1000);
@@ -181,9 +179,8 @@ TEST_WITH(gauges_are_the_sum_of_the_latest_values, setup, teardown)
     CHECK_INT(result(f, "old"), 1, "");
 }
 
-TEST_WITH(stale_gauges_go_away, setup, teardown)
+TEST_ON(struct fixture *f, stale_gauges_go_away)
 {
-    struct fixture *f = *state;
     struct rule *r = NULL;
     add(f, rule_of("profiles_recorded_heap", inuse, by_service, 1));
     add(f, rule_of("profiles_recorded_alloc", alloc, by_service, 1));
@@ -201,9 +198,8 @@ TEST_WITH(stale_gauges_go_away, setup, teardown)
     CHECK_INT(r->n_instances, 0, "");
 }
 
-TEST_WITH(nanoseconds_become_seconds, setup, teardown)
+TEST_ON(struct fixture *f, nanoseconds_become_seconds)
 {
-    struct fixture *f = *state;
     add(f, rule_of("profiles_recorded_locks_seconds_total", delay, by_service, 1));
     reload(f);
     pass(f, profile_of(f, "mutex", "delay/nanoseconds", "cart", "a", 1500000000, 0), true);
@@ -213,9 +209,8 @@ TEST_WITH(nanoseconds_become_seconds, setup, teardown)
     check_page(f, "service_name=\"cart\"} 2.000000001\n", true);
 }
 
-TEST_WITH(a_function_counts_its_stacks, setup, teardown)
+TEST_ON(struct fixture *f, a_function_counts_its_stacks)
 {
-    struct fixture *f = *state;
     struct record_rule r = rule_of("profiles_recorded_main", alloc, by_service, 1);
     r.function = "main";
     add(f, r);
@@ -229,9 +224,8 @@ TEST_WITH(a_function_counts_its_stacks, setup, teardown)
     check_page(f, "service_name=\"cart\"} 0\n", true);
 }
 
-TEST_WITH(series_are_limited, setup, teardown)
+TEST_ON(struct fixture *f, series_are_limited)
 {
-    struct fixture *f = *state;
     add(f, rule_of("profiles_recorded_alloc", alloc, by_pod, 2));
     reload(f);
     heap(f, "cart", "a", 1, 0);
@@ -254,9 +248,8 @@ TEST_WITH(series_are_limited, setup, teardown)
     labels_unref(l);
 }
 
-TEST_WITH(reloads_keep_unchanged_rules, setup, teardown)
+TEST_ON(struct fixture *f, reloads_keep_unchanged_rules)
 {
-    struct fixture *f = *state;
     add(f, rule_of("profiles_recorded_a", alloc, by_service, 1));
     add(f, rule_of("profiles_recorded_b", alloc, by_service, 1));
     reload(f);
@@ -278,9 +271,8 @@ TEST_WITH(reloads_keep_unchanged_rules, setup, teardown)
     CHECK_INT(result(f, "counted"), 4, "");
 }
 
-TEST_WITH(rules_of_the_api_join_those_of_the_file, setup, teardown)
+TEST_ON(struct fixture *f, rules_of_the_api_join_those_of_the_file)
 {
-    struct fixture *f = *state;
     struct err err = ERR_INIT;
     struct record_rule api[4];
     add(f, rule_of("profiles_recorded_a", alloc, by_service, 1));
@@ -314,9 +306,8 @@ TEST_WITH(rules_of_the_api_join_those_of_the_file, setup, teardown)
     check_page(f, "service_name=\"cart\"} 10\n", true);
 }
 
-TEST_WITH(profiles_beyond_the_queue_are_not_counted, setup, teardown)
+TEST_ON(struct fixture *f, profiles_beyond_the_queue_are_not_counted)
 {
-    struct fixture *f = *state;
     add(f, rule_of("profiles_recorded_a", alloc, by_service, 1));
     reload(f);
     struct profile *p = profile_of(f, "memory", HEAP, "cart", "a", 1, 1);
@@ -327,9 +318,8 @@ TEST_WITH(profiles_beyond_the_queue_are_not_counted, setup, teardown)
     CHECK_INT(testing_metric(f->metrics, "profpull_record_pending_bytes"), 0, "");
 }
 
-TEST_WITH(cumulative_and_damaged_profiles_are_not_counted, setup, teardown)
+TEST_ON(struct fixture *f, cumulative_and_damaged_profiles_are_not_counted)
 {
-    struct fixture *f = *state;
     add(f, rule_of("profiles_recorded_a", alloc, by_service, 1));
     add(f, rule_of("profiles_recorded_h", inuse, by_service, 1));
     reload(f);
@@ -347,9 +337,8 @@ TEST_WITH(cumulative_and_damaged_profiles_are_not_counted, setup, teardown)
     check_page(f, "profiles_recorded_a_bytes_total{", false);
 }
 
-TEST_WITH(labels_are_escaped, setup, teardown)
+TEST_ON(struct fixture *f, labels_are_escaped)
 {
-    struct fixture *f = *state;
     struct record_rule r = rule_of("profiles_recorded_a", alloc, by_pod, 2);
     const struct label team = {SV("team"), SV("x")};
     r.external = &team;
@@ -360,9 +349,8 @@ TEST_WITH(labels_are_escaped, setup, teardown)
     check_page(f, "team=\"x\",service_name=\"a\\\"b\\\\c\\nd\xef\xbf\xbd\"} 1\n", true);
 }
 
-TEST_WITH(openmetrics_names_the_unit, setup, teardown)
+TEST_ON(struct fixture *f, openmetrics_names_the_unit)
 {
-    struct fixture *f = *state;
     SCOPED(buf) page;
     add(f, rule_of("profiles_recorded_locks", delay, by_service, 1));
     reload(f);

@@ -20,9 +20,8 @@ static struct target *try_target(struct world *w, const char *const *labels, str
 
 /* A value that is not UTF-8 refuses its target (in Alloy: the whole group); line breaks, tabs and
  * emoji are fine. */
-TEST_WITH(values_are_utf8, setup, teardown)
+TEST_ON(struct world *w, values_are_utf8)
 {
-    struct world *w = *state;
     struct err err = ERR_INIT;
     static const char *const bad[] = {"\xff", "a\xc3(", "\xed\xa0\x80", "\xc0\x80"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -39,9 +38,8 @@ TEST_WITH(values_are_utf8, setup, teardown)
 }
 
 /* Without an address there is no target. */
-TEST_WITH(no_address, setup, teardown)
+TEST_ON(struct world *w, no_address)
 {
-    struct world *w = *state;
     struct err err = ERR_INIT;
     assert_null(try_target(w, LABELS("v", "1"), &err));
     CHECK_STR(err.msg, "no address", "missing");
@@ -50,9 +48,8 @@ TEST_WITH(no_address, setup, teardown)
 }
 
 /* With timeout 1s and interval 2s, types that sample (for one second) get two seconds. */
-TEST_WITH(timeouts, setup, teardown)
+TEST_ON(struct world *w, timeouts)
 {
-    struct world *w = *state;
     for (size_t i = 0; i < 4; i++) {
         w->types[i].interval_ms = 2000;
         w->types[i].timeout_ms = 1000;
@@ -70,9 +67,8 @@ TEST_WITH(timeouts, setup, teardown)
 }
 
 /* Another interval is a new schedule; the same configuration again changes nothing. */
-TEST_WITH(reconfigured, setup, teardown)
+TEST_ON(struct world *w, reconfigured)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("h:1"));
     struct http_transfer *t = next_start(w);
     succeed(w, t);
@@ -97,9 +93,8 @@ TEST_WITH(reconfigured, setup, teardown)
 
 /* [A, B] followed by [A] ends B alone; another reserved label keeps A as it is. So does a public
  * one (in Alloy it makes another scrape): only the request counts. */
-TEST_WITH(groups_are_compared, setup, teardown)
+TEST_ON(struct world *w, groups_are_compared)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
     turn(w, 15000);
     CHECK_INT(w->n_transfers, 2, "both");
@@ -120,9 +115,8 @@ TEST_WITH(groups_are_compared, setup, teardown)
 }
 
 /* Unknown at first, up after a success, down with the error after a 500. */
-TEST_WITH(health, setup, teardown)
+TEST_ON(struct world *w, health)
 {
-    struct world *w = *state;
     static const enum scrape_health want[] = {SCRAPE_UNKNOWN, SCRAPE_UP, SCRAPE_DOWN};
     testing_log_expect(w->log, "scrape failed");
     set(w, 0, "s", "1", AT("h:1"));
@@ -141,9 +135,8 @@ TEST_WITH(health, setup, teardown)
 }
 
 /* A hundred updates while a scrape hangs do not wait. */
-TEST_WITH(updates_while_one_hangs, setup, teardown)
+TEST_ON(struct world *w, updates_while_one_hangs)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
     turn(w, 15000);
     for (int i = 0; i < 100; i++) {
@@ -182,9 +175,8 @@ static void answer_as(struct world *w, struct http_transfer *t, const char *cont
 
 /* Accepted bodies. The bytes count, not the Content-Type, which may be any or missing (Alloy
  * accepts only application/octet-stream). */
-TEST_WITH(responses, setup, teardown)
+TEST_ON(struct world *w, responses)
 {
-    struct world *w = *state;
     static const struct {
         const void *body;
         size_t n;
@@ -225,9 +217,8 @@ TEST_WITH(responses, setup, teardown)
 
 /* We add no otel.scope labels (Alloy adds them, with the name of the component); a user's own are
  * kept, and no version is invented for them. */
-TEST_WITH(scope_labels, setup, teardown)
+TEST_ON(struct world *w, scope_labels)
 {
-    struct world *w = *state;
     for (int i = 0; i < 2; i++) {
         struct target *t = make_target(w, 0, "h:1", i == 0 ? "v" : "otel.scope.name", "mine");
         assert_true(engine_set_group(w->e, 0, "s", &t, 1));
@@ -240,9 +231,8 @@ TEST_WITH(scope_labels, setup, teardown)
 
 /* Parameters of a job with a type that samples: `seconds` is only in its URL, once, even after many
  * updates. */
-TEST_WITH(parameters_do_not_leak, setup, teardown)
+TEST_ON(struct world *w, parameters_do_not_leak)
 {
-    struct world *w = *state;
     static const struct config_pair debug[] = {{"debug", "1"}};
     w->jobs[0].params = (struct config_pairs){debug, 1};
     for (size_t i = 0; i < 4; i++) {
@@ -269,9 +259,8 @@ TEST_WITH(parameters_do_not_leak, setup, teardown)
 
 /* forward_to changes while the program runs: the next profile goes there (in Alloy, running loops
  * keep the old value). */
-TEST_WITH(endpoints_change, setup, teardown)
+TEST_ON(struct world *w, endpoints_change)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("h:1"));
     succeed(w, next_start(w));
     CHECK_INT(w->forward_to, 5, "as at first");

@@ -37,9 +37,8 @@ static struct http_transfer *newest(struct world *w)
 /* ---- continuous ------------------------------------------------------------------------------ */
 
 /* At least 99 % of a target's time lies within a profile, and no two profiles overlap. */
-TEST_WITH(continuous_covers_nearly_all, setup, teardown)
+TEST_ON(struct world *w, continuous_covers_nearly_all)
 {
-    struct world *w = *state;
     continuous_cpu(w);
     w->types[MEMORY].enabled = true;
     set(w, 0, "pod", "1", AT("h:1"));
@@ -78,9 +77,8 @@ TEST_WITH(continuous_covers_nearly_all, setup, teardown)
 }
 
 /* Another sampling type gets to run, at the expense of the continuous one. */
-TEST_WITH(continuous_takes_turns, setup, teardown)
+TEST_ON(struct world *w, continuous_takes_turns)
 {
-    struct world *w = *state;
     continuous_cpu(w);
     w->types[FGPROF].enabled = true;
     w->types[FGPROF].interval_ms = 60000;
@@ -109,9 +107,8 @@ TEST_WITH(continuous_takes_turns, setup, teardown)
 
 /* An unreachable target is tried once an interval, one that answers at once every `seconds`:
  * nothing spins. */
-TEST_WITH(continuous_never_spins, setup, teardown)
+TEST_ON(struct world *w, continuous_never_spins)
 {
-    struct world *w = *state;
     continuous_cpu(w);
     testing_log_expect(w->log, "scrape failed");
     set(w, 0, "pod", "1", AT("h:1"));
@@ -132,9 +129,8 @@ TEST_WITH(continuous_never_spins, setup, teardown)
 }
 
 /* The process was stopped while a scrape ran or waited to start. */
-TEST_WITH(continuous_after_a_pause, setup, teardown)
+TEST_ON(struct world *w, continuous_after_a_pause)
 {
-    struct world *w = *state;
     continuous_cpu(w);
     set(w, 0, "pod", "1", AT("h:1"));
     struct http_transfer *t = next_start(w);
@@ -157,9 +153,8 @@ TEST_WITH(continuous_after_a_pause, setup, teardown)
 
 /* Another scraper takes ten of every fifteen seconds, exactly at our phase. We look for a gap, find
  * it and stay there. */
-TEST_WITH(finds_the_gap, setup, teardown)
+TEST_ON(struct world *w, finds_the_gap)
 {
-    struct world *w = *state;
     only_cpu(w);
     testing_log_expect(w->log, "scrape failed");
     set(w, 0, "pod", "1", AT("h:1"));
@@ -194,9 +189,8 @@ TEST_WITH(finds_the_gap, setup, teardown)
 }
 
 /* At most two attempts in an interval, and the page of targets shows how many conflicted. */
-TEST_WITH(never_free, setup, teardown)
+TEST_ON(struct world *w, never_free)
 {
-    struct world *w = *state;
     only_cpu(w);
     testing_log_expect(w->log, "scrape failed");
     set(w, 0, "pod", "1", AT("h:1"));
@@ -254,9 +248,8 @@ static size_t answer_for(struct world *w, int intervals, long status)
     return n;
 }
 
-TEST_WITH(absent_types_are_asked_rarely, setup, teardown)
+TEST_ON(struct world *w, absent_types_are_asked_rarely)
 {
-    struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
     log_set(testing_log(w->log), LOG_INFO, LOG_LOGFMT);
     set(w, 0, "pod", "1", AT("h:1"));
@@ -289,9 +282,8 @@ TEST_WITH(absent_types_are_asked_rarely, setup, teardown)
 }
 
 /* The target restarts: absence is forgotten and the type is scraped as usual. */
-TEST_WITH(absent_until_something_else_comes, setup, teardown)
+TEST_ON(struct world *w, absent_until_something_else_comes)
 {
-    struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
     set(w, 0, "pod", "1", AT("h:1"));
     answer_for(w, 3, 404);
@@ -308,9 +300,8 @@ TEST_WITH(absent_until_something_else_comes, setup, teardown)
 
 /* ---- profiles that take too long ------------------------------------------------------------- */
 
-TEST_WITH(too_long_for_the_server, setup, teardown)
+TEST_ON(struct world *w, too_long_for_the_server)
 {
-    struct world *w = *state;
     static const char go[] = "profile duration exceeds server's WriteTimeout\n";
     only_cpu(w);
     testing_log_expect(w->log, "scrape failed");

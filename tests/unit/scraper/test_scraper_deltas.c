@@ -280,13 +280,12 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
 /* ---- the tests ------------------------------------------------------------------------------- */
 
 /* The delta of a job is compressed as it says. */
-TEST_WITH(compression_of_the_job, setup, teardown)
+TEST_ON(struct world *w, compression_of_the_job)
 {
     static const struct {
         enum config_compression compression;
         bool is_gzip;
     } cases[] = {{COMPRESSION_FAST, true}, {COMPRESSION_BEST, true}, {COMPRESSION_NONE, false}};
-    struct world *w = *state;
     set(w, "a", "10.0.0.1:80");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         w->job.delta_compression = cases[i].compression;
@@ -297,9 +296,8 @@ TEST_WITH(compression_of_the_job, setup, teardown)
     }
 }
 
-TEST_WITH(gauges_then_deltas, setup, teardown)
+TEST_ON(struct world *w, gauges_then_deltas)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     scrape(w, 10, 5);
     CHECK_INT(w->n_profiles, 0, "not before the work is done");
@@ -330,9 +328,8 @@ TEST_WITH(gauges_then_deltas, setup, teardown)
 }
 
 /* A delta that nobody takes is part of the next one: the baseline moves with what was handed on. */
-TEST_WITH(not_taken, setup, teardown)
+TEST_ON(struct world *w, not_taken)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     scrape(w, 10, 5);
     work(w);
@@ -357,9 +354,8 @@ TEST_WITH(not_taken, setup, teardown)
 
 /* A profile with gauges only has no growth that could be lost: its counters are the new baseline
  * even if nobody takes it. */
-TEST_WITH(first_not_taken, setup, teardown)
+TEST_ON(struct world *w, first_not_taken)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     w->refuses = true;
     scrape(w, 10, 5);
@@ -392,9 +388,8 @@ static void scrape_old(struct world *w, int allocated)
 
 /* A profile in an older format is converted on a worker, and the delta is computed from the result.
  */
-TEST_WITH(old_profiles_are_converted, setup, teardown)
+TEST_ON(struct world *w, old_profiles_are_converted)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     for (int i = 0; i < 2; i++) {
         scrape_old(w, 10 + 7 * i);
@@ -423,9 +418,8 @@ TEST_WITH(old_profiles_are_converted, setup, teardown)
 }
 
 /* A failed conversion is a failed scrape; the result of a cancelled one is dropped. */
-TEST_WITH(old_profiles_that_fail, setup, teardown)
+TEST_ON(struct world *w, old_profiles_that_fail)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     struct http_transfer *t = next_start(w);
     answer(w, t, SV("heap_v2/1\nx\n").p, 12);
@@ -455,9 +449,8 @@ TEST_WITH(old_profiles_that_fail, setup, teardown)
 
 /* The counters of one pod are no baseline for another one at the same address, whether it replaces
  * the first at once or later. */
-TEST_WITH(another_pod_has_no_baseline, setup, teardown)
+TEST_ON(struct world *w, another_pod_has_no_baseline)
 {
-    struct world *w = *state;
     set(w, "uid-1", "h:1");
     scrape(w, 10, 5);
     work(w);
@@ -482,9 +475,8 @@ TEST_WITH(another_pod_has_no_baseline, setup, teardown)
 }
 
 /* A scrape without anything to pass on is a success. */
-TEST_WITH(nothing_left, setup, teardown)
+TEST_ON(struct world *w, nothing_left)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     scrape(w, 10, 0);
     work(w);
@@ -501,9 +493,8 @@ TEST_WITH(nothing_left, setup, teardown)
 }
 
 /* A scrape with a pending delta is busy: its tick is skipped. */
-TEST_WITH(busy, setup, teardown)
+TEST_ON(struct world *w, busy)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     scrape(w, 10, 1);
     turn(w, 2 * INTERVAL_MS);
@@ -519,9 +510,8 @@ TEST_WITH(busy, setup, teardown)
 }
 
 /* The waiting bodies are bounded; the baseline stays, and the next delta covers both intervals. */
-TEST_WITH(backlog, setup, teardown)
+TEST_ON(struct world *w, backlog)
 {
-    struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
     set(w, "1", "h:1");
     scrape(w, 10, 1);
@@ -538,9 +528,8 @@ TEST_WITH(backlog, setup, teardown)
     check_values(w, 20, 1, "both");
 }
 
-TEST_WITH(bad_body, setup, teardown)
+TEST_ON(struct world *w, bad_body)
 {
-    struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
     set(w, "1", "h:1");
     scrape(w, 10, 1);
@@ -560,9 +549,8 @@ TEST_WITH(bad_body, setup, teardown)
 }
 
 /* A profile without counters passes through unchanged. */
-TEST_WITH(passed, setup, teardown)
+TEST_ON(struct world *w, passed)
 {
-    struct world *w = *state;
     struct pprof_spec spec = {.types = "objects/count"};
     const struct pprof_row row = {"a", NULL, {5}};
     SCOPED(buf) body = pprof_make(&spec, &row, 1);
@@ -578,9 +566,8 @@ TEST_WITH(passed, setup, teardown)
 }
 
 /* The baseline survives a change of labels and the removal of the target for a while. */
-TEST_WITH(survives, setup, teardown)
+TEST_ON(struct world *w, survives)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     scrape(w, 10, 1);
     work(w);
@@ -604,9 +591,8 @@ TEST_WITH(survives, setup, teardown)
 }
 
 /* The baseline of a removed target is freed in time, even if nothing else is due. */
-TEST_WITH(freed, setup, teardown)
+TEST_ON(struct world *w, freed)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     scrape(w, 10, 1);
     work(w);
@@ -623,9 +609,8 @@ TEST_WITH(freed, setup, teardown)
 }
 
 /* A target removed while its delta is computed loses the result, not the baseline. */
-TEST_WITH(gone_meanwhile, setup, teardown)
+TEST_ON(struct world *w, gone_meanwhile)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     scrape(w, 10, 1);
     work(w);
@@ -642,9 +627,8 @@ TEST_WITH(gone_meanwhile, setup, teardown)
 }
 
 /* Over the budget: gauges only, never a wrong delta; within it again: deltas again. */
-TEST_WITH(no_room, setup, teardown)
+TEST_ON(struct world *w, no_room)
 {
-    struct world *w = *state;
     testing_log_expect(w->log, "no memory for the baseline");
     set(w, "1", "h:1");
     w->e->deltas.max_bytes = 100;
@@ -672,9 +656,8 @@ TEST_WITH(no_room, setup, teardown)
 }
 
 /* Baselines of removed targets give way to those of existing ones. */
-TEST_WITH(kept_makes_way, setup, teardown)
+TEST_ON(struct world *w, kept_makes_way)
 {
-    struct world *w = *state;
     set(w, "1", "h:1");
     scrape(w, 10, 1);
     work(w);
@@ -690,9 +673,8 @@ TEST_WITH(kept_makes_way, setup, teardown)
 }
 
 /* Types that are not cumulative pass through unchanged. */
-TEST_WITH(not_cumulative, setup, teardown)
+TEST_ON(struct world *w, not_cumulative)
 {
-    struct world *w = *state;
     w->types[0].cumulative = false;
     w->types[0].delta = DELTA_OFF;
     struct pprof_spec spec = {.types = "alloc_space/bytes goroutine/count"};
@@ -712,9 +694,8 @@ TEST_WITH(not_cumulative, setup, teardown)
 
 /* After a reload the job may be another one, with other labels: address, path and type identify the
  * baseline. */
-TEST_WITH(another_job, setup, teardown)
+TEST_ON(struct world *w, another_job)
 {
-    struct world *w = *state;
     struct config_job renamed = w->job;
     struct target *t;
     struct err err = ERR_INIT;
@@ -791,9 +772,8 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
     assert_true(scratch_pool_bytes(w->e->offloads.scratches) < SCRATCH_POOL_MAX);
 }
 
-TEST_WITH(restless_stacks, setup, teardown)
+TEST_ON(struct world *w, restless_stacks)
 {
-    struct world *w = *state;
     size_t most;
     testing_log_expect(w->log, "no memory for the baseline");
     an_hour(w, DELTAS_STATE_DEFAULT, &most);
@@ -810,9 +790,8 @@ TEST_WITH(restless_stacks, setup, teardown)
 }
 
 /* Deltas computed by the target pass through unchanged, and may overlap. */
-TEST_WITH(made_by_the_target, setup, teardown)
+TEST_ON(struct world *w, made_by_the_target)
 {
-    struct world *w = *state;
     w->types[0].enabled = false;
     w->types[1].enabled = true;
     struct pprof_spec spec = {.types = "contentions/count delay/nanoseconds"};

@@ -21,9 +21,8 @@ static int64_t now_ms(const struct world *w)
 }
 
 /* A profile that ends before the deadline is passed on; nothing new starts meanwhile. */
-TEST_WITH(in_flight_ends, setup, teardown)
+TEST_ON(struct world *w, in_flight_ends)
 {
-    struct world *w = *state;
     int drained = 0;
     use_cpu_only(w);
     set(w, 0, "s", "1", AT("a:1", "b:1"));
@@ -43,9 +42,8 @@ TEST_WITH(in_flight_ends, setup, teardown)
 
 /* A profile that would still be sampled at the deadline is cancelled at once, so that what is
  * queued gets the time. */
-TEST_WITH(too_long_for_the_deadline, setup, teardown)
+TEST_ON(struct world *w, too_long_for_the_deadline)
 {
-    struct world *w = *state;
     int drained = 0;
     use_cpu_only(w);
     set(w, 0, "s", "1", AT("a:1"));
@@ -56,16 +54,15 @@ TEST_WITH(too_long_for_the_deadline, setup, teardown)
     CHECK_INT(drained, 1, "at once");
 }
 
-TEST_WITH(drained_with_nothing_in_flight, setup, teardown)
+TEST_ON(struct world *w, drained_with_nothing_in_flight)
 {
-    struct world *w = *state;
     int drained = 0;
     engine_drain(w->e, now_ms(w), on_drained, &drained);
     CHECK_INT(drained, 1, "at once");
 }
 
 /* A target that does not answer uses up neither the time of the drain nor its deadline. */
-TEST_WITH(hanging_targets, setup, teardown)
+TEST_ON(struct world *w, hanging_targets)
 {
     static const struct {
         const char *row;
@@ -75,7 +72,6 @@ TEST_WITH(hanging_targets, setup, teardown)
         {"5 s after it has sampled", 60000, 4000 + ENGINE_DRAIN_ANSWER_MS},
         {"the deadline", 6000, 6000},
     };
-    struct world *w = *state;
     use_cpu_only(w);
     testing_log_expect(w->log, "scrapes cancelled");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -94,9 +90,8 @@ TEST_WITH(hanging_targets, setup, teardown)
 }
 
 /* Scrapes that wait for the process, or for a slot, have not begun and do not begin. */
-TEST_WITH(waiting_scrapes_are_dropped, setup, teardown)
+TEST_ON(struct world *w, waiting_scrapes_are_dropped)
 {
-    struct world *w = *state;
     int drained = 0;
     use_cpu_only(w);
     w->types[FGPROF].enabled = true;
@@ -112,9 +107,8 @@ TEST_WITH(waiting_scrapes_are_dropped, setup, teardown)
 }
 
 /* engine_stop() ends a drain without a word; targets that come late are refused. */
-TEST_WITH(stopped_while_draining, setup, teardown)
+TEST_ON(struct world *w, stopped_while_draining)
 {
-    struct world *w = *state;
     int drained = 0;
     use_cpu_only(w);
     set(w, 0, "s", "1", AT("a:1"));
@@ -129,9 +123,8 @@ TEST_WITH(stopped_while_draining, setup, teardown)
 
 /* The CPU profile that the previous process had to cancel is asked again at once, not a minute
  * later: its window is still open. */
-TEST_WITH(asked_again_after_a_restart, setup, teardown)
+TEST_ON(struct world *w, asked_again_after_a_restart)
 {
-    struct world *w = *state;
     use_cpu_only(w);
     set(w, 0, "s", "1", AT("a:1"));
     next_start(w);

@@ -3,9 +3,8 @@
 
 /* ---- a scrape -------------------------------------------------------------------------------- */
 
-TEST_WITH(from_tick_to_profile, setup, teardown)
+TEST_ON(struct world *w, from_tick_to_profile)
 {
-    struct world *w = *state;
     set(w, 0, "pod", "1", AT("h:1"));
     struct scrape_status st = status(w);
     CHECK_INT(st.health, SCRAPE_UNKNOWN, "before");
@@ -56,9 +55,8 @@ TEST_WITH(from_tick_to_profile, setup, teardown)
     CHECK_INT(t->on_room(t->arg, 1, UINT64_MAX), sizeof(PROFILE) + 1, "an eighth more, and a byte");
 }
 
-TEST_WITH(sampling_and_delta_types, setup, teardown)
+TEST_ON(struct world *w, sampling_and_delta_types)
 {
-    struct world *w = *state;
     w->types[MEMORY].enabled = false;
     w->types[CPU].enabled = true;
     w->types[DELTA].enabled = true;
@@ -83,9 +81,8 @@ static int64_t first_start(struct world *w)
 }
 
 /* A restart at another time, with another monotonic clock, keeps the phase. */
-TEST_WITH(same_phase_after_restart, setup, teardown)
+TEST_ON(struct world *w, same_phase_after_restart)
 {
-    struct world *w = *state;
     set(w, 0, "pod", "1", AT("h:1"));
     int64_t phase = first_start(w);
     for (int i = 1; i < 10; i++) {
@@ -99,9 +96,8 @@ TEST_WITH(same_phase_after_restart, setup, teardown)
 }
 
 /* The wall clock jumps an hour each way: no burst, no pause. */
-TEST_WITH(wall_clock_jumps, setup, teardown)
+TEST_ON(struct world *w, wall_clock_jumps)
 {
-    struct world *w = *state;
     set(w, 0, "pod", "1", AT("h:1"));
     int64_t last = 0;
     for (int i = 0; i < 6; i++) {
@@ -119,9 +115,8 @@ TEST_WITH(wall_clock_jumps, setup, teardown)
 }
 
 /* The machine slept, or the process was stopped, for five minutes. */
-TEST_WITH(stall, setup, teardown)
+TEST_ON(struct world *w, stall)
 {
-    struct world *w = *state;
     const char *addresses[41] = {NULL};
     char names[40][16];
     for (int i = 0; i < 40; i++) {
@@ -141,9 +136,8 @@ TEST_WITH(stall, setup, teardown)
     }
 }
 
-TEST_WITH(ticks_are_skipped_while_one_runs, setup, teardown)
+TEST_ON(struct world *w, ticks_are_skipped_while_one_runs)
 {
-    struct world *w = *state;
     set(w, 0, "pod", "1", AT("h:1"));
     struct http_transfer *t = next_start(w);
     turn(w, 31000);
@@ -157,9 +151,8 @@ TEST_WITH(ticks_are_skipped_while_one_runs, setup, teardown)
 }
 
 /* A target that never answers delays no other scrape, and its slot is free after the timeout. */
-TEST_WITH(a_hung_target_delays_nobody, setup, teardown)
+TEST_ON(struct world *w, a_hung_target_delays_nobody)
 {
-    struct world *w = *state;
     w->types[CPU].enabled = true;
     testing_log_expect(w->log, "scrape failed");
     set(w, 0, "s", "1", AT("hung:1", "a:1", "b:1"));
@@ -188,9 +181,8 @@ TEST_WITH(a_hung_target_delays_nobody, setup, teardown)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-TEST_WITH(failures, setup, teardown)
+TEST_ON(struct world *w, failures)
 {
-    struct world *w = *state;
     static const struct {
         enum http_result result;
         bool logged;
@@ -244,9 +236,8 @@ TEST_WITH(failures, setup, teardown)
     scrape_status_done(&st);
 }
 
-TEST_WITH(no_memory_for_a_transfer, setup, teardown)
+TEST_ON(struct world *w, no_memory_for_a_transfer)
 {
-    struct world *w = *state;
     w->types[MEMORY].enabled = false;
     w->types[CPU].enabled = true;
     set(w, 0, "pod", "1", AT("h:1"));
@@ -263,9 +254,8 @@ TEST_WITH(no_memory_for_a_transfer, setup, teardown)
 /* ---- gates and slots ------------------------------------------------------------------------- */
 
 /* Two jobs, two sampling types each, one process: they never overlap, and none starves. */
-TEST_WITH(sampling_never_overlaps, setup, teardown)
+TEST_ON(struct world *w, sampling_never_overlaps)
 {
-    struct world *w = *state;
     w->types[MEMORY].enabled = false;
     w->types[CPU].enabled = true;
     w->types[FGPROF].enabled = true;
@@ -306,9 +296,8 @@ TEST_WITH(sampling_never_overlaps, setup, teardown)
 }
 
 /* Scrapes of another process do not wait, nor do other types. */
-TEST_WITH(only_sampling_of_one_process_waits, setup, teardown)
+TEST_ON(struct world *w, only_sampling_of_one_process_waits)
 {
-    struct world *w = *state;
     w->types[CPU].enabled = true;
     set(w, 0, "a", "1", AT("h:1"));
     set(w, 0, "b", "1", AT("h:2"));
@@ -319,9 +308,8 @@ TEST_WITH(only_sampling_of_one_process_waits, setup, teardown)
     }
 }
 
-TEST_WITH(waiting_scrapes_skip_ticks, setup, teardown)
+TEST_ON(struct world *w, waiting_scrapes_skip_ticks)
 {
-    struct world *w = *state;
     w->types[MEMORY].enabled = false;
     w->types[CPU].enabled = true;
     w->types[FGPROF].enabled = true;
@@ -338,9 +326,8 @@ TEST_WITH(waiting_scrapes_skip_ticks, setup, teardown)
 }
 
 /* A removed scrape leaves the gate and the queue. */
-TEST_WITH(turns_survive_removal, setup, teardown)
+TEST_ON(struct world *w, turns_survive_removal)
 {
-    struct world *w = *state;
     w->types[MEMORY].enabled = false;
     w->types[CPU].enabled = true;
     w->jobs[1].path_prefix = "/two";
@@ -360,9 +347,8 @@ TEST_WITH(turns_survive_removal, setup, teardown)
     succeed(w, &w->transfers[1]);
 }
 
-TEST_WITH(slots_are_first_come_first_served, setup, teardown)
+TEST_ON(struct world *w, slots_are_first_come_first_served)
 {
-    struct world *w = *state;
     engine_free(w->e);
     make_engine(w, 2);
     set(w, 0, "a", "1", AT("h1:1", "h2:1", "h3:1", "h4:1", "h5:1"));
@@ -392,9 +378,8 @@ TEST_WITH(slots_are_first_come_first_served, setup, teardown)
 }
 
 /* Many scrapes at one instant do not block the loop. */
-TEST_WITH(a_wake_up_starts_a_batch, setup, teardown)
+TEST_ON(struct world *w, a_wake_up_starts_a_batch)
 {
-    struct world *w = *state;
     for (int i = 0; i < 200; i++) {
         char name[32];
         snprintf(name, sizeof(name), "h%d:1", i);
@@ -410,9 +395,8 @@ TEST_WITH(a_wake_up_starts_a_batch, setup, teardown)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-TEST_WITH(groups_change, setup, teardown)
+TEST_ON(struct world *w, groups_change)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
     turn(w, 15000);
     CHECK_INT(w->n_transfers, 2, "both");
@@ -447,9 +431,8 @@ TEST_WITH(groups_change, setup, teardown)
 }
 
 /* The profiles of a scrape share one set of labels until the labels change. */
-TEST_WITH(labels_are_built_once, setup, teardown)
+TEST_ON(struct world *w, labels_are_built_once)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1"));
     succeed(w, next_start(w));
     succeed(w, next_start(w));
@@ -460,9 +443,8 @@ TEST_WITH(labels_are_built_once, setup, teardown)
     CHECK_STR(label(w->profiles[2], "v"), "2", "new labels");
 }
 
-TEST_WITH(interval_changes, setup, teardown)
+TEST_ON(struct world *w, interval_changes)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1"));
     succeed(w, next_start(w));
     w->types[MEMORY].interval_ms = 15000; /* a configuration with another interval */
@@ -481,9 +463,8 @@ TEST_WITH(interval_changes, setup, teardown)
     engine_set_group(w->e, 0, "s", NULL, 0); /* its types end with this function */
 }
 
-TEST_WITH(duplicates, setup, teardown)
+TEST_ON(struct world *w, duplicates)
 {
-    struct world *w = *state;
     testing_log_expect(w->log, "duplicate scrape set aside");
     set(w, 0, "s", "first", AT("a:1"));
     set(w, 0, "r", "second", AT("a:1"));
@@ -516,9 +497,8 @@ TEST_WITH(duplicates, setup, teardown)
 }
 
 /* With equal labels (for example if a reload renumbers the job) nothing is interrupted. */
-TEST_WITH(duplicates_with_equal_labels, setup, teardown)
+TEST_ON(struct world *w, duplicates_with_equal_labels)
 {
-    struct world *w = *state;
     w->jobs[1].name = "one";
     set(w, 0, "s", "1", AT("a:1"));
     struct http_transfer *t = next_start(w);
@@ -531,9 +511,8 @@ TEST_WITH(duplicates_with_equal_labels, setup, teardown)
 
 /* An address moves to another pod between two events. An answer carries the labels as of its
  * request, and is dropped once the pod is known to be another one. */
-TEST_WITH(address_goes_to_another_pod, setup, teardown)
+TEST_ON(struct world *w, address_goes_to_another_pod)
 {
-    struct world *w = *state;
     static const struct {
         const char *before, *after;
         bool dropped;
@@ -559,9 +538,8 @@ TEST_WITH(address_goes_to_another_pod, setup, teardown)
     }
 }
 
-TEST_WITH(target_limit, setup, teardown)
+TEST_ON(struct world *w, target_limit)
 {
-    struct world *w = *state;
     w->jobs[0].target_limit = 3;
     testing_log_expect(w->log, "target_limit reached");
     set(w, 0, "s", "1", AT("a:1", "b:1"));
@@ -588,9 +566,8 @@ TEST_WITH(target_limit, setup, teardown)
     CHECK_INT(w->n_transfers - before, 4, "scraped");
 }
 
-TEST_WITH(stopping, setup, teardown)
+TEST_ON(struct world *w, stopping)
 {
-    struct world *w = *state;
     w->types[CPU].enabled = true;
     w->types[FGPROF].enabled = true;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
@@ -609,9 +586,8 @@ TEST_WITH(stopping, setup, teardown)
     CHECK_INT(w->n_profiles, 0, "nothing of what was cancelled");
 }
 
-TEST_WITH(snapshots_in_pages, setup, teardown)
+TEST_ON(struct world *w, snapshots_in_pages)
 {
-    struct world *w = *state;
     for (int i = 0; i < 100; i++) {
         char name[32];
         snprintf(name, sizeof(name), "h%d:1", i);
@@ -675,9 +651,8 @@ static void random_group(struct world *w, struct rng *rng)
 
 /* Targets are added and removed, some answers never come: sampling scrapes of one process never
  * overlap, and nothing leaks. */
-TEST_WITH(random_life, setup, teardown)
+TEST_ON(struct world *w, random_life)
 {
-    struct world *w = *state;
     engine_free(w->e);
     make_engine(w, 5);
     w->types[CPU].enabled = true;
@@ -724,7 +699,7 @@ TEST_WITH(random_life, setup, teardown)
 
 /* The address of a name that comes from a Kubernetes object is checked when it has been looked up;
  * not if the job allows all of it, if a proxy looks names up, or if the operator chose the name. */
-TEST_WITH(names_are_checked, setup, teardown)
+TEST_ON(struct world *w, names_are_checked)
 {
     static const struct {
         const char *row, *pinned, *proxy;
@@ -735,7 +710,6 @@ TEST_WITH(names_are_checked, setup, teardown)
         {"through a proxy", "web", "http://proxy:3128", false, false},
         {"of a list", NULL, NULL, false, false},
     };
-    struct world *w = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
         w->jobs[0].allow_special_address = rows[i].allowed;

@@ -266,9 +266,8 @@ static struct scrape_status wait_for(struct fixture *f, uint64_t done)
     return st;
 }
 
-TEST_WITH(profiles_come, setup, teardown)
+TEST_ON(struct fixture *f, profiles_come)
 {
-    struct fixture *f = *state;
     set(f, "/ok");
     SCOPED(scrape_status) st = wait_for(f, 3);
     CHECK_INT(st.health, SCRAPE_UP, "health");
@@ -305,9 +304,8 @@ TEST_WITH(cpu_in_use, setup, teardown)
     check_failure(*state, "/cpu", "cpu_in_use", "HTTP 500: Could not enable CPU profiling");
 }
 
-TEST_WITH(redirect_elsewhere, setup, teardown)
+TEST_ON(struct fixture *f, redirect_elsewhere)
 {
-    struct fixture *f = *state;
     f->job.http.follow_redirects = true;
     check_failure(f, "/redirect", "redirect", "");
 }
@@ -327,16 +325,14 @@ TEST_WITH(cut_off, setup, teardown)
     check_failure(*state, "/cut", "cut", "");
 }
 
-TEST_WITH(no_answer, setup, teardown)
+TEST_ON(struct fixture *f, no_answer)
 {
-    struct fixture *f = *state;
     f->types[0].timeout_ms = 200;
     check_failure(f, "/hang", "timeout", "");
 }
 
-TEST_WITH(nobody_listens, setup, teardown)
+TEST_ON(struct fixture *f, nobody_listens)
 {
-    struct fixture *f = *state;
     uint16_t port = f->server.port;
     f->server.port = 1;
     check_failure(f, "/ok", "connect", "");
@@ -344,9 +340,8 @@ TEST_WITH(nobody_listens, setup, teardown)
 }
 
 /* Groups change, snapshots are taken and the scraper stops while transfers run. */
-TEST_WITH(threads, setup, teardown)
+TEST_ON(struct fixture *f, threads)
 {
-    struct fixture *f = *state;
     static const char *const paths[] = {"/ok1", "/ok2", "/ok3", "/hang"};
     f->job.sample_max = 1; /* one process: all are kept */
     testing_log_expect(f->log, "duplicate scrape set aside");

@@ -12,9 +12,8 @@ static size_t count_active(struct world *w)
 }
 
 /* A source changes while the n-th allocation fails. */
-TEST_WITH(source_changes, setup, teardown)
+TEST_ON(struct world *w, source_changes)
 {
-    struct world *w = *state;
     w->jobs[0].sample_max = 3;
     size_t failed = 0;
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
@@ -45,9 +44,8 @@ TEST_WITH(source_changes, setup, teardown)
 }
 
 /* A new source while memory is short: existing targets stay. */
-TEST_WITH(another_source_comes, setup, teardown)
+TEST_ON(struct world *w, another_source_comes)
 {
-    struct world *w = *state;
     w->jobs[0].sample_max = 3;
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
     set(w, 0, "s", "1", AT("a:1", "b:1", "c:1", "d:1"));
@@ -76,9 +74,8 @@ static void set_interval(struct world *w, size_t job, const char *interval, size
 }
 
 /* Jobs come to share a scrape, part, share again, and get a profile, while an allocation fails. */
-TEST_WITH(jobs_share_and_part, setup, teardown)
+TEST_ON(struct world *w, jobs_share_and_part)
 {
-    struct world *w = *state;
     static const char *const intervals[][2] = {{"15s", "15s"}, {"20s", "15s"}, {"20s", "20s"}};
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
     for (size_t i = 0; i < 120; i++) {

@@ -63,9 +63,8 @@ static void leave(struct hall *h, size_t i)
 }
 
 /* A body gets all that it needs or nothing; what was admitted gives its memory to the next. */
-TEST_WITH(all_or_nothing, setup, teardown)
+TEST_ON(struct hall *h, all_or_nothing)
 {
-    struct hall *h = *state;
     CHECK_INT(room_most(&h->room), MOST, "a quarter is for small ones");
     for (size_t i = 0; i < 4; i++) {
         CHECK_INT(ask(h, i, 500), i < 2 ? ROOM_GRANTED : ROOM_LATER, "two fit");
@@ -86,9 +85,8 @@ TEST_WITH(all_or_nothing, setup, teardown)
 }
 
 /* The scrape that was served longest ago comes first, whoever waited first. */
-TEST_WITH(turns, setup, teardown)
+TEST_ON(struct hall *h, turns)
 {
-    struct hall *h = *state;
     static const uint32_t order[] = {7, 3, 9, 0, 5};
     static const int served[] = {4, 2, 5, 1, 3};
     CHECK_INT(ask(h, 0, MOST), ROOM_GRANTED, "");
@@ -104,9 +102,8 @@ TEST_WITH(turns, setup, teardown)
 
 /* 63 bodies ask in the same order in each interval, and nine of them get memory before their
  * deadline. None is served again before all others were. */
-TEST_WITH(nobody_starves, setup, teardown)
+TEST_ON(struct hall *h, nobody_starves)
 {
-    struct hall *h = *state;
     const size_t last = GUESTS - 1;
     uint32_t turn[GUESTS] = {0};
     unsigned served[GUESTS] = {0};
@@ -133,9 +130,8 @@ TEST_WITH(nobody_starves, setup, teardown)
 }
 
 /* The job that holds the least comes first. */
-TEST_WITH(jobs_take_turns, setup, teardown)
+TEST_ON(struct hall *h, jobs_take_turns)
 {
-    struct hall *h = *state;
     for (size_t i = 0; i < 6; i++) {
         h->guests[i].job = i == 5; /* five of one job, then one of another */
         (void)ask(h, i, 400);
@@ -147,9 +143,8 @@ TEST_WITH(jobs_take_turns, setup, teardown)
 }
 
 /* Large bodies leave a quarter to small ones, and small ones do not keep a large one waiting. */
-TEST_WITH(small_and_large, setup, teardown)
+TEST_ON(struct hall *h, small_and_large)
 {
-    struct hall *h = *state;
     CHECK_INT(room_size_of(&h->room, 100), ROOM_SMALL, "a sixteenth");
     CHECK_INT(room_size_of(&h->room, 101), ROOM_LARGE, "more than that");
     CHECK_INT(ask(h, 0, 600), ROOM_GRANTED, "");
@@ -166,9 +161,8 @@ TEST_WITH(small_and_large, setup, teardown)
 }
 
 /* A body that is being read comes before all that have not begun. */
-TEST_WITH(growth_comes_first, setup, teardown)
+TEST_ON(struct hall *h, growth_comes_first)
 {
-    struct hall *h = *state;
     CHECK_INT(ask(h, 0, 500), ROOM_GRANTED, "");
     CHECK_INT(ask(h, 1, 600), ROOM_GRANTED, "");
     CHECK_INT(ask(h, 2, 150), ROOM_LATER, "");
@@ -183,9 +177,8 @@ TEST_WITH(growth_comes_first, setup, teardown)
 }
 
 /* If all of them turn out larger than expected, the last one gives way until one can end. */
-TEST_WITH(all_grow, setup, teardown)
+TEST_ON(struct hall *h, all_grow)
 {
-    struct hall *h = *state;
     for (size_t i = 0; i < 4; i++) {
         CHECK_INT(ask(h, i, 300), ROOM_GRANTED, "");
     }
@@ -208,9 +201,8 @@ TEST_WITH(all_grow, setup, teardown)
 }
 
 /* Small ones that all grow do not lock each other up either. */
-TEST_WITH(all_small_ones_grow, setup, teardown)
+TEST_ON(struct hall *h, all_small_ones_grow)
 {
-    struct hall *h = *state;
     for (size_t i = 0; i < 16; i++) {
         CHECK_INT(ask(h, i, 100), ROOM_GRANTED, "");
     }
@@ -234,9 +226,8 @@ TEST_WITH(all_small_ones_grow, setup, teardown)
 }
 
 /* Targets that stop in the middle hold half of the memory at most. */
-TEST_WITH(slow_targets, setup, teardown)
+TEST_ON(struct hall *h, slow_targets)
 {
-    struct hall *h = *state;
     for (size_t i = 0; i < 4; i++) {
         h->guests[i].slow = true;
         CHECK_INT(ask(h, i, 300), i < 2 ? ROOM_GRANTED : ROOM_LATER, "half of it");
@@ -255,9 +246,8 @@ TEST_WITH(slow_targets, setup, teardown)
 
 /* A body that becomes a delta is not read before there is room for it among those that wait for a
  * worker; others are. */
-TEST_WITH(places_of_deltas, setup, teardown)
+TEST_ON(struct hall *h, places_of_deltas)
 {
-    struct hall *h = *state;
     for (size_t i = 0; i < 3; i++) {
         h->guests[i].delta = true;
         CHECK_INT(ask(h, i, 250), i < 2 ? ROOM_GRANTED : ROOM_LATER, "500 of the large ones wait");
@@ -277,9 +267,8 @@ TEST_WITH(places_of_deltas, setup, teardown)
 }
 
 /* Guests that are invited count like those that wait, but not for ever. */
-TEST_WITH(invitations, setup, teardown)
+TEST_ON(struct hall *h, invitations)
 {
-    struct hall *h = *state;
     CHECK_INT(ask(h, 0, MOST), ROOM_GRANTED, "");
     CHECK_INT(ask(h, 1, 600), ROOM_LATER, "");
     assert_false(room_is_crowded(&h->room, ROOM_LARGE));
@@ -300,9 +289,8 @@ TEST_WITH(invitations, setup, teardown)
 }
 
 /* More jobs while guests wait. */
-TEST_WITH(jobs_are_added, setup, teardown)
+TEST_ON(struct hall *h, jobs_are_added)
 {
-    struct hall *h = *state;
     CHECK_INT(ask(h, 0, MOST), ROOM_GRANTED, "");
     for (size_t i = 1; i < 6; i++) {
         h->guests[i].job = (uint32_t)i % JOBS;

@@ -198,9 +198,8 @@ TEST_WITH(processes_and_services, setup, teardown)
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
-TEST_WITH(engine_scrapes_what_is_kept, setup, teardown)
+TEST_ON(struct world *w, engine_scrapes_what_is_kept)
 {
-    struct world *w = *state;
     w->jobs[0].sample_max = 2;
     w->types[DELTA].enabled = true;
     for (int i = 0; i < 20; i++) {

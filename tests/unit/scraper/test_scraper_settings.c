@@ -149,9 +149,8 @@ TEST_WITH(good_labels, setup, teardown)
 }
 
 /* A continuous type fills its interval. */
-TEST_WITH(continuous_types, setup, teardown)
+TEST_ON(struct fixture *f, continuous_types)
 {
-    struct fixture *f = *state;
     f->types[CPU].continuous = true;
     f->types[CPU].seconds = 15;
     static const struct {
@@ -257,9 +256,8 @@ TEST_WITH(wrong_labels_of_sampling_types, setup, teardown)
 }
 
 /* The configured seconds are not extended by a label, and need a long enough interval. */
-TEST_WITH(seconds_that_were_given, setup, teardown)
+TEST_ON(struct fixture *f, seconds_that_were_given)
 {
-    struct fixture *f = *state;
     f->types[CPU].enabled = false;
     f->types[LONG].enabled = true;
     check(f, LABELS("__profile_long_interval__", "1m"),
@@ -273,9 +271,8 @@ TEST_WITH(seconds_that_were_given, setup, teardown)
 }
 
 /* A type that the configuration disables may have no time to sample. */
-TEST_WITH(enabled_without_time, setup, teardown)
+TEST_ON(struct fixture *f, enabled_without_time)
 {
-    struct fixture *f = *state;
     f->types[FGPROF].interval_ms = 1000;
     f->types[FGPROF].seconds = 0;
     struct err err = ERR_INIT;
@@ -317,9 +314,8 @@ TEST_WITH(wrong_for_all, setup, teardown)
 }
 
 /* Without any type left, the target is refused with the first reason. */
-TEST_WITH(nothing_left, setup, teardown)
+TEST_ON(struct fixture *f, nothing_left)
 {
-    struct fixture *f = *state;
     f->types[CPU].enabled = false;
     struct err err = ERR_INIT;
     assert_null(make(f, LABELS("__profile_memory_port__", "99999"), NULL, &err));
@@ -350,9 +346,8 @@ TEST_WITH(unknown_types, setup, teardown)
 }
 
 /* However many labels a pod has, the reported problems are bounded. */
-TEST_WITH(many_unknown_types, setup, teardown)
+TEST_ON(struct fixture *f, many_unknown_types)
 {
-    struct fixture *f = *state;
     labels_builder_reset(f->b, NULL);
     labels_builder_set_str(f->b, "__address__", "10.1.2.3:80");
     for (int i = 0; i < 500; i++) {
@@ -368,9 +363,8 @@ TEST_WITH(many_unknown_types, setup, teardown)
 }
 
 /* The host of a pod is its own, whatever port and scheme its labels set. */
-TEST_WITH(host_stays, setup, teardown)
+TEST_ON(struct fixture *f, host_stays)
 {
-    struct fixture *f = *state;
     f->types[CPU].enabled = false;
     struct err err = ERR_INIT;
     struct target *t =
@@ -391,9 +385,8 @@ TEST_WITH(host_stays, setup, teardown)
     CHECK_CONTAINS(err.msg, "is not the pod's own", "foreign");
 }
 
-TEST_WITH(addresses, setup, teardown)
+TEST_ON(struct fixture *f, addresses)
 {
-    struct fixture *f = *state;
     f->types[CPU].enabled = false;
     static const struct {
         const char *address, *port, *scheme, *want, *process;
@@ -425,9 +418,8 @@ TEST_WITH(addresses, setup, teardown)
 }
 
 /* Settings are not part of the series; the path used is. */
-TEST_WITH(series, setup, teardown)
+TEST_ON(struct fixture *f, series)
 {
-    struct fixture *f = *state;
     struct err err = ERR_INIT;
     SCOPED(target) *t =
         make(f,
@@ -448,9 +440,8 @@ TEST_WITH(series, setup, teardown)
 }
 
 /* A target with the name of a type gets the settings of that type. */
-TEST_WITH(carried_name, setup, teardown)
+TEST_ON(struct fixture *f, carried_name)
 {
-    struct fixture *f = *state;
     check(f, LABELS("__name__", "memory", "__profile_memory_port__", "6060"),
           "http://10.1.2.3:6060/allocs 15000/10000");
     check(f, LABELS("__name__", "memory", "__profile_memory_enabled__", "false"), "");

@@ -41,9 +41,8 @@ static void add_hosts(struct world *w, size_t job, const char *name, int n)
 
 /* A thousand targets that hang do not cost the good ones a single scrape: of another job at once,
  * of the same job when each of them has been tried. */
-TEST_WITH(hanging_targets, setup, teardown)
+TEST_ON(struct world *w, hanging_targets)
 {
-    struct world *w = *state;
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
     for (size_t job = 0; job < 2; job++) {
         engine_free(w->e);
@@ -65,9 +64,8 @@ TEST_WITH(hanging_targets, setup, teardown)
 }
 
 /* Targets that become quick again get their whole share back. */
-TEST_WITH(slow_targets_recover, setup, teardown)
+TEST_ON(struct world *w, slow_targets_recover)
 {
-    struct world *w = *state;
     log_set(testing_log(w->log), LOG_ERROR, LOG_LOGFMT);
     engine_free(w->e);
     make_engine(w, 4);
@@ -92,9 +90,8 @@ TEST_WITH(slow_targets_recover, setup, teardown)
 }
 
 /* One type is enough to know whether a target answers. */
-TEST_WITH(other_types_of_a_target, setup, teardown)
+TEST_ON(struct world *w, other_types_of_a_target)
 {
-    struct world *w = *state;
     w->types[DELTA].enabled = true;
     for (int hangs = 0; hangs < 2; hangs++) {
         const char *row = hangs == 1 ? "it hangs" : "it answers";
@@ -117,9 +114,8 @@ TEST_WITH(other_types_of_a_target, setup, teardown)
 }
 
 /* The same while they wait. */
-TEST_WITH(waiting_types_of_a_target, setup, teardown)
+TEST_ON(struct world *w, waiting_types_of_a_target)
 {
-    struct world *w = *state;
     testing_log_expect(w->log, "scrape failed");
     engine_free(w->e);
     make_engine(w, 1);
@@ -159,9 +155,8 @@ static struct http_transfer *first_live(struct world *w, const char *text)
 }
 
 /* A job takes all slots while nobody else wants them, and gives them back as they end. */
-TEST_WITH(jobs_share, setup, teardown)
+TEST_ON(struct world *w, jobs_share)
 {
-    struct world *w = *state;
     engine_free(w->e);
     make_engine(w, 8);
     add_hosts(w, 0, "one", 30);
@@ -179,9 +174,8 @@ TEST_WITH(jobs_share, setup, teardown)
 }
 
 /* A pod with many scrapes waits in line with the others as one. */
-TEST_WITH(pods_take_turns, setup, teardown)
+TEST_ON(struct world *w, pods_take_turns)
 {
-    struct world *w = *state;
     engine_free(w->e);
     make_engine(w, 4);
     for (int i = 0; i < 20; i++) {
@@ -204,9 +198,8 @@ TEST_WITH(pods_take_turns, setup, teardown)
 }
 
 /* Waiting scrapes leave without a trace. */
-TEST_WITH(waiting_scrapes_are_removed, setup, teardown)
+TEST_ON(struct world *w, waiting_scrapes_are_removed)
 {
-    struct world *w = *state;
     engine_free(w->e);
     make_engine(w, 4);
     add_hosts(w, 0, "one", 10);

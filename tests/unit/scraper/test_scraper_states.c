@@ -36,9 +36,8 @@ static bool is_in(struct world *w, const char *path, enum scrape_state state)
 
 /* The way of two scrapes that sample the same process, with one slot: the second one waits for the
  * gate, then for the slot that another target holds, and runs. */
-TEST_WITH(the_way_of_a_scrape, setup, teardown)
+TEST_ON(struct world *w, the_way_of_a_scrape)
 {
-    struct world *w = *state;
     engine_free(w->e);
     make_engine(w, 1);
     w->types[MEMORY].enabled = false;
@@ -75,9 +74,8 @@ TEST_WITH(the_way_of_a_scrape, setup, teardown)
 }
 
 /* A scrape that is asked for is due at once, and in its phase again after that. */
-TEST_WITH(asked_for, setup, teardown)
+TEST_ON(struct world *w, asked_for)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("h:1"));
     succeed(w, next_start(w));
     assert_true(is_in(w, "/mem", SCRAPE_IDLE));

@@ -127,9 +127,8 @@ TEST_WITH(default_urls, setup, teardown)
 }
 
 /* Every type, and https. */
-TEST_WITH(all_types_https, setup, teardown)
+TEST_ON(struct fixture *f, all_types_https)
 {
-    struct fixture *f = *state;
     enable_all(f);
     f->job.scheme = "https";
     SCOPED(target) *t = make_ok(f, LABELS("__address__", "localhost:9090"));
@@ -144,9 +143,8 @@ TEST_WITH(all_types_https, setup, teardown)
 }
 
 /* The scheme of label and job, and the default port. */
-TEST_WITH(scheme_and_port, setup, teardown)
+TEST_ON(struct fixture *f, scheme_and_port)
 {
-    struct fixture *f = *state;
     enable_only(f, "memory");
     static const struct {
         const char *address, *scheme, *job_scheme, *url;
@@ -204,9 +202,8 @@ TEST_WITH(bad_schemes, setup, teardown)
 }
 
 /* Prefixes of job and target, with and without slashes. */
-TEST_WITH(path_prefixes, setup, teardown)
+TEST_ON(struct fixture *f, path_prefixes)
 {
-    struct fixture *f = *state;
     enable_only(f, "memory");
     static const struct {
         const char *job, *label, *path, *url;
@@ -261,9 +258,8 @@ TEST_WITH(bad_paths, setup, teardown)
 /* ---- parameters ------------------------------------------------------------------------------ */
 
 /* Only the CPU profile has seconds, once, however often targets are created. */
-TEST_WITH(seconds_only_for_sampling, setup, teardown)
+TEST_ON(struct fixture *f, seconds_only_for_sampling)
 {
-    struct fixture *f = *state;
     static const struct config_pair params[] = {{"debug", "1"}, {"seconds", "3"}};
     f->job.params = (struct config_pairs){params, 2};
     for (size_t i = 0; i < N_TYPES; i++) {
@@ -279,9 +275,8 @@ TEST_WITH(seconds_only_for_sampling, setup, teardown)
     }
 }
 
-TEST_WITH(param_labels, setup, teardown)
+TEST_ON(struct fixture *f, param_labels)
 {
-    struct fixture *f = *state;
     enable_only(f, "memory");
     static const struct config_pair own[] = {{"b", "1"}, {"a", "x y"}, {"b", "2"}};
     f->types[0].params = (struct config_pairs){own, 3};
@@ -296,9 +291,8 @@ TEST_WITH(param_labels, setup, teardown)
 }
 
 /* A parameter of the job does not hide a type's parameter of the same name. */
-TEST_WITH(type_params_win, setup, teardown)
+TEST_ON(struct fixture *f, type_params_win)
 {
-    struct fixture *f = *state;
     enable_only(f, "memory");
     static const struct config_pair job[] = {{"gc", "0"}};
     static const struct config_pair own[] = {{"gc", "1"}};
@@ -310,9 +304,8 @@ TEST_WITH(type_params_win, setup, teardown)
 }
 
 /* For types that sample, the seconds are added to the timeout. */
-TEST_WITH(timeouts, setup, teardown)
+TEST_ON(struct fixture *f, timeouts)
 {
-    struct fixture *f = *state;
     enable_only(f, "process_cpu");
     f->types[0].enabled = true;
     for (size_t i = 0; i < N_TYPES; i++) {
@@ -325,9 +318,8 @@ TEST_WITH(timeouts, setup, teardown)
     CHECK_INT(target_timeout_ms(t, 1), 2000, "process_cpu");
 }
 
-TEST_WITH(seconds_of_a_target, setup, teardown)
+TEST_ON(struct fixture *f, seconds_of_a_target)
 {
-    struct fixture *f = *state;
     enable_only(f, "process_cpu");
     f->types[0].enabled = true;
     struct target *t = make_ok(f, LABELS("__address__", "h:1", "__param_seconds", "5"));
@@ -386,9 +378,8 @@ TEST_WITH(service_names, setup, teardown)
     }
 }
 
-TEST_WITH(job_and_instance, setup, teardown)
+TEST_ON(struct fixture *f, job_and_instance)
 {
-    struct fixture *f = *state;
     f->job.name = "pods";
     struct target *t = make_ok(f, LABELS("__address__", "h"));
     check_label(t, "job", "pods");
@@ -411,9 +402,8 @@ TEST_WITH(job_and_instance, setup, teardown)
 }
 
 /* A target keeps its own name, path and prefix. */
-TEST_WITH(carried_labels, setup, teardown)
+TEST_ON(struct fixture *f, carried_labels)
 {
-    struct fixture *f = *state;
     struct target *t = make_ok(f, LABELS("__address__", "h", "__profile_path__", "/own", "__name__",
                                          "own_name", "__profile_path_prefix__", "/pre"));
     check_label(t, "__profile_path__", "/own");
@@ -436,9 +426,8 @@ TEST_WITH(carried_labels, setup, teardown)
 }
 
 /* godeltaprof is named memory, and is a delta already. No labels of a scope are added. */
-TEST_WITH(series_labels, setup, teardown)
+TEST_ON(struct fixture *f, series_labels)
 {
-    struct fixture *f = *state;
     enable_only(f, "godeltaprof_memory");
     f->types[4].enabled = true;
     SCOPED(target) *t = make_ok(f, LABELS("__address__", "h:1", "pod", "web"));
@@ -461,7 +450,7 @@ TEST_WITH(series_labels, setup, teardown)
 }
 
 /* `instance` is the address that is scraped, unless a rule has set it. */
-TEST_WITH(instance_of_a_type, setup, teardown)
+TEST_ON(struct fixture *f, instance_of_a_type)
 {
     static const struct {
         const char *row, *instance, *want;
@@ -470,7 +459,6 @@ TEST_WITH(instance_of_a_type, setup, teardown)
         {"set by a rule", "web-1", "web-1"},
         {"set by a rule to what it would be", "h:80", "h:80"},
     };
-    struct fixture *f = *state;
     f->types[4].enabled = true;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(target) *t = make_ok(f, LABELS("__address__", "h:80", "instance", rows[i].instance,
@@ -498,7 +486,7 @@ TEST_WITH(utf8, setup, teardown)
 
 /* Refused of a pod, even where any host is allowed; not if the job allows them, or if the operator
  * has listed them. */
-TEST_WITH(special_addresses, setup, teardown)
+TEST_ON(struct fixture *f, special_addresses)
 {
     static const struct {
         const char *host;
@@ -550,7 +538,6 @@ TEST_WITH(special_addresses, setup, teardown)
         {"localhost.example.com", NULL},
         {"mylocalhost", NULL},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (int allowed = 0; allowed < 2; allowed++) {
             char address[128];
@@ -580,7 +567,7 @@ TEST_WITH(special_addresses, setup, teardown)
 }
 
 /* A job for https with credentials does not send them in plain text because a label says so. */
-TEST_WITH(plain_credentials, setup, teardown)
+TEST_ON(struct fixture *f, plain_credentials)
 {
     static const char refused[] =
         "scheme \"http\" would send the job's credentials in plain text, which the job does not "
@@ -599,7 +586,6 @@ TEST_WITH(plain_credentials, setup, teardown)
         {"the operator's", "https", .auth = true, .listed = true, .want = ""},
         {"a job for http", "http", .auth = true, .want = ""},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *pinned = rows[i].listed ? NULL : "10.1.2.3";
         struct err err = ERR_INIT;
@@ -629,9 +615,8 @@ TEST_WITH(plain_credentials, setup, teardown)
 
 /* ---- pinned hosts ---------------------------------------------------------------------------- */
 
-TEST_WITH(pinned_hosts, setup, teardown)
+TEST_ON(struct fixture *f, pinned_hosts)
 {
-    struct fixture *f = *state;
     static const struct {
         const char *address, *pinned;
         bool good;
@@ -691,9 +676,8 @@ TEST_WITH(processes, setup, teardown)
 /* ---- identity -------------------------------------------------------------------------------- */
 
 /* Labels are not part of a scrape's identity; address, path, parameters and name are. */
-TEST_WITH(identity, setup, teardown)
+TEST_ON(struct fixture *f, identity)
 {
-    struct fixture *f = *state;
     enable_only(f, "memory");
     SCOPED(target) *a = make_ok(f, LABELS("__address__", "h:1", "foo", "bar"));
     struct target *same = make_ok(f, LABELS("__address__", "h:1", "foo", "other", "__type__", "x"));
@@ -715,9 +699,8 @@ TEST_WITH(identity, setup, teardown)
 }
 
 /* Two types with one path are two scrapes. */
-TEST_WITH(types_with_one_path, setup, teardown)
+TEST_ON(struct fixture *f, types_with_one_path)
 {
-    struct fixture *f = *state;
     enable_only(f, "memory");
     f->types[9].enabled = true;
     f->types[9].path = "/debug/pprof/allocs";
@@ -726,9 +709,8 @@ TEST_WITH(types_with_one_path, setup, teardown)
     assert_false(target_same_scrape(t, 0, t, 1));
 }
 
-TEST_WITH(no_types, setup, teardown)
+TEST_ON(struct fixture *f, no_types)
 {
-    struct fixture *f = *state;
     enable_only(f, "none");
     struct target *t = make_ok(f, LABELS("__address__", "h:1"));
     CHECK_INT(target_scrape_count(t), 0, "count");
@@ -739,9 +721,8 @@ TEST_WITH(no_types, setup, teardown)
 }
 
 /* A target depends on no label of discovery other than those it declares. */
-TEST_WITH(reads, setup, teardown)
+TEST_ON(struct fixture *f, reads)
 {
-    struct fixture *f = *state;
     static const char *const read[] = {
         "__meta_kubernetes_namespace",
         "__meta_kubernetes_pod_container_name",
@@ -774,9 +755,8 @@ TEST_WITH(reads, setup, teardown)
 }
 
 /* An annotation may have 250 KB; no destination takes more than 64. */
-TEST_WITH(long_values_are_cut, setup, teardown)
+TEST_ON(struct fixture *f, long_values_are_cut)
 {
-    struct fixture *f = *state;
     static char text[250 * 1024];
     for (size_t i = 0; i + 2 < sizeof(text); i += 2) {
         memcpy(text + i, "\xc3\xa4", 2);

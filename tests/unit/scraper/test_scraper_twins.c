@@ -32,9 +32,8 @@ static size_t count_live(const struct world *w)
     return n;
 }
 
-TEST_WITH(fetched_once_for_both, setup, teardown)
+TEST_ON(struct world *w, fetched_once_for_both)
 {
-    struct world *w = *state;
     set_both(w);
     testing_log_expect(w->log, "duplicate scrape set aside");
     set(w, 1, "t", "third", AT("a:1"));
@@ -88,9 +87,8 @@ TEST_WITH(counted_by_job, setup, teardown)
 }
 
 /* Both are shown, whatever the size of a page. */
-TEST_WITH(both_are_shown, setup, teardown)
+TEST_ON(struct world *w, both_are_shown)
 {
-    struct world *w = *state;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
     set(w, 1, "s", "1", AT("b:1", "c:1"));
     succeed(w, next_start(w));
@@ -119,9 +117,8 @@ TEST_WITH(both_are_shown, setup, teardown)
 }
 
 /* Jobs whose settings differ in anything that a request or its answer depends on. */
-TEST_WITH(settings_that_differ, setup, teardown)
+TEST_ON(struct world *w, settings_that_differ)
 {
-    struct world *w = *state;
     static const struct http_header headers[] = {{"X-A", "1"}};
     for (int row = 0; row < 9; row++) {
         struct config_type other[4];
@@ -150,9 +147,8 @@ TEST_WITH(settings_that_differ, setup, teardown)
     }
 }
 
-TEST_WITH(sampling_ones_take_turns, setup, teardown)
+TEST_ON(struct world *w, sampling_ones_take_turns)
 {
-    struct world *w = *state;
     w->types[MEMORY].enabled = false;
     w->types[CPU].enabled = true;
     w->jobs[1].body_size_limit = 1000;
@@ -173,9 +169,8 @@ TEST_WITH(sampling_ones_take_turns, setup, teardown)
 }
 
 /* Who leaves while a request is in flight gets nothing of it; the other one gets it. */
-TEST_WITH(one_of_them_goes, setup, teardown)
+TEST_ON(struct world *w, one_of_them_goes)
 {
-    struct world *w = *state;
     for (size_t gone = 0; gone < 2; gone++) {
         set_both(w);
         struct http_transfer *t = next_start(w);
@@ -200,9 +195,8 @@ TEST_WITH(one_of_them_goes, setup, teardown)
 }
 
 /* Who comes while a request is in flight gets the next one. */
-TEST_WITH(one_comes_late, setup, teardown)
+TEST_ON(struct world *w, one_comes_late)
 {
-    struct world *w = *state;
     set(w, 0, "s", "first", AT("a:1"));
     struct http_transfer *t = next_start(w);
     set(w, 1, "s", "second", AT("a:1"));
@@ -218,9 +212,8 @@ TEST_WITH(one_comes_late, setup, teardown)
 }
 
 /* Within its job, the next target takes the place of a follower and of a leader. */
-TEST_WITH(heirs_within_a_job, setup, teardown)
+TEST_ON(struct world *w, heirs_within_a_job)
 {
-    struct world *w = *state;
     set_both(w);
     testing_log_expect(w->log, "duplicate scrape set aside");
     set(w, 0, "t", "first again", AT("a:1"));
@@ -237,9 +230,8 @@ TEST_WITH(heirs_within_a_job, setup, teardown)
 }
 
 /* A target that a job may not have (target_limit) takes no part. */
-TEST_WITH(over_the_limit, setup, teardown)
+TEST_ON(struct world *w, over_the_limit)
 {
-    struct world *w = *state;
     testing_log_expect(w->log, "target_limit reached");
     w->jobs[1].target_limit = 1;
     set(w, 0, "s", "1", AT("a:1", "b:1"));
@@ -252,9 +244,8 @@ TEST_WITH(over_the_limit, setup, teardown)
 }
 
 /* Settings change for one job after the other: they part, and are one again. */
-TEST_WITH(settings_change, setup, teardown)
+TEST_ON(struct world *w, settings_change)
 {
-    struct world *w = *state;
     for (size_t first = 0; first < 2; first++) {
         set_with(w, 0, "s", "__scrape_interval__", "15s");
         set_with(w, 1, "s", "__scrape_interval__", "15s");
@@ -272,9 +263,8 @@ TEST_WITH(settings_change, setup, teardown)
 }
 
 /* Three jobs: the last one to change settings joins the one that has them already. */
-TEST_WITH(settings_change_for_three, setup, teardown)
+TEST_ON(struct world *w, settings_change_for_three)
 {
-    struct world *w = *state;
     for (size_t first = 0; first < 3; first++) {
         for (size_t job = 0; job < 3; job++) {
             set_with(w, job, "s", "__scrape_interval__", "15s");
@@ -293,9 +283,8 @@ TEST_WITH(settings_change_for_three, setup, teardown)
 }
 
 /* An address goes to another pod, which the jobs learn one after the other. */
-TEST_WITH(another_pod, setup, teardown)
+TEST_ON(struct world *w, another_pod)
 {
-    struct world *w = *state;
     for (size_t first = 0; first < 2; first++) {
         set_with(w, 0, "s", "__meta_kubernetes_pod_uid", "x");
         set_with(w, 1, "s", "__meta_kubernetes_pod_uid", "x");
@@ -361,9 +350,8 @@ static void scrape_count(struct world *w)
 
 #define RESULT(r) "profpull_delta_total{result=\"" r "\"}"
 
-TEST_WITH(one_delta_for_both, setup, teardown)
+TEST_ON(struct world *w, one_delta_for_both)
 {
-    struct world *w = *state;
     start_deltas(w);
     set_both(w);
     scrape_count(w);
@@ -383,9 +371,8 @@ TEST_WITH(one_delta_for_both, setup, teardown)
 
 /* The baseline stays if nobody takes the delta. If one of them does, it moves: what that one is
  * sent is exact, and the other one is asked to take it or lose it. */
-TEST_WITH(refused_deltas, setup, teardown)
+TEST_ON(struct world *w, refused_deltas)
 {
-    struct world *w = *state;
     start_deltas(w);
     set_both(w);
     scrape_count(w);
@@ -407,9 +394,8 @@ TEST_WITH(refused_deltas, setup, teardown)
 }
 
 /* Jobs that part have the baseline in common; one that comes back has not lost or doubled it. */
-TEST_WITH(baselines_of_jobs_that_part, setup, teardown)
+TEST_ON(struct world *w, baselines_of_jobs_that_part)
 {
-    struct world *w = *state;
     start_deltas(w);
     set_with(w, 0, "s", "__scrape_interval__", "15s");
     set_with(w, 1, "s", "__scrape_interval__", "15s");
@@ -471,9 +457,8 @@ static void check_windows(struct world *w, int64_t last[3])
     forget_profiles(w);
 }
 
-TEST_WITH(random_life, setup, teardown)
+TEST_ON(struct world *w, random_life)
 {
-    struct world *w = *state;
     struct rng rng;
     int64_t last[3] = {0, 0, 0};
     testing_log_expect(w->log, "duplicate scrape set aside");

@@ -140,9 +140,8 @@ static void wait_for(const atomic_int *n, int want)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-TEST_WITH(test_connections_stay, setup, teardown)
+TEST_ON(struct world *w, test_connections_stay)
 {
-    struct world *w = *state;
     const struct http_settings access = {
         .auth = HTTP_AUTH_HEADER, .auth_type = "Bearer", .credentials = "token"};
     struct server_options o = options_of(w, "version one", &w->first);
@@ -162,9 +161,8 @@ TEST_WITH(test_connections_stay, setup, teardown)
 }
 
 /* A request in work is answered by the options that it began with, which live as long. */
-TEST_WITH(test_work_keeps_its_options, setup, teardown)
+TEST_ON(struct world *w, test_work_keeps_its_options)
 {
-    struct world *w = *state;
     struct server_options o = options_of(w, "version one", &w->first);
     SCOPED(buf) out = testing_buf(REPLY_MAX);
     buf_puts(&out, "");
@@ -186,9 +184,8 @@ TEST_WITH(test_work_keeps_its_options, setup, teardown)
     close(fd);
 }
 
-TEST_WITH(test_errors_change_nothing, setup, teardown)
+TEST_ON(struct world *w, test_errors_change_nothing)
 {
-    struct world *w = *state;
     struct err err = ERR_INIT;
     struct server_options o = options_of(w, "version one", &w->first);
     start(w, &o);

@@ -154,7 +154,7 @@ static void wait_for_metric(const struct fixture *f, const char *text, uint64_t 
 
 #define CLOSE "Connection: close\r\n"
 
-TEST_WITH(requests_and_their_answers, setup, teardown)
+TEST_ON(struct fixture *f, requests_and_their_answers)
 {
     static const struct {
         const char *request, *status, *part;
@@ -199,7 +199,6 @@ TEST_WITH(requests_and_their_answers, setup, teardown)
          "{\"code\":\"internal\",\"message\":\"the answer is too large\"}"},
         {"GET /much HTTP/1.1\r\n" CLOSE "\r\n", "HTTP/1.1 500", "the answer is too large\n"},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED_MEMORY char *answer = client_ask(f->server, rows[i].request);
         CHECK_CONTAINS(answer, rows[i].status, rows[i].request);
@@ -208,7 +207,7 @@ TEST_WITH(requests_and_their_answers, setup, teardown)
 }
 
 /* Trailers need chunks; a response without trailers has a length. */
-TEST_WITH(trailers_follow_the_last_chunk, setup, teardown)
+TEST_ON(struct fixture *f, trailers_follow_the_last_chunk)
 {
 #define HEAD(status)                                                                               \
     "HTTP/1.1 " status "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
@@ -233,7 +232,6 @@ TEST_WITH(trailers_follow_the_last_chunk, setup, teardown)
         {"GET /trail?n=0&empty=1 HTTP/1.1\r\n" CLOSE "\r\n", HEAD("204 No Content") LENGTH("0"),
          false},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(buf) request = testing_buf(REPLY_MAX);
         SCOPED(buf) want = testing_buf(REPLY_MAX);
@@ -245,7 +243,7 @@ TEST_WITH(trailers_follow_the_last_chunk, setup, teardown)
 }
 
 /* None of them leaves a byte that could be taken for another request. */
-TEST_WITH(requests_that_are_refused, setup, teardown)
+TEST_ON(struct fixture *f, requests_that_are_refused)
 {
     static const struct {
         const char *request, *status, *part;
@@ -279,7 +277,6 @@ TEST_WITH(requests_that_are_refused, setup, teardown)
         {"GET /echo HTTP/1.1\r\nA: b\r\n folded\r\n\r\n", "HTTP/1.1 400", ""},
         {"GET /echo HTTP/1.1\r\nContent-Length : 5\r\n\r\nhello", "HTTP/1.1 400", ""},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED_MEMORY char *answer = client_ask(f->server, rows[i].request);
         CHECK_CONTAINS(answer, rows[i].status, rows[i].request);
@@ -292,9 +289,8 @@ TEST_WITH(requests_that_are_refused, setup, teardown)
 }
 
 /* The bytes that frame chunks are bounded, however they are spread. */
-TEST_WITH(chunks_with_little_in_them, setup, teardown)
+TEST_ON(struct fixture *f, chunks_with_little_in_them)
 {
-    struct fixture *f = *state;
     SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     buf_puts(&text, "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -308,9 +304,8 @@ TEST_WITH(chunks_with_little_in_them, setup, teardown)
     close(fd);
 }
 
-TEST_WITH(a_client_that_awaits_continue, setup, teardown)
+TEST_ON(struct fixture *f, a_client_that_awaits_continue)
 {
-    struct fixture *f = *state;
     SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     client_send(fd, "POST /echo HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n");
@@ -321,9 +316,8 @@ TEST_WITH(a_client_that_awaits_continue, setup, teardown)
 }
 
 /* Whole, in pieces, and two at once. */
-TEST_WITH(several_requests_of_a_connection, setup, teardown)
+TEST_ON(struct fixture *f, several_requests_of_a_connection)
 {
-    struct fixture *f = *state;
     SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     client_send(fd, "POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nfirst");
@@ -345,9 +339,8 @@ TEST_WITH(several_requests_of_a_connection, setup, teardown)
     close(fd);
 }
 
-TEST_WITH(silence_between_requests, setup, teardown)
+TEST_ON(struct fixture *f, silence_between_requests)
 {
-    struct fixture *f = *state;
     f->options.idle_timeout_ms = 200;
     restart(f);
     SCOPED(buf) text = testing_buf(REPLY_MAX);
@@ -361,9 +354,8 @@ TEST_WITH(silence_between_requests, setup, teardown)
 
 /* ---- bodies that cost ------------------------------------------------------------------------ */
 
-TEST_WITH(a_body_in_drips, setup, teardown)
+TEST_ON(struct fixture *f, a_body_in_drips)
 {
-    struct fixture *f = *state;
     f->options.request_timeout_ms = 300;
     restart(f);
     SCOPED(buf) text = testing_buf(REPLY_MAX);
@@ -377,9 +369,8 @@ TEST_WITH(a_body_in_drips, setup, teardown)
     close(fd);
 }
 
-TEST_WITH(more_bodies_than_there_is_room_for, setup, teardown)
+TEST_ON(struct fixture *f, more_bodies_than_there_is_room_for)
 {
-    struct fixture *f = *state;
     f->options.bodies_max_bytes = 1500;
     restart(f);
     static char part[1001];
@@ -406,9 +397,8 @@ TEST_WITH(more_bodies_than_there_is_room_for, setup, teardown)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-TEST_WITH(the_line_before_the_threads, setup, teardown)
+TEST_ON(struct fixture *f, the_line_before_the_threads)
 {
-    struct fixture *f = *state;
     SCOPED(buf) text = testing_buf(REPLY_MAX);
     int working = client_dial(f->server);
     client_send(working, "GET /wait HTTP/1.1\r\n" CLOSE "\r\n");
@@ -436,9 +426,8 @@ TEST_WITH(the_line_before_the_threads, setup, teardown)
     close(waiting);
 }
 
-TEST_WITH(a_client_that_hangs_up, setup, teardown)
+TEST_ON(struct fixture *f, a_client_that_hangs_up)
 {
-    struct fixture *f = *state;
     int fd = client_dial(f->server);
     client_send(fd, "GET /wait HTTP/1.1\r\n\r\n");
     sem_wait(&f->started);
@@ -449,9 +438,8 @@ TEST_WITH(a_client_that_hangs_up, setup, teardown)
 }
 
 /* One that has closed only its side of the connection gets its answer. */
-TEST_WITH(a_client_that_has_said_all, setup, teardown)
+TEST_ON(struct fixture *f, a_client_that_has_said_all)
 {
-    struct fixture *f = *state;
     SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = client_dial(f->server);
     int waiting = client_dial(f->server);
@@ -472,9 +460,8 @@ TEST_WITH(a_client_that_has_said_all, setup, teardown)
     close(waiting);
 }
 
-TEST_WITH(no_time_is_left, setup, teardown)
+TEST_ON(struct fixture *f, no_time_is_left)
 {
-    struct fixture *f = *state;
     f->options.query.timeout_ms = 1;
     restart(f);
     SCOPED(buf) text = testing_buf(REPLY_MAX);
@@ -509,9 +496,8 @@ TEST_WITH(no_time_is_left, setup, teardown)
 }
 
 /* The server stops although a handler runs and a request waits for its turn. */
-TEST_WITH(a_stop_during_work, setup, teardown)
+TEST_ON(struct fixture *f, a_stop_during_work)
 {
-    struct fixture *f = *state;
     int working = client_dial(f->server);
     int waiting = client_dial(f->server);
     client_send(working, "GET /wait HTTP/1.1\r\n\r\n");

@@ -209,9 +209,8 @@ TEST_WITH(pages_and_statuses, setup, teardown)
     }
 }
 
-TEST_WITH(a_failing_probe_gives_the_reason, setup, teardown)
+TEST_ON(struct fixture *f, a_failing_probe_gives_the_reason)
 {
-    struct fixture *f = *state;
     atomic_store(&f->well, false);
     SCOPED_MEMORY char *answer = ask(f, "GET", "/-/healthy");
     CHECK_CONTAINS(answer, "HTTP/1.1 503", "");
@@ -301,9 +300,8 @@ static size_t count_scrapes(struct fixture *f, const char *path)
     return n;
 }
 
-TEST_WITH(targets_as_json, setup, teardown)
+TEST_ON(struct fixture *f, targets_as_json)
 {
-    struct fixture *f = *state;
     CHECK_INT(count_scrapes(f, "/api/v1/targets"), 0, "none yet");
     add_targets(f, 300);
     CHECK_INT(count_scrapes(f, "/api/v1/targets"), 600, "all, over several pages");
@@ -331,9 +329,8 @@ TEST_WITH(targets_as_json, setup, teardown)
 }
 
 /* A client that hangs up during a long response does not affect the next one. */
-TEST_WITH(a_client_that_hangs_up, setup, teardown)
+TEST_ON(struct fixture *f, a_client_that_hangs_up)
 {
-    struct fixture *f = *state;
     add_targets(f, 2000);
     for (int i = 0; i < 20; i++) {
         int fd = dial(f);
@@ -346,9 +343,8 @@ TEST_WITH(a_client_that_hangs_up, setup, teardown)
     CHECK_INT(count_scrapes(f, "/api/v1/targets"), 4000, "");
 }
 
-TEST_WITH(headers_over_the_limit, setup, teardown)
+TEST_ON(struct fixture *f, headers_over_the_limit)
 {
-    struct fixture *f = *state;
     int fd = dial(f);
     SCOPED(buf) text = testing_buf(REPLY_MAX);
     buf_puts(&text, "GET /metrics HTTP/1.1\r\nHost: x\r\n");
@@ -404,9 +400,8 @@ static void expect_healthy(const struct fixture *f, const char *when)
 }
 
 /* Many clients that take all places and send no more than a part of a request. */
-TEST_WITH(silent_connections, setup, teardown)
+TEST_ON(struct fixture *f, silent_connections)
 {
-    struct fixture *f = *state;
     int fds[2 * CONNECTIONS];
     for (unsigned i = 0; i < 2 * CONNECTIONS; i++) {
         fds[i] = dial_from(f, 2 + i / CONNECTIONS_OF_ONE);
@@ -422,9 +417,8 @@ TEST_WITH(silent_connections, setup, teardown)
 }
 
 /* The one that has the most places gives one up, and the oldest of its first. */
-TEST_WITH(the_greediest_address_makes_room, setup, teardown)
+TEST_ON(struct fixture *f, the_greediest_address_makes_room)
 {
-    struct fixture *f = *state;
     restart(f, 10000, 60000, CONNECTIONS);
     int others[10];
     int greedy[CONNECTIONS];
@@ -450,9 +444,8 @@ TEST_WITH(the_greediest_address_makes_room, setup, teardown)
     }
 }
 
-TEST_WITH(connections_of_one_address, setup, teardown)
+TEST_ON(struct fixture *f, connections_of_one_address)
 {
-    struct fixture *f = *state;
     int fds[40];
     for (unsigned i = 0; i < 40; i++) {
         fds[i] = dial(f);
@@ -466,9 +459,8 @@ TEST_WITH(connections_of_one_address, setup, teardown)
 }
 
 /* A byte now and then does not keep a connection. */
-TEST_WITH(a_request_in_drips, setup, teardown)
+TEST_ON(struct fixture *f, a_request_in_drips)
 {
-    struct fixture *f = *state;
     restart(f, 300, 60000, CONNECTIONS);
     int fd = dial(f);
     while (send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
@@ -479,9 +471,8 @@ TEST_WITH(a_request_in_drips, setup, teardown)
 }
 
 /* Nor does reading a little of the answer now and then. */
-TEST_WITH(an_answer_in_sips, setup, teardown)
+TEST_ON(struct fixture *f, an_answer_in_sips)
 {
-    struct fixture *f = *state;
     add_targets(f, 4000);
     restart(f, 10000, 300, CONNECTIONS);
     int fds[33];
@@ -523,9 +514,8 @@ static struct rlimit leave_one_descriptor(void)
 
 /* The test's end of the connection takes the last descriptor: the server's end takes that of the
  * oldest connection. */
-TEST_WITH(no_descriptor_is_left, setup, teardown)
+TEST_ON(struct fixture *f, no_descriptor_is_left)
 {
-    struct fixture *f = *state;
     int fds[5];
     for (unsigned i = 0; i < 5; i++) {
         fds[i] = dial_from(f, 2);
@@ -541,9 +531,8 @@ TEST_WITH(no_descriptor_is_left, setup, teardown)
 }
 
 /* The server's end takes the last one, and keeps it. */
-TEST_WITH(the_last_descriptor, setup, teardown)
+TEST_ON(struct fixture *f, the_last_descriptor)
 {
-    struct fixture *f = *state;
     static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
     SCOPED(buf) text = testing_buf(REPLY_MAX);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -559,9 +548,8 @@ TEST_WITH(the_last_descriptor, setup, teardown)
 }
 
 /* With no connection to end, it is accepted once there are descriptors again. */
-TEST_WITH(no_descriptor_for_a_while, setup, teardown)
+TEST_ON(struct fixture *f, no_descriptor_for_a_while)
 {
-    struct fixture *f = *state;
     static const char request[] = "GET /-/healthy HTTP/1.1\r\n\r\n";
     SCOPED(buf) text = testing_buf(REPLY_MAX);
     struct rlimit before = leave_one_descriptor();
@@ -577,7 +565,7 @@ TEST_WITH(no_descriptor_for_a_while, setup, teardown)
 
 /* ---- requests in other forms ----------------------------------------------------------------- */
 
-TEST_WITH(forms_of_requests, setup, teardown)
+TEST_ON(struct fixture *f, forms_of_requests)
 {
     static const struct {
         const char *request, *status, *part;
@@ -598,7 +586,6 @@ TEST_WITH(forms_of_requests, setup, teardown)
         {"\r\n\r\n", "HTTP/1.1 400", "Bad Request"},
         {"\x16\x03\x01 no tls\n\n", "HTTP/1.1 400", "Bad Request"},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int fd = dial(f);
         SCOPED(buf) text = testing_buf(REPLY_MAX);
@@ -612,9 +599,8 @@ TEST_WITH(forms_of_requests, setup, teardown)
 }
 
 /* In pieces of one byte, and with the writing side closed after it, as `nc -N` does. */
-TEST_WITH(a_request_in_pieces, setup, teardown)
+TEST_ON(struct fixture *f, a_request_in_pieces)
 {
-    struct fixture *f = *state;
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
     int fd = dial(f);
     SCOPED(buf) text = testing_buf(REPLY_MAX);
@@ -629,9 +615,8 @@ TEST_WITH(a_request_in_pieces, setup, teardown)
 }
 
 /* ":0" and ":PORT" mean every address of the machine. */
-TEST_WITH(addresses_without_a_host, setup, teardown)
+TEST_ON(struct fixture *f, addresses_without_a_host)
 {
-    struct fixture *f = *state;
     char listen[32] = ":0";
     int port = 0;
     for (int i = 0; i < 2; i++) {
@@ -647,7 +632,7 @@ TEST_WITH(addresses_without_a_host, setup, teardown)
     }
 }
 
-TEST_WITH(addresses_that_cannot_be_bound, setup, teardown)
+TEST_ON(struct fixture *f, addresses_that_cannot_be_bound)
 {
     static const struct {
         const char *listen, *message;
@@ -659,7 +644,6 @@ TEST_WITH(addresses_that_cannot_be_bound, setup, teardown)
         {"127.0.0.1", "expected host:port"},
         {"192.0.2.1:80", "cannot listen: "},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct server_options options = options_of(f, rows[i].listen);
         struct err err = ERR_INIT;

@@ -180,7 +180,7 @@ static void wait_for_metric(const struct fixture *f, const char *text, uint64_t 
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-TEST_WITH(requests_and_their_answers, setup, teardown)
+TEST_ON(struct fixture *f, requests_and_their_answers)
 {
     static const struct {
         const char *method, *path;
@@ -198,7 +198,6 @@ TEST_WITH(requests_and_their_answers, setup, teardown)
         {"GET", "/nothing", 404, "content-type: text/plain", "404 page not found\n"},
         {"GET", "/post", 405, "allow: POST\n", "method not allowed\n"},
     };
-    struct fixture *f = *state;
     struct h2_client c = h2_dial(f->server, SV(""));
     for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         h2_request(&c, 2 * i + 1, rows[i].method, rows[i].path, NULL, NULL, H2_END_STREAM);
@@ -212,9 +211,8 @@ TEST_WITH(requests_and_their_answers, setup, teardown)
     assert_int_equal(testing_metric(f->metrics, STREAMS("done")), sizeof(rows) / sizeof(rows[0]));
 }
 
-TEST_WITH(http1_stays_on_the_same_port, setup, teardown)
+TEST_ON(struct fixture *f, http1_stays_on_the_same_port)
 {
-    struct fixture *f = *state;
     char *answer = client_ask(f->server, "POST /post HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
                                          "Content-Length: 2\r\n\r\nhi");
     CHECK_CONTAINS(answer, "HTTP/1.1 200 OK\r\n", "");
@@ -226,9 +224,8 @@ TEST_WITH(http1_stays_on_the_same_port, setup, teardown)
     free(answer);
 }
 
-TEST_WITH(the_preface_may_come_in_pieces, setup, teardown)
+TEST_ON(struct fixture *f, the_preface_may_come_in_pieces)
 {
-    struct fixture *f = *state;
     SCOPED(h2_client) c = {.fd = client_dial(f->server)};
     assert_int_equal(nghttp2_hd_inflate_new(&c.inflater), 0);
     for (size_t i = 0; i < NGHTTP2_CLIENT_MAGIC_LEN; i++) {
@@ -241,9 +238,8 @@ TEST_WITH(the_preface_may_come_in_pieces, setup, teardown)
     assert_int_equal(a.status, 200);
 }
 
-TEST_WITH(bodies_come_whole, setup, teardown)
+TEST_ON(struct fixture *f, bodies_come_whole)
 {
-    struct fixture *f = *state;
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     static char much[16384];
     size_t pieces = BODY_MAX / sizeof(much);
@@ -289,9 +285,8 @@ static char *next_head(struct h2_client *c)
     return buf_take(&text, NULL);
 }
 
-TEST_WITH(a_client_that_expects_to_be_asked_is_asked, setup, teardown)
+TEST_ON(struct fixture *f, a_client_that_expects_to_be_asked_is_asked)
 {
-    struct fixture *f = *state;
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_request(&c, 1, "POST", "/echo", "expect", "100-continue", 0);
     char *head = next_head(&c);
@@ -302,9 +297,8 @@ TEST_WITH(a_client_that_expects_to_be_asked_is_asked, setup, teardown)
     CHECK_CONTAINS(a.body.data, "body=hello", "");
 }
 
-TEST_WITH(trailers_follow_the_body, setup, teardown)
+TEST_ON(struct fixture *f, trailers_follow_the_body)
 {
-    struct fixture *f = *state;
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_get(&c, 1, "/trail");
     SCOPED(h2_answer) a = h2_wait(&c, 1);
@@ -312,9 +306,8 @@ TEST_WITH(trailers_follow_the_body, setup, teardown)
     CHECK_STR(a.trailers.data, "grpc-status: 0\n", "");
 }
 
-TEST_WITH(a_stream_does_not_wait_for_another, setup, teardown)
+TEST_ON(struct fixture *f, a_stream_does_not_wait_for_another)
 {
-    struct fixture *f = *state;
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_get(&c, 1, "/wait");
     assert_int_equal(sem_wait(&f->started), 0);
@@ -328,9 +321,8 @@ TEST_WITH(a_stream_does_not_wait_for_another, setup, teardown)
     h2_done(&a);
 }
 
-TEST_WITH(a_large_answer_goes_as_the_client_reads, setup, teardown)
+TEST_ON(struct fixture *f, a_large_answer_goes_as_the_client_reads)
 {
-    struct fixture *f = *state;
     /* SETTINGS_INITIAL_WINDOW_SIZE 20 MiB, and as much for the connection. */
     SCOPED(h2_client) c = h2_dial(f->server, (struct sv){"\0\4\1\100\0\0", 6});
     h2_frame(&c, NGHTTP2_WINDOW_UPDATE, 0, 0, (struct sv){"\1\100\0\0", 4});
@@ -342,9 +334,8 @@ TEST_WITH(a_large_answer_goes_as_the_client_reads, setup, teardown)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-TEST_WITH(a_body_that_is_too_large_is_refused, setup, teardown)
+TEST_ON(struct fixture *f, a_body_that_is_too_large_is_refused)
 {
-    struct fixture *f = *state;
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     static char much[16384];
     char announced[32];
@@ -369,9 +360,8 @@ TEST_WITH(a_body_that_is_too_large_is_refused, setup, teardown)
     h2_done(&a);
 }
 
-TEST_WITH(all_bodies_together_have_a_limit, setup, teardown)
+TEST_ON(struct fixture *f, all_bodies_together_have_a_limit)
 {
-    struct fixture *f = *state;
     static char much[16384];
     f->options.bodies_max_bytes = 2 * sizeof(much) + 1;
     restart(f);
@@ -398,9 +388,8 @@ TEST_WITH(all_bodies_together_have_a_limit, setup, teardown)
     h2_close(&c);
 }
 
-TEST_WITH(a_stream_too_many_is_refused, setup, teardown)
+TEST_ON(struct fixture *f, a_stream_too_many_is_refused)
 {
-    struct fixture *f = *state;
     f->options.max_streams_per_connection = 2;
     f->options.max_streams = 3;
     restart(f);
@@ -439,9 +428,8 @@ TEST_WITH(a_stream_too_many_is_refused, setup, teardown)
     h2_close(&first);
 }
 
-TEST_WITH(a_handler_learns_that_its_client_is_gone, setup, teardown)
+TEST_ON(struct fixture *f, a_handler_learns_that_its_client_is_gone)
 {
-    struct fixture *f = *state;
     struct h2_client c = h2_dial(f->server, SV(""));
     h2_get(&c, 1, "/wait");
     assert_int_equal(sem_wait(&f->started), 0);
@@ -458,9 +446,8 @@ TEST_WITH(a_handler_learns_that_its_client_is_gone, setup, teardown)
     }
 }
 
-TEST_WITH(unread_answers_have_a_limit, setup, teardown)
+TEST_ON(struct fixture *f, unread_answers_have_a_limit)
 {
-    struct fixture *f = *state;
     SCOPED(h2_client) c = h2_dial(f->server, SV("")); /* the windows have 64 KiB */
     h2_get(&c, 1, "/fill?n=17000000");
     /* The first frame of the answer shows that it is there. */
@@ -481,9 +468,8 @@ TEST_WITH(unread_answers_have_a_limit, setup, teardown)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-TEST_WITH(an_answer_that_is_not_read_is_given_up, setup, teardown)
+TEST_ON(struct fixture *f, an_answer_that_is_not_read_is_given_up)
 {
-    struct fixture *f = *state;
     f->options.answer_timeout_ms = 200;
     restart(f);
     SCOPED(h2_client) c = h2_dial(f->server, (struct sv){"\0\4\0\0\0\0", 6}); /* windows of 0 */
@@ -497,9 +483,8 @@ TEST_WITH(an_answer_that_is_not_read_is_given_up, setup, teardown)
 }
 
 /* A client that reads nothing at all, not even that its streams are reset. */
-TEST_WITH(a_connection_that_is_not_read_ends, setup, teardown)
+TEST_ON(struct fixture *f, a_connection_that_is_not_read_ends)
 {
-    struct fixture *f = *state;
     f->options.answer_timeout_ms = 200;
     restart(f);
     SCOPED(h2_client) c = h2_dial(f->server, (struct sv){"\0\4\1\100\0\0", 6});
@@ -508,9 +493,8 @@ TEST_WITH(a_connection_that_is_not_read_ends, setup, teardown)
     wait_for_metric(f, ENDED("slow_answer"), 1);
 }
 
-TEST_WITH(a_body_that_comes_slowly_is_refused, setup, teardown)
+TEST_ON(struct fixture *f, a_body_that_comes_slowly_is_refused)
 {
-    struct fixture *f = *state;
     f->options.request_timeout_ms = 200;
     restart(f);
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
@@ -522,9 +506,8 @@ TEST_WITH(a_body_that_comes_slowly_is_refused, setup, teardown)
     assert_int_equal(testing_metric(f->metrics, REFUSED("slow_body")), 1);
 }
 
-TEST_WITH(a_head_that_comes_slowly_ends_the_connection, setup, teardown)
+TEST_ON(struct fixture *f, a_head_that_comes_slowly_ends_the_connection)
 {
-    struct fixture *f = *state;
     f->options.request_timeout_ms = 200;
     restart(f);
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
@@ -535,9 +518,8 @@ TEST_WITH(a_head_that_comes_slowly_ends_the_connection, setup, teardown)
     wait_for_metric(f, ENDED("slow_request"), 1);
 }
 
-TEST_WITH(an_idle_connection_ends, setup, teardown)
+TEST_ON(struct fixture *f, an_idle_connection_ends)
 {
-    struct fixture *f = *state;
     f->options.idle_timeout_ms = 300;
     restart(f);
     struct h2_client c = h2_dial(f->server, SV(""));
@@ -553,9 +535,8 @@ TEST_WITH(an_idle_connection_ends, setup, teardown)
     wait_for_metric(f, ENDED("idle"), 1);
 }
 
-TEST_WITH(the_server_stops_while_streams_are_held, setup, teardown)
+TEST_ON(struct fixture *f, the_server_stops_while_streams_are_held)
 {
-    struct fixture *f = *state;
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     h2_get(&c, 1, "/wait");
     h2_get(&c, 3, "/wait");

@@ -189,9 +189,8 @@ TEST(streams_that_are_given_up)
 }
 
 /* A client that sends streams beyond the limit all the time. */
-TEST_WITH(streams_that_are_refused, setup, teardown)
+TEST_ON(struct fixture *f, streams_that_are_refused)
 {
-    struct fixture *f = *state;
     struct h2_client c = h2_dial(f->server, SV(""));
     bool reads = true;
     for (uint32_t id = 1; reads && id < MANY; id += 2) {
@@ -205,9 +204,8 @@ TEST_WITH(streams_that_are_refused, setup, teardown)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-TEST_WITH(a_head_without_end, setup, teardown)
+TEST_ON(struct fixture *f, a_head_without_end)
 {
-    struct fixture *f = *state;
     struct h2_client c = h2_dial(f->server, SV(""));
     struct buf block;
     static char value[8000];
@@ -227,9 +225,8 @@ TEST_WITH(a_head_without_end, setup, teardown)
     check_neighbour(f);
 }
 
-TEST_WITH(empty_continuations, setup, teardown)
+TEST_ON(struct fixture *f, empty_continuations)
 {
-    struct fixture *f = *state;
     struct h2_client c = h2_dial(f->server, SV(""));
     bool reads = h2_frame(&c, NGHTTP2_HEADERS, H2_END_STREAM, 1, SV("\x82"));
     for (int i = 0; reads && i < MANY; i++) {
@@ -241,9 +238,8 @@ TEST_WITH(empty_continuations, setup, teardown)
 }
 
 /* A header of 3,900 bytes is put into the table once; then each byte of a head stands for it. */
-TEST_WITH(a_head_that_unpacks_to_much, setup, teardown)
+TEST_ON(struct fixture *f, a_head_that_unpacks_to_much)
 {
-    struct fixture *f = *state;
     struct h2_client c = h2_dial(f->server, SV(""));
     static char value[3900];
     memset(value, 'x', sizeof(value));
@@ -280,9 +276,8 @@ TEST_WITH(a_head_that_unpacks_to_much, setup, teardown)
 }
 
 /* Each head is just refused: they count as streams that are given up. */
-TEST_WITH(many_heads_that_are_too_large, setup, teardown)
+TEST_ON(struct fixture *f, many_heads_that_are_too_large)
 {
-    struct fixture *f = *state;
     struct h2_client c = h2_dial(f->server, SV(""));
     static char value[8100]; /* two of them just fit into a frame */
     memset(value, 'x', sizeof(value));
@@ -336,7 +331,7 @@ TEST(broken_rules)
 }
 
 /* These break the rules for one stream only: the connection goes on. */
-TEST_WITH(broken_streams, setup, teardown)
+TEST_ON(struct fixture *f, broken_streams)
 {
     static const struct {
         const char *name, *header, *value;
@@ -348,7 +343,6 @@ TEST_WITH(broken_streams, setup, teardown)
         {"two lengths", "content-length", "1, 2"},
         {"a line break in a value", "x-split", "a\r\nb: c"},
     };
-    struct fixture *f = *state;
     SCOPED(h2_client) c = h2_dial(f->server, SV(""));
     uint32_t id = 1;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++, id += 2) {
@@ -372,9 +366,8 @@ TEST_WITH(broken_streams, setup, teardown)
     h2_done(&a);
 }
 
-TEST_WITH(rubbish_after_the_preface, setup, teardown)
+TEST_ON(struct fixture *f, rubbish_after_the_preface)
 {
-    struct fixture *f = *state;
     struct h2_client c = {.fd = client_dial(f->server)};
     assert_int_equal(nghttp2_hd_inflate_new(&c.inflater), 0);
     h2_put(&c, NGHTTP2_CLIENT_MAGIC "GET / HTTP/1.1\r\n\r\n", NGHTTP2_CLIENT_MAGIC_LEN + 18);

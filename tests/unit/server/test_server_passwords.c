@@ -55,9 +55,8 @@ static bool check(struct rig *rig, const char *hash, struct sv password)
     return rig->n_right > before;
 }
 
-TEST_WITH(right_and_wrong_ones, setup, teardown)
+TEST_ON(struct rig *rig, right_and_wrong_ones)
 {
-    struct rig *rig = *state;
     SCOPED_MEMORY char *large = calloc(1, PASSWORD_MAX + 2);
     memset(large, 'a', PASSWORD_MAX + 1);
     assert_true(check(rig, HASH, SV("geheim")));
@@ -69,9 +68,8 @@ TEST_WITH(right_and_wrong_ones, setup, teardown)
     assert_false(check(rig, "*0", SV("geheim")));
 }
 
-TEST_WITH(right_ones_are_remembered, setup, teardown)
+TEST_ON(struct rig *rig, right_ones_are_remembered)
 {
-    struct rig *rig = *state;
     assert_false(passwords_know(rig->passwords, HASH, SV("geheim")));
     (void)check(rig, HASH, SV("geheim2"));
     assert_false(passwords_know(rig->passwords, HASH, SV("geheim2")));
@@ -82,9 +80,8 @@ TEST_WITH(right_ones_are_remembered, setup, teardown)
     assert_false(passwords_know(rig->passwords, HASH, SV("")));
 }
 
-TEST_WITH(some_wait_and_no_more, setup, teardown)
+TEST_ON(struct rig *rig, some_wait_and_no_more)
 {
-    struct rig *rig = *state;
     for (unsigned i = 0; i < PASSWORDS_WAITING_MAX; i++) {
         assert_true(passwords_check(rig->passwords, HASH, SV("geheim"), on_answer, rig));
     }

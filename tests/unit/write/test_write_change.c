@@ -243,9 +243,8 @@ static unsigned requests(struct rig *r, size_t server)
 #define ONE "- {name: one, url: $A, concurrency: 1}\n"
 #define TWO "- {name: two, url: $B}\n"
 
-TEST_WITH(test_unchanged_is_not_touched, setup, teardown)
+TEST_ON(struct rig *r, test_unchanged_is_not_touched)
 {
-    struct rig *r = *state;
     atomic_store(&r->manners[0].status, 0);
     start(r, ONE TWO);
     put(r, 3, bit_of(r, "one"));
@@ -276,9 +275,8 @@ static void fill_resting(struct rig *r, int n)
     CHECK_INT(ledger(r, "one").queued, n, "");
 }
 
-TEST_WITH(test_changed_url_is_used_at_once, setup, teardown)
+TEST_ON(struct rig *r, test_changed_url_is_used_at_once)
 {
-    struct rig *r = *state;
     start(r, "- {name: one, url: $A, " RESTS "}\n");
     fill_resting(r, 3);
     change(r, "- {name: one, url: $B, tenant_id: blue, protocol: ingest, " RESTS "}\n");
@@ -290,9 +288,8 @@ TEST_WITH(test_changed_url_is_used_at_once, setup, teardown)
     CHECK_INT(ledger(r, "one").accepted, 3, "");
 }
 
-TEST_WITH(test_attempt_in_flight_ends_by_the_former, setup, teardown)
+TEST_ON(struct rig *r, test_attempt_in_flight_ends_by_the_former)
 {
-    struct rig *r = *state;
     atomic_store(&r->manners[0].status, 0);
     start(r, "- {name: one, url: $A, " RESTS "}\n");
     put(r, 2, bit_of(r, "one"));
@@ -323,9 +320,8 @@ static int files_under(const char *path)
 }
 
 /* The directory keeps its place; only what it keeps changes. */
-TEST_WITH(test_changed_directory, setup, teardown)
+TEST_ON(struct rig *r, test_changed_directory)
 {
-    struct rig *r = *state;
     start(r, "- {name: one, url: \"file://$D/out\"}\n");
     put(r, 2, 1);
     WAIT_FOR(ledger(r, "one").sent == 2);
@@ -339,18 +335,16 @@ TEST_WITH(test_changed_directory, setup, teardown)
 
 /* ---- added and removed ----------------------------------------------------------------------- */
 
-TEST_WITH(test_added, setup, teardown)
+TEST_ON(struct rig *r, test_added)
 {
-    struct rig *r = *state;
     start(r, ONE);
     change(r, ONE TWO);
     put(r, 2, bit_of(r, "two") | bit_of(r, "one"));
     WAIT_FOR(ledger(r, "two").sent == 2 && ledger(r, "one").sent == 2);
 }
 
-TEST_WITH(test_removed_sends_what_it_has, setup, teardown)
+TEST_ON(struct rig *r, test_removed_sends_what_it_has)
 {
-    struct rig *r = *state;
     atomic_store(&r->manners[0].status, 0);
     start(r, ONE TWO);
     put(r, 3, 1);
@@ -376,9 +370,8 @@ TEST_WITH(test_removed_sends_what_it_has, setup, teardown)
 
 /* Profiles that cannot be sent until the deadline are dropped; an endpoint that has the name
  * meanwhile, with another protocol, counts them. */
-TEST_WITH(test_removed_until_the_deadline, setup, teardown)
+TEST_ON(struct rig *r, test_removed_until_the_deadline)
 {
-    struct rig *r = *state;
     struct err err = ERR_INIT;
     start(r, "- {name: one, url: $A, " RESTS "}\n");
     fill_resting(r, 3);
@@ -394,9 +387,8 @@ TEST_WITH(test_removed_until_the_deadline, setup, teardown)
         "");
 }
 
-TEST_WITH(test_an_error_changes_nothing, setup, teardown)
+TEST_ON(struct rig *r, test_an_error_changes_nothing)
 {
-    struct rig *r = *state;
     struct err err = ERR_INIT;
     start(r, ONE);
     testing_write_file(r->dir, "no", "a file");
@@ -416,9 +408,8 @@ TEST_WITH(test_an_error_changes_nothing, setup, teardown)
     "- {name: one, url: $A, retry: {min_backoff: 1h, max_backoff: 1h, max_age: 24h}, "             \
     "concurrency: 1, queue: {spool_directory: \"$D/spool\"" more "}}\n"
 
-TEST_WITH(test_spool_of_a_removed_endpoint_is_kept, setup, teardown)
+TEST_ON(struct rig *r, test_spool_of_a_removed_endpoint_is_kept)
 {
-    struct rig *r = *state;
     struct err err = ERR_INIT;
     start(r, SPOOLED("") TWO);
     fill_resting(r, 3);
@@ -432,9 +423,8 @@ TEST_WITH(test_spool_of_a_removed_endpoint_is_kept, setup, teardown)
 }
 
 /* The endpoint comes back while it is being removed: it gets its spool at once. */
-TEST_WITH(test_spool_of_an_endpoint_that_comes_back, setup, teardown)
+TEST_ON(struct rig *r, test_spool_of_an_endpoint_that_comes_back)
 {
-    struct rig *r = *state;
     start(r, SPOOLED("") TWO);
     fill_resting(r, 3);
     change(r, TWO);
@@ -443,19 +433,17 @@ TEST_WITH(test_spool_of_an_endpoint_that_comes_back, setup, teardown)
     WAIT_FOR(ledger(r, "one").queued == 0 && ledger(r, "one").sent == 3);
 }
 
-TEST_WITH(test_spool_limits_change, setup, teardown)
+TEST_ON(struct rig *r, test_spool_limits_change)
 {
     static const char limit[] = "profpull_write_spool_limit_bytes{endpoint=\"one\"}";
-    struct rig *r = *state;
     start(r, SPOOLED(", spool_max_bytes: 8MiB"));
     CHECK_INT(testing_metric(r->metrics, limit), 8 << 20, "");
     change(r, SPOOLED(", spool_max_bytes: 16MiB, fsync: never"));
     WAIT_FOR(testing_metric(r->metrics, limit) == 16 << 20);
 }
 
-TEST_WITH(test_spool_stays_with_its_endpoint, setup, teardown)
+TEST_ON(struct rig *r, test_spool_stays_with_its_endpoint)
 {
-    struct rig *r = *state;
     struct err err = ERR_INIT;
     start(r, SPOOLED(""));
     assert_false(change_until(
@@ -491,7 +479,7 @@ static void *put_until_stopped(void *arg)
 
 /* Good and bad configurations by turns, while profiles come: none is lost, and the books of each
  * endpoint balance all the time. */
-TEST_WITH(test_many_changes, setup, teardown)
+TEST_ON(struct rig *r, test_many_changes)
 {
     static const char *const texts[] = {
         "- {name: one, url: $A}\n",
@@ -499,7 +487,6 @@ TEST_WITH(test_many_changes, setup, teardown)
         "- {name: one, url: $B, tenant_id: blue}\n- {name: two, url: $A}\n",
         "- {name: three, url: \"file://$D/out\"}\n- {name: one, url: $B, concurrency: 2}\n",
     };
-    struct rig *r = *state;
     struct putter p = {.rig = r};
     pthread_t thread;
     unsigned bad = 0;

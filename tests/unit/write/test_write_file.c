@@ -111,9 +111,8 @@ static size_t count_files(struct fixture *f, const char *name)
     return n;
 }
 
-TEST_WITH(test_gzip_byte_for_byte, setup, teardown)
+TEST_ON(struct fixture *f, test_gzip_byte_for_byte)
 {
-    struct fixture *f = *state;
     static const char data[] = "\x1f\x8b\x08\x00 whatever follows\0\xff";
     struct answer a;
     char got[256];
@@ -127,9 +126,8 @@ TEST_WITH(test_gzip_byte_for_byte, setup, teardown)
 }
 
 /* A recording is never compressed, and has a name that its tools know. */
-TEST_WITH(test_jfr, setup, teardown)
+TEST_ON(struct fixture *f, test_jfr)
 {
-    struct fixture *f = *state;
     static const char plain[] = "FLR\0\0\2 whatever";
     static const char packed[] = "\x1f\x8b\x08\x00 whatever";
     struct answer a;
@@ -149,9 +147,8 @@ TEST_WITH(test_jfr, setup, teardown)
     assert_memory_equal(got, packed, sizeof(packed));
 }
 
-TEST_WITH(test_plain_is_compressed, setup, teardown)
+TEST_ON(struct fixture *f, test_plain_is_compressed)
 {
-    struct fixture *f = *state;
     static char data[300000];
     static char back[300001];
     struct rng rng;
@@ -174,9 +171,8 @@ TEST_WITH(test_plain_is_compressed, setup, teardown)
     assert_memory_equal(back, data, sizeof(data));
 }
 
-TEST_WITH(test_index, setup, teardown)
+TEST_ON(struct fixture *f, test_index)
 {
-    struct fixture *f = *state;
     struct answer a;
     char text[4096];
     write_profile(f, make(f, "caf\xc3\xa9", "memory", "\x1f\x8b..", 4), &a);
@@ -198,9 +194,8 @@ TEST_WITH(test_index, setup, teardown)
     CHECK_INT(count_files(f, "caf_/memory"), 2, "");
 }
 
-TEST_WITH(test_tenant_in_index, setup, teardown)
+TEST_ON(struct fixture *f, test_tenant_in_index)
 {
-    struct fixture *f = *state;
     struct labels *l = testing_labels(f->in, "service_name", "s", "__tenant_id__", "team-a", NULL);
     struct profile *p = profile_new(l, strdup("\x1f\x8b"), 2);
     struct answer a;
@@ -242,9 +237,8 @@ TEST_WITH(test_parts, setup, teardown)
     CHECK_STR(out, "a_b", "a NUL");
 }
 
-TEST_WITH(test_bad_urls, setup, teardown)
+TEST_ON(struct fixture *f, test_bad_urls)
 {
-    struct fixture *f = *state;
     struct err err = ERR_INIT;
     char url[512];
     struct config_endpoint endpoint = {.url = "file://host/x"};
@@ -304,9 +298,8 @@ static struct file_retention_result retain(const struct fixture *f, int64_t olde
     return result;
 }
 
-TEST_WITH(test_old_files_are_removed_with_their_lines, setup, teardown)
+TEST_ON(struct fixture *f, test_old_files_are_removed_with_their_lines)
 {
-    struct fixture *f = *state;
     struct answer a;
     for (int64_t i = 0; i < 3; i++) {
         char type[] = {'t', (char)('0' + i), '\0'};
@@ -330,9 +323,8 @@ TEST_WITH(test_old_files_are_removed_with_their_lines, setup, teardown)
     CHECK_STR(read_index(f), "", "");
 }
 
-TEST_WITH(test_lines_that_name_other_files_touch_nothing, setup, teardown)
+TEST_ON(struct fixture *f, test_lines_that_name_other_files_touch_nothing)
 {
-    struct fixture *f = *state;
     static const char *const files[] = {
         "../../plain", "/etc/passwd", "a/../plain", "a/b/../../../plain", "plain", "a/b/c/../plain",
         "a//plain",    ".a/b/c",      "",
@@ -354,9 +346,8 @@ TEST_WITH(test_lines_that_name_other_files_touch_nothing, setup, teardown)
     assert_true(is_there(f, "../../plain"));
 }
 
-TEST_WITH(test_the_sink_keeps_to_its_bytes, setup, teardown)
+TEST_ON(struct fixture *f, test_the_sink_keeps_to_its_bytes)
 {
-    struct fixture *f = *state;
     struct answer a;
     char url[512];
     struct err err = ERR_INIT;
@@ -375,9 +366,8 @@ TEST_WITH(test_the_sink_keeps_to_its_bytes, setup, teardown)
     assert_true(r.bytes <= 400 && r.bytes >= 340);
 }
 
-TEST_WITH(test_directory_that_vanishes, setup, teardown)
+TEST_ON(struct fixture *f, test_directory_that_vanishes)
 {
-    struct fixture *f = *state;
     struct answer a;
     char path[512];
     write_profile(f, make(f, "s", "memory", "\x1f\x8b", 2), &a);
@@ -391,9 +381,8 @@ TEST_WITH(test_directory_that_vanishes, setup, teardown)
     CHECK_INT(count_files(f, "s/memory"), 1, "");
 }
 
-TEST_WITH(test_file_in_the_way, setup, teardown)
+TEST_ON(struct fixture *f, test_file_in_the_way)
 {
-    struct fixture *f = *state;
     struct answer a;
     char path[512];
     (void)snprintf(path, sizeof(path), "%s/a/b", f->dir);
@@ -405,9 +394,8 @@ TEST_WITH(test_file_in_the_way, setup, teardown)
 }
 
 /* A file size limit stands in for a full disk: the write breaks off in the middle. */
-TEST_WITH(test_short_write_leaves_nothing, setup, teardown)
+TEST_ON(struct fixture *f, test_short_write_leaves_nothing)
 {
-    struct fixture *f = *state;
     static char data[65536] = "\x1f\x8b";
     struct rlimit before;
     struct answer a;
@@ -424,9 +412,8 @@ TEST_WITH(test_short_write_leaves_nothing, setup, teardown)
 }
 
 /* The index is full: the profile is not kept either, and no half line stays. */
-TEST_WITH(test_index_and_file_or_neither, setup, teardown)
+TEST_ON(struct fixture *f, test_index_and_file_or_neither)
 {
-    struct fixture *f = *state;
     struct rlimit before;
     struct answer a;
     char path[512];
@@ -470,9 +457,8 @@ static void *write_many(void *arg)
 }
 
 /* All workers at once, with the same names. */
-TEST_WITH(test_threads, setup, teardown)
+TEST_ON(struct fixture *f, test_threads)
 {
-    struct fixture *f = *state;
     pthread_t threads[4];
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, write_many, f), 0);

@@ -454,9 +454,8 @@ static void wait_settled(struct fixture *f, size_t endpoint, uint64_t n)
 
 /* ---- what arrives ---------------------------------------------------------------------------- */
 
-TEST_WITH(test_push_arrives, setup, teardown)
+TEST_ON(struct fixture *f, test_push_arrives)
 {
-    struct fixture *f = *state;
     (void)snprintf(f->urls[0], sizeof(f->urls[0]), "http://user:pass@127.0.0.1:%u/base/?k=v",
                    f->server[0].port);
     start(f);
@@ -491,9 +490,8 @@ TEST_WITH(test_push_arrives, setup, teardown)
     assert_memory_equal(r->body + before, data, sizeof(data));
 }
 
-TEST_WITH(test_ingest_arrives, setup, teardown)
+TEST_ON(struct fixture *f, test_ingest_arrives)
 {
-    struct fixture *f = *state;
     f->endpoints[0].protocol = &protocol_ingest.config;
     start(f);
     writer_put(f->writer, make(f, "\x1f\x8b\0profile", 10), 1);
@@ -519,9 +517,8 @@ TEST_WITH(test_ingest_arrives, setup, teardown)
     assert_memory_equal(r->body + r->size - strlen(want), want, strlen(want));
 }
 
-TEST_WITH(test_file_arrives, setup, teardown)
+TEST_ON(struct fixture *f, test_file_arrives)
 {
-    struct fixture *f = *state;
     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     (void)snprintf(f->urls[0], sizeof(f->urls[0]), "file://%s", dir);
     f->endpoints[0].protocol = &protocol_file.config;
@@ -537,9 +534,8 @@ TEST_WITH(test_file_arrives, setup, teardown)
 
 /* ---- concurrency, fan-out -------------------------------------------------------------------- */
 
-TEST_WITH(test_concurrency, setup, teardown)
+TEST_ON(struct fixture *f, test_concurrency)
 {
-    struct fixture *f = *state;
     open_gate(&f->server[0], false);
     start(f);
     put(f, 10, 1);
@@ -552,9 +548,8 @@ TEST_WITH(test_concurrency, setup, teardown)
     CHECK_INT(f->server[0].most_in_progress, 3, "");
 }
 
-TEST_WITH(test_endpoints_do_not_wait_for_each_other, setup, teardown)
+TEST_ON(struct fixture *f, test_endpoints_do_not_wait_for_each_other)
 {
-    struct fixture *f = *state;
     f->config.n_endpoints = 2;
     open_gate(&f->server[0], false);
     start(f);
@@ -583,9 +578,8 @@ static char *render(struct fixture *f)
     return text;
 }
 
-TEST_WITH(test_failure_and_recovery, setup, teardown)
+TEST_ON(struct fixture *f, test_failure_and_recovery)
 {
-    struct fixture *f = *state;
     f->server[0].failing = 3;
     f->server[0].status = 503;
     f->server[0].body = "{\"code\":\"unavailable\",\"message\":\"come back later\"}";
@@ -628,9 +622,8 @@ static size_t count_lines(struct fixture *f, const char *part)
 }
 
 /* Each outage is news, five times a minute; a recovery only if its outage was said. */
-TEST_WITH(test_many_outages, setup, teardown)
+TEST_ON(struct fixture *f, test_many_outages)
 {
-    struct fixture *f = *state;
     f->server[0].status = 503;
     f->endpoints[0].concurrency = 1;
     testing_log_expect(f->log, "endpoint fails, retrying");
@@ -647,9 +640,8 @@ TEST_WITH(test_many_outages, setup, teardown)
     CHECK_INT(count_lines(f, "endpoint works again"), 5, "");
 }
 
-TEST_WITH(test_closed_without_an_answer, setup, teardown)
+TEST_ON(struct fixture *f, test_closed_without_an_answer)
 {
-    struct fixture *f = *state;
     f->server[0].broken = 2;
     f->endpoints[0].concurrency = 1;
     testing_log_expect(f->log, "endpoint fails, retrying");
@@ -659,9 +651,8 @@ TEST_WITH(test_closed_without_an_answer, setup, teardown)
     CHECK_INT(ledger(f, 0).sent, 3, "");
 }
 
-TEST_WITH(test_rejected, setup, teardown)
+TEST_ON(struct fixture *f, test_rejected)
 {
-    struct fixture *f = *state;
     f->server[0].failing = 1;
     f->server[0].status = 400;
     f->server[0].body = "{\"code\":\"invalid_argument\",\"message\":\"bad\\nnews\"}";
@@ -677,9 +668,8 @@ TEST_WITH(test_rejected, setup, teardown)
 }
 
 /* Only the beginning of an error page is read. */
-TEST_WITH(test_huge_error_page, setup, teardown)
+TEST_ON(struct fixture *f, test_huge_error_page)
 {
-    struct fixture *f = *state;
     size_t size = 1 << 25; /* far more than socket buffers hold */
     SCOPED_MEMORY char *page = malloc(size + 1);
     memset(page, 'x', size);
@@ -708,9 +698,8 @@ TEST_WITH(test_huge_error_page, setup, teardown)
     CHECK_CONTAINS(text, "profpull_write_requests_total{endpoint=\"main\",result=\"4xx\"} 1", "");
 }
 
-TEST_WITH(test_retry_after_is_passed_on, setup, teardown)
+TEST_ON(struct fixture *f, test_retry_after_is_passed_on)
 {
-    struct fixture *f = *state;
     f->server[0].failing = 1;
     f->server[0].status = 429;
     f->server[0].extra = "Retry-After: 100\r\n";
@@ -741,9 +730,8 @@ TEST_WITH(test_retry_after_is_passed_on, setup, teardown)
     free(text);
 }
 
-TEST_WITH(test_no_type, setup, teardown)
+TEST_ON(struct fixture *f, test_no_type)
 {
-    struct fixture *f = *state;
     testing_log_expect(f->log, "profile given up");
     start(f);
     struct labels *l = testing_labels(f->in, "service_name", "s", NULL);
@@ -755,9 +743,8 @@ TEST_WITH(test_no_type, setup, teardown)
     CHECK_CONTAINS(testing_log_text(f->log), "the label __name__ is missing", "");
 }
 
-TEST_WITH(test_label_changes_are_counted_once, setup, teardown)
+TEST_ON(struct fixture *f, test_label_changes_are_counted_once)
 {
-    struct fixture *f = *state;
     f->server[0].failing = 2;
     f->server[0].status = 503;
     testing_log_expect(f->log, "endpoint fails, retrying");
@@ -774,9 +761,8 @@ TEST_WITH(test_label_changes_are_counted_once, setup, teardown)
         text, "profpull_write_label_changes_total{endpoint=\"main\",change=\"renamed\"} 1", "");
 }
 
-TEST_WITH(test_queue_overflow_is_said, setup, teardown)
+TEST_ON(struct fixture *f, test_queue_overflow_is_said)
 {
-    struct fixture *f = *state;
     open_gate(&f->server[0], false);
     f->endpoints[0].queue_max_bytes = 6000; /* five profiles of 1034 bytes */
     f->endpoints[0].concurrency = 1;
@@ -795,9 +781,8 @@ TEST_WITH(test_queue_overflow_is_said, setup, teardown)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-TEST_WITH(test_drain_deadline, setup, teardown)
+TEST_ON(struct fixture *f, test_drain_deadline)
 {
-    struct fixture *f = *state;
     open_gate(&f->server[0], false);
     start(f);
     put(f, 10, 1);
@@ -810,9 +795,8 @@ TEST_WITH(test_drain_deadline, setup, teardown)
     CHECK_INT(ledger(f, 0).dropped[DROP_SHUTDOWN], 11, "late ones are counted");
 }
 
-TEST_WITH(test_drain_of_nothing, setup, teardown)
+TEST_ON(struct fixture *f, test_drain_of_nothing)
 {
-    struct fixture *f = *state;
     start(f);
     drain(f, FAR_MS);
     CHECK_INT(ledger(f, 0).accepted, 0, "");
@@ -833,9 +817,8 @@ static int files_in(const char *path)
 /* A disk hangs: the other endpoint gets everything, the drain ends all the same, and what has not
  * begun by then is not written any more. The index is a pipe that nobody reads, so that the thread
  * of the endpoint hangs in open(). */
-TEST_WITH(test_disk_that_hangs, setup, teardown)
+TEST_ON(struct fixture *f, test_disk_that_hangs)
 {
-    struct fixture *f = *state;
     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char path[512];
     (void)snprintf(path, sizeof(path), "%s/index.jsonl", dir);
@@ -861,9 +844,8 @@ TEST_WITH(test_disk_that_hangs, setup, teardown)
 
 /* An end without a drain: what was queued and in flight is in the ledger as dropped, and no more.
  */
-TEST_WITH(test_stop_settles_the_ledger, setup, teardown)
+TEST_ON(struct fixture *f, test_stop_settles_the_ledger)
 {
-    struct fixture *f = *state;
     open_gate(&f->server[0], false);
     f->endpoints[0].concurrency = 2;
     start(f);
@@ -879,18 +861,16 @@ TEST_WITH(test_stop_settles_the_ledger, setup, teardown)
     open_gate(&f->server[0], true);
 }
 
-TEST_WITH(test_free_without_a_run, setup, teardown)
+TEST_ON(struct fixture *f, test_free_without_a_run)
 {
-    struct fixture *f = *state;
     make_writer(f);
     put(f, 3, 1);
     writer_drain(f->writer, 0, on_drained, f);
     CHECK_INT(ledger(f, 0).queued, 3, "");
 }
 
-TEST_WITH(test_free_with_requests_in_flight, setup, teardown)
+TEST_ON(struct fixture *f, test_free_with_requests_in_flight)
 {
-    struct fixture *f = *state;
     open_gate(&f->server[0], false);
     start(f);
     put(f, 5, 1);
@@ -899,9 +879,8 @@ TEST_WITH(test_free_with_requests_in_flight, setup, teardown)
     f->writer = writer_free(f->writer);
 }
 
-TEST_WITH(test_bad_endpoint_is_named, setup, teardown)
+TEST_ON(struct fixture *f, test_bad_endpoint_is_named)
 {
-    struct fixture *f = *state;
     struct err err = ERR_INIT;
     f->config.n_endpoints = 2;
     f->endpoints[1].protocol = &protocol_file.config;
@@ -928,9 +907,8 @@ static void *put_many(void *arg)
 }
 
 /* Puts, ledgers and renders while the loop sends. */
-TEST_WITH(test_threads, setup, teardown)
+TEST_ON(struct fixture *f, test_threads)
 {
-    struct fixture *f = *state;
     f->config.n_endpoints = 2;
     f->endpoints[1].protocol = &protocol_ingest.config;
     start(f);
@@ -953,9 +931,8 @@ TEST_WITH(test_threads, setup, teardown)
 }
 
 /* The callback reports each attempt, and each profile that could not be sent at all. */
-TEST_WITH(test_attempts_are_told, setup, teardown)
+TEST_ON(struct fixture *f, test_attempts_are_told)
 {
-    struct fixture *f = *state;
     testing_log_expect(f->log, "given up");
     testing_log_expect(f->log, "fail");
     f->server[0].failing = 1;
