@@ -275,7 +275,29 @@ static void check_values(struct world *w, int64_t allocated, int64_t in_use, con
     CHECK_INT(out.samples_out, in_use != 0, row);
 }
 
+/* A scrape whose delta is computed. */
+static void cycle(struct world *w, int64_t allocated, int64_t in_use)
+{
+    scrape(w, allocated, in_use);
+    work(w);
+}
+
+/* The same; the profile must have this growth. */
+static void check_delta(struct world *w, int64_t allocated, int64_t in_use, int64_t growth,
+                        const char *row)
+{
+    cycle(w, allocated, in_use);
+    check_values(w, growth, in_use, row);
+}
+
 #define RESULT(w, r) testing_metric((w)->metrics, "profpull_delta_total{result=\"" r "\"}")
+
+#define SCRAPES(w, r)                                                                              \
+    testing_metric((w)->metrics,                                                                   \
+                   "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"" r "\"}")
+#define FAILURES(w, r)                                                                             \
+    testing_metric((w)->metrics, "profpull_scrape_failures_total{job=\"one\",reason=\"" r "\"}")
+#define STATE(w, what) testing_metric((w)->metrics, "profpull_delta_state_" what)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
@@ -289,8 +311,7 @@ TEST_ON(struct world *w, compression_of_the_job)
     set(w, "a", "10.0.0.1:80");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         w->job.delta_compression = cases[i].compression;
-        scrape(w, 100 + (int64_t)i, 5);
-        work(w);
+        cycle(w, 100 + (int64_t)i, 5);
         CHECK_INT(w->n_profiles, i + 1, "");
         CHECK_INT(gzip_is((struct sv){w->profile->data, w->profile->size}), cases[i].is_gzip, "");
     }
@@ -313,43 +334,33 @@ TEST_ON(struct world *w, gauges_then_deltas)
     assert_true(w->profile->no_sample_texts);
     CHECK_INT(w->profile->until_ns - w->profile->from_ns, 100 * NS_PER_MS, "its own window");
     int64_t until = w->profile->until_ns;
-    scrape(w, 17, 3);
-    work(w);
-    check_values(w, 7, 3, "second");
+    check_delta(w, 17, 3, 7, "second");
     CHECK_INT(w->profile->from_ns, until, "from the end of the last one");
-    scrape(w, 2, 1);
-    work(w);
-    check_values(w, 0, 1, "restarted");
+    check_delta(w, 2, 1, 0, "restarted");
     CHECK_INT(RESULT(w, "first"), 1, "");
     CHECK_INT(RESULT(w, "delta"), 1, "");
     CHECK_INT(RESULT(w, "rebased"), 1, "");
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "");
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), w->e->deltas.bytes, "");
+    CHECK_INT(STATE(w, "stacks"), 1, "");
+    CHECK_INT(STATE(w, "bytes"), w->e->deltas.bytes, "");
 }
 
 /* A delta that nobody takes is part of the next one: the baseline moves with what was handed on. */
 TEST_ON(struct world *w, not_taken)
 {
     set(w, "1", "h:1");
-    scrape(w, 10, 5);
-    work(w);
+    cycle(w, 10, 5);
     int64_t until = w->profile->until_ns;
     w->refuses = w->refusable = true;
     for (int i = 0; i < 3; i++) {
-        scrape(w, 17 + 10 * i, 3);
-        work(w);
+        cycle(w, 17 + 10 * i, 3);
     }
     CHECK_INT(w->n_profiles, 1, "three were refused");
     CHECK_INT(RESULT(w, "not_taken"), 3, "");
     w->refuses = false;
-    scrape(w, 50, 4);
-    work(w);
-    check_values(w, 40, 4, "all since the one that was taken");
+    check_delta(w, 50, 4, 40, "all since the one that was taken");
     CHECK_INT(w->profile->from_ns, until, "and its window");
     CHECK_INT(RESULT(w, "delta"), 1, "");
-    CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_total{job=\"one\",type=\"memory\","
-                                         "result=\"ok\"}"),
-              5, "the scrapes went well");
+    CHECK_INT(SCRAPES(w, "ok"), 5, "the scrapes went well");
 }
 
 /* A profile with gauges only has no growth that could be lost: its counters are the new baseline
@@ -358,19 +369,13 @@ TEST_ON(struct world *w, first_not_taken)
 {
     set(w, "1", "h:1");
     w->refuses = true;
-    scrape(w, 10, 5);
-    work(w);
+    cycle(w, 10, 5);
     w->refuses = false;
-    scrape(w, 17, 3);
-    work(w);
-    check_values(w, 7, 3, "after a first one");
+    check_delta(w, 17, 3, 7, "after a first one");
     w->refuses = true;
-    scrape(w, 2, 1);
-    work(w);
+    cycle(w, 2, 1);
     w->refuses = false;
-    scrape(w, 6, 1);
-    work(w);
-    check_values(w, 4, 1, "after a restart");
+    check_delta(w, 6, 1, 4, "after a restart");
     CHECK_INT(RESULT(w, "first"), 1, "");
     CHECK_INT(RESULT(w, "rebased"), 1, "");
 }
@@ -426,15 +431,11 @@ TEST_ON(struct world *w, old_profiles_that_fail)
     testing_log_expect(w->log, "scrape failed");
     work(w);
     CHECK_INT(testing_metric(w->metrics, "profpull_conversions_total{result=\"failed\"}"), 1, "");
-    CHECK_INT(testing_metric(w->metrics,
-                             "profpull_scrape_failures_total{job=\"one\",reason=\"bad_legacy\"}"),
-              1, "");
+    CHECK_INT(FAILURES(w, "bad_legacy"), 1, "");
     w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT;
     testing_log_expect(w->log, "scrape failed");
     scrape_old(w, 10);
-    CHECK_INT(
-        testing_metric(w->metrics, "profpull_scrape_failures_total{job=\"one\",reason=\"busy\"}"),
-        1, "");
+    CHECK_INT(FAILURES(w, "busy"), 1, "");
     w->e->offloads.pending_bytes = 0;
     scrape_old(w, 10);
     set(w, "1", NULL);
@@ -452,25 +453,16 @@ TEST_ON(struct world *w, old_profiles_that_fail)
 TEST_ON(struct world *w, another_pod_has_no_baseline)
 {
     set(w, "uid-1", "h:1");
-    scrape(w, 10, 5);
-    work(w);
+    cycle(w, 10, 5);
     set(w, "uid-2", "h:1");
-    scrape(w, 1000, 6);
-    work(w);
-    check_values(w, 0, 6, "at once");
-    scrape(w, 1001, 6);
-    work(w);
-    check_values(w, 1, 6, "its own baseline");
+    check_delta(w, 1000, 6, 0, "at once");
+    check_delta(w, 1001, 6, 1, "its own baseline");
     set(w, "", NULL);
     set(w, "uid-3", "h:1");
-    scrape(w, 9000, 7);
-    work(w);
-    check_values(w, 0, 7, "later");
+    check_delta(w, 9000, 7, 0, "later");
     set(w, "", NULL);
     set(w, "uid-3", "h:1");
-    scrape(w, 9003, 7);
-    work(w);
-    check_values(w, 3, 7, "the same one comes back");
+    check_delta(w, 9003, 7, 3, "the same one comes back");
     CHECK_INT(RESULT(w, "first"), 3, "");
 }
 
@@ -478,18 +470,13 @@ TEST_ON(struct world *w, another_pod_has_no_baseline)
 TEST_ON(struct world *w, nothing_left)
 {
     set(w, "1", "h:1");
-    scrape(w, 10, 0);
-    work(w);
+    cycle(w, 10, 0);
     CHECK_INT(w->n_profiles, 0, "");
-    scrape(w, 10, 0);
-    work(w);
+    cycle(w, 10, 0);
     CHECK_INT(w->n_profiles, 0, "");
-    scrape(w, 11, 0);
-    work(w);
+    cycle(w, 11, 0);
     CHECK_INT(w->n_profiles, 1, "");
-    CHECK_INT(testing_metric(w->metrics,
-                             "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"ok\"}"),
-              3, "");
+    CHECK_INT(SCRAPES(w, "ok"), 3, "");
 }
 
 /* A scrape with a pending delta is busy: its tick is skipped. */
@@ -499,14 +486,9 @@ TEST_ON(struct world *w, busy)
     scrape(w, 10, 1);
     turn(w, 2 * INTERVAL_MS);
     CHECK_INT(w->n_transfers, 1, "no second one");
-    CHECK_INT(
-        testing_metric(w->metrics,
-                       "profpull_scrapes_total{job=\"one\",type=\"memory\",result=\"skipped\"}"),
-        2, "");
+    CHECK_INT(SCRAPES(w, "skipped"), 2, "");
     work(w);
-    scrape(w, 14, 1);
-    work(w);
-    check_values(w, 4, 1, "");
+    check_delta(w, 14, 1, 4, "");
 }
 
 /* The waiting bodies are bounded; the baseline stays, and the next delta covers both intervals. */
@@ -514,38 +496,28 @@ TEST_ON(struct world *w, backlog)
 {
     testing_log_expect(w->log, "scrape failed");
     set(w, "1", "h:1");
-    scrape(w, 10, 1);
-    work(w);
+    cycle(w, 10, 1);
     w->e->offloads.pending_bytes = OFFLOAD_PENDING_DEFAULT - 10;
     scrape(w, 20, 1);
     CHECK_INT(w->n_works, 0, "not taken");
-    CHECK_INT(
-        testing_metric(w->metrics, "profpull_scrape_failures_total{job=\"one\",reason=\"busy\"}"),
-        1, "");
+    CHECK_INT(FAILURES(w, "busy"), 1, "");
     w->e->offloads.pending_bytes = 0;
-    scrape(w, 30, 1);
-    work(w);
-    check_values(w, 20, 1, "both");
+    check_delta(w, 30, 1, 20, "both");
 }
 
 TEST_ON(struct world *w, bad_body)
 {
     testing_log_expect(w->log, "scrape failed");
     set(w, "1", "h:1");
-    scrape(w, 10, 1);
-    work(w);
+    cycle(w, 10, 1);
     /* Passes the quick check but is damaged. */
     static const char bad[] = "\x0a\x04\x08\x01\x10\x02\x12\x00\x32\x00";
     answer(w, next_start(w), bad, sizeof(bad) - 1);
     work(w);
-    CHECK_INT(testing_metric(w->metrics,
-                             "profpull_scrape_failures_total{job=\"one\",reason=\"bad_pprof\"}"),
-              1, "");
+    CHECK_INT(FAILURES(w, "bad_pprof"), 1, "");
     CHECK_INT(RESULT(w, "failed"), 1, "");
     CHECK_INT(testing_metric(w->metrics, "profpull_scrapes_in_flight"), 0, "");
-    scrape(w, 12, 1);
-    work(w);
-    check_values(w, 2, 1, "the baseline has stayed");
+    check_delta(w, 12, 1, 2, "the baseline has stayed");
 }
 
 /* A profile without counters passes through unchanged. */
@@ -569,60 +541,47 @@ TEST_ON(struct world *w, passed)
 TEST_ON(struct world *w, survives)
 {
     set(w, "1", "h:1");
-    scrape(w, 10, 1);
-    work(w);
+    cycle(w, 10, 1);
     set(w, "2", "h:1");
-    scrape(w, 11, 1);
-    work(w);
-    check_values(w, 1, 1, "other labels");
+    check_delta(w, 11, 1, 1, "other labels");
     CHECK_STR(labels_get(w->profile->labels, SV("v")).p, "2", "");
     set(w, "2", NULL);
     turn(w, 100000);
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "kept");
+    CHECK_INT(STATE(w, "stacks"), 1, "kept");
     set(w, "2", "h:1");
-    scrape(w, 15, 1);
-    work(w);
-    check_values(w, 4, 1, "back again");
+    check_delta(w, 15, 1, 4, "back again");
     set(w, "2", "h:2");
-    scrape(w, 100, 1);
-    work(w);
-    check_values(w, 0, 1, "another target");
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 2, "");
+    check_delta(w, 100, 1, 0, "another target");
+    CHECK_INT(STATE(w, "stacks"), 2, "");
 }
 
 /* The baseline of a removed target is freed in time, even if nothing else is due. */
 TEST_ON(struct world *w, freed)
 {
     set(w, "1", "h:1");
-    scrape(w, 10, 1);
-    work(w);
+    cycle(w, 10, 1);
     set(w, "1", NULL);
     turn(w, DELTAS_KEPT_MIN_MS - 1);
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "kept");
+    CHECK_INT(STATE(w, "stacks"), 1, "kept");
     turn(w, 2);
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 0, "freed");
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "freed");
+    CHECK_INT(STATE(w, "stacks"), 0, "freed");
+    CHECK_INT(STATE(w, "bytes"), 0, "freed");
     set(w, "1", "h:1");
-    scrape(w, 30, 1);
-    work(w);
-    check_values(w, 0, 1, "a first one");
+    check_delta(w, 30, 1, 0, "a first one");
 }
 
 /* A target removed while its delta is computed loses the result, not the baseline. */
 TEST_ON(struct world *w, gone_meanwhile)
 {
     set(w, "1", "h:1");
-    scrape(w, 10, 1);
-    work(w);
+    cycle(w, 10, 1);
     scrape(w, 20, 1);
     set(w, "1", NULL);
     work(w);
     CHECK_INT(w->n_profiles, 1, "dropped");
     CHECK_INT(testing_metric(w->metrics, "profpull_delta_pending_bytes"), 0, "");
     set(w, "1", "h:1");
-    scrape(w, 30, 1);
-    work(w);
-    check_values(w, 20, 1, "since the first one");
+    check_delta(w, 30, 1, 20, "since the first one");
     scrape(w, 31, 1); /* the engine is freed while this one is computed */
 }
 
@@ -633,43 +592,29 @@ TEST_ON(struct world *w, no_room)
     set(w, "1", "h:1");
     w->e->deltas.max_bytes = 100;
     for (int i = 1; i <= 3; i++) {
-        scrape(w, 10 * i, 1);
-        work(w);
-        check_values(w, 0, 1, "no room");
-        CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "no room");
+        check_delta(w, 10 * i, 1, 0, "no room");
+        CHECK_INT(STATE(w, "bytes"), 0, "no room");
     }
     CHECK_INT(RESULT(w, "no_room"), 3, "");
     w->e->deltas.max_bytes = 100000;
-    scrape(w, 100, 1);
-    work(w);
-    check_values(w, 0, 1, "first");
-    scrape(w, 107, 1);
-    work(w);
-    check_values(w, 7, 1, "delta");
+    check_delta(w, 100, 1, 0, "first");
+    check_delta(w, 107, 1, 7, "delta");
     w->e->deltas.max_bytes = 100;
-    scrape(w, 110, 1);
-    work(w);
-    check_values(w, 3, 1, "the last delta is still right");
-    scrape(w, 120, 1);
-    work(w);
-    check_values(w, 0, 1, "no room again");
+    check_delta(w, 110, 1, 3, "the last delta is still right");
+    check_delta(w, 120, 1, 0, "no room again");
 }
 
 /* Baselines of removed targets give way to those of existing ones. */
 TEST_ON(struct world *w, kept_makes_way)
 {
     set(w, "1", "h:1");
-    scrape(w, 10, 1);
-    work(w);
+    cycle(w, 10, 1);
     w->e->deltas.max_bytes = w->e->deltas.bytes + 10;
     set(w, "1", "h:2");
-    scrape(w, 10, 1);
-    work(w);
+    cycle(w, 10, 1);
     CHECK_INT(RESULT(w, "no_room"), 999999, "there was room");
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_stacks"), 1, "of the new one");
-    scrape(w, 12, 1);
-    work(w);
-    check_values(w, 2, 1, "delta");
+    CHECK_INT(STATE(w, "stacks"), 1, "of the new one");
+    check_delta(w, 12, 1, 2, "delta");
 }
 
 /* Types that are not cumulative pass through unchanged. */
@@ -689,7 +634,7 @@ TEST_ON(struct world *w, not_cumulative)
         assert_memory_equal(w->profile->data, body.data, body.len);
         assert_true(labels_get(w->profile->labels, SV("__delta__")).n == 0);
     }
-    CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), 0, "");
+    CHECK_INT(STATE(w, "bytes"), 0, "");
 }
 
 /* After a reload the job may be another one, with other labels: address, path and type identify the
@@ -701,17 +646,14 @@ TEST_ON(struct world *w, another_job)
     struct err err = ERR_INIT;
     renamed.name = "two";
     set(w, "1", "h:1");
-    scrape(w, 10, 1);
-    work(w);
+    cycle(w, 10, 1);
     set(w, "1", NULL);
     labels_builder_reset(w->b, NULL);
     labels_builder_set_str(w->b, "__address__", "h:1");
     t = target_make(NULL, 1, &renamed, w->b, NULL, &err);
     assert_non_null(t);
     assert_true(engine_set_group(w->e, 1, "elsewhere", &t, 1));
-    scrape(w, 13, 1);
-    work(w);
-    check_values(w, 3, 1, "the baseline is the same");
+    check_delta(w, 13, 1, 3, "the baseline is the same");
     CHECK_STR(labels_get(w->profile->labels, SV("job")).p, "two", "");
     assert_true(engine_set_group(w->e, 1, "elsewhere", NULL, 0)); /* before the job is freed */
 }
@@ -752,7 +694,7 @@ static void an_hour(struct world *w, size_t max_bytes, size_t *ret_most)
         buf_done(&body);
         size_t bytes = w->e->deltas.bytes;
         assert_true(bytes <= max_bytes);
-        CHECK_INT(testing_metric(w->metrics, "profpull_delta_state_bytes"), bytes, "");
+        CHECK_INT(STATE(w, "bytes"), bytes, "");
         *ret_most = bytes > *ret_most ? bytes : *ret_most;
         CHECK_INT(w->n_profiles, before + 1, "");
         struct delta_input in = {.body = {w->profile->data, w->profile->size}};

@@ -271,6 +271,18 @@ static inline void rig_done(struct rig *r)
 }
 SCOPED_VALUE(rig, rig_done)
 
+/* Begins a case with the rig "r", which has a directory of its own and is not open yet. */
+#define TEST_RIG(name)                                                                             \
+    static void name##_on(struct rig *r);                                                          \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        SCOPED_DIRECTORY char *dir = testing_mkdtemp();                                            \
+        SCOPED(rig) rig;                                                                           \
+        rig_init(&rig, dir);                                                                       \
+        name##_on(&rig);                                                                           \
+    }                                                                                              \
+    static void name##_on(struct rig *r)
+
 /* A profile number n of so many bytes, each containing the number. NULL if out of memory. */
 static inline struct profile *rig_profile(struct rig *r, unsigned n, size_t size)
 {

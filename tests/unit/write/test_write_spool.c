@@ -27,209 +27,189 @@ static unsigned count_files(const char *dir, const char *suffix)
 /* ---- what is where --------------------------------------------------------------------------- */
 
 /* A profile that is sent within the time until it would be written never touches the disk. */
-TEST(sent_before_written)
+TEST_RIG(sent_before_written)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    struct rig r;
     unsigned seen[4] = {0};
-    rig_init(&r, dir);
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    rig_put(&r, 1, 100);
-    rig_pass(&r, 499);
-    CHECK_INT(spool_status(r.s).stored, 0, "not due yet");
-    CHECK_INT(spool_status(r.s).waiting, 1, "");
-    CHECK_INT(rig_send(&r, 9, seen, 4), 1, "");
-    rig_pass(&r, 1000);
-    CHECK_INT(spool_status(r.s).stored, 0, "");
-    CHECK_INT(count_files(dir, ".seg"), 0, "");
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    rig_put(r, 1, 100);
+    rig_pass(r, 499);
+    CHECK_INT(spool_status(r->s).stored, 0, "not due yet");
+    CHECK_INT(spool_status(r->s).waiting, 1, "");
+    CHECK_INT(rig_send(r, 9, seen, 4), 1, "");
+    rig_pass(r, 1000);
+    CHECK_INT(spool_status(r->s).stored, 0, "");
+    CHECK_INT(count_files(r->dir, ".seg"), 0, "");
     /* One that waits as long is written. */
-    rig_put(&r, 2, 100);
-    rig_pass(&r, 500);
-    CHECK_INT(spool_status(r.s).stored, 1, "");
-    CHECK_INT(spool_status(r.s).counts.profiles, 1, "");
-    CHECK_INT(send_queue_status(r.e).ledger.queued, 1, "counted once");
-    CHECK_INT(rig_send(&r, 9, seen, 4), 1, "");
-    rig_settle(&r);
-    CHECK_INT(spool_status(r.s).counts.profiles, 0, "");
-    rig_done(&r);
-    CHECK_INT(count_files(dir, ".seg") + count_files(dir, ".ack"), 0, "all done: all removed");
+    rig_put(r, 2, 100);
+    rig_pass(r, 500);
+    CHECK_INT(spool_status(r->s).stored, 1, "");
+    CHECK_INT(spool_status(r->s).counts.profiles, 1, "");
+    CHECK_INT(send_queue_status(r->e).ledger.queued, 1, "counted once");
+    CHECK_INT(rig_send(r, 9, seen, 4), 1, "");
+    rig_settle(r);
+    CHECK_INT(spool_status(r->s).counts.profiles, 0, "");
+    rig_done(r);
+    CHECK_INT(count_files(r->dir, ".seg") + count_files(r->dir, ".ack"), 0,
+              "all done: all removed");
 }
 
-TEST(fsync_always)
+TEST_RIG(fsync_always)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
-    rig_init(&r, dir);
-    r.fsync_ms = CONFIG_FSYNC_ALWAYS;
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    rig_put(&r, 1, 100);
-    rig_settle(&r);
-    CHECK_INT(spool_status(r.s).stored, 1, "");
+    r->fsync_ms = CONFIG_FSYNC_ALWAYS;
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    rig_put(r, 1, 100);
+    rig_settle(r);
+    CHECK_INT(spool_status(r->s).stored, 1, "");
 }
 
-TEST(survives_the_process)
+TEST_RIG(survives_the_process)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    struct rig r;
     unsigned seen[20] = {0};
-    rig_init(&r, dir);
-    r.concurrency = 1;
-    assert_true(rig_open_all(&r, NULL));
+    r->concurrency = 1;
+    assert_true(rig_open_all(r, NULL));
     for (unsigned i = 0; i < 20; i++) {
-        rig_put(&r, i, 10 + 1000 * (i % 3));
+        rig_put(r, i, 10 + 1000 * (i % 3));
     }
-    rig_pass(&r, 500);
-    CHECK_INT(rig_send(&r, 7, seen, 20), 7, "");
-    rig_close_all(&r);
-    r.now += 5000;
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    struct send_queue_status s = send_queue_status(r.e);
+    rig_pass(r, 500);
+    CHECK_INT(rig_send(r, 7, seen, 20), 7, "");
+    rig_close_all(r);
+    r->now += 5000;
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    struct send_queue_status s = send_queue_status(r->e);
     CHECK_INT(s.ledger.replayed, 13, "");
     CHECK_INT(s.ledger.accepted, 0, "");
     CHECK_INT(s.ledger.queued, 13, "");
     CHECK_INT(s.on_disk_only, 13, "");
-    int64_t age = r.now - s.oldest_ms;
+    int64_t age = r->now - s.oldest_ms;
     assert_true(age >= 5490 && age <= 5510); /* by the wall clock, which may be slewed */
-    assert_false(spool_status(r.s).reading);
+    assert_false(spool_status(r->s).reading);
     /* New ones come after them. */
-    rig_put(&r, 0, 10);
+    rig_put(r, 0, 10);
     seen[0] = 0;
-    CHECK_INT(rig_send(&r, 13, seen, 20), 13, "");
+    CHECK_INT(rig_send(r, 13, seen, 20), 13, "");
     CHECK_INT(seen[0], 0, "the new one is last");
-    CHECK_INT(rig_send(&r, 99, seen, 20), 1, "");
+    CHECK_INT(rig_send(r, 99, seen, 20), 1, "");
     for (unsigned i = 0; i < 20; i++) {
         CHECK_INT(seen[i], 1, "each once");
     }
-    rig_done(&r);
-    CHECK_INT(count_files(dir, ".seg") + count_files(dir, ".ack"), 0, "");
+    rig_done(r);
+    CHECK_INT(count_files(r->dir, ".seg") + count_files(r->dir, ".ack"), 0, "");
 }
 
 /* More than memory takes goes on in order, and nothing is lost. */
-TEST(memory_overflows_to_disk)
+TEST_RIG(memory_overflows_to_disk)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     unsigned seen[200] = {0};
-    rig_init(&r, dir);
-    r.max_bytes = 240 * 1024;
-    r.concurrency = 1; /* one that is read does not let others pass */
-    assert_true(rig_open_all(&r, NULL));
+    r->max_bytes = 240 * 1024;
+    r->concurrency = 1; /* one that is read does not let others pass */
+    assert_true(rig_open_all(r, NULL));
     for (unsigned i = 0; i < 200; i++) {
-        rig_put(&r, i, 9 * 1024);
-        CHECK_MEMORY(&r);
+        rig_put(r, i, 9 * 1024);
+        CHECK_MEMORY(r);
         if (i % 10 == 9) {
-            rig_pass(&r, 500);
+            rig_pass(r, 500);
         }
     }
-    struct send_queue_status s = send_queue_status(r.e);
+    struct send_queue_status s = send_queue_status(r->e);
     CHECK_INT(s.ledger.queued, 200, "");
     assert_true(s.on_disk_only > 150);
     for (unsigned i = 0; i < 200; i++) {
-        struct send_item *it = rig_take(&r);
+        struct send_item *it = rig_take(r);
         assert_non_null(it);
         CHECK_INT(rig_number(send_item_profile(it)), i, "in order");
-        CHECK_MEMORY(&r);
-        send_queue_done(r.e, it, &answer_sent, r.now);
+        CHECK_MEMORY(r);
+        send_queue_done(r->e, it, &answer_sent, r->now);
         seen[i]++;
     }
 }
 
 /* Faster than the disk takes it: what is in memory is thinned out, as without a spool. */
-TEST(too_fast_for_the_disk)
+TEST_RIG(too_fast_for_the_disk)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
-    rig_init(&r, dir);
     rig_pushed = RIG_NONE_PUSHED;
-    r.max_bytes = 10 * 2048;
-    assert_true(rig_open_all(&r, NULL));
+    r->max_bytes = 10 * 2048;
+    assert_true(rig_open_all(r, NULL));
     for (unsigned i = 0; i < 15; i++) {
-        rig_put(&r, i, 1024);
+        rig_put(r, i, 1024);
     }
-    uint64_t thinned = send_queue_status(r.e).ledger.dropped[DROP_THINNED];
+    uint64_t thinned = send_queue_status(r->e).ledger.dropped[DROP_THINNED];
     assert_true(thinned >= 5 && thinned < 15);
-    rig_pass(&r, 500);
-    CHECK_INT(spool_status(r.s).stored, 15 - thinned, "the dropped ones are not written");
+    rig_pass(r, 500);
+    CHECK_INT(spool_status(r->s).stored, 15 - thinned, "the dropped ones are not written");
 }
 
 /* The spool drops its oldest segment; who still has the bytes in memory loses nothing. */
-TEST(spool_is_full)
+TEST_RIG(spool_is_full)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     unsigned seen[200] = {0};
-    rig_init(&r, dir);
     rig_pushed = RIG_NONE_PUSHED;
-    r.max_bytes = 300 * 1024;
-    r.spool_bytes = 1 << 20;
-    assert_true(rig_open_all(&r, NULL));
+    r->max_bytes = 300 * 1024;
+    r->spool_bytes = 1 << 20;
+    assert_true(rig_open_all(r, NULL));
     for (unsigned i = 0; i < 200; i++) {
-        rig_put(&r, i, 10 * 1024);
+        rig_put(r, i, 10 * 1024);
         if (i % 5 == 4) {
-            rig_pass(&r, 500);
+            rig_pass(r, 500);
         }
-        assert_true(spool_status(r.s).counts.bytes <= 1 << 20);
-        CHECK_MEMORY(&r);
+        assert_true(spool_status(r->s).counts.bytes <= 1 << 20);
+        CHECK_MEMORY(r);
     }
-    struct send_queue_status s = send_queue_status(r.e);
+    struct send_queue_status s = send_queue_status(r->e);
     uint64_t lost = s.ledger.dropped[DROP_SPOOL_FULL];
     assert_true(lost > 50 && lost < 120);
-    assert_true(spool_status(r.s).counts.dropped_segments > 3);
+    assert_true(spool_status(r->s).counts.dropped_segments > 3);
     /* Profiles whose segment has gone fill the memory: some more may have had to go for that. */
     lost += s.ledger.dropped[DROP_THINNED];
     assert_true(s.ledger.dropped[DROP_THINNED] < 30);
-    CHECK_INT(rig_send(&r, 999, seen, 200), 200 - lost, "");
+    CHECK_INT(rig_send(r, 999, seen, 200), 200 - lost, "");
     unsigned of_the_last = 0;
     for (size_t i = 180; i < 200; i++) {
         of_the_last += seen[i];
     }
     assert_true(of_the_last > 5);
     /* A profile that the spool cannot hold stays in memory. */
-    rig_close_all(&r);
-    r.max_bytes = 8 << 20;
-    assert_true(rig_open_all(&r, NULL));
-    rig_put(&r, 1, 2 << 20);
-    rig_pass(&r, 500);
-    CHECK_INT(spool_status(r.s).too_large, 1, "");
-    CHECK_INT(rig_send(&r, 9, seen, 200), 1, "");
+    rig_close_all(r);
+    r->max_bytes = 8 << 20;
+    assert_true(rig_open_all(r, NULL));
+    rig_put(r, 1, 2 << 20);
+    rig_pass(r, 500);
+    CHECK_INT(spool_status(r->s).too_large, 1, "");
+    CHECK_INT(rig_send(r, 9, seen, 200), 1, "");
 }
 
 /* Profiles that an earlier process left are dropped and counted too, without being read. */
-TEST(full_of_the_past)
+TEST_RIG(full_of_the_past)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     unsigned seen[200] = {0};
-    rig_init(&r, dir);
     rig_pushed = RIG_NONE_PUSHED;
-    r.spool_bytes = 1 << 20;
-    r.max_bytes = 2 << 20;
-    assert_true(rig_open_all(&r, NULL));
+    r->spool_bytes = 1 << 20;
+    r->max_bytes = 2 << 20;
+    assert_true(rig_open_all(r, NULL));
     for (unsigned i = 0; i < 90; i++) {
-        rig_put(&r, i, 10 * 1024);
+        rig_put(r, i, 10 * 1024);
     }
-    rig_close_all(&r);
+    rig_close_all(r);
     /* An index that is too small for them: most stay unread. */
-    r.max_bytes = 40 * 1024;
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    CHECK_INT(send_queue_status(r.e).ledger.replayed, 20 * 1024 / SEND_QUEUE_INDEX_COST, "");
-    assert_true(spool_status(r.s).reading);
+    r->max_bytes = 40 * 1024;
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    CHECK_INT(send_queue_status(r->e).ledger.replayed, 20 * 1024 / SEND_QUEUE_INDEX_COST, "");
+    assert_true(spool_status(r->s).reading);
     for (unsigned i = 90; i < 190; i++) {
-        rig_put(&r, i, 10 * 1024);
-        rig_pass(&r, 1000);
-        CHECK_MEMORY(&r);
+        rig_put(r, i, 10 * 1024);
+        rig_pass(r, 1000);
+        CHECK_MEMORY(r);
     }
     unsigned sent = 0;
     unsigned more;
-    while ((more = rig_send(&r, 999, seen, 200)) > 0) {
+    while ((more = rig_send(r, 999, seen, 200)) > 0) {
         sent += more;
-        rig_pass(&r, 1000);
+        rig_pass(r, 1000);
     }
-    struct write_ledger l = send_queue_status(r.e).ledger;
+    struct write_ledger l = send_queue_status(r->e).ledger;
     CHECK_INT(l.accepted, 100, "");
     CHECK_INT(l.replayed, 90, "");
     CHECK_INT(l.queued, 0, "");
@@ -237,94 +217,85 @@ TEST(full_of_the_past)
     CHECK_INT(seen[189], 1, "");
 }
 
-TEST(age_counts_on)
+TEST_RIG(age_counts_on)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
-    rig_init(&r, dir);
-    r.max_age_ms = 60000;
-    assert_true(rig_open_all(&r, NULL));
-    rig_put(&r, 1, 10);
-    r.now += 30000;
-    rig_put(&r, 2, 10);
-    rig_close_all(&r);
-    r.now += 40000;
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    assert_null(send_queue_take(r.e, r.now)); /* the other one has to be read first */
-    CHECK_BALANCE(&r);
-    struct write_ledger l = send_queue_status(r.e).ledger;
+    r->max_age_ms = 60000;
+    assert_true(rig_open_all(r, NULL));
+    rig_put(r, 1, 10);
+    r->now += 30000;
+    rig_put(r, 2, 10);
+    rig_close_all(r);
+    r->now += 40000;
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    assert_null(send_queue_take(r->e, r->now)); /* the other one has to be read first */
+    CHECK_BALANCE(r);
+    struct write_ledger l = send_queue_status(r->e).ledger;
     CHECK_INT(l.replayed, 2, "");
     CHECK_INT(l.dropped[DROP_EXPIRED], 1, "");
-    rig_close_all(&r);
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    CHECK_INT(send_queue_status(r.e).ledger.replayed, 1, "what has expired does not come back");
+    rig_close_all(r);
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    CHECK_INT(send_queue_status(r->e).ledger.replayed, 1, "what has expired does not come back");
 }
 
 /* Until the disk knows that a profile was sent, it holds its slot: a process that is killed sends
  * no more twice than may be in flight. */
-TEST(acknowledgement_holds_the_slot)
+TEST_RIG(acknowledgement_holds_the_slot)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
-    rig_init(&r, dir);
-    r.concurrency = 2;
-    assert_true(rig_open_all(&r, NULL));
+    r->concurrency = 2;
+    assert_true(rig_open_all(r, NULL));
     for (unsigned i = 0; i < 5; i++) {
-        rig_put(&r, i, 10);
+        rig_put(r, i, 10);
     }
-    rig_pass(&r, 500);
+    rig_pass(r, 500);
     for (unsigned i = 0; i < 2; i++) {
-        struct send_item *it = send_queue_take(r.e, r.now);
+        struct send_item *it = send_queue_take(r->e, r->now);
         assert_non_null(it);
-        send_queue_done(r.e, it, &answer_sent, r.now);
+        send_queue_done(r->e, it, &answer_sent, r->now);
     }
-    CHECK_INT(send_queue_status(r.e).ledger.sent, 2, "");
-    assert_null(send_queue_take(r.e, r.now));
-    r.changed = 0;
-    rig_settle(&r);
-    assert_true(r.changed > 0);
-    struct send_item *it = send_queue_take(r.e, r.now);
+    CHECK_INT(send_queue_status(r->e).ledger.sent, 2, "");
+    assert_null(send_queue_take(r->e, r->now));
+    r->changed = 0;
+    rig_settle(r);
+    assert_true(r->changed > 0);
+    struct send_item *it = send_queue_take(r->e, r->now);
     assert_non_null(it);
     /* At the end it goes back. */
-    send_queue_stop(r.e);
-    send_queue_abandon(r.e, it);
-    CHECK_BALANCE(&r);
-    CHECK_INT(send_queue_status(r.e).ledger.queued, 3, "");
+    send_queue_stop(r->e);
+    send_queue_abandon(r->e, it);
+    CHECK_BALANCE(r);
+    CHECK_INT(send_queue_status(r->e).ledger.queued, 3, "");
 }
 
-TEST(flush_at_the_end)
+TEST_RIG(flush_at_the_end)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
-    rig_init(&r, dir);
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    rig_put(&r, 1, 10);
-    send_queue_stop(r.e);
-    spool_flush(r.s);
-    spool_step(r.s, r.now);
-    CHECK_INT(r.flushed, 1, "");
-    send_queue_drop_unsafe(r.e, DROP_SHUTDOWN);
-    CHECK_INT(send_queue_status(r.e).ledger.queued, 1, "safe");
-    CHECK_BALANCE(&r);
-    rig_close_all(&r);
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    rig_put(r, 1, 10);
+    send_queue_stop(r->e);
+    spool_flush(r->s);
+    spool_step(r->s, r->now);
+    CHECK_INT(r->flushed, 1, "");
+    send_queue_drop_unsafe(r->e, DROP_SHUTDOWN);
+    CHECK_INT(send_queue_status(r->e).ledger.queued, 1, "safe");
+    CHECK_BALANCE(r);
+    rig_close_all(r);
     /* With a disk that takes nothing they are dropped, and counted. */
-    r.flushed = 0;
-    assert_true(rig_open_all(&r, NULL));
-    testing_log_expect(r.log, "spool fails");
-    rig_settle(&r);
-    rig_put(&r, 2, 10);
-    r.faults =
+    r->flushed = 0;
+    assert_true(rig_open_all(r, NULL));
+    testing_log_expect(r->log, "spool fails");
+    rig_settle(r);
+    rig_put(r, 2, 10);
+    r->faults =
         (struct faults){.writes_only = true, .for_ever = true, .fail_at = 1, .error = ENOSPC};
-    send_queue_stop(r.e);
-    spool_flush(r.s);
-    spool_step(r.s, r.now);
-    CHECK_INT(r.flushed, 1, "");
-    send_queue_drop_unsafe(r.e, DROP_SHUTDOWN);
-    CHECK_INT(send_queue_status(r.e).ledger.dropped[DROP_SHUTDOWN], 1, "");
-    CHECK_INT(send_queue_status(r.e).ledger.queued, 1, "that of the first process");
+    send_queue_stop(r->e);
+    spool_flush(r->s);
+    spool_step(r->s, r->now);
+    CHECK_INT(r->flushed, 1, "");
+    send_queue_drop_unsafe(r->e, DROP_SHUTDOWN);
+    CHECK_INT(send_queue_status(r->e).ledger.dropped[DROP_SHUTDOWN], 1, "");
+    CHECK_INT(send_queue_status(r->e).ledger.queued, 1, "that of the first process");
 }
 
 /* ---- one directory, two processes ------------------------------------------------------------ */
@@ -410,72 +381,63 @@ TEST(disk_fails_and_recovers)
 }
 
 /* At the start: nothing is there yet, and nothing can be made. */
-TEST(starts_without_a_disk)
+TEST_RIG(starts_without_a_disk)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     unsigned seen[4] = {0};
-    rig_init(&r, dir);
-    r.faults.for_ever = true;
-    r.faults.fail_at = 1;
-    r.faults.error = EROFS;
-    assert_true(rig_open_all(&r, NULL));
-    testing_log_expect(r.log, "spool fails");
-    rig_put(&r, 1, 10);
-    rig_pass(&r, 1000);
-    assert_false(spool_status(r.s).up);
-    CHECK_INT(rig_send(&r, 9, seen, 4), 1, "");
-    rig_put(&r, 2, 10);
-    r.faults.fail_at = 0;
-    rig_pass(&r, SPOOL_RETRY_MAX_MS);
-    assert_true(spool_status(r.s).up);
-    CHECK_INT(spool_status(r.s).stored, 1, "");
+    r->faults.for_ever = true;
+    r->faults.fail_at = 1;
+    r->faults.error = EROFS;
+    assert_true(rig_open_all(r, NULL));
+    testing_log_expect(r->log, "spool fails");
+    rig_put(r, 1, 10);
+    rig_pass(r, 1000);
+    assert_false(spool_status(r->s).up);
+    CHECK_INT(rig_send(r, 9, seen, 4), 1, "");
+    rig_put(r, 2, 10);
+    r->faults.fail_at = 0;
+    rig_pass(r, SPOOL_RETRY_MAX_MS);
+    assert_true(spool_status(r->s).up);
+    CHECK_INT(spool_status(r->s).stored, 1, "");
 }
 
 /* Profiles that are only on disk wait until they can be read again; those in memory go on. */
-TEST(reading_fails_for_a_while)
+TEST_RIG(reading_fails_for_a_while)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     unsigned seen[8] = {0};
-    rig_init(&r, dir);
-    assert_true(rig_open_all(&r, NULL));
-    rig_put(&r, 0, 10);
-    rig_put(&r, 1, 10);
-    rig_close_all(&r);
-    assert_true(rig_open_all(&r, NULL));
-    testing_log_expect(r.log, "spool cannot be read");
-    rig_settle(&r);
-    rig_put(&r, 2, 10);
-    r.faults.for_ever = true;
-    r.faults.fail_at = r.faults.calls + 1;
-    CHECK_INT(rig_send(&r, 9, seen, 8), 1, "");
+    assert_true(rig_open_all(r, NULL));
+    rig_put(r, 0, 10);
+    rig_put(r, 1, 10);
+    rig_close_all(r);
+    assert_true(rig_open_all(r, NULL));
+    testing_log_expect(r->log, "spool cannot be read");
+    rig_settle(r);
+    rig_put(r, 2, 10);
+    r->faults.for_ever = true;
+    r->faults.fail_at = r->faults.calls + 1;
+    CHECK_INT(rig_send(r, 9, seen, 8), 1, "");
     CHECK_INT(seen[2], 1, "");
-    assert_true(send_queue_wake_ms(r.e) < INT64_MAX);
-    r.faults.fail_at = 0;
-    r.now += 2 * SEND_QUEUE_LOAD_REST_MS;
-    CHECK_INT(rig_send(&r, 9, seen, 8), 2, "");
-    CHECK_INT(send_queue_status(r.e).ledger.sent, 3, "");
+    assert_true(send_queue_wake_ms(r->e) < INT64_MAX);
+    r->faults.fail_at = 0;
+    r->now += 2 * SEND_QUEUE_LOAD_REST_MS;
+    CHECK_INT(rig_send(r, 9, seen, 8), 2, "");
+    CHECK_INT(send_queue_status(r->e).ledger.sent, 3, "");
 }
 
-TEST(directory_vanishes)
+TEST_RIG(directory_vanishes)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     char path[4096];
     unsigned seen[8] = {0};
-    rig_init(&r, dir);
-    assert_true(rig_open_all(&r, NULL));
-    testing_log_expect(r.log, "spool");
-    rig_settle(&r);
-    (void)snprintf(path, sizeof(path), "%s/main", dir);
+    assert_true(rig_open_all(r, NULL));
+    testing_log_expect(r->log, "spool");
+    rig_settle(r);
+    (void)snprintf(path, sizeof(path), "%s/main", r->dir);
     testing_rmdir(path);
-    rig_put(&r, 1, 10);
+    rig_put(r, 1, 10);
     for (int i = 0; i < 5; i++) {
-        rig_pass(&r, SPOOL_RETRY_MAX_MS);
+        rig_pass(r, SPOOL_RETRY_MAX_MS);
     }
-    CHECK_INT(spool_status(r.s).stored, 1, "made again");
-    CHECK_INT(rig_send(&r, 9, seen, 8), 1, "");
+    CHECK_INT(spool_status(r->s).stored, 1, "made again");
+    CHECK_INT(rig_send(r, 9, seen, 8), 1, "");
 }
 
 /* Every call of the disk fails, one after the other, with a full write and with short ones. */

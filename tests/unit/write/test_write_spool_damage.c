@@ -438,68 +438,62 @@ TEST(damaged_acknowledgements)
 }
 
 /* Records that are not where they were written are acknowledged like others, before and after. */
-TEST(moved_records)
+TEST_RIG(moved_records)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    struct rig r;
     struct file f;
     unsigned seen[PROFILES] = {0};
-    rig_init(&r, dir);
-    fill(&r);
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    CHECK_INT(rig_send(&r, 3, seen, PROFILES), 3, "");
-    rig_close_all(&r);
-    read_file(&f, dir, "0000000000000001.seg");
+    fill(r);
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    CHECK_INT(rig_send(r, 3, seen, PROFILES), 3, "");
+    rig_close_all(r);
+    read_file(&f, r->dir, "0000000000000001.seg");
     find_records(&f);
     insert(&f, f.starts[1], 10);
     insert(&f, f.starts[4] + 10, 1000);
     write_file(&f);
     for (unsigned left = 3; left > 0; left--) {
-        assert_true(rig_open_all(&r, NULL));
-        testing_log_expect(r.log, "damaged places of the spool");
-        rig_settle(&r);
-        CHECK_INT(send_queue_status(r.e).ledger.replayed, left, "");
-        CHECK_INT(rig_send(&r, 1, seen, PROFILES), 1, "");
-        rig_close_all(&r);
+        assert_true(rig_open_all(r, NULL));
+        testing_log_expect(r->log, "damaged places of the spool");
+        rig_settle(r);
+        CHECK_INT(send_queue_status(r->e).ledger.replayed, left, "");
+        CHECK_INT(rig_send(r, 1, seen, PROFILES), 1, "");
+        rig_close_all(r);
     }
     for (unsigned n = 0; n < PROFILES; n++) {
         CHECK_INT(seen[n], 1, "");
     }
     assert_int_equal(access(f.path, F_OK), -1);
-    rig_done(&r);
+    rig_done(r);
     free(f.data);
 }
 
 /* ---- files that are not ours ----------------------------------------------------------------- */
 
-TEST(foreign_files)
+TEST_RIG(foreign_files)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     struct stat st;
     char path[4096];
     unsigned seen[PROFILES] = {0};
-    rig_init(&r, dir);
-    fill(&r);
-    (void)snprintf(path, sizeof(path), "%s/main", dir);
+    fill(r);
+    (void)snprintf(path, sizeof(path), "%s/main", r->dir);
     testing_write_file(path, "notes.txt", "mine");
     testing_write_file(path, "0000000000000001.seg.bak", "mine");
     testing_write_file(path, "00000000000000aa.ack", "not an acknowledgement");
-    testing_write_file(dir, "secret", "PPSPOOL\n");
+    testing_write_file(r->dir, "secret", "PPSPOOL\n");
     int at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(symlinkat("../secret", at, "0000000000000007.seg"), 0);
     assert_int_equal(mkfifoat(at, "0000000000000008.seg", 0600), 0);
     assert_int_equal(mkdirat(at, "0000000000000009.seg", 0700), 0);
-    assert_true(rig_open_all(&r, NULL));
-    testing_log_expect(r.log, "files in the spool are ignored");
-    rig_settle(&r);
-    CHECK_INT(spool_status(r.s).counts.skipped[SPOOL_SKIP_FOREIGN], 6, "");
-    CHECK_INT(rig_send(&r, 99, seen, PROFILES), PROFILES, "");
-    rig_put(&r, 1, SIZE);
-    rig_pass(&r, 500);
-    CHECK_INT(spool_status(r.s).stored, 1, "");
-    rig_close_all(&r);
+    assert_true(rig_open_all(r, NULL));
+    testing_log_expect(r->log, "files in the spool are ignored");
+    rig_settle(r);
+    CHECK_INT(spool_status(r->s).counts.skipped[SPOOL_SKIP_FOREIGN], 6, "");
+    CHECK_INT(rig_send(r, 99, seen, PROFILES), PROFILES, "");
+    rig_put(r, 1, SIZE);
+    rig_pass(r, 500);
+    CHECK_INT(spool_status(r->s).stored, 1, "");
+    rig_close_all(r);
     static const char *const names[] = {"notes.txt",
                                         "0000000000000001.seg.bak",
                                         "00000000000000aa.ack",
@@ -514,52 +508,46 @@ TEST(foreign_files)
 }
 
 /* Killed between removing a segment and its acknowledgements. */
-TEST(lone_acknowledgements)
+TEST_RIG(lone_acknowledgements)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    struct rig r;
     struct file f;
-    rig_init(&r, dir);
-    fill(&r);
-    read_file(&f, dir, "0000000000000001.seg");
-    (void)snprintf(f.path, sizeof(f.path), "%s/main/0000000000000005.ack", dir);
+    fill(r);
+    read_file(&f, r->dir, "0000000000000001.seg");
+    (void)snprintf(f.path, sizeof(f.path), "%s/main/0000000000000005.ack", r->dir);
     spool_ack_header_encode(5, f.data);
     f.size = SPOOL_ACK_HEADER_SIZE;
     write_file(&f);
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
     assert_int_equal(access(f.path, F_OK), -1);
-    CHECK_INT(spool_status(r.s).counts.skipped[SPOOL_SKIP_FOREIGN], 0, "");
-    rig_done(&r);
+    CHECK_INT(spool_status(r->s).counts.skipped[SPOOL_SKIP_FOREIGN], 0, "");
+    rig_done(r);
     free(f.data);
 }
 
 /* A segment that cannot be read is left to the next process; the next ones are read. */
-TEST(unreadable_segment)
+TEST_RIG(unreadable_segment)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     unsigned seen[PROFILES] = {0};
-    rig_init(&r, dir);
-    fill(&r);
+    fill(r);
     /* Six calls open the directory and list it; the seventh opens the segment to read it. */
-    r.faults.calls = 0;
-    r.faults.for_ever = true;
-    r.faults.fail_at = 7;
-    assert_true(rig_open_all(&r, NULL));
-    testing_log_expect(r.log, "spool cannot be read");
-    testing_log_expect(r.log, "damaged places of the spool");
+    r->faults.calls = 0;
+    r->faults.for_ever = true;
+    r->faults.fail_at = 7;
+    assert_true(rig_open_all(r, NULL));
+    testing_log_expect(r->log, "spool cannot be read");
+    testing_log_expect(r->log, "damaged places of the spool");
     for (int i = 0; i < 20; i++) {
-        rig_pass(&r, 1000);
+        rig_pass(r, 1000);
     }
-    r.faults.fail_at = 0;
+    r->faults.fail_at = 0;
     /* The log is limited to a few lines a minute. */
-    rig_pass(&r, 60000);
-    (void)rig_send(&r, 99, seen, PROFILES);
-    rig_close_all(&r);
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    (void)rig_send(&r, 99, seen, PROFILES);
+    rig_pass(r, 60000);
+    (void)rig_send(r, 99, seen, PROFILES);
+    rig_close_all(r);
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    (void)rig_send(r, 99, seen, PROFILES);
     for (unsigned n = 0; n < PROFILES; n++) {
         CHECK_INT(seen[n], 1, "in the end each once");
     }

@@ -100,114 +100,105 @@ TEST(beside_scraped_ones)
     intern_free(r.in);
 }
 
-TEST(with_a_full_spool)
+TEST_RIG(with_a_full_spool)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     bool taken[MANY] = {false};
     unsigned n_taken = 0;
-    rig_init(&r, dir);
     rig_pushed = RIG_ALL_PUSHED;
-    r.max_bytes = 300 * 1024;
-    r.spool_bytes = 1 << 20;
-    assert_true(rig_open_all(&r, NULL));
+    r->max_bytes = 300 * 1024;
+    r->spool_bytes = 1 << 20;
+    assert_true(rig_open_all(r, NULL));
     for (unsigned i = 0; i < 200; i++) {
-        taken[i] = push(&r, i, 10 * 1024);
+        taken[i] = push(r, i, 10 * 1024);
         n_taken += taken[i];
-        rig_pass(&r, i % 5 == 4 ? 500 : 0);
-        CHECK_MEMORY(&r);
+        rig_pass(r, i % 5 == 4 ? 500 : 0);
+        CHECK_MEMORY(r);
     }
-    CHECK_INT(lost(&r), 0, "nothing that was taken");
+    CHECK_INT(lost(r), 0, "nothing that was taken");
     assert_true(n_taken > 80 && n_taken < 150);
-    assert_true(spool_status(r.s).full);
-    assert_true(spool_status(r.s).up);
-    assert_true(spool_status(r.s).counts.bytes <= 1 << 20);
+    assert_true(spool_status(r->s).full);
+    assert_true(spool_status(r->s).up);
+    assert_true(spool_status(r->s).counts.bytes <= 1 << 20);
     /* Nothing is tried again before there is room. */
-    uint64_t calls = r.faults.calls;
-    int64_t next = spool_step(r.s, r.now);
-    assert_true(next > r.now);
-    CHECK_INT(r.faults.calls, calls, "");
+    uint64_t calls = r->faults.calls;
+    int64_t next = spool_step(r->s, r->now);
+    assert_true(next > r->now);
+    CHECK_INT(r->faults.calls, calls, "");
     /* The next process has what is on disk, and refuses as well until that has been sent. */
-    rig_close_all(&r);
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    uint64_t replayed = send_queue_status(r.e).ledger.replayed;
+    rig_close_all(r);
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    uint64_t replayed = send_queue_status(r->e).ledger.replayed;
     assert_true(replayed > 80 && replayed <= n_taken);
     for (unsigned i = 200; i < 300; i++) {
-        taken[i] = push(&r, i, 10 * 1024);
-        rig_pass(&r, 500);
+        taken[i] = push(r, i, 10 * 1024);
+        rig_pass(r, 500);
     }
     assert_false(taken[299]);
-    CHECK_INT(lost(&r), 0, "");
+    CHECK_INT(lost(r), 0, "");
     unsigned seen[MANY] = {0};
-    assert_true(rig_send(&r, 60, seen, MANY) == 60);
-    rig_pass(&r, 500);
-    assert_false(spool_status(r.s).full);
-    assert_true(push(&r, 300, 10 * 1024));
+    assert_true(rig_send(r, 60, seen, MANY) == 60);
+    rig_pass(r, 500);
+    assert_false(spool_status(r->s).full);
+    assert_true(push(r, 300, 10 * 1024));
 }
 
 /* Profiles that an earlier process left, not read yet, are not dropped for new ones. */
-TEST(full_of_unread_ones)
+TEST_RIG(full_of_unread_ones)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     bool taken[MANY] = {false};
-    rig_init(&r, dir);
     rig_pushed = RIG_ALL_PUSHED;
-    r.spool_bytes = 1 << 20;
-    r.max_bytes = 2 << 20;
-    assert_true(rig_open_all(&r, NULL));
+    r->spool_bytes = 1 << 20;
+    r->max_bytes = 2 << 20;
+    assert_true(rig_open_all(r, NULL));
     for (unsigned i = 0; i < 90; i++) {
-        taken[i] = push(&r, i, 10 * 1024);
+        taken[i] = push(r, i, 10 * 1024);
     }
-    rig_close_all(&r);
-    r.max_bytes = 40 * 1024; /* an index for some of them only */
-    assert_true(rig_open_all(&r, NULL));
-    rig_settle(&r);
-    assert_true(spool_status(r.s).reading);
+    rig_close_all(r);
+    r->max_bytes = 40 * 1024; /* an index for some of them only */
+    assert_true(rig_open_all(r, NULL));
+    rig_settle(r);
+    assert_true(spool_status(r->s).reading);
     for (unsigned i = 90; i < 190; i++) {
-        taken[i] = push(&r, i, 10 * 1024);
-        rig_pass(&r, 1000);
-        CHECK_MEMORY(&r);
+        taken[i] = push(r, i, 10 * 1024);
+        rig_pass(r, 1000);
+        CHECK_MEMORY(r);
     }
-    CHECK_INT(lost(&r), 0, "");
-    send_all(&r, taken);
-    CHECK_INT(send_queue_status(r.e).ledger.replayed, 90, "");
+    CHECK_INT(lost(r), 0, "");
+    send_all(r, taken);
+    CHECK_INT(send_queue_status(r->e).ledger.replayed, 90, "");
 }
 
 /* Among scraped profiles: these make room on disk, the pushed ones do not. */
-TEST(segments_of_scraped_ones_are_dropped)
+TEST_RIG(segments_of_scraped_ones_are_dropped)
 {
-    SCOPED_DIRECTORY char *dir = testing_mkdtemp();
-    SCOPED(rig) r;
     bool pushed[MANY] = {false};
-    rig_init(&r, dir);
-    r.max_bytes = 300 * 1024;
-    r.spool_bytes = 1 << 20;
-    assert_true(rig_open_all(&r, NULL));
+    r->max_bytes = 300 * 1024;
+    r->spool_bytes = 1 << 20;
+    assert_true(rig_open_all(r, NULL));
     rig_pushed = RIG_ALL_PUSHED;
     for (unsigned i = 0; i < 20; i++) {
-        pushed[i] = push(&r, i, 10 * 1024);
-        rig_pass(&r, 500);
+        pushed[i] = push(r, i, 10 * 1024);
+        rig_pass(r, 500);
     }
     rig_pushed = RIG_NONE_PUSHED;
     for (unsigned i = 20; i < 300; i++) {
-        (void)push(&r, i, 10 * 1024);
-        rig_pass(&r, 500);
-        CHECK_MEMORY(&r);
+        (void)push(r, i, 10 * 1024);
+        rig_pass(r, 500);
+        CHECK_MEMORY(r);
     }
-    assert_true(send_queue_status(r.e).ledger.dropped[DROP_SPOOL_FULL] > 100);
-    assert_false(spool_status(r.s).full);
+    assert_true(send_queue_status(r->e).ledger.dropped[DROP_SPOOL_FULL] > 100);
+    assert_false(spool_status(r->s).full);
     unsigned seen[MANY] = {0};
     rig_pushed = RIG_EVERY_THIRD_PUSHED; /* not compared: the numbers below 20 are pushed */
     struct send_item *it;
-    while ((it = rig_take(&r)) != NULL) {
+    while ((it = rig_take(r)) != NULL) {
         const struct profile *p = send_item_profile(it);
         uint64_t n = 0;
         assert_true(parse_u64(labels_get(p->labels, SV("n")), MANY - 1, &n));
         CHECK_INT(p->is_pushed, n < 20, "");
         seen[n]++;
-        send_queue_done(r.e, it, &answer_sent, r.now);
+        send_queue_done(r->e, it, &answer_sent, r->now);
     }
     for (unsigned i = 0; i < 20; i++) {
         assert_true(pushed[i]);
