@@ -10,8 +10,11 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 /* The system calls of profpull and of the libraries that it uses, after it has started. Each was
  * seen in a trace of the end-to-end tests, or is the call that the same function makes on another
@@ -130,6 +133,9 @@ static const struct rule own_rules[] = {
     {SCMP_SYS(prctl), 1, {IS(0, PR_SET_VMA)}},
     /* Reads and sets limits of this process only. */
     {SCMP_SYS(prlimit64), 1, {IS(0, 0)}},
+    /* Lowers the priority of the calling thread. */
+    {SCMP_SYS(getpriority), 2, {IS(0, PRIO_PROCESS), IS(1, 0)}},
+    {SCMP_SYS(setpriority), 3, {IS(0, PRIO_PROCESS), IS(1, 0), IS(2, THREAD_LOW_NICE)}},
     {SCMP_SYS(ioctl), 1, {IS(1, FIONREAD)}},
     {SCMP_SYS(ioctl), 1, {IS(1, FIONBIO)}},
     {SCMP_SYS(ioctl), 1, {IS(1, SIOCOUTQ)}}, /* bytes that a peer has not acknowledged */

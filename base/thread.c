@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 /* Makes the set of all signals except faults of the thread itself. If faults were blocked, the
  * kernel would kill the process without running a handler, and the sanitizers could not report
@@ -62,4 +63,13 @@ bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), 
         return false;
     }
     return true;
+}
+
+void thread_lower(void)
+{
+    /* In Linux, 0 is the calling thread, not the whole process. A process may have been started
+     * with a lower priority than this. */
+    if (getpriority(PRIO_PROCESS, 0) < THREAD_LOW_NICE) {
+        (void)setpriority(PRIO_PROCESS, 0, THREAD_LOW_NICE);
+    }
 }

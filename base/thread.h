@@ -17,4 +17,11 @@
 bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg,
                   struct err *err);
 
+/* The nice value of threads that give way to others. A thread of normal priority gets nine times
+ * the processor time of such a thread, and runs at once when it wakes up. */
+#define THREAD_LOW_NICE 10
+/* Lowers the priority of the calling thread, for the rest of its life, to THREAD_LOW_NICE. Threads
+ * that it starts inherit this. A failure is ignored: the thread then competes with the others. */
+void thread_lower(void);
+
 #endif

@@ -29,6 +29,7 @@ struct worker_pool {
     struct work *first;
     struct work **end; /* where the next item is linked */
     bool closing;
+    bool is_low; /* set before the first worker starts */
 
     unsigned n_workers;
     struct worker workers[];
@@ -61,6 +62,9 @@ static struct work *next_item(struct worker_pool *p)
 static void *worker_main(void *arg)
 {
     struct worker *self = arg;
+    if (self->pool->is_low) {
+        thread_lower();
+    }
     for (struct work *w = next_item(self->pool); w != NULL; w = next_item(self->pool)) {
         atomic_store(&self->since_ms, clock_mono_ms());
         w->run(w);
@@ -93,7 +97,7 @@ static bool start_worker(struct worker_pool *p, const char *name, struct err *er
     return ok;
 }
 
-struct worker_pool *worker_pool_new(unsigned n, struct err *err)
+static struct worker_pool *new_with(unsigned n, bool is_low, struct err *err)
 {
     if (n == 0) {
         n = (unsigned)get_nprocs();
@@ -102,6 +106,9 @@ struct worker_pool *worker_pool_new(unsigned n, struct err *err)
         n = WORKERS_MAX;
     }
     struct worker_pool *p = pool_new(n, err);
+    if (p != NULL) {
+        p->is_low = is_low;
+    }
     while (p != NULL && p->n_workers < n) {
         char name[THREAD_NAME_MAX + 1];
         (void)snprintf(name, sizeof(name), "worker-%u", p->n_workers);
@@ -110,6 +117,16 @@ struct worker_pool *worker_pool_new(unsigned n, struct err *err)
         }
     }
     return p;
+}
+
+struct worker_pool *worker_pool_new(unsigned n, struct err *err)
+{
+    return new_with(n, false, err);
+}
+
+struct worker_pool *worker_pool_new_low(unsigned n, struct err *err)
+{
+    return new_with(n, true, err);
 }
 
 struct worker_pool *worker_thread_new(const char *name, struct err *err)

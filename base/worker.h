@@ -26,6 +26,8 @@ struct worker_pool;
 
 /* Makes a pool of n threads; 0 means one for each online CPU. */
 struct worker_pool *worker_pool_new(unsigned n, struct err *err);
+/* Makes a pool whose threads give way to those of normal priority (thread_lower()). */
+struct worker_pool *worker_pool_new_low(unsigned n, struct err *err);
 /* Makes a pool of one thread with a name (at most 15 characters). */
 struct worker_pool *worker_thread_new(const char *name, struct err *err);
 /* Finishes all submitted items, then joins the threads. Home loops must still exist. Accepts NULL.

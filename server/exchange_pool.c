@@ -281,7 +281,7 @@ struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, s
         err_memory(err);
         return exchange_pool_free(p);
     }
-    p->workers = worker_pool_new(o->threads, err);
+    p->workers = worker_pool_new_low(o->threads, err);
     return p->workers != NULL ? p : exchange_pool_free(p);
 }
 

@@ -1,8 +1,8 @@
 /* The threads on which the handlers of APIs work, and the bounded queue of requests before them.
  *
  * The loop of the server submits requests and sends the responses. If the queue is full, a request
- * is refused at once. A request whose client hangs up, or whose deadline passes, while it is queued
- * is not worked on.
+ * is refused at once. The threads give way to those that scrape (thread_lower()). A request whose
+ * client hangs up, or whose deadline passes, while it is queued is not worked on.
  */
 #ifndef PROFPULL_SERVER_EXCHANGE_POOL_H
 #define PROFPULL_SERVER_EXCHANGE_POOL_H

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "server/access.h"
 #include "server/connection.h"
 #include "server/exchange_pool.h"
@@ -34,6 +35,7 @@ struct server {
     struct connection_options connections;
     struct loop *loop;
     struct loop_thread *thread;
+    struct loop_task started; /* runs first on the thread */
     struct evconnlistener *listener;
     struct loop_timer *timer; /* runs while there is a connection, or after accept() has failed */
     struct places *places;
@@ -487,6 +489,19 @@ static void take_limits(struct server *s)
     s->connections.idle_ms = o->idle_timeout_ms;
 }
 
+static void server_on_start(struct loop_task *task)
+{
+    (void)task;
+    thread_lower();
+}
+
+/* Returns true if the thread of the server gives way to those that scrape, however many requests it
+ * gets. The admin server does not: kubelet restarts a process whose probes it answers late. */
+static bool gives_way(const struct server *s)
+{
+    return (s->setup->options.sets & ROUTE_ADMIN) == 0;
+}
+
 static bool set_up(struct server *s, struct err *err)
 {
     s->loop = loop_new(err);
@@ -519,6 +534,10 @@ static bool set_up(struct server *s, struct err *err)
     }
     if (!server_bind(s, err) || !start_pools(s, err)) {
         return false;
+    }
+    if (gives_way(s)) {
+        s->started = (struct loop_task){.run = server_on_start};
+        loop_post(s->loop, &s->started);
     }
     s->thread = loop_thread_start(s->loop, s->setup->options.name, err);
     return s->thread != NULL;

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +24,7 @@
 
 #include "base/landlock.h"
 #include "base/sandbox.h"
+#include "base/thread.h"
 
 SCOPED_POINTER(sandbox, sandbox_free)
 
@@ -142,6 +144,8 @@ static void try_what_is_needed(bool has_localhost)
     EXPECT(pthread_create(&thread, NULL, thread_on_start, &ran) == 0);
     EXPECT(pthread_setname_np(pthread_self(), "renamed") == 0);
     EXPECT(pthread_join(thread, NULL) == 0 && ran == 1);
+    thread_lower();
+    EXPECT(getpriority(PRIO_PROCESS, 0) >= THREAD_LOW_NICE);
     EXPECT(getaddrinfo("127.0.0.1", "80", NULL, &found) == 0);
     freeaddrinfo(found);
     /* More than one address is sorted, by connecting sockets of UDP. */

@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/loop.h"
+#include "base/thread.h"
 #include "base/worker.h"
 
 #define ITEMS 500
@@ -116,6 +118,48 @@ TEST(test_items_come_home)
         check_batch(b, rows[i].name);
         assert_null(worker_pool_free(p));
     }
+}
+
+/* An item that reads the priority of its thread. */
+struct nice_job {
+    struct work work;
+    struct loop *home;
+    int nice;
+};
+
+static void run_nice(struct work *w)
+{
+    struct nice_job *job = (struct nice_job *)(void *)w;
+    job->nice = getpriority(PRIO_PROCESS, 0);
+}
+
+static void end_nice(struct work *w)
+{
+    loop_stop(((struct nice_job *)(void *)w)->home);
+}
+
+static int nice_in(struct worker_pool *p)
+{
+    struct err err = ERR_INIT;
+    struct nice_job job = {.home = loop_new(&err)};
+    assert_true(p != NULL && job.home != NULL);
+    job.work = (struct work){.home = job.home, .run = run_nice, .done = end_nice};
+    worker_submit(p, &job.work);
+    loop_run(job.home);
+    worker_pool_free(p);
+    loop_free(job.home);
+    return job.nice;
+}
+
+/* The whole test may run at a low priority already. */
+TEST(test_threads_of_a_low_pool_give_way)
+{
+    struct err err = ERR_INIT;
+    int own = getpriority(PRIO_PROCESS, 0);
+    CHECK_INT(nice_in(worker_pool_new(1, &err)), own, "normal");
+    CHECK_INT(nice_in(worker_pool_new_low(1, &err)), own < THREAD_LOW_NICE ? THREAD_LOW_NICE : own,
+              "low");
+    CHECK_INT(getpriority(PRIO_PROCESS, 0), own, "the thread that makes the pools");
 }
 
 TEST(test_one_worker_keeps_the_order)
