@@ -299,7 +299,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 
 # ---- the targets ------------------------------------------------------------------------------
 
-.PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-rpc bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
+.PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-rpc bench-crowd bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
 tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/changes-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench
@@ -414,6 +414,13 @@ bench-changes: $(BUILD)/tests/changes-bench ## how often the comparison of two v
 
 bench-rpc: $(BUILD)/tests/query-server ## what a query costs over Connect, gRPC and gRPC-web
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-rpc.sh
+
+.PHONY: check-canary
+check-canary: $(BUILD)/profpull ## Pyroscope's prober against profpull (CANARY_EXPORTER=path of profilecli)
+	BUILD=$(abspath $(BUILD)) ./scripts/canary.sh
+
+bench-crowd: $(BUILD)/profpull ## how late scrapes begin while 1,000 connections ask for queries
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-crowd.sh
 
 bench-faults: $(BUILD)/profpull ## what faults of the outside cost: silent targets, an outage, little memory, many reloads
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/bench-faults.sh

@@ -8,8 +8,9 @@
 #   BUILD=build scripts/bench-crowd.sh [SECONDS]
 set -eu
 
-# shellcheck source=scripts/go-tool.sh
+# shellcheck source=scripts/go-tool.sh disable=SC1091
 . "$(dirname "$0")/go-tool.sh"
+build=${build:?} # of go-tool.sh
 seconds=${1:-25}
 port=${CROWD_PORT:-24060}
 if ! command -v h2load >/dev/null 2>&1; then

@@ -205,7 +205,6 @@ bool http2_stream_request(struct http2_stream *s)
     }
     struct sv head = c->request.headers;
     int status = request_parse(head, c->head + head.n, &c->request);
-    c->request.is_http_2 = true;
     if (status != 0) {
         connection_refuse(c, REFUSED_MALFORMED, status);
         return false;

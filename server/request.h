@@ -37,7 +37,6 @@ struct request_param {
 struct request {
     enum request_method method;
     bool is_http_10;      /* the client can read neither chunks nor trailers */
-    bool is_http_2;       /* a stream of HTTP/2 */
     bool keeps_alive;     /* the client may send another request on the same connection */
     bool is_chunked;      /* the body comes in chunks, so its length is not known */
     bool awaits_continue; /* the client sends its body only when it is asked to */

@@ -35,7 +35,7 @@ static void on_request(void *arg, struct connection *c, struct request *r)
     struct sv rest = r->headers;
     struct sv name;
     struct sv value;
-    must(r->is_http_2 && r->path.n > 0 && r->path.p[0] == '/');
+    must(r->path.n > 0 && r->path.p[0] == '/');
     while (request_next_header(&rest, &name, &value)) {
         must(name.n > 0 && memchr(value.p, '\n', value.n) == NULL);
     }

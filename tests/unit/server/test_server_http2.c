@@ -33,10 +33,10 @@ static void echo(struct exchange *x)
 {
     x->content_type = "text/x-echo";
     buf_puts(&x->headers, "X-Echo: Yes\r\n");
-    buf_printf(&x->reply, "%s %.*s q=%.*s host=%.*s h2=%d n=%zu body=%.*s",
+    buf_printf(&x->reply, "%s %.*s q=%.*s host=%.*s n=%zu body=%.*s",
                request_method_name(x->request->method), SV_ARG(x->request->path),
                SV_ARG(request_param(x->request, "q")), SV_ARG(request_header(x->request, "Host")),
-               x->request->is_http_2, x->body.n, x->body.n < 100 ? (int)x->body.n : 100, x->body.p);
+               x->body.n, x->body.n < 100 ? (int)x->body.n : 100, x->body.p);
 }
 
 static void trail(struct exchange *x)
@@ -187,11 +187,11 @@ TEST_ON(struct fixture *f, requests_and_their_answers)
         int status;
         const char *header, *body;
     } rows[] = {
-        {"GET", "/echo?q=a+b", 200, "x-echo: Yes\n", "GET /echo q=a b host=test h2=1 n=0 body="},
+        {"GET", "/echo?q=a+b", 200, "x-echo: Yes\n", "GET /echo q=a b host=test n=0 body="},
         {"GET", "/echo", 200, "content-type: text/x-echo\n", "GET /echo"},
         {"GET", "//echo", 200, "x-content-type-options: nosniff\n", "GET /echo"},
         {"BREW", "/echo", 200, "cache-control: no-store\n", " /echo"},
-        {"HEAD", "/echo", 200, "content-length: 38\n", ""},
+        {"HEAD", "/echo", 200, "content-length: 33\n", ""},
         {"GET", "/ok", 200, "content-length: 2\n", "ok"},
         {"GET", "/pages", 200, "content-type: text/plain\n", "page 3\npage 2\npage 1\n"},
         {"HEAD", "/pages", 200, "content-type: text/plain\n", ""},
@@ -216,7 +216,7 @@ TEST_ON(struct fixture *f, http1_stays_on_the_same_port)
     char *answer = client_ask(f->server, "POST /post HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
                                          "Content-Length: 2\r\n\r\nhi");
     CHECK_CONTAINS(answer, "HTTP/1.1 200 OK\r\n", "");
-    CHECK_CONTAINS(answer, "h2=0 n=2 body=hi", "");
+    CHECK_CONTAINS(answer, "n=2 body=hi", "");
     free(answer);
     /* Nearly the preface. */
     answer = client_ask(f->server, "PRI * HTTP/2.0\r\nConnection: close\r\n\r\n");
