@@ -347,6 +347,10 @@ flame-pictures: $(BUILD)/profpull ## the pictures of terminals in docs, drawn ag
 .PHONY: bench-symbols
 bench-symbols: $(BUILD)/tests/symbols-tool ## what names of native code cost: a cold debug file of 200 MB
 	BUILD=$(abspath $(BUILD)) ./scripts/bench-symbols.sh
+.PHONY: check-otlp
+check-otlp: $(BUILD)/profpull ## OpenTelemetry's client and Collector send and receive, and the store has what they sent (needs a Go proxy)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-otlp.sh
+
 .PHONY: check-sdks
 check-sdks: $(BUILD)/profpull ## SDKs of others push, and the store has what they sent (needs a Go proxy; node and npm for some)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-sdks.sh
