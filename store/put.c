@@ -401,6 +401,7 @@ static bool put_one(struct putting *p)
     scratch_reset(p->store->scratch);
     p->parts = (struct parts){.n = 0};
     p->put->writing = NULL;
+    p->put->taken = STORE_FAILED; /* until it has been put */
     if (!read_profile(p, &err)) {
         refuse(p->put, err.kind == ERR_MEMORY ? STORE_FAILED : STORE_REFUSED, err.msg);
         return true;

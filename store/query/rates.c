@@ -346,8 +346,10 @@ static struct span life_of(const struct rates *r, const struct instance *in, boo
         n += in->steps[i].n;
         last_ns = in->steps[i].last_ns > last_ns ? in->steps[i].last_ns : last_ns;
     }
-    double first_ms = (double)(in->first_ns / NS_PER_MS - r->start_ms);
-    double last_ms = (double)(last_ns / NS_PER_MS - r->start_ms);
+    int64_t begin_ms = in->first_ns / NS_PER_MS - r->start_ms;
+    int64_t latest_ms = last_ns / NS_PER_MS - r->start_ms;
+    double first_ms = (double)begin_ms;
+    double last_ms = (double)latest_ms;
     double step_ms = (double)r->o->step_ms;
     struct span life = {first_ms, last_ms};
     if (n > 1) {
