@@ -157,8 +157,17 @@ check_phrases() {
 
 # A comment begins with its subject: with the thing that a function returns or a member holds, or with
 # a verb. There is no exception today; one would be a pattern here, with its reason.
+# shellcheck disable=SC2016 # the variables are those of awk
 check_comments() {
-  none git grep -nE '/\* (What|Whether|Of|Those|Whoever|It|That|As)\b' -- '*.c' '*.h'
+  none git grep -nE '/\* (What|Whether|Of|Those|Whoever|It|That|As)\b' -- '*.c' '*.h' &&
+    git ls-files '*.go' | xargs awk '
+      FNR == 1 { comment = 0 }
+      !comment && /^[ \t]*\/\/ (What|Whether|Of|Those|Whoever|It|That|As)[ ,:]/ {
+        print FILENAME ":" FNR ":" $0
+        found = 1
+      }
+      { comment = /^[ \t]*\/\// }
+      END { exit found }'
 }
 
 # Functions of at most 60 lines; clang-tidy bounds their complexity.
