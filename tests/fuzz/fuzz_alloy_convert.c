@@ -1,18 +1,15 @@
 /* Any text as an Alloy file: errors in order, or a tree. The YAML that is printed of a tree is read
  * by the YAML reader as the same tree, whatever is in texts, keys and comments; and the reader of
  * configurations takes it or reports errors. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "alloy/alloy.h"
 #include "config/print.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/lib/protocols.h"
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *env(void *arg, const char *name)
 {
@@ -23,13 +20,6 @@ static const char *env(void *arg, const char *name)
 static const struct config_language *const languages[] = {&alloy_language, NULL};
 static const struct config_options options = {
     .env = env, .languages = languages, .protocols = testing_protocols};
-
-static void must(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 /* The text that YAML must have for this node: "${" is doubled unless the node has a form of its
  * own. */
@@ -63,16 +53,16 @@ static const struct yaml_item *find(const struct yaml_node *mapping, const struc
 /* Lists and mappings without anything are left out of the comparison: YAML has no kind for them. */
 static void compare(const struct yaml_node *made, const struct yaml_node *read)
 {
-    must(made->problem == NULL && read->problem == NULL);
+    REQUIRE(made->problem == NULL && read->problem == NULL);
     if (made->kind == YAML_SCALAR) {
-        must(read->kind == YAML_SCALAR && says(made, read->text));
+        REQUIRE(read->kind == YAML_SCALAR && says(made, read->text));
         return;
     }
-    must(made->n_items == 0 || (made->kind == read->kind && made->n_items == read->n_items));
+    REQUIRE(made->n_items == 0 || (made->kind == read->kind && made->n_items == read->n_items));
     for (size_t i = 0; i < made->n_items; i++) {
         const struct yaml_node *key = made->items[i].key;
         const struct yaml_item *item = key != NULL ? find(read, key) : &read->items[i];
-        must(item != NULL && item->duplicate_of == NULL);
+        REQUIRE(item != NULL && item->duplicate_of == NULL);
         compare(made->items[i].value, item->value);
     }
 }
@@ -83,17 +73,17 @@ static void check_yaml(const struct yaml_node *root, struct sv yaml, struct aren
     struct yaml_place place;
     struct err err = ERR_INIT;
     if (!yaml_parse(yaml, arena, &read, &place, &err)) {
-        must(yaml.n > CONFIG_FILE_MAX || err.kind != ERR_INPUT || place.line == 0);
+        REQUIRE(yaml.n > CONFIG_FILE_MAX || err.kind != ERR_INPUT || place.line == 0);
         return; /* beyond a limit of YAML files */
     }
     if (root->n_items > 0) {
-        must(read != NULL);
+        REQUIRE(read != NULL);
         compare(root, read);
     }
     struct config_errors *errors = config_errors_new();
-    must(errors != NULL);
+    REQUIRE(errors != NULL);
     struct config *c = config_parse("printed.yaml", yaml, &options, errors);
-    must((c == NULL) == (config_errors_count(errors) > 0));
+    REQUIRE((c == NULL) == (config_errors_count(errors) > 0));
     config_unref(c);
     config_errors_free(errors);
 }
@@ -104,7 +94,7 @@ static void check_order(const struct config_errors *errors)
         const struct config_pos *a = &config_errors_at(errors, i - 1)->pos;
         const struct config_pos *z = &config_errors_at(errors, i)->pos;
         bool same = strcmp(a->file, z->file) == 0;
-        must(!same || a->line < z->line || (a->line == z->line && a->column <= z->column));
+        REQUIRE(!same || a->line < z->line || (a->line == z->line && a->column <= z->column));
     }
 }
 
@@ -118,15 +108,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                              .notes = config_errors_new(),
                                              .for_text = true};
     struct buf yaml;
-    must(arena != NULL && messages.errors != NULL && messages.warnings != NULL &&
-         messages.notes != NULL);
+    REQUIRE(arena != NULL && messages.errors != NULL && messages.warnings != NULL &&
+            messages.notes != NULL);
     buf_init(&yaml, TEXT_MAX);
     const struct yaml_node *root = alloy_read(&sources, &options, arena, &messages);
     bool whole = root != NULL && !root->incomplete;
-    must(!whole == (config_errors_count(messages.errors) > 0));
+    REQUIRE(!whole == (config_errors_count(messages.errors) > 0));
     check_order(messages.errors);
     if (whole) {
-        must(config_print_tree(root, &messages, &yaml));
+        REQUIRE(config_print_tree(root, &messages, &yaml));
         check_yaml(root, (struct sv){yaml.data, yaml.len}, arena);
     }
     buf_done(&yaml);

@@ -1,14 +1,10 @@
 /* Any text as Alloy's language: a tree or errors with places in order, and values of what is in it;
  * no crash, no unbounded work. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "alloy/convert.h"
 #include "alloy/eval.h"
+#include "tests/fuzz/fuzz.h"
 
 #define ARENA_MAX ((size_t)256 * 1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *env(void *arg, const char *name)
 {

@@ -1,17 +1,13 @@
 /* Any YAML as a file of another program: a tree that prints as YAML again, or errors; no crash, no
  * unbounded work. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "config/migrate.h"
 #include "config/print.h"
+#include "tests/fuzz/fuzz.h"
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 #define TEXT_MAX ((size_t)64 * 1024 * 1024)
 /* A text so small that its expansion stays below the limits of a file. */
 #define SMALL 10000
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_reads(struct sv text)
 {

@@ -1,24 +1,14 @@
 /* Messages of the Connect APIs: the first byte chooses the message and whether the rest is JSON.
  * What is read is written, as JSON and as bytes, and reads back as the same message. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/proto/push.pb-c.h"
 #include "api/proto/querier.pb-c.h"
 #include "api/proto/services.pb-c.h"
 #include "api/protojson.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MEMORY_MAX ((size_t)16 * 1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 static const ProtobufCMessageDescriptor *const messages[] = {
     &api__profile_types_request__descriptor,
@@ -46,19 +36,19 @@ static void round_trip(const ProtobufCMessage *m, struct arena *arena)
     struct buf again;
     buf_init(&first, MEMORY_MAX);
     buf_init(&again, MEMORY_MAX);
-    must(protojson_write(m, &first));
+    REQUIRE(protojson_write(m, &first));
     ProtobufCMessage *copy =
         protojson_read((struct sv){first.data, first.len}, m->descriptor, arena, NULL);
-    must(copy != NULL && protojson_write(copy, &again));
-    must(first.len == again.len && memcmp(first.data, again.data, first.len) == 0);
+    REQUIRE(copy != NULL && protojson_write(copy, &again));
+    REQUIRE(first.len == again.len && memcmp(first.data, again.data, first.len) == 0);
     buf_clear(&again);
     /* The copy has no unknown fields, which are not ours to write. */
-    must(protojson_write_bytes(copy, &again));
+    REQUIRE(protojson_write_bytes(copy, &again));
     copy = protojson_read_bytes((struct sv){again.data, again.len}, m->descriptor, arena, NULL);
-    must(copy != NULL);
+    REQUIRE(copy != NULL);
     buf_clear(&again);
-    must(protojson_write(copy, &again));
-    must(first.len == again.len && memcmp(first.data, again.data, first.len) == 0);
+    REQUIRE(protojson_write(copy, &again));
+    REQUIRE(first.len == again.len && memcmp(first.data, again.data, first.len) == 0);
     buf_done(&first);
     buf_done(&again);
 }
@@ -70,13 +60,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct arena *arena = arena_new(MEMORY_MAX);
     struct err err = ERR_INIT;
-    must(arena != NULL);
+    REQUIRE(arena != NULL);
     struct sv body = {(const char *)data + 1, size - 1};
     const ProtobufCMessageDescriptor *d =
         messages[(data[0] & 0x7f) % (sizeof(messages) / sizeof(messages[0]))];
     ProtobufCMessage *m = (data[0] & 0x80) != 0 ? protojson_read_bytes(body, d, arena, &err)
                                                 : protojson_read(body, d, arena, &err);
-    must((m == NULL) == (err.kind != ERR_NONE));
+    REQUIRE((m == NULL) == (err.kind != ERR_NONE));
     if (m != NULL) {
         round_trip(m, arena);
     }

@@ -1,35 +1,7 @@
 /* Stacks as text: "application\ntext", where the first byte of the application chooses whether the
  * lines have counts. What is converted is a good profile. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "api/receive/folded.h"
-#include "pprof/check.h"
-#include "pprof/index.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static void check_profile(const struct buf *out, size_t samples)
-{
-    struct err err = ERR_INIT;
-    struct pprof_summary summary;
-    struct pprof_index index;
-    struct sv plain = {out->data, out->len};
-    struct scratch *scratch = scratch_new();
-    REQUIRE(pprof_check(plain, &summary, &err));
-    REQUIRE(summary.n[PROFILE_SAMPLE] == samples);
-    REQUIRE(pprof_index(&index, scratch, plain, &summary, 1, &err));
-    scratch_free(scratch);
-}
+#include "tests/fuzz/good_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -54,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     buf_init(&out, (size_t)1 << 20);
     if (folded_convert(&input, &out, &samples, &err)) {
-        check_profile(&out, samples);
+        require_good_profile(&out, samples);
     } else {
         REQUIRE(err.kind != ERR_NONE);
     }

@@ -1,23 +1,12 @@
 /* Frames of gRPC and gRPC-web: what is taken for a message lies within the body and is followed by
  * nothing; and what we send as the response to such a message reads back as the same message. The
  * first byte chooses between a body, a text in base64, a timeout, and a message to be sent. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/rpc.h"
+#include "tests/fuzz/fuzz.h"
 
 #define BODY_MAX ((size_t)64 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 static void check_body(struct sv body)
 {
@@ -25,10 +14,10 @@ static void check_body(struct sv body)
     struct err err = ERR_INIT;
     bool packed = false;
     enum rpc_frame result = rpc_unframe(body, BODY_MAX, &message, &packed, &err);
-    must((result == RPC_FRAME_OK) == (err.kind == ERR_NONE));
+    REQUIRE((result == RPC_FRAME_OK) == (err.kind == ERR_NONE));
     if (result == RPC_FRAME_OK) {
-        must(message.p == body.p + 5 && message.n == body.n - 5 && message.n <= BODY_MAX);
-        must(packed == (body.p[0] == 1));
+        REQUIRE(message.p == body.p + 5 && message.n == body.n - 5 && message.n <= BODY_MAX);
+        REQUIRE(packed == (body.p[0] == 1));
     }
 }
 
@@ -37,7 +26,7 @@ static void check_text(struct sv text)
     struct buf plain;
     buf_init(&plain, text.n + 1);
     if (rpc_decode_text(text, &plain)) {
-        must(plain.len <= text.n);
+        REQUIRE(plain.len <= text.n);
         check_body((struct sv){plain.data, plain.len});
     }
     buf_done(&plain);
@@ -47,7 +36,7 @@ static void check_timeout(struct sv text)
 {
     int64_t ms = 0;
     if (rpc_timeout(text, &ms)) {
-        must(ms >= 0 && ms <= INT64_C(99999999) * 3600 * 1000 && text.n <= 9);
+        REQUIRE(ms >= 0 && ms <= INT64_C(99999999) * 3600 * 1000 && text.n <= 9);
     }
 }
 
@@ -61,14 +50,14 @@ static void check_reply(const struct exchange *x, const struct rpc_type *type, s
     struct err err = ERR_INIT;
     buf_init(&plain, 2 * BODY_MAX);
     if (type->protocol == RPC_GRPC_WEB_TEXT) {
-        must(rpc_decode_text(body, &plain));
+        REQUIRE(rpc_decode_text(body, &plain));
         body = (struct sv){plain.data, plain.len};
     }
-    must(body.n >= 5 + sent.n);
-    must((type->protocol == RPC_GRPC) == (body.n == 5 + sent.n));
-    must(rpc_unframe((struct sv){body.p, 5 + sent.n}, BODY_MAX, &message, &packed, &err) ==
-         RPC_FRAME_OK);
-    must(!packed && message.n == sent.n && memcmp(message.p, sent.p, sent.n) == 0);
+    REQUIRE(body.n >= 5 + sent.n);
+    REQUIRE((type->protocol == RPC_GRPC) == (body.n == 5 + sent.n));
+    REQUIRE(rpc_unframe((struct sv){body.p, 5 + sent.n}, BODY_MAX, &message, &packed, &err) ==
+            RPC_FRAME_OK);
+    REQUIRE(!packed && message.n == sent.n && memcmp(message.p, sent.p, sent.n) == 0);
     buf_done(&plain);
 }
 
@@ -83,9 +72,9 @@ static void check_message(struct sv sent)
         const char *echo = NULL;
         int n =
             snprintf(head, sizeof(head), "POST /x HTTP/1.1\r\nContent-Type: %s\r\n\r\n", media[i]);
-        must(request_parse((struct sv){head, (size_t)n}, decoded, &r) == 0);
+        REQUIRE(request_parse((struct sv){head, (size_t)n}, decoded, &r) == 0);
         const struct rpc_type *type = rpc_type_of(&r, &echo);
-        must(type != NULL && strcmp(echo, media[i]) == 0);
+        REQUIRE(type != NULL && strcmp(echo, media[i]) == 0);
         struct exchange x = {.request = &r};
         buf_init(&x.headers, 4096);
         buf_init(&x.trailers, 4096);
@@ -96,7 +85,7 @@ static void check_message(struct sv sent)
         buf_clear(&x.headers);
         buf_clear(&x.reply);
         rpc_fail(type, 3, sent, &x.headers, &x.reply);
-        must(memchr(x.headers.data, '\0', x.headers.len) == NULL);
+        REQUIRE(memchr(x.headers.data, '\0', x.headers.len) == NULL);
         buf_done(&x.headers);
         buf_done(&x.trailers);
         buf_done(&x.reply);
@@ -110,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0 && size <= BODY_MAX) {
         /* a copy of its own, so that reading beyond its end is noticed */
         char *copy = malloc(size);
-        must(copy != NULL);
+        REQUIRE(copy != NULL);
         memcpy(copy, data + 1, size - 1);
         checks[data[0] % 4]((struct sv){copy, size - 1});
         free(copy);

@@ -1,23 +1,11 @@
 /* The name parameter of /ingest as a server reads it, and its times: "name\0time". */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/attime.h"
 #include "api/receive/ingest_name.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "tests/fuzz/fuzz.h"
 
 static void check_name(struct sv text)
 {

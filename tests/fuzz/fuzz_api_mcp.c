@@ -1,10 +1,10 @@
 /* A message of an assistant, after a first line with its headers: version, method and name,
  * separated by "|". Whatever comes, there is a response of the protocol or none at all, and a
  * request of the newer generation is accepted only with the headers that repeat it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/mcp/message.h"
+#include "tests/fuzz/fuzz.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -12,8 +12,6 @@
             abort();                                                                               \
         }                                                                                          \
     } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct sv next_part(struct sv *line)
 {

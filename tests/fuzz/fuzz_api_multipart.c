@@ -1,21 +1,9 @@
 /* Forms: "Content-Type\nbody". Whatever they are, each part lies in the body, after the one before
  * it, and holds no delimiter. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/receive/multipart.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "tests/fuzz/fuzz.h"
 
 static void walk(struct sv body, struct sv boundary)
 {

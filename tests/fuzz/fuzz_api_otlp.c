@@ -1,24 +1,12 @@
 /* OTLP requests: the first byte chooses JSON or protobuf. Every profile that is made is a good one,
  * its labels have different names, and each message is answered for once. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/receive/otlp_http.h"
 #include "pprof/check.h"
 #include "pprof/index.h"
 #include "pprof/otlp/otlp.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "tests/fuzz/fuzz.h"
 
 static void check_profile(const struct otlp_profile *p, struct scratch *scratch)
 {

@@ -1,22 +1,13 @@
 /* Parameters of profefe's API: a line with a time or an id, and labels. Labels that can be read are
  * sorted, and read the same when they are written down again. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/profefe_params.h"
 #include "base/clock.h"
 #include "http/url.h"
+#include "tests/fuzz/fuzz.h"
 
 #define TEXT_MAX ((size_t)1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 static void write_again(const struct label *labels, size_t n, struct buf *out)
 {
@@ -36,18 +27,19 @@ static void check_labels(struct sv text)
     struct buf written;
     struct arena *arena = arena_new(TEXT_MAX);
     buf_init(&written, TEXT_MAX);
-    must(arena != NULL);
+    REQUIRE(arena != NULL);
     if (profefe_labels(text, arena, &labels, &n, &err)) {
         write_again(labels, n, &written);
-        must(buf_ok(&written));
-        must(profefe_labels((struct sv){written.data, written.len}, arena, &again, &n_again, &err));
-        must(n == n_again);
+        REQUIRE(buf_ok(&written));
+        REQUIRE(
+            profefe_labels((struct sv){written.data, written.len}, arena, &again, &n_again, &err));
+        REQUIRE(n == n_again);
         for (size_t i = 0; i < n; i++) {
-            must(sv_eq(labels[i].name, again[i].name) && sv_eq(labels[i].value, again[i].value));
-            must(i == 0 || sv_cmp(labels[i - 1].name, labels[i].name) <= 0);
+            REQUIRE(sv_eq(labels[i].name, again[i].name) && sv_eq(labels[i].value, again[i].value));
+            REQUIRE(i == 0 || sv_cmp(labels[i - 1].name, labels[i].name) <= 0);
         }
     } else {
-        must(err.kind == ERR_INPUT);
+        REQUIRE(err.kind == ERR_INPUT);
     }
     buf_done(&written);
     arena_free(arena);
@@ -60,9 +52,9 @@ static void check_id(struct sv text)
     uint64_t hash;
     char again[PROFEFE_ID_LENGTH + 1];
     if (profefe_id_parse(text, &second, &hash)) {
-        must(text.n == PROFEFE_ID_LENGTH);
+        REQUIRE(text.n == PROFEFE_ID_LENGTH);
         profefe_id_format(second * NS_PER_S, hash, again);
-        must(memcmp(again, text.p, PROFEFE_ID_LENGTH - 1) == 0);
+        REQUIRE(memcmp(again, text.p, PROFEFE_ID_LENGTH - 1) == 0);
     }
 }
 
@@ -73,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err err = ERR_INIT;
     int64_t ns = 0;
     (void)sv_cut(text, '\n', &time, &text);
-    must(profefe_time(time, &ns, &err) == (err.kind == ERR_NONE));
-    must(ns >= 0);
+    REQUIRE(profefe_time(time, &ns, &err) == (err.kind == ERR_NONE));
+    REQUIRE(ns >= 0);
     check_id(time);
     if (text.n <= 8192) {
         check_labels(text);

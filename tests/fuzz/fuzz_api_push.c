@@ -1,26 +1,13 @@
 /* The bodies of push.v1: the first byte chooses JSON or protobuf. What is in them is opened and
  * checked as far as the queues. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "agent/receive.h"
 #include "agent/received_labels.h"
 #include "api/proto/push.pb-c.h"
 #include "api/protojson.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define ARENA_MAX ((size_t)16 << 20)
 #define SHOWN_LABELS_MAX 64
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static const struct config_receive limits = {
     .job = {.name = "receive"},

@@ -1,12 +1,11 @@
 /* Query strings of Pyroscope's older API, over an empty store: whatever they are, the answer is
  * JSON, a graph or an error. */
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_store.h"
 
 #include <jansson.h>
 
 #include "api/render.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_answer(const struct exchange *x)
 {

@@ -1,30 +1,21 @@
 /* DeepFlow's tag_filter: the condition, a zero byte, and the value of all tags. A condition that
  * can be read has an answer, its negation the other one. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/tag_filter.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static struct sv value_of(void *arg, struct sv tag)
 {
     const struct sv *value = arg;
-    must(tag.n <= TAG_FILTER_BYTES_MAX);
+    REQUIRE(tag.n <= TAG_FILTER_BYTES_MAX);
     return *value;
 }
 
 static bool answer(struct sv text, struct sv value, bool *ret_matches, struct err *err)
 {
     struct tag_filter *f = tag_filter_parse(text, err);
-    must((f == NULL) == (err->kind != ERR_NONE));
+    REQUIRE((f == NULL) == (err->kind != ERR_NONE));
     bool ok = f != NULL && tag_filter_matches(f, value_of, &value, ret_matches, err);
     tag_filter_free(f);
     return ok;
@@ -40,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool opposite;
     (void)sv_cut(text, '\0', &text, &value);
     if (!answer(text, value, &matches, &err)) {
-        must(err.kind == ERR_INPUT || err.kind == ERR_LIMIT);
+        REQUIRE(err.kind == ERR_INPUT || err.kind == ERR_LIMIT);
         return 0;
     }
     buf_init(&negated, TAG_FILTER_BYTES_MAX * 2);
@@ -48,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* Blank text is no condition, and the longest and deepest ones have no room for more. */
     if (sv_trim(text).n > 0 &&
         answer((struct sv){negated.data, negated.len}, value, &opposite, &err)) {
-        must(opposite != matches);
+        REQUIRE(opposite != matches);
     }
     buf_done(&negated);
     return 0;

@@ -1,35 +1,7 @@
 /* Tries and trees of old agents: the first byte chooses one. A tree that is converted is a good
  * profile. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "api/receive/prefix_trees.h"
-#include "pprof/check.h"
-#include "pprof/index.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static void check_profile(const struct buf *out, size_t samples)
-{
-    struct err err = ERR_INIT;
-    struct pprof_summary summary;
-    struct pprof_index index;
-    struct sv plain = {out->data, out->len};
-    struct scratch *scratch = scratch_new();
-    REQUIRE(pprof_check(plain, &summary, &err));
-    REQUIRE(summary.n[PROFILE_SAMPLE] == samples);
-    REQUIRE(pprof_index(&index, scratch, plain, &summary, 1, &err));
-    scratch_free(scratch);
-}
+#include "tests/fuzz/good_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -46,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool ok = (data[0] == 't' ? trie_convert : tree_convert)(in, &o, &out, &samples, &err);
     REQUIRE(ok == (err.kind == ERR_NONE));
     if (ok) {
-        check_profile(&out, samples);
+        require_good_profile(&out, samples);
     }
     buf_done(&out);
     return 0;

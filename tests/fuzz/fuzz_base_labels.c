@@ -1,13 +1,11 @@
 /* The builder of label sets under random operations, against a plain table, and the text of the
  * result. Each operation is a byte that selects it, and two short texts. */
 #include <jansson.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/labels.h"
 #include "base/utf8.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MODEL_MAX 64
 #define TEXT_MAX 8
@@ -144,8 +142,6 @@ static void run(struct labels_builder *b, struct sv rest)
     check(b, &m, l);
     labels_unref(l);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

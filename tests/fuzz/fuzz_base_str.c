@@ -1,14 +1,12 @@
 /* Properties of the results of base's parsers and escapers. The first byte selects one; the rest is
  * the text. */
 #include <jansson.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "tests/fuzz/fuzz.h"
 
 #define OUT_MAX ((size_t)16 * 1024 * 1024)
 
@@ -177,8 +175,6 @@ static void fuzz_views(struct sv v)
     uint64_t hash = hash_bytes(v.p, v.n, 1);
     must(hash == hash_bytes(v.p, v.n, 1), "the hash is a function");
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,19 +1,9 @@
 /* The answers of sources of credentials. Input: a digit for the source, one for the step, and the
  * body. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bucket/sources.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Works in a build with NDEBUG too. */
-static void check(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static const char *no_env(void *arg, const char *name)
 {
@@ -31,9 +21,9 @@ static int64_t some_time(void *arg)
 /* A text that was taken can be a header: it has neither spaces nor control characters. */
 static void check_text(const struct buf *b)
 {
-    check(strlen(b->data) == b->len);
+    REQUIRE(strlen(b->data) == b->len);
     for (size_t i = 0; i < b->len; i++) {
-        check(b->data[i] > ' ' && b->data[i] <= '~');
+        REQUIRE(b->data[i] > ' ' && b->data[i] <= '~');
     }
 }
 
@@ -60,8 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     credentials_fetch_init(&f, &settings, &world);
     f.method = "GET";
     bool ok = m->answer(&f, step, body, &err);
-    check(ok || err.msg[0] != '\0');
-    check(!ok || step + 1 < m->steps || f.bearer.len > 0 || (f.key_id.len > 0 && f.key.len > 0));
+    REQUIRE(ok || err.msg[0] != '\0');
+    REQUIRE(!ok || step + 1 < m->steps || f.bearer.len > 0 || (f.key_id.len > 0 && f.key.len > 0));
     check_text(&f.key_id);
     check_text(&f.key);
     check_text(&f.session);

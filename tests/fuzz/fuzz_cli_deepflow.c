@@ -1,17 +1,8 @@
 /* Answers of DeepFlow: whatever is read as a tree has the sum of its nodes as its total. */
 #include <jansson.h>
-#include <stdlib.h>
 
 #include "cli/query/deepflow_answer.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -21,15 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     struct tree *t = deepflow_answer_read(root, &err);
-    must((t == NULL) == (err.kind != ERR_NONE));
-    must(t != NULL || err.kind == ERR_REFUSED);
+    REQUIRE((t == NULL) == (err.kind != ERR_NONE));
+    REQUIRE(t != NULL || err.kind == ERR_REFUSED);
     if (t != NULL) {
         tree_sum(t);
-        must(tree_size(t) >= 1);
+        REQUIRE(tree_size(t) >= 1);
         for (size_t i = 1; i < tree_size(t); i++) {
-            must(tree_node(t, (uint32_t)i).parent < i);
+            REQUIRE(tree_node(t, (uint32_t)i).parent < i);
         }
-        must(tree_node(t, 0).total == tree_total(t));
+        REQUIRE(tree_node(t, 0).total == tree_total(t));
     }
     tree_free(t);
     json_decref(root);

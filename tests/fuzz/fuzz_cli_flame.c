@@ -1,23 +1,14 @@
 /* Flame graphs of any names: no control character reaches the terminal but our own sequences, and
  * no line is wider than the terminal. The first byte chooses the terminal, the rest is lines
  * "function;function VALUE". */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "cli/flame/flame.h"
 #include "cli/terminal/text.h"
+#include "tests/fuzz/fuzz.h"
 
 #define BYTES_MAX ((size_t)8 * 1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 static void add_line(struct tree *t, struct sv line)
 {
@@ -59,10 +50,10 @@ static void check(struct sv text, const struct terminal *t)
         size_t n = t->colours != COLOURS_NONE ? sequence(text) : 0;
         if (n == 0) {
             n = utf8_decode(text, &rune);
-            must(n > 0 && (rune == '\n' || rune >= 0x20) && rune != 0x7f &&
-                 !(rune >= 0x80 && rune < 0xa0) && (t->utf8 || rune < 0x80));
+            REQUIRE(n > 0 && (rune == '\n' || rune >= 0x20) && rune != 0x7f &&
+                    !(rune >= 0x80 && rune < 0xa0) && (t->utf8 || rune < 0x80));
             columns = rune == '\n' ? 0 : columns + terminal_columns((struct sv){text.p, n}, true);
-            must(columns <= t->width || t->width < 80); /* the lines about it have some 70 */
+            REQUIRE(columns <= t->width || t->width < 80); /* the lines about it have some 70 */
         }
         text = sv_skip(text, n);
     }
@@ -81,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct flame_options options = {.title = "t", .unit = "count", .search = "a"};
     struct tree *t = tree_new(BYTES_MAX, &err);
     struct sv rest = {(const char *)data + 1, size - 1};
-    must(t != NULL);
+    REQUIRE(t != NULL);
     while (rest.n > 0) {
         struct sv line = rest;
         struct sv more = SV("");

@@ -1,20 +1,10 @@
 /* Any text as values of Alloy's Helm chart: the report has whole lines of text, and the values that
  * are written are YAML that reads back. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/helm/helm.h"
 #include "config/yaml.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static void read_back(const struct helm_result *r)
 {
@@ -23,11 +13,11 @@ static void read_back(const struct helm_result *r)
     struct err err = ERR_INIT;
     struct buf out;
     struct arena *arena = arena_new(UINT64_C(256) * 1024 * 1024);
-    must(arena != NULL);
+    REQUIRE(arena != NULL);
     buf_init(&out, (size_t)64 * 1024 * 1024);
     if (helm_write(r, "values.yaml", &out) && out.len < 100000) {
-        must(yaml_parse((struct sv){out.data, out.len}, arena, &root, &place, &err) ||
-             err.kind == ERR_LIMIT);
+        REQUIRE(yaml_parse((struct sv){out.data, out.len}, arena, &root, &place, &err) ||
+                err.kind == ERR_LIMIT);
     }
     buf_done(&out);
     arena_free(arena);
@@ -38,10 +28,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct helm_result r;
     struct err err = ERR_INIT;
     if (helm_convert("values.yaml", (struct sv){(const char *)data, size}, &r, &err)) {
-        must(r.report.len == 0 || r.report.data[r.report.len - 1] == '\n');
+        REQUIRE(r.report.len == 0 || r.report.data[r.report.len - 1] == '\n');
         read_back(&r);
     } else {
-        must(strncmp(err.msg, "values.yaml", 11) == 0 || err.kind == ERR_MEMORY);
+        REQUIRE(strncmp(err.msg, "values.yaml", 11) == 0 || err.kind == ERR_MEMORY);
     }
     helm_done(&r);
     return 0;

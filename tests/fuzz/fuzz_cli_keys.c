@@ -1,20 +1,11 @@
 /* Any bytes as keys of a browsed flame graph: each byte belongs to a key, the picture can always be
  * drawn, and no control character that was typed is in it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/flame/browse.h"
+#include "tests/fuzz/fuzz.h"
 
 #define PICTURE_MAX ((size_t)1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 static struct tree *make_tree(void)
 {
@@ -24,8 +15,8 @@ static struct tree *make_tree(void)
         uint32_t node = 0;
         uint32_t name;
         for (size_t k = i; k > 0; k /= 4) {
-            must(tree_name(t, sv_from(names[k % 4]), &name, NULL) &&
-                 tree_child(t, node, name, &node, NULL));
+            REQUIRE(tree_name(t, sv_from(names[k % 4]), &name, NULL) &&
+                    tree_child(t, node, name, &node, NULL));
         }
         tree_add(t, node, (int64_t)i);
     }
@@ -43,21 +34,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tree *t = make_tree();
     struct browse *b = browse_new(t, &options, &terminal, &err);
     bool on = true;
-    must(b != NULL);
+    REQUIRE(b != NULL);
     buf_init(&out, PICTURE_MAX);
     while (rest.n > 0 && on) {
         struct key key;
         size_t n = key_decode(rest, true, &key);
         n = n == 0 ? key_decode(rest, false, &key) : n;
-        must(n > 0 && n <= rest.n);
+        REQUIRE(n > 0 && n <= rest.n);
         on = browse_key(b, &key);
         rest = sv_skip(rest, n);
     }
-    must(browse_draw(b, &out, &err));
+    REQUIRE(browse_draw(b, &out, &err));
     for (size_t i = 0; i < out.len; i++) {
         unsigned char c = (unsigned char)out.data[i];
-        must(c == '\r' || c == '\n' || (c >= 0x20 && c < 0x7f) ||
-             (c == '\033' && i + 1 < out.len && out.data[i + 1] == '['));
+        REQUIRE(c == '\r' || c == '\n' || (c >= 0x20 && c < 0x7f) ||
+                (c == '\033' && i + 1 < out.len && out.data[i + 1] == '['));
     }
     buf_done(&out);
     browse_free(b);

@@ -1,24 +1,14 @@
 /* Objects of an API server as pods and workloads, and any text as the name of one: no control
  * character reaches a message, and no name gets into a path that is not one of Kubernetes. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cluster/pods.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_name(struct sv v)
 {
     for (size_t i = 0; i < v.n; i++) {
-        must(strchr("abcdefghijklmnopqrstuvwxyz0123456789-.", v.p[i]) != NULL);
+        REQUIRE(strchr("abcdefghijklmnopqrstuvwxyz0123456789-.", v.p[i]) != NULL);
     }
 }
 
@@ -29,14 +19,14 @@ static void read_object(const json_t *root)
     buf_init(&out, (size_t)64 * 1024 * 1024);
     pods_describe(root, &out);
     for (size_t i = 0; i < out.len; i++) {
-        must((unsigned char)out.data[i] >= ' ');
+        REQUIRE((unsigned char)out.data[i] >= ' ');
     }
     (void)pods_has_address(root);
     (void)pods_meta(root, "name");
     for (size_t i = 1; i < sizeof(names) / sizeof(names[0]); i++) {
         struct pods_name name;
         struct err err = ERR_INIT;
-        must(pods_parse(names[i], &name, &err));
+        REQUIRE(pods_parse(names[i], &name, &err));
         pods_put_selector(&name, root, &out);
     }
     buf_done(&out);
@@ -47,15 +37,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pods_name name;
     struct err err = ERR_INIT;
     char *text = strndup((const char *)data, size);
-    must(text != NULL);
+    REQUIRE(text != NULL);
     bool known = pods_is_name(text);
     if (pods_parse(text, &name, &err)) {
-        must(known);
-        must(name.name.n > 0);
+        REQUIRE(known);
+        REQUIRE(name.name.n > 0);
         check_name(name.name);
         check_name(name.namespace);
     } else {
-        must(err.kind == ERR_INPUT);
+        REQUIRE(err.kind == ERR_INPUT);
     }
     free(text);
     json_t *root = json_loadb((const char *)data, size, 0, NULL);

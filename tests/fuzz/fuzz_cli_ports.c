@@ -1,30 +1,19 @@
 /* The label sets of a pod with arbitrary labels: a second choice of ports changes nothing, nothing
  * is scraped twice, and the sentences about rules, ports and annotations can be written. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/str.h"
 #include "cli/explain/annotations.h"
 #include "cli/explain/words.h"
 #include "scraper/targets/ports.h"
+#include "tests/fuzz/fuzz.h"
 
 #define SETS_MAX 12
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 static struct config *load(void)
 {
     struct config_errors *errors = config_errors_new();
     struct config_options options = {.write_url = "http://x"};
     struct config *config = config_load(NULL, &options, errors);
-    require(config != NULL);
+    REQUIRE(config != NULL);
     config_errors_free(errors);
     return config;
 }
@@ -59,13 +48,13 @@ static void check_settled(const struct config_job *job, struct port_candidate *c
     struct labels *before[SETS_MAX];
     for (size_t i = 0; i < n; i++) {
         before[i] = c[i].labels == NULL ? NULL : labels_ref(c[i].labels);
-        require((c[i].labels == NULL) == c[i].set_aside);
-        require(c[i].labels == NULL || labels_get(c[i].labels, SV("__profile_port_name__")).n == 0);
+        REQUIRE((c[i].labels == NULL) == c[i].set_aside);
+        REQUIRE(c[i].labels == NULL || labels_get(c[i].labels, SV("__profile_port_name__")).n == 0);
     }
-    require(ports_choose(job, c, n, b));
+    REQUIRE(ports_choose(job, c, n, b));
     for (size_t i = 0; i < n; i++) {
-        require((before[i] == NULL) == (c[i].labels == NULL));
-        require(before[i] == NULL || labels_equal(before[i], c[i].labels));
+        REQUIRE((before[i] == NULL) == (c[i].labels == NULL));
+        REQUIRE(before[i] == NULL || labels_equal(before[i], c[i].labels));
         labels_unref(before[i]);
     }
 }
@@ -114,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         candidates[i] =
             (struct port_candidate){.discovered = sets[i], .labels = labels_ref(sets[i])};
     }
-    require(ports_choose(job, candidates, n, b));
+    REQUIRE(ports_choose(job, candidates, n, b));
     check_settled(job, candidates, n, b);
     write_words(job, sets, n);
     for (size_t i = 0; i < n; i++) {

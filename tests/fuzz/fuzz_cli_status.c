@@ -1,19 +1,9 @@
 /* The text of `profpull status` for any answer: no control character reaches the terminal. */
 #include <jansson.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/status/show.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -27,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)status_is_well(root);
     if (status_show(root, &style, &out)) {
         for (size_t i = 0; i < out.len; i++) {
-            must(out.data[i] == '\n' || (unsigned char)out.data[i] >= ' ');
+            REQUIRE(out.data[i] == '\n' || (unsigned char)out.data[i] >= ' ');
         }
     }
     buf_done(&out);

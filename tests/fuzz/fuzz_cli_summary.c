@@ -1,11 +1,8 @@
 /* The format, type and time of a file: a verdict has its error, and whatever passes as a profile is
  * still one with another time. */
-#include <stdlib.h>
-
 #include "cli/import/summary.h"
 #include "pprof/restamp.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check_restamp(struct sv body)
 {

@@ -1,11 +1,8 @@
 /* Any text as a kubeconfig. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/kubeconfig.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* Any text as KUBECONFIG: names without colons, in their order. */
 static void split(const uint8_t *data, size_t size)

@@ -1,12 +1,9 @@
 /* Any text as a list of targets: a list or an error, never both, no crash. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "config/target_file.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

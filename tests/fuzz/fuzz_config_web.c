@@ -1,11 +1,8 @@
 /* Any text as a web configuration file: settings or an error, never both, no crash. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/web_config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,15 +1,12 @@
 /* Any text as a configuration: a result or errors with positions, no crash; the dump of a result
  * must load to the same. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/config.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/lib/protocols.h"
 
 #define DUMP_MAX (64 * 1024 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *env(void *arg, const char *name)
 {

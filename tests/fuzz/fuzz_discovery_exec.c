@@ -1,31 +1,21 @@
 /* The output of an exec plugin; the first byte chooses stdout or stderr. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "discovery/kubernetes/credentials.h"
 #include "http/pem.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static void fuzz_output(struct sv text)
 {
     struct exec_credential c = {0};
     struct err err = ERR_INIT;
     bool ok = exec_credential_parse(text, "client.authentication.k8s.io/v1", &c, &err);
-    must(ok == (err.kind == ERR_NONE));
+    REQUIRE(ok == (err.kind == ERR_NONE));
     if (ok) {
-        must(c.token != NULL || c.cert_pem != NULL);
-        must((c.cert_pem == NULL) == (c.key_pem == NULL));
-        must(c.token == NULL || strpbrk(c.token, "\r\n ") == NULL);
+        REQUIRE(c.token != NULL || c.cert_pem != NULL);
+        REQUIRE((c.cert_pem == NULL) == (c.key_pem == NULL));
+        REQUIRE(c.token == NULL || strpbrk(c.token, "\r\n ") == NULL);
     }
     exec_credential_done(&c);
 }
@@ -35,11 +25,11 @@ static void fuzz_quote(struct sv text)
     static const char *const secrets[] = {"hunter2", NULL};
     char out[EXEC_QUOTE_MAX + 1];
     exec_quote(text, secrets, out);
-    must(strlen(out) <= EXEC_QUOTE_MAX);
-    must(strstr(out, "hunter2") == NULL);
-    must(utf8_valid(sv_from(out)));
+    REQUIRE(strlen(out) <= EXEC_QUOTE_MAX);
+    REQUIRE(strstr(out, "hunter2") == NULL);
+    REQUIRE(utf8_valid(sv_from(out)));
     for (const char *p = out; *p != '\0'; p++) {
-        must((unsigned char)*p >= 0x20 && *p != 0x7f);
+        REQUIRE((unsigned char)*p >= 0x20 && *p != 0x7f);
     }
 }
 
@@ -59,13 +49,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_quote(text);
         break;
     case 2:
-        must(!exec_parse_time(text, &ns) || ns > INT64_MIN);
+        REQUIRE(!exec_parse_time(text, &ns) || ns > INT64_MIN);
         break;
     case 3:
-        must(pem_check_certificates(text, &err) == (err.kind == ERR_NONE));
+        REQUIRE(pem_check_certificates(text, &err) == (err.kind == ERR_NONE));
         break;
     default:
-        must(pem_check_key(text, &err) == (err.kind == ERR_NONE));
+        REQUIRE(pem_check_key(text, &err) == (err.kind == ERR_NONE));
         break;
     }
     return 0;

@@ -1,12 +1,7 @@
 /* EndpointSlices of our own Service: from JSON to members. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "discovery/kubernetes/peers.h"
 #include "discovery/kubernetes/roles.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check(struct peer_set *s)
 {

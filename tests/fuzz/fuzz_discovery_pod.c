@@ -1,14 +1,11 @@
 /* A pod in JSON -> targets. They must be consistent, and the same when the stream drops the members
  * that are not needed. */
 #include <arpa/inet.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "discovery/kubernetes/json_stream.h"
 #include "discovery/kubernetes/roles.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 struct result {
     struct labels_builder *builder;

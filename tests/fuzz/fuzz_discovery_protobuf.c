@@ -3,19 +3,16 @@
  * the state machine, as a list and as a watch.
  *
  * The first byte of the input chooses the form and the size of the pieces. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "discovery/kubernetes/proto_stream.h"
 #include "discovery/kubernetes/roles.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_watch.h"
 
 /* Small, so that the limit is reached. */
 #define OBJECT_MAX 2048
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct kube_role *const roles[] = {
     &kube_pods, &kube_nodes, &kube_services, &kube_ingresses, &kube_endpoints, &kube_endpointslices,

@@ -7,14 +7,11 @@
  *   0x80  with that: a service whose first family is IPv4
  *
  * Its role follows from its kind, else from byte % 6. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "discovery/kubernetes/join.h"
 #include "discovery/kubernetes/roles.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static const struct kube_role *const roles[] = {
     &kube_pods, &kube_nodes, &kube_services, &kube_ingresses, &kube_endpoints, &kube_endpointslices,

@@ -2,11 +2,10 @@
  * then they pass through the state machine, as a list and as a watch.
  *
  * The first byte of the input chooses the form and the size of the pieces. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "discovery/kubernetes/json_stream.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_watch.h"
 
 /* Small, so that the limits are reached. */
@@ -14,8 +13,6 @@
 #define DEPTH_MAX 16
 /* The largest list that the machine holds. */
 #define LIST_BYTES_MAX 4096
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct schema_row inner[] = {{.name = "a"}, {.name = "n"}, SCHEMA_END};
 static const struct schema_row keep[] = {

@@ -1,22 +1,11 @@
 /* The framing of HTTP/1 responses. Input: a byte (bit 0: the request was HEAD; the rest: where the
  * bytes are cut), and what the server sends. In pieces it is read as it is in one. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "http/response_reader.h"
+#include "tests/fuzz/fuzz.h"
 
 #define LINE_MAX_BYTES 256
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Works in a build with NDEBUG too. */
-static void check(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 /* The result of reading: lines with their ends, the body, and the last event. */
 struct reading {
@@ -34,18 +23,18 @@ static bool take(struct reading *g, struct sv in)
     for (;;) {
         size_t before = in.n;
         g->last = response_reader_next(&g->reader, &in, &piece);
-        check(in.n <= before && piece.n <= before + LINE_MAX_BYTES + 1);
+        REQUIRE(in.n <= before && piece.n <= before + LINE_MAX_BYTES + 1);
         if (g->last == RESPONSE_BODY) {
-            check(piece.n > 0);
+            REQUIRE(piece.n > 0);
         } else if (g->last == RESPONSE_LINE) {
-            check(piece.n <= LINE_MAX_BYTES && memchr(piece.p, '\n', piece.n) == NULL);
+            REQUIRE(piece.n <= LINE_MAX_BYTES && memchr(piece.p, '\n', piece.n) == NULL);
         } else {
-            check(g->last != RESPONSE_MORE || in.n == 0);
-            check(g->last != RESPONSE_BAD || g->reader.error != NULL);
+            REQUIRE(g->last != RESPONSE_MORE || in.n == 0);
+            REQUIRE(g->last != RESPONSE_BAD || g->reader.error != NULL);
             return g->last == RESPONSE_MORE;
         }
-        check(buf_append(&g->text, piece.p, piece.n));
-        check(g->last == RESPONSE_BODY || buf_putc(&g->text, '\n'));
+        REQUIRE(buf_append(&g->text, piece.p, piece.n));
+        REQUIRE(g->last == RESPONSE_BODY || buf_putc(&g->text, '\n'));
     }
 }
 
@@ -71,10 +60,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sv all = {(const char *)data + 1, size - 1};
     read_all(&whole, all, all.n, data[0] & 1);
     read_all(&pieces, all, (size_t)(data[0] >> 1) + 1, data[0] & 1);
-    check(whole.last == pieces.last && whole.may_end == pieces.may_end &&
-          whole.keeps == pieces.keeps);
-    check(whole.text.len == pieces.text.len &&
-          (whole.text.len == 0 || memcmp(whole.text.data, pieces.text.data, whole.text.len) == 0));
+    REQUIRE(whole.last == pieces.last && whole.may_end == pieces.may_end &&
+            whole.keeps == pieces.keeps);
+    REQUIRE(
+        whole.text.len == pieces.text.len &&
+        (whole.text.len == 0 || memcmp(whole.text.data, pieces.text.data, whole.text.len) == 0));
     buf_done(&whole.text);
     buf_done(&pieces.text);
     return 0;

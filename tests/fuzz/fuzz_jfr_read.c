@@ -1,19 +1,8 @@
 /* Recordings: whatever the input, the result is whole pprof profiles or an error, and memory is in
  * proportion to the input. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "jfr/jfr.h"
 #include "pprof/check.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 /* A reader holds at most this many bytes for each byte of a recording, besides a constant for
  * classes within classes (100,000 reads of 8 bytes). */
@@ -29,10 +18,10 @@ static void check_profiles(struct jfr_reader *r, size_t n)
         struct err err = ERR_INIT;
         buf_init(&out, JFR_PROFILE_MAX);
         jfr_reader_profile(r, i, &p);
-        must(jfr_reader_write(r, i, &out, &err));
-        must(pprof_check((struct sv){out.data, out.len}, &summary, &err));
-        must(summary.n[PROFILE_SAMPLE] == p.stacks &&
-             summary.n[PROFILE_SAMPLE_TYPE] == p.n_columns);
+        REQUIRE(jfr_reader_write(r, i, &out, &err));
+        REQUIRE(pprof_check((struct sv){out.data, out.len}, &summary, &err));
+        REQUIRE(summary.n[PROFILE_SAMPLE] == p.stacks &&
+                summary.n[PROFILE_SAMPLE_TYPE] == p.n_columns);
         buf_done(&out);
     }
 }
@@ -49,13 +38,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct jfr_options options = {
         .labels = {bytes, n}, .seed = 7, .count_types = true, .sample_rate = n > 0 ? 100 : 0};
     struct jfr_reader *r = jfr_reader_new(&options, &err);
-    must((r == NULL) == (err.kind != ERR_NONE));
+    REQUIRE((r == NULL) == (err.kind != ERR_NONE));
     if (r != NULL) {
         struct jfr_facts facts;
         bool ok = jfr_reader_all(r, (struct sv){bytes + n, size - 1 - n}, &err);
-        must(ok == (err.kind == ERR_NONE));
+        REQUIRE(ok == (err.kind == ERR_NONE));
         jfr_reader_facts(r, &facts);
-        must(facts.memory <= MEMORY_FACTOR * size + MEMORY_BASE);
+        REQUIRE(facts.memory <= MEMORY_FACTOR * size + MEMORY_BASE);
         check_profiles(r, facts.profiles);
         jfr_reader_free(r);
     }

@@ -1,19 +1,9 @@
 /* Any URL: the value of the parameter "token" is never shown, nor left in a page that repeats it.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/masking.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -30,12 +20,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_append(&url, text.p, text.n);
     buf_puts(&url, secret);
     const struct sv whole = {.p = url.data, .n = url.len};
-    require(mask_url(whole, size % 2 == 0, &out));
-    require(memmem(out.data, out.len, "~S3CRET~", 8) == NULL);
-    require(memmem(out.data, out.len, "token=<secret>", 14) != NULL);
+    REQUIRE(mask_url(whole, size % 2 == 0, &out));
+    REQUIRE(memmem(out.data, out.len, "~S3CRET~", 8) == NULL);
+    REQUIRE(memmem(out.data, out.len, "token=<secret>", 14) != NULL);
     char page[64] = "what is ~S3CRET~ doing here?";
     mask_echo(whole, size % 2 == 0, page, strlen(page));
-    require(strstr(page, "S3CRET") == NULL);
+    REQUIRE(strstr(page, "S3CRET") == NULL);
     buf_clear(&out);
     mask_label(text, false);
     buf_done(&url);

@@ -1,10 +1,9 @@
 /* A selector, a newline, a value: whatever parses must match in the same way each time, and what
  * does not must say where. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/selector.h"
+#include "tests/fuzz/fuzz.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -12,8 +11,6 @@
             abort();                                                                               \
         }                                                                                          \
     } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,6 @@
 /* Query strings of the page of profiles and of its data, over a store whose names are hostile:
  * whatever they are, the answer is JSON, a profile, or HTML in which no text has become markup. */
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_store.h"
 
 #include <jansson.h>
@@ -7,8 +8,6 @@
 #include "api/receive/folded.h"
 #include "base/clock.h"
 #include "pages/pages.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A tag that none of our pages has. */
 #define MARKUP "<fuzz"

@@ -1,17 +1,14 @@
 /* Any bytes as a whole profile: the checker, the index, and gzip around it. The index must
  * walk every profile that passes the checker without a fault; check and index in one walk must give
  * the same; and what is compressed must come back. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pprof/gzip.h"
 #include "pprof/index.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/pprof/pprof_frame.h"
 
 #define PLAIN_MAX ((size_t)1 << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look(struct scratch *s, struct sv plain)
 {

@@ -5,25 +5,15 @@
  * model of a few lines knows the right result. Whatever the input, a delta has no negative
  * counter and passes the checker, its counters add up to the growth of the newer profile, its
  * gauges are those of the newer one, and the delta of the same profile again is zero. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pprof/delta.h"
 #include "pprof/gzip.h"
 #include "pprof/index.h"
 #include "pprof/wire.h"
+#include "tests/fuzz/fuzz.h"
 
 #define TYPES_MAX DELTA_TYPES_MAX
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 /* ---- what a profile adds up to --------------------------------------------------------------- */
 
@@ -58,8 +48,8 @@ static struct sums sum_up(struct sv plain)
     struct sums s = {.zero_sample = false};
     struct err err = ERR_INIT;
     struct wire_field f = {.number = 0};
-    must(pprof_check(plain, &s.summary, &err));
-    must(s.summary.n[PROFILE_SAMPLE_TYPE] <= TYPES_MAX);
+    REQUIRE(pprof_check(plain, &s.summary, &err));
+    REQUIRE(s.summary.n[PROFILE_SAMPLE_TYPE] <= TYPES_MAX);
     struct wire_reader r = wire_reader_of(plain);
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE) {
@@ -76,7 +66,7 @@ static struct sv inflate_output(struct scratch *s, const struct delta_output *ou
     struct err err = ERR_INIT;
     if (out->data != NULL) {
         struct sv zipped = {out->data, out->size};
-        must(gzip_inflate(s, zipped, (size_t)1 << 26, 0, &plain, &err));
+        REQUIRE(gzip_inflate(s, zipped, (size_t)1 << 26, 0, &plain, &err));
     }
     return plain;
 }
@@ -91,18 +81,18 @@ static void check_output(const struct delta_output *out, enum delta_result resul
     struct sums now = sum_up(after);
     struct sums got = {.zero_sample = false};
     struct scratch *s = scratch_new();
-    must(s != NULL);
+    REQUIRE(s != NULL);
     struct sv plain = inflate_output(s, out);
     if (plain.n > 0) {
         struct err err = ERR_INIT;
         struct pprof_index x;
         got = sum_up(plain);
-        must(pprof_index(&x, s, plain, &got.summary, 1, &err));
-        must(got.summary.n[PROFILE_SAMPLE_TYPE] == now.summary.n[PROFILE_SAMPLE_TYPE] &&
-             !got.zero_sample);
-        must(got.summary.n[PROFILE_SAMPLE] == out->samples_out &&
-             got.summary.n[PROFILE_SAMPLE] <= now.summary.n[PROFILE_SAMPLE]);
-        must(got.summary.time_ns == now.summary.time_ns);
+        REQUIRE(pprof_index(&x, s, plain, &got.summary, 1, &err));
+        REQUIRE(got.summary.n[PROFILE_SAMPLE_TYPE] == now.summary.n[PROFILE_SAMPLE_TYPE] &&
+                !got.zero_sample);
+        REQUIRE(got.summary.n[PROFILE_SAMPLE] == out->samples_out &&
+                got.summary.n[PROFILE_SAMPLE] <= now.summary.n[PROFILE_SAMPLE]);
+        REQUIRE(got.summary.time_ns == now.summary.time_ns);
     }
     struct sums old = {.zero_sample = false};
     if (before.n > 0) {
@@ -114,7 +104,7 @@ static void check_output(const struct delta_output *out, enum delta_result resul
         /* Stacks that are missing now count in old only. */
         bool growth = result == DELTA_MADE && !got.negative[i] &&
                       (int64_t)(got.total[i] - (now.total[i] - old.total[i])) >= 0;
-        must(gauge || unknown || growth);
+        REQUIRE(gauge || unknown || growth);
     }
     scratch_free(s);
 }
@@ -126,8 +116,8 @@ static void check_verdict(struct sv body, enum delta_result r, const struct err 
     struct pprof_summary summary;
     struct err err = ERR_INIT;
     bool good = pprof_check(body, &summary, &err);
-    must(good || r == DELTA_BAD_PPROF || r == DELTA_TOO_LARGE);
-    must(strstr(delta_err->msg, "cannot be read") == NULL);
+    REQUIRE(good || r == DELTA_BAD_PPROF || r == DELTA_TOO_LARGE);
+    REQUIRE(strstr(delta_err->msg, "cannot be read") == NULL);
 }
 
 static enum delta_result step(struct sv body, struct sv before, bool any_counter,
@@ -139,8 +129,8 @@ static enum delta_result step(struct sv body, struct sv before, bool any_counter
     in.scratch = scratch_new();
     enum delta_result r = delta_make(&in, out, &err);
     scratch_free(in.scratch);
-    must((err.msg[0] != '\0') == (r > DELTA_PASSED));
-    must((out->next != NULL) == (r < DELTA_PASSED));
+    REQUIRE((err.msg[0] != '\0') == (r > DELTA_PASSED));
+    REQUIRE((out->next != NULL) == (r < DELTA_PASSED));
     if (!gzip_is(body)) {
         check_verdict(body, r, &err);
     }
@@ -158,15 +148,15 @@ static void check_again(struct sv body, bool any_counter, const struct delta_sta
     struct delta_input in = {
         .body = body, .baseline = baseline, .any_counter = any_counter, .seed = 3};
     in.scratch = scratch_new();
-    must(delta_make(&in, &out, &err) == DELTA_MADE);
+    REQUIRE(delta_make(&in, &out, &err) == DELTA_MADE);
     scratch_reset(in.scratch);
-    must(out.next->n <= baseline->n); /* missing stacks are forgotten some day */
+    REQUIRE(out.next->n <= baseline->n); /* missing stacks are forgotten some day */
     struct delta_output third;
     in.baseline = out.next;
-    must(delta_make(&in, &third, &err) == DELTA_MADE);
+    REQUIRE(delta_make(&in, &third, &err) == DELTA_MADE);
     scratch_reset(in.scratch);
     /* Equal profiles may be compressed differently. */
-    must(sv_eq(inflate_output(in.scratch, &third), inflate_output(in.scratch, &out)));
+    REQUIRE(sv_eq(inflate_output(in.scratch, &third), inflate_output(in.scratch, &out)));
     scratch_free(in.scratch);
     delta_output_done(&third);
     delta_output_done(&out);
@@ -407,7 +397,7 @@ static void write_profile(const struct world *w, size_t which, struct buf *b)
     }
     put_num(b, PROFILE_TIME_NANOS, 1000 + which * 50);
     buf_done(&m);
-    must(buf_ok(b));
+    REQUIRE(buf_ok(b));
 }
 
 /* Is it another process? Something fell, as a whole or on a stack, or most of it has gone. */
@@ -456,7 +446,7 @@ static void read_output_sample(struct sv message, struct got *g)
             stack = l.number == LABEL_NUM ? l.value : stack;
         }
     }
-    must(n == COLUMNS && stack >= 1 && stack <= STACKS_MAX && !g->there[stack - 1]);
+    REQUIRE(n == COLUMNS && stack >= 1 && stack <= STACKS_MAX && !g->there[stack - 1]);
     g->there[stack - 1] = true;
     memcpy(g->values[stack - 1], values, sizeof(values));
 }
@@ -466,13 +456,13 @@ static void check_world(const struct world *w, const struct delta_output *out, b
     struct got g = {.there = {false}};
     struct wire_field f = {.number = 0};
     struct scratch *s = scratch_new();
-    must(s != NULL);
+    REQUIRE(s != NULL);
     struct wire_reader r = wire_reader_of(inflate_output(s, out));
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE) {
             read_output_sample(f.bytes, &g);
         }
-        must(f.number != PROFILE_DURATION_NANOS || (known && f.value == 50));
+        REQUIRE(f.number != PROFILE_DURATION_NANOS || (known && f.value == 50));
     }
     for (size_t i = 0; i < w->n; i++) {
         const struct stack *k = &w->stacks[i];
@@ -481,10 +471,10 @@ static void check_world(const struct world *w, const struct delta_output *out, b
             uint64_t want = k->there[1] ? k->values[1][j] : 0;
             want -= COUNTS[j] && known && k->there[0] && k->there[1] ? k->values[0][j] : 0;
             want = COUNTS[j] && !known ? 0 : want;
-            must(g.values[i][j] == want);
+            REQUIRE(g.values[i][j] == want);
             zero = zero && want == 0;
         }
-        must(g.there[i] == !zero);
+        REQUIRE(g.there[i] == !zero);
     }
     scratch_free(s);
 }
@@ -500,9 +490,9 @@ static void known_world(struct source *source)
     struct sv before = {plain[0].data, plain[0].len};
     struct sv after = {plain[1].data, plain[1].len};
     const struct sv none = {.p = "", .n = 0};
-    must(step(before, none, false, NULL, &out[0]) == DELTA_FIRST);
+    REQUIRE(step(before, none, false, NULL, &out[0]) == DELTA_FIRST);
     enum delta_result r = step(after, before, false, out[0].next, &out[1]);
-    must(r == (restarted(&w) ? DELTA_REBASED : DELTA_MADE));
+    REQUIRE(r == (restarted(&w) ? DELTA_REBASED : DELTA_MADE));
     check_world(&w, &out[1], r == DELTA_MADE);
     check_again(after, false, out[1].next);
     for (size_t i = 0; i < 2; i++) {

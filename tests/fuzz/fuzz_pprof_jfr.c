@@ -1,11 +1,7 @@
 /* Recognition of recordings: a verdict has its error, and no body is a recording and a profile at
  * once. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "pprof/sniff.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

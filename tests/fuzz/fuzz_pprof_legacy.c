@@ -1,19 +1,9 @@
 /* Old profiles: whatever the input, the result is a whole pprof profile or an error. */
-#include <stdlib.h>
-
 #include "pprof/gzip.h"
 #include "pprof/index.h"
 #include "pprof/legacy/legacy.h"
 #include "pprof/sniff.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_output(const struct legacy_output *out)
 {
@@ -22,14 +12,14 @@ static void check_output(const struct legacy_output *out)
     struct pprof_summary summary;
     struct pprof_index x;
     struct scratch *s = scratch_new();
-    must(s != NULL);
-    must(sniff_profile((struct sv){out->data, out->size}, &err) == SNIFF_PPROF_GZIP);
+    REQUIRE(s != NULL);
+    REQUIRE(sniff_profile((struct sv){out->data, out->size}, &err) == SNIFF_PPROF_GZIP);
     struct sv zipped = {out->data, out->size};
-    must(gzip_inflate(s, zipped, (size_t)1 << 27, 0, &plain, &err));
-    must(pprof_check(plain, &summary, &err));
-    must(pprof_index(&x, s, plain, &summary, 1, &err));
-    must(summary.time_ns == 5 &&
-         (summary.n[PROFILE_SAMPLE_TYPE] == 2 || summary.n[PROFILE_SAMPLE_TYPE] == 4));
+    REQUIRE(gzip_inflate(s, zipped, (size_t)1 << 27, 0, &plain, &err));
+    REQUIRE(pprof_check(plain, &summary, &err));
+    REQUIRE(pprof_index(&x, s, plain, &summary, 1, &err));
+    REQUIRE(summary.time_ns == 5 &&
+            (summary.n[PROFILE_SAMPLE_TYPE] == 2 || summary.n[PROFILE_SAMPLE_TYPE] == 4));
     scratch_free(s);
 }
 
@@ -42,12 +32,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     in.scratch = scratch_new();
     enum legacy_result r = legacy_convert(&in, &out, &err);
     scratch_free(in.scratch);
-    must((r == LEGACY_MADE) == (err.kind == ERR_NONE));
-    must((r == LEGACY_MADE) == (out.data != NULL));
+    REQUIRE((r == LEGACY_MADE) == (err.kind == ERR_NONE));
+    REQUIRE((r == LEGACY_MADE) == (out.data != NULL));
     if (r == LEGACY_MADE) {
         /* A body that can be converted is recognised. (Of the header of a gzip the checker reads
          * more than what inflates it afterwards.) */
-        must(gzip_is(in.body) || sniff_profile(in.body, NULL) == SNIFF_LEGACY);
+        REQUIRE(gzip_is(in.body) || sniff_profile(in.body, NULL) == SNIFF_LEGACY);
         check_output(&out);
     }
     free(out.data);

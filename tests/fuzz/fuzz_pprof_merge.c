@@ -5,8 +5,6 @@
  * profiles that were taken, a refused profile changes nothing, and merging a result alone is
  * idempotent.
  */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pprof/check.h"
@@ -14,17 +12,9 @@
 #include "pprof/merge.h"
 #include "pprof/summary.h"
 #include "pprof/wire.h"
+#include "tests/fuzz/fuzz.h"
 
 #define OUT_MAX ((size_t)1 << 24)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 /* Sums of the columns modulo 2^64, and whether a value is so large that sums may stop. */
 struct sums {
@@ -52,8 +42,8 @@ static void sum_up(struct sv plain, struct sums *s)
     struct pprof_summary summary;
     struct err err = ERR_INIT;
     struct wire_field f = {.number = 0};
-    must(pprof_check(plain, &summary, &err));
-    must(summary.n[PROFILE_SAMPLE_TYPE] <= SUMMARY_TYPES_MAX);
+    REQUIRE(pprof_check(plain, &summary, &err));
+    REQUIRE(summary.n[PROFILE_SAMPLE_TYPE] <= SUMMARY_TYPES_MAX);
     struct wire_reader r = wire_reader_of(plain);
     while (wire_next(&r, &f)) {
         if (f.number == PROFILE_SAMPLE) {
@@ -98,13 +88,13 @@ static void add(struct merge *m, struct scratch *s, struct sv body, struct sums 
     struct sv plain;
     bool had = result(m, s, &before);
     if (merge_add(m, body, &err)) {
-        must(gzip_plain(s, body, OUT_MAX, 0, &plain, &err));
+        REQUIRE(gzip_plain(s, body, OUT_MAX, 0, &plain, &err));
         sum_up(plain, sums);
         return;
     }
-    must(err.kind == ERR_INPUT || err.kind == ERR_LIMIT);
-    must(result(m, s, &after) == had);
-    must(!had || sv_eq(before, after));
+    REQUIRE(err.kind == ERR_INPUT || err.kind == ERR_LIMIT);
+    REQUIRE(result(m, s, &after) == had);
+    REQUIRE(!had || sv_eq(before, after));
 }
 
 /* Merges a result alone. */
@@ -113,7 +103,7 @@ static bool merge_again(struct sv plain, struct scratch *s, struct sv *ret)
     struct err err = ERR_INIT;
     const struct merge_options o = {.bytes_max = 4 * OUT_MAX};
     struct merge *m = merge_new(&o, &err);
-    must(m != NULL && merge_add(m, plain, &err));
+    REQUIRE(m != NULL && merge_add(m, plain, &err));
     bool ok = result(m, s, ret);
     merge_free(m);
     return ok;
@@ -125,7 +115,7 @@ static void must_be_whole(struct sv plain, struct scratch *s)
     struct sv once;
     struct sv twice;
     if (merge_again(plain, s, &once) && merge_again(once, s, &twice)) {
-        must(sv_eq(once, twice));
+        REQUIRE(sv_eq(once, twice));
     }
 }
 
@@ -147,14 +137,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     };
     struct merge *m = merge_new(&o, &err);
     struct scratch *s = scratch_new();
-    must(m != NULL && s != NULL);
+    REQUIRE(m != NULL && s != NULL);
     for (int i = 0; i < 4 && size > 0; i++) {
         add(m, s, next_part(&data, &size), &sums);
     }
     if (result(m, s, &plain)) {
         sum_up(plain, &merged);
         bool exact = o.mode == MERGE_SUM && !sums.large;
-        must(!exact || memcmp(merged.total, sums.total, sizeof(sums.total)) == 0);
+        REQUIRE(!exact || memcmp(merged.total, sums.total, sizeof(sums.total)) == 0);
         must_be_whole(plain, s);
     }
     scratch_free(s);

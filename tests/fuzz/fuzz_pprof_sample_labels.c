@@ -1,24 +1,14 @@
 /* A profile whose samples' labels are rewritten: the result passes the checker, each column adds up
  * to the same, and there is nothing left to change. The first byte chooses the rules. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pprof/check.h"
 #include "pprof/gzip.h"
 #include "pprof/sample_labels.h"
 #include "pprof/wire.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MAX ((size_t)1 << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 /* Names lose everything but letters and dots; what is "drop" then is dropped. */
 static enum sample_label_change on_name(void *arg, struct sv name, struct buf *out)
@@ -64,12 +54,12 @@ static void compare(struct sv before, struct sv after)
     struct sv plain = SV("");
     size_t n;
     size_t n_after;
-    must(s != NULL && gzip_plain(s, after, 2 * MAX, 0, &plain, NULL));
-    must(pprof_check(plain, &summary, NULL));
+    REQUIRE(s != NULL && gzip_plain(s, after, 2 * MAX, 0, &plain, NULL));
+    REQUIRE(pprof_check(plain, &summary, NULL));
     uint64_t sum = sum_of(plain, &n_after);
     scratch_reset(s);
-    must(gzip_plain(s, before, MAX, 0, &plain, NULL));
-    must(sum_of(plain, &n) == sum && n == n_after);
+    REQUIRE(gzip_plain(s, before, MAX, 0, &plain, NULL));
+    REQUIRE(sum_of(plain, &n) == sum && n == n_after);
     scratch_free(s);
 }
 
@@ -87,13 +77,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct scratch *s = scratch_new();
     struct sample_labels_result r;
     struct sample_labels_result again = {.data = NULL};
-    must(s != NULL);
+    REQUIRE(s != NULL);
     if (sample_labels_rewrite(s, body, MAX, &rules, &r, NULL) && r.data != NULL) {
         struct sv after = {.p = r.data, .n = r.size};
-        must(r.labelled);
+        REQUIRE(r.labelled);
         compare(body, after);
-        must(sample_labels_rewrite(s, after, 2 * MAX, &rules, &again, NULL));
-        must(again.data == NULL);
+        REQUIRE(sample_labels_rewrite(s, after, 2 * MAX, &rules, &again, NULL));
+        REQUIRE(again.data == NULL);
     }
     free(r.data);
     free(again.data);

@@ -1,11 +1,9 @@
 /* Recognition of a scraped body, and the summary that `profpull scrape` prints. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "pprof/sniff.h"
 #include "pprof/summary.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

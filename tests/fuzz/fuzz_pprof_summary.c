@@ -1,12 +1,9 @@
 /* A peek into any bytes ends, and searches for different fields agree on what they have seen. Any
  * bytes have a language, or none.
  */
-#include <stdlib.h>
-
 #include "pprof/language.h"
 #include "pprof/summary.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,9 +1,7 @@
 /* A profile from outside: its sums are the same each time, and a function never has more than all
  * samples together. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "record/counting.h"
+#include "tests/fuzz/fuzz.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -11,8 +9,6 @@
             abort();                                                                               \
         }                                                                                          \
     } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool run(const uint8_t *data, size_t size, struct counting_want *wants, size_t n)
 {

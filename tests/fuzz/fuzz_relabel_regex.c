@@ -1,13 +1,12 @@
 /* A regex, a newline, a text: whatever compiles must give the same answer in every way to run it,
  * and groups that lie within the text and between runes. The text is used as a template too. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/unicode.h"
 #include "base/utf8.h"
 #include "regex/regex.h"
 #include "relabel/expand.h"
+#include "tests/fuzz/fuzz.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -77,8 +76,6 @@ static void run(const struct regex *fast, const struct regex *slow, struct sv te
     regex_scratch_free(a);
     regex_scratch_free(b);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

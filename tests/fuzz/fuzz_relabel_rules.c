@@ -2,12 +2,11 @@
  *   a action   s source label   S separator   r regex   m modulus   t target_label   p replacement
  *   - ends a rule   l name=value adds a label
  * Rules that are good run on the labels; the result must be a proper label set. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "relabel/relabel.h"
+#include "tests/fuzz/fuzz.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -122,8 +121,6 @@ static void run(struct input *in)
     relabel_scratch_free(s);
     relabel_free(r);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

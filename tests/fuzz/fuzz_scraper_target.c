@@ -1,11 +1,9 @@
 /* Targets from labels that a pod may have influenced: whatever their values, the URL stays one URL
  * and the pinned host stays the host. The input is lines "name=value". */
-#include <stdlib.h>
 #include <string.h>
 
 #include "scraper/targets/target_private.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define PINNED "10.1.2.3"
 
@@ -26,26 +24,19 @@ static const struct config_type TYPES[] = {
      .timeout_ms = 10000},
 };
 
-static void require(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
-
 static void check_url(const char *url)
 {
     static const char http[] = "http://" PINNED ":";
     static const char https[] = "https://" PINNED ":";
     /* Another spelling of the same IPv6 address is allowed: check_target() compares the addresses.
      */
-    require(strncmp(url, http, sizeof(http) - 1) == 0 ||
+    REQUIRE(strncmp(url, http, sizeof(http) - 1) == 0 ||
             strncmp(url, https, sizeof(https) - 1) == 0 || strstr(url, "://[") != NULL);
-    require(strchr(url, '#') == NULL && strchr(strstr(url, "://") + 3, '/') != NULL);
+    REQUIRE(strchr(url, '#') == NULL && strchr(strstr(url, "://") + 3, '/') != NULL);
     const char *query = strchr(url, '?');
-    require(query == NULL || strchr(query + 1, '?') == NULL);
+    REQUIRE(query == NULL || strchr(query + 1, '?') == NULL);
     for (const char *c = url; *c != '\0'; c++) {
-        require(*c > ' ' && *c < 0x7f);
+        REQUIRE(*c > ' ' && *c < 0x7f);
     }
 }
 
@@ -55,7 +46,7 @@ static void check_seconds(const struct target *t, size_t i, const char *url)
     for (const char *at = strchr(url, '?'); at != NULL; at = strpbrk(at + 1, "&")) {
         n += strncmp(at + 1, "seconds=", 8) == 0;
     }
-    require(n == (target_scrape_type(t, i)->sampling ? 1 : 0));
+    REQUIRE(n == (target_scrape_type(t, i)->sampling ? 1 : 0));
 }
 
 /* Whatever the labels say, the schedule gets valid numbers. */
@@ -63,16 +54,16 @@ static void check_times(const struct target *t, size_t i)
 {
     int64_t interval = target_interval_ms(t, i);
     int64_t seconds = t->entries[i].seconds;
-    require(interval >= 1000 && interval <= INT64_C(24) * 60 * 60 * 1000);
-    require(seconds * 1000 <= interval);
-    require(target_timeout_ms(t, i) > 0 && target_timeout_ms(t, i) <= interval + seconds * 1000);
+    REQUIRE(interval >= 1000 && interval <= INT64_C(24) * 60 * 60 * 1000);
+    REQUIRE(seconds * 1000 <= interval);
+    REQUIRE(target_timeout_ms(t, i) > 0 && target_timeout_ms(t, i) <= interval + seconds * 1000);
 }
 
 static void check_problems(const struct target *t)
 {
     for (size_t i = 0; i < target_problem_count(t); i++) {
         const char *type = NULL;
-        require(strlen(target_problem(t, i, &type)) > 0 && strlen(type) > 0);
+        REQUIRE(strlen(target_problem(t, i, &type)) > 0 && strlen(type) > 0);
     }
 }
 
@@ -81,20 +72,20 @@ static void check_target(const struct target *t, struct labels_builder *b)
     for (size_t i = 0; i < target_scrape_count(t); i++) {
         struct buf url;
         buf_init(&url, (size_t)64 * 1024);
-        require(target_scrape_url(t, i, &url));
-        require(strlen(url.data) == url.len);
+        REQUIRE(target_scrape_url(t, i, &url));
+        REQUIRE(strlen(url.data) == url.len);
         check_url(url.data);
         check_seconds(t, i, url.data);
         check_times(t, i);
-        require(strncmp(target_canonical(t), PINNED ":", sizeof(PINNED ":") - 1) == 0);
-        require(strncmp(target_process(t, i), PINNED ":", sizeof(PINNED ":") - 1) == 0);
+        REQUIRE(strncmp(target_canonical(t), PINNED ":", sizeof(PINNED ":") - 1) == 0);
+        REQUIRE(strncmp(target_process(t, i), PINNED ":", sizeof(PINNED ":") - 1) == 0);
         buf_done(&url);
         for (size_t k = 0; k < i; k++) {
-            require(!target_same_scrape(t, i, t, k));
+            REQUIRE(!target_same_scrape(t, i, t, k));
         }
         struct labels *series = target_series(t, i, b);
-        require(series != NULL && labels_get(series, SV("__name__")).n > 0);
-        require(labels_get(series, SV("__profile_memory_port__")).n == 0);
+        REQUIRE(series != NULL && labels_get(series, SV("__name__")).n > 0);
+        REQUIRE(labels_get(series, SV("__profile_memory_port__")).n == 0);
         labels_unref(series);
     }
     check_problems(t);
@@ -121,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct err err = ERR_INIT;
     struct target *t = target_make(NULL, 0, &job, b, PINNED, &err);
-    require((t == NULL) == (err.kind != ERR_NONE));
+    REQUIRE((t == NULL) == (err.kind != ERR_NONE));
     if (t != NULL) {
         check_target(t, b);
     }

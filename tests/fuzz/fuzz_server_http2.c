@@ -3,12 +3,11 @@
  * says in how large pieces the rest comes; requests are answered at once, held, or have their
  * bodies read, by the length of their path. */
 #include <event2/buffer.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/connection_private.h"
 #include "server/http2.h"
+#include "tests/fuzz/fuzz.h"
 
 #define BODY_MAX 4096
 #define HELD_MAX 8
@@ -20,24 +19,15 @@ struct rig {
     size_t n_held;
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
-
 static void on_request(void *arg, struct connection *c, struct request *r)
 {
     struct rig *rig = arg;
     struct sv rest = r->headers;
     struct sv name;
     struct sv value;
-    must(r->path.n > 0 && r->path.p[0] == '/');
+    REQUIRE(r->path.n > 0 && r->path.p[0] == '/');
     while (request_next_header(&rest, &name, &value)) {
-        must(name.n > 0 && memchr(value.p, '\n', value.n) == NULL);
+        REQUIRE(name.n > 0 && memchr(value.p, '\n', value.n) == NULL);
     }
     if (r->path.n % 3 == 0 && rig->n_held < HELD_MAX) {
         connection_hold(c);
@@ -53,7 +43,7 @@ static void on_body(void *arg, struct connection *c, const struct request *r)
 {
     (void)arg;
     (void)r;
-    must(connection_body(c).n <= BODY_MAX);
+    REQUIRE(connection_body(c).n <= BODY_MAX);
     struct buf copy;
     buf_init(&copy, BODY_MAX);
     buf_append(&copy, connection_body(c).p, connection_body(c).n);
@@ -110,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct http2 *h = http2_new(&owner, on_output, NULL);
     struct evbuffer *out = evbuffer_new();
     size_t piece = size == 0 || data[0] == 0 ? size + 1 : data[0];
-    must(h != NULL && out != NULL);
+    REQUIRE(h != NULL && out != NULL);
     http2_read(h, http2_preface());
     for (size_t i = 1; i < size; i += piece) {
         size_t n = size - i < piece ? size - i : piece;
@@ -121,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             release(&rig);
         }
     }
-    must(rig.streams.now <= rig.streams.max);
+    REQUIRE(rig.streams.now <= rig.streams.max);
     if (size % 2 == 0) {
         release(&rig);
         http2_write(h, out);
@@ -129,6 +119,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     http2_free(h);
     release(&rig);
     evbuffer_free(out);
-    must(rig.streams.now == 0 && rig.bodies.now == 0);
+    REQUIRE(rig.streams.now == 0 && rig.bodies.now == 0);
     return 0;
 }

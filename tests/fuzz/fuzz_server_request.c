@@ -1,26 +1,16 @@
 /* A request to a server: the end of its head is found in the same place however the bytes come, all
  * that was read lies within its memory, and a body is the same in whatever pieces it comes. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/body.h"
 #include "server/request.h"
+#include "tests/fuzz/fuzz.h"
 
 #define BODY_MAX 4096
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
-
 static void must_be_within(struct sv v, const char *text, size_t n)
 {
-    must(v.n == 0 || (v.p >= text && v.p + v.n <= text + n));
+    REQUIRE(v.n == 0 || (v.p >= text && v.p + v.n <= text + n));
 }
 
 /* Byte by byte. */
@@ -41,10 +31,10 @@ static void check_headers(const struct request *r, const char *head, size_t n)
     while (request_next_header(&rest, &name, &value)) {
         must_be_within(name, head, n);
         must_be_within(value, head, n);
-        must(name.n > 0 && memchr(value.p, '\n', value.n) == NULL);
+        REQUIRE(name.n > 0 && memchr(value.p, '\n', value.n) == NULL);
     }
-    must(!r->is_chunked || r->body_length == 0);
-    must(!r->is_http_10 || (!r->is_chunked && !r->keeps_alive && !r->awaits_continue));
+    REQUIRE(!r->is_chunked || r->body_length == 0);
+    REQUIRE(!r->is_http_10 || (!r->is_chunked && !r->keeps_alive && !r->awaits_continue));
     (void)request_header_lists(r, "Connection", "close");
 }
 
@@ -58,7 +48,7 @@ static enum body_state take_body(struct body *b, struct sv data, size_t piece, s
         size_t used;
         part.n = part.n < piece ? part.n : piece;
         state = body_take(b, part, &used);
-        must(used <= part.n && (state != BODY_MORE || used == part.n));
+        REQUIRE(used <= part.n && (state != BODY_MORE || used == part.n));
         *ret_used += used;
     }
     return state;
@@ -73,12 +63,12 @@ static void check_body(const struct request *r, struct sv data)
     body_init(&whole, r, BODY_MAX);
     body_init(&pieces, r, BODY_MAX);
     enum body_state state = take_body(&whole, data, SIZE_MAX, &used);
-    must(state == take_body(&pieces, data, 1, &used_in_pieces));
-    must(whole.content.len <= BODY_MAX);
+    REQUIRE(state == take_body(&pieces, data, 1, &used_in_pieces));
+    REQUIRE(whole.content.len <= BODY_MAX);
     if (state == BODY_WHOLE) {
-        must(used == used_in_pieces && whole.content.len == pieces.content.len);
-        must(memcmp(whole.content.data, pieces.content.data, whole.content.len) == 0);
-        must(r->is_chunked || whole.content.len == r->body_length);
+        REQUIRE(used == used_in_pieces && whole.content.len == pieces.content.len);
+        REQUIRE(memcmp(whole.content.data, pieces.content.data, whole.content.len) == 0);
+        REQUIRE(r->is_chunked || whole.content.len == r->body_length);
     }
     body_done(&whole);
     body_done(&pieces);
@@ -89,23 +79,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *head = malloc(size + 1);
     char *decoded = malloc(size + 1);
     struct request r;
-    must(head != NULL && decoded != NULL);
+    REQUIRE(head != NULL && decoded != NULL);
     if (size > 0) {
         memcpy(head, data, size);
     }
     size_t length = request_head_length((struct sv){head, size}, 0);
-    must(length <= size);
-    must(length == length_in_pieces((struct sv){head, size}));
+    REQUIRE(length <= size);
+    REQUIRE(length == length_in_pieces((struct sv){head, size}));
     size_t n = length == 0 ? size : length;
     if (request_parse((struct sv){head, n}, decoded, &r) == 0) {
-        must(r.path.n > 0 && r.n_params <= REQUEST_PARAMS_MAX);
+        REQUIRE(r.path.n > 0 && r.n_params <= REQUEST_PARAMS_MAX);
         must_be_within(r.path, decoded, n);
         must_be_within(r.query, head, n);
         for (size_t i = 0; i < r.n_params; i++) {
             must_be_within(r.params[i].name, decoded, n);
             must_be_within(r.params[i].value, decoded, n);
         }
-        must(request_param(&r, "job").p == NULL || r.n_params > 0);
+        REQUIRE(request_param(&r, "job").p == NULL || r.n_params > 0);
         check_headers(&r, head, n);
         check_body(&r, (struct sv){head + n, size - n});
     }

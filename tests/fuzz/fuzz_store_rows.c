@@ -1,13 +1,11 @@
 /* Reads what a disk may hold in place of a store: blobs of its rows, names of its files, ids; and
  * the parts of a profile, whose sums are those of a blob that is read back. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/blob.h"
 #include "store/parts.h"
 #include "store/private.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* A blob with a checksum that is right: else nothing would get further. */
 static struct sv seal(char *blob, const uint8_t *data, size_t size)

@@ -1,12 +1,10 @@
 /* A stored profile: whatever it is, its stacks go into a tree whose total is what was added, once
  * more the same, and what the tree is drawn as adds up; the profile made of it has the same total.
  */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "base/utf8.h"
 #include "store/query/rewrite.h"
 #include "store/query/stacks.h"
+#include "tests/fuzz/fuzz.h"
 
 #define MIB ((size_t)1024 * 1024)
 
@@ -16,8 +14,6 @@
             abort();                                                                               \
         }                                                                                          \
     } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Every level nests within the one above it, and names can be sent as text. */
 static void check_flamegraph(const struct tree *t, int64_t max_nodes)

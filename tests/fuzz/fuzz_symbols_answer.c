@@ -1,13 +1,9 @@
 /* Answers of the child that reads debug information: a head and a payload. Frames that are accepted
  * have strings within the answer and ends in order. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "symbols/answer.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check(const struct symbol_frames *frames)
 {

@@ -1,14 +1,10 @@
 /* ELF files: four addresses of each segment, and what is found is a sound answer. A crash may be
  * one of libdw, which the child in which this runs is for; it is worth a look all the same. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "symbols/native.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void ask(struct native *n)
 {

@@ -1,12 +1,8 @@
 /* Profiles that get names: whatever the input, a profile that was whole stays whole, has no
  * location without a name left, and needs nothing more when it is read again. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "pprof/check.h"
 #include "symbols/profile.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define OUT_MAX ((size_t)16 * 1024 * 1024)
 
@@ -15,13 +11,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
     {                                                                                              \
         (literal), sizeof(literal) - 1                                                             \
     }
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 static bool is_whole(struct sv plain)
 {
@@ -46,8 +35,8 @@ static void check_again(struct sv named)
     struct symbol_profile p;
     struct err err = ERR_INIT;
     struct scratch *s = scratch_new();
-    must(symbol_profile_read(&p, s, named, &err));
-    must(!symbol_profile_changes(&p));
+    REQUIRE(symbol_profile_read(&p, s, named, &err));
+    REQUIRE(!symbol_profile_changes(&p));
     scratch_free(s);
 }
 
@@ -62,11 +51,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_init(&out, OUT_MAX);
     (void)symbol_profile_glance(plain);
     bool read = symbol_profile_read(&p, s, plain, &err);
-    must(read == (err.kind == ERR_NONE));
+    REQUIRE(read == (err.kind == ERR_NONE));
     if (read && size <= 64 * 1024) {
         set_lines(&p);
-        must(symbol_profile_write(&p, &out, &err));
-        must(!whole || is_whole((struct sv){out.data, out.len}));
+        REQUIRE(symbol_profile_write(&p, &out, &err));
+        REQUIRE(!whole || is_whole((struct sv){out.data, out.len}));
         if (whole) {
             check_again((struct sv){out.data, out.len});
         }

@@ -1,23 +1,13 @@
 /* Saved tables of names, with a good checksum: any bytes are read or refused, and a table that was
  * read is written and read again. */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "symbols/saved.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define MAGIC "profpull names 1\n"
 #define BYTES_MAX ((size_t)4 * 1024 * 1024)
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 /* Reads records that follow a head with the right checksum. */
 static bool read_records(struct symbol_table *t, const uint8_t *data, size_t size)
@@ -42,8 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_init(&bytes, BYTES_MAX);
     (void)symbol_saved_read(t, (struct sv){(const char *)data, size}, NULL);
     if (size <= 64 * 1024 && read_records(t, data, size)) {
-        must(symbol_saved_write(t, &bytes));
-        must(symbol_saved_read(again, (struct sv){bytes.data, bytes.len}, NULL));
+        REQUIRE(symbol_saved_write(t, &bytes));
+        REQUIRE(symbol_saved_read(again, (struct sv){bytes.data, bytes.len}, NULL));
     }
     buf_done(&bytes);
     symbol_table_unref(t);

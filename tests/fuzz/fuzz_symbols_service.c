@@ -1,17 +1,6 @@
 /* Answers of symbol services: names are views within the answer, and reading ends. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "symbols/service.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -23,12 +12,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf url;
     (void)symbol_service_has_names(answer);
     while (symbol_service_next(&rest, &address, &name)) {
-        must(name.n > 0 && name.n <= SYMBOL_SERVICE_NAME_MAX);
-        must(name.p >= answer.p && name.p + name.n <= answer.p + size);
-        must(++n <= size / 4 + 1);
+        REQUIRE(name.n > 0 && name.n <= SYMBOL_SERVICE_NAME_MAX);
+        REQUIRE(name.p >= answer.p && name.p + name.n <= answer.p + size);
+        REQUIRE(++n <= size / 4 + 1);
     }
     buf_init(&url, size + 16);
-    must(!symbol_service_url(answer, &url) || url.len <= size + sizeof("symbolz"));
+    REQUIRE(!symbol_service_url(answer, &url) || url.len <= size + sizeof("symbolz"));
     buf_done(&url);
     return 0;
 }

@@ -10,28 +10,16 @@
  *     key   = ( ALPHA / "_" ) *( ALPHA / DIGIT / "_" )
  *     value = 1*( any byte but "," and "}" ), valid UTF-8, no white space at its ends
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "tests/fuzz/fuzz.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/table.h"
 
 static const struct config_label_limits limits = CONFIG_LABEL_LIMITS_DEFAULT;
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define PAIRS_MAX 64
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static struct sv next_text(const uint8_t **data, size_t *size)
 {

@@ -1,25 +1,13 @@
 /* Answers of servers and of what stands before them. The first bytes choose protocol, status,
  * result and content type; the rest is the body. No input may crash the classification, and some
  * rules hold whatever the body says. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "tests/fuzz/fuzz.h"
 #include "write/answer.h"
 #include "write/grpc.h"
 #include "write/protocols/table.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static const long statuses[] = {0,   200, 204, 301, 400, 401, 404, 408, 409, 413,
                                 415, 422, 429, 499, 500, 501, 502, 503, 504, 999};

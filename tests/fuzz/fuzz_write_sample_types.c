@@ -2,20 +2,11 @@
  * that is said to be stored. The first byte chooses the `__name__`.
  */
 #include <jansson.h>
-#include <stdlib.h>
 
 #include "pprof/summary.h"
+#include "tests/fuzz/fuzz.h"
 #include "write/protocols/ingest.h"
 #include "write/protocols/sample_types.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(x)                                                                                 \
-    do {                                                                                           \
-        if (!(x)) {                                                                                \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void check(struct sv json, const struct pprof_value_type *types, size_t n, size_t stored)
 {

@@ -4,23 +4,11 @@
  * of the file, records rise, and nothing is read outside of the file. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/fuzz.h"
 #include "write/spool/crc32c.h"
 #include "write/spool/walk.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 #define FILE_MAX ((size_t)1 << 18)
 #define SALT UINT64_C(0x5a175a175a175a17)

@@ -1,13 +1,9 @@
 /* Runs a fuzz target over files and directories of inputs, so that every corpus is a regression
  * test on any compiler. Prints how many inputs there were; fails if there was none. */
+#include "tests/fuzz/fuzz.h"
 #include <dirent.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static size_t replay_file(const char *path)
 {
