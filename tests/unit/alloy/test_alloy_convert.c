@@ -210,10 +210,7 @@ TEST(clustering_is_sharing_where_the_command_line_names_a_service)
  * together; one in a rule of two scrapes comes once; nothing follows from one that was reported. */
 TEST(mistakes_of_both_stages_come_together)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {R("target_label = \"x\"") W S(
              "s", "scrape_interval = \"1d\"\nscheme = \"ftp\"\nprofiling_config {\n profile.cpu "
                   "{}\n}\n"),

@@ -113,10 +113,7 @@ TEST(types_of_parca_become_types_of_a_job)
 
 TEST(what_cannot_be_converted_is_an_error)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"scrape-configs:\n  - job-name: x\n", "docs/migrating.md says what its keys"},
         {"a: b\n", "missing required key \"scrape_configs\""},
         {"---\n- a\n", "expected a mapping with the key scrape_configs"},

@@ -80,9 +80,8 @@ TEST_WITH(service, setup, teardown)
     json_decref(root);
 }
 
-TEST_WITH(services, setup, teardown)
+TEST_ON(const struct world_of *w, services)
 {
-    const struct world_of *w = *state;
     json_t *root = get(w, RANGE, 200);
     const json_t *list = json_object_get(root, "services");
     assert_int_equal(json_array_size(list), 2);
@@ -94,7 +93,7 @@ TEST_WITH(services, setup, teardown)
     json_decref(root);
 }
 
-TEST_WITH(mistakes, setup, teardown)
+TEST_ON(const struct world_of *w, mistakes)
 {
     static const struct {
         const char *query;
@@ -111,7 +110,6 @@ TEST_WITH(mistakes, setup, teardown)
         {"service=cart&base_from=3000000&base_until=2000000&" RANGE,
          "base_from must be before base_until"},
     };
-    const struct world_of *w = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         json_t *root = get(w, cases[i].query, 400);
         CHECK_CONTAINS(text(root, "error"), cases[i].error, cases[i].query);

@@ -18,7 +18,7 @@ struct fixture {
     struct testing_log *log;
 };
 
-static int set_up(void **state)
+static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
@@ -32,7 +32,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int teardown(void **state)
 {
     struct fixture *f = *state;
     settings_free(f->options.served.settings);
@@ -77,7 +77,7 @@ static void check_row(const struct fixture *f, const struct row *row)
     }
 #define JSON "application/json"
 
-TEST_WITH(requests_are_answered_as_connect_says, set_up, tear_down)
+TEST_WITH(requests_are_answered_as_connect_says, setup, teardown)
 {
     static const struct row rows[] = {
         ROW(JSON_TYPE, NULL, "{}", 200, JSON, "{\"QuerierAPI\":\"1\"}", "Accept-Encoding: gzip"),
@@ -136,9 +136,8 @@ TEST_WITH(requests_are_answered_as_connect_says, set_up, tear_down)
     }
 }
 
-TEST_WITH(calls_are_counted_by_their_code, set_up, tear_down)
+TEST_ON(struct fixture *f, calls_are_counted_by_their_code)
 {
-    struct fixture *f = *state;
     const struct row good = {JSON_TYPE, NULL, {"{}", 2}, 200, "application/json", "1", NULL};
     const struct row bad = {JSON_TYPE, NULL, {"[]", 2}, 400, "application/json", "", NULL};
     check_row(f, &good);
@@ -152,9 +151,8 @@ TEST_WITH(calls_are_counted_by_their_code, set_up, tear_down)
               1, "invalid_argument");
 }
 
-TEST_WITH(a_compressed_request_is_bounded, set_up, tear_down)
+TEST_ON(struct fixture *f, a_compressed_request_is_bounded)
 {
-    struct fixture *f = *state;
     struct scratch *scratch = scratch_new();
     static char blanks[2 * 1024 * 1024];
     struct sv packed;
@@ -173,9 +171,8 @@ TEST_WITH(a_compressed_request_is_bounded, set_up, tear_down)
     scratch_free(scratch);
 }
 
-TEST_WITH(memory_of_a_request_is_bounded, set_up, tear_down)
+TEST_ON(struct fixture *f, memory_of_a_request_is_bounded)
 {
-    struct fixture *f = *state;
     SCOPED(buf) json = testing_buf(1 << 20);
     buf_puts(&json, "{\"setting\":{\"name\":\"");
     for (int i = 0; i < 100000; i++) {
@@ -197,9 +194,8 @@ static void check_call(const struct fixture *f, const char *path, const char *js
     CHECK_CONTAINS(a.body, text, path);
 }
 
-TEST_WITH(settings_are_kept_by_name, set_up, tear_down)
+TEST_ON(struct fixture *f, settings_are_kept_by_name)
 {
-    struct fixture *f = *state;
     check_call(f, GET_SETTINGS, "{}", 200, "{}");
     check_call(f, SET_SETTING,
                "{\"setting\":{\"name\":\"x\",\"value\":\"y\",\"modifiedAt\":\"1795307400000\"}}",
@@ -225,9 +221,8 @@ TEST_WITH(settings_are_kept_by_name, set_up, tear_down)
                "{\"settings\":[{\"name\":\"a\",\"value\":\"b\",\"modifiedAt\":\"5\"}]}");
 }
 
-TEST_WITH(a_setting_without_a_time_is_of_now, set_up, tear_down)
+TEST_ON(struct fixture *f, a_setting_without_a_time_is_of_now)
 {
-    struct fixture *f = *state;
     int64_t before = clock_wall_ns() / NS_PER_MS;
     SCOPED(rig_answer) a = rig_call(&f->options, SET_SETTING, "{\"setting\":{\"name\":\"x\"}}");
     json_t *json = json_loads(a.body, 0, NULL);
@@ -238,9 +233,8 @@ TEST_WITH(a_setting_without_a_time_is_of_now, set_up, tear_down)
     json_decref(json);
 }
 
-TEST_WITH(settings_outlive_the_process_in_a_directory, set_up, tear_down)
+TEST_ON(struct fixture *f, settings_outlive_the_process_in_a_directory)
 {
-    struct fixture *f = *state;
     SCOPED_MEMORY char *dir = testing_mkdtemp();
     settings_free(f->options.served.settings);
     f->options.served.settings = settings_new(dir, testing_log(f->log));
@@ -256,9 +250,8 @@ TEST_WITH(settings_outlive_the_process_in_a_directory, set_up, tear_down)
     check_call(f, GET_SETTINGS, "{}", 200, "\"y\"");
 }
 
-TEST_WITH(a_damaged_file_of_settings_is_logged, set_up, tear_down)
+TEST_ON(struct fixture *f, a_damaged_file_of_settings_is_logged)
 {
-    struct fixture *f = *state;
     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     testing_write_file(dir, SETTINGS_FILE, "{\"settings\":[");
     testing_log_expect(f->log, "settings are not read");
@@ -268,9 +261,8 @@ TEST_WITH(a_damaged_file_of_settings_is_logged, set_up, tear_down)
     check_call(f, SET_SETTING, "{\"setting\":{\"name\":\"x\"}}", 200, "x");
 }
 
-TEST_WITH(settings_have_a_limit, set_up, tear_down)
+TEST_ON(struct fixture *f, settings_have_a_limit)
 {
-    struct fixture *f = *state;
     SCOPED(buf) json = testing_buf(2 * SETTINGS_BYTES_MAX);
     for (int i = 0; i < 3; i++) {
         buf_clear(&json);
@@ -283,7 +275,7 @@ TEST_WITH(settings_have_a_limit, set_up, tear_down)
     }
 }
 
-TEST_WITH(what_is_not_there_is_refused_as_apps_expect, set_up, tear_down)
+TEST_WITH(what_is_not_there_is_refused_as_apps_expect, setup, teardown)
 {
     static const struct {
         const char *path;
@@ -307,9 +299,8 @@ TEST_WITH(what_is_not_there_is_refused_as_apps_expect, set_up, tear_down)
     }
 }
 
-TEST_WITH(feature_flags_name_what_there_is, set_up, tear_down)
+TEST_ON(struct fixture *f, feature_flags_name_what_there_is)
 {
-    struct fixture *f = *state;
     struct rig_answer a =
         rig_call(&f->options, "/capabilities.v1.FeatureFlagsService/GetFeatureFlags", "{}");
     CHECK_INT(a.status, 200, a.body);
@@ -320,9 +311,8 @@ TEST_WITH(feature_flags_name_what_there_is, set_up, tear_down)
     rig_answer_done(&a);
 }
 
-TEST_WITH(build_information_is_that_of_prometheus, set_up, tear_down)
+TEST_ON(struct fixture *f, build_information_is_that_of_prometheus)
 {
-    struct fixture *f = *state;
     SCOPED(rig_answer)
     a = rig_ask(&f->options, "GET /api/v1/status/buildinfo HTTP/1.1\r\n", SV(""));
     json_t *json = json_loads(a.body, 0, NULL);

@@ -32,7 +32,7 @@ static bool ready(void *arg, struct buf *text)
     return f->ready;
 }
 
-static int set_up(void **state)
+static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
@@ -49,7 +49,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int teardown(void **state)
 {
     struct fixture *f = *state;
     settings_free(f->process.served.settings);
@@ -73,7 +73,7 @@ static struct rig_answer call(const struct fixture *f, const char *path, const c
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-TEST_WITH(a_call_of_each_protocol, set_up, tear_down)
+TEST_ON(struct fixture *f, a_call_of_each_protocol)
 {
     const struct {
         const char *type;
@@ -93,7 +93,6 @@ TEST_WITH(a_call_of_each_protocol, set_up, tear_down)
          SV("AAAAAAIIAYAAAAAQZ3JwYy1zdGF0dXM6IDANCg=="), ""},
         {"application/proto", SV(""), SV("\x08\1"), ""},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(rig_answer) a = call(f, VERSION, rows[i].type, "", rows[i].request);
         CHECK_INT(a.status, 200, rows[i].type);
@@ -109,10 +108,9 @@ TEST_WITH(a_call_of_each_protocol, set_up, tear_down)
 }
 
 /* HTTP/1.0 has no trailers for the status. */
-TEST_WITH(grpc_needs_trailers_and_grpc_web_does_not, set_up, tear_down)
+TEST_ON(struct fixture *f, grpc_needs_trailers_and_grpc_web_does_not)
 {
     static const char old[] = "POST " VERSION " HTTP/1.0\r\nContent-Type: ";
-    struct fixture *f = *state;
     char head[256];
     snprintf(head, sizeof(head), "%s" GRPC "\r\n", old);
     struct rig_answer a = rig_ask(&f->process, head, EMPTY);
@@ -139,7 +137,7 @@ struct failure {
     const char *status; /* lines of headers */
 };
 
-TEST_WITH(failures_have_a_status_in_the_head, set_up, tear_down)
+TEST_ON(struct fixture *f, failures_have_a_status_in_the_head)
 {
     const struct failure rows[] = {
         {"an error of a method", LABEL_VALUES, "", EMPTY,
@@ -174,7 +172,6 @@ TEST_WITH(failures_have_a_status_in_the_head, set_up, tear_down)
          "grpc-status: 4\r\ngrpc-message: context deadline exceeded\r\n"},
         {"a time that is none", VERSION, "grpc-timeout: 1.5S\r\n", EMPTY, "grpc-status: 3\r\n"},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(rig_answer) a = call(f, rows[i].path, GRPC, rows[i].lines, rows[i].body);
         CHECK_INT(a.status, 200, rows[i].name);
@@ -185,9 +182,8 @@ TEST_WITH(failures_have_a_status_in_the_head, set_up, tear_down)
     }
 }
 
-TEST_WITH(failures_of_grpc_web_are_in_the_body, set_up, tear_down)
+TEST_ON(struct fixture *f, failures_of_grpc_web_are_in_the_body)
 {
-    struct fixture *f = *state;
     struct rig_answer a = call(f, LABEL_VALUES, "application/grpc-web+proto", "", EMPTY);
     const struct sv want = SV("\x80\0\0\0\x30grpc-status: 3\r\n"
                               "grpc-message: name is required\r\n");
@@ -211,7 +207,7 @@ TEST_WITH(failures_of_grpc_web_are_in_the_body, set_up, tear_down)
 }
 
 /* Each method fails over gRPC with the code and the text that it has over Connect. */
-TEST_WITH(codes_and_texts_are_those_of_connect, set_up, tear_down)
+TEST_ON(struct fixture *f, codes_and_texts_are_those_of_connect)
 {
     const struct {
         const char *path;
@@ -226,7 +222,6 @@ TEST_WITH(codes_and_texts_are_those_of_connect, set_up, tear_down)
         {DELETE_SETTING, SV(""), "invalid_argument", 3},
         {"/vcs.v1.VCSService/GithubApp", SV(""), "unimplemented", 12},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(buf) frame;
         char want[64];
@@ -263,9 +258,8 @@ TEST(messages_are_percent_encoded)
 
 /* ---- compression and time -------------------------------------------------------------------- */
 
-TEST_WITH(messages_may_be_compressed_both_ways, set_up, tear_down)
+TEST_ON(struct fixture *f, messages_may_be_compressed_both_ways)
 {
-    struct fixture *f = *state;
     char value[5000];
     struct buf json;
     SCOPED(buf) frame;
@@ -322,7 +316,7 @@ TEST(timeouts)
 
 /* ---- health ---------------------------------------------------------------------------------- */
 
-TEST_WITH(the_health_of_services, set_up, tear_down)
+TEST_ON(struct fixture *f, the_health_of_services)
 {
     const struct {
         const char *name;
@@ -340,7 +334,6 @@ TEST_WITH(the_health_of_services, set_up, tear_down)
         {"half a name", true, SV("\0\0\0\0\x16{\"service\":\"querier\"}  "), NULL,
          "grpc-status: 5\r\n"},
     };
-    struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         f->ready = rows[i].ready;
         struct sv request = rows[i].request;
@@ -376,7 +369,7 @@ static bool reverse(struct connect_call *c, const void *request, struct err *err
 }
 
 /* A method that reads its message itself gets the bytes of it, over each protocol. */
-TEST_WITH(methods_may_take_bytes, set_up, tear_down)
+TEST_ON(struct fixture *f, methods_may_take_bytes)
 {
     const struct connect_method methods[] = {{"/x.X/Reverse", NULL, NULL, reverse}};
     const struct {
@@ -388,7 +381,6 @@ TEST_WITH(methods_may_take_bytes, set_up, tear_down)
         {"application/proto", SV("abc"), SV("cba"), ""},
         {"application/grpc+json", SV("\0\0\0\0\2{}"), SV(""), "grpc-status: 12\r\n"},
     };
-    struct fixture *f = *state;
     const struct server_options options = {.metrics = f->process.metrics};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char head[256];

@@ -351,10 +351,9 @@ TEST_ON(const struct world *w, functions_and_trees_are_shown)
                "2 values of version:\n1\n2\n");
 }
 
-TEST_WITH(changes_of_a_rollout_are_named, setup, teardown)
+TEST_ON(struct world *w, changes_of_a_rollout_are_named)
 {
 #define ROLLOUT "\"from\":\"1795305600\",\"until\":\"1795312800\""
-    struct world *w = *state;
     rollout_put(&w->rig, "cart", 40, 60);
     char *text = call(w, "what_changed", ROLLOUT ",\"limit\":1", false);
     CHECK_CONTAINS(text, "101 services changed their version from 2026-11-22T00:00:00Z", text);

@@ -532,10 +532,7 @@ TEST(times_without_zone)
 
 TEST(labels_are_decoded_again)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"", ""},
         {"env=prod,pod=a", "env=prod;pod=a;"},
         {"pod=a,env=prod", "env=prod;pod=a;"},

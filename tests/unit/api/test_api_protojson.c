@@ -11,13 +11,13 @@
 
 #define ARENA_MAX ((size_t)1024 * 1024)
 
-static int set_up(void **state)
+static int setup(void **state)
 {
     *state = arena_new(ARENA_MAX);
     return *state == NULL;
 }
 
-static int tear_down(void **state)
+static int teardown(void **state)
 {
     *state = arena_free(*state);
     return 0;
@@ -33,7 +33,7 @@ static Api__SelectSeriesRequest *read_series(void **state, const char *json)
     return m;
 }
 
-TEST_WITH(names_are_those_of_json_or_of_the_proto_file, set_up, tear_down)
+TEST_WITH(names_are_those_of_json_or_of_the_proto_file, setup, teardown)
 {
     static const char *const texts[] = {
         "{\"profileTypeID\":\"t\",\"labelSelector\":\"{}\",\"groupBy\":[\"pod\"],\"step\":15}",
@@ -53,7 +53,7 @@ TEST_WITH(names_are_those_of_json_or_of_the_proto_file, set_up, tear_down)
     }
 }
 
-TEST_WITH(integers_are_numbers_strings_or_whole_exponents, set_up, tear_down)
+TEST_WITH(integers_are_numbers_strings_or_whole_exponents, setup, teardown)
 {
     static const struct {
         const char *json;
@@ -75,7 +75,7 @@ TEST_WITH(integers_are_numbers_strings_or_whole_exponents, set_up, tear_down)
     }
 }
 
-TEST_WITH(enums_are_names_or_numbers, set_up, tear_down)
+TEST_WITH(enums_are_names_or_numbers, setup, teardown)
 {
     assert_int_equal(
         read_series(state, "{\"exemplarType\":\"EXEMPLAR_TYPE_INDIVIDUAL\"}")->exemplar_type, 2);
@@ -84,13 +84,13 @@ TEST_WITH(enums_are_names_or_numbers, set_up, tear_down)
     assert_int_equal(read_series(state, "{\"exemplarType\":77}")->exemplar_type, 77);
 }
 
-TEST_WITH(doubles_have_names_for_what_is_no_number, set_up, tear_down)
+TEST_WITH(doubles_have_names_for_what_is_no_number, setup, teardown)
 {
     assert_true(isnan(read_series(state, "{\"step\":\"NaN\"}")->step));
     assert_true(isinf(read_series(state, "{\"step\":\"-Infinity\"}")->step));
 }
 
-TEST_WITH(wrong_values_name_their_field, set_up, tear_down)
+TEST_WITH(wrong_values_name_their_field, setup, teardown)
 {
     static const struct {
         const char *json;
@@ -132,7 +132,7 @@ TEST_WITH(wrong_values_name_their_field, set_up, tear_down)
     }
 }
 
-TEST_WITH(base64_is_of_either_alphabet_and_needs_no_padding, set_up, tear_down)
+TEST_WITH(base64_is_of_either_alphabet_and_needs_no_padding, setup, teardown)
 {
     static const char *const texts[] = {"+/8=", "-_8=", "+/8", "-_8"};
     for (size_t i = 0; i < 4; i++) {
@@ -152,7 +152,7 @@ TEST_WITH(base64_is_of_either_alphabet_and_needs_no_padding, set_up, tear_down)
 }
 
 /* Recorded: the bytes and the JSON of the same messages. */
-TEST_WITH(answers_are_written_as_they_were_recorded, set_up, tear_down)
+TEST_WITH(answers_are_written_as_they_were_recorded, setup, teardown)
 {
     Api__LabelPair pair;
     Api__LabelPair *pairs[] = {&pair};
@@ -191,7 +191,7 @@ TEST_WITH(answers_are_written_as_they_were_recorded, set_up, tear_down)
     assert_memory_equal(out.data, bytes, sizeof(bytes));
 }
 
-TEST_WITH(defaults_are_left_out_but_in_lists, set_up, tear_down)
+TEST_WITH(defaults_are_left_out_but_in_lists, setup, teardown)
 {
     int64_t values[] = {0, 50000000, 0, 0};
     Api__Level level;
@@ -216,7 +216,7 @@ TEST_WITH(defaults_are_left_out_but_in_lists, set_up, tear_down)
                                   "\"0\",\"0\"]}],\"maxSelf\":\"7\"}}");
 }
 
-TEST_WITH(names_of_json_follow_those_of_the_proto_file, set_up, tear_down)
+TEST_WITH(names_of_json_follow_those_of_the_proto_file, setup, teardown)
 {
     static char x[] = "x";
     Api__FeatureFlag flag;
@@ -238,7 +238,7 @@ TEST_WITH(names_of_json_follow_those_of_the_proto_file, set_up, tear_down)
                                   "{\"QuerierAPI\":\"1\"}{\"ID\":\"x\",\"sampleType\":\"x\"}");
 }
 
-TEST_WITH(bytes_are_read_packed_or_not_and_with_unknown_fields, set_up, tear_down)
+TEST_WITH(bytes_are_read_packed_or_not_and_with_unknown_fields, setup, teardown)
 {
     static const struct {
         const char *bytes;
@@ -259,7 +259,7 @@ TEST_WITH(bytes_are_read_packed_or_not_and_with_unknown_fields, set_up, tear_dow
     }
 }
 
-TEST_WITH(damaged_bytes_are_refused, set_up, tear_down)
+TEST_WITH(damaged_bytes_are_refused, setup, teardown)
 {
     static const struct {
         const char *bytes;
@@ -279,7 +279,7 @@ TEST_WITH(damaged_bytes_are_refused, set_up, tear_down)
     }
 }
 
-TEST_WITH(messages_are_bounded_by_the_arena, set_up, tear_down)
+TEST_WITH(messages_are_bounded_by_the_arena, setup, teardown)
 {
     struct err err = ERR_INIT;
     SCOPED(arena) *arena = arena_new((size_t)4 * 1024);
@@ -302,7 +302,7 @@ TEST_WITH(messages_are_bounded_by_the_arena, set_up, tear_down)
     assert_int_equal(err.kind, ERR_LIMIT);
 }
 
-TEST_WITH(strings_of_messages_are_made_valid, set_up, tear_down)
+TEST_WITH(strings_of_messages_are_made_valid, setup, teardown)
 {
     assert_string_equal(protojson_string(*state, SV("plain")), "plain");
     assert_string_equal(protojson_string(*state, (struct sv){NULL, 0}), "");

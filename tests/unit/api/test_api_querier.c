@@ -22,7 +22,7 @@ struct fixture {
     struct rig_process now;  /* they are of half an hour ago */
 };
 
-static int set_up(void **state)
+static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
@@ -42,7 +42,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int teardown(void **state)
 {
     struct fixture *f = *state;
     store_close(f->then.served.store);
@@ -312,9 +312,8 @@ static struct buf read_exchanges(void)
     return content;
 }
 
-TEST_WITH(recorded_exchanges, set_up, tear_down)
+TEST_ON(struct fixture *f, recorded_exchanges)
 {
-    struct fixture *f = *state;
     int asked = 0;
     int on_purpose = 0;
     int differ = 0;
@@ -362,9 +361,8 @@ static void check(const struct rig_process *options, const char *method, const c
 }
 
 /* Time range, type, nodes or step, selector: the first mistake is the one that is named. */
-TEST_WITH(checks_have_an_order, set_up, tear_down)
+TEST_ON(struct fixture *f, checks_have_an_order)
 {
-    struct fixture *f = *state;
     static const struct {
         const char *method;
         const char *json;
@@ -427,9 +425,8 @@ TEST_WITH(checks_have_an_order, set_up, tear_down)
 }
 
 /* Grafana asks for 1970 first: a range without profiles is no error. */
-TEST_WITH(a_range_without_profiles_is_empty, set_up, tear_down)
+TEST_ON(struct fixture *f, a_range_without_profiles_is_empty)
 {
-    struct fixture *f = *state;
     check(&f->then, "ProfileTypes", "{\"start\":1000,\"end\":4000}", 200, "{}");
     check(&f->then, "LabelNames", "{\"start\":1000,\"end\":4000}", 200, "{}");
     check(&f->then, "Series", "{\"start\":1000,\"end\":4000}", 200, "{}");
@@ -454,9 +451,8 @@ TEST_WITH(a_range_without_profiles_is_empty, set_up, tear_down)
           200, "{\"pprof\":{\"profile\":{}}}");
 }
 
-TEST_WITH(without_a_store_queries_are_unavailable, set_up, tear_down)
+TEST_ON(struct fixture *f, without_a_store_queries_are_unavailable)
 {
-    struct fixture *f = *state;
     struct rig_process none = f->then;
     none.served.store = NULL;
     check(&none, "GetProfileStats", "{}", 503, "{\"code\":\"unavailable\"");
@@ -464,9 +460,8 @@ TEST_WITH(without_a_store_queries_are_unavailable, set_up, tear_down)
 }
 
 /* Names that some clients cannot show are kept from those. */
-TEST_WITH(names_of_other_characters_are_for_those_who_ask, set_up, tear_down)
+TEST_ON(struct fixture *f, names_of_other_characters_are_for_those_who_ask)
 {
-    struct fixture *f = *state;
     struct buf data = stored_file("p1");
     struct label labels[] = {stored_label("__name__", "process_cpu"), stored_label("k8s.pod", "x"),
                              stored_label("service_name", "dots")};
@@ -512,9 +507,8 @@ TEST_WITH(names_of_other_characters_are_for_those_who_ask, set_up, tear_down)
 }
 
 /* An exemplar's id leads to its profile alone. */
-TEST_WITH(an_exemplar_can_be_opened, set_up, tear_down)
+TEST_ON(struct fixture *f, an_exemplar_can_be_opened)
 {
-    struct fixture *f = *state;
     char query[1024];
     struct rig_answer a =
         rig_call(&f->then, QUERIER "SelectSeries",
@@ -535,9 +529,8 @@ TEST_WITH(an_exemplar_can_be_opened, set_up, tear_down)
 }
 
 /* The exemplar of a heatmap of spans names a span and its trace. */
-TEST_WITH(a_span_of_a_heatmap_can_be_opened, set_up, tear_down)
+TEST_ON(struct fixture *f, a_span_of_a_heatmap_can_be_opened)
 {
-    struct fixture *f = *state;
     const struct pprof_spec spec = {.types = "cpu/nanoseconds", .time_nanos = STORED_T0_NS};
     const struct pprof_row rows[] = {
         {"a main", "span_id=abad1deaabad1dea,trace_id=ace0ace0ace0ace0ace0ace0ace0ace0", {7}},
@@ -564,7 +557,7 @@ TEST_WITH(a_span_of_a_heatmap_can_be_opened, set_up, tear_down)
 }
 
 /* Trees have the roots that Go's runtime cut off, unless the URL says otherwise; profiles never. */
-TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
+TEST_ON(struct fixture *f, cut_stacks_are_repaired)
 {
     static const struct {
         const char *method;
@@ -578,7 +571,6 @@ TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
         {"SelectMergeSpanProfile", "", "\"1640\""},
         {"SelectMergeSpanProfile?repair=false", "", "\"1115\""},
     };
-    struct fixture *f = *state;
     SCOPED(buf) b = stored_file_of("cut_stacks", "heap-shapes");
     const struct label labels[] = {stored_label("__name__", "memory"),
                                    stored_label("service_name", "cut")};
@@ -593,9 +585,8 @@ TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
     }
 }
 
-TEST_WITH(a_cancelled_or_small_query_ends, set_up, tear_down)
+TEST_ON(struct fixture *f, a_cancelled_or_small_query_ends)
 {
-    struct fixture *f = *state;
     const char *head =
         "POST " QUERIER "SelectMergeStacktraces HTTP/1.1\r\nContent-Type: application/json\r\n";
     struct sv body = SV("{" RANGE ",\"profileTypeID\":\"" PT "\",\"labelSelector\":\"{}\"}");

@@ -14,7 +14,7 @@ struct fixture {
     struct rig_process options;
 };
 
-static int set_up(void **state)
+static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     f->log = testing_log_new();
@@ -28,7 +28,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int teardown(void **state)
 {
     struct fixture *f = *state;
     store_close(f->options.served.store);
@@ -48,9 +48,8 @@ static void check(const struct fixture *f, const char *target, int status, const
     CHECK_CONTAINS(a.body, text, target);
 }
 
-TEST_WITH(parameters_that_are_refused, set_up, tear_down)
+TEST_ON(struct fixture *f, parameters_that_are_refused)
 {
-    struct fixture *f = *state;
     check(f, "/pyroscope/render", 400,
           "{\"code\":\"invalid_argument\",\"message\":\"\\\"query\\\" is required\"}");
     check(f, "/pyroscope/render?query=%7Ba%3D%22b%22%7D" RANGE, 400,
@@ -70,9 +69,8 @@ TEST_WITH(parameters_that_are_refused, set_up, tear_down)
     rig_answer_done(&a);
 }
 
-TEST_WITH(graphs_and_groups, set_up, tear_down)
+TEST_ON(struct fixture *f, graphs_and_groups)
 {
-    struct fixture *f = *state;
     check(f, "/pyroscope/render?query=" PT "%7B%7D" RANGE "&format=dot", 200, "digraph \"cpu\"");
     check(f, "/pyroscope/render?query=" PT "%7Bpod%3D%22none%22%7D" RANGE, 200,
           "\"levels\":[[0,0,0,0]],\"numTicks\":0,\"maxSelf\":0}");
@@ -94,9 +92,8 @@ TEST_WITH(graphs_and_groups, set_up, tear_down)
 }
 
 /* A timeline begins and ends at multiples of its step. */
-TEST_WITH(timelines_are_aligned, set_up, tear_down)
+TEST_ON(struct fixture *f, timelines_are_aligned)
 {
-    struct fixture *f = *state;
     check(f,
           "/pyroscope/render?query=" PT "%7Bservice_name%3D%22vecdemo%22%7D&from=1795307397"
           "&until=1795307421",
@@ -106,18 +103,16 @@ TEST_WITH(timelines_are_aligned, set_up, tear_down)
 
 /* The first slot reaches back one step from the start, not from the multiple of the step before it:
  * p2, 22 s before the start, is not in a slot of 20 s, but p3, 7 s before it, is. */
-TEST_WITH(a_timeline_reaches_back_one_step, set_up, tear_down)
+TEST_ON(struct fixture *f, a_timeline_reaches_back_one_step)
 {
-    struct fixture *f = *state;
     check(f, "/pyroscope/render?query=" PT "%7B%7D&from=1795307437&until=1795334437", 200,
           "\"timeline\":{\"startTime\":1795307420,\"samples\":[70000000,0,0,");
     check(f, "/pyroscope/render?query=" PT "%7B%7D&from=1795307434&until=1795334434", 200,
           "\"timeline\":{\"startTime\":1795307420,\"samples\":[130000000,0,0,");
 }
 
-TEST_WITH(cut_stacks_are_repaired, set_up, tear_down)
+TEST_ON(struct fixture *f, cut_stacks_are_repaired)
 {
-    struct fixture *f = *state;
     SCOPED(buf) b = stored_file_of("cut_stacks", "heap-shapes");
     const struct label labels[] = {stored_label("__name__", "memory"),
                                    stored_label("service_name", "cut")};

@@ -128,10 +128,7 @@ TEST(json_is_read_too)
 
 TEST(mistakes_name_their_place_and_no_secret)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"", "kubeconfig k: expected a mapping"},
         {"[]", "kubeconfig k:1:1: expected a mapping"},
         {"{}", "kubeconfig k: no current-context is set"},

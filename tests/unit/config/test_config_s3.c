@@ -51,10 +51,7 @@ TEST(objects_go_below_bucket_and_prefix)
 
 TEST(mistakes_have_a_place)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {BUCKET("s3://bucket", "access_key_id: A, region: r"),
          "f:3:7: write[0].s3: missing required key \"secret_access_key\" or "
          "\"secret_access_key_file\"\n"},

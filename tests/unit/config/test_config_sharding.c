@@ -27,10 +27,7 @@ static struct config *load(const char *sharding, struct buf *ret_errors)
 
 TEST(mistakes_are_reported)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"sharding: {mode: none}\n", ""},
         {"sharding: {mode: none, replicas: 3, service: profpull}\n", ""},
         {"sharding: {mode: static, replicas: 3, index: 2}\n", ""},
@@ -119,10 +116,7 @@ TEST(missing_keys_have_defaults)
 /* A dump loads to the same. */
 TEST(dump_shows_the_keys_of_the_mode)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"sharding: {mode: static, replicas: 3, index: a-1}\n",
          "sharding:\n  mode: static\n  replicas: 3\n  index: 1\n"},
         {"sharding: {mode: kubernetes, service: s, namespace: n, pod_name: p, handover: 20s, "

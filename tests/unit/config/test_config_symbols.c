@@ -94,10 +94,7 @@ TEST(a_change_of_the_section_changes_its_jobs)
 
 TEST(mistakes_are_reported)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"symbols: {debuginfod: [\"http://d\"]}\n",
          "f:3:23: symbols.debuginfod: needs the key \"cache.directory\", where the files are "
          "kept\n"},

@@ -33,10 +33,7 @@ static void parse(const char *text, struct buf *out)
 
 TEST(lists_are_read_or_refused)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"- targets: [a:1, 'b:2']\n  labels: {x: y, n: 1}\n- targets: []\n",
          "a:1,b:2,{x=y}{n=1};;"},
         {"[]", ""},

@@ -75,10 +75,7 @@ TEST(missing_keys_have_defaults)
 
 TEST(mistakes_have_their_lines)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"tls_server_confi: {}\n",
          ":1:1: tls_server_confi: unknown key; did you mean \"tls_server_config\"?"},
         {"tls_server_config:\n  cert_file: a\n",

@@ -38,10 +38,7 @@ static void show(const struct yaml_node *n, struct buf *out)
 
 TEST(texts_become_trees)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"a", "a"},
         {"a: 1\nb: [x, 'y z']\n", "{a:1 b:[x y z]}"},
         {"{\"a\": {\"b\": [1, true, null]}}", "{a:{b:[1 true null]}}"},

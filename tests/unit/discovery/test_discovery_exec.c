@@ -118,10 +118,7 @@ TEST(test_times)
 TEST(test_quotes)
 {
     static const char *const secrets[] = {"hunter2", NULL};
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"", ""},
         {"\n error:\tno  profile \x1b[1m\"prod\"\r\n\n", "error: no profile [1m\"prod\""},
         {"password hunter2 refused, xhunter2y", "password <hidden> refused, x<hidden>y"},

@@ -114,6 +114,12 @@ static inline struct buf testing_buf(size_t max)
     return b;
 }
 
+/* A row of the most common table: a text, and the expected result or message for it. */
+struct text_case {
+    const char *text;
+    const char *want;
+};
+
 /* Compare, and on a difference print both values and which row of a table it was ("" for none). */
 void check_str_(const char *got, const char *want, const char *row, const char *file, int line);
 void check_int_(long long got, long long want, const char *row, const char *file, int line);

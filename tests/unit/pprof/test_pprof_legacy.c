@@ -349,10 +349,7 @@ TEST(old_profiles_in_gzip)
 
 TEST(heap_profiles)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {"heap profile:  3:  300 [  9:  900] @ heapprofile\n"
          "  1:  100 [  4:  400] @ 0x00401001 0x00402001\n"
          "\n# a comment\n  2:  200 [  5:  500] @ 0x70000011\n"
@@ -420,10 +417,7 @@ TEST(bad_heaps)
 
 TEST(contention_profiles)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } rows[] = {
+    static const struct text_case rows[] = {
         {CONTENTION "3000 2 @ 0x00401001 0x70000011\n\n" MAPS,
          "contentions/count\ndelay/nanoseconds\n2 1500 @ 401000/1 70000010/2\n" MAPS_DUMP
          "period contentions/count\n1\nat 1000\n"},

@@ -176,7 +176,7 @@ struct fixture {
     struct relabel_scratch *s;
 };
 
-static int set_up(void **state)
+static int setup(void **state)
 {
     struct fixture *f = test_calloc(1, sizeof(*f));
     f->in = intern_new();
@@ -186,7 +186,7 @@ static int set_up(void **state)
     return f->in == NULL || f->b == NULL || f->s == NULL;
 }
 
-static int tear_down(void **state)
+static int teardown(void **state)
 {
     struct fixture *f = *state;
     relabel_scratch_free(f->s);
@@ -237,9 +237,8 @@ TEST(too_many_rules)
     test_free(rules);
 }
 
-TEST_WITH(empty_list, set_up, tear_down)
+TEST_ON(struct fixture *f, empty_list)
 {
-    struct fixture *f = *state;
     struct relabel *r = compile(NULL, 0);
     CHECK_INT(relabel_count(r), 0, "");
     labels_builder_set_str(f->b, "a", "b");
@@ -251,9 +250,8 @@ TEST_WITH(empty_list, set_up, tear_down)
     assert_null(relabel_scratch_free(NULL));
 }
 
-TEST_WITH(disabled_rules_have_no_effect, set_up, tear_down)
+TEST_ON(struct fixture *f, disabled_rules_have_no_effect)
 {
-    struct fixture *f = *state;
     const struct config_rule rules[] = {
         {.action = ACTION_DROP, .disabled = true},
         {.target_label = "t", .replacement = "x", .disabled = true},
@@ -273,7 +271,7 @@ TEST_WITH(disabled_rules_have_no_effect, set_up, tear_down)
 
 /* Regexes that a backtracking matcher gives up on decide as in Go: the first text does not match,
  * the second does. */
-TEST_WITH(backtracking_regexes, set_up, tear_down)
+TEST_WITH(backtracking_regexes, setup, teardown)
 {
     struct fixture *f = *state;
     static const struct {
@@ -314,9 +312,8 @@ TEST_WITH(backtracking_regexes, set_up, tear_down)
     }
 }
 
-TEST_WITH(label_limit, set_up, tear_down)
+TEST_ON(struct fixture *f, label_limit)
 {
-    struct fixture *f = *state;
     const struct config_rule rule = {.action = ACTION_LABELMAP, .replacement = "copy_$1"};
     SCOPED(relabel) *r = compile(&rule, 1);
     for (int i = 0; i < (int)LABELS_MAX - 10; i++) {
@@ -331,9 +328,8 @@ TEST_WITH(label_limit, set_up, tear_down)
 }
 
 /* Expansions and joined values have a ceiling of their own. */
-TEST_WITH(size_limits, set_up, tear_down)
+TEST_ON(struct fixture *f, size_limits)
 {
-    struct fixture *f = *state;
     char *big = test_malloc(LABELS_BYTES_MAX / 2);
     memset(big, 'x', LABELS_BYTES_MAX / 2 - 1);
     big[LABELS_BYTES_MAX / 2 - 1] = '\0';
@@ -369,9 +365,8 @@ TEST_WITH(size_limits, set_up, tear_down)
 }
 
 /* Bytes that are not UTF-8 are seen, and passed on, as U+FFFD for each bad byte. */
-TEST_WITH(invalid_utf8, set_up, tear_down)
+TEST_ON(struct fixture *f, invalid_utf8)
 {
-    struct fixture *f = *state;
     const char *const source[] = {"a"};
     const struct config_rule rules[] = {
         {.source_labels = {source, 1}, .regex = "x(.)y", .target_label = "one"},
@@ -391,9 +386,8 @@ TEST_WITH(invalid_utf8, set_up, tear_down)
 }
 
 /* Prometheus would set a label without a name; there is no such thing. */
-TEST_WITH(labelmap_to_nothing, set_up, tear_down)
+TEST_ON(struct fixture *f, labelmap_to_nothing)
 {
-    struct fixture *f = *state;
     const struct config_rule rule = {.action = ACTION_LABELMAP, .regex = "a", .replacement = "$9"};
     SCOPED(relabel) *r = compile(&rule, 1);
     labels_builder_set_str(f->b, "a", "b");
@@ -417,9 +411,8 @@ static void note(void *arg, size_t rule, const struct labels_builder *b,
              labels_builder_count(b));
 }
 
-TEST_WITH(explain, set_up, tear_down)
+TEST_ON(struct fixture *f, explain)
 {
-    struct fixture *f = *state;
     const char *const source[] = {"b"};
     const struct config_rule rules[] = {
         {.target_label = "b", .replacement = "1"},
@@ -521,9 +514,8 @@ static struct relabel *pod_rules(const char *shard)
     return compile(rules, sizeof(rules) / sizeof(rules[0]));
 }
 
-TEST_WITH(pod_chain, set_up, tear_down)
+TEST_ON(struct fixture *f, pod_chain)
 {
-    struct fixture *f = *state;
     static const char *const in[][2] = {
         {"__address__", "10.132.183.40:80"},
         {"__meta_kubernetes_namespace", "loki-boltdb-shipper"},
@@ -590,9 +582,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-TEST_WITH(threads, set_up, tear_down)
+TEST_ON(struct fixture *f, threads)
 {
-    struct fixture *f = *state;
     struct worker workers[THREADS];
     SCOPED(relabel) *r = pod_rules("^1$");
     for (size_t i = 0; i < THREADS; i++) {

@@ -208,10 +208,7 @@ TEST_ON(struct fixture *f, test_tenant_in_index)
 
 TEST_WITH(test_parts, setup, teardown)
 {
-    static const struct {
-        const char *text;
-        const char *want;
-    } cases[] = {
+    static const struct text_case cases[] = {
         {"default/api", "default_api"},
         {"10.1.2.3:6060", "10.1.2.3-6060"},
         {"[::1]:6060", "_--1_-6060"},
