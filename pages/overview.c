@@ -371,11 +371,11 @@ static void put_notes(struct buf *out, const struct overview *o)
         buf_printf(out, "<p class=\"hint\">%zu services that cost less are not listed.</p>\n",
                    r->services_left_out);
     }
-    if (r->instances_left_out > 0) {
+    if (r->is_cut) {
         buf_printf(out,
-                   "<p class=\"hint\">The values do not contain %zu label sets: at most %d are "
+                   "<p class=\"hint\">The values do not contain all label sets: at most %d are "
                    "read.</p>\n",
-                   r->instances_left_out, QUERY_RATE_INSTANCES_MAX);
+                   QUERY_RATE_INSTANCES_MAX);
     }
 }
 
@@ -458,9 +458,9 @@ void v1_overview(struct exchange *x)
     }
     buf_printf(out,
                "{\"from\":%" PRId64 ",\"until\":%" PRId64 ",\"found\":%zu,\"leftOut\":%zu,"
-               "\"instancesLeftOut\":%zu,\"services\":[",
+               "\"isCut\":%s,\"services\":[",
                o.rows.start_ms, o.until_ms, o.rows.n, o.rows.services_left_out,
-               o.rows.instances_left_out);
+               o.rows.is_cut ? "true" : "false");
     for (size_t i = o.first; i < o.first + o.n; i++) {
         buf_puts(out, i > o.first ? ",\n" : "\n");
         put_json_row(&o.rows.at[i], out);

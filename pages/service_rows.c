@@ -124,7 +124,7 @@ static bool read_rates(struct making *m, int64_t from_ms, int64_t until_ms, stru
     m->rows->start_ms = rates.start_ms;
     m->rows->step_ms = rates.step_ms;
     m->rows->n_steps = rates.n_steps;
-    m->rows->instances_left_out = rates.left_out;
+    m->rows->is_cut = rates.is_cut;
     return add_rates(m, &rates, err);
 }
 

@@ -34,9 +34,9 @@ struct service_rows {
     size_t n_steps;
     struct service_row *at; /* the most cores first, then the most live heap, then by name */
     size_t n;
-    size_t instances_left_out; /* see query_rates() */
-    size_t services_left_out;  /* see SERVICE_ROWS_MAX */
-    bool has_targets;          /* this process scrapes */
+    bool is_cut;              /* see query_rates() */
+    size_t services_left_out; /* see SERVICE_ROWS_MAX */
+    bool has_targets;         /* this process scrapes */
 };
 
 /* Times in milliseconds. The versions of the last SERVICE_VERSIONS_MS before until_ms are known. */

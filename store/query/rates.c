@@ -51,7 +51,7 @@ struct rates {
     const struct store_series *last; /* the series of the last point, and its instance */
     struct instance *last_instance;
     uint32_t last_number;
-    size_t left_out;
+    bool is_cut;
     size_t visited;
     struct err err;
 };
@@ -155,9 +155,10 @@ static bool find_instance(struct rates *r, const struct store_series *s)
                          &r->err)) {
         return false;
     }
-    if (r->keys.n > QUERY_RATE_INSTANCES_MAX) {
+    size_t most = r->o->instances_max > 0 ? r->o->instances_max : QUERY_RATE_INSTANCES_MAX;
+    if (r->keys.n > most) {
         merge_table_truncate(&r->keys, before);
-        r->left_out++;
+        r->is_cut = true;
         return true;
     }
     if (r->keys.n > before && !new_instance(r, s, kind, r->last_number)) {
@@ -434,7 +435,7 @@ static bool write_groups(const struct rates *r, struct query_rates *ret, struct 
                                 .step_ms = r->o->step_ms,
                                 .n_steps = r->n_steps - r->before,
                                 .n = r->groups.n,
-                                .left_out = r->left_out};
+                                .is_cut = r->is_cut};
     size_t kinds = r->o->n_kinds;
     double *scratch = arena_array(arena, r->n_steps, sizeof(*scratch));
     struct sums *sums = arena_array(arena, ret->n * kinds + 1, sizeof(*sums));

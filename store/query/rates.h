@@ -20,8 +20,7 @@
 
 #define QUERY_RATE_KINDS_MAX 8
 #define QUERY_RATE_STEPS_MAX 1000
-/* The most instances of all kinds together that are computed; the result says how many were left
- * out. */
+/* The most instances of all kinds together that are computed; the result says if there are more. */
 #define QUERY_RATE_INSTANCES_MAX 20000
 #define RATES_HOLE_MS (INT64_C(10) * 60 * 1000)
 
@@ -42,8 +41,9 @@ struct query_rate_kind {
 struct query_rate_options {
     const struct query_rate_kind *kinds; /* at most QUERY_RATE_KINDS_MAX, of different types */
     size_t n_kinds;
-    int64_t step_ms; /* at least 1 */
-    bool by_service; /* a group for each service; otherwise one for all */
+    int64_t step_ms;      /* at least 1 */
+    size_t instances_max; /* 0: QUERY_RATE_INSTANCES_MAX */
+    bool by_service;      /* a group for each service; otherwise one for all */
 };
 
 struct query_rate_group {
@@ -59,7 +59,7 @@ struct query_rates {
     size_t n_steps;
     struct query_rate_group *at; /* in no order; in memory of the query's arena */
     size_t n;
-    size_t left_out; /* instances beyond QUERY_RATE_INSTANCES_MAX */
+    bool is_cut; /* there are more instances than instances_max */
 };
 
 /* Computes the groups of a range, which has at most QUERY_RATE_STEPS_MAX steps (ERR_INPUT). */

@@ -218,7 +218,7 @@ TEST(test_services_are_groups_and_gaps_stay)
     put_heap(&r, "__name__=memory,service_name=b", 60, 1, 2);
     struct query_rates rates = ask_kinds(&r, 16, true);
     assert_int_equal(rates.n, 2);
-    assert_int_equal(rates.left_out, 0);
+    assert_false(rates.is_cut);
     check_values(&rates, "a", INUSE, "1 - - - - - - - - - - - - - - 3");
     check_values(&rates, "b", INUSE, "- 2 - - - - - - - - - - - - - -");
     check_values(&rates, "b", ALLOC, "- - - - - - - - - - - - - - - -");
@@ -242,6 +242,15 @@ TEST(test_limits_of_rates)
     CHECK_STR(err.msg, "expected at most 1000 steps, got 2000", "steps");
     err = (struct err)ERR_INIT;
     range.end_ms = T0_MS + MINUTE_MS;
+    put_heap(&r, "__name__=memory,service_name=b", 0, 1, 1);
+    const struct query_rate_options few = {.kinds = kinds,
+                                           .n_kinds = KINDS,
+                                           .step_ms = MINUTE_MS,
+                                           .instances_max = 3,
+                                           .by_service = true};
+    assert_true(query_rates(&r.q, &range, &few, &rates, &err));
+    assert_true(rates.is_cut);
+    check_values(&rates, "a", INUSE, "1");
     r.q.bytes_max = 1000;
     assert_false(query_rates(&r.q, &range, &o, &rates, &err));
     assert_int_equal(err.kind, ERR_LIMIT);
