@@ -149,14 +149,21 @@ static int compare_functions(const void *a, const void *b)
                          : (x->index < y->index ? -1 : x->index > y->index);
 }
 
+/* Sets the ratio: the sum of the effects of all functions whose self has changed or, if it is
+ * larger, the effect of the total of one function. A change that is spread over many callees shows
+ * in the total of their caller alone. */
 static void conclude(struct verdicts *v)
 {
-    v->ratio = 1;
+    double sum = 0;
+    double total = 0;
     for (size_t i = 0; i < v->n; i++) {
-        const struct cost_change *self = &v->at[i].cost[COST_SELF];
+        const struct cost_change *cost = v->at[i].cost;
+        bool more = fabs(cost[COST_TOTAL].effect) > fabs(total);
         v->n_changed += verdicts_changed(&v->at[i]);
-        v->ratio += self->changed ? self->effect : 0;
+        sum += cost[COST_SELF].changed ? cost[COST_SELF].effect : 0;
+        total = cost[COST_TOTAL].changed && more ? cost[COST_TOTAL].effect : total;
     }
+    v->ratio = 1 + (fabs(total) > fabs(sum) ? total : sum);
     qsort(v->at, v->n, sizeof(v->at[0]), compare_functions);
 }
 

@@ -79,7 +79,8 @@ struct verdicts {
     struct estimate total; /* rate of all functions together; it moves with the load */
     double shift;          /* change of the share of the typical function, relative to it */
     /* The cost of the new side at the same load: 1 plus the effects of all functions whose self has
-     * changed. 1 if none has. */
+     * changed, or the effect of one total that has changed, if that is larger. 1 without a verdict.
+     */
     double ratio;
 };
 

@@ -1,0 +1,3 @@
+module profpull.test/rollout
+
+go 1.19
