@@ -45,9 +45,15 @@ func (s *sums) add(p *profile.Profile) {
 		}
 		for _, l := range sample.Location {
 			for _, line := range l.Line {
-				if !zero && line.Function != nil {
-					s.functions[line.Function.Name] = true
+				if zero || line.Function == nil {
+					continue
 				}
+				// Go has functions without a name for addresses outside of its own code.
+				name := line.Function.Name
+				if name == "" {
+					name = "[unknown]"
+				}
+				s.functions[name] = true
 			}
 		}
 	}
@@ -280,7 +286,7 @@ func main() {
 		{"godeltaprof", "sdk-godeltaprof", deltaprof},
 	}
 	if *node != "" {
-		for _, name := range []string{"pyroscope", "datadog"} {
+		for _, name := range []string{"pyroscope", "datadog", "pprof-it"} {
 			runs = append(runs, struct {
 				name, service string
 				run           func(string) error
