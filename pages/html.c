@@ -76,6 +76,15 @@ void html_param(struct buf *out, struct sv text)
     }
 }
 
+size_t html_param_size(struct sv text)
+{
+    size_t size = text.n;
+    for (size_t i = 0; i < text.n; i++) {
+        size += is_plain(text.p[i]) ? 0 : 2;
+    }
+    return size;
+}
+
 void html_label(struct buf *out, struct label label, bool mask_all)
 {
     struct buf value;

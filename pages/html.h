@@ -19,6 +19,8 @@ void html_text(struct buf *out, struct sv text);
 void html_cut(struct buf *out, struct sv text, size_t chars);
 /* Appends a text as the value of a parameter of a URL. The result needs no further escaping. */
 void html_param(struct buf *out, struct sv text);
+/* Returns the bytes that html_param() appends. */
+size_t html_param_size(struct sv text);
 /* Appends a label of a target. Its value is hidden if it may be a secret. */
 void html_label(struct buf *out, struct label label, bool mask_all);
 /* Appends the advice for the failure above it; nothing if there is no advice. */

@@ -127,6 +127,11 @@ static bool compute(struct overview *o, const struct exchange *x, const struct q
 
 /* ---- a row ----------------------------------------------------------------------------------- */
 
+static bool fits_link(struct sv name)
+{
+    return html_param_size(name) <= LINK_MAX;
+}
+
 /* Appends the address of the profiles of a service, with the time of the overview. */
 static void put_link(struct buf *out, const struct overview *o, const struct service_row *row,
                      enum service_kind kind)
@@ -150,8 +155,7 @@ static void put_name(struct buf *out, const struct overview *o, const struct ser
     while (kind + 1 < SERVICE_KINDS && row->values[kind] == NULL) {
         kind++;
     }
-    /* Each byte of a name may take three. */
-    bool is_link = row->name.n <= LINK_MAX / 3;
+    bool is_link = fits_link(row->name);
     buf_puts(out, "<th scope=\"row\" class=\"service\">");
     if (is_link) {
         buf_puts(out, "<a href=\"");
@@ -203,7 +207,7 @@ static void put_kind(struct buf *out, const struct overview *o, const struct ser
 static void put_targets(struct buf *out, const struct exchange *x, const struct service_row *row)
 {
     /* A server for queries only has no page of targets. */
-    bool is_link = (x->options->sets & ROUTE_ADMIN) != 0 && row->name.n <= LINK_MAX / 3;
+    bool is_link = (x->options->sets & ROUTE_ADMIN) != 0 && fits_link(row->name);
     buf_puts(out, "<td data-name=\"Targets\">");
     if (row->up + row->down == 0) {
         buf_puts(out, "<span class=\"muted\">–</span></td>");
@@ -230,9 +234,17 @@ static void put_version(struct buf *out, const struct service_row *row)
         buf_puts(out, "<span class=\"muted\">–</span></td></tr>\n");
         return;
     }
-    buf_puts(out, "<span class=\"mono\">");
+    /* The page of changes compares the version with the one before. */
+    bool is_link = row->version_ms > 0 && fits_link(row->name);
+    if (is_link) {
+        buf_puts(out, "<a class=\"mono\" href=\"changes?service=");
+        html_param(out, row->name);
+        buf_puts(out, "\">");
+    } else {
+        buf_puts(out, "<span class=\"mono\">");
+    }
     html_cut(out, row->version, VERSION_CHARS);
-    buf_puts(out, "</span>");
+    buf_puts(out, is_link ? "</a>" : "</span>");
     if (row->version_ms > 0) {
         buf_puts(out, "<div class=\"hint\">since ");
         html_time(out, row->version_ms * NS_PER_MS);

@@ -99,7 +99,7 @@ TEST(the_page_shows_them_with_units)
         "<span>2 KiB/s</span>",
         "<span>1000 B</span>",
         "<span>40</span>",
-        "<span class=\"mono\">v2</span><div class=\"hint\">since <time "
+        "<a class=\"mono\" href=\"changes?service=cart\">v2</a><div class=\"hint\">since <time "
         "datetime=\"2026-11-22T00:07:30.000Z\">2026-11-22 00:07:30</time>, before: "
         "<span class=\"mono\">v1</span></div>",
         "<b>1</b><span>service</span>",

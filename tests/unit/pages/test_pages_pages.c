@@ -19,6 +19,7 @@ TEST(text_is_escaped)
     buf_clear(&out);
     html_param(&out, SV("a b&c=\"<\xc3\xa9"));
     assert_string_equal(out.data, "a%20b%26c%3D%22%3C%C3%A9");
+    assert_int_equal(html_param_size(SV("a b&c=\"<\xc3\xa9")), out.len);
     buf_clear(&out);
     html_label(&out, (struct label){SV("__param_token"), SV("geheim")}, false);
     assert_string_equal(out.data, "<span>__param_token=&lt;secret&gt;</span>");
