@@ -136,7 +136,7 @@ static void check_file(const char *name)
     struct yaml_place place;
     struct err err = ERR_INIT;
     const struct yaml_node *expected;
-    char *alloy = read_file(name, ".alloy");
+    SCOPED_MEMORY char *alloy = read_file(name, ".alloy");
     SCOPED_MEMORY char *yaml = read_file(name, ".yaml");
     SCOPED(buf) got = testing_buf(TEXT_MAX);
     SCOPED(buf) want = testing_buf(TEXT_MAX);
@@ -152,7 +152,6 @@ static void check_file(const char *name)
     if (strcmp(got.data, want.data) != 0) {
         fail_msg("%s\n--- got:\n%s\n--- want:\n%s", name, got.data, want.data);
     }
-    free(alloy);
 }
 
 TEST(files_become_jobs_and_endpoints)

@@ -312,13 +312,12 @@ TEST(limits_are_errors)
         }
     }
     /* Just within them. */
-    char *text = repeat("a = ", "(", 63, "1");
+    SCOPED_MEMORY char *text = repeat("a = ", "(", 63, "1");
     char *whole = repeat(text, ")", 63, "");
     char *got = parse(sv_from(whole));
     assert_string_equal(got, "a = 1");
     free(got);
     free(whole);
-    free(text);
 }
 
 TEST(a_nul_is_refused)

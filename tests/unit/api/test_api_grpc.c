@@ -261,7 +261,7 @@ TEST(messages_are_percent_encoded)
 TEST_ON(struct fixture *f, messages_may_be_compressed_both_ways)
 {
     char value[5000];
-    struct buf json;
+    SCOPED(buf) json;
     SCOPED(buf) frame;
     struct sv packed;
     struct scratch *s = scratch_new();
@@ -293,7 +293,6 @@ TEST_ON(struct fixture *f, messages_may_be_compressed_both_ways)
     assert_null(strstr(a.headers, "grpc-encoding"));
     rig_answer_done(&a);
     scratch_free(s);
-    buf_done(&json);
 }
 
 TEST(timeouts)

@@ -41,7 +41,7 @@ static void node(struct buf *out, const char *name, unsigned value, unsigned chi
 static void check_tree(bool is_trie, const struct buf *in, const char *app, const char *want)
 {
     struct err err = ERR_INIT;
-    struct buf pprof;
+    SCOPED(buf) pprof;
     SCOPED(buf) got;
     struct frames_options o = options_of(app);
     size_t samples = 0;
@@ -54,7 +54,6 @@ static void check_tree(bool is_trie, const struct buf *in, const char *app, cons
         buf_puts(&got, err.msg);
     }
     CHECK_STR(got.data, want, app);
-    buf_done(&pprof);
 }
 
 static void pieces_of_a_trie_are_stacks(void **state)

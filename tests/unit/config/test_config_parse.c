@@ -482,9 +482,8 @@ TEST(nulls_in_a_rule)
         assert_false(r->has_modulus);
         CHECK_INT(r->has_source_labels, r->source_labels.n > 0, rows[i].rule);
     }
-    struct config *c = parse_rule("action: labeldrop, regex: a, source_labels: []");
+    SCOPED(config) *c = parse_rule("action: labeldrop, regex: a, source_labels: []");
     assert_true(c->jobs[0].relabel.at[0].has_source_labels); /* the check refuses it */
-    config_unref(c);
 }
 
 /* The values are those of yaml.v2, with which Prometheus reads its configuration. */
@@ -631,15 +630,14 @@ TEST(environment_variables_are_filled_in)
         SCOPED(config) *c = parse(text);
         CHECK_STR(c->global.external_labels.at[0].value, cases[i].want, cases[i].value);
     }
-    struct config *c = parse("scrape_configs:\n- job_name: a\n  scrape_timeout: ${TEN}\n"
-                             "  allow_foreign_address: \"${YES}\"\n  target_limit: '${PORT}'\n"
-                             "write: [{url: \"http://x\"}]\n"
-                             "server: {listen: \":${PORT}\"}\n");
+    SCOPED(config) *c = parse("scrape_configs:\n- job_name: a\n  scrape_timeout: ${TEN}\n"
+                              "  allow_foreign_address: \"${YES}\"\n  target_limit: '${PORT}'\n"
+                              "write: [{url: \"http://x\"}]\n"
+                              "server: {listen: \":${PORT}\"}\n");
     CHECK_INT(c->jobs[0].timeout_ms, 10000, "");
     CHECK_INT(c->jobs[0].target_limit, 4041, "filled in, quotes do not make it a string");
     assert_true(c->jobs[0].allow_foreign_address);
     CHECK_STR(c->server.listen, ":4041", "");
-    config_unref(c);
 }
 
 /* Without an env function the environment of the process is used. */

@@ -339,7 +339,7 @@ TEST(test_sharing)
         {.part = "/api/v1/pods?limit", .status = 200, .body = LIST("", POD("a", "10.0.0.1"))},
         {.part = "labelSelector=x&limit", .status = 200, .body = LIST("", POD("x", "10.0.0.9"))},
     };
-    struct world w;
+    SCOPED(world) w;
     setup(&w, rules, 2);
     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     char text[512];
@@ -381,7 +381,6 @@ TEST(test_sharing)
                  "three sources, two watches");
     check_metric(&w, "profpull_discovery_groups{kind=\"kubernetes\"} 3\n", "");
     check_metric(&w, "profpull_discovery_groups{kind=\"static\"} 1\n", "");
-    teardown(&w);
 }
 
 TEST(test_static_only)

@@ -211,7 +211,7 @@ TEST(test_printed_matchers_are_read_again)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct err err = ERR_INIT;
         struct selector_matcher m;
-        struct selector *s = selector_parse(sv_from(rows[i]), &err);
+        SCOPED(selector) *s = selector_parse(sv_from(rows[i]), &err);
         CHECK_STR(err.msg, "", rows[i]);
         SCOPED(buf) out = testing_buf(1000);
         assert_true(selector_at(s, 0, &m));
@@ -220,7 +220,6 @@ TEST(test_printed_matchers_are_read_again)
         buf_puts(&out, "}");
         CHECK_STR(out.data, rows[i], rows[i]);
         assert_false(selector_at(s, 1, &m));
-        selector_free(s);
     }
 }
 

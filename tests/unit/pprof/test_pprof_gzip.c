@@ -153,7 +153,7 @@ static void check_inflate(struct sv body, size_t max, enum err_kind want, const 
     assert_true(want == ERR_NONE || out.n == 0);
 
     /* A buffer gets the same, and fails alike. */
-    struct buf buf;
+    SCOPED(buf) buf;
     struct err again = ERR_INIT;
     buf_init(&buf, max);
     CHECK_INT(gzip_inflate_buf(body, &buf, &again), want == ERR_NONE, row);
@@ -161,7 +161,6 @@ static void check_inflate(struct sv body, size_t max, enum err_kind want, const 
     CHECK_STR(again.msg, message, row);
     CHECK_INT(buf.len, out.n, row);
     assert_memory_equal(buf.data, out.p, out.n);
-    buf_done(&buf);
 }
 
 TEST(damaged_cut_or_too_large)

@@ -652,9 +652,8 @@ TEST_ON(struct fixture *f, pinned_hosts)
     f->job.allow_foreign_address = true;
     target_unref(make(f, LABELS("__address__", "10.9.9.9:80"), "10.1.2.3", NULL));
     struct err err = ERR_INIT;
-    struct target *t = make(f, LABELS("__address__", "10.9.9.9:80"), "10.1.2.3", &err);
+    SCOPED(target) *t = make(f, LABELS("__address__", "10.9.9.9:80"), "10.1.2.3", &err);
     assert_non_null(t);
-    target_unref(t);
 }
 
 TEST_WITH(processes, setup, teardown)

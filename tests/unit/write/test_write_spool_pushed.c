@@ -250,7 +250,7 @@ TEST(receipts)
     static const struct answer no = {.class = ANSWER_REJECTED, .answered = true};
     struct rig r;
     struct waiter w[6];
-    struct loop *loop = loop_new(NULL);
+    SCOPED(loop) *loop = loop_new(NULL);
     SCOPED_DIRECTORY char *dir = testing_mkdtemp();
     rig_init(&r, dir);
     rig_pushed = RIG_ALL_PUSHED;
@@ -289,7 +289,6 @@ TEST(receipts)
         receipt_unref(w[i].receipt);
     }
     rig_done(&r);
-    loop_free(loop);
 }
 
 /* Several profiles share a receipt; a wait that is cancelled posts nothing. */
