@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"profpull.test/e2e/fakes/kube"
 	"profpull.test/e2e/fakes/loop"
+	"profpull.test/e2e/fakes/pprof"
 )
 
 type changesAnswer struct {
@@ -207,4 +209,58 @@ func TestRolloutToASlowerBuild(t *testing.T) {
 	if resp.StatusCode != 200 || !strings.Contains(string(flame), "main.price") || !strings.Contains(string(flame), `<svg class="flame"`) {
 		t.Errorf("%s: %s\n%s", target, resp.Status, flame)
 	}
+}
+
+// The page of changes in a browser: light and dark, wide and narrow, with long names and markup.
+func TestChangesPage(t *testing.T) {
+	t.Parallel()
+	receive := loop.Host() + ":4040"
+	p := run(t, `
+receive: {listen: "`+receive+`", allow_unauthenticated: true}
+write: [{name: local, url: "store://`+filepath.Join(t.TempDir(), "store")+`"}]
+`)
+	const hostile = `<img src=x onerror=alert(1)>`
+	long := strings.Repeat("N", 2000)
+	end := time.Now().Truncate(time.Minute)
+	for i := 0; i < 10; i++ {
+		at := end.Add(time.Duration(i-10) * time.Minute)
+		made := pprof.Make("cpu", pprof.Options{Time: at, Duration: 10 * time.Second})
+		for _, service := range []string{"cart", hostile, long} {
+			for _, pod := range []string{"a", "b"} {
+				version := fmt.Sprintf("v%d", 1+i/5) + strings.Repeat("0", len(service)/20)
+				pushAt(t, "http://"+receive, map[string]string{"__name__": "process_cpu", "service_name": service,
+					"pod": pod + version, "version": version}, made)
+			}
+		}
+	}
+	p.wait("the services", func() string {
+		if _, page := p.get("/changes"); strings.Count(page, "<th scope=\"row\"") != 3 {
+			return page
+		}
+		return ""
+	})
+	b := newBrowser(t)
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int{1400, 400} {
+			b.look(width, 1000, scheme)
+			for path, ready := range map[string]string{
+				"/changes":              `document.querySelectorAll("table.overview tbody tr").length === 3`,
+				"/changes?service=cart": `document.querySelector("#verdict[data-state=unchanged]") !== null && document.querySelectorAll("svg.effect").length > 0`,
+				"/changes?service=" + url.QueryEscape(hostile): `document.querySelector("#verdict") !== null`,
+				"/changes?service=" + long:                     `document.querySelector("#verdict") !== null`,
+			} {
+				b.open(p.admin+path, ready)
+				if wide := b.eval("document.documentElement.scrollWidth").(float64); wide > float64(width) {
+					t.Errorf("%.40s is %v wide in a window of %d", path, wide, width)
+				}
+				if n := b.eval(`document.querySelectorAll("img").length`); n != 0.0 {
+					t.Errorf("%.40s has %v elements that came from names", path, n)
+				}
+				if path == "/changes?service=cart" {
+					b.shoot(fmt.Sprintf("changes-%d-%s", width, scheme))
+				}
+			}
+		}
+	}
+	b.sound()
 }

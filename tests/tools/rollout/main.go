@@ -6,6 +6,7 @@ package main
 import (
 	"flag"
 	"log"
+	"math/rand"
 	"net/http"
 	_ "net/http/pprof"
 	"os"
@@ -89,7 +90,9 @@ func main() {
 	http.HandleFunc("/quit", func(http.ResponseWriter, *http.Request) { os.Exit(0) })
 	go func() { log.Fatal(http.ListenAndServe(*listen, nil)) }()
 	x := uint64(1)
-	for range time.Tick(10 * time.Millisecond) {
+	for {
 		x = serve(x, n)
+		// Pauses of equal length would keep step with the timer that takes the samples.
+		time.Sleep(time.Duration(4+rand.Intn(12)) * time.Millisecond)
 	}
 }
