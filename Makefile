@@ -262,6 +262,12 @@ $(BUILD)/tests/receive-bench: $(BUILD)/obj/tests/tools/receive_bench.o $(call li
 	@$(if $(V),:,echo "  LD    $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# The bucket client against a real server.
+$(BUILD)/tests/bucket-tool: $(BUILD)/obj/tests/tools/bucket_tool.o $(call libs,bucket)
+	@mkdir -p $(@D)
+	@$(if $(V),:,echo "  LD    $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # What reading a profile costs beside protobuf-c.
 $(BUILD)/obj/tests/tools/protobuf_tool.o: | $(PROTO_H)
 $(BUILD)/tests/protobuf-tool: $(BUILD)/obj/tests/tools/protobuf_tool.o $(call libs,server)
@@ -302,7 +308,7 @@ $(foreach f,$(FUZZ_SRC:tests/fuzz/%.c=%),$(eval $(call fuzz_rules,$(f))))
 .PHONY: deps run test unit replay e2e charts delta-diff bench-all bench-delta bench-scale bench-discovery bench-write bench-otlp bench-query bench-rpc bench-crowd bench-store check asan tsan valgrind fuzz fuzz-build lint bench bench-faults coverage \
         install uninstall deb dist clean help tests-build
 
-tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/changes-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench
+tests-build: $(TEST_BIN) $(FUZZ_REPLAY) $(TOOLS) $(BUILD)/tests/jfr-tool $(BUILD)/tests/symbols-tool $(BUILD)/tests/otlp-tool $(BUILD)/tests/write-bench $(BUILD)/tests/bare-loop $(BUILD)/tests/sharding-sim $(BUILD)/tests/query-bench $(BUILD)/tests/changes-bench $(BUILD)/tests/query-server $(BUILD)/tests/store-bench $(BUILD)/tests/protobuf-tool $(BUILD)/tests/receive-bench $(BUILD)/tests/bucket-tool
 
 deps: ## install what building needs, with apt (DEPS="build test lint" for more)
 	./scripts/deps.sh $(or $(DEPS),build)
@@ -354,6 +360,9 @@ check-otlp: $(BUILD)/profpull ## OpenTelemetry's client and Collector send and r
 .PHONY: check-sdks
 check-sdks: $(BUILD)/profpull ## SDKs of others push, and the store has what they sent (needs a Go proxy; node and npm for some)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-sdks.sh
+.PHONY: check-bucket
+check-bucket: $(BUILD)/tests/bucket-tool ## the bucket client against Versity's S3 gateway (needs a Go proxy)
+	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/check-bucket.sh
 .PHONY: connect-diff
 connect-diff: $(BUILD)/tests/query-server ## a connect-go client of Pyroscope's API against ours (needs a Go proxy)
 	BUILD=$(abspath $(BUILD)) GO="$(GO)" ./scripts/connect-diff.sh

@@ -114,10 +114,10 @@ struct bucket_list {
     char delimiter;          /* '/' lists one level, as a directory; 0: all levels */
     unsigned page;           /* entries that are asked for at once; 0 = 1,000, the most */
 };
-/* Lists objects, in byte order of their keys on S3 itself. Calls fn with each entry on the calling
- * thread; the entry is valid until fn returns. fn returns false to end the listing (BUCKET_OK).
- * Objects whose keys this client could not ask for (see above) are skipped and counted in
- * profpull_bucket_foreign_keys_total. */
+/* Lists objects, in byte order of their keys on S3 itself; with a delimiter, the objects of a page
+ * come before its prefixes. Calls fn with each entry on the calling thread; the entry is valid
+ * until fn returns. fn returns false to end the listing (BUCKET_OK). Objects whose keys this client
+ * could not ask for (see above) are skipped and counted in profpull_bucket_foreign_keys_total. */
 enum bucket_result bucket_list(struct bucket *b, const struct bucket_list *l,
                                bool (*fn)(void *arg, const struct bucket_object *o), void *arg,
                                int64_t deadline_ms, struct err *err);

@@ -41,7 +41,7 @@ struct credentials {
     struct http_client *http;
     struct log *log;
     char *name;
-    struct loop_timer *timer; /* before the next try of a step, and of waiting requests */
+    struct loop_timer *timer; /* before the next try of a step, or the end of a failed wait */
     const struct credentials_method *method; /* NULL: not chosen yet */
 
     struct credentials_keys *current; /* NULL: none */
@@ -342,7 +342,9 @@ static bool send_step(struct credentials *c)
 static void credentials_on_timer(void *arg)
 {
     struct credentials *c = arg;
-    if (c->fetching && c->transfer == NULL && !send_step(c)) {
+    if (!c->fetching) {
+        resume_all(c);
+    } else if (c->transfer == NULL && !send_step(c)) {
         give_up(c);
     }
 }
@@ -377,8 +379,7 @@ static bool is_pausing(const struct credentials *c)
     return c->failed && since >= 0 && since < c->pause_ns;
 }
 
-enum credentials_state credentials_get(struct credentials *c, struct credentials_use *use,
-                                       struct credentials_keys **ret_keys, struct err *err)
+struct credentials_keys *credentials_get(struct credentials *c, struct credentials_use *use)
 {
     bool usable = is_valid(c) && !c->refused;
     bool due = !usable || wall_now(c) >= c->renew_ns;
@@ -386,17 +387,15 @@ enum credentials_state credentials_get(struct credentials *c, struct credentials
         start_fetch(c);
     }
     if (is_valid(c) && !(c->refused && c->fetching)) {
-        *ret_keys = keys_ref(c->current);
-        return CREDENTIALS_READY;
-    }
-    if (!c->fetching) {
-        err_set(err, c->why.kind, "%s", c->why.msg);
-        return CREDENTIALS_FAILED;
+        return keys_ref(c->current);
     }
     use->of = c;
     use->waiting = true;
     TAILQ_INSERT_TAIL(&c->waiting, use, link);
-    return CREDENTIALS_WAIT;
+    if (!c->fetching) {
+        loop_timer_after(c->timer, 0);
+    }
+    return NULL;
 }
 
 void credentials_cancel(struct credentials_use *use)
@@ -421,6 +420,7 @@ void credentials_refused(struct credentials *c, const struct credentials_keys *k
 static const char *world_env(void *arg, const char *name)
 {
     (void)arg;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes the environment */
     return getenv(name);
 }
 

@@ -51,7 +51,8 @@ struct credentials *credentials_new(const struct credentials_options *o, struct 
 /* Nothing may wait. Accepts NULL, returns NULL. */
 struct credentials *credentials_free(struct credentials *c);
 
-/* The settings of requests that use one version of the credentials; counted references. */
+/* One version of the credentials; counted references. `http` are the settings of the bucket with
+ * these credentials. */
 struct credentials_keys {
     unsigned refs;
     const struct http_settings *http;
@@ -64,20 +65,15 @@ struct credentials_use {
     TAILQ_ENTRY(credentials_use) link;
     struct credentials *of;
     bool waiting;
-    /* Called once after CREDENTIALS_WAIT, never within credentials_get(): with a reference to keys,
-     * or with NULL and the reason. */
+    /* Called once, never within credentials_get(): with a reference to keys, or with NULL and the
+     * reason. */
     void (*on_ready)(void *arg, struct credentials_keys *keys, const struct err *why);
     void *arg;
 };
 
-enum credentials_state {
-    CREDENTIALS_READY,  /* *ret_keys is a reference of the caller */
-    CREDENTIALS_WAIT,   /* on_ready() will be called */
-    CREDENTIALS_FAILED, /* err has the reason */
-};
-/* Asks for credentials. on_ready and arg of the use are set by the caller. */
-enum credentials_state credentials_get(struct credentials *c, struct credentials_use *use,
-                                       struct credentials_keys **ret_keys, struct err *err);
+/* Asks for credentials; on_ready and arg of the use are set by the caller. Returns a reference for
+ * the caller, or NULL: on_ready() will be called, also after a failure. */
+struct credentials_keys *credentials_get(struct credentials *c, struct credentials_use *use);
 /* Ends a wait. */
 void credentials_cancel(struct credentials_use *use);
 /* Notes that a server has refused these keys as expired or unknown: the next request fetches

@@ -305,22 +305,16 @@ static void exchange_on_keys(void *arg, struct credentials_keys *keys, const str
 void bucket_exchange_run(struct loop_task *task)
 {
     struct bucket_call *c = of_task(task);
-    struct err err = ERR_INIT;
     TAILQ_INSERT_TAIL(&c->bucket->calls, c, link);
     c->use = (struct credentials_use){.on_ready = exchange_on_keys, .arg = c};
     if (c->bucket->ending) {
         fail(c, BUCKET_STOPPED, "stopped");
         return;
     }
-    switch (credentials_get(c->bucket->credentials, &c->use, &c->keys, &err)) {
-    case CREDENTIALS_READY:
+    c->keys = credentials_get(c->bucket->credentials, &c->use);
+    if (c->keys != NULL) {
         send_request(c);
-        break;
-    case CREDENTIALS_FAILED:
-        exchange_on_keys(c, NULL, &err);
-        break;
-    case CREDENTIALS_WAIT:
+    } else {
         wait_for_keys(c);
-        break;
     }
 }

@@ -306,7 +306,8 @@ static inline void ask(struct rig *r, struct wait *w)
     *w = (struct wait){.rig = r};
     w->use.on_ready = on_ready;
     w->use.arg = w;
-    w->done = credentials_get(r->credentials, &w->use, &w->keys, &w->err) != CREDENTIALS_WAIT;
+    w->keys = credentials_get(r->credentials, &w->use);
+    w->done = w->keys != NULL;
 }
 
 static inline void finish(struct wait *w)
