@@ -96,6 +96,21 @@ static void add_cluster(struct sandbox *s, const struct config_kubernetes *k)
     arena_free(arena);
 }
 
+/* Allows the files with tokens for the credentials of buckets, which the environment names. */
+static void add_credentials(struct sandbox *s, const struct bucket_settings *b)
+{
+    static const char *const token_files[] = {"AWS_WEB_IDENTITY_TOKEN_FILE",
+                                              "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+                                              "GOOGLE_APPLICATION_CREDENTIALS"};
+    for (size_t i = 0; i < sizeof(token_files) / sizeof(token_files[0]); i++) {
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): there are no other threads yet */
+        const char *value = getenv(token_files[i]);
+        if (b->credentials != CREDENTIALS_CONFIGURED && value != NULL && value[0] != '\0') {
+            sandbox_read_file(s, value);
+        }
+    }
+}
+
 static void add_symbols(struct sandbox *s, const struct symbols_sources *sources)
 {
     for (size_t i = 0; i < sources->directories.n; i++) {
@@ -248,6 +263,9 @@ static struct sandbox *sandbox_of(const struct confinement *c, const struct conf
         add_config_file(s, config->imports.at[i]);
     }
     config_file_names(config, confinement_on_name, s);
+    for (size_t i = 0; i < config->n_endpoints; i++) {
+        add_credentials(s, &config->endpoints[i].bucket);
+    }
     add_symbols(s, &config->symbols.sources);
     for (size_t i = 0; i < config->n_jobs; i++) {
         add_symbols(s, &config->jobs[i].symbols);

@@ -32,6 +32,8 @@ struct bucket_meaning {
     enum bucket_result result;
     const char *advice; /* the remedy; NULL: it passes by itself, or the message says all */
 };
+/* Returns true for the codes of keys that are over or unknown: others may be accepted. */
+bool bucket_code_is_about_keys(const char *code);
 /* Returns the meaning of a refusal by its code and, if that is unknown, by its status. `google`:
  * the server has its own advice for credentials. */
 struct bucket_meaning bucket_meaning_of(const char *code, long status, bool google);

@@ -474,7 +474,6 @@ struct bucket *bucket_new(const struct bucket_options *o, struct err *err)
         return bucket_free(b);
     }
     register_metrics(b, o->metrics);
-    metrics_use(o->metrics, "bucket", b->name);
     if (!make_parts(b, err) || (b->thread = loop_thread_start(b->loop, "bucket", err)) == NULL) {
         return bucket_free(b);
     }
@@ -504,9 +503,6 @@ struct bucket *bucket_free(struct bucket *b)
     credentials_free(b->credentials);
     http_client_free(b->http);
     loop_free(b->loop);
-    if (b->requests != NULL) {
-        metrics_release(b->options.metrics, "bucket", b->name);
-    }
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     free(b->root);

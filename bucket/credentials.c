@@ -65,6 +65,7 @@ struct credentials {
     int64_t failed_ns;
     int64_t pause_ns;
 
+    struct metrics *metrics; /* NULL until the name is in use there */
     struct metric *fetches;
     struct metric_cell *expiry;
 };
@@ -122,6 +123,21 @@ static struct credentials_keys *make_keys(struct credentials *c)
         k->http.session_token_file = NULL;
     }
     return &k->keys;
+}
+
+void credentials_apply(const struct credentials_keys *keys, struct http_settings *ret_http)
+{
+    const struct http_settings *from = keys->http;
+    ret_http->auth = from->auth;
+    ret_http->username = from->username;
+    ret_http->username_file = from->username_file;
+    ret_http->password = from->password;
+    ret_http->password_file = from->password_file;
+    ret_http->session_token = from->session_token;
+    ret_http->session_token_file = from->session_token_file;
+    ret_http->auth_type = from->auth_type;
+    ret_http->credentials = from->credentials;
+    ret_http->credentials_file = from->credentials_file;
 }
 
 static struct credentials_keys *keys_ref(struct credentials_keys *keys)
@@ -195,10 +211,11 @@ static bool take_result(struct credentials *c)
     int64_t now = wall_now(c);
     int64_t expires = c->fetch.expires_ns;
     if (expires != INT64_MAX && expires - LAST_NS <= now) {
-        return err_set(&c->why, ERR_INPUT,
-                       "the source %s gave credentials that are over already: check the clock of "
-                       "this machine",
-                       credentials_source_name(c->method->source));
+        return err_set(
+            &c->why, ERR_INPUT,
+            "the source %s gave credentials that have expired already: check the clock of "
+            "this machine",
+            credentials_source_name(c->method->source));
     }
     struct credentials_keys *keys = make_keys(c);
     if (keys == NULL) {
@@ -406,12 +423,33 @@ void credentials_cancel(struct credentials_use *use)
     }
 }
 
-void credentials_refused(struct credentials *c, const struct credentials_keys *keys)
+bool credentials_refused(struct credentials *c, const struct credentials_keys *keys)
 {
     bool renewable = c->method != NULL && c->method->steps > 0;
     int64_t age = wall_now(c) - c->fetched_ns;
     if (renewable && keys == c->current && (age < 0 || age >= REFUSED_MIN_NS)) {
         c->refused = true;
+    }
+    return renewable && (c->refused || keys != c->current);
+}
+
+void credentials_configure(struct credentials *c, const struct bucket_settings *settings)
+{
+    if (c->transfer != NULL) {
+        http_cancel(c->transfer);
+    }
+    if (c->fetching) {
+        end_fetch(c);
+    }
+    c->settings = settings;
+    c->method = NULL;
+    c->current = credentials_keys_unref(c->current);
+    c->refused = false;
+    c->failed = false;
+    c->pause_ns = 0;
+    if (!TAILQ_EMPTY(&c->waiting)) {
+        start_fetch(c);
+        loop_timer_after(c->timer, 0);
     }
 }
 
@@ -469,6 +507,8 @@ struct credentials *credentials_new(const struct credentials_options *o, struct 
         return credentials_free(c);
     }
     register_metrics(c, o->metrics);
+    c->metrics = o->metrics;
+    metrics_use(c->metrics, "bucket", c->name);
     return c;
 }
 
@@ -485,6 +525,7 @@ struct credentials *credentials_free(struct credentials *c)
     }
     loop_timer_free(c->timer);
     credentials_keys_unref(c->current);
+    metrics_release(c->metrics, "bucket", c->name);
     free(c->name);
     free(c);
     return NULL;

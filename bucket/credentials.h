@@ -71,13 +71,21 @@ struct credentials_use {
     void *arg;
 };
 
+/* Replaces the settings, which must have a source other than CREDENTIALS_CONFIGURED: a fetch is
+ * started again, and the current credentials are forgotten. */
+void credentials_configure(struct credentials *c, const struct bucket_settings *settings);
+/* Copies the credentials, but no other setting, into the settings of a request, which must not
+ * outlive the reference. */
+void credentials_apply(const struct credentials_keys *keys, struct http_settings *ret_http);
+
 /* Asks for credentials; on_ready and arg of the use are set by the caller. Returns a reference for
  * the caller, or NULL: on_ready() will be called, also after a failure. */
 struct credentials_keys *credentials_get(struct credentials *c, struct credentials_use *use);
 /* Ends a wait. */
 void credentials_cancel(struct credentials_use *use);
-/* Notes that a server has refused these keys as expired or unknown: the next request fetches
- * others, unless that has happened since. */
-void credentials_refused(struct credentials *c, const struct credentials_keys *keys);
+/* Notes that a server has refused these keys as expired or unknown. Returns true if the next
+ * request gets others: they have been fetched since, or will be, unless these have just been
+ * fetched. */
+bool credentials_refused(struct credentials *c, const struct credentials_keys *keys);
 
 #endif

@@ -158,14 +158,6 @@ static enum bucket_result of_transfer(enum http_result r)
     }
 }
 
-/* Returns true for codes of credentials that others may replace. */
-static bool is_about_keys(const char *code)
-{
-    static const char *const list[] = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired",
-                                       "InvalidAccessKeyId"};
-    return sv_in(sv_from(code), list, sizeof(list) / sizeof(list[0]));
-}
-
 static void refuse(struct bucket_call *c)
 {
     struct bucket_reply *r = &c->reply;
@@ -186,9 +178,10 @@ static void refuse(struct bucket_call *c)
         err_append(&r->err, ": %s", m.advice);
     }
     r->result = m.result;
-    if (is_about_keys(refusal.code) || r->status == 401) {
-        r->renewable = c->bucket->options.settings->credentials != CREDENTIALS_CONFIGURED;
-        credentials_refused(c->bucket->credentials, c->keys);
+    if (bucket_code_is_about_keys(refusal.code) || r->status == 401) {
+        /* Files with keys are read again, too. */
+        r->renewable = credentials_refused(c->bucket->credentials, c->keys) ||
+                       c->keys->http->password_file != NULL;
     }
 }
 

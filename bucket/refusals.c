@@ -9,7 +9,7 @@ static void copy_text(struct sv text, char *out, size_t size)
 {
     struct buf plain;
     buf_init(&plain, (size_t)16 * 1024);
-    bool ok = xml_unescape(sv_trim(text), &plain);
+    bool ok = xml_show(sv_trim(text), &plain);
     struct sv v = ok ? (struct sv){plain.data, plain.len} : sv_trim(text);
     size_t n = v.n < size ? v.n : size - 1;
     for (size_t i = 0; i < n; i++) {
@@ -51,10 +51,11 @@ bool bucket_read_refusal(struct sv body, struct bucket_refusal *ret)
 #define ADVICE_KEY                                                                                 \
     "the server does not know this access key: check s3.access_key_id and s3.endpoint"
 #define ADVICE_TOKEN                                                                               \
-    "the session token is over or belongs to another key: renew access_key_id, "                   \
+    "the session token has expired or belongs to another key: renew access_key_id, "               \
     "secret_access_key and session_token together"
 #define ADVICE_BUCKET                                                                              \
-    "there is no such bucket on this server: make it, or check url, s3.endpoint and s3.path_style"
+    "there is no such bucket on this server: create it, or check url, s3.endpoint and "            \
+    "s3.path_style"
 #define ADVICE_RIGHTS                                                                              \
     "this access key may not do that: it needs the permissions s3:ListBucket, s3:GetObject, "      \
     "s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload and s3:ListBucketMultipartUploads "    \
@@ -120,9 +121,9 @@ static struct bucket_meaning for_google(struct bucket_meaning m)
 {
     if (m.result == BUCKET_DENIED) {
         m.advice = "the service account needs the role roles/storage.objectUser for the bucket, or "
-                   "its token is over";
+                   "its token has expired";
     } else if (m.result == BUCKET_NO_BUCKET) {
-        m.advice = "there is no such bucket: make it, or check url and endpoint";
+        m.advice = "there is no such bucket: create it, or check url and endpoint";
     }
     return m;
 }
@@ -145,4 +146,11 @@ struct bucket_meaning bucket_meaning_of(const char *code, long status, bool goog
                                     "of http?) and s3.region"};
     }
     return google ? for_google(m) : m;
+}
+
+bool bucket_code_is_about_keys(const char *code)
+{
+    static const char *const list[] = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired",
+                                       "InvalidAccessKeyId"};
+    return sv_in(sv_from(code), list, sizeof(list) / sizeof(list[0]));
 }

@@ -228,7 +228,8 @@ static size_t put_entity(struct sv v, struct buf *out)
     return 0;
 }
 
-bool xml_unescape(struct sv text, struct buf *out)
+/* Appends a text with its entities replaced; unknown ones are an error, or stay. */
+static bool unescape(struct sv text, bool strict, struct buf *out)
 {
     while (text.n > 0) {
         const char *amp = memchr(text.p, '&', text.n);
@@ -239,13 +240,23 @@ bool xml_unescape(struct sv text, struct buf *out)
         text = sv_skip(text, plain);
         if (text.n > 0) {
             size_t n = put_entity(text, out);
-            if (n == 0) {
+            if (n == 0 && (strict || !buf_putc(out, '&'))) {
                 return false;
             }
-            text = sv_skip(text, n);
+            text = sv_skip(text, n > 0 ? n : 1);
         }
     }
     return true;
+}
+
+bool xml_unescape(struct sv text, struct buf *out)
+{
+    return unescape(text, true, out);
+}
+
+bool xml_show(struct sv text, struct buf *out)
+{
+    return unescape(text, false, out);
 }
 
 bool xml_escape(struct sv text, struct buf *out)

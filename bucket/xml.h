@@ -45,6 +45,8 @@ bool xml_ok(const struct xml *x);
 /* Appends a text with its entities replaced. Returns false at an unknown entity, or if out is full.
  */
 bool xml_unescape(struct sv text, struct buf *out);
+/* Does the same for people: unknown entities stay. */
+bool xml_show(struct sv text, struct buf *out);
 /* Appends a text with "&", "<" and ">" and quotes as entities. */
 bool xml_escape(struct sv text, struct buf *out);
 

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "bucket/settings.h"
 #include "config/protocol.h"
 #include "http/http.h"
 #include "model/record_rule.h"
@@ -365,9 +366,8 @@ struct config_endpoint {
     /* labels and the attributes they become; these override the defaults */
     struct config_pairs otlp_attributes;
     /* For a bucket: */
-    const char *s3_endpoint; /* NULL: AWS */
-    bool s3_path_style;      /* the bucket's name is in the path of the URL, not in its host */
-    const char *s3_url;      /* the URL of bucket and prefix, without a slash at its end */
+    struct bucket_settings bucket; /* its `http` is a copy of the one below */
+    const char *s3_url;            /* the URL of bucket and prefix, without a slash at its end */
     /* Rules for the labels within samples, by name. */
     struct config_strings sample_drop;
     struct config_strings sample_keep; /* if not empty, all other names are dropped */

@@ -502,7 +502,7 @@ static const struct field endpoint_rows[] = {
     PART("retention", &kind_mapping, .arg = &schema_retention, .when = is_directory),
     PART("store", &kind_mapping, .arg = &schema_store, .when = is_store),
     PART("otlp", &kind_mapping, .arg = &schema_otlp, .when = is_otlp),
-    PART("s3", &kind_mapping, .arg = &schema_s3, .when = is_s3),
+    ROW(config_endpoint, "s3", bucket, &kind_mapping, .arg = &schema_s3, .when = is_s3),
     /* If it is not given, the protocol's value is used: see endpoints_complete(). */
     ROW(config_endpoint, "concurrency", concurrency, &kind_unsigned, .arg = &range_concurrency),
     ROW(config_endpoint, "jfr", jfr, &kind_choice, .arg = &recordings, .when = can_take_recordings),

@@ -56,7 +56,11 @@ void check_one_of(struct reader *r, const struct place *at, bool clean, const ch
 #define S3_SCHEME "s3"
 /* "s3://bucket/prefix" */
 bool s3_is_url(struct sv v);
-extern const struct schema schema_s3; /* struct config_endpoint */
+extern const struct schema schema_s3; /* struct bucket_settings */
+/* Completes the settings that schema_s3 has read: the URL, and TLS, proxy and headers from
+ * `transport`, whose credentials are not used. */
+void bucket_complete(struct bucket_settings *b, const char *url,
+                     const struct http_settings *transport);
 /* Completes an endpoint whose URL begins with s3://; at: its mapping. Reports keys that do not fit
  * such an endpoint. */
 void s3_complete(struct reader *r, const struct place *at, struct config_endpoint *e);

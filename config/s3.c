@@ -1,4 +1,4 @@
-/* The key `s3` of an endpoint: the address of its bucket, and the access key. */
+/* The key `s3` of an endpoint: the address of its bucket, and its credentials. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -7,129 +7,22 @@
 #include "config/parts.h"
 #include "http/url.h"
 
-#define PREFIX_MAX 512
-#define S3_URL_MAX 4096
-#define REGION_DEFAULT "us-east-1"
-
-/* ---- the URL --------------------------------------------------------------------------------- */
-
-struct bucket {
-    struct sv name;
-    struct sv prefix;
-};
-
-static struct sv without_slashes(struct sv v)
-{
-    while (v.n > 0 && v.p[v.n - 1] == '/') {
-        v.n--;
-    }
-    return v;
-}
-
-/* Splits "s3://bucket/prefix"; both parts are empty for any other text. */
-static struct bucket bucket_of(struct sv url)
-{
-    struct bucket b = {.name = SV(""), .prefix = SV("")};
-    if (sv_starts_with(url, SV(S3_SCHEME "://"))) {
-        struct sv rest = without_slashes(sv_skip(url, strlen(S3_SCHEME "://")));
-        if (!sv_cut(rest, '/', &b.name, &b.prefix)) {
-            b.name = rest;
-        }
-    }
-    return b;
-}
-
-/* Returns true for a name that some server accepts: AWS no longer allows capitals and "_". */
-static bool is_bucket(struct sv v)
-{
-    for (size_t i = 0; i < v.n; i++) {
-        bool inner = i > 0 && i + 1 < v.n;
-        if (!ascii_is_alnum(v.p[i]) && !(inner && strchr("._-", v.p[i]) != NULL)) {
-            return false;
-        }
-    }
-    return v.n >= 3 && v.n <= 63;
-}
-
-static bool is_segment(struct sv v)
-{
-    for (size_t i = 0; i < v.n; i++) {
-        if (!url_is_unreserved(v.p[i]) &&
-            (v.p[i] == '\0' || strchr("!$&'()*+,;=:", v.p[i]) == NULL)) {
-            return false;
-        }
-    }
-    return v.n > 0 && !sv_eq_str(v, ".") && !sv_eq_str(v, "..");
-}
-
 bool s3_is_url(struct sv v)
 {
-    struct bucket b = bucket_of(v);
-    struct sv rest = b.prefix;
-    struct sv segment;
-    if (!is_bucket(b.name) || rest.n > PREFIX_MAX) {
-        return false;
-    }
-    while (sv_cut(rest, '/', &segment, &rest)) {
-        if (!is_segment(segment)) {
-            return false;
-        }
-    }
-    return rest.n == 0 || is_segment(rest);
+    return bucket_url_valid(v, S3_SCHEME);
 }
 
-/* "https://s3.eu-central-1.amazonaws.com" */
-static void put_server(const struct config_endpoint *e, struct buf *out)
+static const char *make_url(struct reader *r, const struct bucket_settings *s)
 {
-    if (e->s3_endpoint != NULL) {
-        buf_puts(out, e->s3_endpoint);
-        return;
-    }
-    bool china = strncmp(e->http.region, "cn-", 3) == 0;
-    buf_printf(out, "https://s3.%s.amazonaws.com%s", e->http.region, china ? ".cn" : "");
-}
-
-/* Appends the prefix, each segment after a slash. As in the signature, all but the unreserved
- * characters are percent-encoded. */
-static void put_prefix(struct sv prefix, struct buf *out)
-{
-    for (size_t i = 0; i < prefix.n; i++) {
-        if (i == 0) {
-            buf_putc(out, '/');
-        }
-        if (prefix.p[i] == '/') {
-            buf_putc(out, '/');
-        } else {
-            url_encode((struct sv){&prefix.p[i], 1}, out);
-        }
-    }
-}
-
-/* Appends the server and the bucket, which is a part of the host or the first part of the path. */
-static void put_bucket(const struct config_endpoint *e, struct sv server, struct sv bucket,
-                       struct buf *out)
-{
-    struct sv scheme;
-    struct sv host;
-    if (e->s3_path_style || !sv_cut(server, ':', &scheme, &host)) {
-        buf_printf(out, "%.*s/%.*s", SV_ARG(server), SV_ARG(bucket));
-        return;
-    }
-    host = sv_skip(host, strlen("//"));
-    buf_printf(out, "%.*s://%.*s.%.*s", SV_ARG(scheme), SV_ARG(bucket), SV_ARG(host));
-}
-
-static const char *make_url(struct reader *r, const struct config_endpoint *e, struct bucket b)
-{
-    struct buf server;
+    struct sv prefix = bucket_url_split(sv_from(s->url)).prefix;
     struct buf url;
-    buf_init(&server, S3_URL_MAX);
-    buf_init(&url, S3_URL_MAX);
-    put_server(e, &server);
-    put_bucket(e, without_slashes((struct sv){server.data, server.len}), b.name, &url);
-    put_prefix(b.prefix, &url);
+    buf_init(&url, BUCKET_BASE_MAX);
+    bucket_put_root(s, &url);
+    if (prefix.n > 0) {
+        buf_putc(&url, '/');
+        bucket_put_key(prefix, &url);
+    }
     const char *copy = buf_ok(&url) ? reader_strndup(r, url.data, url.len) : NULL;
-    buf_done(&server);
     buf_done(&url);
     return copy;
 }
@@ -173,38 +66,88 @@ static const struct text_kind text_key = {
     .min = 1,
     .secret = true};
 
+/* The sources that go with s3://, by their number. */
+static const char *const source_names[] = {
+    [CREDENTIALS_CONFIGURED] = "configured",   [CREDENTIALS_AUTO] = "auto",
+    [CREDENTIALS_ENVIRONMENT] = "environment", [CREDENTIALS_WEB_IDENTITY] = "web_identity",
+    [CREDENTIALS_CONTAINER] = "container",     [CREDENTIALS_INSTANCE] = "instance"};
+static const struct choices sources = CHOICES(source_names);
+
+/* Reports keys of an access key beside another source of credentials. */
+static void check_no_keys(struct reader *r, const struct place *at, const struct bucket_settings *b)
+{
+    static const char *const keys[] = {"access_key_id",     "access_key_id_file",
+                                       "secret_access_key", "secret_access_key_file",
+                                       "session_token",     "session_token_file"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct place place = place_of_key(at, keys[i]);
+        if (place.node != at->node) {
+            reader_error(r, &place, "has no effect with credentials: %s; remove one of both",
+                         choice_name(&sources, b->credentials));
+        }
+    }
+}
+
 static void check_s3(struct reader *r, const struct place *at, bool clean, void *out)
 {
-    struct config_endpoint *e = out;
-    check_one_of(r, at, clean, "s3 ", "access_key_id", "access_key_id_file");
-    check_one_of(r, at, clean, "s3 ", "secret_access_key", "secret_access_key_file");
-    check_exclusive(r, at, "s3 ", "session_token", "session_token_file");
-    if (clean && e->http.region == NULL && e->s3_endpoint == NULL) {
+    struct bucket_settings *b = out;
+    if (b->credentials == CREDENTIALS_CONFIGURED) {
+        check_one_of(r, at, clean, "s3 ", "access_key_id", "access_key_id_file");
+        check_one_of(r, at, clean, "s3 ", "secret_access_key", "secret_access_key_file");
+        check_exclusive(r, at, "s3 ", "session_token", "session_token_file");
+    } else {
+        check_no_keys(r, at, b);
+    }
+    if (clean && b->http.region == NULL && b->endpoint == NULL) {
         reader_error(r, at, "missing required key \"region\" (or \"endpoint\")");
     }
-    if (e->http.region == NULL) {
-        e->http.region = REGION_DEFAULT;
+    if (b->http.region == NULL) {
+        b->http.region = BUCKET_REGION_DEFAULT;
     }
     if (yaml_get(at->node, "path_style") == NULL) {
-        e->s3_path_style = e->s3_endpoint != NULL;
+        b->path_style = b->endpoint != NULL;
     }
 }
 
 static const struct field s3_rows[] = {
-    ROW(config_endpoint, "region", http.region, &kind_text, .arg = &text_region),
-    ROW(config_endpoint, "endpoint", s3_endpoint, &kind_text, .arg = &text_http_url),
-    ROW(config_endpoint, "path_style", s3_path_style, &kind_bool),
-    ROW(config_endpoint, "access_key_id", http.username, &kind_text, .arg = &text_key_id),
-    ROW(config_endpoint, "access_key_id_file", http.username_file, &kind_text,
+    ROW(bucket_settings, "region", http.region, &kind_text, .arg = &text_region),
+    ROW(bucket_settings, "endpoint", endpoint, &kind_text, .arg = &text_http_url),
+    ROW(bucket_settings, "path_style", path_style, &kind_bool),
+    ROW(bucket_settings, "credentials", credentials, &kind_choice, .arg = &sources,
+        .optional = true),
+    ROW(bucket_settings, "access_key_id", http.username, &kind_text, .arg = &text_key_id),
+    ROW(bucket_settings, "access_key_id_file", http.username_file, &kind_text,
         .arg = &text_content),
-    ROW(config_endpoint, "secret_access_key", http.password, &kind_text, .arg = &text_key),
-    ROW(config_endpoint, "secret_access_key_file", http.password_file, &kind_text,
+    ROW(bucket_settings, "secret_access_key", http.password, &kind_text, .arg = &text_key),
+    ROW(bucket_settings, "secret_access_key_file", http.password_file, &kind_text,
         .arg = &text_content),
-    ROW(config_endpoint, "session_token", http.session_token, &kind_text, .arg = &text_key),
-    ROW(config_endpoint, "session_token_file", http.session_token_file, &kind_text,
+    ROW(bucket_settings, "session_token", http.session_token, &kind_text, .arg = &text_key),
+    ROW(bucket_settings, "session_token_file", http.session_token_file, &kind_text,
         .arg = &text_content),
 };
-const struct schema schema_s3 = SCHEMA(s3_rows, 0, .check = check_s3);
+const struct schema schema_s3 = SCHEMA(s3_rows, sizeof(struct bucket_settings), .check = check_s3);
+
+void bucket_complete(struct bucket_settings *b, const char *url,
+                     const struct http_settings *transport)
+{
+    struct http_settings own = b->http;
+    b->url = url;
+    b->http = *transport;
+    b->http.auth = HTTP_AUTH_S3;
+    b->http.region = own.region;
+    b->http.username = own.username;
+    b->http.username_file = own.username_file;
+    b->http.password = own.password;
+    b->http.password_file = own.password_file;
+    b->http.session_token = own.session_token;
+    b->http.session_token_file = own.session_token_file;
+    /* The wildcard certificate of AWS covers one more part of a host name. A bucket name with a dot
+     * would add two. */
+    struct sv name = bucket_url_split(sv_from(url)).name;
+    if (b->endpoint == NULL && memchr(name.p, '.', name.n) != NULL) {
+        b->path_style = true;
+    }
+}
 
 /* ---- the endpoint ---------------------------------------------------------------------------- */
 
@@ -251,13 +194,8 @@ void s3_complete(struct reader *r, const struct place *at, struct config_endpoin
     } else if (e->http.auth != HTTP_AUTH_NONE) {
         reader_error(r, &url, "a bucket takes the access key of s3, and no other credentials");
     } else if (takes_headers(r, at, e)) {
-        struct bucket b = bucket_of(sv_from(e->url));
-        /* The wildcard certificate of AWS covers one more part of a host name. A bucket name with a
-         * dot would add two. */
-        if (e->s3_endpoint == NULL && memchr(b.name.p, '.', b.name.n) != NULL) {
-            e->s3_path_style = true;
-        }
-        e->http.auth = HTTP_AUTH_S3;
-        e->s3_url = make_url(r, e, b);
+        bucket_complete(&e->bucket, e->url, &e->http);
+        e->http = e->bucket.http;
+        e->s3_url = make_url(r, &e->bucket);
     }
 }

@@ -1,9 +1,11 @@
 /* One profile on its way out of an endpoint: an HTTP request, or a file. */
 #include "write/attempt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "bucket/answers.h"
 #include "write/advice.h"
 #include "write/batch.h"
 #include "write/sample_labels.h"
@@ -155,8 +157,15 @@ void exchange_init(struct exchange *x)
     grpc_end_init(&x->end);
 }
 
+bool exchange_is_running(const struct exchange *x)
+{
+    return x->transfer != NULL || x->use.waiting;
+}
+
 void exchange_done(struct exchange *x)
 {
+    credentials_cancel(&x->use);
+    x->keys = credentials_keys_unref(x->keys);
     if (x->transfer != NULL) {
         http_cancel(x->transfer);
         x->transfer = NULL;
@@ -181,6 +190,16 @@ static void exchange_on_field(void *arg, struct sv name, struct sv value)
     grpc_end_take(&x->end, name, value);
 }
 
+/* Returns true if the server has refused the credentials as expired or unknown, and another attempt
+ * gets others. */
+static bool gets_others(const struct exchange *x)
+{
+    struct bucket_refusal refusal;
+    return x->keys != NULL &&
+           bucket_read_refusal((struct sv){x->reply.data, x->reply.len}, &refusal) &&
+           bucket_code_is_about_keys(refusal.code) && credentials_refused(x->credentials, x->keys);
+}
+
 static void exchange_on_done(void *arg, const struct http_response *r)
 {
     struct exchange *x = arg;
@@ -201,35 +220,92 @@ static void exchange_on_done(void *arg, const struct http_response *r)
     struct answer answer;
     x->transfer = NULL;
     answer_classify(&in, &answer);
+    if (gets_others(x)) {
+        answer.delay_ms = 0;
+    }
     x->result = r->result;
     x->status = answer.status;
     x->on_answer(x->arg, &answer);
 }
 
-bool exchange_start(struct exchange *x, const struct attempt *a,
-                    void (*on_answer)(void *arg, const struct answer *answer), void *arg)
+/* Sends the request. Returns false if out of memory. */
+static bool exchange_send(struct exchange *x, const struct http_settings *settings)
 {
     const char *method = x->request.method;
     struct http_request request = {.method = method != NULL ? method : "POST",
                                    .url = x->request.url.data,
-                                   .settings = &a->config->http,
+                                   .settings = settings,
                                    .headers = x->request.headers,
                                    .n_headers = x->request.n_headers,
                                    .body = x->request.body,
                                    .n_body = 3,
-                                   .timeout_ms = a->config->remote_timeout_ms,
+                                   .timeout_ms = x->config->remote_timeout_ms,
                                    .max_body = ANSWER_BODY_MAX,
-                                   .http2_only = a->protocol->config.needs_http2,
+                                   .http2_only = x->protocol->config.needs_http2,
                                    .on_field = exchange_on_field,
                                    .on_data = exchange_on_data,
                                    .on_done = exchange_on_done,
                                    .arg = x};
+    x->transfer = http_start(x->http, &request);
+    return x->transfer != NULL;
+}
+
+static bool send_with_keys(struct exchange *x, struct credentials_keys *keys)
+{
+    x->keys = keys;
+    x->settings = x->config->http;
+    credentials_apply(keys, &x->settings);
+    return exchange_send(x, &x->settings);
+}
+
+/* Ends an exchange that could not be sent. */
+static void exchange_fail(struct exchange *x, enum http_result result, const char *error)
+{
+    struct answer_input in = {.protocol = x->protocol,
+                              .result = result,
+                              .error = error,
+                              .content_type = "",
+                              .location = "",
+                              .retry_after_ms = -1,
+                              .body = SV(""),
+                              .wall_ns = clock_wall_ns()};
+    struct answer answer;
+    answer_classify(&in, &answer);
+    x->result = result;
+    x->status = 0;
+    x->on_answer(x->arg, &answer);
+}
+
+static void exchange_on_keys(void *arg, struct credentials_keys *keys, const struct err *why)
+{
+    struct exchange *x = arg;
+    char text[ERR_MSG_MAX];
+    if (keys == NULL) {
+        (void)snprintf(text, sizeof(text), "%s", why->msg);
+        exchange_fail(x, HTTP_ERR_CONFIG, text);
+    } else if (!send_with_keys(x, keys)) {
+        exchange_fail(x, HTTP_ERR_MEMORY, "out of memory");
+    }
+}
+
+bool exchange_start(struct exchange *x, const struct attempt *a,
+                    void (*on_answer)(void *arg, const struct answer *answer), void *arg)
+{
     x->config = a->config;
     x->protocol = a->protocol;
     x->on_answer = on_answer;
     x->arg = arg;
-    x->transfer = http_start(a->destination->http, &request);
-    return x->transfer != NULL;
+    x->http = a->destination->http;
+    x->credentials = a->destination->credentials;
+    if (a->config->bucket.credentials == CREDENTIALS_CONFIGURED) {
+        return exchange_send(x, &a->config->http);
+    }
+    if (x->credentials == NULL) {
+        return false;
+    }
+    x->use = (struct credentials_use){.on_ready = exchange_on_keys, .arg = x};
+    struct credentials_keys *keys = credentials_get(x->credentials, &x->use);
+    return keys == NULL || send_with_keys(x, keys);
 }
 
 static void attempt_on_answer(void *arg, const struct answer *answer);
@@ -441,7 +517,7 @@ void attempt_abandon_all(struct destination *d)
         /* The thread of the destination still has an attempt to write a file, which is freed when
          * its work is done. The batcher frees the attempts that share requests. */
         atomic_store(&a->abandoned, true);
-        if (a->exchange.transfer != NULL) {
+        if (exchange_is_running(&a->exchange)) {
             attempt_free(a);
         }
         send_queue_abandon(d->queue, it);

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "bucket/credentials.h"
 #include "write/destination.h"
 #include "write/grpc.h"
 #include "write/request.h"
@@ -16,6 +17,13 @@ struct attempt;
 struct exchange {
     struct request request;
     struct http_transfer *transfer; /* while it is under way */
+    struct http_client *http;
+    /* For a bucket with credentials that are fetched: the wait for them, and the settings with
+     * them. */
+    struct credentials *credentials;
+    struct credentials_use use;
+    struct credentials_keys *keys;
+    struct http_settings settings;
     enum http_result result;
     long status;
     const struct config_endpoint *config; /* the configuration of its attempts */
@@ -28,6 +36,8 @@ struct exchange {
 };
 
 void exchange_init(struct exchange *x);
+/* Returns true if the exchange waits for credentials or for its answer. */
+bool exchange_is_running(const struct exchange *x);
 /* Cancels the transfer if there is one. */
 void exchange_done(struct exchange *x);
 /* Sends x->request with the settings of a, one of its attempts. on_answer is called once, after

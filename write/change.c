@@ -285,6 +285,7 @@ static void adopt_wanted(struct destination *d)
     d->config = d->wanted;
     d->rules_version++;
     d->protocol = protocol_of(d->config);
+    (void)destination_use_credentials(d, NULL);
     if (d->wanted_sink != NULL) {
         sink_unref(d->sink);
         d->sink = d->wanted_sink;

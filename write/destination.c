@@ -67,6 +67,29 @@ bool destination_open_sink(const struct writer_options *o, const struct config_e
     return *ret_sink != NULL;
 }
 
+bool destination_use_credentials(struct destination *d, struct err *err)
+{
+    const struct config *former = d->credentials_owner;
+    if (d->config->bucket.credentials == CREDENTIALS_CONFIGURED) {
+        return true;
+    }
+    if (d->credentials != NULL) {
+        credentials_configure(d->credentials, &d->config->bucket);
+    } else {
+        d->credentials =
+            credentials_new(&(struct credentials_options){.settings = &d->config->bucket,
+                                                          .loop = d->options->loop,
+                                                          .http = d->http,
+                                                          .log = d->options->log,
+                                                          .metrics = d->options->metrics,
+                                                          .name = d->name},
+                            err);
+    }
+    d->credentials_owner = d->owner != NULL ? config_ref(d->owner) : NULL;
+    config_unref(former);
+    return d->credentials != NULL;
+}
+
 /* Starts the spool. Spools are often on the same disk, so if one of them hangs, profpull does not
  * wait for the others. */
 static bool start_spool(struct destination *d, struct err *err)
@@ -89,7 +112,8 @@ static bool make_parts(struct destination *d, struct err *err)
     if (d->config->spool_directory != NULL && !make_spool(d, err)) {
         return false;
     }
-    if (!destination_open_sink(&w->options, d->config, &d->sink, err)) {
+    if (!destination_open_sink(&w->options, d->config, &d->sink, err) ||
+        !destination_use_credentials(d, err)) {
         return false;
     }
     if (d->sink != NULL) {
@@ -192,6 +216,8 @@ struct destination *destination_free(struct destination *d)
     loop_timer_free(d->timer);
     sink_thread_free(d->sink_thread);
     sample_labels_free(d->sample_labels);
+    credentials_free(d->credentials);
+    config_unref(d->credentials_owner);
     config_unref(d->owner);
     config_unref(d->wanted_owner);
     metrics_release(d->options->metrics, "endpoint", d->name);

@@ -14,6 +14,7 @@
 #include "base/loop.h"
 #include "base/metrics.h"
 #include "base/worker.h"
+#include "bucket/credentials.h"
 #include "http/http.h"
 #include "write/conditions.h"
 #include "write/protocol.h"
@@ -126,6 +127,10 @@ struct destination {
     struct sink *sink; /* NULL: HTTP. Else the state of a destination that is not HTTP */
     struct sink_thread *sink_thread;
     struct http_client *http;
+    /* The credentials of a bucket that are fetched; NULL: none so far. They refer to the
+     * configuration `credentials_owner`, a reference (NULL: the writer's first configuration). */
+    struct credentials *credentials;
+    const struct config *credentials_owner;
     struct boundary boundary;
     struct rng rng;
     struct loop_timer *timer;
@@ -159,6 +164,9 @@ TAILQ_HEAD(destination_list, destination);
 struct destination *destination_new(struct writer *w, const struct config *owner,
                                     const struct config_endpoint *config, size_t slot,
                                     struct err *err);
+/* Makes or changes the credentials of a bucket, by d->config. On the loop's thread, or before the
+ * loop has the destination. Returns false if out of memory: requests fail then, and are retried. */
+bool destination_use_credentials(struct destination *d, struct err *err);
 /* Opens the directory, bucket or store of a destination that is not HTTP; a new one for an endpoint
  * that has changed. *ret_sink is NULL if there is nothing to open. */
 bool destination_open_sink(const struct writer_options *o, const struct config_endpoint *config,

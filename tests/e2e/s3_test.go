@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,5 +161,133 @@ func TestS3Outage(t *testing.T) {
 	after := endpointSummary(t, p, "main")
 	if before["dropped"] != 0 || after["dropped"] != 0 || after["replayed"] != before["queued"] || len(s.Objects()) != after["sent"] {
 		t.Errorf("before %v, after %v, arrived %d, refused %v", before, after, len(s.Objects()), s.Refused())
+	}
+}
+
+// tokenService is the token service of AWS as IRSA uses it: each answer has another temporary key,
+// which is the only one that the bucket accepts from then on.
+type tokenService struct {
+	*loop.Server
+	bucket *s3.Server
+	life   time.Duration
+	mu     sync.Mutex
+	tokens []string // that came along
+	wrong  []string
+	down   bool
+}
+
+func (s *tokenService) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	if r.Method != http.MethodPost || r.URL.Path != "/" || r.Header.Get("Authorization") != "" ||
+		r.PostFormValue("Action") != "AssumeRoleWithWebIdentity" || r.PostFormValue("Version") != "2011-06-15" ||
+		r.PostFormValue("RoleArn") != "arn:aws:iam::1:role/profiles" || r.PostFormValue("RoleSessionName") == "" {
+		s.wrong = append(s.wrong, fmt.Sprint(r.Method, r.URL, r.PostForm))
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.tokens = append(s.tokens, r.PostFormValue("WebIdentityToken"))
+	token := fmt.Sprintf("hunter2-%d", len(s.tokens))
+	s.bucket.Expect(token)
+	fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult>
+<Credentials><AccessKeyId>%s</AccessKeyId><SecretAccessKey>%s</SecretAccessKey><SessionToken>%s</SessionToken><Expiration>%s</Expiration></Credentials>
+</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, s.bucket.KeyID, s.bucket.Secret, token,
+		time.Now().Add(s.life).UTC().Format(time.RFC3339))
+}
+
+func (s *tokenService) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.tokens...)
+}
+
+// A destination gets its keys for the token of a service account, in the sandbox, and renews them
+// while it runs: the token in the file is replaced as a cluster replaces it, and each key is accepted
+// only until the next one has been fetched.
+func TestS3WebIdentity(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	service := &tokenService{bucket: startS3(t), life: 13 * time.Second}
+	var err error
+	service.Server, err = loop.Start("", http.HandlerFunc(service.serve), nil)
+	must(t, err)
+	t.Cleanup(service.Down)
+	writeFile(t, dir, "token", []byte("hunter2-first\n"))
+	s := service.bucket
+	config := strings.Replace(spoolConfig("s3://profiles/p", t.TempDir(), "fsync: 1m", someTargets(t, 1)...), "write:\n  - ", fmt.Sprintf(`write:
+  - s3: {endpoint: %q, region: %s, credentials: auto}
+    `, s.URL(), s.Region), 1)
+	p := runWithin(t, []string{"AWS_ROLE_ARN=arn:aws:iam::1:role/profiles", "AWS_WEB_IDENTITY_TOKEN_FILE=" + dir + "/token",
+		"AWS_ENDPOINT_URL_STS=" + service.URL(), "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}, "--config", writeConfig(t, config))
+	p.wait("the first object", func() string {
+		if len(s.Objects()) == 0 {
+			return fmt.Sprintf("refused %v, asked with %d tokens", s.Refused(), len(service.seen()))
+		}
+		return ""
+	})
+	writeFile(t, dir, "token", []byte("hunter2-second\n"))
+	p.wait("a renewed key", func() string {
+		tokens := service.seen()
+		if tokens[len(tokens)-1] != "hunter2-second" {
+			return fmt.Sprintf("%d tokens", len(tokens))
+		}
+		return ""
+	})
+	before := len(s.Objects())
+	p.wait("objects with it", func() string {
+		if n := len(s.Objects()); n <= before {
+			return fmt.Sprintf("%d objects, refused %v", n, s.Refused())
+		}
+		return ""
+	})
+	if tokens := service.seen(); tokens[0] != "hunter2-first" || len(service.wrong) > 0 {
+		t.Errorf("tokens %v, wrong requests %v", tokens, service.wrong)
+	}
+	_, body := p.get("/metrics")
+	if !strings.Contains(body, `profpull_credentials_fetches_total{bucket="main",source="web_identity",result="ok"}`) {
+		t.Error("no metric of the fetches")
+	}
+	p.stop()
+	if log := p.stderr.String(); strings.Contains(log, "hunter2") || strings.Contains(body, "hunter2") {
+		t.Errorf("a secret in the log:\n%s", tailLines(log, 20))
+	}
+}
+
+// Without a source, and with one that cannot be reached, the reason and the remedy are said.
+func TestS3WithoutCredentials(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, source string
+		env          []string
+		says         []string
+	}{
+		{"environment", "environment", []string{"AWS_ACCESS_KEY_ID="}, []string{"the environment variable AWS_ACCESS_KEY_ID is not set"}},
+		{"none", "auto", []string{"AWS_ACCESS_KEY_ID=", "AWS_ROLE_ARN=", "AWS_EC2_METADATA_DISABLED=true"}, []string{"no credentials: the environment has neither"}},
+		{"instance", "instance", []string{"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1"},
+			[]string{"PUT http://127.0.0.1:1/latest/api/token: ", "set the hop limit"}},
+		{"container", "container", []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=http://example.com/", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI="},
+			[]string{"expected https, or http to 169.254.170.2"}},
+	} {
+		c := c
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := startS3(t)
+			name := writeConfig(t, fmt.Sprintf("write: [{name: bucket, url: 's3://profiles', s3: {endpoint: %q, region: %s, credentials: %s}}]\n", s.URL(), s.Region, c.source))
+			cmd := command(t, "verify", "--config", name)
+			cmd.Env = append(cmd.Env, c.env...)
+			r := callCommand(t, cmd, "")
+			for _, part := range c.says {
+				if !strings.Contains(r.stdout+r.stderr, part) {
+					t.Errorf("expected %q, exit code %d in:\n%s%s", part, r.code, r.stdout, r.stderr)
+				}
+			}
+			if len(s.Refused()) > 0 || len(s.Objects()) > 0 {
+				t.Errorf("a request without keys: %v", s.Refused())
+			}
+		})
 	}
 }

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "base/utf8.h"
-#include "http/url.h"
+#include "bucket/answers.h"
 #include "pprof/gzip.h"
 #include "write/protocols/file_names.h"
 #include "write/protocols/s3.h"
@@ -155,135 +155,61 @@ static enum request_status s3_build(struct request *r, const struct request_inpu
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-#define ADVICE_REGION                                                                              \
-    "the bucket is in another region: set s3.region to the one that the server names (or "         \
-    "s3.endpoint to a server of that region)"
-#define ADVICE_KEY                                                                                 \
-    "the server does not know this access key: check s3.access_key_id and s3.endpoint"
-#define ADVICE_TOKEN                                                                               \
-    "the session token has expired or belongs to another key: renew access_key_id, "               \
-    "secret_access_key and session_token together"
+#define ADVICE_RIGHTS                                                                              \
+    "this access key may not write here: it needs the permission s3:PutObject for the bucket and " \
+    "the prefix of url"
 
-/* Codes of errors that last until somebody changes something are retried from time to time. */
+/* The class of each meaning. Refusals that last until somebody changes something are retried from
+ * time to time; others concern this profile alone, because something was lost on its way. */
 static const struct {
-    const char *code;
-    const char *advice; /* NULL: it passes by itself */
-    enum answer_class class;
+    bool known;
     enum answer_scope scope;
-} meanings[] = {
-    {"SignatureDoesNotMatch",
-     "s3.secret_access_key is not that of s3.access_key_id, or a proxy changes the request",
-     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"InvalidAccessKeyId", ADVICE_KEY, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"XAdminUserNotFound", ADVICE_KEY, ANSWER_RETRY, ANSWER_OF_ENDPOINT}, /* of Versity, with 404 */
-    {"RequestTimeTooSkewed",
-     "the clocks of this machine and of the server differ by more than 15 minutes: set this one",
-     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"AccessDenied",
-     "this access key may not write here: it needs the permission s3:PutObject for the bucket and "
-     "the prefix of url",
-     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"ExpiredToken", ADVICE_TOKEN, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"InvalidToken", ADVICE_TOKEN, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"TokenRefreshRequired", ADVICE_TOKEN, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"NoSuchBucket",
-     "there is no such bucket on this server: create it, or check url, s3.endpoint and "
-     "s3.path_style",
-     ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"AuthorizationHeaderMalformed", ADVICE_REGION, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"PermanentRedirect", ADVICE_REGION, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"TemporaryRedirect", ADVICE_REGION, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"QuotaExceeded", "the bucket is full: raise its quota, or remove old objects", ANSWER_RETRY,
-     ANSWER_OF_ENDPOINT},
-    {"XMinioStorageFull", "the disks of the server are full", ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"SlowDown", NULL, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    {"ServiceUnavailable", NULL, ANSWER_RETRY, ANSWER_OF_ENDPOINT},
-    /* On the way to the server something was lost, or another request was in the way. */
-    {"RequestTimeout", NULL, ANSWER_RETRY, ANSWER_OF_PROFILE},
-    {"IncompleteBody", NULL, ANSWER_RETRY, ANSWER_OF_PROFILE},
-    {"OperationAborted", NULL, ANSWER_RETRY, ANSWER_OF_PROFILE},
-    {"XAmzContentSHA256Mismatch", NULL, ANSWER_RETRY_DOUBTFUL, ANSWER_OF_PROFILE},
+} classes[BUCKET_RESULTS] = {
+    [BUCKET_NO_BUCKET] = {true, ANSWER_OF_ENDPOINT}, [BUCKET_DENIED] = {true, ANSWER_OF_ENDPOINT},
+    [BUCKET_CLOCK] = {true, ANSWER_OF_ENDPOINT},     [BUCKET_FULL] = {true, ANSWER_OF_ENDPOINT},
+    [BUCKET_SLOW_DOWN] = {true, ANSWER_OF_ENDPOINT}, [BUCKET_TIMEOUT] = {true, ANSWER_OF_PROFILE},
+    [BUCKET_NETWORK] = {true, ANSWER_OF_PROFILE},
 };
 
-/* Returns the text of the first element with this name; empty if there is none. */
-static struct sv element(struct sv xml, const char *name)
-{
-    char tag[32];
-    struct sv before;
-    int n = snprintf(tag, sizeof(tag), "<%s>", name);
-    const char *at = xml.n > 0 ? memmem(xml.p, xml.n, tag, (size_t)n) : NULL;
-    struct sv text = at != NULL ? sv_skip(xml, (size_t)(at - xml.p) + (size_t)n) : SV("");
-    return sv_cut(text, '<', &before, &text) ? sv_trim(before) : SV("");
-}
-
-/* Appends text with the entities that every XML has. */
-static void put_unescaped(struct sv v, struct buf *out)
-{
-    static const struct {
-        const char *name;
-        char c;
-    } entities[] = {{"&apos;", '\''}, {"&#39;", '\''}, {"&quot;", '"'}, {"&#34;", '"'},
-                    {"&lt;", '<'},    {"&gt;", '>'},   {"&amp;", '&'}};
-    while (v.n > 0) {
-        size_t n = 1;
-        char c = v.p[0];
-        for (size_t i = 0; c == '&' && i < sizeof(entities) / sizeof(entities[0]); i++) {
-            if (sv_starts_with(v, sv_from(entities[i].name))) {
-                n = strlen(entities[i].name);
-                c = entities[i].c;
-            }
-        }
-        buf_putc(out, c);
-        v = sv_skip(v, n);
-    }
-}
-
-/* Reads <Error><Code>..</Code><Message>..</Message>. Of the other elements, only the place of the
- * bucket is read, because some of them repeat the request with its credentials. */
 static void s3_read_refusal(const struct answer_input *in, struct reply *r)
 {
-    struct buf text;
-    struct sv code = element(in->body, "Code");
-    struct sv place = element(in->body, "Region");
-    if (code.n == 0) {
+    struct bucket_refusal refusal;
+    if (!bucket_read_refusal(in->body, &refusal)) {
         return;
     }
-    place = place.n > 0 ? place : element(in->body, "Endpoint");
-    buf_init(&text, ANSWER_BODY_MAX);
-    buf_printf(&text, "%.*s: ", SV_ARG(code));
-    put_unescaped(element(in->body, "Message"), &text);
-    if (place.n > 0) {
-        buf_printf(&text, " (%.*s)", SV_ARG(place));
-    }
-    (void)snprintf(r->own_code, sizeof(r->own_code), "%.*s", SV_ARG(code));
-    (void)snprintf(r->own_text, sizeof(r->own_text), "%s", text.data);
+    (void)snprintf(r->own_code, sizeof(r->own_code), "%s", refusal.code);
+    (void)snprintf(r->own_text, sizeof(r->own_text), "%s: %s%s%s%s", refusal.code, refusal.message,
+                   refusal.place[0] != '\0' ? " (" : "", refusal.place,
+                   refusal.place[0] != '\0' ? ")" : "");
     r->code = r->own_code;
     r->message = sv_from(r->own_text);
-    buf_done(&text);
+}
+
+static bool is_one_of(const char *code, const char *one, const char *other)
+{
+    return strcmp(code, one) == 0 || strcmp(code, other) == 0;
 }
 
 static bool s3_knows(const struct answer_input *in, const struct reply *r, struct answer *a)
 {
-    for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
-        if (strcmp(r->code, meanings[i].code) == 0) {
-            a->class = meanings[i].class;
-            a->scope = meanings[i].scope;
-            a->tries = a->class == ANSWER_RETRY_DOUBTFUL ? ANSWER_TRIES : 0;
-            a->advice = meanings[i].advice;
-            a->delay_ms = a->advice != NULL ? ANSWER_SLOW_MS : 0;
-            return true;
-        }
+    bool redirect = in->status >= 300 && in->status < 400;
+    struct bucket_meaning m = bucket_meaning_of(r->code, redirect ? in->status : 0, false);
+    /* An internal error may be the fault of this profile. */
+    if (!classes[m.result].known || strcmp(r->code, "InternalError") == 0) {
+        return false;
     }
-    /* No profile is at fault for a redirect. */
-    if (in->status >= 300 && in->status < 400) {
-        a->class = ANSWER_RETRY;
-        a->scope = ANSWER_OF_ENDPOINT;
-        a->delay_ms = ANSWER_SLOW_MS;
-        a->advice = "redirects are not followed: check s3.endpoint (https instead of http?) and "
-                    "s3.region";
-        return true;
+    a->class = ANSWER_RETRY;
+    a->scope = classes[m.result].scope;
+    a->advice = strcmp(r->code, "AccessDenied") == 0 ? ADVICE_RIGHTS : m.advice;
+    a->delay_ms = a->advice != NULL ? ANSWER_SLOW_MS : 0;
+    /* Another request for the same object was in the way. */
+    if (strcmp(r->code, "OperationAborted") == 0) {
+        a->scope = ANSWER_OF_PROFILE;
     }
-    return false;
+    if (is_one_of(r->code, "XAmzContentSHA256Mismatch", "BadDigest")) {
+        answer_set_doubtful(a, ANSWER_TRIES);
+    }
+    return true;
 }
 
 /* Accepts a 2xx without a body: a page that another server sends with status 200 has one. */

@@ -156,7 +156,7 @@ TEST(test_web_identity_mistakes)
         {"<a><Credentials><AccessKeyId>a</AccessKeyId><SecretAccessKey>b</SecretAccessKey>"
          "<SessionToken>t</SessionToken><Expiration>2020-01-01T00:00:00Z</Expiration>"
          "</Credentials></a>",
-         "credentials that are over already: check the clock"},
+         "credentials that have expired already: check the clock"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(rig) r;
@@ -448,12 +448,13 @@ TEST(test_another_server_than_metadata)
         const char *flavor;
         const char *answer;
         const char *says;
-    } rows[] = {{NULL, NULL, "without the header Metadata-Flavor"},
-                {"Other", NULL, "without the header Metadata-Flavor"},
-                {"Google", "{}", "expected JSON with access_token"},
-                {"Google", "{\"access_token\":\"hunter2\"}", "expected JSON with access_token"},
-                {"Google", "{\"access_token\":\"hunter2\",\"expires_in\":-1}", "expected JSON"},
-                {"Google", "{\"access_token\":\"hunter2\",\"expires_in\":5}", "are over already"}};
+    } rows[] = {
+        {NULL, NULL, "without the header Metadata-Flavor"},
+        {"Other", NULL, "without the header Metadata-Flavor"},
+        {"Google", "{}", "expected JSON with access_token"},
+        {"Google", "{\"access_token\":\"hunter2\"}", "expected JSON with access_token"},
+        {"Google", "{\"access_token\":\"hunter2\",\"expires_in\":-1}", "expected JSON"},
+        {"Google", "{\"access_token\":\"hunter2\",\"expires_in\":5}", "have expired already"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         SCOPED(rig) r;
         rig_init(&r, CREDENTIALS_METADATA);
@@ -559,16 +560,46 @@ TEST(test_refused_keys)
     rig_start(&r);
     ask(&r, &w);
     finish(&w);
-    credentials_refused(r.credentials, w.keys);
+    assert_false(credentials_refused(r.credentials, w.keys));
     check_aws(&r, 0, "they have just been fetched");
     r.wall_ns += 5 * NS_PER_S;
     atomic_store(&r.source.version, 1);
-    credentials_refused(r.credentials, w.keys);
+    assert_true(credentials_refused(r.credentials, w.keys));
     check_aws(&r, 1, "others");
     r.wall_ns += 5 * NS_PER_S;
-    credentials_refused(r.credentials, w.keys);
+    assert_true(credentials_refused(r.credentials, w.keys));
     check_aws(&r, 1, "the old ones were refused");
     CHECK_INT(atomic_load(&r.source.asked), 2, "");
+    credentials_keys_unref(w.keys);
+}
+
+/* Other settings take effect for requests that wait and for later ones. */
+TEST(test_other_settings)
+{
+    SCOPED(rig) r;
+    struct wait w;
+    struct bucket_settings other;
+    rig_init(&r, CREDENTIALS_WEB_IDENTITY);
+    web_identity(&r);
+    rig_start(&r);
+    ask(&r, &w);
+    other = r.settings;
+    other.http.proxy_url = "http://other";
+    credentials_configure(r.credentials, &other);
+    check_failure(&r, "other");
+    finish(&w);
+    assert_null(w.keys);
+    other = r.settings;
+    other.credentials = CREDENTIALS_ENVIRONMENT;
+    set_env(&r, "AWS_ACCESS_KEY_ID", KEY_ID);
+    set_env(&r, "AWS_SECRET_ACCESS_KEY", SECRET);
+    credentials_configure(r.credentials, &other);
+    ask(&r, &w);
+    finish(&w);
+    struct http_settings http = {.region = "stays", .auth_type = "x"};
+    credentials_apply(w.keys, &http);
+    CHECK_STR(http.username, KEY_ID, "");
+    CHECK_STR(http.region, "stays", "");
     credentials_keys_unref(w.keys);
 }
 

@@ -87,7 +87,7 @@ static const struct {
     {"400 RequestTimeout", BUCKET_TIMEOUT, 3, "message of RequestTimeout"},
     {"400 IncompleteBody", BUCKET_NETWORK, 3, "message of IncompleteBody"},
     {"404 NoSuchKey", BUCKET_NOT_FOUND, 1, "message of NoSuchKey"},
-    {"404 NoSuchBucket", BUCKET_NO_BUCKET, 1, "make it, or check url"},
+    {"404 NoSuchBucket", BUCKET_NO_BUCKET, 1, "create it, or check url"},
     {"301 PermanentRedirect", BUCKET_NO_BUCKET, 1, "set s3.region"},
     {"302 Whatever", BUCKET_NO_BUCKET, 1, "redirects are not followed"},
     {"403 AccessDenied", BUCKET_DENIED, 1, "s3:PutObject"},

@@ -90,6 +90,19 @@ TEST(mistakes_have_a_place)
          "f:4:12: write[0].headers: x-a and X-A-c cannot be signed together\n"
          "f:4:12: write[0].headers: x-amz-date is a part of the signature\n"
          "f:4:12: write[0].headers: e: an empty header cannot be signed\n"},
+        {BUCKET("s3://bucket", "region: r, credentials: automatic"),
+         "f:3:32: write[0].s3.credentials: expected \"configured\", \"auto\", \"environment\", "
+         "\"web_identity\", \"container\" or \"instance\", got \"automatic\"\n"},
+        {BUCKET("s3://bucket", "credentials: auto"),
+         "f:3:7: write[0].s3: missing required key \"region\" (or \"endpoint\")\n"},
+        {BUCKET("s3://bucket", KEYS ", region: r, credentials: instance, session_token_file: f"),
+         "f:3:23: write[0].s3.access_key_id: has no effect with credentials: instance; remove one "
+         "of both\n"
+         "f:3:45: write[0].s3.secret_access_key: has no effect with credentials: instance; remove "
+         "one of both\n"
+         "f:3:108: write[0].s3.session_token_file: has no effect with credentials: instance; "
+         "remove "
+         "one of both\n"},
         {BUCKET("s3://bucket", KEYS ", region: r") "  http_headers: {x-a: b}\n",
          "f:4:17: write[0].http_headers: a bucket takes headers of the key \"headers\" only\n"},
     };
@@ -100,6 +113,35 @@ TEST(mistakes_have_a_place)
         config_errors_format(errors, &got);
         CHECK_STR(got.data, rows[i].want, rows[i].text);
         assert_null(c);
+    }
+}
+
+TEST(sources_of_credentials)
+{
+    static const struct {
+        const char *keys;
+        enum credentials_source source;
+    } rows[] = {{KEYS, CREDENTIALS_CONFIGURED},
+                {KEYS ", credentials: configured", CREDENTIALS_CONFIGURED},
+                {"credentials: auto", CREDENTIALS_AUTO},
+                {"credentials: environment", CREDENTIALS_ENVIRONMENT},
+                {"credentials: web_identity", CREDENTIALS_WEB_IDENTITY},
+                {"credentials: container", CREDENTIALS_CONTAINER},
+                {"credentials: instance", CREDENTIALS_INSTANCE}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        SCOPED(config_errors) *errors = config_errors_new();
+        char text[512];
+        (void)snprintf(text, sizeof(text),
+                       BUCKET("s3://bucket/p", "%s, region: eu-test-1") "  proxy_url: http://p:1\n",
+                       rows[i].keys);
+        SCOPED(config) *c = config_parse("f", sv_from(text), &options, errors);
+        CHECK_INT(config_errors_count(errors), 0, text);
+        const struct bucket_settings *b = &c->endpoints[0].bucket;
+        CHECK_INT(b->credentials, rows[i].source, text);
+        CHECK_STR(b->url, "s3://bucket/p", text);
+        CHECK_STR(b->http.region, "eu-test-1", text);
+        CHECK_STR(b->http.proxy_url, "http://p:1", text);
+        assert_true((b->http.username != NULL) == (rows[i].source == CREDENTIALS_CONFIGURED));
     }
 }
 

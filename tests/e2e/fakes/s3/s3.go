@@ -81,6 +81,19 @@ func (s *Server) Objects() map[string]Object {
 	return all
 }
 
+// Expect sets the only session token that is accepted, while the server runs.
+func (s *Server) Expect(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Token = token
+}
+
+func (s *Server) token() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Token
+}
+
 // Refused lists the requests that were not taken, by the code of the answer.
 func (s *Server) Refused() []string {
 	s.mu.Lock()
@@ -226,7 +239,7 @@ func (s *Server) check(r *http.Request, body []byte) *failure {
 		f.more = "<Region>" + s.Region + "</Region>"
 		return f
 	}
-	if r.Header.Get("X-Amz-Security-Token") != s.Token {
+	if r.Header.Get("X-Amz-Security-Token") != s.token() {
 		return fail(http.StatusBadRequest, "ExpiredToken", "The provided token has expired.")
 	}
 	at, err := time.Parse(stamp, r.Header.Get("X-Amz-Date"))
