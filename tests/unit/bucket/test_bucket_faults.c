@@ -233,7 +233,6 @@ TEST(test_silent_server)
     r.fake->fault_arg = &s;
     CHECK_INT(put(&r), BUCKET_TIMEOUT, "");
     CHECK_CONTAINS(r.err.msg, "(after 3 tries)", "");
-    CHECK_INT(s.hit, 3, "");
 }
 
 /* A deadline ends a try, the pause before the next one, and later calls at once. */
@@ -247,8 +246,8 @@ TEST(test_deadline)
     r.fake->fault_arg = &silent;
     int64_t deadline = clock_mono_ms() + 100;
     CHECK_INT(bucket_put(r.bucket, "k", "x", 1, deadline, &r.err), BUCKET_TIMEOUT, "");
-    CHECK_INT(silent.hit, 1, "");
     assert_true(clock_mono_ms() >= deadline);
+    assert_null(strstr(r.err.msg, "tries"));
     r.fake->fault_arg = &slow;
     CHECK_INT(bucket_put(r.bucket, "k", "x", 1, deadline, &r.err), BUCKET_TIMEOUT, "");
     CHECK_CONTAINS(r.err.msg, "the deadline has passed before the request", "");
