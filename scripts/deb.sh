@@ -14,7 +14,9 @@ version=$(cat "$root/VERSION")
 work=$build/deb-$arch
 tree=$work/profpull-$version
 
-for tool in dpkg-buildpackage dh fakeroot git; do
+# git lists the sources of a checkout.
+[ -e "$root/.git" ] && lister=git || lister=
+for tool in dpkg-buildpackage dh fakeroot $lister; do
   command -v "$tool" >/dev/null 2>&1 || {
     echo "$0: needs $tool: run scripts/deps.sh package" >&2
     exit 1
