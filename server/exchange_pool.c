@@ -7,6 +7,7 @@
 #include "base/worker.h"
 #include "server/exchange.h"
 #include "server/setup.h"
+#include "server/shares.h"
 
 /* Limit of a response. */
 #define REPLY_MAX ((size_t)256 * 1024 * 1024)
@@ -25,7 +26,8 @@ struct exchange_pool {
     struct job_list waiting; /* jobs that wait for their receipts */
     struct loop_timer *timer;
     bool stopped;
-    unsigned n; /* requests that are queued, worked on, or wait for a receipt */
+    struct shares *shares; /* of the queue */
+    unsigned n;            /* requests that are queued, worked on, or wait for a receipt */
     struct metric_cell *requests;
     struct metric_cell *seconds;
 };
@@ -36,6 +38,7 @@ struct job {
     struct connection *connection;
     const struct route *route;
     int64_t began_ms;
+    struct in6_addr client;     /* counted in the shares of the pool unless the route is quick */
     struct server_setup *setup; /* a reference */
     int status; /* status of an error of the server's own, which `message` explains; 0: none */
     const char *message;
@@ -97,6 +100,9 @@ static void finish(struct job *j)
 {
     struct exchange_pool *p = j->pool;
     p->n--;
+    if (!j->route->is_quick) {
+        shares_give(p->shares, &j->client);
+    }
     metric_gauge_add(p->requests, -1);
     metric_observe(p->seconds, (double)(clock_mono_ms() - j->began_ms) / 1000.0);
     if (connection_resume(j->connection)) {
@@ -225,16 +231,32 @@ static struct job *make_job(struct exchange_pool *p, struct connection *c,
     return j;
 }
 
-bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
-                          const struct request *r, struct server_setup *setup)
+/* Counts a request of a client. Returns false if the queue is full, or the client has its share. */
+static bool take_place(struct exchange_pool *p, const struct route *route,
+                       const struct server_setup *setup, const struct exchange_client *client)
 {
     const struct server_options *o = &setup->options;
     const struct server_work *work = route->set == ROUTE_RECEIVE ? &o->receive : &o->query;
-    bool has_room = route->is_quick || p->n < p->o.threads + work->waiting_max;
-    struct job *j = has_room ? make_job(p, c, route, r, setup) : NULL;
-    if (j == NULL) {
+    size_t places = (size_t)p->o.threads + work->waiting_max;
+    size_t share = client->has_neighbours ? (places + 1) / 2 : places;
+    return p->n < places && shares_take(p->shares, &client->address, share);
+}
+
+bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
+                          const struct request *r, struct server_setup *setup,
+                          const struct exchange_client *client)
+{
+    if (!route->is_quick && !take_place(p, route, setup, client)) {
         return false;
     }
+    struct job *j = make_job(p, c, route, r, setup);
+    if (j == NULL) {
+        if (!route->is_quick) {
+            shares_give(p->shares, &client->address);
+        }
+        return false;
+    }
+    j->client = client->address;
     connection_hold(c);
     if (route->is_quick) {
         exchange_pool_on_run(&j->work);
@@ -277,7 +299,8 @@ struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, s
     TAILQ_INIT(&p->waiting);
     make_metrics(p);
     p->timer = loop_timer_new(o->loop, exchange_pool_on_timer, p);
-    if (p->timer == NULL) {
+    p->shares = shares_new();
+    if (p->timer == NULL || p->shares == NULL) {
         err_memory(err);
         return exchange_pool_free(p);
     }
@@ -298,6 +321,9 @@ void exchange_pool_stop(struct exchange_pool *p)
 struct exchange_pool *exchange_pool_free(struct exchange_pool *p)
 {
     exchange_pool_stop(p);
-    free(p);
+    if (p != NULL) {
+        shares_free(p->shares);
+        free(p);
+    }
     return NULL;
 }

@@ -7,6 +7,7 @@
 #ifndef PROFPULL_SERVER_EXCHANGE_POOL_H
 #define PROFPULL_SERVER_EXCHANGE_POOL_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +28,12 @@ struct exchange_pool_options {
     unsigned threads;
 };
 
+/* The client of a request. */
+struct exchange_client {
+    struct in6_addr address;
+    bool has_neighbours; /* other addresses have connections as well */
+};
+
 struct exchange_pool *exchange_pool_new(const struct exchange_pool_options *o, struct err *err);
 /* Waits for the handlers that run; requests that are still queued are not handled. Call it after
  * the connections have been freed. Accepts NULL. */
@@ -34,9 +41,11 @@ void exchange_pool_stop(struct exchange_pool *p);
 /* Frees the pool, after the loop has been freed. Accepts NULL, returns NULL. */
 struct exchange_pool *exchange_pool_free(struct exchange_pool *p);
 /* Holds the connection, whose body is complete, and has the route's handler answer it with the
- * current setup of the server; a quick one at once. If the queue is full or memory is short,
- * returns false and changes nothing. */
+ * current setup of the server; a quick one at once. Returns false and changes nothing if the queue
+ * is full, if memory is short, or if the client has half of the places while it has neighbours:
+ * then a place is left for these. */
 bool exchange_pool_submit(struct exchange_pool *p, struct connection *c, const struct route *route,
-                          const struct request *r, struct server_setup *setup);
+                          const struct request *r, struct server_setup *setup,
+                          const struct exchange_client *client);
 
 #endif

@@ -176,6 +176,16 @@ size_t places_count(const struct places *p)
     return p->n;
 }
 
+size_t places_addresses(const struct places *p)
+{
+    return map_count(p->hosts);
+}
+
+const struct in6_addr *place_address(const struct place *place)
+{
+    return &place->host->address;
+}
+
 struct connection *places_at(const struct places *p, size_t i)
 {
     return p->all[i]->connection;

@@ -19,6 +19,10 @@ struct places *places_new(size_t max, size_t max_of_one);
 struct places *places_free(struct places *p); /* accepts NULL, returns NULL */
 
 size_t places_count(const struct places *p);
+/* Returns the number of addresses that have connections. */
+size_t places_addresses(const struct places *p);
+/* Returns the address of a place's connection. */
+const struct in6_addr *place_address(const struct place *place);
 /* Returns the i-th connection, in no particular order. */
 struct connection *places_at(const struct places *p, size_t i);
 

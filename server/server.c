@@ -277,7 +277,9 @@ static void server_on_body(void *arg, struct connection *c, const struct request
     struct server *s = arg;
     const struct route *route = connection_data(c);
     struct exchange_pool *pool = route->set == ROUTE_RECEIVE ? s->receive : s->query;
-    if (!exchange_pool_submit(pool, c, route, r, s->setup)) {
+    const struct exchange_client client = {.address = *place_address(connection_place(c)),
+                                           .has_neighbours = places_addresses(s->places) > 1};
+    if (!exchange_pool_submit(pool, c, route, r, s->setup, &client)) {
         server_on_refusal(s, c, r, REFUSED_BUSY, STATUS_BUSY);
     }
 }

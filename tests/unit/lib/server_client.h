@@ -13,8 +13,10 @@
 
 #define REPLY_MAX (8 * 1024 * 1024)
 
-static inline int client_dial(const struct server *server)
+/* Connects from an address of loopback, such as INADDR_LOOPBACK. */
+static inline int client_dial_from(const struct server *server, in_addr_t host)
 {
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
     struct sockaddr_in to = {
         .sin_family = AF_INET,
         .sin_port = htons(server_port(server)),
@@ -24,8 +26,14 @@ static inline int client_dial(const struct server *server)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
     return fd;
+}
+
+static inline int client_dial(const struct server *server)
+{
+    return client_dial_from(server, INADDR_LOOPBACK);
 }
 
 static inline void client_send(int fd, const char *text)

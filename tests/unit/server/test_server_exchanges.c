@@ -426,6 +426,42 @@ TEST_ON(struct fixture *f, the_line_before_the_threads)
     close(waiting);
 }
 
+/* Four places: a client has two while another one is connected, and all when it is alone. */
+TEST_ON(struct fixture *f, a_client_leaves_places_to_others)
+{
+    static const char pending[] = "profpull_api_requests_pending{api=\"query\"}";
+    static const char request[] = "GET /echo HTTP/1.1\r\n" CLOSE "\r\n";
+    int own[3];
+    f->options.query.waiting_max = 3;
+    restart(f);
+    own[0] = client_dial(f->server);
+    client_send(own[0], "GET /wait HTTP/1.1\r\n" CLOSE "\r\n");
+    sem_wait(&f->started);
+    for (int i = 1; i < 3; i++) {
+        own[i] = client_dial(f->server);
+        client_send(own[i], request);
+    }
+    wait_for_metric(f, pending, 3);
+    int other = client_dial_from(f->server, INADDR_LOOPBACK + 1);
+    wait_for_metric(f, "profpull_admin_connections", 4);
+    char *answer = client_ask(f->server, request);
+    CHECK_CONTAINS(answer, "HTTP/1.1 429 Too Many Requests\r\n", "more than its share");
+    free(answer);
+    client_send(other, request);
+    wait_for_metric(f, pending, 4);
+    sem_post(&f->go_on);
+    for (int i = 0; i < 3; i++) {
+        SCOPED(buf) text = testing_buf(REPLY_MAX);
+        client_read_all(own[i], &text);
+        CHECK_CONTAINS(text.data, "HTTP/1.1 200", "");
+        close(own[i]);
+    }
+    SCOPED(buf) text = testing_buf(REPLY_MAX);
+    client_read_all(other, &text);
+    CHECK_CONTAINS(text.data, "HTTP/1.1 200", "the other client");
+    close(other);
+}
+
 TEST_ON(struct fixture *f, a_client_that_hangs_up)
 {
     int fd = client_dial(f->server);
