@@ -291,3 +291,35 @@ func TestS3WithoutCredentials(t *testing.T) {
 		})
 	}
 }
+
+// A process that still waits for its first key ends in time, and its profiles stay in the spool.
+func TestS3EndsWhileItWaitsForKeys(t *testing.T) {
+	t.Parallel()
+	s, dir, release := startS3(t), t.TempDir(), make(chan struct{})
+	asked := make(chan struct{}, 100)
+	service, err := loop.Start("", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-release
+	}), nil)
+	must(t, err)
+	t.Cleanup(service.Down)
+	t.Cleanup(func() { close(release) })
+	writeFile(t, dir, "token", []byte("hunter2"))
+	config := strings.Replace(spoolConfig("s3://profiles/p", t.TempDir(), "fsync: 1m", someTargets(t, 1)...), "write:\n  - ", fmt.Sprintf(`write:
+  - s3: {endpoint: %q, region: %s, credentials: web_identity}
+    `, s.URL(), s.Region), 1)
+	p := runWithin(t, []string{"AWS_ROLE_ARN=arn", "AWS_WEB_IDENTITY_TOKEN_FILE=" + dir + "/token", "AWS_ENDPOINT_URL_STS=" + service.URL()},
+		"--config", writeConfig(t, config), "--drain-timeout", "300ms")
+	<-asked
+	p.wait("profiles that wait for a key", func() string {
+		if l := p.metrics().ledger("main"); l.queued < 3 {
+			return fmt.Sprintf("%+v", l)
+		}
+		return ""
+	})
+	p.stop()
+	after := endpointSummary(t, p, "main")
+	if after["dropped"] != 0 || after["sent"] != 0 || after["queued"] == 0 || len(s.Objects()) != 0 {
+		t.Errorf("%v, objects %d, refused %v", after, len(s.Objects()), s.Refused())
+	}
+}
