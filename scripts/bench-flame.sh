@@ -6,4 +6,4 @@
 set -eu
 cd "$(dirname "$0")/../tests/e2e"
 build=${BUILD:-../../build}
-exec "${GO:-go}" run ./cmd/flamebench -profpull "$build/profpull" "$@"
+exec "${GO:-go}" run -buildvcs=false ./cmd/flamebench -profpull "$build/profpull" "$@"

@@ -17,8 +17,8 @@ fi
 mkdir -p "$build"
 rm -f "$build/deltaref.old"
 cd "$root/tests/tools/deltaref"
-if GOFLAGS=-mod=readonly "$go" build -o "$build/deltaref" . >"$build/deltaref.log" 2>&1; then
-  GOFLAGS=-mod=readonly "$go" vet .
+if GOFLAGS="-mod=readonly -buildvcs=false" "$go" build -o "$build/deltaref" . >"$build/deltaref.log" 2>&1; then
+  GOFLAGS="-mod=readonly -buildvcs=false" "$go" vet .
   exit 0
 fi
 if ! cannot_be_had "$build/deltaref.log"; then
@@ -38,7 +38,7 @@ cp -r "$theirs/profile" "$copy/"
 printf 'module github.com/google/pprof\n\ngo 1.19\n' >"$copy/go.mod"
 printf 'module profpull.test/deltaref\n\ngo 1.19\n\nrequire github.com/google/pprof v0.0.0\n\n' >"$build/deltaref.mod"
 printf 'replace github.com/google/pprof => %s\n' "$copy" >>"$build/deltaref.mod"
-export GOPROXY=off GOFLAGS=-mod=mod
+export GOPROXY=off GOFLAGS="-mod=mod -buildvcs=false"
 "$go" vet -modfile="$build/deltaref.mod" .
 "$go" build -modfile="$build/deltaref.mod" -o "$build/deltaref" .
 tail -n 1 "$build/deltaref.log" >"$build/deltaref.old"

@@ -15,7 +15,7 @@ set -u
 . "$(dirname "$0")/go-tool.sh"
 
 BUILD=$build GO=$go "$root/scripts/build-deltaref.sh" || exit 1
-export GOPROXY=off GOFLAGS=-mod=mod
+export GOPROXY=off GOFLAGS="-mod=mod -buildvcs=false"
 (cd "$root/tests/tools/loadgen" && "$go" build -o "$build/loadgen" .) || exit 1
 
 passed=0

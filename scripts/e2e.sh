@@ -15,7 +15,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=${BUILD:-$root/build}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 export GO="${GO:-go}"
-export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0
+export GOTOOLCHAIN=local GOPROXY=off GOFLAGS="-mod=mod -buildvcs=false" CGO_ENABLED=0
 export PROFPULL_BIN="${PROFPULL_BIN:-$build/profpull}"
 export PROFPULL_LOADGEN="$build/loadgen"
 

@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$to"
 tool=$work/terminalsvg
-(cd tests/e2e && ${GO:-go} build -o "$tool" ./cmd/terminalsvg)
+(cd tests/e2e && ${GO:-go} build -buildvcs=false -o "$tool" ./cmd/terminalsvg)
 for columns in 80 160; do
     LC_ALL=C.UTF-8 "$BUILD/profpull" flame "$profile" --color true --width "$columns" --depth 16 --search compress/flate >"$work/flame.txt"
     for theme in light dark; do

@@ -14,7 +14,7 @@ e2e_tool() {
     echo "$0: needs go (1.19 or later): scripts/deps.sh test" >&2
     exit 1
   fi
-  (cd "$root/tests/e2e" && GOPROXY=off GOFLAGS=-mod=mod "$go" build -o "$build/${2:-$1}" "./cmd/$1") || exit 1
+  (cd "$root/tests/e2e" && GOPROXY=off GOFLAGS="-mod=mod -buildvcs=false" "$go" build -o "$build/${2:-$1}" "./cmd/$1") || exit 1
 }
 
 # cannot_be_had LOG: go's messages say that it is too old for a module, or that its proxy cannot be reached.
@@ -25,7 +25,7 @@ cannot_be_had() {
 # module_tool NAME WHAT: $build/NAME of tests/NAME, which needs modules of others. Ends the script, as
 # passed, if WHAT cannot be had here: without a new Go or its module proxy.
 module_tool() {
-  if ! (cd "$root/tests/$1" && GOFLAGS=-mod=readonly "$go" build -o "$build/$1" .) >"$build/$1.log" 2>&1; then
+  if ! (cd "$root/tests/$1" && GOFLAGS="-mod=readonly -buildvcs=false" "$go" build -o "$build/$1" .) >"$build/$1.log" 2>&1; then
     if cannot_be_had "$build/$1.log"; then
       echo "$(basename "$0" .sh): skipped: $2 cannot be had here ($(tail -n 1 "$build/$1.log"))"
       exit 0

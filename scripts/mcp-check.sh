@@ -30,9 +30,9 @@ if [ "$what" = conformance ]; then
     { cat "$dir/npm.log" && exit 1; }
   PATH="$dir/node_modules/node/bin:$dir/node_modules/.bin:$PATH"
 else
-  (cd tests/tools/mcpclient && "${GO:-go}" build -o "$dir/mcpclient" .)
+  (cd tests/tools/mcpclient && "${GO:-go}" build -buildvcs=false -o "$dir/mcpclient" .)
 fi
-(cd tests/tools/loadgen && "${GO:-go}" build -o "$dir/loadgen" .)
+(cd tests/tools/loadgen && "${GO:-go}" build -buildvcs=false -o "$dir/loadgen" .)
 "$dir/loadgen" -listen 127.0.0.1:16060 -busy 0.2 >"$dir/loadgen.log" 2>&1 &
 pids="$pids $!"
 cat >"$dir/profpull.yaml" <<EOT

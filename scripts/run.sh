@@ -51,7 +51,7 @@ start_exporter() {
 
 # Burns a fifth of a core, allocates and waits for locks, in functions with names to look for.
 start_busy() {
-  (cd tests/tools/loadgen && GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-mod=mod CGO_ENABLED=0 \
+  (cd tests/tools/loadgen && GOTOOLCHAIN=local GOPROXY=off GOFLAGS="-mod=mod -buildvcs=false" CGO_ENABLED=0 \
     "$go" build -o "$build_path/loadgen" .) || return 1
   : >"$busy_log" # what runs in the background makes it later than it is read
   "$build/loadgen" -listen 127.0.0.1:0 -busy 0.2 >"$busy_log" 2>&1 &

@@ -12,7 +12,7 @@ if [ "$#" -ne 2 ] || [ -z "${SOURCE_DATE_EPOCH:-}" ] || [ -z "${VERSION:-}" ]; t
   exit 2
 fi
 distro=$(
-  # shellcheck disable=SC1091
+  # shellcheck source=/dev/null
   . /etc/os-release
   echo "$ID-$VERSION_ID"
 )
