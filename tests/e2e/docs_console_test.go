@@ -35,6 +35,7 @@ var cannotRun = []struct{ pattern, reason string }{
 	{`import .* \*\.pb\.gz|127\.0\.0\.1:6060/debug`, "needs a program at this port"},
 	{`profpull query .* -i$`, "needs a terminal (other tests have one)"},
 	{`jq -r`, "needs jq"},
+	{`--fail-above`, "exits with its verdict, which needs two instances on each side (other tests have them)"},
 	{`^profpull pgo|json\.Unmarshal`, "needs profiles of a certain program"},
 	{`^cat rules.yaml|^echo \$\?`, "shows what the page shows"},
 }
