@@ -188,7 +188,8 @@ static const char *text_of(const json_t *o, const char *name)
 static double number_of(const json_t *o, const char *name)
 {
     const json_t *v = json_object_get(o, name);
-    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+    bool is_missing = v == NULL || json_typeof(v) == JSON_NULL;
+    return is_missing ? (double)NAN : json_number_value(v);
 }
 
 static void put_name(const char *name, struct buf *out)
