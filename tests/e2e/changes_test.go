@@ -109,7 +109,7 @@ write:
 func TestRolloutToASlowerBuild(t *testing.T) {
 	t.Parallel()
 	bin(t)
-	fast, slow := buildRollout(t, "250000"), buildRollout(t, "1000000")
+	fast, slow := buildRollout(t, "20000"), buildRollout(t, "80000")
 	cluster, kubeconfig := newKube(t, kube.Options{})
 	p := run(t, changesConfig(kubeconfig, t.TempDir()))
 	ask := func(service string) (changesAnswer, string) {

@@ -1,6 +1,6 @@
 // Command rollout is a service of which two versions are built: it does the same work again and
 // again, in functions with distinctive names, and serves net/http/pprof. One function, price, is
-// slower in a build with -ldflags "-X main.priceSteps=1000000".
+// slower in a build with -ldflags "-X main.priceSteps=80000".
 package main
 
 import (
@@ -15,10 +15,10 @@ import (
 )
 
 // priceSteps is how much work price does; each of the others does steps.
-var priceSteps = "250000"
+var priceSteps = "20000"
 
 const (
-	steps = 250000
+	steps = 20000
 	// The numbers of Knuth's MMIX generator.
 	factor = 6364136223846793005
 	addend = 1442695040888963407
@@ -91,8 +91,11 @@ func main() {
 	go func() { log.Fatal(http.ListenAndServe(*listen, nil)) }()
 	x := uint64(1)
 	for {
-		x = serve(x, n)
-		// Pauses of equal length would keep step with the timer that takes the samples.
+		// A busy system starts and interrupts programs at its clock ticks, when samples are taken as
+		// well: in work of always the same length, some functions would have most of the samples.
+		for i := 5 + rand.Intn(20); i > 0; i-- {
+			x = serve(x, n)
+		}
 		time.Sleep(time.Duration(4+rand.Intn(12)) * time.Millisecond)
 	}
 }
